@@ -1,0 +1,44 @@
+/* kind.h: what the ring needs to know of one node: the best chain for each pair of NICs. Nodes with
+ * the same profile and GPU set are of one kind. */
+#ifndef TCCL_KIND_H
+#define TCCL_KIND_H
+
+#include "notation.h"
+#include "table.h"
+
+/* A hop depends only on the pair of NICs, so of all ports with the same NICs only the best pair
+ * matters. */
+struct tccl_cell {
+    double gbps;  /* 0: no chain */
+    double bound; /* proven upper bound over all port pairs of these NICs */
+    char *chain;  /* notation; NULL if none */
+};
+
+struct tccl_kind {
+    char machine[TCCL_HASH_HEX];
+    char source[TCCL_NAME];
+    uint32_t gpus;
+    int n_gpus;
+    int n_nics;
+    struct {
+        char name[TCCL_NAME];
+        char fabric[TCCL_NAME];
+        double gbps;
+    } nics[TCCL_MAX_NICS];
+    struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
+    struct tccl_cell ring;   /* single-node ring */
+    /* NCCL's own choice: bandwidth of its ring alone and of its chain with several nodes, and that
+     * chain's NICs. 0 and -1 where it has none. */
+    double default_ring_gbps, default_chain_gbps;
+    int default_entry_nic, default_exit_nic;
+};
+
+struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
+                                       const struct tccl_machine *machine);
+void tccl_kind_free(struct tccl_kind *kind);
+/* For the wire. from_json checks and bounds everything. NULL with err. */
+json_t *tccl_kind_to_json(const struct tccl_kind *kind);
+struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err);
+bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b);
+
+#endif

@@ -1,0 +1,72 @@
+/* conf.h: tccl.conf (INI, read with libinih) and what it says of this node. */
+#ifndef TCCL_CONF_H
+#define TCCL_CONF_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "error.h"
+
+enum { TCCL_CONF_NAME = 256 };
+
+enum tccl_mode { TCCL_MODE_OFF, TCCL_MODE_AUTO, TCCL_MODE_ON, TCCL_MODE_REQUIRE };
+
+/* [policy]: where the ring is solved although nobody asked for it. */
+struct tccl_policy {
+    enum tccl_mode mode; /* Default= */
+    int min_nodes;       /* MinNodes=, of mode auto */
+    int min_gpus;        /* MinGpus=, of the whole step, of mode auto */
+    char *partitions;    /* Partitions=a,b: the only ones where Default applies; NULL: all */
+};
+
+/* [peers]: where the tccld of a node listens, if not at its own name. */
+struct tccl_peer {
+    char node[TCCL_CONF_NAME];
+    char host[TCCL_CONF_NAME];
+    uint16_t port;
+};
+
+enum tccl_gres_order { TCCL_GRES_PCI, TCCL_GRES_MINOR };
+
+struct tccl_conf {
+    char path[PATH_MAX];
+    char node[TCCL_CONF_NAME]; /* this node's Slurm name, %n in paths */
+    /* [tccl] */
+    char socket[PATH_MAX];    /* Socket=/run/tccl/tccld.sock */
+    char run_dir[PATH_MAX];   /* RunDir=/run/tccl: plan files */
+    char cache_dir[PATH_MAX]; /* CacheDir=/var/cache/tccl: profiles */
+    char state_dir[PATH_MAX]; /* StateDir=/var/lib/tccl: records, spool */
+    char machine[PATH_MAX];   /* Machine=<StateDir>/machine.json: this node's description */
+    char shim[PATH_MAX];      /* Shim=<libdir>/tccl/libtccl-nccl.so */
+    char munge_socket[PATH_MAX];      /* MungeSocket=: "" for munge's own default */
+    char bind_addr[TCCL_CONF_NAME];   /* BindAddr=: "" for every address */
+    char accounting_host[TCCL_CONF_NAME]; /* AccountingHost=: node name; "" if unset */
+    char tccld_user[TCCL_CONF_NAME];      /* TccldUser=root */
+    char slurm_user[TCCL_CONF_NAME];      /* SlurmUser=slurm */
+    char *admins;                         /* Admins=a,b: users who see all records; NULL */
+    uint16_t port;                        /* Port=8517 */
+    int timeout_ms;                       /* Timeout=500ms */
+    int require_timeout_ms;               /* RequireTimeout=10s */
+    enum tccl_gres_order gres_order;      /* GresOrder=pci|minor */
+    struct tccl_policy policy;
+    struct tccl_peer *peers;
+    int n_peers;
+};
+
+/* Built-in values; then the file, if path is not NULL; %n and %h (short host name) are replaced in
+ * paths. node: this node's Slurm name, NULL: the short host name. A missing file at the default path
+ * /etc/slurm/tccl.conf (path NULL) is no error. An unknown section or key, or a bad value, is: err
+ * names file, line, key, and what is allowed. Returns 0 or -1. tccl_conf_clear frees. */
+int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
+                   struct tccl_error *err);
+/* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s". Returns 0 or -1. */
+int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err);
+void tccl_conf_clear(struct tccl_conf *conf);
+
+/* "on" -> TCCL_MODE_ON, in any case of letters; -1 with err that lists what is allowed. */
+int tccl_mode_parse(const char *text, struct tccl_error *err);
+const char *tccl_mode_name(enum tccl_mode mode);
+
+#endif
