@@ -1,0 +1,31 @@
+/* hostlist.h: node names in Slurm's bracket form, "n[1-4,07]-ib,login". */
+#ifndef TCCL_HOSTLIST_H
+#define TCCL_HOSTLIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "error.h"
+
+enum { TCCL_HOST_NAME = 255 }; /* bytes of one name */
+
+struct tccl_hosts {
+    char **names;
+    size_t count;
+};
+
+/* Expands a list; one or more brackets in a name are multiplied out; leading zeros are kept. An
+ * empty text is an empty list. Nothing is allocated for a list of more than max names. Returns 0,
+ * or -1 with err, which names the place. tccl_hosts_clear frees. */
+int tccl_hosts_expand(const char *text, size_t max, struct tccl_hosts *hosts,
+                      struct tccl_error *err);
+void tccl_hosts_clear(struct tccl_hosts *hosts);
+
+/* The bracket form of names in their order: runs of names that differ only in their last number are
+ * drawn together. Allocated (caller frees); NULL only without memory. */
+char *tccl_hosts_fold(const char *const *names, size_t count);
+
+/* Is name in the list text? Wrong lists hold nothing. */
+bool tccl_hosts_contain(const char *text, size_t max, const char *name);
+
+#endif

@@ -1,0 +1,56 @@
+/* spool.h: records that could not be delivered, one file each in StateDir/spool, until they are.
+ *
+ * A file is written whole and named by a hash of the record's key, so a later record of the same
+ * step replaces the earlier one. Its first line is "tccl-spool 1 CHECKSUM", its second the record.
+ */
+#ifndef TCCL_SPOOL_H
+#define TCCL_SPOOL_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "error.h"
+#include "hash.h"
+
+enum {
+    TCCL_SPOOL_RECORDS = 100000,    /* most files */
+    TCCL_SPOOL_BYTES = 512 << 20,   /* most bytes of all files */
+    TCCL_SPOOL_NAME = TCCL_HASH_HEX /* 32 hexadecimal digits and a NUL */
+};
+
+struct tccl_spool;
+
+/* Opens the folder (makes it, mode 0700), counts what is there and removes temporary files that an
+ * interrupted write left. Returns 0, or -1 with err. The caller closes it. */
+int tccl_spool_open(const char *folder, struct tccl_spool **spool, struct tccl_error *err);
+void tccl_spool_close(struct tccl_spool *spool); /* NULL is fine */
+
+/* Keeps a record. Returns 0 when it is on disk; -1 with err: the spool is at its bounds, the record
+ * is not one (tccl_record_key), or it can't be written. What was there is then untouched. */
+int tccl_spool_put(struct tccl_spool *spool, const json_t *record, struct tccl_error *err);
+
+/* Goes through the spool, in no special order; records put meanwhile may come in this round or in
+ * the next. Returns 0 with the name of the file and a new reference to the record; 1 at the end of
+ * the round (the next call begins a new one); -1 with err when this file is no good: it has been
+ * moved into the folder "bad" below, with the reason beside it, and the next call goes on behind
+ * it. */
+int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME], json_t **record,
+                    struct tccl_error *err);
+
+/* Removes a file, after its record was delivered. Returns 0 (also if it is gone), or -1 with err.
+ */
+int tccl_spool_remove(struct tccl_spool *spool, const char *name, struct tccl_error *err);
+
+/* Removes what the spool holds for this record's step: for a newer record of it that was delivered
+ * past the spool. Returns 0 (also if there was nothing), or -1 with err. */
+int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tccl_error *err);
+
+/* Moves a file into the folder "bad", with the reason: for a record that the store refused
+ * (tccl_records_put said 1), so that it isn't sent for ever. Returns 0, or -1 with err. */
+int tccl_spool_reject(struct tccl_spool *spool, const char *name, const char *reason,
+                      struct tccl_error *err);
+
+size_t tccl_spool_count(const struct tccl_spool *spool);
+
+#endif
