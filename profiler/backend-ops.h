@@ -1,0 +1,22 @@
+/* backend-ops.h: what a back end implements; seen by backend.c and backend-NAME.c only. */
+#ifndef TCCL_BACKEND_OPS_H
+#define TCCL_BACKEND_OPS_H
+
+#include "backend.h"
+
+/* Contracts as in backend.h. state is what open made; close gets it also when it is the last. */
+struct tccl_backend_ops {
+    const char *name;
+    double noise;
+    int (*open)(const struct tccl_backend_options *options, void **state, struct tccl_error *err);
+    const struct tccl_machine *(*machine)(const void *state);
+    const json_t *(*model)(const void *state); /* NULL: measures real hardware */
+    const struct tccl_symmetry *(*symmetry)(const void *state);
+    int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *err);
+    void (*close)(void *state);
+};
+
+extern const struct tccl_backend_ops tccl_backend_of_model;
+
+#endif
