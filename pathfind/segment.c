@@ -1,0 +1,344 @@
+/* segment.c: (max, min) products, and the ring over a list of nodes. */
+#include "segment.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "cleanup.h"
+
+static inline float smaller(float a, float b)
+{
+    return a < b ? a : b;
+}
+
+static inline float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+/* out[i][j] for columns from first on; what the vector kernels leave over, and other processors. */
+static void maxmin_plain(const float *a, const float *b, float *out, int rows, int inner,
+                         int columns, int first)
+{
+    for (int i = 0; i < rows; i++) {
+        float *result = out + (size_t)i * columns;
+        for (int j = first; j < columns; j++)
+            result[j] = 0;
+        for (int k = 0; k < inner; k++) {
+            const float *row = b + (size_t)k * columns, x = a[(size_t)i * inner + k];
+            for (int j = first; j < columns; j++)
+                result[j] = larger(result[j], smaller(x, row[j]));
+        }
+    }
+}
+
+#ifdef __x86_64__
+/* A tile of ROWS rows and two vectors stays in registers over the whole inner loop; a last tile of
+ * fewer rows repeats its last row. Returns the columns done. */
+enum { ROWS = 4 };
+
+#define MAXMIN_TILES(VECTOR, LANES, LOAD, STORE, SPREAD, ZERO, MIN, MAX)                           \
+    int done = columns - columns % (2 * (LANES));                                                  \
+    for (int i = 0; i < rows; i += ROWS) {                                                         \
+        const float *left[ROWS];                                                                   \
+        float *result[ROWS];                                                                       \
+        for (int r = 0; r < ROWS; r++) {                                                           \
+            size_t row = i + r < rows ? i + r : rows - 1;                                          \
+            left[r] = a + row * inner;                                                             \
+            result[r] = out + row * columns;                                                       \
+        }                                                                                          \
+        for (int j = 0; j < done; j += 2 * (LANES)) {                                              \
+            VECTOR low[ROWS] = {ZERO(), ZERO(), ZERO(), ZERO()};                                   \
+            VECTOR high[ROWS] = {ZERO(), ZERO(), ZERO(), ZERO()};                                  \
+            for (int k = 0; k < inner; k++) {                                                      \
+                VECTOR b0 = LOAD(b + (size_t)k * columns + j);                                     \
+                VECTOR b1 = LOAD(b + (size_t)k * columns + j + (LANES));                           \
+                for (int r = 0; r < ROWS; r++) {                                                   \
+                    VECTOR x = SPREAD(left[r][k]);                                                 \
+                    low[r] = MAX(low[r], MIN(x, b0));                                              \
+                    high[r] = MAX(high[r], MIN(x, b1));                                            \
+                }                                                                                  \
+            }                                                                                      \
+            for (int r = 0; r < ROWS; r++) {                                                       \
+                STORE(result[r] + j, low[r]);                                                      \
+                STORE(result[r] + j + (LANES), high[r]);                                           \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    return done;
+
+static int maxmin_sse2(const float *a, const float *b, float *out, int rows, int inner, int columns)
+{
+    MAXMIN_TILES(__m128, 4, _mm_loadu_ps, _mm_storeu_ps, _mm_set1_ps, _mm_setzero_ps, _mm_min_ps,
+                 _mm_max_ps)
+}
+
+__attribute__((target("avx2"))) static int maxmin_avx2(const float *a, const float *b, float *out,
+                                                       int rows, int inner, int columns)
+{
+    MAXMIN_TILES(__m256, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_setzero_ps,
+                 _mm256_min_ps, _mm256_max_ps)
+}
+#endif
+
+void tccl_maxmin(const float *a, const float *b, float *out, int rows, int inner, int columns)
+{
+    int done = 0;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2"))
+        done = maxmin_avx2(a, b, out, rows, inner, columns);
+    else
+        done = maxmin_sse2(a, b, out, rows, inner, columns);
+#endif
+    if (done < columns)
+        maxmin_plain(a, b, out, rows, inner, columns, done);
+}
+
+void tccl_segment_merge(const float *a, const float *hop, const float *b, float *out,
+                        float *scratch, int rows, int exits, int entries, int columns)
+{
+    tccl_maxmin(a, hop, scratch, rows, exits, entries);
+    tccl_maxmin(scratch, b, out, rows, entries, columns);
+}
+
+/* The list of nodes reduced to NICs, with room for the products. */
+struct merge {
+    const struct tccl_nodes *nodes;
+    float *cells; /* all reduced matrices, one after the other */
+    float **cell; /* cell[i]: nics[i] x nics[i]; shared by equal nodes */
+    float *whole; /* nics[0] x nics[last]: the segment over all nodes */
+    float *step;  /* hop * cell, and its powers */
+    float *spare; /* result of a product before it replaces its factor */
+    int max_nics;
+};
+
+static void merge_clear(struct merge *merge)
+{
+    free(merge->cells);
+    free(merge->cell);
+    free(merge->whole);
+    free(merge->step);
+    free(merge->spare);
+}
+
+static bool same_node(const struct tccl_nodes *nodes, int i, int j)
+{
+    return nodes->gbps[i] == nodes->gbps[j] && nodes->nic[i] == nodes->nic[j] &&
+           nodes->ports[i] == nodes->ports[j] && nodes->nics[i] == nodes->nics[j];
+}
+
+/* Best port pair for each pair of NICs. */
+static void reduce(const struct tccl_nodes *nodes, int i, float *cell)
+{
+    int ports = nodes->ports[i], nics = nodes->nics[i];
+    const unsigned char *nic = nodes->nic[i];
+    memset(cell, 0, sizeof(float) * nics * nics);
+    for (int entry = 0; entry < ports; entry++) {
+        const float *row = nodes->gbps[i] + (size_t)entry * ports;
+        float *best = cell + (size_t)nic[entry] * nics;
+        for (int exit = 0; exit < ports; exit++)
+            best[nic[exit]] = larger(best[nic[exit]], row[exit]);
+    }
+}
+
+static int reduce_all(struct merge *merge)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    size_t total = 0;
+    for (int i = 0; i < nodes->count; i++) {
+        if (nodes->nics[i] > merge->max_nics)
+            merge->max_nics = nodes->nics[i];
+        if (i == 0 || !same_node(nodes, i, i - 1))
+            total += (size_t)nodes->nics[i] * nodes->nics[i];
+    }
+    size_t square = (size_t)merge->max_nics * merge->max_nics;
+    merge->cells = malloc((total + 1) * sizeof(float));
+    merge->cell = calloc(nodes->count, sizeof(*merge->cell));
+    merge->whole = malloc((square + 1) * sizeof(float));
+    merge->step = malloc((square + 1) * sizeof(float));
+    merge->spare = malloc((square + 1) * sizeof(float));
+    if (!merge->cells || !merge->cell || !merge->whole || !merge->step || !merge->spare)
+        return -1;
+    float *next = merge->cells;
+    for (int i = 0; i < nodes->count; i++) {
+        if (i > 0 && same_node(nodes, i, i - 1)) {
+            merge->cell[i] = merge->cell[i - 1];
+            continue;
+        }
+        merge->cell[i] = next;
+        reduce(nodes, i, next);
+        next += (size_t)nodes->nics[i] * nodes->nics[i];
+    }
+    return 0;
+}
+
+static void swap(float **a, float **b)
+{
+    float *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* How many nodes from i on are equal and reached by equal hops. */
+static int run_length(const struct merge *merge, int i)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    int length = 1;
+    while (i + length < nodes->count && merge->cell[i + length] == merge->cell[i] &&
+           nodes->hop[i + length - 1] == nodes->hop[i - 1] && nodes->nics[i - 1] == nodes->nics[i])
+        length++;
+    return length;
+}
+
+/* whole = whole * (hop * cell) ^ length, node by node or by repeated squaring. */
+static void append_run(struct merge *merge, int i, int length)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    int rows = nodes->nics[0], before = nodes->nics[i - 1], after = nodes->nics[i];
+    if (length == 1 && rows < before) {
+        tccl_segment_merge(merge->whole, nodes->hop[i - 1], merge->cell[i], merge->step,
+                           merge->spare, rows, before, after, after);
+        swap(&merge->whole, &merge->step);
+        return;
+    }
+    tccl_maxmin(nodes->hop[i - 1], merge->cell[i], merge->step, before, after, after);
+    for (int left = length; left > 0; left >>= 1) {
+        if (left & 1) {
+            tccl_maxmin(merge->whole, merge->step, merge->spare, rows, before, after);
+            swap(&merge->whole, &merge->spare);
+            before = after;
+        }
+        if (left > 1) {
+            tccl_maxmin(merge->step, merge->step, merge->spare, after, after, after);
+            swap(&merge->step, &merge->spare);
+        }
+    }
+}
+
+static void merge_all(struct merge *merge)
+{
+    int first = merge->nodes->nics[0];
+    memcpy(merge->whole, merge->cell[0], sizeof(float) * first * first);
+    for (int i = 1; i < merge->nodes->count;) {
+        int length = run_length(merge, i);
+        append_run(merge, i, length);
+        i += length;
+    }
+}
+
+/* The best way to close the segment by the last hop. */
+static float close_ring(const struct merge *merge, int *entry, int *exit)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    int rows = nodes->nics[0], columns = nodes->nics[nodes->count - 1];
+    const float *hop = nodes->hop[nodes->count - 1];
+    float best = 0;
+    for (int a = 0; a < rows; a++) {
+        for (int b = 0; b < columns; b++) {
+            float gbps = smaller(merge->whole[(size_t)a * columns + b], hop[(size_t)b * rows + a]);
+            if (gbps > best) {
+                best = gbps;
+                *entry = a;
+                *exit = b;
+            }
+        }
+    }
+    return best;
+}
+
+/* Index of the largest min(left[k], right[k * stride]). */
+static int best_middle(const float *left, const float *right, int count, int stride)
+{
+    int best = 0;
+    float best_gbps = -1;
+    for (int k = 0; k < count; k++) {
+        float gbps = smaller(left[k], right[(size_t)k * stride]);
+        if (gbps > best_gbps) {
+            best_gbps = gbps;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* The ports of node i that stand behind its choice of NICs. */
+static struct tccl_choice best_ports(const struct tccl_nodes *nodes, int i, int entry_nic,
+                                     int exit_nic)
+{
+    struct tccl_choice choice = {0, 0};
+    int ports = nodes->ports[i];
+    float best = -1;
+    for (int entry = 0; entry < ports; entry++) {
+        for (int exit = 0; exit < ports; exit++) {
+            float gbps = nodes->gbps[i][(size_t)entry * ports + exit];
+            if (nodes->nic[i][entry] == entry_nic && nodes->nic[i][exit] == exit_nic &&
+                gbps > best) {
+                best = gbps;
+                choice = (struct tccl_choice){entry, exit};
+            }
+        }
+    }
+    return choice;
+}
+
+/* With the first entry and the last exit fixed, one row of every segment is enough to walk back:
+ * arrive[i] over entry NICs and leave[i] over exit NICs of node i. choices gets NICs. */
+static int walk_back(const struct merge *merge, int entry, int exit, struct tccl_choice *choices)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    size_t wide = merge->max_nics;
+    cleanup_free float *arrive = malloc(sizeof(float) * wide * nodes->count);
+    cleanup_free float *leave = malloc(sizeof(float) * wide * nodes->count);
+    if (!arrive || !leave)
+        return -1;
+    memcpy(leave, merge->cell[0] + (size_t)entry * nodes->nics[0], sizeof(float) * nodes->nics[0]);
+    for (int i = 1; i < nodes->count; i++) {
+        tccl_maxmin(leave + wide * (i - 1), nodes->hop[i - 1], arrive + wide * i, 1,
+                    nodes->nics[i - 1], nodes->nics[i]);
+        tccl_maxmin(arrive + wide * i, merge->cell[i], leave + wide * i, 1, nodes->nics[i],
+                    nodes->nics[i]);
+    }
+    for (int i = nodes->count - 1; i > 0; i--) {
+        choices[i].exit = exit;
+        choices[i].entry =
+            best_middle(arrive + wide * i, merge->cell[i] + exit, nodes->nics[i], nodes->nics[i]);
+        exit = best_middle(leave + wide * (i - 1), nodes->hop[i - 1] + choices[i].entry,
+                           nodes->nics[i - 1], nodes->nics[i]);
+    }
+    choices[0] = (struct tccl_choice){entry, exit};
+    return 0;
+}
+
+/* NICs to ports; equal neighbours with equal choices are looked up once. */
+static void nics_to_ports(const struct tccl_nodes *nodes, struct tccl_choice *choices)
+{
+    struct tccl_choice nics = {-1, -1}, ports = {0, 0};
+    for (int i = 0; i < nodes->count; i++) {
+        if (i == 0 || !same_node(nodes, i, i - 1) || choices[i].entry != nics.entry ||
+            choices[i].exit != nics.exit) {
+            nics = choices[i];
+            ports = best_ports(nodes, i, nics.entry, nics.exit);
+        }
+        choices[i] = ports;
+    }
+}
+
+int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_choice *choices)
+{
+    __attribute__((cleanup(merge_clear))) struct merge merge = {.nodes = nodes};
+    int entry = 0, exit = 0;
+    if (reduce_all(&merge) < 0)
+        return -1;
+    merge_all(&merge);
+    *gbps = close_ring(&merge, &entry, &exit);
+    if (!choices || *gbps <= 0)
+        return 0;
+    if (walk_back(&merge, entry, exit, choices) < 0)
+        return -1;
+    nics_to_ports(nodes, choices);
+    return 0;
+}
