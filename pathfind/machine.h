@@ -11,7 +11,7 @@
 #include "hash.h"
 #include "transfer.h"
 
-enum { TCCL_MAX_SWITCHES = 32, TCCL_NAME = 64, TCCL_BUSID = 16 };
+enum { TCCL_MAX_SWITCHES = 32, TCCL_NAME = 64, TCCL_BUSID = 20 };
 
 struct tccl_gpu {
     char busid[TCCL_BUSID]; /* "0000:21:00.0", lower case */
@@ -58,7 +58,7 @@ int tccl_machine_read(const char *path, struct tccl_machine *machine, struct tcc
 json_t *tccl_machine_to_json(const struct tccl_machine *machine);
 
 /* Hash of what determines the bandwidths (GPU models, PCI tree, NUMA, NICs), not of names of the
- * machine, minors or fabrics. */
+ * machine, minors or fabrics. Bus ids and NIC names count, since plans name devices by them. */
 void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HASH_HEX]);
 
 /* How far two devices are apart on the PCI tree, as NCCL's path types. */

@@ -1,0 +1,36 @@
+/* error.c: the error text that library functions fill in. */
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int tccl_fail(struct tccl_error *err, const char *fmt, ...)
+{
+    if (!err || err->text[0])
+        return -1;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, args);
+    va_end(args);
+    return -1;
+}
+
+int tccl_fail_in(struct tccl_error *err, const char *fmt, ...)
+{
+    if (!err)
+        return -1;
+    char old[sizeof err->text];
+    memcpy(old, err->text, sizeof old);
+    old[sizeof old - 1] = '\0';
+
+    va_list args;
+    va_start(args, fmt);
+    int length = vsnprintf(err->text, sizeof err->text, fmt, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof err->text)
+        return -1;
+    size_t left = sizeof err->text - (size_t)length;
+    snprintf(err->text + length, left, ": %.*s", (int)left, old);
+    return -1;
+}

@@ -1,0 +1,33 @@
+/* fields.h: members of JSON objects, checked and bounded. Errors name the member. */
+#ifndef TCCL_FIELDS_H
+#define TCCL_FIELDS_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "error.h"
+
+/* Is it an object with no other members than those of the list (ends with NULL)? Returns 0, or -1
+ * with err. */
+int tccl_fields_known(const json_t *json, const char *const *names, struct tccl_error *err);
+
+/* "format" and "version" must have these values. Returns 0, or -1 with err. */
+int tccl_fields_format(const json_t *json, const char *format, int version, struct tccl_error *err);
+
+/* Each returns 0; 1 if there is no such member, or it is null, and needed is false (the value is
+ * then left as it is); -1 with err. */
+/* A text of printable ASCII characters that fits into size bytes with its NUL. */
+int tccl_field_text(const json_t *json, const char *name, int needed, char *text, size_t size,
+                    struct tccl_error *err);
+/* A whole number from min to max. */
+int tccl_field_int(const json_t *json, const char *name, int needed, int min, int max, int *value,
+                   struct tccl_error *err);
+/* A number from min to max. */
+int tccl_field_number(const json_t *json, const char *name, int needed, double min, double max,
+                      double *value, struct tccl_error *err);
+/* A list of at most max entries; borrowed. */
+int tccl_field_list(const json_t *json, const char *name, int needed, size_t max, json_t **list,
+                    struct tccl_error *err);
+
+#endif
