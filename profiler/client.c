@@ -1,0 +1,117 @@
+#include "client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "wire.h"
+
+enum { BACKLOG_RETRY_MS = 2 };
+
+static int connect_until(int fd, const struct sockaddr_un *address, int64_t deadline)
+{
+    while (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
+        if (errno == EISCONN)
+            return 0;
+        if (errno != EAGAIN && errno != EINTR) /* EAGAIN: its queue is full (unix(7)) */
+            return -1;
+        if (tccl_now_ms() >= deadline) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        poll(NULL, 0, BACKLOG_RETRY_MS);
+    }
+    return 0;
+}
+
+int tccl_client_connect(const char *socket_path, int timeout_ms, struct tccl_error *err)
+{
+    int64_t deadline = tccl_now_ms() + timeout_ms;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(socket_path) >= sizeof(address.sun_path))
+        return tccl_fail(err, "%s: a socket's path has at most %zu bytes", socket_path,
+                         sizeof(address.sun_path) - 1);
+    strcpy(address.sun_path, socket_path);
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return tccl_fail(err, "socket: %s", strerror(errno));
+    if (connect_until(fd, &address, deadline) != 0)
+        return tccl_fail(err, "no tccld at %s: %s", socket_path, strerror(errno));
+    int connected = fd;
+    fd = -1;
+    return connected;
+}
+
+/* Sends a message on the unix socket. Returns 0; 1 when the time is over; -1 with err. */
+static int send_message(int fd, const json_t *message, int64_t deadline, struct tccl_error *err)
+{
+    cleanup_free char *text = tccl_message_text(message);
+    if (!text)
+        return tccl_fail(err, "out of memory");
+    return tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, err);
+}
+
+/* Waits for a message; an error message of tccld becomes err. Returns 0; 1 when the time is over;
+ * -1. */
+static int receive_message(int fd, int64_t deadline, json_t **message, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    size_t size;
+    int late = tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &text, &size, err);
+    if (late)
+        return late;
+    cleanup_json json_t *answer = tccl_message_parse(text, size, err);
+    if (!answer)
+        return -1;
+    if (strcmp(tccl_message_type(answer), "error") == 0) {
+        const char *reason;
+        if (tccl_get_text(answer, "text", sizeof(err->text) - 1, &reason, err) == 0)
+            tccl_fail(err, "%s", reason);
+        return -1;
+    }
+    *message = tccl_steal(answer);
+    return 0;
+}
+
+int tccl_client_join(int fd, const struct tccl_join *join, int timeout_ms, struct tccl_error *err)
+{
+    int64_t deadline = tccl_now_ms() + timeout_ms;
+    cleanup_json json_t *message = tccl_join_to_json(join, err);
+    if (!message)
+        return -1;
+    int late = send_message(fd, message, deadline, err);
+    return late > 0 ? tccl_fail(err, "tccld did not take the JOIN within %d ms", timeout_ms) : late;
+}
+
+int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_plan *plan, struct tccl_error *err)
+{
+    cleanup_json json_t *message = NULL;
+    memset(plan, 0, sizeof(*plan));
+    int late = receive_message(fd, tccl_now_ms() + timeout_ms, &message, err);
+    if (late)
+        return late;
+    if (strcmp(tccl_message_type(message), "plan") != 0)
+        return tccl_fail(err, "tccld answered \"%s\" instead of a plan",
+                         tccl_message_type(message));
+    return tccl_plan_from_json(message, plan, err);
+}
+
+int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
+                      struct tccl_error *err)
+{
+    int64_t deadline = tccl_now_ms() + timeout_ms;
+    cleanup_json json_t *message = tccl_message_new("leave");
+    cleanup_json json_t *answer = NULL;
+    if (json_object_set_new(message, "key", tccl_key_to_json(key)) != 0)
+        return tccl_fail(err, "out of memory");
+    int late = send_message(fd, message, deadline, err);
+    if (late == 0)
+        late = receive_message(fd, deadline, &answer, err);
+    if (late > 0)
+        return tccl_fail(err, "tccld did not answer the LEAVE within %d ms", timeout_ms);
+    return late;
+}

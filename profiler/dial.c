@@ -1,0 +1,102 @@
+#include "dial.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "wire.h"
+
+/* All that a lookup in the background needs, in one piece: when it is not done in time, the piece
+ * is left to it. */
+struct lookup {
+    struct gaicb request;
+    struct addrinfo hints;
+    char host[256];
+    char port[8];
+};
+
+static int wait_lookup(struct lookup *lookup, int64_t deadline)
+{
+    const struct gaicb *list[1] = {&lookup->request};
+    for (;;) {
+        int64_t left = deadline - tccl_now_ms();
+        if (left <= 0)
+            return EAI_AGAIN;
+        struct timespec wait = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
+        gai_suspend(list, 1, &wait);
+        int state = gai_error(&lookup->request);
+        if (state != EAI_INPROGRESS)
+            return state;
+    }
+}
+
+static struct addrinfo *look_up(const char *host, uint16_t port, int64_t deadline,
+                                struct tccl_error *err)
+{
+    struct lookup *lookup = calloc(1, sizeof(*lookup));
+    struct gaicb *list[1] = {&lookup->request};
+    if (!lookup) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    snprintf(lookup->host, sizeof(lookup->host), "%s", host);
+    snprintf(lookup->port, sizeof(lookup->port), "%u", port);
+    lookup->hints.ai_socktype = SOCK_STREAM;
+    lookup->request = (struct gaicb){
+        .ar_name = lookup->host, .ar_service = lookup->port, .ar_request = &lookup->hints};
+    int code = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
+    if (code == 0)
+        code = wait_lookup(lookup, deadline);
+    struct addrinfo *found = code == 0 ? lookup->request.ar_result : NULL;
+    if (code != 0)
+        tccl_fail(err, "%s: %s", host, gai_strerror(code));
+    if (gai_cancel(&lookup->request) != EAI_NOTCANCELED)
+        free(lookup);
+    return found;
+}
+
+static int connect_until(int fd, const struct addrinfo *address, int64_t deadline)
+{
+    if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+        return 0;
+    if (errno != EINPROGRESS)
+        return -1;
+    struct pollfd pollfd = {.fd = fd, .events = POLLOUT};
+    int64_t left = deadline - tccl_now_ms();
+    if (left < 0 || poll(&pollfd, 1, (int)left) != 1) {
+        errno = ETIMEDOUT;
+        return -1;
+    }
+    int code = 0;
+    socklen_t size = sizeof(code);
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size);
+    errno = code;
+    return code ? -1 : 0;
+}
+
+int tccl_dial(const char *host, uint16_t port, int64_t deadline, struct tccl_error *err)
+{
+    struct addrinfo *found = look_up(host, port, deadline, err);
+    if (!found)
+        return -1;
+    int connected = -1;
+    for (struct addrinfo *each = found; each && connected < 0; each = each->ai_next) {
+        cleanup_close int fd =
+            socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect_until(fd, each, deadline) != 0)
+            continue;
+        connected = fd;
+        fd = -1;
+    }
+    if (connected < 0)
+        tccl_fail(err, "no tccld at %s:%u: %s", host, port, strerror(errno));
+    freeaddrinfo(found);
+    return connected;
+}

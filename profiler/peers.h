@@ -1,0 +1,12 @@
+/* peers.h: where the tccld of a node listens. */
+#ifndef TCCL_PEERS_H
+#define TCCL_PEERS_H
+
+#include "conf.h"
+
+/* Host and port of a node's tccld: its entry in [peers], else its own name and Port=. *host is
+ * borrowed from conf or is node itself. */
+void tccl_peer_find(const struct tccl_conf *conf, const char *node, const char **host,
+                    uint16_t *port);
+
+#endif

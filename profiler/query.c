@@ -1,0 +1,166 @@
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "client.h"
+#include "cred.h"
+#include "dial.h"
+#include "peers.h"
+#include "wire.h"
+
+enum { QUERY_MOST = 1000000 /* records that a tool keeps in memory */ };
+
+/* Where the questions go. */
+struct home {
+    const struct tccl_conf *conf;
+    const char *node; /* NULL: this node's tccld, over its socket */
+    uid_t tccld;      /* whom answers are believed from, and questions are readable for */
+    int fd;
+    int64_t deadline;
+};
+
+static int find_user(const char *name, uid_t *uid, struct tccl_error *err)
+{
+    errno = 0;
+    struct passwd *user = getpwnam(name);
+    if (!user)
+        return tccl_fail(err, "TccldUser=%s: %s", name,
+                         errno ? strerror(errno) : "there is no such user here");
+    *uid = user->pw_uid;
+    return 0;
+}
+
+static int home_open(struct home *home, struct tccl_error *err)
+{
+    const struct tccl_conf *conf = home->conf;
+    const char *host;
+    uint16_t port;
+    int64_t left = home->deadline - tccl_now_ms();
+    if (!home->node) {
+        home->fd = tccl_client_connect(conf->socket, (int)left, err);
+    } else {
+        if (find_user(conf->tccld_user, &home->tccld, err) != 0)
+            return -1;
+        tccl_peer_find(conf, home->node, &host, &port);
+        home->fd = tccl_dial(host, port, home->deadline, err);
+    }
+    return home->fd < 0 ? -1 : 0;
+}
+
+static int late_or_failed(int late, struct tccl_error *err)
+{
+    return late > 0 ? tccl_fail(err, "no answer in time") : late;
+}
+
+/* Puts the question in a credential and takes the answer out of one. */
+static int ask_sealed(struct home *home, json_t *question, char **text, size_t *size,
+                      struct tccl_envelope *envelope, struct tccl_error *err)
+{
+    const char *socket = home->conf->munge_socket;
+    cleanup_free char *data = NULL, *cred = NULL, *answer = NULL;
+    uid_t uid;
+    *envelope = (struct tccl_envelope){.to = home->node, .from = home->conf->node};
+    if (tccl_envelope_put(question, envelope, err) != 0)
+        return -1;
+    if (!(data = tccl_message_text(question)))
+        return tccl_fail(err, "out of memory");
+    if (tccl_cred_encode(socket, home->tccld, data, strlen(data), home->deadline, &cred, err) != 0)
+        return -1;
+    int late = tccl_frame_write(home->fd, cred, strlen(cred), TCCL_FRAME_TCP, home->deadline, err);
+    if (!late)
+        late = tccl_frame_read(home->fd, TCCL_FRAME_TCP, home->deadline, &answer, size, err);
+    if (late)
+        return late_or_failed(late, err);
+    if (tccl_cred_decode(socket, answer, home->deadline, &uid, text, size, err) != 0)
+        return -1;
+    if (uid != 0 && uid != home->tccld)
+        return tccl_fail(err, "the answer is not from TccldUser: it was made by uid %u", uid);
+    return 0;
+}
+
+static int ask_plain(struct home *home, json_t *question, char **text, size_t *size,
+                     struct tccl_error *err)
+{
+    cleanup_free char *data = tccl_message_text(question);
+    if (!data)
+        return tccl_fail(err, "out of memory");
+    int late = tccl_frame_write(home->fd, data, strlen(data), TCCL_FRAME_UNIX, home->deadline, err);
+    if (!late)
+        late = tccl_frame_read(home->fd, TCCL_FRAME_UNIX, home->deadline, text, size, err);
+    return late_or_failed(late, err);
+}
+
+/* The answer to a question: a new reference, or NULL with err. */
+static json_t *ask(struct home *home, json_t *question, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    struct tccl_envelope envelope;
+    size_t size = 0;
+    const char *re = "", *reason;
+    int failed = home->node ? ask_sealed(home, question, &text, &size, &envelope, err)
+                            : ask_plain(home, question, &text, &size, err);
+    if (failed)
+        return NULL;
+    cleanup_json json_t *answer = tccl_message_parse(text, size, err);
+    if (!answer)
+        return NULL;
+    if (home->node && (tccl_get_text(answer, "re", TCCL_NONCE, &re, err) != 0 ||
+                       strcmp(re, envelope.nonce) != 0)) {
+        tccl_fail(err, "the answer belongs to another question");
+        return NULL;
+    }
+    if (strcmp(tccl_message_type(answer), "records") != 0) {
+        if (tccl_get_text(answer, "text", sizeof(err->text) - 1, &reason, err) == 0)
+            tccl_fail(err, "%s", reason);
+        return NULL;
+    }
+    return tccl_steal(answer);
+}
+
+/* Asks for one page and appends it. *filter becomes that of the next page, NULL after the last. */
+static int ask_page(struct home *home, json_t **filter, json_t *records, struct tccl_error *err)
+{
+    cleanup_json json_t *question = tccl_message_new("query");
+    if (json_object_set(question, "filter", *filter) != 0)
+        return tccl_fail(err, "out of memory");
+    cleanup_json json_t *answer = ask(home, question, err);
+    if (!answer)
+        return -1;
+    json_t *page = json_object_get(answer, "records"), *next = json_object_get(answer, "next");
+    if (!json_is_array(page) || json_array_extend(records, page) != 0)
+        return tccl_fail(err, "records: a list is expected");
+    json_decref(*filter);
+    *filter = json_is_object(next) ? json_incref(next) : NULL;
+    return 0;
+}
+
+/* How many records are wanted in all. */
+static size_t wanted(const json_t *filter)
+{
+    json_int_t limit = json_integer_value(json_object_get(filter, "limit"));
+    return limit > 0 && limit < QUERY_MOST ? (size_t)limit : QUERY_MOST;
+}
+
+json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                          int *complete, struct tccl_error *err)
+{
+    struct home home = {.conf = conf, .fd = -1, .deadline = tccl_now_ms() + timeout_ms};
+    if (*conf->accounting_host && strcmp(conf->accounting_host, conf->node) != 0)
+        home.node = conf->accounting_host;
+    *complete = *conf->accounting_host != '\0';
+    if (home_open(&home, err) != 0)
+        return NULL;
+    cleanup_close int fd = home.fd;
+    cleanup_json json_t *records = json_array();
+    cleanup_json json_t *page = filter ? json_deep_copy(filter) : json_object();
+    size_t most = wanted(page);
+    while (page && json_array_size(records) < most)
+        if (ask_page(&home, &page, records, err) != 0)
+            return NULL;
+    while (json_array_size(records) > most)
+        json_array_remove(records, json_array_size(records) - 1);
+    (void)fd;
+    return tccl_steal(records);
+}
