@@ -1,0 +1,116 @@
+/* sample.h: a small machine and chains on it, built in memory, for tests of tables and kinds. */
+#ifndef TCCL_SAMPLE_H
+#define TCCL_SAMPLE_H
+
+#include <math.h>
+
+#include "kind.h"
+
+/* Four GPUs and two memories, two NICs; GPUs 0 and 1 reach NIC 0 directly, all GPUs each other. */
+__attribute__((unused)) static struct tccl_machine sample_machine(void)
+{
+    struct tccl_machine machine = {.name = "sample", .n_gpus = 4, .n_memories = 2, .n_nics = 2};
+    for (int i = 0; i < 4; i++) {
+        struct tccl_gpu *gpu = &machine.gpus[i];
+        snprintf(gpu->busid, sizeof(gpu->busid), "0000:%02x:00.0", 0x21 + 0x20 * i);
+        snprintf(gpu->model, sizeof(gpu->model), "V100");
+        gpu->numa = i / 2;
+        gpu->minor = i;
+        gpu->sm = 70;
+        gpu->parent = -1;
+        for (int j = 0; j < 4; j++)
+            machine.p2p[i][j] = i != j;
+    }
+    for (int i = 0; i < 2; i++) {
+        struct tccl_nic *nic = &machine.nics[i];
+        snprintf(nic->name, sizeof(nic->name), "mlx5_%d", i);
+        snprintf(nic->busid, sizeof(nic->busid), "0000:%02x:00.0", 0xa1 + i);
+        snprintf(nic->fabric, sizeof(nic->fabric), "ib%d", i);
+        nic->gbps = 25;
+        nic->numa = i;
+        nic->parent = -1;
+    }
+    machine.gpudirect[0][0] = machine.gpudirect[0][1] = true;
+    return machine;
+}
+
+/* A random order of the GPUs of the mask; returns how many. */
+__attribute__((unused)) static int sample_order(uint32_t gpus, uint8_t *order)
+{
+    int n = 0;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (gpus >> i & 1) {
+            int j = rand() % (n + 1);
+            order[n++] = order[j];
+            order[j] = i;
+        }
+    return n;
+}
+
+__attribute__((unused)) static struct tccl_chain sample_chain(uint32_t gpus, bool closed)
+{
+    struct tccl_chain chain = {.closed = closed};
+    chain.n_gpus = sample_order(gpus, chain.gpus);
+    for (int i = 0; i < tccl_chain_edges(&chain); i++) {
+        chain.edges[i].kind = rand() % 3;
+        chain.edges[i].memory = chain.edges[i].kind == TCCL_BOUNCE ? rand() % 2 : 0;
+    }
+    return chain;
+}
+
+/* A random chain between the ports; none where a port's GPU can't be head or tail. */
+__attribute__((unused)) static struct tccl_result
+sample_result(uint32_t gpus, struct tccl_port entry, struct tccl_port exit)
+{
+    struct tccl_result result = {.bound = INFINITY};
+    struct tccl_chain chain = sample_chain(gpus, false);
+    if ((entry.via.kind == TCCL_GPU && entry.via.index != chain.gpus[0]) ||
+        (exit.via.kind == TCCL_GPU && exit.via.index != chain.gpus[chain.n_gpus - 1]))
+        return result;
+    chain.entry = entry;
+    chain.exit = exit;
+    result.chain = chain;
+    result.gbps = 1 + rand() % 1000 / 97.0;
+    result.bound = rand() % 2 ? result.gbps : result.gbps * 1.03;
+    return result;
+}
+
+__attribute__((unused)) static struct tccl_table *sample_table(const struct tccl_machine *machine,
+                                                               uint32_t gpus)
+{
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    if (!table)
+        abort();
+    snprintf(table->source, sizeof(table->source), "model");
+    table->measured = rand();
+    table->noise = 0.01;
+    int n = table->n_ports;
+    for (int i = 0; i < n * n; i++)
+        table->pairs[i] = sample_result(gpus, table->ports[i / n], table->ports[i % n]);
+    table->default_chain = sample_result(gpus, table->ports[n - 1], table->ports[n - 2]);
+    if (__builtin_popcount(gpus) > 1) {
+        table->ring = (struct tccl_result){7.25, 7.5, sample_chain(gpus, true)};
+        table->default_ring = (struct tccl_result){3.1, 3.1, sample_chain(gpus, true)};
+    }
+    return table;
+}
+
+/* A file name in a new folder below TMPDIR; both are left to sample_remove. */
+__attribute__((unused)) static void sample_path(const char *name, char *path, size_t size)
+{
+    const char *tmp = getenv("TMPDIR");
+    char folder[256];
+    snprintf(folder, sizeof(folder), "%s/tccl-test-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(path, size, "%s/%s", folder, name);
+}
+
+__attribute__((unused)) static void sample_remove(char *path)
+{
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    CHECK_INT(rmdir(path), 0);
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* The kind of a node: the best of its table, and the same after a journey as JSON. */
+#include "check.h"
+
+#include "cleanup.h"
+#include "sample.h"
+
+/* Every cell against a plain search of the table. */
+static void check_cells(const struct tccl_table *table, const struct tccl_kind *kind,
+                        const struct tccl_machine *machine)
+{
+    int n = table->n_ports;
+    for (int cell = 0; cell < 4; cell++) {
+        double gbps = 0, bound = 0;
+        for (int i = 0; i < n * n; i++) {
+            if (table->ports[i / n].nic != cell / 2 || table->ports[i % n].nic != cell % 2)
+                continue;
+            gbps = fmax(gbps, table->pairs[i].gbps);
+            bound = fmax(bound, table->pairs[i].bound);
+        }
+        CHECK(kind->cells[cell].gbps == gbps);
+        CHECK(kind->cells[cell].bound == bound);
+        CHECK((kind->cells[cell].chain != NULL) == (gbps > 0));
+        struct tccl_chain chain;
+        if (!kind->cells[cell].chain)
+            continue;
+        CHECK_INT(tccl_chain_parse(kind->cells[cell].chain, machine, &chain, NULL), 0);
+        CHECK(chain.entry.nic == cell / 2 && chain.exit.nic == cell % 2 && !chain.closed);
+    }
+}
+
+static void test_from_table(const struct tccl_machine *machine)
+{
+    for (uint32_t gpus = 1; gpus < 16; gpus++) {
+        struct tccl_table *table = sample_table(machine, gpus);
+        struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+        CHECK(kind != NULL);
+        CHECK_INT(kind->n_gpus, __builtin_popcount(gpus));
+        CHECK_STR(kind->machine, table->machine);
+        CHECK_STR(kind->nics[1].fabric, "ib1");
+        check_cells(table, kind, machine);
+        CHECK(kind->ring.gbps == (kind->n_gpus > 1 ? 7.25 : 0));
+        CHECK(kind->default_ring_gbps == (kind->n_gpus > 1 ? 3.1 : 0));
+        CHECK_INT(kind->default_entry_nic, table->default_chain.chain.n_gpus ? 1 : -1);
+        tccl_kind_free(kind);
+        tccl_table_free(table);
+    }
+}
+
+static void test_no_nic(struct tccl_machine machine)
+{
+    machine.n_nics = 0;
+    struct tccl_table *table = tccl_table_new(&machine, 15);
+    struct tccl_kind *kind = tccl_kind_from_table(table, &machine);
+    CHECK(kind && kind->n_nics == 0 && kind->default_entry_nic == -1 && isinf(kind->ring.bound));
+    cleanup_json json_t *json = tccl_kind_to_json(kind);
+    struct tccl_kind *copy = tccl_kind_from_json(json, NULL);
+    CHECK(copy && tccl_kind_equal(kind, copy));
+    tccl_kind_free(copy);
+    tccl_kind_free(kind);
+    tccl_table_free(table);
+}
+
+static void test_json(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 13);
+    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+    cleanup_json json_t *json = tccl_kind_to_json(kind);
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+    cleanup_json json_t *again = json_loads(text, 0, NULL);
+    struct tccl_kind *copy = tccl_kind_from_json(again, NULL);
+    CHECK(copy && tccl_kind_equal(kind, copy));
+    if (copy) {
+        copy->cells[3].bound *= 2;
+        CHECK(!tccl_kind_equal(kind, copy));
+    }
+    tccl_kind_free(copy);
+    tccl_kind_free(kind);
+    tccl_table_free(table);
+}
+
+static void check_refused(const json_t *json)
+{
+    struct tccl_error err = {""};
+    struct tccl_kind *kind = tccl_kind_from_json(json, &err);
+    CHECK(kind == NULL && err.text[0]);
+    tccl_kind_free(kind);
+}
+
+/* Each key removed, and each replaced by values that are wrong everywhere. */
+static void test_refused(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 15);
+    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+    cleanup_json json_t *json = tccl_kind_to_json(kind);
+    const char *key;
+    json_t *value;
+    json_object_foreach(json, key, value)
+    {
+        cleanup_json json_t *less = json_copy(json), *wrong = json_copy(json);
+        json_object_del(less, key);
+        check_refused(less);
+        json_object_set_new(wrong, key, json_true());
+        check_refused(wrong);
+        json_object_set_new(wrong, key, json_integer(-2));
+        check_refused(wrong);
+        char *big = calloc(1, 5001);
+        memset(big, 'x', 5000);
+        json_object_set_new(wrong, key, json_string(big));
+        check_refused(wrong);
+        free(big);
+    }
+    cleanup_json json_t *other = json_deep_copy(json);
+    json_array_append_new(json_object_get(other, "nics"), json_object());
+    check_refused(other);
+    cleanup_json json_t *cells = json_deep_copy(json);
+    json_object_set_new(json_array_get(json_object_get(cells, "cells"), 2), "gbps",
+                        json_real(1e300));
+    check_refused(cells);
+    check_refused(NULL);
+    tccl_kind_free(kind);
+    tccl_table_free(table);
+}
+
+int main(void)
+{
+    srand(check_seed());
+    struct tccl_machine machine = sample_machine();
+    test_from_table(&machine);
+    test_no_nic(machine);
+    test_json(&machine);
+    test_refused(&machine);
+    return check_result();
+}

@@ -1,0 +1,292 @@
+/* sets.jsonl: what was appended is read back, whatever happened to the process that appended. */
+#include "check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "cleanup.h"
+#include "fileio.h"
+#include "sample.h"
+#include "setlog.h"
+
+static char path[512];
+
+enum { MAX_LINES = 4096 };
+struct lines {
+    int n;
+    struct tccl_set sets[MAX_LINES];
+    struct tccl_measurement measurements[MAX_LINES];
+};
+
+static int collect(void *context, const struct tccl_set *set,
+                   const struct tccl_measurement *measurement)
+{
+    struct lines *lines = context;
+    if (lines->n == MAX_LINES)
+        return 1;
+    lines->sets[lines->n] = *set;
+    lines->measurements[lines->n++] = *measurement;
+    return 0;
+}
+
+static struct tccl_set random_set(void)
+{
+    struct tccl_set set = {0};
+    for (int i = rand() % 12 + 1; i > 0; i--) {
+        struct tccl_device gpu = {TCCL_GPU, rand() % 8}, memory = {TCCL_MEMORY, rand() % 4};
+        tccl_set_add(&set, tccl_transfer_make(gpu, rand() % 2, memory));
+    }
+    return set;
+}
+
+static struct tccl_measurement random_measurement(void)
+{
+    return (struct tccl_measurement){rand() / (1.0 + rand()), rand() % 2 ? rand() / 3e10 : 0};
+}
+
+static void fill(struct lines *lines, int n)
+{
+    struct tccl_error err = {""};
+    struct tccl_setlog *log = tccl_setlog_open(path, "model", &err);
+    CHECK(log != NULL);
+    for (int i = 0; log && i < n; i++) {
+        struct tccl_set set = random_set();
+        struct tccl_measurement measurement = random_measurement();
+        CHECK_INT(tccl_setlog_append(log, &set, &measurement, &err), 0);
+        collect(lines, &set, &measurement);
+    }
+    CHECK(log && tccl_setlog_sync(log, &err) == 0);
+    CHECK_STR(err.text, "");
+    tccl_setlog_close(log);
+}
+
+/* Reads the log; its first lines must be these. Returns how many there are. */
+static long check_read(const struct lines *expected, int n, int torn)
+{
+    static struct lines lines;
+    struct tccl_error err = {""};
+    int dropped = -1;
+    lines.n = 0;
+    long count = tccl_setlog_read(path, collect, &lines, &dropped, &err);
+    CHECK_STR(err.text, "");
+    CHECK(count >= n);
+    CHECK_INT(dropped, torn);
+    for (int i = 0; i < n && i < lines.n; i++) {
+        CHECK(tccl_set_equal(&lines.sets[i], &expected->sets[i]));
+        CHECK(lines.measurements[i].gbps == expected->measurements[i].gbps);
+        CHECK(lines.measurements[i].spread == expected->measurements[i].spread);
+    }
+    return count;
+}
+
+static void test_roundtrip(void)
+{
+    static struct lines lines;
+    lines.n = 0;
+    CHECK_INT(check_read(&lines, 0, 0), 0); /* no file: an empty log */
+    fill(&lines, 200);
+    fill(&lines, 100);
+    CHECK_INT(check_read(&lines, 300, 0), 300);
+}
+
+static void test_one_writer(void)
+{
+    struct tccl_error err = {""};
+    struct tccl_setlog *first = tccl_setlog_open(path, "model", NULL);
+    CHECK(tccl_setlog_open(path, "model", &err) == NULL);
+    CHECK(strstr(err.text, "another process") != NULL);
+    tccl_setlog_close(first);
+    first = tccl_setlog_open(path, "model", NULL);
+    CHECK(first != NULL);
+    tccl_setlog_close(first);
+}
+
+/* Cut at every byte of the last two lines: reading and opening lose no more than the torn line. */
+static void test_torn(void)
+{
+    static struct lines lines;
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    unlink(path);
+    lines.n = 0;
+    fill(&lines, 4);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    for (size_t cut = size; cut > 0; cut--) {
+        int whole = 0;
+        for (size_t i = 0; i < cut; i++)
+            whole += data[i] == '\n';
+        CHECK_INT(truncate(path, cut), 0);
+        CHECK_INT(check_read(&lines, whole, data[cut - 1] != '\n'), whole);
+    }
+    for (size_t cut = 1; cut <= size; cut += 7) {
+        FILE *file = fopen(path, "w");
+        CHECK(file && fwrite(data, 1, cut, file) == cut && fclose(file) == 0);
+        int whole = 0;
+        for (size_t i = 0; i < cut; i++)
+            whole += data[i] == '\n';
+        struct lines more = {0};
+        fill(&more, 1);
+        CHECK_INT(check_read(&lines, whole, 0), whole + 1);
+    }
+}
+
+static void test_altered(void)
+{
+    static struct lines lines;
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    char place[600];
+    unlink(path);
+    lines.n = 0;
+    fill(&lines, 2);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    size_t second = strchr(data, '\n') - data + 1;
+    snprintf(place, sizeof(place), "%s:2: ", path);
+    for (size_t i = second; i < size - 1; i++) {
+        struct tccl_error err = {""};
+        data[i] ^= 1;
+        FILE *file = fopen(path, "w");
+        CHECK(file && fwrite(data, 1, size, file) == size && fclose(file) == 0);
+        data[i] ^= 1;
+        lines.n = 0;
+        CHECK_INT(tccl_setlog_read(path, collect, &lines, NULL, &err), -1);
+        CHECK(strstr(err.text, place) == err.text);
+        CHECK_INT(lines.n, 1);
+    }
+}
+
+/* Other content with a right checksum, and what is no log at all. */
+static void test_foreign(void)
+{
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"set\":\"g0>g1\",\"gbps\":1}",
+        "{\"set\":\"g0>g1 g0>g1\",\"gbps\":1,\"spread\":0}",
+        "{\"set\":\"x\",\"gbps\":1,\"spread\":0}",
+        "{\"set\":\"g0>g1\",\"gbps\":-1,\"spread\":0}",
+        "{\"set\":\"g0>g1\",\"gbps\":\"1\",\"spread\":0}",
+        "{\"set\":3,\"gbps\":1,\"spread\":0}",
+    };
+    static struct lines lines;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        struct tccl_error err = {""};
+        FILE *file = fopen(path, "w");
+        fprintf(file, "%s %016llx\n", texts[i],
+                (unsigned long long)tccl_hash64(texts[i], strlen(texts[i])));
+        fclose(file);
+        CHECK_INT(tccl_setlog_read(path, collect, &lines, NULL, &err), -1);
+        CHECK(strstr(err.text, ":1: ") != NULL);
+    }
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 100000; i++)
+        fputc('x', file);
+    fclose(file);
+    struct tccl_error err = {""};
+    CHECK_INT(tccl_setlog_read(path, collect, &lines, NULL, &err), -1);
+    CHECK(tccl_setlog_open(path, "model", NULL) == NULL);
+    struct stat st;
+    CHECK(stat(path, &st) == 0 && st.st_size == 100000); /* nothing of it was cut off */
+}
+
+/* A child that writes without pause is killed; whatever it said to have written is there. */
+static void test_kill(void)
+{
+    for (int round = 0; round < 20; round++) {
+        static struct lines lines;
+        int told[2];
+        unlink(path);
+        CHECK_INT(pipe(told), 0);
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            struct tccl_setlog *log = tccl_setlog_open(path, "model", NULL);
+            for (;;) {
+                struct tccl_set set = random_set();
+                struct tccl_measurement measurement = random_measurement();
+                if (!log || tccl_setlog_append(log, &set, &measurement, NULL) < 0 ||
+                    write(told[1], ".", 1) != 1)
+                    _exit(1);
+            }
+        }
+        char byte;
+        int n = 1 + rand() % 200;
+        close(told[1]);
+        for (int i = 0; i < n; i++)
+            CHECK_INT(read(told[0], &byte, 1), 1);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        while (read(told[0], &byte, 1) == 1)
+            n++;
+        close(told[0]);
+        lines.n = 0;
+        fill(&lines, 1); /* the lock is free again, a torn line is cut */
+        CHECK(check_read(&lines, 0, 0) >= n + 1);
+    }
+}
+
+/* The file may not grow: as on a full disk. */
+static void test_full_disk(void)
+{
+    static struct lines lines;
+    struct stat st;
+    unlink(path);
+    lines.n = 0;
+    fill(&lines, 3);
+    CHECK_INT(stat(path, &st), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct tccl_error err = {""};
+        struct tccl_set set = random_set();
+        struct tccl_measurement measurement = {1, 0};
+        signal(SIGXFSZ, SIG_IGN);
+        struct rlimit limit = {st.st_size + 20, RLIM_INFINITY};
+        struct tccl_setlog *log = tccl_setlog_open(path, "model", NULL);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        CHECK_INT(tccl_setlog_append(log, &set, &measurement, &err), -1);
+        CHECK(strstr(err.text, path) == err.text);
+        struct stat after;
+        CHECK(stat(path, &after) == 0 && after.st_size == st.st_size);
+        limit.rlim_cur = RLIM_INFINITY;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        CHECK_INT(tccl_setlog_append(log, &set, &measurement, NULL), 0);
+        tccl_setlog_close(log);
+        fflush(NULL);
+        _exit(check_result());
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK_INT(status, 0);
+    CHECK_INT(check_read(&lines, 3, 0), 4);
+}
+
+static void test_no_file(void)
+{
+    struct tccl_error err = {""};
+    CHECK(tccl_setlog_open("/dev/full", "model", &err) == NULL);
+    CHECK(strstr(err.text, "/dev/full: ") == err.text);
+    CHECK_INT(tccl_setlog_read("/dev/zero", collect, NULL, NULL, NULL), -1);
+    CHECK(tccl_setlog_open("/nonexistent/sets.jsonl", "model", NULL) == NULL);
+}
+
+int main(void)
+{
+    srand(check_seed());
+    sample_path("sets.jsonl", path, sizeof(path));
+    test_roundtrip();
+    test_one_writer();
+    test_torn();
+    test_altered();
+    test_foreign();
+    test_kill();
+    test_full_disk();
+    test_no_file();
+    sample_remove(path);
+    return check_result();
+}

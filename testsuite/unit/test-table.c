@@ -1,0 +1,216 @@
+/* The chain table: what is written is read back; nothing else is accepted. */
+#include "check.h"
+
+#include <sys/stat.h>
+
+#include "cleanup.h"
+#include "fileio.h"
+#include "sample.h"
+
+static char path[512];
+
+static bool port_equal(struct tccl_port a, struct tccl_port b)
+{
+    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
+}
+
+static bool result_equal(const struct tccl_result *a, const struct tccl_result *b)
+{
+    const struct tccl_chain *x = &a->chain, *y = &b->chain;
+    if (a->gbps != b->gbps || a->bound != b->bound || x->n_gpus != y->n_gpus)
+        return false;
+    if (x->n_gpus == 0)
+        return true;
+    if (x->closed != y->closed || memcmp(x->gpus, y->gpus, x->n_gpus) != 0)
+        return false;
+    for (int i = 0; i < tccl_chain_edges(x); i++)
+        if (x->edges[i].kind != y->edges[i].kind || x->edges[i].memory != y->edges[i].memory)
+            return false;
+    return x->closed || (port_equal(x->entry, y->entry) && port_equal(x->exit, y->exit));
+}
+
+static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
+{
+    CHECK_STR(a->machine, b->machine);
+    CHECK_STR(a->source, b->source);
+    CHECK_INT(a->gpus, b->gpus);
+    CHECK_INT(a->measured, b->measured);
+    CHECK(a->noise == b->noise);
+    CHECK_INT(a->n_ports, b->n_ports);
+    for (int i = 0; i < a->n_ports; i++)
+        CHECK(port_equal(a->ports[i], b->ports[i]));
+    for (int i = 0; i < a->n_ports * a->n_ports; i++)
+        CHECK(result_equal(&a->pairs[i], &b->pairs[i]));
+    CHECK(result_equal(&a->ring, &b->ring));
+    CHECK(result_equal(&a->default_ring, &b->default_ring));
+    CHECK(result_equal(&a->default_chain, &b->default_chain));
+}
+
+static void test_new(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = tccl_table_new(machine, 0xd);
+    CHECK_INT(table->n_ports, 5); /* NIC 0: GPU 0, two memories; NIC 1: two memories */
+    CHECK(table->ports[0].via.kind == TCCL_GPU && table->ports[0].via.index == 0);
+    CHECK(isinf(table->pairs[24].bound) && isinf(table->ring.bound));
+    tccl_table_free(table);
+}
+
+static void test_roundtrip(const struct tccl_machine *machine)
+{
+    for (uint32_t gpus = 1; gpus < 16; gpus++) {
+        struct tccl_error err = {""};
+        struct tccl_table *table = sample_table(machine, gpus), *copy = NULL;
+        CHECK_INT(tccl_table_write(table, path, &err), 0);
+        CHECK_INT(tccl_table_read(path, machine, &copy, &err), 0);
+        CHECK_STR(err.text, "");
+        if (copy)
+            check_equal(table, copy);
+        tccl_table_free(copy);
+        tccl_table_free(table);
+    }
+}
+
+static int write_plain(const char *data, size_t size)
+{
+    cleanup_file FILE *file = fopen(path, "w");
+    return file && fwrite(data, 1, size, file) == size ? 0 : -1;
+}
+
+static void check_refused(const struct tccl_machine *machine, const char *data, size_t size)
+{
+    struct tccl_error err = {""};
+    struct tccl_table *table = NULL;
+    CHECK_INT(write_plain(data, size), 0);
+    CHECK_INT(tccl_table_read(path, machine, &table, &err), -1);
+    CHECK(table == NULL && strstr(err.text, path) == err.text);
+}
+
+static void test_damage(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 5);
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    tccl_table_free(table);
+    for (size_t i = 0; i < size; i++) {
+        data[i] ^= 1 << (i % 8);
+        check_refused(machine, data, size);
+        data[i] ^= 1 << (i % 8);
+        check_refused(machine, data, i);
+    }
+    cleanup_free char *longer = calloc(1, size + 1);
+    memcpy(longer, data, size);
+    check_refused(machine, longer, size + 1);
+}
+
+/* A file with a right checksum over wrong content: every byte is changed to random values. */
+static void test_forged(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 15);
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    int accepted = 0;
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    tccl_table_free(table);
+    for (size_t i = 0; i < size - 8; i++) {
+        char old = data[i];
+        struct tccl_error err = {""};
+        data[i] = rand();
+        uint64_t sum = tccl_hash64(data, size - 8);
+        for (int k = 0; k < 8; k++)
+            data[size - 8 + k] = sum >> (8 * k);
+        CHECK_INT(write_plain(data, size), 0);
+        if (tccl_table_read(path, machine, &table, &err) == 0) {
+            accepted++; /* another bandwidth, another edge: still a table */
+            tccl_table_free(table);
+        } else {
+            CHECK(err.text[0]);
+        }
+        data[i] = old;
+    }
+    printf("%d of %zu forged tables were possible ones\n", accepted, size - 8);
+}
+
+static void test_other_machine(struct tccl_machine machine)
+{
+    struct tccl_table *table = sample_table(&machine, 15), *copy = NULL;
+    struct tccl_error err = {""};
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    snprintf(machine.gpus[2].model, TCCL_NAME, "A100");
+    CHECK_INT(tccl_table_read(path, &machine, &copy, &err), -1);
+    CHECK(strstr(err.text, "made for another machine") != NULL);
+    tccl_table_free(table);
+}
+
+/* What contradicts itself is not written, and the old file stays. */
+static void test_contradiction(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    struct tccl_error err = {""};
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    table->ring.bound = table->ring.gbps / 2;
+    CHECK_INT(tccl_table_write(table, path, &err), -1);
+    CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
+    tccl_table_free(copy);
+    tccl_table_free(table);
+}
+
+static void test_size(void)
+{
+    struct tccl_machine machine = sample_machine();
+    machine.n_gpus = machine.n_memories = 8;
+    machine.n_nics = 4;
+    for (int i = 0; i < 8; i++) {
+        machine.gpus[i] = machine.gpus[0];
+        snprintf(machine.gpus[i].busid, TCCL_BUSID, "0000:%02x:00.0", 0x10 + i);
+        for (int nic = 0; nic < 4; nic++)
+            machine.gpudirect[nic][i] = true;
+        for (int j = 0; j < 8; j++)
+            machine.p2p[i][j] = i != j;
+    }
+    for (int nic = 1; nic < 4; nic++)
+        machine.nics[nic] = machine.nics[0];
+    struct tccl_table *table = sample_table(&machine, 255);
+    struct stat st;
+    CHECK_INT(table->n_ports, 64);
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    CHECK(stat(path, &st) == 0 && st.st_size <= 130 * 1024);
+    tccl_table_free(table);
+}
+
+static void test_json(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 15);
+    cleanup_json json_t *json = tccl_table_to_json(table, machine);
+    CHECK(json_is_object(json));
+    json_t *pairs = json_object_get(json, "pairs");
+    CHECK_INT(json_array_size(pairs), table->n_ports * table->n_ports);
+    CHECK_INT(json_array_size(json_object_get(json, "gpus")), 4);
+    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+        json_t *chain = json_object_get(json_array_get(pairs, i), "chain");
+        struct tccl_chain parsed;
+        CHECK(json_is_string(chain) == (table->pairs[i].chain.n_gpus > 0));
+        if (json_is_string(chain))
+            CHECK_INT(tccl_chain_parse(json_string_value(chain), machine, &parsed, NULL), 0);
+    }
+    tccl_table_free(table);
+}
+
+int main(void)
+{
+    srand(check_seed());
+    sample_path("table.chains", path, sizeof(path));
+    struct tccl_machine machine = sample_machine();
+    test_new(&machine);
+    test_roundtrip(&machine);
+    test_damage(&machine);
+    test_forged(&machine);
+    test_other_machine(machine);
+    test_contradiction(&machine);
+    test_size();
+    test_json(&machine);
+    sample_remove(path);
+    return check_result();
+}
