@@ -1,0 +1,63 @@
+/* cache-internal.h: what the files of the profile cache share. Formats: CACHE.md. */
+#ifndef TCCL_CACHE_INTERNAL_H
+#define TCCL_CACHE_INTERNAL_H
+
+#include <limits.h>
+
+#include "cache.h"
+#include "setlog.h"
+#include "stamp.h"
+
+enum {
+    PROFILE_FORMAT = 1,
+    PROFILE_BYTES = 16 << 10,
+    MACHINE_BYTES = 256 << 10,
+    MODEL_BYTES = 1 << 20,
+    FOLDER_MAX = PATH_MAX - 64, /* room for the names of the files in it */
+    TABLES_BYTES = 4 << 20,     /* tables kept in memory */
+    TABLES_COUNT = 256,
+    MODEL_HASH_HEX = 17,
+};
+
+/* What profile.json says. */
+struct tccl_provenance {
+    char machine[TCCL_HASH_HEX];
+    char source[TCCL_NAME];
+    char model[MODEL_HASH_HEX]; /* hash of the model's JSON; "" without a model */
+};
+
+struct tccl_loaded {
+    struct tccl_table *table;
+    struct tccl_stamp stamp;
+    size_t bytes;
+    unsigned long used; /* when last asked for, in calls */
+};
+
+struct tccl_profile {
+    char folder[FOLDER_MAX];
+    struct tccl_provenance from;
+    struct tccl_machine machine;
+    struct tccl_model *model;
+    struct tccl_stamp about, description, chains; /* profile.json, machine.json, chains/ */
+    struct tccl_loaded loaded[TABLES_COUNT];
+    int n_loaded;
+    unsigned long calls;
+    struct tccl_setlog *log; /* NULL: not open for writing */
+};
+
+enum tccl_profile_file { ABOUT, MACHINE, MODEL, SETS, CHAINS };
+
+/* Path of a file of the profile. */
+void tccl_profile_path(const char *folder, enum tccl_profile_file file, char path[static PATH_MAX]);
+void tccl_table_path(const char *folder, uint32_t gpus, char path[static PATH_MAX]);
+
+/* Reads profile.json. Returns 0, or -1 with err, errno ENOENT where there is none. */
+int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struct tccl_error *err);
+int tccl_provenance_write(const char *folder, const struct tccl_provenance *from,
+                          struct tccl_error *err);
+/* Hash of a model's JSON, whatever its layout. Returns 0, or -1 without memory. */
+int tccl_provenance_model(const json_t *model, char hash[static MODEL_HASH_HEX]);
+
+void tccl_profile_drop_tables(struct tccl_profile *profile);
+
+#endif
