@@ -34,14 +34,14 @@ struct tccl_conf {
     char path[PATH_MAX];
     char node[TCCL_CONF_NAME]; /* this node's Slurm name, %n in paths */
     /* [tccl] */
-    char socket[PATH_MAX];    /* Socket=/run/tccl/tccld.sock */
-    char run_dir[PATH_MAX];   /* RunDir=/run/tccl: plan files */
-    char cache_dir[PATH_MAX]; /* CacheDir=/var/cache/tccl: profiles */
-    char state_dir[PATH_MAX]; /* StateDir=/var/lib/tccl: records, spool */
-    char machine[PATH_MAX];   /* Machine=<StateDir>/machine.json: this node's description */
-    char shim[PATH_MAX];      /* Shim=<libdir>/tccl/libtccl-nccl.so */
-    char munge_socket[PATH_MAX];      /* MungeSocket=: "" for munge's own default */
-    char bind_addr[TCCL_CONF_NAME];   /* BindAddr=: "" for every address */
+    char socket[PATH_MAX];          /* Socket=/run/tccl/tccld.sock */
+    char run_dir[PATH_MAX];         /* RunDir=/run/tccl: plan files */
+    char cache_dir[PATH_MAX];       /* CacheDir=/var/cache/tccl: profiles */
+    char state_dir[PATH_MAX];       /* StateDir=/var/lib/tccl: records, spool */
+    char machine[PATH_MAX];         /* Machine=<StateDir>/machine.json: this node's description */
+    char shim[PATH_MAX];            /* Shim=<libdir>/tccl/libtccl-nccl.so */
+    char munge_socket[PATH_MAX];    /* MungeSocket=: "" for munge's own default */
+    char bind_addr[TCCL_CONF_NAME]; /* BindAddr=: "" for every address */
     char accounting_host[TCCL_CONF_NAME]; /* AccountingHost=: node name; "" if unset */
     char tccld_user[TCCL_CONF_NAME];      /* TccldUser=root */
     char slurm_user[TCCL_CONF_NAME];      /* SlurmUser=slurm */
@@ -51,19 +51,28 @@ struct tccl_conf {
     int require_timeout_ms;               /* RequireTimeout=10s */
     enum tccl_gres_order gres_order;      /* GresOrder=pci|minor */
     struct tccl_policy policy;
-    struct tccl_peer *peers;
+    struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
 };
 
 /* Built-in values; then the file, if path is not NULL; %n and %h (short host name) are replaced in
- * paths. node: this node's Slurm name, NULL: the short host name. A missing file at the default path
- * /etc/slurm/tccl.conf (path NULL) is no error. An unknown section or key, or a bad value, is: err
- * names file, line, key, and what is allowed. Returns 0 or -1. tccl_conf_clear frees. */
+ * paths; ' #' and ' ;' begin a comment. node: this node's Slurm name, NULL: the short host name. A
+ * missing file at the default path /etc/slurm/tccl.conf (path NULL) is no error. An unknown section
+ * or key, or a bad value, is: err names file, line, key, and what is allowed. Returns 0 or -1.
+ * tccl_conf_clear frees. */
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err);
-/* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s". Returns 0 or -1. */
+/* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s". A Port does not
+ * reach peers that were read without one. Returns 0 or -1. */
 int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err);
 void tccl_conf_clear(struct tccl_conf *conf);
+
+/* For tools only, never for the plugin: the file to read: option if it is not NULL, else $TCCL_CONF
+ * (which a set-user-id program doesn't look at), else NULL for the default path. */
+const char *tccl_conf_tool_path(const char *option);
+
+/* The [peers] entry of a node, or NULL. */
+const struct tccl_peer *tccl_conf_peer(const struct tccl_conf *conf, const char *node);
 
 /* "on" -> TCCL_MODE_ON, in any case of letters; -1 with err that lists what is allowed. */
 int tccl_mode_parse(const char *text, struct tccl_error *err);

@@ -25,7 +25,12 @@ void tccl_hosts_clear(struct tccl_hosts *hosts);
  * drawn together. Allocated (caller frees); NULL only without memory. */
 char *tccl_hosts_fold(const char *const *names, size_t count);
 
-/* Is name in the list text? Wrong lists hold nothing. */
-bool tccl_hosts_contain(const char *text, size_t max, const char *name);
+/* Is name in the list? Nothing stands behind a part that can't be
+ * expanded. Allocates nothing. */
+bool tccl_hosts_contain(const char *text, const char *name);
+
+/* May this be the name of a node: 1 to TCCL_HOST_NAME letters, digits, '.', '_' and '-', the first
+ * a letter or digit? (So it can't leave a folder when it becomes part of a path.) */
+bool tccl_host_valid(const char *name);
 
 #endif

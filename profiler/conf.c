@@ -1,0 +1,602 @@
+/* conf.c: tccl.conf: a table of keys, each with a setter that checks its value. */
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <ini.h>
+
+#include "cleanup.h"
+#include "conf.h"
+#include "fileio.h"
+#include "hostlist.h"
+
+enum {
+    FILE_MAX = 4 << 20,
+    PEERS_MAX = 65536,
+    LIST_MAX = 4096, /* bytes of Admins and Partitions */
+    USER_MAX = 64,
+};
+
+struct key {
+    const char *section, *name;
+    int (*set)(const struct key *key, void *field, const struct tccl_conf *conf, const char *value,
+               struct tccl_error *err);
+    size_t offset;
+    int min, max; /* of numbers (durations: ms); of paths: bytes */
+};
+
+static const char *const mode_names[] = {"off", "auto", "on", "require"};
+
+int tccl_mode_parse(const char *text, struct tccl_error *err)
+{
+    for (int i = 0; i < 4; i++)
+        if (!strcasecmp(text, mode_names[i]))
+            return i;
+    return tccl_fail(err, "'%.40s' is not a mode: give off, auto, on or require", text);
+}
+
+const char *tccl_mode_name(enum tccl_mode mode)
+{
+    return mode_names[mode];
+}
+
+static int refuse(const struct key *key, const char *value, const char *allowed,
+                  struct tccl_error *err)
+{
+    return tccl_fail(err, "%s=%.80s: give %s", key->name, value, allowed);
+}
+
+static void short_host_name(char *name, size_t size)
+{
+    if (gethostname(name, size) != 0)
+        name[0] = '\0';
+    name[size - 1] = '\0';
+    name[strcspn(name, ".")] = '\0';
+}
+
+/* What stands for %c, or NULL. */
+static const char *replacement(char c, const struct tccl_conf *conf, const char *host)
+{
+    switch (c) {
+    case 'n':
+        return conf->node;
+    case 'h':
+        return host;
+    case '%':
+        return "%";
+    default:
+        return NULL;
+    }
+}
+
+/* Copies value with %n, %h and %% replaced. Returns 0; 1 when it is longer than max; -1 for another
+ * %. */
+static int replace(const char *value, const struct tccl_conf *conf, char *out, size_t max)
+{
+    char host[TCCL_CONF_NAME];
+    size_t used = 0;
+    short_host_name(host, sizeof host);
+    for (const char *at = value; *at; at++) {
+        char plain[2] = {*at, '\0'};
+        const char *piece = *at == '%' ? replacement(*++at, conf, host) : plain;
+        if (!piece)
+            return -1;
+        size_t length = strlen(piece);
+        if (length > max - used)
+            return 1;
+        memcpy(out + used, piece, length);
+        used += length;
+    }
+    out[used] = '\0';
+    return 0;
+}
+
+static int set_path(const struct key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    if (value[0] != '/' && !(key->min == 0 && value[0] == '\0'))
+        return refuse(key, value, "a path that begins with '/'", err);
+    int rc = replace(value, conf, path, (size_t)key->max);
+    if (rc < 0)
+        return refuse(key, value, "a path in which %n is the node, %h the host, %% a '%'", err);
+    if (rc > 0)
+        return tccl_fail(err, "%s=%.80s: a path here has at most %d bytes", key->name, value,
+                         key->max);
+    strcpy(field, path);
+    return 0;
+}
+
+static int set_node(const struct key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    if (value[0] != '\0' && !tccl_host_valid(value))
+        return refuse(key, value, "the name of one node", err);
+    strcpy(field, value);
+    return 0;
+}
+
+/* An address or host name as getaddrinfo takes it. */
+static bool valid_address(const char *text, size_t length)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789.:_-%";
+    return length > 0 && length < TCCL_CONF_NAME && strspn(text, allowed) >= length;
+}
+
+static int set_address(const struct key *key, void *field, const struct tccl_conf *conf,
+                       const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    if (value[0] != '\0' && !valid_address(value, strlen(value)))
+        return refuse(key, value, "an address or a host name of this node, or nothing", err);
+    strcpy(field, value);
+    return 0;
+}
+
+/* A user (or partition) name, as far as can be seen without asking: it stands alone in a list. */
+static bool valid_word(const char *text, size_t length)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789._-@+$\\";
+    return length > 0 && length <= USER_MAX && strspn(text, allowed) >= length && text[0] != '-';
+}
+
+static int set_user(const struct key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    if (!valid_word(value, strlen(value)))
+        return refuse(key, value, "the name or number of one user", err);
+    strcpy(field, value);
+    return 0;
+}
+
+static int set_list(const struct key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    for (const char *at = value; *value; at++) {
+        size_t length = strcspn(at, ",");
+        if (!valid_word(at, length) || strlen(value) > LIST_MAX)
+            return refuse(key, value, "names with commas between them, no spaces", err);
+        at += length;
+        if (!*at)
+            break;
+    }
+    char *copy = *value ? strdup(value) : NULL;
+    if (*value && !copy)
+        return tccl_fail(err, "no memory for %s", key->name);
+    free(*(char **)field);
+    *(char **)field = copy;
+    return 0;
+}
+
+/* A whole number without sign; moves *text behind it. Returns -1 if there is none or it is huge. */
+static long read_number(const char **text)
+{
+    size_t length = strspn(*text, "0123456789");
+    if (length == 0 || length > 9)
+        return -1;
+    long number = strtol(*text, NULL, 10);
+    *text += length;
+    return number;
+}
+
+static int set_count(const struct key *key, void *field, const struct tccl_conf *conf,
+                     const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    const char *rest = value;
+    long number = read_number(&rest);
+    if (*rest || number < key->min || number > key->max)
+        return tccl_fail(err, "%s=%.80s: give a whole number from %d to %d", key->name, value,
+                         key->min, key->max);
+    *(int *)field = (int)number;
+    return 0;
+}
+
+static int set_port(const struct key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    int port = 0;
+    if (set_count(key, &port, conf, value, err) != 0)
+        return -1;
+    *(uint16_t *)field = (uint16_t)port;
+    return 0;
+}
+
+static int set_duration(const struct key *key, void *field, const struct tccl_conf *conf,
+                        const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    const char *unit = value;
+    long long number = read_number(&unit);
+    int factor = !strcmp(unit, "ms")    ? 1
+                 : !strcmp(unit, "s")   ? 1000
+                 : !strcmp(unit, "min") ? 60000
+                                        : 0;
+    if (number < 0 || !factor || number * factor < key->min || number * factor > key->max)
+        return tccl_fail(err, "%s=%.80s: give a number with ms, s or min, from %dms to %ds",
+                         key->name, value, key->min, key->max / 1000);
+    *(int *)field = (int)(number * factor);
+    return 0;
+}
+
+static int set_mode(const struct key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    int mode = tccl_mode_parse(value, NULL);
+    if (mode < 0)
+        return refuse(key, value, "off, auto, on or require", err);
+    *(enum tccl_mode *)field = (enum tccl_mode)mode;
+    return 0;
+}
+
+static int set_gres_order(const struct key *key, void *field, const struct tccl_conf *conf,
+                          const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    bool minor = !strcasecmp(value, "minor");
+    if (!minor && strcasecmp(value, "pci") != 0)
+        return refuse(key, value, "pci or minor", err);
+    *(enum tccl_gres_order *)field = minor ? TCCL_GRES_MINOR : TCCL_GRES_PCI;
+    return 0;
+}
+
+#define FIELD(name) offsetof(struct tccl_conf, name)
+enum { SOCKET_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1, PATH_LONGEST = PATH_MAX - 64 };
+
+static const struct key keys[] = {
+    {"tccl", "Socket", set_path, FIELD(socket), 1, SOCKET_MAX},
+    {"tccl", "RunDir", set_path, FIELD(run_dir), 1, PATH_LONGEST},
+    {"tccl", "CacheDir", set_path, FIELD(cache_dir), 1, PATH_LONGEST},
+    {"tccl", "StateDir", set_path, FIELD(state_dir), 1, PATH_LONGEST},
+    {"tccl", "Machine", set_path, FIELD(machine), 1, PATH_LONGEST},
+    {"tccl", "Shim", set_path, FIELD(shim), 1, PATH_LONGEST},
+    {"tccl", "MungeSocket", set_path, FIELD(munge_socket), 0, SOCKET_MAX},
+    {"tccl", "BindAddr", set_address, FIELD(bind_addr), 0, 0},
+    {"tccl", "Port", set_port, FIELD(port), 1, 65535},
+    {"tccl", "AccountingHost", set_node, FIELD(accounting_host), 0, 0},
+    {"tccl", "TccldUser", set_user, FIELD(tccld_user), 0, 0},
+    {"tccl", "SlurmUser", set_user, FIELD(slurm_user), 0, 0},
+    {"tccl", "Admins", set_list, FIELD(admins), 0, 0},
+    {"tccl", "Timeout", set_duration, FIELD(timeout_ms), 10, 60000},
+    {"tccl", "RequireTimeout", set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"tccl", "GresOrder", set_gres_order, FIELD(gres_order), 0, 0},
+    {"policy", "Default", set_mode, FIELD(policy.mode), 0, 0},
+    {"policy", "MinNodes", set_count, FIELD(policy.min_nodes), 1, 65536},
+    {"policy", "MinGpus", set_count, FIELD(policy.min_gpus), 1, 1048576},
+    {"policy", "Partitions", set_list, FIELD(policy.partitions), 0, 0},
+};
+enum { KEYS = sizeof keys / sizeof keys[0] };
+
+/* Fails with the keys of the section (NULL: of all). */
+static int refuse_key(const char *section, const char *name, struct tccl_error *err)
+{
+    char known[400] = "";
+    size_t used = 0;
+    for (int i = 0; i < KEYS; i++)
+        if (!section || !strcasecmp(section, keys[i].section))
+            used += (size_t)snprintf(known + used, sizeof known - used, " %s", keys[i].name);
+    return tccl_fail(err, "unknown key '%.40s'; known:%s", name, known);
+}
+
+/* section NULL: any. */
+static const struct key *find_key(const char *section, const char *name)
+{
+    for (int i = 0; i < KEYS; i++)
+        if ((!section || !strcasecmp(section, keys[i].section)) && !strcasecmp(name, keys[i].name))
+            return &keys[i];
+    return NULL;
+}
+
+/* Machine= is StateDir/machine.json unless it is given. */
+static void default_machine(struct tccl_conf *conf)
+{
+    snprintf(conf->machine, sizeof conf->machine, "%.*s/machine.json", PATH_LONGEST,
+             conf->state_dir);
+}
+
+static int set_value(struct tccl_conf *conf, const struct key *key, const char *value,
+                     struct tccl_error *err)
+{
+    char machine[PATH_MAX];
+    snprintf(machine, sizeof machine, "%.*s/machine.json", PATH_LONGEST, conf->state_dir);
+    bool defaulted = !strcmp(machine, conf->machine);
+    if (key->set(key, (char *)conf + key->offset, conf, value, err) != 0)
+        return -1;
+    if (defaulted && key->offset == FIELD(state_dir))
+        default_machine(conf);
+    return 0;
+}
+
+static int add_peer(struct tccl_conf *conf, const char *node, const char *host, long port,
+                    struct tccl_error *err)
+{
+    if (!tccl_host_valid(node) || !valid_address(host, strlen(host)))
+        return tccl_fail(err, "peer %.40s=%.40s: give NODE=HOST:PORT", node, host);
+    if ((conf->n_peers & (conf->n_peers - 1)) == 0) { /* full at powers of two */
+        size_t room = conf->n_peers ? 2 * (size_t)conf->n_peers : 1;
+        void *peers =
+            conf->n_peers < PEERS_MAX ? realloc(conf->peers, room * sizeof *conf->peers) : NULL;
+        if (!peers)
+            return tccl_fail(err, "no room for more than %d peers", conf->n_peers);
+        conf->peers = peers;
+    }
+    struct tccl_peer *peer = &conf->peers[conf->n_peers++];
+    memset(peer, 0, sizeof *peer);
+    strcpy(peer->node, node);
+    strcpy(peer->host, host);
+    peer->port = (uint16_t)port;
+    return 0;
+}
+
+/* Reads "18001" or "18001-18004" behind the last ':'; first = 0 if there is no port. */
+static int read_ports(const char *text, long *first, long *count)
+{
+    *first = read_number(&text);
+    long last = *first;
+    if (*text == '-') {
+        text++;
+        last = read_number(&text);
+    }
+    *count = last - *first + 1;
+    return *text || *first < 1 || last < *first || last > 65535 ? -1 : 0;
+}
+
+/* Cuts HOST, HOST:PORTS or [IPV6]:PORTS: host is written, *ports points behind ':' or is NULL. */
+static int cut_host(const char *value, char host[TCCL_CONF_NAME], const char **ports)
+{
+    bool six = value[0] == '[' && strchr(value, ':') && !strchr(value, ',');
+    const char *begin = value + six;
+    const char *end = six ? strchr(value, ']') : strrchr(value, ':');
+    *ports = six ? (end && end[1] == ':' ? end + 2 : NULL) : end ? end + 1 : NULL;
+    if (six && (!end || (end[1] && end[1] != ':')))
+        return -1;
+    size_t length = end ? (size_t)(end - begin) : strlen(begin);
+    if (length == 0 || length >= TCCL_CONF_NAME)
+        return -1;
+    memcpy(host, begin, length);
+    host[length] = '\0';
+    return six || !strchr(host, ':') ? 0 : -1;
+}
+
+/* Host i of a list of 1 or n hosts. */
+static int add_peers(struct tccl_conf *conf, const struct tccl_hosts *nodes,
+                     const struct tccl_hosts *hosts, const char *host, long first, long ports,
+                     struct tccl_error *err)
+{
+    for (size_t i = 0; i < nodes->count; i++) {
+        const char *own = hosts->count > 1 ? hosts->names[i]
+                          : hosts->count   ? hosts->names[0]
+                                           : host;
+        if (add_peer(conf, nodes->names[i], own, ports > 1 ? first + (long)i : first, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* n[1-4]=127.0.0.1:18001-18004, n[1-4]=h[1-4]:8517, n1=h1. */
+static int read_peer(struct tccl_conf *conf, const char *name, const char *value,
+                     struct tccl_error *err)
+{
+    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts nodes = {0}, hosts = {0};
+    char host[TCCL_CONF_NAME];
+    const char *ports;
+    long first = 0, count = 1;
+    if (tccl_hosts_expand(name, PEERS_MAX, &nodes, err) != 0)
+        return -1;
+    if (cut_host(value, host, &ports) != 0 || (ports && read_ports(ports, &first, &count) != 0))
+        return tccl_fail(err,
+                         "peer %.40s=%.80s: give NODE=HOST:PORT, or NODES=HOSTS:FIRST-LAST with as "
+                         "many hosts or ports as nodes",
+                         name, value);
+    if (!strchr(host, ':') && tccl_hosts_expand(host, PEERS_MAX, &hosts, err) != 0)
+        return -1;
+    if ((hosts.count > 1 && hosts.count != nodes.count) ||
+        (count > 1 && (size_t)count != nodes.count))
+        return tccl_fail(err, "peer %.40s=%.80s: %zu nodes, but %zu hosts and %ld ports", name,
+                         value, nodes.count, hosts.count ? hosts.count : 1, count);
+    return add_peers(conf, &nodes, &hosts, host, first, count, err);
+}
+
+static int read_entry(struct tccl_conf *conf, const char *section, const char *name,
+                      const char *value, struct tccl_error *err)
+{
+    if (!strcasecmp(section, "peers"))
+        return read_peer(conf, name, value, err);
+    if (strcasecmp(section, "tccl") != 0 && strcasecmp(section, "policy") != 0)
+        return tccl_fail(err,
+                         "%.40s stands in section [%.40s]; there are [tccl], [policy], [peers]",
+                         name, section);
+    const struct key *key = find_key(section, name);
+    return key ? set_value(conf, key, value, err) : refuse_key(section, name, err);
+}
+
+/* The text being read, line by line, so that a mistake can be named with its line. */
+struct reading {
+    struct tccl_conf *conf;
+    const char *next;
+    int line;
+    int wrong; /* line of the first mistake in an entry, 0: none */
+    int long_line;
+    int long_max;
+    struct tccl_error *err;
+};
+
+/* An ini_reader: one line, without blanks in front (inih takes indented lines as the value above
+ * going on) and without a comment begun by " #" (inih knows " ;"). */
+static char *read_line(char *text, int size, void *stream)
+{
+    struct reading *reading = stream;
+    if (!*reading->next)
+        return NULL;
+    size_t length = strcspn(reading->next, "\n");
+    const char *begin = reading->next;
+    reading->next += length + (begin[length] == '\n');
+    reading->line++;
+    while (length > 0 && isspace((unsigned char)*begin))
+        begin++, length--;
+    for (size_t i = 0; i < length; i++)
+        if (begin[i] == '#' && (i == 0 || isspace((unsigned char)begin[i - 1])))
+            length = i;
+    if (length + 2 > (size_t)size) {
+        reading->long_max = size - 2;
+        reading->long_line = reading->long_line ? reading->long_line : reading->line;
+        length = 0;
+    }
+    memcpy(text, begin, length);
+    strcpy(text + length, "\n");
+    return text;
+}
+
+/* An ini_handler. */
+static int take_entry(void *user, const char *section, const char *name, const char *value)
+{
+    struct reading *reading = user;
+    if (reading->wrong)
+        return 0;
+    if (read_entry(reading->conf, section, name, value, reading->err) == 0)
+        return 1;
+    reading->wrong = reading->line;
+    return 0;
+}
+
+/* Names file and line of the first mistake, if there is one; rc is inih's answer. */
+static int judge(const struct reading *reading, int rc, const char *path)
+{
+    struct tccl_error *err = reading->err;
+    int line = rc > 0 ? rc : 0;
+    if (reading->long_line && (!line || reading->long_line < line)) {
+        if (err)
+            err->text[0] = '\0';
+        return tccl_fail(err, "%s:%d: longer than %d characters", path, reading->long_line,
+                         reading->long_max);
+    }
+    if (rc == 0)
+        return 0;
+    if (rc < 0)
+        return tccl_fail(err, "no memory to read %s", path);
+    if (line == reading->wrong)
+        return tccl_fail_in(err, "%s:%d", path, line);
+    if (err)
+        err->text[0] = '\0';
+    return tccl_fail(err, "%s:%d: neither [section] nor Key=value", path, line);
+}
+
+static int compare_peers(const void *a, const void *b)
+{
+    return strcmp(((const struct tccl_peer *)a)->node, ((const struct tccl_peer *)b)->node);
+}
+
+static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
+{
+    if (conf->n_peers)
+        qsort(conf->peers, (size_t)conf->n_peers, sizeof *conf->peers, compare_peers);
+    for (int i = 0; i < conf->n_peers; i++) {
+        struct tccl_peer *peer = &conf->peers[i];
+        if (peer->port == 0)
+            peer->port = conf->port;
+        if (i > 0 && !strcmp(peer->node, peer[-1].node))
+            return tccl_fail(err, "%s: [peers] names node %s twice", conf->path, peer->node);
+    }
+    return 0;
+}
+
+static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    size_t size;
+    struct tccl_error reason = {0};
+    if (tccl_read_file(conf->path, FILE_MAX, &text, &size, &reason) != 0)
+        return !must && errno == ENOENT ? 0 : tccl_fail(err, "%s", reason.text);
+    if (strlen(text) != size)
+        return tccl_fail(err, "%s: is not text", conf->path);
+    struct tccl_error own = {0};
+    struct reading reading = {.conf = conf, .next = text, .err = &own};
+    int rc = ini_parse_stream(read_line, &reading, take_entry, &reading);
+    if (judge(&reading, rc, conf->path) != 0)
+        return tccl_fail(err, "%s", own.text);
+    return finish_peers(conf, err);
+}
+
+static void set_defaults(struct tccl_conf *conf)
+{
+    *conf = (struct tccl_conf){
+        .socket = TCCL_RUNSTATEDIR "/tccl/tccld.sock",
+        .run_dir = TCCL_RUNSTATEDIR "/tccl",
+        .cache_dir = TCCL_LOCALSTATEDIR "/cache/tccl",
+        .state_dir = TCCL_LOCALSTATEDIR "/lib/tccl",
+        .shim = TCCL_PKGLIBDIR "/libtccl-nccl.so",
+        .tccld_user = "root",
+        .slurm_user = "slurm",
+        .port = 8517,
+        .timeout_ms = 500,
+        .require_timeout_ms = 10000,
+        .policy = {.mode = TCCL_MODE_OFF, .min_nodes = 1, .min_gpus = 2},
+    };
+    default_machine(conf);
+}
+
+int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
+                   struct tccl_error *err)
+{
+    const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
+    set_defaults(conf);
+    if (node)
+        snprintf(conf->node, sizeof conf->node, "%s", node);
+    else
+        short_host_name(conf->node, sizeof conf->node);
+    if (!tccl_host_valid(conf->node) || (node && strcmp(node, conf->node) != 0))
+        return tccl_fail(err, "'%.80s' is not the name of a node", node ? node : conf->node);
+    if (strlen(file) >= sizeof conf->path)
+        return tccl_fail(err, "%.80s…: the path is too long", file);
+    strcpy(conf->path, file);
+    if (read_file(conf, path != NULL, err) == 0)
+        return 0;
+    tccl_conf_clear(conf);
+    return -1;
+}
+
+int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err)
+{
+    char name[64];
+    const char *equals = strchr(assignment, '=');
+    if (!equals || (size_t)(equals - assignment) >= sizeof name)
+        return tccl_fail(err, "'%.80s' is not Key=value", assignment);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
+    const struct key *key = find_key(NULL, name);
+    return key ? set_value(conf, key, equals + 1, err) : refuse_key(NULL, name, err);
+}
+
+void tccl_conf_clear(struct tccl_conf *conf)
+{
+    free(conf->admins);
+    free(conf->policy.partitions);
+    free(conf->peers);
+    conf->admins = conf->policy.partitions = NULL;
+    conf->peers = NULL;
+    conf->n_peers = 0;
+}
+
+const char *tccl_conf_tool_path(const char *option)
+{
+    const char *variable = secure_getenv("TCCL_CONF");
+    return option ? option : variable && *variable ? variable : NULL;
+}
+
+const struct tccl_peer *tccl_conf_peer(const struct tccl_conf *conf, const char *node)
+{
+    struct tccl_peer key;
+    if (!conf->n_peers || strlen(node) >= sizeof key.node)
+        return NULL;
+    strcpy(key.node, node);
+    return bsearch(&key, conf->peers, (size_t)conf->n_peers, sizeof key, compare_peers);
+}

@@ -1,0 +1,340 @@
+/* hostlist.c: node names in Slurm's bracket form. */
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "hostlist.h"
+
+/* The longest number in a bracket, so that it fits an unsigned long long with room to count. */
+enum { DIGITS = 18, BRACKETS = 4 /* in one name */ };
+
+/* One part of a bracket: "7", "08" or "08-11". */
+struct range {
+    unsigned long long low, high;
+    int width; /* digits of low: numbers are padded to it */
+};
+
+static size_t digits(const char *text)
+{
+    return strspn(text, "0123456789");
+}
+
+/* Reads the range at *at and moves behind it. Returns 0, or -1. */
+static int read_range(const char **at, struct range *range)
+{
+    size_t width = digits(*at);
+    if (width == 0 || width > DIGITS)
+        return -1;
+    range->width = (int)width;
+    range->low = range->high = strtoull(*at, NULL, 10);
+    *at += width;
+    if (**at != '-')
+        return 0;
+    size_t high = digits(++*at);
+    if (high == 0 || high > DIGITS)
+        return -1;
+    range->high = strtoull(*at, NULL, 10);
+    *at += high;
+    return range->high >= range->low ? 0 : -1;
+}
+
+/* Goes to the next range of a bracket: 1 if there is one, 0 behind ']', -1 if neither follows. */
+static int next_range(const char **at)
+{
+    char mark = **at;
+    if (mark != ',' && mark != ']')
+        return -1;
+    ++*at;
+    return mark == ',';
+}
+
+/* The numbers in the bracket at *at (behind '['), no more than max + 1; moves behind ']'. */
+static int count_bracket(const char **at, size_t max, size_t *count)
+{
+    int more;
+    *count = 0;
+    do {
+        struct range range;
+        if (read_range(at, &range) != 0)
+            return -1;
+        unsigned long long span = range.high - range.low;
+        *count = span >= max || *count + span >= max ? max + 1 : *count + (size_t)span + 1;
+    } while ((more = next_range(at)) == 1);
+    return more;
+}
+
+static bool name_character(char c)
+{
+    return (unsigned char)c > ' ' && c != 0x7f && !strchr(",[]/=;", c);
+}
+
+/* The names in the item at *at, no more than max + 1; moves to the ',' or NUL behind it. */
+static int count_item(const char **at, size_t max, size_t *count)
+{
+    const char *begin = *at;
+    int brackets = 0;
+    *count = 1;
+    while (**at && **at != ',') {
+        size_t numbers = 1;
+        if (name_character(**at)) {
+            ++*at;
+        } else if (**at != '[' || brackets++ == BRACKETS ||
+                   (++*at, count_bracket(at, max, &numbers)) != 0) {
+            return -1;
+        }
+        *count = numbers > max || *count > max / numbers ? max + 1 : *count * numbers;
+    }
+    return *at == begin ? -1 : 0;
+}
+
+static int add_name(struct tccl_hosts *hosts, const char *name, struct tccl_error *err)
+{
+    char *copy = strdup(name);
+    if (!copy)
+        return tccl_fail(err, "no memory for a node list");
+    hosts->names[hosts->count++] = copy;
+    return 0;
+}
+
+static int expand_item(struct tccl_hosts *hosts, char *name, size_t used, const char *rest,
+                       struct tccl_error *err);
+
+/* Expands the bracket at rest for each of its numbers, with what follows it. */
+static int expand_bracket(struct tccl_hosts *hosts, char *name, size_t used, const char *rest,
+                          struct tccl_error *err)
+{
+    const char *behind = strchr(rest, ']') + 1;
+    do {
+        struct range range = {0};
+        read_range(&rest, &range);
+        for (unsigned long long number = range.low; number <= range.high; number++) {
+            int length =
+                snprintf(name + used, TCCL_HOST_NAME + 1 - used, "%0*llu", range.width, number);
+            if (used + (size_t)length > TCCL_HOST_NAME)
+                return tccl_fail(err, "a name is longer than %d characters", TCCL_HOST_NAME);
+            if (expand_item(hosts, name, used + (size_t)length, behind, err) != 0)
+                return -1;
+        }
+    } while (next_range(&rest) == 1);
+    return 0;
+}
+
+/* name holds used characters of a name; rest is what the item still says. */
+static int expand_item(struct tccl_hosts *hosts, char *name, size_t used, const char *rest,
+                       struct tccl_error *err)
+{
+    while (*rest && *rest != ',' && *rest != '[') {
+        if (used >= TCCL_HOST_NAME)
+            return tccl_fail(err, "a name is longer than %d characters", TCCL_HOST_NAME);
+        name[used++] = *rest++;
+    }
+    if (*rest == '[')
+        return expand_bracket(hosts, name, used, rest + 1, err);
+    name[used] = '\0';
+    return add_name(hosts, name, err);
+}
+
+/* The names of the whole list, if it is a list of at most max. */
+static int count_list(const char *text, size_t max, size_t *total, struct tccl_error *err)
+{
+    *total = 0;
+    for (const char *at = text; *text; at++) {
+        size_t count;
+        if (count_item(&at, max, &count) != 0)
+            return tccl_fail(err,
+                             "'%.80s' is not a node list such as n[1-4,07],login: see column %td",
+                             text, at - text + 1);
+        *total += count;
+        if (*total > max)
+            return tccl_fail(err, "'%.80s' names more than %zu nodes", text, max);
+        if (!*at)
+            break;
+    }
+    return 0;
+}
+
+int tccl_hosts_expand(const char *text, size_t max, struct tccl_hosts *hosts,
+                      struct tccl_error *err)
+{
+    char name[TCCL_HOST_NAME + 1];
+    size_t total;
+    *hosts = (struct tccl_hosts){0};
+    if (count_list(text, max, &total, err) != 0)
+        return -1;
+    hosts->names = calloc(total + 1, sizeof *hosts->names);
+    if (!hosts->names)
+        return tccl_fail(err, "no memory for a node list");
+    while (hosts->count < total) {
+        if (expand_item(hosts, name, 0, text, err) != 0) {
+            tccl_hosts_clear(hosts);
+            return -1;
+        }
+        const char *at = text;
+        size_t count;
+        count_item(&at, max, &count);
+        text = at + 1;
+    }
+    return 0;
+}
+
+void tccl_hosts_clear(struct tccl_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++)
+        free(hosts->names[i]);
+    free(hosts->names);
+    *hosts = (struct tccl_hosts){0};
+}
+
+/* A name cut at its last number: head, digits, tail. digits = 0: it has none. */
+struct cut {
+    const char *name;
+    size_t head, digits;
+    unsigned long long number;
+};
+
+static struct cut cut_name(const char *name)
+{
+    struct cut cut = {.name = name};
+    size_t end = strlen(name);
+    while (end > 0 && !isdigit((unsigned char)name[end - 1]))
+        end--;
+    size_t begin = end;
+    while (begin > 0 && isdigit((unsigned char)name[begin - 1]))
+        begin--;
+    cut.head = begin;
+    cut.digits = end - begin <= DIGITS ? end - begin : 0;
+    cut.number = cut.digits ? strtoull(name + begin, NULL, 10) : 0;
+    return cut;
+}
+
+static bool same_family(const struct cut *a, const struct cut *b)
+{
+    return a->digits && b->digits && a->head == b->head && !memcmp(a->name, b->name, a->head) &&
+           !strcmp(a->name + a->head + a->digits, b->name + b->head + b->digits);
+}
+
+/* Would the range that began at first go on with next, written as next is? */
+static bool continues(const struct cut *first, const struct cut *last, const struct cut *next)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%0*llu", (int)first->digits, next->number);
+    return next->number == last->number + 1 && strlen(text) == next->digits &&
+           !strncmp(text, next->name + next->head, next->digits);
+}
+
+static void print_ranges(FILE *out, const struct cut *cuts, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        size_t last = i;
+        while (last + 1 < count && continues(&cuts[i], &cuts[last], &cuts[last + 1]))
+            last++;
+        fprintf(out, "%s%.*s", i ? "," : "", (int)cuts[i].digits, cuts[i].name + cuts[i].head);
+        if (last > i)
+            fprintf(out, "-%.*s", (int)cuts[last].digits, cuts[last].name + cuts[last].head);
+        i = last + 1;
+    }
+}
+
+static void print_family(FILE *out, const struct cut *cuts, size_t count)
+{
+    const struct cut *cut = &cuts[0];
+    if (count == 1) {
+        fputs(cut->name, out);
+        return;
+    }
+    fprintf(out, "%.*s[", (int)cut->head, cut->name);
+    print_ranges(out, cuts, count);
+    fprintf(out, "]%s", cut->name + cut->head + cut->digits);
+}
+
+char *tccl_hosts_fold(const char *const *names, size_t count)
+{
+    char *text = NULL;
+    size_t size;
+    cleanup_free struct cut *cuts = calloc(count + 1, sizeof *cuts);
+    FILE *out = cuts ? open_memstream(&text, &size) : NULL;
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        cuts[i] = cut_name(names[i]);
+    for (size_t i = 0; i < count;) {
+        size_t next = i + 1;
+        while (next < count && same_family(&cuts[i], &cuts[next]))
+            next++;
+        if (i)
+            fputc(',', out);
+        print_family(out, cuts + i, next - i);
+        i = next;
+    }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Are the first length digits of text a number of the range? */
+static bool in_range(const struct range *range, const char *text, size_t length)
+{
+    char number[DIGITS + 1], written[DIGITS + 8];
+    if (length > DIGITS)
+        return false;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    unsigned long long value = strtoull(number, NULL, 10);
+    snprintf(written, sizeof written, "%0*llu", range->width, value);
+    return value >= range->low && value <= range->high && !strcmp(number, written);
+}
+
+static bool match_item(const char *item, const char *name);
+
+/* Does the bracket at item (behind '['), with what follows it, stand for name? */
+static bool match_bracket(const char *item, const char *name)
+{
+    const char *behind = strchr(item, ']') + 1;
+    size_t most = digits(name);
+    do {
+        struct range range = {0};
+        read_range(&item, &range);
+        for (size_t length = 1; length <= most; length++)
+            if (in_range(&range, name, length) && match_item(behind, name + length))
+                return true;
+    } while (next_range(&item) == 1);
+    return false;
+}
+
+static bool match_item(const char *item, const char *name)
+{
+    while (*item && *item != ',' && *item != '[') {
+        if (*item++ != *name++)
+            return false;
+    }
+    return *item == '[' ? match_bracket(item + 1, name) : *name == '\0';
+}
+
+bool tccl_hosts_contain(const char *text, const char *name)
+{
+    while (*text) {
+        const char *at = text;
+        size_t count;
+        if (count_item(&at, SIZE_MAX / 2, &count) != 0)
+            return false;
+        if (match_item(text, name))
+            return true;
+        text = *at ? at + 1 : at;
+    }
+    return false;
+}
+
+bool tccl_host_valid(const char *name)
+{
+    size_t length = strlen(name);
+    if (length == 0 || length > TCCL_HOST_NAME || !isalnum((unsigned char)name[0]))
+        return false;
+    for (const char *at = name; *at; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("._-", *at))
+            return false;
+    return true;
+}

@@ -1,0 +1,336 @@
+/* test-conf.c: tccl.conf, good and bad, and node lists. */
+#include <limits.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "conf.h"
+#include "hostlist.h"
+
+static char path[] = "/tmp/test-conf-XXXXXX";
+
+static int read_text(const char *text, struct tccl_conf *conf, struct tccl_error *err)
+{
+    cleanup_file FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fflush(file) == 0);
+    return tccl_conf_read(path, "n1", conf, err);
+}
+
+/* The text is refused at the line, and the message holds what is wrong and what is allowed. */
+static void check_bad(const char *text, int line, const char *said)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    char place[PATH_MAX + 16];
+    snprintf(place, sizeof place, "%s:%d: ", path, line);
+    CHECK_INT(read_text(text, &conf, &err), -1);
+    if (strncmp(err.text, place, strlen(place)) != 0 || !strstr(err.text, said)) {
+        fprintf(stderr, "for '%s': got '%s', expected '%s…%s'\n", text, err.text, place, said);
+        check_failures++;
+    }
+}
+
+static void test_defaults(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    CHECK_INT(read_text("", &conf, &err), 0);
+    CHECK_STR(conf.node, "n1");
+    CHECK_STR(conf.path, path);
+    CHECK_STR(conf.socket, TCCL_RUNSTATEDIR "/tccl/tccld.sock");
+    CHECK_STR(conf.machine, TCCL_LOCALSTATEDIR "/lib/tccl/machine.json");
+    CHECK_STR(conf.accounting_host, "");
+    CHECK_STR(conf.slurm_user, "slurm");
+    CHECK_INT(conf.port, 8517);
+    CHECK_INT(conf.timeout_ms, 500);
+    CHECK_INT(conf.require_timeout_ms, 10000);
+    CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
+    CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
+    tccl_conf_clear(&conf);
+}
+
+static void test_all_keys(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    int rc = read_text("# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
+                       "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
+                       "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
+                       "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
+                       "Timeout=250ms\nRequireTimeout=1min\nGresOrder=Minor\n"
+                       "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
+                       &conf, &err);
+    CHECK_INT(rc, 0);
+    CHECK_STR(err.text, "");
+    CHECK_STR(conf.socket, "/run/x/n1.sock");
+    CHECK_STR(conf.run_dir, "/run/x/n1");
+    CHECK_STR(conf.cache_dir, "/c/100%");
+    CHECK_STR(conf.state_dir, "/s/n1");
+    CHECK_STR(conf.machine, "/s/n1/machine.json");
+    CHECK_STR(conf.shim, "/l/shim.so");
+    CHECK_STR(conf.munge_socket, "/run/munge/m.sock");
+    CHECK_STR(conf.bind_addr, "10.0.0.1");
+    CHECK_INT(conf.port, 18001);
+    CHECK_STR(conf.accounting_host, "n4");
+    CHECK_STR(conf.tccld_user, "tccl");
+    CHECK_STR(conf.slurm_user, "990");
+    CHECK_STR(conf.admins, "ann,bob");
+    CHECK_INT(conf.timeout_ms, 250);
+    CHECK_INT(conf.require_timeout_ms, 60000);
+    CHECK_INT(conf.gres_order, TCCL_GRES_MINOR);
+    CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
+    CHECK_INT(conf.policy.min_nodes, 2);
+    CHECK_INT(conf.policy.min_gpus, 8);
+    CHECK_STR(conf.policy.partitions, "gpu,big");
+    tccl_conf_clear(&conf);
+}
+
+static void check_peer(const struct tccl_conf *conf, const char *node, const char *host, int port)
+{
+    const struct tccl_peer *peer = tccl_conf_peer(conf, node);
+    CHECK(peer != NULL);
+    if (!peer)
+        return;
+    CHECK_STR(peer->host, host);
+    CHECK_INT(peer->port, port);
+}
+
+static void test_peers(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    CHECK_INT(read_text("[peers]\nn[1-4]=127.0.0.1:18001-18004\nm[08-10]=h[1-3]:9000\n"
+                        "x=[fe80::1]:77\ny=other\nz,w=10.1.1.1:5\n[tccl]\nPort=999\n",
+                        &conf, &err),
+              0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(conf.n_peers, 11);
+    check_peer(&conf, "n1", "127.0.0.1", 18001);
+    check_peer(&conf, "n4", "127.0.0.1", 18004);
+    check_peer(&conf, "m08", "h1", 9000);
+    check_peer(&conf, "m10", "h3", 9000);
+    check_peer(&conf, "x", "fe80::1", 77);
+    check_peer(&conf, "y", "other", 999);
+    check_peer(&conf, "w", "10.1.1.1", 5);
+    CHECK(tccl_conf_peer(&conf, "n5") == NULL);
+    tccl_conf_clear(&conf);
+    CHECK_INT(read_text("[peers]\nn[1-2]=a:1\nn2=b:1\n", &conf, &err), -1);
+    CHECK(strstr(err.text, "names node n2 twice") != NULL);
+}
+
+static void test_bad_values(void)
+{
+    check_bad("[tccl]\nTimeout=5\n", 2, "Timeout=5: give a number with ms, s or min, from 10ms");
+    check_bad("[tccl]\nTimeout=9ms\n", 2, "from 10ms to 60s");
+    check_bad("[tccl]\nTimeout=2min\n", 2, "from 10ms to 60s");
+    check_bad("[tccl]\nTimeout=-1s\n", 2, "from 10ms to 60s");
+    check_bad("[tccl]\nTimeout=99999999999999999999s\n", 2, "from 10ms to 60s");
+    check_bad("[tccl]\nRequireTimeout=\n", 2, "from 10ms to 300s");
+    check_bad("[tccl]\n\nPort=0\n", 3, "Port=0: give a whole number from 1 to 65535");
+    check_bad("[tccl]\nPort=65536\n", 2, "from 1 to 65535");
+    check_bad("[tccl]\nPort=80x\n", 2, "from 1 to 65535");
+    check_bad("[tccl]\nSocket=tccld.sock\n", 2, "a path that begins with '/'");
+    check_bad("[tccl]\nSocket=\n", 2, "a path that begins with '/'");
+    check_bad("[tccl]\nStateDir=/x/%q\n", 2, "%n is the node");
+    check_bad("[tccl]\nStateDir=/x/%\n", 2, "%n is the node");
+    check_bad("[tccl]\nSocket=/0123456789012345678901234567890123456789012345678901234567890"
+              "123456789012345678901234567890123456789012345678901234567890\n",
+              2, "at most 107 bytes");
+    check_bad("[tccl]\nAccountingHost=n[1-2]\n", 2, "the name of one node");
+    check_bad("[tccl]\nAccountingHost=../x\n", 2, "the name of one node");
+    check_bad("[tccl]\nTccldUser=\n", 2, "one user");
+    check_bad("[tccl]\nSlurmUser=a b\n", 2, "one user");
+    check_bad("[tccl]\nAdmins=a,,b\n", 2, "names with commas");
+    check_bad("[tccl]\nAdmins=a,\n", 2, "names with commas");
+    check_bad("[tccl]\nAdmins=a b\n", 2, "names with commas");
+    check_bad("[tccl]\nGresOrder=uuid\n", 2, "give pci or minor");
+    check_bad("[tccl]\nBindAddr=a/b\n", 2, "an address");
+    check_bad("[policy]\nDefault=yes\n", 2, "off, auto, on or require");
+    check_bad("[policy]\nMinNodes=0\n", 2, "from 1 to 65536");
+    check_bad("[policy]\nMinGpus=many\n", 2, "from 1 to 1048576");
+}
+
+static void test_bad_forms(void)
+{
+    check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket'; known: Socket RunDir");
+    check_bad("[policy]\nSocket=/x\n", 2, "unknown key 'Socket'; known: Default MinNodes");
+    check_bad("Port=1\n", 1, "there are [tccl], [policy], [peers]");
+    check_bad("[tcld]\nPort=1\n", 2, "stands in section [tcld]");
+    check_bad("[tccl]\nPort 1\n", 2, "neither [section] nor Key=value");
+    check_bad("[tccl\nPort=1\n", 1, "neither [section] nor Key=value");
+    check_bad("[tccl]\nPort=x\nnothing\n", 2, "from 1 to 65535");
+    check_bad("[tccl]\nnothing\nPort=x\n", 2, "neither [section] nor Key=value");
+    check_bad("[tccl]\nSocket=/a\n  Port=x\n", 3, "Port=x");
+    char text[400] = "[tccl]\nRunDir=/";
+    memset(text + strlen(text), 'a', 300);
+    check_bad(text, 2, "longer than");
+}
+
+static void test_bad_peers(void)
+{
+    check_bad("[peers]\nn[1-4]=127.0.0.1:18001-18003\n", 2, "4 nodes, but 1 hosts and 3 ports");
+    check_bad("[peers]\nn[1-4]=h[1-3]:1\n", 2, "4 nodes, but 3 hosts");
+    check_bad("[peers]\nn[1-4=h:1\n", 2, "is not a node list");
+    check_bad("[peers]\nn[4-1]=h:1\n", 2, "is not a node list");
+    check_bad("[peers]\nn[1-99999999]=h:1\n", 2, "more than 65536 nodes");
+    check_bad("[peers]\nn1=h:0\n", 2, "give NODE=HOST:PORT");
+    check_bad("[peers]\nn1=h:65536\n", 2, "give NODE=HOST:PORT");
+    check_bad("[peers]\nn1=h:1-\n", 2, "give NODE=HOST:PORT");
+    check_bad("[peers]\nn1=::1\n", 2, "give NODE=HOST:PORT");
+    check_bad("[peers]\nn1=[::1\n", 2, "give NODE=HOST:PORT");
+    check_bad("[peers]\nn1=\n", 2, "give NODE=HOST:PORT");
+    check_bad("[peers]\n../n=h:1\n", 2, "is not a node list");
+}
+
+static void test_files(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_conf_read("/nonexistent/tccl.conf", "n1", &conf, &err), -1);
+    CHECK(strstr(err.text, "/nonexistent/tccl.conf") != NULL);
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_conf_read(path, "../x", &conf, &err), -1);
+    CHECK(strstr(err.text, "not the name of a node") != NULL);
+    cleanup_file FILE *file = fopen(path, "w");
+    CHECK(file && fwrite("[tccl]\0Port=x\n", 1, 14, file) == 14 && fflush(file) == 0);
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_conf_read(path, "n1", &conf, &err), -1);
+    CHECK(strstr(err.text, "is not text") != NULL);
+}
+
+static void test_override(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    CHECK_INT(read_text("", &conf, &err), 0);
+    CHECK_INT(tccl_conf_override(&conf, "Timeout=1s", &err), 0);
+    CHECK_INT(conf.timeout_ms, 1000);
+    CHECK_INT(tccl_conf_override(&conf, "default=on", &err), 0);
+    CHECK_INT(conf.policy.mode, TCCL_MODE_ON);
+    CHECK_INT(tccl_conf_override(&conf, "StateDir=/s/%n", &err), 0);
+    CHECK_STR(conf.machine, "/s/n1/machine.json");
+    CHECK_INT(tccl_conf_override(&conf, "Machine=/m.json", &err), 0);
+    CHECK_INT(tccl_conf_override(&conf, "StateDir=/t", &err), 0);
+    CHECK_STR(conf.machine, "/m.json");
+    CHECK_INT(tccl_conf_override(&conf, "Admins=a", &err), 0);
+    CHECK_INT(tccl_conf_override(&conf, "Admins=b,c", &err), 0);
+    CHECK_STR(conf.admins, "b,c");
+    CHECK_STR(err.text, "");
+    CHECK_INT(tccl_conf_override(&conf, "Nothing=1", &err), -1);
+    CHECK(strstr(err.text, "unknown key 'Nothing'; known: Socket") != NULL);
+    err.text[0] = '\0';
+    CHECK_INT(tccl_conf_override(&conf, "Timeout", &err), -1);
+    CHECK_STR(err.text, "'Timeout' is not Key=value");
+    CHECK_INT(conf.timeout_ms, 1000);
+    tccl_conf_clear(&conf);
+}
+
+static void test_tool_path(void)
+{
+    unsetenv("TCCL_CONF");
+    CHECK(tccl_conf_tool_path(NULL) == NULL);
+    setenv("TCCL_CONF", "/env", 1);
+    CHECK_STR(tccl_conf_tool_path(NULL), "/env");
+    CHECK_STR(tccl_conf_tool_path("/option"), "/option");
+    unsetenv("TCCL_CONF");
+}
+
+static void check_hosts(const char *text, const char *expanded, const char *folded)
+{
+    struct tccl_hosts hosts;
+    struct tccl_error err = {0};
+    char joined[1024] = "";
+    CHECK_INT(tccl_hosts_expand(text, 100, &hosts, &err), 0);
+    for (size_t i = 0; i < hosts.count; i++) {
+        if (i)
+            strcat(joined, " ");
+        strcat(joined, hosts.names[i]);
+        CHECK(tccl_hosts_contain(text, hosts.names[i]));
+    }
+    CHECK_STR(joined, expanded);
+    CHECK(!tccl_hosts_contain(text, "nobody"));
+    cleanup_free char *fold = tccl_hosts_fold((const char *const *)hosts.names, hosts.count);
+    CHECK_STR(fold, folded);
+    tccl_hosts_clear(&hosts);
+}
+
+static void check_no_hosts(const char *text)
+{
+    struct tccl_hosts hosts;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_hosts_expand(text, 100, &hosts, &err), -1);
+    CHECK(err.text[0] != '\0' && hosts.names == NULL);
+    CHECK(!tccl_hosts_contain(text, "n-1"));
+}
+
+static void test_hostlists(void)
+{
+    check_hosts("", "", "");
+    check_hosts("n1", "n1", "n1");
+    check_hosts("n[1-3,7],login", "n1 n2 n3 n7 login", "n[1-3,7],login");
+    check_hosts("n[08-11]", "n08 n09 n10 n11", "n[08-11]");
+    check_hosts("n[8-11]", "n8 n9 n10 n11", "n[8-11]");
+    check_hosts("n[1,01,001]", "n1 n01 n001", "n[1,01,001]");
+    check_hosts("r[1-2]n[1-2]-ib", "r1n1-ib r1n2-ib r2n1-ib r2n2-ib", "r1n[1-2]-ib,r2n[1-2]-ib");
+    check_hosts("n[3,1-2]", "n3 n1 n2", "n[3,1-2]");
+    CHECK(!tccl_hosts_contain("n[08-11]", "n8"));
+    CHECK(!tccl_hosts_contain("n[8-11]", "n08"));
+    CHECK(!tccl_hosts_contain("n[1-4]", "n5"));
+    CHECK(!tccl_hosts_contain("n[1-4]", "n"));
+    CHECK(tccl_hosts_contain("a,n[1-4]x", "n4x"));
+    check_no_hosts("n[1-3");
+    check_no_hosts("n[]");
+    check_no_hosts("n[3-1]");
+    check_no_hosts("n[1-x]");
+    check_no_hosts("n1,");
+    check_no_hosts(",n1");
+    check_no_hosts("n1]");
+    check_no_hosts("n 1");
+    check_no_hosts("n[1-101]");
+    check_no_hosts("n[0-99][0-99][0-99][0-99]");
+    check_no_hosts("n[0-999999999999999999][0-999999999999999999]");
+    check_no_hosts("n[1][1][1][1][1]");
+}
+
+/* Random names fold to a list that expands to the same names. */
+static void test_fold_round_trip(unsigned long seed)
+{
+    srand((unsigned)seed);
+    for (int round = 0; round < 200; round++) {
+        char names[40][32];
+        const char *pointers[40];
+        size_t count = (size_t)rand() % 40 + 1;
+        for (size_t i = 0; i < count; i++) {
+            snprintf(names[i], sizeof names[i], "%c%0*d%s", 'a' + rand() % 2, rand() % 3,
+                     rand() % 15, rand() % 8 ? "" : "-x");
+            pointers[i] = names[i];
+        }
+        cleanup_free char *text = tccl_hosts_fold(pointers, count);
+        struct tccl_hosts hosts;
+        struct tccl_error err = {0};
+        CHECK_INT(tccl_hosts_expand(text, 40, &hosts, &err), 0);
+        CHECK_INT((long long)hosts.count, (long long)count);
+        for (size_t i = 0; i < hosts.count; i++)
+            CHECK_STR(hosts.names[i], names[i]);
+        tccl_hosts_clear(&hosts);
+    }
+}
+
+int main(void)
+{
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    test_defaults();
+    test_all_keys();
+    test_peers();
+    test_bad_values();
+    test_bad_forms();
+    test_bad_peers();
+    test_files();
+    test_override();
+    test_tool_path();
+    test_hostlists();
+    test_fold_round_trip(check_seed());
+    close(fd);
+    unlink(path);
+    return check_result();
+}
