@@ -1,0 +1,26 @@
+#!/bin/bash
+# AccountingHost is down while steps run: their records are spooled where they arise and delivered
+# once, later.
+# cluster: own
+. "$(dirname "$0")/lib.sh"
+
+own_cluster --nodes 3
+mini stop-tccld n1
+jobs=()
+for round in 1 2; do
+    srun_show -w n2,n3 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+    applied 2
+    jobs+=("$(job_of)")
+done
+spooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f | wc -l)" = 2 ]; }
+eventually "two records in a spool" spooled
+mini stop-tccld n2
+mini start-tccld n2
+mini start-tccld n1
+for job in "${jobs[@]}"; do recorded "$job" 0 state applied; done
+unspooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f | wc -l)" = 0 ]; }
+eventually "an empty spool" unspooled
+for job in "${jobs[@]}"; do
+    records -j "$job"
+    equal "records of job $job" "$(admin tcclacct -nP -o jobid -j "$job" | wc -l)" 1
+done

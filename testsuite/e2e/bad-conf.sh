@@ -1,0 +1,30 @@
+#!/bin/bash
+# A bad key or value in tccl.conf: tccld and the tools refuse to start, one line names file, line and
+# key; steps run without a ring and say so.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
+at_end+=("mv $cluster/tccl.conf.before $cluster/tccl.conf")
+refused() { # LINE PATTERN
+    local ended=0 number tccld
+    cp "$cluster/tccl.conf.before" "$cluster/tccl.conf"
+    printf '[tccl]\n%s\n' "$1" >>"$cluster/tccl.conf"
+    number=$(wc -l <"$cluster/tccl.conf")
+    tccld=$(readlink -f "$cluster/bin/tccld")
+    timeout 10 "$tccld" --foreground --conf "$cluster/tccl.conf" --node n4 >"$work/out" 2>&1 || ended=$?
+    cat "$work/out"
+    [ "$ended" != 0 ] && [ "$ended" != 124 ] || fail "tccld ended with $ended"
+    equal "lines" "$(wc -l <"$work/out")" 1
+    matches "message" "$(cat "$work/out")" "*tccl.conf*$number*$2*"
+    admin tcclacct >"$work/out" 2>&1 && fail "tcclacct ignores it" || true
+    matches "message of tcclacct" "$(cat "$work/out")" "tccl*: *tccl.conf*$2*"
+    srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on
+    equal "exit status" "$status" 0
+    equal "tasks" "$(tasks)" 2
+    none_has TCCL_RING
+    matches "message of the step" "$(cat "$work/err")" "*tccl: *tccl.conf*$2*"
+    nodes_are_up
+}
+refused 'Sokket=/tmp/x' Sokket
+refused 'Timeout=soon' Timeout

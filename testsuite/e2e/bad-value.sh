@@ -1,0 +1,22 @@
+#!/bin/bash
+# An unknown value is refused by srun, sbatch and salloc before anything is queued, with one line
+# that says what is allowed; so is one in the environment.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+refused() { # COMMAND...
+    local status=0 last
+    last=$(admin scontrol show jobs -o | grep -c '^JobId=' || true)
+    user "$@" >"$work/out" 2>"$work/err" || status=$?
+    cat "$work/err"
+    [ "$status" != 0 ] || fail "$*: exit status 0"
+    equal "lines with tccl:" "$(grep -c 'tccl: ' "$work/err")" 1
+    grep 'tccl: ' "$work/err" | grep -q require || fail "$*: does not say what is allowed"
+    equal "jobs" "$(admin scontrol show jobs -o | grep -c '^JobId=' || true)" "$last"
+}
+printf '#!/bin/sh\n' >"$work/job"
+refused srun -N1 --tccl=maybe true
+refused sbatch -N1 --tccl=maybe "$work/job"
+refused salloc -N1 --tccl=maybe true
+refused srun -N1 --tccl= true
+refused env TCCL=maybe srun -N1 true

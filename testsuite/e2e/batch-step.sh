@@ -1,0 +1,14 @@
+#!/bin/bash
+# The batch step itself, on one node: a ring over the node's GPUs of the job, without any srun.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+cat >"$work/job" <<JOB
+#!/bin/bash
+$work/show
+JOB
+batch -w n1 -N1 --gpus-per-node=4 --tccl=on "$work/job"
+applied 1 batch
+as_solved n1 batch --model "$models/amd-4gpu.json" --gpus 0-3
+recorded "$job" batch state applied
+recorded "$job" batch gpus 4

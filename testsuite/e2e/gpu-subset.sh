@@ -1,0 +1,16 @@
+#!/bin/bash
+# Two or three of a node's four GPUs: the ring is solved for exactly these. One GPU: nothing to do.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+for count in 2 3; do
+    srun_show -N4 --gpus-per-node=$count --ntasks-per-node=1 --tccl=on
+    applied 4
+    as_solved n1,n2,n3,n4 0 --node "$models/amd-4gpu.json=2" --node "$models/intel-4gpu.json=2" \
+        --gpus "0-$((count - 1))"
+    recorded "$(job_of)" 0 gpus $((4 * count))
+done
+srun_show -N1 --gpus-per-node=1 --tccl=on
+all_have TCCL_STATE nothing-to-do
+none_has TCCL_RING
+recorded "$(job_of)" 0 state nothing-to-do

@@ -1,0 +1,8 @@
+#!/bin/bash
+# Each task sees one GPU (--gpus-per-task); the ring is still over all GPUs of the step.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+srun_show -w n1,n2 -N2 --ntasks-per-node=4 --gpus-per-task=1 --tccl=on
+applied 8
+as_solved n1,n2 0 --node "$models/amd-4gpu.json=2" --gpus 0-3

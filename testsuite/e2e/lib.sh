@@ -1,0 +1,213 @@
+# lib.sh: what the end-to-end tests share. Sourced; expects TCCL_MINICLUSTER, the folder of a running
+# minicluster (but for tests that start their own), and TCCL_BUILD. Exit status 77: skipped.
+set -Eeuo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=${here%/*/*}
+models=$root/testsuite/machines
+build=${TCCL_BUILD:-$root/build}
+cluster=${TCCL_MINICLUSTER:-}
+test_name=$(basename "$0" .sh)
+at_end=() # commands that put the cluster back as it was
+
+mini() {
+    "$root/contrib/minicluster" "$@"
+}
+
+admin() { # COMMAND...: in the cluster, as root
+    mini run -- "$@"
+}
+
+user() { # COMMAND...: in the cluster, as an ordinary user
+    mini run --as nobody -- "$@"
+}
+
+fail() {
+    echo "failed: $*"
+    exit 1
+}
+
+skip() {
+    echo "$*"
+    exit 77
+}
+
+equal() { # WHAT ACTUAL EXPECTED
+    [ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"
+}
+
+matches() { # WHAT ACTUAL SHELL-PATTERN
+    [[ $2 == $3 ]] || fail "$1 is '$2', expected to match '$3'"
+}
+
+# Waits until the command succeeds; this bounds how long a broken program is waited for, nothing else.
+eventually() { # WHAT COMMAND...
+    local what=$1 round
+    shift
+    for round in {1..300}; do
+        if "$@" >/dev/null 2>&1; then return 0; fi
+        sleep 0.1
+    done
+    fail "$what: did not happen in 30 s"
+}
+
+# ---- the tasks' environment ----------------------------------------------------------------------
+
+# Tasks run this; each writes lines "JOB.STEP NODE PROCID NAME=VALUE", one "started" line first.
+write_show() {
+    cat >"$work/show" <<'SHOW'
+#!/bin/sh
+{
+    echo started
+    env | grep -E '^(TCCL_|TCCL=|LD_PRELOAD=|SLURM_RESTART_COUNT=)' || :
+} | sed "s|^|$SLURM_JOB_ID.${SLURM_STEP_ID:-batch} $SLURMD_NODENAME $SLURM_PROCID |"
+SHOW
+    chmod 755 "$work/show"
+}
+
+srun_show() { # SRUN-OPTION...: output to $work/out, messages to $work/err; status in $status
+    status=0
+    user srun "$@" "$work/show" >"$work/out" 2>"$work/err" || status=$?
+    cat "$work/out" "$work/err"
+}
+
+tasks() { # [STEP]: how many tasks started
+    grep -cE "^[0-9]+\.${1:-[^ ]+} .* started\$" "$work/out" || true
+}
+
+values() { # NAME [STEP]: its different values, one a line
+    sed -nE "s/^[0-9]+\.${2:-[^ ]+} [^ ]+ [0-9]+ $1=//p" "$work/out" | sort -u
+}
+
+carriers() { # NAME [STEP]: how many tasks have it
+    grep -cE "^[0-9]+\.${2:-[^ ]+} [^ ]+ [0-9]+ $1=" "$work/out" || true
+}
+
+job_of() { # of the first task in $work/out
+    sed -nE '1s/^([0-9]+)\..*/\1/p' "$work/out"
+}
+
+# Every task of the step has the value.
+all_have() { # NAME VALUE [STEP]
+    equal "$1" "$(values "$1" "${3:-}")" "$2"
+    equal "tasks with $1" "$(carriers "$1" "${3:-}")" "$(tasks "${3:-}")"
+}
+
+none_has() { # NAME [STEP]
+    equal "tasks with $1" "$(carriers "$1" "${2:-}")" 0
+}
+
+applied() { # TASKS [STEP]
+    equal "tasks" "$(tasks "${2:-}")" "$1"
+    all_have TCCL_STATE applied "${2:-}"
+    none_has TCCL_REASON "${2:-}"
+    equal "rings" "$(values TCCL_RING "${2:-}" | wc -l)" 1
+}
+
+fallback() { # TASKS REASON-PATTERN [STEP]
+    equal "tasks" "$(tasks "${3:-}")" "$1"
+    all_have TCCL_STATE fallback "${3:-}"
+    none_has TCCL_RING "${3:-}"
+    none_has TCCL_PLAN "${3:-}"
+    matches "TCCL_REASON" "$(values TCCL_REASON "${3:-}")" "$2"
+}
+
+# ---- rings ---------------------------------------------------------------------------------------
+
+# Are the ring and its bandwidth those that tccl-path finds for the same models and GPUs?
+as_solved() { # NODES STEP TCCL-PATH-OPTION...
+    local nodes=$1 step=$2
+    shift 2
+    admin tccl-path solve "$@" --json >"$work/solved.json"
+    python3 "$here/same_ring.py" "$work/solved.json" "$nodes" "$(values TCCL_RING "$step")" \
+        "$(values TCCL_GBPS "$step")" "$(values TCCL_BASELINE_GBPS "$step")" || fail "not the ring that tccl-path solves"
+}
+
+# ---- records -------------------------------------------------------------------------------------
+
+records() { # TCCLACCT-OPTION...: as root, to $work/records.json
+    admin tcclacct --json "$@" >"$work/records.json"
+}
+
+# What COMMAND prints for the record that fits, e.g. record 12 0 state.
+record() { # JOB STEP FIELD
+    records -j "$1"
+    python3 "$here/record.py" "$work/records.json" "$2" "$3"
+}
+
+has_record() { # JOB STEP
+    [ -n "$(record "$1" "$2" state)" ]
+}
+
+# A record is delivered after the step has its plan, so it may come a moment later.
+recorded() { # JOB STEP FIELD VALUE-PATTERN
+    eventually "a record of $1.$2" has_record "$1" "$2"
+    matches "record $1.$2: $3" "$(record "$1" "$2" "$3")" "$4"
+}
+
+# ---- the cluster's health ------------------------------------------------------------------------
+
+nodes_are_up() {
+    ! admin sinfo -hNo '%N %T %E' | grep -E 'drain|down|fail|unk|\*'
+}
+
+# Batch jobs: submits as the user, waits for the end. Output goes to $work/out.
+batch() { # SBATCH-OPTION... SCRIPT
+    job=$(user sbatch --parsable --output="$work/out" "$@")
+    eventually "end of job $job" job_ended "$job"
+    cat "$work/out"
+}
+
+job_ended() { # JOB
+    [ -z "$(admin squeue -h -j "$1" -t PENDING,RUNNING,COMPLETING -o %i)" ]
+}
+
+no_jobs() {
+    [ -z "$(admin squeue -h)" ]
+}
+
+undo() {
+    local status=$? command
+    trap - EXIT
+    for command in ${at_end[@]+"${at_end[@]}"}; do
+        eval "$command" || status=1
+    done
+    if [ -n "${work:-}" ] && [ -d "$work" ] && [ $status = 0 -o $status = 77 ]; then
+        nodes_are_up || status=1
+        eventually "no jobs left" no_jobs
+        rm -rf "$work"
+    fi
+    exit "$status"
+}
+
+use_cluster() { # FOLDER
+    cluster=$1
+    work=$cluster/home/$test_name
+    export TCCL_MINICLUSTER=$cluster
+    rm -rf "$work"
+    mkdir -p "$work"
+    chmod 1777 "$work"
+    write_show
+}
+
+# A cluster of this test's own, for what would disturb others. A second call replaces the first's.
+own_cluster() { # START-OPTION...
+    local dir=/tmp/tccl-test-$test_name-$$
+    mini stop --dir "$dir"
+    trap "end_own_cluster $dir" EXIT
+    mini start --dir "$dir" --build "$build" "$@"
+    use_cluster "$dir"
+}
+
+end_own_cluster() { # FOLDER
+    local status=$?
+    trap - EXIT
+    [ $status = 0 ] || tail -n 15 "$1"/log/tccld@* || true
+    mini stop --dir "$1" || status=1
+    exit "$status"
+}
+
+if [ -n "$cluster" ]; then
+    use_cluster "$cluster"
+    trap undo EXIT
+fi

@@ -1,0 +1,19 @@
+#!/bin/bash
+# Steps that share all nodes and all GPUs (--overlap) do not disturb each other's plans.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+cat >"$work/job" <<JOB
+#!/bin/bash
+for step in 0 1 2; do
+    srun --overlap --ntasks-per-node=2 sh -c "$work/show; sleep 1; test -z \"\\\$TCCL_PLAN\" || cat \\\$TCCL_PLAN >/dev/null" &
+done
+wait
+JOB
+batch -w n1,n2 -N2 --gpus-per-node=4 --tccl=on "$work/job"
+for step in 0 1 2; do
+    applied 4 $step
+    as_solved n1,n2 $step --node "$models/amd-4gpu.json=2" --gpus 0-3
+    recorded "$job" $step state applied
+done
+equal "plan folders" "$(values TCCL_PLAN | sed 's,/[^/]*$,,' | sort -u | wc -l)" 6

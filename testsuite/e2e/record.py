@@ -1,0 +1,13 @@
+"""record.py FILE STEP FIELD: a field of the latest record of a step in what tcclacct --json printed."""
+import json
+import sys
+
+path, step, field = sys.argv[1:]
+names = {"batch": 0xFFFFFFFB, "extern": 0xFFFFFFFC, "interactive": 0xFFFFFFFA}
+with open(path) as file:
+    found = json.load(file)
+if isinstance(found, dict):
+    found = found["records"]
+found = [r for r in found if str(r["step"]) in (step, str(names.get(step)))]
+if found:
+    print(found[-1][field])

@@ -1,0 +1,26 @@
+#!/bin/bash
+# The disk for the records is full: steps run with their ring, nothing hangs, and once there is room
+# again records are kept again.
+# cluster: own
+. "$(dirname "$0")/lib.sh"
+
+own_cluster --nodes 2
+mini stop-tccld n1
+mount -t tmpfs -o size=256k,mode=700 tmpfs "$cluster/nodes/n1/state"
+mini start-tccld n1
+srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+applied 2
+first=$(job_of)
+recorded "$first" 0 state applied
+dd if=/dev/zero of="$cluster/nodes/n1/state/ballast" bs=4k status=none || true
+for round in 1 2 3; do
+    srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+    equal "exit status" "$status" 0
+    applied 2
+done
+recorded "$first" 0 state applied
+grep -i 'space' "$cluster"/log/tccld@n1* || fail "tccld did not say that the disk is full"
+rm "$cluster/nodes/n1/state/ballast"
+srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+applied 2
+recorded "$(job_of)" 0 state applied

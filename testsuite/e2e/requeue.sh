@@ -1,0 +1,31 @@
+#!/bin/bash
+# A requeued job repeats its step numbers: each run has a ring and a record of its own.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+cat >"$work/job" <<JOB
+#!/bin/bash
+srun --ntasks-per-node=1 $work/show
+touch $work/ran-\${SLURM_RESTART_COUNT:-0}
+[ -n "\${SLURM_RESTART_COUNT:-}" ] || sleep 100
+JOB
+job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/out" -w n1,n2 -N2 \
+    --gpus-per-node=4 --tccl=on "$work/job")
+eventually "first run" test -e "$work/ran-0"
+user scontrol requeue "$job"
+start_now() { # the wait before a restart is only Slurm's caution
+    admin scontrol update JobId="$job" StartTime=now && [ -e "$work/ran-1" ]
+}
+eventually "second run" start_now
+eventually "end of job $job" job_ended "$job"
+cat "$work/out"
+applied 4
+both_records() {
+    records -j "$job"
+    [ "$(python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))
+found = found["records"] if isinstance(found, dict) else found
+print(sorted((r["restart"], r["state"]) for r in found if r["step"] == 0))' "$work/records.json")" = \
+        "[(0, 'applied'), (1, 'applied')]" ]
+}
+eventually "a record for each run" both_records

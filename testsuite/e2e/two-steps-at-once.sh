@@ -1,0 +1,21 @@
+#!/bin/bash
+# Two steps run at once on the same nodes, each with its own GPUs: each has its own ring over these.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+cat >"$work/job" <<JOB
+#!/bin/bash
+for step in 0 1; do
+    srun --exact --ntasks-per-node=1 --gpus-per-node=2 sh -c "$work/show; sleep 2" &
+    sleep 0.3
+done
+wait
+JOB
+batch -w n1,n2 -N2 --gpus-per-node=4 --tccl=on "$work/job"
+for step in 0 1; do
+    applied 2 $step
+    recorded "$job" $step state applied
+    recorded "$job" $step gpus 4
+done
+as_solved n1,n2 0 --node "$models/amd-4gpu.json=2" --gpus 0-1
+as_solved n1,n2 1 --node "$models/amd-4gpu.json=2" --gpus 2-3
