@@ -13,24 +13,22 @@
 #include "symmetry.h"
 #include "table.h"
 
-struct tccl_search_progress;
-
-struct tccl_search_options {
-    double gap;         /* stop when proven within this ratio, e.g. 0.03; 0: exact */
-    double noise;       /* values closer than this ratio count as equal */
-    long budget;        /* transfer sets to measure at most; 0: no limit */
-    long pairs;         /* port pairs to search to the end, best first; 0: all */
-    bool any;           /* also chains that a stock NCCL cannot be made to build */
-    double ports_budget; /* part of the budget kept for a first chain of the other pairs, 0 to 1 */
-    /* Called now and then, may be NULL; non-zero: stop, keeping what is proven so far. */
-    int (*progress)(void *context, const struct tccl_search_progress *progress);
-    void *context;
+struct tccl_search_progress {
+    long measured; /* sets measured so far */
+    long shared;   /* answered by a symmetric set */
+    int pairs_done, pairs_total;
 };
 
-struct tccl_search_progress {
-    long measured;  /* sets measured so far */
-    long shared;    /* answered by a symmetric or known set */
-    long pairs_done, pairs_total;
+struct tccl_search_options {
+    double gap;   /* stop when proven within this ratio, e.g. 0.03; 0: exact */
+    double noise; /* values closer than this ratio count as equal: no gap is smaller */
+    long budget;  /* transfer sets to measure at most in this call; 0: no limit */
+    int pairs;    /* port pairs to search to the end, best first, and the best of every pair of NICs;
+                     the others get a first chain and proven bounds; 0: all pairs to the end */
+    bool any;     /* also chains that a stock NCCL can't be made to build */
+    /* Called after each measured set and each finished pair; non-zero stops. May be NULL. */
+    int (*progress)(void *context, const struct tccl_search_progress *progress);
+    void *context;
 };
 
 struct tccl_search;
@@ -40,7 +38,7 @@ struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct t
                                     const struct tccl_symmetry *symmetry);
 void tccl_search_free(struct tccl_search *search);
 
-/* Tells the search of a set measured earlier (from sets.jsonl). Returns 0, or -1 without memory. */
+/* Tells the search of a set measured earlier (from sets.jsonl), GB/s. Returns 0, or -1 without memory. */
 int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps);
 
 /* Bandwidth of one set: known, symmetric to a known one, or measured now. Returns 0, or -1 with err. */

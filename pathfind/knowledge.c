@@ -1,0 +1,393 @@
+/* knowledge.c: measured transfer sets and the bounds that follow from them. */
+#include "knowledge.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+
+/* A limit with a large orbit keeps this many of its images; fewer only weakens bounds. */
+enum { MAX_IMAGES = 4096, MAX_LIMITS = 1 << 19, WORDS = 32 };
+
+struct measured {
+    struct tccl_set set;
+    double gbps;
+};
+
+/* Open addressing; slots hold index + 1 into the entries. */
+struct set_table {
+    uint32_t *slots;
+    size_t n_slots;
+    struct measured *entries;
+    size_t count, room;
+};
+
+/* A limit of three or more transfers; met counts those on the stack. */
+struct limit {
+    double gbps;
+    uint32_t first; /* into members */
+    uint16_t size, met;
+};
+
+/* The limits in which a transfer takes part. */
+struct uses {
+    uint32_t *limits;
+    uint32_t count, room;
+};
+
+struct tccl_knowledge {
+    const struct tccl_symmetry *symmetry;
+    struct set_table exact, canonical, images;
+    int n_transfers;                 /* possible on this machine */
+    uint16_t compact[TCCL_TRANSFERS]; /* number -> 0 .. n_transfers - 1 */
+    double alone[TCCL_TRANSFERS];    /* by compact number */
+    double *pairs;                   /* n_transfers squared */
+    struct limit *limits;
+    size_t n_limits, limits_room;
+    uint16_t *members; /* compact numbers */
+    size_t n_members, members_room;
+    struct uses *uses;
+    uint64_t (*covers)[WORDS]; /* by exact entry: its transfers as bits */
+    size_t covers_room;
+    int depth;
+    uint16_t stack[TCCL_MAX_SET];
+    double bounds[TCCL_MAX_SET + 1]; /* bounds[d]: of the first d on the stack */
+};
+
+static void number_transfers(struct tccl_knowledge *knowledge, const struct tccl_machine *machine)
+{
+    memset(knowledge->compact, 0xff, sizeof(knowledge->compact));
+    for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
+        if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
+            knowledge->compact[transfer] = knowledge->n_transfers++;
+        knowledge->alone[transfer] = INFINITY;
+    }
+}
+
+struct tccl_knowledge *tccl_knowledge_new(const struct tccl_machine *machine,
+                                          const struct tccl_symmetry *symmetry)
+{
+    struct tccl_knowledge *knowledge = calloc(1, sizeof(*knowledge));
+    if (!knowledge)
+        return NULL;
+    knowledge->symmetry = symmetry;
+    number_transfers(knowledge, machine);
+    size_t square = (size_t)knowledge->n_transfers * knowledge->n_transfers;
+    knowledge->pairs = malloc((square + 1) * sizeof(*knowledge->pairs));
+    knowledge->uses = calloc(knowledge->n_transfers + 1, sizeof(*knowledge->uses));
+    if (!knowledge->pairs || !knowledge->uses) {
+        tccl_knowledge_free(knowledge);
+        return NULL;
+    }
+    for (size_t i = 0; i < square; i++)
+        knowledge->pairs[i] = INFINITY;
+    knowledge->bounds[0] = INFINITY;
+    return knowledge;
+}
+
+static void table_clear(struct set_table *table)
+{
+    free(table->slots);
+    free(table->entries);
+    *table = (struct set_table){0};
+}
+
+void tccl_knowledge_free(struct tccl_knowledge *knowledge)
+{
+    if (!knowledge)
+        return;
+    table_clear(&knowledge->exact);
+    table_clear(&knowledge->canonical);
+    table_clear(&knowledge->images);
+    for (int i = 0; knowledge->uses && i < knowledge->n_transfers; i++)
+        free(knowledge->uses[i].limits);
+    free(knowledge->pairs);
+    free(knowledge->uses);
+    free(knowledge->limits);
+    free(knowledge->members);
+    free(knowledge->covers);
+    free(knowledge);
+}
+
+/* Doubles an array when it is full. Returns 0, or -1 without memory. */
+static int grow(void **array, size_t count, size_t *room, size_t element)
+{
+    if (count < *room)
+        return 0;
+    size_t wanted = *room ? *room * 2 : 64;
+    void *larger = realloc(*array, wanted * element);
+    if (!larger)
+        return -1;
+    *array = larger;
+    *room = wanted;
+    return 0;
+}
+
+static uint64_t set_hash(const struct tccl_set *set)
+{
+    return tccl_hash64(set->transfers, set->count * sizeof(set->transfers[0]));
+}
+
+static size_t slot_of(const struct set_table *table, const struct tccl_set *set)
+{
+    size_t slot = set_hash(set) & (table->n_slots - 1);
+    while (table->slots[slot] &&
+           !tccl_set_equal(&table->entries[table->slots[slot] - 1].set, set))
+        slot = (slot + 1) & (table->n_slots - 1);
+    return slot;
+}
+
+static const struct measured *table_find(const struct set_table *table, const struct tccl_set *set)
+{
+    if (table->n_slots == 0)
+        return NULL;
+    uint32_t entry = table->slots[slot_of(table, set)];
+    return entry ? &table->entries[entry - 1] : NULL;
+}
+
+static int table_rehash(struct set_table *table)
+{
+    if (2 * (table->count + 1) <= table->n_slots)
+        return 0;
+    size_t wanted = table->n_slots ? table->n_slots * 2 : 256;
+    uint32_t *slots = calloc(wanted, sizeof(*slots));
+    if (!slots)
+        return -1;
+    free(table->slots);
+    table->slots = slots;
+    table->n_slots = wanted;
+    for (size_t i = 0; i < table->count; i++)
+        slots[slot_of(table, &table->entries[i].set)] = i + 1;
+    return 0;
+}
+
+/* Returns 1 if it was new, 0 if it was there, -1 without memory. */
+static int table_add(struct set_table *table, const struct tccl_set *set, double gbps)
+{
+    if (table_rehash(table) < 0)
+        return -1;
+    size_t slot = slot_of(table, set);
+    if (table->slots[slot])
+        return 0;
+    if (grow((void **)&table->entries, table->count, &table->room, sizeof(*table->entries)) < 0)
+        return -1;
+    table->entries[table->count] = (struct measured){*set, gbps};
+    table->slots[slot] = ++table->count;
+    return 1;
+}
+
+static void set_of_walk(const tccl_transfer *walk, int count, struct tccl_set *set)
+{
+    set->count = 0;
+    for (int i = 0; i < count; i++)
+        tccl_set_add(set, walk[i]);
+}
+
+static void canonical_set(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
+                          struct tccl_set *set)
+{
+    tccl_transfer image[TCCL_MAX_SET];
+    tccl_symmetry_relabel(knowledge->symmetry, walk->transfers, walk->count, image);
+    set_of_walk(image, walk->count, set);
+}
+
+static void bits_of_set(const struct tccl_knowledge *knowledge, const struct tccl_set *set,
+                        uint64_t bits[WORDS])
+{
+    memset(bits, 0, WORDS * sizeof(bits[0]));
+    for (int i = 0; i < set->count; i++) {
+        unsigned transfer = knowledge->compact[set->transfers[i]];
+        if (transfer < WORDS * 64)
+            bits[transfer / 64] |= 1ULL << (transfer % 64);
+    }
+}
+
+int tccl_knowledge_add(struct tccl_knowledge *knowledge, const struct tccl_walk *walk, double gbps)
+{
+    struct tccl_set set;
+    set_of_walk(walk->transfers, walk->count, &set);
+    int added = table_add(&knowledge->exact, &set, gbps);
+    if (added <= 0)
+        return added;
+    size_t entry = knowledge->exact.count - 1;
+    if (grow((void **)&knowledge->covers, entry, &knowledge->covers_room,
+             sizeof(*knowledge->covers)) < 0)
+        return -1;
+    bits_of_set(knowledge, &set, knowledge->covers[entry]);
+    if (!knowledge->symmetry)
+        return 0;
+    canonical_set(knowledge, walk, &set);
+    return table_add(&knowledge->canonical, &set, gbps) < 0 ? -1 : 0;
+}
+
+int tccl_knowledge_find(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
+                        double *gbps, bool *symmetric)
+{
+    struct tccl_set set;
+    set_of_walk(walk->transfers, walk->count, &set);
+    const struct measured *found = table_find(&knowledge->exact, &set);
+    if (symmetric)
+        *symmetric = !found;
+    if (!found && knowledge->symmetry) {
+        canonical_set(knowledge, walk, &set);
+        found = table_find(&knowledge->canonical, &set);
+    }
+    if (found)
+        *gbps = found->gbps;
+    return found != NULL;
+}
+
+static bool covers(const uint64_t set[WORDS], const uint64_t part[WORDS], int words)
+{
+    for (int i = 0; i < words; i++)
+        if (part[i] & ~set[i])
+            return false;
+    return true;
+}
+
+double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk)
+{
+    struct tccl_set set;
+    uint64_t bits[WORDS];
+    double best = 0;
+    int words = (knowledge->n_transfers + 63) / 64;
+    if (words > WORDS)
+        return 0;
+    set_of_walk(walk->transfers, walk->count, &set);
+    bits_of_set(knowledge, &set, bits);
+    for (size_t i = 0; i < knowledge->exact.count; i++)
+        if (knowledge->exact.entries[i].gbps > best && covers(knowledge->covers[i], bits, words))
+            best = knowledge->exact.entries[i].gbps;
+    return best;
+}
+
+static int add_use(struct uses *uses, uint32_t limit)
+{
+    size_t room = uses->room;
+    if (grow((void **)&uses->limits, uses->count, &room, sizeof(*uses->limits)) < 0)
+        return -1;
+    uses->room = room;
+    uses->limits[uses->count++] = limit;
+    return 0;
+}
+
+static int add_long_limit(struct tccl_knowledge *knowledge, const uint16_t *members, int count,
+                          double gbps)
+{
+    if (knowledge->n_limits >= MAX_LIMITS)
+        return 0;
+    if (grow((void **)&knowledge->limits, knowledge->n_limits, &knowledge->limits_room,
+             sizeof(*knowledge->limits)) < 0)
+        return -1;
+    struct limit limit = {gbps, knowledge->n_members, count, 0};
+    for (int i = 0; i < count; i++) {
+        if (grow((void **)&knowledge->members, knowledge->n_members, &knowledge->members_room,
+                 sizeof(*knowledge->members)) < 0 ||
+            add_use(&knowledge->uses[members[i]], knowledge->n_limits) < 0)
+            return -1;
+        knowledge->members[knowledge->n_members++] = members[i];
+    }
+    knowledge->limits[knowledge->n_limits++] = limit;
+    return 0;
+}
+
+/* One limit, without its images. The stack must be empty. */
+static int add_limit(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
+{
+    uint16_t members[TCCL_MAX_SET];
+    size_t n = knowledge->n_transfers;
+    for (int i = 0; i < set->count; i++) {
+        members[i] = knowledge->compact[set->transfers[i]];
+        if (members[i] >= n)
+            return 0;
+    }
+    if (set->count == 1) {
+        knowledge->alone[members[0]] = fmin(knowledge->alone[members[0]], gbps);
+        return 0;
+    }
+    if (set->count > 2)
+        return add_long_limit(knowledge, members, set->count, gbps);
+    double *both = &knowledge->pairs[members[0] * n + members[1]];
+    if (gbps < *both)
+        *both = knowledge->pairs[members[1] * n + members[0]] = gbps;
+    return 0;
+}
+
+static void exchange_set(const struct tccl_knowledge *knowledge, int exchange,
+                         const struct tccl_set *set, struct tccl_set *image)
+{
+    image->count = 0;
+    for (int i = 0; i < set->count; i++)
+        tccl_set_add(image,
+                     tccl_symmetry_exchange(knowledge->symmetry, exchange, set->transfers[i]));
+}
+
+int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
+                         double gbps)
+{
+    struct set_table *images = &knowledge->images;
+    struct tccl_set set, image;
+    set_of_walk(walk->transfers, walk->count, &set);
+    size_t first = images->count, last = first + MAX_IMAGES;
+    int added = table_add(images, &set, gbps);
+    if (added <= 0)
+        return added;
+    for (size_t i = first; i < images->count; i++) {
+        set = images->entries[i].set;
+        if (add_limit(knowledge, &set, gbps) < 0)
+            return -1;
+        int exchanges = tccl_symmetry_exchanges(knowledge->symmetry);
+        for (int e = 0; e < exchanges && images->count < last; e++) {
+            exchange_set(knowledge, e, &set, &image);
+            if (table_add(images, &image, gbps) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer)
+{
+    uint16_t pushed = knowledge->compact[transfer];
+    size_t n = knowledge->n_transfers;
+    if (pushed >= n) { /* not possible on this machine */
+        knowledge->stack[knowledge->depth++] = pushed;
+        return knowledge->bounds[knowledge->depth] = 0;
+    }
+    double bound = fmin(knowledge->bounds[knowledge->depth], knowledge->alone[pushed]);
+    const double *pairs = knowledge->pairs + pushed * n;
+    for (int i = 0; i < knowledge->depth; i++)
+        if (knowledge->stack[i] < n)
+            bound = fmin(bound, pairs[knowledge->stack[i]]);
+    const struct uses *uses = &knowledge->uses[pushed];
+    for (uint32_t i = 0; i < uses->count; i++) {
+        struct limit *limit = &knowledge->limits[uses->limits[i]];
+        if (++limit->met == limit->size)
+            bound = fmin(bound, limit->gbps);
+    }
+    knowledge->stack[knowledge->depth++] = pushed;
+    knowledge->bounds[knowledge->depth] = bound;
+    return bound;
+}
+
+void tccl_knowledge_pop(struct tccl_knowledge *knowledge)
+{
+    uint16_t popped = knowledge->stack[--knowledge->depth];
+    if (popped >= knowledge->n_transfers)
+        return;
+    const struct uses *uses = &knowledge->uses[popped];
+    for (uint32_t i = 0; i < uses->count; i++)
+        knowledge->limits[uses->limits[i]].met--;
+}
+
+double tccl_knowledge_bound(const struct tccl_knowledge *knowledge)
+{
+    return knowledge->bounds[knowledge->depth];
+}
+
+double tccl_knowledge_alone(const struct tccl_knowledge *knowledge, tccl_transfer transfer)
+{
+    uint16_t compact = knowledge->compact[transfer];
+    return compact < knowledge->n_transfers ? knowledge->alone[compact] : 0;
+}

@@ -1,0 +1,392 @@
+/* route.c: depth-first search for a chain within known bounds. */
+#include "route.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPTIONS = 2 + TCCL_MAX_MEMORIES, MAX_STEPS = TCCL_MAX_GPUS * MAX_OPTIONS };
+
+/* A step of the walk: from a GPU to the next, into the head, or out of the tail. */
+struct step {
+    struct tccl_edge edge;
+    uint8_t to; /* position in the list of GPUs */
+    uint8_t count;
+    bool liked;
+    tccl_transfer transfers[2];
+    double alone; /* bound of its transfers each alone */
+    int distance; /* by path type: the nearer the better */
+};
+
+struct walker {
+    const struct tccl_route *route;
+    int n;
+    uint8_t gpus[TCCL_MAX_GPUS]; /* position -> GPU */
+    struct step steps[TCCL_MAX_GPUS][MAX_STEPS];
+    int n_steps[TCCL_MAX_GPUS];
+    struct step first[TCCL_MAX_GPUS], last[TCCL_MAX_GPUS];
+    uint32_t heads, tails;         /* positions where the chain may begin and end */
+    uint32_t next[TCCL_MAX_GPUS];  /* positions reached by a step within the bounds */
+    uint16_t *can; /* can[visited]: last positions from which the rest can be reached */
+    int load[TCCL_MAX_MEMORIES];   /* transfers on the stack that touch each memory */
+    long steps_left;
+    struct tccl_chain chain;
+    int mode; /* kind of the p2p edges so far, -1: none yet */
+    int bounces;
+};
+
+static struct tccl_device gpu(const struct walker *walker, int position)
+{
+    return (struct tccl_device){TCCL_GPU, walker->gpus[position]};
+}
+
+static void unpush(struct walker *walker, const struct step *step, int pushed)
+{
+    for (int i = 0; i < pushed; i++)
+        tccl_knowledge_pop(walker->route->knowledge);
+    if (step->edge.kind == TCCL_BOUNCE)
+        walker->load[step->edge.memory]--;
+}
+
+/* Puts a step's transfers on the stack. Returns true if the bound stays above; else takes them back. */
+static bool push(struct walker *walker, const struct step *step)
+{
+    struct tccl_knowledge *knowledge = walker->route->knowledge;
+    if (step->edge.kind == TCCL_BOUNCE)
+        walker->load[step->edge.memory]++;
+    for (int i = 0; i < step->count; i++) {
+        walker->steps_left--;
+        if (tccl_knowledge_push(knowledge, step->transfers[i]) <= walker->route->above) {
+            unpush(walker, step, i + 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void pop(struct walker *walker, const struct step *step)
+{
+    unpush(walker, step, step->count);
+}
+
+static bool fits(struct walker *walker, const struct step *step)
+{
+    if (!push(walker, step))
+        return false;
+    pop(walker, step);
+    return true;
+}
+
+/* Does the chain to be liked go from one GPU to the next by this edge? */
+static bool is_liked(const struct tccl_route *route, int from, int to, struct tccl_edge edge)
+{
+    const struct tccl_chain *like = route->like;
+    int edges = like ? tccl_chain_edges(like) : 0;
+    for (int i = 0; i < edges; i++)
+        if (like->gpus[i] == from && like->gpus[(i + 1) % like->n_gpus] == to)
+            return like->edges[i].kind == edge.kind && like->edges[i].memory == edge.memory;
+    return false;
+}
+
+/* Without measurements, the shorter way is the better guess: one switch, a near memory, the rest. */
+static int distance_of(const struct walker *walker, int from, int to, struct tccl_edge edge)
+{
+    const struct tccl_machine *machine = walker->route->machine;
+    if (edge.kind == TCCL_BOUNCE) {
+        struct tccl_device memory = {TCCL_MEMORY, edge.memory};
+        return 2 + (tccl_machine_path(machine, gpu(walker, from), memory) == TCCL_PATH_SYSTEM) +
+               (tccl_machine_path(machine, gpu(walker, to), memory) == TCCL_PATH_SYSTEM);
+    }
+    enum tccl_path path = tccl_machine_path(machine, gpu(walker, from), gpu(walker, to));
+    return path == TCCL_PATH_SWITCH ? 0 : path == TCCL_PATH_NODE ? 1 : 5;
+}
+
+static void add_step(struct walker *walker, int from, int to, struct tccl_edge edge)
+{
+    struct step step = {.edge = edge, .to = to};
+    step.count = tccl_edge_transfers(edge, walker->gpus[from], walker->gpus[to], step.transfers);
+    if (!fits(walker, &step))
+        return;
+    step.alone = INFINITY;
+    for (int i = 0; i < step.count; i++)
+        step.alone = fmin(step.alone, tccl_knowledge_alone(walker->route->knowledge,
+                                                           step.transfers[i]));
+    step.distance = distance_of(walker, from, to, edge);
+    step.liked = is_liked(walker->route, walker->gpus[from], walker->gpus[to], edge);
+    walker->steps[from][walker->n_steps[from]++] = step;
+    walker->next[from] |= 1u << to;
+}
+
+static void add_steps(struct walker *walker)
+{
+    const struct tccl_machine *machine = walker->route->machine;
+    for (int from = 0; from < walker->n; from++) {
+        for (int to = 0; to < walker->n; to++) {
+            if (from == to)
+                continue;
+            if (machine->p2p[walker->gpus[from]][walker->gpus[to]]) {
+                add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_WRITE, 0});
+                add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_READ, 0});
+            }
+            for (int m = 0; m < machine->n_memories; m++)
+                add_step(walker, from, to, (struct tccl_edge){TCCL_BOUNCE, m});
+        }
+    }
+}
+
+static void load_memory(struct walker *walker, struct tccl_port port)
+{
+    if (port.via.kind == TCCL_MEMORY)
+        walker->load[port.via.index] += 2;
+}
+
+/* The NICs' own transfers are on the stack all the time; what is left of the ports depends on the head
+ * and on the tail. Returns false if they alone are out of bounds or if no GPU fits. */
+static bool add_ports(struct walker *walker, struct step *fixed)
+{
+    const struct tccl_route *route = walker->route;
+    tccl_transfer in[2] = {0}, out[2] = {0};
+    for (int i = 0; i < walker->n; i++) {
+        int n_in = tccl_entry_transfers(route->entry, walker->gpus[i], in);
+        int n_out = tccl_exit_transfers(route->exit, walker->gpus[i], out);
+        bool head = n_in == 2 || route->entry.via.index == walker->gpus[i];
+        bool tail = n_out == 2 || route->exit.via.index == walker->gpus[i];
+        walker->first[i] = (struct step){.count = n_in - 1, .transfers = {in[1]}};
+        walker->last[i] = (struct step){.count = n_out - 1, .transfers = {out[1]}};
+        walker->heads |= (uint32_t)head << i;
+        walker->tails |= (uint32_t)tail << i;
+    }
+    *fixed = (struct step){.count = 2, .transfers = {in[0], out[0]}};
+    load_memory(walker, route->entry);
+    load_memory(walker, route->exit);
+    return walker->heads && walker->tails && push(walker, fixed);
+}
+
+static void drop_unfit_ends(struct walker *walker)
+{
+    for (int i = 0; i < walker->n; i++) {
+        if ((walker->heads >> i & 1) && !fits(walker, &walker->first[i]))
+            walker->heads &= ~(1u << i);
+        if ((walker->tails >> i & 1) && !fits(walker, &walker->last[i]))
+            walker->tails &= ~(1u << i);
+    }
+}
+
+/* Which ends of which visited sets can still be completed, by single steps (as in Held and Karp's
+ * recurrence for paths over subsets). Returns -1 without memory. */
+static int look_ahead(struct walker *walker)
+{
+    uint32_t full = (1u << walker->n) - 1;
+    walker->can = malloc((full + 1) * sizeof(*walker->can));
+    if (!walker->can)
+        return -1;
+    walker->can[full] = walker->tails;
+    for (uint32_t visited = full - 1; visited > 0; visited--) {
+        uint32_t into = 0, can = 0;
+        for (int to = 0; to < walker->n; to++)
+            if (!(visited >> to & 1) && (walker->can[visited | 1u << to] >> to & 1))
+                into |= 1u << to;
+        for (int from = 0; from < walker->n; from++)
+            if ((visited >> from & 1) && (walker->next[from] & into))
+                can |= 1u << from;
+        walker->can[visited] = can;
+    }
+    return 0;
+}
+
+/* Is a the better step to try: liked ones, then those with more bandwidth alone, with less crowded
+ * memories, nearer. */
+static bool better_step(const struct walker *walker, const struct step *a, const struct step *b)
+{
+    if (a->liked != b->liked)
+        return a->liked;
+    if (a->alone != b->alone)
+        return a->alone > b->alone;
+    int load_a = a->edge.kind == TCCL_BOUNCE ? walker->load[a->edge.memory] : 0;
+    int load_b = b->edge.kind == TCCL_BOUNCE ? walker->load[b->edge.memory] : 0;
+    return a->distance + 2 * load_a < b->distance + 2 * load_b;
+}
+
+/* The steps from a GPU to those in the mask, best first. Returns how many. */
+static int order_steps(const struct walker *walker, int from, uint32_t mask,
+                       const struct step *ordered[MAX_STEPS])
+{
+    int count = 0;
+    for (int i = 0; i < walker->n_steps[from]; i++) {
+        const struct step *step = &walker->steps[from][i];
+        if (!(mask >> step->to & 1))
+            continue;
+        int place = count++;
+        for (; place > 0 && better_step(walker, step, ordered[place - 1]); place--)
+            ordered[place] = ordered[place - 1];
+        ordered[place] = step;
+    }
+    return count;
+}
+
+/* A stock NCCL has one P2P mode in a node. */
+static bool mode_allows(const struct walker *walker, const struct step *step)
+{
+    return walker->route->any || step->edge.kind == TCCL_BOUNCE || walker->mode < 0 ||
+           walker->mode == step->edge.kind;
+}
+
+static int extend(struct walker *walker, uint32_t visited, int position);
+
+static int finish_open(struct walker *walker, int position)
+{
+    const struct step *last = &walker->last[position];
+    if (!push(walker, last))
+        return 0;
+    pop(walker, last);
+    return 1;
+}
+
+/* On a closed ring exactly one bounce can't be built. */
+static int finish_closed(const struct walker *walker)
+{
+    return walker->route->any || walker->bounces != 1;
+}
+
+/* Takes one step and goes on from there. */
+static int take(struct walker *walker, uint32_t visited, const struct step *step)
+{
+    int depth = __builtin_popcount(visited), mode = walker->mode;
+    if (!mode_allows(walker, step) || !push(walker, step))
+        return 0;
+    if (step->edge.kind == TCCL_BOUNCE)
+        walker->bounces++;
+    else
+        walker->mode = step->edge.kind;
+    walker->chain.edges[depth - 1] = step->edge;
+    int found;
+    if (visited >> step->to & 1) {
+        found = finish_closed(walker);
+    } else {
+        walker->chain.gpus[depth] = walker->gpus[step->to];
+        found = extend(walker, visited | 1u << step->to, step->to);
+    }
+    walker->mode = mode;
+    if (step->edge.kind == TCCL_BOUNCE)
+        walker->bounces--;
+    pop(walker, step);
+    return found;
+}
+
+static int extend(struct walker *walker, uint32_t visited, int position)
+{
+    const struct step *ordered[MAX_STEPS];
+    uint32_t full = (1u << walker->n) - 1, into = 0;
+    if (visited == full && !walker->route->closed)
+        return finish_open(walker, position);
+    if (visited == full)
+        into = 1;
+    for (int to = 0; to < walker->n; to++)
+        if (!(visited >> to & 1) && (walker->can[visited | 1u << to] >> to & 1))
+            into |= 1u << to;
+    int count = order_steps(walker, position, into, ordered);
+    for (int i = 0; i < count; i++) {
+        if (walker->steps_left <= 0)
+            return -1;
+        int found = take(walker, visited, ordered[i]);
+        if (found != 0)
+            return found;
+    }
+    return 0;
+}
+
+static bool head_liked(const struct walker *walker, int position)
+{
+    const struct tccl_chain *like = walker->route->like;
+    return like && like->n_gpus > 0 && like->gpus[0] == walker->gpus[position];
+}
+
+static int begin(struct walker *walker, int position)
+{
+    const struct step *first = &walker->first[position];
+    if (!push(walker, first))
+        return 0;
+    walker->chain.gpus[0] = walker->gpus[position];
+    int found = extend(walker, 1u << position, position);
+    pop(walker, first);
+    return found;
+}
+
+static int try_heads(struct walker *walker)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < walker->n; i++) {
+            if (!(walker->heads >> i & 1) || head_liked(walker, i) != (pass == 0) ||
+                !(walker->can[1u << i] >> i & 1))
+                continue;
+            int found = begin(walker, i);
+            if (found != 0)
+                return found;
+        }
+    }
+    return 0;
+}
+
+/* With the ports on the stack. */
+static int search(struct walker *walker)
+{
+    if (!walker->route->closed)
+        drop_unfit_ends(walker);
+    add_steps(walker);
+    if (walker->route->closed) {
+        walker->heads = 1;
+        for (int i = 1; i < walker->n; i++)
+            walker->tails |= (walker->next[i] & 1) << i;
+    }
+    if (look_ahead(walker) < 0)
+        return -1;
+    int found = try_heads(walker);
+    free(walker->can);
+    return found;
+}
+
+static void list_gpus(struct walker *walker)
+{
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (walker->route->gpus >> i & 1)
+            walker->gpus[walker->n++] = i;
+}
+
+int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
+{
+    struct step fixed = {.count = 0};
+    struct walker *walker = calloc(1, sizeof(*walker));
+    if (!walker)
+        return -1;
+    walker->route = route;
+    walker->mode = -1;
+    walker->steps_left = route->steps;
+    list_gpus(walker);
+    int found = 0;
+    if (walker->n >= (route->closed ? 2 : 1) && (route->closed || add_ports(walker, &fixed))) {
+        found = search(walker);
+        if (!route->closed)
+            pop(walker, &fixed);
+    }
+    *chain = walker->chain;
+    chain->n_gpus = found == 1 ? walker->n : 0;
+    chain->closed = route->closed;
+    chain->entry = route->entry;
+    chain->exit = route->exit;
+    free(walker);
+    return found;
+}
+
+void tccl_route_walk(const struct tccl_chain *chain, struct tccl_walk *walk)
+{
+    int edges = tccl_chain_edges(chain), n = chain->n_gpus;
+    walk->count = 0;
+    if (!chain->closed)
+        walk->count += tccl_entry_transfers(chain->entry, chain->gpus[0], walk->transfers);
+    for (int i = 0; i < edges; i++)
+        walk->count += tccl_edge_transfers(chain->edges[i], chain->gpus[i],
+                                           chain->gpus[(i + 1) % n], walk->transfers + walk->count);
+    if (!chain->closed)
+        walk->count += tccl_exit_transfers(chain->exit, chain->gpus[n - 1],
+                                           walk->transfers + walk->count);
+}

@@ -1,0 +1,494 @@
+/* search.c: the best chain of every port pair, best pairs first. */
+#include "search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "probe.h"
+#include "route.h"
+
+enum {
+    STEPS = 400000,     /* of one route search, in transfers tried */
+    MAX_DESCENTS = 8,   /* how often a pair is first asked for nearly its bound */
+};
+static const double DESCENT = 0.9;
+
+struct tccl_search {
+    const struct tccl_machine *machine;
+    struct tccl_probe probe;
+};
+
+struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct tccl_meter meter,
+                                    const struct tccl_symmetry *symmetry)
+{
+    struct tccl_search *search = calloc(1, sizeof(*search));
+    if (!search)
+        return NULL;
+    search->machine = machine;
+    search->probe.meter = meter;
+    search->probe.knowledge = tccl_knowledge_new(machine, symmetry);
+    if (!search->probe.knowledge) {
+        free(search);
+        return NULL;
+    }
+    return search;
+}
+
+void tccl_search_free(struct tccl_search *search)
+{
+    if (!search)
+        return;
+    tccl_knowledge_free(search->probe.knowledge);
+    free(search);
+}
+
+long tccl_search_measured(const struct tccl_search *search)
+{
+    return search->probe.measured;
+}
+
+static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
+{
+    walk->count = set->count;
+    memcpy(walk->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
+}
+
+int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps)
+{
+    struct tccl_walk walk;
+    walk_of_set(set, &walk);
+    return tccl_knowledge_add(search->probe.knowledge, &walk, gbps);
+}
+
+int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
+                        struct tccl_error *err)
+{
+    struct tccl_walk walk;
+    walk_of_set(set, &walk);
+    long budget = search->probe.budget;
+    search->probe.budget = 0;
+    int status = tccl_probe_measure(&search->probe, &walk, gbps, err);
+    search->probe.budget = budget;
+    return status;
+}
+
+/* One chain wanted: between two ports, or a ring. */
+struct goal {
+    struct tccl_port entry, exit;
+    struct tccl_result *result;
+    bool done;    /* proven within the gap, impossible, or given up */
+    int descents;
+};
+
+/* One call: the goals over one GPU set. */
+struct task {
+    struct tccl_search *search;
+    const struct tccl_search_options *options;
+    struct tccl_error *err;
+    uint32_t gpus;
+    bool closed;
+    double gap;
+    struct goal *goals;
+    int n_goals;
+    int n_done;
+    struct tccl_chain latest; /* the last route tried: the next one starts from it */
+};
+
+static int report(struct task *task)
+{
+    const struct tccl_search_options *options = task->options;
+    struct tccl_search_progress progress = {
+        task->search->probe.measured,
+        task->search->probe.shared,
+        task->n_done,
+        task->n_goals,
+    };
+    return options->progress ? options->progress(options->context, &progress) != 0 : 0;
+}
+
+static void finish(struct task *task, struct goal *goal)
+{
+    if (!goal->done)
+        task->n_done++;
+    goal->done = true;
+}
+
+/* Keeps the chain if it is the best yet. A bound from noisy parts gives way to what was measured. */
+static void keep(struct goal *goal, const struct tccl_chain *chain, double gbps)
+{
+    struct tccl_result *result = goal->result;
+    if (gbps <= result->gbps)
+        return;
+    result->gbps = gbps;
+    result->chain = *chain;
+    if (result->bound < gbps)
+        result->bound = gbps;
+}
+
+static int find_route(struct task *task, const struct goal *goal, double above,
+                      struct tccl_chain *chain)
+{
+    const struct tccl_chain *like = goal->result->chain.n_gpus ? &goal->result->chain
+                                                               : &task->latest;
+    struct tccl_route route = {
+        .machine = task->search->machine,
+        .knowledge = task->search->probe.knowledge,
+        .gpus = task->gpus,
+        .closed = task->closed,
+        .entry = goal->entry,
+        .exit = goal->exit,
+        .any = task->options->any,
+        .above = above,
+        .like = like->n_gpus ? like : NULL,
+        .steps = STEPS,
+    };
+    return tccl_route_find(&route, chain);
+}
+
+/* Looks for a chain better than above until one is measured (1) or none is left: then above bounds the
+ * goal (0). 2: stopped. -1 with err. Where the route search gives up, the goal is finished with the
+ * bound that it has (0). */
+static int improve(struct task *task, struct goal *goal, double above)
+{
+    struct tccl_probe *probe = &task->search->probe;
+    for (;;) {
+        struct tccl_chain chain;
+        struct tccl_walk walk;
+        double gbps;
+        int found = find_route(task, goal, above, &chain);
+        if (found == 0)
+            goal->result->bound = fmax(fmin(goal->result->bound, above), goal->result->gbps);
+        if (found < 0)
+            finish(task, goal);
+        if (found <= 0)
+            return 0;
+        tccl_route_walk(&chain, &walk);
+        int status = tccl_probe_measure(probe, &walk, &gbps, task->err);
+        if (status == 0) {
+            task->latest = chain;
+            keep(goal, &chain, gbps);
+        }
+        if (status == 0 && gbps > above)
+            return report(task) ? 2 : 1;
+        if (status == 0)
+            status = tccl_probe_explain(probe, &walk, above, task->err);
+        if (status != 0)
+            return status < 0 ? -1 : 2;
+        if (report(task))
+            return 2;
+    }
+}
+
+/* The chain found is good enough for every goal up to this bandwidth. */
+static double with_gap(const struct task *task, double gbps)
+{
+    return gbps * (1 + task->gap);
+}
+
+/* What to ask of a goal whose bound is above with_gap(best): first nearly its bound, since what stands in
+ * the way of a good chain is what is worth knowing, then just more than the best. */
+static double ask(const struct task *task, struct goal *goal, double best)
+{
+    double least = with_gap(task, best);
+    if (!isfinite(goal->result->bound) || goal->descents >= MAX_DESCENTS)
+        return least;
+    goal->descents++;
+    return fmax(least, goal->result->bound * DESCENT);
+}
+
+typedef bool goal_filter(const struct goal *goal, const void *context);
+
+/* The goals not done with the best bandwidth (*best) and with the highest bound (*open); NULL if none. */
+static void leaders(struct task *task, goal_filter *filter, const void *context, struct goal **best,
+                    struct goal **open)
+{
+    *best = *open = NULL;
+    for (int i = 0; i < task->n_goals; i++) {
+        struct goal *goal = &task->goals[i];
+        if (goal->done || (filter && !filter(goal, context)))
+            continue;
+        if (!*best || goal->result->gbps > (*best)->result->gbps)
+            *best = goal;
+        if (!*open || goal->result->bound > (*open)->result->bound)
+            *open = goal;
+    }
+}
+
+/* Proves the best goals, one after the other: as soon as no bound is above the best bandwidth by more
+ * than the gap, that best one is done. Returns 0; 1 when stopped; -1 with err. */
+static int prove_best(struct task *task, int wanted, goal_filter *filter, const void *context)
+{
+    struct goal *best, *open;
+    while (wanted > 0) {
+        leaders(task, filter, context, &best, &open);
+        if (!best)
+            return 0;
+        if (open->result->bound <= with_gap(task, best->result->gbps) ||
+            open->result->bound <= 0) {
+            best->result->bound = fmin(best->result->bound, open->result->bound);
+            finish(task, best);
+            wanted--;
+            if (report(task))
+                return 1;
+            continue;
+        }
+        int status = improve(task, open, ask(task, open, best->result->gbps));
+        if (status < 0 || status == 2)
+            return status < 0 ? -1 : 1;
+    }
+    return 0;
+}
+
+/* A first chain for a goal that nobody proves: one as good as what is known allows. */
+static int first_chain(struct task *task, struct goal *goal)
+{
+    static const double share[] = {0.97, 0.8, 0.5, 0};
+    double bound = isfinite(goal->result->bound) ? goal->result->bound : 0;
+    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++) {
+        struct tccl_chain chain;
+        struct tccl_walk walk;
+        double gbps;
+        int found = find_route(task, goal, bound * share[i], &chain);
+        if (found < 0)
+            break;
+        if (found == 0) {
+            goal->result->bound = fmax(bound * share[i], goal->result->gbps);
+            continue;
+        }
+        tccl_route_walk(&chain, &walk);
+        int status = tccl_probe_measure(&task->search->probe, &walk, &gbps, task->err);
+        if (status == 0)
+            keep(goal, &chain, gbps);
+        return status;
+    }
+    return 0;
+}
+
+static int first_chains(struct task *task)
+{
+    for (int i = 0; i < task->n_goals; i++) {
+        struct goal *goal = &task->goals[i];
+        if (goal->done || goal->result->gbps > 0)
+            continue;
+        int status = first_chain(task, goal);
+        if (status != 0)
+            return status;
+        finish(task, goal);
+        if (report(task))
+            return 1;
+    }
+    return 0;
+}
+
+/* Each NIC's own transfers alone give every pair of ports a first bound. */
+static int bound_ports(struct task *task)
+{
+    struct tccl_probe *probe = &task->search->probe;
+    for (int i = 0; i < task->n_goals; i++) {
+        struct goal *goal = &task->goals[i];
+        tccl_transfer in[2], out[2];
+        struct tccl_walk one = {.count = 1};
+        double entry, exit;
+        tccl_entry_transfers(goal->entry, 0, in);
+        tccl_exit_transfers(goal->exit, 0, out);
+        one.transfers[0] = in[0];
+        int status = tccl_probe_measure(probe, &one, &entry, task->err);
+        if (status == 0 && tccl_knowledge_limit(probe->knowledge, &one, entry) < 0)
+            return tccl_fail(task->err, "no memory for the limits");
+        one.transfers[0] = out[0];
+        if (status == 0)
+            status = tccl_probe_measure(probe, &one, &exit, task->err);
+        if (status != 0)
+            return status;
+        if (tccl_knowledge_limit(probe->knowledge, &one, exit) < 0)
+            return tccl_fail(task->err, "no memory for the limits");
+        goal->result->bound = fmin(goal->result->bound, fmin(entry, exit));
+    }
+    return 0;
+}
+
+struct nic_pair {
+    int entry, exit;
+};
+
+static bool joins(const struct goal *goal, const void *context)
+{
+    const struct nic_pair *pair = context;
+    return goal->entry.nic == pair->entry && goal->exit.nic == pair->exit;
+}
+
+/* Has a pair of NICs a goal that is proven to be its best? */
+static bool cell_done(const struct task *task, const struct nic_pair *pair)
+{
+    double best = 0, bound = 0;
+    for (int i = 0; i < task->n_goals; i++) {
+        if (joins(&task->goals[i], pair)) {
+            best = fmax(best, task->goals[i].result->gbps);
+            bound = fmax(bound, task->goals[i].result->bound);
+        }
+    }
+    return bound <= with_gap(task, best);
+}
+
+/* Hops depend on the NICs, so a network that joins only some of them needs the best of each pair. */
+static int prove_cells(struct task *task)
+{
+    int nics = task->search->machine->n_nics;
+    for (int i = 0; i < nics * nics; i++) {
+        struct nic_pair pair = {i / nics, i % nics};
+        if (cell_done(task, &pair))
+            continue;
+        int status = prove_best(task, 1, joins, &pair);
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
+static int run(struct task *task)
+{
+    bool all = task->options->pairs <= 0 || task->options->pairs >= task->n_goals;
+    int status = 0;
+    if (!all)
+        status = bound_ports(task);
+    if (status == 0)
+        status = prove_best(task, all ? task->n_goals : task->options->pairs, NULL, NULL);
+    if (status == 0 && !all)
+        status = prove_cells(task);
+    if (status == 0 && !all)
+        status = first_chains(task);
+    return status;
+}
+
+/* NCCL's own choice, measured. chain.n_gpus = 0 where it has none. */
+static int measure_default(struct tccl_search *search, uint32_t gpus, bool closed,
+                           struct tccl_result *result, struct tccl_error *err)
+{
+    struct tccl_walk walk;
+    *result = (struct tccl_result){0};
+    if (__builtin_popcount(gpus) < (closed ? 2 : 1) ||
+        tccl_chain_default(search->machine, gpus, closed, &result->chain, NULL) < 0) {
+        result->chain.n_gpus = 0;
+        return 0;
+    }
+    tccl_route_walk(&result->chain, &walk);
+    int status = tccl_probe_measure(&search->probe, &walk, &result->gbps, err);
+    result->bound = result->gbps;
+    if (status != 0)
+        result->chain.n_gpus = 0;
+    return status;
+}
+
+static bool may_serve(const struct task *task, const struct tccl_result *result)
+{
+    return result->chain.n_gpus > 0 &&
+           (task->options->any || tccl_chain_expressible(&result->chain, NULL) == 0);
+}
+
+static void set_up(struct task *task, struct tccl_search *search,
+                   const struct tccl_search_options *options, uint32_t gpus, struct tccl_error *err)
+{
+    *task = (struct task){
+        .search = search,
+        .options = options,
+        .err = err,
+        .gpus = gpus,
+        .gap = fmax(options->gap, options->noise),
+    };
+    search->probe.budget = options->budget > 0 ? search->probe.measured + options->budget : 0;
+}
+
+int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
+                     const struct tccl_search_options *options, struct tccl_result *result,
+                     struct tccl_error *err)
+{
+    struct task task;
+    struct goal goal = {.result = result};
+    struct tccl_result own;
+    *result = (struct tccl_result){.bound = INFINITY};
+    if (__builtin_popcount(gpus) < 2) {
+        result->bound = 0;
+        return 0;
+    }
+    set_up(&task, search, options, gpus, err);
+    task.closed = true;
+    task.goals = &goal;
+    task.n_goals = 1;
+    int status = measure_default(search, gpus, true, &own, err);
+    if (status != 0)
+        return status;
+    if (may_serve(&task, &own))
+        keep(&goal, &own.chain, own.gbps);
+    return run(&task);
+}
+
+static bool same_port(struct tccl_port a, struct tccl_port b)
+{
+    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
+}
+
+static struct goal *list_goals(const struct task *task, struct tccl_table *table, int *count)
+{
+    struct goal *goals = calloc((size_t)table->n_ports * table->n_ports + 1, sizeof(*goals));
+    bool several = __builtin_popcount(task->gpus) > 1;
+    *count = 0;
+    for (int i = 0; goals && i < table->n_ports * table->n_ports; i++) {
+        struct tccl_port entry = table->ports[i / table->n_ports];
+        struct tccl_port exit = table->ports[i % table->n_ports];
+        table->pairs[i] = (struct tccl_result){.bound = INFINITY};
+        if (several && entry.via.kind == TCCL_GPU && exit.via.kind == TCCL_GPU &&
+            entry.via.index == exit.via.index) {
+            table->pairs[i].bound = 0; /* a GPU cannot be both ends */
+            continue;
+        }
+        goals[(*count)++] = (struct goal){entry, exit, &table->pairs[i], false, 0};
+    }
+    return goals;
+}
+
+/* NCCL's own choice is the first chain of its pair of ports. */
+static void keep_default(struct task *task, const struct tccl_table *table)
+{
+    const struct tccl_chain *chain = &table->default_chain.chain;
+    for (int i = 0; i < task->n_goals && may_serve(task, &table->default_chain); i++)
+        if (same_port(task->goals[i].entry, chain->entry) &&
+            same_port(task->goals[i].exit, chain->exit))
+            keep(&task->goals[i], chain, table->default_chain.gbps);
+}
+
+static int search_pairs(struct task *task, struct tccl_table *table)
+{
+    int status = measure_default(task->search, task->gpus, false, &table->default_chain, task->err);
+    if (status != 0)
+        return status;
+    keep_default(task, table);
+    return run(task);
+}
+
+int tccl_search_table(struct tccl_search *search, struct tccl_table *table,
+                      const struct tccl_search_options *options, struct tccl_error *err)
+{
+    struct task task;
+    long before = search->probe.measured;
+    struct tccl_search_options rest = *options;
+    int status = tccl_search_ring(search, table->gpus, options, &table->ring, err);
+    if (status < 0)
+        return -1;
+    if (measure_default(search, table->gpus, true, &table->default_ring, err) < 0)
+        return -1;
+    if (options->budget > 0) {
+        rest.budget = options->budget - (search->probe.measured - before);
+        rest.budget = rest.budget > 0 ? rest.budget : 1;
+    }
+    set_up(&task, search, &rest, table->gpus, err);
+    cleanup_free struct goal *goals = list_goals(&task, table, &task.n_goals);
+    if (!goals)
+        return tccl_fail(err, "no memory for %d port pairs", table->n_ports * table->n_ports);
+    task.goals = goals;
+    int pairs = search_pairs(&task, table);
+    table->noise = options->noise;
+    table->measured += search->probe.measured - before;
+    return pairs < 0 ? -1 : pairs | status;
+}
