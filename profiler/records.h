@@ -1,56 +1,22 @@
-/* records.h: the store of step records: one per job step, in SQLite, on the accounting host.
- *
- * A record is a flat JSON object. The names below are those of the wire, of the table's columns and
- * of `tcclacct --json`:
- *
- *   key         cluster (text), job, het_job (leader's job id, 0 if not heterogeneous), het_offset,
- *               step (Slurm's number), restart
- *   who         uid, user, account, partition, job_name
- *   where       nodes (hostlist text "n[1-4]"; an array of names is taken too, and stored as that
- *               text), first_node, n_nodes, gpus (number of them in the step)
- *   what        mode (off auto on require), state (off applied fallback nothing-to-do partial
- *               differs), reason, gbps, baseline_gbps, ratio, bound_gbps (GB/s, proven upper
- * bound), solve_us (first JOIN to the answer at the root, microseconds), ring (notation), source
- * (model host cuda) when        start (unix time, seconds) reporter    index of the node that sent
- * it
- *
- * cluster, job, step, uid, state, start and reporter must be there; others default to "" and 0.
- * first_node, n_nodes and ratio are worked out where they are absent. Numbers out of bounds, wrong
- * types and unknown names are refused. Texts that are too long are cut at a character and end in
- * "…"; they are stored as they are, so whoever prints them must escape them. */
+/* records.h: the store of step records (record.h) in SQLite, on the accounting host. */
 #ifndef TCCL_RECORDS_H
 #define TCCL_RECORDS_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include <jansson.h>
 
 #include "error.h"
+#include "record.h"
 
-/* Bounds of a record's texts, in bytes, and of a query's lists. */
+/* Bounds of a query's lists. */
 enum {
-    TCCL_RECORD_NAME = 255,   /* cluster, user, account, partition, job_name, first_node */
-    TCCL_RECORD_REASON = 511, /* reason */
-    TCCL_RECORD_WORD = 31,    /* mode, state, source */
-    TCCL_RECORD_RING = 65535, /* ring */
-    TCCL_RECORD_NODES = 262144 /* nodes; also the most names */,
     TCCL_FILTER_JOBS = 256,
     TCCL_FILTER_USERS = 256,
     TCCL_FILTER_STATES = 16,
-    TCCL_FILTER_NODES = 65536
+    TCCL_FILTER_NODES = 1024
 };
-
-/* Checks a record that came from outside and brings it into the form that is stored: all names
- * there, in the order above, cut and worked out as above. A new reference, or NULL with err, which
- * names the field. */
-json_t *tccl_record_normal(const json_t *record, struct tccl_error *err);
-
-/* The six fields of a record's key as one line, "cluster/job/het_job/het_offset/step/restart".
- * Returns 0, or -1 with err. */
-enum { TCCL_RECORD_KEY = TCCL_RECORD_NAME + 5 * 11 + 1 };
-int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err);
 
 struct tccl_records;
 

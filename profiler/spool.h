@@ -16,6 +16,7 @@
 enum {
     TCCL_SPOOL_RECORDS = 100000,    /* most files */
     TCCL_SPOOL_BYTES = 512 << 20,   /* most bytes of all files */
+    TCCL_SPOOL_BAD = 1000,          /* most files put aside; more are removed */
     TCCL_SPOOL_NAME = TCCL_HASH_HEX /* 32 hexadecimal digits and a NUL */
 };
 
@@ -33,8 +34,8 @@ int tccl_spool_put(struct tccl_spool *spool, const json_t *record, struct tccl_e
 /* Goes through the spool, in no special order; records put meanwhile may come in this round or in
  * the next. Returns 0 with the name of the file and a new reference to the record; 1 at the end of
  * the round (the next call begins a new one); -1 with err when this file is no good: it has been
- * moved into the folder "bad" below, with the reason beside it, and the next call goes on behind
- * it. */
+ * moved into the folder "bad" below, with the reason in NAME.reason (if it only can't be read now,
+ * it stays), and the next call goes on behind it. */
 int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME], json_t **record,
                     struct tccl_error *err);
 
