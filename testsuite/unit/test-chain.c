@@ -1,0 +1,179 @@
+/* test-chain.c: chains, what they transfer, what is possible, and NCCL's own choice. */
+#include "chain.h"
+#include "machines.h"
+#include "notation.h"
+
+static struct tccl_chain parse(const struct tccl_machine *machine, const char *text)
+{
+    struct tccl_chain chain;
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_chain_parse(text, machine, &chain, &err), 0);
+    CHECK_STR(err.text, "");
+    return chain;
+}
+
+static void check_set(const struct tccl_machine *machine, const char *chain_text,
+                      const char *expected)
+{
+    struct tccl_chain chain = parse(machine, chain_text);
+    struct tccl_set set, wanted;
+
+    tccl_chain_set(&chain, &set);
+    CHECK_INT(tccl_set_parse(expected, &wanted, NULL), 0);
+    CHECK(tccl_set_equal(&set, &wanted));
+}
+
+static void check_sets(const struct tccl_machine *amd)
+{
+    check_set(amd, "0 -w> 1 -r> 2 -m2> 0", "g0>g1 g2<g1 g2>m2 g0<m2");
+    check_set(amd, "0 -w> 1 -w> 0", "g0>g1 g1>g0");
+    check_set(amd, "1 -m0> 0 -m0> 1", "g1>m0 g0<m0 g0>m0 g1<m0");
+    check_set(amd, "mlx5_0 -g> 3 -w> 0 -g> mlx5_0", "n0>g3 g3>g0 n0<g0");
+    check_set(amd, "mlx5_0 -m1> 3 -w> 0 -m2> mlx5_0", "n0>m1 g3<m1 g3>g0 g0>m2 n0<m2");
+    check_set(amd, "mlx5_0 -m0> 2 -g> mlx5_0", "n0>m0 g2<m0 n0<g2");
+
+    struct tccl_chain none = {0};
+    struct tccl_set set = {.count = 3};
+    tccl_chain_set(&none, &set);
+    CHECK_INT(set.count, 0);
+    CHECK_INT(tccl_chain_edges(&none), 0);
+}
+
+static void check_refused(const struct tccl_machine *machine, const struct tccl_chain *chain,
+                          const char *why)
+{
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_chain_check(chain, machine, &err), -1);
+    CHECK_STR(err.text, why);
+}
+
+static void check_bad(const struct tccl_machine *amd)
+{
+    const struct tccl_chain good = parse(amd, "mlx5_0 -g> 0 -w> 1 -m0> 2 -g> mlx5_0");
+    struct tccl_chain bad = good;
+
+    bad.gpus[1] = 0;
+    check_refused(amd, &bad, "GPU 0 stands in the chain twice");
+    bad.gpus[1] = 4;
+    check_refused(amd, &bad, "GPU 4 does not exist: the machine has 4");
+    bad = good;
+    bad.edges[0].kind = 3;
+    check_refused(amd, &bad, "the edge from GPU 0 to GPU 1 is of no known kind");
+    bad = good;
+    bad.edges[1].memory = 4;
+    check_refused(amd, &bad, "g1>m4: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
+    bad = good;
+    bad.edges[1].memory = 16;
+    CHECK_INT(tccl_chain_check(&bad, amd, NULL), -1);
+    bad = good;
+    bad.entry.via.index = 2;
+    check_refused(amd, &bad, "the entry is at GPU 2, but the chain's end there is GPU 0");
+    bad = good;
+    bad.exit.via.kind = TCCL_NIC;
+    check_refused(amd, &bad, "the exit goes through a NIC in place of a GPU or a memory");
+    bad = good;
+    bad.exit.nic = 1;
+    check_refused(amd, &bad, "n1<g2: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
+    bad = good;
+    bad.n_gpus = 17;
+    check_refused(amd, &bad, "the chain has no GPU, or more than 16");
+    bad = good;
+    bad.closed = true;
+    bad.n_gpus = 1;
+    check_refused(amd, &bad, "a ring needs at least two GPUs");
+}
+
+static void check_expressible(const struct tccl_machine *amd, const char *text, bool good)
+{
+    struct tccl_chain chain = parse(amd, text);
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_chain_expressible(&chain, &err), good ? 0 : -1);
+    CHECK_INT(err.text[0] == '\0', good);
+}
+
+static void check_default(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                          const char *expected)
+{
+    struct tccl_chain chain;
+    struct tccl_error err = {0};
+    char text[TCCL_CHAIN_TEXT];
+
+    CHECK_INT(tccl_chain_default(machine, gpus, closed, &chain, &err), 0);
+    CHECK_INT(tccl_chain_check(&chain, machine, &err), 0);
+    CHECK_INT(tccl_chain_expressible(&chain, &err), 0);
+    CHECK_STR(err.text, "");
+    tccl_chain_format(&chain, machine, text);
+    CHECK_STR(text, expected);
+}
+
+/* Single-node rings of the paper's machines as NCCL 2.28.9 built them on declared topologies; the
+ * rest as its rules say. */
+static void check_defaults(const struct tccl_machine *amd)
+{
+    struct tccl_model *intel = load_machine("intel-4gpu"), *dual = load_machine("dual-8gpu");
+    const struct tccl_machine *machine = tccl_model_machine(intel);
+
+    check_default(amd, 0xf, true, "0 -m1> 1 -m1> 2 -m0> 3 -m3> 0");
+    check_default(machine, 0xf, true, "0 -m0> 1 -m2> 2 -m2> 3 -m0> 0");
+    check_default(amd, 0x9, true, "0 -m0> 3 -m3> 0");
+    check_default(amd, 0xf, false, "mlx5_0 -m0> 3 -m3> 0 -m1> 1 -m1> 2 -m1> mlx5_0");
+    check_default(amd, 0x4, false, "mlx5_0 -m1> 2 -m1> mlx5_0");
+    check_default(machine, 0xf, false, "mlx5_0 -m0> 0 -m0> 1 -m2> 2 -m2> 3 -m2> mlx5_0");
+    machine = tccl_model_machine(dual);
+    check_default(machine, 0x3, true, "0 -w> 1 -w> 0");
+    check_default(machine, 0x1, false, "mlx5_0 -g> 0 -g> mlx5_0");
+    check_default(machine, 0x30, false, "mlx5_1 -g> 4 -w> 5 -g> mlx5_1");
+    check_default(machine, 0x27, false, "mlx5_0 -g> 0 -w> 1 -m0> 2 -m1> 5 -m1> mlx5_0");
+
+    struct tccl_machine old = *machine;
+    for (int i = 0; i < old.n_gpus; i++)
+        old.gpus[i].sm = 70;
+    check_default(&old, 0x3, false, "mlx5_0 -g> 0 -w> 1 -m0> mlx5_0");
+    memset(old.p2p, 0, sizeof old.p2p);
+    memset(old.gpudirect, 0, sizeof old.gpudirect);
+    check_default(&old, 0x3, false, "mlx5_0 -m0> 0 -m0> 1 -m0> mlx5_0");
+    tccl_model_free(intel);
+    tccl_model_free(dual);
+}
+
+static void check_no_default(const struct tccl_machine *amd)
+{
+    struct tccl_machine machine = *amd;
+    struct tccl_chain chain;
+    struct tccl_error err[4] = {0};
+
+    CHECK_INT(tccl_chain_default(&machine, 0, false, &chain, &err[0]), -1);
+    CHECK_STR(err[0].text, "no GPU, or one that the machine doesn't have");
+    CHECK_INT(tccl_chain_default(&machine, 0x10, false, &chain, &err[1]), -1);
+    CHECK_STR(err[1].text, err[0].text);
+    CHECK_INT(tccl_chain_default(&machine, 2, true, &chain, &err[2]), -1);
+    CHECK_STR(err[2].text, "one GPU makes no ring");
+    machine.n_nics = 0;
+    CHECK_INT(tccl_chain_default(&machine, 2, false, &chain, &err[3]), -1);
+    CHECK_STR(err[3].text, "the machine has no NIC");
+    check_default(&machine, 0xf, true, "0 -m1> 1 -m1> 2 -m0> 3 -m3> 0");
+}
+
+int main(void)
+{
+    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_machine *amd = tccl_model_machine(model);
+
+    check_sets(amd);
+    check_bad(amd);
+    check_expressible(amd, "0 -w> 1 -w> 2 -w> 0", true);
+    check_expressible(amd, "0 -r> 1 -r> 2 -r> 0", true);
+    check_expressible(amd, "0 -w> 1 -r> 2 -w> 0", false);
+    check_expressible(amd, "0 -w> 1 -w> 2 -m0> 0", false);
+    check_expressible(amd, "0 -w> 1 -m1> 2 -m0> 0", true);
+    check_expressible(amd, "0 -m0> 1 -w> 0", false);
+    check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -m1> 2 -g> mlx5_0", true);
+    check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -r> 2 -g> mlx5_0", false);
+    check_defaults(amd);
+    check_no_default(amd);
+    tccl_model_free(model);
+    return check_result();
+}

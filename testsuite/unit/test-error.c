@@ -1,0 +1,30 @@
+/* test-error.c: the error text: first error wins, places in front, nothing overruns. */
+#include "check.h"
+#include "error.h"
+
+int main(void)
+{
+    struct tccl_error err = {0};
+    char big[2 * sizeof err.text];
+
+    CHECK_INT(tccl_fail(&err, "bad %s %d", "thing", 3), -1);
+    CHECK_STR(err.text, "bad thing 3");
+    CHECK_INT(tccl_fail(&err, "later"), -1);
+    CHECK_STR(err.text, "bad thing 3");
+    CHECK_INT(tccl_fail_in(&err, "file %s", "x"), -1);
+    CHECK_STR(err.text, "file x: bad thing 3");
+    CHECK_INT(tccl_fail(NULL, "nobody listens"), -1);
+    CHECK_INT(tccl_fail_in(NULL, "nobody listens"), -1);
+
+    memset(big, 'a', sizeof big - 1);
+    big[sizeof big - 1] = '\0';
+    err.text[0] = '\0';
+    tccl_fail(&err, "%s", big);
+    CHECK_INT(strlen(err.text), sizeof err.text - 1);
+    tccl_fail_in(&err, "where");
+    CHECK_INT(strlen(err.text), sizeof err.text - 1);
+    CHECK(strncmp(err.text, "where: aaa", 10) == 0);
+    tccl_fail_in(&err, "%s", big);
+    CHECK_INT(strlen(err.text), sizeof err.text - 1);
+    return check_result();
+}

@@ -1,0 +1,179 @@
+/* test-fileio.c: files read within a bound and written whole. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "fileio.h"
+#include "hash.h"
+
+static char folder[PATH_MAX];
+
+static const char *in_folder(const char *name)
+{
+    static char path[PATH_MAX + 64];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static int count_files(void)
+{
+    DIR *dir = opendir(folder);
+    int count = 0;
+
+    while (dir && readdir(dir))
+        count++;
+    closedir(dir);
+    return count - 2;
+}
+
+static void check_content(const char *path, const char *expected)
+{
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, &err), 0);
+    CHECK_INT(size, strlen(expected));
+    CHECK_STR(data, expected);
+}
+
+static void check_write(void)
+{
+    struct tccl_error err = {0};
+    struct stat status;
+    const char *path = in_folder("file");
+
+    CHECK_INT(tccl_write_file(path, 0640, "first", 5, &err), 0);
+    check_content(path, "first");
+    CHECK_INT(tccl_write_file(path, 0604, "second one", 10, &err), 0);
+    check_content(path, "second one");
+    CHECK_INT(stat(path, &status), 0);
+    CHECK_INT(status.st_mode & 07777, 0604);
+    CHECK_INT(tccl_write_file(path, 0600, "", 0, &err), 0);
+    check_content(path, "");
+    CHECK_INT(count_files(), 1);
+    CHECK_STR(err.text, "");
+    CHECK_INT(tccl_write_file(in_folder("no/such/folder"), 0600, "x", 1, &err), -1);
+    CHECK(strstr(err.text, "no/such/folder: can't be written: No such file"));
+}
+
+/* A disk that is full half-way, by way of the file size limit: the old file stays. */
+static void check_full_disk(void)
+{
+    struct rlimit old, small;
+    struct tccl_error err = {0};
+    cleanup_free char *big = calloc(1, 100000);
+    const char *path = in_folder("file");
+
+    CHECK_INT(tccl_write_file(path, 0600, "old", 3, &err), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    small = old;
+    small.rlim_cur = 1000;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int result = tccl_write_file(path, 0600, big, 100000, &err);
+    int saved = errno;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &old), 0);
+    CHECK_INT(result, -1);
+    CHECK_INT(saved, EFBIG);
+    CHECK(strstr(err.text, "file: can't be written: File too large"));
+    check_content(path, "old");
+    CHECK_INT(count_files(), 1);
+}
+
+static void check_read_refused(const char *path, size_t max, int number, const char *why)
+{
+    struct tccl_error err = {0};
+    char *data = NULL;
+    size_t size;
+
+    errno = 0;
+    CHECK_INT(tccl_read_file(path, max, &data, &size, &err), -1);
+    CHECK_INT(errno, number);
+    CHECK(strncmp(err.text, path, strlen(path)) == 0);
+    CHECK_STR(err.text + strlen(path), why);
+    CHECK(data == NULL);
+}
+
+static void check_read(void)
+{
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_write_file(in_folder("file"), 0600, "12345", 5, &err), 0);
+    check_read_refused(in_folder("file"), 4, EFBIG, ": has 5 bytes, more than the 4 allowed");
+    check_read_refused(in_folder("none"), 4, ENOENT, ": can't be read: No such file or directory");
+    check_read_refused(folder, 4, EINVAL, ": is not a regular file");
+    CHECK_INT(mkfifo(in_folder("fifo"), 0600), 0);
+    check_read_refused(in_folder("fifo"), 4, EINVAL, ": is not a regular file");
+    CHECK_INT(unlink(in_folder("fifo")), 0);
+}
+
+static void check_folders(void)
+{
+    struct tccl_error err = {0};
+    struct stat status;
+
+    CHECK_INT(tccl_make_folder(in_folder("a/b//c/"), 0755, &err), 0);
+    CHECK_INT(tccl_make_folder(in_folder("a/b/c"), 0755, &err), 0);
+    CHECK_INT(stat(in_folder("a/b/c"), &status), 0);
+    CHECK(S_ISDIR(status.st_mode));
+    CHECK_INT(tccl_make_folder(in_folder("file/x"), 0755, &err), -1);
+    CHECK(strstr(err.text, "file: the folder can't be made: Not a directory"));
+    rmdir(in_folder("a/b/c"));
+    rmdir(in_folder("a/b"));
+    rmdir(in_folder("a"));
+}
+
+static void check_json(void)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *json = json_pack("{s:i, s:[f, s]}", "one", 1, "list", 12.1, "x");
+    const char *path = in_folder("file");
+
+    CHECK_INT(tccl_write_json(path, 0600, json, &err), 0);
+    cleanup_json json_t *back = tccl_read_json(path, 1000, &err);
+    CHECK(back && json_equal(json, back));
+    CHECK_INT(tccl_write_file(path, 0600, "{\n \"a\": 1,\n \"a\": 2}", 19, &err), 0);
+    CHECK(tccl_read_json(path, 1000, &err) == NULL);
+    CHECK(strstr(err.text, "file:3:"));
+    err.text[0] = '\0';
+    CHECK_INT(tccl_write_file(path, 0600, "[1, 2", 5, &err), 0);
+    CHECK(tccl_read_json(path, 1000, &err) == NULL);
+    CHECK(strstr(err.text, "file:1:") && strstr(err.text, "not JSON"));
+}
+
+/* Published XXH3 values of the empty input. */
+static void check_hash(void)
+{
+    char hex[TCCL_HASH_HEX];
+
+    CHECK(tccl_hash64("", 0) == 0x2d06800538d394c2ULL);
+    tccl_hash128_hex("", 0, hex);
+    CHECK_STR(hex, "99aa06d3014798d86001c324468d497f");
+}
+
+int main(void)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(folder, sizeof folder, "%.200s/tccl-fileio-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) {
+        perror("mkdtemp");
+        return 1;
+    }
+    check_write();
+    check_full_disk();
+    check_read();
+    check_folders();
+    check_json();
+    check_hash();
+    unlink(in_folder("file"));
+    CHECK_INT(rmdir(folder), 0);
+    return check_result();
+}
