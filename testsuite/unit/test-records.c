@@ -1,0 +1,454 @@
+/* test-records.c: step records: what is taken, how often, and what is found again. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "records.h"
+
+enum { ALL = 1 << 20 };
+
+static char folder[] = "/tmp/test-records-XXXXXX";
+static char path[128];
+
+static json_t *record(int job, int step, int reporter, const char *state)
+{
+    json_t *json = json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:i, s:i, s:f, s:f}", "cluster",
+                             "c", "job", job, "step", step, "uid", 1000 + job % 2, "gpus", 8,
+                             "state", state, "nodes", "n[1-4]", "start", 1000000 + job, "reporter",
+                             reporter, "gbps", 12.5, "baseline_gbps", 5.0);
+    CHECK(json != NULL);
+    return json;
+}
+
+static struct tccl_records *open_store(void)
+{
+    struct tccl_records *records;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_open(path, &records, &err), 0);
+    CHECK_STR(err.text, "");
+    return records;
+}
+
+static struct tccl_records *new_store(void)
+{
+    unlink(path);
+    return open_store();
+}
+
+static void put(struct tccl_records *records, json_t *json)
+{
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_put(records, json, &err), 0);
+    CHECK_STR(err.text, "");
+    json_decref(json);
+}
+
+/* The records that a filter (JSON text) finds, all pages of at most max_bytes. */
+static json_t *find(struct tccl_records *records, const char *text, int64_t uid, size_t max_bytes)
+{
+    json_t *all = json_array();
+    json_t *filter = json_loads(text, 0, NULL);
+    CHECK(filter != NULL);
+    while (filter) {
+        json_t *next = NULL;
+        struct tccl_error err = {0};
+        cleanup_json json_t *page =
+            tccl_records_query(records, filter, uid, max_bytes, &next, &err);
+        CHECK(page != NULL);
+        CHECK_STR(err.text, "");
+        cleanup_free char *dump = json_dumps(page, JSON_COMPACT);
+        CHECK(json_array_size(page) <= 1 || strlen(dump) <= max_bytes);
+        json_array_extend(all, page);
+        json_decref(filter);
+        filter = next;
+    }
+    return all;
+}
+
+static void check_count(struct tccl_records *records, const char *filter, int64_t uid, int count)
+{
+    cleanup_json json_t *found = find(records, filter, uid, ALL);
+    if ((int)json_array_size(found) != count)
+        fprintf(stderr, "filter %s, uid %lld:\n", filter, (long long)uid);
+    CHECK_INT((long long)json_array_size(found), count);
+}
+
+static const char *state_of(struct tccl_records *records, int job, char state[32])
+{
+    char filter[64];
+    snprintf(filter, sizeof filter, "{\"jobs\":[{\"job\":%d}]}", job);
+    cleanup_json json_t *found = find(records, filter, -1, ALL);
+    CHECK_INT((long long)json_array_size(found), 1);
+    const char *text = json_string_value(json_object_get(json_array_get(found, 0), "state"));
+    snprintf(state, 32, "%s", text ? text : "");
+    return state;
+}
+
+static void test_one_per_step(void)
+{
+    char state[32];
+    struct tccl_records *records = new_store();
+    put(records, record(7, 0, 3, "fallback"));
+    CHECK_STR(state_of(records, 7, state), "fallback");
+    put(records, record(7, 0, 5, "off"));
+    CHECK_STR(state_of(records, 7, state), "fallback");
+    put(records, record(7, 0, 0, "applied"));
+    CHECK_STR(state_of(records, 7, state), "applied");
+    put(records, record(7, 0, 0, "applied"));
+    put(records, record(7, 0, 3, "fallback"));
+    CHECK_STR(state_of(records, 7, state), "applied");
+    put(records, record(7, 0, 0, "differs"));
+    CHECK_STR(state_of(records, 7, state), "differs");
+    static const char *const others[] = {"cluster", "het_job", "het_offset", "step", "restart"};
+    for (int i = 0; i < 5; i++) {
+        json_t *other = record(7, 0, 0, "applied");
+        json_object_set_new(other, others[i], i ? json_integer(9) : json_string("d"));
+        put(records, other);
+        check_count(records, "{}", -1, i + 2);
+    }
+    tccl_records_close(records);
+}
+
+static void test_reopen(void)
+{
+    char state[32];
+    struct stat status;
+    struct tccl_records *records = new_store();
+    put(records, record(8, 0, 0, "applied"));
+    CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
+    tccl_records_close(records);
+    records = open_store();
+    CHECK_STR(state_of(records, 8, state), "applied");
+    tccl_records_close(records);
+}
+
+/* All names are there, with what follows from others. */
+static void test_normal(void)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *given = record(9, 2, 0, "applied");
+    json_object_set_new(given, "unknown", json_true());
+    json_object_set_new(given, "user", json_null());
+    json_object_set_new(given, "nodes", json_pack("[s,s,s]", "n1", "n2", "m4"));
+    cleanup_json json_t *normal = tccl_record_normal(given, &err);
+    CHECK_INT((long long)json_object_size(normal), TCCL_RECORD_FIELDS);
+    CHECK_STR(json_string_value(json_object_get(normal, "nodes")), "n[1-2],m4");
+    CHECK_STR(json_string_value(json_object_get(normal, "first_node")), "n1");
+    CHECK_STR(json_string_value(json_object_get(normal, "user")), "");
+    CHECK_INT(json_integer_value(json_object_get(normal, "n_nodes")), 3);
+    CHECK(json_real_value(json_object_get(normal, "ratio")) == 2.5);
+    cleanup_json json_t *again = tccl_record_normal(normal, &err);
+    CHECK(json_equal(normal, again));
+    struct tccl_records *records = new_store();
+    put(records, json_incref(given));
+    cleanup_json json_t *found = find(records, "{}", -1, ALL);
+    CHECK(json_equal(json_array_get(found, 0), normal));
+    tccl_records_close(records);
+}
+
+static void check_refused(const char *field, json_t *value, const char *said)
+{
+    struct tccl_error err = {0};
+    struct tccl_records *records = open_store();
+    cleanup_json json_t *given = record(10, 0, 0, "applied");
+    if (value)
+        json_object_set_new(given, field, value);
+    else
+        json_object_del(given, field);
+    CHECK_INT(tccl_records_put(records, given, &err), 1);
+    if (!strstr(err.text, field) || !strstr(err.text, said)) {
+        fprintf(stderr, "%s: got '%s', expected '%s'\n", field, err.text, said);
+        check_failures++;
+    }
+    check_count(records, "{\"jobs\":[{\"job\":10}]}", -1, 0);
+    tccl_records_close(records);
+}
+
+static void test_bad_records(void)
+{
+    static const char *const needed[] = {"cluster", "job", "step", "uid", "state", "start"};
+    for (int i = 0; i < 6; i++)
+        check_refused(needed[i], NULL, "missing");
+    check_refused("job", json_integer(0), "must be from 1 to");
+    check_refused("job", json_integer(1LL << 32), "must be from 1 to 4294967295");
+    check_refused("job", json_string("10"), "must be a whole number");
+    check_refused("step", json_integer(-1), "must be from 0");
+    check_refused("start", json_integer(INT64_MAX), "must be from 0");
+    check_refused("gbps", json_real(-1), "must be from 0");
+    check_refused("gbps", json_real(1e300), "must be from 0");
+    check_refused("gbps", json_true(), "must be a number");
+    check_refused("cluster", json_string(""), "is empty");
+    check_refused("user", json_integer(1), "must be a text");
+    check_refused("nodes", json_pack("[s]", "a/../b"), "not the name of a node");
+    check_refused("nodes", json_string("n[1-"), "is not a node list");
+    check_refused("nodes", json_string("n[0-99999999]"), "more than");
+    struct tccl_error err = {0};
+    cleanup_json json_t *array = json_array();
+    CHECK(tccl_record_normal(array, &err) == NULL);
+    CHECK_STR(err.text, "a record must be an object");
+}
+
+/* Texts are cut within a bound, at a character, and stored as they are otherwise. */
+static void test_texts(void)
+{
+    static const char hostile[] = "'); DROP TABLE records; -- \x1b[31m\n\"é";
+    struct tccl_error err = {0};
+    char many[1001] = "";
+    for (int i = 0; i < 500; i++)
+        strcat(many, "é");
+    cleanup_json json_t *given = record(11, 0, 0, "applied");
+    json_object_set_new(given, "job_name", json_string(hostile));
+    json_object_set_new(given, "user", json_string(many));
+    struct tccl_records *records = new_store();
+    CHECK_INT(tccl_records_put(records, given, &err), 0);
+    cleanup_json json_t *found = find(records, "{}", -1, ALL);
+    const json_t *stored = json_array_get(found, 0);
+    CHECK_STR(json_string_value(json_object_get(stored, "job_name")), hostile);
+    const char *user = json_string_value(json_object_get(stored, "user"));
+    CHECK_INT((long long)strlen(user), 255);
+    CHECK_STR(user + 252, "…");
+    tccl_records_close(records);
+}
+
+static void test_long_nodes(void)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *given = record(12, 0, 0, "applied"), *names = json_array();
+    char name[64];
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof name, "a-long-name-of-a-node-%d-x%c", i * 2, "yz"[i % 2]);
+        json_array_append_new(names, json_string(name));
+    }
+    json_object_set(given, "nodes", names);
+    json_object_set_new(given, "n_nodes", json_integer(20000));
+    cleanup_json json_t *normal = tccl_record_normal(given, &err);
+    const char *nodes = json_string_value(json_object_get(normal, "nodes"));
+    CHECK(nodes && strlen(nodes) <= TCCL_RECORD_NODES && strlen(nodes) > TCCL_RECORD_NODES - 64);
+    CHECK(nodes && strchr("yz", nodes[strlen(nodes) - 1]) != NULL);
+    CHECK_STR(json_string_value(json_object_get(normal, "first_node")),
+              "a-long-name-of-a-node-0-xy");
+    CHECK_INT(json_integer_value(json_object_get(normal, "n_nodes")), 20000);
+}
+
+static void test_filters(void)
+{
+    struct tccl_records *records = new_store();
+    for (int job = 1; job <= 10; job++)
+        for (int step = 0; step < 2; step++)
+            put(records, record(job, step, 0, job % 5 ? "applied" : "fallback"));
+    json_t *het = record(21, 0, 0, "fallback");
+    json_object_update_new(
+        het, json_pack("{s:i, s:i, s:s}", "het_job", 20, "het_offset", 1, "nodes", "m[08-10]"));
+    put(records, het);
+    check_count(records, "{}", -1, 21);
+    check_count(records, "{}", 1001, 11);
+    check_count(records, "{\"users\":[1000]}", 1001, 0);
+    check_count(records, "{\"users\":[1000,1001]}", -1, 21);
+    check_count(records, "{\"users\":[]}", -1, 0);
+    check_count(records, "{\"jobs\":[]}", -1, 0);
+    check_count(records, "{\"jobs\":[{\"job\":3},{\"job\":4,\"step\":1}]}", -1, 3);
+    check_count(records, "{\"jobs\":[{\"job\":3,\"step\":null,\"het_offset\":null}]}", -1, 2);
+    check_count(records, "{\"jobs\":[{\"job\":20}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":21}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":20,\"het_offset\":1}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":20,\"het_offset\":0}]}", -1, 0);
+    check_count(records, "{\"start\":1000009,\"end\":1000010}", -1, 4);
+    check_count(records, "{\"nodes\":[\"n4\"]}", -1, 20);
+    check_count(records, "{\"nodes\":[\"n5\",\"m09\"]}", -1, 1);
+    check_count(records, "{\"nodes\":[\"m9\"]}", -1, 0);
+    check_count(records, "{\"states\":[\"fallback\"]}", -1, 5);
+    check_count(records, "{\"states\":[\"fallback\",\"applied\"],\"users\":[1000]}", -1, 10);
+    check_count(records, "{\"limit\":3}", -1, 21); /* pages of three */
+    cleanup_json json_t *found = find(records, "{\"jobs\":[{\"job\":2},{\"job\":1}]}", -1, ALL);
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(json_integer_value(json_object_get(json_array_get(found, (size_t)i), "job")),
+                  i / 2 + 1);
+    tccl_records_close(records);
+}
+
+static void check_bad_filter(struct tccl_records *records, const char *text, const char *said)
+{
+    struct tccl_error err = {0};
+    json_t *next;
+    cleanup_json json_t *filter = json_loads(text, 0, NULL);
+    CHECK(tccl_records_query(records, filter, -1, ALL, &next, &err) == NULL);
+    CHECK(next == NULL);
+    if (!strstr(err.text, said)) {
+        fprintf(stderr, "%s: got '%s', expected '%s'\n", text, err.text, said);
+        check_failures++;
+    }
+}
+
+static void test_bad_filters(void)
+{
+    struct tccl_records *records = open_store();
+    check_bad_filter(records, "[]", "must be an object");
+    check_bad_filter(records, "{\"jobs\":3}", "jobs must be a list");
+    check_bad_filter(records, "{\"jobs\":[3]}", "an object with a job");
+    check_bad_filter(records, "{\"jobs\":[{\"job\":-1}]}", "job must be");
+    check_bad_filter(records, "{\"jobs\":[{\"job\":1,\"step\":\"x\"}]}", "step must be");
+    check_bad_filter(records, "{\"users\":[\"root\"]}", "list of uids");
+    check_bad_filter(records, "{\"start\":\"now\"}", "start must be");
+    check_bad_filter(records, "{\"nodes\":[1]}", "nodes must be a list of names");
+    check_bad_filter(records, "{\"states\":\"off\"}", "states must be a list");
+    check_bad_filter(records, "{\"limit\":0}", "limit must be");
+    check_bad_filter(records, "{\"after\":[1]}", "after must be");
+    char text[4000] = "{\"users\":[1";
+    for (int i = 0; i < TCCL_FILTER_USERS; i++)
+        strcat(text, ",2");
+    strcat(text, "]}");
+    check_bad_filter(records, text, "users must be a list of at most 256");
+    tccl_records_close(records);
+}
+
+/* Small pages and large ones give the same, in the same order, also where starts are equal. */
+static void test_pages(unsigned long seed)
+{
+    srand((unsigned)seed);
+    struct tccl_records *records = new_store();
+    for (int i = 0; i < 200; i++) {
+        json_t *json = record(1 + rand() % 1000, rand() % 3, 0, rand() % 2 ? "off" : "applied");
+        json_object_set_new(json, "start", json_integer(1000 + rand() % 20));
+        put(records, json);
+    }
+    static const char *const filters[] = {"{}", "{\"states\":[\"off\"]}", "{\"users\":[1001]}"};
+    for (int i = 0; i < 3; i++) {
+        cleanup_json json_t *all = find(records, filters[i], -1, ALL);
+        CHECK(json_array_size(all) > 10);
+        for (int round = 0; round < 5; round++) {
+            cleanup_json json_t *pages = find(records, filters[i], -1, 1 + (size_t)rand() % 8000);
+            CHECK(json_equal(all, pages));
+        }
+    }
+    tccl_records_close(records);
+}
+
+/* What can't be written is refused, what is there stays, and later all is well. */
+static void test_full_disk(void)
+{
+    struct tccl_records *records = new_store();
+    put(records, record(1, 0, 0, "applied"));
+    struct rlimit limit, full = {.rlim_cur = 80000, .rlim_max = RLIM_INFINITY};
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    full.rlim_max = limit.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &full) == 0);
+    int stored = 1, refused = 0;
+    for (int job = 2; job < 200; job++) {
+        struct tccl_error err = {0};
+        cleanup_json json_t *json = record(job, 0, 0, "applied");
+        int rc = tccl_records_put(records, json, &err);
+        CHECK(rc == 0 || (rc == -1 && strstr(err.text, path)));
+        rc == 0 ? stored++ : refused++;
+    }
+    CHECK(refused > 0);
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    check_count(records, "{}", -1, stored);
+    put(records, record(1000, 0, 0, "applied"));
+    tccl_records_close(records);
+    records = open_store();
+    check_count(records, "{}", -1, stored + 1);
+    tccl_records_close(records);
+}
+
+/* A process that dies in the middle leaves what it was told is stored. */
+static void test_killed(void)
+{
+    tccl_records_close(new_store());
+    int pipe_ends[2], stored = 0;
+    char byte;
+    CHECK(pipe(pipe_ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct tccl_records *records = open_store();
+        for (int job = 1;; job++) {
+            put(records, record(job, 0, 0, "applied"));
+            if (write(pipe_ends[1], "x", 1) != 1)
+                _exit(1);
+        }
+    }
+    close(pipe_ends[1]);
+    while (stored < 50 && read(pipe_ends[0], &byte, 1) == 1)
+        stored++;
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    while (read(pipe_ends[0], &byte, 1) == 1)
+        stored++;
+    close(pipe_ends[0]);
+    struct tccl_records *records = open_store();
+    cleanup_json json_t *found = find(records, "{}", -1, ALL);
+    CHECK((int)json_array_size(found) >= stored);
+    tccl_records_close(records);
+}
+
+static void check_not_opened(const char *said)
+{
+    struct tccl_records *records;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_open(path, &records, &err), -1);
+    CHECK(records == NULL);
+    if (!strstr(err.text, said) || !strstr(err.text, path)) {
+        fprintf(stderr, "got '%s', expected '%s'\n", err.text, said);
+        check_failures++;
+    }
+}
+
+static void write_bytes(off_t offset, const void *bytes, size_t size)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    CHECK(pwrite(fd, bytes, size, offset) == (ssize_t)size);
+}
+
+static void test_bad_stores(void)
+{
+    static const unsigned char newer[] = {0, 0, 0, 99}, strange[] = {1, 2, 3, 4};
+    unlink(path);
+    write_bytes(0,
+                "this is no database, but longer than a header is, by far and away, honestly!!"
+                "…………………………………………",
+                100);
+    check_not_opened("file is not a database");
+    tccl_records_close(new_store());
+    write_bytes(60, newer, 4); /* user_version, see the format of SQLite's header */
+    check_not_opened("made by a newer version (schema 99");
+    write_bytes(68, strange, 4); /* application id */
+    check_not_opened("not one of tccl's records");
+    unlink(path);
+    CHECK(mkdir(path, 0700) == 0);
+    check_not_opened("can't be opened");
+    rmdir(path);
+    CHECK(symlink("/tmp/elsewhere", path) == 0);
+    check_not_opened("can't be opened");
+    unlink(path);
+}
+
+static void clean_up(void)
+{
+    char command[256];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/records.db", folder);
+    test_one_per_step();
+    test_reopen();
+    test_normal();
+    test_bad_records();
+    test_texts();
+    test_long_nodes();
+    test_filters();
+    test_bad_filters();
+    test_pages(check_seed());
+    test_full_disk();
+    test_killed();
+    test_bad_stores();
+    clean_up();
+    return check_result();
+}

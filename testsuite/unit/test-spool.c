@@ -1,0 +1,311 @@
+/* test-spool.c: undelivered records: kept, handed out, and never for ever when they are no good. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "records.h"
+#include "spool.h"
+
+static char base[] = "/tmp/test-spool-XXXXXX";
+static char folder[128];
+
+static json_t *record(int job, const char *state)
+{
+    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:i, s:i}", "cluster", "c", "job", job, "step", 0,
+                     "uid", 1, "state", state, "start", 5, "reporter", 0);
+}
+
+static struct tccl_spool *open_spool(void)
+{
+    struct tccl_spool *spool;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_spool_open(folder, &spool, &err), 0);
+    CHECK_STR(err.text, "");
+    return spool;
+}
+
+static void put(struct tccl_spool *spool, int job, const char *state)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *json = record(job, state);
+    CHECK_INT(tccl_spool_put(spool, json, &err), 0);
+    CHECK_STR(err.text, "");
+}
+
+/* Goes through a round; counts good and bad ones. Removes the good ones if told so. */
+static void round_of(struct tccl_spool *spool, bool remove, int good, int bad)
+{
+    char name[TCCL_SPOOL_NAME];
+    int rc, got_good = 0, got_bad = 0;
+    json_t *json;
+    struct tccl_error err = {0};
+    while ((rc = tccl_spool_next(spool, name, &json, &err)) != 1) {
+        CHECK((rc == 0) == (json != NULL) && (rc == 0) == (err.text[0] == '\0'));
+        CHECK(rc == 0 || strstr(err.text, "bad/"));
+        rc == 0 ? got_good++ : got_bad++;
+        err = (struct tccl_error){0};
+        if (rc == 0 && remove)
+            CHECK_INT(tccl_spool_remove(spool, name, &err), 0);
+        json_decref(json);
+    }
+    CHECK_INT(got_good, good);
+    CHECK_INT(got_bad, bad);
+}
+
+static int files_in(const char *path)
+{
+    int count = 0;
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += entry->d_type == DT_REG;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static void test_round(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_spool *spool = open_spool();
+    for (int job = 1; job <= 20; job++)
+        put(spool, job, "applied");
+    put(spool, 20, "differs"); /* in the place of the one before */
+    CHECK_INT((long long)tccl_spool_count(spool), 20);
+    round_of(spool, false, 20, 0);
+    round_of(spool, false, 20, 0);
+    tccl_spool_close(spool);
+    spool = open_spool();
+    CHECK_INT((long long)tccl_spool_count(spool), 20);
+    cleanup_json json_t *gone = record(3, "off");
+    CHECK_INT(tccl_spool_forget(spool, gone, &err), 0);
+    CHECK_INT(tccl_spool_forget(spool, gone, &err), 0);
+    round_of(spool, true, 19, 0);
+    CHECK_INT((long long)tccl_spool_count(spool), 0);
+    round_of(spool, true, 0, 0);
+    CHECK_INT(files_in(folder), 0);
+    tccl_spool_close(spool);
+}
+
+/* What comes out is what went in. */
+static void test_content(void)
+{
+    char name[TCCL_SPOOL_NAME];
+    struct tccl_error err = {0};
+    struct tccl_spool *spool = open_spool();
+    cleanup_json json_t *given = record(4, "applied"), *got = NULL;
+    json_object_set_new(given, "job_name", json_string("a\nb\x1b[31m \"é\""));
+    json_object_set_new(given, "gbps", json_real(1.0 / 3));
+    CHECK_INT(tccl_spool_put(spool, given, &err), 0);
+    CHECK_INT(tccl_spool_next(spool, name, &got, &err), 0);
+    CHECK(json_equal(got, given));
+    CHECK_INT(tccl_spool_remove(spool, name, &err), 0);
+    CHECK_INT(tccl_spool_remove(spool, "../../etc/passwd", &err), -1);
+    CHECK(strstr(err.text, "is not the name of a spooled record") != NULL);
+    tccl_spool_close(spool);
+}
+
+/* The path of the only spooled file. */
+static void only_file(char path[static 512])
+{
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (entry->d_type == DT_REG)
+            snprintf(path, 512, "%s/%s", folder, entry->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+static void check_damage(void (*damage)(const char *path), const char *said)
+{
+    char path[512] = "", aside[512], reason[600] = "";
+    struct tccl_spool *spool = open_spool();
+    put(spool, 5, "applied");
+    only_file(path);
+    damage(path);
+    round_of(spool, false, 0, 1);
+    round_of(spool, false, 0, 0);
+    CHECK_INT((long long)tccl_spool_count(spool), 0);
+    snprintf(aside, sizeof aside, "%.128s/bad/%.32s.reason", folder, strrchr(path, '/') + 1);
+    cleanup_file FILE *file = fopen(aside, "r");
+    CHECK(file && fgets(reason, sizeof reason, file));
+    if (!strstr(reason, said)) {
+        fprintf(stderr, "got '%s', expected '%s'\n", reason, said);
+        check_failures++;
+    }
+    tccl_spool_close(spool);
+}
+
+static void cut_off(const char *path)
+{
+    CHECK(truncate(path, 60) == 0);
+}
+
+static void empty(const char *path)
+{
+    CHECK(truncate(path, 0) == 0);
+}
+
+static void enlarge(const char *path)
+{
+    CHECK(truncate(path, 3 << 20) == 0);
+}
+
+static void alter(const char *path)
+{
+    cleanup_close int fd = open(path, O_WRONLY);
+    CHECK(pwrite(fd, "Z", 1, 50) == 1);
+}
+
+static void exchange(const char *path)
+{
+    char other[600];
+    snprintf(other, sizeof other, "%s/other", base);
+    CHECK(rename(path, other) == 0);
+    struct tccl_spool *spool = open_spool();
+    put(spool, 6, "applied");
+    tccl_spool_close(spool);
+    char six[512] = "";
+    only_file(six);
+    CHECK(rename(six, path) == 0);
+    unlink(other);
+}
+
+static void test_refused(void)
+{
+    char name[TCCL_SPOOL_NAME], path[300];
+    struct tccl_error err = {0};
+    struct tccl_spool *spool = open_spool();
+    put(spool, 7, "applied");
+    json_t *json = NULL;
+    CHECK_INT(tccl_spool_next(spool, name, &json, &err), 0);
+    json_decref(json);
+    CHECK_INT(tccl_spool_reject(spool, name, "record: refused", &err), 0);
+    round_of(spool, false, 0, 0);
+    snprintf(path, sizeof path, "%s/bad/%s", folder, name);
+    CHECK(access(path, F_OK) == 0);
+    cleanup_json json_t *no_record = json_pack("{s:i}", "job", 1);
+    CHECK_INT(tccl_spool_put(spool, no_record, &err), -1);
+    CHECK_STR(err.text, "record: cluster: is missing");
+    tccl_spool_close(spool);
+}
+
+/* What an interrupted write left is swept; other people's files are not. */
+static void test_leftovers(void)
+{
+    static const char *const names[] = {"0123456789abcdef0123456789abcdef.Ab1c2D", "README"};
+    char paths[2][300];
+    for (int i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
+        cleanup_file FILE *file = fopen(paths[i], "w");
+        CHECK(file != NULL);
+    }
+    struct tccl_spool *spool = open_spool();
+    CHECK_INT((long long)tccl_spool_count(spool), 0);
+    CHECK(access(paths[0], F_OK) != 0 && access(paths[1], F_OK) == 0);
+    round_of(spool, false, 0, 0);
+    unlink(paths[1]);
+    tccl_spool_close(spool);
+}
+
+static void test_full_disk(void)
+{
+    struct rlimit limit, none;
+    struct tccl_spool *spool = open_spool();
+    put(spool, 8, "applied");
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    none = limit;
+    none.rlim_cur = 10;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
+    for (int job = 8; job < 10; job++) {
+        struct tccl_error err = {0};
+        cleanup_json json_t *json = record(job, "differs");
+        CHECK_INT(tccl_spool_put(spool, json, &err), -1);
+        CHECK(strstr(err.text, folder) != NULL);
+    }
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK_INT((long long)tccl_spool_count(spool), 1);
+    CHECK_INT(files_in(folder), 1);
+    round_of(spool, true, 1, 0);
+    tccl_spool_close(spool);
+}
+
+/* A spool at its bound of bytes (sparse files stand for records) refuses more, and loses nothing.
+ */
+static void test_bounds(void)
+{
+    char path[300];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%032x", folder, i);
+        cleanup_close int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        CHECK(ftruncate(fd, TCCL_SPOOL_BYTES / 2 - 100) == 0);
+    }
+    struct tccl_error err = {0};
+    struct tccl_spool *spool = open_spool();
+    CHECK_INT((long long)tccl_spool_count(spool), 2);
+    cleanup_json json_t *json = record(9, "applied");
+    json_object_set_new(json, "reason", json_sprintf("%0300d", 0));
+    CHECK_INT(tccl_spool_put(spool, json, &err), -1);
+    CHECK(strstr(err.text, "is full (2 records") != NULL);
+    CHECK_INT((long long)tccl_spool_count(spool), 2);
+    round_of(spool, false, 0, 2);
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_spool_put(spool, json, &err), 0);
+    round_of(spool, true, 1, 0);
+    tccl_spool_close(spool);
+}
+
+/* Put, restart, deliver, die before the removal, deliver again: one record in the store. */
+static void test_delivered_once(void)
+{
+    char path[300], name[TCCL_SPOOL_NAME];
+    struct tccl_error err = {0};
+    struct tccl_records *records;
+    snprintf(path, sizeof path, "%s/records.db", base);
+    CHECK_INT(tccl_records_open(path, &records, &err), 0);
+    struct tccl_spool *spool = open_spool();
+    put(spool, 1, "applied");
+    put(spool, 2, "applied");
+    for (int round = 0; round < 2; round++) {
+        json_t *json;
+        while (tccl_spool_next(spool, name, &json, &err) == 0) {
+            CHECK_INT(tccl_records_put(records, json, &err), 0);
+            json_decref(json);
+        }
+        tccl_spool_close(spool);
+        spool = open_spool();
+    }
+    json_t *next;
+    cleanup_json json_t *all = tccl_records_query(records, NULL, -1, 1 << 20, &next, &err);
+    CHECK_INT((long long)json_array_size(all), 2);
+    CHECK(next == NULL);
+    round_of(spool, true, 2, 0);
+    tccl_spool_close(spool);
+    tccl_records_close(records);
+}
+
+int main(void)
+{
+    char command[256];
+    CHECK(mkdtemp(base) != NULL);
+    snprintf(folder, sizeof folder, "%s/spool", base);
+    test_round();
+    test_content();
+    check_damage(cut_off, "cut off");
+    check_damage(empty, "cut off");
+    check_damage(enlarge, "more than");
+    check_damage(alter, "checksum is wrong");
+    check_damage(exchange, "name is not that of its record");
+    test_refused();
+    test_leftovers();
+    test_full_disk();
+    test_bounds();
+    test_delivered_once();
+    snprintf(command, sizeof command, "rm -r %s", base);
+    CHECK_INT(system(command), 0);
+    return check_result();
+}
