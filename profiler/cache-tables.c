@@ -41,20 +41,27 @@ void tccl_profile_drop_tables(struct tccl_profile *profile)
         drop(profile, profile->n_loaded - 1);
 }
 
+size_t tccl_profile_memory(const struct tccl_profile *profile)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < profile->n_loaded; i++)
+        sum += profile->loaded[i].bytes;
+    return sum;
+}
+
 /* Drops tables, the one not asked for longest first, until the new one has room. */
 static void make_room(struct tccl_profile *profile, size_t bytes)
 {
-    for (;;) {
-        size_t sum = bytes;
+    while (profile->n_loaded > 0) {
         int oldest = 0;
 
-        for (int i = 0; i < profile->n_loaded; i++) {
-            sum += profile->loaded[i].bytes;
+        if (tccl_profile_memory(profile) + bytes <= TABLES_BYTES &&
+            profile->n_loaded < TABLES_COUNT)
+            return;
+        for (int i = 1; i < profile->n_loaded; i++)
             if (profile->loaded[i].used < profile->loaded[oldest].used)
                 oldest = i;
-        }
-        if (profile->n_loaded == 0 || (sum <= TABLES_BYTES && profile->n_loaded < TABLES_COUNT))
-            return;
         drop(profile, oldest);
     }
 }

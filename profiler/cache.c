@@ -150,6 +150,14 @@ const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profi
     return &profile->machine;
 }
 
+time_t tccl_profile_time(const struct tccl_profile *profile)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, SETS, path);
+    return tccl_stamp_take(path).modified.tv_sec;
+}
+
 /* The copy must be the model that was profiled, of this machine. */
 static int check_model(const struct tccl_profile *profile, const json_t *json,
                        const struct tccl_model *model, struct tccl_error *err)

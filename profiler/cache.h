@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <jansson.h>
 
@@ -30,6 +31,9 @@ const char *tccl_profile_id(const struct tccl_profile *profile);     /* machine 
 const char *tccl_profile_source(const struct tccl_profile *profile); /* "model", "host", "cuda" */
 const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profile);
 
+/* When a set was last measured; 0: never. */
+time_t tccl_profile_time(const struct tccl_profile *profile);
+
 /* The model it was made from, read at the first call; NULL without err: measured on hardware. NULL
  * with err: model.json is missing, altered or not readable. Owned by the profile. */
 const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct tccl_error *err);
@@ -40,6 +44,9 @@ const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct
  * ENOENT), or which file is bad and how; other GPU sets go on working. */
 const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
                                             struct tccl_error *err);
+
+/* Bytes of the tables in memory now. */
+size_t tccl_profile_memory(const struct tccl_profile *profile);
 
 /* Has anything on disk changed since the profile was opened: description replaced, folder gone, a
  * table added, or one that is in memory altered? A few stat calls. What to do then: close, open,

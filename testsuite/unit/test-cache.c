@@ -1,0 +1,475 @@
+/* The profile cache: what is written is read; what is bad is named, and stops nothing else. */
+#include "cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "fileio.h"
+#include "sample.h"
+#include "setlog.h"
+
+static char cache[256];
+static struct tccl_machine machine;
+
+static const char *in_folder(const struct tccl_profile *profile, const char *name)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s", tccl_profile_folder(profile), name);
+    return path;
+}
+
+static void empty_cache(void)
+{
+    char command[600];
+
+    snprintf(command, sizeof(command), "rm -rf '%s' && mkdir '%s'", cache, cache);
+    CHECK_INT(system(command), 0);
+}
+
+/* source "model" without a model's JSON is refused when opened; these tests measure with "host". */
+static struct tccl_profile *create(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile;
+
+    if (tccl_profile_create(cache, &machine, "host", NULL, &profile, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    return profile;
+}
+
+static void put(struct tccl_profile *profile, uint32_t gpus)
+{
+    struct tccl_error err = {0};
+    struct tccl_table *table = sample_table(&machine, gpus);
+
+    strcpy(table->source, "host");
+    CHECK_INT(tccl_profile_put(profile, table, &err), 0);
+    CHECK_STR(err.text, "");
+    tccl_table_free(table);
+}
+
+static int count(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
+{
+    (void)set, (void)measured;
+    ++*(int *)context;
+    return 0;
+}
+
+static void append(struct tccl_profile *profile, const char *text, double gbps)
+{
+    struct tccl_error err = {0};
+    struct tccl_set set = {0};
+
+    CHECK_INT(tccl_set_parse(text, &set, &err), 0);
+    CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){gbps, 0}, &err), 0);
+}
+
+static void test_round(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile = create(), *reader;
+    uint32_t *masks;
+    int sets = 0;
+
+    put(profile, 0xf);
+    put(profile, 0x3);
+    append(profile, "g0>g1 g1>g0", 10);
+    append(profile, "g0>m1", 11);
+    CHECK_INT(tccl_profile_sync(profile, &err), 0);
+
+    CHECK_INT(tccl_profile_open(cache, tccl_profile_id(profile), &reader, &err), 0);
+    CHECK_STR(tccl_profile_source(reader), "host");
+    CHECK_INT(tccl_profile_machine(reader)->n_gpus, 4);
+    CHECK(tccl_profile_model(reader, &err) == NULL);
+    CHECK_STR(err.text, "");
+    CHECK_INT(tccl_profile_sets(reader, count, &sets, NULL, &err), 2);
+    CHECK_INT(sets, 2);
+    CHECK_INT(tccl_profile_tables(reader, &masks, &err), 2);
+    CHECK_INT(masks[0], 0x3);
+    CHECK_INT(masks[1], 0xf);
+    free(masks);
+    const struct tccl_table *table = tccl_profile_table(reader, 0xf, &err);
+    CHECK(table && table->gpus == 0xf);
+    CHECK(table == tccl_profile_table(reader, 0xf, &err));
+    CHECK(time(NULL) - tccl_profile_time(reader) < 3600);
+    tccl_profile_close(reader);
+    tccl_profile_close(profile);
+}
+
+static void test_missing(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile = create();
+
+    CHECK(tccl_profile_table(profile, 0x7, &err) == NULL);
+    CHECK_INT(errno, ENOENT);
+    CHECK_STR(err.text, "no chains for GPUs 0-2: run tccl-profile run --gpus 0-2");
+    err = (struct tccl_error){0};
+    CHECK(tccl_profile_table(profile, 0x31, &err) == NULL);
+    CHECK_STR(err.text, "the machine has 4 GPUs, and no GPU 4-5");
+    tccl_profile_close(profile);
+
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_profile_open(cache, "0123456789abcdef0123456789abcdef", &profile, &err), -1);
+    CHECK_INT(errno, ENOENT);
+    CHECK(strstr(err.text, "no profile of this machine in"));
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_profile_open(cache, "../../etc", &profile, &err), -1);
+    CHECK(strstr(err.text, "is not a machine id"));
+}
+
+/* Changes, or cuts off, what is at a place of a file. */
+static void damage(const char *path, long at, bool cut)
+{
+    int fd = open(path, O_RDWR);
+    unsigned char byte;
+
+    CHECK(fd >= 0);
+    if (cut) {
+        CHECK_INT(ftruncate(fd, at), 0);
+    } else {
+        CHECK_INT(pread(fd, &byte, 1, at), 1);
+        byte ^= (unsigned char)(1 << rand() % 8);
+        CHECK_INT(pwrite(fd, &byte, 1, at), 1);
+    }
+    close(fd);
+}
+
+static void test_damaged_tables(void)
+{
+    struct tccl_profile *profile = create();
+    char path[PATH_MAX];
+
+    put(profile, 0x3);
+    strcpy(path, in_folder(profile, "chains/00000005.chains"));
+    for (int i = 0; i < 200; i++) {
+        struct tccl_error err = {0};
+        struct stat st;
+        put(profile, 0x5);
+        CHECK(tccl_profile_table(profile, 0x5, &err) != NULL);
+        CHECK(stat(path, &st) == 0);
+        damage(path, rand() % st.st_size, i % 4 == 0);
+        CHECK(tccl_profile_table(profile, 0x5, &err) == NULL);
+        CHECK(strstr(err.text, "00000005.chains"));
+        err = (struct tccl_error){0};
+        CHECK(tccl_profile_table(profile, 0x3, &err) != NULL);
+    }
+    tccl_profile_close(profile);
+}
+
+static void test_foreign_tables(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile = create();
+    char from[PATH_MAX], to[PATH_MAX];
+
+    put(profile, 0x3);
+    strcpy(from, in_folder(profile, "chains/00000003.chains"));
+    strcpy(to, in_folder(profile, "chains/00000006.chains"));
+    CHECK_INT(rename(from, to), 0);
+    CHECK(tccl_profile_table(profile, 0x6, &err) == NULL);
+    CHECK(strstr(err.text, "00000006.chains"));
+    CHECK(strstr(err.text, "another set of GPUs"));
+
+    struct tccl_table *table = sample_table(&machine, 0xf);
+    strcpy(table->source, "cuda");
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_profile_put(profile, table, &err), -1);
+    CHECK(strstr(err.text, "takes no chains"));
+    CHECK(!tccl_profile_has_table(profile, 0xf));
+    CHECK_INT(tccl_table_write(table, in_folder(profile, "chains/0000000f.chains"), NULL), 0);
+    err = (struct tccl_error){0};
+    CHECK(tccl_profile_table(profile, 0xf, &err) == NULL);
+    CHECK(strstr(err.text, "comes from \"cuda\""));
+    tccl_table_free(table);
+    tccl_profile_close(profile);
+}
+
+static void check_refused(const char *folder, const char *text)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile;
+
+    CHECK_INT(tccl_profile_open_folder(folder, &profile, &err), -1);
+    CHECK(profile == NULL);
+    CHECK(strstr(err.text, text));
+    if (!strstr(err.text, text))
+        fprintf(stderr, "\"%s\" has no \"%s\"\n", err.text, text);
+}
+
+static void test_other_machine(void)
+{
+    struct tccl_profile *profile = create();
+    struct tccl_machine other = machine;
+    char folder[PATH_MAX], renamed[PATH_MAX];
+
+    strcpy(folder, tccl_profile_folder(profile));
+    strcpy(renamed, folder);
+    memset(strrchr(renamed, '/') + 1, 'a', 32);
+    CHECK_INT(rename(folder, renamed), 0);
+    check_refused(renamed, "is of another machine");
+    CHECK_INT(rename(renamed, folder), 0);
+
+    strcpy(other.gpus[2].model, "P100");
+    cleanup_json json_t *json = tccl_machine_to_json(&other);
+    CHECK_INT(tccl_write_json(in_folder(profile, "machine.json"), 0644, json, NULL), 0);
+    check_refused(folder, "is of another machine");
+    tccl_profile_close(profile);
+}
+
+static void test_bad_descriptions(void)
+{
+    static const char *const texts[] = {
+        "",
+        "{",
+        "[]",
+        "{\"format\": \"1\"}",
+        "{\"format\": 1}",
+        "{\"format\": 2, \"machine\": \"x\"}",
+        "{\"format\": 1, \"machine\": \"x\", \"source\": \"host\"}"};
+    struct tccl_profile *profile = create();
+    const char *folder = tccl_profile_folder(profile);
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        CHECK_INT(tccl_write_file(in_folder(profile, "profile.json"), 0644, texts[i],
+                                  strlen(texts[i]), NULL),
+                  0);
+        check_refused(folder, "profile.json");
+    }
+    unlink(in_folder(profile, "profile.json"));
+    check_refused(folder, "profile.json");
+    unlink(in_folder(profile, "machine.json"));
+    check_refused(folder, "machine.json");
+    tccl_profile_close(profile);
+}
+
+static json_t *read_model(const char *name)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("TCCL_MACHINES"), name);
+    return tccl_read_json(path, 1 << 20, NULL);
+}
+
+static void test_model(void)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *json = read_model("amd-4gpu.json");
+    struct tccl_model *model;
+    struct tccl_profile *profile, *second;
+
+    CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
+    const struct tccl_machine *its = tccl_model_machine(model);
+    CHECK_INT(tccl_profile_create(cache, its, "model", json, &profile, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK(tccl_profile_model(profile, &err) != NULL);
+    CHECK_INT(tccl_profile_create(cache, its, "model", json, &second, &err), -1);
+    tccl_profile_close(profile);
+
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_profile_create(cache, its, "host", NULL, &second, &err), -1);
+    CHECK(strstr(err.text, "is not mixed with"));
+    err = (struct tccl_error){0};
+    json_object_set_new(json, "about", json_string("other"));
+    CHECK_INT(tccl_profile_create(cache, its, "model", json, &second, &err), -1);
+    CHECK(strstr(err.text, "another model"));
+    tccl_model_free(model);
+}
+
+static void test_altered_model(void)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *json = read_model("amd-4gpu.json");
+    cleanup_json json_t *other = read_model("intel-4gpu.json");
+    struct tccl_model *model;
+    struct tccl_profile *profile;
+
+    CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
+    empty_cache();
+    CHECK_INT(tccl_profile_create(cache, tccl_model_machine(model), "model", json, &profile, &err),
+              0);
+    CHECK_INT(tccl_write_json(in_folder(profile, "model.json"), 0644, other, NULL), 0);
+    CHECK(tccl_profile_model(profile, &err) == NULL);
+    CHECK(strstr(err.text, "model.json"));
+    CHECK(strstr(err.text, "altered"));
+    unlink(in_folder(profile, "model.json"));
+    err = (struct tccl_error){0};
+    CHECK(tccl_profile_model(profile, &err) == NULL);
+    CHECK(strstr(err.text, "model.json"));
+    tccl_profile_close(profile);
+    tccl_model_free(model);
+}
+
+static void test_changed(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile = create(), *reader;
+    char folder[PATH_MAX];
+
+    put(profile, 0x3);
+    strcpy(folder, tccl_profile_folder(profile));
+    CHECK_INT(tccl_profile_open_folder(folder, &reader, &err), 0);
+    CHECK(tccl_profile_table(reader, 0x3, &err) != NULL);
+    CHECK(!tccl_profile_changed(reader));
+    usleep(20000); /* the clock of file times has steps of some milliseconds */
+    damage(in_folder(profile, "chains/00000003.chains"), 40, false);
+    CHECK(tccl_profile_changed(reader));
+    CHECK(tccl_profile_table(reader, 0x3, &err) == NULL);
+    tccl_profile_close(reader);
+
+    CHECK_INT(tccl_profile_open_folder(folder, &reader, &err), 0);
+    usleep(20000);
+    put(profile, 0x3);
+    CHECK(tccl_profile_changed(reader));
+    tccl_profile_close(reader);
+
+    CHECK_INT(tccl_profile_open_folder(folder, &reader, &err), 0);
+    CHECK(!tccl_profile_changed(reader));
+    empty_cache();
+    CHECK(tccl_profile_changed(reader));
+    tccl_profile_close(reader);
+    tccl_profile_close(profile);
+}
+
+/* Large tables: all are served, few are kept. */
+static void test_bound(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_machine small = machine;
+
+    machine.n_nics = 8;
+    machine.n_memories = 8;
+    for (int i = 0; i < 8; i++) {
+        machine.nics[i] = small.nics[0];
+        snprintf(machine.nics[i].name, TCCL_NAME, "mlx5_%d", i);
+        snprintf(machine.nics[i].busid, TCCL_BUSID, "0000:%02x:00.0", 0xa1 + i);
+        for (int j = 0; j < 4; j++)
+            machine.gpudirect[i][j] = true;
+    }
+    struct tccl_profile *profile = create();
+    for (uint32_t gpus = 1; gpus < 16; gpus++)
+        put(profile, gpus);
+    for (int i = 0; i < 100; i++) {
+        uint32_t gpus = 1 + (uint32_t)rand() % 15;
+        const struct tccl_table *table = tccl_profile_table(profile, gpus, &err);
+        CHECK(table && table->gpus == gpus);
+        CHECK(tccl_profile_memory(profile) <= 4 << 20);
+        CHECK(tccl_profile_memory(profile) > 0);
+    }
+    tccl_profile_close(profile);
+    machine = small;
+}
+
+/* A writer that never ends by itself. */
+static void write_for_ever(void)
+{
+    struct tccl_profile *profile = create();
+
+    for (uint32_t i = 0;; i++) {
+        append(profile, i % 2 ? "g0>m1" : "g1>m0", i);
+        if (i % 8 == 0)
+            put(profile, 1 + i / 8 % 15);
+    }
+}
+
+static void check_all_good(const char *id)
+{
+    struct tccl_error err = {0};
+    cleanup_free uint32_t *masks = NULL;
+    struct tccl_profile *profile;
+    int sets = 0;
+
+    CHECK_INT(tccl_profile_open(cache, id, &profile, &err), 0);
+    CHECK_STR(err.text, "");
+    if (!profile)
+        return;
+    CHECK(tccl_profile_sets(profile, count, &sets, NULL, &err) >= 0);
+    int tables = tccl_profile_tables(profile, &masks, &err);
+    for (int i = 0; i < tables; i++)
+        CHECK(tccl_profile_table(profile, masks[i], &err) != NULL);
+    CHECK_STR(err.text, "");
+    tccl_profile_close(profile);
+}
+
+static int count_left_over(const char *id)
+{
+    char command[600];
+
+    snprintf(command, sizeof(command), "ls '%s/%s/chains' | grep -c 'chains[.]'", cache, id);
+    FILE *pipe = popen(command, "r");
+    int number = -1;
+    CHECK_INT(fscanf(pipe, "%d", &number), 1);
+    pclose(pipe);
+    return number;
+}
+
+static void test_killed(void)
+{
+    char id[TCCL_HASH_HEX];
+
+    tccl_profile_close(create());
+    tccl_machine_id(&machine, id);
+    for (int i = 0; i < 15; i++) {
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0)
+            write_for_ever();
+        usleep((useconds_t)(rand() % 30000));
+        kill(child, SIGKILL);
+        CHECK_INT(waitpid(child, NULL, 0), child);
+        check_all_good(id);
+    }
+    tccl_profile_close(create());
+    CHECK_INT(count_left_over(id), 0);
+}
+
+static int see(void *context, const char *id)
+{
+    CHECK(strlen(id) == 32);
+    ++*(int *)context;
+    return 0;
+}
+
+static void test_list(void)
+{
+    struct tccl_error err = {0};
+    char path[400];
+    int seen = 0;
+
+    CHECK_INT(tccl_cache_list("/nonexistent/cache", see, &seen, &err), 0);
+    tccl_profile_close(create());
+    snprintf(path, sizeof(path), "%s/lost+found", cache);
+    CHECK_INT(mkdir(path, 0755), 0);
+    CHECK_INT(tccl_cache_list(cache, see, &seen, &err), 1);
+    CHECK_INT(seen, 1);
+}
+
+int main(void)
+{
+    static void (*const tests[])(void) = {
+        test_round,         test_missing, test_damaged_tables,   test_foreign_tables,
+        test_other_machine, test_model,   test_bad_descriptions, test_altered_model,
+        test_changed,       test_bound,   test_killed,           test_list,
+    };
+
+    srand((unsigned)check_seed());
+    sample_path("cache", cache, sizeof(cache));
+    machine = sample_machine();
+    for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+        empty_cache();
+        tests[i]();
+    }
+    empty_cache();
+    CHECK_INT(rmdir(cache), 0);
+    sample_remove(cache);
+    return check_result();
+}
