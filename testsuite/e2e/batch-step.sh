@@ -9,6 +9,6 @@ $work/show
 JOB
 batch -w n1 -N1 --gpus-per-node=4 --tccl=on "$work/job"
 applied 1 batch
-as_solved n1 batch --model "$models/amd-4gpu.json" --gpus 0-3
+as_solved batch n1:0-3
 recorded "$job" batch state applied
 recorded "$job" batch gpus 4

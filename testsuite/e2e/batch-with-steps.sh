@@ -13,12 +13,12 @@ srun -N1 -w n1 --ntasks-per-node=4 $work/show
 JOB
 batch -w n1,n2 -N2 --gpus-per-node=4 --tccl=on "$work/job"
 applied 8 0
-as_solved n1,n2 0 --node "$models/amd-4gpu.json=2" --gpus 0-3
+as_solved 0 n1:0-3 n2:0-3
 equal "tasks of the step without" "$(tasks 1)" 8
 for name in TCCL_STATE TCCL_RING TCCL_GBPS TCCL_BASELINE_GBPS TCCL_PLAN TCCL_REASON LD_PRELOAD; do
     none_has $name 1
 done
 applied 4 2
-as_solved n1 2 --model "$models/amd-4gpu.json" --gpus 0-3
+as_solved 2 n1:0-3
 for step in 0 2; do recorded "$job" $step state applied; done
 recorded "$job" 1 state off

@@ -6,8 +6,7 @@
 for count in 2 3; do
     srun_show -N4 --gpus-per-node=$count --ntasks-per-node=1 --tccl=on
     applied 4
-    as_solved n1,n2,n3,n4 0 --node "$models/amd-4gpu.json=2" --node "$models/intel-4gpu.json=2" \
-        --gpus "0-$((count - 1))"
+    as_solved 0 n{1..4}:0-$((count - 1))
     recorded "$(job_of)" 0 gpus $((4 * count))
 done
 srun_show -N1 --gpus-per-node=1 --tccl=on

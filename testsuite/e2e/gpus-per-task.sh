@@ -5,4 +5,4 @@
 
 srun_show -w n1,n2 -N2 --ntasks-per-node=4 --gpus-per-task=1 --tccl=on
 applied 8
-as_solved n1,n2 0 --node "$models/amd-4gpu.json=2" --gpus 0-3
+as_solved 0 n1:0-3 n2:0-3

@@ -36,6 +36,16 @@ equal() { # WHAT ACTUAL EXPECTED
     [ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"
 }
 
+# The one line that a step says to its user, from its first node only.
+says() { # SHELL-PATTERN
+    equal "lines with tccl:" "$(grep -c 'tccl: ' "$work/err" || true)" 1
+    matches "the line" "$(grep 'tccl: ' "$work/err")" "$1"
+}
+
+says_nothing() {
+    equal "messages" "$(cat "$work/err")" ""
+}
+
 matches() { # WHAT ACTUAL SHELL-PATTERN
     [[ $2 == $3 ]] || fail "$1 is '$2', expected to match '$3'"
 }
@@ -114,13 +124,29 @@ fallback() { # TASKS REASON-PATTERN [STEP]
 
 # ---- rings ---------------------------------------------------------------------------------------
 
-# Are the ring and its bandwidth those that tccl-path finds for the same models and GPUs?
-as_solved() { # NODES STEP TCCL-PATH-OPTION...
-    local nodes=$1 step=$2
-    shift 2
-    admin tccl-path solve "$@" --json >"$work/solved.json"
-    python3 "$here/same_ring.py" "$work/solved.json" "$nodes" "$(values TCCL_RING "$step")" \
-        "$(values TCCL_GBPS "$step")" "$(values TCCL_BASELINE_GBPS "$step")" || fail "not the ring that tccl-path solves"
+# tccl-path's options for nodes with their GPUs, by their profiles or by the models of these.
+node_options() { # profile|model NODE:GPUS...
+    local source=$1 node kind
+    shift
+    for node in "$@"; do
+        kind=$(readlink -f "$cluster/nodes/${node%%:*}/kind")
+        case $source in
+        profile) echo --node "$(dirname "$kind"/cache/*/profile.json)=1:${node#*:}" ;;
+        model) echo --node "$kind/model.json=1:${node#*:}" ;;
+        esac
+    done
+}
+
+# Is the step's ring the one that tccl-path solves for these nodes and GPUs: the same ring from the
+# same profiles, and the bandwidth that it finds from the models?
+as_solved() { # STEP NODE:GPUS...
+    local step=$1
+    shift
+    admin tccl-path solve $(node_options profile "$@") --json >"$work/solved.json"
+    admin tccl-path solve $(node_options model "$@") --json >"$work/model.json"
+    python3 "$here/same_ring.py" "$work/solved.json" "$work/model.json" "$(printf '%s\n' "${@%%:*}" | xargs)" \
+        "$(values TCCL_RING "$step")" "$(values TCCL_GBPS "$step")" "$(values TCCL_BASELINE_GBPS "$step")" ||
+        fail "step $step: not the ring that tccl-path solves"
 }
 
 # ---- records -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ JOB
 batch -w n1,n2 -N2 --gpus-per-node=4 --tccl=on "$work/job"
 for step in 0 1 2; do
     applied 4 $step
-    as_solved n1,n2 $step --node "$models/amd-4gpu.json=2" --gpus 0-3
+    as_solved $step n1:0-3 n2:0-3
     recorded "$job" $step state applied
 done
 equal "plan folders" "$(values TCCL_PLAN | sed 's,/[^/]*$,,' | sort -u | wc -l)" 6

@@ -15,7 +15,7 @@ Partitions=all
 CONF
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1
 applied 2
-equal "messages" "$(cat "$work/err")" ""
+says_nothing
 recorded "$(job_of)" 0 mode auto
 for options in "-w n1 -N1 --gpus-per-node=4" "-w n1,n2 -N2 --gpus-per-node=2" \
     "-p other -w n1,n2 -N2 --gpus-per-node=4" "-w n1,n2 -N2 --gpus-per-node=4 --tccl=off"; do
@@ -23,7 +23,7 @@ for options in "-w n1 -N1 --gpus-per-node=4" "-w n1,n2 -N2 --gpus-per-node=2" \
     equal "exit status" "$status" 0
     none_has TCCL_RING
     none_has TCCL_PLAN
-    equal "messages with $options" "$(cat "$work/err")" ""
+    says_nothing
 done
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 applied 1

@@ -6,7 +6,7 @@
 user salloc -w n1,n2 -N2 --gpus-per-node=4 --tccl=on srun --ntasks-per-node=4 "$work/show" \
     >"$work/out" 2>"$work/err"
 applied 8
-as_solved n1,n2 0 --node "$models/amd-4gpu.json=2" --gpus 0-3
+as_solved 0 n1:0-3 n2:0-3
 user env TCCL=on salloc -w n1 -N1 --gpus-per-node=4 srun --ntasks-per-node=4 "$work/show" \
     >"$work/out" 2>"$work/err"
 applied 4

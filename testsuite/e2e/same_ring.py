@@ -1,15 +1,18 @@
-"""same_ring.py SOLVED NODES RING GBPS BASELINE: is the ring that a step got the one that was solved?
+"""same_ring.py PROFILES MODELS NODES RING GBPS BASELINE: is a step's ring the one that was solved?
 
-SOLVED is the output of tccl-path solve --json, NODES the step's nodes in order (n1,n2), RING, GBPS
-and BASELINE what the tasks saw."""
+PROFILES and MODELS are outputs of tccl-path solve --json for the step's nodes and GPUs; NODES are
+their names in order; RING, GBPS and BASELINE what the tasks saw."""
 import json
 import re
 import sys
 
-solved, nodes, ring, gbps, baseline = sys.argv[1:]
-nodes = nodes.split(",")
-with open(solved) as file:
+profiles, models, nodes, ring, gbps, baseline = sys.argv[1:]
+nodes = nodes.split()
+gap = 0.03  # within which tccl-profile proves each chain
+with open(profiles) as file:
     solved = json.load(file)
+with open(models) as file:
+    exact = json.load(file)
 
 
 def close(a, b):
@@ -30,6 +33,8 @@ if not close(float(gbps), solved["gbps"]):
     problems.append(f"bandwidth {gbps}, solved {solved['gbps']}")
 if not close(float(baseline), solved["baseline_gbps"]):
     problems.append(f"NCCL's own {baseline}, solved {solved['baseline_gbps']}")
+if float(gbps) < exact["gbps"] * (1 - gap) - 0.006 or float(gbps) > exact["gbps"] + 0.006:
+    problems.append(f"bandwidth {gbps}, solved from the models {exact['gbps']}")
 found = pieces(ring)
 if [name for name, _ in found] != nodes:
     problems.append(f"nodes of the ring: {[name for name, _ in found]}, expected {nodes}")

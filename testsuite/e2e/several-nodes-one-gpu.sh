@@ -5,4 +5,4 @@
 
 srun_show -N4 --gpus-per-node=1 --ntasks-per-node=1 --tccl=on
 applied 4
-as_solved n1,n2,n3,n4 0 --node "$models/amd-4gpu.json=2" --node "$models/intel-4gpu.json=2" --gpus 0
+as_solved 0 n{1..4}:0

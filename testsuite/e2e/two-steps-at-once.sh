@@ -17,5 +17,5 @@ for step in 0 1; do
     recorded "$job" $step state applied
     recorded "$job" $step gpus 4
 done
-as_solved n1,n2 0 --node "$models/amd-4gpu.json=2" --gpus 0-1
-as_solved n1,n2 1 --node "$models/amd-4gpu.json=2" --gpus 2-3
+as_solved 0 n1:0-1 n2:0-1
+as_solved 1 n1:2-3 n2:2-3

@@ -6,7 +6,6 @@
 srun_show -N32 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
 applied 32
-as_solved "$(echo n{1..32} | tr ' ' ,)" 0 --node "$models/amd-4gpu.json=16" \
-    --node "$models/intel-4gpu.json=16" --gpus 0-3
+as_solved 0 n{1..32}:0-3
 recorded "$(job_of)" 0 n_nodes 32
 recorded "$(job_of)" 0 gpus 128
