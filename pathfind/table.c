@@ -121,7 +121,9 @@ static void put_double(uint8_t **at, double value)
 
 static void put_text(uint8_t **at, const char *text, size_t size)
 {
-    strncpy((char *)*at, text, size);
+    size_t length = strnlen(text, size);
+    memcpy(*at, text, length);
+    memset(*at + length, 0, size - length);
     *at += size;
 }
 
