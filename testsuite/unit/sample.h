@@ -103,7 +103,8 @@ __attribute__((unused)) static void sample_path(const char *name, char *path, si
     snprintf(folder, sizeof(folder), "%s/tccl-test-XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(folder))
         abort();
-    snprintf(path, size, "%s/%s", folder, name);
+    if (snprintf(path, size, "%s/%s", folder, name) >= (int)size)
+        abort();
 }
 
 __attribute__((unused)) static void sample_remove(char *path)
