@@ -19,8 +19,8 @@ struct tccl_port {
     struct tccl_device via; /* the head or tail GPU itself, or a memory */
 };
 
-/* Open: edges[i] leads from gpus[i] to gpus[i + 1]. Closed: edges[n_gpus - 1] leads back to gpus[0],
- * and the ports mean nothing. n_gpus = 0: no chain. */
+/* Open: edges[i] leads from gpus[i] to gpus[i + 1]. Closed: edges[n_gpus - 1] leads back to
+ * gpus[0], and the ports mean nothing. n_gpus = 0: no chain. */
 struct tccl_chain {
     uint8_t n_gpus;
     bool closed;
@@ -41,13 +41,14 @@ int tccl_exit_transfers(struct tccl_port exit, int tail, tccl_transfer out[stati
 /* All transfers of the chain, which run together: edges, and ports when open. */
 void tccl_chain_set(const struct tccl_chain *chain, struct tccl_set *set);
 
-/* Is the chain possible on the machine: devices exist, GPUs not repeated, p2p and GPUDirect where it
- * uses them, a GPU port naming the head or tail? Returns 0, or -1 with err. */
+/* Is the chain possible on the machine: devices exist, GPUs not repeated, p2p and GPUDirect where
+ * it uses them, a GPU port naming the head or tail? Returns 0, or -1 with err. */
 int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *machine,
                      struct tccl_error *err);
 
 /* Can the runtime impose it on a stock NCCL? P2P edges must all write or all read (one process-wide
- * choice); a closed chain must not have exactly one bounce. Returns 0, or -1 with err saying why. */
+ * choice); a closed chain must not have exactly one bounce. Returns 0, or -1 with the reason in
+ * err. */
 int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err);
 
 /* What NCCL chooses by itself for the GPUs of mask (nccl 2.18 to 2.30, nominal link types): index

@@ -2,7 +2,7 @@
 #ifndef TCCL_ERROR_H
 #define TCCL_ERROR_H
 
-/* Zero-initialise before use. The text says what, where and what now, without the prefix "tccl: ". */
+/* Zero-initialise before use. The text says what, where and what now, without "tccl: " in front. */
 struct tccl_error {
     char text[512];
 };
@@ -10,7 +10,7 @@ struct tccl_error {
 /* Writes the text unless err is NULL or already holds one (first error wins). Always returns -1. */
 int tccl_fail(struct tccl_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts "what: " in front of the text in err, for callers that know the file or place. Returns -1. */
+/* Puts "what: " before the text in err, for callers that know the file or place. Returns -1. */
 int tccl_fail_in(struct tccl_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -11,11 +11,10 @@
 
 /* Reads a regular file of at most max bytes. *data is allocated (caller frees), has a NUL behind
  * its *size bytes. Returns 0, or -1 with err (errno kept: ENOENT when there is no such file). */
-int tccl_read_file(const char *path, size_t max, char **data, size_t *size,
-                   struct tccl_error *err);
+int tccl_read_file(const char *path, size_t max, char **data, size_t *size, struct tccl_error *err);
 
-/* Writes a file whole: temporary file beside it, fsync, rename, fsync of the folder. After a failure
- * the old file is untouched and the temporary one removed. Returns 0, or -1 with err. */
+/* Writes a file whole: temporary file beside it, fsync, rename, fsync of the folder. After a
+ * failure the old file is untouched and the temporary one removed. Returns 0, or -1 with err. */
 int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
                     struct tccl_error *err);
 

@@ -30,8 +30,7 @@ static int read_hex(const char **text, int max_digits, uint64_t *value)
     return 0;
 }
 
-/* Reads "[domain:]bus:device.function" as one number that sorts as the bus does. Returns 0, or -1.
- */
+/* Reads "[domain:]bus:device.function" as a number that sorts as buses do. Returns 0, or -1. */
 static int parse_busid(const char *text, uint64_t *busid)
 {
     uint64_t part[4] = {0};

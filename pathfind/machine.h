@@ -37,7 +37,7 @@ struct tccl_switch {
     int parent;
 };
 
-/* GPUs stand in PCI bus id order, which is NVML's order too; "GPU i" is a position in that order. */
+/* GPUs stand in PCI bus id order, as NVML has them; "GPU i" is a position in that order. */
 struct tccl_machine {
     char name[TCCL_NAME];
     int n_gpus, n_memories, n_nics, n_switches;
@@ -68,12 +68,12 @@ enum tccl_path tccl_machine_path(const struct tccl_machine *machine, struct tccl
 /* The memory a GPU or NIC is next to; a memory's own index. */
 int tccl_machine_numa(const struct tccl_machine *machine, struct tccl_device device);
 
-/* Index of the GPU with that bus id (any case, domain optional), of the NIC with that name; or -1. */
+/* Index of the GPU with that bus id (any case, domain optional), of the NIC of that name; or -1. */
 int tccl_machine_find_gpu(const struct tccl_machine *machine, const char *busid);
 int tccl_machine_find_nic(const struct tccl_machine *machine, const char *name);
 
-/* Does the machine have both ends of the transfer, and may they meet (p2p, gpudirect)? Returns 0, or
- * -1 with err. */
+/* Does the machine have both ends of the transfer, and may they meet (p2p, gpudirect)? Returns 0,
+ * or -1 with err. */
 int tccl_machine_allows(const struct tccl_machine *machine, tccl_transfer transfer,
                         struct tccl_error *err);
 

@@ -7,8 +7,8 @@
 
 #include "error.h"
 
-/* Reads "0-3,6" (numbers below limit, limit <= 32; any order; repeats are refused). Returns 0, or -1
- * with err. */
+/* Reads "0-3,6" (numbers below limit, limit <= 32; any order; repeats are refused). Returns 0, or
+ * -1 with err. */
 int tccl_numberset_parse(const char *text, int limit, uint32_t *mask, struct tccl_error *err);
 
 /* Writes the mask as "0-3,6"; "" for 0. Returns the length, or -1 where size is too small. */

@@ -19,8 +19,8 @@ struct tccl_device {
 };
 
 /* A transfer as a small number: who starts it, with whom, and whether it reads. Numbers are dense
- * enough to index tables of TCCL_TRANSFERS entries. A memory never starts a transfer, and a NIC never
- * meets a NIC. */
+ * enough to index tables of TCCL_TRANSFERS entries. A memory never starts a transfer, and a NIC
+ * never meets a NIC. */
 typedef uint16_t tccl_transfer;
 enum { TCCL_TRANSFERS = 4096 };
 
@@ -49,9 +49,9 @@ bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer);
 bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset);
 bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b);
 
-/* Notation, the one who starts first, g GPU, m memory, n NIC: "g0>g1" GPU 0 writes to GPU 1, "g1<g0"
- * GPU 1 reads from GPU 0, "g0>m2", "g1<m2", "n0>g0" NIC 0 writes to GPU 0, "n0<m1" NIC 0 reads from
- * memory 1. Members of a set are separated by spaces or commas; repeats are refused.
+/* Notation, the one who starts first, g GPU, m memory, n NIC: "g0>g1" GPU 0 writes to GPU 1,
+ * "g1<g0" GPU 1 reads from GPU 0, "g0>m2", "g1<m2", "n0>g0" NIC 0 writes to GPU 0, "n0<m1" NIC 0
+ * reads from memory 1. Members of a set are separated by spaces or commas; repeats are refused.
  * Parse returns 0, or -1 with err naming the member. */
 int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *err);
 

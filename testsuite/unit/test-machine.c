@@ -3,8 +3,7 @@
 #include "fileio.h"
 #include "machines.h"
 
-/* Two switches at memory 0, the second below the first; one GPU below each, one alone at memory 1.
- */
+/* Two switches at memory 0, the second below the first; a GPU below each, one alone at memory 1. */
 static const char sample[] =
     "{\"name\": \"sample\", \"memories\": 2,"
     " \"switches\": [{\"name\": \"top\", \"numa\": 0, \"parent\": null},"
