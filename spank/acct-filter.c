@@ -1,0 +1,149 @@
+/* acct-filter.c: what tcclacct's options ask for. */
+#include "acct-filter.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "hostlist.h"
+#include "records.h"
+
+/* Numbers of special steps, from slurm.h (SLURM_BATCH_SCRIPT and the like). */
+static const struct {
+    const char *name;
+    uint32_t step;
+} special_steps[] = {{"interactive", 0xfffffffa}, {"batch", 0xfffffffb}, {"extern", 0xfffffffc}};
+
+const char *acct_step_name(json_int_t step)
+{
+    for (size_t i = 0; i < sizeof special_steps / sizeof special_steps[0]; i++)
+        if (special_steps[i].step == step)
+            return special_steps[i].name;
+    return NULL;
+}
+
+/* A number of 32 bits at *at, which moves behind it; -1 if there is none. */
+static json_int_t read_number(const char **at)
+{
+    size_t length = strspn(*at, "0123456789");
+    if (length == 0 || length > 10)
+        return -1;
+    json_int_t number = strtoll(*at, NULL, 10);
+    *at += length;
+    return number <= UINT32_MAX ? number : -1;
+}
+
+/* The step at *at, a number or a name; -1 if it is none. */
+static json_int_t read_step(const char **at)
+{
+    for (size_t i = 0; i < sizeof special_steps / sizeof special_steps[0]; i++) {
+        size_t length = strlen(special_steps[i].name);
+        if (!strncasecmp(*at, special_steps[i].name, length)) {
+            *at += length;
+            return special_steps[i].step;
+        }
+    }
+    return read_number(at);
+}
+
+/* JOB[+OFFSET][.STEP]. A new reference, or NULL with err. */
+static json_t *read_job(const char *text, struct tccl_error *err)
+{
+    const char *at = text;
+    json_int_t job = read_number(&at), offset = 0, step = 0;
+    cleanup_json json_t *entry = json_pack("{s:I}", "job", job);
+    if (*at == '+') {
+        at++;
+        offset = read_number(&at);
+        json_object_set_new(entry, "het_offset", json_integer(offset));
+    }
+    if (*at == '.') {
+        at++;
+        step = read_step(&at);
+        json_object_set_new(entry, "step", json_integer(step));
+    }
+    if (job >= 1 && offset >= 0 && step >= 0 && !*at)
+        return tccl_steal(entry);
+    tccl_fail(err,
+              *at == '_' ? "'%.40s': tasks of an array are found by their own job ids"
+                         : "'%.40s' is not a job: give JOB[+OFFSET][.STEP], such as 12 or 13.0",
+              text);
+    return NULL;
+}
+
+static json_t *read_user(const char *text, struct tccl_error *err)
+{
+    const char *at = text;
+    json_int_t uid = read_number(&at);
+    if (uid >= 0 && !*at)
+        return json_integer(uid);
+    errno = 0;
+    struct passwd *user = getpwnam(text);
+    if (user)
+        return json_integer(user->pw_uid);
+    tccl_fail(err, "there is no user '%.40s'", text);
+    return NULL;
+}
+
+static json_t *read_state(const char *text, struct tccl_error *err)
+{
+    static const char *const states[] = {"off",     "applied", "fallback", "nothing-to-do",
+                                         "partial", "differs", NULL};
+    for (int i = 0; states[i]; i++)
+        if (!strcasecmp(text, states[i]))
+            return json_string(states[i]);
+    tccl_fail(
+        err,
+        "'%.40s' is not a state: give off, applied, fallback, nothing-to-do, partial or differs",
+        text);
+    return NULL;
+}
+
+/* Cuts the text at commas, reads each entry and adds what came of it to the list called name. */
+static int read_list(json_t *filter, const char *name, size_t max, const char *text,
+                     json_t *(*read)(const char *, struct tccl_error *), struct tccl_error *err)
+{
+    cleanup_free char *copy = strdup(text);
+    json_t *list = json_object_get(filter, name);
+    if (!list && json_object_set_new(filter, name, list = json_array()) != 0)
+        return tccl_fail(err, "no memory");
+    char *rest = copy;
+    for (char *entry; (entry = strsep(&rest, ","));) {
+        if (json_array_size(list) == max)
+            return tccl_fail(err, "more than %zu %s", max, name);
+        json_t *value = read(entry, err);
+        if (!value || json_array_append_new(list, value) != 0)
+            return tccl_fail(err, "no memory");
+    }
+    return 0;
+}
+
+int acct_filter_jobs(json_t *filter, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, "jobs", TCCL_FILTER_JOBS, text, read_job, err);
+}
+
+int acct_filter_users(json_t *filter, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, "users", TCCL_FILTER_USERS, text, read_user, err);
+}
+
+int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, "states", TCCL_FILTER_STATES, text, read_state, err);
+}
+
+int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err)
+{
+    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
+    if (tccl_hosts_expand(text, TCCL_FILTER_NODES, &hosts, err) != 0)
+        return -1;
+    json_t *list = json_array();
+    for (size_t i = 0; i < hosts.count; i++)
+        json_array_append_new(list, json_string(hosts.names[i]));
+    return json_object_set_new(filter, "nodes", list) == 0 ? 0 : tccl_fail(err, "no memory");
+}

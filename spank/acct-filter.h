@@ -1,0 +1,20 @@
+/* acct-filter.h: what tcclacct's options ask for, as a filter for records (records.h). */
+#ifndef TCCL_ACCT_FILTER_H
+#define TCCL_ACCT_FILTER_H
+
+#include <jansson.h>
+
+#include "error.h"
+
+/* Each adds a comma-separated list to the filter. Returns 0, or -1 with err that names the entry.
+ */
+int acct_filter_jobs(json_t *filter, const char *text,
+                     struct tccl_error *err); /* 12,13.0,14+1.batch */
+int acct_filter_users(json_t *filter, const char *text, struct tccl_error *err); /* names or uids */
+int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err); /* n[1-4],login */
+int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err); /* any case */
+
+/* The name of one of Slurm's special steps (batch, extern, interactive), or NULL. */
+const char *acct_step_name(json_int_t step);
+
+#endif

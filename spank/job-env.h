@@ -1,0 +1,45 @@
+/* job-env.h: the variables of a step that speak of its ring. Pure functions over an environment
+ * array: they compute edits, which spank-remote.c applies. */
+#ifndef TCCL_JOB_ENV_H
+#define TCCL_JOB_ENV_H
+
+#include "client.h"
+
+enum { JOB_ENV_EDITS = 16 };
+
+/* One change: set name to value, or unset it where value is NULL. */
+struct job_env_edit {
+    const char *name; /* static */
+    char *value;      /* allocated */
+};
+
+struct job_env_edits {
+    struct job_env_edit list[JOB_ENV_EDITS];
+    int count;
+};
+
+void job_env_edits_clear(struct job_env_edits *edits);
+
+/* The value of name, or NULL; borrowed from env. env ends with NULL and may be NULL itself. */
+const char *job_env_get(char *const *env, const char *name);
+
+/* A whole number of a variable; otherwise (unset, not a number, beyond 32 bits) fallback. */
+uint32_t job_env_number(char *const *env, const char *name, uint32_t fallback);
+
+/* A list of LD_PRELOAD (divided by colons and blanks) without each element that is equal to a or b
+ * (NULL or "": none); the rest keeps its order and its dividers. Allocated; NULL without memory. */
+char *job_env_preload_without(const char *list, const char *a, const char *b);
+
+/* Removes what a surrounding step left: TCCL_STATE, TCCL_REASON, TCCL_GBPS, TCCL_BASELINE_GBPS,
+ * TCCL_PLAN, TCCL_RING, TCCL_SHIM, and from LD_PRELOAD the elements shim (may be NULL) and
+ * $TCCL_SHIM. Options (TCCL=) and the user's own entries stay. Adds its edits to edits: 0, or -1
+ * without memory. */
+int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits);
+
+/* Sets what the step is told of plan. shim: put in front of the LD_PRELOAD that env (after
+ * job_env_forget) holds, and TCCL_SHIM set, where the plan is applied; NULL: neither. Returns 0, or
+ * -1 without memory. */
+int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
+                     struct job_env_edits *edits);
+
+#endif

@@ -1,0 +1,291 @@
+#include "spank-remote.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job-env.h"
+#include "notice.h"
+#include "plugin-conf.h"
+#include "policy.h"
+#include "spank-option.h"
+#include "step-info.h"
+#include "wire.h"
+
+enum { DEPART_MS = 200 }; /* for messages that nobody waits for: a record, the step's end */
+
+/* This slurmstepd's step. */
+static struct {
+    struct tccl_conf conf;
+    struct step_info step;
+    struct policy_choice choice;
+    struct tccl_error bad_environment; /* why TCCL= is ignored */
+    struct tccl_plan plan;             /* what the step is told, if active */
+    int64_t deadline;                  /* tccl_now_ms */
+    int timeout_ms;
+    int fd;      /* to tccld while its plan is awaited, else -1 */
+    bool active; /* the step is told something */
+    bool joined; /* tccld knows of this step */
+} remote = {.fd = -1};
+
+static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
+{
+    va_list arguments;
+    tccl_plan_clear(&remote.plan);
+    remote.plan.state = TCCL_STATE_FALLBACK;
+    remote.active = true;
+    va_start(arguments, format);
+    vsnprintf(remote.plan.reason, sizeof(remote.plan.reason), format, arguments);
+    va_end(arguments);
+    notice_clean(remote.plan.reason);
+}
+
+static const char *node_name(void)
+{
+    return remote.step.name[0] ? remote.step.name : "a node";
+}
+
+static struct step_items read_items(spank_t spank)
+{
+    struct step_items items = {0};
+    spank_get_item(spank, S_JOB_ID, &items.job);
+    spank_get_item(spank, S_JOB_STEPID, &items.step);
+    spank_get_item(spank, S_JOB_NNODES, &items.n_nodes);
+    spank_get_item(spank, S_JOB_NODEID, &items.node);
+    spank_get_item(spank, S_SLURM_RESTART_COUNT, &items.restart);
+    spank_get_item(spank, S_JOB_UID, &items.uid);
+    spank_get_item(spank, S_JOB_GID, &items.gid);
+    return items;
+}
+
+static char **job_environment(spank_t spank)
+{
+    char **env = NULL;
+    return spank_get_item(spank, S_JOB_ENV, &env) == ESPANK_SUCCESS ? env : NULL;
+}
+
+static void apply_edits(spank_t spank, struct job_env_edits *edits)
+{
+    for (int i = 0; i < edits->count; i++)
+        if (edits->list[i].value)
+            spank_setenv(spank, edits->list[i].name, edits->list[i].value, 1);
+        else
+            spank_unsetenv(spank, edits->list[i].name);
+    job_env_edits_clear(edits);
+}
+
+static void forget_inherited(spank_t spank, const char *shim)
+{
+    struct job_env_edits edits = {.count = 0};
+    if (job_env_forget(job_environment(spank), shim, &edits) != 0)
+        slurm_error("tccl: out of memory: the variables of a surrounding step may be left");
+    apply_edits(spank, &edits);
+}
+
+/* TCCL= of the job's environment, where no --tccl takes its place. */
+static int environment_mode(char *const *env)
+{
+    const char *text = job_env_get(env, "TCCL");
+    if (!text || !*text || option_mode() != POLICY_NOT_GIVEN)
+        return POLICY_NOT_GIVEN;
+    int mode = tccl_mode_parse(text, &remote.bad_environment);
+    return mode < 0 ? POLICY_NOT_GIVEN : mode;
+}
+
+/* Connects and sends a JOIN; reason: why this node can't take part, or NULL. Returns the
+ * connection, or -1 with err. */
+static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
+{
+    struct tccl_join join;
+    const char *name = remote.step.name;
+    step_info_join(&remote.step, &join);
+    if (remote.step.spans) { /* recorded by one node for all */
+        join.node = 0;
+        join.n_nodes = 1;
+        join.nodes = &name;
+    }
+    join.mode = remote.choice.mode;
+    join.timeout_ms = timeout_ms;
+    join.min_nodes = remote.conf.policy.min_nodes;
+    join.min_gpus = remote.conf.policy.min_gpus;
+    join.reason = reason;
+    int fd = tccl_client_connect(remote.conf.socket, timeout_ms, err);
+    if (fd >= 0 && tccl_client_join(fd, &join, timeout_ms, err) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* For the record, and so that other nodes needn't wait for this one. */
+static void tell_tccld(const char *reason)
+{
+    int fd = send_join(reason, DEPART_MS, NULL);
+    if (fd < 0)
+        return;
+    close(fd);
+    remote.joined = reason != NULL;
+}
+
+static void join_ring(void)
+{
+    struct tccl_error err = {""};
+    remote.timeout_ms = remote.choice.mode == TCCL_MODE_REQUIRE ? remote.conf.require_timeout_ms
+                                                                : remote.conf.timeout_ms;
+    remote.deadline = tccl_now_ms() + remote.timeout_ms;
+    remote.fd = send_join(NULL, remote.timeout_ms, &err);
+    if (remote.fd < 0)
+        fall_back("%s: %s", node_name(), err.text);
+    remote.active = true;
+    remote.joined = remote.fd >= 0;
+}
+
+static void fall_back_on_step(const char *reason)
+{
+    const struct step_info *step = &remote.step;
+    if (step->spans)
+        fall_back("%s", reason);
+    else
+        fall_back("%s: %s", node_name(), reason);
+    if (step->placed || (step->spans && step->first))
+        tell_tccld(remote.plan.reason);
+}
+
+/* What is asked for is known, and tccl.conf is read: goes as far as no other node is needed. */
+static void begin_step(const char *step_error)
+{
+    const struct step_info *step = &remote.step;
+    enum tccl_mode mode = remote.choice.mode;
+    int n_nodes = (int)step->hosts.count;
+    if (!step->has_gpus) {
+        if (remote.choice.asked && mode >= TCCL_MODE_ON)
+            fall_back("no GPUs in this step");
+    } else if (mode == TCCL_MODE_OFF) {
+        if (remote.choice.asked && step->placed && step->first)
+            tell_tccld(NULL);
+    } else if (!policy_wants(&remote.conf.policy, mode, n_nodes, step->n_gres)) {
+        return;
+    } else if (step_error) {
+        fall_back_on_step(step_error);
+    } else if (n_nodes == 1 && step->n_gres == 1) {
+        remote.plan.state = TCCL_STATE_NOTHING;
+        remote.active = true;
+    } else {
+        join_ring();
+    }
+}
+
+int remote_init_post_opt(spank_t spank, int argc, char **argv)
+{
+    struct tccl_error step_error = {""}, conf_error = {""};
+    struct step_items items = read_items(spank);
+    enum step_kind kind = step_kind(items.step);
+    if (kind == STEP_CONTAINER)
+        return 0;
+    char **env = job_environment(spank);
+    int step_rc = step_info_read(&items, env, &remote.step, &step_error);
+    const char *name = remote.step.name[0] ? remote.step.name : NULL;
+    bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
+    int environment = environment_mode(env);
+    forget_inherited(spank, configured ? remote.conf.shim : NULL);
+    remote.choice = policy_choose(configured ? &remote.conf.policy : NULL, option_mode(),
+                                  environment, remote.step.partition);
+    if (!configured)
+        slurm_error("tccl: %s", conf_error.text);
+    if (kind == STEP_SHELL)
+        return 0;
+    if (configured)
+        begin_step(step_rc == 0 ? NULL : step_error.text);
+    else if (remote.choice.mode != TCCL_MODE_OFF)
+        fall_back("%s: %s", node_name(), conf_error.text);
+    return 0;
+}
+
+static void await_plan(void)
+{
+    struct tccl_error err = {""};
+    struct tccl_plan plan;
+    int64_t left = remote.deadline - tccl_now_ms();
+    int rc = tccl_client_wait_plan(remote.fd, left > 0 ? (int)left : 0, &plan, &err);
+    close(remote.fd);
+    remote.fd = -1;
+    if (rc == 0)
+        remote.plan = plan;
+    else if (rc > 0)
+        fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
+    else
+        fall_back("%s: %s", node_name(), err.text);
+}
+
+static void tell_job(spank_t spank)
+{
+    struct job_env_edits edits = {.count = 0};
+    const char *shim = access(remote.conf.shim, R_OK) == 0 ? remote.conf.shim : NULL;
+    notice_clean(remote.plan.reason);
+    if (job_env_announce(job_environment(spank), &remote.plan, shim, &edits) != 0)
+        slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
+    apply_edits(spank, &edits);
+}
+
+static bool step_is_refused(void)
+{
+    return remote.active && remote.choice.mode == TCCL_MODE_REQUIRE &&
+           remote.plan.state == TCCL_STATE_FALLBACK;
+}
+
+static void tell_user(void)
+{
+    char line[NOTICE_SIZE];
+    if (!notice_of_plan(remote.choice.mode, &remote.plan, (int)remote.step.hosts.count, line)) {
+        if (remote.plan.state == TCCL_STATE_FALLBACK)
+            slurm_verbose("tccl: no ring: %s", remote.plan.reason);
+    } else if (remote.step.first && !step_is_refused()) {
+        slurm_spank_log("%s", line);
+    }
+}
+
+int remote_user_init(spank_t spank)
+{
+    if (remote.bad_environment.text[0] && remote.step.first)
+        slurm_spank_log("tccl: TCCL is ignored: %s", remote.bad_environment.text);
+    if (!remote.active)
+        return 0;
+    if (remote.fd >= 0)
+        await_plan();
+    tell_job(spank);
+    tell_user();
+    return 0;
+}
+
+int remote_task_init(spank_t spank)
+{
+    char line[NOTICE_SIZE];
+    int task = 0;
+    if (!step_is_refused())
+        return 0;
+    spank_get_item(spank, S_TASK_ID, &task);
+    if (remote.step.first && task == 0 &&
+        notice_of_plan(remote.choice.mode, &remote.plan, (int)remote.step.hosts.count, line))
+        dprintf(STDERR_FILENO, "%s\n", line);
+    _exit(1);
+}
+
+int remote_exit(void)
+{
+    if (remote.fd >= 0)
+        close(remote.fd);
+    remote.fd = -1;
+    if (remote.joined) {
+        int fd = tccl_client_connect(remote.conf.socket, DEPART_MS, NULL);
+        if (fd >= 0) {
+            tccl_client_leave(fd, &remote.step.key, DEPART_MS, NULL);
+            close(fd);
+        }
+    }
+    tccl_plan_clear(&remote.plan);
+    step_info_clear(&remote.step);
+    tccl_conf_clear(&remote.conf);
+    remote.active = remote.joined = false;
+    return 0;
+}

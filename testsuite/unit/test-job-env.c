@@ -1,0 +1,178 @@
+/* The edits of a step's environment. */
+#include "job-env.h"
+
+#include "check.h"
+
+static const char shim[] = "/usr/lib/tccl/libtccl-nccl.so";
+
+/* What name is after the edits: its value, NULL if unset, "(unchanged)" if no edit names it. */
+static const char *edited(const struct job_env_edits *edits, const char *name)
+{
+    const char *value = "(unchanged)";
+    for (int i = 0; i < edits->count; i++)
+        if (strcmp(edits->list[i].name, name) == 0)
+            value = edits->list[i].value;
+    return value;
+}
+
+static void test_get(void)
+{
+    char *env[] = {"TCCLX=1", "TCCL=on", "EMPTY=", "TCCL=off", NULL};
+    CHECK_STR(job_env_get(env, "TCCL"), "on");
+    CHECK_STR(job_env_get(env, "EMPTY"), "");
+    CHECK(!job_env_get(env, "TCC"));
+    CHECK(!job_env_get(NULL, "TCCL"));
+}
+
+static void test_number(void)
+{
+    char *env[] = {"A=12",
+                   "B=",
+                   "C=-1",
+                   "D=1x",
+                   "E=4294967295",
+                   "F=4294967296",
+                   "G= 1",
+                   "H=99999999999999999999",
+                   NULL};
+    CHECK_INT(job_env_number(env, "A", 7), 12);
+    CHECK_INT(job_env_number(env, "E", 7), 4294967295);
+    const char *const bad[] = {"B", "C", "D", "F", "G", "H", "none"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        CHECK_INT(job_env_number(env, bad[i], 7), 7);
+}
+
+static void test_preload(void)
+{
+    static const struct {
+        const char *list, *kept;
+    } cases[] = {
+        {"/usr/lib/tccl/libtccl-nccl.so", ""},
+        {"/usr/lib/tccl/libtccl-nccl.so:/a.so", "/a.so"},
+        {"/a.so:/usr/lib/tccl/libtccl-nccl.so", "/a.so"},
+        {"/a.so:/usr/lib/tccl/libtccl-nccl.so:/b.so", "/a.so:/b.so"},
+        {"/a.so /usr/lib/tccl/libtccl-nccl.so /b.so:/c.so", "/a.so /b.so:/c.so"},
+        {"/old/shim.so /usr/lib/tccl/libtccl-nccl.so", ""},
+        {"/b.so:/a.so:/old/shim.so:/b.so", "/b.so:/a.so:/b.so"},
+        {"/usr/lib/tccl/libtccl-nccl.so.1:libtccl-nccl.so",
+         "/usr/lib/tccl/libtccl-nccl.so.1:libtccl-nccl.so"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char *kept = job_env_preload_without(cases[i].list, shim, "/old/shim.so");
+        CHECK_STR(kept, cases[i].kept);
+        free(kept);
+    }
+    char *kept = job_env_preload_without("/a.so:/b.so", NULL, "");
+    CHECK_STR(kept, "/a.so:/b.so");
+    free(kept);
+}
+
+static void test_forget(void)
+{
+    char *env[] = {
+        "TCCL=on",         "TCCL_STATE=applied", "TCCL_PLAN=/run/tccl/x",     "HOME=/root",
+        "TCCL_OTHER=mine", "TCCL_SHIM=/old.so",  "LD_PRELOAD=/old.so:/my.so", NULL};
+    struct job_env_edits edits = {.count = 0};
+    CHECK_INT(job_env_forget(env, shim, &edits), 0);
+    CHECK(!edited(&edits, "TCCL_STATE"));
+    CHECK(!edited(&edits, "TCCL_PLAN"));
+    CHECK(!edited(&edits, "TCCL_SHIM"));
+    CHECK_STR(edited(&edits, "LD_PRELOAD"), "/my.so");
+    CHECK_INT(edits.count, 4);
+    job_env_edits_clear(&edits);
+
+    char *own[] = {"LD_PRELOAD=/usr/lib/tccl/libtccl-nccl.so",
+                   "TCCL_RING=x",
+                   "TCCL_GBPS=1",
+                   "TCCL_REASON=x",
+                   "TCCL_BASELINE_GBPS=1",
+                   NULL};
+    CHECK_INT(job_env_forget(own, shim, &edits), 0);
+    CHECK(!edited(&edits, "LD_PRELOAD"));
+    CHECK_INT(edits.count, 5);
+    job_env_edits_clear(&edits);
+
+    char *user[] = {"LD_PRELOAD= /a.so::/b.so ", "TCCL=off", NULL};
+    CHECK_INT(job_env_forget(user, shim, &edits), 0);
+    CHECK_INT(edits.count, 0);
+    CHECK_INT(job_env_forget(NULL, shim, &edits), 0);
+    CHECK_INT(edits.count, 0);
+}
+
+static void test_announce_applied(void)
+{
+    char *env[] = {"LD_PRELOAD=/my.so", NULL};
+    char *empty[] = {"LD_PRELOAD=", NULL};
+    struct tccl_plan plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.237, .baseline_gbps = 6.1};
+    struct job_env_edits edits = {.count = 0};
+    strcpy(plan.path, "/run/tccl/k/plan");
+    plan.ring = strdup("n1[0 -w> 1 -w> 0]");
+    CHECK_INT(job_env_announce(env, &plan, shim, &edits), 0);
+    CHECK_STR(edited(&edits, "TCCL_STATE"), "applied");
+    CHECK_STR(edited(&edits, "TCCL_GBPS"), "11.24");
+    CHECK_STR(edited(&edits, "TCCL_BASELINE_GBPS"), "6.10");
+    CHECK_STR(edited(&edits, "TCCL_PLAN"), "/run/tccl/k/plan");
+    CHECK_STR(edited(&edits, "TCCL_RING"), "n1[0 -w> 1 -w> 0]");
+    CHECK_STR(edited(&edits, "TCCL_REASON"), "(unchanged)");
+    CHECK_STR(edited(&edits, "TCCL_SHIM"), shim);
+    CHECK_STR(edited(&edits, "LD_PRELOAD"), "/usr/lib/tccl/libtccl-nccl.so:/my.so");
+    job_env_edits_clear(&edits);
+    CHECK_INT(job_env_announce(empty, &plan, shim, &edits), 0);
+    CHECK_STR(edited(&edits, "LD_PRELOAD"), shim);
+    job_env_edits_clear(&edits);
+    CHECK_INT(job_env_announce(env, &plan, NULL, &edits), 0);
+    CHECK_STR(edited(&edits, "LD_PRELOAD"), "(unchanged)");
+    job_env_edits_clear(&edits);
+    free(plan.ring);
+}
+
+static void test_announce_fallback(void)
+{
+    struct tccl_plan plan = {.state = TCCL_STATE_FALLBACK, .gbps = 5, .baseline_gbps = 6};
+    struct job_env_edits edits = {.count = 0};
+    strcpy(plan.reason, "n3: no profile");
+    CHECK_INT(job_env_announce(NULL, &plan, shim, &edits), 0);
+    CHECK_STR(edited(&edits, "TCCL_STATE"), "fallback");
+    CHECK_STR(edited(&edits, "TCCL_REASON"), "n3: no profile");
+    CHECK_STR(edited(&edits, "TCCL_BASELINE_GBPS"), "6.00");
+    CHECK_INT(edits.count, 3);
+    job_env_edits_clear(&edits);
+}
+
+/* Random lists: the elements that are kept are those that aren't ours, in their order. */
+static void test_preload_property(void)
+{
+    static const char *const elements[] = {"/a.so", "/b.so", shim, "/old.so", "libx.so"};
+    srandom((unsigned)check_seed());
+    for (int round = 0; round < 2000; round++) {
+        char list[512] = "", expected[512] = "";
+        int n = (int)(random() % 8);
+        for (int i = 0; i < n; i++) {
+            const char *element = elements[random() % 5], *divider = random() % 2 ? ":" : " ";
+            if (i)
+                strcat(list, divider);
+            strcat(list, element);
+            if (element == elements[2] || element == elements[3])
+                continue;
+            if (*expected)
+                strcat(expected, i ? divider : "");
+            strcat(expected, element);
+        }
+        char *kept = job_env_preload_without(list, shim, "/old.so");
+        CHECK_STR(kept, expected);
+        free(kept);
+    }
+}
+
+int main(void)
+{
+    test_get();
+    test_number();
+    test_preload();
+    test_forget();
+    test_announce_applied();
+    test_announce_fallback();
+    test_preload_property();
+    return check_result();
+}

@@ -1,0 +1,190 @@
+/* What the job's environment says of a step, in the forms that Slurm 22.05 and 24.11 give it. */
+#include "step-info.h"
+
+#include <slurm/slurm.h>
+
+#include "check.h"
+
+static void test_kind(void)
+{
+    CHECK_INT(step_kind(0), STEP_TASKS);
+    CHECK_INT(step_kind(SLURM_BATCH_SCRIPT), STEP_BATCH);
+    CHECK_INT(step_kind(SLURM_INTERACTIVE_STEP), STEP_SHELL);
+    CHECK_INT(step_kind(SLURM_EXTERN_CONT), STEP_CONTAINER);
+}
+
+/* srun inside sbatch, on the second node: SLURMD_NODENAME and SLURM_NODEID are the batch host's. */
+static void test_nested_step(void)
+{
+    char *env[] = {"SLURMD_NODENAME=n1",         "SLURM_NODEID=0",
+                   "SLURM_JOB_GPUS=0,1,2,3",     "SLURM_STEP_GPUS=3,1",
+                   "SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_NUM_NODES=2",
+                   "SLURM_TOPOLOGY_ADDR=s0.n2",  "SLURM_CLUSTER_NAME=c",
+                   "SLURM_JOB_PARTITION=p",      "SLURM_JOB_USER=ann",
+                   "SLURM_RESTART_COUNT=2",      NULL};
+    struct step_items items = {.job = 7, .step = 3, .n_nodes = 2, .node = 1, .uid = 99, .gid = 98};
+    struct step_info info;
+    struct tccl_error err = {""};
+    struct tccl_join join;
+    CHECK_INT(step_info_read(&items, env, &info, &err), 0);
+    step_info_join(&info, &join);
+    CHECK_STR(info.name, "n2");
+    CHECK(!info.first);
+    CHECK_INT(join.node, 1);
+    CHECK_INT(join.n_nodes, 2);
+    CHECK_STR(join.nodes[0], "n1");
+    CHECK_STR(join.nodes[1], "n2");
+    CHECK_INT(join.n_gres, 2);
+    CHECK_INT(join.gres[0], 1);
+    CHECK_INT(join.gres[1], 3);
+    CHECK_STR(join.key.cluster, "c");
+    CHECK_INT(join.key.job, 7);
+    CHECK_INT(join.key.step, 3);
+    CHECK_INT(join.key.restart, 2);
+    CHECK_INT(join.key.het_job, 0);
+    CHECK_INT(join.uid, 99);
+    CHECK_INT(join.gid, 98);
+    CHECK_STR(join.partition, "p");
+    CHECK_STR(join.user, "ann");
+    CHECK(!join.account && !join.job_name && !join.reason);
+    step_info_clear(&info);
+}
+
+static void test_batch_step(void)
+{
+    char *env[] = {"SLURM_JOB_GPUS=0-2", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TOPOLOGY_ADDR=n2",
+                   "SLURM_STEP_GPUS=7", NULL};
+    struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT};
+    struct step_info info;
+    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
+    CHECK_STR(info.name, "n2");
+    CHECK(info.first && info.placed);
+    CHECK_INT(info.hosts.count, 1);
+    CHECK_STR(info.hosts.names[0], "n2");
+    CHECK_INT(info.n_gres, 3);
+    CHECK_INT(info.node, 0);
+    step_info_clear(&info);
+}
+
+static void test_no_gpus(void)
+{
+    char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_GPUS=0,1", NULL};
+    struct step_items items = {.job = 7, .n_nodes = 1};
+    struct step_info info;
+    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
+    CHECK(!info.has_gpus);
+    CHECK_INT(info.n_gres, 0);
+    CHECK(info.first);
+    step_info_clear(&info);
+}
+
+/* Component 1 of two; srun --het-group=1, then --het-group=0,1. */
+static void test_components(void)
+{
+    char *env[] = {"SLURM_HET_SIZE=2",
+                   "SLURM_JOB_ID=3",
+                   "SLURM_JOB_ID_HET_GROUP_0=3",
+                   "SLURM_JOB_ID_HET_GROUP_1=4",
+                   "SLURM_STEP_NODELIST=n[2-3]",
+                   "SLURM_STEP_NUM_NODES=2",
+                   "SLURM_TOPOLOGY_ADDR=n3",
+                   "SLURM_STEP_GPUS=0",
+                   NULL};
+    struct step_items items = {.job = 4, .n_nodes = 2, .node = 1};
+    struct step_info info;
+    struct tccl_error err = {""};
+    CHECK_INT(step_info_read(&items, env, &info, &err), 0);
+    CHECK_INT(info.key.het_job, 3);
+    CHECK_INT(info.key.het_offset, 1);
+    CHECK_INT(info.node, 1);
+    step_info_clear(&info);
+
+    env[4] = "SLURM_STEP_NODELIST=n[1-3]";
+    env[5] = "SLURM_STEP_NUM_NODES=3";
+    CHECK_INT(step_info_read(&items, env, &info, &err), -1);
+    CHECK_STR(err.text, "step spans heterogeneous components");
+    CHECK(info.spans && !info.first && !info.placed);
+    CHECK_STR(info.name, "n3");
+    step_info_clear(&info);
+
+    items = (struct step_items){.job = 9, .n_nodes = 2, .node = 0}; /* variables of another job */
+    env[4] = "SLURM_STEP_NODELIST=n[2-3]";
+    env[5] = "SLURM_STEP_NUM_NODES=2";
+    env[6] = "SLURM_TOPOLOGY_ADDR=n2";
+    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
+    CHECK_INT(info.key.het_job, 0);
+    step_info_clear(&info);
+}
+
+/* The topology address wins over the index, and node names may hold dots. */
+static void test_place(void)
+{
+    char *env[] = {"SLURM_STEP_NODELIST=a.b,b,c", "SLURM_TOPOLOGY_ADDR=s1.a.b", "SLURM_STEP_GPUS=0",
+                   NULL};
+    struct step_items items = {.job = 7, .n_nodes = 3, .node = 0};
+    struct step_info info;
+    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
+    CHECK_STR(info.name, "a.b");
+    step_info_clear(&info);
+    env[1] = "SLURM_TOPOLOGY_ADDR=c";
+    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
+    CHECK_INT(info.node, 2);
+    CHECK(!info.first);
+    step_info_clear(&info);
+}
+
+static void check_refused(char *const *env, struct step_items items, const char *expected)
+{
+    struct step_info info;
+    struct tccl_error err = {""};
+    CHECK_INT(step_info_read(&items, env, &info, &err), -1);
+    if (!strstr(err.text, expected))
+        CHECK_STR(err.text, expected);
+    step_info_clear(&info);
+}
+
+static void test_bad(void)
+{
+    struct step_items items = {.job = 7, .n_nodes = 2, .node = 1};
+    char *no_list[] = {"SLURM_STEP_GPUS=0", NULL};
+    check_refused(no_list, items, "SLURM_STEP_NODELIST is not set");
+    char *broken[] = {"SLURM_STEP_NODELIST=n[1-", "SLURM_STEP_GPUS=0", NULL};
+    check_refused(broken, items, "SLURM_STEP_NODELIST: ");
+    char *huge[] = {"SLURM_STEP_NODELIST=n[1-999999999]", "SLURM_STEP_GPUS=0", NULL};
+    check_refused(huge, items, "SLURM_STEP_NODELIST: ");
+    char *short_list[] = {"SLURM_STEP_NODELIST=n1", "SLURM_STEP_GPUS=0", NULL};
+    check_refused(short_list, items, "this node is not in SLURM_STEP_NODELIST (n1)");
+    char *long_list[] = {"SLURM_STEP_NODELIST=n[1-3]", "SLURM_STEP_GPUS=0", NULL};
+    check_refused(long_list, items, "SLURM_STEP_NODELIST (n[1-3]) has 3 nodes, the step 2");
+    char *stranger[] = {"SLURM_STEP_NODELIST=n[1-2]", "SLURM_TOPOLOGY_ADDR=n9", NULL};
+    check_refused(stranger, items, "this node is not in");
+    char *gpus[] = {"SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_GPUS=0,GPU-4711", NULL};
+    check_refused(gpus, items, "SLURM_STEP_GPUS: ");
+    items.step = SLURM_BATCH_SCRIPT;
+    check_refused(no_list, items, "SLURM_JOB_NODELIST is not set");
+}
+
+/* A node whose GPUs can't be read can still be named to the others. */
+static void test_placed_without_gpus(void)
+{
+    char *env[] = {"SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_GPUS=40", NULL};
+    struct step_items items = {.job = 7, .n_nodes = 2, .node = 1};
+    struct step_info info;
+    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
+    CHECK(info.placed && info.has_gpus && info.n_gres == 0);
+    CHECK_STR(info.name, "n2");
+    step_info_clear(&info);
+}
+
+int main(void)
+{
+    test_kind();
+    test_nested_step();
+    test_batch_step();
+    test_no_gpus();
+    test_components();
+    test_place();
+    test_bad();
+    test_placed_without_gpus();
+    return check_result();
+}
