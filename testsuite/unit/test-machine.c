@@ -183,7 +183,7 @@ static void check_ids(void)
     check_id("\"name\": \"sample\"", "\"name\": \"other\", \"about\": \"x\"", true);
     check_id("\"minor\": 1", "\"minor\": 5", true);
     check_id("ib0", "ib1", true);
-    check_id("1B:00.0" + 2, ":00.0", true);
+    check_id("1b:00.0", "0000:1B:00.0", true);
     check_id("1A:00.0", "19:00.0", false);
     check_id("\"model\": \"A\"", "\"model\": \"B\"", false);
     check_id("\"sm\": 80", "\"sm\": 86", false);
