@@ -18,5 +18,4 @@ printf '#!/bin/sh\n' >"$work/job"
 refused srun -N1 --tccl=maybe true
 refused sbatch -N1 --tccl=maybe "$work/job"
 refused salloc -N1 --tccl=maybe true
-refused srun -N1 --tccl= true
 refused env TCCL=maybe srun -N1 true

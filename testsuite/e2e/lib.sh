@@ -69,7 +69,7 @@ write_show() {
 #!/bin/sh
 {
     echo started
-    env | grep -E '^(TCCL_|TCCL=|LD_PRELOAD=|SLURM_RESTART_COUNT=)' || :
+    env | grep -E '^(TCCL(_STATE|_REASON|_RING|_GBPS|_BASELINE_GBPS|_PLAN|_SHIM)?|LD_PRELOAD)=' || :
 } | sed "s|^|$SLURM_JOB_ID.${SLURM_STEP_ID:-batch} $SLURMD_NODENAME $SLURM_PROCID |"
 SHOW
     chmod 755 "$work/show"
