@@ -1,0 +1,56 @@
+#include "daemon.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "cleanup.h"
+
+static int add_admins(struct daemon *daemon, const char *names, struct tccl_error *err)
+{
+    cleanup_free char *copy = strdup(names ? names : "");
+    char *rest = copy, *name;
+    daemon->n_admins = 0;
+    while (rest && (name = strsep(&rest, ", ")) != NULL) {
+        if (!*name)
+            continue;
+        const struct passwd *user = getpwnam(name);
+        if (!user)
+            return tccl_fail(err, "Admins: there is no user %s here", name);
+        if (daemon->n_admins == DAEMON_ADMINS)
+            return tccl_fail(err, "Admins: more than %d names", DAEMON_ADMINS);
+        daemon->admins[daemon->n_admins++] = user->pw_uid;
+    }
+    return 0;
+}
+
+int daemon_users(struct daemon *daemon, const struct tccl_conf *conf, struct tccl_error *err)
+{
+    const struct passwd *user = getpwnam(conf->tccld_user);
+    if (!user)
+        return tccl_fail(err, "TccldUser=%s: there is no such user here", conf->tccld_user);
+    daemon->uid = user->pw_uid;
+    user = getpwnam(conf->slurm_user);
+    daemon->slurm_uid = user ? user->pw_uid : (uid_t)-1;
+    return add_admins(daemon, conf->admins, err);
+}
+
+bool daemon_trusts(const struct daemon *daemon, uid_t uid)
+{
+    return uid != (uid_t)-1 && (uid == 0 || uid == daemon->uid || uid == daemon->slurm_uid);
+}
+
+bool daemon_shows_all(const struct daemon *daemon, uid_t uid)
+{
+    for (int i = 0; i < daemon->n_admins; i++)
+        if (daemon->admins[i] == uid)
+            return true;
+    return daemon_trusts(daemon, uid);
+}
+
+struct timeval daemon_in(int64_t ms)
+{
+    if (ms < 0)
+        ms = 0;
+    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+}

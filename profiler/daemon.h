@@ -1,0 +1,48 @@
+/* daemon.h: the parts of a running tccld, as they know each other. */
+#ifndef TCCL_DAEMON_H
+#define TCCL_DAEMON_H
+
+#include <event2/event.h>
+
+#include <jansson.h>
+
+#include "conf.h"
+#include "pool.h"
+
+struct journal;
+struct own;
+struct resolver;
+struct seen;
+struct steps;
+
+enum { DAEMON_ADMINS = 64, POOL_QUEUE = 1024 };
+
+struct daemon {
+    struct event_base *base;
+    struct tccl_conf *conf; /* replaced by SIGHUP */
+    json_int_t epoch;       /* when this tccld started, microseconds of the clock */
+    uid_t uid;              /* of TccldUser, whom we run as */
+    uid_t slurm_uid;        /* of SlurmUser; (uid_t)-1: no such user here */
+    uid_t admins[DAEMON_ADMINS];
+    int n_admins;
+    char munge_socket[PATH_MAX];
+    struct pool *munge, *names;
+    struct resolver *resolver;
+    struct seen *seen;
+    struct own *own;
+    struct journal *journal;
+    struct steps *steps;
+};
+
+/* Looks up TccldUser, SlurmUser and Admins of a configuration, for the daemon. Returns 0, or -1
+ * with err. */
+int daemon_users(struct daemon *daemon, const struct tccl_conf *conf, struct tccl_error *err);
+/* root, TccldUser, SlurmUser: who may send JOIN, LEAVE, MERGE and RECORD. */
+bool daemon_trusts(const struct daemon *daemon, uid_t uid);
+/* Those and the admins: who may see all records. */
+bool daemon_shows_all(const struct daemon *daemon, uid_t uid);
+
+/* Milliseconds from now, for events. */
+struct timeval daemon_in(int64_t ms);
+
+#endif

@@ -1,0 +1,493 @@
+#include "journal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "cleanup.h"
+#include "link.h"
+#include "log.h"
+#include "records.h"
+#include "spool.h"
+#include "wire.h"
+
+enum { CLOSE_MS = 3000, MEMORY = 1024 /* records kept in memory while no disk takes them */ };
+
+/* A record on its way to AccountingHost. */
+struct flight {
+    LIST_ENTRY(flight) link;
+    struct journal *journal;
+    json_t *record;
+    struct link *ask;
+    char name[TCCL_SPOOL_NAME]; /* its file in the spool; "" if it has none */
+};
+
+struct journal {
+    struct daemon *daemon;
+    struct pool *disk; /* its one thread alone uses store and spool */
+    struct tccl_records *store;
+    struct tccl_spool *spool;
+    LIST_HEAD(, flight) flights;
+    int n_flights;
+    struct event *retry; /* pending only while the spool or memory holds records */
+    bool round, closing; /* round: going through the spool now */
+    bool spooled;        /* the spool may hold something */
+    json_t *memory;
+    struct log_limit trouble, refused;
+};
+
+/* Something to do in the disk's thread, and then on the event loop. */
+struct chore {
+    struct journal *journal;
+    void (*run)(struct chore *chore);
+    void (*then)(struct chore *chore);
+    json_t *record, *answer;
+    char name[TCCL_SPOOL_NAME];
+    char reason[128];
+    int64_t uid;
+    int result; /* of the store */
+    int kept;   /* of the spool: 0 it is there, -1 it is not */
+    struct tccl_error err, spool_err;
+    struct peer *peer;
+    struct local *local;
+};
+
+static void run_chore(void *task)
+{
+    struct chore *chore = task;
+    chore->run(chore);
+}
+
+static void done_chore(void *task)
+{
+    struct chore *chore = task;
+    if (chore->then)
+        chore->then(chore);
+    json_decref(chore->record);
+    json_decref(chore->answer);
+    free(chore);
+}
+
+/* Takes the references of first over, also when it fails. Returns 0 or -1. */
+static int submit(struct chore first)
+{
+    struct chore *chore = malloc(sizeof(*chore));
+    if (chore) {
+        *chore = first;
+        if (pool_submit(first.journal->disk, run_chore, done_chore, chore) == 0)
+            return 0;
+    }
+    free(chore);
+    json_decref(first.record);
+    json_decref(first.answer);
+    return -1;
+}
+
+static const char *home(const struct journal *journal)
+{
+    const struct tccl_conf *conf = journal->daemon->conf;
+    bool here = !*conf->accounting_host || strcmp(conf->accounting_host, conf->node) == 0;
+    return here ? NULL : conf->accounting_host;
+}
+
+static void retry_later(struct journal *journal)
+{
+    struct timeval wait = daemon_in(JOURNAL_RETRY_MS);
+    if (!journal->closing && !evtimer_pending(journal->retry, NULL))
+        evtimer_add(journal->retry, &wait);
+}
+
+static void keep_in_memory(struct journal *journal, json_t *record, const char *why)
+{
+    if (json_array_size(journal->memory) >= MEMORY) {
+        log_limited(&journal->trouble, "a record is lost: neither store nor spool takes it: %s",
+                    why);
+        return;
+    }
+    log_limited(&journal->trouble, "a record is kept in memory until the disk takes it: %s", why);
+    json_array_append(journal->memory, record);
+    retry_later(journal);
+}
+
+/* Into the spool */
+
+static void run_spool(struct chore *chore)
+{
+    chore->kept = tccl_spool_put(chore->journal->spool, chore->record, &chore->spool_err);
+}
+
+static void then_spool(struct chore *chore)
+{
+    struct journal *journal = chore->journal;
+    if (chore->kept != 0) {
+        keep_in_memory(journal, chore->record, chore->spool_err.text);
+        return;
+    }
+    journal->spooled = true;
+    retry_later(journal);
+}
+
+static void spool(struct journal *journal, json_t *record)
+{
+    struct chore chore = {
+        .journal = journal, .run = run_spool, .then = then_spool, .record = json_incref(record)};
+    if (submit(chore) != 0)
+        keep_in_memory(journal, record, "the disk does not keep up");
+}
+
+/* Into the store of this node */
+
+static void run_store(struct chore *chore)
+{
+    chore->result = tccl_records_put(chore->journal->store, chore->record, &chore->err);
+    if (chore->result < 0)
+        run_spool(chore);
+}
+
+static void then_store(struct chore *chore)
+{
+    if (chore->result > 0)
+        log_limited(&chore->journal->refused, "a record is not stored: %s", chore->err.text);
+    if (chore->result < 0) {
+        log_limited(&chore->journal->trouble, "a record waits in the spool: %s", chore->err.text);
+        then_spool(chore);
+    }
+}
+
+static void store(struct journal *journal, json_t *record)
+{
+    struct chore chore = {
+        .journal = journal, .run = run_store, .then = then_store, .record = json_incref(record)};
+    if (submit(chore) != 0)
+        keep_in_memory(journal, record, "the disk does not keep up");
+}
+
+/* To AccountingHost */
+
+static void next_spooled(struct journal *journal);
+
+static void run_forget(struct chore *chore)
+{
+    if (chore->name[0])
+        tccl_spool_remove(chore->journal->spool, chore->name, &chore->err);
+    else
+        tccl_spool_forget(chore->journal->spool, chore->record, &chore->err);
+}
+
+static void run_reject(struct chore *chore)
+{
+    tccl_spool_reject(chore->journal->spool, chore->name, chore->reason, &chore->err);
+}
+
+static void then_log(struct chore *chore)
+{
+    if (chore->err.text[0])
+        log_limited(&chore->journal->trouble, "%s", chore->err.text);
+}
+
+/* A record from the spool was taken or refused for good: it has to go from there. */
+static void settle(struct flight *flight, const char *refused)
+{
+    struct journal *journal = flight->journal;
+    struct chore chore = {.journal = journal,
+                          .run = refused ? run_reject : run_forget,
+                          .then = then_log,
+                          .record = json_incref(flight->record)};
+    strcpy(chore.name, flight->name);
+    if (refused)
+        log_limited(&journal->refused, "%s refuses a record: %s", home(journal), refused);
+    if (refused)
+        snprintf(chore.reason, sizeof(chore.reason), "%s", refused);
+    if (flight->name[0] || (journal->spooled && !refused))
+        submit(chore);
+    else
+        json_decref(chore.record);
+}
+
+static void end_flight(struct flight *flight)
+{
+    LIST_REMOVE(flight, link);
+    flight->journal->n_flights--;
+    json_decref(flight->record);
+    free(flight);
+}
+
+static void on_landed(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct flight *flight = context;
+    struct journal *journal = flight->journal;
+    bool from_spool = flight->name[0] != '\0';
+    bool taken = answer && strcmp(tccl_message_type(answer), "ok") == 0;
+    bool refused = answer && json_is_true(json_object_get(answer, "refused"));
+    const char *text = answer ? json_string_value(json_object_get(answer, "text")) : err->text;
+    if (taken || refused) {
+        settle(flight, taken ? NULL : text ? text : "no reason given");
+    } else {
+        log_limited(&journal->trouble, "a record waits in the spool: %s", text ? text : "?");
+        if (!from_spool)
+            spool(journal, flight->record);
+    }
+    end_flight(flight);
+    if (from_spool && (taken || refused)) {
+        next_spooled(journal);
+    } else if (from_spool) {
+        journal->round = false;
+        retry_later(journal);
+    } else if (taken && journal->spooled && !journal->round) {
+        next_spooled(journal); /* it can be reached again */
+    }
+}
+
+/* Returns 0, or -1 without memory. */
+static int fly(struct journal *journal, json_t *record, const char *name)
+{
+    struct flight *flight = calloc(1, sizeof(*flight));
+    cleanup_json json_t *message = tccl_message_new("record");
+    if (!flight || json_object_set(message, "record", record) != 0) {
+        free(flight);
+        return -1;
+    }
+    flight->journal = journal;
+    snprintf(flight->name, sizeof(flight->name), "%s", name);
+    flight->ask = link_ask(journal->daemon, home(journal), message, tccl_now_ms() + JOURNAL_SEND_MS,
+                           on_landed, flight);
+    if (!flight->ask) {
+        free(flight);
+        return -1;
+    }
+    flight->record = json_incref(record);
+    LIST_INSERT_HEAD(&journal->flights, flight, link);
+    journal->n_flights++;
+    return 0;
+}
+
+void journal_put(struct journal *journal, json_t *record)
+{
+    if (!home(journal))
+        store(journal, record);
+    else if (journal->n_flights >= JOURNAL_FLIGHT || fly(journal, record, "") != 0)
+        spool(journal, record);
+    json_decref(record);
+}
+
+/* Out of the spool */
+
+/* Where the store is here, the whole round in one go. */
+static void run_next(struct chore *chore)
+{
+    struct journal *journal = chore->journal;
+    do {
+        json_decref(chore->record);
+        chore->record = NULL;
+        chore->result = tccl_spool_next(journal->spool, chore->name, &chore->record, &chore->err);
+        if (chore->result != 0 || chore->uid)
+            return;
+        int stored = tccl_records_put(journal->store, chore->record, &chore->err);
+        if (stored == 0)
+            tccl_spool_remove(journal->spool, chore->name, NULL);
+        else if (stored > 0)
+            tccl_spool_reject(journal->spool, chore->name, chore->err.text, NULL);
+        else
+            chore->result = 2;
+    } while (chore->result == 0);
+}
+
+static void then_next(struct chore *chore)
+{
+    struct journal *journal = chore->journal;
+    then_log(chore);
+    if (chore->result < 0) {
+        next_spooled(journal);
+        return;
+    }
+    if (chore->result == 0 && home(journal) && fly(journal, chore->record, chore->name) == 0)
+        return;
+    journal->round = false;
+    journal->spooled = chore->result != 1 || tccl_spool_count(journal->spool) > 0;
+    if (journal->spooled)
+        retry_later(journal);
+}
+
+static void next_spooled(struct journal *journal)
+{
+    struct chore chore = {.journal = journal,
+                          .run = run_next,
+                          .then = then_next,
+                          .uid = home(journal) != NULL}; /* uid: one record, for the event loop */
+    journal->round = true;
+    if (!journal->closing && submit(chore) == 0)
+        return;
+    journal->round = false;
+    retry_later(journal);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *argument)
+{
+    struct journal *journal = argument;
+    json_t *memory = journal->memory, *record;
+    size_t i;
+    (void)fd;
+    (void)what;
+    journal->memory = json_array();
+    json_array_foreach(memory, i, record) journal_put(journal, json_incref(record));
+    json_decref(memory);
+    if (journal->spooled && !journal->round)
+        next_spooled(journal);
+}
+
+/* RECORD */
+
+static void run_receive(struct chore *chore)
+{
+    chore->result = tccl_records_put(chore->journal->store, chore->record, &chore->err);
+}
+
+static json_t *error_message(const char *text, bool refused)
+{
+    json_t *message = tccl_message_new("error");
+    tccl_put_text(message, "text", text, 511);
+    json_object_set_new(message, "refused", json_boolean(refused));
+    return message;
+}
+
+static void then_receive(struct chore *chore)
+{
+    cleanup_json json_t *message = chore->result == 0
+                                       ? tccl_message_new("ok")
+                                       : error_message(chore->err.text, chore->result > 0);
+    if (chore->result != 0)
+        log_limited(&chore->journal->refused, "a record from %s is not stored: %s",
+                    peer_node(chore->peer), chore->err.text);
+    peer_answer(chore->peer, message);
+}
+
+void journal_receive(struct daemon *daemon, struct peer *peer, json_t *message)
+{
+    struct chore chore = {.journal = daemon->journal,
+                          .run = run_receive,
+                          .then = then_receive,
+                          .record = json_incref(json_object_get(message, "record")),
+                          .peer = peer_hold(peer)};
+    if (submit(chore) == 0)
+        return;
+    cleanup_json json_t *busy = error_message("the disk does not keep up", false);
+    peer_answer(peer, busy);
+}
+
+/* QUERY */
+
+static void run_query(struct chore *chore)
+{
+    cleanup_json json_t *next = NULL;
+    cleanup_json json_t *page = tccl_records_query(chore->journal->store, chore->record, chore->uid,
+                                                   JOURNAL_PAGE, &next, &chore->err);
+    if (!page)
+        return;
+    chore->answer = tccl_message_new("records");
+    json_object_set(chore->answer, "records", page);
+    json_object_set(chore->answer, "next", next ? next : json_null());
+}
+
+static void then_query(struct chore *chore)
+{
+    if (!chore->answer)
+        chore->answer = error_message(chore->err.text, true);
+    if (chore->peer) {
+        peer_answer(chore->peer, chore->answer);
+    } else {
+        local_answer(chore->local, chore->answer);
+        local_drop(chore->local);
+    }
+}
+
+static int query(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
+                 struct local *local)
+{
+    struct chore chore = {.journal = daemon->journal,
+                          .run = run_query,
+                          .then = then_query,
+                          .record = json_deep_copy(json_object_get(message, "filter")),
+                          .uid = daemon_shows_all(daemon, uid) ? -1 : (int64_t)uid,
+                          .peer = peer,
+                          .local = local};
+    return submit(chore);
+}
+
+void journal_query_peer(struct daemon *daemon, struct peer *peer, json_t *message)
+{
+    if (query(daemon, peer_uid(peer), message, peer_hold(peer), NULL) == 0)
+        return;
+    cleanup_json json_t *busy = error_message("the disk does not keep up", false);
+    peer_answer(peer, busy);
+}
+
+void journal_query_local(struct daemon *daemon, struct local *local, json_t *message)
+{
+    if (query(daemon, local_uid(local), message, NULL, local_hold(local)) == 0)
+        return;
+    local_refuse(local, "the disk does not keep up");
+    local_drop(local);
+}
+
+/* Life */
+
+static int open_files(struct journal *journal, struct tccl_error *err)
+{
+    const char *folder = journal->daemon->conf->state_dir;
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/records.db", folder);
+    if (tccl_records_open(path, &journal->store, err) != 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s/spool", folder);
+    if (tccl_spool_open(path, &journal->spool, err) != 0)
+        return -1;
+    journal->spooled = tccl_spool_count(journal->spool) > 0;
+    return 0;
+}
+
+struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
+{
+    struct journal *journal = calloc(1, sizeof(*journal));
+    if (!journal) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    journal->daemon = daemon;
+    LIST_INIT(&journal->flights);
+    journal->memory = json_array();
+    journal->retry = evtimer_new(daemon->base, on_retry, journal);
+    journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
+    if (!journal->disk || open_files(journal, err) != 0) {
+        journal_close(journal);
+        return NULL;
+    }
+    if (journal->spooled)
+        next_spooled(journal);
+    return journal;
+}
+
+void journal_close(struct journal *journal)
+{
+    struct flight *flight;
+    size_t i;
+    json_t *record;
+    if (!journal)
+        return;
+    journal->closing = true;
+    while ((flight = LIST_FIRST(&journal->flights)) != NULL) {
+        link_cancel(flight->ask);
+        if (!flight->name[0])
+            spool(journal, flight->record);
+        end_flight(flight);
+    }
+    json_array_foreach(journal->memory, i, record)
+        log_line("a record is lost, no disk has taken it: job %lld",
+                 (long long)json_integer_value(json_object_get(record, "job")));
+    event_free(journal->retry);
+    if (pool_free(journal->disk, CLOSE_MS) == 0) {
+        tccl_records_close(journal->store);
+        tccl_spool_close(journal->spool);
+    }
+    json_decref(journal->memory);
+    free(journal);
+}

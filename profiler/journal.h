@@ -1,0 +1,29 @@
+/* journal.h: where records of steps go: into this node's store, or to AccountingHost, or, while
+ * that can't be reached, into the spool, from where they are sent later, once. */
+#ifndef TCCL_JOURNAL_H
+#define TCCL_JOURNAL_H
+
+#include "daemon.h"
+#include "local.h"
+#include "peer.h"
+
+enum {
+    JOURNAL_SEND_MS = 5000,   /* for one record to be taken by AccountingHost */
+    JOURNAL_RETRY_MS = 30000, /* between rounds through the spool, while it holds records */
+    JOURNAL_FLIGHT = 256,     /* records under way; more go to the spool */
+    JOURNAL_PAGE = 400 * 1024 /* bytes of records in one answer */
+};
+
+/* Opens store and spool in conf's StateDir. Returns NULL with err. */
+struct journal *journal_open(struct daemon *daemon, struct tccl_error *err);
+/* Lets what is being written be written, for a bounded time. NULL is fine. */
+void journal_close(struct journal *journal);
+
+/* Keeps a record (taken over) of a step. Never fails for the caller: what goes wrong is logged. */
+void journal_put(struct journal *journal, json_t *record);
+
+/* Handlers of RECORD and QUERY. */
+peer_handler journal_receive, journal_query_peer;
+local_handler journal_query_local;
+
+#endif

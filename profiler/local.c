@@ -1,0 +1,325 @@
+#include "local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+
+#include "cleanup.h"
+#include "frames.h"
+#include "journal.h"
+#include "log.h"
+#include "step.h"
+#include "wire.h"
+
+struct local {
+    TAILQ_ENTRY(local) link;
+    struct locals *locals;
+    int holders;
+    bool known, asking;         /* known: has sent a good message; asking: not answered yet */
+    struct bufferevent *stream; /* NULL: closed */
+    struct event *timer;
+    uid_t uid;
+    pid_t pid;
+};
+
+TAILQ_HEAD(local_list, local);
+
+struct locals {
+    struct daemon *daemon;
+    struct evconnlistener *listener;
+    struct local_list waiting, others; /* waiting: not known yet, the oldest first */
+    int n_waiting, n_all;
+    char path[PATH_MAX];
+    int lock;
+    struct log_limit refused;
+};
+
+static const struct {
+    const char *type;
+    bool trusted; /* from root, TccldUser and SlurmUser only */
+    local_handler *handle;
+} handlers[] = {
+    {"join", true, step_join},
+    {"leave", true, step_leave},
+    {"query", false, journal_query_local},
+};
+
+uid_t local_uid(const struct local *local)
+{
+    return local->uid;
+}
+
+bool local_closed(const struct local *local)
+{
+    return !local->stream;
+}
+
+struct local *local_hold(struct local *local)
+{
+    local->holders++;
+    return local;
+}
+
+void local_drop(struct local *local)
+{
+    if (--local->holders == 0)
+        free(local);
+}
+
+static void hang_up(struct local *local)
+{
+    struct locals *locals = local->locals;
+    if (!local->stream)
+        return;
+    TAILQ_REMOVE(local->known ? &locals->others : &locals->waiting, local, link);
+    locals->n_waiting -= !local->known;
+    locals->n_all--;
+    bufferevent_free(local->stream);
+    event_free(local->timer);
+    local->stream = NULL;
+    local_drop(local);
+}
+
+static void set_timer(struct local *local, int64_t ms)
+{
+    struct timeval wait = daemon_in(ms);
+    evtimer_add(local->timer, &wait);
+}
+
+void local_answer(struct local *local, const json_t *message)
+{
+    if (!local->stream)
+        return;
+    if (frames_add_json(bufferevent_get_output(local->stream), message, TCCL_FRAME_UNIX) != 0) {
+        hang_up(local);
+        return;
+    }
+    local->asking = false;
+    set_timer(local, LOCAL_NEXT_MS);
+    bufferevent_trigger(local->stream, EV_READ, 0); /* for what came meanwhile */
+}
+
+void local_refuse(struct local *local, const char *text)
+{
+    cleanup_json json_t *message = tccl_message_new("error");
+    tccl_put_text(message, "text", text, 511);
+    local_answer(local, message);
+}
+
+static void become_known(struct local *local)
+{
+    struct locals *locals = local->locals;
+    if (local->known)
+        return;
+    TAILQ_REMOVE(&locals->waiting, local, link);
+    TAILQ_INSERT_TAIL(&locals->others, local, link);
+    locals->n_waiting--;
+    local->known = true;
+}
+
+/* Returns the handler's index, or -1 with err. */
+static int check(const struct local *local, const json_t *message, struct tccl_error *err)
+{
+    const char *type = tccl_message_type(message);
+    for (int i = 0; i < (int)(sizeof(handlers) / sizeof(*handlers)); i++)
+        if (strcmp(type, handlers[i].type) == 0)
+            return !handlers[i].trusted || daemon_trusts(local->locals->daemon, local->uid)
+                       ? i
+                       : tccl_fail(err, "uid %u may not send \"%s\"", local->uid, type);
+    return tccl_fail(err, "a message of type \"%s\"", type);
+}
+
+static void hear(struct local *local, const char *data, size_t size)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *message = tccl_message_parse(data, size, &err);
+    int handler = message ? check(local, message, &err) : -1;
+    if (handler >= 0) {
+        become_known(local);
+        local->asking = true;
+        evtimer_del(local->timer);
+        handlers[handler].handle(local->locals->daemon, local, message);
+        return;
+    }
+    log_limited(&local->locals->refused, "refused a message from uid %u (pid %d): %s", local->uid,
+                local->pid, err.text);
+    local_refuse(local, err.text);
+}
+
+static void on_read(struct bufferevent *stream, void *argument)
+{
+    struct local *local = argument;
+    char *data;
+    size_t size;
+    if (local->asking)
+        return;
+    int taken = frames_take(bufferevent_get_input(stream), TCCL_FRAME_UNIX, &data, &size);
+    if (taken > 0) {
+        hear(local, data, size);
+        free(data);
+    } else if (taken < 0) {
+        log_limited(&local->locals->refused,
+                    "closed the connection from uid %u (pid %d): its message is longer than %d "
+                    "bytes",
+                    local->uid, local->pid, TCCL_FRAME_UNIX);
+        hang_up(local);
+    }
+}
+
+static void on_event(struct bufferevent *stream, short what, void *argument)
+{
+    (void)stream;
+    (void)what;
+    hang_up(argument);
+}
+
+static void on_silence(evutil_socket_t fd, short what, void *argument)
+{
+    (void)fd;
+    (void)what;
+    hang_up(argument);
+}
+
+static void make_room(struct locals *locals)
+{
+    if (locals->n_waiting >= LOCAL_WAITING)
+        hang_up(TAILQ_FIRST(&locals->waiting));
+}
+
+static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
+                          struct sockaddr *address, int size, void *argument)
+{
+    struct locals *locals = argument;
+    struct ucred ucred;
+    socklen_t length = sizeof(ucred);
+    struct local *local = locals->n_all < LOCAL_MOST ? calloc(1, sizeof(*local)) : NULL;
+    (void)listener;
+    (void)address;
+    (void)size;
+    if (!local || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) != 0) {
+        free(local);
+        close(fd);
+        return;
+    }
+    make_room(locals);
+    local->locals = locals;
+    local->holders = 1;
+    local->uid = ucred.uid;
+    local->pid = ucred.pid;
+    local->timer = evtimer_new(locals->daemon->base, on_silence, local);
+    local->stream = bufferevent_socket_new(locals->daemon->base, fd,
+                                           BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    TAILQ_INSERT_TAIL(&locals->waiting, local, link);
+    locals->n_waiting++;
+    locals->n_all++;
+    bufferevent_setcb(local->stream, on_read, NULL, on_event, local);
+    bufferevent_setwatermark(local->stream, EV_READ, 0, TCCL_FRAME_UNIX + TCCL_FRAME_HEADER);
+    set_timer(local, LOCAL_FIRST_MS);
+    bufferevent_enable(local->stream, EV_READ | EV_WRITE);
+}
+
+/* One tccld a socket: whoever holds the lock. */
+static int take_lock(struct locals *locals, struct tccl_error *err)
+{
+    char path[PATH_MAX + 8], pid[32] = "";
+    snprintf(path, sizeof(path), "%s.lock", locals->path);
+    locals->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (locals->lock < 0)
+        return tccl_fail(err, "%s: %s", path, strerror(errno));
+    if (flock(locals->lock, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t size = pread(locals->lock, pid, sizeof(pid) - 1, 0);
+        pid[size > 0 ? strcspn(pid, "\n") : 0] = '\0';
+        return tccl_fail(err, "tccld is already running (pid %s, %s)", *pid ? pid : "unknown",
+                         locals->path);
+    }
+    int size = snprintf(pid, sizeof(pid), "%d\n", getpid());
+    if (ftruncate(locals->lock, 0) != 0 || pwrite(locals->lock, pid, (size_t)size, 0) != size)
+        return tccl_fail(err, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int connects(const struct sockaddr_un *address)
+{
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN;
+}
+
+/* Removes a socket that a dead tccld left; anything else in its place stays. */
+static int remove_stale(const struct sockaddr_un *address, struct tccl_error *err)
+{
+    struct stat stat;
+    if (lstat(address->sun_path, &stat) != 0)
+        return errno == ENOENT ? 0 : tccl_fail(err, "%s: %s", address->sun_path, strerror(errno));
+    if (!S_ISSOCK(stat.st_mode))
+        return tccl_fail(err, "%s is not a socket: remove it, or set Socket=", address->sun_path);
+    if (connects(address))
+        return tccl_fail(err, "%s: somebody else listens there", address->sun_path);
+    if (unlink(address->sun_path) != 0)
+        return tccl_fail(err, "%s: %s", address->sun_path, strerror(errno));
+    return 0;
+}
+
+static int listen_at(struct locals *locals, struct tccl_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(locals->path) >= sizeof(address.sun_path))
+        return tccl_fail(err, "Socket=%s: a socket's path has at most %zu bytes", locals->path,
+                         sizeof(address.sun_path) - 1);
+    strcpy(address.sun_path, locals->path);
+    if (take_lock(locals, err) != 0 || remove_stale(&address, err) != 0)
+        return -1;
+    locals->listener = evconnlistener_new_bind(locals->daemon->base, on_connection, locals,
+                                               LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 512,
+                                               (struct sockaddr *)&address, sizeof(address));
+    if (!locals->listener || chmod(locals->path, 0666) != 0)
+        return tccl_fail(err, "Socket=%s: %s", locals->path, strerror(errno));
+    return 0;
+}
+
+struct locals *locals_listen(struct daemon *daemon, struct tccl_error *err)
+{
+    struct locals *locals = calloc(1, sizeof(*locals));
+    if (!locals) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    locals->daemon = daemon;
+    locals->lock = -1;
+    TAILQ_INIT(&locals->waiting);
+    TAILQ_INIT(&locals->others);
+    strcpy(locals->path, daemon->conf->socket);
+    if (listen_at(locals, err) != 0) {
+        locals_free(locals);
+        return NULL;
+    }
+    return locals;
+}
+
+void locals_free(struct locals *locals)
+{
+    struct local *local;
+    if (!locals)
+        return;
+    if (locals->listener) {
+        evconnlistener_free(locals->listener);
+        unlink(locals->path);
+    }
+    while ((local = TAILQ_FIRST(&locals->waiting)) || (local = TAILQ_FIRST(&locals->others)))
+        hang_up(local);
+    if (locals->lock >= 0)
+        close(locals->lock); /* the file stays: removing it would let two locks exist */
+    free(locals);
+}

@@ -1,0 +1,30 @@
+/* planfile.h: RunDir/<step>/plan.json, what a node's tasks read of the ring. */
+#ifndef TCCL_PLANFILE_H
+#define TCCL_PLANFILE_H
+
+#include <limits.h>
+
+#include <jansson.h>
+
+#include "client.h"
+
+enum {
+    PLANFILE_KEEP_S = 7 * 86400, /* a folder that no LEAVE removed, of an unknown step, */
+    PLANFILE_CROWD = 4096,       /* or, beyond so many of them, */
+    PLANFILE_CROWD_KEEP_S = 86400
+};
+
+/* Writes the plan of a step. Mode 0640 root:gid as root, else 0644. path gets its name. Returns 0,
+ * or -1 with err: nothing is then left of it. */
+int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
+                   const json_t *plan, char path[static PATH_MAX], struct tccl_error *err);
+
+/* Removes a step's plan and its folder, if they are there. */
+void planfile_remove(const char *run_dir, const struct tccl_step_key *key);
+
+/* Removes folders of plans that are too old. known, called with a folder's name, says whether its
+ * step is alive. now: unix time. Returns how many were removed. */
+int planfile_sweep(const char *run_dir, time_t now,
+                   bool (*known)(const void *context, const char *folder), const void *context);
+
+#endif

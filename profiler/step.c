@@ -1,0 +1,815 @@
+#include "step.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "cleanup.h"
+#include "journal.h"
+#include "link.h"
+#include "log.h"
+#include "merge.h"
+#include "outcome.h"
+#include "own.h"
+#include "planfile.h"
+#include "steprecord.h"
+#include "tree.h"
+#include "wire.h"
+
+enum {
+    WAITERS = 4,          /* JOINs of one step on one node */
+    LATE_REPORT_MS = 2000 /* for the parent to hear of a failure after its answer is of no use */
+};
+
+/* A node right below this one in the tree. */
+struct child {
+    int node;
+    struct merge *merge; /* NULL: nothing has come */
+    struct peer *peer;   /* who waits for the plan */
+    struct link *probe;
+    bool there; /* its tccld listens */
+    struct step *step;
+};
+
+struct step {
+    TAILQ_ENTRY(step) link;
+    struct steps *steps;
+    struct tccl_step_key key;
+    char text[TCCL_KEY_TEXT];
+    int node, n_nodes, timeout_ms;
+    int64_t opened_us;
+    time_t start;
+    int64_t end; /* when those who wait give up; after closing: when the step is forgotten */
+    struct tccl_join_message *join; /* NULL: this node's has not come, or all is done */
+    bool joined;
+    struct local *waiters[WAITERS];
+    int n_waiters;
+    struct shared_kind *kind;
+    struct child *children;
+    int n_children, n_arrived;
+    bool probed, reported, closed, recorded;
+    struct link *up;
+    struct event *timer;
+    struct outcome outcome;
+    long gpus;
+    int64_t solve_us;
+    char *path, *own_ring; /* this node's plan file and ring text; NULL: none */
+};
+
+TAILQ_HEAD(step_list, step);
+
+struct live {
+    TAILQ_ENTRY(live) link;
+    char folder[TCCL_KEY_TEXT];
+};
+
+struct steps {
+    struct daemon *daemon;
+    struct step_list open, closed; /* closed: the oldest first */
+    int count, n_live;
+    TAILQ_HEAD(, live) live; /* the oldest first */
+    int64_t next_sweep;
+    struct log_limit refused, trouble;
+};
+
+static void advance(struct step *step);
+static void on_timer(evutil_socket_t fd, short what, void *argument);
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Deadlines: the root closes the merging 0.4 T before those who wait give up, so that plans come
+ * down by 0.7 T; a node at depth k reports 0.05 k T before that. */
+static int64_t level_time(const struct step *step)
+{
+    return step->end - step->timeout_ms * (40 + 5 * tree_depth(step->node)) / 100;
+}
+
+static void set_timer(struct step *step, int64_t at)
+{
+    struct timeval wait = daemon_in(at - tccl_now_ms());
+    evtimer_add(step->timer, &wait);
+}
+
+/* Steps that are known */
+
+static void free_child(struct child *child)
+{
+    merge_free(child->merge);
+    if (child->peer)
+        peer_drop(child->peer);
+    if (child->probe)
+        link_cancel(child->probe);
+    *child = (struct child){.node = child->node, .step = child->step};
+}
+
+static void free_step(struct step *step)
+{
+    TAILQ_REMOVE(step->closed ? &step->steps->closed : &step->steps->open, step, link);
+    step->steps->count--;
+    for (int i = 0; i < step->n_children; i++)
+        free_child(&step->children[i]);
+    for (int i = 0; i < step->n_waiters; i++)
+        local_drop(step->waiters[i]);
+    if (step->up)
+        link_cancel(step->up);
+    if (step->timer)
+        event_free(step->timer);
+    shared_kind_drop(step->kind);
+    tccl_join_free(step->join);
+    outcome_clear(&step->outcome);
+    free(step->path);
+    free(step->own_ring);
+    free(step->children);
+    free(step);
+}
+
+static struct step *find_step(const struct steps *steps, const struct tccl_step_key *key)
+{
+    struct step *step;
+    TAILQ_FOREACH(step, &steps->open, link)
+    if (tccl_key_equal(&step->key, key))
+        return step;
+    TAILQ_FOREACH_REVERSE(step, &steps->closed, step_list, link)
+    if (tccl_key_equal(&step->key, key))
+        return step;
+    return NULL;
+}
+
+static int add_children(struct step *step)
+{
+    int count = 0;
+    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
+        count++;
+    step->children = calloc((size_t)count + 1, sizeof(*step->children));
+    if (!step->children)
+        return -1;
+    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
+        step->children[step->n_children++] = (struct child){.node = c, .step = step};
+    return 0;
+}
+
+/* NULL with err: too many steps. */
+static struct step *open_step(struct steps *steps, const struct tccl_step_key *key, int node,
+                              int n_nodes, int timeout_ms, struct tccl_error *err)
+{
+    if (steps->count >= STEP_MOST && !TAILQ_EMPTY(&steps->closed))
+        free_step(TAILQ_FIRST(&steps->closed));
+    struct step *step = steps->count < STEP_MOST ? calloc(1, sizeof(*step)) : NULL;
+    if (!step) {
+        tccl_fail(err, "tccld has %d steps under way", steps->count);
+        return NULL;
+    }
+    step->steps = steps;
+    step->key = *key;
+    tccl_key_format(key, step->text);
+    step->node = node;
+    step->n_nodes = n_nodes;
+    step->timeout_ms = timeout_ms;
+    step->opened_us = now_us();
+    step->start = time(NULL);
+    step->end = INT64_MAX;
+    TAILQ_INSERT_TAIL(&steps->open, step, link);
+    steps->count++;
+    step->timer = evtimer_new(steps->daemon->base, on_timer, step);
+    if (!step->timer || add_children(step) != 0) {
+        tccl_fail(err, "out of memory");
+        free_step(step);
+        return NULL;
+    }
+    return step;
+}
+
+/* The step of a message, opened if it is new; NULL with err if it does not fit what is known. */
+static struct step *get_step(struct steps *steps, const struct tccl_step_key *key, int node,
+                             int n_nodes, int timeout_ms, struct tccl_error *err)
+{
+    struct step *step = find_step(steps, key);
+    if (!step)
+        return open_step(steps, key, node, n_nodes, timeout_ms, err);
+    if (step->node == node && step->n_nodes == n_nodes)
+        return step;
+    tccl_fail(err, "the node lists of this step do not match: node %d of %d here, %d of %d there",
+              step->node, step->n_nodes, node, n_nodes);
+    return NULL;
+}
+
+/* Somebody waits from now on for wait_ms. */
+static void expect(struct step *step, int64_t wait_ms)
+{
+    int64_t end = tccl_now_ms() + wait_ms;
+    if (!step->closed && end < step->end) {
+        step->end = end;
+        int64_t level = level_time(step);
+        set_timer(step, step->probed ? level : level - step->timeout_ms * 36 / 100);
+    }
+}
+
+/* Plan files of steps that live */
+
+static bool is_live(const void *context, const char *folder)
+{
+    const struct steps *steps = context;
+    const struct live *live;
+    TAILQ_FOREACH(live, &steps->live, link)
+    if (strcmp(live->folder, folder) == 0)
+        return true;
+    return false;
+}
+
+static void forget_live(struct steps *steps, struct live *live)
+{
+    TAILQ_REMOVE(&steps->live, live, link);
+    steps->n_live--;
+    free(live);
+}
+
+static void remember_live(struct steps *steps, const struct tccl_step_key *key)
+{
+    struct live *live = calloc(1, sizeof(*live));
+    if (!live)
+        return;
+    if (steps->n_live == STEP_LIVE)
+        forget_live(steps, TAILQ_FIRST(&steps->live));
+    tccl_key_folder(key, live->folder);
+    TAILQ_INSERT_TAIL(&steps->live, live, link);
+    steps->n_live++;
+}
+
+static void sweep(struct steps *steps)
+{
+    if (tccl_now_ms() < steps->next_sweep)
+        return;
+    steps->next_sweep = tccl_now_ms() + STEP_SWEEP_MS;
+    int removed = planfile_sweep(steps->daemon->conf->run_dir, time(NULL), is_live, steps);
+    if (removed)
+        log_line("removed %d forgotten plan files in %s", removed, steps->daemon->conf->run_dir);
+}
+
+/* Answers */
+
+static void answer_waiters(struct step *step)
+{
+    struct tccl_plan plan = {.state = step->outcome.state,
+                             .gbps = step->outcome.gbps,
+                             .baseline_gbps = step->outcome.baseline_gbps,
+                             .ring = step->own_ring};
+    strcpy(plan.reason, step->outcome.reason);
+    if (step->path)
+        strcpy(plan.path, step->path);
+    cleanup_json json_t *message = tccl_plan_to_json(&plan);
+    for (int i = 0; i < step->n_waiters; i++) {
+        if (message)
+            local_answer(step->waiters[i], message);
+        local_drop(step->waiters[i]);
+    }
+    step->n_waiters = 0;
+}
+
+static void answer_child(struct step *step, struct child *child)
+{
+    cleanup_json json_t *plan = outcome_to_json(&step->outcome, &step->key, child->node,
+                                                tree_end(child->node, step->n_nodes));
+    struct peer *peer = tccl_steal(child->peer);
+    if (plan)
+        peer_answer(peer, plan);
+    else
+        peer_drop(peer);
+}
+
+static void answer_children(struct step *step)
+{
+    for (int i = 0; i < step->n_children; i++) {
+        if (step->children[i].peer)
+            answer_child(step, &step->children[i]);
+        free_child(&step->children[i]);
+    }
+}
+
+static bool anyone_waits(const struct step *step)
+{
+    for (int i = 0; i < step->n_waiters; i++)
+        if (!local_closed(step->waiters[i]))
+            return true;
+    return false;
+}
+
+/* Writes this node's plan; what goes wrong here leaves this node alone without a ring. */
+static void apply(struct step *step)
+{
+    struct daemon *daemon = step->steps->daemon;
+    const struct tccl_join *join = &step->join->join;
+    struct tccl_error err = {0};
+    char path[PATH_MAX];
+    if (!anyone_waits(step)) /* cancelled meanwhile */
+        return;
+    cleanup_json json_t *plan = outcome_plan(&step->outcome, join, step->kind->kind,
+                                             own_machine(daemon->own), &step->own_ring, &err);
+    if (plan &&
+        planfile_write(daemon->conf->run_dir, &step->key, join->gid, plan, path, &err) == 0) {
+        step->path = strdup(path);
+        remember_live(step->steps, &step->key);
+        return;
+    }
+    step->outcome.state = TCCL_STATE_FALLBACK;
+    step->outcome.partial = true;
+    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%.255s: %.250s",
+             join->nodes[join->node], err.text);
+    log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
+}
+
+static void keep_record(struct step *step)
+{
+    if (step->recorded || !step->join)
+        return;
+    step->recorded = true;
+    json_t *record =
+        steprecord(&step->join->join, &step->outcome, step->start, step->solve_us, step->gpus);
+    if (record)
+        journal_put(step->steps->daemon->journal, record);
+    else
+        log_line("no record of step %s: out of memory", step->text);
+}
+
+/* What a closed step no longer needs goes, once this node's part is done. */
+static void lighten(struct step *step)
+{
+    if (!step->join || step->up || !step->recorded)
+        return;
+    tccl_join_free(step->join);
+    step->join = NULL;
+    free(step->outcome.choices);
+    step->outcome.choices = NULL;
+    free(step->outcome.ring);
+    step->outcome.ring = NULL;
+    shared_kind_drop(step->kind);
+    step->kind = NULL;
+}
+
+/* The step's outcome is there: everybody who waits gets it. */
+static void close_step(struct step *step)
+{
+    struct steps *steps = step->steps;
+    bool root = step->node == 0;
+    step->closed = true;
+    step->solve_us = now_us() - step->opened_us;
+    TAILQ_REMOVE(&steps->open, step, link);
+    TAILQ_INSERT_TAIL(&steps->closed, step, link);
+    step->end = tccl_now_ms() + STEP_KEEP_MS;
+    set_timer(step, step->end);
+    step->recorded = step->recorded || step->outcome.recorded;
+    step->outcome.recorded = step->recorded || step->join; /* then it is seen to here */
+    answer_children(step);
+    if (step->outcome.state == TCCL_STATE_APPLIED)
+        apply(step);
+    answer_waiters(step);
+    if (root)
+        keep_record(step);
+    advance(step);
+}
+
+/* No ring on any node: the first reason counts. */
+__attribute__((format(printf, 2, 3))) static void fail(struct step *step, const char *fmt, ...)
+{
+    va_list args;
+    if (step->closed)
+        return;
+    va_start(args, fmt);
+    vsnprintf(step->outcome.reason, sizeof(step->outcome.reason), fmt, args);
+    va_end(args);
+    step->outcome.state = TCCL_STATE_FALLBACK;
+    close_step(step);
+}
+
+/* Up the tree */
+
+static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
+{
+    struct step *step = context;
+    struct outcome outcome = {0};
+    struct tccl_error err = {0};
+    int end = tree_end(step->node, step->n_nodes);
+    step->up = NULL;
+    if (!answer)
+        tccl_fail(&err, "%s", why->text);
+    else if (outcome_from_json(&outcome, answer, &step->key, step->node, end, &err) != 0)
+        tccl_fail_in(&err, "%s: its plan", step->join->join.nodes[tree_parent(step->node)]);
+    if (!step->closed && err.text[0]) {
+        fail(step, "%s", err.text);
+    } else if (!step->closed) {
+        outcome_clear(&step->outcome);
+        step->outcome = outcome;
+        close_step(step);
+        return;
+    }
+    /* It was closed, here, before the answer came: who keeps the record? */
+    step->recorded = step->recorded || outcome.recorded;
+    outcome_clear(&outcome);
+    advance(step);
+}
+
+/* All that is known of this node's range, or why there is no ring. */
+static json_t *merge_message(struct step *step, const struct merge *merge, struct tccl_error *err)
+{
+    int64_t wait = step->end - tccl_now_ms();
+    cleanup_json json_t *message = tccl_message_new("merge");
+    cleanup_json json_t *content = merge ? merge_to_json(merge, err) : json_object();
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", step->node,
+                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
+                  (json_int_t)(step->closed || wait < 0 ? 0 : wait));
+    if (!content || json_object_update(message, content) != 0 ||
+        json_object_update(message, rest) != 0 ||
+        (!merge && tccl_put_text(message, "reason", step->outcome.reason, 511) != 0)) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    return tccl_steal(message);
+}
+
+static void report(struct step *step, const struct merge *merge)
+{
+    int64_t deadline =
+        step->closed ? tccl_now_ms() + LATE_REPORT_MS : step->end - step->timeout_ms / 10;
+    struct tccl_error err = {0};
+    cleanup_json json_t *message = merge_message(step, merge, &err);
+    step->reported = true;
+    if (message)
+        step->up = link_ask(step->steps->daemon, step->join->join.nodes[tree_parent(step->node)],
+                            message, deadline, on_plan, step);
+    if (!step->up)
+        fail(step, "%s: %s", step->join->join.nodes[step->node],
+             err.text[0] ? err.text : "out of memory");
+}
+
+/* This node and all below it, in order. NULL with err. */
+static struct merge *merge_all(struct step *step, struct tccl_error *err)
+{
+    struct merge *merge = merge_new(step->node);
+    int failed = !merge || merge_add(merge, step->kind, 1, err) != 0;
+    for (int i = 0; !failed && i < step->n_children; i++)
+        failed = merge_append(merge, step->children[i].merge, err) != 0;
+    if (!failed)
+        return merge;
+    merge_free(merge);
+    tccl_fail(err, "out of memory");
+    return NULL;
+}
+
+static void complete(struct step *step)
+{
+    const struct tccl_join *join = &step->join->join;
+    struct tccl_error err = {0};
+    struct merge *merge = merge_all(step, &err);
+    if (!merge) {
+        fail(step, "%s", err.text);
+    } else if (step->node == 0) {
+        step->gpus = merge_gpus(merge);
+        outcome_solve(&step->outcome, merge, join->nodes,
+                      join->mode == TCCL_MODE_AUTO ? join->min_gpus : 0);
+        close_step(step);
+    } else {
+        report(step, merge);
+    }
+    merge_free(merge);
+}
+
+/* Does what can be done now. */
+static void advance(struct step *step)
+{
+    if (!step->closed) {
+        if (step->join && step->kind && step->n_arrived == step->n_children && !step->reported)
+            complete(step);
+        return;
+    }
+    if (!step->join)
+        return;
+    if (step->node != 0 && !step->reported)
+        report(step, NULL);
+    if (!step->up)
+        keep_record(step);
+    lighten(step);
+}
+
+/* Time */
+
+static void on_probed(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct child *child = context;
+    (void)answer;
+    child->probe = NULL;
+    child->there = !err;
+    if (err)
+        fail(child->step, "%s", err->text);
+}
+
+/* A tccld that is not there need not be waited for. */
+static void probe_children(struct step *step)
+{
+    step->probed = true;
+    set_timer(step, level_time(step));
+    for (int i = 0; step->join && i < step->n_children; i++) {
+        struct child *child = &step->children[i];
+        if (!child->merge)
+            child->probe = link_probe(step->steps->daemon, step->join->join.nodes[child->node],
+                                      level_time(step), on_probed, child);
+    }
+}
+
+/* Who has not come, and why that may be. */
+static void fail_late(struct step *step)
+{
+    const struct daemon *daemon = step->steps->daemon;
+    const struct child *first = NULL;
+    char name[32], more[48] = "";
+    long long waited = (now_us() - step->opened_us) / 1000;
+    int missing = 0;
+    for (int i = step->n_children - 1; i >= 0; i--)
+        if (!step->children[i].merge) {
+            first = &step->children[i];
+            missing++;
+        }
+    if (!step->join) {
+        fail(step, "%s: its part of the step has not started within %lld ms (a slow Prolog?)",
+             daemon->conf->node, waited);
+        return;
+    }
+    if (missing > 1)
+        snprintf(more, sizeof(more), " (and %d more)", missing - 1);
+    snprintf(name, sizeof(name), "node %d", first ? first->node : step->node);
+    fail(step, "%s: no word from its tccld within %lld ms%s%s",
+         first ? step->join->join.nodes[first->node] : name, waited,
+         first && first->there ? ": it runs, but the step has not started there (a slow Prolog?)"
+                               : "",
+         more);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *argument)
+{
+    struct step *step = argument;
+    (void)fd;
+    (void)what;
+    if (step->closed)
+        free_step(step);
+    else if (step->reported)
+        return; /* the link's deadline counts */
+    else if (!step->probed && tccl_now_ms() < level_time(step))
+        probe_children(step);
+    else
+        fail_late(step);
+}
+
+/* JOIN */
+
+/* Sets the kind of this node, or fails the step. */
+static void take_join(struct step *step)
+{
+    struct daemon *daemon = step->steps->daemon;
+    const struct tccl_join *join = &step->join->join;
+    const char *name = join->nodes[join->node];
+    struct tccl_error err = {0};
+    if (join->mode == TCCL_MODE_AUTO && join->n_nodes < join->min_nodes) {
+        step->reported = true; /* all nodes know this by themselves */
+        step->recorded = step->node != 0;
+        fail(step, "policy: %d nodes in this step, MinNodes is %d", join->n_nodes, join->min_nodes);
+        return;
+    }
+    if (join->reason)
+        tccl_fail(&err, "%s", join->reason);
+    else
+        step->kind = own_kind(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
+    if (!step->kind)
+        fail(step, "%s: %.400s", name, err.text);
+}
+
+static void record_off(struct daemon *daemon, const struct tccl_join *join)
+{
+    struct outcome outcome = {.state = TCCL_STATE_OFF};
+    long gpus = join->n_nodes == 1 ? join->n_gres : 0;
+    json_t *record = join->node == 0 ? steprecord(join, &outcome, time(NULL), 0, gpus) : NULL;
+    if (record)
+        journal_put(daemon->journal, record);
+}
+
+static void join_off(struct daemon *daemon, struct local *local, struct tccl_join_message *message)
+{
+    struct tccl_plan plan = {.state = TCCL_STATE_OFF};
+    cleanup_json json_t *answer = tccl_plan_to_json(&plan);
+    record_off(daemon, &message->join);
+    local_answer(local, answer);
+    tccl_join_free(message);
+}
+
+static void add_waiter(struct step *step, struct local *local)
+{
+    if (step->n_waiters == WAITERS)
+        local_refuse(local, "this step has been joined too often");
+    else
+        step->waiters[step->n_waiters++] = local_hold(local);
+}
+
+void step_join(struct daemon *daemon, struct local *local, json_t *json)
+{
+    struct tccl_error err = {0};
+    struct tccl_join_message *message = tccl_join_from_json(json, &err);
+    if (message && message->join.mode == TCCL_MODE_OFF) {
+        join_off(daemon, local, message);
+        return;
+    }
+    const struct tccl_join *join = message ? &message->join : NULL;
+    struct step *step = join ? get_step(daemon->steps, &join->key, join->node, join->n_nodes,
+                                        join->timeout_ms, &err)
+                             : NULL;
+    if (!step) {
+        log_limited(&daemon->steps->refused, "refused a JOIN: %s", err.text);
+        local_refuse(local, err.text);
+        tccl_join_free(message);
+        return;
+    }
+    add_waiter(step, local);
+    if (step->joined) { /* again */
+        tccl_join_free(message);
+        if (step->closed)
+            answer_waiters(step);
+        return;
+    }
+    step->joined = true;
+    step->join = message;
+    if (step->closed) {
+        answer_waiters(step);
+        advance(step);
+        return;
+    }
+    expect(step, join->timeout_ms);
+    take_join(step);
+    if (!step->closed)
+        advance(step);
+}
+
+void step_leave(struct daemon *daemon, struct local *local, json_t *json)
+{
+    struct tccl_step_key key;
+    struct tccl_error err = {0};
+    char folder[TCCL_KEY_TEXT];
+    struct live *live, *next;
+    if (tccl_key_from_json(json_object_get(json, "key"), &key, &err) != 0) {
+        local_refuse(local, err.text);
+        return;
+    }
+    planfile_remove(daemon->conf->run_dir, &key);
+    tccl_key_folder(&key, folder);
+    for (live = TAILQ_FIRST(&daemon->steps->live); live; live = next) {
+        next = TAILQ_NEXT(live, link);
+        if (strcmp(live->folder, folder) == 0)
+            forget_live(daemon->steps, live);
+    }
+    cleanup_json json_t *answer = tccl_message_new("ok");
+    local_answer(local, answer);
+    sweep(daemon->steps);
+}
+
+/* MERGE */
+
+struct report {
+    struct tccl_step_key key;
+    json_int_t node, n_nodes, timeout_ms, wait_ms;
+    const char *reason;
+};
+
+static int read_report(const json_t *json, struct report *report, struct tccl_error *err)
+{
+    if (tccl_key_from_json(json_object_get(json, "key"), &report->key, err) != 0 ||
+        tccl_get_int(json, "n_nodes", 2, TCCL_MAX_NODES, &report->n_nodes, err) != 0 ||
+        tccl_get_int(json, "node", 1, report->n_nodes - 1, &report->node, err) != 0 ||
+        tccl_get_int(json, "timeout_ms", 1, TCCL_MAX_TIMEOUT_MS, &report->timeout_ms, err) != 0 ||
+        tccl_get_int(json, "wait_ms", 0, report->timeout_ms, &report->wait_ms, err) != 0 ||
+        tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0)
+        return tccl_fail_in(err, "MERGE");
+    return 0;
+}
+
+/* The place of the sender below this node; NULL with err if it is not what its name says. */
+static struct child *find_child(struct step *step, int node, const char *name,
+                                struct tccl_error *err)
+{
+    if (step->join && strcmp(step->join->join.nodes[node], name) != 0) {
+        tccl_fail(err, "the node lists of this step do not match: node %d is %s here, %s there",
+                  node, step->join->join.nodes[node], name);
+        return NULL;
+    }
+    for (int i = 0; i < step->n_children; i++)
+        if (step->children[i].node == node)
+            return &step->children[i];
+    tccl_fail(err, "node %d is not below node %d", node, step->node);
+    return NULL;
+}
+
+static void refuse(struct step *step, struct peer *peer, const struct report *report,
+                   const char *reason)
+{
+    struct outcome outcome = {.state = TCCL_STATE_FALLBACK};
+    snprintf(outcome.reason, sizeof(outcome.reason), "%s", reason);
+    cleanup_json json_t *plan = outcome_to_json(&outcome, &report->key, 0, 0);
+    if (plan)
+        peer_answer(peer_hold(peer), plan);
+    if (step)
+        fail(step, "%s", reason);
+}
+
+/* A child that asks (again) after the step has closed: there is no ring for it any more. */
+static void answer_late(struct step *step, struct peer *peer)
+{
+    struct outcome outcome = step->outcome;
+    if (outcome.state == TCCL_STATE_APPLIED) {
+        outcome.state = TCCL_STATE_FALLBACK;
+        snprintf(outcome.reason, sizeof(outcome.reason),
+                 "%s: the ring was given out before it asked again", peer_node(peer));
+    }
+    cleanup_json json_t *plan = outcome_to_json(&outcome, &step->key, 0, 0);
+    if (plan)
+        peer_answer(peer_hold(peer), plan);
+}
+
+static void arrive(struct step *step, struct child *child, struct peer *peer, struct merge *merge)
+{
+    step->n_arrived += !child->merge;
+    free_child(child);
+    child->merge = merge;
+    child->peer = peer_hold(peer);
+    child->there = true;
+}
+
+void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
+{
+    struct report report;
+    struct tccl_error err = {0};
+    struct step *step = NULL;
+    struct child *child = NULL;
+    struct merge *merge = NULL;
+    if (read_report(json, &report, &err) == 0)
+        step = get_step(daemon->steps, &report.key, tree_parent((int)report.node),
+                        (int)report.n_nodes, (int)report.timeout_ms, &err);
+    else
+        memset(&report.key, 0, sizeof(report.key));
+    if (step && step->closed) {
+        answer_late(step, peer);
+        return;
+    }
+    if (step)
+        child = find_child(step, (int)report.node, peer_node(peer), &err);
+    if (child && !report.reason)
+        merge = merge_from_json(json, child->node, tree_end(child->node, step->n_nodes), &err);
+    if (child && report.reason) {
+        fail(step, "%s", report.reason);
+        answer_late(step, peer);
+        return;
+    }
+    if (!merge) {
+        tccl_fail_in(&err, "%s", peer_node(peer));
+        log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
+        refuse(child ? step : NULL, peer, &report, err.text);
+        return;
+    }
+    arrive(step, child, peer, merge);
+    expect(step, report.wait_ms);
+    advance(step);
+}
+
+/* Life */
+
+struct steps *steps_new(struct daemon *daemon)
+{
+    struct steps *steps = calloc(1, sizeof(*steps));
+    if (!steps)
+        return NULL;
+    steps->daemon = daemon;
+    TAILQ_INIT(&steps->open);
+    TAILQ_INIT(&steps->closed);
+    TAILQ_INIT(&steps->live);
+    sweep(steps);
+    return steps;
+}
+
+void steps_free(struct steps *steps)
+{
+    struct step *step;
+    if (!steps)
+        return;
+    while ((step = TAILQ_FIRST(&steps->open)) != NULL) {
+        step->reported = true; /* no more questions */
+        fail(step, "%s: its tccld is being stopped", steps->daemon->conf->node);
+        free_step(step);
+    }
+    while ((step = TAILQ_FIRST(&steps->closed)) != NULL)
+        free_step(step);
+    while (!TAILQ_EMPTY(&steps->live))
+        forget_live(steps, TAILQ_FIRST(&steps->live));
+    free(steps);
+}

@@ -1,0 +1,24 @@
+/* step.h: steps that start: JOINs of this node, MERGEs of the nodes below it in the tree, the
+ * answer of the node above, and what is left of a closed step for whoever comes late. */
+#ifndef TCCL_STEP_H
+#define TCCL_STEP_H
+
+#include "daemon.h"
+#include "local.h"
+#include "peer.h"
+
+enum {
+    STEP_MOST = 2048,       /* steps kept, open and closed */
+    STEP_KEEP_MS = 60000,   /* how long a closed step answers late comers */
+    STEP_LIVE = 4096,       /* plans whose step has not ended, remembered */
+    STEP_SWEEP_MS = 3600000 /* between looks for forgotten plan files */
+};
+
+struct steps *steps_new(struct daemon *daemon); /* NULL without memory */
+/* Ends all steps, with a fallback where somebody waits. NULL is fine. */
+void steps_free(struct steps *steps);
+
+local_handler step_join, step_leave;
+peer_handler step_merge;
+
+#endif

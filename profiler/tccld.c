@@ -1,0 +1,302 @@
+/* tccld: serves the profile cache, joins and merges the nodes of a step, and keeps the records. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "daemon.h"
+#include "fileio.h"
+#include "journal.h"
+#include "local.h"
+#include "log.h"
+#include "own.h"
+#include "peer.h"
+#include "resolver.h"
+#include "seen.h"
+#include "step.h"
+#include "wire.h"
+
+enum { MUNGE_THREADS = 4, NAME_THREADS = 2, STOP_MS = 500 };
+
+struct options {
+    const char *config, *node, *pid_file;
+    bool check;
+};
+
+static void usage(FILE *out)
+{
+    fputs("Usage: tccld [OPTION]...\n"
+          "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
+          "on the ring of each job step, and keep the records. Runs in the foreground.\n\n"
+          "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+          "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
+          "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
+          "      --check-config    read the configuration, say what is wrong, and exit\n"
+          "      --foreground      accepted, and the only way it runs\n"
+          "  -h, --help            show this help and exit\n"
+          "  -V, --version         show the version and exit\n\n"
+          "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8).\n",
+          out);
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int read_options(int argc, char **argv, struct options *options)
+{
+    enum { PID_FILE = 256, CHECK, FOREGROUND };
+    static const struct option longs[] = {{"config", required_argument, NULL, 'f'},
+                                          {"node", required_argument, NULL, 'N'},
+                                          {"pid-file", required_argument, NULL, PID_FILE},
+                                          {"check-config", no_argument, NULL, CHECK},
+                                          {"foreground", no_argument, NULL, FOREGROUND},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "f:N:hV", longs, NULL)) != -1) {
+        switch (option) {
+        case 'f':
+            options->config = optarg;
+            break;
+        case 'N':
+            options->node = optarg;
+            break;
+        case PID_FILE:
+            options->pid_file = optarg;
+            break;
+        case CHECK:
+            options->check = true;
+            break;
+        case FOREGROUND:
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        case 'V':
+            puts("tccld (slurm-tccl) " TCCL_VERSION);
+            return 0;
+        default:
+            fputs("Try 'tccld --help'.\n", stderr);
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "tccl: tccld takes no argument \"%s\": see tccld --help\n", argv[optind]);
+        return 2;
+    }
+    return -1;
+}
+
+/* A configuration and the users it names, checked. NULL with err. */
+static struct tccl_conf *read_conf(struct daemon *daemon, const struct options *options,
+                                   struct tccl_error *err)
+{
+    struct tccl_conf *conf = calloc(1, sizeof(*conf));
+    if (!conf) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    if (tccl_conf_read(tccl_conf_tool_path(options->config), options->node, conf, err) == 0 &&
+        daemon_users(daemon, conf, err) == 0) {
+        if (daemon->uid == geteuid() || options->check)
+            return conf;
+        tccl_fail(err, "TccldUser=%s, but tccld was started by uid %u: start it as that user",
+                  conf->tccld_user, geteuid());
+    }
+    tccl_conf_clear(conf);
+    free(conf);
+    return NULL;
+}
+
+/* What has been read at the start and is in use stays as it was until the next start. */
+static bool needs_restart(const struct tccl_conf *old, const struct tccl_conf *new)
+{
+    return strcmp(old->socket, new->socket) != 0 || strcmp(old->bind_addr, new->bind_addr) != 0 ||
+           old->port != new->port || strcmp(old->state_dir, new->state_dir) != 0 ||
+           strcmp(old->run_dir, new->run_dir) != 0 ||
+           strcmp(old->munge_socket, new->munge_socket) != 0 || strcmp(old->node, new->node) != 0;
+}
+
+struct reload {
+    struct daemon *daemon;
+    const struct options *options;
+};
+
+static void on_hangup(evutil_socket_t signal, short what, void *argument)
+{
+    struct reload *reload = argument;
+    struct daemon *daemon = reload->daemon, before = *daemon;
+    struct tccl_error err = {0};
+    struct tccl_conf *conf = read_conf(daemon, reload->options, &err);
+    (void)signal;
+    (void)what;
+    if (conf && needs_restart(daemon->conf, conf)) {
+        tccl_fail(&err, "Socket, BindAddr, Port, StateDir, RunDir, MungeSocket and the node's name "
+                        "change only when tccld is started again");
+        tccl_conf_clear(conf);
+        free(conf);
+        conf = NULL;
+    }
+    if (!conf) {
+        *daemon = before;
+        log_line("the configuration stays as it was: %s", err.text);
+        return;
+    }
+    tccl_conf_clear(daemon->conf);
+    free(daemon->conf);
+    daemon->conf = conf;
+    log_line("the configuration was read again");
+}
+
+static void on_stop(evutil_socket_t signal, short what, void *argument)
+{
+    (void)signal;
+    (void)what;
+    event_base_loopbreak(argument);
+}
+
+static int make_folders(const struct tccl_conf *conf, struct tccl_error *err)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s", conf->socket);
+    char *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = '\0';
+        if (access(folder, F_OK) != 0 && tccl_make_folder(folder, 0711, err) != 0)
+            return -1;
+    }
+    if (access(conf->run_dir, F_OK) != 0 && tccl_make_folder(conf->run_dir, 0711, err) != 0)
+        return -1;
+    return tccl_make_folder(conf->state_dir, 0755, err);
+}
+
+static int write_pid(const char *path, struct tccl_error *err)
+{
+    char text[32];
+    int size = snprintf(text, sizeof(text), "%d\n", getpid());
+    return path ? tccl_write_file(path, 0644, text, (size_t)size, err) : 0;
+}
+
+/* Everything that serves, in the order in which it is made; freed in the reverse order. */
+struct parts {
+    struct daemon daemon;
+    struct locals *locals;
+    struct peers *peers;
+    struct event *hangup, *terminate, *interrupt;
+};
+
+static int add_signals(struct parts *parts, struct reload *reload, struct tccl_error *err)
+{
+    struct event_base *base = parts->daemon.base;
+    signal(SIGPIPE, SIG_IGN);
+    parts->hangup = evsignal_new(base, SIGHUP, on_hangup, reload);
+    parts->terminate = evsignal_new(base, SIGTERM, on_stop, base);
+    parts->interrupt = evsignal_new(base, SIGINT, on_stop, base);
+    if (!parts->hangup || !parts->terminate || !parts->interrupt ||
+        evsignal_add(parts->hangup, NULL) != 0 || evsignal_add(parts->terminate, NULL) != 0 ||
+        evsignal_add(parts->interrupt, NULL) != 0)
+        return tccl_fail(err, "signals can't be caught");
+    return 0;
+}
+
+static int begin(struct parts *parts, struct reload *reload, struct tccl_error *err)
+{
+    struct daemon *daemon = &parts->daemon;
+    if (make_folders(daemon->conf, err) != 0)
+        return -1;
+    daemon->base = event_base_new();
+    daemon->own = own_new();
+    daemon->seen = seen_new();
+    if (!daemon->base || !daemon->own || !daemon->seen)
+        return tccl_fail(err, "out of memory");
+    if (add_signals(parts, reload, err) != 0 ||
+        !(parts->locals = locals_listen(daemon, err)) || /* the lock comes with it */
+        !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
+        !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
+        return -1;
+    daemon->resolver = resolver_new(daemon->names);
+    daemon->journal = daemon->resolver ? journal_open(daemon, err) : NULL;
+    daemon->steps = daemon->journal ? steps_new(daemon) : NULL;
+    if (!daemon->steps)
+        return tccl_fail(err, "out of memory");
+    parts->peers = peers_listen(daemon, err);
+    return parts->peers ? 0 : -1;
+}
+
+/* Those who wait get an answer, for which the loop turns a little longer. */
+static void end(struct parts *parts)
+{
+    struct daemon *daemon = &parts->daemon;
+    steps_free(daemon->steps);
+    for (int64_t until = tccl_now_ms() + STOP_MS; daemon->steps && tccl_now_ms() < until;)
+        if (event_base_loop(daemon->base, EVLOOP_NONBLOCK) != 0 ||
+            event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
+            break;
+    peers_free(parts->peers);
+    locals_free(parts->locals);
+    journal_close(daemon->journal);
+    int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
+    if (!stuck)
+        resolver_free(daemon->resolver);
+    own_free(daemon->own);
+    seen_free(daemon->seen);
+    struct event *events[] = {parts->hangup, parts->terminate, parts->interrupt};
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
+        if (events[i])
+            event_free(events[i]);
+    if (daemon->base)
+        event_base_free(daemon->base);
+}
+
+static int serve(const struct options *options, struct parts *parts)
+{
+    struct daemon *daemon = &parts->daemon;
+    struct reload reload = {.daemon = daemon, .options = options};
+    struct tccl_error err = {0};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    daemon->epoch = (json_int_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    strcpy(daemon->munge_socket, daemon->conf->munge_socket);
+    int failed = begin(parts, &reload, &err) || write_pid(options->pid_file, &err);
+    if (failed) {
+        log_line("%s", err.text);
+    } else {
+        log_line("tccld %s serves node %s at %s and port %u", TCCL_VERSION, daemon->conf->node,
+                 daemon->conf->socket, daemon->conf->port);
+        event_base_dispatch(daemon->base);
+        log_line("tccld of node %s ends", daemon->conf->node);
+    }
+    end(parts);
+    if (options->pid_file && !failed)
+        unlink(options->pid_file);
+    return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    struct parts parts = {0};
+    struct tccl_error err = {0};
+    int status = read_options(argc, argv, &options);
+    if (status >= 0)
+        return status;
+    umask(022);
+    parts.daemon.conf = read_conf(&parts.daemon, &options, &err);
+    if (!parts.daemon.conf) {
+        log_line("%s", err.text);
+        return 1;
+    }
+    status = options.check ? 0 : serve(&options, &parts);
+    if (options.check)
+        printf("tccl: %s is good, as read for node %s\n", parts.daemon.conf->path,
+               parts.daemon.conf->node);
+    tccl_conf_clear(parts.daemon.conf);
+    free(parts.daemon.conf);
+    return status;
+}
