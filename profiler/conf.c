@@ -413,9 +413,9 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     if (!strcasecmp(section, "peers"))
         return read_peer(conf, name, value, err);
     if (strcasecmp(section, "tccl") != 0 && strcasecmp(section, "policy") != 0)
-        return tccl_fail(err,
-                         "%.40s stands in section [%.40s]; there are [tccl], [policy], [peers]",
-                         name, section);
+        return tccl_fail(err, "%.40s stands %s%.40s%s; there are [tccl], [policy], [peers]", name,
+                         *section ? "in section [" : "before any section", section,
+                         *section ? "]" : "");
     const struct key *key = find_key(section, name);
     return key ? set_value(conf, key, value, err) : refuse_key(section, name, err);
 }

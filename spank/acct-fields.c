@@ -1,0 +1,131 @@
+/* acct-fields.c: the fields that tcclacct shows of a record. */
+#include "acct-fields.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "acct-filter.h"
+#include "acct-time.h"
+
+static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static char *print(const char *format, ...)
+{
+    char *text;
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    return length < 0 ? NULL : text;
+}
+
+static json_int_t number_of(const json_t *record, const char *name)
+{
+    return json_integer_value(json_object_get(record, name));
+}
+
+static char *show_text(const struct acct_field *field, const json_t *record,
+                       const struct acct_clock *clock)
+{
+    (void)clock;
+    const char *text = json_string_value(json_object_get(record, field->source));
+    return strdup(text ? text : "");
+}
+
+static char *show_number(const struct acct_field *field, const json_t *record,
+                         const struct acct_clock *clock)
+{
+    (void)clock;
+    return print("%" JSON_INTEGER_FORMAT, number_of(record, field->source));
+}
+
+/* Bandwidths and ratios: 0 is unknown. */
+static char *show_real(const struct acct_field *field, const json_t *record,
+                       const struct acct_clock *clock)
+{
+    (void)clock;
+    double value = json_number_value(json_object_get(record, field->source));
+    return value > 0 ? print("%.2f", value) : strdup("");
+}
+
+static char *show_job(const struct acct_field *field, const json_t *record,
+                      const struct acct_clock *clock)
+{
+    (void)field;
+    (void)clock;
+    json_int_t het = number_of(record, "het_job"), step = number_of(record, "step");
+    char job[64], number[32];
+    const char *name = acct_step_name(step);
+    if (het)
+        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT, het,
+                 number_of(record, "het_offset"));
+    else
+        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, number_of(record, "job"));
+    snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, step);
+    return print("%s.%s", job, name ? name : number);
+}
+
+/* The user's number where the name is not known. */
+static char *show_user(const struct acct_field *field, const json_t *record,
+                       const struct acct_clock *clock)
+{
+    const char *name = json_string_value(json_object_get(record, "user"));
+    return name && *name ? show_text(field, record, clock)
+                         : print("%" JSON_INTEGER_FORMAT, number_of(record, "uid"));
+}
+
+static char *show_solve_time(const struct acct_field *field, const json_t *record,
+                             const struct acct_clock *clock)
+{
+    (void)clock;
+    double us = (double)number_of(record, field->source);
+    return us <= 0 ? strdup("") : us < 1e6 ? print("%.2fms", us / 1e3) : print("%.2fs", us / 1e6);
+}
+
+static char *show_time(const struct acct_field *field, const json_t *record,
+                       const struct acct_clock *clock)
+{
+    char text[128];
+    acct_time_print((time_t)number_of(record, field->source), clock->now, clock->format, text,
+                    sizeof text);
+    return strdup(text);
+}
+
+const struct acct_field acct_fields[ACCT_FIELDS] = {
+    {"JobID", -12, show_job, NULL},
+    {"JobName", 10, show_text, "job_name"},
+    {"User", 9, show_user, "user"},
+    {"UID", 6, show_number, "uid"},
+    {"Account", 10, show_text, "account"},
+    {"Partition", 10, show_text, "partition"},
+    {"Cluster", 10, show_text, "cluster"},
+    {"NNodes", 6, show_number, "n_nodes"},
+    {"NodeList", 15, show_text, "nodes"},
+    {"FirstNode", 10, show_text, "first_node"},
+    {"GPUs", 5, show_number, "gpus"},
+    {"Mode", 7, show_text, "mode"},
+    {"State", 13, show_text, "state"},
+    {"Reason", -40, show_text, "reason"},
+    {"GBps", 8, show_real, "gbps"},
+    {"BaselineGBps", 12, show_real, "baseline_gbps"},
+    {"Ratio", 6, show_real, "ratio"},
+    {"BoundGBps", 9, show_real, "bound_gbps"},
+    {"SolveTime", 9, show_solve_time, "solve_us"},
+    {"Start", 19, show_time, "start"},
+    {"Source", 6, show_text, "source"},
+    {"Ring", -60, show_text, "ring"},
+    {"Restarts", 8, show_number, "restart"},
+    {"Reporter", 8, show_number, "reporter"},
+};
+
+const struct acct_field *acct_field_find(const char *name)
+{
+    for (int i = 0; i < ACCT_FIELDS; i++)
+        if (!strcasecmp(name, acct_fields[i].name))
+            return &acct_fields[i];
+    for (int i = 0; i < ACCT_FIELDS && *name; i++)
+        if (!strncasecmp(name, acct_fields[i].name, strlen(name)))
+            return &acct_fields[i];
+    return NULL;
+}

@@ -1,0 +1,30 @@
+/* acct-fields.h: the fields that tcclacct shows of a record. */
+#ifndef TCCL_ACCT_FIELDS_H
+#define TCCL_ACCT_FIELDS_H
+
+#include <time.h>
+
+#include <jansson.h>
+
+/* How times are shown. */
+struct acct_clock {
+    time_t now;
+    const char *format; /* acct_time_print */
+};
+
+struct acct_field {
+    const char *name;
+    int width; /* characters; negative: to the left */
+    /* The text of the field, allocated; "" where there is nothing to say; NULL without memory. */
+    char *(*text)(const struct acct_field *field, const json_t *record,
+                  const struct acct_clock *clock);
+    const char *source; /* the name in the record, for the fields that are one value of it */
+};
+
+enum { ACCT_FIELDS = 24 };
+extern const struct acct_field acct_fields[ACCT_FIELDS];
+
+/* The field of that name, in any case of letters, or the first that begins with it; or NULL. */
+const struct acct_field *acct_field_find(const char *name);
+
+#endif

@@ -1,0 +1,328 @@
+/* test-acct.c: what tcclacct is made of: times, filters, fields and the table. */
+#include <locale.h>
+
+#include "acct-filter.h"
+#include "acct-table.h"
+#include "acct-time.h"
+#include "check.h"
+#include "cleanup.h"
+
+/* Saturday, 14 March 2026, 10:30:15 in the zone that main sets. */
+static time_t now;
+
+static void check_time(const char *text, const char *expected)
+{
+    struct tccl_error err = {0};
+    time_t when = 0;
+    char shown[64] = "";
+    CHECK_INT(acct_time_parse(text, now, &when, &err), 0);
+    CHECK_STR(err.text, "");
+    acct_time_print(when, now, NULL, shown, sizeof shown);
+    if (strcmp(shown, expected) != 0) {
+        fprintf(stderr, "time '%s' is %s, expected %s\n", text, shown, expected);
+        check_failures++;
+    }
+}
+
+static void test_times(void)
+{
+    check_time("08:05", "2026-03-14T08:05:00");
+    check_time("8:05:09", "2026-03-14T08:05:09");
+    check_time("23:59:59", "2026-03-14T23:59:59");
+    check_time("12:10 AM", "2026-03-14T00:10:00");
+    check_time("1:10pm", "2026-03-14T13:10:00");
+    check_time("0131", "2026-01-31T00:00:00");
+    check_time("0401", "2025-04-01T00:00:00");
+    check_time("013124", "2024-01-31T00:00:00");
+    check_time("01/31", "2026-01-31T00:00:00");
+    check_time("01/31/24", "2024-01-31T00:00:00");
+    check_time("01/31/2024", "2024-01-31T00:00:00");
+    check_time("01.31.24", "2024-01-31T00:00:00");
+    check_time("01/31-07:08", "2026-01-31T07:08:00");
+    check_time("01/31/24-07:08:09", "2024-01-31T07:08:09");
+    check_time("2024-02-29", "2024-02-29T00:00:00");
+    check_time("2024-02-29T07:08", "2024-02-29T07:08:00");
+    check_time("2024-02-29T07:08:09", "2024-02-29T07:08:09");
+    check_time("today", "2026-03-14T00:00:00");
+    check_time("Midnight", "2026-03-14T00:00:00");
+    check_time("noon", "2026-03-14T12:00:00");
+    check_time("teatime", "2026-03-14T16:00:00");
+    check_time("yesterday", "2026-03-13T00:00:00");
+    check_time("tomorrow", "2026-03-15T00:00:00");
+    check_time("now", "2026-03-14T10:30:15");
+    check_time("now-15", "2026-03-14T10:30:00");
+    check_time("now-2minutes", "2026-03-14T10:28:15");
+    check_time("now-1hour", "2026-03-14T09:30:15");
+    check_time("NOW-2Days", "2026-03-12T10:30:15");
+    check_time("now-1weeks", "2026-03-07T10:30:15");
+    check_time("now+1min", "2026-03-14T10:31:15");
+}
+
+static void test_bad_times(void)
+{
+    static const char *const bad[] = {"",
+                                      "x",
+                                      "25:00",
+                                      "24:00",
+                                      "12:60",
+                                      "1:2:60",
+                                      "13:00 PM",
+                                      "0:30 AM",
+                                      "0132",
+                                      "1301",
+                                      "0230",
+                                      "2025-02-29",
+                                      "2024-13-01",
+                                      "2024-00-10",
+                                      "2024-01-00",
+                                      "2024-1",
+                                      "2024-01-01T",
+                                      "2024-01-01Tx",
+                                      "2024--1-05",
+                                      "01/31/",
+                                      "-01/31",
+                                      "now-",
+                                      "now-5years",
+                                      "now5",
+                                      "now-1e9",
+                                      "nowadays",
+                                      "todays",
+                                      "99999999",
+                                      "2024-01-01Z",
+                                      "08:05:",
+                                      "01/31x",
+                                      "12:30 hours",
+                                      "+1:30",
+                                      "now-999999999999",
+                                      "2024-01-01T10:00:00.5"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tccl_error err = {0};
+        time_t when;
+        if (acct_time_parse(bad[i], now, &when, &err) != -1) {
+            fprintf(stderr, "time '%s' was taken\n", bad[i]);
+            check_failures++;
+        }
+        CHECK(strstr(err.text, "is not a time: give YYYY-MM-DD") != NULL);
+    }
+}
+
+static void check_shown(time_t when, const char *format, const char *expected)
+{
+    char text[64];
+    acct_time_print(when, now, format, text, sizeof text);
+    CHECK_STR(text, expected);
+}
+
+static void test_shown_times(void)
+{
+    check_shown(now, "standard", "2026-03-14T10:30:15");
+    check_shown(now, "%H h", "10 h");
+    check_shown(now, "relative", "10:30:15");
+    check_shown(now - 86400, "relative", "Ystday 10:30");
+    check_shown(now - 2 * 86400, "relative", "Thu 10:30");
+    check_shown(now - 30 * 86400, "relative", "12 Feb 10:30");
+    check_shown(now - 400L * 86400, "relative", "7 Feb 2025");
+    char small[8];
+    acct_time_print(now, now, "%A %A %A", small, sizeof small);
+    CHECK(strlen(small) < sizeof small);
+}
+
+typedef int filter_reader(json_t *, const char *, struct tccl_error *);
+
+static void check_filter(filter_reader *read, const char *text, const char *expected)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *filter = json_object(), *wanted = json_loads(expected, 0, NULL);
+    CHECK_INT(read(filter, text, &err), 0);
+    CHECK_STR(err.text, "");
+    cleanup_free char *dump = json_dumps(filter, JSON_COMPACT);
+    if (!json_equal(filter, wanted)) {
+        fprintf(stderr, "'%s' gave %s, expected %s\n", text, dump, expected);
+        check_failures++;
+    }
+}
+
+static void check_no_filter(filter_reader *read, const char *text, const char *said)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *filter = json_object();
+    CHECK_INT(read(filter, text, &err), -1);
+    if (!strstr(err.text, said)) {
+        fprintf(stderr, "'%s' said '%s', expected '%s'\n", text, err.text, said);
+        check_failures++;
+    }
+}
+
+static void test_filters(void)
+{
+    check_filter(acct_filter_jobs, "12", "{\"jobs\":[{\"job\":12}]}");
+    check_filter(acct_filter_jobs, "12,13.0,14+1,15+0.2",
+                 "{\"jobs\":[{\"job\":12},{\"job\":13,\"step\":0},{\"job\":14,\"het_offset\":1},"
+                 "{\"job\":15,\"het_offset\":0,\"step\":2}]}");
+    check_filter(acct_filter_jobs, "7.batch,7.EXTERN,7.interactive",
+                 "{\"jobs\":[{\"job\":7,\"step\":4294967291},{\"job\":7,\"step\":4294967292},"
+                 "{\"job\":7,\"step\":4294967290}]}");
+    check_filter(acct_filter_users, "root,1234", "{\"users\":[0,1234]}");
+    check_filter(acct_filter_nodes, "n[08-10],x", "{\"nodes\":[\"n08\",\"n09\",\"n10\",\"x\"]}");
+    check_filter(acct_filter_states, "Off,nothing-to-do",
+                 "{\"states\":[\"off\",\"nothing-to-do\"]}");
+    static const char *const jobs[] = {
+        "",   "0",     "x",          "1,",           "1.",  "1+",   "1.x",     "-1",
+        "1 ", "1.0.0", "4294967296", "1.4294967296", "1+x", "1+.0", "1.batchx"};
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
+        check_no_filter(acct_filter_jobs, jobs[i], "is not a job");
+    check_no_filter(acct_filter_jobs, "1_2", "tasks of an array");
+    check_no_filter(acct_filter_users, "no-such-user-here", "there is no user 'no-such-user-here'");
+    check_no_filter(acct_filter_users, "", "there is no user");
+    check_no_filter(acct_filter_nodes, "n[1-", "is not a node list");
+    check_no_filter(acct_filter_nodes, "n[1-2000]", "more than 1024 nodes");
+    check_no_filter(acct_filter_states, "on", "is not a state: give off");
+}
+
+static json_t *example(void)
+{
+    json_t *record =
+        json_pack("{s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:i, s:s, s:I}", "job",
+                  12, "step", 3, "uid", 1000, "user", "ann", "job_name", "train", "nodes", "n[1-4]",
+                  "n_nodes", 4, "gpus", 16, "state", "applied", "gbps", 12.345, "ratio", 2.0,
+                  "solve_us", 1530, "ring", "n1[a -g> 0 -g> a]", "start", (json_int_t)now);
+    CHECK(record != NULL);
+    return record;
+}
+
+/* Header and one row, printed. */
+static char *printed(const char *columns, enum acct_style style, const json_t *record)
+{
+    static char *text;
+    size_t size;
+    struct tccl_error err = {0};
+    struct acct_clock clock = {.now = now};
+    struct acct_layout layout = {.style = style, .delimiter = "|", .header = true};
+    CHECK_INT(acct_layout_columns(&layout, columns, &err), 0);
+    CHECK_STR(err.text, "");
+    FILE *out = open_memstream(&text, &size);
+    acct_print_header(out, &layout);
+    CHECK_INT(acct_print_row(out, &layout, record, &clock), 0);
+    fclose(out);
+    return text;
+}
+
+static void check_printed(const char *columns, enum acct_style style, const json_t *record,
+                          const char *expected)
+{
+    cleanup_free char *text = printed(columns, style, record);
+    CHECK_STR(text, expected);
+}
+
+static void test_table(void)
+{
+    cleanup_json json_t *record = example();
+    check_printed("jobid,user%5,gbps,sta%-8", ACCT_ALIGNED, record,
+                  "JobID         User     GBps State\n"
+                  "------------ ----- -------- --------\n"
+                  "12.3           ann    12.35 applied\n");
+    check_printed("mode%3,state%4,user%2", ACCT_ALIGNED, record,
+                  "Mo+ Sta+ U+\n--- ---- --\n    app+ a+\n");
+}
+
+static void test_styles(void)
+{
+    cleanup_json json_t *record = example();
+    check_printed("JobID,User,GBps,BaselineGBps,Ratio,SolveTime", ACCT_PARSABLE, record,
+                  "JobID|User|GBps|BaselineGBps|Ratio|SolveTime\n12.3|ann|12.35||2.00|1.53ms\n");
+    check_printed("JobID,Start,NNodes", ACCT_PARSABLE_ENDING, record,
+                  "JobID|Start|NNodes|\n12.3|2026-03-14T10:30:15|4|\n");
+    cleanup_free char *all = printed("all", ACCT_PARSABLE, record);
+    int bars = 0;
+    for (const char *at = all; *at; at++)
+        bars += *at == '|';
+    CHECK_INT(bars, 2 * (ACCT_FIELDS - 1));
+}
+
+static void test_job_names(void)
+{
+    cleanup_json json_t *record = example();
+    json_object_set_new(record, "step", json_integer(0xfffffffb));
+    check_printed("jobid", ACCT_PARSABLE, record, "JobID\n12.batch\n");
+    json_object_set_new(record, "het_job", json_integer(11));
+    json_object_set_new(record, "het_offset", json_integer(1));
+    json_object_set_new(record, "step", json_integer(0));
+    check_printed("jobid", ACCT_PARSABLE, record, "JobID\n11+1.0\n");
+    json_object_set_new(record, "user", json_string(""));
+    check_printed("user", ACCT_PARSABLE, record, "User\n1000\n");
+}
+
+/* What a job's owner chose for a name can't act on the terminal, or on who parses the output. */
+static void test_hostile(void)
+{
+    cleanup_json json_t *record = example();
+    json_object_set_new(record, "job_name",
+                        json_string("a\x1b[31mb\nc|d\\e\xc2\x9b"
+                                    "f\xe2\x80\xae"
+                                    "g\xc3\xa9\x7f"));
+    check_printed("jobname", ACCT_PARSABLE, record,
+                  "JobName\na\\x1b[31mb\\nc\\x7cd\\\\e\\x9bf\\u202eg\xc3\xa9\\x7f\n");
+    check_printed("jobname%-12,gpus", ACCT_ALIGNED, record,
+                  "JobName       GPUs\n------------ -----\na\\x1b[31mb\\+    16\n");
+    json_object_set_new(record, "job_name", json_string("ééééé日本"));
+    check_printed("jobname%6,gpus", ACCT_ALIGNED, record,
+                  "JobNa+  GPUs\n------ -----\nééééé+    16\n");
+    json_object_set_new(record, "job_name", json_string("日本"));
+    check_printed("jobname%6,gpus", ACCT_ALIGNED, record,
+                  "JobNa+  GPUs\n------ -----\n  日本    16\n");
+    cleanup_free char *broken = acct_escape("\xff\xc3", NULL);
+    CHECK_STR(broken, "\\xff\\xc3");
+}
+
+/* The last column, to the left, is written whole unless a width is asked for. */
+static void test_last_column(void)
+{
+    cleanup_json json_t *record = example();
+    char ring[201] = "";
+    memset(ring, 'r', 200);
+    json_object_set_new(record, "ring", json_string(ring));
+    cleanup_free char *whole = printed("jobid,ring", ACCT_ALIGNED, record);
+    CHECK(strstr(whole, ring) != NULL);
+    cleanup_free char *cut = printed("jobid,ring%-10", ACCT_ALIGNED, record);
+    CHECK(strstr(cut, " rrrrrrrrr+\n") != NULL);
+}
+
+static void check_no_columns(const char *text, const char *said)
+{
+    struct tccl_error err = {0};
+    struct acct_layout layout = {.delimiter = "|"};
+    CHECK_INT(acct_layout_columns(&layout, text, &err), -1);
+    CHECK(strstr(err.text, said) != NULL);
+}
+
+static void test_bad_columns(void)
+{
+    check_no_columns("nofield", "there is no field 'nofield'; there are: JobID");
+    check_no_columns("", "there is no field ''");
+    check_no_columns(",", "there is no field ','");
+    check_no_columns("jobid%", "give a width from 1 to 1000");
+    check_no_columns("jobid%0", "give a width from 1 to 1000");
+    check_no_columns("jobid%1001", "give a width from 1 to 1000");
+    check_no_columns("jobid%5x", "give a width from 1 to 1000");
+    check_no_columns("all,all,all", "more than 64 fields");
+}
+
+int main(void)
+{
+    setenv("TZ", "XST-3", 1);
+    setlocale(LC_CTYPE, "C.UTF-8");
+    struct tm fields = {
+        .tm_year = 126, .tm_mon = 2, .tm_mday = 14, .tm_hour = 10, .tm_min = 30, .tm_sec = 15};
+    now = mktime(&fields);
+    test_times();
+    test_bad_times();
+    test_shown_times();
+    test_filters();
+    test_table();
+    test_styles();
+    test_job_names();
+    test_hostile();
+    test_last_column();
+    test_bad_columns();
+    return check_result();
+}
