@@ -215,7 +215,7 @@ static void await_plan(void)
     else if (rc > 0)
         fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
     else
-        fall_back("%s: %s", node_name(), err.text);
+        fall_back("%s: tccld: %s", node_name(), err.text);
 }
 
 static void tell_job(spank_t spank)
