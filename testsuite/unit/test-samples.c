@@ -1,0 +1,104 @@
+/* The sample configuration: it is read without a complaint, all its keys exist, and what it says of
+ * built-in values is so. argv: the sample, the plugstack sample. */
+#include "conf.h"
+
+#include "check.h"
+#include "cleanup.h"
+#include "fileio.h"
+
+/* "#Key=value" -> "Key=value"; the examples of [peers] stay comments. */
+static size_t uncomment(const char *text, char *out)
+{
+    const char *peers = strstr(text, "\n[peers]");
+    size_t used = 0;
+
+    for (const char *at = text; *at; at++) {
+        bool begins = at == text || at[-1] == '\n';
+        bool key = begins && *at == '#' && at[1] >= 'A' && at[1] <= 'Z' && at < peers;
+        if (!key)
+            out[used++] = *at;
+    }
+    out[used] = '\0';
+    return used;
+}
+
+static void check_same(const struct tccl_conf *a, const struct tccl_conf *b)
+{
+    CHECK_STR(a->socket, b->socket);
+    CHECK_STR(a->run_dir, b->run_dir);
+    CHECK_STR(a->cache_dir, b->cache_dir);
+    CHECK_STR(a->state_dir, b->state_dir);
+    CHECK_STR(a->machine, b->machine);
+    CHECK_STR(a->shim, b->shim);
+    CHECK_STR(a->munge_socket, b->munge_socket);
+    CHECK_STR(a->bind_addr, b->bind_addr);
+    CHECK_STR(a->accounting_host, b->accounting_host);
+    CHECK_STR(a->tccld_user, b->tccld_user);
+    CHECK_STR(a->slurm_user, b->slurm_user);
+    CHECK_INT(a->port, b->port);
+    CHECK_INT(a->timeout_ms, b->timeout_ms);
+    CHECK_INT(a->require_timeout_ms, b->require_timeout_ms);
+    CHECK_INT(a->gres_order, b->gres_order);
+    CHECK_INT(a->policy.mode, b->policy.mode);
+    CHECK_INT(a->policy.min_nodes, b->policy.min_nodes);
+    CHECK_INT(a->policy.min_gpus, b->policy.min_gpus);
+    CHECK_INT(a->n_peers, b->n_peers);
+}
+
+/* Each key that the reader knows stands in the sample: the message of an unknown key lists them. */
+static void check_all_keys(const char *sample)
+{
+    struct tccl_conf conf = {0};
+    struct tccl_error err = {0};
+    char line[64];
+    int keys = 0;
+
+    CHECK_INT(tccl_conf_read("/dev/null", "n1", &conf, &err), -1); /* not a regular file */
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_conf_read(NULL, "n1", &conf, &err), 0);
+    CHECK_INT(tccl_conf_override(&conf, "NoSuchKey=1", &err), -1);
+    char *known = strstr(err.text, "known:");
+    CHECK(known != NULL);
+    for (char *key = strtok(known ? known + 6 : NULL, " "); key; key = strtok(NULL, " ")) {
+        snprintf(line, sizeof(line), "\n#%s=", key);
+        CHECK(strstr(sample, line) != NULL);
+        if (!strstr(sample, line))
+            fprintf(stderr, "the sample has no %s\n", key);
+        keys++;
+    }
+    CHECK(keys > 15);
+    tccl_conf_clear(&conf);
+}
+
+int main(int argc, char **argv)
+{
+    struct tccl_conf built_in = {0}, read = {0}, all = {0};
+    struct tccl_error err = {0};
+    cleanup_free char *sample = NULL, *plugstack = NULL;
+    char path[] = "/tmp/tccl-samples-XXXXXX";
+    size_t size = 0;
+
+    CHECK(argc == 3);
+    CHECK_INT(tccl_conf_read(argv[1], "n1", &read, &err), 0);
+    CHECK_INT(tccl_conf_read(NULL, "n1", &built_in, &err), 0);
+    CHECK_STR(err.text, "");
+    check_same(&read, &built_in);
+
+    CHECK_INT(tccl_read_file(argv[1], 1 << 16, &sample, &size, &err), 0);
+    cleanup_free char *text = malloc(size + 1);
+    size = uncomment(sample, text);
+    close(mkstemp(path));
+    CHECK_INT(tccl_write_file(path, 0600, text, size, &err), 0);
+    CHECK_INT(tccl_conf_read(path, "n1", &all, &err), 0);
+    CHECK_STR(err.text, "");
+    check_same(&all, &built_in);
+    check_all_keys(sample);
+    unlink(path);
+
+    CHECK_INT(tccl_read_file(argv[2], 1 << 16, &plugstack, &size, &err), 0);
+    CHECK(strstr(plugstack, "\noptional spank_tccl.so\n") != NULL);
+    tccl_conf_clear(&built_in);
+    tccl_conf_clear(&read);
+    tccl_conf_clear(&all);
+    return check_result();
+}
