@@ -38,11 +38,11 @@ struct uses {
 
 struct tccl_knowledge {
     const struct tccl_symmetry *symmetry;
-    struct set_table exact, canonical, images;
-    int n_transfers;                 /* possible on this machine */
+    struct set_table exact, canonical, limited;
+    int n_transfers;                  /* possible on this machine */
     uint16_t compact[TCCL_TRANSFERS]; /* number -> 0 .. n_transfers - 1 */
-    double alone[TCCL_TRANSFERS];    /* by compact number */
-    double *pairs;                   /* n_transfers squared */
+    double alone[TCCL_TRANSFERS];     /* by compact number */
+    double *pairs;                    /* n_transfers squared */
     struct limit *limits;
     size_t n_limits, limits_room;
     uint16_t *members; /* compact numbers */
@@ -99,7 +99,7 @@ void tccl_knowledge_free(struct tccl_knowledge *knowledge)
         return;
     table_clear(&knowledge->exact);
     table_clear(&knowledge->canonical);
-    table_clear(&knowledge->images);
+    table_clear(&knowledge->limited);
     for (int i = 0; knowledge->uses && i < knowledge->n_transfers; i++)
         free(knowledge->uses[i].limits);
     free(knowledge->pairs);
@@ -132,13 +132,12 @@ static uint64_t set_hash(const struct tccl_set *set)
 static size_t slot_of(const struct set_table *table, const struct tccl_set *set)
 {
     size_t slot = set_hash(set) & (table->n_slots - 1);
-    while (table->slots[slot] &&
-           !tccl_set_equal(&table->entries[table->slots[slot] - 1].set, set))
+    while (table->slots[slot] && !tccl_set_equal(&table->entries[table->slots[slot] - 1].set, set))
         slot = (slot + 1) & (table->n_slots - 1);
     return slot;
 }
 
-static const struct measured *table_find(const struct set_table *table, const struct tccl_set *set)
+static struct measured *table_find(const struct set_table *table, const struct tccl_set *set)
 {
     if (table->n_slots == 0)
         return NULL;
@@ -314,37 +313,51 @@ static int add_limit(struct tccl_knowledge *knowledge, const struct tccl_set *se
     return 0;
 }
 
-static void exchange_set(const struct tccl_knowledge *knowledge, int exchange,
-                         const struct tccl_set *set, struct tccl_set *image)
+/* Adds a limit unless one at least as low is known for the same set. */
+static int lower_limit(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
 {
-    image->count = 0;
-    for (int i = 0; i < set->count; i++)
-        tccl_set_add(image,
-                     tccl_symmetry_exchange(knowledge->symmetry, exchange, set->transfers[i]));
+    int added = table_add(&knowledge->limited, set, gbps);
+    if (added < 0)
+        return -1;
+    if (added == 0) {
+        struct measured *known = table_find(&knowledge->limited, set);
+        if (known->gbps <= gbps)
+            return 0;
+        known->gbps = gbps;
+    }
+    return add_limit(knowledge, set, gbps);
+}
+
+/* Limits all images of a set under exchanges of brothers that are alike, exactly or nearly. */
+static int limit_images(struct tccl_knowledge *knowledge, const struct tccl_set *set, bool near,
+                        double gbps)
+{
+    __attribute__((cleanup(table_clear))) struct set_table images = {0};
+    int exchanges = tccl_symmetry_exchanges(knowledge->symmetry, set, near);
+    if (table_add(&images, set, gbps) < 0)
+        return -1;
+    for (size_t i = 0; i < images.count; i++) {
+        struct tccl_set member = images.entries[i].set, image;
+        if (lower_limit(knowledge, &member, gbps) < 0)
+            return -1;
+        for (int e = 0; e < exchanges && images.count < MAX_IMAGES; e++) {
+            tccl_symmetry_exchange(knowledge->symmetry, &member, near, e, &image);
+            if (table_add(&images, &image, gbps) < 0)
+                return -1;
+        }
+    }
+    return 0;
 }
 
 int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
                          double gbps)
 {
-    struct set_table *images = &knowledge->images;
-    struct tccl_set set, image;
+    struct tccl_set set;
     set_of_walk(walk->transfers, walk->count, &set);
-    size_t first = images->count, last = first + MAX_IMAGES;
-    int added = table_add(images, &set, gbps);
-    if (added <= 0)
-        return added;
-    for (size_t i = first; i < images->count; i++) {
-        set = images->entries[i].set;
-        if (add_limit(knowledge, &set, gbps) < 0)
-            return -1;
-        int exchanges = tccl_symmetry_exchanges(knowledge->symmetry);
-        for (int e = 0; e < exchanges && images->count < last; e++) {
-            exchange_set(knowledge, e, &set, &image);
-            if (table_add(images, &image, gbps) < 0)
-                return -1;
-        }
-    }
-    return 0;
+    double near = gbps * tccl_symmetry_factor(knowledge->symmetry, &set);
+    if (limit_images(knowledge, &set, false, gbps) < 0)
+        return -1;
+    return knowledge->symmetry ? limit_images(knowledge, &set, true, near) : 0;
 }
 
 double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer)

@@ -1,7 +1,8 @@
 /* knowledge.h: what is known of transfer sets: measured ones, and the bounds that follow.
  *
  * Adding a transfer never raises the bandwidth of a set. So a measured set bounds every set that
- * contains it from above, and every set that it contains from below. Symmetric sets share all that. */
+ * contains it from above, and every set that it contains from below. Symmetric sets share all that.
+ */
 #ifndef TCCL_KNOWLEDGE_H
 #define TCCL_KNOWLEDGE_H
 
@@ -22,21 +23,21 @@ void tccl_knowledge_free(struct tccl_knowledge *knowledge); /* NULL is fine */
 
 /* Remembers a measured set, GB/s. Returns 0, or -1 without memory. */
 int tccl_knowledge_add(struct tccl_knowledge *knowledge, const struct tccl_walk *walk, double gbps);
-/* The bandwidth of a set, if it or a symmetric one was measured: 1 and *gbps, else 0. *symmetric says
- * that it was another one (may be NULL). */
+/* The bandwidth of a set, if it or a symmetric one was measured: 1 and *gbps, else 0. *symmetric
+ * says that it was another one (may be NULL). */
 int tccl_knowledge_find(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
                         double *gbps, bool *symmetric);
 /* The best proven lower bound: the largest bandwidth of a measured set that contains the walk; 0 if
  * there is none. */
 double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk);
 
-/* Makes a measured set, and those symmetric to it, limit the sets on the stack below. Returns 0, or -1
- * without memory. */
+/* Makes a measured set, and those symmetric to it, limit the sets on the stack below. Returns 0, or
+ * -1 without memory. */
 int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
                          double gbps);
 
-/* A stack of transfers, for a search that adds and takes back. Push returns the upper bound of all that
- * is on the stack now, GB/s (+inf: nothing is known); pop takes back the last one. */
+/* A stack of transfers, for a search that adds and takes back. Push returns the upper bound of all
+ * that is on the stack now, GB/s (+inf: nothing is known); pop takes back the last one. */
 double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer);
 void tccl_knowledge_pop(struct tccl_knowledge *knowledge);
 /* The bound of the stack as it is. */

@@ -563,11 +563,19 @@ struct tccl_meter tccl_model_meter(const struct tccl_model *model)
 
 /* Symmetry */
 
-/* Where exchanging devices takes each transfer. */
+/* Where exchanging devices takes each transfer, and how exactly limits must match. */
 struct exchange {
     const struct tccl_model *model;
+    bool nics;        /* transfers with NICs count too */
+    double tolerance; /* by which capacities may differ */
     tccl_transfer image[TCCL_TRANSFERS];
 };
+
+static bool counts(const struct exchange *exchange, tccl_transfer transfer)
+{
+    return exchange->nics || (tccl_transfer_initiator(transfer).kind != TCCL_NIC &&
+                              tccl_transfer_target(transfer).kind != TCCL_NIC);
+}
 
 /* Fills image. Returns whether possible transfers stay possible. */
 static bool map_transfers(struct exchange *exchange, const uint8_t *const *maps)
@@ -580,11 +588,35 @@ static bool map_transfers(struct exchange *exchange, const uint8_t *const *maps)
         from.index = maps[from.kind][from.index];
         to.index = maps[to.kind][to.index];
         tccl_transfer image = tccl_transfer_make(from, tccl_transfer_reads(model->possible[i]), to);
-        if (!model->allowed[image])
+        if (!model->allowed[image] && counts(exchange, model->possible[i]))
             return false;
         exchange->image[model->possible[i]] = image;
     }
     return true;
+}
+
+static bool close_to(const struct exchange *exchange, double a, double b)
+{
+    return fmax(a, b) <= fmin(a, b) * (1 + exchange->tolerance);
+}
+
+static size_t counted_users(const struct exchange *exchange, int resource)
+{
+    const struct resource *own = &exchange->model->resources[resource];
+    size_t count = 0;
+
+    for (size_t i = 0; i < own->count; i++)
+        count += counts(exchange, exchange->model->by_resource[own->first + i].transfer);
+    return count;
+}
+
+static bool uses_by(const struct tccl_model *model, tccl_transfer transfer, int resource,
+                    double weight)
+{
+    for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
+        if (model->by_transfer[i].resource == resource)
+            return model->by_transfer[i].weight == weight;
+    return false;
 }
 
 /* Does the exchange make b of a? As many users, and each user's image uses b by the same weight. */
@@ -593,16 +625,13 @@ static bool resource_becomes(const struct exchange *exchange, int a, int b)
     const struct tccl_model *model = exchange->model;
     const struct resource *from = &model->resources[a], *to = &model->resources[b];
 
-    if (from->gbps != to->gbps || from->count != to->count)
+    if (!close_to(exchange, from->gbps, to->gbps) ||
+        counted_users(exchange, a) != counted_users(exchange, b))
         return false;
     for (size_t i = 0; i < from->count; i++) {
         const struct use *use = &model->by_resource[from->first + i];
-        tccl_transfer image = exchange->image[use->transfer];
-        bool same = false;
-        for (uint32_t j = model->uses_of[image]; j < model->uses_of[image + 1] && !same; j++)
-            same =
-                model->by_transfer[j].resource == b && model->by_transfer[j].weight == use->weight;
-        if (!same)
+        if (counts(exchange, use->transfer) &&
+            !uses_by(model, exchange->image[use->transfer], b, use->weight))
             return false;
     }
     return true;
@@ -615,8 +644,9 @@ static bool condition_becomes(const struct exchange *exchange, int a, int b)
 
     for (int i = 0; i < model->n_possible; i++) {
         tccl_transfer transfer = model->possible[i];
-        if (has_bit(model->roles[transfer].conditions, a) !=
-            has_bit(model->roles[exchange->image[transfer]].conditions, b))
+        if (counts(exchange, transfer) &&
+            has_bit(model->roles[transfer].conditions, a) !=
+                has_bit(model->roles[exchange->image[transfer]].conditions, b))
             return false;
     }
     return true;
@@ -628,8 +658,9 @@ static bool limits_become(const struct exchange *exchange, int a, int b)
 
     for (int i = 0; i < model->n_possible; i++) {
         tccl_transfer transfer = model->possible[i];
-        if (has_bit(model->roles[transfer].rules, a) !=
-            has_bit(model->roles[exchange->image[transfer]].rules, b))
+        if (counts(exchange, transfer) &&
+            has_bit(model->roles[transfer].rules, a) !=
+                has_bit(model->roles[exchange->image[transfer]].rules, b))
             return false;
     }
     return true;
@@ -638,9 +669,10 @@ static bool limits_become(const struct exchange *exchange, int a, int b)
 typedef bool (*becomes)(const struct exchange *exchange, int a, int b);
 
 /* Does each of the count things from first_a on become another one of those from first_b on? To
- * become the same is an equivalence, so the first free match is as good as any. */
+ * become the same is an equivalence, so the first free match is as good as any. image may be NULL.
+ */
 static bool all_become(const struct exchange *exchange, int first_a, int first_b, int count,
-                       becomes same)
+                       becomes same, uint16_t *image)
 {
     bool taken[MAX_RESOURCES] = {false};
 
@@ -651,6 +683,8 @@ static bool all_become(const struct exchange *exchange, int first_a, int first_b
         if (b == count)
             return false;
         taken[b] = true;
+        if (image)
+            image[a] = b;
     }
     return true;
 }
@@ -659,17 +693,40 @@ static bool rule_becomes(const struct exchange *exchange, int a, int b)
 {
     const struct rule *from = &exchange->model->rules[a], *to = &exchange->model->rules[b];
 
-    return from->gbps == to->gbps && from->count == to->count && limits_become(exchange, a, b) &&
-           all_become(exchange, from->first, to->first, from->count, condition_becomes);
+    return close_to(exchange, from->gbps, to->gbps) && from->count == to->count &&
+           limits_become(exchange, a, b) &&
+           all_become(exchange, from->first, to->first, from->count, condition_becomes, NULL);
+}
+
+int tccl_model_limits(const struct tccl_model *model)
+{
+    return model->n_resources + model->n_rules;
+}
+
+double tccl_model_limit(const struct tccl_model *model, int limit)
+{
+    return limit < model->n_resources ? model->resources[limit].gbps
+                                      : model->rules[limit - model->n_resources].gbps;
+}
+
+bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
+                      double tolerance, uint16_t *image)
+{
+    struct exchange exchange = {.model = model, .nics = nics, .tolerance = tolerance};
+
+    if (!map_transfers(&exchange, maps) ||
+        !all_become(&exchange, 0, 0, model->n_resources, resource_becomes, image) ||
+        !all_become(&exchange, 0, 0, model->n_rules, rule_becomes, image + model->n_resources))
+        return false;
+    for (int i = 0; i < model->n_rules; i++)
+        image[model->n_resources + i] += model->n_resources;
+    return true;
 }
 
 bool tccl_model_invariant(const struct tccl_model *model, const uint8_t *map_gpu,
                           const uint8_t *map_memory, const uint8_t *map_nic)
 {
     const uint8_t *const maps[] = {map_gpu, map_memory, map_nic};
-    struct exchange exchange = {.model = model};
-
-    return map_transfers(&exchange, maps) &&
-           all_become(&exchange, 0, 0, model->n_resources, resource_becomes) &&
-           all_become(&exchange, 0, 0, model->n_rules, rule_becomes);
+    uint16_t image[MAX_RESOURCES + MAX_RULES];
+    return tccl_model_alike(model, maps, true, 0, image);
 }

@@ -20,14 +20,25 @@ void tccl_model_free(struct tccl_model *model); /* NULL is fine */
 const struct tccl_machine *tccl_model_machine(const struct tccl_model *model);
 const char *tccl_model_name(const struct tccl_model *model);
 
-/* Bandwidth of the set in GB/s. rates may be NULL, or holds count values: each member's rate. limits
- * may be NULL, or gets for each member the name (owned by the model) of the resource or rule that
- * stopped it. An empty set has bandwidth +inf. Returns 0, or -1 with err if a member is not possible
- * on the machine. */
+/* Bandwidth of the set in GB/s. rates may be NULL, or holds count values: each member's rate.
+ * limits may be NULL, or gets for each member the name (owned by the model) of the resource or rule
+ * that stopped it. An empty set has bandwidth +inf. Returns 0, or -1 with err if a member is not
+ * possible on the machine. */
 int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *set, double *gbps,
                        double *rates, const char **limits, struct tccl_error *err);
 
-/* Does exchanging devices leave the model as it is? map_* give each device's image. */
+/* The model's limits: its resources, then its rules, and the capacity of each in GB/s. */
+int tccl_model_limits(const struct tccl_model *model);
+double tccl_model_limit(const struct tccl_model *model, int limit);
+
+/* Does exchanging devices leave the model as it is, but for capacities that differ by the ratio
+ * tolerance (0: not at all)? maps give the image of each GPU, memory and NIC, by enum
+ * tccl_device_kind. Without nics only transfers between GPUs and memories count. image gets, for
+ * each limit, the one that it becomes. */
+bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
+                      double tolerance, uint16_t *image);
+
+/* The same, exactly and with all transfers. */
 bool tccl_model_invariant(const struct tccl_model *model, const uint8_t *map_gpu,
                           const uint8_t *map_memory, const uint8_t *map_nic);
 

@@ -56,8 +56,8 @@ static bool is_slow(struct explain *explain, uint64_t mask)
     return explain->status == 0 && gbps <= explain->most;
 }
 
-/* The smallest part of candidates that is slow together with base. added: base has grown since it was
- * last looked at. */
+/* The smallest part of candidates that is slow together with base. added: base has grown since it
+ * was last looked at. */
 static uint64_t shrink(struct explain *explain, uint64_t base, bool added, uint64_t candidates)
 {
     if (explain->status != 0 || (added && is_slow(explain, base)))
@@ -79,8 +79,13 @@ int tccl_probe_explain(struct tccl_probe *probe, const struct tccl_walk *walk, d
                        struct tccl_error *err)
 {
     struct explain explain = {probe, walk, most, err, 0};
-    uint64_t all = walk->count == 64 ? ~0ULL : (1ULL << walk->count) - 1;
-    uint64_t mask = shrink(&explain, 0, false, all);
+    uint64_t all = walk->count == 64 ? ~0ULL : (1ULL << walk->count) - 1, inside = 0;
+    for (int i = 0; i < walk->count; i++)
+        if (tccl_transfer_initiator(walk->transfers[i]).kind != TCCL_NIC)
+            inside |= 1ULL << i;
+    /* What lies inside the node says more: it bounds chains between any ports. */
+    bool is_inside = inside != all && is_slow(&explain, inside);
+    uint64_t mask = shrink(&explain, 0, false, is_inside ? inside : all);
     if (explain.status != 0)
         return explain.status;
     struct tccl_walk part = part_of(walk, mask);

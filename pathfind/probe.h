@@ -13,14 +13,14 @@ struct tccl_probe {
     long budget;   /* measured may not pass this; 0: no limit */
 };
 
-/* Bandwidth of a set, GB/s: known, symmetric to a known one, or measured now. Returns 0; 1 if the budget
- * is used up; -1 with err if the meter failed or without memory. */
+/* Bandwidth of a set, GB/s: known, symmetric to a known one, or measured now. Returns 0; 1 if the
+ * budget is used up; -1 with err if the meter failed or without memory. */
 int tccl_probe_measure(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
                        struct tccl_error *err);
 
-/* For a set that reaches no more than most: finds a part of it that alone reaches no more, from which
- * no transfer can be left out (QuickXplain, Junker, AAAI 2004), and makes it limit later routes.
- * Returns as measure. */
+/* For a set that reaches no more than most: finds a part of it that alone reaches no more, from
+ * which no transfer can be left out (QuickXplain, Junker, AAAI 2004), and makes it limit later
+ * routes. Returns as measure. */
 int tccl_probe_explain(struct tccl_probe *probe, const struct tccl_walk *walk, double most,
                        struct tccl_error *err);
 

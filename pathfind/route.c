@@ -25,10 +25,14 @@ struct walker {
     struct step steps[TCCL_MAX_GPUS][MAX_STEPS];
     int n_steps[TCCL_MAX_GPUS];
     struct step first[TCCL_MAX_GPUS], last[TCCL_MAX_GPUS];
-    uint32_t heads, tails;         /* positions where the chain may begin and end */
-    uint32_t next[TCCL_MAX_GPUS];  /* positions reached by a step within the bounds */
-    uint16_t *can; /* can[visited]: last positions from which the rest can be reached */
-    int load[TCCL_MAX_MEMORIES];   /* transfers on the stack that touch each memory */
+    uint32_t heads, tails;        /* positions where the chain may begin and end */
+    uint32_t near[TCCL_MAX_GPUS]; /* positions reached by a p2p step within the bounds */
+    uint32_t next[TCCL_MAX_GPUS]; /* positions reached by any step */
+    uint8_t *need; /* need[visited * n + last]: bounces that the rest takes at least */
+    int slots[TCCL_MAX_MEMORIES]; /* bounces that each memory can still take */
+    int free_slots;               /* their sum */
+    uint32_t exclusive;           /* memories that take one bounce only */
+    int load[TCCL_MAX_MEMORIES];  /* transfers on the stack that touch each memory */
     long steps_left;
     struct tccl_chain chain;
     int mode; /* kind of the p2p edges so far, -1: none yet */
@@ -48,7 +52,8 @@ static void unpush(struct walker *walker, const struct step *step, int pushed)
         walker->load[step->edge.memory]--;
 }
 
-/* Puts a step's transfers on the stack. Returns true if the bound stays above; else takes them back. */
+/* Puts a step's transfers on the stack. Returns true if the bound stays above; else takes them
+ * back. */
 static bool push(struct walker *walker, const struct step *step)
 {
     struct tccl_knowledge *knowledge = walker->route->knowledge;
@@ -88,7 +93,8 @@ static bool is_liked(const struct tccl_route *route, int from, int to, struct tc
     return false;
 }
 
-/* Without measurements, the shorter way is the better guess: one switch, a near memory, the rest. */
+/* Without measurements, the shorter way is the better guess: one switch, a near memory, the rest.
+ */
 static int distance_of(const struct walker *walker, int from, int to, struct tccl_edge edge)
 {
     const struct tccl_machine *machine = walker->route->machine;
@@ -109,12 +115,16 @@ static void add_step(struct walker *walker, int from, int to, struct tccl_edge e
         return;
     step.alone = INFINITY;
     for (int i = 0; i < step.count; i++)
-        step.alone = fmin(step.alone, tccl_knowledge_alone(walker->route->knowledge,
-                                                           step.transfers[i]));
+        step.alone =
+            fmin(step.alone, tccl_knowledge_alone(walker->route->knowledge, step.transfers[i]));
     step.distance = distance_of(walker, from, to, edge);
     step.liked = is_liked(walker->route, walker->gpus[from], walker->gpus[to], edge);
     walker->steps[from][walker->n_steps[from]++] = step;
     walker->next[from] |= 1u << to;
+    if (edge.kind != TCCL_BOUNCE)
+        walker->near[from] |= 1u << to;
+    else if (walker->slots[edge.memory] == 0)
+        walker->slots[edge.memory] = walker->exclusive >> edge.memory & 1 ? 1 : TCCL_MAX_GPUS;
 }
 
 static void add_steps(struct walker *walker)
@@ -140,8 +150,8 @@ static void load_memory(struct walker *walker, struct tccl_port port)
         walker->load[port.via.index] += 2;
 }
 
-/* The NICs' own transfers are on the stack all the time; what is left of the ports depends on the head
- * and on the tail. Returns false if they alone are out of bounds or if no GPU fits. */
+/* The NICs' own transfers are on the stack all the time; what is left of the ports depends on the
+ * head and on the tail. Returns false if they alone are out of bounds or if no GPU fits. */
 static bool add_ports(struct walker *walker, struct step *fixed)
 {
     const struct tccl_route *route = walker->route;
@@ -172,26 +182,54 @@ static void drop_unfit_ends(struct walker *walker)
     }
 }
 
-/* Which ends of which visited sets can still be completed, by single steps (as in Held and Karp's
- * recurrence for paths over subsets). Returns -1 without memory. */
+enum { NEVER = 255 };
+
+/* Bounces needed from one GPU on, having visited these. */
+static uint8_t need_from(const struct walker *walker, uint32_t visited, int from)
+{
+    uint8_t least = NEVER;
+    for (int to = 0; to < walker->n; to++) {
+        if ((visited >> to & 1) || !(walker->next[from] >> to & 1))
+            continue;
+        uint8_t rest = walker->need[(visited | 1u << to) * walker->n + to];
+        if (rest != NEVER && !(walker->near[from] >> to & 1))
+            rest++;
+        least = rest < least ? rest : least;
+    }
+    return least;
+}
+
+static uint8_t need_at_end(const struct walker *walker, int last)
+{
+    if (!(walker->tails >> last & 1))
+        return NEVER;
+    return walker->route->closed && !(walker->near[last] & 1);
+}
+
+/* Which visited sets can still be completed from which end, and with how few bounces, by single
+ * steps (Held and Karp's recurrence for paths over subsets). Returns -1 without memory. */
 static int look_ahead(struct walker *walker)
 {
     uint32_t full = (1u << walker->n) - 1;
-    walker->can = malloc((full + 1) * sizeof(*walker->can));
-    if (!walker->can)
+    walker->need = malloc((size_t)(full + 1) * walker->n);
+    if (!walker->need)
         return -1;
-    walker->can[full] = walker->tails;
-    for (uint32_t visited = full - 1; visited > 0; visited--) {
-        uint32_t into = 0, can = 0;
-        for (int to = 0; to < walker->n; to++)
-            if (!(visited >> to & 1) && (walker->can[visited | 1u << to] >> to & 1))
-                into |= 1u << to;
+    for (int last = 0; last < walker->n; last++)
+        walker->need[full * walker->n + last] = need_at_end(walker, last);
+    for (uint32_t visited = full - 1; visited > 0; visited--)
         for (int from = 0; from < walker->n; from++)
-            if ((visited >> from & 1) && (walker->next[from] & into))
-                can |= 1u << from;
-        walker->can[visited] = can;
-    }
+            if (visited >> from & 1)
+                walker->need[visited * walker->n + from] = need_from(walker, visited, from);
+    for (int m = 0; m < TCCL_MAX_MEMORIES; m++)
+        walker->free_slots += walker->slots[m];
     return 0;
+}
+
+/* Can the rest be visited from this GPU with the slots that are left? */
+static bool can_finish(const struct walker *walker, uint32_t visited, int last, int slots)
+{
+    uint8_t need = walker->need[visited * walker->n + last];
+    return need != NEVER && need <= slots;
 }
 
 /* Is a the better step to try: liked ones, then those with more bandwidth alone, with less crowded
@@ -208,13 +246,17 @@ static bool better_step(const struct walker *walker, const struct step *a, const
 }
 
 /* The steps from a GPU to those in the mask, best first. Returns how many. */
-static int order_steps(const struct walker *walker, int from, uint32_t mask,
+static int order_steps(const struct walker *walker, uint32_t visited, int from, uint32_t mask,
                        const struct step *ordered[MAX_STEPS])
 {
     int count = 0;
     for (int i = 0; i < walker->n_steps[from]; i++) {
         const struct step *step = &walker->steps[from][i];
-        if (!(mask >> step->to & 1))
+        bool bounce = step->edge.kind == TCCL_BOUNCE;
+        if (!(mask >> step->to & 1) || (bounce && walker->slots[step->edge.memory] == 0))
+            continue;
+        if (!(visited >> step->to & 1) &&
+            !can_finish(walker, visited | 1u << step->to, step->to, walker->free_slots - bounce))
             continue;
         int place = count++;
         for (; place > 0 && better_step(walker, step, ordered[place - 1]); place--)
@@ -248,16 +290,23 @@ static int finish_closed(const struct walker *walker)
     return walker->route->any || walker->bounces != 1;
 }
 
+static void count_bounce(struct walker *walker, const struct step *step, int bounces)
+{
+    walker->bounces += bounces;
+    walker->free_slots -= bounces;
+    walker->slots[step->edge.memory] -= bounces;
+}
+
 /* Takes one step and goes on from there. */
 static int take(struct walker *walker, uint32_t visited, const struct step *step)
 {
     int depth = __builtin_popcount(visited), mode = walker->mode;
     if (!mode_allows(walker, step) || !push(walker, step))
         return 0;
-    if (step->edge.kind == TCCL_BOUNCE)
-        walker->bounces++;
-    else
+    bool bounce = step->edge.kind == TCCL_BOUNCE;
+    if (!bounce)
         walker->mode = step->edge.kind;
+    count_bounce(walker, step, bounce);
     walker->chain.edges[depth - 1] = step->edge;
     int found;
     if (visited >> step->to & 1) {
@@ -267,8 +316,7 @@ static int take(struct walker *walker, uint32_t visited, const struct step *step
         found = extend(walker, visited | 1u << step->to, step->to);
     }
     walker->mode = mode;
-    if (step->edge.kind == TCCL_BOUNCE)
-        walker->bounces--;
+    count_bounce(walker, step, -bounce);
     pop(walker, step);
     return found;
 }
@@ -276,15 +324,11 @@ static int take(struct walker *walker, uint32_t visited, const struct step *step
 static int extend(struct walker *walker, uint32_t visited, int position)
 {
     const struct step *ordered[MAX_STEPS];
-    uint32_t full = (1u << walker->n) - 1, into = 0;
+    uint32_t full = (1u << walker->n) - 1;
     if (visited == full && !walker->route->closed)
         return finish_open(walker, position);
-    if (visited == full)
-        into = 1;
-    for (int to = 0; to < walker->n; to++)
-        if (!(visited >> to & 1) && (walker->can[visited | 1u << to] >> to & 1))
-            into |= 1u << to;
-    int count = order_steps(walker, position, into, ordered);
+    uint32_t into = visited == full ? 1 : full & ~visited;
+    int count = order_steps(walker, visited, position, into, ordered);
     for (int i = 0; i < count; i++) {
         if (walker->steps_left <= 0)
             return -1;
@@ -317,7 +361,7 @@ static int try_heads(struct walker *walker)
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < walker->n; i++) {
             if (!(walker->heads >> i & 1) || head_liked(walker, i) != (pass == 0) ||
-                !(walker->can[1u << i] >> i & 1))
+                !can_finish(walker, 1u << i, i, walker->free_slots))
                 continue;
             int found = begin(walker, i);
             if (found != 0)
@@ -341,7 +385,7 @@ static int search(struct walker *walker)
     if (look_ahead(walker) < 0)
         return -1;
     int found = try_heads(walker);
-    free(walker->can);
+    free(walker->need);
     return found;
 }
 
@@ -350,6 +394,14 @@ static void list_gpus(struct walker *walker)
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
         if (walker->route->gpus >> i & 1)
             walker->gpus[walker->n++] = i;
+}
+
+static void find_exclusive(struct walker *walker)
+{
+    const struct tccl_route *route = walker->route;
+    for (int m = 0; m < route->machine->n_memories; m++)
+        if (tccl_crowd_exclusive(route->crowd, route->knowledge, route->gpus, m, route->above))
+            walker->exclusive |= 1u << m;
 }
 
 int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
@@ -362,6 +414,7 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
     walker->mode = -1;
     walker->steps_left = route->steps;
     list_gpus(walker);
+    find_exclusive(walker);
     int found = 0;
     if (walker->n >= (route->closed ? 2 : 1) && (route->closed || add_ports(walker, &fixed))) {
         found = search(walker);
@@ -387,6 +440,6 @@ void tccl_route_walk(const struct tccl_chain *chain, struct tccl_walk *walk)
         walk->count += tccl_edge_transfers(chain->edges[i], chain->gpus[i],
                                            chain->gpus[(i + 1) % n], walk->transfers + walk->count);
     if (!chain->closed)
-        walk->count += tccl_exit_transfers(chain->exit, chain->gpus[n - 1],
-                                           walk->transfers + walk->count);
+        walk->count +=
+            tccl_exit_transfers(chain->exit, chain->gpus[n - 1], walk->transfers + walk->count);
 }

@@ -1,13 +1,14 @@
-/* route.h: finds a chain through given GPUs that nothing known forbids to be better than a threshold. */
+/* route.h: finds a chain through given GPUs that nothing known forbids to be better than a
+ * threshold. */
 #ifndef TCCL_ROUTE_H
 #define TCCL_ROUTE_H
 
-#include "chain.h"
-#include "knowledge.h"
+#include "crowd.h"
 
 struct tccl_route {
     const struct tccl_machine *machine;
     struct tccl_knowledge *knowledge;
+    struct tccl_crowd *crowd;      /* of this GPU set */
     uint32_t gpus;                 /* mask; closed needs two or more */
     bool closed;                   /* a ring; the ports mean nothing */
     struct tccl_port entry, exit;  /* of an open chain */
@@ -17,8 +18,9 @@ struct tccl_route {
     long steps;                    /* transfers to try at most before giving up */
 };
 
-/* Depth first, the most promising step first; steps that leave GPUs unreachable are seen in advance.
- * Nothing is measured. Returns 1 with the chain; 0: proven that there is none; -1: gave up. */
+/* Depth first, the most promising step first; steps that leave GPUs unreachable are seen in
+ * advance. Nothing is measured. Returns 1 with the chain; 0: proven that there is none; -1: gave
+ * up. */
 int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain);
 
 /* The transfers of a chain in the order of the walk from entry to exit. */

@@ -10,8 +10,8 @@
 #include "route.h"
 
 enum {
-    STEPS = 400000,     /* of one route search, in transfers tried */
-    MAX_DESCENTS = 8,   /* how often a pair is first asked for nearly its bound */
+    STEPS = 400000,   /* of one route search, in transfers tried */
+    MAX_DESCENTS = 8, /* how often a pair is first asked for nearly its bound */
 };
 static const double DESCENT = 0.9;
 
@@ -78,7 +78,7 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
 struct goal {
     struct tccl_port entry, exit;
     struct tccl_result *result;
-    bool done;    /* proven within the gap, impossible, or given up */
+    bool done; /* proven within the gap, impossible, or given up */
     int descents;
 };
 
@@ -93,6 +93,7 @@ struct task {
     struct goal *goals;
     int n_goals;
     int n_done;
+    struct tccl_crowd crowd;
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
 };
 
@@ -115,7 +116,8 @@ static void finish(struct task *task, struct goal *goal)
     goal->done = true;
 }
 
-/* Keeps the chain if it is the best yet. A bound from noisy parts gives way to what was measured. */
+/* Keeps the chain if it is the best yet. A bound from noisy parts gives way to what was measured.
+ */
 static void keep(struct goal *goal, const struct tccl_chain *chain, double gbps)
 {
     struct tccl_result *result = goal->result;
@@ -130,11 +132,12 @@ static void keep(struct goal *goal, const struct tccl_chain *chain, double gbps)
 static int find_route(struct task *task, const struct goal *goal, double above,
                       struct tccl_chain *chain)
 {
-    const struct tccl_chain *like = goal->result->chain.n_gpus ? &goal->result->chain
-                                                               : &task->latest;
+    const struct tccl_chain *like =
+        goal->result->chain.n_gpus ? &goal->result->chain : &task->latest;
     struct tccl_route route = {
         .machine = task->search->machine,
         .knowledge = task->search->probe.knowledge,
+        .crowd = &task->crowd,
         .gpus = task->gpus,
         .closed = task->closed,
         .entry = goal->entry,
@@ -147,9 +150,9 @@ static int find_route(struct task *task, const struct goal *goal, double above,
     return tccl_route_find(&route, chain);
 }
 
-/* Looks for a chain better than above until one is measured (1) or none is left: then above bounds the
- * goal (0). 2: stopped. -1 with err. Where the route search gives up, the goal is finished with the
- * bound that it has (0). */
+/* Looks for a chain better than above until one is measured (1) or none is left: then above bounds
+ * the goal (0). 2: stopped. -1 with err. Where the route search gives up, the goal is finished with
+ * the bound that it has (0). */
 static int improve(struct task *task, struct goal *goal, double above)
 {
     struct tccl_probe *probe = &task->search->probe;
@@ -187,8 +190,8 @@ static double with_gap(const struct task *task, double gbps)
     return gbps * (1 + task->gap);
 }
 
-/* What to ask of a goal whose bound is above with_gap(best): first nearly its bound, since what stands in
- * the way of a good chain is what is worth knowing, then just more than the best. */
+/* What to ask of a goal whose bound is above with_gap(best): first nearly its bound, since what
+ * stands in the way of a good chain is what is worth knowing, then just more than the best. */
 static double ask(const struct task *task, struct goal *goal, double best)
 {
     double least = with_gap(task, best);
@@ -200,7 +203,8 @@ static double ask(const struct task *task, struct goal *goal, double best)
 
 typedef bool goal_filter(const struct goal *goal, const void *context);
 
-/* The goals not done with the best bandwidth (*best) and with the highest bound (*open); NULL if none. */
+/* The goals not done with the best bandwidth (*best) and with the highest bound (*open); NULL if
+ * none. */
 static void leaders(struct task *task, goal_filter *filter, const void *context, struct goal **best,
                     struct goal **open)
 {
@@ -216,8 +220,8 @@ static void leaders(struct task *task, goal_filter *filter, const void *context,
     }
 }
 
-/* Proves the best goals, one after the other: as soon as no bound is above the best bandwidth by more
- * than the gap, that best one is done. Returns 0; 1 when stopped; -1 with err. */
+/* Proves the best goals, one after the other: as soon as no bound is above the best bandwidth by
+ * more than the gap, that best one is done. Returns 0; 1 when stopped; -1 with err. */
 static int prove_best(struct task *task, int wanted, goal_filter *filter, const void *context)
 {
     struct goal *best, *open;
@@ -225,8 +229,7 @@ static int prove_best(struct task *task, int wanted, goal_filter *filter, const 
         leaders(task, filter, context, &best, &open);
         if (!best)
             return 0;
-        if (open->result->bound <= with_gap(task, best->result->gbps) ||
-            open->result->bound <= 0) {
+        if (open->result->bound <= with_gap(task, best->result->gbps) || open->result->bound <= 0) {
             best->result->bound = fmin(best->result->bound, open->result->bound);
             finish(task, best);
             wanted--;
@@ -332,7 +335,8 @@ static bool cell_done(const struct task *task, const struct nic_pair *pair)
     return bound <= with_gap(task, best);
 }
 
-/* Hops depend on the NICs, so a network that joins only some of them needs the best of each pair. */
+/* Hops depend on the NICs, so a network that joins only some of them needs the best of each pair.
+ */
 static int prove_cells(struct task *task)
 {
     int nics = task->search->machine->n_nics;

@@ -1,11 +1,11 @@
 /* search.h: the best chains of a GPU set, with as few measured transfer sets as possible.
  *
- * The bandwidth of a set never rises when a transfer is added, so every measured set bounds all sets
- * that contain it. The search asks, without measuring, for a chain whose bounds are all above the best
- * one known (depth first, the most promising step first); measures that one chain; and if it
- * disappoints, finds a small part of it that explains the disappointment, whose bandwidth then bounds
- * all other chains through the same congested spot. When no chain is left that could be better by more
- * than the gap, the best one known is proven. */
+ * The bandwidth of a set never rises when a transfer is added, so every measured set bounds all
+ * sets that contain it. The search asks, without measuring, for a chain whose bounds are all above
+ * the best one known (depth first, the most promising step first); measures that one chain; and if
+ * it disappoints, finds a small part of it that explains the disappointment, whose bandwidth then
+ * bounds all other chains through the same congested spot. When no chain is left that could be
+ * better by more than the gap, the best one known is proven. */
 #ifndef TCCL_SEARCH_H
 #define TCCL_SEARCH_H
 
@@ -23,9 +23,9 @@ struct tccl_search_options {
     double gap;   /* stop when proven within this ratio, e.g. 0.03; 0: exact */
     double noise; /* values closer than this ratio count as equal: no gap is smaller */
     long budget;  /* transfer sets to measure at most in this call; 0: no limit */
-    int pairs;    /* port pairs to search to the end, best first, and the best of every pair of NICs;
-                     the others get a first chain and proven bounds; 0: all pairs to the end */
-    bool any;     /* also chains that a stock NCCL can't be made to build */
+    int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
+                  the others get a first chain and proven bounds; 0: all pairs to the end */
+    bool any;  /* also chains that a stock NCCL can't be made to build */
     /* Called after each measured set and each finished pair; non-zero stops. May be NULL. */
     int (*progress)(void *context, const struct tccl_search_progress *progress);
     void *context;
@@ -38,16 +38,18 @@ struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct t
                                     const struct tccl_symmetry *symmetry);
 void tccl_search_free(struct tccl_search *search);
 
-/* Tells the search of a set measured earlier (from sets.jsonl), GB/s. Returns 0, or -1 without memory. */
+/* Tells the search of a set measured earlier (from sets.jsonl), GB/s. Returns 0, or -1 without
+ * memory. */
 int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps);
 
-/* Bandwidth of one set: known, symmetric to a known one, or measured now. Returns 0, or -1 with err. */
+/* Bandwidth of one set: known, symmetric to a known one, or measured now. Returns 0, or -1 with
+ * err. */
 int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
                         struct tccl_error *err);
 
 /* Fills the table of a GPU set: every port pair, the closed ring, NCCL's default. Results are right
- * (bounds proven) also when stopped early. Returns 0; 1 if the budget or progress stopped it; -1 with
- * err if the meter failed. */
+ * (bounds proven) also when stopped early. Returns 0; 1 if the budget or progress stopped it; -1
+ * with err if the meter failed. */
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,
                       const struct tccl_search_options *options, struct tccl_error *err);
 

@@ -57,13 +57,15 @@ enum { ROWS = 4 };
             for (int k = 0; k < inner; k++) {                                                      \
                 VECTOR b0 = LOAD(b + (size_t)k * columns + j);                                     \
                 VECTOR b1 = LOAD(b + (size_t)k * columns + j + (LANES));                           \
-                for (int r = 0; r < ROWS; r++) {                                                   \
+                _Pragma("GCC unroll 4") for (int r = 0; r < ROWS; r++)                             \
+                {                                                                                  \
                     VECTOR x = SPREAD(left[r][k]);                                                 \
                     low[r] = MAX(low[r], MIN(x, b0));                                              \
                     high[r] = MAX(high[r], MIN(x, b1));                                            \
                 }                                                                                  \
             }                                                                                      \
-            for (int r = 0; r < ROWS; r++) {                                                       \
+            _Pragma("GCC unroll 4") for (int r = 0; r < ROWS; r++)                                 \
+            {                                                                                      \
                 STORE(result[r] + j, low[r]);                                                      \
                 STORE(result[r] + j + (LANES), high[r]);                                           \
             }                                                                                      \

@@ -1,6 +1,7 @@
 /* symmetry.c: finds like parts of a model and exchanges them. */
 #include "symmetry.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +11,13 @@ enum {
     MAX_EXCHANGES = MAX_PARTS,
 };
 
-/* A part of the machine: the whole, a group of like NUMA nodes, a NUMA node, a switch or a device. */
+/* A part of the machine: the whole, a group of like NUMA nodes, a NUMA node, a switch or a device.
+ */
 struct part {
     int parent;
-    int brothers;    /* brothers with the same number may be exchanged */
-    int device;      /* index in the table of devices, -1 for an inner part */
-    char kind;       /* 'r'oot, 'c' group, 'u' NUMA node, 's'witch, 'g', 'm', 'n' */
+    int brothers; /* brothers with the same number may be exchanged */
+    int device;   /* index in the table of devices, -1 for an inner part */
+    char kind;    /* 'r'oot, 'c' group, 'u' NUMA node, 's'witch, 'g', 'm', 'n' */
     int n_children;
     int children[DEVICES];
 };
@@ -24,13 +26,26 @@ struct permutation {
     uint8_t device[DEVICES];
 };
 
-struct tccl_symmetry {
+/* Brothers exactly alike, or alike but for capacities that differ a little. */
+enum { EXACT, NEAR, CLOSENESSES };
+static const double TOLERANCE[CLOSENESSES] = {0, 0.15};
+
+struct tree {
     const struct tccl_model *model;
+    bool nics; /* false: only what transfers between GPUs and memories see */
+    double tolerance;
     int n_parts;
     struct part parts[MAX_PARTS];
     int part_of[DEVICES];
     int n_exchanges;
     struct permutation exchanges[MAX_EXCHANGES];
+    uint16_t *class_of_limit; /* limits that exchanges turn into one another */
+    uint16_t *image;          /* room for one exchange */
+};
+
+struct tccl_symmetry {
+    struct tree trees[2][CLOSENESSES]; /* without and with NICs */
+    double factor[2];
 };
 
 static int device_number(struct tccl_device device)
@@ -52,60 +67,60 @@ static struct tccl_device device_of_number(int number)
     return (struct tccl_device){TCCL_NIC, number - TCCL_MAX_GPUS - TCCL_MAX_MEMORIES};
 }
 
-static int add_part(struct tccl_symmetry *symmetry, int parent, char kind, int device)
+static int add_part(struct tree *tree, int parent, char kind, int device)
 {
-    int index = symmetry->n_parts++;
-    struct part *part = &symmetry->parts[index];
+    int index = tree->n_parts++;
+    struct part *part = &tree->parts[index];
     *part = (struct part){.parent = parent, .brothers = index, .device = device, .kind = kind};
     if (device >= 0)
-        symmetry->part_of[device] = index;
+        tree->part_of[device] = index;
     if (parent >= 0) {
-        struct part *above = &symmetry->parts[parent];
+        struct part *above = &tree->parts[parent];
         above->children[above->n_children++] = index;
     }
     return index;
 }
 
-static void add_devices(struct tccl_symmetry *symmetry, int part, int numa, int parent_switch)
+static void add_devices(struct tree *tree, int part, int numa, int parent_switch)
 {
-    const struct tccl_machine *machine = tccl_model_machine(symmetry->model);
+    const struct tccl_machine *machine = tccl_model_machine(tree->model);
     for (int i = 0; i < machine->n_gpus; i++)
         if (machine->gpus[i].numa == numa && machine->gpus[i].parent == parent_switch)
-            add_part(symmetry, part, 'g', device_number((struct tccl_device){TCCL_GPU, i}));
-    for (int i = 0; i < machine->n_nics; i++)
+            add_part(tree, part, 'g', device_number((struct tccl_device){TCCL_GPU, i}));
+    for (int i = 0; tree->nics && i < machine->n_nics; i++)
         if (machine->nics[i].numa == numa && machine->nics[i].parent == parent_switch)
-            add_part(symmetry, part, 'n', device_number((struct tccl_device){TCCL_NIC, i}));
+            add_part(tree, part, 'n', device_number((struct tccl_device){TCCL_NIC, i}));
     for (int i = 0; i < machine->n_switches; i++)
         if (machine->switches[i].numa == numa && machine->switches[i].parent == parent_switch)
-            add_devices(symmetry, add_part(symmetry, part, 's', -1), numa, i);
+            add_devices(tree, add_part(tree, part, 's', -1), numa, i);
 }
 
-static int add_numa(struct tccl_symmetry *symmetry, int parent, int numa)
+static int add_numa(struct tree *tree, int parent, int numa)
 {
-    int part = add_part(symmetry, parent, 'u', -1);
-    add_part(symmetry, part, 'm', device_number((struct tccl_device){TCCL_MEMORY, numa}));
-    add_devices(symmetry, part, numa, -1);
+    int part = add_part(tree, parent, 'u', -1);
+    add_part(tree, part, 'm', device_number((struct tccl_device){TCCL_MEMORY, numa}));
+    add_devices(tree, part, numa, -1);
     return part;
 }
 
 /* Devices whose switch belongs to another NUMA node hang from the root. */
-static void add_strays(struct tccl_symmetry *symmetry)
+static void add_strays(struct tree *tree)
 {
-    const struct tccl_machine *machine = tccl_model_machine(symmetry->model);
-    int counts[] = {machine->n_gpus, machine->n_memories, machine->n_nics};
+    const struct tccl_machine *machine = tccl_model_machine(tree->model);
+    int counts[] = {machine->n_gpus, machine->n_memories, tree->nics ? machine->n_nics : 0};
     for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++) {
         for (int i = 0; i < counts[kind]; i++) {
             int number = device_number((struct tccl_device){kind, i});
-            if (symmetry->part_of[number] < 0)
-                add_part(symmetry, 0, "gmn"[kind], number);
+            if (tree->part_of[number] < 0)
+                add_part(tree, 0, "gmn"[kind], number);
         }
     }
 }
 
 /* Pairs up the devices below two parts in order. Returns 0, or -1 if their shapes differ. */
-static int pair_up(const struct tccl_symmetry *symmetry, int a, int b, struct permutation *map)
+static int pair_up(const struct tree *tree, int a, int b, struct permutation *map)
 {
-    const struct part *x = &symmetry->parts[a], *y = &symmetry->parts[b];
+    const struct part *x = &tree->parts[a], *y = &tree->parts[b];
     if (x->kind != y->kind || x->n_children != y->n_children)
         return -1;
     if (x->device >= 0) {
@@ -113,7 +128,7 @@ static int pair_up(const struct tccl_symmetry *symmetry, int a, int b, struct pe
         map->device[y->device] = x->device;
     }
     for (int i = 0; i < x->n_children; i++)
-        if (pair_up(symmetry, x->children[i], y->children[i], map) < 0)
+        if (pair_up(tree, x->children[i], y->children[i], map) < 0)
             return -1;
     return 0;
 }
@@ -125,67 +140,114 @@ static void identity(struct permutation *map)
 }
 
 /* Does exchanging two parts leave the model as it is? map gets the exchange. */
-static bool exchangeable(const struct tccl_symmetry *symmetry, int a, int b,
-                         struct permutation *map)
+static bool exchangeable(const struct tree *tree, int a, int b, struct permutation *map)
 {
     uint8_t image[3][TCCL_MAX_GPUS];
     _Static_assert(TCCL_MAX_GPUS == TCCL_MAX_MEMORIES && TCCL_MAX_GPUS == TCCL_MAX_NICS,
                    "one width for all images");
+    const uint8_t *const maps[] = {image[TCCL_GPU], image[TCCL_MEMORY], image[TCCL_NIC]};
     identity(map);
-    if (pair_up(symmetry, a, b, map) < 0)
+    if (pair_up(tree, a, b, map) < 0)
         return false;
     for (int number = 0; number < DEVICES; number++) {
         struct tccl_device device = device_of_number(number);
         image[device.kind][device.index] = device_of_number(map->device[number]).index;
     }
-    return tccl_model_invariant(symmetry->model, image[TCCL_GPU], image[TCCL_MEMORY],
-                                image[TCCL_NIC]);
+    return tccl_model_alike(tree->model, maps, tree->nics, tree->tolerance, tree->image);
+}
+
+/* Limits that the last exchange turns into one another come into one class. */
+static void join_limits(struct tree *tree)
+{
+    int limits = tccl_model_limits(tree->model);
+    for (int i = 0; i < limits; i++) {
+        uint16_t from = tree->class_of_limit[i], to = tree->class_of_limit[tree->image[i]];
+        for (int j = 0; j < limits && from != to; j++)
+            if (tree->class_of_limit[j] == from)
+                tree->class_of_limit[j] = to;
+    }
 }
 
 /* Brothers that may be exchanged get one number, and the exchange of each with the one before it is
  * kept. Being exchangeable is transitive. */
-static void find_brothers(struct tccl_symmetry *symmetry, int part)
+static void find_brothers(struct tree *tree, int part)
 {
     struct permutation map;
-    const struct part *above = &symmetry->parts[part];
+    const struct part *above = &tree->parts[part];
     for (int i = 1; i < above->n_children; i++) {
         for (int j = i - 1; j >= 0; j--) {
-            if (!exchangeable(symmetry, above->children[j], above->children[i], &map))
+            if (!exchangeable(tree, above->children[j], above->children[i], &map))
                 continue;
-            symmetry->parts[above->children[i]].brothers =
-                symmetry->parts[above->children[j]].brothers;
-            symmetry->exchanges[symmetry->n_exchanges++] = map;
+            tree->parts[above->children[i]].brothers = tree->parts[above->children[j]].brothers;
+            tree->exchanges[tree->n_exchanges++] = map;
+            join_limits(tree);
             break;
         }
     }
 }
 
-static void move_child(struct tccl_symmetry *symmetry, int child, int to)
+static void move_child(struct tree *tree, int child, int to)
 {
-    struct part *above = &symmetry->parts[to];
+    struct part *above = &tree->parts[to];
     above->children[above->n_children++] = child;
-    symmetry->parts[child].parent = to;
+    tree->parts[child].parent = to;
 }
 
-/* NUMA nodes that may be exchanged (those of one socket) become children of a group; groups may then be
- * exchanged as a whole (sockets). */
-static void group_numa_nodes(struct tccl_symmetry *symmetry)
+/* NUMA nodes that may be exchanged (those of one socket) become children of a group; groups may
+ * then be exchanged as a whole (sockets). */
+static void group_numa_nodes(struct tree *tree)
 {
-    struct part *root = &symmetry->parts[0];
+    struct part *root = &tree->parts[0];
     int children[DEVICES], count = root->n_children, group_of[MAX_PARTS];
     memcpy(children, root->children, sizeof(children));
     memset(group_of, -1, sizeof(group_of));
     root->n_children = 0;
     for (int i = 0; i < count; i++) {
-        struct part *child = &symmetry->parts[children[i]];
+        struct part *child = &tree->parts[children[i]];
         if (child->kind != 'u') {
-            move_child(symmetry, children[i], 0);
+            move_child(tree, children[i], 0);
             continue;
         }
         if (group_of[child->brothers] < 0)
-            group_of[child->brothers] = add_part(symmetry, 0, 'c', -1);
-        move_child(symmetry, children[i], group_of[child->brothers]);
+            group_of[child->brothers] = add_part(tree, 0, 'c', -1);
+        move_child(tree, children[i], group_of[child->brothers]);
     }
+}
+
+static int build(struct tree *tree, const struct tccl_model *model, bool nics, double tolerance)
+{
+    int limits = tccl_model_limits(model);
+    *tree = (struct tree){.model = model, .nics = nics, .tolerance = tolerance};
+    tree->class_of_limit = calloc(limits + 1, sizeof(*tree->class_of_limit));
+    tree->image = calloc(limits + 1, sizeof(*tree->image));
+    if (!tree->class_of_limit || !tree->image)
+        return -1;
+    for (int i = 0; i < limits; i++)
+        tree->class_of_limit[i] = i;
+    memset(tree->part_of, -1, sizeof(tree->part_of));
+    add_part(tree, -1, 'r', -1);
+    for (int numa = 0; numa < tccl_model_machine(model)->n_memories; numa++)
+        add_numa(tree, 0, numa);
+    add_strays(tree);
+    for (int part = tree->n_parts - 1; part >= 0; part--)
+        find_brothers(tree, part);
+    group_numa_nodes(tree);
+    find_brothers(tree, 0);
+    return 0;
+}
+
+/* With each limit raised to the largest of its class the exchanges are exact, and no bandwidth is
+ * raised by more than the largest ratio in a class: rates grow at most as capacities do. */
+static double largest_ratio(const struct tree *tree)
+{
+    int limits = tccl_model_limits(tree->model);
+    double ratio = 1;
+    for (int i = 0; i < limits; i++)
+        for (int j = 0; j < limits; j++)
+            if (tree->class_of_limit[i] == tree->class_of_limit[j])
+                ratio = fmax(ratio,
+                             tccl_model_limit(tree->model, i) / tccl_model_limit(tree->model, j));
+    return ratio;
 }
 
 struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model)
@@ -193,27 +255,34 @@ struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model)
     struct tccl_symmetry *symmetry = calloc(1, sizeof(*symmetry));
     if (!symmetry)
         return NULL;
-    symmetry->model = model;
-    memset(symmetry->part_of, -1, sizeof(symmetry->part_of));
-    add_part(symmetry, -1, 'r', -1);
-    for (int numa = 0; numa < tccl_model_machine(model)->n_memories; numa++)
-        add_numa(symmetry, 0, numa);
-    add_strays(symmetry);
-    for (int part = symmetry->n_parts - 1; part >= 0; part--)
-        find_brothers(symmetry, part);
-    group_numa_nodes(symmetry);
-    find_brothers(symmetry, 0);
+    for (int nics = 0; nics < 2; nics++) {
+        for (int closeness = EXACT; closeness < CLOSENESSES; closeness++) {
+            if (build(&symmetry->trees[nics][closeness], model, nics, TOLERANCE[closeness]) < 0) {
+                tccl_symmetry_free(symmetry);
+                return NULL;
+            }
+        }
+        symmetry->factor[nics] = largest_ratio(&symmetry->trees[nics][NEAR]);
+    }
     return symmetry;
 }
 
 void tccl_symmetry_free(struct tccl_symmetry *symmetry)
 {
+    if (!symmetry)
+        return;
+    for (int nics = 0; nics < 2; nics++) {
+        for (int closeness = EXACT; closeness < CLOSENESSES; closeness++) {
+            free(symmetry->trees[nics][closeness].class_of_limit);
+            free(symmetry->trees[nics][closeness].image);
+        }
+    }
     free(symmetry);
 }
 
 /* The state of one relabelling: each part's image, and which images are taken. */
 struct relabel {
-    const struct tccl_symmetry *symmetry;
+    const struct tree *tree;
     int16_t image[MAX_PARTS];
     bool taken[MAX_PARTS];
 };
@@ -222,7 +291,7 @@ struct relabel {
  * brother's equal. */
 static int image_of(struct relabel *state, int part)
 {
-    const struct part *parts = state->symmetry->parts;
+    const struct part *parts = state->tree->parts;
     if (state->image[part] >= 0)
         return state->image[part];
     const struct part *own = &parts[parts[part].parent];
@@ -244,14 +313,22 @@ static int image_of(struct relabel *state, int part)
 
 static struct tccl_device image_of_device(struct relabel *state, struct tccl_device device)
 {
-    int part = state->symmetry->part_of[device_number(device)];
-    return device_of_number(state->symmetry->parts[image_of(state, part)].device);
+    int part = state->tree->part_of[device_number(device)];
+    return device_of_number(state->tree->parts[image_of(state, part)].device);
+}
+
+static bool has_nic(const tccl_transfer *walk, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (tccl_transfer_initiator(walk[i]).kind == TCCL_NIC)
+            return true;
+    return false;
 }
 
 void tccl_symmetry_relabel(const struct tccl_symmetry *symmetry, const tccl_transfer *walk,
                            int count, tccl_transfer *out)
 {
-    struct relabel state = {.symmetry = symmetry};
+    struct relabel state = {.tree = &symmetry->trees[has_nic(walk, count)][EXACT]};
     memset(state.image, -1, sizeof(state.image));
     state.image[0] = 0;
     for (int i = 0; i < count; i++) {
@@ -262,18 +339,33 @@ void tccl_symmetry_relabel(const struct tccl_symmetry *symmetry, const tccl_tran
     }
 }
 
-int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry)
+static const struct tree *tree_for(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                                   bool near)
 {
-    return symmetry ? symmetry->n_exchanges : 0;
+    return &symmetry->trees[has_nic(set->transfers, set->count)][near ? NEAR : EXACT];
 }
 
-tccl_transfer tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, int exchange,
-                                     tccl_transfer transfer)
+int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                            bool near)
 {
-    const uint8_t *map = symmetry->exchanges[exchange].device;
-    struct tccl_device initiator = tccl_transfer_initiator(transfer);
-    struct tccl_device target = tccl_transfer_target(transfer);
-    return tccl_transfer_make(device_of_number(map[device_number(initiator)]),
-                              tccl_transfer_reads(transfer),
-                              device_of_number(map[device_number(target)]));
+    return symmetry ? tree_for(symmetry, set, near)->n_exchanges : 0;
+}
+
+void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                            bool near, int exchange, struct tccl_set *image)
+{
+    const uint8_t *map = tree_for(symmetry, set, near)->exchanges[exchange].device;
+    image->count = 0;
+    for (int i = 0; i < set->count; i++) {
+        struct tccl_device initiator = tccl_transfer_initiator(set->transfers[i]);
+        struct tccl_device target = tccl_transfer_target(set->transfers[i]);
+        tccl_set_add(image, tccl_transfer_make(device_of_number(map[device_number(initiator)]),
+                                               tccl_transfer_reads(set->transfers[i]),
+                                               device_of_number(map[device_number(target)])));
+    }
+}
+
+double tccl_symmetry_factor(const struct tccl_symmetry *symmetry, const struct tccl_set *set)
+{
+    return symmetry ? symmetry->factor[has_nic(set->transfers, set->count)] : 1;
 }

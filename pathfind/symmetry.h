@@ -4,23 +4,30 @@
 
 #include "model.h"
 
-/* The machine as a tree (groups of NUMA nodes, NUMA nodes, switches, devices); brothers of one class
- * may be exchanged, with all that is below them, without changing any bandwidth. */
+/* The machine as a tree (groups of NUMA nodes, NUMA nodes, switches, devices); brothers that are
+ * alike may be exchanged, with all that is below them. Exactly alike: no bandwidth changes. Nearly:
+ * capacities differ a little, and bandwidths by no more than a known factor. Sets without NICs have
+ * more symmetries, since nothing tells places with and without a NIC apart. */
 struct tccl_symmetry;
 
-/* Those exchanges that leave the model's numbers exactly as they are. NULL only without memory. */
+/* The symmetries of a model's numbers. NULL only without memory. */
 struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model);
 void tccl_symmetry_free(struct tccl_symmetry *symmetry); /* NULL is fine */
 
 /* The device that stands for each device when devices are first met in the order of a walk (the
- * transfers of a set in the order of the chain): equal results mean symmetric sets. out[i] is the
- * image of walk[i]. */
+ * transfers of a set in the order of the chain): equal results mean exactly symmetric sets. out[i]
+ * is the image of walk[i]. */
 void tccl_symmetry_relabel(const struct tccl_symmetry *symmetry, const tccl_transfer *walk,
                            int count, tccl_transfer *out);
 
-/* Exchanges of two neighbouring brothers; together they make all symmetries. */
-int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry);
-tccl_transfer tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, int exchange,
-                                     tccl_transfer transfer);
+/* Exchanges of two brothers, exactly or nearly alike; together they make all symmetries for sets
+ * such as this one. 0 where symmetry is NULL. */
+int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                            bool near);
+void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                            bool near, int exchange, struct tccl_set *image);
+/* Whatever near exchanges are applied to the set, its bandwidth grows at most by this factor, >= 1.
+ */
+double tccl_symmetry_factor(const struct tccl_symmetry *symmetry, const struct tccl_set *set);
 
 #endif
