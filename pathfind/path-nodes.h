@@ -1,0 +1,50 @@
+/* path-nodes.h: the nodes that were asked for, in order. */
+#ifndef TCCL_PATH_NODES_H
+#define TCCL_PATH_NODES_H
+
+#include "kind.h"
+#include "path-options.h"
+#include "path-source.h"
+
+enum { MAX_COUNT = 4096, MAX_NODES = 65536 };
+
+/* Nodes with the same source and GPU set share one. */
+struct node_kind {
+    struct source *source;
+    uint32_t gpus;
+    struct tccl_table *table; /* all unknown until it is solved */
+    struct tccl_kind *kind;   /* of that table */
+    bool solved;
+};
+
+/* Consecutive nodes of one option. */
+struct group {
+    struct source *source;
+    uint32_t gpus;
+    bool gpus_given; /* on the command line; else all the machine has */
+    int count;
+};
+
+struct nodes {
+    struct source **sources;
+    int n_sources;
+    struct node_kind **kinds;
+    int n_kinds;
+    struct group *groups;
+    int n_groups;
+    int total;
+};
+
+/* Opens what --model, --profile and --node name, in order. Returns 0, or -1 with err; nodes_clear
+ * frees in both cases. */
+int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_error *err);
+void nodes_clear(struct nodes *nodes);
+
+/* The kind of nodes with this source and these GPUs, made at first use. NULL with err. */
+struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
+                             struct tccl_error *err);
+
+/* The group of node i (from 0). */
+const struct group *nodes_group(const struct nodes *nodes, int i);
+
+#endif

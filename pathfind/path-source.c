@@ -1,0 +1,220 @@
+/* path-source.c: where bandwidths come from: a machine model, or a profile folder. */
+#include "path-source.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cleanup.h"
+#include "fileio.h"
+#include "setlog.h"
+
+/* A name in a profile folder. */
+static int path_in(const struct source *source, const char *name, char path[static PATH_MAX],
+                   struct tccl_error *err)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", source->path, name) >= PATH_MAX)
+        return tccl_fail(err, "%s: name too long", source->path);
+    return 0;
+}
+
+/* What the search asks for a set that it doesn't know. */
+static int measure_unknown(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                           struct tccl_error *err)
+{
+    const struct source *source = context;
+    if (source->model) {
+        *out = (struct tccl_measurement){0};
+        return tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err);
+    }
+    char text[TCCL_SET_TEXT];
+    tccl_set_format(set, text);
+    return tccl_fail(err,
+                     "the set \"%s\" was not measured, and there is no model.json to ask; "
+                     "run tccl-profile for these GPUs",
+                     text);
+}
+
+static int open_model(struct source *source, const char *path, struct tccl_error *err)
+{
+    if (tccl_model_read(path, &source->model, err) < 0)
+        return -1;
+    source->symmetry = tccl_symmetry_of_model(source->model);
+    return source->symmetry ? 0 : tccl_fail(err, "%s: no memory", path);
+}
+
+/* The model of a profile is there only where the profile was made from one. */
+static int open_profile_model(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX], here[TCCL_HASH_HEX], there[TCCL_HASH_HEX];
+    if (path_in(source, "model.json", path, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0)
+        return 0;
+    if (open_model(source, path, err) < 0)
+        return -1;
+    tccl_machine_id(&source->machine, here);
+    tccl_machine_id(tccl_model_machine(source->model), there);
+    return strcmp(here, there) == 0
+               ? 0
+               : tccl_fail(err, "%s: a model of another machine than machine.json", path);
+}
+
+/* profile.json names the back end; without it, it follows from the model being there. */
+static void find_name(struct source *source)
+{
+    char path[PATH_MAX];
+    strcpy(source->name, source->model ? "model" : "measured");
+    if (path_in(source, "profile.json", path, NULL) < 0)
+        return;
+    cleanup_json json_t *json = tccl_read_json(path, 1 << 20, NULL);
+    const char *name = json_string_value(json_object_get(json, "source"));
+    if (name && strlen(name) < sizeof(source->name))
+        strcpy(source->name, name);
+}
+
+static int open_profile(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    source->profile = true;
+    if (path_in(source, "machine.json", path, err) < 0 ||
+        tccl_machine_read(path, &source->machine, err) < 0)
+        return -1;
+    if (open_profile_model(source, err) < 0)
+        return -1;
+    find_name(source);
+    return 0;
+}
+
+static int open_plain_model(struct source *source, struct tccl_error *err)
+{
+    if (open_model(source, source->path, err) < 0)
+        return -1;
+    source->machine = *tccl_model_machine(source->model);
+    strcpy(source->name, "model");
+    return 0;
+}
+
+static int know(void *context, const struct tccl_set *set,
+                const struct tccl_measurement *measurement)
+{
+    return tccl_search_know(context, set, measurement->gbps);
+}
+
+static int open_search(struct source *source, struct tccl_error *err)
+{
+    struct tccl_meter meter = {measure_unknown, source};
+    char path[PATH_MAX];
+    source->search = tccl_search_new(&source->machine, meter, source->symmetry);
+    if (!source->search)
+        return tccl_fail(err, "%s: no memory", source->path);
+    if (!source->profile)
+        return 0;
+    if (path_in(source, "sets.jsonl", path, err) < 0)
+        return -1;
+    return tccl_setlog_read(path, know, source->search, NULL, err) < 0 ? -1 : 0;
+}
+
+struct source *source_open(const char *path, struct tccl_error *err)
+{
+    struct stat st;
+    struct source *source = calloc(1, sizeof(*source));
+    if (!source || !(source->path = strdup(path))) {
+        free(source);
+        tccl_fail(err, "no memory");
+        return NULL;
+    }
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if ((folder ? open_profile(source, err) : open_plain_model(source, err)) < 0 ||
+        open_search(source, err) < 0) {
+        source_free(source);
+        return NULL;
+    }
+    return source;
+}
+
+void source_free(struct source *source)
+{
+    if (!source)
+        return;
+    tccl_search_free(source->search);
+    tccl_symmetry_free(source->symmetry);
+    tccl_model_free(source->model);
+    free(source->path);
+    free(source);
+}
+
+int source_measure(struct source *source, const struct tccl_set *set, double *gbps,
+                   struct tccl_error *err)
+{
+    struct tccl_error why = {""};
+    if (tccl_search_measure(source->search, set, gbps, &why) < 0)
+        return tccl_fail(err, "%s: %s", source->path, why.text);
+    return 0;
+}
+
+int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
+                 struct tccl_error *err)
+{
+    char name[32], path[PATH_MAX];
+    *table = NULL;
+    snprintf(name, sizeof(name), "chains/%08x.chains", gpus);
+    if (!source->profile)
+        return 0;
+    if (path_in(source, name, path, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    return tccl_table_read(path, &source->machine, table, err);
+}
+
+/* The smallest slow part. */
+
+static int shrink_by_model(const struct source *source, double limit, struct tccl_set *part,
+                           struct tccl_error *err)
+{
+    for (int i = part->count - 1; i >= 0 && part->count > 1; i--) {
+        struct tccl_set less = {.count = 0};
+        double gbps;
+        for (int k = 0; k < part->count; k++)
+            if (k != i)
+                tccl_set_add(&less, part->transfers[k]);
+        if (tccl_model_measure(source->model, &less, &gbps, NULL, NULL, err) < 0)
+            return -1;
+        if (gbps <= limit)
+            *part = less;
+    }
+    return 0;
+}
+
+struct smallest {
+    const struct tccl_set *set;
+    struct tccl_set *part;
+    double limit;
+};
+
+static int keep_smaller(void *context, const struct tccl_set *set,
+                        const struct tccl_measurement *measurement)
+{
+    struct smallest *smallest = context;
+    if (set->count > 0 && set->count < smallest->part->count &&
+        measurement->gbps <= smallest->limit && tccl_set_contains(smallest->set, set))
+        *smallest->part = *set;
+    return 0;
+}
+
+int source_slow_part(const struct source *source, const struct tccl_set *set, double gbps,
+                     struct tccl_set *part, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    *part = *set;
+    if (source->model)
+        return shrink_by_model(source, gbps * (1 + 1e-9), part, err);
+    /* Measured values scatter: within 1 % counts as equal. */
+    struct smallest smallest = {set, part, gbps * 1.01};
+    if (path_in(source, "sets.jsonl", path, err) < 0)
+        return -1;
+    return tccl_setlog_read(path, keep_smaller, &smallest, NULL, err) < 0 ? -1 : 0;
+}
