@@ -93,6 +93,14 @@ static int read_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
+/* Where others look for this node is where it listens. */
+static void take_own_port(struct tccl_conf *conf)
+{
+    const struct tccl_peer *own = tccl_conf_peer(conf, conf->node);
+    if (own && own->port)
+        conf->port = own->port;
+}
+
 /* A configuration and the users it names, checked. NULL with err. */
 static struct tccl_conf *read_conf(struct daemon *daemon, const struct options *options,
                                    struct tccl_error *err)
@@ -104,6 +112,7 @@ static struct tccl_conf *read_conf(struct daemon *daemon, const struct options *
     }
     if (tccl_conf_read(tccl_conf_tool_path(options->config), options->node, conf, err) == 0 &&
         daemon_users(daemon, conf, err) == 0) {
+        take_own_port(conf);
         if (daemon->uid == geteuid() || options->check)
             return conf;
         tccl_fail(err, "TccldUser=%s, but tccld was started by uid %u: start it as that user",
