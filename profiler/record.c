@@ -13,13 +13,13 @@
 #define COUNT 1000000000
 #define GBPS 1000000000
 
-#define NAME(name, must)                                                                           \
+#define NAME(name)                                                                                 \
     {                                                                                              \
-        name, TCCL_RECORD_TEXT, must, 0, TCCL_RECORD_NAME                                          \
+        name, TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_NAME                                         \
     }
-#define WORD(name, must)                                                                           \
+#define WORD(name)                                                                                 \
     {                                                                                              \
-        name, TCCL_RECORD_TEXT, must, 0, TCCL_RECORD_WORD                                          \
+        name, TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_WORD                                         \
     }
 #define NUMBER(name, must, min, max)                                                               \
     {                                                                                              \
@@ -31,23 +31,23 @@
     }
 
 const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
-    NAME("cluster", true),
+    NAME("cluster"),
     NUMBER("job", true, 1, UINT32_MAX),
     NUMBER("het_job", false, 0, UINT32_MAX),
     NUMBER("het_offset", false, 0, UINT32_MAX),
     NUMBER("step", true, 0, UINT32_MAX),
     NUMBER("restart", false, 0, UINT32_MAX),
     NUMBER("uid", true, 0, UINT32_MAX),
-    NAME("user", false),
-    NAME("account", false),
-    NAME("partition", false),
-    NAME("job_name", false),
+    NAME("user"),
+    NAME("account"),
+    NAME("partition"),
+    NAME("job_name"),
     {"nodes", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_NODES},
-    NAME("first_node", false),
+    NAME("first_node"),
     NUMBER("n_nodes", false, 0, COUNT),
     NUMBER("gpus", false, 0, COUNT),
-    WORD("mode", false),
-    WORD("state", true),
+    WORD("mode"),
+    {"state", TCCL_RECORD_TEXT, true, 1, TCCL_RECORD_WORD},
     {"reason", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_REASON},
     RATE("gbps"),
     RATE("baseline_gbps"),
@@ -55,7 +55,7 @@ const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
     RATE("bound_gbps"),
     NUMBER("solve_us", false, 0, MICROSECONDS),
     {"ring", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_RING},
-    WORD("source", false),
+    WORD("source"),
     NUMBER("start", true, 0, LATEST),
     NUMBER("reporter", true, 0, COUNT),
 };
@@ -123,7 +123,7 @@ static json_t *normal_text(const struct tccl_record_field *field, const json_t *
         tccl_fail(err, "%s: must be a text", field->name);
         return NULL;
     }
-    if (field->must && !*text) {
+    if ((long long)strlen(text) < field->min) {
         tccl_fail(err, "%s: is empty", field->name);
         return NULL;
     }

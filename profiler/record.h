@@ -14,7 +14,7 @@
  * (model host cuda) when        start (unix time, seconds) reporter    index of the node that sent
  * it
  *
- * cluster, job, step, uid, state, start and reporter must be there; others default to "" and 0
+ * job, step, uid, state, start and reporter must be there; others default to "" and 0
  * (null counts as not there). first_node, n_nodes and ratio are worked out where they are absent.
  * Numbers out of bounds and wrong types are refused; unknown names are left out. Texts that are too
  * long are cut at a character and end in "…" (node lists: cut behind a name). Texts are kept as
@@ -53,7 +53,7 @@ struct tccl_record_field {
     const char *name;
     enum tccl_record_type type;
     bool must;
-    long long min, max; /* of texts: max bytes */
+    long long min, max; /* of texts: bytes; longer ones are cut */
 };
 enum { TCCL_RECORD_FIELDS = 27 };
 extern const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS];

@@ -170,7 +170,7 @@ static void check_refused(const char *field, json_t *value, const char *said)
 
 static void test_bad_records(void)
 {
-    static const char *const needed[] = {"cluster", "job", "step", "uid", "state", "start"};
+    static const char *const needed[] = {"job", "step", "uid", "state", "start", "reporter"};
     for (int i = 0; i < 6; i++)
         check_refused(needed[i], NULL, "missing");
     check_refused("job", json_integer(0), "must be from 1 to");
@@ -181,7 +181,7 @@ static void test_bad_records(void)
     check_refused("gbps", json_real(-1), "must be from 0");
     check_refused("gbps", json_real(1e300), "must be from 0");
     check_refused("gbps", json_true(), "must be a number");
-    check_refused("cluster", json_string(""), "is empty");
+    check_refused("state", json_string(""), "is empty");
     check_refused("user", json_integer(1), "must be a text");
     check_refused("nodes", json_pack("[s]", "a/../b"), "not the name of a node");
     check_refused("nodes", json_string("n[1-"), "is not a node list");

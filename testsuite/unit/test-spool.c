@@ -187,9 +187,9 @@ static void test_refused(void)
     round_of(spool, false, 0, 0);
     snprintf(path, sizeof path, "%s/bad/%s", folder, name);
     CHECK(access(path, F_OK) == 0);
-    cleanup_json json_t *no_record = json_pack("{s:i}", "job", 1);
+    cleanup_json json_t *no_record = json_pack("{s:i}", "job", 0);
     CHECK_INT(tccl_spool_put(spool, no_record, &err), -1);
-    CHECK_STR(err.text, "record: cluster: is missing");
+    CHECK_STR(err.text, "record: job: must be from 1 to 4294967295");
     tccl_spool_close(spool);
 }
 
