@@ -32,6 +32,7 @@ struct walker {
     int slots[TCCL_MAX_MEMORIES]; /* bounces that each memory can still take */
     int free_slots;               /* their sum */
     uint32_t exclusive;           /* memories that take one bounce only */
+    struct tccl_walk beside[2];   /* an end and a bounce in its memory, entry and exit */
     int load[TCCL_MAX_MEMORIES];  /* transfers on the stack that touch each memory */
     long steps_left;
     struct tccl_chain chain;
@@ -371,17 +372,72 @@ static int try_heads(struct walker *walker)
     return 0;
 }
 
-/* With the ports on the stack. */
-static int search(struct walker *walker)
+/* A bounce through the memory that goes together with this end of the chain; NULL: none. */
+static const struct step *bounce_beside(struct walker *walker, int memory, const struct step *end,
+                                        int position, bool is_head)
+{
+    const struct step *found = NULL;
+    if (!push(walker, end))
+        return NULL;
+    for (int from = 0; from < walker->n && !found; from++) {
+        for (int i = 0; i < walker->n_steps[from] && !found; i++) {
+            const struct step *step = &walker->steps[from][i];
+            if (step->edge.kind == TCCL_BOUNCE && step->edge.memory == memory &&
+                position != (is_head ? step->to : from) && fits(walker, step))
+                found = step;
+        }
+    }
+    pop(walker, end);
+    return found;
+}
+
+static void add_to_walk(struct tccl_walk *walk, const struct step *step)
+{
+    for (int i = 0; i < step->count; i++)
+        walk->transfers[walk->count++] = step->transfers[i];
+}
+
+/* A port's memory has no slot left where none of its bounces goes together with any head or tail.
+ * Otherwise beside gets an end and a bounce that do. */
+static void take_port_slot(struct walker *walker, struct tccl_port port, bool is_head,
+                           struct tccl_walk *beside)
+{
+    uint32_t ends = is_head ? walker->heads : walker->tails;
+    const struct step *steps = is_head ? walker->first : walker->last;
+    beside->count = 0;
+    if (port.via.kind != TCCL_MEMORY || walker->slots[port.via.index] != 1)
+        return;
+    for (int i = 0; i < walker->n; i++) {
+        if (!(ends >> i & 1))
+            continue;
+        const struct step *bounce = bounce_beside(walker, port.via.index, &steps[i], i, is_head);
+        if (bounce) {
+            add_to_walk(beside, &steps[i]);
+            add_to_walk(beside, bounce);
+            return;
+        }
+    }
+    walker->slots[port.via.index] = 0;
+}
+
+/* With the ports on the stack: what each step and slot is worth. */
+static void look_around(struct walker *walker)
 {
     if (!walker->route->closed)
         drop_unfit_ends(walker);
     add_steps(walker);
-    if (walker->route->closed) {
-        walker->heads = 1;
-        for (int i = 1; i < walker->n; i++)
-            walker->tails |= (walker->next[i] & 1) << i;
+    if (!walker->route->closed) {
+        take_port_slot(walker, walker->route->entry, true, &walker->beside[0]);
+        take_port_slot(walker, walker->route->exit, false, &walker->beside[1]);
+        return;
     }
+    walker->heads = 1;
+    for (int i = 1; i < walker->n; i++)
+        walker->tails |= (walker->next[i] & 1) << i;
+}
+
+static int search(struct walker *walker)
+{
     if (look_ahead(walker) < 0)
         return -1;
     int found = try_heads(walker);
@@ -404,22 +460,31 @@ static void find_exclusive(struct walker *walker)
             walker->exclusive |= 1u << m;
 }
 
+/* Everything up to the search itself. Returns whether the ports are within the bounds; fixed is
+ * then on the stack. */
+static bool set_up(struct walker *walker, const struct tccl_route *route, struct step *fixed)
+{
+    walker->route = route;
+    walker->mode = -1;
+    walker->steps_left = route->steps;
+    list_gpus(walker);
+    find_exclusive(walker);
+    if (walker->n < (route->closed ? 2 : 1) || (!route->closed && !add_ports(walker, fixed)))
+        return false;
+    look_around(walker);
+    return true;
+}
+
 int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
 {
     struct step fixed = {.count = 0};
     struct walker *walker = calloc(1, sizeof(*walker));
     if (!walker)
         return -1;
-    walker->route = route;
-    walker->mode = -1;
-    walker->steps_left = route->steps;
-    list_gpus(walker);
-    find_exclusive(walker);
     int found = 0;
-    if (walker->n >= (route->closed ? 2 : 1) && (route->closed || add_ports(walker, &fixed))) {
+    if (set_up(walker, route, &fixed)) {
         found = search(walker);
-        if (!route->closed)
-            pop(walker, &fixed);
+        pop(walker, &fixed);
     }
     *chain = walker->chain;
     chain->n_gpus = found == 1 ? walker->n : 0;
@@ -428,6 +493,36 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
     chain->exit = route->exit;
     free(walker);
     return found;
+}
+
+/* Two bounces through one memory that nothing forbids. */
+static void pair_walk(const struct walker *walker, int memory, struct tccl_walk *walk)
+{
+    const struct tccl_crowd *crowd = walker->route->crowd;
+    struct tccl_edge edge = {TCCL_BOUNCE, memory};
+    walk->count = 0;
+    for (int i = 0; i < 2; i++)
+        walk->count +=
+            tccl_edge_transfers(edge, crowd->memories[memory].from[i],
+                                crowd->memories[memory].to[i], walk->transfers + walk->count);
+}
+
+int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks)
+{
+    struct step fixed = {.count = 0};
+    struct walker *walker = calloc(1, sizeof(*walker));
+    int count = 0;
+    if (walker && set_up(walker, route, &fixed)) {
+        for (int m = 0; m < route->machine->n_memories; m++)
+            if (walker->slots[m] > 1)
+                pair_walk(walker, m, &walks[count++]);
+        for (int end = 0; end < 2; end++)
+            if (walker->beside[end].count > 0)
+                walks[count++] = walker->beside[end];
+        pop(walker, &fixed);
+    }
+    free(walker);
+    return count;
 }
 
 void tccl_route_walk(const struct tccl_chain *chain, struct tccl_walk *walk)

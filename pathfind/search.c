@@ -10,7 +10,8 @@
 #include "route.h"
 
 enum {
-    STEPS = 400000,   /* of one route search, in transfers tried */
+    FIRST_STEPS = 20000, /* of one route search, in transfers tried, */
+    STEPS = 200000,      /* and of its second try */
     MAX_DESCENTS = 8, /* how often a pair is first asked for nearly its bound */
 };
 static const double DESCENT = 0.9;
@@ -129,12 +130,11 @@ static void keep(struct goal *goal, const struct tccl_chain *chain, double gbps)
         result->bound = gbps;
 }
 
-static int find_route(struct task *task, const struct goal *goal, double above,
-                      struct tccl_chain *chain)
+static struct tccl_route route_to(struct task *task, const struct goal *goal, double above)
 {
     const struct tccl_chain *like =
         goal->result->chain.n_gpus ? &goal->result->chain : &task->latest;
-    struct tccl_route route = {
+    return (struct tccl_route){
         .machine = task->search->machine,
         .knowledge = task->search->probe.knowledge,
         .crowd = &task->crowd,
@@ -145,9 +145,47 @@ static int find_route(struct task *task, const struct goal *goal, double above,
         .any = task->options->any,
         .above = above,
         .like = like->n_gpus ? like : NULL,
-        .steps = STEPS,
+        .steps = FIRST_STEPS,
     };
-    return tccl_route_find(&route, chain);
+}
+
+/* Measures the crowds that a route might meet until none of them turns out to be too slow. Returns
+ * as tccl_probe_measure. */
+static int settle_crowds(struct task *task, const struct tccl_route *route)
+{
+    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_walk walks[TCCL_MAX_SUSPECTS];
+    bool slow = true;
+    while (slow) {
+        slow = false;
+        int count = tccl_route_suspects(route, walks);
+        for (int i = 0; i < count; i++) {
+            double gbps;
+            int status = tccl_probe_measure(probe, &walks[i], &gbps, task->err);
+            if (status == 0 && gbps <= route->above) {
+                slow = true;
+                status = tccl_probe_explain(probe, &walks[i], route->above, task->err);
+            }
+            if (status != 0)
+                return status;
+        }
+    }
+    return 0;
+}
+
+/* A chain that may be better than above: 1; 0: there is none; -1: gave up. *status: as
+ * tccl_probe_measure. */
+static int find_route(struct task *task, const struct goal *goal, double above,
+                      struct tccl_chain *chain, int *status)
+{
+    struct tccl_route route = route_to(task, goal, above);
+    *status = 0;
+    int found = tccl_route_find(&route, chain);
+    if (found >= 0)
+        return found;
+    *status = settle_crowds(task, &route);
+    route.steps = STEPS;
+    return *status == 0 ? tccl_route_find(&route, chain) : -1;
 }
 
 /* Looks for a chain better than above until one is measured (1) or none is left: then above bounds
@@ -160,7 +198,10 @@ static int improve(struct task *task, struct goal *goal, double above)
         struct tccl_chain chain;
         struct tccl_walk walk;
         double gbps;
-        int found = find_route(task, goal, above, &chain);
+        int status;
+        int found = find_route(task, goal, above, &chain, &status);
+        if (status != 0)
+            return status < 0 ? -1 : 2;
         if (found == 0)
             goal->result->bound = fmax(fmin(goal->result->bound, above), goal->result->gbps);
         if (found < 0)
@@ -168,7 +209,7 @@ static int improve(struct task *task, struct goal *goal, double above)
         if (found <= 0)
             return 0;
         tccl_route_walk(&chain, &walk);
-        int status = tccl_probe_measure(probe, &walk, &gbps, task->err);
+        status = tccl_probe_measure(probe, &walk, &gbps, task->err);
         if (status == 0) {
             task->latest = chain;
             keep(goal, &chain, gbps);
@@ -253,7 +294,10 @@ static int first_chain(struct task *task, struct goal *goal)
         struct tccl_chain chain;
         struct tccl_walk walk;
         double gbps;
-        int found = find_route(task, goal, bound * share[i], &chain);
+        int status;
+        int found = find_route(task, goal, bound * share[i], &chain, &status);
+        if (status != 0)
+            return status;
         if (found < 0)
             break;
         if (found == 0) {
@@ -261,7 +305,7 @@ static int first_chain(struct task *task, struct goal *goal)
             continue;
         }
         tccl_route_walk(&chain, &walk);
-        int status = tccl_probe_measure(&task->search->probe, &walk, &gbps, task->err);
+        status = tccl_probe_measure(&task->search->probe, &walk, &gbps, task->err);
         if (status == 0)
             keep(goal, &chain, gbps);
         return status;
