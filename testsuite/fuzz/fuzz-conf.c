@@ -1,0 +1,78 @@
+/* tccl.conf, plugstack arguments, and node lists. */
+#include <string.h>
+
+#include "conf.h"
+#include "fuzz.h"
+#include "hostlist.h"
+
+static void check_conf(const struct tccl_conf *conf)
+{
+    FUZZ_CHECK(conf->socket[0] == '/' && conf->run_dir[0] == '/' && conf->cache_dir[0] == '/');
+    FUZZ_CHECK(conf->port > 0 && conf->timeout_ms >= 10 && conf->require_timeout_ms >= 10);
+    for (int i = 0; i < conf->n_peers; i++)
+        FUZZ_CHECK(conf->peers[i].node[0] && conf->peers[i].host[0] && conf->peers[i].port);
+}
+
+static void read_conf(const uint8_t *data, size_t size)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    char path[FUZZ_PATH];
+    int fd = fuzz_file(data, size, path);
+
+    if (tccl_conf_read(path, "n1", &conf, &err) == 0)
+        check_conf(&conf);
+    else
+        FUZZ_CHECK(strstr(err.text, path));
+    tccl_conf_clear(&conf);
+    close(fd);
+}
+
+static void override(const char *text)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+
+    if (tccl_conf_read(NULL, "n1", &conf, &err) == 0 && tccl_conf_override(&conf, text, &err) == 0)
+        check_conf(&conf);
+    tccl_conf_clear(&conf);
+}
+
+static void expand(const char *text)
+{
+    struct tccl_hosts hosts = {0};
+    struct tccl_error err = {0};
+
+    if (tccl_hosts_expand(text, 1000, &hosts, &err) == 0)
+        FUZZ_CHECK(hosts.count <= 1000);
+    else
+        FUZZ_CHECK(err.text[0]);
+    tccl_hosts_clear(&hosts);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fuzz_text(data, size);
+
+    read_conf(data, size);
+    override(text);
+    expand(text);
+    free(text);
+    return 0;
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    static const char *const seeds[] = {
+        "[tccl]\nSocket=/run/tccl/%n.sock\nPort=8517\nTimeout=250ms ; short\nRequireTimeout=5s\n"
+        "AccountingHost=head\nAdmins=a,b\nGresOrder=minor\n[policy]\nDefault=auto\nMinNodes=2\n"
+        "MinGpus=8\nPartitions=gpu,dgx\n[peers]\nn[1-4]=127.0.0.1:18001-18004\nh=::1\n",
+        "[peers]\nn[1-4]=h[1-4]:8517\nx=[fe80::1]:99\n",
+        "Timeout=1min",
+        "Machine=/var/lib/%h/%%/machine.json",
+        "n[1-3,7,009-011],head,x[1-2]y",
+    };
+
+    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
+        add(context, seeds[i], strlen(seeds[i]));
+}

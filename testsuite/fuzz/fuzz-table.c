@@ -1,0 +1,83 @@
+/* Chain table files. The checksum at the end is made right, or nothing behind it would be reached;
+ * what is accepted names only chains that the machine has. */
+#include <string.h>
+
+#include "check.h"
+#include "fileio.h"
+#include "fuzz.h"
+#include "sample.h"
+
+static void fix_checksum(uint8_t *data, size_t size)
+{
+    uint64_t sum = tccl_hash64(data, size - 8);
+
+    for (int i = 0; i < 8; i++)
+        data[size - 8 + (size_t)i] = (uint8_t)(sum >> (8 * i));
+}
+
+static void check_result_of(const struct tccl_result *result, const struct tccl_machine *machine)
+{
+    FUZZ_CHECK(!(result->gbps < 0) && result->bound >= result->gbps);
+    if (result->chain.n_gpus > 0)
+        FUZZ_CHECK(tccl_chain_check(&result->chain, machine, NULL) == 0);
+}
+
+static void check_table(const struct tccl_table *table, const struct tccl_machine *machine)
+{
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        check_result_of(&table->pairs[i], machine);
+    check_result_of(&table->ring, machine);
+    check_result_of(&table->default_ring, machine);
+    check_result_of(&table->default_chain, machine);
+    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+    FUZZ_CHECK(kind != NULL);
+    tccl_kind_free(kind);
+    json_decref(tccl_table_to_json(table, machine));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tccl_machine machine = sample_machine();
+    struct tccl_error err = {0};
+    struct tccl_table *table = NULL;
+    uint8_t *copy = (uint8_t *)fuzz_text(data, size);
+    char path[FUZZ_PATH];
+
+    if (size >= 8)
+        fix_checksum(copy, size);
+    int fd = fuzz_file(copy, size, path);
+    if (tccl_table_read(path, &machine, &table, &err) == 0)
+        check_table(table, &machine);
+    else
+        FUZZ_CHECK(!table && strstr(err.text, path));
+    tccl_table_free(table);
+    close(fd);
+    free(copy);
+    return 0;
+}
+
+static void add_table(fuzz_add *add, void *context, uint32_t gpus)
+{
+    struct tccl_machine machine = sample_machine();
+    struct tccl_table *table = sample_table(&machine, gpus);
+    char name[256];
+    char *data;
+    size_t size;
+
+    sample_path("table", name, sizeof(name));
+    if (tccl_table_write(table, name, NULL) < 0 ||
+        tccl_read_file(name, 1 << 20, &data, &size, NULL) < 0)
+        abort();
+    add(context, data, size);
+    free(data);
+    tccl_table_free(table);
+    sample_remove(name);
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    srand(1);
+    add_table(add, context, 0x3);
+    add_table(add, context, 0x4);
+    add_table(add, context, 0xf);
+}

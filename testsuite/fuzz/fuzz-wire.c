@@ -1,0 +1,110 @@
+/* Frames and messages: the first byte says whether the rest is a stream of frames or one message.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "wire.h"
+
+enum { PIPE_BYTES = 60000 };
+
+static void read_message(const char *data, size_t size)
+{
+    struct tccl_error err = {0};
+    struct tccl_envelope envelope;
+    struct tccl_step_key key;
+    struct tccl_plan plan = {0};
+    json_t *message = tccl_message_parse(data, size, &err);
+
+    if (!message) {
+        FUZZ_CHECK(err.text[0]);
+        return;
+    }
+    FUZZ_CHECK(tccl_message_type(message) != NULL);
+    tccl_envelope_get(message, &envelope, NULL);
+    tccl_key_from_json(json_object_get(message, "key"), &key, NULL);
+    if (tccl_plan_from_json(message, &plan, NULL) == 0)
+        tccl_plan_clear(&plan);
+    struct tccl_join_message *join = tccl_join_from_json(message, &err);
+    if (join) {
+        FUZZ_CHECK(join->join.n_nodes <= TCCL_MAX_NODES && join->join.n_gres <= TCCL_MAX_GRES);
+        FUZZ_CHECK(join->join.node >= 0 && join->join.node < join->join.n_nodes);
+    }
+    tccl_join_free(join);
+    json_decref(message);
+}
+
+static void read_frames(const uint8_t *data, size_t size)
+{
+    int ends[2];
+    char *frame;
+    size_t length;
+
+    if (size > PIPE_BYTES || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return;
+    if (write(ends[1], data, size) != (ssize_t)size)
+        abort();
+    close(ends[1]);
+    while (tccl_frame_read(ends[0], PIPE_BYTES, tccl_now_ms() + 1000, &frame, &length, NULL) == 0) {
+        FUZZ_CHECK(length > 0 && length <= PIPE_BYTES && frame[length] == '\0');
+        read_message(frame, length);
+        free(frame);
+    }
+    close(ends[0]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 0 && data[0] & 1)
+        read_frames(data + 1, size - 1);
+    else if (size > 0)
+        read_message((const char *)data + 1, size - 1);
+    return 0;
+}
+
+static void add_both(fuzz_add *add, void *context, json_t *message)
+{
+    char *text = tccl_message_text(message);
+    size_t size = strlen(text);
+    uint8_t input[4096] = "2";
+
+    if (size + 5 > sizeof(input))
+        abort();
+    memcpy(input + 1, text, size);
+    add(context, input, size + 1);
+    input[0] = '1';
+    tccl_frame_header(size, input + 1);
+    memcpy(input + 5, text, size);
+    add(context, input, size + 5);
+    free(text);
+    json_decref(message);
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    static const char *const nodes[] = {"n1", "n2"};
+    static const int gres[] = {0, 1, 3};
+    const struct tccl_join join = {.key = {.cluster = "c", .job = 7, .step = 1},
+                                   .n_nodes = 2,
+                                   .nodes = nodes,
+                                   .gres = gres,
+                                   .n_gres = 3,
+                                   .mode = TCCL_MODE_ON,
+                                   .uid = 1000,
+                                   .gid = 1000,
+                                   .timeout_ms = 500,
+                                   .min_nodes = 1,
+                                   .min_gpus = 2,
+                                   .user = "u",
+                                   .partition = "p"};
+    char ring[] = "n1[0 -w> 1 -w> 0]";
+    const struct tccl_plan plan = {
+        .state = TCCL_STATE_APPLIED, .gbps = 10, .path = "/run/tccl/x", .ring = ring};
+    struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 5};
+    json_t *message = tccl_join_to_json(&join, NULL);
+
+    if (!message || tccl_envelope_put(message, &envelope, NULL) < 0)
+        abort();
+    add_both(add, context, message);
+    add_both(add, context, tccl_plan_to_json(&plan));
+}
