@@ -32,7 +32,7 @@ struct walker {
     int slots[TCCL_MAX_MEMORIES]; /* bounces that each memory can still take */
     int free_slots;               /* their sum */
     uint32_t exclusive;           /* memories that take one bounce only */
-    struct tccl_walk beside[2];   /* an end and a bounce in its memory, entry and exit */
+    struct tccl_walk beside[3];   /* an end and a bounce in its memory, entry and exit; both ends */
     int load[TCCL_MAX_MEMORIES];  /* transfers on the stack that touch each memory */
     long steps_left;
     struct tccl_chain chain;
@@ -420,11 +420,34 @@ static void take_port_slot(struct walker *walker, struct tccl_port port, bool is
     walker->slots[port.via.index] = 0;
 }
 
-/* With the ports on the stack: what each step and slot is worth. */
-static void look_around(struct walker *walker)
+/* A head and a tail that go together; the chain is impossible where there are none. */
+static void join_ends(struct walker *walker, const struct step *fixed, struct tccl_walk *both)
 {
-    if (!walker->route->closed)
+    both->count = 0;
+    for (int head = 0; head < walker->n; head++) {
+        if (!(walker->heads >> head & 1) || !push(walker, &walker->first[head]))
+            continue;
+        for (int tail = 0; tail < walker->n && both->count == 0; tail++) {
+            if (!(walker->tails >> tail & 1) || (head == tail && walker->n > 1) ||
+                !fits(walker, &walker->last[tail]))
+                continue;
+            add_to_walk(both, fixed);
+            add_to_walk(both, &walker->first[head]);
+            add_to_walk(both, &walker->last[tail]);
+        }
+        pop(walker, &walker->first[head]);
+    }
+    if (both->count == 0)
+        walker->heads = 0;
+}
+
+/* With the ports on the stack: what each step and slot is worth. */
+static void look_around(struct walker *walker, const struct step *fixed)
+{
+    if (!walker->route->closed) {
         drop_unfit_ends(walker);
+        join_ends(walker, fixed, &walker->beside[2]);
+    }
     add_steps(walker);
     if (!walker->route->closed) {
         take_port_slot(walker, walker->route->entry, true, &walker->beside[0]);
@@ -471,7 +494,7 @@ static bool set_up(struct walker *walker, const struct tccl_route *route, struct
     find_exclusive(walker);
     if (walker->n < (route->closed ? 2 : 1) || (!route->closed && !add_ports(walker, fixed)))
         return false;
-    look_around(walker);
+    look_around(walker, fixed);
     return true;
 }
 
@@ -516,7 +539,7 @@ int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks)
         for (int m = 0; m < route->machine->n_memories; m++)
             if (walker->slots[m] > 1)
                 pair_walk(walker, m, &walks[count++]);
-        for (int end = 0; end < 2; end++)
+        for (int end = 0; end < 3; end++)
             if (walker->beside[end].count > 0)
                 walks[count++] = walker->beside[end];
         pop(walker, &fixed);

@@ -26,7 +26,7 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain);
 /* Crowds in one memory that nothing known forbids: two bounces, or a bounce beside a port's own. If
  * they turn out to be too slow, the memory can be counted as taken, and searches that gave up may
  * end. walks has room for TCCL_MAX_SUSPECTS. Returns how many. */
-enum { TCCL_MAX_SUSPECTS = TCCL_MAX_MEMORIES + 2 };
+enum { TCCL_MAX_SUSPECTS = TCCL_MAX_MEMORIES + 3 };
 int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks);
 
 /* The transfers of a chain in the order of the walk from entry to exit. */
