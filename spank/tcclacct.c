@@ -180,8 +180,9 @@ static int take_option(struct request *request, int option, char *const *argv,
     case '?':
         return refuse_option(argv, err);
     default:
-        return option != 0 && strchr("juNsSE", option) ? take_filter(request, option, optarg, err)
-                                                       : take_output(request, option, optarg, err);
+        return option < OPTION_JSON && strchr("juNsSE", option)
+                   ? take_filter(request, option, optarg, err)
+                   : take_output(request, option, optarg, err);
     }
 }
 

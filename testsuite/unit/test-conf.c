@@ -94,72 +94,6 @@ static void check_peer(const struct tccl_conf *conf, const char *node, const cha
     CHECK_INT(peer->port, port);
 }
 
-/* The sample with its comments taken off: "#Key=value  # what for" becomes "Key=value  # …". */
-static char *uncommented_sample(void)
-{
-    char name[PATH_MAX], line[512], *text = NULL;
-    size_t size;
-    const char *machines = getenv("TCCL_MACHINES");
-    snprintf(name, sizeof name, "%s/../../etc/tccl.conf.sample.in", machines ? machines : ".");
-    cleanup_file FILE *sample = fopen(name, "r");
-    FILE *out = sample ? open_memstream(&text, &size) : NULL;
-    while (out && fgets(line, sizeof line, sample)) {
-        const char *at = line[0] == '#' && line[1] >= 'A' && line[1] <= 'Z' ? line + 1 : line;
-        const char *variable = strstr(at, "@pkglibdir@");
-        if (variable)
-            fprintf(out, "%.*s" TCCL_PKGLIBDIR "%s", (int)(variable - at), at,
-                    variable + strlen("@pkglibdir@"));
-        else
-            fputs(at, out);
-    }
-    if (out)
-        fclose(out);
-    return text;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp(a, b));
-}
-
-/* The values that the sample shows are the built-in ones. */
-static void test_sample(void)
-{
-    struct tccl_conf is, built_in;
-    struct tccl_error err = {0};
-    if (strcmp(TCCL_LOCALSTATEDIR, "/var") != 0 || strcmp(TCCL_RUNSTATEDIR, "/run") != 0)
-        return; /* built for other folders than the sample shows */
-    cleanup_free char *text = uncommented_sample();
-    CHECK(text && strstr(text, "\nSocket=") && strstr(text, "\nMinGpus="));
-    if (!text)
-        return;
-    CHECK_INT(read_text("", &built_in, &err), 0);
-    CHECK_INT(read_text(text, &is, &err), 0);
-    CHECK_STR(err.text, "");
-    CHECK_STR(is.socket, built_in.socket);
-    CHECK_STR(is.run_dir, built_in.run_dir);
-    CHECK_STR(is.cache_dir, built_in.cache_dir);
-    CHECK_STR(is.state_dir, built_in.state_dir);
-    CHECK_STR(is.machine, built_in.machine);
-    CHECK_STR(is.shim, built_in.shim);
-    CHECK_STR(is.munge_socket, built_in.munge_socket);
-    CHECK_STR(is.bind_addr, built_in.bind_addr);
-    CHECK_STR(is.accounting_host, built_in.accounting_host);
-    CHECK_STR(is.tccld_user, built_in.tccld_user);
-    CHECK_STR(is.slurm_user, built_in.slurm_user);
-    CHECK(same_text(is.admins, built_in.admins));
-    CHECK_INT(is.port, built_in.port);
-    CHECK_INT(is.timeout_ms, built_in.timeout_ms);
-    CHECK_INT(is.require_timeout_ms, built_in.require_timeout_ms);
-    CHECK_INT(is.gres_order, built_in.gres_order);
-    CHECK_INT(is.policy.mode, built_in.policy.mode);
-    CHECK_INT(is.policy.min_nodes, built_in.policy.min_nodes);
-    CHECK_INT(is.policy.min_gpus, built_in.policy.min_gpus);
-    CHECK(same_text(is.policy.partitions, built_in.policy.partitions));
-    tccl_conf_clear(&is);
-    tccl_conf_clear(&built_in);
-}
-
 static void test_peers(void)
 {
     struct tccl_conf conf;
@@ -387,7 +321,6 @@ int main(void)
     CHECK(fd >= 0);
     test_defaults();
     test_all_keys();
-    test_sample();
     test_peers();
     test_bad_values();
     test_bad_forms();
