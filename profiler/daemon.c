@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "log.h"
+
+enum { ACCEPT_PAUSE_MS = 200 };
 
 static int add_admins(struct daemon *daemon, const char *names, struct tccl_error *err)
 {
@@ -53,4 +56,22 @@ struct timeval daemon_in(int64_t ms)
     if (ms < 0)
         ms = 0;
     return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+}
+
+static void accept_again(evutil_socket_t fd, short what, void *listener)
+{
+    (void)fd;
+    (void)what;
+    evconnlistener_enable(listener);
+}
+
+void daemon_accept_failed(struct evconnlistener *listener, void *context)
+{
+    static struct log_limit limit;
+    struct timeval wait = daemon_in(ACCEPT_PAUSE_MS);
+    (void)context;
+    log_limited(&limit, "a connection can't be accepted: %s", strerror(errno));
+    if (event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, accept_again, listener,
+                        &wait) == 0)
+        evconnlistener_disable(listener);
 }

@@ -3,7 +3,7 @@
 #define TCCL_DAEMON_H
 
 #include <event2/event.h>
-
+#include <event2/listener.h>
 #include <jansson.h>
 
 #include "conf.h"
@@ -44,5 +44,9 @@ bool daemon_shows_all(const struct daemon *daemon, uid_t uid);
 
 /* Milliseconds from now, for events. */
 struct timeval daemon_in(int64_t ms);
+
+/* Error callback of listeners: what can't be accepted now (no descriptors left) is tried again a
+ * little later, and not over and over. */
+void daemon_accept_failed(struct evconnlistener *listener, void *context);
 
 #endif

@@ -30,6 +30,7 @@ struct journal {
     LIST_HEAD(, flight) flights;
     int n_flights;
     struct event *retry; /* pending only while the spool or memory holds records */
+    int64_t retry_ms;    /* 0: the first time */
     bool round, closing; /* round: going through the spool now */
     bool spooled;        /* the spool may hold something */
     json_t *memory;
@@ -92,9 +93,12 @@ static const char *home(const struct journal *journal)
 
 static void retry_later(struct journal *journal)
 {
-    struct timeval wait = daemon_in(JOURNAL_RETRY_MS);
-    if (!journal->closing && !evtimer_pending(journal->retry, NULL))
-        evtimer_add(journal->retry, &wait);
+    if (journal->closing || evtimer_pending(journal->retry, NULL))
+        return;
+    int64_t ms = journal->retry_ms ? 2 * journal->retry_ms : JOURNAL_RETRY_MS;
+    journal->retry_ms = ms < JOURNAL_RETRY_MOST_MS ? ms : JOURNAL_RETRY_MOST_MS;
+    struct timeval wait = daemon_in(journal->retry_ms);
+    evtimer_add(journal->retry, &wait);
 }
 
 static void keep_in_memory(struct journal *journal, json_t *record, const char *why)
@@ -221,6 +225,7 @@ static void on_landed(void *context, json_t *answer, const struct tccl_error *er
     bool refused = answer && json_is_true(json_object_get(answer, "refused"));
     const char *text = answer ? json_string_value(json_object_get(answer, "text")) : err->text;
     if (taken || refused) {
+        journal->retry_ms = 0;
         settle(flight, taken ? NULL : text ? text : "no reason given");
     } else {
         log_limited(&journal->trouble, "a record waits in the spool: %s", text ? text : "?");
@@ -306,6 +311,8 @@ static void then_next(struct chore *chore)
     journal->spooled = chore->result != 1 || tccl_spool_count(journal->spool) > 0;
     if (journal->spooled)
         retry_later(journal);
+    else
+        journal->retry_ms = 0;
 }
 
 static void next_spooled(struct journal *journal)

@@ -286,6 +286,7 @@ static int listen_at(struct locals *locals, struct tccl_error *err)
                                                (struct sockaddr *)&address, sizeof(address));
     if (!locals->listener || chmod(locals->path, 0666) != 0)
         return tccl_fail(err, "Socket=%s: %s", locals->path, strerror(errno));
+    evconnlistener_set_error_cb(locals->listener, daemon_accept_failed);
     return 0;
 }
 

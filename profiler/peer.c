@@ -292,6 +292,7 @@ static int listen_at(struct peers *peers, const struct addrinfo *address)
                                 address->ai_addr, (int)address->ai_addrlen);
     if (!listener)
         return -1;
+    evconnlistener_set_error_cb(listener, daemon_accept_failed);
     peers->listeners[peers->n_listeners++] = listener;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@
 #include "step.h"
 #include "wire.h"
 
-enum { MUNGE_THREADS = 4, NAME_THREADS = 2, STOP_MS = 500 };
+enum { MUNGE_THREADS = 4, NAME_THREADS = 2, STOP_MS = 500, DESCRIPTORS = 8192 };
 
 struct options {
     const char *config, *node, *pid_file;
@@ -192,6 +193,16 @@ static int write_pid(const char *path, struct tccl_error *err)
     return path ? tccl_write_file(path, 0644, text, (size_t)size, err) : 0;
 }
 
+/* Room for all connections that the bounds allow. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* Everything that serves, in the order in which it is made; freed in the reverse order. */
 struct parts {
     struct daemon daemon;
@@ -296,6 +307,7 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     umask(022);
+    allow_descriptors();
     parts.daemon.conf = read_conf(&parts.daemon, &options, &err);
     if (!parts.daemon.conf) {
         log_line("%s", err.text);
