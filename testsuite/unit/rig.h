@@ -1,0 +1,185 @@
+/* rig.h: a munged of our own in a temporary folder, and any number of real tccld on loopback. */
+#ifndef TCCL_RIG_H
+#define TCCL_RIG_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RIG_NODES = 40, RIG_PATIENCE_MS = 20000 };
+
+static struct rig {
+    char folder[64];
+    char munge_socket[96];
+    pid_t munged;
+    pid_t tccld[RIG_NODES + 1]; /* node n1 is tccld[1] */
+    unsigned short port[RIG_NODES + 1];
+} rig;
+
+__attribute__((unused)) static void rig_path(char path[static 256], const char *name, int node)
+{
+    snprintf(path, 256, node ? "%s/n%d/%s" : "%s/%.0d%s", rig.folder, node, name);
+}
+
+static void rig_write(const char *path, const void *data, size_t size, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
+        perror(path);
+        exit(1);
+    }
+    close(fd);
+}
+
+static pid_t rig_spawn(char *const argv[], const char *log)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+    dup2(fd, 1);
+    dup2(fd, 2);
+    execvp(argv[0], argv);
+    perror(argv[0]);
+    _exit(127);
+}
+
+/* Until somebody listens at the unix socket. Returns 0 or -1. */
+static int rig_await(const char *socket_path, pid_t pid)
+{
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 5) {
+        struct stat stat_;
+        if (stat(socket_path, &stat_) == 0)
+            return 0;
+        if (waitpid(pid, NULL, WNOHANG) == pid)
+            return -1;
+        poll(NULL, 0, 5);
+    }
+    return -1;
+}
+
+static void rig_stop_munged(void)
+{
+    if (rig.munged <= 0)
+        return;
+    kill(rig.munged, SIGCONT);
+    kill(rig.munged, SIGTERM);
+    waitpid(rig.munged, NULL, 0);
+    rig.munged = 0;
+}
+
+__attribute__((unused)) static int rig_stop_tccld(int node, int signal_)
+{
+    int status = -1;
+    if (rig.tccld[node] <= 0)
+        return -1;
+    kill(rig.tccld[node], SIGCONT);
+    kill(rig.tccld[node], signal_);
+    waitpid(rig.tccld[node], &status, 0);
+    rig.tccld[node] = 0;
+    return status;
+}
+
+static void rig_end(void)
+{
+    char command[128];
+    for (int i = 1; i <= RIG_NODES; i++)
+        rig_stop_tccld(i, SIGTERM);
+    rig_stop_munged();
+    if (getenv("TCCL_KEEP") || !*rig.folder)
+        return;
+    snprintf(command, sizeof(command), "rm -rf %s", rig.folder);
+    if (system(command) != 0)
+        fprintf(stderr, "%s stays\n", rig.folder);
+}
+
+static void rig_start_munged(void)
+{
+    char key[96], log[96], seed[96], pid[96];
+    snprintf(key, sizeof(key), "%s/munge.key", rig.folder);
+    snprintf(log, sizeof(log), "%s/munged.log", rig.folder);
+    snprintf(seed, sizeof(seed), "%s/munged.seed", rig.folder);
+    snprintf(pid, sizeof(pid), "%s/munged.pid", rig.folder);
+    char *argv[] = {"munged",     "--force",     "--foreground",
+                    "--key-file", key,           "--log-file",
+                    log,          "--seed-file", seed,
+                    "--pid-file", pid,           "--num-threads",
+                    "2",          "--socket",    rig.munge_socket,
+                    NULL};
+    char path[4096];
+    snprintf(path, sizeof(path), "%s:/usr/sbin:/sbin", getenv("PATH") ? getenv("PATH") : "/bin");
+    setenv("PATH", path, 1);
+    rig.munged = rig_spawn(argv, log);
+    if (rig_await(rig.munge_socket, rig.munged) != 0) {
+        printf("skipped: munged does not start: see %s\n", log);
+        exit(77);
+    }
+}
+
+/* The folder, readable for all, and munged in it; all goes when the test ends. */
+static void rig_begin(void)
+{
+    char key[128], path[96];
+    strcpy(rig.folder, "/tmp/tccl-test-XXXXXX");
+    if (!mkdtemp(rig.folder) || chmod(rig.folder, 0755) != 0) {
+        perror(rig.folder);
+        exit(1);
+    }
+    atexit(rig_end);
+    snprintf(path, sizeof(path), "%s/munge.key", rig.folder);
+    snprintf(rig.munge_socket, sizeof(rig.munge_socket), "%s/munge.socket", rig.folder);
+    for (size_t i = 0; i < sizeof(key); i++)
+        key[i] = (char)(i * 37 + getpid());
+    rig_write(path, key, sizeof(key), 0600);
+    rig_start_munged();
+}
+
+/* A port that nobody uses now. */
+__attribute__((unused)) static unsigned short rig_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(fd, (struct sockaddr *)&address, size) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
+        perror("port");
+        exit(1);
+    }
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+__attribute__((unused)) static void rig_start_tccld(int node)
+{
+    char conf[256], log[256], name[16], socket_path[256];
+    const char *program = getenv("TCCL_TCCLD");
+    if (!program) {
+        printf("skipped: TCCL_TCCLD does not say where tccld is\n");
+        exit(77);
+    }
+    rig_path(conf, "tccl.conf", 0);
+    rig_path(log, "tccld.log", node);
+    rig_path(socket_path, "tccld.sock", node);
+    snprintf(name, sizeof(name), "n%d", node);
+    unlink(socket_path);
+    char *argv[] = {(char *)program, "-N", name, "-f", conf, NULL};
+    rig.tccld[node] = rig_spawn(argv, log);
+    if (rig_await(socket_path, rig.tccld[node]) != 0) {
+        fprintf(stderr, "tccld %d does not start: see %s\n", node, log);
+        setenv("TCCL_KEEP", "1", 1);
+        exit(1);
+    }
+}
+
+#endif

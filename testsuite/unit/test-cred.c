@@ -1,0 +1,94 @@
+/* Credentials, with a real munged of our own. */
+#include "cred.h"
+
+#include "check.h"
+#include "cleanup.h"
+#include "rig.h"
+#include "wire.h"
+
+static int64_t soon(void)
+{
+    return tccl_now_ms() + 5000;
+}
+
+static void test_round(void)
+{
+    cleanup_free char *cred = NULL, *data = NULL;
+    size_t size = 0;
+    uid_t uid = 12345;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid(), "hello", 5, soon(), &cred, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err), 0);
+    CHECK_INT(uid, getuid());
+    CHECK_INT(size, 5);
+    CHECK_STR(data, "hello");
+}
+
+static void test_replay(void)
+{
+    cleanup_free char *cred = NULL, *data = NULL, *again = NULL;
+    size_t size;
+    uid_t uid;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, TCCL_CRED_ANYONE, "x", 1, soon(), &cred, &err), 0);
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err), 0);
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &again, &size, &err), -1);
+    CHECK(again == NULL);
+    CHECK(strstr(err.text, "eplay") != NULL);
+}
+
+static void test_forged(void)
+{
+    cleanup_free char *cred = NULL, *data = NULL;
+    size_t size;
+    uid_t uid;
+    struct tccl_error err = {0}, garbage = {0};
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, TCCL_CRED_ANYONE, "x", 1, soon(), &cred, &err), 0);
+    cred[strlen(cred) / 2] ^= 1;
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err), -1);
+    CHECK(data == NULL);
+    CHECK(strncmp(err.text, "munge: ", 7) == 0);
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, "hello", soon(), &uid, &data, &size, &garbage),
+              -1);
+}
+
+/* Only the reader it was made for can open it. */
+static void test_other_reader(void)
+{
+    cleanup_free char *cred = NULL, *data = NULL;
+    size_t size;
+    uid_t uid;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid() + 1, "secret", 6, soon(), &cred, &err),
+              0);
+    CHECK_INT(tccl_cred_decode(rig.munge_socket, cred, soon(), &uid, &data, &size, &err), -1);
+    CHECK(data == NULL);
+}
+
+/* Without munged the call ends by its deadline, with a text; when munged is back, all is well. */
+static void test_munged_away(void)
+{
+    cleanup_free char *cred = NULL, *again = NULL;
+    struct tccl_error err = {0}, none = {0};
+    rig_stop_munged();
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, TCCL_CRED_ANYONE, "x", 1, tccl_now_ms() + 150,
+                               &cred, &err),
+              -1);
+    CHECK(cred == NULL);
+    CHECK(strstr(err.text, rig.munge_socket) != NULL || strstr(err.text, "ocket") != NULL);
+    rig_start_munged();
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, TCCL_CRED_ANYONE, "x", 1, soon(), &again, &none),
+              0);
+}
+
+int main(void)
+{
+    rig_begin();
+    test_round();
+    test_replay();
+    test_forged();
+    test_other_reader();
+    test_munged_away();
+    return check_result();
+}

@@ -1,0 +1,760 @@
+/* tccld, really: a munged of our own, several tccld on loopback, and the client library. */
+#include <sys/un.h>
+
+#include "cache.h"
+#include "check.h"
+#include "cleanup.h"
+#include "client.h"
+#include "cred.h"
+#include "fileio.h"
+#include "machines.h"
+#include "rig.h"
+#include "wire.h"
+
+enum { NODES = 20, WAIT_MS = 15000, JOIN_MS = 8000, ALL_GPUS = 0xf };
+
+static char node_text[NODES][8];
+static const char *node_names[NODES];
+static const int all_gres[] = {0, 1, 2, 3};
+
+/* Profiles */
+
+/* A table that knows NCCL's own choice, as the model measures it. */
+static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    struct tccl_error err = {0};
+    struct tccl_set set;
+    strcpy(table->source, "model");
+    for (int closed = 0; closed < 2; closed++) {
+        struct tccl_result *result = closed ? &table->default_ring : &table->default_chain;
+        if (tccl_chain_default(machine, gpus, closed, &result->chain, &err) != 0)
+            continue;
+        tccl_chain_set(&result->chain, &set);
+        if (tccl_model_measure(model, &set, &result->gbps, NULL, NULL, &err) != 0)
+            fprintf(stderr, "%s\n", err.text);
+        result->bound = result->gbps;
+    }
+    table->ring = table->default_ring;
+    const struct tccl_chain *chain = &table->default_chain.chain;
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        if (memcmp(&table->ports[i / table->n_ports], &chain->entry, sizeof(chain->entry)) == 0 &&
+            memcmp(&table->ports[i % table->n_ports], &chain->exit, sizeof(chain->exit)) == 0)
+            table->pairs[i] = table->default_chain;
+    return table;
+}
+
+static void make_profile(int node, const char *name)
+{
+    static const uint32_t masks[] = {1, 3, ALL_GPUS};
+    char path[256];
+    struct tccl_error err = {0};
+    struct tccl_model *model = load_machine(name);
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_profile *profile = NULL;
+    cleanup_json json_t *description = tccl_machine_to_json(machine);
+    rig_path(path, "machine.json", node);
+    CHECK_INT(tccl_write_json(path, 0644, description, &err), 0);
+    rig_path(path, "cache", node);
+    char file[4096];
+    snprintf(file, sizeof(file), "%s/%s.json", getenv("TCCL_MACHINES"), name);
+    cleanup_json json_t *json = tccl_read_json(file, 1 << 20, &err);
+    if (tccl_profile_create(path, machine, "model", json, &profile, &err) != 0) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    for (size_t i = 0; i < sizeof(masks) / sizeof(*masks); i++) {
+        struct tccl_table *table = make_table(model, masks[i]);
+        strcpy(table->machine, tccl_profile_id(profile));
+        if (tccl_profile_put(profile, table, &err) != 0)
+            fprintf(stderr, "%s\n", err.text);
+        tccl_table_free(table);
+    }
+    tccl_profile_close(profile);
+    tccl_model_free(model);
+}
+
+/* The rig */
+
+static void write_conf(const char *accounting)
+{
+    char path[256], text[8192];
+    int size =
+        snprintf(text, sizeof(text),
+                 "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
+                 "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
+                 "BindAddr=127.0.0.1\nTccldUser=%s\nAccountingHost=%s\n[peers]\n",
+                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
+                 getpwuid(getuid())->pw_name, accounting);
+    for (int i = 1; i <= NODES; i++)
+        size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,
+                         rig.port[i]);
+    rig_path(path, "tccl.conf", 0);
+    rig_write(path, text, (size_t)size, 0644);
+}
+
+/* Every node's Port= comes from [peers], so each has a configuration of its own. */
+static void make_nodes(void)
+{
+    char path[256];
+    for (int i = 1; i <= NODES; i++) {
+        snprintf(node_text[i - 1], sizeof(node_text[i - 1]), "n%d", i);
+        node_names[i - 1] = node_text[i - 1];
+        rig.port[i] = rig_port();
+        rig_path(path, "", i);
+        mkdir(path, 0755);
+        make_profile(i, i % 2 ? "amd-4gpu" : "intel-4gpu");
+    }
+    write_conf("n1");
+}
+
+static struct tccl_step_key new_key(void)
+{
+    static uint32_t job = 100;
+    return (struct tccl_step_key){.cluster = "test", .job = ++job};
+}
+
+static struct tccl_join new_join(struct tccl_step_key key, int node, int n_nodes)
+{
+    return (struct tccl_join){.key = key,
+                              .node = node,
+                              .n_nodes = n_nodes,
+                              .nodes = node_names,
+                              .gres = all_gres,
+                              .n_gres = 4,
+                              .mode = TCCL_MODE_ON,
+                              .uid = getuid(),
+                              .gid = getgid(),
+                              .timeout_ms = JOIN_MS,
+                              .user = "tester"};
+}
+
+static int start_join(const struct tccl_join *join)
+{
+    char path[256];
+    struct tccl_error err = {0};
+    rig_path(path, "tccld.sock", join->node + 1);
+    int fd = tccl_client_connect(path, WAIT_MS, &err);
+    if (fd < 0 || tccl_client_join(fd, join, WAIT_MS, &err) != 0)
+        fprintf(stderr, "%s\n", err.text);
+    return fd;
+}
+
+static struct tccl_plan end_join(int fd)
+{
+    struct tccl_plan plan;
+    struct tccl_error err = {0};
+    int late = tccl_client_wait_plan(fd, WAIT_MS, &plan, &err);
+    if (late != 0) {
+        fprintf(stderr, "no plan (%d): %s\n", late, err.text);
+        check_failures++;
+    }
+    close(fd);
+    return plan;
+}
+
+static struct tccl_plan join_once(const struct tccl_join *join)
+{
+    return end_join(start_join(join));
+}
+
+static void leave(int node, const struct tccl_step_key *key)
+{
+    char path[256];
+    struct tccl_error err = {0};
+    rig_path(path, "tccld.sock", node + 1);
+    int fd = tccl_client_connect(path, WAIT_MS, &err);
+    CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, &err), 0);
+    close(fd);
+}
+
+static json_t *ask(int node, json_t *filter, int *complete)
+{
+    char path[256], name[16];
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    rig_path(path, "tccl.conf", 0);
+    snprintf(name, sizeof(name), "n%d", node + 1);
+    CHECK_INT(tccl_conf_read(path, name, &conf, &err), 0);
+    json_t *records = tccl_client_query(&conf, filter, WAIT_MS, complete, &err);
+    if (!records)
+        fprintf(stderr, "query: %s\n", err.text);
+    tccl_conf_clear(&conf);
+    json_decref(filter);
+    return records;
+}
+
+/* The record of a step, as soon as it is there, as node sees it. */
+static json_t *record_of(int node, uint32_t job)
+{
+    int complete;
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20) {
+        cleanup_json json_t *records =
+            ask(node, json_pack("{s:[{s:i}]}", "jobs", "job", (int)job), &complete);
+        if (json_array_size(records) > 0) {
+            CHECK_INT(json_array_size(records), 1);
+            return json_incref(json_array_get(records, 0));
+        }
+        poll(NULL, 0, 20);
+    }
+    fprintf(stderr, "no record of job %u\n", job);
+    check_failures++;
+    return json_object();
+}
+
+static void check_record(int node, uint32_t job, const char *state, const char *reason)
+{
+    cleanup_json json_t *record = record_of(node, job);
+    const char *found = json_string_value(json_object_get(record, "reason"));
+    CHECK_STR(json_string_value(json_object_get(record, "state")), state);
+    CHECK(found && strstr(found, reason) != NULL);
+    if (found && !strstr(found, reason))
+        fprintf(stderr, "reason: \"%s\", expected \"%s\"\n", found, reason);
+}
+
+static void check_fallback(struct tccl_plan *plan, const char *reason)
+{
+    CHECK_INT(plan->state, TCCL_STATE_FALLBACK);
+    CHECK(strstr(plan->reason, reason) != NULL);
+    if (!strstr(plan->reason, reason))
+        fprintf(stderr, "reason: \"%s\", expected \"%s\"\n", plan->reason, reason);
+    CHECK_STR(plan->path, "");
+    CHECK(plan->ring == NULL);
+    tccl_plan_clear(plan);
+}
+
+/* Tests */
+
+static void test_one_node(void)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_join join = new_join(key, 0, 1);
+    struct tccl_error err = {0};
+    struct stat stat_;
+    struct tccl_plan plan = join_once(&join);
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    CHECK_STR(plan.reason, "");
+    CHECK(plan.gbps > 0);
+    CHECK(plan.ring && strncmp(plan.ring, "n1[", 3) == 0);
+    cleanup_json json_t *file = tccl_read_json(plan.path, 65536, &err);
+    CHECK_STR(err.text, "");
+    CHECK_INT(json_array_size(json_object_get(json_object_get(file, "chain"), "busids")), 4);
+    CHECK_INT(stat(plan.path, &stat_), 0);
+    CHECK_INT(stat_.st_mode & 0777, getuid() == 0 ? 0640 : 0644);
+    check_record(0, key.job, "applied", "");
+    leave(0, &key);
+    CHECK_INT(stat(plan.path, &stat_), -1);
+    leave(0, &key); /* twice is fine */
+    tccl_plan_clear(&plan);
+}
+
+/* Joins n nodes and returns their plans. */
+static void join_all(struct tccl_step_key key, int n, int skip, struct tccl_plan *plans)
+{
+    int fds[NODES];
+    for (int i = 0; i < n; i++) {
+        struct tccl_join join = new_join(key, i, n);
+        fds[i] = i == skip ? -1 : start_join(&join);
+    }
+    for (int i = 0; i < n; i++)
+        if (i != skip)
+            plans[i] = end_join(fds[i]);
+}
+
+static void test_nodes(int n)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_plan plans[NODES];
+    join_all(key, n, -1, plans);
+    for (int i = 0; i < n; i++) {
+        CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
+        if (plans[i].state != TCCL_STATE_APPLIED)
+            fprintf(stderr, "node %d of %d: %s\n", i, n, plans[i].reason);
+        CHECK(plans[i].gbps == plans[0].gbps && plans[i].gbps > 0);
+        CHECK_INT(access(plans[i].path, R_OK), 0);
+        CHECK_STR(plans[i].ring, plans[0].ring);
+        leave(i, &key);
+        CHECK_INT(access(plans[i].path, R_OK), -1);
+    }
+    for (int i = 0; i < n; i++)
+        tccl_plan_clear(&plans[i]);
+    cleanup_json json_t *record = record_of(n > 1, key.job);
+    CHECK_STR(json_string_value(json_object_get(record, "state")), "applied");
+    CHECK_INT(json_integer_value(json_object_get(record, "n_nodes")), n);
+    CHECK_INT(json_integer_value(json_object_get(record, "gpus")), 4 * n);
+    CHECK(json_integer_value(json_object_get(record, "solve_us")) > 0);
+}
+
+static void test_two_at_once(void)
+{
+    struct tccl_step_key a = new_key(), b = new_key();
+    int fds[2][4];
+    for (int i = 0; i < 4; i++) {
+        struct tccl_join join_a = new_join(a, i, 4), join_b = new_join(b, 3 - i, 4);
+        fds[0][i] = start_join(&join_a);
+        fds[1][i] = start_join(&join_b);
+    }
+    for (int i = 0; i < 8; i++) {
+        struct tccl_plan plan = end_join(fds[i / 4][i % 4]);
+        CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+        tccl_plan_clear(&plan);
+    }
+}
+
+static void test_gpus(void)
+{
+    static const int unknown[] = {0, 7}, twice[] = {1, 1};
+    struct tccl_join join = new_join(new_key(), 0, 1);
+    join.gres = unknown;
+    join.n_gres = 2;
+    struct tccl_plan plan = join_once(&join);
+    check_fallback(&plan, "n1: GPU 7 is not in the profile's machine, which has 4 GPUs");
+    check_record(0, join.key.job, "fallback", "GPU 7");
+
+    join = new_join(new_key(), 0, 1);
+    join.gres = twice;
+    join.n_gres = 2;
+    plan = join_once(&join);
+    check_fallback(&plan, "n1: GPU 1 is listed twice");
+
+    join = new_join(new_key(), 0, 1);
+    join.n_gres = 0;
+    plan = join_once(&join);
+    check_fallback(&plan, "n1: no GPU in this step");
+
+    join = new_join(new_key(), 0, 1);
+    join.n_gres = 3;
+    plan = join_once(&join);
+    check_fallback(&plan, "no chains for GPUs 0-2");
+
+    join = new_join(new_key(), 0, 1);
+    join.n_gres = 1;
+    plan = join_once(&join);
+    CHECK_INT(plan.state, TCCL_STATE_NOTHING);
+    check_record(0, join.key.job, "nothing-to-do", "");
+    tccl_plan_clear(&plan);
+}
+
+static void test_modes(void)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_join join = new_join(key, 0, 2);
+    join.mode = TCCL_MODE_OFF;
+    close(start_join(&join));
+    check_record(0, key.job, "off", "");
+
+    join = new_join(key = new_key(), 1, 2);
+    join.mode = TCCL_MODE_AUTO;
+    join.min_nodes = 3;
+    struct tccl_plan plan = join_once(&join); /* at once: the other node is not waited for */
+    check_fallback(&plan, "policy: 2 nodes in this step, MinNodes is 3");
+
+    join = new_join(key = new_key(), 0, 1);
+    join.mode = TCCL_MODE_AUTO;
+    join.min_gpus = 5;
+    plan = join_once(&join);
+    check_fallback(&plan, "policy: 4 GPUs in this step, MinGpus is 5");
+    check_record(0, key.job, "fallback", "MinGpus");
+
+    join.key = new_key();
+    join.min_gpus = 4;
+    plan = join_once(&join);
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    tccl_plan_clear(&plan);
+}
+
+/* A node that says it can't take part: all fall back, with its reason, at once. */
+static void test_reason(void)
+{
+    struct tccl_step_key key = new_key();
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        struct tccl_join join = new_join(key, i, 3);
+        join.timeout_ms = 600000;
+        join.reason = i == 2 ? "MIG is on" : NULL;
+        fds[i] = start_join(&join);
+    }
+    for (int i = 0; i < 3; i++) {
+        struct tccl_plan plan = end_join(fds[i]);
+        check_fallback(&plan, "n3: MIG is on");
+    }
+    check_record(0, key.job, "fallback", "n3: MIG is on");
+}
+
+static void test_no_profile(void)
+{
+    char from[256], to[300];
+    struct tccl_plan plans[3];
+    rig_path(from, "cache", 2);
+    snprintf(to, sizeof(to), "%s.away", from);
+    CHECK_INT(rename(from, to), 0);
+    struct tccl_step_key key = new_key();
+    join_all(key, 3, -1, plans);
+    for (int i = 0; i < 3; i++)
+        check_fallback(&plans[i], "n2: no profile of this machine in ");
+    CHECK_INT(rename(to, from), 0);
+    test_nodes(3); /* and it counts again without a restart */
+}
+
+/* A node whose step does not start: all others are told its name, and it is told when it comes. */
+static void test_missing_node(int n, int missing)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_plan plans[NODES];
+    int fds[NODES];
+    char reason[32];
+    snprintf(reason, sizeof(reason), "n%d: ", missing + 1);
+    for (int i = 0; i < n; i++) {
+        struct tccl_join join = new_join(key, i, n);
+        join.timeout_ms = 700;
+        fds[i] = i == missing ? -1 : start_join(&join);
+    }
+    for (int i = 0; i < n; i++)
+        if (i != missing) {
+            plans[i] = end_join(fds[i]);
+            check_fallback(&plans[i], reason);
+        }
+    struct tccl_join join = new_join(key, missing, n);
+    struct tccl_plan plan = join_once(&join);
+    check_fallback(&plan, reason);
+    check_record(0, key.job, "fallback", reason);
+}
+
+/* A tccld that does not run is not waited for. */
+static void test_dead_tccld(int n, int dead)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_plan plans[NODES];
+    char reason[64];
+    rig_stop_tccld(dead + 1, SIGTERM);
+    join_all(key, n, dead, plans);
+    snprintf(reason, sizeof(reason), "n%d: connection refused by 127.0.0.1:%u", dead + 1,
+             rig.port[dead + 1]);
+    for (int i = 0; i < n; i++)
+        if (i != dead)
+            check_fallback(&plans[i], reason);
+    rig_start_tccld(dead + 1);
+    check_record(1, key.job, "fallback", reason);
+}
+
+static void test_mismatch(void)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_join join = new_join(key, 1, 3), other = new_join(key, 1, 4);
+    struct tccl_error err = {0};
+    struct tccl_plan plan;
+    join.timeout_ms = 60000;
+    int first = start_join(&join), second = start_join(&other);
+    CHECK_INT(tccl_client_wait_plan(second, WAIT_MS, &plan, &err), -1);
+    CHECK(strstr(err.text, "do not match") != NULL);
+    close(second);
+    close(first);
+}
+
+/* The accounting host is away: the record waits on disk and comes once. */
+static void test_spool(void)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_join join = new_join(key, 0, 1);
+    const char *name = "n3";
+    rig_stop_tccld(1, SIGTERM);
+    join.nodes = &name;
+    char path[256];
+    struct tccl_error err = {0};
+    rig_path(path, "tccld.sock", 3);
+    int fd = tccl_client_connect(path, WAIT_MS, &err);
+    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
+    struct tccl_plan plan = end_join(fd);
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    tccl_plan_clear(&plan);
+    rig_stop_tccld(3, SIGTERM); /* what is under way goes to the spool */
+    rig_start_tccld(1);
+    rig_start_tccld(3);
+    check_record(0, key.job, "applied", "");
+}
+
+/* Strangers */
+
+static int dial(int node)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)},
+                                  .sin_port = htons(rig.port[node])};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_INT(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    return fd;
+}
+
+/* The other side hangs up without a word. */
+static void check_hung_up(int fd)
+{
+    char byte;
+    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+    CHECK_INT(poll(&pollfd, 1, WAIT_MS), 1);
+    CHECK(read(fd, &byte, 1) <= 0);
+    close(fd);
+}
+
+static void send_frame(int fd, const char *data)
+{
+    struct tccl_error err = {0};
+    CHECK_INT(
+        tccl_frame_write(fd, data, strlen(data), TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &err), 0);
+}
+
+static void test_bad_frames(void)
+{
+    char path[256];
+    struct tccl_error err = {0};
+    int fd = dial(1);
+    CHECK_INT(write(fd, "\377\377\377\377xx", 6), 6);
+    check_hung_up(fd);
+    fd = dial(1);
+    CHECK_INT(write(fd, "\0\0\0\0", 4), 4);
+    check_hung_up(fd);
+    send_frame(fd = dial(1), "hello, this is no credential");
+    check_hung_up(fd);
+    check_hung_up(dial(1)); /* says nothing */
+    rig_path(path, "tccld.sock", 1);
+    fd = tccl_client_connect(path, WAIT_MS, &err);
+    CHECK_INT(write(fd, "\377\377\377\377xx", 6), 6);
+    check_hung_up(fd);
+    struct tccl_plan plan;
+    fd = tccl_client_connect(path, WAIT_MS, &err);
+    send_frame(fd, "{\"v\":1,\"type\":\"reboot\"}");
+    CHECK_INT(tccl_client_wait_plan(fd, WAIT_MS, &plan, &err), -1);
+    CHECK_STR(err.text, "a message of type \"reboot\"");
+    close(fd);
+}
+
+static char *seal(json_t *message, const char *to, const char *from)
+{
+    struct tccl_envelope envelope = {.to = to, .from = from, .epoch = 1};
+    struct tccl_error err = {0};
+    char *cred = NULL;
+    CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
+    cleanup_free char *text = tccl_message_text(message);
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid(), text, strlen(text),
+                               tccl_now_ms() + WAIT_MS, &cred, &err),
+              0);
+    return cred;
+}
+
+static void test_bad_credentials(void)
+{
+    cleanup_json json_t *message = tccl_message_new("query");
+    cleanup_free char *for_other = seal(message, "n2", "n3");
+    int fd = dial(1);
+    send_frame(fd, for_other);
+    check_hung_up(fd);
+
+    cleanup_free char *good = seal(message, "n1", "tool");
+    cleanup_free char *answer = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    send_frame(fd = dial(1), good);
+    CHECK_INT(tccl_frame_read(fd, TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &answer, &size, &err),
+              0);
+    close(fd);
+    send_frame(fd = dial(1), good); /* again */
+    check_hung_up(fd);
+
+    /* The same message in a fresh credential is a replay too. */
+    cleanup_free char *text = tccl_message_text(message), *fresh = NULL;
+    CHECK_INT(tccl_cred_encode(rig.munge_socket, getuid(), text, strlen(text),
+                               tccl_now_ms() + WAIT_MS, &fresh, &err),
+              0);
+    send_frame(fd = dial(1), fresh);
+    check_hung_up(fd);
+}
+
+/* A MERGE of nonsense gets a fallback as its answer, and its step one too. */
+static void test_bad_merge(void)
+{
+    struct tccl_step_key key = new_key();
+    const char *const nodes[] = {"n1", "stranger"};
+    struct tccl_join join = new_join(key, 0, 2);
+    join.nodes = nodes;
+    join.timeout_ms = 60000;
+    int waiting = start_join(&join);
+    cleanup_json json_t *message = tccl_message_new("merge");
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:i,s:i,s:i,s:i,s:[{}],s:[[ii]]}", "key", tccl_key_to_json(&key), "node", 1,
+                  "n_nodes", 2, "timeout_ms", 60000, "wait_ms", 60000, "kinds", "runs", 0, 1);
+    json_object_update(message, rest);
+    cleanup_free char *cred = seal(message, "n1", "stranger");
+    int fd = dial(1);
+    send_frame(fd, cred);
+    struct tccl_plan plan = end_join(waiting);
+    check_fallback(&plan, "stranger: kinds: entry 0");
+    close(fd);
+}
+
+/* Another user may neither join nor see what is not theirs. */
+static void in_child_as_nobody(int *failures)
+{
+    int complete;
+    struct tccl_error err = {0};
+    struct tccl_plan plan;
+    const struct passwd *nobody = getpwnam("nobody");
+    uid_t uid = nobody->pw_uid;
+    check_failures = 0;
+    if (setgid(nobody->pw_gid) != 0 || setuid(uid) != 0)
+        _exit(1);
+    struct tccl_join join = new_join(new_key(), 0, 1);
+    int fd = start_join(&join);
+    CHECK_INT(tccl_client_wait_plan(fd, WAIT_MS, &plan, &err), -1);
+    CHECK(strstr(err.text, "may not send \"join\"") != NULL);
+    for (int node = 0; node < 2; node++) { /* by socket, and by munge */
+        cleanup_json json_t *records = ask(node, json_object(), &complete);
+        CHECK(records != NULL);
+        CHECK_INT(json_array_size(records), 1);
+        CHECK_INT(json_integer_value(json_object_get(json_array_get(records, 0), "uid")), uid);
+    }
+    cleanup_json json_t *message = tccl_message_new("record");
+    json_object_set_new(message, "record", json_object());
+    struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 1};
+    cleanup_free char *cred = NULL;
+    CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
+    cleanup_free char *text = tccl_message_text(message);
+    tccl_cred_encode(rig.munge_socket, 0, text, strlen(text), tccl_now_ms() + WAIT_MS, &cred, &err);
+    send_frame(fd = dial(1), cred);
+    check_hung_up(fd);
+    *failures = check_failures;
+}
+
+static void test_other_user(void)
+{
+    int failures = 0, status;
+    if (getuid() != 0) {
+        printf("not as root: what other users may do is not tested\n");
+        return;
+    }
+    struct tccl_join join = new_join(new_key(), 0, 1);
+    join.uid = getpwnam("nobody")->pw_uid;
+    struct tccl_plan plan = join_once(&join);
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    tccl_plan_clear(&plan);
+    json_decref(record_of(0, join.key.job));
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        in_child_as_nobody(&failures);
+        _exit(failures ? 1 : 0);
+    }
+    waitpid(pid, &status, 0);
+    CHECK_INT(status, 0);
+}
+
+/* Life */
+
+static void test_second_tccld(void)
+{
+    char conf[256], log[256];
+    int status;
+    rig_path(conf, "tccl.conf", 0);
+    rig_path(log, "second.log", 0);
+    char *argv[] = {getenv("TCCL_TCCLD"), "-N", "n1", "-f", conf, NULL};
+    pid_t pid = rig_spawn(argv, log);
+    waitpid(pid, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    cleanup_free char *text = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    char expected[64];
+    CHECK_INT(tccl_read_file(log, 4096, &text, &size, &err), 0);
+    snprintf(expected, sizeof(expected), "tccl: tccld is already running (pid %d", rig.tccld[1]);
+    CHECK(text && strncmp(text, expected, strlen(expected)) == 0);
+    struct tccl_join join = new_join(new_key(), 0, 1);
+    struct tccl_plan plan = join_once(&join); /* the first one is unharmed */
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    tccl_plan_clear(&plan);
+}
+
+/* Killed, it leaves its socket behind; the next one takes the place. SIGTERM removes the socket. */
+static void test_stale_socket(void)
+{
+    char path[256];
+    rig_path(path, "tccld.sock", 1);
+    rig_stop_tccld(1, SIGKILL);
+    CHECK_INT(access(path, F_OK), 0);
+    char conf[256], log[256];
+    rig_path(conf, "tccl.conf", 0);
+    rig_path(log, "tccld.log", 1);
+    char *argv[] = {getenv("TCCL_TCCLD"), "-N", "n1", "-f", conf, NULL};
+    rig.tccld[1] = rig_spawn(argv, log);
+    struct tccl_error err = {0};
+    int fd = -1;
+    for (int ms = 0; fd < 0 && ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20))
+        fd = tccl_client_connect(path, WAIT_MS, &err);
+    CHECK(fd >= 0);
+    close(fd);
+    int status = rig_stop_tccld(1, SIGTERM);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK_INT(access(path, F_OK), -1);
+    rig_start_tccld(1);
+    test_nodes(2);
+}
+
+/* munged stops answering: steps over several nodes fall back, those on one node don't notice. */
+static void test_stuck_munged(void)
+{
+    struct tccl_step_key key = new_key();
+    int fds[2];
+    kill(rig.munged, SIGSTOP);
+    for (int i = 0; i < 2; i++) {
+        struct tccl_join join = new_join(key, i, 2);
+        join.timeout_ms = 500;
+        fds[i] = start_join(&join);
+    }
+    struct tccl_join alone = new_join(new_key(), 1, 2);
+    alone.node = 0;
+    alone.n_nodes = 1;
+    struct tccl_plan plan = join_once(&alone);
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    tccl_plan_clear(&plan);
+    for (int i = 0; i < 2; i++) {
+        plan = end_join(fds[i]);
+        CHECK_INT(plan.state, TCCL_STATE_FALLBACK);
+        tccl_plan_clear(&plan);
+    }
+    kill(rig.munged, SIGCONT);
+    check_record(0, key.job, "fallback", "");
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    rig_begin();
+    make_nodes();
+    for (int i = 1; i <= NODES; i++)
+        rig_start_tccld(i);
+    test_one_node();
+    test_nodes(2);
+    test_nodes(4);
+    test_nodes(16);
+    test_nodes(NODES);
+    test_two_at_once();
+    test_gpus();
+    test_modes();
+    test_reason();
+    test_no_profile();
+    test_missing_node(3, 1);
+    test_missing_node(3, 0);
+    test_missing_node(NODES, 17);
+    test_missing_node(NODES, 16);
+    test_dead_tccld(4, 2);
+    test_dead_tccld(4, 0);
+    test_dead_tccld(NODES, 16);
+    test_mismatch();
+    test_spool();
+    test_bad_frames();
+    test_bad_credentials();
+    test_bad_merge();
+    test_other_user();
+    test_second_tccld();
+    test_stale_socket();
+    test_stuck_munged();
+    return check_result();
+}

@@ -1,0 +1,277 @@
+/* Frames and messages: what is written is read again; what is malformed is refused with its place.
+ */
+#include "wire.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "check.h"
+#include "cleanup.h"
+
+static const char *const node_names[] = {"n1", "n2", "node-3.cluster"};
+static const int gres[] = {0, 2, 3};
+
+static struct tccl_join sample(void)
+{
+    return (struct tccl_join){.key = {"c1", 1234, 1233, 1, 0xfffffffb, 2},
+                              .node = 1,
+                              .n_nodes = 3,
+                              .nodes = node_names,
+                              .gres = gres,
+                              .n_gres = 3,
+                              .mode = TCCL_MODE_REQUIRE,
+                              .uid = 1000,
+                              .gid = 4294967294u,
+                              .timeout_ms = 10000,
+                              .min_nodes = 2,
+                              .min_gpus = 8,
+                              .user = "alice",
+                              .job_name = "caf\xc3\xa9 \xff \"x\"\n"};
+}
+
+static void test_join(void)
+{
+    struct tccl_join join = sample();
+    struct tccl_error err = {0};
+    cleanup_json json_t *json = tccl_join_to_json(&join, &err);
+    cleanup_free char *text = tccl_message_text(json);
+    CHECK(text != NULL);
+    cleanup_json json_t *again = tccl_message_parse(text, strlen(text), &err);
+    CHECK_STR(tccl_message_type(again), "join");
+    struct tccl_join_message *message = tccl_join_from_json(again, &err);
+    CHECK_STR(err.text, "");
+    if (!message)
+        return;
+    const struct tccl_join *read = &message->join;
+    CHECK(tccl_key_equal(&read->key, &join.key));
+    CHECK_INT(read->n_nodes, 3);
+    CHECK_STR(read->nodes[2], "node-3.cluster");
+    CHECK_INT(read->n_gres, 3);
+    CHECK_INT(read->gres[1], 2);
+    CHECK_INT(read->mode, TCCL_MODE_REQUIRE);
+    CHECK_INT(read->gid, 4294967294u);
+    CHECK_INT(read->min_gpus, 8);
+    CHECK_STR(read->user, "alice");
+    CHECK(read->partition == NULL && read->reason == NULL);
+    CHECK(strncmp(read->job_name, "caf", 3) == 0 && strchr(read->job_name, '\n') != NULL);
+    tccl_join_free(message);
+}
+
+/* Each change of a good JOIN must be refused, naming the member. */
+static void test_bad_joins(void)
+{
+    static const struct {
+        const char *name, *value;
+    } bad[] = {
+        {"key", "{}"},
+        {"key", "{\"cluster\":\"c\",\"job\":-1,\"het_job\":0,\"het_offset\":0,\"step\":0,"
+                "\"restart\":0}"},
+        {"key", "{\"cluster\":7,\"job\":1,\"het_job\":0,\"het_offset\":0,\"step\":0,"
+                "\"restart\":0}"},
+        {"node", "3"},
+        {"node", "-1"},
+        {"node", "\"1\""},
+        {"nodes", "[]"},
+        {"nodes", "\"n1\""},
+        {"nodes", "[\"n1\",\"../etc\"]"},
+        {"nodes", "[\"n1\",7]"},
+        {"nodes", "[\"n1\",\"\"]"},
+        {"gres", "[4096]"},
+        {"gres", "[-1]"},
+        {"gres", "[1.5]"},
+        {"gres", "{}"},
+        {"mode", "\"maybe\""},
+        {"uid", "4294967296"},
+        {"timeout_ms", "0"},
+        {"timeout_ms", "3600001"},
+        {"min_gpus", "-1"},
+        {"user", "7"},
+    };
+    struct tccl_join join = sample();
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct tccl_error err = {0};
+        cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
+        json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
+        struct tccl_join_message *message = tccl_join_from_json(json, &err);
+        CHECK(message == NULL);
+        if (!strstr(err.text, bad[i].name))
+            fprintf(stderr, "%s = %s: \"%s\"\n", bad[i].name, bad[i].value, err.text);
+        CHECK(strstr(err.text, bad[i].name) != NULL);
+        tccl_join_free(message);
+    }
+}
+
+static void test_missing_members(void)
+{
+    static const char *const names[] = {"key",  "node", "nodes",     "gres",
+                                        "mode", "uid",  "timeout_ms"};
+    struct tccl_join join = sample();
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct tccl_error err = {0};
+        cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
+        json_object_del(json, names[i]);
+        CHECK(tccl_join_from_json(json, &err) == NULL);
+        CHECK(*err.text != '\0');
+    }
+}
+
+static void test_plan(void)
+{
+    struct tccl_plan plan = {.state = TCCL_STATE_APPLIED,
+                             .reason = "",
+                             .gbps = 10.25,
+                             .baseline_gbps = 4.5,
+                             .path = "/run/tccl/x/plan.json",
+                             .ring = "n1[0 -w> 1 -w> 0]"},
+                     read;
+    struct tccl_error err = {0};
+    cleanup_json json_t *json = tccl_plan_to_json(&plan);
+    CHECK_INT(tccl_plan_from_json(json, &read, &err), 0);
+    CHECK_INT(read.state, TCCL_STATE_APPLIED);
+    CHECK(read.gbps == 10.25 && read.baseline_gbps == 4.5);
+    CHECK_STR(read.path, plan.path);
+    CHECK_STR(read.ring, plan.ring);
+    tccl_plan_clear(&read);
+    json_object_set_new(json, "gbps", json_real(-1));
+    CHECK_INT(tccl_plan_from_json(json, &read, &err), -1);
+    json_object_set_new(json, "gbps", json_real(1));
+    json_object_set_new(json, "state", json_string("great"));
+    CHECK_INT(tccl_plan_from_json(json, &read, &err), -1);
+}
+
+static void test_parse(void)
+{
+    static const char *const bad[] = {"",
+                                      "{",
+                                      "[]",
+                                      "{\"v\":1}",
+                                      "{\"type\":\"join\"}",
+                                      "{\"v\":2,\"type\":\"join\"}",
+                                      "{\"v\":1,\"type\":7}",
+                                      "{\"v\":1,\"v\":1,\"type\":\"a\"}",
+                                      "{\"v\":1,\"type\":\"a\"} x",
+                                      "null"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct tccl_error err = {0};
+        CHECK(tccl_message_parse(bad[i], strlen(bad[i]), &err) == NULL);
+        CHECK(*err.text != '\0');
+    }
+}
+
+static void test_keys(void)
+{
+    struct tccl_step_key a = {.cluster = "c", .job = 7, .step = 1}, b = a;
+    char one[TCCL_KEY_TEXT], two[TCCL_KEY_TEXT];
+    CHECK(tccl_key_equal(&a, &b));
+    b.restart = 1;
+    CHECK(!tccl_key_equal(&a, &b));
+    tccl_key_format(&a, one);
+    CHECK_STR(one, "c:7.1");
+    tccl_key_format(&b, one);
+    CHECK_STR(one, "c:7.1 restart 1");
+    b = (struct tccl_step_key){
+        .cluster = "c", .job = 9, .het_job = 7, .het_offset = 2, .step = 0xfffffffb};
+    tccl_key_format(&b, one);
+    CHECK_STR(one, "c:7+2.batch");
+    tccl_key_folder(&a, one);
+    tccl_key_folder(&b, two);
+    CHECK(strcmp(one, two) != 0);
+    strcpy(b.cluster, "../../etc");
+    tccl_key_folder(&b, two);
+    CHECK(strchr(two, '/') == NULL && two[0] != '.');
+    memset(b.cluster, 'x', sizeof(b.cluster) - 1);
+    b = (struct tccl_step_key){"", UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX - 20, UINT32_MAX};
+    memset(b.cluster, 'x', sizeof(b.cluster) - 1);
+    tccl_key_format(&b, one); /* fits */
+    CHECK(strstr(one, "restart 4294967295") != NULL);
+}
+
+static void test_frames(void)
+{
+    int fds[2];
+    cleanup_free char *data = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    int64_t soon = tccl_now_ms() + 5000;
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 10, soon, &err), 0);
+    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), 0);
+    CHECK_INT(size, 5);
+    CHECK_STR(data, "hello");
+    CHECK_INT(tccl_frame_read(fds[1], 10, tccl_now_ms(), &data, &size, &err), 1);
+    CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 4, soon, &err), -1);
+    CHECK_INT(write(fds[0], "\377\377\377\377", 4), 4);
+    memset(&err, 0, sizeof(err));
+    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), -1);
+    CHECK(strstr(err.text, "4294967295") != NULL);
+    CHECK_INT(write(fds[0], "\0\0\0\0", 4), 4);
+    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), -1);
+    close(fds[0]);
+    memset(&err, 0, sizeof(err));
+    CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), -1);
+    CHECK(strstr(err.text, "closed") != NULL);
+    close(fds[1]);
+}
+
+/* Nobody reads: the writer's deadline ends it. */
+static void test_deaf_reader(void)
+{
+    int fds[2];
+    struct tccl_error err = {0};
+    size_t size = 8 << 20;
+    cleanup_free char *data = calloc(1, size);
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    CHECK_INT(tccl_frame_write(fds[0], data, size, size, tccl_now_ms() + 50, &err), 1);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void test_envelope(void)
+{
+    struct tccl_envelope first = {.to = "n1", .from = "n2", .epoch = 5}, second = first, read;
+    struct tccl_error err = {0};
+    cleanup_json json_t *message = tccl_message_new("merge");
+    CHECK_INT(tccl_envelope_put(message, &first, &err), 0);
+    CHECK_INT(tccl_envelope_put(message, &second, &err), 0);
+    CHECK(strcmp(first.nonce, second.nonce) != 0);
+    CHECK_INT(tccl_envelope_get(message, &read, &err), 0);
+    CHECK_STR(read.to, "n1");
+    CHECK_STR(read.nonce, second.nonce);
+    CHECK_INT(read.epoch, 5);
+    json_object_set_new(message, "nonce", json_string("short"));
+    CHECK_INT(tccl_envelope_get(message, &read, &err), -1);
+}
+
+/* Random bytes and damaged messages never do more than be refused. */
+static void test_damage(void)
+{
+    srand((unsigned)check_seed());
+    struct tccl_join join = sample();
+    cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
+    cleanup_free char *good = tccl_message_text(json);
+    size_t size = strlen(good);
+    for (int i = 0; i < 20000; i++) {
+        cleanup_free char *bad = strdup(good);
+        for (int changes = rand() % 4; changes >= 0; changes--)
+            bad[(size_t)rand() % size] = (char)(rand() % 256);
+        struct tccl_error err = {0};
+        cleanup_json json_t *message = tccl_message_parse(bad, size, &err);
+        if (message && strcmp(tccl_message_type(message), "join") == 0)
+            tccl_join_free(tccl_join_from_json(message, &err));
+    }
+}
+
+int main(void)
+{
+    test_join();
+    test_bad_joins();
+    test_missing_members();
+    test_plan();
+    test_parse();
+    test_keys();
+    test_frames();
+    test_deaf_reader();
+    test_envelope();
+    test_damage();
+    return check_result();
+}
