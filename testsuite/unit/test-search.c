@@ -1,0 +1,296 @@
+/* test-search.c: searched chains and rings equal exhaustive enumeration; bounds hold when stopped.
+ */
+#include "search.h"
+
+#include <math.h>
+
+#include "enumerate.h"
+#include "machines.h"
+#include "notation.h"
+#include "random-model.h"
+
+struct counter {
+    struct tccl_meter meter;
+    long calls;
+};
+
+static int counted(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *err)
+{
+    struct counter *counter = context;
+    counter->calls++;
+    return counter->meter.measure(counter->meter.context, set, out, err);
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fmax(1, fabs(b));
+}
+
+/* The chain found has the bandwidth that it is said to have, and is what it should be. */
+static void check_best(const struct tccl_model *model, const struct tccl_result *result,
+                       double best, bool any)
+{
+    struct tccl_set set;
+    struct tccl_error err = {0};
+    double gbps;
+    CHECK(is_near(result->gbps, best));
+    CHECK(is_near(result->bound, best));
+    if (result->chain.n_gpus == 0)
+        return;
+    tccl_chain_set(&result->chain, &set);
+    CHECK(tccl_chain_check(&result->chain, tccl_model_machine(model), &err) == 0);
+    CHECK(any || tccl_chain_expressible(&result->chain, &err) == 0);
+    CHECK(tccl_model_measure(model, &set, &gbps, NULL, NULL, &err) == 0);
+    CHECK(is_near(gbps, result->gbps));
+    if (err.text[0])
+        fprintf(stderr, "%s\n", err.text);
+}
+
+static void compare_machine(struct tccl_model *model, uint32_t gpus, bool symmetric, bool any)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_symmetry *symmetry = symmetric ? tccl_symmetry_of_model(model) : NULL;
+    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    struct tccl_search_options options = {.any = any};
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    struct tccl_port none = {0};
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
+    CHECK_STR(err.text, "");
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        check_best(model, &table->pairs[i],
+                   enumerate_best(model, gpus, false, table->ports[i / table->n_ports],
+                                  table->ports[i % table->n_ports], any),
+                   any);
+    if (__builtin_popcount(gpus) > 1)
+        check_best(model, &table->ring, enumerate_best(model, gpus, true, none, none, any), any);
+    tccl_table_free(table);
+    tccl_search_free(search);
+    tccl_symmetry_free(symmetry);
+}
+
+static void test_equals_enumeration(unsigned long seed)
+{
+    for (int round = 0; round < 60 && !check_failures; round++) {
+        unsigned long state = seed + round;
+        int gpus = 1 + random_below(&state, round % 20 == 0 ? 5 : 4);
+        int memories = 1 + random_below(&state, gpus == 5 ? 2 : 3);
+        int nics = gpus == 5 ? 1 : random_below(&state, 3);
+        struct tccl_model *model = random_model(&state, gpus, memories, nics);
+        uint32_t mask = (1u << gpus) - 1;
+        if (gpus > 2 && random_below(&state, 3) == 0)
+            mask &= ~(1u << random_below(&state, gpus));
+        bool any = random_below(&state, 4) == 0;
+        compare_machine(model, mask, random_below(&state, 3) > 0, any);
+        tccl_model_free(model);
+        if (check_failures)
+            fprintf(stderr, "round %d: %d GPUs (mask %x), %d memories, %d NICs, any %d\n", round,
+                    gpus, mask, memories, nics, any);
+    }
+}
+
+/* Rings of five GPUs and three memories: 24 orders, 5^5 ways. */
+static void test_five_gpu_rings(unsigned long seed)
+{
+    for (int round = 0; round < 20 && !check_failures; round++) {
+        unsigned long state = seed + 1000 + round;
+        struct tccl_model *model = random_model(&state, 5, 3, 0);
+        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        struct tccl_search *search =
+            tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
+        struct tccl_search_options options = {0};
+        struct tccl_result result;
+        struct tccl_port none = {0};
+        CHECK_INT(tccl_search_ring(search, 31, &options, &result, NULL), 0);
+        check_best(model, &result, enumerate_best(model, 31, true, none, none, false), false);
+        tccl_search_free(search);
+        tccl_symmetry_free(symmetry);
+        tccl_model_free(model);
+    }
+}
+
+/* Stopped by its budget, every bound still holds, and no more is measured than allowed. */
+static void test_budget(unsigned long seed)
+{
+    for (int round = 0; round < 20 && !check_failures; round++) {
+        unsigned long state = seed + 2000 + round;
+        struct tccl_model *model = random_model(&state, 4, 2, 1);
+        struct counter counter = {tccl_model_meter(model), 0};
+        struct tccl_search *search = tccl_search_new(tccl_model_machine(model),
+                                                     (struct tccl_meter){counted, &counter}, NULL);
+        struct tccl_search_options options = {.budget = 1 + random_below(&state, 120),
+                                              .pairs = random_below(&state, 5)};
+        struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+        CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
+        CHECK(counter.calls <= options.budget + 2);
+        CHECK_INT(counter.calls, tccl_search_measured(search));
+        for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+            double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],
+                                         table->ports[i % table->n_ports], false);
+            CHECK(table->pairs[i].gbps <= best + 1e-9);
+            CHECK(table->pairs[i].bound >= best - 1e-9);
+        }
+        tccl_table_free(table);
+        tccl_search_free(search);
+        tccl_model_free(model);
+    }
+}
+
+/* With a gap, results are as near to the best as they say. */
+static void test_gap(unsigned long seed)
+{
+    for (int round = 0; round < 20 && !check_failures; round++) {
+        unsigned long state = seed + 3000 + round;
+        struct tccl_model *model = random_model(&state, 4, 3, 1);
+        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        struct tccl_search *search =
+            tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), symmetry);
+        struct tccl_search_options options = {.gap = 0.1};
+        struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+        for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+            const struct tccl_result *result = &table->pairs[i];
+            double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],
+                                         table->ports[i % table->n_ports], false);
+            CHECK(result->gbps <= best + 1e-9 && result->bound >= best - 1e-9);
+            CHECK(result->bound <= result->gbps * 1.1 + 1e-9);
+        }
+        tccl_table_free(table);
+        tccl_search_free(search);
+        tccl_symmetry_free(symmetry);
+        tccl_model_free(model);
+    }
+}
+
+static int know(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                struct tccl_error *err)
+{
+    struct counter *counter = context;
+    (void)set;
+    (void)out;
+    counter->calls++;
+    return tccl_fail(err, "nothing may be measured again");
+}
+
+/* What was measured before is not measured again. */
+struct log {
+    struct tccl_meter meter;
+    struct tccl_search *second;
+};
+
+static int logged(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                  struct tccl_error *err)
+{
+    struct log *log = context;
+    int status = log->meter.measure(log->meter.context, set, out, err);
+    CHECK_INT(tccl_search_know(log->second, set, out->gbps), 0);
+    return status;
+}
+
+static void test_resume(void)
+{
+    struct tccl_model *model = load_machine("amd-4gpu");
+    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    struct counter none = {tccl_model_meter(model), 0};
+    struct log log = {tccl_model_meter(model), NULL};
+    struct tccl_error err = {0};
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    log.second = tccl_search_new(machine, (struct tccl_meter){know, &none}, symmetry);
+    struct tccl_search *first =
+        tccl_search_new(machine, (struct tccl_meter){logged, &log}, symmetry);
+    struct tccl_search_options options = {0};
+    struct tccl_table *a = tccl_table_new(machine, 15), *b = tccl_table_new(machine, 15);
+    CHECK_INT(tccl_search_table(first, a, &options, &err), 0);
+    CHECK_INT(tccl_search_table(log.second, b, &options, &err), 0);
+    CHECK_INT(none.calls, 0);
+    for (int i = 0; i < a->n_ports * a->n_ports; i++)
+        CHECK(a->pairs[i].gbps == b->pairs[i].gbps);
+    tccl_table_free(a);
+    tccl_table_free(b);
+    tccl_search_free(first);
+    tccl_search_free(log.second);
+    tccl_symmetry_free(symmetry);
+    tccl_model_free(model);
+}
+
+static int fails(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                 struct tccl_error *err)
+{
+    struct counter *counter = context;
+    if (++counter->calls > 7)
+        return tccl_fail(err, "the meter broke");
+    return counter->meter.measure(counter->meter.context, set, out, err);
+}
+
+/* A meter that fails ends the search with its own words. */
+static void test_broken_meter(void)
+{
+    struct tccl_model *model = load_machine("intel-4gpu");
+    struct counter counter = {tccl_model_meter(model), 0};
+    struct tccl_search *search =
+        tccl_search_new(tccl_model_machine(model), (struct tccl_meter){fails, &counter}, NULL);
+    struct tccl_search_options options = {0};
+    struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_search_table(search, table, &options, &err), -1);
+    CHECK_STR(err.text, "the meter broke");
+    tccl_table_free(table);
+    tccl_search_free(search);
+    tccl_model_free(model);
+}
+
+/* Whatever may be exchanged keeps its bandwidth; near exchanges raise it at most by the factor. */
+static void test_symmetry(unsigned long seed)
+{
+    for (int which = 0; which < MACHINE_NAMES; which++) {
+        struct tccl_model *model = load_machine(machine_names[which]);
+        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+        const struct tccl_machine *machine = tccl_model_machine(model);
+        unsigned long state = seed + which;
+        for (int round = 0; round < 200; round++) {
+            struct tccl_set set = {0}, image;
+            int members = 1 + random_below(&state, 8);
+            for (int i = 0; i < members; i++) {
+                tccl_transfer transfer = random_below(&state, TCCL_TRANSFERS);
+                if (tccl_transfer_valid(transfer) &&
+                    tccl_machine_allows(machine, transfer, NULL) == 0)
+                    tccl_set_add(&set, transfer);
+            }
+            if (set.count == 0)
+                continue;
+            double own, other, factor = tccl_symmetry_factor(symmetry, &set);
+            tccl_model_measure(model, &set, &own, NULL, NULL, NULL);
+            for (int near = 0; near < 2; near++) {
+                for (int e = 0; e < tccl_symmetry_exchanges(symmetry, &set, near); e++) {
+                    tccl_symmetry_exchange(symmetry, &set, near, e, &image);
+                    CHECK_INT(tccl_model_measure(model, &image, &other, NULL, NULL, NULL), 0);
+                    CHECK(near ? other <= own * factor + 1e-9 : is_near(own, other));
+                }
+            }
+            tccl_transfer out[TCCL_MAX_SET];
+            tccl_symmetry_relabel(symmetry, set.transfers, set.count, out);
+            image.count = 0;
+            for (int i = 0; i < set.count; i++)
+                tccl_set_add(&image, out[i]);
+            CHECK_INT(image.count, set.count);
+            tccl_model_measure(model, &image, &other, NULL, NULL, NULL);
+            CHECK(is_near(own, other));
+        }
+        tccl_symmetry_free(symmetry);
+        tccl_model_free(model);
+    }
+}
+
+int main(void)
+{
+    unsigned long seed = check_seed();
+    test_equals_enumeration(seed);
+    test_five_gpu_rings(seed);
+    test_budget(seed);
+    test_gap(seed);
+    test_resume();
+    test_broken_meter();
+    test_symmetry(seed);
+    return check_result();
+}
