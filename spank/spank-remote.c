@@ -221,7 +221,7 @@ static void await_plan(void)
 static void tell_job(spank_t spank)
 {
     struct job_env_edits edits = {.count = 0};
-    const char *shim = access(remote.conf.shim, R_OK) == 0 ? remote.conf.shim : NULL;
+    const char *shim = euidaccess(remote.conf.shim, R_OK) == 0 ? remote.conf.shim : NULL;
     notice_clean(remote.plan.reason);
     if (job_env_announce(job_environment(spank), &remote.plan, shim, &edits) != 0)
         slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
