@@ -1,0 +1,99 @@
+/* Which profile does the user mean? And how answers are printed. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "profile-command.h"
+
+struct candidates {
+    const char *cache;
+    const char *text; /* beginning of an id, or name of a machine; NULL: any */
+    char id[TCCL_HASH_HEX];
+    int count;
+};
+
+int profile_complain(const struct tccl_error *err)
+{
+    fprintf(stderr, "tccl: %s\n", err->text);
+    return 1;
+}
+
+int profile_print(json_t *json)
+{
+    struct tccl_error err = {0};
+
+    if (!json) {
+        tccl_fail(&err, "out of memory");
+        return profile_complain(&err);
+    }
+    int rc = json_dumpf(json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    json_decref(json);
+    return rc == 0 && putchar('\n') != EOF && fflush(stdout) == 0 ? 0 : 1;
+}
+
+static bool has_name(const char *cache, const char *id, const char *name)
+{
+    struct tccl_error ignored = {0};
+    struct tccl_profile *profile;
+
+    if (tccl_profile_open(cache, id, &profile, &ignored) < 0)
+        return false;
+    bool same = strcmp(tccl_profile_machine(profile)->name, name) == 0;
+    tccl_profile_close(profile);
+    return same;
+}
+
+static int consider(void *context, const char *id)
+{
+    struct candidates *candidates = context;
+    const char *text = candidates->text;
+
+    if (text && strncmp(id, text, strlen(text)) != 0 && !has_name(candidates->cache, id, text))
+        return 0;
+    memcpy(candidates->id, id, TCCL_HASH_HEX);
+    candidates->count++;
+    return 0;
+}
+
+/* The only profile in the cache that fits. */
+static int choose_from_cache(const char *cache, const char *text, struct tccl_profile **profile,
+                             struct tccl_error *err)
+{
+    struct candidates candidates = {.cache = cache, .text = text};
+
+    if (tccl_cache_list(cache, consider, &candidates, err) < 0)
+        return -1;
+    if (candidates.count == 1)
+        return tccl_profile_open(cache, candidates.id, profile, err);
+    if (candidates.count == 0 && text)
+        return tccl_fail(err, "no profile \"%.64s\" in %s: see tccl-profile list", text, cache);
+    if (candidates.count == 0)
+        return tccl_fail(err, "no profiles in %s: make one with tccl-profile run", cache);
+    return tccl_fail(err, "%d profiles in %s fit: name one (see tccl-profile list)",
+                     candidates.count, cache);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int profile_choose(const struct profile_options *options, struct tccl_profile **profile,
+                   struct tccl_error *err)
+{
+    struct tccl_error ignored = {0};
+    struct tccl_machine machine;
+    char id[TCCL_HASH_HEX];
+
+    *profile = NULL;
+    if (options->profile && (strchr(options->profile, '/') || is_folder(options->profile)))
+        return tccl_profile_open_folder(options->profile, profile, err);
+    if (options->profile)
+        return choose_from_cache(options->cache, options->profile, profile, err);
+    if (tccl_machine_read(options->node, &machine, &ignored) == 0) {
+        tccl_machine_id(&machine, id);
+        return tccl_profile_open(options->cache, id, profile, err);
+    }
+    return choose_from_cache(options->cache, NULL, profile, err);
+}

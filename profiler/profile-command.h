@@ -1,0 +1,39 @@
+/* profile-command.h: the commands of tccl-profile. Each returns the program's exit status. */
+#ifndef TCCL_PROFILE_COMMAND_H
+#define TCCL_PROFILE_COMMAND_H
+
+#include <stdbool.h>
+
+#include "cache.h"
+
+struct profile_options {
+    const char *cache;   /* --cache, or CacheDir of tccl.conf */
+    const char *node;    /* Machine of tccl.conf: this node's description */
+    const char *model;   /* --model */
+    const char *machine; /* --machine */
+    const char *gpus;    /* --gpus */
+    const char *profile; /* the operand: folder, machine id or name */
+    double gap;
+    long budget;
+    int pairs;
+    bool json, quiet;
+};
+
+int profile_run(const struct profile_options *options);
+int profile_init(const struct profile_options *options);
+int profile_show(const struct profile_options *options);
+int profile_list(const struct profile_options *options);
+int profile_export(const struct profile_options *options);
+int profile_verify(const struct profile_options *options);
+
+/* Prints "tccl: text" to stderr. Returns 1, the exit status. */
+int profile_complain(const struct tccl_error *err);
+/* Prints JSON and a newline to stdout; drops the reference. Returns 0, or 1 with a message. */
+int profile_print(json_t *json);
+
+/* Opens the profile that is meant: by operand; else this node's; else the only one there is.
+ * Returns 0, or -1 with err. */
+int profile_choose(const struct profile_options *options, struct tccl_profile **profile,
+                   struct tccl_error *err);
+
+#endif

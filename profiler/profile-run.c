@@ -1,0 +1,146 @@
+/* tccl-profile run and init. */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "fileio.h"
+#include "gpusets.h"
+#include "profile-command.h"
+#include "progress.h"
+
+enum { EXIT_INTERRUPTED = 130 };
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* The first signal ends the run in order, a second one at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+static int follow(void *context, const struct tccl_fill_progress *progress)
+{
+    tccl_progress_show(context, progress);
+    return interrupted;
+}
+
+static json_t *summary(const struct tccl_profile *profile, const struct tccl_fill_progress *end,
+                       int rc)
+{
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:b}", "id",
+                     tccl_profile_id(profile), "folder", tccl_profile_folder(profile), "source",
+                     tccl_profile_source(profile), "tables", end->done, "tables_total", end->total,
+                     "tables_before", end->kept, "measured", (json_int_t)end->measured,
+                     "measured_before", (json_int_t)end->known, "shared", (json_int_t)end->shared,
+                     "interrupted", rc == 1);
+}
+
+static int fill(const struct profile_options *options, struct tccl_backend *backend,
+                struct tccl_profile *profile, const uint32_t *sets, int n_sets,
+                struct tccl_error *err)
+{
+    struct tccl_progress_line line;
+    struct tccl_fill_progress end;
+    const struct tccl_fill_options what = {.sets = sets,
+                                           .n_sets = n_sets,
+                                           .gap = options->gap,
+                                           .budget = options->budget,
+                                           .pairs = options->pairs,
+                                           .progress = follow,
+                                           .context = &line};
+
+    tccl_progress_begin(&line, options->quiet ? NULL : stderr, tccl_backend_machine(backend)->name);
+    int rc = tccl_fill(backend, profile, &what, &end, err);
+    tccl_progress_end(&line, &end, rc == 1);
+    if (rc < 0)
+        return -1;
+    if (options->json && profile_print(summary(profile, &end, rc)) != 0)
+        return tccl_fail(err, "the summary can't be written");
+    return rc;
+}
+
+static int fill_sets(const struct profile_options *options, struct tccl_backend *backend,
+                     struct tccl_profile *profile, struct tccl_error *err)
+{
+    cleanup_free uint32_t *sets = NULL;
+    int n_sets = tccl_gpusets_parse(options->gpus ? options->gpus : "all",
+                                    tccl_backend_machine(backend)->n_gpus, &sets, err);
+
+    return n_sets < 0 ? -1 : fill(options, backend, profile, sets, n_sets, err);
+}
+
+static int run(const struct profile_options *options, struct tccl_error *err)
+{
+    const struct tccl_backend_options what = {.model = options->model};
+    struct tccl_backend *backend;
+    struct tccl_profile *profile;
+
+    if (tccl_backend_open("model", &what, &backend, err) < 0)
+        return -1;
+    int rc =
+        tccl_profile_create(options->cache, tccl_backend_machine(backend),
+                            tccl_backend_name(backend), tccl_backend_model(backend), &profile, err);
+    if (rc == 0) {
+        rc = fill_sets(options, backend, profile, err);
+        tccl_profile_close(profile);
+    }
+    tccl_backend_close(backend);
+    return rc;
+}
+
+int profile_run(const struct profile_options *options)
+{
+    struct tccl_error err = {0};
+
+    catch_signals();
+    int rc = run(options, &err);
+    if (rc < 0)
+        return profile_complain(&err);
+    return rc == 0 ? 0 : EXIT_INTERRUPTED;
+}
+
+static int write_machine(const struct tccl_model *model, const char *path, struct tccl_error *err)
+{
+    cleanup_json json_t *json = tccl_machine_to_json(tccl_model_machine(model));
+    cleanup_free char *copy = strdup(path);
+
+    if (!json || !copy)
+        return tccl_fail(err, "out of memory");
+    if (tccl_make_folder(dirname(copy), 0755, err) < 0)
+        return -1;
+    return tccl_write_json(path, 0644, json, err);
+}
+
+int profile_init(const struct profile_options *options)
+{
+    const char *path = options->machine ? options->machine : options->node;
+    struct tccl_error err = {0};
+    struct tccl_model *model = NULL;
+    char id[TCCL_HASH_HEX];
+
+    if (tccl_model_read(options->model, &model, &err) < 0)
+        return profile_complain(&err);
+    tccl_machine_id(tccl_model_machine(model), id);
+    int rc = write_machine(model, path, &err);
+    tccl_model_free(model);
+    if (rc < 0)
+        return profile_complain(&err);
+    if (options->json)
+        return profile_print(json_pack("{s:s, s:s}", "id", id, "machine", path));
+    if (!options->quiet)
+        fprintf(stderr, "tccl: %s: this node is a machine %s\n", path, id);
+    return 0;
+}

@@ -1,0 +1,299 @@
+/* tccl-profile show, list and export. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "notation.h"
+#include "numberset.h"
+#include "profile-command.h"
+
+enum { GPUS_TEXT = 64, AGE_TEXT = 24 };
+
+/* What a table comes to. */
+struct row {
+    char gpus[GPUS_TEXT];
+    double ring, default_ring;   /* GB/s, 0: none */
+    double chain, default_chain; /* best over all pairs of ports */
+    double gap;                  /* of the best chain, or of the ring where there is no port */
+    long measured, pairs, proven;
+    char best[TCCL_CHAIN_TEXT];
+};
+
+static double gap_of(const struct tccl_result *result)
+{
+    return result->gbps > 0 ? result->bound / result->gbps - 1 : 0;
+}
+
+static const struct tccl_result *best_pair(const struct tccl_table *table)
+{
+    const struct tccl_result *best = NULL;
+
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        if (table->pairs[i].gbps > (best ? best->gbps : 0))
+            best = &table->pairs[i];
+    return best ? best : &table->ring;
+}
+
+static void describe(const struct tccl_table *table, const struct tccl_machine *machine,
+                     struct row *row)
+{
+    const struct tccl_result *best = best_pair(table);
+
+    *row = (struct row){.ring = table->ring.gbps,
+                        .default_ring = table->default_ring.gbps,
+                        .chain = best == &table->ring ? 0 : best->gbps,
+                        .default_chain = table->default_chain.gbps,
+                        .gap = gap_of(best),
+                        .measured = (long)table->measured,
+                        .pairs = (long)table->n_ports * table->n_ports};
+    tccl_numberset_format(table->gpus, row->gpus, sizeof(row->gpus));
+    for (long i = 0; i < row->pairs; i++)
+        row->proven += table->pairs[i].bound <= table->pairs[i].gbps * 1.0300001;
+    if (best->chain.n_gpus > 0)
+        tccl_chain_format(&best->chain, machine, row->best);
+}
+
+static json_t *row_to_json(const struct row *row)
+{
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:s}", "gpus", row->gpus,
+                     "ring_gbps", row->ring, "default_ring_gbps", row->default_ring, "chain_gbps",
+                     row->chain, "default_chain_gbps", row->default_chain, "gap", row->gap,
+                     "measured", (json_int_t)row->measured, "pairs", (json_int_t)row->pairs,
+                     "proven", (json_int_t)row->proven, "best", row->best);
+}
+
+static void print_number(double gbps)
+{
+    if (gbps > 0)
+        printf(" %10.2f", gbps);
+    else
+        printf(" %10s", "-");
+}
+
+static void print_row(const struct row *row)
+{
+    printf("%-10s", row->gpus);
+    print_number(row->ring);
+    print_number(row->default_ring);
+    print_number(row->chain);
+    print_number(row->default_chain);
+    printf(" %5.1f%% %9ld %5ld/%-5ld %s\n", row->gap * 100, row->measured, row->proven, row->pairs,
+           row->best);
+}
+
+static int count_set(void *context, const struct tccl_set *set,
+                     const struct tccl_measurement *measured)
+{
+    (void)context, (void)set, (void)measured;
+    return 0;
+}
+
+/* Number of measured sets; where the log is bad, -1, and it is said. */
+static long count_sets(const struct tccl_profile *profile)
+{
+    struct tccl_error err = {0};
+    int dropped = 0;
+    long sets = tccl_profile_sets(profile, count_set, NULL, &dropped, &err);
+
+    if (sets < 0)
+        profile_complain(&err);
+    else if (dropped)
+        fprintf(stderr, "tccl: %s/sets.jsonl: the last line is torn; it is dropped\n",
+                tccl_profile_folder(profile));
+    return sets;
+}
+
+static void format_age(time_t when, char text[static AGE_TEXT])
+{
+    static const struct {
+        long seconds;
+        const char *unit;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    long age = (long)(time(NULL) - when);
+
+    snprintf(text, AGE_TEXT, "0 s");
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+        if (age >= units[i].seconds) {
+            snprintf(text, AGE_TEXT, "%ld %s", age / units[i].seconds, units[i].unit);
+            return;
+        }
+}
+
+static void print_gpus(const struct tccl_machine *machine)
+{
+    printf("\n%-4s %-13s %-24s %4s %5s %3s  %s\n", "GPU", "BUS ID", "MODEL", "NUMA", "MINOR", "SM",
+           "BELOW");
+    for (int i = 0; i < machine->n_gpus; i++) {
+        const struct tccl_gpu *gpu = &machine->gpus[i];
+        printf("%-4d %-13s %-24s %4d %5d %3d  %s\n", i, gpu->busid, gpu->model, gpu->numa,
+               gpu->minor, gpu->sm,
+               gpu->parent >= 0 ? machine->switches[gpu->parent].name : "root complex");
+    }
+}
+
+static uint32_t gpudirect_mask(const struct tccl_machine *machine, int nic)
+{
+    uint32_t mask = 0;
+
+    for (int i = 0; i < machine->n_gpus; i++)
+        mask |= (uint32_t)machine->gpudirect[nic][i] << i;
+    return mask;
+}
+
+static void print_nics(const struct tccl_machine *machine)
+{
+    char direct[GPUS_TEXT];
+
+    if (machine->n_nics == 0)
+        return;
+    printf("\n%-12s %-13s %4s %8s %-16s %s\n", "NIC", "BUS ID", "NUMA", "GB/S", "FABRIC",
+           "GPUDIRECT");
+    for (int i = 0; i < machine->n_nics; i++) {
+        const struct tccl_nic *nic = &machine->nics[i];
+        tccl_numberset_format(gpudirect_mask(machine, i), direct, sizeof(direct));
+        printf("%-12s %-13s %4d %8.2f %-16s %s\n", nic->name, nic->busid, nic->numa, nic->gbps,
+               nic->fabric, direct[0] ? direct : "-");
+    }
+}
+
+/* All tables as rows: printed, or added to the list. Bad ones are said. Returns how many are bad.
+ */
+static int each_row(struct tccl_profile *profile, json_t *list)
+{
+    struct tccl_error err = {0};
+    cleanup_free uint32_t *masks = NULL;
+    int n_bad = 0, count = tccl_profile_tables(profile, &masks, &err);
+
+    if (count < 0)
+        return profile_complain(&err);
+    for (int i = 0; i < count; i++) {
+        struct tccl_error why = {0};
+        struct row row;
+        const struct tccl_table *table = tccl_profile_table(profile, masks[i], &why);
+        if (!table) {
+            n_bad += profile_complain(&why);
+            continue;
+        }
+        describe(table, tccl_profile_machine(profile), &row);
+        if (list)
+            json_array_append_new(list, row_to_json(&row));
+        else
+            print_row(&row);
+    }
+    return n_bad;
+}
+
+static int show_json(struct tccl_profile *profile)
+{
+    json_t *rows = json_array();
+
+    each_row(profile, rows);
+    return profile_print(json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o}", "id", tccl_profile_id(profile), "name",
+        tccl_profile_machine(profile)->name, "source", tccl_profile_source(profile), "folder",
+        tccl_profile_folder(profile), "sets", (json_int_t)count_sets(profile), "last_measured",
+        (json_int_t)tccl_profile_time(profile), "machine",
+        tccl_machine_to_json(tccl_profile_machine(profile)), "tables", rows));
+}
+
+static int show_text(struct tccl_profile *profile)
+{
+    const struct tccl_machine *machine = tccl_profile_machine(profile);
+    long sets = count_sets(profile);
+    char age[AGE_TEXT];
+
+    format_age(tccl_profile_time(profile), age);
+    printf(
+        "Machine  %s\nId       %s\nSource   %s\nFolder   %s\nSets     %ld measured, last %s ago\n",
+        machine->name, tccl_profile_id(profile), tccl_profile_source(profile),
+        tccl_profile_folder(profile), sets, age);
+    print_gpus(machine);
+    print_nics(machine);
+    printf("\n%-10s %10s %10s %10s %10s %6s %9s %11s %s\n", "GPUS", "RING GB/S", "NCCL", "CHAIN",
+           "NCCL", "GAP", "MEASURED", "PROVEN", "BEST");
+    each_row(profile, NULL);
+    return 0;
+}
+
+int profile_show(const struct profile_options *options)
+{
+    struct tccl_profile *profile;
+    struct tccl_error err = {0};
+
+    if (profile_choose(options, &profile, &err) < 0)
+        return profile_complain(&err);
+    int rc = options->json ? show_json(profile) : show_text(profile);
+    tccl_profile_close(profile);
+    return rc;
+}
+
+struct listing {
+    const struct profile_options *options;
+    json_t *list;
+    int n_bad;
+};
+
+static json_t *entry_to_json(const struct tccl_profile *profile, long sets, int tables)
+{
+    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:I}", "id", tccl_profile_id(profile), "name",
+                     tccl_profile_machine(profile)->name, "source", tccl_profile_source(profile),
+                     "sets", (json_int_t)sets, "tables", tables, "last_measured",
+                     (json_int_t)tccl_profile_time(profile));
+}
+
+static int list_one(void *context, const char *id)
+{
+    struct listing *listing = context;
+    struct tccl_profile *profile;
+    struct tccl_error err = {0};
+    cleanup_free uint32_t *masks = NULL;
+    char age[AGE_TEXT];
+
+    if (tccl_profile_open(listing->options->cache, id, &profile, &err) < 0) {
+        listing->n_bad += profile_complain(&err);
+        return 0;
+    }
+    long sets = count_sets(profile);
+    int tables = tccl_profile_tables(profile, &masks, &err);
+    format_age(tccl_profile_time(profile), age);
+    if (listing->options->json)
+        json_array_append_new(listing->list, entry_to_json(profile, sets, tables));
+    else
+        printf("%-32s %-24s %-6s %8ld %6d %8s\n", id, tccl_profile_machine(profile)->name,
+               tccl_profile_source(profile), sets, tables, age);
+    tccl_profile_close(profile);
+    return 0;
+}
+
+int profile_list(const struct profile_options *options)
+{
+    struct listing listing = {.options = options, .list = json_array()};
+    struct tccl_error err = {0};
+
+    if (!options->json)
+        printf("%-32s %-24s %-6s %8s %6s %8s\n", "ID", "NAME", "SOURCE", "SETS", "TABLES", "AGE");
+    if (tccl_cache_list(options->cache, list_one, &listing, &err) < 0)
+        listing.n_bad += profile_complain(&err);
+    if (options->json)
+        profile_print(json_pack("{s:o}", "profiles", listing.list));
+    else
+        json_decref(listing.list);
+    return listing.n_bad > 0 ? 1 : 0;
+}
+
+int profile_export(const struct profile_options *options)
+{
+    struct tccl_profile *profile;
+    struct tccl_error err = {0};
+    uint32_t gpus = 0;
+
+    if (profile_choose(options, &profile, &err) < 0)
+        return profile_complain(&err);
+    const struct tccl_machine *machine = tccl_profile_machine(profile);
+    const struct tccl_table *table = NULL;
+    if (tccl_numberset_parse(options->gpus, machine->n_gpus, &gpus, &err) == 0)
+        table = tccl_profile_table(profile, gpus, &err);
+    int rc = table ? profile_print(tccl_table_to_json(table, machine)) : profile_complain(&err);
+    tccl_profile_close(profile);
+    return rc;
+}

@@ -1,0 +1,133 @@
+/* tccl-profile verify: reads every file of a profile. */
+#include <string.h>
+
+#include "cleanup.h"
+#include "profile-command.h"
+
+struct verified {
+    const struct profile_options *options;
+    json_t *profiles; /* list of results, for --json */
+    json_t *bad;      /* of the profile at work */
+    int n_profiles, n_files, n_bad;
+};
+
+static void good(struct verified *all)
+{
+    all->n_files++;
+}
+
+static void bad(struct verified *all, const struct tccl_error *err)
+{
+    all->n_files++;
+    all->n_bad++;
+    json_array_append_new(all->bad, json_string(err->text));
+    if (!all->options->json)
+        profile_complain(err);
+}
+
+static int count_set(void *context, const struct tccl_set *set,
+                     const struct tccl_measurement *measured)
+{
+    (void)context, (void)set, (void)measured;
+    return 0;
+}
+
+static void verify_sets(struct verified *all, const struct tccl_profile *profile)
+{
+    struct tccl_error err = {0};
+    int dropped = 0;
+
+    if (tccl_profile_sets(profile, count_set, NULL, &dropped, &err) < 0)
+        bad(all, &err);
+    else
+        good(all);
+    if (dropped && !all->options->json)
+        fprintf(stderr, "tccl: %s/sets.jsonl: the last line is torn; it is dropped\n",
+                tccl_profile_folder(profile));
+}
+
+static void verify_tables(struct verified *all, struct tccl_profile *profile)
+{
+    struct tccl_error err = {0};
+    cleanup_free uint32_t *masks = NULL;
+    int count = tccl_profile_tables(profile, &masks, &err);
+
+    if (count < 0)
+        bad(all, &err);
+    for (int i = 0; i < count; i++) {
+        struct tccl_error why = {0};
+        if (tccl_profile_table(profile, masks[i], &why))
+            good(all);
+        else
+            bad(all, &why);
+    }
+}
+
+static void verify_open(struct verified *all, struct tccl_profile *profile)
+{
+    struct tccl_error err = {0};
+
+    all->n_files += 2; /* profile.json and machine.json */
+    if (tccl_profile_model(profile, &err))
+        good(all);
+    else if (err.text[0])
+        bad(all, &err);
+    verify_sets(all, profile);
+    verify_tables(all, profile);
+    tccl_profile_close(profile);
+}
+
+/* opened: as tccl_profile_open says. */
+static void verify(struct verified *all, const char *name, int opened, struct tccl_profile *profile,
+                   const struct tccl_error *err)
+{
+    all->n_profiles++;
+    all->bad = json_array();
+    if (opened < 0)
+        bad(all, err);
+    else
+        verify_open(all, profile);
+    json_array_append_new(all->profiles,
+                          json_pack("{s:s, s:b, s:o}", "profile", name, "good",
+                                    json_array_size(all->bad) == 0, "bad", all->bad));
+}
+
+static int verify_id(void *context, const char *id)
+{
+    struct verified *all = context;
+    struct tccl_profile *profile;
+    struct tccl_error err = {0};
+    int opened = tccl_profile_open(all->options->cache, id, &profile, &err);
+
+    verify(all, id, opened, profile, &err);
+    return 0;
+}
+
+static int verify_named(struct verified *all)
+{
+    struct tccl_profile *profile;
+    struct tccl_error err = {0};
+    int opened = profile_choose(all->options, &profile, &err);
+
+    verify(all, all->options->profile, opened, profile, &err);
+    return 0;
+}
+
+int profile_verify(const struct profile_options *options)
+{
+    struct verified all = {.options = options, .profiles = json_array()};
+    struct tccl_error err = {0};
+
+    if (options->profile)
+        verify_named(&all);
+    else if (tccl_cache_list(options->cache, verify_id, &all, &err) < 0)
+        bad(&all, &err);
+    if (options->json)
+        profile_print(json_pack("{s:i, s:i, s:o}", "files", all.n_files, "bad", all.n_bad,
+                                "profiles", all.profiles));
+    else
+        json_decref(all.profiles);
+    if (!options->json && !options->quiet)
+        printf("%d profiles, %d files, %d bad\n", all.n_profiles, all.n_files, all.n_bad);
+    return all.n_bad > 0 ? 1 : 0;
+}
