@@ -92,7 +92,10 @@ static int measure_and_print(const struct options *options, struct source *sourc
 
 int command_measure(const struct options *options, struct tccl_error *err)
 {
-    struct source *source = source_open(options->model ? options->model : options->profile, err);
+    const char *path = options->model ? options->model : options->profile;
+    if (source_check(path, options->profile != NULL, err) < 0)
+        return -1;
+    struct source *source = source_open(path, err);
     int rc = source ? measure_and_print(options, source, err) : -1;
     source_free(source);
     return rc;

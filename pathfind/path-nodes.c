@@ -101,6 +101,8 @@ static int add_group(struct nodes *nodes, const char *path, int count, const cha
 static int add_first(const struct options *options, struct nodes *nodes, struct tccl_error *err)
 {
     const char *path = options->model ? options->model : options->profile;
+    if (source_check(path, options->profile != NULL, err) < 0)
+        return -1;
     for (int i = 0; i < options->n_nodes; i++) {
         struct node_text node;
         if (split_node(options->nodes[i], &node, err) < 0)
@@ -110,13 +112,7 @@ static int add_first(const struct options *options, struct nodes *nodes, struct 
         if (same)
             return 0;
     }
-    if (add_group(nodes, path, 1, options->gpus, err) < 0)
-        return -1;
-    if (nodes->sources[0]->profile != (path == options->profile))
-        return tccl_fail(err, "%s: %s", path,
-                         options->model ? "a folder; a profile is given with --profile"
-                                        : "not a folder; a model is given with --model");
-    return 0;
+    return add_group(nodes, path, 1, options->gpus, err);
 }
 
 int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_error *err)

@@ -10,8 +10,26 @@
 /* Up to so many GPUs the search is exact unless told otherwise. */
 enum { SMALL = 5, BUDGET = 5000, PAIRS = 16 };
 
-static struct tccl_search_options search_options(const struct options *options, int n_gpus)
+/* A person who waits sees how far it is. */
+static int show_progress(void *context, const struct tccl_search_progress *progress)
 {
+    const struct source *source = context;
+    if (progress->measured % 64 == 0)
+        fprintf(stderr, "\r%s: %ld sets measured, %d of %d port pairs\033[K", source->machine.name,
+                progress->measured, progress->pairs_done, progress->pairs_total);
+    return 0;
+}
+
+static void clear_progress(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+static struct tccl_search_options search_options(const struct options *options,
+                                                 struct node_kind *kind)
+{
+    int n_gpus = kind->kind->n_gpus;
     bool small = n_gpus <= SMALL;
     struct tccl_search_options search = {
         .gap = options->gap >= 0 ? options->gap
@@ -25,6 +43,8 @@ static struct tccl_search_options search_options(const struct options *options, 
                  : small             ? 0
                                      : PAIRS,
         .any = options->any,
+        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+        .context = kind->source,
     };
     return search;
 }
@@ -33,7 +53,7 @@ static struct tccl_search_options search_options(const struct options *options, 
 static int search_ring(const struct options *options, struct node_kind *kind,
                        struct tccl_error *err)
 {
-    struct tccl_search_options search = search_options(options, kind->kind->n_gpus);
+    struct tccl_search_options search = search_options(options, kind);
     struct tccl_error why = {""};
     if (tccl_search_ring(kind->source->search, kind->gpus, &search, &kind->table->ring, &why) < 0)
         return tccl_fail(err, "%s: %s", kind->source->path, why.text);
@@ -43,7 +63,7 @@ static int search_ring(const struct options *options, struct node_kind *kind,
 static int search_table(const struct options *options, struct node_kind *kind,
                         struct tccl_error *err)
 {
-    struct tccl_search_options search = search_options(options, kind->kind->n_gpus);
+    struct tccl_search_options search = search_options(options, kind);
     struct tccl_error why = {""};
     if (tccl_search_table(kind->source->search, kind->table, &search, &why) < 0)
         return tccl_fail(err, "%s: %s", kind->source->path, why.text);
@@ -76,7 +96,11 @@ static int solve_kind(const struct options *options, bool single, struct node_ki
     int found = take_table(options, kind, err);
     if (found < 0)
         return -1;
-    if (!found && (single ? search_ring(options, kind, err) : search_table(options, kind, err)) < 0)
+    int rc = found    ? 0
+             : single ? search_ring(options, kind, err)
+                      : search_table(options, kind, err);
+    clear_progress();
+    if (rc < 0)
         return -1;
     *measured +=
         found ? (long)kind->table->measured : tccl_search_measured(kind->source->search) - before;
@@ -125,6 +149,9 @@ static int close_ring(const struct nodes *nodes, struct answer *answer, struct t
     int rc = tccl_ring_solve(runs, nodes->n_groups, &ring, err);
     if (rc == 0) {
         answer->bound = ring.bound;
+        /* Bounds are rounded up to single precision on their way. */
+        if (answer->bound <= ring.gbps * (1 + 1e-6))
+            answer->bound = ring.gbps;
         rc = take_choices(&ring, &answer->route, err);
     }
     tccl_ring_clear(&ring);

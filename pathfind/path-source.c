@@ -117,6 +117,16 @@ static int open_search(struct source *source, struct tccl_error *err)
     return tccl_setlog_read(path, know, source->search, NULL, err) < 0 ? -1 : 0;
 }
 
+int source_check(const char *path, bool profile, struct tccl_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || S_ISDIR(st.st_mode) == profile)
+        return 0;
+    return tccl_fail(err, "%s: %s", path,
+                     profile ? "not a folder; a model is given with --model"
+                             : "a folder; a profile is given with --profile");
+}
+
 struct source *source_open(const char *path, struct tccl_error *err)
 {
     struct stat st;

@@ -15,6 +15,10 @@ struct source {
     struct tccl_search *search;     /* knows what sets.jsonl holds */
 };
 
+/* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if
+ * there is no such file), or -1 with err. */
+int source_check(const char *path, bool profile, struct tccl_error *err);
+
 /* Opens a model file, or a profile folder. Returns NULL with err. */
 struct source *source_open(const char *path, struct tccl_error *err);
 void source_free(struct source *source); /* NULL is fine */

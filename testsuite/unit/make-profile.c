@@ -1,0 +1,69 @@
+/* Writes a profile folder as a measuring back end would: machine.json, sets.jsonl and the chain
+ * table of one GPU set, measured from a model that the folder then does not hold. make-profile
+ * MODEL GPUS FOLDER */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cleanup.h"
+#include "fileio.h"
+#include "model.h"
+#include "numberset.h"
+#include "search.h"
+#include "setlog.h"
+
+static struct tccl_error err;
+
+static void check(int rc)
+{
+    if (rc >= 0)
+        return;
+    fprintf(stderr, "make-profile: %s\n", err.text);
+    exit(1);
+}
+
+struct recorder {
+    struct tccl_meter model;
+    struct tccl_setlog *log;
+};
+
+static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *why)
+{
+    struct recorder *recorder = context;
+    if (recorder->model.measure(recorder->model.context, set, out, why) < 0)
+        return -1;
+    return tccl_setlog_append(recorder->log, set, out, why);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4)
+        return 2;
+    struct tccl_model *model = NULL;
+    char path[4096];
+    uint32_t gpus;
+    check(tccl_model_read(argv[1], &model, &err));
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    check(tccl_numberset_parse(argv[2], machine->n_gpus, &gpus, &err));
+    snprintf(path, sizeof(path), "%s/chains", argv[3]);
+    check(tccl_make_folder(path, 0755, &err));
+    snprintf(path, sizeof(path), "%s/machine.json", argv[3]);
+    cleanup_json json_t *json = tccl_machine_to_json(machine);
+    check(tccl_write_json(path, 0644, json, &err));
+    snprintf(path, sizeof(path), "%s/sets.jsonl", argv[3]);
+    struct recorder recorder = {tccl_model_meter(model), tccl_setlog_open(path, "host", &err)};
+    check(recorder.log ? 0 : -1);
+    struct tccl_meter meter = {measure, &recorder};
+    struct tccl_search *search = tccl_search_new(machine, meter, NULL);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    struct tccl_search_options options = {.gap = 0};
+    check(tccl_search_table(search, table, &options, &err));
+    snprintf(table->source, sizeof(table->source), "host");
+    snprintf(path, sizeof(path), "%s/chains/%08x.chains", argv[3], gpus);
+    check(tccl_table_write(table, path, &err));
+    tccl_setlog_close(recorder.log);
+    tccl_table_free(table);
+    tccl_search_free(search);
+    tccl_model_free(model);
+    return 0;
+}
