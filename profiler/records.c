@@ -127,7 +127,7 @@ static int bring_up_to_date(struct tccl_records *records, struct tccl_error *err
         }
     }
     return execute(records,
-                   "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                   "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                    "PRAGMA journal_size_limit = 16777216",
                    err);
 }
@@ -295,7 +295,7 @@ static int add_jobs(struct query *query, const json_t *filter, struct tccl_error
         return -1;
     if (!jobs)
         return 0;
-    fputs(" AND (0", query->sql);
+    fputs(json_array_size(jobs) ? " AND (" : " AND (0", query->sql);
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         const json_t *job = json_array_get(jobs, i);
         json_int_t number[3];
@@ -305,21 +305,22 @@ static int add_jobs(struct query *query, const json_t *filter, struct tccl_error
             return -1;
         if (number[0] < 1)
             return tccl_fail(err, "filter: each of jobs must be an object with a job");
-        add_job(query, " OR (job = ?", number);
+        add_job(query, i ? " OR (job = ?" : "(job = ?", number);
         add_job(query, " OR (het_job = ?", number);
     }
     fputc(')', query->sql);
     return 0;
 }
 
-static int add_users(struct query *query, const json_t *filter, struct tccl_error *err)
+static int add_users(struct query *query, const json_t *filter, const char *column,
+                     struct tccl_error *err)
 {
     json_t *users;
     if (list(filter, "users", TCCL_FILTER_USERS, &users, err) != 0)
         return -1;
     if (!users)
         return 0;
-    fputs(" AND uid IN (-1", query->sql);
+    fprintf(query->sql, "%s IN (-1", column);
     for (size_t i = 0; i < json_array_size(users); i++) {
         const json_t *user = json_array_get(users, i);
         if (!json_is_integer(user))
@@ -346,17 +347,20 @@ static int add_after(struct query *query, const json_t *filter, struct tccl_erro
     return 0;
 }
 
+/* A '+' keeps SQLite from using an index: where jobs are given, theirs is the one to use. */
 static int add_conditions(struct query *query, const json_t *filter, int64_t uid,
                           struct tccl_error *err)
 {
     json_int_t start, end;
+    bool jobs = json_is_array(json_object_get(filter, "jobs"));
     if (whole(filter, "start", 0, &start, err) != 0 || whole(filter, "end", INT64_MAX, &end, err))
         return -1;
-    add_value(query, " WHERE start >= ?", start);
-    add_value(query, " AND start <= ?", end);
+    add_value(query, jobs ? " WHERE +start >= ?" : " WHERE start >= ?", start);
+    add_value(query, jobs ? " AND +start <= ?" : " AND start <= ?", end);
     if (uid >= 0)
-        add_value(query, " AND uid = ?", uid);
-    if (add_users(query, filter, err) != 0 || add_jobs(query, filter, err) != 0)
+        add_value(query, jobs ? " AND +uid = ?" : " AND uid = ?", uid);
+    if (add_users(query, filter, jobs ? " AND +uid" : " AND uid", err) != 0 ||
+        add_jobs(query, filter, err) != 0)
         return -1;
     return add_after(query, filter, err);
 }

@@ -305,6 +305,20 @@ static void test_bad_filters(void)
     tccl_records_close(records);
 }
 
+/* As many jobs as a filter may name, each with all that narrows it. */
+static void test_many_jobs(void)
+{
+    struct tccl_records *records = open_store();
+    char text[TCCL_FILTER_JOBS * 50 + 50] = "{\"jobs\":[";
+    for (int job = 1; job <= TCCL_FILTER_JOBS; job++)
+        sprintf(text + strlen(text), "%s{\"job\":%d,\"step\":1,\"het_offset\":0}",
+                job > 1 ? "," : "", job);
+    strcat(text, "],\"users\":[1000,1001]}");
+    check_count(records, text, -1, 10);
+    check_count(records, text, 1001, 5);
+    tccl_records_close(records);
+}
+
 /* Small pages and large ones give the same, in the same order, also where starts are equal. */
 static void test_pages(unsigned long seed)
 {
@@ -445,6 +459,7 @@ int main(void)
     test_long_nodes();
     test_filters();
     test_bad_filters();
+    test_many_jobs();
     test_pages(check_seed());
     test_full_disk();
     test_killed();
