@@ -1,0 +1,154 @@
+/* test-ring.c: rings over kinds of nodes equal the best of all choices of NICs. */
+#include "ring.h"
+
+#include "machines.h"
+#include "random-model.h"
+#include "search.h"
+
+enum { MAX_KINDS = 3, MAX_NODES = 6, MAX_NIC = 3 };
+
+static struct tccl_kind *random_kind(unsigned long *state)
+{
+    struct tccl_kind *kind = calloc(1, sizeof *kind);
+    kind->n_gpus = 2;
+    kind->gpus = 3;
+    kind->n_nics = 1 + random_below(state, MAX_NIC);
+    kind->cells = calloc(kind->n_nics * kind->n_nics, sizeof *kind->cells);
+    for (int i = 0; i < kind->n_nics; i++) {
+        snprintf(kind->nics[i].name, sizeof kind->nics[i].name, "nic%d", i);
+        snprintf(kind->nics[i].fabric, sizeof kind->nics[i].fabric, "f%d", random_below(state, 2));
+        kind->nics[i].gbps = random_gbps(state);
+    }
+    for (int i = 0; i < kind->n_nics * kind->n_nics; i++) {
+        kind->cells[i].gbps = random_below(state, 5) ? random_gbps(state) / 3 : 0;
+        kind->cells[i].bound = kind->cells[i].gbps * 1.02;
+        kind->cells[i].chain = strdup("chain");
+    }
+    kind->default_chain_gbps = random_gbps(state) / 4;
+    return kind;
+}
+
+/* All choices of entry and exit NICs, node by node. */
+static double best_of(const struct tccl_kind *const *nodes, int count, int node, int first,
+                      int entry)
+{
+    const struct tccl_kind *own = nodes[node];
+    const struct tccl_kind *next = nodes[(node + 1) % count];
+    double best = 0;
+    for (int exit = 0; exit < own->n_nics; exit++) {
+        double chain = own->cells[entry * own->n_nics + exit].gbps;
+        for (int in = 0; in < next->n_nics; in++) {
+            bool last = node + 1 == count;
+            if (last && in != first)
+                continue;
+            double hop = strcmp(own->nics[exit].fabric, next->nics[in].fabric) == 0
+                             ? own->nics[exit].gbps < next->nics[in].gbps ? own->nics[exit].gbps
+                                                                          : next->nics[in].gbps
+                             : 0;
+            double rest = last ? 1e9 : best_of(nodes, count, node + 1, first, in);
+            double least = chain < hop ? chain : hop;
+            least = rest < least ? rest : least;
+            best = least > best ? least : best;
+        }
+    }
+    return best;
+}
+
+static void test_best_of_all(unsigned long seed)
+{
+    for (int round = 0; round < 300 && !check_failures; round++) {
+        unsigned long state = seed + round;
+        struct tccl_kind *kinds[MAX_KINDS];
+        struct tccl_run runs[MAX_KINDS];
+        const struct tccl_kind *nodes[MAX_NODES];
+        int n_runs = 1 + random_below(&state, MAX_KINDS), count = 0;
+        for (int i = 0; i < n_runs; i++) {
+            kinds[i] = random_kind(&state);
+            runs[i] = (struct tccl_run){kinds[i], 1 + random_below(&state, 2)};
+            for (int j = 0; j < runs[i].count; j++)
+                nodes[count++] = kinds[i];
+        }
+        double best = 0;
+        for (int first = 0; first < nodes[0]->n_nics; first++) {
+            double gbps = count > 1 ? best_of(nodes, count, 0, first, first) : 0;
+            best = gbps > best ? gbps : best;
+        }
+        struct tccl_ring ring;
+        struct tccl_error err = {0};
+        int status = tccl_ring_solve(runs, n_runs, &ring, &err);
+        CHECK_INT(status, best > 0 ? 0 : -1);
+        CHECK((status == 0) == (err.text[0] == '\0'));
+        CHECK(ring.gbps == best);
+        CHECK(status != 0 || (ring.bound >= ring.gbps && ring.bound <= ring.gbps * 1.03));
+        tccl_ring_clear(&ring);
+        for (int i = 0; i < n_runs; i++)
+            tccl_kind_free(kinds[i]);
+    }
+}
+
+static struct tccl_kind *kind_of(const char *name, uint32_t gpus)
+{
+    struct tccl_model *model = load_machine(name);
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    struct tccl_search_options options = {.gap = 0.03};
+    CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+    tccl_table_free(table);
+    tccl_search_free(search);
+    tccl_symmetry_free(symmetry);
+    tccl_model_free(model);
+    return kind;
+}
+
+/* The machines of the paper: mixed nodes reach what the weaker kind does, and well above NCCL. */
+static void test_machines(void)
+{
+    struct tccl_kind *amd = kind_of("amd-4gpu", 15), *intel = kind_of("intel-4gpu", 15);
+    struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
+    const char *const names[] = {"n1", "n2", "n3", "n4"};
+    struct tccl_ring ring, one;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_ring_solve(runs, 2, &ring, &err), 0);
+    CHECK_INT(ring.n_nodes, 4);
+    double weaker =
+        amd->cells[0].gbps < intel->cells[0].gbps ? amd->cells[0].gbps : intel->cells[0].gbps;
+    CHECK(ring.gbps == weaker);
+    CHECK(ring.baseline_gbps > 0 && ring.gbps > 1.5 * ring.baseline_gbps);
+    char *text = tccl_ring_format(runs, 2, &ring, names);
+    CHECK(text && strncmp(text, "n1[mlx5_0 ", 10) == 0 && strstr(text, "] n4[mlx5_0 "));
+    free(text);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){amd, 1}, 1, &one, &err), 0);
+    CHECK(one.gbps == amd->ring.gbps && one.choices[0].entry_nic == -1);
+    text = tccl_ring_format(&(struct tccl_run){amd, 1}, 1, &one, names);
+    CHECK(text && strncmp(text, "n1[0 -", 6) == 0);
+    free(text);
+    tccl_ring_clear(&one);
+    tccl_ring_clear(&ring);
+    tccl_kind_free(amd);
+    tccl_kind_free(intel);
+}
+
+/* One GPU in all is nothing to do; one GPU on each of two nodes is a ring of two. */
+static void test_single_gpus(void)
+{
+    struct tccl_kind *kind = kind_of("amd-4gpu", 1);
+    struct tccl_ring ring;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 1}, 1, &ring, &err), 1);
+    tccl_ring_clear(&ring);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 2}, 1, &ring, &err), 0);
+    CHECK(ring.gbps > 0 && ring.choices[0].entry_nic == 0 && ring.choices[1].exit_nic == 0);
+    tccl_ring_clear(&ring);
+    tccl_kind_free(kind);
+}
+
+int main(void)
+{
+    test_best_of_all(check_seed());
+    test_machines();
+    test_single_gpus();
+    return check_result();
+}
