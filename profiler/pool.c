@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -29,7 +30,9 @@ struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake;     /* for threads: there is a task */
     struct queue todo, done; /* guarded by lock */
-    int threads, idle, limit, queue;
+    pthread_t *threads;
+    int n_threads, idle, limit, queue;
+    bool stop;
     int busy; /* tasks given and not yet done(), of the event loop's thread only */
     int wake_fd;
     struct event *event;
@@ -61,6 +64,8 @@ static void *worker(void *argument)
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct task *task = queue_take(&pool->todo);
+        if (!task && pool->stop)
+            break;
         if (!task) {
             pool->idle++;
             pthread_cond_wait(&pool->wake, &pool->lock);
@@ -73,6 +78,7 @@ static void *worker(void *argument)
         queue_put(&pool->done, task);
         eventfd_write(pool->wake_fd, 1);
     }
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
@@ -97,8 +103,11 @@ static void finish(evutil_socket_t fd, short what, void *argument)
 struct pool *pool_new(struct event_base *base, int threads, int queue, struct tccl_error *err)
 {
     struct pool *pool = calloc(1, sizeof(*pool));
-    if (!pool) {
+    if (pool)
+        pool->threads = calloc((size_t)threads, sizeof(*pool->threads));
+    if (!pool || !pool->threads) {
         tccl_fail(err, "out of memory");
+        free(pool);
         return NULL;
     }
     pthread_mutex_init(&pool->lock, NULL);
@@ -120,18 +129,16 @@ struct pool *pool_new(struct event_base *base, int threads, int queue, struct tc
 static int start_thread(struct pool *pool)
 {
     pthread_attr_t attributes;
-    pthread_t thread;
     sigset_t all, old;
     sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int code = pthread_create(&thread, &attributes, worker, pool);
+    int code = pthread_create(&pool->threads[pool->n_threads], &attributes, worker, pool);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attributes);
     if (code == 0)
-        pool->threads++;
+        pool->n_threads++;
     return code ? -1 : 0;
 }
 
@@ -143,8 +150,8 @@ int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *t
     *task = (struct task){.run = run, .done = done, .context = context};
     pthread_mutex_lock(&pool->lock);
     int failed = pool->todo.count >= pool->queue;
-    if (!failed && pool->idle <= pool->todo.count && pool->threads < pool->limit)
-        failed = start_thread(pool) != 0 && pool->threads == 0;
+    if (!failed && pool->idle <= pool->todo.count && pool->n_threads < pool->limit)
+        failed = start_thread(pool) != 0 && pool->n_threads == 0;
     if (!failed) {
         queue_put(&pool->todo, task);
         pool->busy++;
@@ -166,5 +173,18 @@ int pool_free(struct pool *pool, int wait_ms)
         finish(pool->wake_fd, EV_READ, pool);
     }
     event_free(pool->event);
-    return pool->busy > 0; /* the threads, asleep or stuck, use the rest until the process ends */
+    if (pool->busy > 0)
+        return 1; /* what is stuck uses the rest until the process ends */
+    pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < pool->n_threads; i++)
+        pthread_join(pool->threads[i], NULL);
+    close(pool->wake_fd);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->threads);
+    free(pool);
+    return 0;
 }
