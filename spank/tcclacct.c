@@ -259,7 +259,10 @@ static json_t *query(const struct request *request, int *complete, struct tccl_e
     if (tccl_conf_read(tccl_conf_tool_path(request->config), request->node, &conf, err) != 0)
         return NULL;
     json_t *records = tccl_client_query(&conf, request->filter, ANSWER_WITHIN_MS, complete, err);
-    if (records && !*complete)
+    if (!records)
+        tccl_fail_in(err, "no records from %s",
+                     *conf.accounting_host ? conf.accounting_host : "this node");
+    else if (!*complete)
         fprintf(stderr,
                 "tccl: AccountingHost is not set in %s: only records of this node (%s) are shown\n",
                 conf.path, conf.node);
