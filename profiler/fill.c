@@ -27,9 +27,14 @@ static double work(uint32_t gpus)
     return n * n * n * n;
 }
 
+/* part: how much of the table at work is done, by the search's count, which may also go back. */
 static bool stop(struct fill *fill, double part)
 {
-    fill->progress.fraction = (fill->work_done + part * fill->work_now) / fill->work_total;
+    double now = part > 1 ? 1 : part;
+    double fraction = (fill->work_done + now * fill->work_now) / fill->work_total;
+
+    if (fraction > fill->progress.fraction)
+        fill->progress.fraction = fraction;
     if (fill->options->progress &&
         fill->options->progress(fill->options->context, &fill->progress) != 0)
         fill->stopped = true;

@@ -1,0 +1,113 @@
+/* Back ends: opening, and that "model" says what the model says. */
+#include "backend.h"
+
+#include <limits.h>
+
+#include "check.h"
+
+static const char *machine_path(const char *name)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("TCCL_MACHINES"), name);
+    return path;
+}
+
+static void test_refused(void)
+{
+    struct tccl_backend *backend;
+    struct tccl_backend_options options = {0};
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_backend_open("abacus", &options, &backend, &err), -1);
+    CHECK(backend == NULL);
+    CHECK(strstr(err.text, "no back end \"abacus\" in this build: it has model"));
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), -1);
+    CHECK(strstr(err.text, "--model FILE"));
+    err = (struct tccl_error){0};
+    options.model = "/nonexistent/model.json";
+    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), -1);
+    CHECK(strstr(err.text, options.model));
+    err = (struct tccl_error){0};
+    options.model = machine_path("README.md");
+    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), -1);
+    CHECK(strstr(err.text, "README.md:1:"));
+    tccl_backend_close(NULL);
+}
+
+static tccl_transfer random_transfer(const struct tccl_machine *machine)
+{
+    for (;;) {
+        tccl_transfer transfer = (tccl_transfer)(rand() % TCCL_TRANSFERS);
+        if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
+            return transfer;
+    }
+}
+
+static void compare(struct tccl_backend *backend, const struct tccl_model *model)
+{
+    struct tccl_meter meter = tccl_backend_meter(backend);
+    struct tccl_measurement measured, again;
+    struct tccl_error err = {0};
+    struct tccl_set set = {0};
+    double gbps;
+
+    for (int n = 1 + rand() % 10; n > 0; n--)
+        tccl_set_add(&set, random_transfer(tccl_backend_machine(backend)));
+    CHECK_INT(tccl_backend_measure(backend, &set, &measured, &err), 0);
+    CHECK_INT(meter.measure(meter.context, &set, &again, &err), 0);
+    CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, &err), 0);
+    CHECK(measured.gbps == gbps && again.gbps == gbps);
+    CHECK(measured.spread == 0 && gbps > 0);
+}
+
+static void test_model(const char *name)
+{
+    const struct tccl_backend_options options = {.model = machine_path(name)};
+    struct tccl_backend *backend;
+    struct tccl_error err = {0};
+    struct tccl_model *model;
+    char id[TCCL_HASH_HEX], own[TCCL_HASH_HEX];
+
+    CHECK_INT(tccl_model_read(options.model, &model, &err), 0);
+    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), 0);
+    CHECK_STR(tccl_backend_name(backend), "model");
+    CHECK(tccl_backend_noise(backend) == 0);
+    CHECK(tccl_backend_symmetry(backend) != NULL);
+    CHECK(json_object_get(tccl_backend_model(backend), "machine") != NULL);
+    tccl_machine_id(tccl_backend_machine(backend), id);
+    tccl_machine_id(tccl_model_machine(model), own);
+    CHECK_STR(id, own);
+    for (int i = 0; i < 100; i++)
+        compare(backend, model);
+    tccl_backend_close(backend);
+    tccl_model_free(model);
+}
+
+static void test_impossible(void)
+{
+    const struct tccl_backend_options options = {.model = machine_path("amd-4gpu.json")};
+    struct tccl_measurement measured;
+    struct tccl_backend *backend;
+    struct tccl_error err = {0};
+    struct tccl_set set = {0};
+
+    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), 0);
+    CHECK_INT(tccl_set_parse("g0>g7", &set, &err), 0);
+    CHECK_INT(tccl_backend_measure(backend, &set, &measured, &err), -1);
+    CHECK(err.text[0]);
+    tccl_backend_close(backend);
+}
+
+int main(void)
+{
+    srand((unsigned)check_seed());
+    CHECK_STR(tccl_backend_list(0), "model");
+    CHECK(tccl_backend_list(-1) == NULL && tccl_backend_list(99) == NULL);
+    test_refused();
+    test_model("amd-4gpu.json");
+    test_model("epyc-8gpu-unequal.json");
+    test_impossible();
+    return check_result();
+}

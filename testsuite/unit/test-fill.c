@@ -1,0 +1,229 @@
+/* Filling a profile: which GPU sets and in which order; that nothing is measured twice, however
+ * often it is interrupted; that a table says what the model says. */
+#include "fill.h"
+
+#include <limits.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "gpusets.h"
+#include "sample.h"
+
+static char cache[256];
+static struct tccl_backend *backend;
+
+static void test_order(void)
+{
+    static const uint32_t eight[] = {0xff, 0x0f, 0xf0, 0x03, 0x0c, 0x30, 0xc0, 0x01, 0x02};
+    struct tccl_error err = {0};
+    uint32_t *sets, seen = 0;
+
+    CHECK_INT(tccl_gpusets_all(8, &sets, &err), 255);
+    CHECK(memcmp(sets, eight, sizeof(eight)) == 0);
+    free(sets);
+    CHECK_INT(tccl_gpusets_all(4, &sets, &err), 15);
+    for (int i = 0; i < 15; i++)
+        seen |= UINT32_C(1) << sets[i];
+    CHECK_INT(seen, 0xfffe);
+    free(sets);
+    CHECK_INT(tccl_gpusets_all(1, &sets, &err), 1);
+    CHECK_INT(sets[0], 1);
+    free(sets);
+    int count = tccl_gpusets_all(16, &sets, &err);
+    CHECK(count > 16 && count < 100);
+    CHECK_INT(sets[0], 0xffff);
+    CHECK_INT(sets[1], 0x00ff);
+    free(sets);
+}
+
+static void check_refused(const char *text, const char *why)
+{
+    struct tccl_error err = {0};
+    uint32_t *sets;
+
+    CHECK_INT(tccl_gpusets_parse(text, 8, &sets, &err), -1);
+    CHECK(strstr(err.text, why));
+}
+
+static void test_parse(void)
+{
+    struct tccl_error err = {0};
+    uint32_t *sets;
+
+    CHECK_INT(tccl_gpusets_parse("0-3 4-7; 0,5  0-3", 8, &sets, &err), 3);
+    CHECK_INT(sets[0], 0x0f);
+    CHECK_INT(sets[1], 0xf0);
+    CHECK_INT(sets[2], 0x21);
+    free(sets);
+    CHECK_INT(tccl_gpusets_parse("all", 3, &sets, &err), 7);
+    free(sets);
+    CHECK_STR(err.text, "");
+    check_refused("0-3 7-9", "GPUs \"7-9\"");
+    check_refused("", "no GPUs are named");
+    check_refused(" ; ", "no GPUs are named");
+    check_refused("x", "GPUs \"x\"");
+}
+
+struct stop {
+    long at; /* stop when so many sets are measured; -1: never */
+    double fraction;
+    int calls;
+};
+
+static int progress(void *context, const struct tccl_fill_progress *now)
+{
+    struct stop *stop = context;
+
+    CHECK(now->fraction >= stop->fraction - 1e-9 && now->fraction <= 1 + 1e-9);
+    CHECK(now->done <= now->total && now->kept <= now->done);
+    stop->fraction = now->fraction;
+    stop->calls++;
+    return stop->at >= 0 && now->measured >= stop->at;
+}
+
+static struct tccl_profile *open_profile(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile;
+
+    CHECK_INT(tccl_profile_create(cache, tccl_backend_machine(backend), "model",
+                                  tccl_backend_model(backend), &profile, &err),
+              0);
+    CHECK_STR(err.text, "");
+    return profile;
+}
+
+static int fill(long stop_at, int pairs, struct tccl_fill_progress *end)
+{
+    cleanup_free uint32_t *sets = NULL;
+    struct stop stop = {.at = stop_at};
+    struct tccl_error err = {0};
+    struct tccl_profile *profile = open_profile();
+    struct tccl_fill_options options = {
+        .gap = 0.03, .pairs = pairs, .progress = progress, .context = &stop};
+
+    options.n_sets = tccl_gpusets_all(tccl_backend_machine(backend)->n_gpus, &sets, &err);
+    options.sets = sets;
+    int rc = tccl_fill(backend, profile, &options, end, &err);
+    CHECK_STR(err.text, "");
+    CHECK(stop.calls > 0);
+    tccl_profile_close(profile);
+    return rc;
+}
+
+struct known {
+    struct tccl_set *sets;
+    long count;
+};
+
+static int collect(void *context, const struct tccl_set *set,
+                   const struct tccl_measurement *measured)
+{
+    struct known *known = context;
+
+    (void)measured;
+    for (long i = 0; i < known->count; i++)
+        CHECK(!tccl_set_equal(&known->sets[i], set));
+    known->sets = realloc(known->sets, (size_t)(known->count + 1) * sizeof(*known->sets));
+    known->sets[known->count++] = *set;
+    return 0;
+}
+
+static void check_result_of(const struct tccl_result *result, const struct tccl_model *model)
+{
+    struct tccl_set set = {0};
+    double gbps;
+
+    if (result->chain.n_gpus == 0)
+        return;
+    tccl_chain_set(&result->chain, &set);
+    CHECK_INT(tccl_model_measure(model, &set, &gbps, NULL, NULL, NULL), 0);
+    CHECK(fabs(gbps - result->gbps) < 1e-9 * gbps);
+    CHECK(result->bound >= result->gbps);
+}
+
+static void check_tables(int expected)
+{
+    struct tccl_error err = {0};
+    cleanup_free uint32_t *masks = NULL;
+    struct tccl_profile *profile = open_profile();
+    const struct tccl_model *model = tccl_profile_model(profile, &err);
+    int count = tccl_profile_tables(profile, &masks, &err);
+
+    CHECK_INT(count, expected);
+    for (int i = 0; i < count && model; i++) {
+        const struct tccl_table *table = tccl_profile_table(profile, masks[i], &err);
+        CHECK_STR(err.text, "");
+        for (int j = 0; table && j < table->n_ports * table->n_ports; j++)
+            check_result_of(&table->pairs[j], model);
+        if (table)
+            check_result_of(&table->ring, model);
+    }
+    tccl_profile_close(profile);
+}
+
+/* Interrupted again and again, then to the end: each set measured once, none lost. */
+static void test_resume(void)
+{
+    struct tccl_fill_progress end;
+    struct tccl_error err = {0};
+    struct known known = {0};
+    long measured = 0;
+    int rounds = 0;
+
+    while (fill(1 + rand() % 60, 4, &end) == 1) {
+        CHECK_INT(end.known, measured);
+        measured += end.measured;
+        rounds++;
+    }
+    CHECK(rounds > 1);
+    measured += end.measured;
+    CHECK_INT(end.done, 15);
+    CHECK_INT(fill(-1, 4, &end), 0);
+    CHECK_INT(end.measured, 0);
+    CHECK_INT(end.kept, 15);
+    CHECK_INT(end.known, measured);
+
+    struct tccl_profile *profile = open_profile();
+    CHECK_INT(tccl_profile_sets(profile, collect, &known, NULL, &err), measured);
+    tccl_profile_close(profile);
+    free(known.sets);
+    check_tables(15);
+}
+
+/* A larger order is not answered with the smaller one's tables. */
+static void test_more(void)
+{
+    struct tccl_fill_progress end;
+
+    CHECK_INT(fill(-1, 0, &end), 0);
+    CHECK(end.kept < 15);
+    CHECK_INT(end.done, 15);
+    CHECK_INT(fill(-1, 0, &end), 0);
+    CHECK_INT(end.kept, 15);
+    check_tables(15);
+}
+
+int main(void)
+{
+    struct tccl_backend_options options = {0};
+    struct tccl_error err = {0};
+    char path[PATH_MAX], command[600];
+
+    srand((unsigned)check_seed());
+    test_order();
+    test_parse();
+    sample_path("cache", cache, sizeof(cache));
+    snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
+    options.model = path;
+    CHECK_INT(tccl_backend_open("model", &options, &backend, &err), 0);
+    if (!backend)
+        return check_result();
+    test_resume();
+    test_more();
+    tccl_backend_close(backend);
+    snprintf(command, sizeof(command), "rm -rf '%s'", cache);
+    CHECK_INT(system(command), 0);
+    sample_remove(cache);
+    return check_result();
+}
