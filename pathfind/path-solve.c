@@ -96,9 +96,11 @@ static int solve_kind(const struct options *options, bool single, struct node_ki
     int found = take_table(options, kind, err);
     if (found < 0)
         return -1;
-    int rc = found    ? 0
-             : single ? search_ring(options, kind, err)
-                      : search_table(options, kind, err);
+    if (!found && source_know(kind->source, err) < 0)
+        return -1;
+    int rc = 0;
+    if (!found)
+        rc = single ? search_ring(options, kind, err) : search_table(options, kind, err);
     clear_progress();
     if (rc < 0)
         return -1;

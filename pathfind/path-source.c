@@ -106,15 +106,20 @@ static int know(void *context, const struct tccl_set *set,
 static int open_search(struct source *source, struct tccl_error *err)
 {
     struct tccl_meter meter = {measure_unknown, source};
-    char path[PATH_MAX];
     source->search = tccl_search_new(&source->machine, meter, source->symmetry);
-    if (!source->search)
-        return tccl_fail(err, "%s: no memory", source->path);
-    if (!source->profile)
+    return source->search ? 0 : tccl_fail(err, "%s: no memory", source->path);
+}
+
+int source_know(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    if (!source->profile || source->knows)
         return 0;
-    if (path_in(source, "sets.jsonl", path, err) < 0)
+    if (path_in(source, "sets.jsonl", path, err) < 0 ||
+        tccl_setlog_read(path, know, source->search, NULL, err) < 0)
         return -1;
-    return tccl_setlog_read(path, know, source->search, NULL, err) < 0 ? -1 : 0;
+    source->knows = true;
+    return 0;
 }
 
 int source_check(const char *path, bool profile, struct tccl_error *err)
@@ -160,6 +165,8 @@ int source_measure(struct source *source, const struct tccl_set *set, double *gb
                    struct tccl_error *err)
 {
     struct tccl_error why = {""};
+    if (source_know(source, err) < 0)
+        return -1;
     if (tccl_search_measure(source->search, set, gbps, &why) < 0)
         return tccl_fail(err, "%s: %s", source->path, why.text);
     return 0;

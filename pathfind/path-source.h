@@ -12,7 +12,8 @@ struct source {
     struct tccl_machine machine;
     struct tccl_model *model;       /* NULL: only what was measured is known */
     struct tccl_symmetry *symmetry; /* NULL without a model */
-    struct tccl_search *search;     /* knows what sets.jsonl holds */
+    struct tccl_search *search;
+    bool knows; /* the search was told what sets.jsonl holds */
 };
 
 /* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if
@@ -22,6 +23,11 @@ int source_check(const char *path, bool profile, struct tccl_error *err);
 /* Opens a model file, or a profile folder. Returns NULL with err. */
 struct source *source_open(const char *path, struct tccl_error *err);
 void source_free(struct source *source); /* NULL is fine */
+
+/* Tells the search what the profile has measured, once: to be called before the search is used.
+ * Tables of chains are enough for most questions, and sets.jsonl may be long. Returns 0, or -1 with
+ * err. */
+int source_know(struct source *source, struct tccl_error *err);
 
 /* Bandwidth of a set, GB/s: measured earlier, or asked from the model. Returns 0, or -1 with err
  * that names the source. */
