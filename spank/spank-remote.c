@@ -118,14 +118,14 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     return fd;
 }
 
-/* For the record, and so that other nodes needn't wait for this one. */
+/* For the record, and so that other nodes needn't wait for this one; no answer is awaited. */
 static void tell_tccld(const char *reason)
 {
     int fd = send_join(reason, DEPART_MS, NULL);
     if (fd < 0)
         return;
     close(fd);
-    remote.joined = reason != NULL;
+    remote.joined = remote.choice.mode != TCCL_MODE_OFF;
 }
 
 static void join_ring(void)
@@ -171,6 +171,7 @@ static void begin_step(const char *step_error)
     } else if (n_nodes == 1 && step->n_gres == 1) {
         remote.plan.state = TCCL_STATE_NOTHING;
         remote.active = true;
+        tell_tccld(NULL);
     } else {
         join_ring();
     }
