@@ -70,12 +70,18 @@ static int search_table(const struct options *options, struct node_kind *kind,
     return 0;
 }
 
-/* Takes the table from the profile; with --any it would be another one. Returns 1 if there is one,
- * 0 if not, -1 with err. */
+/* Who asks for another search than tccl-profile's does not want its table. */
+static bool wants_search(const struct options *options)
+{
+    return options->any || options->gap >= 0 || options->noise >= 0 || options->budget >= 0 ||
+           options->pairs >= 0;
+}
+
+/* Takes the table from the profile. Returns 1 if there is one, 0 if not, -1 with err. */
 static int take_table(const struct options *options, struct node_kind *kind, struct tccl_error *err)
 {
     struct tccl_table *table = NULL;
-    if (options->any)
+    if (wants_search(options))
         return 0;
     if (source_table(kind->source, kind->gpus, &table, err) < 0)
         return -1;
