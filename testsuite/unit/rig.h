@@ -131,7 +131,7 @@ static void rig_start_munged(void)
 static void rig_begin(void)
 {
     char key[128], path[96];
-    strcpy(rig.folder, "/tmp/tccl-test-XXXXXX");
+    strcpy(rig.folder, "/tmp/tccl-rig-XXXXXX");
     if (!mkdtemp(rig.folder) || chmod(rig.folder, 0755) != 0) {
         perror(rig.folder);
         exit(1);

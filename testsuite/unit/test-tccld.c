@@ -452,6 +452,19 @@ static void test_mismatch(void)
     close(first);
 }
 
+/* A node whose name nobody knows: said at once, and not looked up again for every step. */
+static void test_unknown_name(void)
+{
+    const char *const nodes[] = {"no-such-node.invalid", "n2"};
+    for (int i = 0; i < 2; i++) {
+        struct tccl_join join = new_join(new_key(), 1, 2);
+        join.nodes = nodes;
+        join.timeout_ms = 60000;
+        struct tccl_plan plan = join_once(&join);
+        check_fallback(&plan, "no-such-node.invalid: its name no-such-node.invalid has no address");
+    }
+}
+
 /* The accounting host is away: the record waits on disk and comes once. */
 static void test_spool(void)
 {
@@ -672,6 +685,44 @@ static void test_second_tccld(void)
     tccl_plan_clear(&plan);
 }
 
+/* Joins on n1 until the answer has that state, which a signal is about to bring. */
+static void await_state(enum tccl_state state)
+{
+    struct tccl_plan plan = {0};
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        struct tccl_join join = new_join(new_key(), 0, 1);
+        plan = join_once(&join);
+        enum tccl_state found = plan.state;
+        tccl_plan_clear(&plan);
+        if (found == state)
+            return;
+    }
+    CHECK(!"the state has come");
+}
+
+/* SIGHUP brings a good configuration, and keeps the old one in place of a bad one. */
+static void test_reload(void)
+{
+    char path[256], away[300];
+    rig_path(path, "tccl.conf", 0);
+    snprintf(away, sizeof(away), "%s.away", path);
+    CHECK_INT(rename(path, away), 0);
+    cleanup_free char *text = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_read_file(away, 65536, &text, &size, &err), 0);
+    char *cache = strstr(text, "/cache\n");
+    memcpy(cache, "/catch", 6);
+    rig_write(path, text, size, 0644);
+    kill(rig.tccld[1], SIGHUP);
+    await_state(TCCL_STATE_FALLBACK);
+    rig_write(path, "[tccl]\nPrt=1\n", 13, 0644);
+    kill(rig.tccld[1], SIGHUP);
+    CHECK_INT(rename(away, path), 0);
+    kill(rig.tccld[1], SIGHUP);
+    await_state(TCCL_STATE_APPLIED);
+}
+
 /* Killed, it leaves its socket behind; the next one takes the place. SIGTERM removes the socket. */
 static void test_stale_socket(void)
 {
@@ -748,12 +799,14 @@ int main(void)
     test_dead_tccld(4, 0);
     test_dead_tccld(NODES, 16);
     test_mismatch();
+    test_unknown_name();
     test_spool();
     test_bad_frames();
     test_bad_credentials();
     test_bad_merge();
     test_other_user();
     test_second_tccld();
+    test_reload();
     test_stale_socket();
     test_stuck_munged();
     return check_result();

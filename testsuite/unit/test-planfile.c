@@ -1,0 +1,117 @@
+/* Plan files: who may read them, what they replace, and how forgotten ones go. */
+#include "planfile.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "fileio.h"
+#include "wire.h"
+
+static char run_dir[] = "/tmp/tccl-run-XXXXXX";
+
+static void folder_of(const struct tccl_step_key *key, char path[static 256])
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    snprintf(path, 256, "%s/%s", run_dir, name);
+}
+
+static int write_plan(const struct tccl_step_key *key, char path[static PATH_MAX], const char *text)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *plan = json_pack("{s:s}", "ring", text);
+    int failed = planfile_write(run_dir, key, getgid(), plan, path, &err);
+    CHECK(!failed == !*err.text);
+    return failed;
+}
+
+static void test_write(void)
+{
+    struct tccl_step_key key = {.cluster = "c", .job = 1};
+    char path[PATH_MAX], folder[256];
+    struct stat stat_;
+    umask(077);
+    CHECK_INT(write_plan(&key, path, "one"), 0);
+    CHECK_INT(write_plan(&key, path, "two"), 0); /* again: replaced */
+    umask(022);
+    cleanup_json json_t *read = tccl_read_json(path, 4096, NULL);
+    CHECK_STR(json_string_value(json_object_get(read, "ring")), "two");
+    CHECK_INT(stat(path, &stat_), 0);
+    CHECK_INT(stat_.st_mode & 07777, getuid() == 0 ? 0640 : 0644);
+    folder_of(&key, folder);
+    CHECK_INT(stat(folder, &stat_), 0);
+    CHECK_INT(stat_.st_mode & 07777, 0711);
+    planfile_remove(run_dir, &key);
+    CHECK_INT(stat(folder, &stat_), -1);
+    planfile_remove(run_dir, &key);
+}
+
+/* A link in the plan's place is replaced, never followed; one in the folder's place is refused. */
+static void test_links(void)
+{
+    struct tccl_step_key key = {.cluster = "c", .job = 2};
+    char path[PATH_MAX], folder[256], plan[300], target[256];
+    struct stat stat_;
+    folder_of(&key, folder);
+    snprintf(target, sizeof(target), "%s/target", run_dir);
+    snprintf(plan, sizeof(plan), "%s/plan.json", folder);
+    close(open(target, O_CREAT | O_WRONLY, 0600));
+    CHECK_INT(mkdir(folder, 0711), 0);
+    CHECK_INT(symlink(target, plan), 0);
+    CHECK_INT(write_plan(&key, path, "x"), 0);
+    CHECK(stat(target, &stat_) == 0 && stat_.st_size == 0);
+    CHECK(lstat(plan, &stat_) == 0 && S_ISREG(stat_.st_mode));
+    planfile_remove(run_dir, &key);
+    CHECK_INT(symlink("/tmp", folder), 0);
+    CHECK_INT(write_plan(&key, path, "x"), -1);
+    CHECK_STR(path, "");
+    CHECK_INT(access("/tmp/plan.json", F_OK), -1);
+    unlink(folder);
+    unlink(target);
+}
+
+static bool none_known(const void *context, const char *folder)
+{
+    (void)context;
+    (void)folder;
+    return false;
+}
+
+static bool this_known(const void *context, const char *folder)
+{
+    return strcmp(folder, context) == 0;
+}
+
+static void test_sweep(void)
+{
+    struct tccl_step_key old = {.cluster = "c", .job = 3}, alive = old;
+    char path[PATH_MAX], folder[TCCL_KEY_TEXT], other[256];
+    alive.job = 4;
+    tccl_key_folder(&alive, folder);
+    snprintf(other, sizeof(other), "%s/not-ours", run_dir);
+    CHECK_INT(mkdir(other, 0755), 0);
+    CHECK_INT(write_plan(&old, path, "x"), 0);
+    CHECK_INT(write_plan(&alive, path, "x"), 0);
+    time_t now = time(NULL);
+    CHECK_INT(planfile_sweep(run_dir, now + PLANFILE_KEEP_S - 60, none_known, NULL), 0);
+    CHECK_INT(planfile_sweep(run_dir, now + PLANFILE_KEEP_S + 60, this_known, folder), 1);
+    CHECK_INT(access(path, F_OK), 0);
+    CHECK_INT(access(other, F_OK), 0);
+    CHECK_INT(planfile_sweep(run_dir, now + PLANFILE_KEEP_S + 60, none_known, NULL), 1);
+    CHECK_INT(access(path, F_OK), -1);
+    CHECK_INT(planfile_sweep("/nonexistent", now, none_known, NULL), 0);
+    rmdir(other);
+}
+
+int main(void)
+{
+    if (!mkdtemp(run_dir))
+        return 1;
+    test_write();
+    test_links();
+    test_sweep();
+    CHECK_INT(rmdir(run_dir), 0);
+    return check_result();
+}
