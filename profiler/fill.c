@@ -14,7 +14,6 @@ struct fill {
     const struct tccl_fill_options *options;
     struct tccl_search *search;
     struct tccl_fill_progress progress;
-    long shared_before; /* by the tables before this one */
     double work_done, work_now, work_total;
     time_t synced;
     bool stopped;
@@ -70,7 +69,7 @@ static int follow(void *context, const struct tccl_search_progress *search)
     struct fill *fill = context;
     double part = search->pairs_total > 0 ? (double)search->pairs_done / search->pairs_total : 0;
 
-    fill->progress.shared = fill->shared_before + search->shared;
+    fill->progress.shared = search->shared;
     return stop(fill, part);
 }
 
@@ -136,7 +135,6 @@ static int fill_one(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
     fill->progress.gpus = gpus;
     fill->work_now = work(gpus);
-    fill->shared_before = fill->progress.shared;
     if (stop(fill, 0))
         return 1;
     if (have(fill, gpus)) {

@@ -291,7 +291,7 @@ int profile_export(const struct profile_options *options)
         return profile_complain(&err);
     const struct tccl_machine *machine = tccl_profile_machine(profile);
     const struct tccl_table *table = NULL;
-    if (tccl_numberset_parse(options->gpus, machine->n_gpus, &gpus, &err) == 0)
+    if (tccl_numberset_parse(options->gpus, TCCL_MAX_GPUS, &gpus, &err) == 0)
         table = tccl_profile_table(profile, gpus, &err);
     int rc = table ? profile_print(tccl_table_to_json(table, machine)) : profile_complain(&err);
     tccl_profile_close(profile);

@@ -26,7 +26,7 @@ static const char help[] =
     "      --conf FILE       tccl.conf (default: /etc/slurm/tccl.conf)\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --gap RATIO       run: prove each chain within this (default: 0.03)\n"
-    "      --budget N        run: measure at most N for each set of GPUs (5000; 0: all)\n"
+    "      --budget N        run: measure at most N per GPU set (5000; 0: no limit)\n"
     "      --pairs N         run: port pairs to search to the end (16; 0: all)\n"
     "      --machine FILE    init: file to write (default: Machine of tccl.conf)\n"
     "      --json  -q, --quiet  -h, --help  -V, --version\n"
