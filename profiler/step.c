@@ -583,6 +583,9 @@ static void take_join(struct step *step)
     }
     if (join->reason)
         tccl_fail(&err, "%s", join->reason);
+    else if (strcmp(name, daemon->conf->node) != 0)
+        tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
+                  daemon->conf->node);
     else
         step->kind = own_kind(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
     if (!step->kind)
