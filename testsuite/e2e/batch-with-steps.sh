@@ -9,9 +9,9 @@ cat >"$work/job" <<JOB
 $work/show
 srun --ntasks-per-node=4 $work/show
 srun --ntasks-per-node=4 --tccl=off $work/show
-srun -N1 -w n1 --ntasks-per-node=4 $work/show
+srun -N1 -n4 -w n1 $work/show
 JOB
-batch -w n1,n2 -N2 --gpus-per-node=4 --tccl=on "$work/job"
+batch -w n1,n2 -N2 -c 8 --gpus-per-node=4 --tccl=on "$work/job"
 applied 8 0
 as_solved 0 n1:0-3 n2:0-3
 equal "tasks of the step without" "$(tasks 1)" 8

@@ -52,13 +52,12 @@ matches() { # WHAT ACTUAL SHELL-PATTERN
 
 # Waits until the command succeeds; this bounds how long a broken program is waited for, nothing else.
 eventually() { # WHAT COMMAND...
-    local what=$1 round
+    local what=$1 end=$((SECONDS + 30))
     shift
-    for round in {1..300}; do
-        if "$@" >/dev/null 2>&1; then return 0; fi
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || fail "$what: did not happen in 30 s"
         sleep 0.1
     done
-    fail "$what: did not happen in 30 s"
 }
 
 # ---- the tasks' environment ----------------------------------------------------------------------
@@ -179,6 +178,7 @@ nodes_are_up() {
 
 # Batch jobs: submits as the user, waits for the end. Output goes to $work/out.
 batch() { # SBATCH-OPTION... SCRIPT
+    rm -f "$work/out" # that of a step is root's
     job=$(user sbatch --parsable --output="$work/out" "$@")
     eventually "end of job $job" job_ended "$job"
     cat "$work/out"

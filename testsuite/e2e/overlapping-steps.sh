@@ -10,7 +10,7 @@ for step in 0 1 2; do
 done
 wait
 JOB
-batch -w n1,n2 -N2 --gpus-per-node=4 --tccl=on "$work/job"
+batch -w n1,n2 -N2 -c 8 --gpus-per-node=4 --tccl=on "$work/job"
 for step in 0 1 2; do
     applied 4 $step
     as_solved $step n1:0-3 n2:0-3

@@ -14,7 +14,7 @@ job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/out" -
 eventually "first run" test -e "$work/ran-0"
 user scontrol requeue "$job"
 start_now() { # the wait before a restart is only Slurm's caution
-    admin scontrol update JobId="$job" StartTime=now && [ -e "$work/ran-1" ]
+    [ -e "$work/ran-1" ] || { admin scontrol update JobId="$job" StartTime=now && false; }
 }
 eventually "second run" start_now
 eventually "end of job $job" job_ended "$job"

@@ -11,7 +11,7 @@ for step in 0 1; do
 done
 wait
 JOB
-batch -w n1,n2 -N2 --gpus-per-node=4 --tccl=on "$work/job"
+batch -w n1,n2 -N2 -c 8 --gpus-per-node=4 --tccl=on "$work/job"
 for step in 0 1; do
     applied 2 $step
     recorded "$job" $step state applied
