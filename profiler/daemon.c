@@ -1,11 +1,11 @@
 #include "daemon.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <string.h>
 
 #include "cleanup.h"
 #include "log.h"
+#include "users.h"
 
 enum { ACCEPT_PAUSE_MS = 200 };
 
@@ -17,24 +17,21 @@ static int add_admins(struct daemon *daemon, const char *names, struct tccl_erro
     while (rest && (name = strsep(&rest, ", ")) != NULL) {
         if (!*name)
             continue;
-        const struct passwd *user = getpwnam(name);
-        if (!user)
-            return tccl_fail(err, "Admins: there is no user %s here", name);
         if (daemon->n_admins == DAEMON_ADMINS)
             return tccl_fail(err, "Admins: more than %d names", DAEMON_ADMINS);
-        daemon->admins[daemon->n_admins++] = user->pw_uid;
+        if (tccl_user_find("Admins", name, &daemon->admins[daemon->n_admins], err) != 0)
+            return -1;
+        daemon->n_admins++;
     }
     return 0;
 }
 
 int daemon_users(struct daemon *daemon, const struct tccl_conf *conf, struct tccl_error *err)
 {
-    const struct passwd *user = getpwnam(conf->tccld_user);
-    if (!user)
-        return tccl_fail(err, "TccldUser=%s: there is no such user here", conf->tccld_user);
-    daemon->uid = user->pw_uid;
-    user = getpwnam(conf->slurm_user);
-    daemon->slurm_uid = user ? user->pw_uid : (uid_t)-1;
+    if (tccl_user_find("TccldUser", conf->tccld_user, &daemon->uid, err) != 0)
+        return -1;
+    if (tccl_user_find("SlurmUser", conf->slurm_user, &daemon->slurm_uid, NULL) != 0)
+        daemon->slurm_uid = (uid_t)-1; /* the default, on a machine without it */
     return add_admins(daemon, conf->admins, err);
 }
 

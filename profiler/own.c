@@ -57,7 +57,7 @@ static int refresh_machine(struct own *own, const struct tccl_conf *conf, struct
     forget_profile(own);
     own->have_machine = false;
     if (!tccl_stamp_exists(&stamp))
-        return tccl_fail(err, "no description of this machine at %s: run tccl-profile",
+        return tccl_fail(err, "no description of this machine at %s: run tccl-profile init",
                          conf->machine);
     if (tccl_machine_read(conf->machine, &own->machine, err) != 0)
         return -1;
@@ -81,7 +81,8 @@ static int refresh_profile(struct own *own, struct tccl_error *err)
         return 0;
     own->profile = NULL;
     if (errno == ENOENT)
-        return tccl_fail(err, "no profile of this machine in %s (its id is %s): run tccl-profile",
+        return tccl_fail(err,
+                         "no profile of this machine in %s (its id is %s): run tccl-profile run",
                          own->cache_dir, id);
     return tccl_fail(err, "%s", why.text);
 }

@@ -1,5 +1,3 @@
-#include <errno.h>
-#include <pwd.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 #include "cred.h"
 #include "dial.h"
 #include "peers.h"
+#include "users.h"
 #include "wire.h"
 
 enum { QUERY_MOST = 1000000 /* records that a tool keeps in memory */ };
@@ -21,17 +20,6 @@ struct home {
     int64_t deadline;
 };
 
-static int find_user(const char *name, uid_t *uid, struct tccl_error *err)
-{
-    errno = 0;
-    struct passwd *user = getpwnam(name);
-    if (!user)
-        return tccl_fail(err, "TccldUser=%s: %s", name,
-                         errno ? strerror(errno) : "there is no such user here");
-    *uid = user->pw_uid;
-    return 0;
-}
-
 static int home_open(struct home *home, struct tccl_error *err)
 {
     const struct tccl_conf *conf = home->conf;
@@ -41,7 +29,7 @@ static int home_open(struct home *home, struct tccl_error *err)
     if (!home->node) {
         home->fd = tccl_client_connect(conf->socket, (int)left, err);
     } else {
-        if (find_user(conf->tccld_user, &home->tccld, err) != 0)
+        if (tccl_user_find("TccldUser", conf->tccld_user, &home->tccld, err) != 0)
             return -1;
         tccl_peer_find(conf, home->node, &host, &port);
         home->fd = tccl_dial(host, port, home->deadline, err);
