@@ -93,12 +93,19 @@ static int environment_mode(char *const *env)
     return mode < 0 ? POLICY_NOT_GIVEN : mode;
 }
 
+static int left_until(int64_t deadline)
+{
+    int64_t left = deadline - tccl_now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
 /* Connects and sends a JOIN; reason: why this node can't take part, or NULL. Returns the
  * connection, or -1 with err. */
 static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
 {
     struct tccl_join join;
     const char *name = remote.step.name;
+    int64_t deadline = tccl_now_ms() + timeout_ms;
     step_info_join(&remote.step, &join);
     if (remote.step.spans) { /* recorded by one node for all */
         join.node = 0;
@@ -111,7 +118,7 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     join.min_gpus = remote.conf.policy.min_gpus;
     join.reason = reason;
     int fd = tccl_client_connect(remote.conf.socket, timeout_ms, err);
-    if (fd >= 0 && tccl_client_join(fd, &join, timeout_ms, err) != 0) {
+    if (fd >= 0 && tccl_client_join(fd, &join, left_until(deadline), err) != 0) {
         close(fd);
         return -1;
     }
@@ -207,8 +214,7 @@ static void await_plan(void)
 {
     struct tccl_error err = {""};
     struct tccl_plan plan;
-    int64_t left = remote.deadline - tccl_now_ms();
-    int rc = tccl_client_wait_plan(remote.fd, left > 0 ? (int)left : 0, &plan, &err);
+    int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
     close(remote.fd);
     remote.fd = -1;
     if (rc == 0)
