@@ -62,22 +62,39 @@ eventually() { # WHAT COMMAND...
 
 # ---- the tasks' environment ----------------------------------------------------------------------
 
-# Tasks run this; each writes lines "JOB.STEP NODE PROCID NAME=VALUE", one "started" line first.
+# Tasks run this; each writes lines "JOB.STEP NODE PROCID NAME=VALUE", one "started" line first, into a
+# file of its own: srun would mix long lines of several tasks.
 write_show() {
     cat >"$work/show" <<'SHOW'
 #!/bin/sh
 {
     echo started
     env | grep -E '^(TCCL(_STATE|_REASON|_RING|_GBPS|_BASELINE_GBPS|_PLAN|_SHIM)?|LD_PRELOAD)=' || :
-} | sed "s|^|$SLURM_JOB_ID.${SLURM_STEP_ID:-batch} $SLURMD_NODENAME $SLURM_PROCID |"
+} | sed "s|^|$SLURM_JOB_ID.${SLURM_STEP_ID:-batch} $SLURMD_NODENAME $SLURM_PROCID |" \
+    >"$(dirname "$0")/seen/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.${SLURM_STEP_ID:-batch}.$SLURM_PROCID"
 SHOW
     chmod 755 "$work/show"
+    mkdir -p "$work/seen"
+    chmod 1777 "$work/seen"
 }
 
-srun_show() { # SRUN-OPTION...: output to $work/out, messages to $work/err; status in $status
+# Runs a command as the user whose tasks run $work/show: what they saw goes to $work/out, messages to
+# $work/err, the exit status to $status.
+user_show() { # COMMAND...
     status=0
-    user srun "$@" "$work/show" >"$work/out" 2>"$work/err" || status=$?
-    cat "$work/out" "$work/err"
+    rm -f "$work"/seen/*
+    user "$@" 2>"$work/err" || status=$?
+    collect
+    cat "$work/err"
+}
+
+collect() {
+    find "$work/seen" -type f -exec cat {} + >"$work/out"
+    cut -c 1-200 "$work/out"
+}
+
+srun_show() { # SRUN-OPTION...
+    user_show srun "$@" "$work/show"
 }
 
 tasks() { # [STEP]: how many tasks started
@@ -176,12 +193,13 @@ nodes_are_up() {
     ! admin sinfo -hNo '%N %T %E' | grep -E 'drain|down|fail|unk|\*'
 }
 
-# Batch jobs: submits as the user, waits for the end. Output goes to $work/out.
+# Submits a batch job as the user and waits for its end. Its output is in $work/batch.
 batch() { # SBATCH-OPTION... SCRIPT
-    rm -f "$work/out" # that of a step is root's
-    job=$(user sbatch --parsable --output="$work/out" "$@")
+    rm -f "$work"/seen/* "$work/batch"
+    job=$(user sbatch --parsable --output="$work/batch" "$@")
     eventually "end of job $job" job_ended "$job"
-    cat "$work/out"
+    cat "$work/batch"
+    collect
 }
 
 job_ended() { # JOB

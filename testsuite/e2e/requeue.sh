@@ -9,7 +9,7 @@ srun --ntasks-per-node=1 $work/show
 touch $work/ran-\${SLURM_RESTART_COUNT:-0}
 [ -n "\${SLURM_RESTART_COUNT:-}" ] || sleep 100
 JOB
-job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/out" -w n1,n2 -N2 \
+job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/batch" -w n1,n2 -N2 \
     --gpus-per-node=4 --tccl=on "$work/job")
 eventually "first run" test -e "$work/ran-0"
 user scontrol requeue "$job"
@@ -18,7 +18,8 @@ start_now() { # the wait before a restart is only Slurm's caution
 }
 eventually "second run" start_now
 eventually "end of job $job" job_ended "$job"
-cat "$work/out"
+cat "$work/batch"
+collect
 applied 4
 both_records() {
     records -j "$job"

@@ -19,5 +19,5 @@ cat >"$work/job" <<JOB
 srun --ntasks-per-node=1 --tccl=require $work/show || echo step failed
 JOB
 batch -w n1,n2 -N2 --gpus-per-node=4 "$work/job"
-grep -q '^step failed' "$work/out" || fail "the step in the batch job did not fail"
+grep -q '^step failed' "$work/batch" || fail "the step in the batch job did not fail"
 nodes_are_up

@@ -3,10 +3,11 @@
 # cluster: mixed
 . "$(dirname "$0")/lib.sh"
 
-user salloc -w n1,n2 -N2 --ntasks-per-node=4 --gpus-per-node=4 --tccl=on srun --ntasks-per-node=4 "$work/show" \
-    >"$work/out" 2>"$work/err" || { cat "$work/err"; fail "salloc"; }
+user_show salloc -w n1,n2 -N2 --ntasks-per-node=4 --gpus-per-node=4 --tccl=on \
+    srun --ntasks-per-node=4 "$work/show"
+equal "exit status" "$status" 0
 applied 8
 as_solved 0 n1:0-3 n2:0-3
-user env TCCL=on salloc -w n1 -N1 --ntasks-per-node=4 --gpus-per-node=4 srun --ntasks-per-node=4 "$work/show" \
-    >"$work/out" 2>"$work/err"
+user_show env TCCL=on salloc -w n1 -N1 --ntasks-per-node=4 --gpus-per-node=4 \
+    srun --ntasks-per-node=4 "$work/show"
 applied 4

@@ -9,3 +9,4 @@ applied 32
 as_solved 0 n{1..32}:0-3
 recorded "$(job_of)" 0 n_nodes 32
 recorded "$(job_of)" 0 gpus 128
+equal "ring in the record" "$(record "$(job_of)" 0 ring)" "$(values TCCL_RING)"
