@@ -5,23 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "setmap.h"
 
 /* A limit with a large orbit keeps this many of its images; fewer only weakens bounds. */
 enum { MAX_IMAGES = 4096, MAX_LIMITS = 1 << 19, WORDS = 32 };
-
-struct measured {
-    struct tccl_set set;
-    double gbps;
-};
-
-/* Open addressing; slots hold index + 1 into the entries. */
-struct set_table {
-    uint32_t *slots;
-    size_t n_slots;
-    struct measured *entries;
-    size_t count, room;
-};
 
 /* A limit of three or more transfers; met counts those on the stack. */
 struct limit {
@@ -38,7 +25,7 @@ struct uses {
 
 struct tccl_knowledge {
     const struct tccl_symmetry *symmetry;
-    struct set_table exact, canonical, limited;
+    struct tccl_setmap exact, canonical, limited;
     int n_transfers;                  /* possible on this machine */
     uint16_t compact[TCCL_TRANSFERS]; /* number -> 0 .. n_transfers - 1 */
     double alone[TCCL_TRANSFERS];     /* by compact number */
@@ -48,6 +35,8 @@ struct tccl_knowledge {
     uint16_t *members; /* compact numbers */
     size_t n_members, members_room;
     struct uses *uses;
+    double *values; /* of all limits, ascending, each once */
+    size_t n_values, values_room;
     uint64_t (*covers)[WORDS]; /* by exact entry: its transfers as bits */
     size_t covers_room;
     int depth;
@@ -86,20 +75,13 @@ struct tccl_knowledge *tccl_knowledge_new(const struct tccl_machine *machine,
     return knowledge;
 }
 
-static void table_clear(struct set_table *table)
-{
-    free(table->slots);
-    free(table->entries);
-    *table = (struct set_table){0};
-}
-
 void tccl_knowledge_free(struct tccl_knowledge *knowledge)
 {
     if (!knowledge)
         return;
-    table_clear(&knowledge->exact);
-    table_clear(&knowledge->canonical);
-    table_clear(&knowledge->limited);
+    tccl_setmap_clear(&knowledge->exact);
+    tccl_setmap_clear(&knowledge->canonical);
+    tccl_setmap_clear(&knowledge->limited);
     for (int i = 0; knowledge->uses && i < knowledge->n_transfers; i++)
         free(knowledge->uses[i].limits);
     free(knowledge->pairs);
@@ -107,73 +89,8 @@ void tccl_knowledge_free(struct tccl_knowledge *knowledge)
     free(knowledge->limits);
     free(knowledge->members);
     free(knowledge->covers);
+    free(knowledge->values);
     free(knowledge);
-}
-
-/* Doubles an array when it is full. Returns 0, or -1 without memory. */
-static int grow(void **array, size_t count, size_t *room, size_t element)
-{
-    if (count < *room)
-        return 0;
-    size_t wanted = *room ? *room * 2 : 64;
-    void *larger = realloc(*array, wanted * element);
-    if (!larger)
-        return -1;
-    *array = larger;
-    *room = wanted;
-    return 0;
-}
-
-static uint64_t set_hash(const struct tccl_set *set)
-{
-    return tccl_hash64(set->transfers, set->count * sizeof(set->transfers[0]));
-}
-
-static size_t slot_of(const struct set_table *table, const struct tccl_set *set)
-{
-    size_t slot = set_hash(set) & (table->n_slots - 1);
-    while (table->slots[slot] && !tccl_set_equal(&table->entries[table->slots[slot] - 1].set, set))
-        slot = (slot + 1) & (table->n_slots - 1);
-    return slot;
-}
-
-static struct measured *table_find(const struct set_table *table, const struct tccl_set *set)
-{
-    if (table->n_slots == 0)
-        return NULL;
-    uint32_t entry = table->slots[slot_of(table, set)];
-    return entry ? &table->entries[entry - 1] : NULL;
-}
-
-static int table_rehash(struct set_table *table)
-{
-    if (2 * (table->count + 1) <= table->n_slots)
-        return 0;
-    size_t wanted = table->n_slots ? table->n_slots * 2 : 256;
-    uint32_t *slots = calloc(wanted, sizeof(*slots));
-    if (!slots)
-        return -1;
-    free(table->slots);
-    table->slots = slots;
-    table->n_slots = wanted;
-    for (size_t i = 0; i < table->count; i++)
-        slots[slot_of(table, &table->entries[i].set)] = i + 1;
-    return 0;
-}
-
-/* Returns 1 if it was new, 0 if it was there, -1 without memory. */
-static int table_add(struct set_table *table, const struct tccl_set *set, double gbps)
-{
-    if (table_rehash(table) < 0)
-        return -1;
-    size_t slot = slot_of(table, set);
-    if (table->slots[slot])
-        return 0;
-    if (grow((void **)&table->entries, table->count, &table->room, sizeof(*table->entries)) < 0)
-        return -1;
-    table->entries[table->count] = (struct measured){*set, gbps};
-    table->slots[slot] = ++table->count;
-    return 1;
 }
 
 static void set_of_walk(const tccl_transfer *walk, int count, struct tccl_set *set)
@@ -206,18 +123,18 @@ int tccl_knowledge_add(struct tccl_knowledge *knowledge, const struct tccl_walk 
 {
     struct tccl_set set;
     set_of_walk(walk->transfers, walk->count, &set);
-    int added = table_add(&knowledge->exact, &set, gbps);
+    int added = tccl_setmap_add(&knowledge->exact, &set, gbps);
     if (added <= 0)
         return added;
     size_t entry = knowledge->exact.count - 1;
-    if (grow((void **)&knowledge->covers, entry, &knowledge->covers_room,
-             sizeof(*knowledge->covers)) < 0)
+    if (tccl_grow((void **)&knowledge->covers, entry, &knowledge->covers_room,
+                  sizeof(*knowledge->covers)) < 0)
         return -1;
     bits_of_set(knowledge, &set, knowledge->covers[entry]);
     if (!knowledge->symmetry)
         return 0;
     canonical_set(knowledge, walk, &set);
-    return table_add(&knowledge->canonical, &set, gbps) < 0 ? -1 : 0;
+    return tccl_setmap_add(&knowledge->canonical, &set, gbps) < 0 ? -1 : 0;
 }
 
 int tccl_knowledge_find(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
@@ -225,12 +142,12 @@ int tccl_knowledge_find(const struct tccl_knowledge *knowledge, const struct tcc
 {
     struct tccl_set set;
     set_of_walk(walk->transfers, walk->count, &set);
-    const struct measured *found = table_find(&knowledge->exact, &set);
+    const struct tccl_setmap_entry *found = tccl_setmap_find(&knowledge->exact, &set);
     if (symmetric)
         *symmetric = !found;
     if (!found && knowledge->symmetry) {
         canonical_set(knowledge, walk, &set);
-        found = table_find(&knowledge->canonical, &set);
+        found = tccl_setmap_find(&knowledge->canonical, &set);
     }
     if (found)
         *gbps = found->gbps;
@@ -264,7 +181,7 @@ double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct
 static int add_use(struct uses *uses, uint32_t limit)
 {
     size_t room = uses->room;
-    if (grow((void **)&uses->limits, uses->count, &room, sizeof(*uses->limits)) < 0)
+    if (tccl_grow((void **)&uses->limits, uses->count, &room, sizeof(*uses->limits)) < 0)
         return -1;
     uses->room = room;
     uses->limits[uses->count++] = limit;
@@ -276,13 +193,13 @@ static int add_long_limit(struct tccl_knowledge *knowledge, const uint16_t *memb
 {
     if (knowledge->n_limits >= MAX_LIMITS)
         return 0;
-    if (grow((void **)&knowledge->limits, knowledge->n_limits, &knowledge->limits_room,
-             sizeof(*knowledge->limits)) < 0)
+    if (tccl_grow((void **)&knowledge->limits, knowledge->n_limits, &knowledge->limits_room,
+                  sizeof(*knowledge->limits)) < 0)
         return -1;
     struct limit limit = {gbps, knowledge->n_members, count, 0};
     for (int i = 0; i < count; i++) {
-        if (grow((void **)&knowledge->members, knowledge->n_members, &knowledge->members_room,
-                 sizeof(*knowledge->members)) < 0 ||
+        if (tccl_grow((void **)&knowledge->members, knowledge->n_members, &knowledge->members_room,
+                      sizeof(*knowledge->members)) < 0 ||
             add_use(&knowledge->uses[members[i]], knowledge->n_limits) < 0)
             return -1;
         knowledge->members[knowledge->n_members++] = members[i];
@@ -316,11 +233,11 @@ static int add_limit(struct tccl_knowledge *knowledge, const struct tccl_set *se
 /* Adds a limit unless one at least as low is known for the same set. */
 static int lower_limit(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
 {
-    int added = table_add(&knowledge->limited, set, gbps);
+    int added = tccl_setmap_add(&knowledge->limited, set, gbps);
     if (added < 0)
         return -1;
     if (added == 0) {
-        struct measured *known = table_find(&knowledge->limited, set);
+        struct tccl_setmap_entry *known = tccl_setmap_find(&knowledge->limited, set);
         if (known->gbps <= gbps)
             return 0;
         known->gbps = gbps;
@@ -328,13 +245,36 @@ static int lower_limit(struct tccl_knowledge *knowledge, const struct tccl_set *
     return add_limit(knowledge, set, gbps);
 }
 
+static int add_value(struct tccl_knowledge *knowledge, double gbps)
+{
+    size_t place = knowledge->n_values;
+    while (place > 0 && knowledge->values[place - 1] > gbps)
+        place--;
+    if (place > 0 && knowledge->values[place - 1] == gbps)
+        return 0;
+    if (tccl_grow((void **)&knowledge->values, knowledge->n_values, &knowledge->values_room,
+                  sizeof(*knowledge->values)) < 0)
+        return -1;
+    memmove(knowledge->values + place + 1, knowledge->values + place,
+            (knowledge->n_values - place) * sizeof(*knowledge->values));
+    knowledge->values[place] = gbps;
+    knowledge->n_values++;
+    return 0;
+}
+
+size_t tccl_knowledge_values(const struct tccl_knowledge *knowledge, const double **values)
+{
+    *values = knowledge->values;
+    return knowledge->n_values;
+}
+
 /* Limits all images of a set under exchanges of brothers that are alike, exactly or nearly. */
 static int limit_images(struct tccl_knowledge *knowledge, const struct tccl_set *set, bool near,
                         double gbps)
 {
-    __attribute__((cleanup(table_clear))) struct set_table images = {0};
+    __attribute__((cleanup(tccl_setmap_clear))) struct tccl_setmap images = {0};
     int exchanges = tccl_symmetry_exchanges(knowledge->symmetry, set, near);
-    if (table_add(&images, set, gbps) < 0)
+    if (tccl_setmap_add(&images, set, gbps) < 0)
         return -1;
     for (size_t i = 0; i < images.count; i++) {
         struct tccl_set member = images.entries[i].set, image;
@@ -342,7 +282,7 @@ static int limit_images(struct tccl_knowledge *knowledge, const struct tccl_set 
             return -1;
         for (int e = 0; e < exchanges && images.count < MAX_IMAGES; e++) {
             tccl_symmetry_exchange(knowledge->symmetry, &member, near, e, &image);
-            if (table_add(&images, &image, gbps) < 0)
+            if (tccl_setmap_add(&images, &image, gbps) < 0)
                 return -1;
         }
     }
@@ -355,7 +295,8 @@ int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_wal
     struct tccl_set set;
     set_of_walk(walk->transfers, walk->count, &set);
     double near = gbps * tccl_symmetry_factor(knowledge->symmetry, &set);
-    if (limit_images(knowledge, &set, false, gbps) < 0)
+    if (add_value(knowledge, gbps) < 0 || add_value(knowledge, near) < 0 ||
+        limit_images(knowledge, &set, false, gbps) < 0)
         return -1;
     return knowledge->symmetry ? limit_images(knowledge, &set, true, near) : 0;
 }

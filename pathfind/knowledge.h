@@ -36,6 +36,10 @@ double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct
 int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
                          double gbps);
 
+/* The different bandwidths of all limits, in ascending order, in *values; they are the knowledge's
+ * and change with the next limit. Returns how many. */
+size_t tccl_knowledge_values(const struct tccl_knowledge *knowledge, const double **values);
+
 /* A stack of transfers, for a search that adds and takes back. Push returns the upper bound of all
  * that is on the stack now, GB/s (+inf: nothing is known); pop takes back the last one. */
 double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer);

@@ -4,13 +4,17 @@
 
 #include "knowledge.h"
 #include "meter.h"
+#include "setmap.h"
 
 struct tccl_probe {
     struct tccl_meter meter;
     struct tccl_knowledge *knowledge;
-    long measured; /* asked of the meter */
-    long shared;   /* known from a symmetric set */
-    long budget;   /* measured may not pass this; 0: no limit */
+    struct tccl_setmap archive; /* measured earlier: answers instead of the meter */
+    long measured;              /* asked of the meter */
+    long asked;                 /* of the meter or the archive: the same in a run that is resumed */
+    long shared;                /* known from a symmetric set */
+    long budget;                /* measured may not pass this; 0: no limit */
+    long limit;                 /* asked may not pass this; 0: no limit */
 };
 
 /* Bandwidth of a set, GB/s: known, symmetric to a known one, or measured now. Returns 0; 1 if the

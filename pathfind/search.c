@@ -6,19 +6,20 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "probe.h"
-#include "route.h"
+#include "lazy.h"
 
 enum {
     FIRST_STEPS = 20000, /* of one route search, in transfers tried, */
     STEPS = 200000,      /* and of its second try */
-    MAX_DESCENTS = 8, /* how often a pair is first asked for nearly its bound */
+    BOLD = 16,           /* sets to have saved before a whole chain is tried */
+    MAX_DESCENTS = 8,    /* how often a pair is first asked for nearly its bound */
 };
 static const double DESCENT = 0.9;
 
 struct tccl_search {
     const struct tccl_machine *machine;
     struct tccl_probe probe;
+    long defaults; /* of the measured sets, NCCL's own choices */
 };
 
 struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct tccl_meter meter,
@@ -42,12 +43,13 @@ void tccl_search_free(struct tccl_search *search)
     if (!search)
         return;
     tccl_knowledge_free(search->probe.knowledge);
+    tccl_setmap_clear(&search->probe.archive);
     free(search);
 }
 
 long tccl_search_measured(const struct tccl_search *search)
 {
-    return search->probe.measured;
+    return search->probe.measured - search->defaults;
 }
 
 static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
@@ -58,9 +60,7 @@ static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
 
 int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps)
 {
-    struct tccl_walk walk;
-    walk_of_set(set, &walk);
-    return tccl_knowledge_add(search->probe.knowledge, &walk, gbps);
+    return tccl_setmap_add(&search->probe.archive, set, gbps) < 0 ? -1 : 0;
 }
 
 int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
@@ -95,6 +95,7 @@ struct task {
     int n_goals;
     int n_done;
     struct tccl_crowd crowd;
+    bool patient;             /* never measure more than the plain search would */
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
 };
 
@@ -188,41 +189,49 @@ static int find_route(struct task *task, const struct goal *goal, double above,
     return *status == 0 ? tccl_route_find(&route, chain) : -1;
 }
 
-/* Looks for a chain better than above until one is measured (1) or none is left: then above bounds
- * the goal (0). 2: stopped. -1 with err. Where the route search gives up, the goal is finished with
- * the bound that it has (0). */
-static int improve(struct task *task, struct goal *goal, double above)
+enum improvement { FAILED = -1, PROVEN, BETTER, STOPPED, LEARNED };
+
+/* Tries one chain that may be better than above. BETTER: it is. LEARNED: it is not, and what makes
+ * it slow is known now. PROVEN: there is none, and above bounds the goal; where the route search
+ * gives up, the goal is finished with the bound that it has. */
+static enum improvement try_one(struct task *task, struct goal *goal, double above)
 {
     struct tccl_probe *probe = &task->search->probe;
-    for (;;) {
-        struct tccl_chain chain;
-        struct tccl_walk walk;
-        double gbps;
-        int status;
-        int found = find_route(task, goal, above, &chain, &status);
-        if (status != 0)
-            return status < 0 ? -1 : 2;
-        if (found == 0)
-            goal->result->bound = fmax(fmin(goal->result->bound, above), goal->result->gbps);
-        if (found < 0)
-            finish(task, goal);
-        if (found <= 0)
-            return 0;
-        tccl_route_walk(&chain, &walk);
-        status = tccl_probe_measure(probe, &walk, &gbps, task->err);
-        if (status == 0) {
-            task->latest = chain;
-            keep(goal, &chain, gbps);
-        }
-        if (status == 0 && gbps > above)
-            return report(task) ? 2 : 1;
-        if (status == 0)
-            status = tccl_probe_explain(probe, &walk, above, task->err);
-        if (status != 0)
-            return status < 0 ? -1 : 2;
-        if (report(task))
-            return 2;
+    struct tccl_chain chain;
+    struct tccl_walk walk;
+    double gbps;
+    int status;
+    int found = find_route(task, goal, above, &chain, &status);
+    if (status != 0)
+        return status < 0 ? FAILED : STOPPED;
+    if (found == 0)
+        goal->result->bound = fmax(fmin(goal->result->bound, above), goal->result->gbps);
+    if (found < 0)
+        finish(task, goal);
+    if (found <= 0)
+        return PROVEN;
+    tccl_route_walk(&chain, &walk);
+    status = tccl_probe_measure(probe, &walk, &gbps, task->err);
+    if (status == 0) {
+        task->latest = chain;
+        keep(goal, &chain, gbps);
+        if (gbps > above)
+            return report(task) ? STOPPED : BETTER;
+        status = tccl_probe_explain(probe, &walk, above, task->err);
     }
+    if (status != 0)
+        return status < 0 ? FAILED : STOPPED;
+    return report(task) ? STOPPED : LEARNED;
+}
+
+/* Tries chains until one is better than above, or none is left. */
+static enum improvement improve(struct task *task, struct goal *goal, double above)
+{
+    enum improvement outcome;
+    do
+        outcome = try_one(task, goal, above);
+    while (outcome == LEARNED);
+    return outcome;
 }
 
 /* The chain found is good enough for every goal up to this bandwidth. */
@@ -278,9 +287,9 @@ static int prove_best(struct task *task, int wanted, goal_filter *filter, const 
                 return 1;
             continue;
         }
-        int status = improve(task, open, ask(task, open, best->result->gbps));
-        if (status < 0 || status == 2)
-            return status < 0 ? -1 : 1;
+        enum improvement outcome = improve(task, open, ask(task, open, best->result->gbps));
+        if (outcome == FAILED || outcome == STOPPED)
+            return outcome == FAILED ? -1 : 1;
     }
     return 0;
 }
@@ -422,7 +431,9 @@ static int measure_default(struct tccl_search *search, uint32_t gpus, bool close
         return 0;
     }
     tccl_route_walk(&result->chain, &walk);
+    long before = search->probe.measured;
     int status = tccl_probe_measure(&search->probe, &walk, &result->gbps, err);
+    search->defaults += search->probe.measured - before;
     result->bound = result->gbps;
     if (status != 0)
         result->chain.n_gpus = 0;
@@ -448,6 +459,61 @@ static void set_up(struct task *task, struct tccl_search *search,
     search->probe.budget = options->budget > 0 ? search->probe.measured + options->budget : 0;
 }
 
+/* One step of the lazy search. Returns 0; 1 when stopped; -1 with err. */
+static int step_lazily(struct task *task, struct goal *goal, struct tccl_ledger *ledger)
+{
+    struct tccl_chain chain;
+    double gbps, bound;
+    struct tccl_route route = route_to(task, goal, 0);
+    enum tccl_lazy_step step =
+        tccl_lazy_step(&task->search->probe, &route, ledger, &chain, &gbps, &bound, task->err);
+    if (step == TCCL_LAZY_ERROR)
+        return -1;
+    if (step == TCCL_LAZY_MEASURED && isfinite(bound))
+        task->latest = chain; /* what is left of it is tried first: the more complete chain */
+    if (step == TCCL_LAZY_BUDGET || report(task))
+        return 1;
+    if (step == TCCL_LAZY_GAVE_UP) {
+        task->patient = false;
+        return 0;
+    }
+    goal->result->bound = fmax(fmin(goal->result->bound, bound), goal->result->gbps);
+    if (step == TCCL_LAZY_BEST || step == TCCL_LAZY_CHAIN)
+        keep(goal, &chain, gbps);
+    if (step == TCCL_LAZY_NONE)
+        goal->result->bound = goal->result->gbps;
+    return 0;
+}
+
+/* One chain tried with all its measurements, within what the lazy search has saved against the
+ * plain one. Returns as step_lazily. */
+static int step_boldly(struct task *task, struct goal *goal, long saved)
+{
+    struct tccl_probe *probe = &task->search->probe;
+    long limit = task->patient ? probe->asked + saved : 0;
+    probe->limit = limit;
+    enum improvement outcome = try_one(task, goal, ask(task, goal, goal->result->gbps));
+    probe->limit = 0;
+    if (outcome == FAILED)
+        return -1;
+    return outcome == STOPPED && (limit == 0 || probe->asked < limit);
+}
+
+/* The best ring: boldly where the plain search would have measured as much, else lazily. */
+static int search_ring(struct task *task, struct goal *goal, struct tccl_ledger *ledger)
+{
+    long before = task->search->probe.asked;
+    while (!goal->done && goal->result->bound > with_gap(task, goal->result->gbps)) {
+        long saved =
+            tccl_ledger_plain(ledger, goal->result->bound) - (task->search->probe.asked - before);
+        bool bold = !task->patient || saved >= BOLD;
+        int status = bold ? step_boldly(task, goal, saved) : step_lazily(task, goal, ledger);
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
 int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
                      const struct tccl_search_options *options, struct tccl_result *result,
                      struct tccl_error *err)
@@ -460,16 +526,21 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
         result->bound = 0;
         return 0;
     }
+    struct tccl_ledger *ledger = tccl_ledger_new();
+    if (!ledger)
+        return tccl_fail(err, "no memory for the search");
     set_up(&task, search, options, gpus, err);
     task.closed = true;
+    task.patient = true;
     task.goals = &goal;
     task.n_goals = 1;
-    int status = measure_default(search, gpus, true, &own, err);
-    if (status != 0)
-        return status;
+    int status = search_ring(&task, &goal, ledger);
+    tccl_ledger_free(ledger);
+    if (status < 0 || measure_default(search, gpus, true, &own, err) < 0)
+        return -1;
     if (may_serve(&task, &own))
         keep(&goal, &own.chain, own.gbps);
-    return run(&task);
+    return status;
 }
 
 static bool same_port(struct tccl_port a, struct tccl_port b)

@@ -124,7 +124,7 @@ static void test_budget(unsigned long seed)
         struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
         CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
         CHECK(counter.calls <= options.budget + 2);
-        CHECK_INT(counter.calls, tccl_search_measured(search));
+        CHECK(counter.calls <= tccl_search_measured(search) + 2);
         for (int i = 0; i < table->n_ports * table->n_ports; i++) {
             double best = enumerate_best(model, 15, false, table->ports[i / table->n_ports],
                                          table->ports[i % table->n_ports], false);
