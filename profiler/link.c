@@ -20,7 +20,7 @@
 struct link {
     struct daemon *daemon;
     int holders; /* the asker, until it is over, and each task under way */
-    bool over, probe, connected;
+    bool over, probe, connected, sealing;
     char node[TCCL_CONF_NAME];
     char nonce[TCCL_NONCE];
     char place[300];
@@ -78,8 +78,13 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
     struct link *link = argument;
     (void)fd;
     (void)what;
-    fail(link, "no %s within %lld ms (%s)", link->connected ? "answer" : "connection",
-         (long long)(tccl_now_ms() - link->begun), *link->place ? link->place : "no address yet");
+    const char *missing = link->connected ? "answer" : "connection";
+    if (!*link->place)
+        missing = "address found";
+    else if (link->sealing)
+        missing = "credential made by munged for it";
+    fail(link, "no %s within %lld ms (%s)", missing, (long long)(tccl_now_ms() - link->begun),
+         *link->place ? link->place : "looking up its name");
 }
 
 static void send_if_ready(struct link *link)
@@ -99,6 +104,7 @@ static void send_if_ready(struct link *link)
 static void on_sealed(void *context, char *cred, const struct tccl_error *err)
 {
     struct link *link = context;
+    link->sealing = false;
     if (link->over) {
         free(cred);
     } else if (!cred) {
@@ -300,6 +306,7 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
         return started;
     }
     started->holders++; /* on_sealed's */
+    started->sealing = true;
     if (seal_close(daemon, daemon->uid, text, deadline, on_sealed, started, &err) != 0) {
         snprintf(started->early, sizeof(started->early), "%.190s", err.text);
         drop(started);

@@ -31,6 +31,7 @@ struct local {
     struct event *timer;
     uid_t uid;
     pid_t pid;
+    size_t limit; /* of its messages */
 };
 
 TAILQ_HEAD(local_list, local);
@@ -164,15 +165,15 @@ static void on_read(struct bufferevent *stream, void *argument)
     size_t size;
     if (local->asking)
         return;
-    int taken = frames_take(bufferevent_get_input(stream), TCCL_FRAME_UNIX, &data, &size);
+    int taken = frames_take(bufferevent_get_input(stream), local->limit, &data, &size);
     if (taken > 0) {
         hear(local, data, size);
         free(data);
     } else if (taken < 0) {
         log_limited(&local->locals->refused,
-                    "closed the connection from uid %u (pid %d): its message is longer than %d "
+                    "closed the connection from uid %u (pid %d): its message is longer than %zu "
                     "bytes",
-                    local->uid, local->pid, TCCL_FRAME_UNIX);
+                    local->uid, local->pid, local->limit);
         hang_up(local);
     }
 }
@@ -193,6 +194,11 @@ static void on_silence(evutil_socket_t fd, short what, void *argument)
 
 static void make_room(struct locals *locals)
 {
+    struct local *oldest = TAILQ_FIRST(&locals->others);
+    while (oldest && oldest->asking)
+        oldest = TAILQ_NEXT(oldest, link);
+    if (oldest && locals->n_all >= LOCAL_MOST)
+        hang_up(oldest);
     if (locals->n_waiting >= LOCAL_WAITING)
         hang_up(TAILQ_FIRST(&locals->waiting));
 }
@@ -203,20 +209,21 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     struct locals *locals = argument;
     struct ucred ucred;
     socklen_t length = sizeof(ucred);
-    struct local *local = locals->n_all < LOCAL_MOST ? calloc(1, sizeof(*local)) : NULL;
     (void)listener;
     (void)address;
     (void)size;
+    make_room(locals);
+    struct local *local = locals->n_all < LOCAL_MOST ? calloc(1, sizeof(*local)) : NULL;
     if (!local || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) != 0) {
         free(local);
         close(fd);
         return;
     }
-    make_room(locals);
     local->locals = locals;
     local->holders = 1;
     local->uid = ucred.uid;
     local->pid = ucred.pid;
+    local->limit = daemon_trusts(locals->daemon, ucred.uid) ? TCCL_FRAME_UNIX : LOCAL_STRANGER;
     local->timer = evtimer_new(locals->daemon->base, on_silence, local);
     local->stream = bufferevent_socket_new(locals->daemon->base, fd,
                                            BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
@@ -224,7 +231,7 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     locals->n_waiting++;
     locals->n_all++;
     bufferevent_setcb(local->stream, on_read, NULL, on_event, local);
-    bufferevent_setwatermark(local->stream, EV_READ, 0, TCCL_FRAME_UNIX + TCCL_FRAME_HEADER);
+    bufferevent_setwatermark(local->stream, EV_READ, 0, local->limit + TCCL_FRAME_HEADER);
     set_timer(local, LOCAL_FIRST_MS);
     bufferevent_enable(local->stream, EV_READ | EV_WRITE);
 }

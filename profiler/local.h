@@ -7,10 +7,11 @@
 #include "daemon.h"
 
 enum {
-    LOCAL_FIRST_MS = 1000, /* a connection must bring its message within this time */
-    LOCAL_NEXT_MS = 10000, /* and the next one, or its end, within this after an answer */
-    LOCAL_WAITING = 256,   /* connections without a message yet */
-    LOCAL_MOST = 2048      /* connections in all */
+    LOCAL_FIRST_MS = 1000,      /* a connection must bring its message within this time */
+    LOCAL_NEXT_MS = 10000,      /* and the next one, or its end, within this after an answer */
+    LOCAL_WAITING = 256,        /* connections without a message yet */
+    LOCAL_MOST = 2048,          /* connections in all */
+    LOCAL_STRANGER = 64 * 1024, /* longest message of a user who may only ask */
 };
 
 struct locals;

@@ -46,6 +46,8 @@ struct peers {
     struct log_limit malformed, refused, full;
 };
 
+enum { PEER_SHORT = 16384 /* a message that need not be counted */ };
+
 static const struct {
     const char *type;
     bool trusted; /* from root, TccldUser and SlurmUser only */
@@ -190,6 +192,30 @@ static void on_opened(void *context, uid_t uid, char *text, size_t size,
     peer_drop(peer);
 }
 
+/* Many that begin a long message and don't end it: the longest has to go. */
+static void bound_buffers(struct peers *peers)
+{
+    struct peer *each, *longest = NULL;
+    size_t total = 0, most = 0;
+    struct peer_list *lists[] = {&peers->waiting, &peers->others};
+    for (int i = 0; i < 2; i++) {
+        TAILQ_FOREACH(each, lists[i], link)
+        {
+            size_t size = evbuffer_get_length(bufferevent_get_input(each->stream));
+            total += size;
+            if (size > most) {
+                most = size;
+                longest = each;
+            }
+        }
+    }
+    if (total <= PEER_BUFFERS)
+        return;
+    log_limited(&peers->full, "closed the connection from %s: too many unfinished messages",
+                longest->place);
+    hang_up(longest);
+}
+
 static void on_read(struct bufferevent *stream, void *argument)
 {
     struct peer *peer = argument;
@@ -215,6 +241,8 @@ static void on_read(struct bufferevent *stream, void *argument)
     }
     if (taken != 0)
         hang_up(peer);
+    else if (evbuffer_get_length(bufferevent_get_input(stream)) > PEER_SHORT)
+        bound_buffers(peer->peers);
 }
 
 static void on_event(struct bufferevent *stream, short what, void *argument)
@@ -248,9 +276,14 @@ static void name_place(struct peer *peer, struct sockaddr *address, int size)
 /* A stranger's crowd must not keep others out: the one who has waited longest has to go. */
 static void make_room(struct peers *peers)
 {
+    struct peer *oldest = TAILQ_FIRST(&peers->others);
+    while (oldest && oldest->asking)
+        oldest = TAILQ_NEXT(oldest, link);
+    if (oldest && peers->n_all >= PEER_MOST)
+        hang_up(oldest);
     if (peers->n_waiting < PEER_WAITING)
         return;
-    struct peer *oldest = TAILQ_FIRST(&peers->waiting);
+    oldest = TAILQ_FIRST(&peers->waiting);
     log_limited(&peers->full, "closed the connection from %s: more than %d wait without credential",
                 oldest->place, PEER_WAITING);
     hang_up(oldest);
@@ -260,14 +293,14 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
                           struct sockaddr *address, int size, void *argument)
 {
     struct peers *peers = argument;
-    struct peer *peer = peers->n_all < PEER_MOST ? calloc(1, sizeof(*peer)) : NULL;
     int one = 1;
     (void)listener;
+    make_room(peers);
+    struct peer *peer = peers->n_all < PEER_MOST ? calloc(1, sizeof(*peer)) : NULL;
     if (!peer) {
         close(fd);
         return;
     }
-    make_room(peers);
     peer->peers = peers;
     peer->holders = 1;
     name_place(peer, address, size);
@@ -336,14 +369,20 @@ struct peers *peers_listen(struct daemon *daemon, struct tccl_error *err)
     return peers;
 }
 
-void peers_free(struct peers *peers)
+void peers_stop(struct peers *peers)
 {
     struct peer *peer;
-    if (!peers)
-        return;
     for (int i = 0; i < peers->n_listeners; i++)
         evconnlistener_free(peers->listeners[i]);
+    peers->n_listeners = 0;
     while ((peer = TAILQ_FIRST(&peers->waiting)) || (peer = TAILQ_FIRST(&peers->others)))
         hang_up(peer);
+}
+
+void peers_free(struct peers *peers)
+{
+    if (!peers)
+        return;
+    peers_stop(peers);
     free(peers);
 }

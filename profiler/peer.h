@@ -8,10 +8,11 @@
 #include "wire.h"
 
 enum {
-    PEER_FIRST_MS = 1000, /* a connection must bring its credential within this time */
-    PEER_NEXT_MS = 10000, /* and the next one within this after an answer */
-    PEER_WAITING = 256,   /* connections that have not shown a good credential yet */
-    PEER_MOST = 2048      /* connections in all */
+    PEER_FIRST_MS = 1000,    /* a connection must bring its credential within this time */
+    PEER_NEXT_MS = 10000,    /* and the next one within this after an answer */
+    PEER_WAITING = 256,      /* connections that have not shown a good credential yet */
+    PEER_MOST = 2048,        /* connections in all */
+    PEER_BUFFERS = 64 << 20, /* bytes of messages that have not come to their end, of all */
 };
 
 struct peers;
@@ -19,7 +20,10 @@ struct peer; /* one connection with one question under way */
 
 /* Listens at conf's BindAddr and Port. Returns NULL with err. */
 struct peers *peers_listen(struct daemon *daemon, struct tccl_error *err);
-void peers_free(struct peers *peers); /* NULL is fine */
+/* Hangs up on everybody and listens no more. */
+void peers_stop(struct peers *peers);
+/* When no task of a pool can call back any more. NULL is fine. */
+void peers_free(struct peers *peers);
 
 /* Who asks: the uid of the credential, the node that its envelope names (both until the next
  * question). */

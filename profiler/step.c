@@ -656,23 +656,37 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
         advance(step);
 }
 
+/* The plan is gone: whoever asks for it again must not be sent there. */
+static void end_plan(struct steps *steps, const struct tccl_step_key *key)
+{
+    char folder[TCCL_KEY_TEXT];
+    struct live *live, *next;
+    struct step *step = find_step(steps, key);
+    planfile_remove(steps->daemon->conf->run_dir, key);
+    tccl_key_folder(key, folder);
+    for (live = TAILQ_FIRST(&steps->live); live; live = next) {
+        next = TAILQ_NEXT(live, link);
+        if (strcmp(live->folder, folder) == 0)
+            forget_live(steps, live);
+    }
+    if (!step || !step->path)
+        return;
+    free(step->path);
+    step->path = NULL;
+    step->outcome.state = TCCL_STATE_FALLBACK;
+    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%s: the step has ended here",
+             steps->daemon->conf->node);
+}
+
 void step_leave(struct daemon *daemon, struct local *local, json_t *json)
 {
     struct tccl_step_key key;
     struct tccl_error err = {0};
-    char folder[TCCL_KEY_TEXT];
-    struct live *live, *next;
     if (tccl_key_from_json(json_object_get(json, "key"), &key, &err) != 0) {
         local_refuse(local, err.text);
         return;
     }
-    planfile_remove(daemon->conf->run_dir, &key);
-    tccl_key_folder(&key, folder);
-    for (live = TAILQ_FIRST(&daemon->steps->live); live; live = next) {
-        next = TAILQ_NEXT(live, link);
-        if (strcmp(live->folder, folder) == 0)
-            forget_live(daemon->steps, live);
-    }
+    end_plan(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
     local_answer(local, answer);
     sweep(daemon->steps);
@@ -800,17 +814,21 @@ struct steps *steps_new(struct daemon *daemon)
     return steps;
 }
 
+void steps_stop(struct steps *steps)
+{
+    struct step *step;
+    while ((step = TAILQ_FIRST(&steps->open)) != NULL) {
+        step->reported = true; /* no more questions */
+        fail(step, "%s: its tccld is being stopped", steps->daemon->conf->node);
+    }
+}
+
 void steps_free(struct steps *steps)
 {
     struct step *step;
     if (!steps)
         return;
-    while ((step = TAILQ_FIRST(&steps->open)) != NULL) {
-        step->reported = true; /* no more questions */
-        fail(step, "%s: its tccld is being stopped", steps->daemon->conf->node);
-        free_step(step);
-    }
-    while ((step = TAILQ_FIRST(&steps->closed)) != NULL)
+    while ((step = TAILQ_FIRST(&steps->open)) || (step = TAILQ_FIRST(&steps->closed)))
         free_step(step);
     while (!TAILQ_EMPTY(&steps->live))
         forget_live(steps, TAILQ_FIRST(&steps->live));

@@ -15,7 +15,9 @@ enum {
 };
 
 struct steps *steps_new(struct daemon *daemon); /* NULL without memory */
-/* Ends all steps, with a fallback where somebody waits. NULL is fine. */
+/* Ends all open steps, with a fallback where somebody waits. */
+void steps_stop(struct steps *steps);
+/* NULL is fine. */
 void steps_free(struct steps *steps);
 
 local_handler step_join, step_leave;

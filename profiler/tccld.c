@@ -253,17 +253,21 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
 static void end(struct parts *parts)
 {
     struct daemon *daemon = &parts->daemon;
-    steps_free(daemon->steps);
+    if (daemon->steps)
+        steps_stop(daemon->steps);
     for (int64_t until = tccl_now_ms() + STOP_MS; daemon->steps && tccl_now_ms() < until;)
         if (event_base_loop(daemon->base, EVLOOP_NONBLOCK) != 0 ||
             event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
             break;
-    peers_free(parts->peers);
+    if (parts->peers)
+        peers_stop(parts->peers);
     locals_free(parts->locals);
+    steps_free(daemon->steps);
     journal_close(daemon->journal);
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
     if (!stuck)
         resolver_free(daemon->resolver);
+    peers_free(parts->peers);
     own_free(daemon->own);
     seen_free(daemon->seen);
     struct event *events[] = {parts->hangup, parts->terminate, parts->interrupt};
