@@ -23,7 +23,8 @@ static const char help[] =
     "  verify [PROFILE]      read every file (default: of all); 1 if one is bad\n"
     "\n"
     "      --cache DIR       cache folder (default: CacheDir of tccl.conf)\n"
-    "      --conf FILE       tccl.conf (default: /etc/slurm/tccl.conf)\n"
+    "      --config FILE     tccl.conf (default: " TCCL_SYSCONFDIR "/slurm/tccl.conf)\n"
+    "      --node NAME       this node's Slurm name, where it isn't the host's\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --gap RATIO       run: prove each chain within this (default: 0.03)\n"
     "      --budget N        run: measure at most N per GPU set (5000; 0: no limit)\n"
@@ -34,7 +35,8 @@ static const char help[] =
 
 enum {
     OPT_CACHE = 256,
-    OPT_CONF,
+    OPT_CONFIG,
+    OPT_NODE,
     OPT_MODEL,
     OPT_MACHINE,
     OPT_GPUS,
@@ -45,7 +47,8 @@ enum {
 };
 
 static const struct option long_options[] = {{"cache", required_argument, NULL, OPT_CACHE},
-                                             {"conf", required_argument, NULL, OPT_CONF},
+                                             {"config", required_argument, NULL, OPT_CONFIG},
+                                             {"node", required_argument, NULL, OPT_NODE},
                                              {"model", required_argument, NULL, OPT_MODEL},
                                              {"machine", required_argument, NULL, OPT_MACHINE},
                                              {"gpus", required_argument, NULL, OPT_GPUS},
@@ -66,6 +69,11 @@ static const struct command {
     {"run", profile_run, true, false, false},      {"init", profile_init, true, false, false},
     {"show", profile_show, false, false, true},    {"list", profile_list, false, false, false},
     {"export", profile_export, false, true, true}, {"verify", profile_verify, false, false, true},
+};
+
+/* Where the defaults come from. */
+struct setting {
+    const char *config, *node;
 };
 
 static int usage(const char *what, const char *text)
@@ -112,14 +120,17 @@ static int take_number(struct profile_options *options, int option, const char *
 }
 
 /* 0, or -1 with a message; 1: all is done. */
-static int take_option(struct profile_options *options, const char **config, int option)
+static int take_option(struct profile_options *options, struct setting *setting, int option)
 {
     switch (option) {
     case OPT_CACHE:
         options->cache = optarg;
         return 0;
-    case OPT_CONF:
-        *config = optarg;
+    case OPT_CONFIG:
+        setting->config = optarg;
+        return 0;
+    case OPT_NODE:
+        setting->node = optarg;
         return 0;
     case OPT_MODEL:
         options->model = optarg;
@@ -161,12 +172,12 @@ static const struct command *find_command(const char *name)
 }
 
 static const struct command *parse(int argc, char **argv, struct profile_options *options,
-                                   const char **config, int *done)
+                                   struct setting *setting, int *done)
 {
     int option;
 
     while ((option = getopt_long(argc, argv, "qhV", long_options, NULL)) != -1) {
-        int rc = take_option(options, config, option);
+        int rc = take_option(options, setting, option);
         *done = rc > 0;
         if (rc != 0)
             return NULL;
@@ -194,13 +205,13 @@ int main(int argc, char **argv)
     struct profile_options options = {.gap = 0.03, .budget = 5000, .pairs = 16};
     struct tccl_conf conf = {0};
     struct tccl_error err = {0};
-    const char *config = NULL;
+    struct setting setting = {0};
     int done = 0;
 
-    const struct command *command = parse(argc, argv, &options, &config, &done);
+    const struct command *command = parse(argc, argv, &options, &setting, &done);
     if (!command)
         return done ? 0 : EXIT_USAGE;
-    if (tccl_conf_read(tccl_conf_tool_path(config), NULL, &conf, &err) < 0)
+    if (tccl_conf_read(tccl_conf_tool_path(setting.config), setting.node, &conf, &err) < 0)
         return profile_complain(&err);
     if (!options.cache)
         options.cache = conf.cache_dir;
