@@ -27,13 +27,14 @@ double tccl_hop(const struct tccl_kind *from, int exit_nic, const struct tccl_ki
                 int entry_nic);
 
 /* Solves the ring over the nodes of the runs in order. Returns 0; 1 if there is nothing to do (one
- * GPU in all); -1 with err saying why there is no ring (a node without NIC, fabrics that do not meet).
- * tccl_ring_clear frees. */
+ * GPU in all); -1 with err saying why there is no ring (a node without NIC, fabrics that do not
+ * meet). tccl_ring_clear frees. */
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                     struct tccl_error *err);
 void tccl_ring_clear(struct tccl_ring *ring);
 
-/* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL without memory. */
+/* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL without memory.
+ */
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
                        const char *const *names);
 

@@ -1,6 +1,6 @@
 /* setlog.h: sets.jsonl, the append-only log of measured transfer sets, one line each:
- *   {"set":"g0>g1 g1>g0","gbps":10.4,"spread":0.01,"source":"model","time":1700000000} 0123456789abcdef
- * The 16 hexadecimal digits are the XXH3 of the JSON text before them. */
+ *   {"set":"g0>g1 g1>g0","gbps":10.4,"spread":0.01,"source":"model","time":1700000000}
+ * 0123456789abcdef The 16 hexadecimal digits are the XXH3 of the JSON text before them. */
 #ifndef TCCL_SETLOG_H
 #define TCCL_SETLOG_H
 
@@ -8,9 +8,9 @@
 
 struct tccl_setlog;
 
-/* Calls each for every good line, in order. A torn last line is dropped: *dropped = 1 (may be NULL).
- * Any other bad line ends with -1 and err naming file and line. No file is an empty log. Returns the
- * number of lines, or -1. */
+/* Calls each for every good line, in order. A torn last line is dropped: *dropped = 1 (may be
+ * NULL). Any other bad line ends with -1 and err naming file and line. No file is an empty log.
+ * Returns the number of lines, or -1. */
 long tccl_setlog_read(const char *path,
                       int (*each)(void *context, const struct tccl_set *set,
                                   const struct tccl_measurement *measurement),
@@ -20,7 +20,8 @@ long tccl_setlog_read(const char *path,
  * may append: a second one fails. Returns NULL with err. */
 struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struct tccl_error *err);
 /* Appends one line; it is on its way to the disk when this returns, and on the disk after sync or
- * close. Returns 0, or -1 with err; after a failed append (full disk) the log holds no half line. */
+ * close. Returns 0, or -1 with err; after a failed append (full disk) the log holds no half line.
+ */
 int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
                        const struct tccl_measurement *measurement, struct tccl_error *err);
 int tccl_setlog_sync(struct tccl_setlog *log, struct tccl_error *err);

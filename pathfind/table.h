@@ -21,8 +21,8 @@ struct tccl_table {
     double noise;                /* values closer than this ratio count as equal */
     int n_ports;
     struct tccl_port *ports;
-    struct tccl_result *pairs; /* n_ports * n_ports: [entry * n_ports + exit] */
-    struct tccl_result ring;   /* single-node ring; chain.n_gpus = 0 with one GPU */
+    struct tccl_result *pairs;        /* n_ports * n_ports: [entry * n_ports + exit] */
+    struct tccl_result ring;          /* single-node ring; chain.n_gpus = 0 with one GPU */
     struct tccl_result default_ring;  /* NCCL's own choice; bound = gbps */
     struct tccl_result default_chain; /* the same with several nodes; n_gpus = 0 without a NIC */
 };
@@ -36,8 +36,8 @@ void tccl_table_free(struct tccl_table *table); /* NULL is fine */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);
 /* Reads and checks (size, checksum, every chain against the machine, machine id). *table is the
  * caller's. Returns 0; -1 with err naming the file. */
-int tccl_table_read(const char *path, const struct tccl_machine *machine,
-                    struct tccl_table **table, struct tccl_error *err);
+int tccl_table_read(const char *path, const struct tccl_machine *machine, struct tccl_table **table,
+                    struct tccl_error *err);
 /* JSON export. A new reference. */
 json_t *tccl_table_to_json(const struct tccl_table *table, const struct tccl_machine *machine);
 
