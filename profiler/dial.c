@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 
 #include "cleanup.h"
 #include "wire.h"
+
+enum { DROP_MS = 100 };
 
 /* All that a lookup in the background needs, in one piece: when it is not done in time, the piece
  * is left to it. */
@@ -37,8 +40,20 @@ static int wait_lookup(struct lookup *lookup, int64_t deadline)
     }
 }
 
-static struct addrinfo *look_up(const char *host, uint16_t port, int64_t deadline,
-                                struct tccl_error *err)
+/* Frees a lookup unless its thread still uses it, which it does for a moment after the answer. */
+static void drop_lookup(struct lookup *lookup, bool answered)
+{
+    int state = gai_cancel(&lookup->request);
+    for (int ms = 0; answered && state == EAI_NOTCANCELED && ms < DROP_MS; ms++) {
+        poll(NULL, 0, 1);
+        state = gai_cancel(&lookup->request);
+    }
+    if (state != EAI_NOTCANCELED)
+        free(lookup);
+}
+
+static struct addrinfo *look_up_name(const char *host, uint16_t port, int64_t deadline,
+                                     struct tccl_error *err)
 {
     struct lookup *lookup = calloc(1, sizeof(*lookup));
     struct gaicb *list[1] = {&lookup->request};
@@ -57,9 +72,20 @@ static struct addrinfo *look_up(const char *host, uint16_t port, int64_t deadlin
     struct addrinfo *found = code == 0 ? lookup->request.ar_result : NULL;
     if (code != 0)
         tccl_fail(err, "%s: %s", host, gai_strerror(code));
-    if (gai_cancel(&lookup->request) != EAI_NOTCANCELED)
-        free(lookup);
+    drop_lookup(lookup, code == 0);
     return found;
+}
+
+/* An address in numbers needs no thread. */
+static struct addrinfo *look_up(const char *host, uint16_t port, int64_t deadline,
+                                struct tccl_error *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
+    char text[8];
+    snprintf(text, sizeof(text), "%u", port);
+    if (getaddrinfo(host, text, &hints, &found) == 0)
+        return found;
+    return look_up_name(host, port, deadline, err);
 }
 
 static int connect_until(int fd, const struct addrinfo *address, int64_t deadline)

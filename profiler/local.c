@@ -279,14 +279,14 @@ static int remove_stale(const struct sockaddr_un *address, struct tccl_error *er
     return 0;
 }
 
-static int listen_at(struct locals *locals, struct tccl_error *err)
+int locals_listen(struct locals *locals, struct tccl_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(locals->path) >= sizeof(address.sun_path))
         return tccl_fail(err, "Socket=%s: a socket's path has at most %zu bytes", locals->path,
                          sizeof(address.sun_path) - 1);
     strcpy(address.sun_path, locals->path);
-    if (take_lock(locals, err) != 0 || remove_stale(&address, err) != 0)
+    if (remove_stale(&address, err) != 0)
         return -1;
     locals->listener = evconnlistener_new_bind(locals->daemon->base, on_connection, locals,
                                                LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 512,
@@ -297,7 +297,7 @@ static int listen_at(struct locals *locals, struct tccl_error *err)
     return 0;
 }
 
-struct locals *locals_listen(struct daemon *daemon, struct tccl_error *err)
+struct locals *locals_new(struct daemon *daemon, struct tccl_error *err)
 {
     struct locals *locals = calloc(1, sizeof(*locals));
     if (!locals) {
@@ -309,7 +309,7 @@ struct locals *locals_listen(struct daemon *daemon, struct tccl_error *err)
     TAILQ_INIT(&locals->waiting);
     TAILQ_INIT(&locals->others);
     strcpy(locals->path, daemon->conf->socket);
-    if (listen_at(locals, err) != 0) {
+    if (take_lock(locals, err) != 0) {
         locals_free(locals);
         return NULL;
     }

@@ -17,8 +17,10 @@ enum {
 struct locals;
 struct local; /* one connection */
 
-/* Takes the lock beside the socket and listens. Returns NULL with err: another tccld runs. */
-struct locals *locals_listen(struct daemon *daemon, struct tccl_error *err);
+/* Takes the lock beside the socket. Returns NULL with err: another tccld runs. */
+struct locals *locals_new(struct daemon *daemon, struct tccl_error *err);
+/* Listens, when all else is ready to serve. Returns 0, or -1 with err. */
+int locals_listen(struct locals *locals, struct tccl_error *err);
 /* Removes the socket. NULL is fine. */
 void locals_free(struct locals *locals);
 

@@ -235,8 +235,7 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->seen = seen_new();
     if (!daemon->base || !daemon->own || !daemon->seen)
         return tccl_fail(err, "out of memory");
-    if (add_signals(parts, reload, err) != 0 ||
-        !(parts->locals = locals_listen(daemon, err)) || /* the lock comes with it */
+    if (add_signals(parts, reload, err) != 0 || !(parts->locals = locals_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
         !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
         return -1;
@@ -246,7 +245,7 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     if (!daemon->steps)
         return tccl_fail(err, "out of memory");
     parts->peers = peers_listen(daemon, err);
-    return parts->peers ? 0 : -1;
+    return parts->peers ? locals_listen(parts->locals, err) : -1;
 }
 
 /* Those who wait get an answer, for which the loop turns a little longer. */
