@@ -25,7 +25,7 @@ struct uses {
 
 struct tccl_knowledge {
     const struct tccl_symmetry *symmetry;
-    struct tccl_setmap exact, canonical, limited;
+    struct tccl_setmap exact, canonical;
     int n_transfers;                  /* possible on this machine */
     uint16_t compact[TCCL_TRANSFERS]; /* number -> 0 .. n_transfers - 1 */
     double alone[TCCL_TRANSFERS];     /* by compact number */
@@ -81,7 +81,6 @@ void tccl_knowledge_free(struct tccl_knowledge *knowledge)
         return;
     tccl_setmap_clear(&knowledge->exact);
     tccl_setmap_clear(&knowledge->canonical);
-    tccl_setmap_clear(&knowledge->limited);
     for (int i = 0; knowledge->uses && i < knowledge->n_transfers; i++)
         free(knowledge->uses[i].limits);
     free(knowledge->pairs);
@@ -230,19 +229,21 @@ static int add_limit(struct tccl_knowledge *knowledge, const struct tccl_set *se
     return 0;
 }
 
-/* Adds a limit unless one at least as low is known for the same set. */
+/* The bound of a set by the limits that there are. The stack must be empty. */
+static double bound_of(struct tccl_knowledge *knowledge, const struct tccl_set *set)
+{
+    double bound = INFINITY;
+    for (int i = 0; i < set->count; i++)
+        bound = tccl_knowledge_push(knowledge, set->transfers[i]);
+    for (int i = 0; i < set->count; i++)
+        tccl_knowledge_pop(knowledge);
+    return bound;
+}
+
+/* Adds a limit unless those that there are say as much. */
 static int lower_limit(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
 {
-    int added = tccl_setmap_add(&knowledge->limited, set, gbps);
-    if (added < 0)
-        return -1;
-    if (added == 0) {
-        struct tccl_setmap_entry *known = tccl_setmap_find(&knowledge->limited, set);
-        if (known->gbps <= gbps)
-            return 0;
-        known->gbps = gbps;
-    }
-    return add_limit(knowledge, set, gbps);
+    return bound_of(knowledge, set) <= gbps ? 0 : add_limit(knowledge, set, gbps);
 }
 
 static int add_value(struct tccl_knowledge *knowledge, double gbps)
