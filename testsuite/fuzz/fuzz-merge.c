@@ -1,0 +1,111 @@
+/* MERGE and PLAN between the tccld of two nodes: what is accepted can be solved, and says the same
+ * when it is sent on. */
+#include <string.h>
+
+#include "check.h"
+#include "fuzz.h"
+#include "merge.h"
+#include "outcome.h"
+#include "sample.h"
+
+enum { NODES = 6 };
+
+static const struct tccl_step_key key = {.cluster = "c", .job = 7};
+
+static int nodes_of(const struct merge *merge)
+{
+    int nodes = 0;
+
+    for (int i = 0; i < merge->n_runs; i++) {
+        FUZZ_CHECK(merge->runs[i].kind >= 0 && merge->runs[i].kind < merge->n_kinds);
+        FUZZ_CHECK(merge->runs[i].count > 0);
+        nodes += merge->runs[i].count;
+    }
+    return nodes;
+}
+
+static void check_merge(const struct merge *merge)
+{
+    static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6"};
+    struct tccl_error err = {0};
+    struct outcome outcome = {0};
+
+    FUZZ_CHECK(merge->n_kinds <= MERGE_KINDS && nodes_of(merge) == NODES);
+    json_t *json = merge_to_json(merge, &err);
+    struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
+    FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
+    outcome_solve(&outcome, merge, names, 0);
+    FUZZ_CHECK(!(outcome.gbps < 0) && outcome.bound_gbps >= outcome.gbps);
+    outcome_clear(&outcome);
+    merge_free(again);
+    json_decref(json);
+}
+
+static void check_plan(const json_t *json)
+{
+    struct tccl_error err = {0};
+    struct outcome outcome = {0};
+
+    if (outcome_from_json(&outcome, json, &key, 0, NODES, &err) == 0)
+        FUZZ_CHECK(outcome.n_choices == 0 || outcome.n_choices == NODES);
+    else
+        FUZZ_CHECK(err.text[0]);
+    outcome_clear(&outcome);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tccl_error err = {0};
+    json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+
+    if (!json)
+        return 0;
+    struct merge *merge = merge_from_json(json, 0, NODES, &err);
+    if (merge)
+        check_merge(merge);
+    else
+        FUZZ_CHECK(err.text[0]);
+    check_plan(json);
+    merge_free(merge);
+    json_decref(json);
+    return 0;
+}
+
+static void add_json(fuzz_add *add, void *context, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    add(context, text, strlen(text));
+    free(text);
+    json_decref(json);
+}
+
+static struct shared_kind *sample_kind(uint32_t gpus)
+{
+    struct tccl_machine machine = sample_machine();
+    struct tccl_table *table = sample_table(&machine, gpus);
+    struct shared_kind *kind = shared_kind_new(tccl_kind_from_table(table, &machine));
+
+    tccl_table_free(table);
+    return kind;
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6"};
+    struct merge *merge = merge_new(0);
+    struct outcome outcome = {0};
+
+    srand(1);
+    struct shared_kind *whole = sample_kind(0xf), *half = sample_kind(0x3);
+    if (merge_add(merge, whole, 2, NULL) < 0 || merge_add(merge, half, 3, NULL) < 0 ||
+        merge_add(merge, whole, 1, NULL) < 0)
+        abort();
+    add_json(add, context, merge_to_json(merge, NULL));
+    outcome_solve(&outcome, merge, names, 0);
+    add_json(add, context, outcome_to_json(&outcome, &key, 0, NODES));
+    outcome_clear(&outcome);
+    shared_kind_drop(whole);
+    shared_kind_drop(half);
+    merge_free(merge);
+}
