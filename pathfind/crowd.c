@@ -2,12 +2,13 @@
 #include "crowd.h"
 
 /* Puts a bounce's two transfers on the stack; returns the bound of the stack. */
-static double push_bounce(struct tccl_knowledge *knowledge, int memory, int from, int to)
+static double push_bounce(struct tccl_knowledge *knowledge, int memory, int from, int to,
+                          double above)
 {
     tccl_transfer transfers[2];
     tccl_edge_transfers((struct tccl_edge){TCCL_BOUNCE, memory}, from, to, transfers);
-    tccl_knowledge_push(knowledge, transfers[0]);
-    return tccl_knowledge_push(knowledge, transfers[1]);
+    tccl_knowledge_push(knowledge, transfers[0], above);
+    return tccl_knowledge_push(knowledge, transfers[1], above);
 }
 
 static void pop_bounce(struct tccl_knowledge *knowledge)
@@ -24,7 +25,7 @@ static bool second_fits(struct tccl_knowledge *knowledge, uint32_t gpus, int mem
         for (int b = 0; b < TCCL_MAX_GPUS; b++) {
             if (!(gpus >> a & 1) || !(gpus >> b & 1) || a == b || b == to)
                 continue;
-            double bound = push_bounce(knowledge, memory, a, b);
+            double bound = push_bounce(knowledge, memory, a, b, above);
             pop_bounce(knowledge);
             if (bound > above) {
                 *other_from = a;
@@ -43,7 +44,7 @@ static bool pair_fits(struct tccl_knowledge *knowledge, uint32_t gpus, int memor
         for (int b = 0; b < TCCL_MAX_GPUS; b++) {
             if (!(gpus >> a & 1) || !(gpus >> b & 1) || a == b)
                 continue;
-            bool found = push_bounce(knowledge, memory, a, b) > above &&
+            bool found = push_bounce(knowledge, memory, a, b, above) > above &&
                          second_fits(knowledge, gpus, memory, a, b, above, &from[1], &to[1]);
             pop_bounce(knowledge);
             if (found) {
@@ -63,8 +64,8 @@ bool tccl_crowd_exclusive(struct tccl_crowd *crowd, struct tccl_knowledge *knowl
     if (known->proven && above >= known->exclusive_above)
         return true;
     if (known->seen) {
-        push_bounce(knowledge, memory, known->from[0], known->to[0]);
-        double bound = push_bounce(knowledge, memory, known->from[1], known->to[1]);
+        push_bounce(knowledge, memory, known->from[0], known->to[0], above);
+        double bound = push_bounce(knowledge, memory, known->from[1], known->to[1], above);
         pop_bounce(knowledge);
         pop_bounce(knowledge);
         if (bound > above)

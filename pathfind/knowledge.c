@@ -41,6 +41,7 @@ struct tccl_knowledge {
     size_t covers_room;
     int depth;
     uint16_t stack[TCCL_MAX_SET];
+    uint32_t met[TCCL_MAX_SET];      /* limits that each one on the stack was counted in */
     double bounds[TCCL_MAX_SET + 1]; /* bounds[d]: of the first d on the stack */
 };
 
@@ -177,13 +178,18 @@ double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct
     return best;
 }
 
-static int add_use(struct uses *uses, uint32_t limit)
+/* Keeps a transfer's limits in ascending order of their bandwidths. */
+static int add_use(const struct tccl_knowledge *knowledge, struct uses *uses, uint32_t limit,
+                   double gbps)
 {
     size_t room = uses->room;
     if (tccl_grow((void **)&uses->limits, uses->count, &room, sizeof(*uses->limits)) < 0)
         return -1;
     uses->room = room;
-    uses->limits[uses->count++] = limit;
+    uint32_t place = uses->count++;
+    for (; place > 0 && knowledge->limits[uses->limits[place - 1]].gbps > gbps; place--)
+        uses->limits[place] = uses->limits[place - 1];
+    uses->limits[place] = limit;
     return 0;
 }
 
@@ -199,7 +205,7 @@ static int add_long_limit(struct tccl_knowledge *knowledge, const uint16_t *memb
     for (int i = 0; i < count; i++) {
         if (tccl_grow((void **)&knowledge->members, knowledge->n_members, &knowledge->members_room,
                       sizeof(*knowledge->members)) < 0 ||
-            add_use(&knowledge->uses[members[i]], knowledge->n_limits) < 0)
+            add_use(knowledge, &knowledge->uses[members[i]], knowledge->n_limits, gbps) < 0)
             return -1;
         knowledge->members[knowledge->n_members++] = members[i];
     }
@@ -229,12 +235,12 @@ static int add_limit(struct tccl_knowledge *knowledge, const struct tccl_set *se
     return 0;
 }
 
-/* The bound of a set by the limits that there are. The stack must be empty. */
-static double bound_of(struct tccl_knowledge *knowledge, const struct tccl_set *set)
+/* The bound of a set by the limits that there are, as push gives it. The stack must be empty. */
+static double bound_of(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
 {
     double bound = INFINITY;
     for (int i = 0; i < set->count; i++)
-        bound = tccl_knowledge_push(knowledge, set->transfers[i]);
+        bound = tccl_knowledge_push(knowledge, set->transfers[i], gbps);
     for (int i = 0; i < set->count; i++)
         tccl_knowledge_pop(knowledge);
     return bound;
@@ -243,7 +249,7 @@ static double bound_of(struct tccl_knowledge *knowledge, const struct tccl_set *
 /* Adds a limit unless those that there are say as much. */
 static int lower_limit(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
 {
-    return bound_of(knowledge, set) <= gbps ? 0 : add_limit(knowledge, set, gbps);
+    return bound_of(knowledge, set, gbps) <= gbps ? 0 : add_limit(knowledge, set, gbps);
 }
 
 static int add_value(struct tccl_knowledge *knowledge, double gbps)
@@ -302,43 +308,46 @@ int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_wal
     return knowledge->symmetry ? limit_images(knowledge, &set, true, near) : 0;
 }
 
-double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer)
+/* Counts the transfer in its limits up to above. */
+static double meet_limits(struct tccl_knowledge *knowledge, uint16_t pushed, double above,
+                          double bound)
 {
-    uint16_t pushed = knowledge->compact[transfer];
-    size_t n = knowledge->n_transfers;
-    if (pushed >= n) { /* not possible on this machine */
-        knowledge->stack[knowledge->depth++] = pushed;
-        return knowledge->bounds[knowledge->depth] = 0;
-    }
-    double bound = fmin(knowledge->bounds[knowledge->depth], knowledge->alone[pushed]);
-    const double *pairs = knowledge->pairs + pushed * n;
-    for (int i = 0; i < knowledge->depth; i++)
-        if (knowledge->stack[i] < n)
-            bound = fmin(bound, pairs[knowledge->stack[i]]);
     const struct uses *uses = &knowledge->uses[pushed];
-    for (uint32_t i = 0; i < uses->count; i++) {
-        struct limit *limit = &knowledge->limits[uses->limits[i]];
+    uint32_t met = 0;
+    for (; met < uses->count; met++) {
+        struct limit *limit = &knowledge->limits[uses->limits[met]];
+        if (limit->gbps > above)
+            break;
         if (++limit->met == limit->size)
             bound = fmin(bound, limit->gbps);
     }
-    knowledge->stack[knowledge->depth++] = pushed;
-    knowledge->bounds[knowledge->depth] = bound;
+    knowledge->met[knowledge->depth] = met;
     return bound;
+}
+
+double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer, double above)
+{
+    uint16_t pushed = knowledge->compact[transfer];
+    size_t n = knowledge->n_transfers;
+    double bound = 0; /* of what is not possible on this machine */
+    knowledge->met[knowledge->depth] = 0;
+    if (pushed < n) {
+        const double *pairs = knowledge->pairs + pushed * n;
+        bound = fmin(knowledge->bounds[knowledge->depth], knowledge->alone[pushed]);
+        for (int i = 0; i < knowledge->depth; i++)
+            if (knowledge->stack[i] < n)
+                bound = fmin(bound, pairs[knowledge->stack[i]]);
+        bound = meet_limits(knowledge, pushed, above, bound);
+    }
+    knowledge->stack[knowledge->depth++] = pushed;
+    return knowledge->bounds[knowledge->depth] = bound;
 }
 
 void tccl_knowledge_pop(struct tccl_knowledge *knowledge)
 {
     uint16_t popped = knowledge->stack[--knowledge->depth];
-    if (popped >= knowledge->n_transfers)
-        return;
-    const struct uses *uses = &knowledge->uses[popped];
-    for (uint32_t i = 0; i < uses->count; i++)
-        knowledge->limits[uses->limits[i]].met--;
-}
-
-double tccl_knowledge_bound(const struct tccl_knowledge *knowledge)
-{
-    return knowledge->bounds[knowledge->depth];
+    for (uint32_t i = 0; i < knowledge->met[knowledge->depth]; i++)
+        knowledge->limits[knowledge->uses[popped].limits[i]].met--;
 }
 
 double tccl_knowledge_alone(const struct tccl_knowledge *knowledge, tccl_transfer transfer)

@@ -41,11 +41,11 @@ int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_wal
 size_t tccl_knowledge_values(const struct tccl_knowledge *knowledge, const double **values);
 
 /* A stack of transfers, for a search that adds and takes back. Push returns the upper bound of all
- * that is on the stack now, GB/s (+inf: nothing is known); pop takes back the last one. */
-double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer);
+ * that is on the stack now, GB/s, exactly if it is no more than above, else some value above that
+ * (+inf: nothing is known); above must not grow while something is on the stack. Pop takes back the
+ * last. */
+double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer, double above);
 void tccl_knowledge_pop(struct tccl_knowledge *knowledge);
-/* The bound of the stack as it is. */
-double tccl_knowledge_bound(const struct tccl_knowledge *knowledge);
 /* The upper bound known for one transfer alone. */
 double tccl_knowledge_alone(const struct tccl_knowledge *knowledge, tccl_transfer transfer);
 

@@ -62,7 +62,8 @@ static bool push(struct walker *walker, const struct step *step)
         walker->load[step->edge.memory]++;
     for (int i = 0; i < step->count; i++) {
         walker->steps_left--;
-        if (tccl_knowledge_push(knowledge, step->transfers[i]) <= walker->route->above) {
+        if (tccl_knowledge_push(knowledge, step->transfers[i], walker->route->above) <=
+            walker->route->above) {
             unpush(walker, step, i + 1);
             return false;
         }
