@@ -264,10 +264,12 @@ static void test_model(void)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
-    struct tccl_model *model;
+    struct tccl_model *model = NULL;
     struct tccl_profile *profile, *second;
 
     CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
+    if (!model)
+        return;
     const struct tccl_machine *its = tccl_model_machine(model);
     CHECK_INT(tccl_profile_create(cache, its, "model", json, &profile, &err), 0);
     CHECK_STR(err.text, "");
@@ -290,10 +292,12 @@ static void test_altered_model(void)
     struct tccl_error err = {0};
     cleanup_json json_t *json = read_model("amd-4gpu.json");
     cleanup_json json_t *other = read_model("intel-4gpu.json");
-    struct tccl_model *model;
+    struct tccl_model *model = NULL;
     struct tccl_profile *profile;
 
     CHECK(json && tccl_model_from_json(json, &model, &err) == 0);
+    if (!model)
+        return;
     empty_cache();
     CHECK_INT(tccl_profile_create(cache, tccl_model_machine(model), "model", json, &profile, &err),
               0);
