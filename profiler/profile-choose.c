@@ -1,6 +1,7 @@
 /* Which profile does the user mean? And how answers are printed. */
+#include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "profile-command.h"
 
@@ -72,11 +73,15 @@ static int choose_from_cache(const char *cache, const char *text, struct tccl_pr
                      candidates.count, cache);
 }
 
-static bool is_folder(const char *path)
+/* A path, or the name of a folder here that holds a profile. */
+static bool is_folder(const char *text)
 {
-    struct stat st;
+    char path[PATH_MAX];
 
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (strchr(text, '/'))
+        return true;
+    return snprintf(path, sizeof(path), "%s/machine.json", text) < PATH_MAX &&
+           access(path, F_OK) == 0;
 }
 
 int profile_choose(const struct profile_options *options, struct tccl_profile **profile,
@@ -87,7 +92,7 @@ int profile_choose(const struct profile_options *options, struct tccl_profile **
     char id[TCCL_HASH_HEX];
 
     *profile = NULL;
-    if (options->profile && (strchr(options->profile, '/') || is_folder(options->profile)))
+    if (options->profile && is_folder(options->profile))
         return tccl_profile_open_folder(options->profile, profile, err);
     if (options->profile)
         return choose_from_cache(options->cache, options->profile, profile, err);

@@ -111,7 +111,9 @@ static void format_age(time_t when, char text[static AGE_TEXT])
     } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
     long age = (long)(time(NULL) - when);
 
-    snprintf(text, AGE_TEXT, "0 s");
+    snprintf(text, AGE_TEXT, when > 0 ? "0 s" : "-");
+    if (when == 0)
+        return;
     for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
         if (age >= units[i].seconds) {
             snprintf(text, AGE_TEXT, "%ld %s", age / units[i].seconds, units[i].unit);
