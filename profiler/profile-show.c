@@ -205,10 +205,9 @@ static int show_text(struct tccl_profile *profile)
     char age[AGE_TEXT];
 
     format_age(tccl_profile_time(profile), age);
-    printf(
-        "Machine  %s\nId       %s\nSource   %s\nFolder   %s\nSets     %ld measured, last %s ago\n",
-        machine->name, tccl_profile_id(profile), tccl_profile_source(profile),
-        tccl_profile_folder(profile), sets, age);
+    printf("Machine  %s\nId       %s\nSource   %s\nFolder   %s\nSets     %ld\nAge      %s\n",
+           machine->name, tccl_profile_id(profile), tccl_profile_source(profile),
+           tccl_profile_folder(profile), sets, age);
     print_gpus(machine);
     print_nics(machine);
     printf("\n%-10s %10s %10s %10s %10s %6s %9s %11s %s\n", "GPUS", "RING GB/S", "NCCL", "CHAIN",
