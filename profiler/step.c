@@ -51,7 +51,10 @@ struct step {
     struct child *children;
     int n_children, n_arrived;
     bool probed, reported, closed, recorded;
+    bool given; /* a ring was given out */
     struct link *up;
+    char *parent;   /* its node name, once this node has joined */
+    json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
     struct event *timer;
     struct outcome outcome;
     long gpus;
@@ -125,6 +128,8 @@ static void free_step(struct step *step)
     shared_kind_drop(step->kind);
     tccl_join_free(step->join);
     outcome_clear(&step->outcome);
+    json_decref(step->record);
+    free(step->parent);
     free(step->path);
     free(step->own_ring);
     free(step->children);
@@ -320,6 +325,8 @@ static void apply(struct step *step)
     }
     step->outcome.state = TCCL_STATE_FALLBACK;
     step->outcome.partial = true;
+    free(step->own_ring);
+    step->own_ring = NULL;
     snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%.255s: %.250s",
              join->nodes[join->node], err.text);
     log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
@@ -332,10 +339,62 @@ static void keep_record(struct step *step)
     step->recorded = true;
     json_t *record =
         steprecord(&step->join->join, &step->outcome, step->start, step->solve_us, step->gpus);
-    if (record)
-        journal_put(step->steps->daemon->journal, record);
-    else
+    if (!record) {
         log_line("no record of step %s: out of memory", step->text);
+        return;
+    }
+    if (step->node == 0 && step->outcome.state == TCCL_STATE_APPLIED)
+        step->record = json_incref(record);
+    journal_put(step->steps->daemon->journal, record);
+}
+
+/* All that is known of this node's range, or why there is no ring. */
+static json_t *merge_message(const struct step *step, const struct merge *merge, const char *reason,
+                             struct tccl_error *err)
+{
+    int64_t wait = step->end - tccl_now_ms();
+    cleanup_json json_t *message = tccl_message_new("merge");
+    cleanup_json json_t *content = merge ? merge_to_json(merge, err) : json_object();
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", step->node,
+                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
+                  (json_int_t)(step->closed || wait < 0 ? 0 : wait));
+    if (!content || json_object_update(message, content) != 0 ||
+        json_object_update(message, rest) != 0 ||
+        (!merge && tccl_put_text(message, "reason", reason, 511) != 0)) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    return tccl_steal(message);
+}
+
+static void on_told(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct step *step = context;
+    (void)answer;
+    if (err)
+        log_limited(&step->steps->trouble,
+                    "step %s: its record does not say that it is partial: %s", step->text,
+                    err->text);
+    step->up = NULL;
+    advance(step);
+}
+
+/* The ring was given out, but a node of this range could not take it: the root puts it on record.
+ */
+static void tell_partial(struct step *step, const char *reason)
+{
+    if (step->node == 0 && step->record) {
+        cleanup_json json_t *record = json_deep_copy(step->record);
+        if (json_object_set_new(record, "state", json_string("partial")) == 0 &&
+            tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0)
+            journal_put(step->steps->daemon->journal, tccl_steal(record));
+        return;
+    }
+    cleanup_json json_t *message = merge_message(step, NULL, reason, NULL);
+    if (message && step->parent && !step->up)
+        step->up = link_ask(step->steps->daemon, step->parent, message,
+                            tccl_now_ms() + LATE_REPORT_MS, on_told, step);
 }
 
 /* What a closed step no longer needs goes, once this node's part is done. */
@@ -367,11 +426,14 @@ static void close_step(struct step *step)
     step->recorded = step->recorded || step->outcome.recorded;
     step->outcome.recorded = step->recorded || step->join; /* then it is seen to here */
     answer_children(step);
-    if (step->outcome.state == TCCL_STATE_APPLIED)
+    step->given = step->outcome.state == TCCL_STATE_APPLIED;
+    if (step->given)
         apply(step);
     answer_waiters(step);
     if (root)
         keep_record(step);
+    else if (step->outcome.partial)
+        tell_partial(step, step->outcome.reason);
     advance(step);
 }
 
@@ -415,31 +477,12 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
     advance(step);
 }
 
-/* All that is known of this node's range, or why there is no ring. */
-static json_t *merge_message(struct step *step, const struct merge *merge, struct tccl_error *err)
-{
-    int64_t wait = step->end - tccl_now_ms();
-    cleanup_json json_t *message = tccl_message_new("merge");
-    cleanup_json json_t *content = merge ? merge_to_json(merge, err) : json_object();
-    cleanup_json json_t *rest =
-        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", step->node,
-                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
-                  (json_int_t)(step->closed || wait < 0 ? 0 : wait));
-    if (!content || json_object_update(message, content) != 0 ||
-        json_object_update(message, rest) != 0 ||
-        (!merge && tccl_put_text(message, "reason", step->outcome.reason, 511) != 0)) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
-    return tccl_steal(message);
-}
-
 static void report(struct step *step, const struct merge *merge)
 {
     int64_t deadline =
         step->closed ? tccl_now_ms() + LATE_REPORT_MS : step->end - step->timeout_ms / 10;
     struct tccl_error err = {0};
-    cleanup_json json_t *message = merge_message(step, merge, &err);
+    cleanup_json json_t *message = merge_message(step, merge, step->outcome.reason, &err);
     step->reported = true;
     if (message)
         step->up = link_ask(step->steps->daemon, step->join->join.nodes[tree_parent(step->node)],
@@ -645,6 +688,8 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
     }
     step->joined = true;
     step->join = message;
+    if (step->node > 0)
+        step->parent = strdup(join->nodes[tree_parent(step->node)]);
     if (step->closed) {
         answer_waiters(step);
         advance(step);
@@ -777,6 +822,8 @@ void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
         memset(&report.key, 0, sizeof(report.key));
     if (step && step->closed) {
         answer_late(step, peer);
+        if (report.reason && step->given)
+            tell_partial(step, report.reason);
         return;
     }
     if (step)

@@ -145,19 +145,22 @@ static void rig_begin(void)
     rig_start_munged();
 }
 
-/* A port that nobody uses now. */
+/* A port that nobody listens at, below those that outgoing connections get. */
 __attribute__((unused)) static unsigned short rig_port(void)
 {
+    static unsigned next;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(fd, (struct sockaddr *)&address, size) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
-        perror("port");
-        exit(1);
+    for (int tries = 0; tries < 10000; tries++) {
+        unsigned port = 12000 + ((unsigned)getpid() * 61 + next++) % 20000;
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        address.sin_port = htons((unsigned short)port);
+        int failed = bind(fd, (struct sockaddr *)&address, sizeof(address));
+        close(fd);
+        if (!failed)
+            return (unsigned short)port;
     }
-    close(fd);
-    return ntohs(address.sin_port);
+    fprintf(stderr, "no free port\n");
+    exit(1);
 }
 
 __attribute__((unused)) static void rig_start_tccld(int node)

@@ -438,6 +438,36 @@ static void test_dead_tccld(int n, int dead)
     check_record(1, key.job, "fallback", reason);
 }
 
+/* A node that can't write its plan is alone without a ring, and the record says so. */
+static void test_partial(int n, int broken)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_plan plans[NODES];
+    char path[256], away[300];
+    rig_path(path, "run", broken + 1);
+    snprintf(away, sizeof(away), "%s.away", path);
+    CHECK_INT(rename(path, away), 0);
+    rig_write(path, "x", 1, 0644);
+    join_all(key, n, -1, plans);
+    for (int i = 0; i < n; i++) {
+        if (i == broken) {
+            check_fallback(&plans[i], "the plan can't be written");
+            continue;
+        }
+        CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
+        tccl_plan_clear(&plans[i]);
+        leave(i, &key);
+    }
+    unlink(path);
+    CHECK_INT(rename(away, path), 0);
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        cleanup_json json_t *record = record_of(0, key.job);
+        if (strcmp(json_string_value(json_object_get(record, "state")), "partial") == 0)
+            break;
+    }
+    check_record(0, key.job, "partial", "the plan can't be written");
+}
+
 static void test_mismatch(void)
 {
     struct tccl_step_key key = new_key();
@@ -798,6 +828,9 @@ int main(void)
     test_dead_tccld(4, 2);
     test_dead_tccld(4, 0);
     test_dead_tccld(NODES, 16);
+    test_partial(3, 0);
+    test_partial(3, 1);
+    test_partial(NODES, 18);
     test_mismatch();
     test_unknown_name();
     test_spool();
