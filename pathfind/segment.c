@@ -37,64 +37,66 @@ static void maxmin_plain(const float *a, const float *b, float *out, int rows, i
 }
 
 #ifdef __x86_64__
-/* A tile of ROWS rows and two vectors stays in registers over the whole inner loop; a last tile of
- * fewer rows repeats its last row. Returns the columns done. */
-enum { ROWS = 4 };
+/* One row of out, as many times VECTORS vectors as fit: they stay in registers over the inner loop.
+ */
+#define UNROLLED(VECTORS) _Pragma("GCC unroll 8") for (int v = 0; v < (VECTORS); v++)
+#define MAXMIN_TILES(VECTORS, VECTOR, LANES, LOAD, STORE, SPREAD, ZERO, MIN, MAX)                  \
+    for (; j + (VECTORS) * (LANES) <= columns; j += (VECTORS) * (LANES)) {                         \
+        VECTOR best[VECTORS];                                                                      \
+        UNROLLED(VECTORS) best[v] = ZERO();                                                        \
+        for (int k = 0; k < inner; k++) {                                                          \
+            const float *row = b + (size_t)k * columns + j;                                        \
+            VECTOR x = SPREAD(left[k]);                                                            \
+            UNROLLED(VECTORS) best[v] = MAX(best[v], MIN(x, LOAD(row + v * (LANES))));             \
+        }                                                                                          \
+        UNROLLED(VECTORS) STORE(result + j + v * (LANES), best[v]);                                \
+    }
 
-#define MAXMIN_TILES(VECTOR, LANES, LOAD, STORE, SPREAD, ZERO, MIN, MAX)                           \
-    int done = columns - columns % (2 * (LANES));                                                  \
-    for (int i = 0; i < rows; i += ROWS) {                                                         \
-        const float *left[ROWS];                                                                   \
-        float *result[ROWS];                                                                       \
-        for (int r = 0; r < ROWS; r++) {                                                           \
-            size_t row = i + r < rows ? i + r : rows - 1;                                          \
-            left[r] = a + row * inner;                                                             \
-            result[r] = out + row * columns;                                                       \
-        }                                                                                          \
-        for (int j = 0; j < done; j += 2 * (LANES)) {                                              \
-            VECTOR low[ROWS] = {ZERO(), ZERO(), ZERO(), ZERO()};                                   \
-            VECTOR high[ROWS] = {ZERO(), ZERO(), ZERO(), ZERO()};                                  \
-            for (int k = 0; k < inner; k++) {                                                      \
-                VECTOR b0 = LOAD(b + (size_t)k * columns + j);                                     \
-                VECTOR b1 = LOAD(b + (size_t)k * columns + j + (LANES));                           \
-                _Pragma("GCC unroll 4") for (int r = 0; r < ROWS; r++)                             \
-                {                                                                                  \
-                    VECTOR x = SPREAD(left[r][k]);                                                 \
-                    low[r] = MAX(low[r], MIN(x, b0));                                              \
-                    high[r] = MAX(high[r], MIN(x, b1));                                            \
-                }                                                                                  \
-            }                                                                                      \
-            _Pragma("GCC unroll 4") for (int r = 0; r < ROWS; r++)                                 \
-            {                                                                                      \
-                STORE(result[r] + j, low[r]);                                                      \
-                STORE(result[r] + j + (LANES), high[r]);                                           \
-            }                                                                                      \
-        }                                                                                          \
+/* From column first on. Returns the columns done. */
+#define MAXMIN_ROWS(...)                                                                           \
+    int j = first;                                                                                 \
+    for (int i = 0; i < rows; i++) {                                                               \
+        const float *left = a + (size_t)i * inner;                                                 \
+        float *result = out + (size_t)i * columns;                                                 \
+        j = first;                                                                                 \
+        MAXMIN_TILES(8, __VA_ARGS__)                                                               \
+        MAXMIN_TILES(1, __VA_ARGS__)                                                               \
     }                                                                                              \
-    return done;
+    return j;
 
-static int maxmin_sse2(const float *a, const float *b, float *out, int rows, int inner, int columns)
+static int maxmin_sse2(const float *a, const float *b, float *out, int rows, int inner, int columns,
+                       int first)
 {
-    MAXMIN_TILES(__m128, 4, _mm_loadu_ps, _mm_storeu_ps, _mm_set1_ps, _mm_setzero_ps, _mm_min_ps,
-                 _mm_max_ps)
+    MAXMIN_ROWS(__m128, 4, _mm_loadu_ps, _mm_storeu_ps, _mm_set1_ps, _mm_setzero_ps, _mm_min_ps,
+                _mm_max_ps)
 }
+
+#ifndef TCCL_NO_AVX2 /* the benchmarks compare both */
+/* Numbers that are not negative are in the order of their bits, as whole numbers, which more units
+ * of the processor can compare. */
+#define LOAD_BITS(from) _mm256_loadu_si256((const __m256i *)(from))
+#define STORE_BITS(to, bits) _mm256_storeu_si256((__m256i *)(to), bits)
+#define SPREAD_BITS(x) _mm256_castps_si256(_mm256_set1_ps(x))
 
 __attribute__((target("avx2"))) static int maxmin_avx2(const float *a, const float *b, float *out,
                                                        int rows, int inner, int columns)
 {
-    MAXMIN_TILES(__m256, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_setzero_ps,
-                 _mm256_min_ps, _mm256_max_ps)
+    enum { first = 0 };
+    MAXMIN_ROWS(__m256i, 8, LOAD_BITS, STORE_BITS, SPREAD_BITS, _mm256_setzero_si256,
+                _mm256_min_epi32, _mm256_max_epi32)
 }
+#endif
 #endif
 
 void tccl_maxmin(const float *a, const float *b, float *out, int rows, int inner, int columns)
 {
     int done = 0;
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2"))
+#if defined(__x86_64__) && !defined(TCCL_NO_AVX2)
+    if (columns >= 8 && __builtin_cpu_supports("avx2"))
         done = maxmin_avx2(a, b, out, rows, inner, columns);
-    else
-        done = maxmin_sse2(a, b, out, rows, inner, columns);
+#endif
+#ifdef __x86_64__
+    done = maxmin_sse2(a, b, out, rows, inner, columns, done);
 #endif
     if (done < columns)
         maxmin_plain(a, b, out, rows, inner, columns, done);
@@ -110,11 +112,11 @@ void tccl_segment_merge(const float *a, const float *hop, const float *b, float 
 /* The list of nodes reduced to NICs, with room for the products. */
 struct merge {
     const struct tccl_nodes *nodes;
-    float *cells; /* all reduced matrices, one after the other */
-    float **cell; /* cell[i]: nics[i] x nics[i]; shared by equal nodes */
-    float *whole; /* nics[0] x nics[last]: the segment over all nodes */
-    float *step;  /* hop * cell, and its powers */
-    float *spare; /* result of a product before it replaces its factor */
+    float *cells;       /* all reduced matrices, one after the other */
+    const float **cell; /* cell[i]: nics[i] x nics[i]; shared by equal nodes */
+    float *whole;       /* nics[0] x nics[last]: the segment over all nodes */
+    float *step;        /* hop * cell, and its powers */
+    float *spare;       /* result of a product before it replaces its factor */
     int max_nics;
 };
 
@@ -131,6 +133,17 @@ static bool same_node(const struct tccl_nodes *nodes, int i, int j)
 {
     return nodes->gbps[i] == nodes->gbps[j] && nodes->nic[i] == nodes->nic[j] &&
            nodes->ports[i] == nodes->ports[j] && nodes->nics[i] == nodes->nics[j];
+}
+
+/* Has each port a NIC of its own? Then the matrix over ports is that over NICs. */
+static bool own_nics(const struct tccl_nodes *nodes, int i)
+{
+    if (nodes->nics[i] != nodes->ports[i])
+        return false;
+    for (int p = 0; p < nodes->ports[i]; p++)
+        if (nodes->nic[i][p] != p)
+            return false;
+    return true;
 }
 
 /* Best port pair for each pair of NICs. */
@@ -154,7 +167,7 @@ static int reduce_all(struct merge *merge)
     for (int i = 0; i < nodes->count; i++) {
         if (nodes->nics[i] > merge->max_nics)
             merge->max_nics = nodes->nics[i];
-        if (i == 0 || !same_node(nodes, i, i - 1))
+        if ((i == 0 || !same_node(nodes, i, i - 1)) && !own_nics(nodes, i))
             total += (size_t)nodes->nics[i] * nodes->nics[i];
     }
     size_t square = (size_t)merge->max_nics * merge->max_nics;
@@ -169,6 +182,10 @@ static int reduce_all(struct merge *merge)
     for (int i = 0; i < nodes->count; i++) {
         if (i > 0 && same_node(nodes, i, i - 1)) {
             merge->cell[i] = merge->cell[i - 1];
+            continue;
+        }
+        if (own_nics(nodes, i)) {
+            merge->cell[i] = nodes->gbps[i];
             continue;
         }
         merge->cell[i] = next;
@@ -275,10 +292,9 @@ static struct tccl_choice best_ports(const struct tccl_nodes *nodes, int i, int 
     int ports = nodes->ports[i];
     float best = -1;
     for (int entry = 0; entry < ports; entry++) {
-        for (int exit = 0; exit < ports; exit++) {
+        for (int exit = 0; exit < ports && nodes->nic[i][entry] == entry_nic; exit++) {
             float gbps = nodes->gbps[i][(size_t)entry * ports + exit];
-            if (nodes->nic[i][entry] == entry_nic && nodes->nic[i][exit] == exit_nic &&
-                gbps > best) {
+            if (nodes->nic[i][exit] == exit_nic && gbps > best) {
                 best = gbps;
                 choice = (struct tccl_choice){entry, exit};
             }
