@@ -195,12 +195,13 @@ static void test_tree_equals_sequence(unsigned long seed)
 /* Any shape, with sizes around those of the vector kernels. */
 static void test_product(unsigned long seed)
 {
-    static float a[40 * 40], b[40 * 40], out[40 * 40];
+    enum { SIDE = 100 }; /* wider than the widest tile */
+    static float a[SIDE * SIDE], b[SIDE * SIDE], out[SIDE * SIDE];
     for (int round = 0; round < 300 && !check_failures; round++) {
         unsigned long state = seed + 9000 + round;
-        int rows = 1 + random_below(&state, 40), inner = 1 + random_below(&state, 40);
-        int columns = 1 + random_below(&state, 40);
-        for (int i = 0; i < 40 * 40; i++) {
+        int rows = 1 + random_below(&state, SIDE), inner = 1 + random_below(&state, SIDE);
+        int columns = 1 + random_below(&state, SIDE);
+        for (int i = 0; i < SIDE * SIDE; i++) {
             a[i] = random_value(&state);
             b[i] = random_value(&state);
         }
