@@ -301,6 +301,14 @@ static int serve(const struct options *options, struct parts *parts)
     return failed ? 1 : 0;
 }
 
+static void say_good(const struct tccl_conf *conf)
+{
+    if (access(conf->path, F_OK) == 0)
+        printf("tccl: %s is good, as read for node %s\n", conf->path, conf->node);
+    else
+        printf("tccl: there is no %s: the built-in values hold\n", conf->path);
+}
+
 int main(int argc, char **argv)
 {
     struct options options = {0};
@@ -318,8 +326,7 @@ int main(int argc, char **argv)
     }
     status = options.check ? 0 : serve(&options, &parts);
     if (options.check)
-        printf("tccl: %s is good, as read for node %s\n", parts.daemon.conf->path,
-               parts.daemon.conf->node);
+        say_good(parts.daemon.conf);
     tccl_conf_clear(parts.daemon.conf);
     free(parts.daemon.conf);
     return status;
