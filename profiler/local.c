@@ -203,6 +203,18 @@ static void make_room(struct locals *locals)
         hang_up(TAILQ_FIRST(&locals->waiting));
 }
 
+/* Without memory for it. */
+static void refuse_connection(struct local *local, evutil_socket_t fd)
+{
+    if (local->timer)
+        event_free(local->timer);
+    if (local->stream)
+        bufferevent_free(local->stream); /* closes fd */
+    else
+        close(fd);
+    free(local);
+}
+
 static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
                           struct sockaddr *address, int size, void *argument)
 {
@@ -227,6 +239,10 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     local->timer = evtimer_new(locals->daemon->base, on_silence, local);
     local->stream = bufferevent_socket_new(locals->daemon->base, fd,
                                            BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (!local->timer || !local->stream) {
+        refuse_connection(local, fd);
+        return;
+    }
     TAILQ_INSERT_TAIL(&locals->waiting, local, link);
     locals->n_waiting++;
     locals->n_all++;

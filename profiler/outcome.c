@@ -205,8 +205,9 @@ json_t *outcome_plan(const struct outcome *outcome, const struct tccl_join *join
 {
     const struct tccl_cell *cell = chosen(outcome, join->node, kind);
     struct tccl_chain chain;
-    if (!cell || !cell->chain) {
-        tccl_fail(err, "the ring chosen does not fit this node");
+    if (!cell || !cell->chain || !machine) {
+        tccl_fail(err, machine ? "the ring chosen does not fit this node"
+                               : "the description of this machine has gone meanwhile");
         return NULL;
     }
     if (tccl_chain_parse(cell->chain, machine, &chain, err) != 0)

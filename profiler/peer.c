@@ -289,6 +289,18 @@ static void make_room(struct peers *peers)
     hang_up(oldest);
 }
 
+/* Without memory for it. */
+static void refuse_connection(struct peer *peer, evutil_socket_t fd)
+{
+    if (peer->timer)
+        event_free(peer->timer);
+    if (peer->stream)
+        bufferevent_free(peer->stream); /* closes fd */
+    else
+        close(fd);
+    free(peer);
+}
+
 static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
                           struct sockaddr *address, int size, void *argument)
 {
@@ -307,6 +319,10 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     peer->timer = evtimer_new(peers->daemon->base, on_silence, peer);
     peer->stream = bufferevent_socket_new(peers->daemon->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!peer->timer || !peer->stream) {
+        refuse_connection(peer, fd);
+        return;
+    }
     TAILQ_INSERT_TAIL(&peers->waiting, peer, link);
     peers->n_waiting++;
     peers->n_all++;

@@ -1,0 +1,156 @@
+/* What came of a step: solved at the root, cut for each range, read again below. */
+#include "outcome.h"
+
+#include "check.h"
+#include "cleanup.h"
+#include "wire.h"
+
+enum { NODES = 50 };
+
+static char names_text[NODES][8];
+static const char *names[NODES];
+static const struct tccl_step_key key = {.cluster = "c", .job = 7};
+
+/* Two NICs; the chain that enters by NIC e and leaves by NIC x has its own bandwidth. */
+static struct shared_kind *make_kind(int number, const char *source)
+{
+    struct tccl_error err = {0};
+    struct tccl_cell cells[4];
+    struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 2};
+    kind.default_entry_nic = kind.default_exit_nic = -1;
+    kind.cells = cells;
+    snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
+    strcpy(kind.source, source);
+    for (int i = 0; i < 4; i++)
+        cells[i] = (struct tccl_cell){.gbps = 1 + (number * 7 + i * 5) % 9,
+                                      .bound = 10,
+                                      .chain = "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_0"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(kind.nics[i].name, sizeof(kind.nics[i].name), "mlx5_%d", i);
+        strcpy(kind.nics[i].fabric, "ib");
+        kind.nics[i].gbps = 25;
+    }
+    cleanup_json json_t *json = tccl_kind_to_json(&kind);
+    struct tccl_kind *read = tccl_kind_from_json(json, &err);
+    CHECK_STR(err.text, "");
+    return shared_kind_new(read);
+}
+
+static struct merge *make_merge(int nodes, const char *source)
+{
+    struct merge *merge = merge_new(0);
+    for (int i = 0; i < nodes; i++) {
+        struct shared_kind *kind = make_kind(rand() % 4, source);
+        CHECK_INT(merge_add(merge, kind, 1, NULL), 0);
+        shared_kind_drop(kind);
+    }
+    return merge;
+}
+
+static void test_ranges(void)
+{
+    struct merge *merge = make_merge(NODES, "model");
+    struct outcome outcome = {0};
+    outcome_solve(&outcome, merge, names, 0);
+    CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+    CHECK_STR(outcome.source, "model");
+    CHECK(outcome.gbps > 0 && outcome.ring != NULL);
+    for (int round = 0; round < 100; round++) {
+        struct tccl_error err = {0};
+        struct outcome read = {0};
+        int first = rand() % NODES, end = first + 1 + rand() % (NODES - first);
+        cleanup_json json_t *json = outcome_to_json(&outcome, &key, first, end);
+        CHECK_INT(outcome_from_json(&read, json, &key, first, end, &err), 0);
+        CHECK_STR(err.text, "");
+        CHECK(read.gbps == outcome.gbps);
+        for (int node = first; node < end; node++) {
+            CHECK_INT(read.choices[node - first].entry_nic, outcome.choices[node].entry_nic);
+            CHECK_INT(read.choices[node - first].exit_nic, outcome.choices[node].exit_nic);
+        }
+        outcome_clear(&read);
+        CHECK_INT(outcome_from_json(&read, json, &key, first, end + 1, &err), -1);
+    }
+    outcome_clear(&outcome);
+    merge_free(merge);
+}
+
+static void test_policy(void)
+{
+    struct merge *merge = make_merge(3, "model");
+    struct outcome outcome = {0};
+    outcome_solve(&outcome, merge, names, 7);
+    CHECK_INT(outcome.state, TCCL_STATE_FALLBACK);
+    CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
+    outcome_clear(&outcome);
+    merge_free(merge);
+}
+
+static void test_sources(void)
+{
+    struct merge *a = make_merge(1, "model");
+    struct shared_kind *kind = make_kind(9, "cuda");
+    struct outcome outcome = {0};
+    CHECK_INT(merge_add(a, kind, 1, NULL), 0);
+    shared_kind_drop(kind);
+    outcome_solve(&outcome, a, names, 0);
+    CHECK_STR(outcome.source, "mixed");
+    outcome_clear(&outcome);
+    merge_free(a);
+}
+
+static void test_malformed(void)
+{
+    static const struct {
+        const char *name, *value;
+    } bad[] = {{"choices", "[]"},
+               {"choices", "[[0,0]]"},
+               {"choices", "[[0,0,4]]"},
+               {"choices", "[[0,0,-1]]"},
+               {"choices", "[[-2,0,3]]"},
+               {"choices", "[[0,16,3]]"},
+               {"choices", "[[0,0,3,1]]"},
+               {"choices", "[\"x\"]"},
+               {"choices", "7"},
+               {"state", "\"best\""},
+               {"state", "1"},
+               {"gbps", "-1"},
+               {"gbps", "\"fast\""},
+               {"reason", "7"},
+               {"source", "null"},
+               {"key", "{}"},
+               {"ring", "[]"}};
+    struct merge *merge = make_merge(3, "model");
+    struct outcome outcome = {0};
+    outcome_solve(&outcome, merge, names, 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct tccl_error err = {0};
+        struct outcome read = {0};
+        cleanup_json json_t *json = outcome_to_json(&outcome, &key, 0, 3);
+        json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
+        CHECK_INT(outcome_from_json(&read, json, &key, 0, 3, &err), -1);
+        CHECK(*err.text != '\0' && read.choices == NULL && read.ring == NULL);
+    }
+    struct tccl_step_key other = key;
+    struct tccl_error err = {0};
+    struct outcome read = {0};
+    other.restart = 1;
+    cleanup_json json_t *json = outcome_to_json(&outcome, &other, 0, 3);
+    CHECK_INT(outcome_from_json(&read, json, &key, 0, 3, &err), -1);
+    CHECK_STR(err.text, "it is the plan of another step");
+    outcome_clear(&outcome);
+    merge_free(merge);
+}
+
+int main(void)
+{
+    srand((unsigned)check_seed());
+    for (int i = 0; i < NODES; i++) {
+        snprintf(names_text[i], sizeof(names_text[i]), "n%d", i + 1);
+        names[i] = names_text[i];
+    }
+    test_ranges();
+    test_policy();
+    test_sources();
+    test_malformed();
+    return check_result();
+}
