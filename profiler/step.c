@@ -15,6 +15,7 @@
 #include "outcome.h"
 #include "own.h"
 #include "planfile.h"
+#include "planlist.h"
 #include "steprecord.h"
 #include "tree.h"
 #include "wire.h"
@@ -64,17 +65,11 @@ struct step {
 
 TAILQ_HEAD(step_list, step);
 
-struct live {
-    TAILQ_ENTRY(live) link;
-    char folder[TCCL_KEY_TEXT];
-};
-
 struct steps {
     struct daemon *daemon;
     struct step_list open, closed; /* closed: the oldest first */
-    int count, n_live;
-    TAILQ_HEAD(, live) live; /* the oldest first */
-    int64_t next_sweep;
+    int count;
+    struct planlist *plans;
     struct log_limit refused, trouble;
 };
 
@@ -217,43 +212,9 @@ static void expect(struct step *step, int64_t wait_ms)
     }
 }
 
-/* Plan files of steps that live */
-
-static bool is_live(const void *context, const char *folder)
-{
-    const struct steps *steps = context;
-    const struct live *live;
-    TAILQ_FOREACH(live, &steps->live, link)
-    if (strcmp(live->folder, folder) == 0)
-        return true;
-    return false;
-}
-
-static void forget_live(struct steps *steps, struct live *live)
-{
-    TAILQ_REMOVE(&steps->live, live, link);
-    steps->n_live--;
-    free(live);
-}
-
-static void remember_live(struct steps *steps, const struct tccl_step_key *key)
-{
-    struct live *live = calloc(1, sizeof(*live));
-    if (!live)
-        return;
-    if (steps->n_live == STEP_LIVE)
-        forget_live(steps, TAILQ_FIRST(&steps->live));
-    tccl_key_folder(key, live->folder);
-    TAILQ_INSERT_TAIL(&steps->live, live, link);
-    steps->n_live++;
-}
-
 static void sweep(struct steps *steps)
 {
-    if (tccl_now_ms() < steps->next_sweep)
-        return;
-    steps->next_sweep = tccl_now_ms() + STEP_SWEEP_MS;
-    int removed = planfile_sweep(steps->daemon->conf->run_dir, time(NULL), is_live, steps);
+    int removed = planlist_sweep(steps->plans, steps->daemon->conf->run_dir);
     if (removed)
         log_line("removed %d forgotten plan files in %s", removed, steps->daemon->conf->run_dir);
 }
@@ -320,7 +281,7 @@ static void apply(struct step *step)
     if (plan &&
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, plan, path, &err) == 0) {
         step->path = strdup(path);
-        remember_live(step->steps, &step->key);
+        planlist_add(step->steps->plans, &step->key);
         return;
     }
     step->outcome.state = TCCL_STATE_FALLBACK;
@@ -704,16 +665,9 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
 /* The plan is gone: whoever asks for it again must not be sent there. */
 static void end_plan(struct steps *steps, const struct tccl_step_key *key)
 {
-    char folder[TCCL_KEY_TEXT];
-    struct live *live, *next;
     struct step *step = find_step(steps, key);
     planfile_remove(steps->daemon->conf->run_dir, key);
-    tccl_key_folder(key, folder);
-    for (live = TAILQ_FIRST(&steps->live); live; live = next) {
-        next = TAILQ_NEXT(live, link);
-        if (strcmp(live->folder, folder) == 0)
-            forget_live(steps, live);
-    }
+    planlist_remove(steps->plans, key);
     if (!step || !step->path)
         return;
     free(step->path);
@@ -856,7 +810,11 @@ struct steps *steps_new(struct daemon *daemon)
     steps->daemon = daemon;
     TAILQ_INIT(&steps->open);
     TAILQ_INIT(&steps->closed);
-    TAILQ_INIT(&steps->live);
+    steps->plans = planlist_new();
+    if (!steps->plans) {
+        free(steps);
+        return NULL;
+    }
     sweep(steps);
     return steps;
 }
@@ -877,7 +835,6 @@ void steps_free(struct steps *steps)
         return;
     while ((step = TAILQ_FIRST(&steps->open)) || (step = TAILQ_FIRST(&steps->closed)))
         free_step(step);
-    while (!TAILQ_EMPTY(&steps->live))
-        forget_live(steps, TAILQ_FIRST(&steps->live));
+    planlist_free(steps->plans);
     free(steps);
 }

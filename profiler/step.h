@@ -8,10 +8,8 @@
 #include "peer.h"
 
 enum {
-    STEP_MOST = 2048,       /* steps kept, open and closed */
-    STEP_KEEP_MS = 60000,   /* how long a closed step answers late comers */
-    STEP_LIVE = 4096,       /* plans whose step has not ended, remembered */
-    STEP_SWEEP_MS = 3600000 /* between looks for forgotten plan files */
+    STEP_MOST = 2048,    /* steps kept, open and closed */
+    STEP_KEEP_MS = 60000 /* how long a closed step answers late comers */
 };
 
 struct steps *steps_new(struct daemon *daemon); /* NULL without memory */
