@@ -12,7 +12,8 @@ enum {
     FIRST_STEPS = 20000, /* of one route search, in transfers tried, */
     STEPS = 200000,      /* and of its second try */
     BOLD = 16,           /* sets to have saved before a whole chain is tried */
-    MAX_DESCENTS = 8,    /* how often a pair is first asked for nearly its bound */
+    PATIENCE = 600, /* sets more than the plain search surely needs, where ties hide what it does */
+    MAX_DESCENTS = 8, /* how often a pair is first asked for nearly its bound */
 };
 static const double DESCENT = 0.9;
 
@@ -288,8 +289,10 @@ static int prove_best(struct task *task, int wanted, goal_filter *filter, const 
             continue;
         }
         enum improvement outcome = improve(task, open, ask(task, open, best->result->gbps));
-        if (outcome == FAILED || outcome == STOPPED)
-            return outcome == FAILED ? -1 : 1;
+        if (outcome == FAILED)
+            return -1;
+        if (outcome == STOPPED || report(task))
+            return 1;
     }
     return 0;
 }
@@ -506,6 +509,8 @@ static int search_ring(struct task *task, struct goal *goal, struct tccl_ledger 
     while (!goal->done && goal->result->bound > with_gap(task, goal->result->gbps)) {
         long saved =
             tccl_ledger_plain(ledger, goal->result->bound) - (task->search->probe.asked - before);
+        if (saved < -PATIENCE)
+            task->patient = false;
         bool bold = !task->patient || saved >= BOLD;
         int status = bold ? step_boldly(task, goal, saved) : step_lazily(task, goal, ledger);
         if (status != 0)

@@ -44,6 +44,7 @@ __attribute__((unused)) static unsigned long check_seed(void)
     const char *text = getenv("TCCL_SEED");
     unsigned long seed = text ? strtoul(text, NULL, 0) : (unsigned long)time(NULL) ^ getpid();
     printf("seed %lu (repeat with TCCL_SEED=%lu)\n", seed, seed);
+    fflush(stdout);
     return seed;
 }
 
