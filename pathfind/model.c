@@ -722,11 +722,3 @@ bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[
         image[model->n_resources + i] += model->n_resources;
     return true;
 }
-
-bool tccl_model_invariant(const struct tccl_model *model, const uint8_t *map_gpu,
-                          const uint8_t *map_memory, const uint8_t *map_nic)
-{
-    const uint8_t *const maps[] = {map_gpu, map_memory, map_nic};
-    uint16_t image[MAX_RESOURCES + MAX_RULES];
-    return tccl_model_alike(model, maps, true, 0, image);
-}

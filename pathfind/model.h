@@ -38,10 +38,6 @@ double tccl_model_limit(const struct tccl_model *model, int limit);
 bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
                       double tolerance, uint16_t *image);
 
-/* The same, exactly and with all transfers. */
-bool tccl_model_invariant(const struct tccl_model *model, const uint8_t *map_gpu,
-                          const uint8_t *map_memory, const uint8_t *map_nic);
-
 /* A meter that asks the model; it lives as long as the model. */
 struct tccl_meter tccl_model_meter(const struct tccl_model *model);
 

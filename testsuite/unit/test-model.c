@@ -475,10 +475,20 @@ static bool survives(const struct tccl_model *model, const struct exchange *exch
     return true;
 }
 
+static bool is_invariant(const struct tccl_model *model, const struct exchange *exchange)
+{
+    const uint8_t *const maps[] = {exchange->maps[0], exchange->maps[1], exchange->maps[2]};
+    uint16_t *image = calloc(tccl_model_limits(model), sizeof *image);
+    bool found = tccl_model_alike(model, maps, true, 0, image);
+
+    free(image);
+    return found;
+}
+
 static void check_exchange(const struct tccl_model *model, const char *pairs, bool expected)
 {
     struct exchange exchange = swap(pairs);
-    bool found = tccl_model_invariant(model, exchange.maps[0], exchange.maps[1], exchange.maps[2]);
+    bool found = is_invariant(model, &exchange);
 
     if (found != expected)
         fprintf(stderr, "%s: %s: ", tccl_model_name(model), pairs);
