@@ -79,8 +79,10 @@ __attribute__((unused)) static double bench_spread(const char *what, double *val
         json_array_append_new(bench_rows, json_pack("{s:s s:f s:f s:f s:i s:s s:s}", "what", what,
                                                     "min", low, "median", middle, "max", high,
                                                     "repeats", count, "unit", unit, "aim", aim));
-    else
+    else if (count > 1)
         printf("  %-54s %10.3f %10.3f %10.3f %-5s %s\n", what, low, middle, high, unit, aim);
+    else
+        printf("  %-54s %10s %10.3f %10s %-5s %s\n", what, "", middle, "", unit, aim);
     return middle;
 }
 

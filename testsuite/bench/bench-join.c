@@ -1,0 +1,322 @@
+/* bench-join.c: a real tccld with the complete chains of an 8-GPU, 4-NIC node on disk: how soon it
+ * answers a JOIN, how much memory it takes, and whether it wakes up when there is nothing to do. */
+#include <dirent.h>
+
+#include "bench.h"
+#include "cache.h"
+#include "cleanup.h"
+#include "client.h"
+#include "fileio.h"
+#include "machines.h"
+#include "rig.h"
+
+enum { JOINS = 1000, SETS = 255, WAIT_MS = 10000, IDLE_SECONDS = 10, SETTLE_SECONDS = 3 };
+
+static void check(int status, const struct tccl_error *err)
+{
+    if (status >= 0)
+        return;
+    fprintf(stderr, "bench-join: %s\n", err->text);
+    exit(1);
+}
+
+/* The profile */
+
+static bool is_head(struct tccl_port port, int gpu)
+{
+    return port.via.kind != TCCL_GPU || port.via.index == gpu;
+}
+
+/* From the entry's GPU to the exit's, the others in index order between them, each edge through the
+ * memory next to its receiver. Returns false where one GPU would be both ends. */
+static bool make_chain(const struct tccl_machine *machine, uint32_t gpus, struct tccl_port entry,
+                       struct tccl_port exit, struct tccl_chain *chain)
+{
+    int head = -1, tail = -1, count = __builtin_popcount(gpus);
+    for (int g = 0; g < machine->n_gpus; g++) {
+        if (!(gpus >> g & 1))
+            continue;
+        if (head < 0 && is_head(entry, g) &&
+            (count == 1 || exit.via.kind != TCCL_GPU || !is_head(exit, g)))
+            head = g;
+        if (is_head(exit, g) && (count == 1 || g != head))
+            tail = g;
+    }
+    if (head < 0 || tail < 0)
+        return false;
+    *chain = (struct tccl_chain){.entry = entry, .exit = exit};
+    chain->gpus[chain->n_gpus++] = (uint8_t)head;
+    for (int g = 0; g < machine->n_gpus; g++)
+        if ((gpus >> g & 1) && g != head && g != tail)
+            chain->gpus[chain->n_gpus++] = (uint8_t)g;
+    if (tail != head)
+        chain->gpus[chain->n_gpus++] = (uint8_t)tail;
+    for (int i = 0; i + 1 < chain->n_gpus; i++)
+        chain->edges[i] =
+            (struct tccl_edge){TCCL_BOUNCE, (uint8_t)machine->gpus[chain->gpus[i + 1]].numa};
+    return true;
+}
+
+static void set_result(const struct tccl_model *model, struct tccl_result *result)
+{
+    struct tccl_set set;
+    struct tccl_error err = {0};
+    tccl_chain_set(&result->chain, &set);
+    check(tccl_model_measure(model, &set, &result->gbps, NULL, NULL, &err), &err);
+    result->bound = result->gbps;
+}
+
+/* Every pair of ports has a chain, measured by the model; nothing is searched. */
+static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    struct tccl_error err = {0};
+    int n = table->n_ports;
+    for (int i = 0; i < n * n; i++) {
+        table->pairs[i] = (struct tccl_result){0};
+        if (make_chain(machine, gpus, table->ports[i / n], table->ports[i % n],
+                       &table->pairs[i].chain))
+            set_result(model, &table->pairs[i]);
+    }
+    check(tccl_chain_default(machine, gpus, false, &table->default_chain.chain, &err), &err);
+    set_result(model, &table->default_chain);
+    if (__builtin_popcount(gpus) > 1) {
+        check(tccl_chain_default(machine, gpus, true, &table->default_ring.chain, &err), &err);
+        set_result(model, &table->default_ring);
+        table->ring = table->default_ring;
+    }
+    return table;
+}
+
+static void make_profile(void)
+{
+    char path[256], file[4096];
+    struct tccl_error err = {0};
+    struct tccl_model *model = load_machine("epyc-8gpu");
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_profile *profile = NULL;
+    cleanup_json json_t *description = tccl_machine_to_json(machine);
+    rig_path(path, "machine.json", 1);
+    check(tccl_write_json(path, 0644, description, &err), &err);
+    rig_path(path, "cache", 1);
+    snprintf(file, sizeof(file), "%s/epyc-8gpu.json",
+             getenv("TCCL_MACHINES") ? getenv("TCCL_MACHINES") : "testsuite/machines");
+    cleanup_json json_t *json = tccl_read_json(file, 1 << 22, &err);
+    check(tccl_profile_create(path, machine, "model", json, &profile, &err), &err);
+    for (uint32_t gpus = 1; gpus <= SETS; gpus++) {
+        struct tccl_table *table = make_table(model, gpus);
+        strcpy(table->source, "model");
+        strcpy(table->machine, tccl_profile_id(profile));
+        check(tccl_profile_put(profile, table, &err), &err);
+        tccl_table_free(table);
+    }
+    tccl_profile_close(profile);
+    tccl_model_free(model);
+}
+
+static void write_conf(void)
+{
+    char path[256], text[2048];
+    int size =
+        snprintf(text, sizeof(text),
+                 "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
+                 "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
+                 "BindAddr=127.0.0.1\nTccldUser=%s\n[peers]\nn1=127.0.0.1:%u\n",
+                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
+                 getpwuid(getuid())->pw_name, rig_port());
+    rig_path(path, "tccl.conf", 0);
+    rig_write(path, text, (size_t)size, 0644);
+}
+
+/* JOINs */
+
+/* Milliseconds from connecting to the plan; the step's end, which frees its plan, is not timed. */
+static double join_ms(uint32_t gpus)
+{
+    static const char *const names[] = {"n1"};
+    static uint32_t job = 100;
+    char path[256];
+    int gres[8], n_gres = 0;
+    struct tccl_plan plan;
+    struct tccl_error err = {0};
+    for (int g = 0; g < 8; g++)
+        if (gpus >> g & 1)
+            gres[n_gres++] = g;
+    struct tccl_join join = {.key = {.cluster = "bench", .job = ++job},
+                             .n_nodes = 1,
+                             .nodes = names,
+                             .gres = gres,
+                             .n_gres = n_gres,
+                             .mode = TCCL_MODE_ON,
+                             .uid = getuid(),
+                             .gid = getgid(),
+                             .timeout_ms = WAIT_MS,
+                             .user = "bench"};
+    rig_path(path, "tccld.sock", 1);
+    double start = bench_clock();
+    cleanup_close int fd = tccl_client_connect(path, WAIT_MS, &err);
+    check(fd, &err);
+    check(tccl_client_join(fd, &join, WAIT_MS, &err), &err);
+    if (tccl_client_wait_plan(fd, WAIT_MS, &plan, &err) != 0) {
+        fprintf(stderr, "bench-join: no plan: %s\n", err.text);
+        exit(1);
+    }
+    double ms = (bench_clock() - start) * 1e3;
+    if (plan.state != (n_gres > 1 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING)) {
+        fprintf(stderr, "bench-join: GPUs %x: %s: %s\n", gpus, tccl_state_name(plan.state),
+                plan.reason);
+        exit(1);
+    }
+    tccl_plan_clear(&plan);
+    check(tccl_client_leave(fd, &join.key, WAIT_MS, &err), &err);
+    return ms;
+}
+
+/* One byte there and back between two processes: what any answer costs here. */
+static void round_trips(double *ms, int count)
+{
+    int pair[2];
+    char byte = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+        exit(1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(pair[0]);
+        while (read(pair[1], &byte, 1) == 1 && write(pair[1], &byte, 1) == 1)
+            ;
+        _exit(0);
+    }
+    close(pair[1]);
+    for (int i = 0; i < count; i++) {
+        double start = bench_clock();
+        if (write(pair[0], &byte, 1) != 1 || read(pair[0], &byte, 1) != 1)
+            exit(1);
+        ms[i] = (bench_clock() - start) * 1e3;
+    }
+    close(pair[0]);
+    waitpid(pid, NULL, 0);
+}
+
+static void report(const char *what, double *ms, int count, const char *aim)
+{
+    char text[80];
+    double p99 = bench_quantile(ms, count, 0.99);
+    bench_spread(what, ms, count, "ms", aim);
+    snprintf(text, sizeof(text), "  of these, 99 %% are below");
+    bench_spread(text, &p99, 1, "ms", aim);
+}
+
+static void time_joins(void)
+{
+    static double trip[JOINS], same[JOINS], other[JOINS], small[JOINS];
+    for (int i = 0; i < 20; i++)
+        join_ms(0xff);
+    round_trips(trip, JOINS);
+    for (int i = 0; i < JOINS; i++)
+        same[i] = join_ms(0xff);
+    for (int i = 0; i < JOINS; i++)
+        small[i] = join_ms(0x03);
+    for (int i = 0; i < JOINS; i++)
+        other[i] = join_ms(1 + (uint32_t)(i * 89) % SETS);
+    bench_title(
+        "A JOIN of one node (epyc-8gpu: 8 GPUs, 4 NICs), from connecting to the plan, 1,000 times");
+    bench_heads();
+    report("one byte there and back, between two processes", trip, JOINS, "");
+    report("warm: the same 8 GPUs each time", same, JOINS, "<= 1");
+    report("warm: the same 2 GPUs each time", small, JOINS, "<= 1");
+    report("another GPU set each time (tables come from disk)", other, JOINS, "");
+    double ratio = bench_quantile(same, JOINS, 0.5) / bench_quantile(trip, JOINS, 0.5);
+    bench_spread("  8 GPUs : one byte, medians", &ratio, 1, "x", "");
+}
+
+/* tccld from outside */
+
+/* The number behind "name:" in a status file; 0 if it is not there. */
+static double status_number(const char *path, const char *name)
+{
+    char line[256];
+    cleanup_file FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+            return strtod(line + strlen(name) + 1, NULL);
+    return 0;
+}
+
+/* How often its threads have gone to sleep of their own accord, so far. */
+static double sleeps(int *threads)
+{
+    char path[512];
+    double sum = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task", rig.tccld[1]);
+    DIR *folder = opendir(path);
+    *threads = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/status", rig.tccld[1], entry->d_name);
+        sum += status_number(path, "voluntary_ctxt_switches");
+        ++*threads;
+    }
+    if (folder)
+        closedir(folder);
+    return sum;
+}
+
+static double resident_mib(void)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/status", rig.tccld[1]);
+    return status_number(path, "VmRSS") / 1024;
+}
+
+static double folder_mib(void)
+{
+    char command[320], path[256];
+    double kib = 0;
+    rig_path(path, "cache", 1);
+    snprintf(command, sizeof(command), "du -sk %s", path);
+    FILE *pipe = popen(command, "r");
+    if (!pipe || fscanf(pipe, "%lf", &kib) != 1)
+        kib = 0;
+    if (pipe)
+        pclose(pipe);
+    return kib / 1024;
+}
+
+static void watch(double started, double touched)
+{
+    int threads;
+    double busy = resident_mib(), disk = folder_mib();
+    sleep(SETTLE_SECONDS);
+    double before = sleeps(&threads);
+    sleep(IDLE_SECONDS);
+    double wakes = sleeps(&threads) - before, count = threads;
+    bench_title("tccld itself");
+    bench_heads();
+    bench_spread("tables of 255 GPU sets, on disk", &disk, 1, "MiB", "");
+    bench_spread("resident when started", &started, 1, "MiB", "");
+    bench_spread("resident after JOINs with all 255 sets", &touched, 1, "MiB", "<= 20");
+    bench_spread("resident after 3,000 more steps, kept for a minute", &busy, 1, "MiB", "");
+    bench_spread("its threads", &count, 1, "", "");
+    bench_spread("wake-ups of all of them in 10 s without work", &wakes, 1, "", "0");
+}
+
+int main(int argc, char **argv)
+{
+    char path[256];
+    bench_begin(argc, argv);
+    rig_begin();
+    rig_path(path, "", 1);
+    mkdir(path, 0755);
+    write_conf();
+    make_profile();
+    rig_start_tccld(1);
+    double started = resident_mib();
+    for (uint32_t gpus = 1; gpus <= SETS; gpus++)
+        join_ms(gpus);
+    double touched = resident_mib();
+    time_joins();
+    watch(started, touched);
+    return bench_end();
+}
