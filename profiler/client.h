@@ -24,7 +24,7 @@ struct tccl_step_key {
 /* What a node says when a step starts. Pointers are borrowed for the call. */
 struct tccl_join {
     struct tccl_step_key key;
-    int node;            /* index i of this node in the step */
+    int node; /* index i of this node in the step */
     int n_nodes;
     const char *const *nodes; /* all node names, in NCCL's order */
     const int *gres;          /* GRES indices of the step's GPUs on this node */
@@ -33,7 +33,7 @@ struct tccl_join {
     uid_t uid;
     gid_t gid;
     int timeout_ms;
-    int min_nodes, min_gpus;  /* of the site policy; looked at in mode auto */
+    int min_nodes, min_gpus; /* of the site policy; looked at in mode auto */
     const char *user, *partition, *job_name, *account; /* may be NULL */
     const char *reason; /* non-NULL: this node can't take part; why */
 };
@@ -44,15 +44,16 @@ const char *tccl_state_name(enum tccl_state state); /* "off" "applied" "fallback
 /* tccld's answer. */
 struct tccl_plan {
     enum tccl_state state;
-    char reason[512];       /* why not applied; "" when applied */
-    double gbps;            /* the ring's bandwidth, GB/s */
-    double baseline_gbps;   /* NCCL's own choice, GB/s; 0 if unknown */
-    char path[4096];        /* plan file; "" if none */
-    char *ring;             /* notation, up to 4 KiB; else this node's chain and "…"; NULL if none */
+    char reason[512];     /* why not applied; "" when applied */
+    double gbps;          /* the ring's bandwidth, GB/s */
+    double baseline_gbps; /* NCCL's own choice, GB/s; 0 if unknown */
+    char path[4096];      /* plan file; "" if none */
+    char *ring; /* notation, up to 4 KiB; else this node's chain and "…"; NULL if none */
 };
 void tccl_plan_clear(struct tccl_plan *plan);
 
-/* Connects to a tccld's unix socket. Returns a close-on-exec, non-blocking descriptor, or -1 with err. */
+/* Connects to a tccld's unix socket. Returns a close-on-exec, non-blocking descriptor, or -1 with
+ * err. */
 int tccl_client_connect(const char *socket, int timeout_ms, struct tccl_error *err);
 /* Returns 0, or -1 with err. */
 int tccl_client_join(int fd, const struct tccl_join *join, int timeout_ms, struct tccl_error *err);
@@ -64,8 +65,8 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
                       struct tccl_error *err);
 
 /* Asks the records' home (AccountingHost over munge, else this node's tccld over its socket) for
- * records: filter is a JSON object (WIRE.md, QUERY). Returns a new reference to an array of records,
- * oldest first, or NULL with err. *complete = 0 when only this node's records are seen. */
+ * records: filter is a JSON object (WIRE.md, QUERY). Returns a new reference to an array of
+ * records, oldest first, or NULL with err. *complete = 0 when only this node's records are seen. */
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                           int *complete, struct tccl_error *err);
 

@@ -1,16 +1,18 @@
-/* plain-search.h: the paper's search for the best ring of a node as it stands there: best first over
- * transfer sets, each measured when it is inserted. To compare with. */
+/* plain-search.h: the paper's search for the best ring of a node as it stands there: best first
+ * over transfer sets, each measured when it is inserted. To compare with. */
 #ifndef TCCL_PLAIN_SEARCH_H
 #define TCCL_PLAIN_SEARCH_H
 
 #include "chain.h"
 #include "model.h"
 
-/* A path from the first GPU on; pending: the last GPU has written to a memory, nobody has read yet. */
+/* A path from the first GPU on; pending: the last GPU has written to a memory, nobody has read yet.
+ */
 struct plain_state {
     double gbps;
     long born;
-    int8_t count, bounces, mode, pending; /* mode: 0 writes, 1 reads, -1 none; pending: memory or -1 */
+    int8_t count, bounces, mode,
+        pending; /* mode: 0 writes, 1 reads, -1 none; pending: memory or -1 */
     uint32_t visited;
     int8_t last;
     bool closed;
@@ -137,8 +139,8 @@ __attribute__((unused)) static long plain_ring(const struct tccl_model *model, u
 {
     struct plain_search search = {.model = model, .gpus = gpus, .limit = limit};
     search.first = __builtin_ctz(gpus);
-    struct plain_state state = {.mode = -1, .pending = -1, .visited = 1u << search.first,
-                                .last = search.first};
+    struct plain_state state = {
+        .mode = -1, .pending = -1, .visited = 1u << search.first, .last = search.first};
     *gbps = 0;
     plain_expand(&search, &state);
     while (search.count > 0 && search.measured <= limit) {
