@@ -1,12 +1,14 @@
 /* Frames and messages: the first byte says whether the rest is a stream of frames or one message.
  */
-#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "fuzz.h"
 #include "wire.h"
 
-enum { PIPE_BYTES = 60000 };
+enum { STREAM_BYTES = 60000 };
 
 static void read_message(const char *data, size_t size)
 {
@@ -34,23 +36,41 @@ static void read_message(const char *data, size_t size)
     json_decref(message);
 }
 
+/* How many whole frames of allowed length the stream begins with. */
+static int count_frames(const uint8_t *data, size_t size)
+{
+    int count = 0;
+    for (; size > TCCL_FRAME_HEADER; count++) {
+        size_t length = tccl_frame_size(data);
+        if (length == 0 || length > STREAM_BYTES || length > size - TCCL_FRAME_HEADER)
+            break;
+        data += TCCL_FRAME_HEADER + length;
+        size -= TCCL_FRAME_HEADER + length;
+    }
+    return count;
+}
+
+/* A socket, as frames are read by recv(2). */
 static void read_frames(const uint8_t *data, size_t size)
 {
-    int ends[2];
+    int ends[2], count = 0;
     char *frame;
     size_t length;
 
-    if (size > PIPE_BYTES || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (size > STREAM_BYTES || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return;
     if (write(ends[1], data, size) != (ssize_t)size)
         abort();
     close(ends[1]);
-    while (tccl_frame_read(ends[0], PIPE_BYTES, tccl_now_ms() + 1000, &frame, &length, NULL) == 0) {
-        FUZZ_CHECK(length > 0 && length <= PIPE_BYTES && frame[length] == '\0');
+    while (tccl_frame_read(ends[0], STREAM_BYTES, tccl_now_ms() + 1000, &frame, &length, NULL) ==
+           0) {
+        FUZZ_CHECK(length > 0 && length <= STREAM_BYTES && frame[length] == '\0');
         read_message(frame, length);
         free(frame);
+        count++;
     }
     close(ends[0]);
+    FUZZ_CHECK(count == count_frames(data, size));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
