@@ -10,7 +10,14 @@
 #include "ring.h"
 #include "toy-model.h"
 
-enum { PLAIN_LIMIT = 200000, SECONDS = 10, DRAWS = 5, PAIRS = 16, BUDGET = 5000 };
+enum {
+    PLAIN_LIMIT = 200000,
+    SECONDS = 10,
+    TABLE_SECONDS = 30,
+    DRAWS = 5,
+    PAIRS = 16,
+    BUDGET = 5000
+};
 static const double GAP = 0.05;
 
 static int disagreements, exceeded;
@@ -146,6 +153,7 @@ static void contest_all(void)
 
 struct progress {
     long until_best; /* sets measured when PAIRS pairs were proven; 0: not yet */
+    double end;      /* processor time to stop at */
 };
 
 static int follow(void *context, const struct tccl_search_progress *now)
@@ -153,7 +161,7 @@ static int follow(void *context, const struct tccl_search_progress *now)
     struct progress *progress = context;
     if (progress->until_best == 0 && now->pairs_total > 1 && now->pairs_done >= PAIRS)
         progress->until_best = now->measured;
-    return 0;
+    return bench_cpu() > progress->end;
 }
 
 struct filled {
@@ -166,7 +174,7 @@ struct filled {
 static struct filled fill_table(const struct tccl_model *model, uint32_t gpus, long budget)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct progress progress = {0};
+    struct progress progress = {.end = bench_cpu() + TABLE_SECONDS};
     struct tccl_error err = {0};
     struct tccl_search_options options = {
         .gap = GAP, .budget = budget, .pairs = PAIRS, .progress = follow, .context = &progress};
@@ -307,7 +315,7 @@ static void growth_toy(int gpus, int memories, int nics, bool equal)
 
 static void growth(void)
 {
-    bench_title("Growth: a table with gap 5 % and 16 port pairs, stopped at 20,000 sets");
+    bench_title("Growth: a table with gap 5 % and 16 port pairs, stopped at 20,000 sets or 30 s");
     if (!bench_rows)
         printf("  %-42s %6s %8s %8s %8s\n", "", "pairs", "to 16", "sets", "seconds");
     static const char *const names[] = {"epyc-8gpu", "epyc-8gpu-unequal"};
