@@ -95,7 +95,7 @@ def case(where, name, data, allowed=("", "error"), then_close=False):
         problems.append(name)
 
 
-key = {"cluster": "minicluster", "job": 4000000, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0}
+key = {"cluster": "minicluster", "job": 4000000, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
 join = {"v": 1, "type": "join", "key": key, "node": 0, "nodes": [node], "gres": [0, 1], "mode": "on",
         "uid": 65534, "gid": 65534, "timeout_ms": 1000, "min_nodes": 0, "min_gpus": 0}
 

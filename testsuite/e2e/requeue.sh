@@ -5,6 +5,7 @@
 
 cat >"$work/job" <<JOB
 #!/bin/bash
+$work/show
 srun --ntasks-per-node=1 $work/show
 touch $work/ran-\${SLURM_RESTART_COUNT:-0}
 [ -n "\${SLURM_RESTART_COUNT:-}" ] || sleep 100
@@ -20,13 +21,15 @@ eventually "second run" start_now
 eventually "end of job $job" job_ended "$job"
 cat "$work/batch"
 collect
-applied 4
+applied 4 0
+applied 2 batch
 both_records() {
     records -j "$job"
     [ "$(python3 -c 'import json, sys
 found = json.load(open(sys.argv[1]))
 found = found["records"] if isinstance(found, dict) else found
-print(sorted((r["restart"], r["state"]) for r in found if r["step"] == 0))' "$work/records.json")" = \
-        "[(0, 'applied'), (1, 'applied')]" ]
+print(sorted((r["restart"], r["state"]) for r in found if r["step"] == 0),
+      [r["state"] for r in found if r["step"] == 0xfffffffb])' "$work/records.json")" = \
+        "[(0, 'applied'), (1, 'applied')] ['applied', 'applied']" ]
 }
 eventually "a record for each run" both_records
