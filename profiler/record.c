@@ -37,6 +37,7 @@ const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
     NUMBER("het_offset", false, 0, UINT32_MAX),
     NUMBER("step", true, 0, UINT32_MAX),
     NUMBER("restart", false, 0, UINT32_MAX),
+    NUMBER("run", false, 0, UINT32_MAX),
     NUMBER("uid", true, 0, UINT32_MAX),
     NAME("user"),
     NAME("account"),
@@ -216,7 +217,7 @@ json_t *tccl_record_normal(const json_t *record, struct tccl_error *err)
 int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err)
 {
     size_t used = 0;
-    for (int i = 0; i < 6; i++) { /* the first six fields */
+    for (int i = 0; i < TCCL_RECORD_KEY_FIELDS; i++) {
         struct tccl_error own = {0};
         cleanup_json json_t *value = normal_field(&tccl_record_fields[i], record, &own);
         if (!value)

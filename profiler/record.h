@@ -4,7 +4,8 @@
  * of `tcclacct --json`:
  *
  *   key         cluster (text), job, het_job (leader's job id, 0 if not heterogeneous), het_offset,
- *               step (Slurm's number), restart
+ *               step (Slurm's number), restart, run (of a batch step: its start, as it knows no
+ *               restart count; else 0)
  *   who         uid, user, account, partition, job_name
  *   where       nodes (hostlist text "n[1-4]"; an array of names is taken too, and becomes that
  *               text), first_node, n_nodes, gpus (number of them in the step)
@@ -42,9 +43,9 @@ enum {
  * names the field. */
 json_t *tccl_record_normal(const json_t *record, struct tccl_error *err);
 
-/* The six fields of a record's key as one line, "cluster/job/het_job/het_offset/step/restart".
+/* The first fields, a record's key, as one line, "cluster/job/het_job/het_offset/step/restart/run".
  * Returns 0, or -1 with err. */
-enum { TCCL_RECORD_KEY = TCCL_RECORD_NAME + 5 * 11 + 1 };
+enum { TCCL_RECORD_KEY_FIELDS = 7, TCCL_RECORD_KEY = TCCL_RECORD_NAME + 6 * 11 + 1 };
 int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err);
 
 /* The fields, in the order above, for what goes through all of them. */
@@ -55,7 +56,7 @@ struct tccl_record_field {
     bool must;
     long long min, max; /* of texts: bytes; longer ones are cut */
 };
-enum { TCCL_RECORD_FIELDS = 27 };
+enum { TCCL_RECORD_FIELDS = 28 };
 extern const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS];
 
 #endif

@@ -32,6 +32,7 @@ static const char *const migrations[] = {
     " id INTEGER PRIMARY KEY,"
     " cluster TEXT NOT NULL, job INTEGER NOT NULL, het_job INTEGER NOT NULL,"
     " het_offset INTEGER NOT NULL, step INTEGER NOT NULL, restart INTEGER NOT NULL,"
+    " run INTEGER NOT NULL,"
     " uid INTEGER NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, partition TEXT NOT NULL,"
     " job_name TEXT NOT NULL,"
     " nodes TEXT NOT NULL, first_node TEXT NOT NULL, n_nodes INTEGER NOT NULL,"
@@ -40,7 +41,7 @@ static const char *const migrations[] = {
     " gbps REAL NOT NULL, baseline_gbps REAL NOT NULL, ratio REAL NOT NULL,"
     " bound_gbps REAL NOT NULL, solve_us INTEGER NOT NULL, ring TEXT NOT NULL,"
     " source TEXT NOT NULL, start INTEGER NOT NULL, reporter INTEGER NOT NULL,"
-    " UNIQUE (job, step, het_job, het_offset, restart, cluster));"
+    " UNIQUE (job, step, het_job, het_offset, restart, run, cluster));"
     "CREATE INDEX records_by_start ON records (start);"
     "CREATE INDEX records_by_user ON records (uid, start);"
     "CREATE INDEX records_by_het_job ON records (het_job, step);",
@@ -146,7 +147,8 @@ static char *put_sql(void)
     fputs(") VALUES (", out);
     for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
         fprintf(out, "%s?%d", i ? ", " : "", i + 1);
-    fputs(") ON CONFLICT (job, step, het_job, het_offset, restart, cluster) DO UPDATE SET ", out);
+    fputs(") ON CONFLICT (job, step, het_job, het_offset, restart, run, cluster) DO UPDATE SET ",
+          out);
     for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
         fprintf(out, "%s%s = excluded.%s", i ? ", " : "", tccl_record_fields[i].name,
                 tccl_record_fields[i].name);

@@ -276,10 +276,10 @@ int tccl_envelope_get(const json_t *message, struct tccl_envelope *envelope, str
 
 json_t *tccl_key_to_json(const struct tccl_step_key *key)
 {
-    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "cluster", key->cluster, "job",
+    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "cluster", key->cluster, "job",
                      (json_int_t)key->job, "het_job", (json_int_t)key->het_job, "het_offset",
                      (json_int_t)key->het_offset, "step", (json_int_t)key->step, "restart",
-                     (json_int_t)key->restart);
+                     (json_int_t)key->restart, "run", (json_int_t)key->run);
 }
 
 static int get_u32(const json_t *object, const char *name, uint32_t *value, struct tccl_error *err)
@@ -300,7 +300,8 @@ int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tcc
         get_u32(json, "het_job", &key->het_job, err) != 0 ||
         get_u32(json, "het_offset", &key->het_offset, err) != 0 ||
         get_u32(json, "step", &key->step, err) != 0 ||
-        get_u32(json, "restart", &key->restart, err) != 0)
+        get_u32(json, "restart", &key->restart, err) != 0 ||
+        get_u32(json, "run", &key->run, err) != 0)
         return tccl_fail_in(err, "key");
     snprintf(key->cluster, sizeof(key->cluster), "%s", cluster);
     return 0;
@@ -309,7 +310,8 @@ int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tcc
 bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b)
 {
     return strcmp(a->cluster, b->cluster) == 0 && a->job == b->job && a->het_job == b->het_job &&
-           a->het_offset == b->het_offset && a->step == b->step && a->restart == b->restart;
+           a->het_offset == b->het_offset && a->step == b->step && a->restart == b->restart &&
+           a->run == b->run;
 }
 
 /* Slurm's numbers for steps that have none (slurm.h, SLURM_BATCH_SCRIPT and its neighbours). */
@@ -345,8 +347,8 @@ void tccl_key_format(const struct tccl_step_key *key, char text[static TCCL_KEY_
 void tccl_key_folder(const struct tccl_step_key *key, char text[static TCCL_KEY_TEXT])
 {
     char all[256];
-    int size = snprintf(all, sizeof(all), "%s/%u/%u/%u/%u/%u", key->cluster, key->job, key->het_job,
-                        key->het_offset, key->step, key->restart);
+    int size = snprintf(all, sizeof(all), "%s/%u/%u/%u/%u/%u/%u", key->cluster, key->job,
+                        key->het_job, key->het_offset, key->step, key->restart, key->run);
     snprintf(text, TCCL_KEY_TEXT, "%u.%u.%u-%016llx", key->job, key->step, key->restart,
              (unsigned long long)tccl_hash64(all, (size_t)size));
 }

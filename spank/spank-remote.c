@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "job-env.h"
@@ -48,7 +49,7 @@ static const char *node_name(void)
 
 static struct step_items read_items(spank_t spank)
 {
-    struct step_items items = {0};
+    struct step_items items = {.start = (uint32_t)time(NULL)};
     spank_get_item(spank, S_JOB_ID, &items.job);
     spank_get_item(spank, S_JOB_STEPID, &items.step);
     spank_get_item(spank, S_JOB_NNODES, &items.n_nodes);

@@ -48,13 +48,14 @@ static void read_component(char *const *env, struct tccl_step_key *key)
 }
 
 /* Up to Slurm 24.11 S_SLURM_RESTART_COUNT is always 0, and the variable reaches only the steps that
- * a job script starts. */
+ * a job script starts: the script's own step is told from that of the run before by its start. */
 static void read_key(const struct step_items *items, char *const *env, struct tccl_step_key *key)
 {
     copy_text(key->cluster, sizeof(key->cluster), env, "SLURM_CLUSTER_NAME");
     key->job = items->job;
     key->step = items->step;
     key->restart = items->restart ? items->restart : job_env_number(env, "SLURM_RESTART_COUNT", 0);
+    key->run = step_kind(items->step) == STEP_BATCH ? items->start : 0;
     read_component(env, key);
 }
 

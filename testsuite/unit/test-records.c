@@ -103,8 +103,9 @@ static void test_one_per_step(void)
     CHECK_STR(state_of(records, 7, state), "applied");
     put(records, record(7, 0, 0, "differs"));
     CHECK_STR(state_of(records, 7, state), "differs");
-    static const char *const others[] = {"cluster", "het_job", "het_offset", "step", "restart"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const others[] = {"cluster", "het_job", "het_offset",
+                                         "step",    "restart", "run"};
+    for (int i = 0; i < 6; i++) {
         json_t *other = record(7, 0, 0, "applied");
         json_object_set_new(other, others[i], i ? json_integer(9) : json_string("d"));
         put(records, other);

@@ -22,7 +22,8 @@ static void test_nested_step(void)
                    "SLURM_TOPOLOGY_ADDR=s0.n2",  "SLURM_CLUSTER_NAME=c",
                    "SLURM_JOB_PARTITION=p",      "SLURM_JOB_USER=ann",
                    "SLURM_RESTART_COUNT=2",      NULL};
-    struct step_items items = {.job = 7, .step = 3, .n_nodes = 2, .node = 1, .uid = 99, .gid = 98};
+    struct step_items items = {
+        .job = 7, .step = 3, .n_nodes = 2, .node = 1, .start = 1700000000, .uid = 99, .gid = 98};
     struct step_info info;
     struct tccl_error err = {""};
     struct tccl_join join;
@@ -41,6 +42,7 @@ static void test_nested_step(void)
     CHECK_INT(join.key.job, 7);
     CHECK_INT(join.key.step, 3);
     CHECK_INT(join.key.restart, 2);
+    CHECK_INT(join.key.run, 0);
     CHECK_INT(join.key.het_job, 0);
     CHECK_INT(join.uid, 99);
     CHECK_INT(join.gid, 98);
@@ -54,9 +56,10 @@ static void test_batch_step(void)
 {
     char *env[] = {"SLURM_JOB_GPUS=0-2", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TOPOLOGY_ADDR=n2",
                    "SLURM_STEP_GPUS=7", NULL};
-    struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT};
+    struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT, .start = 1700000000};
     struct step_info info;
     CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
+    CHECK_INT(info.key.run, 1700000000);
     CHECK_STR(info.name, "n2");
     CHECK(info.first && info.placed);
     CHECK_INT(info.hosts.count, 1);

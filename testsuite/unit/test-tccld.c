@@ -249,6 +249,29 @@ static void test_one_node(void)
     tccl_plan_clear(&plan);
 }
 
+/* A job script that runs again after a requeue is told from its first run by its start alone. */
+static void test_second_run(void)
+{
+    int complete;
+    struct tccl_join join = new_join(new_key(), 0, 1);
+    for (uint32_t run = 0; run < 2; run++) {
+        join.key.run = 1700000000 + run;
+        struct tccl_plan plan = join_once(&join);
+        CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+        CHECK_INT(access(plan.path, R_OK), 0);
+        tccl_plan_clear(&plan);
+        leave(0, &join.key);
+    }
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        cleanup_json json_t *records =
+            ask(0, json_pack("{s:[{s:i}]}", "jobs", "job", (int)join.key.job), &complete);
+        if (json_array_size(records) == 2)
+            return;
+    }
+    fprintf(stderr, "not two records of two runs\n");
+    check_failures++;
+}
+
 /* Joins n nodes and returns their plans. */
 static void join_all(struct tccl_step_key key, int n, int skip, struct tccl_plan *plans)
 {
@@ -812,6 +835,7 @@ int main(void)
     for (int i = 1; i <= NODES; i++)
         rig_start_tccld(i);
     test_one_node();
+    test_second_run();
     test_nodes(2);
     test_nodes(4);
     test_nodes(16);

@@ -65,9 +65,9 @@ static void test_bad_joins(void)
     } bad[] = {
         {"key", "{}"},
         {"key", "{\"cluster\":\"c\",\"job\":-1,\"het_job\":0,\"het_offset\":0,\"step\":0,"
-                "\"restart\":0}"},
+                "\"restart\":0,\"run\":0}"},
         {"key", "{\"cluster\":7,\"job\":1,\"het_job\":0,\"het_offset\":0,\"step\":0,"
-                "\"restart\":0}"},
+                "\"restart\":0,\"run\":0}"},
         {"node", "3"},
         {"node", "-1"},
         {"node", "\"1\""},
@@ -167,6 +167,16 @@ static void test_keys(void)
     CHECK_STR(one, "c:7.1");
     tccl_key_format(&b, one);
     CHECK_STR(one, "c:7.1 restart 1");
+    b = a;
+    b.run = 1700000000;
+    CHECK(!tccl_key_equal(&a, &b));
+    tccl_key_folder(&a, one);
+    tccl_key_folder(&b, two);
+    CHECK(strcmp(one, two) != 0);
+    struct tccl_step_key read;
+    cleanup_json json_t *json = tccl_key_to_json(&b);
+    CHECK_INT(tccl_key_from_json(json, &read, NULL), 0);
+    CHECK(tccl_key_equal(&b, &read));
     b = (struct tccl_step_key){
         .cluster = "c", .job = 9, .het_job = 7, .het_offset = 2, .step = 0xfffffffb};
     tccl_key_format(&b, one);
@@ -178,7 +188,8 @@ static void test_keys(void)
     tccl_key_folder(&b, two);
     CHECK(strchr(two, '/') == NULL && two[0] != '.');
     memset(b.cluster, 'x', sizeof(b.cluster) - 1);
-    b = (struct tccl_step_key){"", UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX - 20, UINT32_MAX};
+    b = (struct tccl_step_key){"",         UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX - 20,
+                               UINT32_MAX, UINT32_MAX};
     memset(b.cluster, 'x', sizeof(b.cluster) - 1);
     tccl_key_format(&b, one); /* fits */
     CHECK(strstr(one, "restart 4294967295") != NULL);
