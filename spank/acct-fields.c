@@ -75,6 +75,13 @@ static char *show_user(const struct acct_field *field, const json_t *record,
                          : print("%" JSON_INTEGER_FORMAT, number_of(record, "uid"));
 }
 
+/* Of a step that was off, or fell back before all nodes had joined, the GPUs are not known. */
+static char *show_gpus(const struct acct_field *field, const json_t *record,
+                       const struct acct_clock *clock)
+{
+    return number_of(record, field->source) ? show_number(field, record, clock) : strdup("");
+}
+
 static char *show_solve_time(const struct acct_field *field, const json_t *record,
                              const struct acct_clock *clock)
 {
@@ -103,7 +110,7 @@ const struct acct_field acct_fields[ACCT_FIELDS] = {
     {"NNodes", 6, show_number, "n_nodes"},
     {"NodeList", 15, show_text, "nodes"},
     {"FirstNode", 10, show_text, "first_node"},
-    {"GPUs", 5, show_number, "gpus"},
+    {"GPUs", 5, show_gpus, "gpus"},
     {"Mode", 7, show_text, "mode"},
     {"State", 13, show_text, "state"},
     {"Reason", -40, show_text, "reason"},
