@@ -19,8 +19,8 @@ struct tccl_step_key {
     uint32_t het_offset;
     uint32_t step;    /* Slurm's number; SLURM_BATCH_SCRIPT and others as they are */
     uint32_t restart; /* SLURM_RESTART_COUNT */
-    uint32_t run;     /* of a batch step, which is not told its restart count: when it started (unix
-                         time, seconds); else 0 */
+    uint64_t run;     /* of a batch step, which is not told its restart count: when it started (unix
+                         time, milliseconds); else 0 */
 };
 
 /* What a node says when a step starts. Pointers are borrowed for the call. */

@@ -7,6 +7,7 @@
 #include "cleanup.h"
 #include "hostlist.h"
 #include "record.h"
+#include "wire.h"
 
 #define LATEST 253402300799LL /* the end of the year 9999 */
 #define MICROSECONDS 1000000000000LL
@@ -37,7 +38,7 @@ const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
     NUMBER("het_offset", false, 0, UINT32_MAX),
     NUMBER("step", true, 0, UINT32_MAX),
     NUMBER("restart", false, 0, UINT32_MAX),
-    NUMBER("run", false, 0, UINT32_MAX),
+    NUMBER("run", false, 0, TCCL_MAX_RUN),
     NUMBER("uid", true, 0, UINT32_MAX),
     NAME("user"),
     NAME("account"),

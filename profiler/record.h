@@ -4,8 +4,8 @@
  * of `tcclacct --json`:
  *
  *   key         cluster (text), job, het_job (leader's job id, 0 if not heterogeneous), het_offset,
- *               step (Slurm's number), restart, run (of a batch step: its start, as it knows no
- *               restart count; else 0)
+ *               step (Slurm's number), restart, run (of a batch step, which knows no restart
+ *               count: its start, unix time in milliseconds; else 0)
  *   who         uid, user, account, partition, job_name
  *   where       nodes (hostlist text "n[1-4]"; an array of names is taken too, and becomes that
  *               text), first_node, n_nodes, gpus (number of them in the step)
@@ -45,7 +45,7 @@ json_t *tccl_record_normal(const json_t *record, struct tccl_error *err);
 
 /* The first fields, a record's key, as one line, "cluster/job/het_job/het_offset/step/restart/run".
  * Returns 0, or -1 with err. */
-enum { TCCL_RECORD_KEY_FIELDS = 7, TCCL_RECORD_KEY = TCCL_RECORD_NAME + 6 * 11 + 1 };
+enum { TCCL_RECORD_KEY_FIELDS = 7, TCCL_RECORD_KEY = TCCL_RECORD_NAME + 5 * 11 + 16 + 1 };
 int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err);
 
 /* The fields, in the order above, for what goes through all of them. */

@@ -294,6 +294,7 @@ static int get_u32(const json_t *object, const char *name, uint32_t *value, stru
 int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tccl_error *err)
 {
     const char *cluster;
+    json_int_t run;
     memset(key, 0, sizeof(*key));
     if (tccl_get_text(json, "cluster", sizeof(key->cluster) - 1, &cluster, err) != 0 ||
         get_u32(json, "job", &key->job, err) != 0 ||
@@ -301,9 +302,10 @@ int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tcc
         get_u32(json, "het_offset", &key->het_offset, err) != 0 ||
         get_u32(json, "step", &key->step, err) != 0 ||
         get_u32(json, "restart", &key->restart, err) != 0 ||
-        get_u32(json, "run", &key->run, err) != 0)
+        tccl_get_int(json, "run", 0, TCCL_MAX_RUN, &run, err) != 0)
         return tccl_fail_in(err, "key");
     snprintf(key->cluster, sizeof(key->cluster), "%s", cluster);
+    key->run = (uint64_t)run;
     return 0;
 }
 
@@ -347,8 +349,9 @@ void tccl_key_format(const struct tccl_step_key *key, char text[static TCCL_KEY_
 void tccl_key_folder(const struct tccl_step_key *key, char text[static TCCL_KEY_TEXT])
 {
     char all[256];
-    int size = snprintf(all, sizeof(all), "%s/%u/%u/%u/%u/%u/%u", key->cluster, key->job,
-                        key->het_job, key->het_offset, key->step, key->restart, key->run);
+    int size =
+        snprintf(all, sizeof(all), "%s/%u/%u/%u/%u/%u/%llu", key->cluster, key->job, key->het_job,
+                 key->het_offset, key->step, key->restart, (unsigned long long)key->run);
     snprintf(text, TCCL_KEY_TEXT, "%u.%u.%u-%016llx", key->job, key->step, key->restart,
              (unsigned long long)tccl_hash64(all, (size_t)size));
 }

@@ -49,7 +49,10 @@ static const char *node_name(void)
 
 static struct step_items read_items(spank_t spank)
 {
-    struct step_items items = {.start = (uint32_t)time(NULL)};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct step_items items = {.now =
+                                   (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000};
     spank_get_item(spank, S_JOB_ID, &items.job);
     spank_get_item(spank, S_JOB_STEPID, &items.step);
     spank_get_item(spank, S_JOB_NNODES, &items.n_nodes);

@@ -55,7 +55,7 @@ static void read_key(const struct step_items *items, char *const *env, struct tc
     key->job = items->job;
     key->step = items->step;
     key->restart = items->restart ? items->restart : job_env_number(env, "SLURM_RESTART_COUNT", 0);
-    key->run = step_kind(items->step) == STEP_BATCH ? items->start : 0;
+    key->run = step_kind(items->step) == STEP_BATCH ? items->now : 0;
     read_component(env, key);
 }
 

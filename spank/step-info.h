@@ -12,7 +12,7 @@ enum { STEP_MAX_GPUS = 32, STEP_TEXT = 256 };
 /* The items that SPANK gives in slurmstepd; 0 where it has none (S_JOB_NNODES of a batch step). */
 struct step_items {
     uint32_t job, step, n_nodes, node, restart;
-    uint32_t start; /* not SPANK's: the time now, unix time */
+    uint64_t now; /* not SPANK's: unix time, milliseconds */
     uid_t uid;
     gid_t gid;
 };

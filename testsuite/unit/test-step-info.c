@@ -23,7 +23,7 @@ static void test_nested_step(void)
                    "SLURM_JOB_PARTITION=p",      "SLURM_JOB_USER=ann",
                    "SLURM_RESTART_COUNT=2",      NULL};
     struct step_items items = {
-        .job = 7, .step = 3, .n_nodes = 2, .node = 1, .start = 1700000000, .uid = 99, .gid = 98};
+        .job = 7, .step = 3, .n_nodes = 2, .node = 1, .now = 1700000000000, .uid = 99, .gid = 98};
     struct step_info info;
     struct tccl_error err = {""};
     struct tccl_join join;
@@ -56,10 +56,10 @@ static void test_batch_step(void)
 {
     char *env[] = {"SLURM_JOB_GPUS=0-2", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TOPOLOGY_ADDR=n2",
                    "SLURM_STEP_GPUS=7", NULL};
-    struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT, .start = 1700000000};
+    struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT, .now = 1700000000000};
     struct step_info info;
     CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
-    CHECK_INT(info.key.run, 1700000000);
+    CHECK_INT(info.key.run, 1700000000000);
     CHECK_STR(info.name, "n2");
     CHECK(info.first && info.placed);
     CHECK_INT(info.hosts.count, 1);
