@@ -63,7 +63,13 @@ uid_t local_uid(const struct local *local)
 
 bool local_closed(const struct local *local)
 {
-    return !local->stream;
+    char byte;
+    if (!local->stream)
+        return true;
+    /* It may have gone before the event loop has seen it. */
+    ssize_t size =
+        recv(bufferevent_getfd(local->stream), &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+    return size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 struct local *local_hold(struct local *local)

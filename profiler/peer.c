@@ -80,6 +80,11 @@ void peer_drop(struct peer *peer)
         free(peer);
 }
 
+bool peer_closed(const struct peer *peer)
+{
+    return !peer->stream;
+}
+
 static void hang_up(struct peer *peer)
 {
     struct peers *peers = peer->peers;
@@ -112,7 +117,6 @@ static void on_sealed(void *context, char *cred, const struct tccl_error *err)
     if (peer->stream) {
         peer->asking = false;
         set_timer(peer, PEER_NEXT_MS);
-        bufferevent_enable(peer->stream, EV_READ);
         bufferevent_trigger(peer->stream, EV_READ, 0); /* for what came meanwhile */
     }
     free(cred);
@@ -222,8 +226,12 @@ static void on_read(struct bufferevent *stream, void *argument)
     struct tccl_error err = {0};
     char *data;
     size_t size;
-    if (peer->asking)
+    size_t waiting = evbuffer_get_length(bufferevent_get_input(stream));
+    if (peer->asking) { /* what comes meanwhile has to wait, but a hang-up is seen */
+        if (waiting > PEER_SHORT)
+            bound_buffers(peer->peers);
         return;
+    }
     int taken = frames_take(bufferevent_get_input(stream), TCCL_FRAME_TCP, &data, &size);
     if (taken < 0)
         log_limited(&peer->peers->malformed,
@@ -232,7 +240,6 @@ static void on_read(struct bufferevent *stream, void *argument)
     if (taken > 0) {
         peer->asking = true;
         evtimer_del(peer->timer);
-        bufferevent_disable(stream, EV_READ);
         if (seal_open(peer->peers->daemon, data, tccl_now_ms() + SEAL_PATIENCE_MS, on_opened,
                       peer_hold(peer), &err) == 0)
             return;
@@ -241,7 +248,7 @@ static void on_read(struct bufferevent *stream, void *argument)
     }
     if (taken != 0)
         hang_up(peer);
-    else if (evbuffer_get_length(bufferevent_get_input(stream)) > PEER_SHORT)
+    else if (waiting > PEER_SHORT)
         bound_buffers(peer->peers);
 }
 

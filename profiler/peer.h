@@ -2,6 +2,8 @@
 #ifndef TCCL_PEER_H
 #define TCCL_PEER_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include "daemon.h"
@@ -33,6 +35,8 @@ const char *peer_node(const struct peer *peer);
 /* Keeps the question open beyond its handler; each hold ends with one peer_answer or peer_drop. */
 struct peer *peer_hold(struct peer *peer);
 void peer_drop(struct peer *peer);
+/* Has the other side gone? */
+bool peer_closed(const struct peer *peer);
 /* Answers the question and drops the hold. message is borrowed; an envelope is put on it. */
 void peer_answer(struct peer *peer, json_t *message);
 

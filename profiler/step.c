@@ -53,6 +53,7 @@ struct step {
     int n_children, n_arrived;
     bool probed, reported, closed, recorded;
     bool given; /* a ring was given out */
+    bool lost;  /* the parent's answer did not come */
     struct link *up;
     char *parent;   /* its node name, once this node has joined */
     json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
@@ -267,15 +268,36 @@ static bool anyone_waits(const struct step *step)
     return false;
 }
 
-/* Writes this node's plan; what goes wrong here leaves this node alone without a ring. */
+/* The ring was given out, and this node alone is without. */
+__attribute__((format(printf, 2, 3))) static void go_without(struct step *step, const char *fmt,
+                                                             ...)
+{
+    const struct tccl_join *join = &step->join->join;
+    char why[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+    step->outcome.state = TCCL_STATE_FALLBACK;
+    step->outcome.partial = step->n_nodes > 1;
+    free(step->own_ring);
+    step->own_ring = NULL;
+    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%.255s: %.250s",
+             join->nodes[join->node], why);
+    log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
+}
+
+/* Writes this node's plan. */
 static void apply(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
     const struct tccl_join *join = &step->join->join;
     struct tccl_error err = {0};
     char path[PATH_MAX];
-    if (!anyone_waits(step)) /* cancelled meanwhile */
+    if (!anyone_waits(step)) {
+        go_without(step, "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
+    }
     cleanup_json json_t *plan = outcome_plan(&step->outcome, join, step->kind->kind,
                                              own_machine(daemon->own), &step->own_ring, &err);
     if (plan &&
@@ -284,13 +306,7 @@ static void apply(struct step *step)
         planlist_add(step->steps->plans, &step->key);
         return;
     }
-    step->outcome.state = TCCL_STATE_FALLBACK;
-    step->outcome.partial = true;
-    free(step->own_ring);
-    step->own_ring = NULL;
-    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%.255s: %.250s",
-             join->nodes[join->node], err.text);
-    log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
+    go_without(step, "%s", err.text);
 }
 
 static void keep_record(struct step *step)
@@ -358,6 +374,15 @@ static void tell_partial(struct step *step, const char *reason)
                             tccl_now_ms() + LATE_REPORT_MS, on_told, step);
 }
 
+static const char hung_up[] = "its tccld closed the connection before its plan was sent";
+
+static void tell_lost(struct step *step, const struct child *child)
+{
+    char reason[400];
+    snprintf(reason, sizeof(reason), "%.255s: %s", step->join->join.nodes[child->node], hung_up);
+    tell_partial(step, reason);
+}
+
 /* What a closed step no longer needs goes, once this node's part is done. */
 static void lighten(struct step *step)
 {
@@ -373,11 +398,21 @@ static void lighten(struct step *step)
     step->kind = NULL;
 }
 
+/* A child that has hung up can't be given its plan. */
+static const struct child *lost_child(const struct step *step)
+{
+    for (int i = 0; i < step->n_children; i++)
+        if (step->children[i].peer && peer_closed(step->children[i].peer))
+            return &step->children[i];
+    return NULL;
+}
+
 /* The step's outcome is there: everybody who waits gets it. */
 static void close_step(struct step *step)
 {
     struct steps *steps = step->steps;
     bool root = step->node == 0;
+    const struct child *lost = lost_child(step);
     step->closed = true;
     step->solve_us = now_us() - step->opened_us;
     TAILQ_REMOVE(&steps->open, step, link);
@@ -395,6 +430,8 @@ static void close_step(struct step *step)
         keep_record(step);
     else if (step->outcome.partial)
         tell_partial(step, step->outcome.reason);
+    else if (step->given && lost)
+        tell_lost(step, lost);
     advance(step);
 }
 
@@ -425,6 +462,8 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
     else if (outcome_from_json(&outcome, answer, &step->key, step->node, end, &err) != 0)
         tccl_fail_in(&err, "%s: its plan", step->join->join.nodes[tree_parent(step->node)]);
     if (!step->closed && err.text[0]) {
+        step->reported = false; /* once more, as others may have been given the ring */
+        step->lost = true;
         fail(step, "%s", err.text);
     } else if (!step->closed) {
         outcome_clear(&step->outcome);
@@ -442,15 +481,19 @@ static void report(struct step *step, const struct merge *merge)
 {
     int64_t deadline =
         step->closed ? tccl_now_ms() + LATE_REPORT_MS : step->end - step->timeout_ms / 10;
+    const struct tccl_join *join = &step->join->join;
+    const char *own = join->nodes[step->node];
+    char reason[sizeof(step->outcome.reason)];
     struct tccl_error err = {0};
-    cleanup_json json_t *message = merge_message(step, merge, step->outcome.reason, &err);
+    snprintf(reason, sizeof(reason), step->lost ? "%.200s: no plan came from %.300s" : "%s%s",
+             step->lost ? own : "", step->outcome.reason);
+    cleanup_json json_t *message = merge_message(step, merge, reason, &err);
     step->reported = true;
     if (message)
-        step->up = link_ask(step->steps->daemon, step->join->join.nodes[tree_parent(step->node)],
-                            message, deadline, on_plan, step);
+        step->up = link_ask(step->steps->daemon, join->nodes[tree_parent(step->node)], message,
+                            deadline, on_plan, step);
     if (!step->up)
-        fail(step, "%s: %s", step->join->join.nodes[step->node],
-             err.text[0] ? err.text : "out of memory");
+        fail(step, "%s: %s", own, err.text[0] ? err.text : "out of memory");
 }
 
 /* This node and all below it, in order. NULL with err. */
@@ -471,6 +514,11 @@ static void complete(struct step *step)
 {
     const struct tccl_join *join = &step->join->join;
     struct tccl_error err = {0};
+    const struct child *lost = lost_child(step);
+    if (lost) {
+        fail(step, "%s: %s", join->nodes[lost->node], hung_up);
+        return;
+    }
     struct merge *merge = merge_all(step, &err);
     if (!merge) {
         fail(step, "%s", err.text);

@@ -255,7 +255,7 @@ static void test_second_run(void)
     int complete;
     struct tccl_join join = new_join(new_key(), 0, 1);
     for (uint32_t run = 0; run < 2; run++) {
-        join.key.run = 1700000000 + run;
+        join.key.run = 1700000000000 + run;
         struct tccl_plan plan = join_once(&join);
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
         CHECK_INT(access(plan.path, R_OK), 0);
@@ -461,6 +461,16 @@ static void test_dead_tccld(int n, int dead)
     check_record(1, key.job, "fallback", reason);
 }
 
+static void await_partial(uint32_t job, const char *reason)
+{
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        cleanup_json json_t *record = record_of(0, job);
+        if (strcmp(json_string_value(json_object_get(record, "state")), "partial") == 0)
+            break;
+    }
+    check_record(0, job, "partial", reason);
+}
+
 /* A node that can't write its plan is alone without a ring, and the record says so. */
 static void test_partial(int n, int broken)
 {
@@ -483,12 +493,90 @@ static void test_partial(int n, int broken)
     }
     unlink(path);
     CHECK_INT(rename(away, path), 0);
-    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
-        cleanup_json json_t *record = record_of(0, key.job);
-        if (strcmp(json_string_value(json_object_get(record, "state")), "partial") == 0)
-            break;
+    await_partial(key.job, "the plan can't be written");
+}
+
+/* Node late joins head_ms before its tccld is stopped, and then all others. Returns how many of
+ * them get a ring; *waiting: the late node's connection. */
+static int join_without(struct tccl_join *join, int late, int head_ms, int *waiting)
+{
+    int applied = 0, fds[NODES];
+    join->node = late;
+    *waiting = start_join(join);
+    poll(NULL, 0, head_ms);
+    kill(rig.tccld[late + 1], SIGSTOP);
+    for (int i = 0; i < join->n_nodes; i++) {
+        join->node = i;
+        fds[i] = i == late ? -1 : start_join(join);
     }
-    check_record(0, key.job, "partial", "the plan can't be written");
+    for (int i = 0; i < join->n_nodes; i++)
+        if (i != late) {
+            struct tccl_plan plan = end_join(fds[i]);
+            applied += plan.state == TCCL_STATE_APPLIED;
+            tccl_plan_clear(&plan);
+        }
+    return applied;
+}
+
+/* A plan that does not come in time: that node is alone without, and the record says so. Its tccld
+ * is stopped when its MERGE has gone up (tried with longer head starts until it has), and goes on
+ * when its step has given up. */
+static void test_late_plan(int n, int late)
+{
+    struct tccl_join join = {.n_nodes = 0};
+    int applied = 0, waiting = -1;
+    char reason[64];
+    for (int head_ms = 200; applied == 0 && head_ms < RIG_PATIENCE_MS; head_ms *= 2) {
+        close(waiting);
+        kill(rig.tccld[late + 1], SIGCONT);
+        join = new_join(new_key(), late, n);
+        join.timeout_ms = head_ms + 1500;
+        applied = join_without(&join, late, head_ms, &waiting);
+    }
+    CHECK_INT(applied, n - 1);
+    poll(NULL, 0, join.timeout_ms);
+    kill(rig.tccld[late + 1], SIGCONT);
+    struct tccl_plan plan = end_join(waiting);
+    check_fallback(&plan, ": no answer within");
+    snprintf(reason, sizeof(reason), "n%d: no plan came from n", late + 1);
+    await_partial(join.key.job, reason);
+}
+
+/* A tccld that dies after it has sent its MERGE can't take a plan: nobody gets a ring. */
+static void test_dying_tccld(void)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_join join = new_join(key, 1, 3);
+    int fds[3] = {-1, start_join(&join), -1};
+    poll(NULL, 0, 300);
+    rig_stop_tccld(2, SIGKILL);
+    close(fds[1]);
+    for (int i = 0; i < 3; i += 2) {
+        join.node = i;
+        fds[i] = start_join(&join);
+    }
+    for (int i = 0; i < 3; i += 2) {
+        struct tccl_plan plan = end_join(fds[i]);
+        check_fallback(&plan, "n2: ");
+    }
+    rig_start_tccld(2);
+    check_record(0, key.job, "fallback", "n2: ");
+}
+
+/* tccld hangs for longer than the step waits: nothing is left behind, and the record is true. */
+static void test_given_up(void)
+{
+    struct tccl_join join = new_join(new_key(), 0, 1);
+    char path[256];
+    rig_path(path, "run", 1);
+    kill(rig.tccld[1], SIGSTOP);
+    close(start_join(&join));
+    kill(rig.tccld[1], SIGCONT);
+    check_record(0, join.key.job, "fallback", "n1: the step no longer waited for its plan");
+    char folder[400], name[TCCL_KEY_TEXT];
+    tccl_key_folder(&join.key, name);
+    snprintf(folder, sizeof(folder), "%s/%s", path, name);
+    CHECK_INT(access(folder, F_OK), -1);
 }
 
 static void test_mismatch(void)
@@ -855,6 +943,10 @@ int main(void)
     test_partial(3, 0);
     test_partial(3, 1);
     test_partial(NODES, 18);
+    test_late_plan(3, 1);
+    test_late_plan(NODES, 18);
+    test_dying_tccld();
+    test_given_up();
     test_mismatch();
     test_unknown_name();
     test_spool();
