@@ -1,6 +1,7 @@
 /* tcclacct.c: shows what ring each job step got, as sacct would. */
 #include <getopt.h>
 #include <locale.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,31 @@ static json_t *query(const struct request *request, int *complete, struct tccl_e
     return records;
 }
 
+/* Slurm does not tell a batch step its user's name: it is looked up here, as it would be for ls(1).
+ */
+static void name_users(json_t *records)
+{
+    size_t i;
+    json_t *record;
+    json_int_t known = -1;
+    cleanup_free char *name = NULL;
+    json_array_foreach(records, i, record)
+    {
+        const char *user = json_string_value(json_object_get(record, "user"));
+        json_int_t uid = json_integer_value(json_object_get(record, "uid"));
+        if (user && *user)
+            continue;
+        if (uid != known) {
+            const struct passwd *entry = getpwuid((uid_t)uid);
+            free(name);
+            name = entry ? strdup(entry->pw_name) : NULL;
+            known = uid;
+        }
+        if (name)
+            json_object_set_new(record, "user", json_string(name));
+    }
+}
+
 static int print_json(json_t *records, int complete, struct tccl_error *err)
 {
     cleanup_json json_t *all = json_pack("{s:{s:s, s:b}, s:O}", "meta", "version", TCCL_VERSION,
@@ -303,6 +329,7 @@ static int answer(struct request *request, struct tccl_error *err)
     cleanup_json json_t *records = query(request, &complete, err);
     if (!records)
         return -1;
+    name_users(records);
     return request->json ? print_json(records, complete, err)
                          : print_table(&request->layout, records, now, err);
 }
