@@ -56,6 +56,8 @@ int tccl_field_text(const json_t *json, const char *name, int needed, char *text
     size_t length = json_string_length(value);
     if (length >= size)
         return tccl_fail(err, "\"%s\" has more than %zu characters", name, size - 1);
+    if (needed && length == 0)
+        return tccl_fail(err, "\"%s\" is empty", name);
     const char *from = json_string_value(value);
     for (size_t i = 0; i < length; i++)
         if (from[i] < ' ' || from[i] > '~')

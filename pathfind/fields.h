@@ -17,7 +17,8 @@ int tccl_fields_format(const json_t *json, const char *format, int version, stru
 
 /* Each returns 0; 1 if there is no such member, or it is null, and needed is false (the value is
  * then left as it is); -1 with err. */
-/* A text of printable ASCII characters that fits into size bytes with its NUL. */
+/* A text of printable ASCII characters that fits into size bytes with its NUL. Not empty, where it
+ * is needed. */
 int tccl_field_text(const json_t *json, const char *name, int needed, char *text, size_t size,
                     struct tccl_error *err);
 /* A whole number from min to max. */

@@ -136,6 +136,8 @@ int tccl_groups_from_json(const json_t *json, const struct tccl_machine *machine
             return tccl_fail(err, "groups: more than %d", TCCL_MAX_GROUPS);
         if (!good_group_name(name))
             return tccl_fail(err, "groups: \"%.40s\" can't be a group's name", name);
+        if (!json_is_array(members))
+            return tccl_fail(err, "groups: %s: not a list", name);
         struct tccl_devices devices = {0}, more;
         json_array_foreach(members, index, member)
         {

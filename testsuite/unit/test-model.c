@@ -136,6 +136,8 @@ static void check_bad(void)
     check_refused(", {\"name\": \"r\", \"gbps\": 1, \"users\": [{\"of\": \"*>*\", "
                   "\"weight\": -1}]}",
                   "", "resources[1] (r): users[0]: \"weight\" is not a number from 0.001 to 1000");
+    check_refused(", {\"name\": \"\", \"gbps\": 1, \"users\": []}", "",
+                  "resources[1] (): \"name\" is empty");
     check_refused(", {\"gbps\": 1, \"users\": []}", "",
                   "resources[1] (no name): \"name\" is missing");
     check_refused("", "{\"name\": \"x\", \"gbps\": 1, \"when\": []}",
@@ -146,6 +148,21 @@ static void check_bad(void)
                   "rules[0] (x): unknown member \"limit\"");
     CHECK_INT(tccl_model_from_json(json, &model, &err), -1);
     CHECK_STR(err.text, "the format is \"\", not \"tccl-model\"");
+}
+
+/* A member alone in the place of a list of members. */
+static void check_bad_group(void)
+{
+    char text[8192];
+    struct tccl_error err = {0};
+    struct tccl_model *model;
+
+    snprintf(text, sizeof text, frame, "", "");
+    char *group = strstr(text, "[\"!left\"]");
+    memcpy(group, " \"!left\" ", 9);
+    cleanup_json json_t *json = json_loads(text, 0, NULL);
+    CHECK_INT(tccl_model_from_json(json, &model, &err), -1);
+    CHECK_STR(err.text, "groups: rest: not a list");
 }
 
 static void check_unlimited(void)
@@ -552,6 +569,7 @@ int main(void)
     srand((unsigned)check_seed());
     check_patterns();
     check_bad();
+    check_bad_group();
     check_unlimited();
     check_small();
     check_random_models();
