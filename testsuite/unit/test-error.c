@@ -16,6 +16,12 @@ int main(void)
     CHECK_INT(tccl_fail(NULL, "nobody listens"), -1);
     CHECK_INT(tccl_fail_in(NULL, "nobody listens"), -1);
 
+    err.text[0] = '\0';
+    tccl_fail(&err, "two\nlines, \033[31mred");
+    CHECK_STR(err.text, "two?lines, ?[31mred");
+    tccl_fail_in(&err, "a\tb");
+    CHECK_STR(err.text, "a?b: two?lines, ?[31mred");
+
     memset(big, 'a', sizeof big - 1);
     big[sizeof big - 1] = '\0';
     err.text[0] = '\0';
