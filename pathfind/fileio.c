@@ -119,7 +119,11 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
                     struct tccl_error *err)
 {
     char temporary[PATH_MAX];
+    struct stat status;
 
+    /* A device such as /dev/null must not become a file. */
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        return fail_as(EINVAL, err, path, "can't be written: is not a regular file");
     if (strlen(path) + sizeof ".XXXXXX" > sizeof temporary)
         return fail_as(ENAMETOOLONG, err, path, "can't be written: the name is too long");
     snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);

@@ -14,7 +14,8 @@
 int tccl_read_file(const char *path, size_t max, char **data, size_t *size, struct tccl_error *err);
 
 /* Writes a file whole: temporary file beside it, fsync, rename, fsync of the folder. After a
- * failure the old file is untouched and the temporary one removed. Returns 0, or -1 with err. */
+ * failure the old file is untouched and the temporary one removed. What is there and no regular
+ * file, such as a device, is refused. Returns 0, or -1 with err. */
 int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
                     struct tccl_error *err);
 

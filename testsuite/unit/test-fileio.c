@@ -61,6 +61,15 @@ static void check_write(void)
     CHECK_STR(err.text, "");
     CHECK_INT(tccl_write_file(in_folder("no/such/folder"), 0600, "x", 1, &err), -1);
     CHECK(strstr(err.text, "no/such/folder: can't be written: No such file"));
+
+    const char *fifo = in_folder("fifo");
+    err.text[0] = '\0';
+    CHECK_INT(mkfifo(fifo, 0600), 0);
+    CHECK_INT(tccl_write_file(fifo, 0600, "x", 1, &err), -1);
+    CHECK(strstr(err.text, "fifo: can't be written: is not a regular file"));
+    CHECK_INT(stat(fifo, &status), 0);
+    CHECK(S_ISFIFO(status.st_mode));
+    CHECK_INT(unlink(fifo), 0);
 }
 
 /* A disk that is full half-way, by way of the file size limit: the old file stays. */
