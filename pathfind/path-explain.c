@@ -26,6 +26,13 @@ struct others {
     struct runners as_fast, slower;
 };
 
+/* Is what has this bandwidth as slow as the whole? Sums in another order differ in the last digit.
+ */
+static bool holds_route(const struct route *route, double gbps)
+{
+    return gbps <= route->gbps * (1 + 1e-9);
+}
+
 static int find_limit(const struct stop *stop, struct limit *limit, struct tccl_error *err)
 {
     const struct source *source = stop->kind->source;
@@ -57,14 +64,14 @@ static bool same_set(const struct tccl_chain *a, const struct tccl_chain *b)
 /* Keeps the best ones in order; equal sets once. */
 static void keep(struct runners *runners, const struct tccl_result *result)
 {
+    if (runners->count == RUNNERS && result->gbps <= runners->best[RUNNERS - 1].gbps)
+        return;
     for (int i = 0; i < runners->count; i++)
         if (same_set(&runners->best[i].chain, &result->chain))
             return;
     int at = runners->count;
     while (at > 0 && runners->best[at - 1].gbps < result->gbps)
         at--;
-    if (at == RUNNERS)
-        return;
     if (runners->count < RUNNERS)
         runners->count++;
     memmove(&runners->best[at + 1], &runners->best[at],
@@ -129,13 +136,67 @@ static void offer_neighbours(const struct stop *stop, bool any, struct others *o
         }
 }
 
+/* Rings of a single node beyond which only neighbours are tried. */
+enum { MAX_RINGS = 100000 };
+
+static bool few_rings(const struct stop *stop)
+{
+    double rings = 1;
+    for (int i = 1; i < stop->chain.n_gpus; i++)
+        rings *= i;
+    rings *= pow(TCCL_BOUNCE + stop->kind->source->machine.n_memories, stop->chain.n_gpus);
+    return rings <= MAX_RINGS;
+}
+
+/* All kinds for the edges from the given one on. */
+static void offer_edges(const struct stop *stop, bool any, struct tccl_chain *chain, int edge,
+                        struct others *others)
+{
+    int kinds = TCCL_BOUNCE + stop->kind->source->machine.n_memories;
+    if (edge == tccl_chain_edges(chain)) {
+        offer_changed(stop, any, chain, others);
+        return;
+    }
+    for (int kind = 0; kind < kinds; kind++) {
+        chain->edges[edge] = kind < TCCL_BOUNCE
+                                 ? (struct tccl_edge){kind, 0}
+                                 : (struct tccl_edge){TCCL_BOUNCE, kind - TCCL_BOUNCE};
+        offer_edges(stop, any, chain, edge + 1, others);
+    }
+}
+
+/* All orders of the GPUs from the given place on; the first one stays. */
+static void offer_orders(const struct stop *stop, bool any, struct tccl_chain *chain, int place,
+                         struct others *others)
+{
+    if (place == chain->n_gpus) {
+        offer_edges(stop, any, chain, 0, others);
+        return;
+    }
+    for (int i = place; i < chain->n_gpus; i++) {
+        struct tccl_chain changed = *chain;
+        changed.gpus[place] = chain->gpus[i];
+        changed.gpus[i] = chain->gpus[place];
+        offer_orders(stop, any, &changed, place + 1, others);
+    }
+}
+
+/* A single node: all rings if there are few; else those near by. */
+static void offer_rings(const struct stop *stop, bool any, struct others *others)
+{
+    struct tccl_chain chain = stop->chain;
+    offer_neighbours(stop, any, others);
+    if (few_rings(stop))
+        offer_orders(stop, any, &chain, 1, others);
+}
+
 static void find_others(const struct stop *stop, bool any, struct others *others)
 {
     *others = (struct others){.as_fast.count = 0};
     if (stop->kind->solved && !stop->chain.closed)
         offer_pairs(stop, others);
     else if (stop->chain.closed)
-        offer_neighbours(stop, any, others);
+        offer_rings(stop, any, others);
     else
         change_edges(stop, any, &stop->chain, others);
 }
@@ -183,7 +244,7 @@ static int stops_to_json(const struct route *route, bool any, bool with_runners,
         format_nodes(i, n, name);
         json_object_set_new(json, "nodes", json_string(name));
         json_object_set_new(json, "gbps", json_real(stop->gbps));
-        json_object_set_new(json, "limits_ring", json_boolean(stop->gbps <= route->gbps));
+        json_object_set_new(json, "limits_ring", json_boolean(holds_route(route, stop->gbps)));
         if (with_runners) {
             struct others others;
             find_others(stop, any, &others);
@@ -206,7 +267,7 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
         stops_to_json(&answer->baseline, any, false, baseline, err) < 0)
         return -1;
     for (int i = 0; answer->route.hops && i < answer->route.n; i++)
-        if (answer->route.hops[i] <= answer->route.gbps)
+        if (holds_route(&answer->route, answer->route.hops[i]))
             json_array_append_new(hops, json_integer(i));
     return print_json(json, err);
 }
@@ -261,7 +322,7 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
     format_nodes(i, n, name);
     tccl_chain_format(&stop->chain, &stop->kind->source->machine, chain);
     printf("%s (%s): %.2f GB/s%s\n  chain      %s\n", name, stop->kind->source->machine.name,
-           stop->gbps, stop->gbps <= route->gbps ? ", the limit of the ring" : "", chain);
+           stop->gbps, holds_route(route, stop->gbps) ? ", the limit of the ring" : "", chain);
     print_limit(stop, &limit);
     if (with_runners)
         print_others(stop, any);
@@ -273,7 +334,7 @@ static void print_slow_hops(const struct route *route)
 {
     int first = -1, more = 0;
     for (int i = 0; route->hops && i < route->n; i++) {
-        if (route->hops[i] > route->gbps)
+        if (!holds_route(route, route->hops[i]))
             continue;
         more += first >= 0;
         first = first < 0 ? i : first;

@@ -206,6 +206,56 @@ static int shrink_by_model(const struct source *source, double limit, struct tcc
     return 0;
 }
 
+/* Search for a smaller part: of size members, those taken so far in part. */
+struct subsets {
+    const struct source *source;
+    const struct tccl_set *set;
+    double limit;
+    int size, left; /* left: how many more may be measured */
+};
+
+/* Adds members from the set's place `from` on. Returns 1: part is found; 0: there is none; -1: with
+ * err, or none are left to measure. */
+static int find_subset(struct subsets *subsets, int from, struct tccl_set *part,
+                       struct tccl_error *err)
+{
+    double gbps;
+    if (part->count == subsets->size) {
+        if (subsets->left-- == 0 ||
+            tccl_model_measure(subsets->source->model, part, &gbps, NULL, NULL, err) < 0)
+            return -1;
+        return gbps <= subsets->limit;
+    }
+    for (int i = from; i < subsets->set->count; i++) {
+        struct tccl_set more = *part;
+        tccl_set_add(&more, subsets->set->transfers[i]);
+        int rc = find_subset(subsets, i + 1, &more, err);
+        if (rc == 1)
+            *part = more;
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* Taking away alone can end with a part that is larger than the smallest. */
+static int smallest_by_model(const struct source *source, const struct tccl_set *set, double limit,
+                             struct tccl_set *part, struct tccl_error *err)
+{
+    struct subsets subsets = {source, set, limit, 1, 20000};
+    if (shrink_by_model(source, limit, part, err) < 0)
+        return -1;
+    for (; subsets.size < part->count && subsets.left > 0; subsets.size++) {
+        struct tccl_set found = {.count = 0};
+        int rc = find_subset(&subsets, 0, &found, err);
+        if (rc < 0 && subsets.left >= 0)
+            return -1;
+        if (rc == 1)
+            *part = found;
+    }
+    return 0;
+}
+
 struct smallest {
     const struct tccl_set *set;
     struct tccl_set *part;
@@ -228,7 +278,7 @@ int source_slow_part(const struct source *source, const struct tccl_set *set, do
     char path[PATH_MAX];
     *part = *set;
     if (source->model)
-        return shrink_by_model(source, gbps * (1 + 1e-9), part, err);
+        return smallest_by_model(source, set, gbps * (1 + 1e-9), part, err);
     /* Measured values scatter: within 1 % counts as equal. */
     struct smallest smallest = {set, part, gbps * 1.01};
     if (path_in(source, "sets.jsonl", path, err) < 0)

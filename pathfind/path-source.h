@@ -39,8 +39,9 @@ int source_measure(struct source *source, const struct tccl_set *set, double *gb
 int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
                  struct tccl_error *err);
 
-/* The smallest part of a set that already is as slow as the set: with a model by taking away
- * members as long as it stays as slow, else among the measured sets. *part is the whole set if
+/* The smallest part of a set that already is as slow as the set: with a model the smallest of all
+ * (beyond 20,000 tries by taking away members as long as it stays as slow), else among the measured
+ * sets. *part is the whole set if
  * nothing smaller is known. Returns 0, or -1 with err. */
 int source_slow_part(const struct source *source, const struct tccl_set *set, double gbps,
                      struct tccl_set *part, struct tccl_error *err);
