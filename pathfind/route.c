@@ -510,6 +510,8 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
         found = search(walker);
         pop(walker, &fixed);
     }
+    if (route->spent)
+        *route->spent += route->steps - walker->steps_left;
     *chain = walker->chain;
     chain->n_gpus = found == 1 ? walker->n : 0;
     chain->closed = route->closed;

@@ -16,6 +16,7 @@ struct tccl_route {
     double above;                  /* the chain's bound must be above this, GB/s */
     const struct tccl_chain *like; /* steps that this chain takes are tried first; may be NULL */
     long steps;                    /* transfers to try at most before giving up */
+    long *spent;                   /* grows by the transfers tried; may be NULL */
 };
 
 /* Depth first, the most promising step first; steps that leave GPUs unreachable are seen in

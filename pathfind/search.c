@@ -13,7 +13,8 @@ enum {
     STEPS = 200000,      /* and of its second try */
     BOLD = 16,           /* sets to have saved before a whole chain is tried */
     PATIENCE = 600, /* sets more than the plain search surely needs, where ties hide what it does */
-    MAX_DESCENTS = 8, /* how often a pair is first asked for nearly its bound */
+    EFFORT = 40000000, /* of all route searches of a call, some ten seconds: then it stops */
+    MAX_DESCENTS = 8,  /* how often a pair is first asked for nearly its bound */
 };
 static const double DESCENT = 0.9;
 
@@ -96,11 +97,13 @@ struct task {
     int n_goals;
     int n_done;
     struct tccl_crowd crowd;
+    long spent;               /* transfers tried in route searches */
     bool patient;             /* never measure more than the plain search would */
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
 };
 
-static int report(struct task *task)
+/* Tells of the progress. Returns whether to stop: told so, or this has taken long enough. */
+static bool report(struct task *task)
 {
     const struct tccl_search_options *options = task->options;
     struct tccl_search_progress progress = {
@@ -109,7 +112,8 @@ static int report(struct task *task)
         task->n_done,
         task->n_goals,
     };
-    return options->progress ? options->progress(options->context, &progress) != 0 : 0;
+    return (options->progress && options->progress(options->context, &progress) != 0) ||
+           task->spent > EFFORT;
 }
 
 static void finish(struct task *task, struct goal *goal)
@@ -148,6 +152,7 @@ static struct tccl_route route_to(struct task *task, const struct goal *goal, do
         .above = above,
         .like = like->n_gpus ? like : NULL,
         .steps = FIRST_STEPS,
+        .spent = &task->spent,
     };
 }
 
