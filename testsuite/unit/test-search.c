@@ -72,7 +72,7 @@ static void compare_machine(struct tccl_model *model, uint32_t gpus, bool symmet
 
 static void test_equals_enumeration(unsigned long seed)
 {
-    for (int round = 0; round < 60 && !check_failures; round++) {
+    for (int round = 0; round < 40 && !check_failures; round++) {
         unsigned long state = seed + round;
         int gpus = 1 + random_below(&state, round % 20 == 0 ? 5 : 4);
         int memories = 1 + random_below(&state, gpus == 5 ? 2 : 3);
