@@ -62,17 +62,51 @@ static int open_profile_model(struct source *source, struct tccl_error *err)
                : tccl_fail(err, "%s: a model of another machine than machine.json", path);
 }
 
-/* profile.json names the back end; without it, it follows from the model being there. */
-static void find_name(struct source *source)
+/* The machine id that a folder is named after; NULL if it has another name. */
+static const char *id_in_name(const char *path, char id[static TCCL_HASH_HEX])
 {
-    char path[PATH_MAX];
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    if (length - start != TCCL_HASH_HEX - 1 ||
+        strspn(path + start, "0123456789abcdef") < TCCL_HASH_HEX - 1)
+        return NULL;
+    snprintf(id, TCCL_HASH_HEX, "%s", path + start);
+    return id;
+}
+
+/* What names a machine, if it does, must name that of machine.json. Returns 0, or -1 with err. */
+static int check_machine(const struct source *source, const char *path, const char *named,
+                         struct tccl_error *err)
+{
+    char id[TCCL_HASH_HEX];
+    tccl_machine_id(&source->machine, id);
+    if (!named || strcmp(named, id) == 0)
+        return 0;
+    return tccl_fail(err, "%s: is of another machine: %s, but machine.json is %s", path, named, id);
+}
+
+/* profile.json names the machine and the back end; without it, the latter follows from the model
+ * being there. */
+static int read_provenance(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX], id[TCCL_HASH_HEX];
     strcpy(source->name, source->model ? "model" : "measured");
-    if (path_in(source, "profile.json", path, NULL) < 0)
-        return;
-    cleanup_json json_t *json = tccl_read_json(path, 1 << 20, NULL);
+    if (check_machine(source, source->path, id_in_name(source->path, id), err) < 0 ||
+        path_in(source, "profile.json", path, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    cleanup_json json_t *json = tccl_read_json(path, 1 << 20, err);
+    if (!json)
+        return -1;
     const char *name = json_string_value(json_object_get(json, "source"));
     if (name && strlen(name) < sizeof(source->name))
         strcpy(source->name, name);
+    return check_machine(source, path, json_string_value(json_object_get(json, "machine")), err);
 }
 
 static int open_profile(struct source *source, struct tccl_error *err)
@@ -82,10 +116,7 @@ static int open_profile(struct source *source, struct tccl_error *err)
     if (path_in(source, "machine.json", path, err) < 0 ||
         tccl_machine_read(path, &source->machine, err) < 0)
         return -1;
-    if (open_profile_model(source, err) < 0)
-        return -1;
-    find_name(source);
-    return 0;
+    return open_profile_model(source, err) < 0 ? -1 : read_provenance(source, err);
 }
 
 static int open_plain_model(struct source *source, struct tccl_error *err)
@@ -184,7 +215,14 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
         return -1;
     if (access(path, F_OK) < 0 && errno == ENOENT)
         return 0;
-    return tccl_table_read(path, &source->machine, table, err);
+    if (tccl_table_read(path, &source->machine, table, err) < 0)
+        return -1;
+    if ((*table)->gpus == gpus)
+        return 0;
+    tccl_fail(err, "%s: is of another set of GPUs (mask %08x)", path, (*table)->gpus);
+    tccl_table_free(*table);
+    *table = NULL;
+    return -1;
 }
 
 /* The smallest slow part. */
