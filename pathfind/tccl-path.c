@@ -1,4 +1,5 @@
 /* tccl-path.c: the rings of a cluster, offline, from models and profiles. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -103,11 +104,20 @@ static int usage_error(const struct command *command, const char *text)
     return EXIT_USAGE;
 }
 
+/* What was printed must have arrived: a full disk is a failure. Returns the exit status. */
+static int end_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "tccl: standard output: %s\n", strerror(errno));
+    return EXIT_FAILURE;
+}
+
 static int print_help(const struct command *command)
 {
     printf("%s\n%s%s%s", command->usage, command->nodes ? nodes_help : "",
            command->search ? search_help : "", command->more);
-    return fflush(stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
+    return end_output();
 }
 
 /* What is missing, or does not go together; NULL if nothing. */
@@ -141,7 +151,7 @@ static int run_command(const struct command *command, int argc, char **argv)
         fprintf(stderr, "tccl: %s\n", err.text);
         return EXIT_FAILURE;
     }
-    return EXIT_SUCCESS;
+    return end_output();
 }
 
 int main(int argc, char **argv)
@@ -151,11 +161,11 @@ int main(int argc, char **argv)
         return usage_error(NULL, "a command is missing: solve, eval, explain, draw or measure");
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         fputs(help, stdout);
-        return fflush(stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
+        return end_output();
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         puts("tccl-path " TCCL_VERSION);
-        return EXIT_SUCCESS;
+        return end_output();
     }
     const struct command *command = find_command(name);
     if (!command) {

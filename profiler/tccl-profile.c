@@ -153,10 +153,6 @@ static int take_option(struct profile_options *options, struct setting *setting,
     case 'V':
         puts("tccl-profile (slurm-tccl) " TCCL_VERSION);
         return 1;
-    case ':':
-    case '?':
-        fprintf(stderr, "tccl: see tccl-profile --help\n");
-        return -1;
     default:
         return take_number(options, option, optarg);
     }
@@ -171,13 +167,25 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* getopt has moved past it, but not if it is a letter among others. */
+static int refuse_option(char **argv)
+{
+    const char letter[] = {'-', (char)optopt, '\0'};
+    bool is_letter = optopt > 0 && optopt < 128;
+
+    return usage("no such option, or not with a value: ", is_letter ? letter : argv[optind - 1]);
+}
+
 static const struct command *parse(int argc, char **argv, struct profile_options *options,
                                    struct setting *setting, int *done)
 {
     int option;
 
-    while ((option = getopt_long(argc, argv, "qhV", long_options, NULL)) != -1) {
-        int rc = take_option(options, setting, option);
+    opterr = 0; /* getopt's own messages would be a line more */
+    while ((option = getopt_long(argc, argv, ":qhV", long_options, NULL)) != -1) {
+        int rc = option == ':'   ? usage("a value is missing: ", argv[optind - 1])
+                 : option == '?' ? refuse_option(argv)
+                                 : take_option(options, setting, option);
         *done = rc > 0;
         if (rc != 0)
             return NULL;
@@ -200,6 +208,15 @@ static const struct command *parse(int argc, char **argv, struct profile_options
     return command;
 }
 
+/* What was printed must have arrived: a full disk is a failure. Returns the exit status. */
+static int end_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "tccl: standard output: %s\n", strerror(errno));
+    return status ? status : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct profile_options options = {.gap = 0.03, .budget = 5000, .pairs = 16};
@@ -210,7 +227,7 @@ int main(int argc, char **argv)
 
     const struct command *command = parse(argc, argv, &options, &setting, &done);
     if (!command)
-        return done ? 0 : EXIT_USAGE;
+        return done ? end_output(0) : EXIT_USAGE;
     if (tccl_conf_read(tccl_conf_tool_path(setting.config), setting.node, &conf, &err) < 0)
         return profile_complain(&err);
     if (!options.cache)
@@ -218,5 +235,5 @@ int main(int argc, char **argv)
     options.node = conf.machine;
     int rc = command->run(&options);
     tccl_conf_clear(&conf);
-    return rc;
+    return end_output(rc);
 }
