@@ -745,6 +745,19 @@ static void test_bad_merge(void)
     close(fd);
 }
 
+static int send_as_n2(json_t *message)
+{
+    struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = INT64_MAX};
+    struct tccl_error err = {0};
+    cleanup_free char *cred = NULL;
+    CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
+    cleanup_free char *text = tccl_message_text(message);
+    tccl_cred_encode(rig.munge_socket, 0, text, strlen(text), tccl_now_ms() + WAIT_MS, &cred, &err);
+    int fd = dial(1);
+    send_frame(fd, cred);
+    return fd;
+}
+
 /* Another user may neither join nor see what is not theirs. */
 static void in_child_as_nobody(int *failures)
 {
@@ -768,13 +781,15 @@ static void in_child_as_nobody(int *failures)
     }
     cleanup_json json_t *message = tccl_message_new("record");
     json_object_set_new(message, "record", json_object());
-    struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 1};
-    cleanup_free char *cred = NULL;
-    CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
-    cleanup_free char *text = tccl_message_text(message);
-    tccl_cred_encode(rig.munge_socket, 0, text, strlen(text), tccl_now_ms() + WAIT_MS, &cred, &err);
-    send_frame(fd = dial(1), cred);
-    check_hung_up(fd);
+    check_hung_up(send_as_n2(message));
+    /* A question in the name of another's tccld, as if that had been started far in the future. */
+    cleanup_json json_t *question = tccl_message_new("query");
+    cleanup_free char *answer = NULL;
+    size_t size;
+    fd = send_as_n2(question);
+    CHECK_INT(tccl_frame_read(fd, TCCL_FRAME_TCP, tccl_now_ms() + WAIT_MS, &answer, &size, &err),
+              0);
+    close(fd);
     *failures = check_failures;
 }
 
@@ -799,6 +814,7 @@ static void test_other_user(void)
     }
     waitpid(pid, &status, 0);
     CHECK_INT(status, 0);
+    test_nodes(2); /* n1 still listens to n2 */
 }
 
 /* Life */
