@@ -152,7 +152,11 @@ static char *put_sql(void)
     for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
         fprintf(out, "%s%s = excluded.%s", i ? ", " : "", tccl_record_fields[i].name,
                 tccl_record_fields[i].name);
-    fputs(" WHERE excluded.reporter <= records.reporter", out);
+    /* What was found out after a ring was given out stays, in whatever order the two arrive. */
+    fputs(" WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
+          " AND NOT (records.state IN ('partial', 'differs') AND excluded.state = 'applied'"
+          " AND excluded.start = records.start))",
+          out);
     if (fclose(out) == 0)
         return sql;
     free(sql);

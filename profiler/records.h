@@ -27,7 +27,8 @@ int tccl_records_open(const char *path, struct tccl_records **records, struct tc
 void tccl_records_close(struct tccl_records *records); /* NULL is fine */
 
 /* Stores a record. One that is there with the same key is replaced if it came from the same or a
- * higher reporter, else kept, so that delivering a record again changes nothing.
+ * higher reporter, else kept, so that delivering a record again changes nothing. "partial" and
+ * "differs" are not replaced by the "applied" that went before them, should it arrive later.
  * Returns 0 when the store holds it (or a better one) and it outlasts a loss of power; 1 with err
  * when the record itself is not acceptable (never try again); -1 with err when it could not be
  * stored now (full disk, busy, input or output error): the store is as before, and the caller

@@ -103,6 +103,8 @@ static void test_one_per_step(void)
     CHECK_STR(state_of(records, 7, state), "applied");
     put(records, record(7, 0, 0, "differs"));
     CHECK_STR(state_of(records, 7, state), "differs");
+    put(records, record(7, 0, 0, "applied")); /* sent before, arrived later */
+    CHECK_STR(state_of(records, 7, state), "differs");
     static const char *const others[] = {"cluster", "het_job", "het_offset",
                                          "step",    "restart", "run"};
     for (int i = 0; i < 6; i++) {
