@@ -20,12 +20,13 @@ enum {
 };
 static const double GAP = 0.05;
 
-static int disagreements, exceeded;
+static int disagreements, exceeded, exceeded_kinder;
 
 /* Against plain search */
 
 struct contest {
     long ours, plain; /* sets measured */
+    long kinder; /* by plain search that takes the more complete of equals first; -1: cut off */
     bool ours_cut, plain_cut;
     bool agree; /* of results that were not cut off */
 };
@@ -53,7 +54,7 @@ static struct contest contest(const struct tccl_model *model)
         exit(1);
     }
     struct contest contest = {.ours = tccl_search_measured(search), .ours_cut = status > 0};
-    contest.plain = plain_ring(model, gpus, PLAIN_LIMIT, &gbps);
+    contest.plain = plain_ring(model, gpus, PLAIN_LIMIT, false, &gbps);
     contest.plain_cut = contest.plain < 0;
     if (contest.plain_cut)
         contest.plain = PLAIN_LIMIT;
@@ -61,6 +62,8 @@ static struct contest contest(const struct tccl_model *model)
         contest.agree = contest.ours_cut
                             ? result.gbps <= gbps * (1 + 1e-9) && result.bound >= gbps * (1 - 1e-9)
                             : fabs(gbps - result.gbps) <= 1e-9 * gbps;
+    contest.kinder = plain_ring(model, gpus, PLAIN_LIMIT, true, &gbps);
+    exceeded_kinder += contest.kinder >= 0 && contest.ours > contest.kinder;
     disagreements += !contest.agree && !contest.plain_cut;
     exceeded += contest.ours > contest.plain;
     tccl_search_free(search);
@@ -94,15 +97,16 @@ static void contest_row(const char *what, const struct contest *contests, int co
             shown = &contests[i];
     if (bench_rows)
         json_array_append_new(bench_rows,
-                              json_pack("{s:s s:I s:I s:f s:f s:f s:i s:i s:i s:i s:s}", "what",
+                              json_pack("{s:s s:I s:I s:I s:f s:f s:f s:i s:i s:i s:i s:s}", "what",
                                         what, "measured", (json_int_t)shown->ours, "plain",
-                                        (json_int_t)shown->plain, "min", low, "median", middle,
+                                        (json_int_t)shown->plain, "kinder",
+                                        (json_int_t)shown->kinder, "min", low, "median", middle,
                                         "max", high, "machines", count, "cut_off", ours_cut,
                                         "plain_cut_off", plain_cut, "agree", agree, "aim", aim));
     else
-        printf("  %-30s %s%8ld %s%8ld %9.2f %9.2f %9.2f  %d of %d  %s\n", what,
+        printf("  %-30s %s%8ld %s%8ld %9ld %9.2f %9.2f %9.2f  %d of %d  %s\n", what,
                shown->ours_cut ? ">" : " ", shown->ours, shown->plain_cut ? ">" : " ", shown->plain,
-               low, middle, high, agree, count, aim);
+               shown->kinder, low, middle, high, agree, count, aim);
 }
 
 static void contest_machine(const char *name)
@@ -134,10 +138,12 @@ static void contest_all(void)
     bench_title(
         "Sets measured until the best ring of a node is proven (gap 0), by our search and by\n"
         "plain best-first search, which measures at insertion. Ratios plain : ours, over 5\n"
-        "machines where links are unequal. >: cut off (ours after 10 s, plain at 200,000).");
+        "machines where links are unequal. The paper does not say which of equal sets goes\n"
+        "first: plain takes the older, kinder the more complete (-1: cut off). >: cut off (ours "
+        "after 10 s, plain at 200,000).");
     if (!bench_rows)
-        printf("  %-30s %9s %9s %9s %9s %9s  %s %s\n", "machine", "ours", "plain", "min", "median",
-               "max", "agree", "aim");
+        printf("  %-30s %9s %9s %9s %9s %9s %9s  %s %s\n", "machine", "ours", "plain", "kinder",
+               "min", "median", "max", "agree", "aim");
     contest_machine("amd-4gpu");
     contest_machine("intel-4gpu");
     for (int equal = 1; equal >= 0; equal--)
@@ -145,8 +151,10 @@ static void contest_all(void)
             for (int memories = 1; memories <= 4; memories++)
                 contest_toys(gpus, memories, equal);
     if (!bench_rows)
-        printf("  Rings that differ: %d. Machines where plain search measured fewer: %d.\n",
-               disagreements, exceeded);
+        printf("  Rings that differ: %d. Machines where plain search measured fewer: %d; where the "
+               "kinder\n"
+               "  one did: %d.\n",
+               disagreements, exceeded, exceeded_kinder);
 }
 
 /* Whole nodes */

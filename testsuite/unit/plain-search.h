@@ -11,6 +11,7 @@
 struct plain_state {
     double gbps;
     long born;
+    int progress; /* transfers, if the more complete of equals is to go first */
     int8_t count, bounces, mode,
         pending; /* mode: 0 writes, 1 reads, -1 none; pending: memory or -1 */
     uint32_t visited;
@@ -26,15 +27,16 @@ struct plain_search {
     struct plain_state *heap;
     long count, room, limit;
     long measured;
+    bool complete_first;
 };
 
-/* Is a to be taken before b: the faster, of equals the more complete, of those the older. */
+/* Is a to be taken before b: the faster; of equals the more complete, if wanted, then the older. */
 static bool plain_before(const struct plain_state *a, const struct plain_state *b)
 {
     if (a->gbps != b->gbps)
         return a->gbps > b->gbps;
-    if (a->set.count != b->set.count)
-        return a->set.count > b->set.count;
+    if (a->progress != b->progress)
+        return a->progress > b->progress;
     return a->born < b->born;
 }
 
@@ -43,6 +45,7 @@ static void plain_push(struct plain_search *search, struct plain_state *state)
     if (tccl_model_measure(search->model, &state->set, &state->gbps, NULL, NULL, NULL) < 0)
         return;
     state->born = search->measured++;
+    state->progress = search->complete_first ? state->set.count : 0;
     if (search->count == search->room) {
         search->room = search->room ? 2 * search->room : 1024;
         search->heap = realloc(search->heap, search->room * sizeof *search->heap);
@@ -133,11 +136,14 @@ static void plain_expand(struct plain_search *search, const struct plain_state *
 }
 
 /* The best ring over the GPUs of the mask: its bandwidth in *gbps, and how many sets were measured.
- * Returns -1 where it had not ended after limit sets. */
+ * The paper does not say which of equal sets goes first: the older, or (complete_first) the one
+ * with more transfers, which is kinder to it. Returns -1 where it had not ended after limit sets.
+ */
 __attribute__((unused)) static long plain_ring(const struct tccl_model *model, uint32_t gpus,
-                                               long limit, double *gbps)
+                                               long limit, bool complete_first, double *gbps)
 {
-    struct plain_search search = {.model = model, .gpus = gpus, .limit = limit};
+    struct plain_search search = {
+        .model = model, .gpus = gpus, .limit = limit, .complete_first = complete_first};
     search.first = __builtin_ctz(gpus);
     struct plain_state state = {
         .mode = -1, .pending = -1, .visited = 1u << search.first, .last = search.first};
