@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "hash.h"
 
 /* Reads until the end or until size bytes are there. Returns how many, or -1 with errno. */
 static ssize_t read_all(int fd, char *data, size_t size)
@@ -203,4 +205,14 @@ int tccl_write_json(const char *path, mode_t mode, const json_t *json, struct tc
     size_t length = strlen(text);
     text[length] = '\n'; /* in the place of the NUL */
     return tccl_write_file(path, mode, text, length + 1, err);
+}
+
+int tccl_json_hash(const json_t *json, char hash[static TCCL_JSON_HASH])
+{
+    cleanup_free char *text =
+        json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+    if (!text)
+        return -1;
+    snprintf(hash, TCCL_JSON_HASH, "%016" PRIx64, tccl_hash64(text, strlen(text)));
+    return 0;
 }

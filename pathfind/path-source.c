@@ -89,6 +89,24 @@ static int check_machine(const struct source *source, const char *path, const ch
     return tccl_fail(err, "%s: is of another machine: %s, but machine.json is %s", path, named, id);
 }
 
+/* The copy of the model must be the one that was profiled, where profile.json says which. */
+static int check_model(const struct source *source, const char *wanted, struct tccl_error *err)
+{
+    char path[PATH_MAX], hash[TCCL_JSON_HASH];
+    if (!source->model || !wanted)
+        return 0;
+    if (path_in(source, "model.json", path, err) < 0)
+        return -1;
+    cleanup_json json_t *json = tccl_read_json(path, 4 << 20, err);
+    if (!json)
+        return -1;
+    if (tccl_json_hash(json, hash) < 0)
+        return tccl_fail(err, "no memory");
+    if (strcmp(hash, wanted) == 0)
+        return 0;
+    return tccl_fail(err, "%s: altered: it is not the model that the profile was made from", path);
+}
+
 /* profile.json names the machine and the back end; without it, the latter follows from the model
  * being there. */
 static int read_provenance(struct source *source, struct tccl_error *err)
@@ -106,7 +124,9 @@ static int read_provenance(struct source *source, struct tccl_error *err)
     const char *name = json_string_value(json_object_get(json, "source"));
     if (name && strlen(name) < sizeof(source->name))
         strcpy(source->name, name);
-    return check_machine(source, path, json_string_value(json_object_get(json, "machine")), err);
+    if (check_machine(source, path, json_string_value(json_object_get(json, "machine")), err) < 0)
+        return -1;
+    return check_model(source, json_string_value(json_object_get(json, "model")), err);
 }
 
 static int open_profile(struct source *source, struct tccl_error *err)

@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "cache.h"
+#include "fileio.h"
 #include "setlog.h"
 #include "stamp.h"
 
@@ -12,18 +13,17 @@ enum {
     PROFILE_FORMAT = 1,
     PROFILE_BYTES = 16 << 10,
     MACHINE_BYTES = 256 << 10,
-    MODEL_BYTES = 1 << 20,
+    MODEL_BYTES = 4 << 20,
     FOLDER_MAX = PATH_MAX - 64, /* room for the names of the files in it */
     TABLES_BYTES = 4 << 20,     /* tables kept in memory */
     TABLES_COUNT = 256,
-    MODEL_HASH_HEX = 17,
 };
 
 /* What profile.json says. */
 struct tccl_provenance {
     char machine[TCCL_HASH_HEX];
     char source[TCCL_NAME];
-    char model[MODEL_HASH_HEX]; /* hash of the model's JSON; "" without a model */
+    char model[TCCL_JSON_HASH]; /* hash of the model's JSON; "" without a model */
 };
 
 struct tccl_loaded {
@@ -55,8 +55,6 @@ void tccl_table_path(const char *folder, uint32_t gpus, char path[static PATH_MA
 int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struct tccl_error *err);
 int tccl_provenance_write(const char *folder, const struct tccl_provenance *from,
                           struct tccl_error *err);
-/* Hash of a model's JSON, whatever its layout. Returns 0, or -1 without memory. */
-int tccl_provenance_model(const json_t *model, char hash[static MODEL_HASH_HEX]);
 
 void tccl_profile_drop_tables(struct tccl_profile *profile);
 

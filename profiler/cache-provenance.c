@@ -8,17 +8,6 @@
 #include "cleanup.h"
 #include "fileio.h"
 
-int tccl_provenance_model(const json_t *model, char hash[static MODEL_HASH_HEX])
-{
-    cleanup_free char *text =
-        json_dumps(model, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
-
-    if (!text)
-        return -1;
-    snprintf(hash, MODEL_HASH_HEX, "%016" PRIx64, tccl_hash64(text, strlen(text)));
-    return 0;
-}
-
 /* Copies a string of exactly size - 1 (exact) or fewer characters. */
 static int take(const json_t *json, const char *key, bool exact, char *out, size_t size,
                 struct tccl_error *err)

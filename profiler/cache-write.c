@@ -110,7 +110,7 @@ static int provenance(const struct tccl_machine *machine, const char *source, co
         return tccl_fail(err, "\"%.40s…\" is too long for a source", source);
     strcpy(from->source, source);
     tccl_machine_id(machine, from->machine);
-    if (model && tccl_provenance_model(model, from->model) < 0)
+    if (model && tccl_json_hash(model, from->model) < 0)
         return tccl_fail(err, "out of memory");
     return 0;
 }

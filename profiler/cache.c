@@ -162,9 +162,9 @@ time_t tccl_profile_time(const struct tccl_profile *profile)
 static int check_model(const struct tccl_profile *profile, const json_t *json,
                        const struct tccl_model *model, struct tccl_error *err)
 {
-    char hash[MODEL_HASH_HEX], id[TCCL_HASH_HEX];
+    char hash[TCCL_JSON_HASH], id[TCCL_HASH_HEX];
 
-    if (tccl_provenance_model(json, hash) < 0)
+    if (tccl_json_hash(json, hash) < 0)
         return tccl_fail(err, "out of memory");
     if (strcmp(hash, profile->from.model) != 0)
         return tccl_fail(err, "altered: it is not the model that the profile was made from");
