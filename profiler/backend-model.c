@@ -5,7 +5,7 @@
 #include "fileio.h"
 #include "model.h"
 
-enum { MODEL_BYTES = 1 << 20 };
+enum { MODEL_BYTES = 4 << 20 };
 
 struct state {
     json_t *json;
