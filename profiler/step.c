@@ -620,6 +620,21 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
 
 /* JOIN */
 
+/* Are the children that have come before this node's JOIN those that it names? Returns 0, or -1
+ * with err. */
+static int check_children(const struct step *step, struct tccl_error *err)
+{
+    for (int i = 0; i < step->n_children; i++) {
+        const struct child *child = &step->children[i];
+        const char *name = step->join->join.nodes[child->node];
+        if (child->peer && strcmp(peer_node(child->peer), name) != 0)
+            return tccl_fail(
+                err, "the node lists of this step do not match: node %d is %s here, %s there",
+                child->node, name, peer_node(child->peer));
+    }
+    return 0;
+}
+
 /* Sets the kind of this node, or fails the step. */
 static void take_join(struct step *step)
 {
@@ -638,7 +653,7 @@ static void take_join(struct step *step)
     else if (strcmp(name, daemon->conf->node) != 0)
         tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
                   daemon->conf->node);
-    else
+    else if (check_children(step, &err) == 0)
         step->kind = own_kind(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
     if (!step->kind)
         fail(step, "%s: %.400s", name, err.text);

@@ -593,6 +593,31 @@ static void test_mismatch(void)
     close(first);
 }
 
+/* The first node has another second node in its list than the one that comes: no ring, whichever
+ * comes first. */
+static void test_other_second(bool early)
+{
+    struct tccl_step_key key = new_key();
+    const char *const others[] = {"n1", "n3"};
+    struct tccl_join join = new_join(key, 0, 2), other = new_join(key, 1, 2);
+    char path[256];
+    struct tccl_error err = {0};
+    other.nodes = others;
+    join.timeout_ms = 1500;
+    int waiting = early ? -1 : start_join(&join);
+    rig_path(path, "tccld.sock", 3);
+    int fd = tccl_client_connect(path, WAIT_MS, &err);
+    CHECK_INT(tccl_client_join(fd, &other, WAIT_MS, &err), 0);
+    if (early) {
+        poll(NULL, 0, 300);
+        waiting = start_join(&join);
+    }
+    struct tccl_plan plan = end_join(waiting);
+    check_fallback(&plan, early ? "do not match: node 1 is n2 here, n3 there" : "n2: no word from");
+    plan = end_join(fd);
+    check_fallback(&plan, "do not match: node 1 is n2 here, n3 there");
+}
+
 /* A node whose name nobody knows: said at once, and not looked up again for every step. */
 static void test_unknown_name(void)
 {
@@ -964,6 +989,8 @@ int main(void)
     test_dying_tccld();
     test_given_up();
     test_mismatch();
+    test_other_second(true);
+    test_other_second(false);
     test_unknown_name();
     test_spool();
     test_bad_frames();
