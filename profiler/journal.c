@@ -11,7 +11,11 @@
 #include "spool.h"
 #include "wire.h"
 
-enum { CLOSE_MS = 3000, MEMORY = 1024 /* records kept in memory while no disk takes them */ };
+enum {
+    CLOSE_MS = 3000,
+    MEMORY = 1024,           /* records kept in memory while no disk takes them */
+    QUERIES = POOL_QUEUE / 2 /* at a time: users who ask must not keep records out */
+};
 
 /* A record on its way to AccountingHost. */
 struct flight {
@@ -28,7 +32,7 @@ struct journal {
     struct tccl_records *store;
     struct tccl_spool *spool;
     LIST_HEAD(, flight) flights;
-    int n_flights;
+    int n_flights, n_queries;
     struct event *retry; /* pending only while the spool or memory holds records */
     int64_t retry_ms;    /* 0: the first time */
     bool round, closing; /* round: going through the spool now */
@@ -397,6 +401,7 @@ static void run_query(struct chore *chore)
 
 static void then_query(struct chore *chore)
 {
+    chore->journal->n_queries--;
     if (!chore->answer)
         chore->answer = error_message(chore->err.text, true);
     if (chore->peer) {
@@ -410,14 +415,19 @@ static void then_query(struct chore *chore)
 static int query(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
                  struct local *local)
 {
-    struct chore chore = {.journal = daemon->journal,
+    struct journal *journal = daemon->journal;
+    if (journal->n_queries >= QUERIES)
+        return -1;
+    struct chore chore = {.journal = journal,
                           .run = run_query,
                           .then = then_query,
                           .record = json_deep_copy(json_object_get(message, "filter")),
                           .uid = daemon_shows_all(daemon, uid) ? -1 : (int64_t)uid,
                           .peer = peer,
                           .local = local};
-    return submit(chore);
+    int failed = submit(chore);
+    journal->n_queries += !failed;
+    return failed;
 }
 
 void journal_query_peer(struct daemon *daemon, struct peer *peer, json_t *message)
@@ -487,11 +497,16 @@ void journal_close(struct journal *journal)
             spool(journal, flight->record);
         end_flight(flight);
     }
+    int stuck = pool_free(journal->disk, CLOSE_MS);
     json_array_foreach(journal->memory, i, record)
-        log_line("a record is lost, no disk has taken it: job %lld",
-                 (long long)json_integer_value(json_object_get(record, "job")));
+    {
+        struct tccl_error err = {0};
+        if (stuck || !journal->spool || tccl_spool_put(journal->spool, record, &err) != 0)
+            log_line("a record is lost, no disk has taken it: job %lld",
+                     (long long)json_integer_value(json_object_get(record, "job")));
+    }
     event_free(journal->retry);
-    if (pool_free(journal->disk, CLOSE_MS) == 0) {
+    if (!stuck) {
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);
     }

@@ -653,6 +653,32 @@ static void test_spool(void)
     check_record(0, key.job, "applied", "");
 }
 
+/* A record that neither AccountingHost nor the spool took is put on disk when tccld ends. */
+static void test_memory(void)
+{
+    struct tccl_join join = new_join(new_key(), 0, 1);
+    const char *name = "n3";
+    char path[256], spool[256], away[300];
+    struct tccl_error err = {0};
+    rig_stop_tccld(1, SIGTERM);
+    rig_path(spool, "state/spool", 3);
+    snprintf(away, sizeof(away), "%s.away", spool);
+    CHECK_INT(rename(spool, away), 0);
+    join.nodes = &name;
+    rig_path(path, "tccld.sock", 3);
+    int fd = tccl_client_connect(path, WAIT_MS, &err);
+    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
+    struct tccl_plan plan = end_join(fd);
+    CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+    tccl_plan_clear(&plan);
+    poll(NULL, 0, 300); /* until both have been tried */
+    CHECK_INT(rename(away, spool), 0);
+    rig_stop_tccld(3, SIGTERM);
+    rig_start_tccld(1);
+    rig_start_tccld(3);
+    check_record(0, join.key.job, "applied", "");
+}
+
 /* Strangers */
 
 static int dial(int node)
@@ -993,6 +1019,7 @@ int main(void)
     test_other_second(false);
     test_unknown_name();
     test_spool();
+    test_memory();
     test_bad_frames();
     test_bad_credentials();
     test_bad_merge();
