@@ -13,7 +13,7 @@ static const int gres[] = {0, 2, 3};
 
 static struct tccl_join sample(void)
 {
-    return (struct tccl_join){.key = {"c1", 1234, 1233, 1, 0xfffffffb, 2},
+    return (struct tccl_join){.key = {"c1", 1234, 1233, 1, 0xfffffffb, 2, 0},
                               .node = 1,
                               .n_nodes = 3,
                               .nodes = node_names,
