@@ -54,6 +54,7 @@ struct step {
     bool probed, reported, closed, recorded;
     bool given; /* a ring was given out */
     bool lost;  /* the parent's answer did not come */
+    bool left;  /* it has ended on this node */
     struct link *up;
     char *parent;   /* its node name, once this node has joined */
     json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
@@ -200,6 +201,15 @@ static struct step *get_step(struct steps *steps, const struct tccl_step_key *ke
     tccl_fail(err, "the node lists of this step do not match: node %d of %d here, %d of %d there",
               step->node, step->n_nodes, node, n_nodes);
     return NULL;
+}
+
+/* What begins under the key of a step that has ended here is another run of it: of a requeued job
+ * whose steps are not told SLURM_RESTART_COUNT (srun --export=NONE). */
+static void forget_ended(struct steps *steps, const struct tccl_step_key *key)
+{
+    struct step *step = find_step(steps, key);
+    if (step && step->closed && step->left && !step->up)
+        free_step(step);
 }
 
 /* Somebody waits from now on for wait_ms. */
@@ -694,6 +704,8 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
         return;
     }
     const struct tccl_join *join = message ? &message->join : NULL;
+    if (join)
+        forget_ended(daemon->steps, &join->key);
     struct step *step = join ? get_step(daemon->steps, &join->key, join->node, join->n_nodes,
                                         join->timeout_ms, &err)
                              : NULL;
@@ -731,6 +743,8 @@ static void end_plan(struct steps *steps, const struct tccl_step_key *key)
     struct step *step = find_step(steps, key);
     planfile_remove(steps->daemon->conf->run_dir, key);
     planlist_remove(steps->plans, key);
+    if (step)
+        step->left = step->closed;
     if (!step || !step->path)
         return;
     free(step->path);
@@ -832,7 +846,10 @@ void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
     struct step *step = NULL;
     struct child *child = NULL;
     struct merge *merge = NULL;
-    if (read_report(json, &report, &err) == 0)
+    bool good = read_report(json, &report, &err) == 0;
+    if (good && !report.reason)
+        forget_ended(daemon->steps, &report.key);
+    if (good)
         step = get_step(daemon->steps, &report.key, tree_parent((int)report.node),
                         (int)report.n_nodes, (int)report.timeout_ms, &err);
     else

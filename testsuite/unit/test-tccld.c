@@ -309,6 +309,24 @@ static void test_nodes(int n)
     CHECK(json_integer_value(json_object_get(record, "solve_us")) > 0);
 }
 
+/* The same key once more, after the step has ended on all nodes. */
+static void test_again(int n)
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_plan plans[NODES];
+    for (int run = 0; run < 2; run++) {
+        join_all(key, n, -1, plans);
+        for (int i = 0; i < n; i++) {
+            CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
+            CHECK_INT(access(plans[i].path, R_OK), 0);
+            tccl_plan_clear(&plans[i]);
+        }
+        for (int i = 0; i < n; i++)
+            leave(i, &key);
+    }
+    check_record(0, key.job, "applied", "");
+}
+
 static void test_two_at_once(void)
 {
     struct tccl_step_key a = new_key(), b = new_key();
@@ -995,6 +1013,9 @@ int main(void)
     test_nodes(4);
     test_nodes(16);
     test_nodes(NODES);
+    test_again(1);
+    test_again(4);
+    test_again(NODES);
     test_two_at_once();
     test_gpus();
     test_modes();
