@@ -608,7 +608,7 @@ static void fail_late(struct step *step)
     snprintf(name, sizeof(name), "node %d", first ? first->node : step->node);
     fail(step, "%s: no word from its tccld within %lld ms%s%s",
          first ? step->join->join.nodes[first->node] : name, waited,
-         first && first->there ? ": it runs, but the step has not started there (a slow Prolog?)"
+         first && first->there ? ": the step has not started there (a slow Prolog?), or it hangs"
                                : "",
          more);
 }
