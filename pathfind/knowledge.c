@@ -10,6 +10,9 @@
 /* A limit with a large orbit keeps this many of its images; fewer only weakens bounds. */
 enum { MAX_IMAGES = 4096, MAX_LIMITS = 1 << 19, WORDS = 32 };
 
+/* Floors are looked for among the sets measured last: an older one only saves a measurement. */
+enum { RECENT = 4096 };
+
 /* A limit of three or more transfers; met counts those on the stack. */
 struct limit {
     double gbps;
@@ -172,7 +175,8 @@ double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct
         return 0;
     set_of_walk(walk->transfers, walk->count, &set);
     bits_of_set(knowledge, &set, bits);
-    for (size_t i = 0; i < knowledge->exact.count; i++)
+    size_t count = knowledge->exact.count, first = count > RECENT ? count - RECENT : 0;
+    for (size_t i = first; i < count; i++)
         if (knowledge->exact.entries[i].gbps > best && covers(knowledge->covers[i], bits, words))
             best = knowledge->exact.entries[i].gbps;
     return best;

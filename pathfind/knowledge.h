@@ -27,7 +27,7 @@ int tccl_knowledge_add(struct tccl_knowledge *knowledge, const struct tccl_walk 
  * says that it was another one (may be NULL). */
 int tccl_knowledge_find(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
                         double *gbps, bool *symmetric);
-/* The best proven lower bound: the largest bandwidth of a measured set that contains the walk; 0 if
+/* A proven lower bound: the largest bandwidth of a set measured lately that contains the walk; 0 if
  * there is none. */
 double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk);
 

@@ -35,6 +35,7 @@ struct walker {
     struct tccl_walk beside[3];   /* an end and a bounce in its memory, entry and exit; both ends */
     int load[TCCL_MAX_MEMORIES];  /* transfers on the stack that touch each memory */
     long steps_left;
+    double above; /* grows while chains are visited */
     struct tccl_chain chain;
     int mode; /* kind of the p2p edges so far, -1: none yet */
     int bounces;
@@ -62,8 +63,7 @@ static bool push(struct walker *walker, const struct step *step)
         walker->load[step->edge.memory]++;
     for (int i = 0; i < step->count; i++) {
         walker->steps_left--;
-        if (tccl_knowledge_push(knowledge, step->transfers[i], walker->route->above) <=
-            walker->route->above) {
+        if (tccl_knowledge_push(knowledge, step->transfers[i], walker->above) <= walker->above) {
             unpush(walker, step, i + 1);
             return false;
         }
@@ -277,19 +277,33 @@ static bool mode_allows(const struct walker *walker, const struct step *step)
 
 static int extend(struct walker *walker, uint32_t visited, int position);
 
+/* A chain is complete: found, unless a visitor wants to go on. */
+static int meet(struct walker *walker)
+{
+    const struct tccl_route *route = walker->route;
+    if (!route->visit)
+        return 1;
+    struct tccl_chain chain = walker->chain;
+    chain.n_gpus = walker->n;
+    chain.closed = route->closed;
+    chain.entry = route->entry;
+    chain.exit = route->exit;
+    return route->visit(route->context, &chain, &walker->above) != 0;
+}
+
 static int finish_open(struct walker *walker, int position)
 {
     const struct step *last = &walker->last[position];
     if (!push(walker, last))
         return 0;
     pop(walker, last);
-    return 1;
+    return meet(walker);
 }
 
 /* On a closed ring exactly one bounce can't be built. */
-static int finish_closed(const struct walker *walker)
+static int finish_closed(struct walker *walker)
 {
-    return walker->route->any || walker->bounces != 1;
+    return (walker->route->any || walker->bounces != 1) && meet(walker);
 }
 
 static void count_bounce(struct walker *walker, const struct step *step, int bounces)
@@ -491,6 +505,7 @@ static bool set_up(struct walker *walker, const struct tccl_route *route, struct
     walker->route = route;
     walker->mode = -1;
     walker->steps_left = route->steps;
+    walker->above = route->above;
     list_gpus(walker);
     find_exclusive(walker);
     if (walker->n < (route->closed ? 2 : 1) || (!route->closed && !add_ports(walker, fixed)))
@@ -549,6 +564,18 @@ int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks)
     }
     free(walker);
     return count;
+}
+
+long tccl_route_count(const struct tccl_route *route, long limit)
+{
+    int n = __builtin_popcount(route->gpus), edges = route->closed ? n : n - 1;
+    long count = 1, ways = route->machine->n_memories + (route->any ? 2 : 1);
+    for (int i = 2; i <= (route->closed ? n - 1 : n) && count < limit; i++)
+        count *= i;
+    for (int i = 0; i < edges && count < limit; i++)
+        count *= ways;
+    count *= route->any ? 1 : 2; /* all write, or all read */
+    return count < limit ? count : limit;
 }
 
 void tccl_route_walk(const struct tccl_chain *chain, struct tccl_walk *walk)

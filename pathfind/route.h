@@ -17,6 +17,10 @@ struct tccl_route {
     const struct tccl_chain *like; /* steps that this chain takes are tried first; may be NULL */
     long steps;                    /* transfers to try at most before giving up */
     long *spent;                   /* grows by the transfers tried; may be NULL */
+    /* Called for each chain that find meets; NULL: the first one is wanted. It may raise *above.
+     * Zero goes on to the next chain, anything else ends with this chain as found. */
+    int (*visit)(void *context, const struct tccl_chain *chain, double *above);
+    void *context;
 };
 
 /* Depth first, the most promising step first; steps that leave GPUs unreachable are seen in
@@ -29,6 +33,9 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain);
  * end. walks has room for TCCL_MAX_SUSPECTS. Returns how many. */
 enum { TCCL_MAX_SUSPECTS = TCCL_MAX_MEMORIES + 3 };
 int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks);
+
+/* How many chains a stock NCCL could be made to build there are at most, counted up to limit. */
+long tccl_route_count(const struct tccl_route *route, long limit);
 
 /* The transfers of a chain in the order of the walk from entry to exit. */
 void tccl_route_walk(const struct tccl_chain *chain, struct tccl_walk *walk);

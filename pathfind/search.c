@@ -1,6 +1,7 @@
 /* search.c: the best chain of every port pair, best pairs first. */
 #include "search.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@ enum {
     STEPS = 200000,      /* and of its second try */
     BOLD = 16,           /* sets to have saved before a whole chain is tried */
     PATIENCE = 600, /* sets more than the plain search surely needs, where ties hide what it does */
-    EFFORT = 40000000, /* of all route searches of a call, some ten seconds: then it stops */
-    MAX_DESCENTS = 8,  /* how often a pair is first asked for nearly its bound */
+    FEW_SETS = 100, /* that one pair of ports may cost in any case; beyond, all its chains */
+    CHAINS_A_SET = 4,     /* are measured when it has cost one set for so many of them, */
+    MANY_CHAINS = 100000, /* unless there are as many as this */
+    EFFORT = 40000000,    /* of all route searches of a call, some ten seconds: then it stops */
+    MAX_DESCENTS = 8,     /* how often a pair is first asked for nearly its bound */
 };
 static const double DESCENT = 0.9;
 
@@ -81,7 +85,8 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
 struct goal {
     struct tccl_port entry, exit;
     struct tccl_result *result;
-    bool done; /* proven within the gap, impossible, or given up */
+    bool done;  /* proven within the gap, impossible, or given up */
+    long asked; /* sets that it has cost so far */
     int descents;
 };
 
@@ -230,20 +235,79 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
     return report(task) ? STOPPED : LEARNED;
 }
 
+/* The chain found is good enough for every goal up to this bandwidth. */
+static double with_gap(const struct task *task, double gbps)
+{
+    return gbps * (1 + task->gap);
+}
+
+/* Where learning has cost as much as measuring a good part of all chains: measures all that are
+ * left. */
+struct visit {
+    struct task *task;
+    struct goal *goal;
+    enum improvement outcome;
+};
+
+static int visit(void *context, const struct tccl_chain *chain, double *above)
+{
+    struct visit *visit = context;
+    struct tccl_walk walk;
+    double gbps;
+    tccl_route_walk(chain, &walk);
+    int status = tccl_probe_measure(&visit->task->search->probe, &walk, &gbps, visit->task->err);
+    if (status == 0) {
+        keep(visit->goal, chain, gbps);
+        *above = fmax(*above, with_gap(visit->task, visit->goal->result->gbps));
+    }
+    if (status == 0 && report(visit->task))
+        status = 1;
+    if (status != 0)
+        visit->outcome = status < 0 ? FAILED : STOPPED;
+    return status;
+}
+
+static enum improvement visit_all(struct task *task, struct goal *goal)
+{
+    struct visit all = {task, goal, PROVEN};
+    struct tccl_route route = route_to(task, goal, with_gap(task, goal->result->gbps));
+    struct tccl_chain chain;
+    route.visit = visit;
+    route.context = &all;
+    route.steps = LONG_MAX;
+    if (tccl_route_find(&route, &chain) == 0)
+        goal->result->bound =
+            fmax(fmin(goal->result->bound, with_gap(task, goal->result->gbps)), goal->result->gbps);
+    return all.outcome;
+}
+
+static bool better_visit_all(struct task *task, const struct goal *goal)
+{
+    struct tccl_route route = route_to(task, goal, 0);
+    return goal->asked > FEW_SETS &&
+           goal->asked > tccl_route_count(&route, MANY_CHAINS) / CHAINS_A_SET &&
+           tccl_route_count(&route, MANY_CHAINS) < MANY_CHAINS;
+}
+
+/* As try_one, or with all chains at once. */
+static enum improvement try_some(struct task *task, struct goal *goal, double above)
+{
+    if (better_visit_all(task, goal))
+        return visit_all(task, goal);
+    long before = task->search->probe.asked;
+    enum improvement outcome = try_one(task, goal, above);
+    goal->asked += task->search->probe.asked - before;
+    return outcome;
+}
+
 /* Tries chains until one is better than above, or none is left. */
 static enum improvement improve(struct task *task, struct goal *goal, double above)
 {
     enum improvement outcome;
     do
-        outcome = try_one(task, goal, above);
+        outcome = try_some(task, goal, above);
     while (outcome == LEARNED);
     return outcome;
-}
-
-/* The chain found is good enough for every goal up to this bandwidth. */
-static double with_gap(const struct task *task, double gbps)
-{
-    return gbps * (1 + task->gap);
 }
 
 /* What to ask of a goal whose bound is above with_gap(best): first nearly its bound, since what
@@ -500,7 +564,7 @@ static int step_boldly(struct task *task, struct goal *goal, long saved)
     struct tccl_probe *probe = &task->search->probe;
     long limit = task->patient ? probe->asked + saved : 0;
     probe->limit = limit;
-    enum improvement outcome = try_one(task, goal, ask(task, goal, goal->result->gbps));
+    enum improvement outcome = try_some(task, goal, ask(task, goal, goal->result->gbps));
     probe->limit = 0;
     if (outcome == FAILED)
         return -1;
@@ -572,7 +636,7 @@ static struct goal *list_goals(const struct task *task, struct tccl_table *table
             table->pairs[i].bound = 0; /* a GPU cannot be both ends */
             continue;
         }
-        goals[(*count)++] = (struct goal){entry, exit, &table->pairs[i], false, 0};
+        goals[(*count)++] = (struct goal){.entry = entry, .exit = exit, .result = &table->pairs[i]};
     }
     return goals;
 }
