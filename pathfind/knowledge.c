@@ -8,7 +8,7 @@
 #include "setmap.h"
 
 /* A limit with a large orbit keeps this many of its images; fewer only weakens bounds. */
-enum { MAX_IMAGES = 4096, MAX_LIMITS = 1 << 19, WORDS = 32 };
+enum { MAX_IMAGES = 4096, MAX_LIMITS = 1 << 16, WORDS = 32 };
 
 /* Floors are looked for among the sets measured last: an older one only saves a measurement. */
 enum { RECENT = 4096 };
@@ -239,13 +239,13 @@ static int add_limit(struct tccl_knowledge *knowledge, const struct tccl_set *se
     return 0;
 }
 
-/* The bound of a set by the limits that there are, as push gives it. The stack must be empty. */
-static double bound_of(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
+double tccl_knowledge_bound(struct tccl_knowledge *knowledge, const tccl_transfer *transfers,
+                            int count, double above)
 {
     double bound = INFINITY;
-    for (int i = 0; i < set->count; i++)
-        bound = tccl_knowledge_push(knowledge, set->transfers[i], gbps);
-    for (int i = 0; i < set->count; i++)
+    for (int i = 0; i < count; i++)
+        bound = tccl_knowledge_push(knowledge, transfers[i], above);
+    for (int i = 0; i < count; i++)
         tccl_knowledge_pop(knowledge);
     return bound;
 }
@@ -253,7 +253,8 @@ static double bound_of(struct tccl_knowledge *knowledge, const struct tccl_set *
 /* Adds a limit unless those that there are say as much. */
 static int lower_limit(struct tccl_knowledge *knowledge, const struct tccl_set *set, double gbps)
 {
-    return bound_of(knowledge, set, gbps) <= gbps ? 0 : add_limit(knowledge, set, gbps);
+    double bound = tccl_knowledge_bound(knowledge, set->transfers, set->count, gbps);
+    return bound <= gbps ? 0 : add_limit(knowledge, set, gbps);
 }
 
 static int add_value(struct tccl_knowledge *knowledge, double gbps)

@@ -46,6 +46,9 @@ size_t tccl_knowledge_values(const struct tccl_knowledge *knowledge, const doubl
  * last. */
 double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer, double above);
 void tccl_knowledge_pop(struct tccl_knowledge *knowledge);
+/* The bound of these transfers together, as push gives it; the stack must be empty. */
+double tccl_knowledge_bound(struct tccl_knowledge *knowledge, const tccl_transfer *transfers,
+                            int count, double above);
 /* The upper bound known for one transfer alone. */
 double tccl_knowledge_alone(const struct tccl_knowledge *knowledge, tccl_transfer transfer);
 

@@ -14,8 +14,9 @@ enum {
     STEPS = 200000,      /* and of its second try */
     BOLD = 16,           /* sets to have saved before a whole chain is tried */
     PATIENCE = 600, /* sets more than the plain search surely needs, where ties hide what it does */
-    FEW_SETS = 100, /* that one pair of ports may cost in any case; beyond, all its chains */
-    CHAINS_A_SET = 4,     /* are measured when it has cost one set for so many of them, */
+    FEW_SETS = 50,  /* that one pair of ports may cost in any case; beyond, all its chains are */
+    CHAINS_A_SET = 4, /* measured when it has cost one set for so many of them, or so much search */
+    STEPS_A_CHAIN = 8,    /* for each, */
     MANY_CHAINS = 100000, /* unless there are as many as this */
     EFFORT = 40000000,    /* of all route searches of a call, some ten seconds: then it stops */
     MAX_DESCENTS = 8,     /* how often a pair is first asked for nearly its bound */
@@ -87,6 +88,7 @@ struct goal {
     struct tccl_result *result;
     bool done;  /* proven within the gap, impossible, or given up */
     long asked; /* sets that it has cost so far */
+    long spent; /* transfers tried for it in route searches */
     int descents;
 };
 
@@ -232,6 +234,10 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
     }
     if (status != 0)
         return status < 0 ? FAILED : STOPPED;
+    if (tccl_knowledge_bound(probe->knowledge, walk.transfers, walk.count, above) > above)
+        finish(task, goal); /* no room for what was learnt */
+    if (goal->done)
+        return PROVEN;
     return report(task) ? STOPPED : LEARNED;
 }
 
@@ -284,9 +290,9 @@ static enum improvement visit_all(struct task *task, struct goal *goal)
 static bool better_visit_all(struct task *task, const struct goal *goal)
 {
     struct tccl_route route = route_to(task, goal, 0);
-    return goal->asked > FEW_SETS &&
-           goal->asked > tccl_route_count(&route, MANY_CHAINS) / CHAINS_A_SET &&
-           tccl_route_count(&route, MANY_CHAINS) < MANY_CHAINS;
+    long chains = tccl_route_count(&route, MANY_CHAINS);
+    return chains < MANY_CHAINS && goal->asked > FEW_SETS &&
+           (goal->asked > chains / CHAINS_A_SET || goal->spent > chains * STEPS_A_CHAIN);
 }
 
 /* As try_one, or with all chains at once. */
@@ -294,9 +300,10 @@ static enum improvement try_some(struct task *task, struct goal *goal, double ab
 {
     if (better_visit_all(task, goal))
         return visit_all(task, goal);
-    long before = task->search->probe.asked;
+    long asked = task->search->probe.asked, spent = task->spent;
     enum improvement outcome = try_one(task, goal, above);
-    goal->asked += task->search->probe.asked - before;
+    goal->asked += task->search->probe.asked - asked;
+    goal->spent += task->spent - spent;
     return outcome;
 }
 
