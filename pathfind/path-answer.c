@@ -225,3 +225,28 @@ void answer_print(const struct answer *answer, FILE *out)
         fprintf(out, "note       a stock NCCL can't be made to build it: %s\n",
                 answer->not_expressible.text);
 }
+
+static int find_and_print(answer_finder *find, const struct options *options, struct nodes *nodes,
+                          struct tccl_error *err)
+{
+    struct answer answer;
+    int rc = find(options, nodes, &answer, err);
+    if (rc == 0 && options->json) {
+        cleanup_json json_t *json = answer_to_json(&answer);
+        rc = print_json(json, err);
+    } else if (rc == 0) {
+        answer_print(&answer, stdout);
+    }
+    answer_clear(&answer);
+    return rc;
+}
+
+int answer_command(answer_finder *find, const struct options *options, struct tccl_error *err)
+{
+    struct nodes nodes;
+    int rc = nodes_open(options, &nodes, err);
+    if (rc == 0)
+        rc = find_and_print(find, options, &nodes, err);
+    nodes_clear(&nodes);
+    return rc;
+}

@@ -36,4 +36,10 @@ void format_nodes(int first, int count, char text[static 32]);
 /* How many stops from i on have the same chain on the same kind of node. */
 int route_alike(const struct route *route, int i);
 
+/* Finds an answer for the nodes that were asked for: returns 0, or -1 with err. */
+typedef int answer_finder(const struct options *options, struct nodes *nodes, struct answer *answer,
+                          struct tccl_error *err);
+/* A whole command: opens the nodes, finds the answer and prints it. Returns 0, or -1 with err. */
+int answer_command(answer_finder *find, const struct options *options, struct tccl_error *err);
+
 #endif

@@ -81,27 +81,7 @@ int evaluate(const struct options *options, struct nodes *nodes, struct answer *
     return 0;
 }
 
-static int evaluate_and_print(const struct options *options, struct nodes *nodes,
-                              struct tccl_error *err)
-{
-    struct answer answer;
-    int rc = evaluate(options, nodes, &answer, err);
-    if (rc == 0 && options->json) {
-        cleanup_json json_t *json = answer_to_json(&answer);
-        rc = print_json(json, err);
-    } else if (rc == 0) {
-        answer_print(&answer, stdout);
-    }
-    answer_clear(&answer);
-    return rc;
-}
-
 int command_eval(const struct options *options, struct tccl_error *err)
 {
-    struct nodes nodes;
-    int rc = nodes_open(options, &nodes, err);
-    if (rc == 0)
-        rc = evaluate_and_print(options, &nodes, err);
-    nodes_clear(&nodes);
-    return rc;
+    return answer_command(evaluate, options, err);
 }
