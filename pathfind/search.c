@@ -11,14 +11,16 @@
 
 enum {
     FIRST_STEPS = 20000, /* of one route search, in transfers tried, */
-    STEPS = 200000,      /* and of its second try */
+    STEPS = 60000,       /* and of its second try */
     BOLD = 16,           /* sets to have saved before a whole chain is tried */
     PATIENCE = 600, /* sets more than the plain search surely needs, where ties hide what it does */
     FEW_SETS = 50,  /* that one pair of ports may cost in any case; beyond, all its chains are */
     CHAINS_A_SET = 4, /* measured when it has cost one set for so many of them, or so much search */
     STEPS_A_CHAIN = 8,    /* for each, */
     MANY_CHAINS = 100000, /* unless there are as many as this */
-    EFFORT = 40000000,    /* of all route searches of a call, some ten seconds: then it stops */
+    EFFORT = 15000000,    /* of all route searches of a call, some ten seconds: then it stops */
+    MAX_ROUNDS = 500,     /* of measuring crowds before a route search is tried again */
+    MAX_GIVEN_UP = 6,     /* how often the route search may give up on one goal */
     MAX_DESCENTS = 8,     /* how often a pair is first asked for nearly its bound */
 };
 static const double DESCENT = 0.9;
@@ -86,9 +88,11 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
 struct goal {
     struct tccl_port entry, exit;
     struct tccl_result *result;
-    bool done;  /* proven within the gap, impossible, or given up */
-    long asked; /* sets that it has cost so far */
-    long spent; /* transfers tried for it in route searches */
+    bool done;    /* proven within the gap, impossible, or given up */
+    long asked;   /* sets that it has cost so far */
+    long spent;   /* transfers tried for it in route searches */
+    double hard;  /* the lowest threshold that the route search gave up at; 0: none */
+    int given_up; /* how often it did */
     int descents;
 };
 
@@ -163,23 +167,33 @@ static struct tccl_route route_to(struct task *task, const struct goal *goal, do
     };
 }
 
-/* Measures the crowds that a route might meet until none of them turns out to be too slow. Returns
- * as tccl_probe_measure. */
-static int settle_crowds(struct task *task, const struct tccl_route *route)
+/* Measures a crowd. Returns as tccl_probe_measure; *learnt: it is too slow, and the route search
+ * knows that now. */
+static int settle_crowd(struct task *task, const struct tccl_walk *walk, double above, bool *learnt)
 {
     struct tccl_probe *probe = &task->search->probe;
+    double gbps;
+    int status = tccl_probe_measure(probe, walk, &gbps, task->err);
+    if (status != 0 || gbps > above)
+        return status;
+    status = tccl_probe_explain(probe, walk, above, task->err);
+    if (status == 0 && !*learnt)
+        *learnt =
+            tccl_knowledge_bound(probe->knowledge, walk->transfers, walk->count, above) <= above;
+    return status;
+}
+
+/* Measures the crowds that a route might meet until none of them turns out to be too slow, or there
+ * is no room for more limits. Returns as tccl_probe_measure. */
+static int settle_crowds(struct task *task, const struct tccl_route *route)
+{
     struct tccl_walk walks[TCCL_MAX_SUSPECTS];
-    bool slow = true;
-    while (slow) {
-        slow = false;
+    bool learnt = true;
+    for (int round = 0; learnt && round < MAX_ROUNDS; round++) {
+        learnt = false;
         int count = tccl_route_suspects(route, walks);
         for (int i = 0; i < count; i++) {
-            double gbps;
-            int status = tccl_probe_measure(probe, &walks[i], &gbps, task->err);
-            if (status == 0 && gbps <= route->above) {
-                slow = true;
-                status = tccl_probe_explain(probe, &walks[i], route->above, task->err);
-            }
+            int status = settle_crowd(task, &walks[i], route->above, &learnt);
             if (status != 0)
                 return status;
         }
@@ -202,6 +216,14 @@ static int find_route(struct task *task, const struct goal *goal, double above,
     return *status == 0 ? tccl_route_find(&route, chain) : -1;
 }
 
+/* Too hard at this threshold: a lower one is asked next, down to what is known already. */
+static void give_up(struct task *task, struct goal *goal, double above)
+{
+    goal->hard = above;
+    if (++goal->given_up >= MAX_GIVEN_UP || above <= goal->result->gbps * (1 + task->gap) * 1.01)
+        finish(task, goal);
+}
+
 enum improvement { FAILED = -1, PROVEN, BETTER, STOPPED, LEARNED };
 
 /* Tries one chain that may be better than above. BETTER: it is. LEARNED: it is not, and what makes
@@ -220,7 +242,7 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
     if (found == 0)
         goal->result->bound = fmax(fmin(goal->result->bound, above), goal->result->gbps);
     if (found < 0)
-        finish(task, goal);
+        give_up(task, goal, above);
     if (found <= 0)
         return PROVEN;
     tccl_route_walk(&chain, &walk);
@@ -322,6 +344,8 @@ static enum improvement improve(struct task *task, struct goal *goal, double abo
 static double ask(const struct task *task, struct goal *goal, double best)
 {
     double least = with_gap(task, best);
+    if (goal->hard > 0)
+        return fmax(goal->result->gbps * (1 + task->gap), sqrt(goal->result->gbps * goal->hard));
     if (!isfinite(goal->result->bound) || goal->descents >= MAX_DESCENTS)
         return least;
     goal->descents++;
