@@ -109,6 +109,7 @@ struct task {
     int n_done;
     struct tccl_crowd crowd;
     long spent;               /* transfers tried in route searches */
+    long effort;              /* that it may cost */
     bool patient;             /* never measure more than the plain search would */
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
 };
@@ -124,7 +125,7 @@ static bool report(struct task *task)
         task->n_goals,
     };
     return (options->progress && options->progress(options->context, &progress) != 0) ||
-           task->spent > EFFORT;
+           task->spent > task->effort;
 }
 
 static void finish(struct task *task, struct goal *goal)
@@ -559,6 +560,9 @@ static void set_up(struct task *task, struct tccl_search *search,
         .gpus = gpus,
         .gap = fmax(options->gap, options->noise),
     };
+    struct tccl_route chains = {.machine = search->machine, .gpus = gpus, .any = options->any};
+    /* What can be counted out is proven, however long it takes. */
+    task->effort = tccl_route_count(&chains, MANY_CHAINS) < MANY_CHAINS ? LONG_MAX : EFFORT;
     search->probe.budget = options->budget > 0 ? search->probe.measured + options->budget : 0;
 }
 
