@@ -48,8 +48,9 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
                         struct tccl_error *err);
 
 /* Fills the table of a GPU set: every port pair, the closed ring, NCCL's default. Results are right
- * (bounds proven) also when stopped early. Returns 0; 1 if the budget or progress stopped it; -1
- * with err if the meter failed. */
+ * (bounds proven) also when stopped early. Returns 0; 1 if the budget or progress stopped it, or
+ * if, with more than some five GPUs, it had computed for long (some ten seconds, counted in steps,
+ * so that runs repeat); -1 with err if the meter failed. */
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,
                       const struct tccl_search_options *options, struct tccl_error *err);
 
