@@ -15,7 +15,11 @@ job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/batch"
 eventually "first run" test -e "$work/ran-0"
 user scontrol requeue "$job"
 start_now() { # the wait before a restart is only Slurm's caution
-    [ -e "$work/ran-1" ] || { admin scontrol update JobId="$job" StartTime=now && false; }
+    [ -e "$work/ran-1" ] && return
+    [ "$(admin squeue -hj "$job" -o %r)" != BeginTime ] ||
+        admin scontrol update JobId="$job" StartTime=now
+    sleep 1
+    false
 }
 eventually "second run" start_now
 eventually "end of job $job" job_ended "$job"
