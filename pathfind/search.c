@@ -442,29 +442,36 @@ static int first_chains(struct task *task)
     return 0;
 }
 
+/* One transfer alone: lowers *bound to its bandwidth, which then limits all that contain it.
+ * Returns as tccl_probe_measure. */
+static int bound_by(struct task *task, tccl_transfer transfer, double *bound)
+{
+    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_walk one = {.count = 1, .transfers = {transfer}};
+    double gbps;
+    int status = tccl_probe_measure(probe, &one, &gbps, task->err);
+    if (status != 0)
+        return status;
+    if (tccl_knowledge_alone(probe->knowledge, transfer) > gbps &&
+        tccl_knowledge_limit(probe->knowledge, &one, gbps) < 0)
+        return tccl_fail(task->err, "no memory for the limits");
+    *bound = fmin(*bound, gbps);
+    return 0;
+}
+
 /* Each NIC's own transfers alone give every pair of ports a first bound. */
 static int bound_ports(struct task *task)
 {
-    struct tccl_probe *probe = &task->search->probe;
     for (int i = 0; i < task->n_goals; i++) {
         struct goal *goal = &task->goals[i];
         tccl_transfer in[2], out[2];
-        struct tccl_walk one = {.count = 1};
-        double entry, exit;
         tccl_entry_transfers(goal->entry, 0, in);
         tccl_exit_transfers(goal->exit, 0, out);
-        one.transfers[0] = in[0];
-        int status = tccl_probe_measure(probe, &one, &entry, task->err);
-        if (status == 0 && tccl_knowledge_limit(probe->knowledge, &one, entry) < 0)
-            return tccl_fail(task->err, "no memory for the limits");
-        one.transfers[0] = out[0];
+        int status = bound_by(task, in[0], &goal->result->bound);
         if (status == 0)
-            status = tccl_probe_measure(probe, &one, &exit, task->err);
+            status = bound_by(task, out[0], &goal->result->bound);
         if (status != 0)
             return status;
-        if (tccl_knowledge_limit(probe->knowledge, &one, exit) < 0)
-            return tccl_fail(task->err, "no memory for the limits");
-        goal->result->bound = fmin(goal->result->bound, fmin(entry, exit));
     }
     return 0;
 }
