@@ -53,7 +53,7 @@ static int line_parse(const char *line, size_t size, struct tccl_set *set,
         return tccl_fail(err, "%s", why.text);
     if (!(gbps >= 0) || !(spread >= 0))
         return tccl_fail(err, "gbps or spread is out of range");
-    *measurement = (struct tccl_measurement){gbps, spread};
+    *measurement = (struct tccl_measurement){.gbps = gbps, .spread = spread};
     return tccl_set_parse(text, set, err);
 }
 

@@ -73,8 +73,8 @@ static int model_measure(void *context, const struct tccl_set *set, struct tccl_
 {
     const struct state *state = context;
 
-    out->spread = 0;
-    return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err);
+    *out = (struct tccl_measurement){0};
+    return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) < 0 ? 1 : 0;
 }
 
 const struct tccl_backend_ops tccl_backend_of_model = {

@@ -10,8 +10,10 @@ struct tccl_backend_ops {
     double noise;
     int (*open)(const struct tccl_backend_options *options, void **state, struct tccl_error *err);
     const struct tccl_machine *(*machine)(const void *state);
-    const json_t *(*model)(const void *state); /* NULL: measures real hardware */
-    const struct tccl_symmetry *(*symmetry)(const void *state);
+    const json_t *(*model)(const void *state);                  /* NULL: measures real hardware */
+    const struct tccl_symmetry *(*symmetry)(const void *state); /* NULL: none known */
+    const char *(*conditions)(const void *state);               /* NULL: "" */
+    unsigned (*marks)(const void *state);                       /* NULL: none */
     int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err);
     void (*close)(void *state);

@@ -82,7 +82,17 @@ const json_t *tccl_backend_model(const struct tccl_backend *backend)
 
 const struct tccl_symmetry *tccl_backend_symmetry(const struct tccl_backend *backend)
 {
-    return backend->ops->symmetry(backend->state);
+    return backend->ops->symmetry ? backend->ops->symmetry(backend->state) : NULL;
+}
+
+const char *tccl_backend_conditions(const struct tccl_backend *backend)
+{
+    return backend->ops->conditions ? backend->ops->conditions(backend->state) : "";
+}
+
+unsigned tccl_backend_marks(const struct tccl_backend *backend)
+{
+    return backend->ops->marks ? backend->ops->marks(backend->state) : 0;
 }
 
 double tccl_backend_noise(const struct tccl_backend *backend)
@@ -99,7 +109,7 @@ int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *se
 static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err)
 {
-    return tccl_backend_measure(context, set, out, err);
+    return tccl_backend_measure(context, set, out, err) == 0 ? 0 : -1;
 }
 
 struct tccl_meter tccl_backend_meter(struct tccl_backend *backend)

@@ -7,16 +7,27 @@
 #include "cache.h"
 
 struct profile_options {
-    const char *cache;   /* --cache, or CacheDir of tccl.conf */
-    const char *node;    /* Machine of tccl.conf: this node's description */
-    const char *model;   /* --model */
-    const char *machine; /* --machine */
-    const char *gpus;    /* --gpus */
-    const char *profile; /* the operand: folder, machine id or name */
+    const char *cache;    /* --cache, or CacheDir of tccl.conf */
+    const char *node;     /* Machine of tccl.conf: this node's description */
+    const char *model;    /* --model */
+    const char *machine;  /* --machine */
+    const char *gpus;     /* --gpus */
+    const char *backend;  /* --backend; NULL: what fits */
+    const char *topology; /* --topology: recorded by lstopo */
+    const char *peer;     /* --peer */
+    const char *listen;   /* --listen; NULL: every address, the usual port */
+    const char *html;     /* --html */
+    const char *output;   /* --output; NULL: standard output */
+    const char *profile;  /* the operand: folder, machine id or name; import: a file */
+    const char *other;    /* diff: the second one */
     double gap;
-    long budget;
+    long budget;    /* sets */
+    double seconds; /* the budget, where it is a time; 0: none */
+    double window;  /* seconds of each run; 0: the back end's own */
+    int repeats;    /* 0: the back end's own */
     int pairs;
-    bool json, quiet;
+    int devices;
+    bool engine, force, check, json, quiet;
 };
 
 int profile_run(const struct profile_options *options);
@@ -25,6 +36,11 @@ int profile_show(const struct profile_options *options);
 int profile_list(const struct profile_options *options);
 int profile_export(const struct profile_options *options);
 int profile_verify(const struct profile_options *options);
+int profile_import(const struct profile_options *options);
+int profile_diff(const struct profile_options *options);
+int profile_report(const struct profile_options *options);
+int profile_peer(const struct profile_options *options);
+int profile_check(const struct profile_options *options); /* run --check */
 
 /* Prints "tccl: text" to stderr. Returns 1, the exit status. */
 int profile_complain(const struct tccl_error *err);

@@ -88,7 +88,7 @@ static int run(const struct profile_options *options, struct tccl_error *err)
     struct tccl_backend *backend;
     struct tccl_profile *profile;
 
-    if (tccl_backend_open("model", &what, &backend, err) < 0)
+    if (tccl_backend_open(options->backend ? options->backend : "model", &what, &backend, err) < 0)
         return -1;
     int rc =
         tccl_profile_create(options->cache, tccl_backend_machine(backend),
@@ -105,6 +105,8 @@ int profile_run(const struct profile_options *options)
 {
     struct tccl_error err = {0};
 
+    if (options->check)
+        return profile_check(options);
     catch_signals();
     int rc = run(options, &err);
     if (rc < 0)
@@ -131,6 +133,10 @@ int profile_init(const struct profile_options *options)
     struct tccl_model *model = NULL;
     char id[TCCL_HASH_HEX];
 
+    if (!options->model) {
+        tccl_fail(&err, "init: --model FILE is needed");
+        return profile_complain(&err);
+    }
     if (tccl_model_read(options->model, &model, &err) < 0)
         return profile_complain(&err);
     tccl_machine_id(tccl_model_machine(model), id);

@@ -288,7 +288,9 @@ int profile_export(const struct profile_options *options)
     struct tccl_error err = {0};
     uint32_t gpus = 0;
 
-    if (profile_choose(options, &profile, &err) < 0)
+    if (!options->gpus)
+        tccl_fail(&err, "export: --gpus SET is needed");
+    if (!options->gpus || profile_choose(options, &profile, &err) < 0)
         return profile_complain(&err);
     const struct tccl_machine *machine = tccl_profile_machine(profile);
     const struct tccl_table *table = NULL;

@@ -12,25 +12,31 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
     "Usage: tccl-profile COMMAND [OPTION]... [PROFILE]\n"
-    "Fill and look after the profiles of this site's machines.\n"
+    "Measure this node's transfers, and look after the profiles of a site's machines.\n"
     "\n"
-    "  run --model FILE      measure, and search the best chains of each set of GPUs;\n"
-    "                        goes on where an earlier run was interrupted\n"
-    "  init --model FILE     write machine.json, by which tccld knows this node\n"
-    "  show [PROFILE]        the machine, its sets and chains (default: this node's)\n"
+    "  run                   measure, and search the best chains of each set of GPUs;\n"
+    "                        goes on where an earlier run was stopped\n"
+    "  run --check           measure a sample again: does the profile still hold?\n"
+    "  init                  write machine.json, by which tccld knows this node\n"
+    "  show [PROFILE]        the machine, drawn, and its chains (default: this node's)\n"
+    "  report [PROFILE]      bandwidth matrix and congested sets; --html FILE: a page\n"
     "  list                  all profiles in the cache\n"
-    "  export --gpus SET     the chains of a set of GPUs as JSON\n"
+    "  diff PROFILE PROFILE  what differs between two profiles\n"
+    "  export [PROFILE]      all of it, or with --gpus SET one set's chains, as JSON\n"
+    "  import FILE           put an exported profile into the cache\n"
     "  verify [PROFILE]      read every file (default: of all); 1 if one is bad\n"
+    "  peer [--listen ADDR]  be the other end of another node's network transfers\n"
     "\n"
-    "      --cache DIR       cache folder (default: CacheDir of tccl.conf)\n"
-    "      --config FILE     tccl.conf (default: " TCCL_SYSCONFDIR "/slurm/tccl.conf)\n"
-    "      --node NAME       this node's Slurm name, where it isn't the host's\n"
+    "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
+    "      --backend NAME    cuda (default where there are GPUs), host, or model\n"
+    "      --model FILE      a machine model in place of hardware\n"
+    "      --topology FILE   init, show: a machine recorded by lstopo\n"
+    "      --peer HOST       run: measure NICs against tccl-profile peer on HOST\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
-    "      --gap RATIO       run: prove each chain within this (default: 0.03)\n"
-    "      --budget N        run: measure at most N per GPU set (5000; 0: no limit)\n"
-    "      --pairs N         run: port pairs to search to the end (16; 0: all)\n"
-    "      --machine FILE    init: file to write (default: Machine of tccl.conf)\n"
-    "      --json  -q, --quiet  -h, --help  -V, --version\n"
+    "      --budget 30m|N    run: stop after that time (s, m, h), or N sets per GPU set\n"
+    "      --gap RATIO  --pairs N  --repeats N  --window MS          how exactly\n"
+    "      --copy kernel|engine   --devices N   --force              see the man page\n"
+    "  -o, --output FILE  --json  -q, --quiet  -h, --help  -V, --version\n"
     "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
 
 enum {
@@ -39,6 +45,17 @@ enum {
     OPT_NODE,
     OPT_MODEL,
     OPT_MACHINE,
+    OPT_BACKEND,
+    OPT_TOPOLOGY,
+    OPT_PEER,
+    OPT_LISTEN,
+    OPT_COPY,
+    OPT_DEVICES,
+    OPT_FORCE,
+    OPT_CHECK,
+    OPT_HTML,
+    OPT_WINDOW,
+    OPT_REPEATS,
     OPT_GPUS,
     OPT_GAP,
     OPT_BUDGET,
@@ -51,6 +68,18 @@ static const struct option long_options[] = {{"cache", required_argument, NULL, 
                                              {"node", required_argument, NULL, OPT_NODE},
                                              {"model", required_argument, NULL, OPT_MODEL},
                                              {"machine", required_argument, NULL, OPT_MACHINE},
+                                             {"backend", required_argument, NULL, OPT_BACKEND},
+                                             {"topology", required_argument, NULL, OPT_TOPOLOGY},
+                                             {"peer", required_argument, NULL, OPT_PEER},
+                                             {"listen", required_argument, NULL, OPT_LISTEN},
+                                             {"copy", required_argument, NULL, OPT_COPY},
+                                             {"devices", required_argument, NULL, OPT_DEVICES},
+                                             {"force", no_argument, NULL, OPT_FORCE},
+                                             {"check", no_argument, NULL, OPT_CHECK},
+                                             {"html", required_argument, NULL, OPT_HTML},
+                                             {"window", required_argument, NULL, OPT_WINDOW},
+                                             {"repeats", required_argument, NULL, OPT_REPEATS},
+                                             {"output", required_argument, NULL, 'o'},
                                              {"gpus", required_argument, NULL, OPT_GPUS},
                                              {"gap", required_argument, NULL, OPT_GAP},
                                              {"budget", required_argument, NULL, OPT_BUDGET},
@@ -64,11 +93,13 @@ static const struct option long_options[] = {{"cache", required_argument, NULL, 
 static const struct command {
     const char *name;
     int (*run)(const struct profile_options *options);
-    bool model, gpus, operand; /* needs --model, needs --gpus, may have an operand */
+    int least, most; /* operands */
 } commands[] = {
-    {"run", profile_run, true, false, false},      {"init", profile_init, true, false, false},
-    {"show", profile_show, false, false, true},    {"list", profile_list, false, false, false},
-    {"export", profile_export, false, true, true}, {"verify", profile_verify, false, false, true},
+    {"run", profile_run, 0, 0},       {"init", profile_init, 0, 0},
+    {"show", profile_show, 0, 1},     {"report", profile_report, 0, 1},
+    {"list", profile_list, 0, 0},     {"diff", profile_diff, 2, 2},
+    {"export", profile_export, 0, 1}, {"import", profile_import, 1, 1},
+    {"verify", profile_verify, 0, 1}, {"peer", profile_peer, 0, 0},
 };
 
 /* Where the defaults come from. */
@@ -105,57 +136,126 @@ static int parse_gap(const char *text, double *gap)
     return -1;
 }
 
+/* "30m", "90s", "2h": a time; a bare number: transfer sets. */
+static int parse_budget(const char *text, struct profile_options *options)
+{
+    size_t digits = strspn(text, "0123456789");
+    int unit = text[digits] == 's' ? 1 : text[digits] == 'm' ? 60 : text[digits] == 'h' ? 3600 : 0;
+
+    if (digits > 0 && digits < 8 && unit && !text[digits + 1] && strtol(text, NULL, 10) > 0) {
+        options->seconds = (double)strtol(text, NULL, 10) * unit;
+        return 0;
+    }
+    if (digits > 0 && !text[digits])
+        return parse_count("budget", text, 1000000000, &options->budget);
+    fprintf(stderr, "tccl: --budget %s: is no time such as 90s, 30m or 2h, nor a number of sets\n",
+            text);
+    return -1;
+}
+
+static int parse_copy(const char *text, bool *engine)
+{
+    *engine = strcmp(text, "engine") == 0;
+    if (*engine || strcmp(text, "kernel") == 0)
+        return 0;
+    fprintf(stderr, "tccl: --copy %s: is not kernel or engine\n", text);
+    return -1;
+}
+
 static int take_number(struct profile_options *options, int option, const char *text)
 {
-    long pairs;
+    long value;
+    int rc = option == OPT_WINDOW    ? parse_count("window", text, 60000, &value)
+             : option == OPT_REPEATS ? parse_count("repeats", text, 999, &value)
+             : option == OPT_DEVICES ? parse_count("devices", text, TCCL_MAX_GPUS, &value)
+                                     : parse_count("pairs", text, 1000000, &value);
 
-    if (option == OPT_GAP)
-        return parse_gap(text, &options->gap);
-    if (option == OPT_BUDGET)
-        return parse_count("budget", text, 1000000000, &options->budget);
-    if (parse_count("pairs", text, 1000000, &pairs) < 0)
+    if (rc < 0)
         return -1;
-    options->pairs = (int)pairs;
+    if (option == OPT_WINDOW)
+        options->window = (double)value / 1e3;
+    else
+        *(option == OPT_REPEATS   ? &options->repeats
+          : option == OPT_DEVICES ? &options->devices
+                                  : &options->pairs) = (int)value;
     return 0;
+}
+
+/* What has a form of its own. */
+static int take_value(struct profile_options *options, int option, const char *text)
+{
+    switch (option) {
+    case OPT_GAP:
+        return parse_gap(text, &options->gap);
+    case OPT_BUDGET:
+        return parse_budget(text, options);
+    case OPT_COPY:
+        return parse_copy(text, &options->engine);
+    default:
+        return take_number(options, option, text);
+    }
+}
+
+/* Options that are kept as they are: where. */
+static const char **text_option(struct profile_options *options, struct setting *setting,
+                                int option)
+{
+    switch (option) {
+    case OPT_CACHE:
+        return &options->cache;
+    case OPT_CONFIG:
+        return &setting->config;
+    case OPT_NODE:
+        return &setting->node;
+    case OPT_MODEL:
+        return &options->model;
+    case OPT_MACHINE:
+        return &options->machine;
+    case OPT_GPUS:
+        return &options->gpus;
+    case OPT_BACKEND:
+        return &options->backend;
+    case OPT_TOPOLOGY:
+        return &options->topology;
+    case OPT_PEER:
+        return &options->peer;
+    case OPT_LISTEN:
+        return &options->listen;
+    case OPT_HTML:
+        return &options->html;
+    case 'o':
+        return &options->output;
+    default:
+        return NULL;
+    }
+}
+
+static bool *flag_option(struct profile_options *options, int option)
+{
+    return option == OPT_JSON    ? &options->json
+           : option == OPT_FORCE ? &options->force
+           : option == OPT_CHECK ? &options->check
+           : option == 'q'       ? &options->quiet
+                                 : NULL;
 }
 
 /* 0, or -1 with a message; 1: all is done. */
 static int take_option(struct profile_options *options, struct setting *setting, int option)
 {
-    switch (option) {
-    case OPT_CACHE:
-        options->cache = optarg;
-        return 0;
-    case OPT_CONFIG:
-        setting->config = optarg;
-        return 0;
-    case OPT_NODE:
-        setting->node = optarg;
-        return 0;
-    case OPT_MODEL:
-        options->model = optarg;
-        return 0;
-    case OPT_MACHINE:
-        options->machine = optarg;
-        return 0;
-    case OPT_GPUS:
-        options->gpus = optarg;
-        return 0;
-    case OPT_JSON:
-        options->json = true;
-        return 0;
-    case 'q':
-        options->quiet = true;
-        return 0;
-    case 'h':
+    const char **text = text_option(options, setting, option);
+    bool *flag = flag_option(options, option);
+
+    if (text)
+        *text = optarg;
+    else if (flag)
+        *flag = true;
+    else if (option == 'h')
         fputs(help, stdout);
-        return 1;
-    case 'V':
+    else if (option == 'V')
         puts("tccl-profile (slurm-tccl) " TCCL_VERSION);
-        return 1;
-    default:
-        return take_number(options, option, optarg);
-    }
+    else
+        return take_value(options, option, optarg);
+    return option == 'h' || option == 'V';
 }
 
 static const struct command *find_command(const char *name)
@@ -176,13 +276,35 @@ static int refuse_option(char **argv)
     return usage("no such option, or not with a value: ", is_letter ? letter : argv[optind - 1]);
 }
 
+/* The command and its operands. */
+static const struct command *take_command(int count, char **words, struct profile_options *options)
+{
+    const struct command *command = count > 0        ? find_command(words[0])
+                                    : options->check ? find_command("run")
+                                                     : NULL;
+
+    if (count == 0 && !command)
+        return usage("no command", ""), NULL;
+    if (!command)
+        return NULL;
+    if (count - 1 > command->most)
+        return usage("too many operands: ", words[count - 1]), NULL;
+    if (count - 1 < command->least)
+        return usage(command->name,
+                     command->least > 1 ? ": two profiles are needed" : ": a file is needed"),
+               NULL;
+    options->profile = count > 1 ? words[1] : NULL;
+    options->other = count > 2 ? words[2] : NULL;
+    return command;
+}
+
 static const struct command *parse(int argc, char **argv, struct profile_options *options,
                                    struct setting *setting, int *done)
 {
     int option;
 
     opterr = 0; /* getopt's own messages would be a line more */
-    while ((option = getopt_long(argc, argv, ":qhV", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":qhVo:", long_options, NULL)) != -1) {
         int rc = option == ':'   ? usage("a value is missing: ", argv[optind - 1])
                  : option == '?' ? refuse_option(argv)
                                  : take_option(options, setting, option);
@@ -190,22 +312,7 @@ static const struct command *parse(int argc, char **argv, struct profile_options
         if (rc != 0)
             return NULL;
     }
-    if (optind == argc) {
-        usage("no command", "");
-        return NULL;
-    }
-    const struct command *command = find_command(argv[optind]);
-    if (!command)
-        return NULL;
-    int operands = argc - optind - 1;
-    if (operands > (command->operand ? 1 : 0))
-        return usage("too many operands: ", argv[argc - 1]), NULL;
-    if (command->model && !options->model)
-        return usage(command->name, ": --model FILE is needed"), NULL;
-    if (command->gpus && !options->gpus)
-        return usage(command->name, ": --gpus SET is needed"), NULL;
-    options->profile = operands ? argv[argc - 1] : NULL;
-    return command;
+    return take_command(argc - optind, argv + optind, options);
 }
 
 /* What was printed must have arrived: a full disk is a failure. Returns the exit status. */

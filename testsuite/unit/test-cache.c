@@ -70,7 +70,7 @@ static void append(struct tccl_profile *profile, const char *text, double gbps)
     struct tccl_set set = {0};
 
     CHECK_INT(tccl_set_parse(text, &set, &err), 0);
-    CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){gbps, 0}, &err), 0);
+    CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, &err), 0);
 }
 
 static void test_round(void)

@@ -45,7 +45,8 @@ static struct tccl_set random_set(void)
 
 static struct tccl_measurement random_measurement(void)
 {
-    return (struct tccl_measurement){rand() / (1.0 + rand()), rand() % 2 ? rand() / 3e10 : 0};
+    return (struct tccl_measurement){.gbps = rand() / (1.0 + rand()),
+                                     .spread = rand() % 2 ? rand() / 3e10 : 0};
 }
 
 static void fill(struct lines *lines, int n)
@@ -244,7 +245,7 @@ static void test_full_disk(void)
     if (child == 0) {
         struct tccl_error err = {""};
         struct tccl_set set = random_set();
-        struct tccl_measurement measurement = {1, 0};
+        struct tccl_measurement measurement = {.gbps = 1};
         signal(SIGXFSZ, SIG_IGN);
         struct rlimit limit = {st.st_size + 20, RLIM_INFINITY};
         struct tccl_setlog *log = tccl_setlog_open(path, "model", NULL);

@@ -1,0 +1,39 @@
+/* discover.h: the machine that this is, or that an lstopo recorded: hwloc's topology, NVML, /sys
+ * and /proc/driver/nvidia, put together. */
+#ifndef TCCL_DISCOVER_H
+#define TCCL_DISCOVER_H
+
+#include "nvml.h"
+#include "stage.h"
+
+struct tccl_discover_options {
+    const char *xml;  /* recorded topology (lstopo --of xml); NULL: this machine, live */
+    const char *root; /* in front of /sys and /proc, for tests; NULL: none */
+    bool host;        /* cores stand for GPUs */
+    int devices;      /* host: how many (0: one for each core, at most 8); else: how many stand-ins
+                         the one GPU has (0: GPUs are what they are) */
+};
+
+/* What is found besides the machine; for people, and for what is refused. */
+struct tccl_found {
+    struct tccl_site site;
+    bool recorded;                             /* from an XML: nothing of it can be measured here */
+    int gpu_index[TCCL_MAX_GPUS];              /* NVML's index, -1 unknown */
+    int gpu_gres[TCCL_MAX_GPUS];               /* Slurm's GRES index with AutoDetect: PCI order */
+    int n_users[TCCL_MAX_GPUS];                /* processes that compute on it */
+    char user[TCCL_MAX_GPUS][TCCL_NAME];       /* one of them: "python (pid 4711)" */
+    char nic_kind[TCCL_MAX_NICS][16];          /* "infiniband", "roce", "ethernet", "loopback" */
+    char nic_netdev[TCCL_MAX_NICS][TCCL_NAME]; /* its network interface, "" none */
+    bool nic_up[TCCL_MAX_NICS];
+    char driver[TCCL_NAME];     /* NVIDIA's, "" none */
+    char p2p_source[TCCL_NAME]; /* where P2P ability comes from: "NVML", "PCI tree" */
+    unsigned marks;             /* TCCL_MARK_MIG, TCCL_MARK_MPS */
+    int n_notes;
+    char notes[16][160]; /* what a person should know: "NUMA node 2 has no memory" */
+};
+
+/* Returns 0 with *found, or -1 with err (the XML is bad, no GPU, too many devices). */
+int tccl_discover(const struct tccl_discover_options *options, struct tccl_found *found,
+                  struct tccl_error *err);
+
+#endif

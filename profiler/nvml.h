@@ -1,0 +1,35 @@
+/* nvml.h: what NVIDIA's management library says of the GPUs. Loaded at run time; no headers of it
+ * are needed to build. */
+#ifndef TCCL_NVML_H
+#define TCCL_NVML_H
+
+#include "machine.h"
+
+enum { TCCL_NVML_GPUS = 64, TCCL_NVML_USERS = 64 };
+
+struct tccl_nvml_gpu {
+    char busid[TCCL_BUSID];
+    char name[TCCL_NAME];
+    int index;                  /* NVML's own */
+    int minor;                  /* N of /dev/nvidiaN; -1 unknown */
+    int sm;                     /* compute capability times 10; 0 unknown */
+    bool mig;                   /* cut into instances */
+    int n_users;                /* processes that compute on it now, as far as NVML shows them */
+    int users[TCCL_NVML_USERS]; /* their process ids */
+    char users_of[TCCL_NAME];   /* name of the first one; "" unknown */
+};
+
+struct tccl_nvml {
+    char driver[TCCL_NAME];
+    int n_gpus;
+    struct tccl_nvml_gpu gpus[TCCL_NVML_GPUS]; /* in the order of their bus ids */
+    bool read[TCCL_NVML_GPUS][TCCL_NVML_GPUS]; /* the pair can read, write each other directly */
+    bool write[TCCL_NVML_GPUS][TCCL_NVML_GPUS];
+};
+
+/* Asks the library and lets go of it again. Returns 0; 1 if there is no library (*nvml is empty);
+ * -1 with err: the library is there but can't say (no permission, driver and library of different
+ * versions, no driver loaded). */
+int tccl_nvml_read(struct tccl_nvml *nvml, struct tccl_error *err);
+
+#endif
