@@ -12,7 +12,7 @@ enum { EXIT_USAGE = 2 };
 
 static const char help[] =
     "Usage: tccl-profile COMMAND [OPTION]... [PROFILE]\n"
-    "Measure this node's transfers, and look after the profiles of a site's machines.\n"
+    "Measure this node, and look after the profiles of a site's machines.\n"
     "  run                   measure, and search the best chains of each set of GPUs;\n"
     "                        goes on where it was stopped. --check: does it still hold?\n"
     "  init                  write machine.json, by which tccld knows this node\n"
@@ -30,7 +30,7 @@ static const char help[] =
     "      --topology FILE   init, show: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
-    "      --budget 30m|N    run: stop after that time (s, m, h), or N sets per GPU set\n"
+    "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
     "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
     "      --devices N  --force  -o, --output FILE  --json  -q, --quiet  -V, --version\n"
     "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
