@@ -14,9 +14,9 @@ static const char help[] =
     "Usage: tccl-profile COMMAND [OPTION]... [PROFILE]\n"
     "Measure this node, and look after the profiles of a site's machines.\n"
     "  run                   measure, and search the best chains of each set of GPUs;\n"
-    "                        goes on where it was stopped. --check: does it still hold?\n"
+    "                        goes on where it was stopped; --check: still true?\n"
     "  init                  write machine.json, by which tccld knows this node\n"
-    "  show [PROFILE]        the machine, drawn, and its chains (default: this node's)\n"
+    "  show [PROFILE]        the machine, drawn, and its chains (default: this node)\n"
     "  report [PROFILE]      bandwidth matrix, congested sets; --html FILE: as a page\n"
     "  list                  all profiles in the cache\n"
     "  diff PROFILE PROFILE  what differs\n"
@@ -32,7 +32,7 @@ static const char help[] =
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
     "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
-    "      --devices N  --force  -o, --output FILE  --json  -q, --quiet  -V, --version\n"
+    "      --devices N  --force  -o, --output FILE  --json  -q, --quiet  --version\n"
     "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
 
 enum {
