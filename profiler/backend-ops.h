@@ -19,6 +19,11 @@ struct tccl_backend_ops {
     void (*close)(void *state);
 };
 
+/* Opens a back end that need not be built in (tests have theirs). As tccl_backend_open. */
+int tccl_backend_open_as(const struct tccl_backend_ops *ops,
+                         const struct tccl_backend_options *options, struct tccl_backend **backend,
+                         struct tccl_error *err);
+
 extern const struct tccl_backend_ops tccl_backend_of_model;
 
 #endif

@@ -37,14 +37,11 @@ static int fail_unknown(const char *name, struct tccl_error *err)
     return tccl_fail(err, "no back end \"%.40s\" in this build: it has %s", name, names);
 }
 
-int tccl_backend_open(const char *name, const struct tccl_backend_options *options,
-                      struct tccl_backend **backend, struct tccl_error *err)
+int tccl_backend_open_as(const struct tccl_backend_ops *ops,
+                         const struct tccl_backend_options *options, struct tccl_backend **backend,
+                         struct tccl_error *err)
 {
-    const struct tccl_backend_ops *ops = find(name);
-
     *backend = NULL;
-    if (!ops)
-        return fail_unknown(name, err);
     struct tccl_backend *opened = calloc(1, sizeof(*opened));
     if (!opened)
         return tccl_fail(err, "out of memory");
@@ -55,6 +52,15 @@ int tccl_backend_open(const char *name, const struct tccl_backend_options *optio
     }
     *backend = opened;
     return 0;
+}
+
+int tccl_backend_open(const char *name, const struct tccl_backend_options *options,
+                      struct tccl_backend **backend, struct tccl_error *err)
+{
+    const struct tccl_backend_ops *ops = find(name);
+
+    *backend = NULL;
+    return ops ? tccl_backend_open_as(ops, options, backend, err) : fail_unknown(name, err);
 }
 
 void tccl_backend_close(struct tccl_backend *backend)
