@@ -1,9 +1,9 @@
 /* path-dot.c: a drawing for Graphviz. */
 #include "path-draw.h"
-#include "path-picture.h"
+#include "svg.h"
 
-static const char *const colours[ARROW_KINDS] = {"#1769aa", "#c2570c", "#2e7d32", "#6a4c93"};
-static const char *const labels[ARROW_KINDS] = {"write", "read", "bounce", "network"};
+static const char *const colours[TCCL_ARROW_KINDS] = {"#1769aa", "#c2570c", "#2e7d32", "#6a4c93"};
+static const char *const labels[TCCL_ARROW_KINDS] = {"write", "read", "bounce", "network"};
 
 /* The name of a device in a panel: p0_g3. */
 static void put_name(int panel, struct tccl_device device, FILE *out)
@@ -18,7 +18,7 @@ static void put_device(int panel, uint8_t kind, int index, const char *shape, co
     fputs("      ", out);
     put_name(panel, (struct tccl_device){kind, index}, out);
     fprintf(out, " [shape=%s, label=\"", shape);
-    put_escaped(label, out);
+    tccl_svg_escape(label, out);
     fputs("\"];\n", out);
 }
 
@@ -42,8 +42,8 @@ static void put_numa(int panel, const struct tccl_machine *machine, int numa, FI
 
 static void put_arrows(int panel, const struct tccl_chain *chain, FILE *out)
 {
-    struct arrow arrows[MAX_ARROWS];
-    int count = chain_arrows(chain, arrows);
+    struct tccl_arrow arrows[TCCL_MAX_ARROWS];
+    int count = tccl_chain_arrows(chain, arrows);
     for (int i = 0; i < count; i++) {
         fputs("    ", out);
         put_name(panel, arrows[i].from, out);
@@ -51,7 +51,7 @@ static void put_arrows(int panel, const struct tccl_chain *chain, FILE *out)
         put_name(panel, arrows[i].to, out);
         fprintf(out, " [color=\"%s\", label=\"%d %s\"%s];\n", colours[arrows[i].kind],
                 arrows[i].step, labels[arrows[i].kind],
-                arrows[i].kind == ARROW_NETWORK ? ", style=dashed" : "");
+                arrows[i].kind == TCCL_ARROW_NETWORK ? ", style=dashed" : "");
     }
 }
 
@@ -63,7 +63,7 @@ void draw_dot(const struct drawing *drawing, FILE *out)
         const struct panel *panel = &drawing->panels[i];
         const struct tccl_machine *machine = &panel->stop->kind->source->machine;
         fprintf(out, "  subgraph cluster_p%d {\n    label=\"%s: ", i, panel->names);
-        put_escaped(machine->name, out);
+        tccl_svg_escape(machine->name, out);
         fprintf(out, ", %.2f GB/s\";\n", panel->stop->gbps);
         for (int numa = 0; numa < machine->n_memories; numa++)
             put_numa(i, machine, numa, out);

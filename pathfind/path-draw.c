@@ -10,30 +10,6 @@
 #include "fileio.h"
 #include "path-commands.h"
 
-void put_escaped(const char *text, FILE *out)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        case '\\':
-            fputs("&#92;", out);
-            break;
-        default:
-            fputc(*text, out);
-        }
-}
-
 /* Appends "n1-n4" to the panel's names, or "…" once there are too many. */
 static void add_names(struct panel *panel, int first, int count)
 {

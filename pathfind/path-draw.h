@@ -23,7 +23,4 @@ struct drawing {
 void draw_svg(const struct drawing *drawing, FILE *out);
 void draw_dot(const struct drawing *drawing, FILE *out);
 
-/* Writes text with the characters that XML and DOT give a meaning replaced. */
-void put_escaped(const char *text, FILE *out);
-
 #endif

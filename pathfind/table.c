@@ -15,7 +15,6 @@
 
 #include "cleanup.h"
 #include "fileio.h"
-#include "notation.h"
 
 enum {
     VERSION = 1,
@@ -350,8 +349,8 @@ static int check_chain(const struct tccl_result *result, const struct tccl_machi
     return result->chain.n_gpus ? tccl_chain_check(&result->chain, machine, err) : 0;
 }
 
-static int check_table(const struct tccl_table *table, const struct tccl_machine *machine,
-                       struct tccl_error *err)
+int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *machine,
+                     struct tccl_error *err)
 {
     int n = table->n_ports;
     for (int i = 0; i < n; i++)
@@ -386,7 +385,7 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
     head.ports = table->ports;
     head.pairs = table->pairs;
     *table = head;
-    if (take_results(&at, n_gpus, table, err) < 0 || check_table(table, machine, err) < 0)
+    if (take_results(&at, n_gpus, table, err) < 0 || tccl_table_check(table, machine, err) < 0)
         return NULL;
     return tccl_steal(table);
 }
@@ -401,51 +400,4 @@ int tccl_table_read(const char *path, const struct tccl_machine *machine, struct
     struct tccl_error why = {""};
     *table = table_decode((const uint8_t *)data, size, machine, &why);
     return *table ? 0 : tccl_fail(err, "%s: %s", path, why.text);
-}
-
-/* JSON export. */
-
-static json_t *result_to_json(const struct tccl_result *result, const struct tccl_machine *machine)
-{
-    char text[TCCL_CHAIN_TEXT] = "";
-    if (result->chain.n_gpus)
-        tccl_chain_format(&result->chain, machine, text);
-    return json_pack("{s:f, s:o, s:o}", "gbps", result->gbps, "bound_gbps",
-                     isfinite(result->bound) ? json_real(result->bound) : json_null(), "chain",
-                     result->chain.n_gpus ? json_string(text) : json_null());
-}
-
-static json_t *port_to_json(struct tccl_port port, const struct tccl_machine *machine)
-{
-    bool gpu = port.via.kind == TCCL_GPU;
-    return json_pack("{s:s, s:s, s:i}", "nic", machine->nics[port.nic].name, "via",
-                     gpu ? "gpu" : "memory", gpu ? "gpu" : "memory", port.via.index);
-}
-
-static json_t *pairs_to_json(const struct tccl_table *table, const struct tccl_machine *machine)
-{
-    json_t *pairs = json_array();
-    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
-        json_t *pair = result_to_json(&table->pairs[i], machine);
-        json_object_set_new(pair, "entry", json_integer(i / table->n_ports));
-        json_object_set_new(pair, "exit", json_integer(i % table->n_ports));
-        json_array_append_new(pairs, pair);
-    }
-    return pairs;
-}
-
-json_t *tccl_table_to_json(const struct tccl_table *table, const struct tccl_machine *machine)
-{
-    json_t *ports = json_array(), *gpus = json_array();
-    for (int i = 0; i < table->n_ports; i++)
-        json_array_append_new(ports, port_to_json(table->ports[i], machine));
-    for (int i = 0; i < machine->n_gpus; i++)
-        if (table->gpus >> i & 1)
-            json_array_append_new(gpus, json_integer(i));
-    return json_pack("{s:s, s:s, s:o, s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "machine",
-                     table->machine, "source", table->source, "gpus", gpus, "measured",
-                     (json_int_t)table->measured, "noise", table->noise, "ports", ports, "pairs",
-                     pairs_to_json(table, machine), "ring", result_to_json(&table->ring, machine),
-                     "default_ring", result_to_json(&table->default_ring, machine), "default_chain",
-                     result_to_json(&table->default_chain, machine));
 }

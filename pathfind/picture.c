@@ -1,5 +1,5 @@
-/* path-picture.c: where the parts of a node stand in a drawing, and the arrows of a chain. */
-#include "path-picture.h"
+/* picture.c: where the parts of a node stand in a drawing, and the arrows of a chain. */
+#include "picture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@ enum {
 /* The row that devices are placed into from left to right. */
 struct row {
     const struct tccl_machine *machine;
-    struct layout *layout;
+    struct tccl_layout *layout;
     double x, y; /* where the next device goes */
 };
 
-static void place_device(struct row *row, struct box *box)
+static void place_device(struct row *row, struct tccl_box *box)
 {
-    *box = (struct box){row->x, row->y, DEVICE_W, DEVICE_H};
+    *box = (struct tccl_box){row->x, row->y, DEVICE_W, DEVICE_H};
     row->x += DEVICE_W + SPACE;
 }
 
@@ -41,7 +41,7 @@ static int place_switch(struct row *row, int index)
         row->x = left + PAD + DEVICE_W + SPACE;
     double top = row->y - levels * SWITCH_HEAD, bottom = row->y + DEVICE_H + levels * 8;
     row->layout->switches[index] =
-        (struct box){left, top, row->x - SPACE + PAD - left, bottom - top};
+        (struct tccl_box){left, top, row->x - SPACE + PAD - left, bottom - top};
     row->x += PAD;
     return levels;
 }
@@ -67,7 +67,7 @@ static int place_children(struct row *row, int parent, int numa)
     return levels;
 }
 
-void layout_machine(const struct tccl_machine *machine, struct layout *layout)
+void tccl_layout_machine(const struct tccl_machine *machine, struct tccl_layout *layout)
 {
     int heads = machine->n_switches ? SWITCH_HEAD * 3 : 0;
     double top = NUMA_HEAD + PAD, devices = top + MEMORY_H + CURVES + heads;
@@ -78,15 +78,15 @@ void layout_machine(const struct tccl_machine *machine, struct layout *layout)
         row.x += PAD;
         place_children(&row, -1, numa);
         double width = fmax(row.x - SPACE + PAD - left, MEMORY_W + 2 * PAD);
-        layout->numas[numa] = (struct box){left, PAD, width, bottom - PAD};
+        layout->numas[numa] = (struct tccl_box){left, PAD, width, bottom - PAD};
         layout->memories[numa] =
-            (struct box){left + (width - MEMORY_W) / 2, top, MEMORY_W, MEMORY_H};
+            (struct tccl_box){left + (width - MEMORY_W) / 2, top, MEMORY_W, MEMORY_H};
         row.x = left + width + SPACE;
     }
-    layout->node = (struct box){0, 0, row.x - SPACE + PAD, bottom + PAD};
+    layout->node = (struct tccl_box){0, 0, row.x - SPACE + PAD, bottom + PAD};
 }
 
-const struct box *layout_box(const struct layout *layout, struct tccl_device device)
+const struct tccl_box *tccl_layout_box(const struct tccl_layout *layout, struct tccl_device device)
 {
     switch (device.kind) {
     case TCCL_GPU:
@@ -100,26 +100,28 @@ const struct box *layout_box(const struct layout *layout, struct tccl_device dev
 
 /* Arrows */
 
-static int add_transfers(struct arrow *arrows, const tccl_transfer *transfers, int n,
-                         enum arrow_kind kind, int step)
+static int add_transfers(struct tccl_arrow *arrows, const tccl_transfer *transfers, int n,
+                         enum tccl_arrow_kind kind, int step)
 {
     for (int i = 0; i < n; i++)
-        arrows[i] = (struct arrow){.from = tccl_transfer_source(transfers[i]),
-                                   .to = tccl_transfer_sink(transfers[i]),
-                                   .kind = kind,
-                                   .step = step};
+        arrows[i] = (struct tccl_arrow){.from = tccl_transfer_source(transfers[i]),
+                                        .to = tccl_transfer_sink(transfers[i]),
+                                        .kind = kind,
+                                        .step = step};
     return n;
 }
 
-int chain_arrows(const struct tccl_chain *chain, struct arrow arrows[static MAX_ARROWS])
+int tccl_chain_arrows(const struct tccl_chain *chain,
+                      struct tccl_arrow arrows[static TCCL_MAX_ARROWS])
 {
-    static const enum arrow_kind kinds[] = {ARROW_WRITE, ARROW_READ, ARROW_BOUNCE};
+    static const enum tccl_arrow_kind kinds[] = {TCCL_ARROW_WRITE, TCCL_ARROW_READ,
+                                                 TCCL_ARROW_BOUNCE};
     tccl_transfer transfers[2];
     int count = 0, step = 1;
     if (!chain->closed)
         count += add_transfers(arrows, transfers,
                                tccl_entry_transfers(chain->entry, chain->gpus[0], transfers),
-                               ARROW_NETWORK, step++);
+                               TCCL_ARROW_NETWORK, step++);
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
         int n = tccl_edge_transfers(chain->edges[i], chain->gpus[i],
                                     chain->gpus[(i + 1) % chain->n_gpus], transfers);
@@ -127,9 +129,9 @@ int chain_arrows(const struct tccl_chain *chain, struct arrow arrows[static MAX_
     }
     if (!chain->closed) {
         int tail = chain->gpus[chain->n_gpus - 1];
-        count +=
-            add_transfers(arrows + count, transfers,
-                          tccl_exit_transfers(chain->exit, tail, transfers), ARROW_NETWORK, step);
+        count += add_transfers(arrows + count, transfers,
+                               tccl_exit_transfers(chain->exit, tail, transfers),
+                               TCCL_ARROW_NETWORK, step);
     }
     return count;
 }
@@ -137,7 +139,7 @@ int chain_arrows(const struct tccl_chain *chain, struct arrow arrows[static MAX_
 /* One end of an arrow, at the top or the bottom of a box. */
 struct end {
     double *x; /* where it is to be put */
-    const struct box *box;
+    const struct tccl_box *box;
     bool below;    /* at the bottom of the box */
     double toward; /* x of the other end's box */
 };
@@ -152,7 +154,7 @@ static int compare_ends(const void *a, const void *b)
     return (x->toward > y->toward) - (x->toward < y->toward);
 }
 
-static double middle(const struct box *box)
+static double middle(const struct tccl_box *box)
 {
     return box->x + box->w / 2;
 }
@@ -168,13 +170,13 @@ static int spread(struct end *ends, int count)
     return n;
 }
 
-void place_arrows(const struct layout *layout, struct arrow *arrows, int count)
+void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arrows, int count)
 {
-    struct end ends[2 * MAX_ARROWS];
+    struct end ends[2 * TCCL_MAX_ARROWS];
     for (int i = 0; i < count; i++) {
-        struct arrow *arrow = &arrows[i];
-        const struct box *from = layout_box(layout, arrow->from);
-        const struct box *to = layout_box(layout, arrow->to);
+        struct tccl_arrow *arrow = &arrows[i];
+        const struct tccl_box *from = tccl_layout_box(layout, arrow->from);
+        const struct tccl_box *to = tccl_layout_box(layout, arrow->to);
         bool from_memory = arrow->from.kind == TCCL_MEMORY,
              to_memory = arrow->to.kind == TCCL_MEMORY;
         arrow->below = !from_memory && !to_memory;
@@ -188,15 +190,15 @@ void place_arrows(const struct layout *layout, struct arrow *arrows, int count)
         i += spread(ends + i, 2 * count - i);
 }
 
-double arrow_depth(const struct arrow *arrow)
+double tccl_arrow_depth(const struct tccl_arrow *arrow)
 {
     return arrow->below ? fmin(150, 34 + 0.16 * fabs(arrow->x2 - arrow->x1)) : 0;
 }
 
-double arrows_depth(const struct arrow *arrows, int count)
+double tccl_arrows_depth(const struct tccl_arrow *arrows, int count)
 {
     double depth = 0;
     for (int i = 0; i < count; i++)
-        depth = fmax(depth, 0.75 * arrow_depth(&arrows[i]));
+        depth = fmax(depth, 0.75 * tccl_arrow_depth(&arrows[i]));
     return depth;
 }
