@@ -14,9 +14,11 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "fields.h"
 #include "hash.h"
 
 enum { MAX_LINE = 2048, SUM_DIGITS = 16, MAX_SOURCE = 64 };
+static const double MAX_SKEW = 1e9; /* microseconds */
 
 struct tccl_setlog {
     int fd;
@@ -24,6 +26,15 @@ struct tccl_setlog {
     char source[MAX_SOURCE];
     char path[PATH_MAX];
 };
+
+const char *tccl_mark_name(unsigned mark)
+{
+    static const char *const names[TCCL_MARKS] = {"mig", "mps", "busy", "stand-in"};
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (mark == 1U << i)
+            return names[i];
+    return "";
+}
 
 /* Reading. */
 
@@ -36,6 +47,52 @@ static long line_check(const char *line, size_t size)
     char sum[SUM_DIGITS + 1];
     snprintf(sum, sizeof(sum), "%016llx", (unsigned long long)tccl_hash64(line, length));
     return memcmp(sum, line + length + 1, SUM_DIGITS) == 0 ? (long)length : -1;
+}
+
+static int parse_flag(const json_t *json, const char *name, bool *flag, struct tccl_error *err)
+{
+    const json_t *value = json_object_get(json, name);
+    *flag = json_is_true(value);
+    return !value || json_is_boolean(value) ? 0
+                                            : tccl_fail(err, "%s is neither true nor false", name);
+}
+
+static unsigned mark_of(const char *name)
+{
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (name && strcmp(name, tccl_mark_name(1U << i)) == 0)
+            return 1U << i;
+    return 0;
+}
+
+static int parse_marks(const json_t *json, unsigned *marks, struct tccl_error *err)
+{
+    json_t *list = NULL;
+    *marks = 0;
+    if (tccl_field_list(json, "marks", 0, TCCL_MARKS, &list, err) < 0)
+        return -1;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        unsigned mark = mark_of(json_string_value(json_array_get(list, i)));
+        if (!mark)
+            return tccl_fail(err, "marks has one that is not known here");
+        *marks |= mark;
+    }
+    return 0;
+}
+
+/* What only some lines have. */
+static int parse_rest(const json_t *json, struct tccl_measurement *measurement,
+                      struct tccl_error *err)
+{
+    if (tccl_field_number(json, "skew", 0, 0, MAX_SKEW, &measurement->skew, err) < 0 ||
+        tccl_field_number(json, "overlap", 0, 0, 1, &measurement->overlap, err) < 0 ||
+        parse_marks(json, &measurement->marks, err) < 0 ||
+        parse_flag(json, "noisy", &measurement->noisy, err) < 0 ||
+        parse_flag(json, "failed", &measurement->failed, err) < 0)
+        return -1;
+    if (measurement->failed && measurement->gbps > 0)
+        return tccl_fail(err, "it failed, and has a bandwidth");
+    return 0;
 }
 
 static int line_parse(const char *line, size_t size, struct tccl_set *set,
@@ -54,7 +111,7 @@ static int line_parse(const char *line, size_t size, struct tccl_set *set,
     if (!(gbps >= 0) || !(spread >= 0))
         return tccl_fail(err, "gbps or spread is out of range");
     *measurement = (struct tccl_measurement){.gbps = gbps, .spread = spread};
-    return tccl_set_parse(text, set, err);
+    return parse_rest(json, measurement, err) < 0 ? -1 : tccl_set_parse(text, set, err);
 }
 
 /* Reads one line into line (without its newline). Returns its length; -1 at the end of the file; -2
@@ -210,6 +267,44 @@ static int digits_of(double value)
     return 17;
 }
 
+static int most_digits(const struct tccl_measurement *measurement)
+{
+    const double values[] = {measurement->gbps, measurement->spread, measurement->skew,
+                             measurement->overlap};
+    int most = 0;
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+        int digits = digits_of(values[i]);
+        most = digits > most ? digits : most;
+    }
+    return most;
+}
+
+static json_t *list_of_marks(unsigned marks)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (marks >> i & 1)
+            json_array_append_new(list, json_string(tccl_mark_name(1U << i)));
+    return list;
+}
+
+/* Members that say something only for some measurements. Returns 0, or -1 without memory. */
+static int add_rest(json_t *json, const struct tccl_measurement *measurement)
+{
+    int rc = 0;
+    if (measurement->skew > 0)
+        rc |= json_object_set_new(json, "skew", json_real(measurement->skew));
+    if (measurement->overlap > 0)
+        rc |= json_object_set_new(json, "overlap", json_real(measurement->overlap));
+    if (measurement->noisy)
+        rc |= json_object_set_new(json, "noisy", json_true());
+    if (measurement->failed)
+        rc |= json_object_set_new(json, "failed", json_true());
+    if (measurement->marks)
+        rc |= json_object_set_new(json, "marks", list_of_marks(measurement->marks));
+    return rc;
+}
+
 /* The line with its newline; -1 if it can't be written. */
 static int line_format(const struct tccl_setlog *log, const struct tccl_set *set,
                        const struct tccl_measurement *measurement, char line[static MAX_LINE])
@@ -219,14 +314,24 @@ static int line_format(const struct tccl_setlog *log, const struct tccl_set *set
     cleanup_json json_t *json =
         json_pack("{s:s, s:f, s:f, s:s, s:I}", "set", text, "gbps", measurement->gbps, "spread",
                   measurement->spread, "source", log->source, "time", (json_int_t)time(NULL));
-    int a = digits_of(measurement->gbps), b = digits_of(measurement->spread);
+    if (!json || add_rest(json, measurement) < 0)
+        return -1;
     cleanup_free char *dump =
-        json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(a > b ? a : b)) : NULL;
+        json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(most_digits(measurement)));
     if (!dump)
         return -1;
     unsigned long long sum = tccl_hash64(dump, strlen(dump));
     int size = snprintf(line, MAX_LINE, "%s %016llx\n", dump, sum);
     return size < MAX_LINE ? size : -1;
+}
+
+/* Would it be read again? */
+static bool writable(const struct tccl_measurement *measurement)
+{
+    return measurement->gbps >= 0 && isfinite(measurement->gbps) && measurement->spread >= 0 &&
+           isfinite(measurement->spread) && measurement->skew >= 0 &&
+           measurement->skew <= MAX_SKEW && measurement->overlap >= 0 &&
+           measurement->overlap <= 1 && !(measurement->failed && measurement->gbps > 0);
 }
 
 static int write_all(int fd, const char *data, size_t size)
@@ -256,13 +361,14 @@ int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
                        const struct tccl_measurement *measurement, struct tccl_error *err)
 {
     char line[MAX_LINE];
-    int size = line_format(log, set, measurement, line);
-    if (size < 0 || !(measurement->gbps >= 0) || !isfinite(measurement->gbps))
+    int size = writable(measurement) ? line_format(log, set, measurement, line) : -1;
+    if (size < 0)
         return tccl_fail(err, "%s: this measurement cannot be written", log->path);
     if (cut(log) < 0)
         return tccl_fail(err, "%s: %s", log->path, strerror(errno));
     if (write_all(log->fd, line, size) < 0) {
-        tccl_fail(err, "%s: %s; the measurement is not kept", log->path, strerror(errno));
+        tccl_fail(err, "%s: %s: the latest measurement is lost, all before it are kept", log->path,
+                  strerror(errno));
         return cut(log), -1;
     }
     log->end += size;

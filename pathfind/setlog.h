@@ -1,12 +1,17 @@
 /* setlog.h: sets.jsonl, the append-only log of measured transfer sets, one line each:
- *   {"set":"g0>g1 g1>g0","gbps":10.4,"spread":0.01,"source":"model","time":1700000000}
- * 0123456789abcdef The 16 hexadecimal digits are the XXH3 of the JSON text before them. */
+ *   {"set":"g0>g1 g1>g0","gbps":10.4,"spread":0.01,"source":"host","time":1700000000}
+ * 0123456789abcdef The 16 hexadecimal digits are the XXH3 of the JSON text before them. Members
+ * that some lines have more: skew, overlap, noisy, failed, marks (CACHE.md). */
 #ifndef TCCL_SETLOG_H
 #define TCCL_SETLOG_H
 
 #include "meter.h"
 
 struct tccl_setlog;
+
+/* Name of one enum tccl_mark in the log: "mig", "mps", "busy", "stand-in"; "" if it is none. */
+enum { TCCL_MARKS = 4 };
+const char *tccl_mark_name(unsigned mark);
 
 /* Calls each for every good line, in order. A torn last line is dropped: *dropped = 1 (may be
  * NULL). Any other bad line ends with -1 and err naming file and line. No file is an empty log.

@@ -24,6 +24,7 @@ struct tccl_provenance {
     char machine[TCCL_HASH_HEX];
     char source[TCCL_NAME];
     char model[TCCL_JSON_HASH]; /* hash of the model's JSON; "" without a model */
+    char conditions[TCCL_CONDITIONS];
 };
 
 struct tccl_loaded {

@@ -6,6 +6,7 @@
 
 #include "cache-internal.h"
 #include "cleanup.h"
+#include "fields.h"
 #include "fileio.h"
 
 /* Copies a string of exactly size - 1 (exact) or fewer characters. */
@@ -31,7 +32,8 @@ static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_e
         return tccl_fail(err, "has format %lld, this program knows %d: profile again, or update",
                          (long long)json_integer_value(format), PROFILE_FORMAT);
     if (take(json, "machine", true, from->machine, sizeof(from->machine), err) < 0 ||
-        take(json, "source", false, from->source, sizeof(from->source), err) < 0)
+        take(json, "source", false, from->source, sizeof(from->source), err) < 0 ||
+        tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
     if (strcmp(from->source, "model") != 0)
         return 0;
@@ -60,9 +62,10 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
     char path[PATH_MAX];
 
     cleanup_json json_t *json = json_pack(
-        "{s:i, s:s, s:s, s:s*, s:I, s:s}", "format", PROFILE_FORMAT, "machine", from->machine,
-        "source", from->source, "model", from->model[0] ? from->model : NULL, "created",
-        (json_int_t)time(NULL), "by", "slurm-tccl " TCCL_VERSION);
+        "{s:i, s:s, s:s, s:s*, s:s*, s:I, s:s}", "format", PROFILE_FORMAT, "machine", from->machine,
+        "source", from->source, "model", from->model[0] ? from->model : NULL, "conditions",
+        from->conditions[0] ? from->conditions : NULL, "created", (json_int_t)time(NULL), "by",
+        "slurm-tccl " TCCL_VERSION);
     if (!json)
         return tccl_fail(err, "out of memory");
     tccl_profile_path(folder, ABOUT, path);

@@ -151,6 +151,34 @@ static int check_writable(const struct tccl_profile *profile, struct tccl_error 
     return profile->log ? 0 : tccl_fail(err, "%s: is not open for writing", profile->folder);
 }
 
+/* Is anything measured, or made of it? */
+static bool is_empty(const struct tccl_profile *profile)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, SETS, path);
+    return tccl_stamp_take(path).size == 0;
+}
+
+int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, struct tccl_error *err)
+{
+    struct tccl_provenance *from = &profile->from;
+
+    if (check_writable(profile, err) < 0)
+        return -1;
+    if (strcmp(from->conditions, conditions) == 0)
+        return 0;
+    if (!is_empty(profile))
+        return tccl_fail(err,
+                         "%s: was measured under \"%s\", and is not mixed with \"%s\": measure as "
+                         "then, or move the folder away",
+                         profile->folder, from->conditions, conditions);
+    if (strlen(conditions) >= sizeof(from->conditions))
+        return tccl_fail(err, "\"%.40s…\" is too long for conditions", conditions);
+    strcpy(from->conditions, conditions);
+    return tccl_provenance_write(profile->folder, from, err);
+}
+
 int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,
                         const struct tccl_measurement *measurement, struct tccl_error *err)
 {

@@ -150,6 +150,11 @@ const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profi
     return &profile->machine;
 }
 
+const char *tccl_profile_conditions(const struct tccl_profile *profile)
+{
+    return profile->from.conditions;
+}
+
 time_t tccl_profile_time(const struct tccl_profile *profile)
 {
     char path[PATH_MAX];

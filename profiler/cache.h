@@ -30,6 +30,8 @@ const char *tccl_profile_folder(const struct tccl_profile *profile);
 const char *tccl_profile_id(const struct tccl_profile *profile);     /* machine id */
 const char *tccl_profile_source(const struct tccl_profile *profile); /* "model", "host", "cuda" */
 const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profile);
+/* How it was measured, see tccl_backend_conditions; "" for a model. */
+const char *tccl_profile_conditions(const struct tccl_profile *profile);
 
 /* When a set was last measured; 0: never. */
 time_t tccl_profile_time(const struct tccl_profile *profile);
@@ -72,6 +74,12 @@ long tccl_profile_sets(const struct tccl_profile *profile,
 int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machine,
                         const char *source, const json_t *model, struct tccl_profile **profile,
                         struct tccl_error *err);
+
+/* The profile (opened with create) is measured under these conditions from now on. Returns 0; -1
+ * with err that names both, if what is measured already was measured under others. */
+enum { TCCL_CONDITIONS = 160 };
+int tccl_profile_claim(struct tccl_profile *profile, const char *conditions,
+                       struct tccl_error *err);
 
 /* Appends a measured set (profile opened with create). Returns 0, or -1 with err. */
 int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,

@@ -70,7 +70,8 @@ static void append(struct tccl_profile *profile, const char *text, double gbps)
     struct tccl_set set = {0};
 
     CHECK_INT(tccl_set_parse(text, &set, &err), 0);
-    CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, &err), 0);
+    CHECK_INT(tccl_profile_append(profile, &set, &(struct tccl_measurement){.gbps = gbps}, &err),
+              0);
 }
 
 static void test_round(void)
@@ -457,12 +458,34 @@ static void test_list(void)
     CHECK_INT(seen, 1);
 }
 
+/* Measured under other conditions: not mixed, unless there is nothing to mix. */
+static void test_conditions(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile = create();
+
+    CHECK_STR(tccl_profile_conditions(profile), "");
+    CHECK_INT(tccl_profile_claim(profile, "engine copies", &err), 0);
+    CHECK_INT(tccl_profile_claim(profile, "kernel copies", &err), 0);
+    append(profile, "g0>m1", 11);
+    tccl_profile_close(profile);
+    profile = create();
+    CHECK_STR(tccl_profile_conditions(profile), "kernel copies");
+    CHECK_INT(tccl_profile_claim(profile, "kernel copies", &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(tccl_profile_claim(profile, "engine copies", &err), -1);
+    CHECK(strstr(err.text, "\"kernel copies\"") && strstr(err.text, "\"engine copies\""));
+    CHECK_STR(tccl_profile_conditions(profile), "kernel copies");
+    tccl_profile_close(profile);
+}
+
 int main(void)
 {
     static void (*const tests[])(void) = {
         test_round,         test_missing, test_damaged_tables,   test_foreign_tables,
         test_other_machine, test_model,   test_bad_descriptions, test_altered_model,
         test_changed,       test_bound,   test_killed,           test_list,
+        test_conditions,
     };
 
     srand((unsigned)check_seed());

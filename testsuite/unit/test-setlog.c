@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -45,8 +46,17 @@ static struct tccl_set random_set(void)
 
 static struct tccl_measurement random_measurement(void)
 {
-    return (struct tccl_measurement){.gbps = rand() / (1.0 + rand()),
-                                     .spread = rand() % 2 ? rand() / 3e10 : 0};
+    struct tccl_measurement measurement = {.gbps = rand() / (1.0 + rand()),
+                                           .spread = rand() % 2 ? rand() / 3e10 : 0};
+    if (rand() % 2) { /* from real hardware */
+        measurement.skew = rand() / 1e6;
+        measurement.overlap = rand() / (1.0 + RAND_MAX);
+        measurement.noisy = rand() % 2;
+        measurement.marks = rand() % (1 << TCCL_MARKS);
+        measurement.failed = rand() % 8 == 0;
+        measurement.gbps = measurement.failed ? 0 : measurement.gbps;
+    }
+    return measurement;
 }
 
 static void fill(struct lines *lines, int n)
@@ -80,6 +90,11 @@ static long check_read(const struct lines *expected, int n, int torn)
         CHECK(tccl_set_equal(&lines.sets[i], &expected->sets[i]));
         CHECK(lines.measurements[i].gbps == expected->measurements[i].gbps);
         CHECK(lines.measurements[i].spread == expected->measurements[i].spread);
+        CHECK(lines.measurements[i].skew == expected->measurements[i].skew);
+        CHECK(lines.measurements[i].overlap == expected->measurements[i].overlap);
+        CHECK_INT(lines.measurements[i].marks, expected->measurements[i].marks);
+        CHECK_INT(lines.measurements[i].noisy, expected->measurements[i].noisy);
+        CHECK_INT(lines.measurements[i].failed, expected->measurements[i].failed);
     }
     return count;
 }
@@ -173,6 +188,14 @@ static void test_foreign(void)
         "{\"set\":\"g0>g1\",\"gbps\":-1,\"spread\":0}",
         "{\"set\":\"g0>g1\",\"gbps\":\"1\",\"spread\":0}",
         "{\"set\":3,\"gbps\":1,\"spread\":0}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"skew\":-1}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"skew\":\"1\"}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"overlap\":1.1}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"noisy\":1}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"failed\":true}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"marks\":\"mps\"}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"marks\":[\"mps\",\"fog\"]}",
+        "{\"set\":\"g0>g1\",\"gbps\":1,\"spread\":0,\"marks\":[1]}",
     };
     static struct lines lines;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
@@ -267,6 +290,43 @@ static void test_full_disk(void)
     CHECK_INT(check_read(&lines, 3, 0), 4);
 }
 
+static long long lines_with(const char *text)
+{
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    long long n = 0;
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    for (const char *at = data; at && (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+/* What has nothing to say isn't written, and what can't be read again neither. */
+static void test_members(void)
+{
+    static const struct tccl_measurement bad[] = {
+        {.gbps = -1},
+        {.gbps = NAN},
+        {.gbps = 1, .spread = NAN},
+        {.gbps = 1, .skew = -1},
+        {.gbps = 1, .skew = INFINITY},
+        {.gbps = 1, .overlap = 1.5},
+        {.gbps = 1, .failed = true},
+    };
+    struct tccl_set set = random_set();
+    unlink(path);
+    struct tccl_setlog *log = tccl_setlog_open(path, "host", NULL);
+    CHECK_INT(tccl_setlog_append(log, &set, &(struct tccl_measurement){.gbps = 1}, NULL), 0);
+    CHECK_INT(lines_with("skew") + lines_with("noisy") + lines_with("marks"), 0);
+    struct tccl_measurement marked = {.gbps = 1, .marks = TCCL_MARK_MPS, .noisy = true};
+    CHECK_INT(tccl_setlog_append(log, &set, &marked, NULL), 0);
+    CHECK_INT(lines_with("\"noisy\":true,\"marks\":[\"mps\"]}"), 1);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        CHECK_INT(tccl_setlog_append(log, &set, &bad[i], NULL), -1);
+    tccl_setlog_close(log);
+    CHECK_INT(lines_with("gbps"), 2);
+}
+
 static void test_no_file(void)
 {
     struct tccl_error err = {""};
@@ -287,6 +347,7 @@ int main(void)
     test_foreign();
     test_kill();
     test_full_disk();
+    test_members();
     test_no_file();
     sample_remove(path);
     return check_result();
