@@ -10,7 +10,7 @@
 #include "fields.h"
 #include "fileio.h"
 
-enum { MAX_MACHINE_FILE = 1 << 20 };
+enum { MAX_MACHINE_FILE = 1 << 20, MAX_NODE = 4095 };
 
 /* Reads up to max_digits hexadecimal digits and moves *text behind them. Returns 0, or -1. */
 static int read_hex(const char **text, int max_digits, uint64_t *value)
@@ -240,11 +240,37 @@ static int read_gpudirect(const json_t *json, struct tccl_machine *machine, stru
     return 0;
 }
 
+/* Reads "nodes": the kernel's NUMA node of each memory; 0, 1, 2... if it isn't there. Returns 0, or
+ * -1 with err. */
+static int read_nodes(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
+{
+    json_t *list = NULL;
+
+    for (int i = 0; i < machine->n_memories; i++)
+        machine->nodes[i] = i;
+    int missing = tccl_field_list(json, "nodes", 0, TCCL_MAX_MEMORIES, &list, err);
+    if (missing != 0)
+        return missing < 0 ? -1 : 0;
+    if (json_array_size(list) != (size_t)machine->n_memories)
+        return tccl_fail(err, "\"nodes\" has %zu entries; there are %d memories",
+                         json_array_size(list), machine->n_memories);
+    for (int i = 0; i < machine->n_memories; i++) {
+        const json_t *node = json_array_get(list, (size_t)i);
+        json_int_t least = i > 0 ? machine->nodes[i - 1] + 1 : 0;
+        if (!json_is_integer(node) || json_integer_value(node) < least ||
+            json_integer_value(node) > MAX_NODE)
+            return tccl_fail(err, "nodes[%d]: wanted: NUMA nodes from 0 to %d, rising", i,
+                             MAX_NODE);
+        machine->nodes[i] = (int)json_integer_value(node);
+    }
+    return 0;
+}
+
 int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
 {
-    static const char *const names[] = {"format",   "version",   "name", "about",
-                                        "memories", "switches",  "gpus", "nics",
-                                        "p2p",      "gpudirect", NULL};
+    static const char *const names[] = {"format",   "version", "name",      "about",
+                                        "memories", "nodes",   "switches",  "gpus",
+                                        "nics",     "p2p",     "gpudirect", NULL};
 
     memset(machine, 0, sizeof *machine);
     if (tccl_fields_known(json, names, err) < 0)
@@ -253,6 +279,7 @@ int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, str
         return -1;
     if (tccl_field_text(json, "name", 0, machine->name, sizeof machine->name, err) < 0 ||
         tccl_field_int(json, "memories", 1, 1, TCCL_MAX_MEMORIES, &machine->n_memories, err) < 0 ||
+        read_nodes(json, machine, err) < 0 ||
         read_list(json, "switches", 0, TCCL_MAX_SWITCHES, read_switch, machine, err) < 0 ||
         read_list(json, "gpus", 1, TCCL_MAX_GPUS, read_gpu, machine, err) < 0 ||
         read_list(json, "nics", 0, TCCL_MAX_NICS, read_nic, machine, err) < 0 ||
@@ -353,13 +380,37 @@ static json_t *gpudirect_json(const struct tccl_machine *machine)
     return json_boolean(every);
 }
 
+/* A machine made by hand, as in tests, has all nodes 0: as good as none. */
+static bool has_usual_nodes(const struct tccl_machine *machine)
+{
+    bool usual = true, none = true;
+
+    for (int i = 0; i < machine->n_memories; i++) {
+        usual &= machine->nodes[i] == i;
+        none &= machine->nodes[i] == 0;
+    }
+    return usual || (none && machine->n_memories > 1);
+}
+
+static json_t *nodes_json(const struct tccl_machine *machine)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < machine->n_memories; i++)
+        json_array_append_new(list, json_integer(machine->nodes[i]));
+    return list;
+}
+
 json_t *tccl_machine_to_json(const struct tccl_machine *machine)
 {
-    return json_pack("{s:s, s:i, s:s, s:i, s:o, s:o, s:o, s:o, s:o}", "format", "tccl-machine",
-                     "version", 1, "name", machine->name, "memories", machine->n_memories,
-                     "switches", switches_json(machine), "gpus", gpus_json(machine), "nics",
-                     nics_json(machine), "p2p", p2p_json(machine), "gpudirect",
-                     gpudirect_json(machine));
+    json_t *json =
+        json_pack("{s:s, s:i, s:s, s:i, s:o, s:o, s:o, s:o, s:o}", "format", "tccl-machine",
+                  "version", 1, "name", machine->name, "memories", machine->n_memories, "switches",
+                  switches_json(machine), "gpus", gpus_json(machine), "nics", nics_json(machine),
+                  "p2p", p2p_json(machine), "gpudirect", gpudirect_json(machine));
+    if (json && !has_usual_nodes(machine))
+        json_object_set_new(json, "nodes", nodes_json(machine));
+    return json;
 }
 
 static void print_matrices(FILE *out, const struct tccl_machine *machine)
@@ -384,6 +435,8 @@ void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HAS
         return;
     }
     fprintf(out, "machine 1 %d\n", machine->n_memories);
+    for (int i = 0; i < machine->n_memories && !has_usual_nodes(machine); i++)
+        fprintf(out, "node %d\n", machine->nodes[i]);
     for (int i = 0; i < machine->n_switches; i++)
         fprintf(out, "switch %d %d\n", machine->switches[i].numa, machine->switches[i].parent);
     for (int i = 0; i < machine->n_gpus; i++) {

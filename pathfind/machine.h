@@ -41,6 +41,7 @@ struct tccl_switch {
 struct tccl_machine {
     char name[TCCL_NAME];
     int n_gpus, n_memories, n_nics, n_switches;
+    int nodes[TCCL_MAX_MEMORIES]; /* NUMA node of each memory, the kernel's number, rising */
     struct tccl_gpu gpus[TCCL_MAX_GPUS];
     struct tccl_nic nics[TCCL_MAX_NICS];
     struct tccl_switch switches[TCCL_MAX_SWITCHES];

@@ -25,9 +25,10 @@ struct tccl_found {
     char nic_kind[TCCL_MAX_NICS][16];          /* "infiniband", "roce", "ethernet", "loopback" */
     char nic_netdev[TCCL_MAX_NICS][TCCL_NAME]; /* its network interface, "" none */
     bool nic_up[TCCL_MAX_NICS];
-    char driver[TCCL_NAME];     /* NVIDIA's, "" none */
-    char p2p_source[TCCL_NAME]; /* where P2P ability comes from: "NVML", "PCI tree" */
-    unsigned marks;             /* TCCL_MARK_MIG, TCCL_MARK_MPS */
+    int package_of[TCCL_MAX_MEMORIES]; /* the socket that each memory belongs to, -1 unknown */
+    char driver[TCCL_NAME];            /* NVIDIA's, "" none */
+    char p2p_source[TCCL_NAME];        /* where P2P ability comes from: "NVML", "PCI tree" */
+    unsigned marks;                    /* TCCL_MARK_MIG, TCCL_MARK_MPS */
     int n_notes;
     char notes[16][160]; /* what a person should know: "NUMA node 2 has no memory" */
 };

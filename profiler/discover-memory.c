@@ -1,0 +1,172 @@
+/* discover-memory.c: the NUMA nodes that have memory, and which one a device is next to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "discover-parts.h"
+#include "sysfs.h"
+
+/* Memory of a GPU that the kernel shows as a node (Grace, POWER9) holds no bounce buffers. */
+static bool has_host_memory(hwloc_obj_t node)
+{
+    return node->attr->numanode.local_memory > 0 &&
+           !(node->subtype && strcmp(node->subtype, "GPUMemory") == 0);
+}
+
+static hwloc_obj_t node_object(struct tccl_scene *scene, int node)
+{
+    return hwloc_get_numanode_obj_by_os_index(scene->topology, (unsigned)node);
+}
+
+static int package_of(struct tccl_scene *scene, int node)
+{
+    hwloc_obj_t object = node_object(scene, node);
+
+    for (object = object ? object->parent : NULL; object; object = object->parent)
+        if (object->type == HWLOC_OBJ_PACKAGE)
+            return (int)object->logical_index;
+    return -1;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static int add_memory(struct tccl_scene *scene, hwloc_obj_t node, struct tccl_error *err)
+{
+    struct tccl_machine *machine = tccl_scene_machine(scene);
+
+    if (!has_host_memory(node)) {
+        if (!node->subtype)
+            tccl_scene_note(scene, "NUMA node %u has no memory; it is left out", node->os_index);
+        return 0;
+    }
+    if (machine->n_memories == TCCL_MAX_MEMORIES)
+        return tccl_fail(err, "more than %d NUMA nodes with memory: that many are not supported",
+                         TCCL_MAX_MEMORIES);
+    scene->found->site.nodes[machine->n_memories++] = (int)node->os_index;
+    return 0;
+}
+
+int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
+{
+    struct tccl_machine *machine = tccl_scene_machine(scene);
+    int *nodes = scene->found->site.nodes;
+    hwloc_obj_t node = NULL;
+
+    while ((node = hwloc_get_next_obj_by_type(scene->topology, HWLOC_OBJ_NUMANODE, node)))
+        if (add_memory(scene, node, err) < 0)
+            return -1;
+    if (machine->n_memories == 0)
+        return tccl_fail(err, "no NUMA node with memory: not a whole topology");
+    qsort(nodes, (size_t)machine->n_memories, sizeof(*nodes), compare_numbers);
+    for (int i = 0; i < machine->n_memories; i++) {
+        machine->nodes[i] = nodes[i];
+        scene->found->package_of[i] = package_of(scene, nodes[i]);
+    }
+    return 0;
+}
+
+static int memory_index(struct tccl_scene *scene, int node)
+{
+    for (int i = 0; i < tccl_scene_machine(scene)->n_memories; i++)
+        if (scene->found->site.nodes[i] == node)
+            return i;
+    return -1;
+}
+
+/* Of all memories the one that the firmware calls nearest to a node; the first if it says nothing.
+ */
+static int nearest_memory(struct tccl_scene *scene, int node)
+{
+    struct hwloc_distances_s *table;
+    unsigned count = 1;
+    int best = 0;
+
+    if (hwloc_distances_get_by_name(scene->topology, "NUMALatency", &count, &table, 0) < 0 ||
+        count == 0)
+        return 0;
+    hwloc_obj_t from = node_object(scene, node);
+    int row = from ? hwloc_distances_obj_index(table, from) : -1;
+    hwloc_uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; row >= 0 && i < table->nbobjs; i++) {
+        hwloc_uint64_t distance = table->values[(unsigned)row * table->nbobjs + i];
+        int memory = table->objs[i] ? memory_index(scene, (int)table->objs[i]->os_index) : -1;
+        if (memory >= 0 && distance < least) {
+            least = distance;
+            best = memory;
+        }
+    }
+    hwloc_distances_release(scene->topology, table);
+    return best;
+}
+
+int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest)
+{
+    int memory = memory_index(scene, node);
+
+    *nearest = memory < 0;
+    return memory < 0 ? nearest_memory(scene, node) : memory;
+}
+
+/* How many memories the place has, and the first one of them. */
+static int memories_in(struct tccl_scene *scene, hwloc_obj_t place, int *first)
+{
+    int count = 0;
+
+    for (int i = tccl_scene_machine(scene)->n_memories - 1; place && i >= 0; i--)
+        if (hwloc_bitmap_isset(place->nodeset, (unsigned)scene->found->site.nodes[i])) {
+            *first = i;
+            count++;
+        }
+    return count;
+}
+
+/* The node that the kernel knows, or that hwloc knows where there is only one. -1: none. */
+static int node_of(struct tccl_scene *scene, hwloc_obj_t place, const char *busid)
+{
+    long node;
+
+    if (scene->facts &&
+        tccl_sys_number(scene->options->root, &node, "/sys/bus/pci/devices/%s/numa_node", busid) &&
+        node >= 0 && node < 4096)
+        return (int)node;
+    return place && hwloc_bitmap_weight(place->nodeset) == 1 ? hwloc_bitmap_first(place->nodeset)
+                                                             : -1;
+}
+
+int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const char *busid,
+                         const char *what)
+{
+    hwloc_obj_t place = object ? hwloc_get_non_io_ancestor_obj(scene->topology, object) : NULL;
+    const int *nodes = scene->found->site.nodes;
+    int memory = 0;
+    bool nearest;
+
+    int count = memories_in(scene, place, &memory);
+    if (count == 1)
+        return memory;
+    int node = node_of(scene, place, busid);
+    if (node >= 0) {
+        memory = tccl_scene_memory_at(scene, node, &nearest);
+        if (nearest)
+            tccl_scene_note(scene, "%s is at NUMA node %d, which has no memory; node %d is near",
+                            what, node, nodes[memory]);
+    } else if (tccl_scene_machine(scene)->n_memories > 1) {
+        tccl_scene_note(scene, "%s: it isn't known which NUMA node is next to it; node %d is taken",
+                        what, nodes[memory]);
+    }
+    return memory;
+}
+
+void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus)
+{
+    hwloc_obj_t node = node_object(scene, scene->found->site.nodes[memory]);
+    unsigned cpu;
+
+    CPU_ZERO(cpus);
+    if (scene->found->recorded || !node)
+        return;
+    hwloc_bitmap_foreach_begin(cpu, node->cpuset) if (cpu < CPU_SETSIZE) CPU_SET(cpu, cpus);
+    hwloc_bitmap_foreach_end();
+}

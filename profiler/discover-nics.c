@@ -1,0 +1,322 @@
+/* discover-nics.c: the NICs as NCCL chooses them: RDMA devices if there are any, else Ethernet
+ * interfaces of PCI devices. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "discover-parts.h"
+#include "sysfs.h"
+
+enum { MAX_PORTS = 8, CLASS_INFINIBAND = 0x0207 };
+
+/* GB/s, where a slower interface beside faster ones is taken for management. */
+static const double usual_gbps = 1.25;
+
+struct nic {
+    hwloc_obj_t object;
+    struct tccl_nic nic;
+    const char *kind;
+    char netdev[TCCL_NAME];
+    bool rdma, up, is_virtual, guessed; /* guessed: nobody knows its rate */
+    int ports_up;
+};
+
+static hwloc_obj_t os_child(hwloc_obj_t pci, hwloc_obj_osdev_type_t type)
+{
+    for (hwloc_obj_t os = pci->io_first_child; os; os = os->next_sibling)
+        if (os->type == HWLOC_OBJ_OS_DEVICE && os->attr->osdev.type == type && os->name &&
+            os->name[0])
+            return os;
+    return NULL;
+}
+
+/* What the PCIe link can carry, of the rates that NICs have. */
+static double guess_rate(const struct nic *nic)
+{
+    static const int rates[] = {400, 200, 100, 56, 40, 25, 10, 1}; /* Gb/s */
+    double link = nic->object->attr->pcidev.linkspeed * 8;
+
+    for (size_t i = 0; link > 0 && i < sizeof(rates) / sizeof(*rates); i++)
+        if (rates[i] <= link * 1.3) /* rates of old links were given before encoding */
+            return rates[i] / 8.0;
+    return strcmp(nic->kind, "infiniband") == 0 ? 12.5 : usual_gbps;
+}
+
+/* "4: ACTIVE"; a recorded "Port1State" is the number. No state known: up. */
+static bool port_is_up(const struct tccl_scene *scene, hwloc_obj_t os, int port, bool *known)
+{
+    char name[32];
+    long state = 0;
+    const char *recorded;
+
+    *known =
+        scene->facts && tccl_sys_number(scene->options->root, &state,
+                                        "/sys/class/infiniband/%s/ports/%d/state", os->name, port);
+    if (*known)
+        return state == 4;
+    snprintf(name, sizeof(name), "Port%dState", port);
+    recorded = hwloc_obj_get_info_by_name(os, name);
+    *known = recorded;
+    return recorded && atoi(recorded) == 4;
+}
+
+/* The first port that is up, 0 if none is. */
+static int find_port(const struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
+{
+    int first = 0, n_known = 0;
+    bool known;
+
+    for (int port = 1; port <= MAX_PORTS; port++) {
+        bool up = port_is_up(scene, os, port, &known);
+        n_known += known;
+        nic->ports_up += up;
+        if (up && !first)
+            first = port;
+    }
+    return n_known == 0 ? 1 : first;
+}
+
+static const char *rdma_kind(struct tccl_scene *scene, hwloc_obj_t pci, const char *name, int port)
+{
+    char layer[32] = "";
+
+    if (scene->facts)
+        tccl_sys_text(scene->options->root, layer, sizeof(layer),
+                      "/sys/class/infiniband/%s/ports/%d/link_layer", name, port);
+    if (strcmp(layer, "InfiniBand") == 0)
+        return "infiniband";
+    if (strcmp(layer, "Ethernet") == 0)
+        return "roce";
+    if (layer[0])
+        return "rdma";
+    for (hwloc_obj_t os = pci->io_first_child; os; os = os->next_sibling)
+        if (os->name && strncmp(os->name, "ib", 2) == 0)
+            return "infiniband";
+    return pci->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "roce";
+}
+
+static void read_rdma(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
+{
+    hwloc_obj_t net = os_child(nic->object, HWLOC_OBJ_OSDEV_NETWORK);
+    char text[64] = "";
+    int port = find_port(scene, os, nic);
+
+    nic->up = port > 0;
+    nic->kind = rdma_kind(scene, nic->object, os->name, port > 0 ? port : 1);
+    tccl_clean(nic->netdev, sizeof(nic->netdev), net ? net->name : "");
+    if (scene->facts)
+        tccl_sys_text(scene->options->root, text, sizeof(text),
+                      "/sys/class/infiniband/%s/ports/%d/rate", os->name, port);
+    nic->nic.gbps = strtod(text, NULL) / 8;
+}
+
+static void read_ethernet(struct tccl_scene *scene, hwloc_obj_t os, struct nic *nic)
+{
+    char state[32] = "";
+    long speed = 0;
+
+    nic->kind = nic->object->attr->pcidev.class_id == CLASS_INFINIBAND ? "infiniband" : "ethernet";
+    tccl_clean(nic->netdev, sizeof(nic->netdev), os->name);
+    nic->up = true;
+    if (!scene->facts)
+        return;
+    if (tccl_sys_text(scene->options->root, state, sizeof(state), "/sys/class/net/%s/operstate",
+                      os->name))
+        nic->up = strcmp(state, "up") == 0 || strcmp(state, "unknown") == 0;
+    if (tccl_sys_number(scene->options->root, &speed, "/sys/class/net/%s/speed", os->name))
+        nic->nic.gbps = (double)speed / 8000;
+}
+
+/* Names that machine descriptions take: a letter, then letters, digits, '_' and '.'. */
+static void name_nic(struct tccl_scene *scene, const char *name, struct nic *nic)
+{
+    tccl_clean(nic->nic.name, sizeof(nic->nic.name), name);
+    for (char *at = nic->nic.name; *at; at++)
+        if (!isalnum((unsigned char)*at) && *at != '_' && *at != '.')
+            *at = '_';
+    if (!isalpha((unsigned char)nic->nic.name[0]))
+        nic->nic.name[0] = 'n';
+    if (strcmp(nic->nic.name, name) != 0)
+        tccl_scene_note(scene, "NIC %s is called so here; its real name has other characters",
+                        nic->nic.name);
+}
+
+/* What a PCI device is as a NIC. Returns false if it is none. */
+static bool look_at(struct tccl_scene *scene, hwloc_obj_t pci, struct nic *nic)
+{
+    hwloc_obj_t rdma = os_child(pci, HWLOC_OBJ_OSDEV_OPENFABRICS);
+    hwloc_obj_t os = rdma ? rdma : os_child(pci, HWLOC_OBJ_OSDEV_NETWORK);
+
+    if (!os)
+        return false;
+    *nic = (struct nic){.object = pci, .rdma = rdma};
+    nic->nic.parent = -1;
+    tccl_scene_busid(pci, nic->nic.busid);
+    nic->is_virtual =
+        scene->facts &&
+        tccl_sys_exists(scene->options->root, "/sys/bus/pci/devices/%s/physfn", nic->nic.busid);
+    if (rdma)
+        read_rdma(scene, os, nic);
+    else
+        read_ethernet(scene, os, nic);
+    nic->guessed = !(nic->nic.gbps >= 0.001 && nic->nic.gbps <= 10000);
+    if (nic->guessed)
+        nic->nic.gbps = guess_rate(nic);
+    snprintf(nic->nic.fabric, sizeof(nic->nic.fabric), "%s",
+             strcmp(nic->kind, "roce") == 0 ? "ethernet" : nic->kind);
+    tccl_clean(nic->nic.name, sizeof(nic->nic.name), os->name);
+    return true;
+}
+
+/* What the choice depends on: is there RDMA, is there a fast interface. */
+struct choice {
+    bool rdma, fast;
+};
+
+static struct choice survey(struct tccl_scene *scene)
+{
+    struct choice choice = {false, false};
+    hwloc_obj_t pci = NULL;
+    struct nic nic;
+
+    while ((pci = hwloc_get_next_pcidev(scene->topology, pci)))
+        if (look_at(scene, pci, &nic) && nic.up && !nic.is_virtual) {
+            choice.rdma |= nic.rdma;
+            choice.fast |= !nic.guessed && nic.nic.gbps >= usual_gbps;
+        }
+    return choice;
+}
+
+static bool wanted(struct tccl_scene *scene, const struct nic *nic, struct choice choice)
+{
+    const char *name = nic->nic.name, *busid = nic->nic.busid;
+
+    if (nic->is_virtual)
+        tccl_scene_note(scene, "NICs that are virtual functions (%s and others) are left out",
+                        name);
+    else if (!nic->up)
+        tccl_scene_note(scene, "NIC %s (%s) is left out: its link is down", name, busid);
+    else if (choice.rdma && !nic->rdma)
+        tccl_scene_note(scene, "NIC %s (%s) is left out: NCCL takes the RDMA ones", name, busid);
+    else if (!nic->rdma && choice.fast && !nic->guessed && nic->nic.gbps < usual_gbps)
+        tccl_scene_note(scene, "NIC %s (%s) is left out: %.4g GB/s beside faster ones", name, busid,
+                        nic->nic.gbps);
+    else
+        return true;
+    return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct nic *first = a, *second = b;
+    size_t length = strlen(first->nic.busid), other = strlen(second->nic.busid);
+
+    return length != other ? (length > other) - (length < other)
+                           : strcmp(first->nic.busid, second->nic.busid);
+}
+
+static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NICS],
+                   struct tccl_error *err)
+{
+    struct choice choice = survey(scene);
+    hwloc_obj_t pci = NULL;
+    struct nic nic;
+    int count = 0;
+
+    while ((pci = hwloc_get_next_pcidev(scene->topology, pci))) {
+        if (!look_at(scene, pci, &nic) || !wanted(scene, &nic, choice))
+            continue;
+        if (count == TCCL_MAX_NICS)
+            return tccl_fail(err, "more than %d NICs: that many are not supported", TCCL_MAX_NICS);
+        nics[count++] = nic;
+    }
+    qsort(nics, (size_t)count, sizeof(*nics), compare);
+    return count;
+}
+
+static void say_what_is_guessed(struct tccl_scene *scene, const struct nic *nic)
+{
+    if (nic->guessed)
+        tccl_scene_note(scene, "NIC %s: its rate isn't known; %.4g GB/s is taken%s", nic->nic.name,
+                        nic->nic.gbps,
+                        nic->object->attr->pcidev.linkspeed > 0 ? ", by its PCIe link" : "");
+    if (nic->ports_up > 1)
+        tccl_scene_note(scene, "NIC %s has %d ports that are up; the first one counts",
+                        nic->nic.name, nic->ports_up);
+}
+
+static void keep(struct tccl_scene *scene, const struct nic *nic)
+{
+    struct tccl_found *found = scene->found;
+    int i = found->site.machine.n_nics++;
+    char what[TCCL_NAME + 8];
+
+    found->site.machine.nics[i] = nic->nic;
+    snprintf(what, sizeof(what), "NIC %s", nic->nic.name);
+    found->site.machine.nics[i].numa =
+        tccl_scene_memory_of(scene, nic->object, nic->nic.busid, what);
+    snprintf(found->nic_kind[i], sizeof(found->nic_kind[i]), "%s", nic->kind);
+    snprintf(found->nic_netdev[i], sizeof(found->nic_netdev[i]), "%s", nic->netdev);
+    found->nic_up[i] = nic->up;
+    scene->nic_object[i] = nic->object;
+    say_what_is_guessed(scene, nic);
+}
+
+int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
+{
+    struct tccl_machine *machine = tccl_scene_machine(scene);
+    struct nic nics[TCCL_MAX_NICS];
+    int count = collect(scene, nics, err);
+
+    if (count < 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        name_nic(scene, nics[i].nic.name, &nics[i]);
+        if (tccl_machine_find_nic(machine, nics[i].nic.name) >= 0)
+            return tccl_fail(err, "two NICs are called %s", nics[i].nic.name);
+        keep(scene, &nics[i]);
+    }
+    if (count == 0)
+        tccl_scene_note(scene, "no NIC that is up: only rings inside this node can be profiled");
+    return 0;
+}
+
+/* Can the driver give GPU memory to RDMA devices? By one of the peer memory modules; or as DMA-BUF,
+ * which the open kernel modules do on kernels from 5.12. */
+static bool driver_shares_memory(const struct tccl_scene *scene)
+{
+    static const char *const modules[] = {"nvidia_peermem", "nv_peer_mem"};
+    const char *root = scene->options->root;
+    char version[128] = "", release[64] = "";
+    int major = 0, minor = 0;
+
+    for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++)
+        if (tccl_sys_exists(root, "/sys/module/%s", modules[i]))
+            return true;
+    tccl_sys_text(root, version, sizeof(version), "/proc/driver/nvidia/version");
+    tccl_sys_text(root, release, sizeof(release), "/proc/sys/kernel/osrelease");
+    return strstr(version, "Open Kernel Module") && sscanf(release, "%d.%d", &major, &minor) == 2 &&
+           (major > 5 || (major == 5 && minor >= 12));
+}
+
+void tccl_scene_gpudirect(struct tccl_scene *scene)
+{
+    struct tccl_machine *machine = tccl_scene_machine(scene);
+    bool able = !scene->facts || driver_shares_memory(scene), any_near = false;
+
+    for (int nic = 0; nic < machine->n_nics; nic++)
+        for (int gpu = 0; gpu < machine->n_gpus; gpu++) {
+            bool rdma = strcmp(scene->found->nic_kind[nic], "ethernet") != 0;
+            bool near =
+                tccl_machine_path(machine, (struct tccl_device){TCCL_NIC, (uint8_t)nic},
+                                  (struct tccl_device){TCCL_GPU, (uint8_t)gpu}) == TCCL_PATH_SWITCH;
+            machine->gpudirect[nic][gpu] = rdma && near && able;
+            any_near |= rdma && near;
+        }
+    if (any_near && !scene->facts)
+        tccl_scene_note(scene, "GPUDirect is assumed between NICs and GPUs below a common switch");
+    if (any_near && !able)
+        tccl_scene_note(scene, "no GPUDirect: neither nvidia_peermem nor the driver's open modules "
+                               "are loaded");
+}

@@ -1,0 +1,64 @@
+/* discover-parts.h: what the parts of discovery share while the machine is put together. */
+#ifndef TCCL_DISCOVER_PARTS_H
+#define TCCL_DISCOVER_PARTS_H
+
+#include "discover.h"
+#include "meter.h"
+#include "topology.h"
+
+struct tccl_scene {
+    const struct tccl_discover_options *options;
+    hwloc_topology_t topology;
+    struct tccl_found *found;
+    bool facts; /* /sys, /proc and NVML are of the machine that the topology shows */
+    struct tccl_nvml nvml;
+    char nvml_trouble[200];                /* why NVML says nothing, "" if it does */
+    bool nvml_failed;                      /* it is there, and can't say */
+    hwloc_obj_t gpu_object[TCCL_MAX_GPUS]; /* on the PCI tree; NULL if hwloc doesn't see it */
+    hwloc_obj_t nic_object[TCCL_MAX_NICS];
+};
+
+static inline struct tccl_machine *tccl_scene_machine(struct tccl_scene *scene)
+{
+    return &scene->found->site.machine;
+}
+
+/* Adds a note, each once; the last of too many says so. */
+void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* "0000:21:00.0" of a PCI device or bridge. */
+void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID]);
+
+/* discover-memory.c: the NUMA nodes that have memory. Returns 0, or -1 with err. */
+int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err);
+/* Index of the memory next to a PCI device; object may be NULL. what is for notes: "GPU 0000:…". */
+int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const char *busid,
+                         const char *what);
+/* Index of the memory of a NUMA node (the kernel's number), or of the nearest one that has memory
+ * (*nearest is then true). */
+int tccl_scene_memory_at(struct tccl_scene *scene, int node, bool *nearest);
+/* CPUs of a memory's NUMA node; of its neighbourhood where the node has none of its own. */
+void tccl_scene_cpus(struct tccl_scene *scene, int memory, cpu_set_t *cpus);
+
+/* discover-gpus.c: GPUs, what NVML and the driver know of them, and which reach each other. Returns
+ * 0, or -1 with err. */
+int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err);
+void tccl_scene_p2p(struct tccl_scene *scene);
+/* One GPU becomes several. Returns 0, or -1 with err (there are more already). */
+int tccl_scene_stand_ins(struct tccl_scene *scene, int count, struct tccl_error *err);
+
+/* discover-nics.c: RDMA devices, else Ethernet interfaces. Returns 0, or -1 with err. */
+int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err);
+void tccl_scene_gpudirect(struct tccl_scene *scene);
+
+/* discover-tree.c: the PCIe switches above GPUs and NICs. Returns 0, or -1 with err. */
+int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err);
+
+/* discover-host.c: cores and the loopback in place of GPUs and NICs. Returns 0, or -1 with err. */
+int tccl_scene_host(struct tccl_scene *scene, struct tccl_error *err);
+
+/* discover-users.c: who uses the GPUs now; MIG and MPS. */
+void tccl_scene_users(struct tccl_scene *scene);
+
+#endif

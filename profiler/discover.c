@@ -1,0 +1,128 @@
+/* discover.c: the machine that this is, or that an lstopo recorded. */
+#include "discover.h"
+
+#include <libgen.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "discover-parts.h"
+#include "sysfs.h"
+
+enum { MAX_NOTES = sizeof((struct tccl_found){0}.notes) / sizeof(*(struct tccl_found){0}.notes) };
+
+void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)
+{
+    struct tccl_found *found = scene->found;
+    char text[sizeof(found->notes[0])];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    for (int i = 0; i < found->n_notes; i++)
+        if (strcmp(found->notes[i], text) == 0)
+            return;
+    if (found->n_notes == MAX_NOTES)
+        snprintf(found->notes[MAX_NOTES - 1], sizeof(text), "there is more to say than fits here");
+    else
+        memcpy(found->notes[found->n_notes++], text, sizeof(text));
+}
+
+void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
+{
+    const struct hwloc_pcidev_attr_s *pci = object->type == HWLOC_OBJ_BRIDGE
+                                                ? &object->attr->bridge.upstream.pci
+                                                : &object->attr->pcidev;
+
+    snprintf(busid, TCCL_BUSID, "%04x:%02x:%02x.%x", (unsigned)pci->domain & 0xffff, pci->bus,
+             pci->dev & 31U, pci->func & 7U);
+}
+
+/* Library and driver are asked before the PCI tree is read: they say which GPUs work. */
+static void ask_nvml(struct tccl_scene *scene)
+{
+    struct tccl_error trouble = {0};
+
+    int rc = scene->facts ? tccl_nvml_read(&scene->nvml, &trouble) : 1;
+    scene->nvml_failed = rc < 0;
+    if (rc > 0)
+        tccl_fail(&trouble, "there is no libnvidia-ml.so.1");
+    if (rc != 0)
+        tccl_clean(scene->nvml_trouble, sizeof(scene->nvml_trouble), trouble.text);
+    tccl_clean(scene->found->driver, sizeof(scene->found->driver), scene->nvml.driver);
+}
+
+static void set_cpus(struct tccl_scene *scene)
+{
+    struct tccl_site *site = &scene->found->site;
+
+    for (int i = 0; i < site->machine.n_gpus; i++)
+        tccl_scene_cpus(scene, site->machine.gpus[i].numa, &site->gpu_cpus[i]);
+    for (int i = 0; i < site->machine.n_nics; i++)
+        tccl_scene_cpus(scene, site->machine.nics[i].numa, &site->nic_cpus[i]);
+}
+
+/* "4x-NVIDIA-A100-PCIE-40GB": the same on all nodes of a kind, and easy to type. */
+static void name_machine(struct tccl_machine *machine)
+{
+    bool mixed = false;
+
+    for (int i = 1; i < machine->n_gpus; i++)
+        mixed |= strcmp(machine->gpus[i].model, machine->gpus[0].model) != 0;
+    snprintf(machine->name, sizeof(machine->name), "%dx-%.56s", machine->n_gpus,
+             mixed ? "mixed" : machine->gpus[0].model);
+    for (char *at = machine->name; *at; at++)
+        if (strchr(" /()[]'\"\\*?", *at))
+            *at = '-';
+}
+
+static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
+{
+    ask_nvml(scene);
+    if (tccl_scene_gpus(scene, err) < 0 || tccl_scene_nics(scene, err) < 0 ||
+        tccl_scene_switches(scene, err) < 0)
+        return -1;
+    tccl_scene_p2p(scene);
+    tccl_scene_users(scene);
+    name_machine(tccl_scene_machine(scene));
+    if (scene->options->devices > 0 &&
+        tccl_scene_stand_ins(scene, scene->options->devices, err) < 0)
+        return -1;
+    tccl_scene_gpudirect(scene);
+    set_cpus(scene);
+    return 0;
+}
+
+static int open_topology(struct tccl_scene *scene, struct tccl_error *err)
+{
+    const struct tccl_discover_options *options = scene->options;
+
+    if (options->xml && options->host)
+        return tccl_fail(err, "a recorded machine has no cores that could stand for GPUs here");
+    int rc = options->xml ? tccl_topology_recorded(options->xml, &scene->topology, err)
+                          : tccl_topology_live(&scene->topology, err);
+    if (rc < 0)
+        return -1;
+    scene->found->recorded = options->xml || !hwloc_topology_is_thissystem(scene->topology);
+    scene->facts = !scene->found->recorded || options->root;
+    return 0;
+}
+
+int tccl_discover(const struct tccl_discover_options *options, struct tccl_found *found,
+                  struct tccl_error *err)
+{
+    struct tccl_scene scene = {.options = options, .found = found};
+
+    memset(found, 0, sizeof(*found));
+    if (open_topology(&scene, err) < 0)
+        return -1;
+    int rc = tccl_scene_memories(&scene, err);
+    if (rc == 0)
+        rc = options->host ? tccl_scene_host(&scene, err) : find_devices(&scene, err);
+    hwloc_topology_destroy(scene.topology);
+    if (rc < 0 && options->xml)
+        tccl_fail_in(err, "%s", options->xml);
+    return rc;
+}

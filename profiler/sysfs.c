@@ -1,0 +1,100 @@
+/* sysfs.c: the small texts of /sys and /proc. */
+#include "sysfs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+
+enum { LINE = 256, MAX_LINES = 64 };
+
+void tccl_clean(char *to, size_t size, const char *from)
+{
+    size_t used = 0;
+
+    from = from ? from : "";
+    from += strspn(from, " \t\r\n");
+    for (; *from && *from != '\n' && used + 1 < size; from++)
+        to[used++] = *from >= ' ' && *from <= '~' ? *from : *from == '\t' ? ' ' : '?';
+    while (used > 0 && to[used - 1] == ' ')
+        used--;
+    to[used] = '\0';
+}
+
+/* Returns false where the path is too long. */
+static bool make_path(char path[static PATH_MAX], const char *root, const char *format,
+                      va_list arguments)
+{
+    int length = snprintf(path, PATH_MAX, "%s", root ? root : "");
+
+    if (length < 0 || length >= PATH_MAX)
+        return false;
+    int rest = vsnprintf(path + length, (size_t)(PATH_MAX - length), format, arguments);
+    return rest > 0 && rest < PATH_MAX - length;
+}
+
+#define OPEN_PATH(file, root, format)                                                              \
+    char path_[PATH_MAX];                                                                          \
+    va_list arguments_;                                                                            \
+    va_start(arguments_, format);                                                                  \
+    bool fits_ = make_path(path_, root, format, arguments_);                                       \
+    va_end(arguments_);                                                                            \
+    cleanup_file FILE *file = fits_ ? fopen(path_, "re") : NULL
+
+bool tccl_sys_text(const char *root, char *text, size_t size, const char *path, ...)
+{
+    OPEN_PATH(file, root, path);
+    char line[LINE];
+
+    text[0] = '\0';
+    if (!file || !fgets(line, sizeof(line), file))
+        return false;
+    tccl_clean(text, size, line);
+    return text[0] != '\0';
+}
+
+bool tccl_sys_number(const char *root, long *value, const char *path, ...)
+{
+    OPEN_PATH(file, root, path);
+    char line[LINE], *end;
+
+    if (!file || !fgets(line, sizeof(line), file))
+        return false;
+    errno = 0;
+    long number = strtol(line, &end, 10);
+    if (errno != 0 || end == line)
+        return false;
+    *value = number;
+    return true;
+}
+
+bool tccl_sys_member(const char *root, const char *name, char *text, size_t size, const char *path,
+                     ...)
+{
+    OPEN_PATH(file, root, path);
+    char line[LINE];
+    size_t length = strlen(name);
+
+    text[0] = '\0';
+    for (int i = 0; file && i < MAX_LINES && fgets(line, sizeof(line), file); i++)
+        if (strncmp(line, name, length) == 0 && line[length] == ':') {
+            tccl_clean(text, size, line + length + 1);
+            return text[0] != '\0';
+        }
+    return false;
+}
+
+bool tccl_sys_exists(const char *root, const char *path, ...)
+{
+    char full[PATH_MAX];
+    va_list arguments;
+
+    va_start(arguments, path);
+    bool fits = make_path(full, root, path, arguments);
+    va_end(arguments);
+    return fits && access(full, F_OK) == 0;
+}
