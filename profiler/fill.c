@@ -1,23 +1,43 @@
 #include "fill.h"
 
-#include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
+#include "cleanup.h"
+#include "firstsets.h"
+#include "gauge.h"
+#include "gpusets.h"
 #include "search.h"
 
-enum { SYNC_SECONDS = 2 };
+static const double MATRIX_PART = 0.25; /* of the time, at most */
+static const double PART = 0.5;         /* of the time that is left, for what comes first */
+static const double SHORTEST = 0.2;     /* seconds that a search gets in any case */
 
 struct fill {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
     const struct tccl_fill_options *options;
+    struct tccl_gauge gauge;
+    struct tccl_symmetry *symmetry; /* found by measuring; NULL: none, or the back end's own */
     struct tccl_search *search;
     struct tccl_fill_progress progress;
     double work_done, work_now, work_total;
-    time_t synced;
-    bool stopped;
+    double end;                     /* of all, seconds of a clock that never jumps; 0: no limit */
+    double part_end;                /* of what is at work; 0: no limit */
+    double ring_end;                /* of its ring */
+    const struct tccl_table *table; /* at work */
+    bool *cut;                      /* by GPU set: had not the time that it needed */
+    bool stopped, time_over, part_over;
 };
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
 
 /* How much work the chains of a set are, next to those of others: a guess for the time left. */
 static double work(uint32_t gpus)
@@ -26,43 +46,101 @@ static double work(uint32_t gpus)
     return n * n * n * n;
 }
 
+static bool is_measured(const struct fill *fill)
+{
+    return !tccl_backend_model(fill->backend);
+}
+
+/* ---- when to stop ---- */
+
+static void tell(struct fill *fill)
+{
+    const struct tccl_fill_options *options = fill->options;
+    struct tccl_fill_progress *progress = &fill->progress;
+
+    progress->known = fill->gauge.before;
+    progress->measured = fill->gauge.measured;
+    progress->failed = fill->gauge.failed;
+    progress->noisy = fill->gauge.noisy;
+    progress->why = fill->gauge.why;
+    progress->left = fill->end > 0 ? fmax(fill->end - now(), 0) : -1;
+    if (options->progress && options->progress(options->context, progress) != 0)
+        fill->stopped = true;
+}
+
+static bool ring_is_done(const struct fill *fill)
+{
+    return __builtin_popcount(fill->table->gpus) < 2 || fill->table->default_ring.gbps > 0;
+}
+
+static bool over(const struct fill *fill, double time)
+{
+    bool ring = fill->table && fill->ring_end > 0 && !ring_is_done(fill);
+
+    return fill->part_end > 0 && time >= (ring ? fill->ring_end : fill->part_end);
+}
+
 /* part: how much of the table at work is done, by the search's count, which may also go back. */
 static bool stop(struct fill *fill, double part)
 {
-    double now = part > 1 ? 1 : part;
-    double fraction = (fill->work_done + now * fill->work_now) / fill->work_total;
+    double done = part > 1 ? 1 : part, time = now();
+    double fraction = (fill->work_done + done * fill->work_now) / fill->work_total;
 
     if (fraction > fill->progress.fraction)
-        fill->progress.fraction = fraction;
-    if (fill->options->progress &&
-        fill->options->progress(fill->options->context, &fill->progress) != 0)
-        fill->stopped = true;
-    return fill->stopped;
+        fill->progress.fraction = fmin(fraction, 1);
+    tell(fill);
+    fill->time_over = fill->time_over || (fill->end > 0 && time >= fill->end);
+    fill->part_over = fill->part_over || over(fill, time);
+    return fill->stopped || fill->time_over || over(fill, time);
 }
 
-static int sync_sometimes(struct fill *fill, struct tccl_error *err)
+static bool ended(const struct fill *fill)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (now.tv_sec - fill->synced < SYNC_SECONDS)
-        return 0;
-    fill->synced = now.tv_sec;
-    return tccl_profile_sync(fill->profile, err);
+    return fill->stopped || fill->time_over;
 }
 
-/* The meter that the search asks: measures, and writes down at once. */
+/* What is begun now may take this part of the time that is left. */
+static void give_time(struct fill *fill, double part)
+{
+    double time = now();
+
+    fill->part_over = false;
+    fill->part_end = fill->ring_end = 0;
+    if (fill->end <= 0)
+        return;
+    double seconds = fmax((fill->end - time) * part, SHORTEST);
+    fill->part_end = time + seconds;
+    fill->ring_end = time + seconds / 2;
+}
+
+/* ---- what comes before the chains ---- */
+
 static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err)
 {
     struct fill *fill = context;
 
-    if (tccl_backend_measure(fill->backend, set, out, err) < 0 ||
-        tccl_profile_append(fill->profile, set, out, err) < 0)
-        return -1;
-    fill->progress.measured++;
-    return sync_sometimes(fill, err);
+    return tccl_gauge_measure(&fill->gauge, set, out, err);
 }
+
+static int measure_matrix(struct fill *fill, struct tccl_error *err)
+{
+    cleanup_free struct tccl_set *sets = NULL;
+    struct tccl_measurement out;
+    int count = tccl_first_sets(tccl_profile_machine(fill->profile), &sets, err);
+
+    fill->progress.phase = TCCL_FILL_MATRIX;
+    fill->progress.steps = count;
+    give_time(fill, MATRIX_PART);
+    for (int i = 0; i < count && !stop(fill, 0); i++) {
+        if (tccl_gauge_measure(&fill->gauge, &sets[i], &out, err) < 0)
+            return -1;
+        fill->progress.step = i + 1;
+    }
+    return count < 0 ? -1 : 0;
+}
+
+/* ---- chains ---- */
 
 static int follow(void *context, const struct tccl_search_progress *search)
 {
@@ -71,11 +149,6 @@ static int follow(void *context, const struct tccl_search_progress *search)
 
     fill->progress.shared = search->shared;
     return stop(fill, part);
-}
-
-static int know(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
-{
-    return tccl_search_know(context, set, measured->gbps);
 }
 
 static bool proven(const struct tccl_result *result, double gap)
@@ -87,37 +160,97 @@ bool tccl_fill_complete(const struct tccl_table *table, const struct tccl_fill_o
 {
     long pairs = (long)table->n_ports * table->n_ports, good = 0;
     long wanted = options->pairs > 0 && options->pairs < pairs ? options->pairs : pairs;
+    double gap = fmax(options->gap, table->noise); /* no search can do better */
 
     if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
         return true;
     for (long i = 0; i < pairs; i++)
-        good += proven(&table->pairs[i], options->gap);
+        good += proven(&table->pairs[i], gap);
     bool alone = __builtin_popcount(table->gpus) < 2; /* no ring to be proven */
-    return good >= wanted && (alone || proven(&table->ring, options->gap));
+    return good >= wanted && (alone || proven(&table->ring, gap));
 }
 
-/* Is there a table that needs no work? A bad one is as good as none: it is written anew. */
-static bool have(struct fill *fill, uint32_t gpus)
+/* The table of a GPU set that is there and good; NULL: none. A bad one is as good as none: it is
+ * written anew. */
+static const struct tccl_table *there_is(struct fill *fill, uint32_t gpus)
 {
     struct tccl_error ignored = {0};
-    const struct tccl_table *table = tccl_profile_table(fill->profile, gpus, &ignored);
 
-    return table && tccl_fill_complete(table, fill->options);
+    return tccl_profile_table(fill->profile, gpus, &ignored);
+}
+
+/* now: also sets that failed in this run count. */
+static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
+{
+    const struct tccl_table *table = there_is(fill, gpus);
+
+    return table && tccl_fill_complete(table, fill->options) &&
+           !tccl_gauge_lost(&fill->gauge, gpus, failed_now);
+}
+
+static void keep_better(struct tccl_result *result, const struct tccl_result *old)
+{
+    double bound = fmin(result->bound, old->bound);
+
+    if (old->gbps > result->gbps)
+        *result = *old;
+    result->bound = fmax(bound, result->gbps);
+}
+
+/* A search that was cut short may not have come as far as an earlier one. */
+static void keep_old(struct fill *fill, struct tccl_table *table)
+{
+    const struct tccl_table *old = there_is(fill, table->gpus);
+
+    if (!old || old->n_ports != table->n_ports)
+        return;
+    keep_better(&table->ring, &old->ring);
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        keep_better(&table->pairs[i], &old->pairs[i]);
+    table->measured += old->measured;
+}
+
+static bool has_chain(const struct tccl_table *table)
+{
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        if (table->pairs[i].gbps > 0)
+            return true;
+    return table->ring.gbps > 0;
+}
+
+/* Sets that may still be measured for the table. */
+static long budget_left(struct fill *fill, uint32_t gpus)
+{
+    const struct tccl_table *old = there_is(fill, gpus);
+    long left = fill->options->budget - (old ? (long)old->measured : 0);
+
+    return fill->options->budget <= 0 ? 0 : left > 0 ? left : 1;
+}
+
+static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
+{
+    bool cut = ended(fill) || fill->part_over;
+
+    if (tccl_backend_marks(fill->backend) || (cut && !has_chain(table)))
+        return 0;
+    keep_old(fill, table);
+    return tccl_profile_put(fill->profile, table, err);
 }
 
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     const struct tccl_search_options options = {.gap = fill->options->gap,
                                                 .noise = tccl_backend_noise(fill->backend),
-                                                .budget = fill->options->budget,
+                                                .budget = budget_left(fill, table->gpus),
                                                 .pairs = fill->options->pairs,
                                                 .progress = follow,
                                                 .context = fill};
 
     strcpy(table->source, tccl_profile_source(fill->profile));
-    if (tccl_search_table(fill->search, table, &options, err) < 0)
-        return -1;
-    return fill->stopped ? 1 : tccl_profile_put(fill->profile, table, err);
+    fill->table = table;
+    int rc = tccl_search_table(fill->search, table, &options, err);
+    fill->table = NULL;
+    return rc < 0 ? -1 : put(fill, table, err);
 }
 
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
@@ -131,41 +264,136 @@ static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
     return rc;
 }
 
-static int fill_one(struct fill *fill, uint32_t gpus, struct tccl_error *err)
+/* The whole node and its aligned halves and quarters: what Slurm mostly allocates. */
+static bool comes_first(const struct fill *fill, uint32_t gpus)
 {
+    int n = tccl_profile_machine(fill->profile)->n_gpus, size = __builtin_popcount(gpus);
+    uint32_t block = ((UINT32_C(1) << size) - 1) << __builtin_ctz(gpus);
+
+    return block == gpus && __builtin_ctz(gpus) % size == 0 &&
+           (size == n || size == n / 2 || size == n / 4);
+}
+
+/* Which part of the time left is a table's. */
+static double part_of(const struct fill *fill, int i)
+{
+    const uint32_t *sets = fill->options->sets;
+    double rest = 0;
+
+    for (int j = i; j < fill->options->n_sets; j++)
+        rest += fill->cut[j] ? work(sets[j]) : 0;
+    double part = work(sets[i]) / rest;
+    return comes_first(fill, sets[i]) && part < 1 ? PART : part;
+}
+
+static int fill_one(struct fill *fill, int i, struct tccl_error *err)
+{
+    uint32_t gpus = fill->options->sets[i];
+
     fill->progress.gpus = gpus;
     fill->work_now = work(gpus);
+    give_time(fill, part_of(fill, i));
     if (stop(fill, 0))
-        return 1;
-    if (have(fill, gpus)) {
+        return 0;
+    fill->cut[i] = false;
+    if (is_complete(fill, gpus, false))
         fill->progress.kept++;
-    } else {
-        int rc = make_table(fill, gpus, err);
-        if (rc != 0)
-            return rc;
-    }
-    fill->work_done += fill->work_now;
-    fill->progress.done++;
+    else if (make_table(fill, gpus, err) < 0)
+        return -1;
+    fill->cut[i] = fill->part_over && !is_complete(fill, gpus, false);
     return 0;
+}
+
+static int first_pass(struct fill *fill, struct tccl_error *err)
+{
+    for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
+        if (fill_one(fill, i, err) < 0)
+            return -1;
+        if (ended(fill))
+            break;
+        fill->work_done += fill->work_now;
+        fill->progress.done++;
+    }
+    fill->work_now = 0;
+    return 0;
+}
+
+/* Tables that had not the time that they needed share what is left. Returns 1: there were some. */
+static int another_pass(struct fill *fill, struct tccl_error *err)
+{
+    int kept = fill->progress.kept, some = 0;
+
+    for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
+        if (!fill->cut[i])
+            continue;
+        some = 1;
+        if (fill_one(fill, i, err) < 0)
+            return -1;
+    }
+    fill->work_now = 0;
+    fill->progress.kept = kept;
+    return some;
+}
+
+static int find_chains(struct fill *fill, struct tccl_error *err)
+{
+    int rc = 1;
+
+    fill->progress.phase = TCCL_FILL_CHAINS;
+    for (int i = 0; i < fill->options->n_sets; i++) {
+        fill->cut[i] = true; /* all want time */
+        fill->work_total += work(fill->options->sets[i]);
+    }
+    if (first_pass(fill, err) < 0)
+        return -1;
+    while (rc > 0 && !ended(fill))
+        rc = another_pass(fill, err);
+    if (!ended(fill)) {
+        fill->part_end = 0;
+        stop(fill, 0);
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- all of it ---- */
+
+static int make_search(struct fill *fill, struct tccl_error *err)
+{
+    const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
+    struct tccl_meter meter = {.measure = measure, .context = fill};
+    const struct tccl_setmap *known = &fill->gauge.known;
+
+    fill->search =
+        tccl_search_new(tccl_profile_machine(fill->profile), meter, own ? own : fill->symmetry);
+    for (size_t i = 0; fill->search && i < known->count; i++)
+        if (tccl_search_know(fill->search, &known->entries[i].set, known->entries[i].gbps) < 0)
+            return tccl_fail(err, "out of memory");
+    return fill->search ? 0 : tccl_fail(err, "out of memory");
 }
 
 static int fill_all(struct fill *fill, struct tccl_error *err)
 {
-    long known = tccl_profile_sets(fill->profile, know, fill->search, NULL, err);
-
-    if (known < 0)
+    if (tccl_gauge_open(&fill->gauge, fill->backend, fill->profile, err) < 0)
         return -1;
-    fill->progress.known = known;
-    for (int i = 0; i < fill->options->n_sets; i++)
-        fill->work_total += work(fill->options->sets[i]);
+    fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
+    if (!fill->cut)
+        return tccl_fail(err, "out of memory");
+    if (is_measured(fill) && measure_matrix(fill, err) < 0)
+        return -1;
+    if (make_search(fill, err) < 0 || find_chains(fill, err) < 0)
+        return -1;
+    return fill->stopped ? TCCL_FILL_STOPPED : fill->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
+}
+
+/* How the tables are in the end, also those that this run didn't come to. */
+static void judge(struct fill *fill)
+{
     for (int i = 0; i < fill->options->n_sets; i++) {
-        int rc = fill_one(fill, fill->options->sets[i], err);
-        if (rc != 0)
-            return rc;
+        bool complete = is_complete(fill, fill->options->sets[i], true);
+
+        fill->progress.proven += complete;
+        fill->progress.partial += !complete && there_is(fill, fill->options->sets[i]);
     }
-    fill->work_now = 0;
-    stop(fill, 0);
-    return 0;
 }
 
 int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
@@ -175,14 +403,19 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
     struct fill fill = {.backend = backend,
                         .profile = profile,
                         .options = options,
-                        .progress = {.total = options->n_sets}};
-    struct tccl_meter meter = {.measure = measure, .context = &fill};
+                        .end = options->seconds > 0 ? now() + options->seconds : 0,
+                        .work_total = 1e-9,
+                        .progress = {.total = options->n_sets, .left = -1}};
 
-    fill.search =
-        tccl_search_new(tccl_profile_machine(profile), meter, tccl_backend_symmetry(backend));
-    int rc = fill.search ? fill_all(&fill, err) : tccl_fail(err, "out of memory");
+    int rc = fill_all(&fill, err);
+    judge(&fill);
     tccl_search_free(fill.search);
+    tccl_symmetry_free(fill.symmetry);
+    free(fill.cut);
     *end = fill.progress;
+    end->measured = fill.gauge.measured;
+    end->failed = fill.gauge.failed;
+    tccl_gauge_clear(&fill.gauge);
     if (tccl_profile_sync(profile, rc < 0 ? NULL : err) < 0)
         rc = -1;
     return rc;

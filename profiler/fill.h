@@ -5,31 +5,51 @@
 #include "backend.h"
 #include "cache.h"
 
+/* What a run does now: measured hardware first gets its matrix (firstsets.h), then the transfers that
+ * show which parts of it are alike, then its chains. */
+enum tccl_fill_phase { TCCL_FILL_MATRIX, TCCL_FILL_SYMMETRY, TCCL_FILL_CHAINS };
+
 struct tccl_fill_progress {
+    enum tccl_fill_phase phase;
+    int step, steps; /* sets of the matrix */
     uint32_t gpus;   /* the set at work */
     long known;      /* sets measured by earlier runs */
-    long measured;   /* sets measured now */
+    long measured;   /* sets measured now; failed ones count */
+    long failed;     /* of them: could not be measured */
+    long noisy;      /* of them: the spread stayed too large */
     long shared;     /* answered by a known or symmetric set */
+    long pruned;     /* ways that need no measuring, since a part of them is too slow */
     int done, total; /* tables */
     int kept;        /* of those done: were there already */
+    int proven;      /* tables proven as far as asked; right at the end only, as the next ones */
+    int partial;     /* tables with chains that may not be the best */
     double fraction; /* of all the work, roughly; 0 to 1 */
+    double left;     /* seconds of the budget; negative: it is no time */
+    struct tccl_error why; /* which set failed last, and why */
 };
 
 struct tccl_fill_options {
     const uint32_t *sets;
     int n_sets;
-    double gap;  /* stop each search when proven within this ratio */
-    long budget; /* transfer sets to measure for one GPU set at most; 0: no limit */
-    int pairs;   /* port pairs to search to the end; 0: all */
+    double gap;     /* stop each search when proven within this ratio */
+    long budget;    /* transfer sets to measure for one GPU set at most; 0: no limit */
+    double seconds; /* for all of it; 0: no limit */
+    int pairs;      /* port pairs to search to the end; 0: all */
     /* Called often, may be NULL; non-zero stops: what was measured is kept. */
     int (*progress)(void *context, const struct tccl_fill_progress *progress);
     void *context;
 };
 
+enum { TCCL_FILL_DONE, TCCL_FILL_STOPPED, TCCL_FILL_TIME };
+
 /* Measures and writes what is missing in the profile (opened with tccl_profile_create for this back
- * end). Each measured set is in the log before the next is measured; a table that is there, good,
- * and as far proven as asked is kept. Returns 0; 1 if progress stopped it; -1 with err. *end is how
- * far it came, in any case. */
+ * end, and claimed for its conditions). Each measured set is in the log before the next is
+ * measured; a table that is there, good, and as far proven as asked is kept; one that is replaced
+ * loses nothing of what it had. Where time is limited, no table gets more than its part of it, and
+ * what is left in the end goes to those that needed more. Under marks (tccl_backend_marks) all is
+ * measured and no table written. Returns TCCL_FILL_DONE; TCCL_FILL_STOPPED if progress stopped it,
+ * TCCL_FILL_TIME if the time was over (the table at work is written if it has a chain); -1 with
+ * err. *end is how far it came, in any case. */
 int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
               const struct tccl_fill_options *options, struct tccl_fill_progress *end,
               struct tccl_error *err);

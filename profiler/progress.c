@@ -1,9 +1,15 @@
 #include "progress.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "numberset.h"
+
+enum { COUNT_TEXT = 32, TEXT = 160, MAX_BAR = 20, MIN_BAR = 5, NARROW = 20, WIDE = 400 };
 
 static double now(void)
 {
@@ -21,21 +27,56 @@ void tccl_progress_begin(struct tccl_progress_line *line, FILE *out, const char 
 
 static bool due(const struct tccl_progress_line *line, double time)
 {
-    double pause = line->terminal ? 0.1 : 1;
+    double pause = line->terminal ? 0.1 : time - line->begun < 10 ? 1 : 10;
 
     return line->out && (line->shown == 0 || time - line->shown >= pause);
 }
 
-/* "1:05 left"; nothing is said before there is something to judge by. */
-static void format_left(double elapsed, double fraction, char *text, size_t size)
+/* "15,220" */
+static void format_count(long count, char text[static COUNT_TEXT])
+{
+    char digits[COUNT_TEXT];
+    int n = snprintf(digits, sizeof(digits), "%ld", count), at = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0)
+            text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = '\0';
+}
+
+/* The same in a hurry: "15k". */
+static void format_short(long count, char text[static COUNT_TEXT])
+{
+    if (count < 10000)
+        snprintf(text, COUNT_TEXT, "%ld", count);
+    else if (count < 10000000)
+        snprintf(text, COUNT_TEXT, "%ldk", count / 1000);
+    else
+        snprintf(text, COUNT_TEXT, "%ldM", count / 1000000);
+}
+
+/* Seconds left: of the work as it goes, or of the time that there is. Negative: nothing to judge
+ * by.
+ */
+static double seconds_left(const struct tccl_fill_progress *progress, double elapsed)
+{
+    bool known = progress->fraction >= 0.01 && elapsed >= 0.5;
+    double left = known ? elapsed * (1 - progress->fraction) / progress->fraction : -1;
+
+    if (progress->left >= 0 && (left < 0 || left > progress->left))
+        return progress->left;
+    return left;
+}
+
+/* ", 1:05 left" */
+static void format_left(double left, char *text, size_t size)
 {
     text[0] = '\0';
-    if (fraction < 0.01 || elapsed < 0.5)
+    if (left < 0)
         return;
-    double left = elapsed * (1 - fraction) / fraction;
-    if (left > 359999)
-        left = 359999;
-    long seconds = (long)(left + 0.5);
+    long seconds = (long)(fmin(left, 359999) + 0.5);
     if (seconds < 3600)
         snprintf(text, size, ", %ld:%02ld left", seconds / 60, seconds % 60);
     else
@@ -43,33 +84,171 @@ static void format_left(double elapsed, double fraction, char *text, size_t size
                  seconds % 60);
 }
 
+/* Of what this run will do: of its time where that ends it, else of the work. */
+static int percent(struct tccl_progress_line *line, const struct tccl_fill_progress *progress,
+                   double elapsed, double left)
+{
+    bool by_time = progress->left >= 0 && left >= progress->left && elapsed > 0;
+    double done = by_time ? elapsed / (elapsed + left) : progress->fraction;
+    int value = (int)(fmin(done, 1) * 100);
+
+    line->percent = value > line->percent ? value : line->percent;
+    return line->percent;
+}
+
+static void format_place(const struct tccl_fill_progress *progress, char *text, size_t size)
+{
+    if (progress->phase == TCCL_FILL_MATRIX)
+        snprintf(text, size, "matrix %d/%d", progress->step, progress->steps);
+    else if (progress->phase == TCCL_FILL_SYMMETRY)
+        snprintf(text, size, "symmetry");
+    else
+        tccl_numberset_format(progress->gpus, text, size);
+}
+
+/* What stands behind the bar. */
+static void format_numbers(const struct tccl_fill_progress *progress, double elapsed, double left,
+                           bool brief, char text[static TEXT])
+{
+    char place[64] = "", rest[32], failed[48] = "";
+    char measured[COUNT_TEXT], shared[COUNT_TEXT], pruned[COUNT_TEXT];
+    void (*count)(long, char *) = brief ? format_short : format_count;
+    double rate = elapsed > 0.2 ? (double)progress->measured / elapsed : 0;
+
+    format_place(progress, place, sizeof(place));
+    format_left(left, rest, sizeof(rest));
+    count(progress->measured, measured);
+    count(progress->shared, shared);
+    count(progress->pruned, pruned);
+    if (progress->failed > 0)
+        snprintf(failed, sizeof(failed), ", %ld failed", progress->failed);
+    snprintf(text, TEXT,
+             brief ? "%.16s: %s (%.3g/s), %s sym, %s pruned%s%s"
+                   : "%s: %s measured (%.3g/s), %s by symmetry, %s pruned%s%s",
+             place, measured, rate, shared, pruned, failed, rest);
+}
+
+static void draw_bar(int percent, int width, char *text, size_t size)
+{
+    char bar[MAX_BAR + 1];
+    int full = percent * width / 100;
+
+    memset(bar, ' ', (size_t)width);
+    memset(bar, '#', (size_t)full);
+    bar[width] = '\0';
+    snprintf(text, size, "[%s]", bar);
+}
+
+/* With the machine's name, without it, or in short words: what fits. */
+static void format_drawn(const struct tccl_progress_line *line, int percent_,
+                         const char *const numbers[2], int width,
+                         char text[static TCCL_PROGRESS_TEXT])
+{
+    char name[TCCL_NAME + 2] = "", bar[MAX_BAR + 3];
+    int room = 0;
+
+    for (int level = 0; level < 3 && room < MIN_BAR; level++) {
+        snprintf(name, sizeof(name), level == 0 ? "%s " : "", line->machine);
+        room = width - 14 - (int)strlen(name) - (int)strlen(numbers[level == 2]);
+        if (room < MIN_BAR && level < 2)
+            continue;
+        draw_bar(percent_,
+                 room < MIN_BAR   ? MIN_BAR
+                 : room > MAX_BAR ? MAX_BAR
+                                  : room,
+                 bar, sizeof(bar));
+        snprintf(text, TCCL_PROGRESS_TEXT, "tccl: %s%s %d %% %s", name, bar, percent_,
+                 numbers[level == 2]);
+        break;
+    }
+    if ((int)strlen(text) > width)
+        text[width] = '\0';
+}
+
+void tccl_progress_format(struct tccl_progress_line *line,
+                          const struct tccl_fill_progress *progress, double elapsed, int width,
+                          char text[static TCCL_PROGRESS_TEXT])
+{
+    char wordy[TEXT], brief[TEXT];
+    double left = seconds_left(progress, elapsed);
+    int done = percent(line, progress, elapsed, left);
+
+    format_numbers(progress, elapsed, left, false, wordy);
+    format_numbers(progress, elapsed, left, true, brief);
+    if (line->terminal)
+        format_drawn(line, done, (const char *const[]){wordy, brief}, width, text);
+    else
+        snprintf(text, TCCL_PROGRESS_TEXT, "tccl: %s: %d %%, %d of %d GPU sets done, now %s",
+                 line->machine, done, progress->done, progress->total, wordy);
+}
+
+/* Columns of the terminal, one of which stays free, since the cursor needs it. */
+static int columns(const struct tccl_progress_line *line)
+{
+    const char *said = getenv("COLUMNS");
+    struct winsize size;
+    int width = said ? atoi(said) : 0;
+
+    if (width <= 0 && ioctl(fileno(line->out), TIOCGWINSZ, &size) == 0)
+        width = size.ws_col;
+    if (width <= 0)
+        width = 80;
+    return (width < NARROW ? NARROW : width > WIDE ? WIDE : width) - 1;
+}
+
 void tccl_progress_show(struct tccl_progress_line *line, const struct tccl_fill_progress *progress)
 {
     double time = now();
-    char gpus[64] = "", left[32];
+    char text[TCCL_PROGRESS_TEXT];
 
     if (!due(line, time))
         return;
     line->shown = time;
     line->drawn = true;
-    tccl_numberset_format(progress->gpus, gpus, sizeof(gpus));
-    format_left(time - line->begun, progress->fraction, left, sizeof(left));
-    fprintf(line->out,
-            "%stccl: %s: %d of %d GPU sets done, now %s; %ld sets measured, %ld shared%s%s",
-            line->terminal ? "\r" : "", line->machine, progress->done, progress->total, gpus,
-            progress->measured, progress->shared, left, line->terminal ? "\033[K" : "\n");
+    tccl_progress_format(line, progress, time - line->begun, line->terminal ? columns(line) : 0,
+                         text);
+    fprintf(line->out, "%s%s%s", line->terminal ? "\r" : "", text,
+            line->terminal ? "\033[K" : "\n");
     fflush(line->out);
 }
 
-void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_progress *progress,
-                       bool interrupted)
+static const char *ending(int rc)
 {
+    return rc == TCCL_FILL_STOPPED ? "; interrupted: run it again to go on"
+           : rc == TCCL_FILL_TIME  ? "; the time is over: run it again to go on"
+                                   : "";
+}
+
+/* A set that failed is said, so that somebody looks what is wrong. */
+static void say_failed(FILE *out, const struct tccl_fill_progress *progress)
+{
+    if (progress->failed > 0)
+        fprintf(out,
+                "tccl: %ld sets can't be measured, the last %s: another run tries them again\n",
+                progress->failed, progress->why.text);
+}
+
+void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_progress *progress,
+                       int rc, const char *note)
+{
+    char measured[COUNT_TEXT], shared[COUNT_TEXT], pruned[COUNT_TEXT], noisy[48] = "";
+
     if (!line->out)
         return;
+    if (line->drawn && line->terminal)
+        fputs("\r\033[K", line->out);
+    if (rc < 0)
+        return;
+    format_count(progress->measured, measured);
+    format_count(progress->shared, shared);
+    format_count(progress->pruned, pruned);
+    if (progress->noisy > 0)
+        snprintf(noisy, sizeof(noisy), " (%ld noisy)", progress->noisy);
     fprintf(line->out,
-            "%stccl: %s: %d of %d GPU sets done (%d before), %ld sets measured (%ld before), "
-            "%ld shared, %.1f s%s\n",
-            line->drawn && line->terminal ? "\r\033[K" : "", line->machine, progress->done,
-            progress->total, progress->kept, progress->measured, progress->known, progress->shared,
-            now() - line->begun, interrupted ? "; interrupted: run it again to go on" : "");
+            "tccl: %s: %d of %d GPU sets done (%d before): %d proven, %d partial; %s sets "
+            "measured%s, %ld before, %s by symmetry, %s pruned, %.1f s%s%s\n",
+            line->machine, progress->done, progress->total, progress->kept, progress->proven,
+            progress->partial, measured, noisy, progress->known, shared, pruned,
+            now() - line->begun, note, ending(rc));
+    say_failed(line->out, progress);
 }

@@ -1,0 +1,133 @@
+#include "firstsets.h"
+
+#include <stdlib.h>
+
+struct list {
+    const struct tccl_machine *machine;
+    struct tccl_set *sets;
+    int count;
+};
+
+static struct tccl_device device(enum tccl_device_kind kind, int index)
+{
+    return (struct tccl_device){(uint8_t)kind, (uint8_t)index};
+}
+
+/* Transfers that the machine doesn't allow, and what is there already, are left out. */
+static void add(struct list *list, int count, const tccl_transfer *transfers)
+{
+    struct tccl_set set = {0};
+
+    if (list->count == TCCL_FIRST_SETS)
+        return;
+    for (int i = 0; i < count; i++)
+        if (tccl_machine_allows(list->machine, transfers[i], NULL) < 0 ||
+            tccl_set_add(&set, transfers[i]) != 0)
+            return;
+    for (int i = 0; i < list->count; i++)
+        if (tccl_set_equal(&list->sets[i], &set))
+            return;
+    list->sets[list->count++] = set;
+}
+
+/* Both directions: each alone first, or at once. */
+static void add_both(struct list *list, struct tccl_device a, struct tccl_device b, bool at_once)
+{
+    tccl_transfer both[] = {tccl_transfer_make(a, false, b), tccl_transfer_make(a, true, b)};
+
+    add(list, at_once ? 2 : 1, &both[0]);
+    if (!at_once)
+        add(list, 1, &both[1]);
+}
+
+/* The memory that stands at a place when the device's own comes first. */
+static struct tccl_device memory_at(const struct tccl_machine *machine, struct tccl_device from,
+                                    int place)
+{
+    int own = tccl_machine_numa(machine, from);
+
+    return device(TCCL_MEMORY, place == 0 ? own : place <= own ? place - 1 : place);
+}
+
+static void add_memories(struct list *list, int place)
+{
+    const struct tccl_machine *machine = list->machine;
+
+    for (int i = 0; i < machine->n_gpus; i++)
+        add_both(list, device(TCCL_GPU, i), memory_at(machine, device(TCCL_GPU, i), place), false);
+    for (int i = 0; i < machine->n_nics; i++)
+        add_both(list, device(TCCL_NIC, i), memory_at(machine, device(TCCL_NIC, i), place), false);
+}
+
+static void add_peers(struct list *list)
+{
+    const struct tccl_machine *machine = list->machine;
+
+    for (int i = 0; i < machine->n_gpus; i++)
+        for (int j = 0; j < machine->n_gpus; j++)
+            if (i != j)
+                add_both(list, device(TCCL_GPU, i), device(TCCL_GPU, j), false);
+    for (int i = 0; i < machine->n_nics; i++)
+        for (int j = 0; j < machine->n_gpus; j++)
+            add_both(list, device(TCCL_NIC, i), device(TCCL_GPU, j), false);
+}
+
+/* A device in both directions at once. */
+static void add_duplex(struct list *list)
+{
+    const struct tccl_machine *machine = list->machine;
+
+    for (int i = 0; i < machine->n_gpus; i++)
+        add_both(list, device(TCCL_GPU, i), memory_at(machine, device(TCCL_GPU, i), 0), true);
+    for (int i = 0; i < machine->n_nics; i++)
+        add_both(list, device(TCCL_NIC, i), memory_at(machine, device(TCCL_NIC, i), 0), true);
+    for (int i = 0; i < machine->n_gpus; i++)
+        for (int j = i + 1; j < machine->n_gpus; j++) {
+            struct tccl_device a = device(TCCL_GPU, i), b = device(TCCL_GPU, j);
+            add(list, 2,
+                (tccl_transfer[]){tccl_transfer_make(a, false, b),
+                                  tccl_transfer_make(b, false, a)});
+        }
+}
+
+/* The GPU at a place when those of the memory's NUMA node come first; -1: there are not so many. */
+static int gpu_at(const struct tccl_machine *machine, int memory, int place)
+{
+    for (int near = 1; near >= 0; near--)
+        for (int i = 0; i < machine->n_gpus; i++)
+            if ((machine->gpus[i].numa == memory) == near && place-- == 0)
+                return i;
+    return -1;
+}
+
+/* Two writers, or two readers, of one memory. */
+static void add_crowds(struct list *list)
+{
+    for (int memory = 0; memory < list->machine->n_memories; memory++) {
+        int first = gpu_at(list->machine, memory, 0), second = gpu_at(list->machine, memory, 1);
+
+        for (int reads = 0; reads < 2 && second >= 0; reads++)
+            add(list, 2,
+                (tccl_transfer[]){
+                    tccl_transfer_make(device(TCCL_GPU, first), reads, device(TCCL_MEMORY, memory)),
+                    tccl_transfer_make(device(TCCL_GPU, second), reads,
+                                       device(TCCL_MEMORY, memory))});
+    }
+}
+
+int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
+                    struct tccl_error *err)
+{
+    struct list list = {machine, calloc(TCCL_FIRST_SETS, sizeof(*list.sets)), 0};
+
+    if (!list.sets)
+        return tccl_fail(err, "out of memory");
+    add_memories(&list, 0);
+    add_peers(&list);
+    add_duplex(&list);
+    add_crowds(&list);
+    for (int place = 1; place < machine->n_memories; place++)
+        add_memories(&list, place);
+    *sets = list.sets;
+    return list.count;
+}

@@ -1,0 +1,102 @@
+/* The line that says how far a run is: what it tells, and that it fits the terminal. */
+#include "progress.h"
+
+#include "check.h"
+
+static struct tccl_fill_progress sample(void)
+{
+    return (struct tccl_fill_progress){.phase = TCCL_FILL_CHAINS,
+                                       .gpus = 0xff,
+                                       .measured = 312,
+                                       .shared = 1204,
+                                       .pruned = 15220,
+                                       .done = 2,
+                                       .total = 255,
+                                       .fraction = 0.42,
+                                       .left = -1};
+}
+
+static const char *drawn(bool terminal, const struct tccl_fill_progress *progress, double elapsed,
+                         int width)
+{
+    static char text[TCCL_PROGRESS_TEXT];
+    struct tccl_progress_line line = {.machine = "big-node", .terminal = terminal};
+
+    tccl_progress_format(&line, progress, elapsed, width, text);
+    return text;
+}
+
+static void test_words(void)
+{
+    struct tccl_fill_progress progress = sample();
+
+    CHECK_STR(drawn(true, &progress, 42, 120),
+              "tccl: big-node [########            ] 42 % 0-7: 312 measured (7.43/s), 1,204 by "
+              "symmetry, 15,220 pruned, 0:58 left");
+    CHECK_STR(drawn(true, &progress, 42, 79),
+              "tccl: [######         ] 42 % 0-7: 312 (7.43/s), 1204 sym, 15k pruned, 0:58 left");
+    CHECK_STR(drawn(false, &progress, 42, 0),
+              "tccl: big-node: 42 %, 2 of 255 GPU sets done, now 0-7: 312 measured (7.43/s), 1,204 "
+              "by symmetry, 15,220 pruned, 0:58 left");
+    progress.phase = TCCL_FILL_MATRIX;
+    progress.step = 31;
+    progress.steps = 120;
+    CHECK(strstr(drawn(false, &progress, 42, 0), "now matrix 31/120: "));
+}
+
+/* Where time is limited it is what is left, if the work would take longer. */
+static void test_left(void)
+{
+    struct tccl_fill_progress progress = sample();
+
+    progress.left = 30;
+    CHECK(strstr(drawn(false, &progress, 30, 0), ": 50 %"));
+    CHECK(strstr(drawn(false, &progress, 30, 0), "0:30 left"));
+    progress.left = 3000;
+    CHECK(strstr(drawn(false, &progress, 30, 0), ": 42 %"));
+    CHECK(strstr(drawn(false, &progress, 30, 0), "0:41 left"));
+    progress.fraction = 0;
+    CHECK(strstr(drawn(false, &progress, 30, 0), "50:00 left"));
+    progress.left = -1;
+    CHECK(!strstr(drawn(false, &progress, 30, 0), "left"));
+}
+
+static void test_fits(void)
+{
+    srand((unsigned)check_seed());
+    for (int i = 0; i < 2000; i++) {
+        struct tccl_fill_progress progress = sample();
+        int width = 20 + rand() % 180;
+
+        progress.gpus = (uint32_t)rand() & 0xffff;
+        progress.measured = rand() >> rand() % 31;
+        progress.shared = rand() >> rand() % 31;
+        progress.pruned = (long)rand() << rand() % 12;
+        progress.failed = rand() % 2 ? rand() >> rand() % 31 : 0;
+        progress.fraction = rand() / (double)RAND_MAX;
+        const char *text = drawn(true, &progress, rand() % 100000, width);
+        CHECK((int)strlen(text) <= width);
+        CHECK(strncmp(text, "tccl: ", 6) == 0);
+    }
+}
+
+static void test_never_back(void)
+{
+    struct tccl_progress_line line = {.machine = "x"};
+    struct tccl_fill_progress progress = sample();
+    char text[TCCL_PROGRESS_TEXT];
+
+    tccl_progress_format(&line, &progress, 10, 0, text);
+    progress.fraction = 0.1;
+    tccl_progress_format(&line, &progress, 11, 0, text);
+    CHECK(strstr(text, "x: 42 %"));
+}
+
+int main(void)
+{
+    test_words();
+    test_left();
+    test_fits();
+    test_never_back();
+    return check_result();
+}
