@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "backend.h"
 #include "cache.h"
 
 struct profile_options {
@@ -21,7 +22,7 @@ struct profile_options {
     const char *profile;  /* the operand: folder, machine id or name; import: a file */
     const char *other;    /* diff: the second one */
     double gap;
-    long budget;    /* sets */
+    long budget;    /* sets; -1: the command's own */
     double seconds; /* the budget, where it is a time; 0: none */
     double window;  /* seconds of each run; 0: the back end's own */
     int repeats;    /* 0: the back end's own */
@@ -46,6 +47,15 @@ int profile_check(const struct profile_options *options); /* run --check */
 int profile_complain(const struct tccl_error *err);
 /* Prints JSON and a newline to stdout; drops the reference. Returns 0, or 1 with a message. */
 int profile_print(json_t *json);
+
+/* Opens the back end that is meant: --backend; else usual, where it isn't NULL; else what fits.
+ * Returns 0, or -1 with err. */
+int profile_open_backend(const struct profile_options *options, const char *usual,
+                         struct tccl_backend **backend, struct tccl_error *err);
+
+/* "MIG, MPS": the marks in words; "" where there are none. */
+enum { PROFILE_MARKS = 96 };
+void profile_marks_text(unsigned marks, char text[static PROFILE_MARKS]);
 
 /* Opens the profile that is meant: by operand; else this node's; else the only one there is.
  * Returns 0, or -1 with err. */

@@ -11,7 +11,7 @@
 #include "profile-command.h"
 #include "progress.h"
 
-enum { EXIT_INTERRUPTED = 130 };
+enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
 
 static volatile sig_atomic_t interrupted;
 
@@ -38,14 +38,32 @@ static int follow(void *context, const struct tccl_fill_progress *progress)
 }
 
 static json_t *summary(const struct tccl_profile *profile, const struct tccl_fill_progress *end,
-                       int rc)
+                       int rc, const struct tccl_error *err)
 {
-    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:b}", "id",
-                     tccl_profile_id(profile), "folder", tccl_profile_folder(profile), "source",
-                     tccl_profile_source(profile), "tables", end->done, "tables_total", end->total,
-                     "tables_before", end->kept, "measured", (json_int_t)end->measured,
-                     "measured_before", (json_int_t)end->known, "shared", (json_int_t)end->shared,
-                     "interrupted", rc == 1);
+    json_t *json = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}",
+        "id", tccl_profile_id(profile), "folder", tccl_profile_folder(profile), "source",
+        tccl_profile_source(profile), "conditions", tccl_profile_conditions(profile), "tables",
+        end->done, "tables_total", end->total, "tables_before", end->kept, "proven", end->proven,
+        "partial", end->partial, "measured", (json_int_t)end->measured, "measured_before",
+        (json_int_t)end->known, "failed", (json_int_t)end->failed, "noisy", (json_int_t)end->noisy,
+        "shared", (json_int_t)end->shared, "pruned", (json_int_t)end->pruned, "interrupted",
+        rc == TCCL_FILL_STOPPED, "time_over", rc == TCCL_FILL_TIME);
+
+    if (json && rc < 0)
+        json_object_set_new(json, "error", json_string(err->text));
+    return json;
+}
+
+/* Said behind the summary: chains that nobody gets. */
+static void note_marks(unsigned marks, char *text, size_t size)
+{
+    char words[PROFILE_MARKS];
+
+    text[0] = '\0';
+    profile_marks_text(marks, words);
+    if (words[0])
+        snprintf(text, size, "; measured under %s: no chains are written", words);
 }
 
 static int fill(const struct profile_options *options, struct tccl_backend *backend,
@@ -54,20 +72,22 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
 {
     struct tccl_progress_line line;
     struct tccl_fill_progress end;
+    char note[2 * PROFILE_MARKS];
     const struct tccl_fill_options what = {.sets = sets,
                                            .n_sets = n_sets,
                                            .gap = options->gap,
-                                           .budget = options->budget,
+                                           .budget =
+                                               options->budget < 0 ? USUAL_BUDGET : options->budget,
+                                           .seconds = options->seconds,
                                            .pairs = options->pairs,
                                            .progress = follow,
                                            .context = &line};
 
     tccl_progress_begin(&line, options->quiet ? NULL : stderr, tccl_backend_machine(backend)->name);
     int rc = tccl_fill(backend, profile, &what, &end, err);
-    tccl_progress_end(&line, &end, rc == 1);
-    if (rc < 0)
-        return -1;
-    if (options->json && profile_print(summary(profile, &end, rc)) != 0)
+    note_marks(tccl_backend_marks(backend), note, sizeof(note));
+    tccl_progress_end(&line, &end, rc, note);
+    if (options->json && profile_print(summary(profile, &end, rc, err)) != 0)
         return tccl_fail(err, "the summary can't be written");
     return rc;
 }
@@ -79,16 +99,17 @@ static int fill_sets(const struct profile_options *options, struct tccl_backend 
     int n_sets = tccl_gpusets_parse(options->gpus ? options->gpus : "all",
                                     tccl_backend_machine(backend)->n_gpus, &sets, err);
 
-    return n_sets < 0 ? -1 : fill(options, backend, profile, sets, n_sets, err);
+    if (n_sets < 0 || tccl_profile_claim(profile, tccl_backend_conditions(backend), err) < 0)
+        return -1;
+    return fill(options, backend, profile, sets, n_sets, err);
 }
 
 static int run(const struct profile_options *options, struct tccl_error *err)
 {
-    const struct tccl_backend_options what = {.model = options->model};
     struct tccl_backend *backend;
     struct tccl_profile *profile;
 
-    if (tccl_backend_open(options->backend ? options->backend : "model", &what, &backend, err) < 0)
+    if (profile_open_backend(options, NULL, &backend, err) < 0)
         return -1;
     int rc =
         tccl_profile_create(options->cache, tccl_backend_machine(backend),
@@ -111,7 +132,7 @@ int profile_run(const struct profile_options *options)
     int rc = run(options, &err);
     if (rc < 0)
         return profile_complain(&err);
-    return rc == 0 ? 0 : EXIT_INTERRUPTED;
+    return rc == TCCL_FILL_STOPPED ? EXIT_INTERRUPTED : 0;
 }
 
 static int write_machine(const struct tccl_model *model, const char *path, struct tccl_error *err)

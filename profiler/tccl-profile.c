@@ -322,7 +322,7 @@ static int end_output(int status)
 
 int main(int argc, char **argv)
 {
-    struct profile_options options = {.gap = 0.03, .budget = 5000, .pairs = 16};
+    struct profile_options options = {.gap = 0.03, .budget = -1, .pairs = 16};
     struct tccl_conf conf = {0};
     struct tccl_error err = {0};
     struct setting setting = {0};

@@ -1,0 +1,59 @@
+/* Which back end does the user mean? */
+#include <string.h>
+
+#include "profile-command.h"
+
+/* What nobody named: what fits. */
+static const char *choose(const struct profile_options *options, const char *usual)
+{
+    if (options->backend)
+        return options->backend;
+    return usual ? usual : options->model ? "model" : "cuda";
+}
+
+int profile_open_backend(const struct profile_options *options, const char *usual,
+                         struct tccl_backend **backend, struct tccl_error *err)
+{
+    const char *name = choose(options, usual);
+    const struct tccl_backend_options what = {.model = options->model,
+                                              .peer = options->peer,
+                                              .devices = options->devices,
+                                              .engine = options->engine,
+                                              .force = options->force,
+                                              .window = options->window,
+                                              .repeats = options->repeats};
+    struct tccl_error why = {0};
+
+    *backend = NULL;
+    if (options->model && strcmp(name, "model") != 0)
+        return tccl_fail(err, "--model goes with --backend model, not with %.40s", name);
+    if (tccl_backend_open(name, &what, backend, &why) == 0)
+        return 0;
+    if (options->backend || usual || options->model)
+        return tccl_fail(err, "%s", why.text);
+    return tccl_fail(err, "%s (without GPUs: --backend host, or --model FILE)", why.text);
+}
+
+/* ", " between them. */
+static void add_word(char *text, size_t size, const char *word)
+{
+    size_t used = strlen(text);
+
+    snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", word);
+}
+
+void profile_marks_text(unsigned marks, char text[static PROFILE_MARKS])
+{
+    static const struct {
+        enum tccl_mark mark;
+        const char *text;
+    } words[] = {{TCCL_MARK_MIG, "MIG"},
+                 {TCCL_MARK_MPS, "MPS"},
+                 {TCCL_MARK_BUSY, "others' use of the GPUs"},
+                 {TCCL_MARK_STAND_IN, "one GPU standing for several"}};
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (marks & words[i].mark)
+            add_word(text, PROFILE_MARKS, words[i].text);
+}
