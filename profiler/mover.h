@@ -32,6 +32,7 @@ struct tccl_mover {
 };
 
 extern const struct tccl_mover tccl_mover_host; /* a core copies between memories */
+extern const struct tccl_mover tccl_mover_cuda; /* a GPU; only in builds with CUDA */
 extern const struct tccl_mover tccl_mover_tcp;  /* a NIC, by TCP */
 
 #endif

@@ -1,0 +1,57 @@
+/* cuda-desk.h: where the workers of a GPU ask its keeper for what only the keeper can do. A GPU
+ * runs kernels of one process at a time (those of several take turns, some milliseconds each), so
+ * transfers that one GPU starts run together only out of one process: its keeper. Each worker then
+ * starts, watches and stops its own transfer through the control words here, which the kernel reads
+ * and writes itself. The desk lies in the stage's memory of the GPU, at its NUMA node. */
+#ifndef TCCL_CUDA_DESK_H
+#define TCCL_CUDA_DESK_H
+
+#include <semaphore.h>
+
+#include "copy-job.h"
+#include "stage.h"
+
+enum tccl_desk_request { TCCL_DESK_PREPARE, TCCL_DESK_LAUNCH };
+
+/* One worker's, by its place. What is not atomic belongs to the worker until asked grows, and to
+ * the keeper until answered follows. */
+struct tccl_desk_slot {
+    struct tccl_copy_control control;
+    _Atomic uint32_t asked, answered; /* numbers of requests */
+    _Atomic uint32_t ended;           /* = turn: nothing runs any more */
+    uint32_t request;
+    uint32_t turn; /* of the run that is launched; grows with each */
+    tccl_transfer transfer;
+    int64_t limit; /* nanoseconds that what is launched may live */
+    int result;
+    struct tccl_error error; /* where result is -1, also that of a run that ended by itself */
+};
+
+struct tccl_desk {
+    sem_t bell;
+    struct tccl_desk_slot slots[TCCL_STAGE_PLACES];
+};
+
+/* Returns NULL with err. Same address in all processes of the stage. */
+struct tccl_desk *tccl_desk_of(struct tccl_stage *stage, int gpu, struct tccl_error *err);
+
+/* In the keeper, before it lends: clears the desk; whoever waits for an earlier keeper is told that
+ * it ended. */
+void tccl_desk_open(struct tccl_desk *desk, bool first);
+void tccl_desk_answer(struct tccl_desk_slot *slot, uint32_t number, int result);
+void tccl_desk_end(struct tccl_desk_slot *slot);
+
+/* In the worker: asks and waits for the answer, patience seconds. Returns 0, or -1 with err. */
+int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request request,
+                  double patience, struct tccl_error *err);
+
+/* The run of the slot's turn: to start it, what it has moved (bytes), to stop it. */
+void tccl_desk_go(struct tccl_desk_slot *slot);
+uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot);
+void tccl_desk_stop(struct tccl_desk_slot *slot);
+bool tccl_desk_ended(const struct tccl_desk_slot *slot);
+
+int64_t tccl_desk_now(void); /* nanoseconds of CLOCK_MONOTONIC */
+void tccl_desk_nap(int microseconds);
+
+#endif

@@ -1,0 +1,103 @@
+/* A GPU copies. Its keeper has the context; this side, one process for each transfer, starts,
+ * watches and stops it. */
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "cuda-desk.h"
+#include "cuda-keeper.h"
+#include "mover.h"
+
+/* Seconds: what is asked of the keeper (page-locking memory takes milliseconds, mapping a peer's
+ * for the first time up to a second), and a copy's end after the stop. */
+static const double ask_patience = 12, end_patience = 3;
+enum { WATCH_NAP = 20 /* microseconds */ };
+
+struct state {
+    struct tccl_desk *desk;
+    struct tccl_desk_slot *slot;
+    int gpu, place;
+};
+
+static int cuda_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
+                     struct tccl_error *err)
+{
+    struct tccl_desk *desk = tccl_desk_of(stage, device.index, err);
+
+    if (!desk)
+        return -1;
+    struct state *state = calloc(1, sizeof(*state));
+    if (!state)
+        return tccl_fail(err, "out of memory");
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    *state = (struct state){
+        .desk = desk, .slot = &desk->slots[place], .gpu = device.index, .place = place};
+    *out = state;
+    return 0;
+}
+
+static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
+{
+    struct state *state = context;
+
+    state->slot->transfer = transfer;
+    return tccl_desk_ask(state->desk, state->place, TCCL_DESK_PREPARE, ask_patience, err);
+}
+
+/* The GPU ends by itself a second after the run's deadline, should this process be gone by then. */
+static int64_t limit_of(const struct tccl_lane *lane)
+{
+    int64_t left = tccl_lane_deadline(lane) - tccl_desk_now();
+
+    return (left > 0 ? left : 0) + 1000000000;
+}
+
+static int await_end(const struct state *state, struct tccl_error *err)
+{
+    int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
+
+    tccl_desk_stop(state->slot);
+    while (!tccl_desk_ended(state->slot)) {
+        if (tccl_desk_now() > end)
+            return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
+                             end_patience);
+        tccl_desk_nap(WATCH_NAP);
+    }
+    return state->slot->result == 0 ? 0 : tccl_fail(err, "%s", state->slot->error.text);
+}
+
+static int watch(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+{
+    tccl_desk_go(state->slot);
+    while (tccl_lane_moved(lane, tccl_desk_moved(state->slot))) {
+        if (tccl_desk_ended(state->slot))
+            return state->slot->result < 0
+                       ? tccl_fail(err, "%s", state->slot->error.text)
+                       : tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu);
+        tccl_desk_nap(WATCH_NAP);
+    }
+    return await_end(state, err);
+}
+
+static int cuda_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+{
+    struct state *state = context;
+
+    state->slot->limit = limit_of(lane);
+    if (tccl_desk_ask(state->desk, state->place, TCCL_DESK_LAUNCH, ask_patience, err) < 0)
+        return -1;
+    return tccl_lane_wait(lane) < 0 ? await_end(state, err) : watch(state, lane, err);
+}
+
+static void cuda_close(void *context)
+{
+    free(context);
+}
+
+const struct tccl_mover tccl_mover_cuda = {
+    .name = "cuda",
+    .keep = tccl_cuda_keep,
+    .open = cuda_open,
+    .prepare = cuda_prepare,
+    .move = cuda_move,
+    .close = cuda_close,
+};
