@@ -1,11 +1,52 @@
 /* tccl-profile report. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "profile-command.h"
+#include "report.h"
+
+enum { CONGESTED_SHOWN = 20 };
+static const double THRESHOLD = 0.9;
+
+static bool wants_colours(void)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
+}
+
+/* What is wrong with the profile, but not so wrong that there is no report. Returns 1 if anything
+ * is. */
+static int warn(const struct tccl_report *report)
+{
+    if (report->measured.dropped)
+        fprintf(stderr, "tccl: %s/sets.jsonl: the last line is torn; it is dropped\n",
+                tccl_profile_folder(report->profile));
+    return report->bad_rings > 0 ? profile_complain(&report->bad) : 0;
+}
+
+static int show(const struct profile_options *options, const struct tccl_report *report)
+{
+    if (options->json)
+        return profile_print(tccl_report_to_json(report));
+    tccl_report_print(report, wants_colours(), CONGESTED_SHOWN, stdout);
+    return 0;
+}
 
 int profile_report(const struct profile_options *options)
 {
+    struct tccl_profile *profile;
+    struct tccl_report report;
     struct tccl_error err = {0};
 
-    (void)options;
-    tccl_fail(&err, "report: to come");
-    return profile_complain(&err);
+    if (profile_choose(options, &profile, &err) < 0)
+        return profile_complain(&err);
+    int rc = tccl_report_make(profile, THRESHOLD, &report, &err) < 0 ? profile_complain(&err)
+                                                                     : show(options, &report);
+    if (!err.text[0])
+        rc |= warn(&report);
+    tccl_report_free(&report);
+    tccl_profile_close(profile);
+    return rc;
 }

@@ -1,0 +1,174 @@
+/* A report for a terminal. */
+#include <string.h>
+#include <time.h>
+
+#include "notation.h"
+#include "numberset.h"
+#include "report.h"
+#include "setlog.h"
+
+enum { GPUS_TEXT = 64, RINGS_SHOWN = 16, WRAP = 92 };
+
+static void print_date(const char *what, long long when, FILE *out)
+{
+    char text[32] = "unknown";
+    time_t seconds = (time_t)when;
+    struct tm tm;
+
+    if (when > 0 && localtime_r(&seconds, &tm))
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &tm);
+    fprintf(out, "%-11s%s\n", what, text);
+}
+
+static void print_marks(const struct tccl_quality *quality, FILE *out)
+{
+    fprintf(out, "%-11s%ld sets were measured with", "Marked", quality->marked);
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (quality->marks & 1u << i)
+            fprintf(out, " %s", tccl_mark_name(1u << i));
+    fputs(": no chains are served from them\n", out);
+}
+
+static void print_origin(const struct tccl_report *report, FILE *out)
+{
+    const struct tccl_quality *quality = &report->quality;
+    const char *conditions = tccl_profile_conditions(report->profile);
+
+    fprintf(out, "%-11s%s\n%-11s%s\n%-11s%s%s%s\n", "Machine", report->machine->name, "Id",
+            tccl_profile_id(report->profile), "Source", tccl_profile_source(report->profile),
+            *conditions ? ": " : "", conditions);
+    print_date("Measured", report->last, out);
+    fprintf(out, "%-11s%ld, %ld noisy, %ld failed; spread %.1f%% (median), %.1f%% (worst)\n",
+            "Sets", quality->sets, quality->noisy, quality->failed, quality->median_spread * 100,
+            quality->worst_spread * 100);
+    if (quality->timed > 0)
+        fprintf(out, "%-11s%.1f us skew (median), %.1f us (worst); overlap at least %.1f%%\n",
+                "Starts", quality->median_skew, quality->worst_skew, quality->least_overlap * 100);
+    if (quality->marked > 0)
+        print_marks(quality, out);
+}
+
+static void print_matrices(const struct tccl_report *report, bool colours, FILE *out)
+{
+    int from_model = 0;
+
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        from_model += report->matrices[i].from_model;
+    fputs("\nBandwidth, GB/s. - not possible, ? not measured, ! failed, ~ noisy", out);
+    fprintf(out, "%s\n", from_model > 0 ? ", * from the model" : "");
+    for (int i = 0; i < TCCL_MATRICES; i++) {
+        const struct tccl_matrix *matrix = &report->matrices[i];
+        if (matrix->row_kind == TCCL_NIC && report->machine->n_nics == 0)
+            continue;
+        fputc('\n', out);
+        tccl_matrix_print(matrix, report->machine, colours, out);
+    }
+}
+
+/* Breaks the text between words, which has only ASCII characters. */
+static void print_wrapped(const char *text, FILE *out)
+{
+    while (strlen(text) > WRAP) {
+        size_t length = WRAP;
+        while (length > WRAP / 2 && text[length] != ' ')
+            length--;
+        fprintf(out, "%.*s\n       ", (int)length, text);
+        text += length + (text[length] == ' ');
+    }
+    fprintf(out, "%s\n", text);
+}
+
+static void print_congested(const struct tccl_congested *one, const struct tccl_machine *machine,
+                            FILE *out)
+{
+    char set[TCCL_SET_TEXT], sentence[TCCL_SENTENCE];
+
+    tccl_set_format(&one->set, set);
+    tccl_congestion_sentence(one, machine, sentence);
+    fprintf(out, "%4.0f%%%c ", one->ratio * 100, one->noisy ? '~' : ' ');
+    print_wrapped(sentence, out);
+    fprintf(out, "       %s", set);
+    if (one->from == TCCL_ANSWER_MODEL)
+        fputs("  (from the model)", out);
+    if (one->alike > 0)
+        fprintf(out, "  (%ld like it)", one->alike);
+    if (one->hides > 0)
+        fprintf(out, "  (%ld larger)", one->hides);
+    fputc('\n', out);
+}
+
+/* How many are left when those like one before them are not counted. */
+static long count_forms(const struct tccl_report *report)
+{
+    long forms = 0;
+
+    for (long i = 0; i < report->n_congested; i++)
+        forms += !report->congested[i].repeats;
+    return forms;
+}
+
+static void print_congestion(const struct tccl_report *report, long limit, FILE *out)
+{
+    long forms = count_forms(report), shown = limit > 0 && limit < forms ? limit : forms;
+
+    fprintf(out, "\nCongested sets, below %.0f%% of the slowest member alone",
+            report->threshold * 100);
+    if (report->n_congested == 0)
+        fputs(": none\n", out);
+    else
+        fprintf(out, ": %s%ld, of %ld kinds%s\n",
+                report->n_congested == TCCL_MAX_CONGESTED ? "at least " : "", report->n_congested,
+                forms, shown < forms ? "; the worst" : "");
+    if (shown > 0)
+        fputs("A set is as fast as its slowest member. Not listed: those like it, and larger sets "
+              "that hold\none and are as slow.\n\n",
+              out);
+    for (long i = 0; shown > 0; i++)
+        if (!report->congested[i].repeats) {
+            print_congested(&report->congested[i], report->machine, out);
+            shown--;
+        }
+}
+
+static void print_ring(const struct tccl_found_rings *found, const struct tccl_machine *machine,
+                       FILE *out)
+{
+    bool alone = found->ring.gbps > 0;
+    const struct tccl_result *best = alone ? &found->ring : &found->chain;
+    const struct tccl_result *other = alone ? &found->default_ring : &found->default_chain;
+    char gpus[GPUS_TEXT], chain[TCCL_CHAIN_TEXT] = "-";
+
+    tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
+    if (best->chain.n_gpus > 0)
+        tccl_chain_format(&best->chain, machine, chain);
+    fprintf(out, "%-10s %8.2f ", gpus, best->gbps);
+    if (other->gbps > 0)
+        fprintf(out, "%8.2f %5.2fx", other->gbps, best->gbps / other->gbps);
+    else
+        fprintf(out, "%8s %6s", "-", "-");
+    fprintf(out, " %5.1f%%  %s\n", tccl_report_gap(best) * 100, chain);
+}
+
+static void print_rings(const struct tccl_report *report, FILE *out)
+{
+    int shown = report->n_rings < RINGS_SHOWN ? report->n_rings : RINGS_SHOWN;
+
+    if (report->n_rings == 0) {
+        fputs("\nNo rings were searched yet\n", out);
+        return;
+    }
+    fputs("\nRings found", out);
+    if (shown < report->n_rings)
+        fprintf(out, ": %d of %d sets of GPUs; all: tccl-profile show", shown, report->n_rings);
+    fprintf(out, "\n%-10s %8s %8s %6s %6s  %s\n", "GPUS", "GB/S", "NCCL", "RATIO", "GAP", "RING");
+    for (int i = 0; i < shown; i++)
+        print_ring(&report->rings[i], report->machine, out);
+}
+
+void tccl_report_print(const struct tccl_report *report, bool colours, long limit, FILE *out)
+{
+    print_origin(report, out);
+    print_matrices(report, colours, out);
+    print_congestion(report, limit, out);
+    print_rings(report, out);
+}

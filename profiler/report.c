@@ -1,0 +1,230 @@
+/* What a profile says, put together. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache-internal.h"
+#include "cleanup.h"
+#include "notation.h"
+#include "numberset.h"
+
+enum { GPUS_TEXT = 64 };
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof(*values), compare);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+/* One measurement's part in the statistics. */
+static void rate(struct tccl_quality *quality, const struct tccl_measurement *value,
+                 double *spreads, double *skews)
+{
+    quality->noisy += value->noisy;
+    quality->failed += value->failed;
+    quality->marked += value->marks != 0;
+    quality->marks |= value->marks;
+    if (value->failed)
+        return;
+    spreads[quality->sets++] = value->spread;
+    quality->worst_spread = fmax(quality->worst_spread, value->spread);
+    if (value->overlap <= 0)
+        return;
+    skews[quality->timed++] = value->skew;
+    quality->worst_skew = fmax(quality->worst_skew, value->skew);
+    quality->least_overlap =
+        quality->timed == 1 ? value->overlap : fmin(quality->least_overlap, value->overlap);
+}
+
+static int rate_all(struct tccl_report *report, struct tccl_error *err)
+{
+    const struct tccl_measured *measured = &report->measured;
+    struct tccl_quality *quality = &report->quality;
+    size_t count = measured->sets.count;
+    cleanup_free double *spreads = calloc(count + 1, sizeof(*spreads));
+    cleanup_free double *skews = calloc(count + 1, sizeof(*skews));
+
+    if (!spreads || !skews)
+        return tccl_fail(err, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        rate(quality, &measured->values[i], spreads, skews);
+    quality->median_spread = median(spreads, (size_t)quality->sets);
+    quality->median_skew = median(skews, (size_t)quality->timed);
+    quality->sets = (long)count;
+    return 0;
+}
+
+static struct tccl_result best_chain(const struct tccl_table *table)
+{
+    struct tccl_result best = {0};
+
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        if (table->pairs[i].gbps > best.gbps)
+            best = table->pairs[i];
+    return best;
+}
+
+static int more_gpus_first(const void *a, const void *b)
+{
+    const struct tccl_found_rings *x = a, *y = b;
+    int more = __builtin_popcount(y->gpus) - __builtin_popcount(x->gpus);
+
+    return more ? more : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+}
+
+static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
+                      struct tccl_error *err)
+{
+    cleanup_free uint32_t *masks = NULL;
+    int count = tccl_profile_tables(profile, &masks, err);
+
+    if (count < 0)
+        return -1;
+    report->rings = calloc((size_t)count + 1, sizeof(*report->rings));
+    if (!report->rings)
+        return tccl_fail(err, "out of memory");
+    for (int i = 0; i < count; i++) {
+        const struct tccl_table *table = tccl_profile_table(profile, masks[i], &report->bad);
+        if (table)
+            report->rings[report->n_rings++] =
+                (struct tccl_found_rings){.gpus = masks[i],
+                                          .ring = table->ring,
+                                          .default_ring = table->default_ring,
+                                          .chain = best_chain(table),
+                                          .default_chain = table->default_chain};
+        else
+            report->bad_rings++;
+    }
+    qsort(report->rings, (size_t)report->n_rings, sizeof(*report->rings), more_gpus_first);
+    return 0;
+}
+
+/* What profile.json says for people; nothing where it doesn't. */
+static void take_origin(struct tccl_report *report)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(tccl_profile_folder(report->profile), ABOUT, path);
+    cleanup_json json_t *json = tccl_read_json(path, PROFILE_BYTES, NULL);
+    const char *by = json_string_value(json_object_get(json, "by"));
+    snprintf(report->created_by, sizeof(report->created_by), "%s", by ? by : "");
+    for (char *at = report->created_by; *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+    report->created = json_integer_value(json_object_get(json, "created"));
+    report->last = (long long)tccl_profile_time(report->profile);
+}
+
+int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl_report *report,
+                     struct tccl_error *err)
+{
+    *report = (struct tccl_report){
+        .profile = profile, .machine = tccl_profile_machine(profile), .threshold = threshold};
+    take_origin(report);
+    if (tccl_measured_load(profile, &report->measured, err) < 0 || rate_all(report, err) < 0)
+        return -1;
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        tccl_matrix_fill(i, report->machine, &report->measured, &report->matrices[i]);
+    report->n_congested =
+        tccl_congestion_find(&report->measured, threshold, &report->congested, err);
+    return report->n_congested < 0 ? -1 : find_rings(profile, report, err);
+}
+
+void tccl_report_free(struct tccl_report *report)
+{
+    tccl_measured_clear(&report->measured);
+    free(report->congested);
+    free(report->rings);
+    *report = (struct tccl_report){0};
+}
+
+double tccl_report_gap(const struct tccl_result *result)
+{
+    return result->gbps > 0 && isfinite(result->bound) ? result->bound / result->gbps - 1 : 0;
+}
+
+/* JSON. */
+
+static json_t *marks_to_json(unsigned marks)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (marks & 1u << i)
+            json_array_append_new(list, json_string(tccl_mark_name(1u << i)));
+    return list;
+}
+
+static json_t *quality_to_json(const struct tccl_quality *quality)
+{
+    bool timed = quality->timed > 0;
+
+    return json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "sets",
+                     (json_int_t)quality->sets, "noisy", (json_int_t)quality->noisy, "failed",
+                     (json_int_t)quality->failed, "marked", (json_int_t)quality->marked, "marks",
+                     marks_to_json(quality->marks), "median_spread", quality->median_spread,
+                     "worst_spread", quality->worst_spread, "median_skew_us",
+                     timed ? json_real(quality->median_skew) : json_null(), "worst_skew_us",
+                     timed ? json_real(quality->worst_skew) : json_null(), "least_overlap",
+                     timed ? json_real(quality->least_overlap) : json_null());
+}
+
+static json_t *result_to_json(const struct tccl_result *result, const struct tccl_machine *machine)
+{
+    char text[TCCL_CHAIN_TEXT];
+
+    if (result->gbps <= 0 || result->chain.n_gpus == 0)
+        return json_null();
+    tccl_chain_format(&result->chain, machine, text);
+    return json_pack("{s:f, s:f, s:s}", "gbps", result->gbps, "gap", tccl_report_gap(result),
+                     "chain", text);
+}
+
+static json_t *rings_to_json(const struct tccl_report *report)
+{
+    json_t *list = json_array();
+    char gpus[GPUS_TEXT];
+
+    for (int i = 0; i < report->n_rings; i++) {
+        const struct tccl_found_rings *found = &report->rings[i];
+        tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
+        json_array_append_new(
+            list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "gpus", gpus, "ring",
+                            result_to_json(&found->ring, report->machine), "default_ring",
+                            result_to_json(&found->default_ring, report->machine), "chain",
+                            result_to_json(&found->chain, report->machine), "default_chain",
+                            result_to_json(&found->default_chain, report->machine)));
+    }
+    return list;
+}
+
+json_t *tccl_report_to_json(const struct tccl_report *report)
+{
+    json_t *matrices = json_array(), *congested = json_array();
+
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        json_array_append_new(matrices, tccl_matrix_to_json(&report->matrices[i], report->machine));
+    for (long i = 0; i < report->n_congested; i++)
+        json_array_append_new(congested,
+                              tccl_congestion_to_json(&report->congested[i], report->machine));
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:f, s:o, s:o, s:i}", "id",
+                     tccl_profile_id(report->profile), "name", report->machine->name, "source",
+                     tccl_profile_source(report->profile), "conditions",
+                     tccl_profile_conditions(report->profile), "created",
+                     (json_int_t)report->created, "last_measured", (json_int_t)report->last, "by",
+                     report->created_by, "quality", quality_to_json(&report->quality), "matrices",
+                     matrices, "threshold", report->threshold, "congested", congested, "rings",
+                     rings_to_json(report), "bad_tables", report->bad_rings);
+}

@@ -1,0 +1,59 @@
+/* report.h: what a profile says, put together for people: how it was measured, bandwidth matrices,
+ * congested sets, and the rings found. */
+#ifndef TCCL_REPORT_H
+#define TCCL_REPORT_H
+
+#include "bandwidths.h"
+#include "congestion.h"
+
+/* How well it was measured. */
+struct tccl_quality {
+    long sets; /* different ones */
+    long noisy, failed, marked;
+    unsigned marks;       /* of enum tccl_mark, that any set has */
+    double median_spread; /* over the good sets */
+    double worst_spread;
+    double median_skew, worst_skew; /* microseconds, over the sets that know it */
+    double least_overlap;
+    long timed; /* sets that know skew and overlap */
+};
+
+/* What was found for a GPU set. */
+struct tccl_found_rings {
+    uint32_t gpus;
+    struct tccl_result ring, default_ring;   /* closed: one node alone */
+    struct tccl_result chain, default_chain; /* the best over all ports: one node of several */
+};
+
+struct tccl_report {
+    const struct tccl_profile *profile; /* borrowed, as the machine is */
+    const struct tccl_machine *machine;
+    char created_by[TCCL_NAME];
+    long long created, last; /* seconds since 1970; 0 unknown */
+    struct tccl_measured measured;
+    struct tccl_quality quality;
+    struct tccl_matrix matrices[TCCL_MATRICES];
+    struct tccl_congested *congested;
+    long n_congested;
+    double threshold;
+    struct tccl_found_rings *rings; /* more GPUs first */
+    int n_rings, bad_rings;         /* bad: tables that could not be read */
+    struct tccl_error bad;          /* why, of the first */
+};
+
+/* Reads all of the profile, which must outlive the report. threshold: see tccl_congestion_find.
+ * Returns 0, or -1 with err; tccl_report_free in both cases. */
+int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl_report *report,
+                     struct tccl_error *err);
+void tccl_report_free(struct tccl_report *report);
+
+/* bound / bandwidth - 1; 0 where nothing is known. */
+double tccl_report_gap(const struct tccl_result *result);
+
+/* A new reference; NULL only without memory. */
+json_t *tccl_report_to_json(const struct tccl_report *report);
+
+/* For people, in at most 100 columns with 8 GPUs. limit: congested sets to be shown, 0: all. */
+void tccl_report_print(const struct tccl_report *report, bool colours, long limit, FILE *out);
+
+#endif
