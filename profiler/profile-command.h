@@ -48,6 +48,10 @@ int profile_complain(const struct tccl_error *err);
 /* Prints JSON and a newline to stdout; drops the reference. Returns 0, or 1 with a message. */
 int profile_print(json_t *json);
 
+/* From now on the first SIGINT, SIGTERM or SIGHUP is only noted, a second one ends the program. */
+void profile_catch_signals(void);
+bool profile_interrupted(void);
+
 /* Opens the back end that is meant: --backend; else usual, where it isn't NULL; else what fits.
  * Returns 0, or -1 with err. */
 int profile_open_backend(const struct profile_options *options, const char *usual,

@@ -22,13 +22,18 @@ static void interrupt(int number)
 }
 
 /* The first signal ends the run in order, a second one at once. */
-static void catch_signals(void)
+void profile_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
 
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+}
+
+bool profile_interrupted(void)
+{
+    return interrupted;
 }
 
 static int follow(void *context, const struct tccl_fill_progress *progress)
@@ -126,9 +131,9 @@ int profile_run(const struct profile_options *options)
 {
     struct tccl_error err = {0};
 
+    profile_catch_signals();
     if (options->check)
         return profile_check(options);
-    catch_signals();
     int rc = run(options, &err);
     if (rc < 0)
         return profile_complain(&err);

@@ -123,9 +123,9 @@ static void format_numbers(const struct tccl_fill_progress *progress, double ela
     if (progress->failed > 0)
         snprintf(failed, sizeof(failed), ", %ld failed", progress->failed);
     snprintf(text, TEXT,
-             brief ? "%.16s: %s (%.3g/s), %s sym, %s pruned%s%s"
-                   : "%s: %s measured (%.3g/s), %s by symmetry, %s pruned%s%s",
-             place, measured, rate, shared, pruned, failed, rest);
+             brief ? "%.16s: %s (%.*f/s), %s sym, %s pruned%s%s"
+                   : "%s: %s measured (%.*f/s), %s by symmetry, %s pruned%s%s",
+             place, measured, rate < 100, rate, shared, pruned, failed, rest);
 }
 
 static void draw_bar(int percent, int width, char *text, size_t size)

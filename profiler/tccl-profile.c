@@ -254,13 +254,21 @@ static int take_option(struct profile_options *options, struct setting *setting,
     return option == 'h' || option == 'V';
 }
 
-static const struct command *find_command(const char *name)
+static const struct command *look_up(const char *name)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
-    usage("no command ", name);
     return NULL;
+}
+
+static const struct command *find_command(const char *name)
+{
+    const struct command *command = look_up(name);
+
+    if (!command)
+        usage("no command ", name);
+    return command;
 }
 
 /* getopt has moved past it, but not if it is a letter among others. */
@@ -275,15 +283,20 @@ static int refuse_option(char **argv)
 /* The command and its operands. */
 static const struct command *take_command(int count, char **words, struct profile_options *options)
 {
-    const struct command *command = count > 0        ? find_command(words[0])
-                                    : options->check ? find_command("run")
-                                                     : NULL;
+    bool alone = options->check && (count == 0 || !look_up(words[0])); /* --check [PROFILE] */
+    const struct command *command = alone       ? find_command("run")
+                                    : count > 0 ? find_command(words[0])
+                                                : NULL;
 
     if (count == 0 && !command)
         return usage("no command", ""), NULL;
     if (!command)
         return NULL;
-    if (count - 1 > command->most)
+    if (alone) {
+        words--;
+        count++;
+    }
+    if (count - 1 > (alone || (options->check && command->run == profile_run) ? 1 : command->most))
         return usage("too many operands: ", words[count - 1]), NULL;
     if (count - 1 < command->least)
         return usage(command->name,

@@ -31,12 +31,12 @@ static void test_words(void)
     struct tccl_fill_progress progress = sample();
 
     CHECK_STR(drawn(true, &progress, 42, 120),
-              "tccl: big-node [########            ] 42 % 0-7: 312 measured (7.43/s), 1,204 by "
+              "tccl: big-node [########            ] 42 % 0-7: 312 measured (7.4/s), 1,204 by "
               "symmetry, 15,220 pruned, 0:58 left");
     CHECK_STR(drawn(true, &progress, 42, 79),
-              "tccl: [######         ] 42 % 0-7: 312 (7.43/s), 1204 sym, 15k pruned, 0:58 left");
+              "tccl: [######          ] 42 % 0-7: 312 (7.4/s), 1204 sym, 15k pruned, 0:58 left");
     CHECK_STR(drawn(false, &progress, 42, 0),
-              "tccl: big-node: 42 %, 2 of 255 GPU sets done, now 0-7: 312 measured (7.43/s), 1,204 "
+              "tccl: big-node: 42 %, 2 of 255 GPU sets done, now 0-7: 312 measured (7.4/s), 1,204 "
               "by symmetry, 15,220 pruned, 0:58 left");
     progress.phase = TCCL_FILL_MATRIX;
     progress.step = 31;
