@@ -205,6 +205,24 @@ static int gpu_of(const struct tccl_scene *scene, int n_gpus, hwloc_obj_t object
     return -1;
 }
 
+static bool is_linked(const struct hwloc_distances_s *table, unsigned a, unsigned b)
+{
+    return a != b && table->values[a * table->nbobjs + b] > 0;
+}
+
+/* By an NVLink between the two, or both to one NVSwitch. */
+static bool share_links(const struct hwloc_distances_s *table, unsigned a, unsigned b)
+{
+    bool shared = is_linked(table, a, b);
+
+    for (unsigned i = 0; i < table->nbobjs && !shared; i++) {
+        hwloc_obj_t object = table->objs[i];
+        shared = object && object->subtype && strcmp(object->subtype, "NVSwitch") == 0 &&
+                 is_linked(table, a, i) && is_linked(table, b, i);
+    }
+    return shared;
+}
+
 /* Bandwidths of NVLinks, which an lstopo with NVML records: those GPUs reach each other. */
 static bool add_nvlinks(struct tccl_scene *scene)
 {
@@ -216,14 +234,15 @@ static bool add_nvlinks(struct tccl_scene *scene)
     if (hwloc_distances_get_by_name(scene->topology, "NVLinkBandwidth", &count, &table, 0) < 0 ||
         count == 0)
         return false;
-    for (unsigned i = 0; i < table->nbobjs * table->nbobjs; i++) {
-        int a = gpu_of(scene, machine->n_gpus, table->objs[i / table->nbobjs]);
-        int b = gpu_of(scene, machine->n_gpus, table->objs[i % table->nbobjs]);
-        if (a < 0 || b < 0 || a == b || table->values[i] == 0)
-            continue;
-        machine->p2p[a][b] = machine->p2p[b][a] = true;
-        any = true;
-    }
+    for (unsigned i = 0; i < table->nbobjs; i++)
+        for (unsigned j = 0; j < table->nbobjs; j++) {
+            int a = gpu_of(scene, machine->n_gpus, table->objs[i]);
+            int b = gpu_of(scene, machine->n_gpus, table->objs[j]);
+            if (a < 0 || b < 0 || a == b || !share_links(table, i, j))
+                continue;
+            machine->p2p[a][b] = machine->p2p[b][a] = true;
+            any = true;
+        }
     hwloc_distances_release(scene->topology, table);
     return any;
 }

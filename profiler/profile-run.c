@@ -1,12 +1,10 @@
-/* tccl-profile run and init. */
+/* tccl-profile run. */
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
 
 #include "cleanup.h"
-#include "fileio.h"
 #include "gpusets.h"
 #include "profile-command.h"
 #include "progress.h"
@@ -138,41 +136,4 @@ int profile_run(const struct profile_options *options)
     if (rc < 0)
         return profile_complain(&err);
     return rc == TCCL_FILL_STOPPED ? EXIT_INTERRUPTED : 0;
-}
-
-static int write_machine(const struct tccl_model *model, const char *path, struct tccl_error *err)
-{
-    cleanup_json json_t *json = tccl_machine_to_json(tccl_model_machine(model));
-    cleanup_free char *copy = strdup(path);
-
-    if (!json || !copy)
-        return tccl_fail(err, "out of memory");
-    if (tccl_make_folder(dirname(copy), 0755, err) < 0)
-        return -1;
-    return tccl_write_json(path, 0644, json, err);
-}
-
-int profile_init(const struct profile_options *options)
-{
-    const char *path = options->machine ? options->machine : options->node;
-    struct tccl_error err = {0};
-    struct tccl_model *model = NULL;
-    char id[TCCL_HASH_HEX];
-
-    if (!options->model) {
-        tccl_fail(&err, "init: --model FILE is needed");
-        return profile_complain(&err);
-    }
-    if (tccl_model_read(options->model, &model, &err) < 0)
-        return profile_complain(&err);
-    tccl_machine_id(tccl_model_machine(model), id);
-    int rc = write_machine(model, path, &err);
-    tccl_model_free(model);
-    if (rc < 0)
-        return profile_complain(&err);
-    if (options->json)
-        return profile_print(json_pack("{s:s, s:s}", "id", id, "machine", path));
-    if (!options->quiet)
-        fprintf(stderr, "tccl: %s: this node is a machine %s\n", path, id);
-    return 0;
 }

@@ -1,11 +1,15 @@
 /* tccl-profile show and list. */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cleanup.h"
+#include "machine-text.h"
 #include "notation.h"
 #include "numberset.h"
 #include "profile-command.h"
+#include "profile-machine.h"
 
 enum { GPUS_TEXT = 64, AGE_TEXT = 24 };
 
@@ -121,43 +125,6 @@ static void format_age(time_t when, char text[static AGE_TEXT])
         }
 }
 
-static void print_gpus(const struct tccl_machine *machine)
-{
-    printf("\n%-4s %-13s %-24s %4s %5s %3s  %s\n", "GPU", "BUS ID", "MODEL", "NUMA", "MINOR", "SM",
-           "BELOW");
-    for (int i = 0; i < machine->n_gpus; i++) {
-        const struct tccl_gpu *gpu = &machine->gpus[i];
-        printf("%-4d %-13s %-24s %4d %5d %3d  %s\n", i, gpu->busid, gpu->model, gpu->numa,
-               gpu->minor, gpu->sm,
-               gpu->parent >= 0 ? machine->switches[gpu->parent].name : "root complex");
-    }
-}
-
-static uint32_t gpudirect_mask(const struct tccl_machine *machine, int nic)
-{
-    uint32_t mask = 0;
-
-    for (int i = 0; i < machine->n_gpus; i++)
-        mask |= (uint32_t)machine->gpudirect[nic][i] << i;
-    return mask;
-}
-
-static void print_nics(const struct tccl_machine *machine)
-{
-    char direct[GPUS_TEXT];
-
-    if (machine->n_nics == 0)
-        return;
-    printf("\n%-12s %-13s %4s %8s %-16s %s\n", "NIC", "BUS ID", "NUMA", "GB/S", "FABRIC",
-           "GPUDIRECT");
-    for (int i = 0; i < machine->n_nics; i++) {
-        const struct tccl_nic *nic = &machine->nics[i];
-        tccl_numberset_format(gpudirect_mask(machine, i), direct, sizeof(direct));
-        printf("%-12s %-13s %4d %8.2f %-16s %s\n", nic->name, nic->busid, nic->numa, nic->gbps,
-               nic->fabric, direct[0] ? direct : "-");
-    }
-}
-
 /* All tables as rows: printed, or added to the list. Bad ones are said. Returns how many are bad.
  */
 static int each_row(struct tccl_profile *profile, json_t *list)
@@ -208,15 +175,37 @@ static int show_text(struct tccl_profile *profile)
     printf("Machine  %s\nId       %s\nSource   %s\nFolder   %s\nSets     %ld\nAge      %s\n",
            machine->name, tccl_profile_id(profile), tccl_profile_source(profile),
            tccl_profile_folder(profile), sets, age);
-    print_gpus(machine);
-    print_nics(machine);
+    tccl_print_machine(stdout, machine, NULL);
     printf("\n%-10s %10s %10s %10s %10s %6s %9s %11s %s\n", "GPUS", "RING GB/S", "NCCL", "CHAIN",
            "NCCL", "GAP", "MEASURED", "PROVEN", "BEST");
     each_row(profile, NULL);
     return 0;
 }
 
-int profile_show(const struct profile_options *options)
+/* A machine of which there is no profile, or that is only looked at. */
+static int show_found(const struct profile_options *options, const struct tccl_found *found,
+                      const char *hint)
+{
+    const struct tccl_machine *machine = &found->site.machine;
+    char id[TCCL_HASH_HEX], marks[TCCL_MARKS_TEXT];
+
+    if (options->json)
+        return profile_print(tccl_found_to_json(found));
+    tccl_machine_id(machine, id);
+    tccl_format_marks(found->marks, marks);
+    printf("Machine  %s\nId       %s\n", machine->name, id);
+    if (found->driver[0])
+        printf("Driver   %s\n", found->driver);
+    if (marks[0])
+        printf("Marks    %s: what is measured now is not served to jobs\n", marks);
+    tccl_print_machine(stdout, machine, found);
+    tccl_print_notes(stdout, found);
+    if (hint)
+        printf("\n%s\n", hint);
+    return 0;
+}
+
+static int show_profile(const struct profile_options *options)
 {
     struct tccl_profile *profile;
     struct tccl_error err = {0};
@@ -226,6 +215,73 @@ int profile_show(const struct profile_options *options)
     int rc = options->json ? show_json(profile) : show_text(profile);
     tccl_profile_close(profile);
     return rc;
+}
+
+static int count_profile(void *context, const char *id)
+{
+    (void)id;
+    ++*(int *)context;
+    return 0;
+}
+
+/* Has the cache a profile of this node; where it isn't known what this node is, any profile? An
+ * error counts as yes: it is then said by whoever opens the profile. */
+static bool has_profile(const struct profile_options *options)
+{
+    struct tccl_error ignored = {0};
+    struct tccl_machine machine;
+    char id[TCCL_HASH_HEX], path[PATH_MAX];
+    int count = 0;
+
+    if (tccl_machine_read(options->node, &machine, &ignored) < 0)
+        return access(options->node, F_OK) == 0 ||
+               tccl_cache_list(options->cache, count_profile, &count, &ignored) < 0 || count > 0;
+    tccl_machine_id(&machine, id);
+    snprintf(path, sizeof(path), "%s/%s", options->cache, id);
+    return access(path, F_OK) == 0;
+}
+
+/* What is found now; where tccl-profile init wrote here that this node is another machine (cores
+ * that stand for GPUs, say), that one. */
+static int this_machine(const struct profile_options *options, struct tccl_found *found,
+                        struct tccl_error *err)
+{
+    struct tccl_error ignored = {0};
+    struct tccl_machine machine;
+    char id[TCCL_HASH_HEX], now[TCCL_HASH_HEX] = "";
+
+    if (tccl_machine_read(options->node, &machine, &ignored) < 0)
+        return profile_machine(options, found, err);
+    tccl_machine_id(&machine, id);
+    if (profile_machine(options, found, &ignored) == 0)
+        tccl_machine_id(&found->site.machine, now);
+    if (strcmp(id, now) == 0)
+        return 0;
+    profile_machine_only(&machine, found);
+    snprintf(found->notes[found->n_notes++], sizeof(found->notes[0]),
+             "this is what tccl-profile init wrote; %s",
+             now[0] ? "what is found now differs: see tccl-profile show --backend cuda"
+                    : "no GPU is found now");
+    return 0;
+}
+
+int profile_show(const struct profile_options *options)
+{
+    bool named = options->topology || options->model || options->backend;
+    struct tccl_error err = {0};
+    struct tccl_found found;
+
+    if (options->profile && named) {
+        tccl_fail(&err, "show: a profile, or --topology, --model or --backend; not both");
+        return profile_complain(&err);
+    }
+    if (options->profile || (!named && has_profile(options)))
+        return show_profile(options);
+    if ((named ? profile_machine : this_machine)(options, &found, &err) < 0)
+        return profile_complain(&err);
+    return show_found(options, &found,
+                      named ? NULL
+                            : "No profile of this machine yet: make one with tccl-profile run");
 }
 
 struct listing {
