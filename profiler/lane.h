@@ -18,7 +18,8 @@ int64_t tccl_lane_wait(struct tccl_lane *lane);
 
 /* Says that so many bytes in all have been moved since the start. Returns true: go on; false: all
  * have moved their share, or the run was called off, or its deadline is over: stop. Cheap; to be
- * called after each piece, at least every millisecond or so. */
+ * called after each piece, at least every millisecond or so. A member that says 0 has not begun:
+ * its start is put off to that moment. */
 bool tccl_lane_moved(struct tccl_lane *lane, uint64_t total);
 
 /* Bytes that are to be moved at least; pieces should be much smaller. */
