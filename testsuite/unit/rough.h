@@ -1,0 +1,117 @@
+/* rough.h: a back end that measures as real hardware does: with noise, now and then failing, under
+ * marks; what it says underneath comes from a model. */
+#ifndef TCCL_ROUGH_H
+#define TCCL_ROUGH_H
+
+#include "backend-ops.h"
+#include "machines.h"
+
+static struct rough {
+    const char *machine;
+    double noise;       /* values differ by no more than this from the model's */
+    double scale;       /* of all bandwidths */
+    double pause;       /* seconds that a measurement takes */
+    unsigned marks;     /* of the back end */
+    unsigned set_marks; /* of each measurement, in place of these */
+    const char *bad;    /* sets with this transfer fail; "": all */
+    int bad_tries;      /* so often each time, then they work; 0: always */
+    const char *slow;   /* sets with this transfer have half the bandwidth */
+    long dies_at;       /* the back end can't go on after so many measurements; 0: never */
+    const char *conditions;
+    int tell;    /* file descriptor that gets a byte when a measurement begins; 0: none */
+    long calls;  /* of measure */
+    int failing; /* tries of the set at work that failed */
+    struct tccl_model *model;
+} rough;
+
+static int rough_open(const struct tccl_backend_options *options, void **state,
+                      struct tccl_error *err)
+{
+    (void)options, (void)err;
+    *state = &rough;
+    rough.model = load_machine(rough.machine ? rough.machine : "amd-4gpu");
+    return 0;
+}
+
+static const struct tccl_machine *rough_machine(const void *state)
+{
+    (void)state;
+    return tccl_model_machine(rough.model);
+}
+
+static const char *rough_conditions(const void *state)
+{
+    (void)state;
+    return rough.conditions ? rough.conditions : "rough copies";
+}
+
+static unsigned rough_marks(const void *state)
+{
+    (void)state;
+    return rough.marks;
+}
+
+static bool rough_has(const struct tccl_set *set, const char *transfer)
+{
+    struct tccl_set one = {0};
+
+    return transfer && tccl_set_parse(transfer, &one, NULL) == 0 && tccl_set_contains(set, &one);
+}
+
+static int rough_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
+                         struct tccl_error *err)
+{
+    (void)state;
+    rough.calls++;
+    if (rough.tell && write(rough.tell, ".", 1) != 1)
+        _exit(1);
+    if (rough.pause > 0)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(rough.pause * 1e9)}, NULL);
+    if (rough.dies_at && rough.calls > rough.dies_at)
+        return tccl_fail(err, "the machine is on fire");
+    bool bad = rough.bad && (!*rough.bad || rough_has(set, rough.bad));
+    if (bad && (rough.bad_tries == 0 || rough.failing++ < rough.bad_tries)) {
+        tccl_fail(err, "its worker died");
+        return 1;
+    }
+    rough.failing = 0;
+    if (tccl_model_measure(rough.model, set, &out->gbps, NULL, NULL, err) < 0)
+        return 1;
+    out->gbps *= (rough.scale > 0 ? rough.scale : 1) * (rough_has(set, rough.slow) ? 0.5 : 1) *
+                 (1 + rough.noise * (2.0 * rand() / RAND_MAX - 1));
+    out->spread = rough.noise / 2;
+    out->skew = 3.5;
+    out->overlap = 0.99;
+    out->marks = rough.marks | rough.set_marks;
+    return 0;
+}
+
+static void rough_close(void *state)
+{
+    (void)state;
+    tccl_model_free(rough.model);
+    rough.model = NULL;
+}
+
+/* Opens it as rough says, and its counts begin anew. noise: what it says of itself. */
+static struct tccl_backend *rough_begin(void)
+{
+    static struct tccl_backend_ops ops;
+    struct tccl_error err = {0};
+    struct tccl_backend *backend;
+
+    ops = (struct tccl_backend_ops){.name = "rough",
+                                    .noise = rough.noise * 2,
+                                    .open = rough_open,
+                                    .machine = rough_machine,
+                                    .conditions = rough_conditions,
+                                    .marks = rough_marks,
+                                    .measure = rough_measure,
+                                    .close = rough_close};
+    rough.calls = 0;
+    rough.failing = 0;
+    CHECK_INT(tccl_backend_open_as(&ops, NULL, &backend, &err), 0);
+    return backend;
+}
+
+#endif

@@ -1,0 +1,497 @@
+/* Filling a profile from hardware that is noisy, fails, and is stopped at any moment: nothing that
+ * was measured is lost, nothing measured twice, and nothing served that may not be. */
+#include <dirent.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "drift.h"
+#include "fill.h"
+#include "firstsets.h"
+#include "rough.h"
+#include "sample.h"
+#include "setmap.h"
+
+static char cache[256];
+static const uint32_t some_sets[] = {0xf, 0x3, 0xc, 0x6, 0x1};
+enum { SOME = sizeof(some_sets) / sizeof(*some_sets) };
+static struct tccl_error last; /* what the last run had to say */
+static long stop_at;           /* measured sets after which it is stopped; 0: never */
+
+static int progress(void *context, const struct tccl_fill_progress *now)
+{
+    (void)context;
+    CHECK(now->fraction >= 0 && now->fraction <= 1 + 1e-9);
+    return stop_at > 0 && now->measured >= stop_at;
+}
+
+static struct tccl_profile *open_profile(struct tccl_backend *backend)
+{
+    struct tccl_error err = {0};
+    struct tccl_profile *profile;
+
+    CHECK_INT(
+        tccl_profile_create(cache, tccl_backend_machine(backend), "rough", NULL, &profile, &err),
+        0);
+    CHECK_INT(tccl_profile_claim(profile, tccl_backend_conditions(backend), &err), 0);
+    CHECK_STR(err.text, "");
+    return profile;
+}
+
+static int run(double seconds, struct tccl_fill_progress *end)
+{
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+    const struct tccl_fill_options options = {.sets = some_sets,
+                                              .n_sets = SOME,
+                                              .gap = 0.05,
+                                              .pairs = 2,
+                                              .seconds = seconds,
+                                              .progress = progress};
+
+    last = (struct tccl_error){0};
+    int rc = tccl_fill(backend, profile, &options, end, &last);
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    return rc;
+}
+
+static void begin(void)
+{
+    char command[600];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", cache);
+    CHECK_INT(system(command), 0);
+    rough = (struct rough){.noise = 0.01};
+    stop_at = 0;
+}
+
+/* ---- what is on disk ---- */
+
+static struct log {
+    long lines, good, failed, marked, twice;
+    struct tccl_setmap seen;
+} log_;
+
+static int count(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
+{
+    (void)context;
+    log_.lines++;
+    log_.failed += measured->failed;
+    log_.marked += measured->marks != 0;
+    if (measured->failed || measured->marks)
+        return 0;
+    log_.good++;
+    log_.twice += tccl_setmap_find(&log_.seen, set) != NULL;
+    return tccl_setmap_add(&log_.seen, set, measured->gbps) < 0;
+}
+
+static void read_log(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+
+    tccl_setmap_clear(&log_.seen);
+    log_ = (struct log){0};
+    CHECK(tccl_profile_sets(profile, count, NULL, NULL, &err) >= 0);
+    CHECK_STR(err.text, "");
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+}
+
+static double ring_of(uint32_t gpus, double *bound)
+{
+    struct tccl_error err = {0};
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+    const struct tccl_table *table = tccl_profile_table(profile, gpus, &err);
+    double gbps = table ? table->ring.gbps : -1;
+
+    *bound = table ? table->ring.bound : -1;
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    return gbps;
+}
+
+static int count_tables(void)
+{
+    struct tccl_error err = {0};
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+    cleanup_free uint32_t *masks = NULL;
+    int tables = tccl_profile_tables(profile, &masks, &err);
+
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    return tables;
+}
+
+/* ---- tests ---- */
+
+static bool is_set(const struct tccl_set *set, const char *text)
+{
+    struct tccl_set other = {0};
+
+    return tccl_set_parse(text, &other, NULL) == 0 && tccl_set_equal(set, &other);
+}
+
+static void test_first_sets(void)
+{
+    struct tccl_error err = {0};
+    cleanup_free struct tccl_set *sets = NULL, *large = NULL;
+    struct tccl_machine machine = sample_machine(), big = {.n_gpus = 16, .n_memories = 16};
+    const char *const wanted[] = {"g3>m0",       "g3<m0",       "g0>g3",       "g3<g0",
+                                  "g0>m0 g0<m0", "g2>m1 g3>m1", "g0<m0 g1<m0", "g0>g1 g1>g0",
+                                  "n0>g1",       "n0<m1",       "n0>m0 n0<m0"};
+    int n = tccl_first_sets(&machine, &sets, &err), found = 0;
+
+    /* singles: 4 GPUs x 2 memories, 12 pairs, 2 NICs x 2 memories, 2 GPUDirect; each both ways */
+    CHECK_INT(n, 2 * (8 + 12 + 4 + 2) + 4 + 2 + 6 + 4);
+    for (int i = 0; i < n; i++) {
+        for (size_t j = 0; j < sizeof(wanted) / sizeof(*wanted); j++)
+            found += is_set(&sets[i], wanted[j]);
+        for (int j = 0; j < i; j++)
+            CHECK(!tccl_set_equal(&sets[i], &sets[j]));
+    }
+    CHECK_INT(found, sizeof(wanted) / sizeof(*wanted));
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < 16; j++)
+            big.p2p[i][j] = i != j;
+    CHECK_INT(tccl_first_sets(&big, &large, &err), TCCL_FIRST_SETS);
+}
+
+/* Stopped again and again; in the end as if it had never been. */
+static void test_resume(void)
+{
+    struct tccl_fill_progress end;
+    long measured = 0;
+    int rc;
+
+    begin();
+    do {
+        stop_at = 1 + rand() % 200;
+        rc = run(0, &end);
+        CHECK_INT(end.known, measured);
+        measured += end.measured;
+    } while (rc == TCCL_FILL_STOPPED);
+    CHECK_INT(rc, TCCL_FILL_DONE);
+    CHECK_INT(end.proven, SOME);
+    read_log();
+    CHECK_INT(log_.good, measured);
+    CHECK_INT(log_.twice, 0);
+    stop_at = 0;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.measured, 0);
+    CHECK_INT(end.kept, SOME);
+}
+
+/* Fails now and then: tried again, and nothing is to be seen of it. */
+static void test_flaky(void)
+{
+    struct tccl_fill_progress end;
+
+    begin();
+    rough.bad = "g1>m1";
+    rough.bad_tries = 2;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK(rough.calls > end.measured);
+    CHECK_INT(end.failed, 0);
+    CHECK_INT(end.proven, SOME);
+    read_log();
+    CHECK_INT(log_.failed, 0);
+}
+
+/* One transfer never works: its sets are given up, the rest is measured, and the next run tries
+ * these sets again, and no others. */
+static void test_failed(void)
+{
+    struct tccl_fill_progress end;
+
+    begin();
+    rough.bad = "g3<m3";
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK(end.failed > 0);
+    CHECK(strstr(end.why.text, "g3<m3") && strstr(end.why.text, "its worker died"));
+    CHECK(end.partial >= 2 && end.proven >= 1); /* 0-3 and 2-3; 0-1 has no GPU 3 */
+    CHECK_INT(end.proven + end.partial, SOME);
+    read_log();
+    CHECK_INT(log_.failed, end.failed);
+    CHECK_INT(log_.good, end.measured - end.failed);
+
+    long failed = log_.failed, good = log_.good;
+    rough.bad = NULL;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.proven, SOME);
+    CHECK_INT(end.failed, 0);
+    CHECK(end.measured > 0);
+    read_log();
+    CHECK_INT(log_.failed, failed);
+    CHECK_INT(log_.good, good + end.measured);
+    CHECK_INT(log_.twice, 0);
+}
+
+/* Nothing works any more: it ends, and says what is the matter. */
+static void test_all_fail(void)
+{
+    struct tccl_fill_progress end;
+
+    begin();
+    stop_at = 50;
+    CHECK_INT(run(0, &end), TCCL_FILL_STOPPED);
+    stop_at = 0;
+    rough.bad = "";
+    rough.bad_tries = 0;
+    CHECK_INT(run(0, &end), -1);
+    CHECK(strstr(last.text, "10 sets failed in a row, the last \""));
+    CHECK(strstr(last.text, "its worker died: what was measured is kept"));
+    CHECK(rough.calls < 30);
+    read_log();
+    CHECK_INT(log_.good, 50);
+
+    rough.bad = NULL;
+    rough.dies_at = 20;
+    CHECK_INT(run(0, &end), -1);
+    CHECK_STR(last.text, "the machine is on fire: what was measured is kept");
+    read_log();
+    CHECK_INT(log_.good, 70);
+    rough.dies_at = 0;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.proven, SOME);
+    CHECK_INT(end.known, 70);
+}
+
+/* Under MPS or MIG all is measured and marked, and no chains are written; what was measured so is
+ * not known to a run without, nor the other way round. */
+static void test_marks(void)
+{
+    struct tccl_fill_progress end;
+
+    begin();
+    rough.marks = TCCL_MARK_MPS;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK(end.measured > 50);
+    CHECK_INT(count_tables(), 0);
+    CHECK_INT(end.proven + end.partial, 0);
+    long measured = end.measured;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.known, measured);
+    CHECK_INT(end.measured, 0);
+    read_log();
+    CHECK_INT(log_.marked, measured);
+    CHECK_INT(log_.good, 0);
+
+    rough.marks = 0;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.known, 0);
+    CHECK(end.measured > 50);
+    CHECK_INT(end.proven, SOME);
+    CHECK_INT(count_tables(), SOME);
+
+    begin(); /* marks that the back end didn't know of: those sets count as failed */
+    rough.set_marks = TCCL_MARK_BUSY;
+    CHECK_INT(run(0, &end), -1);
+    CHECK(strstr(last.text, "others used the GPUs"));
+    CHECK_INT(count_tables(), 0);
+    read_log();
+    CHECK_INT(log_.good, 0);
+}
+
+/* Little time: ends in order, each time a bit farther; the bounds are right at any time. */
+static void test_time(void)
+{
+    struct tccl_fill_progress end;
+    double bound, gbps, best = 0;
+    int rounds = 0, rc;
+
+    begin();
+    rough.pause = 0.0005;
+    while ((rc = run(0.3, &end)) == TCCL_FILL_TIME && rounds++ < 200) {
+        CHECK(end.left < 0.3 || end.left >= 0);
+        gbps = ring_of(0xf, &bound);
+        CHECK(gbps < 0 || bound >= gbps);
+        CHECK(gbps >= best - 1e-9 || gbps < 0);
+        best = fmax(best, gbps);
+    }
+    CHECK_INT(rc, TCCL_FILL_DONE);
+    CHECK(rounds > 0);
+    CHECK_INT(end.proven, SOME);
+    read_log();
+    CHECK_INT(log_.twice, 0);
+}
+
+/* A run that is cut short leaves the better chains of an earlier one. */
+static void test_not_worse(void)
+{
+    struct tccl_fill_progress end;
+    double bound, gbps, after;
+
+    begin();
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    gbps = ring_of(0xf, &bound);
+    struct tccl_error err = {0};
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+    const struct tccl_fill_options options = {
+        .sets = some_sets, .n_sets = 1, .gap = 0, .pairs = 0, .seconds = 0.001};
+    CHECK(tccl_fill(backend, profile, &options, &end, &err) >= 0);
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    after = ring_of(0xf, &bound);
+    CHECK(after >= gbps);
+}
+
+/* Files that a killed writer left. */
+static int left_over(void)
+{
+    char command[700];
+
+    snprintf(command, sizeof(command), "test -z \"$(find '%s' -name '*.chains.*')\"", cache);
+    return system(command);
+}
+
+/* Killed at any moment: what was measured before the measurement at work is in the log. */
+static void test_kill(void)
+{
+    struct tccl_fill_progress end;
+    long told = 0;
+
+    begin();
+    for (int round = 0; round < 25; round++) {
+        int pipe_[2];
+        CHECK_INT(pipe(pipe_), 0);
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            rough.tell = pipe_[1];
+            close(pipe_[0]);
+            run(0, &end);
+            _exit(0);
+        }
+        char byte;
+        long begun = 0, n = 1 + rand() % 40;
+        close(pipe_[1]);
+        while (begun < n && read(pipe_[0], &byte, 1) == 1)
+            begun++;
+        nanosleep(&(struct timespec){.tv_nsec = rand() % 2000000}, NULL);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        while (read(pipe_[0], &byte, 1) == 1)
+            begun++;
+        close(pipe_[0]);
+        told += begun > 0 ? begun - 1 : 0; /* the last one may not have come to its end */
+        read_log();
+        CHECK(log_.lines >= told);
+        CHECK_INT(log_.twice, 0);
+        told = log_.lines;
+    }
+    long before = log_.good;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.known, before);
+    read_log();
+    CHECK_INT(log_.twice, 0);
+    CHECK_INT(log_.good, before + end.measured);
+    CHECK_INT(left_over(), 0);
+}
+
+/* The disk is full in the middle: one line, and the run goes on when there is room again. */
+static void test_full_disk(void)
+{
+    struct tccl_fill_progress end;
+
+    begin();
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit limit = {6000, RLIM_INFINITY};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        CHECK_INT(run(0, &end), -1);
+        CHECK(strstr(last.text, "sets.jsonl: "));
+        CHECK(!strchr(last.text, '\n'));
+        _exit(check_result());
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK_INT(status, 0);
+    read_log();
+    CHECK(log_.good > 10);
+    long before = log_.good;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.known, before);
+    CHECK_INT(end.proven, SOME);
+}
+
+/* ---- does it still hold? ---- */
+
+static enum tccl_drift_verdict check_drift(struct tccl_drift *drift)
+{
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+    const struct tccl_drift_options options = {.sets = 40, .seed = (unsigned)rand()};
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_drift_check(backend, profile, &options, drift, &err), 0);
+    CHECK_STR(err.text, "");
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    return drift->verdict;
+}
+
+static void test_drift(void)
+{
+    struct tccl_fill_progress end;
+    struct tccl_drift drift;
+
+    begin();
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(check_drift(&drift), TCCL_DRIFT_HOLDS);
+    CHECK_INT(drift.count, 40);
+    CHECK_STR(drift.sets[0].what, "best ring of GPUs 0-3");
+    CHECK(fabs(drift.median - 1) < 0.03);
+    tccl_drift_clear(&drift);
+
+    rough.slow = "g2<m2"; /* one link is worn out */
+    CHECK_INT(check_drift(&drift), TCCL_DRIFT_DRIFTED);
+    CHECK(drift.drifted > 0 && drift.drifted < 40);
+    for (int i = 0; i < drift.count; i++)
+        CHECK(drift.sets[i].drifted == rough_has(&drift.sets[i].set, rough.slow));
+    CHECK(rough_has(&drift.sets[drift.worst].set, rough.slow));
+    tccl_drift_clear(&drift);
+
+    rough.slow = NULL;
+    rough.scale = 1.2; /* all of it is faster */
+    CHECK_INT(check_drift(&drift), TCCL_DRIFT_DRIFTED);
+    CHECK_INT(drift.drifted, 40);
+    CHECK(fabs(drift.median - 1.2) < 0.03);
+    tccl_drift_clear(&drift);
+
+    rough.scale = 1;
+    rough.bad = "";
+    CHECK_INT(check_drift(&drift), TCCL_DRIFT_UNCLEAR);
+    CHECK_INT(drift.failed, 40);
+    tccl_drift_clear(&drift);
+    read_log();
+    CHECK_INT(log_.good, end.measured); /* nothing of it was written down */
+}
+
+int main(void)
+{
+    static void (*const tests[])(void) = {
+        test_first_sets, test_resume, test_flaky,     test_failed, test_all_fail,  test_marks,
+        test_time,       test_kill,   test_not_worse, test_drift,  test_full_disk,
+    };
+
+    srand((unsigned)check_seed());
+    sample_path("cache", cache, sizeof(cache));
+    for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+        tests[i]();
+    begin();
+    tccl_setmap_clear(&log_.seen);
+    sample_remove(cache);
+    return check_result();
+}
