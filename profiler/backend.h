@@ -14,6 +14,7 @@ struct tccl_backend;
 struct tccl_backend_options {
     const char *model; /* model file, of the back end "model" */
     const char *peer;  /* "HOST[:PORT]" of a tccl-profile peer, for transfers of NICs; NULL: none */
+    const char *munge; /* munged's socket, for the peer; NULL or "": munge's own default */
     int devices;       /* host: cores that stand for GPUs; cuda: GPUs that the one GPU stands for */
     bool engine;       /* cuda: copy engines instead of kernels */
     bool force;        /* also where others use the GPUs, and under MIG and MPS: sets are marked */

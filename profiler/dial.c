@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -107,22 +108,53 @@ static int connect_until(int fd, const struct addrinfo *address, int64_t deadlin
     return code ? -1 : 0;
 }
 
-int tccl_dial(const char *host, uint16_t port, int64_t deadline, struct tccl_error *err)
+/* One of this machine's own: only these can be bound to. */
+static bool is_own(const struct addrinfo *address)
+{
+    struct sockaddr_storage name = {0};
+    memcpy(&name, address->ai_addr, address->ai_addrlen);
+    ((struct sockaddr_in *)&name)->sin_port = 0; /* at the same place for IPv6 */
+    cleanup_close int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && bind(fd, (struct sockaddr *)&name, address->ai_addrlen) == 0;
+}
+
+/* A socket to reach that address through the device, if one is named; what is here is reached
+ * through none. */
+static int open_socket(const struct addrinfo *address, const char *device)
+{
+    cleanup_close int fd =
+        socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 ||
+        (*device && !is_own(address) &&
+         setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device)) != 0))
+        return -1;
+    int opened = fd;
+    fd = -1;
+    return opened;
+}
+
+int tccl_dial_as(const char *whom, const char *device, const char *host, uint16_t port,
+                 int64_t deadline, struct tccl_error *err)
 {
     struct addrinfo *found = look_up(host, port, deadline, err);
     if (!found)
         return -1;
     int connected = -1;
     for (struct addrinfo *each = found; each && connected < 0; each = each->ai_next) {
-        cleanup_close int fd =
-            socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        cleanup_close int fd = open_socket(each, device);
         if (fd < 0 || connect_until(fd, each, deadline) != 0)
             continue;
         connected = fd;
         fd = -1;
     }
     if (connected < 0)
-        tccl_fail(err, "no tccld at %s:%u: %s", host, port, strerror(errno));
+        tccl_fail(err, "no %s at %s:%u%s%s: %s", whom, host, port, *device ? " through " : "",
+                  device, strerror(errno));
     freeaddrinfo(found);
     return connected;
+}
+
+int tccl_dial(const char *host, uint16_t port, int64_t deadline, struct tccl_error *err)
+{
+    return tccl_dial_as("tccld", "", host, port, deadline, err);
 }

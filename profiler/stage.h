@@ -23,10 +23,11 @@ struct tccl_site {
 
 /* How transfers are made; what a back end and its movers need to know. */
 struct tccl_stage_settings {
-    size_t region;  /* bytes of each place's region in each memory (and of each GPU) */
-    bool bind;      /* host memory is bound to its NUMA node, and where it lies is checked */
-    bool engine;    /* GPUs copy by their copy engines, not by kernels */
-    char peer[256]; /* "HOST:PORT" of a tccl-profile peer; "": loopback, or no NICs */
+    size_t region;   /* bytes of each place's region in each memory (and of each GPU) */
+    bool bind;       /* host memory is bound to its NUMA node, and where it lies is checked */
+    bool engine;     /* GPUs copy by their copy engines, not by kernels */
+    char peer[256];  /* "HOST:PORT" of a tccl-profile peer; "": loopback, or no NICs */
+    char munge[108]; /* munged's socket, to say hello to the peer; "": munge's own default */
 };
 
 /* What the keeper of a GPU lends: memory that workers map (a CUDA IPC handle). */

@@ -1,0 +1,39 @@
+/* far-hello.h: how a connection to a tccl-profile peer begins: it says which protocol it speaks and
+ * a number used once, we answer with who we are (a munge credential around that number), and it
+ * agrees or says why not. Frames and messages as in wire.h. */
+#ifndef TCCL_FAR_HELLO_H
+#define TCCL_FAR_HELLO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "error.h"
+
+enum { TCCL_FAR_USERS = 3, TCCL_FAR_HOST = 256 };
+
+/* "HOST", "HOST:PORT", "[IPV6]:PORT"; without a port: TCCL_FAR_PORT. "" for a host, as in ":PORT",
+ * only if any. Returns 0, or -1 with err. */
+int tccl_far_address(const char *text, bool any, char host[static TCCL_FAR_HOST], uint16_t *port,
+                     struct tccl_error *err);
+
+/* Who may be served. */
+struct tccl_far_rules {
+    const char *munge; /* munged's socket, "" for munge's own default; NULL: anybody may */
+    uid_t users[TCCL_FAR_USERS];
+    int n_users;
+};
+
+/* The peer's side, until deadline (tccl_now_ms). A refusal is told to the other end too. Returns 0
+ * with *who (the user; (uid_t)-1 where anybody may), or -1 with err. */
+int tccl_far_welcome(int fd, const struct tccl_far_rules *rules, int64_t deadline, uid_t *who,
+                     struct tccl_error *err);
+
+/* Connects to the peer, through that network interface if device is not "", and says hello, until
+ * deadline. munge: munged's socket, as above but not NULL. Returns the connection, which the caller
+ * closes, or -1 with err. */
+int tccl_far_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
+                     struct tccl_error *err);
+
+#endif

@@ -1,0 +1,144 @@
+/* NICs by TCP: over loopback and to a peer of ours in the pool's real workers; what is counted is
+ * what the other end has seen; a peer that vanishes, is absent, slow, or talks nonsense. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "far-hello.h"
+#include "far-serve.h"
+#include "far-stream.h"
+#include "mover.h"
+#include "wire.h"
+#include "workers.h"
+
+enum { REGION = 1 << 20, SHARE = 8 << 20 };
+
+/* ---- the other end, alone ---- */
+
+static void move_bytes(struct tccl_far_stream *stream, bool send, uint64_t bytes)
+{
+    int (*step)(struct tccl_far_stream *, bool) =
+        send ? tccl_far_stream_send : tccl_far_stream_receive;
+    uint64_t before = tccl_far_stream_moved(stream);
+    int rc = 0;
+
+    do {
+        rc = step(stream, tccl_far_stream_moved(stream) - before < bytes);
+        if (rc == 0) {
+            struct pollfd ready = tccl_far_stream_poll(stream);
+            CHECK(poll(&ready, 1, 20000) == 1);
+        }
+    } while (rc >= 0 &&
+             (!tccl_far_stream_quiet(stream) || tccl_far_stream_moved(stream) - before < bytes));
+    CHECK(rc >= 0);
+}
+
+/* Any mixture of runs in both directions: both ends have seen the same, to the byte. */
+static void test_counts_agree(void)
+{
+    static unsigned char region[300001]; /* no multiple of anything */
+    struct tccl_far_count count;
+    struct tccl_far_stream stream;
+    struct tccl_error err = {0};
+    uint64_t sent = 0, received = 0;
+    int fd;
+
+    srand((unsigned)check_seed());
+    struct tccl_far_loop *loop = tccl_far_loop_open(&fd, &err);
+    CHECK_STR(err.text, "");
+    tccl_far_stream_begin(&stream, fd, 1 << 20);
+    stream.region = region;
+    stream.size = sizeof(region);
+    for (int i = 0; i < 40; i++) {
+        bool send = rand() & 1;
+        uint64_t before = tccl_far_stream_moved(&stream);
+        move_bytes(&stream, send, (uint64_t)rand() % 3000000);
+        CHECK(tccl_far_stream_alive(&stream));
+        *(send ? &sent : &received) += tccl_far_stream_moved(&stream) - before;
+    }
+    tccl_far_stream_close(&stream);
+    tccl_far_loop_close(loop, &count);
+    CHECK_INT(count.received, sent);
+    CHECK_INT(count.sent, received);
+    CHECK(sent > 0 && received > 0);
+}
+
+/* ---- in the pool ---- */
+
+static struct tccl_stage *new_stage(const char *peer, const char *munge)
+{
+    static struct tccl_site site;
+    struct tccl_stage_settings settings = {.region = REGION};
+    struct tccl_error err = {0};
+
+    site = (struct tccl_site){.machine = {.name = "m", .n_gpus = 1, .n_memories = 1, .n_nics = 2}};
+    strcpy(site.machine.nics[0].name, "no_such0");
+    strcpy(site.machine.nics[1].name, "no_such1");
+    snprintf(settings.peer, sizeof(settings.peer), "%s", peer);
+    snprintf(settings.munge, sizeof(settings.munge), "%s", munge);
+    struct tccl_stage *stage = tccl_stage_new(&site, &settings, &err);
+    CHECK_STR(err.text, "");
+    return stage;
+}
+
+static struct tccl_workers *new_workers(struct tccl_stage *stage)
+{
+    const struct tccl_workers_options options = {
+        .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 20, .run_limit = 20};
+    struct tccl_error err = {0};
+    struct tccl_workers *workers = tccl_workers_new(stage, &options, &err);
+
+    CHECK_STR(err.text, "");
+    return workers;
+}
+
+static int run_set(struct tccl_workers *workers, const char *text, struct tccl_run *run,
+                   struct tccl_error *err)
+{
+    struct tccl_set set;
+
+    CHECK_INT(tccl_set_parse(text, &set, err), 0);
+    return tccl_workers_run(workers, &set, SHARE, run, err);
+}
+
+static void check_good(struct tccl_workers *workers, const char *text)
+{
+    struct tccl_error err = {0};
+    struct tccl_run run;
+
+    CHECK_INT(run_set(workers, text, &run, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK(run.slowest > 0 && run.slowest < 1000);
+    printf("%-22s %6.2f GB/s, overlap %.3f\n", text, run.slowest, run.overlap);
+}
+
+static void test_loopback(void)
+{
+    struct tccl_stage *stage = new_stage("", "");
+    struct tccl_workers *workers = new_workers(stage);
+    struct tccl_error err = {0};
+    struct tccl_run run;
+
+    for (int i = 0; i < 3; i++) {
+        check_good(workers, "n0>m0");
+        check_good(workers, "n0<m0");
+        check_good(workers, "n0>m0 n0<m0");
+        check_good(workers, "n0>m0 n1>m0");
+    }
+    CHECK_INT(tccl_workers_replaced(workers), 0);
+    CHECK_INT(run_set(workers, "n0>g0", &run, &err), 1);
+    CHECK(strstr(err.text, "GPUDirect") != NULL);
+    check_good(workers, "n0>m0");
+    tccl_workers_free(workers);
+    tccl_stage_free(stage);
+}
+
+int main(void)
+{
+    test_counts_agree();
+    test_loopback();
+    return check_result();
+}
