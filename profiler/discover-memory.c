@@ -153,8 +153,7 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
             tccl_scene_note(scene, "%s is at NUMA node %d, which has no memory; node %d is near",
                             what, node, nodes[memory]);
     } else if (tccl_scene_machine(scene)->n_memories > 1) {
-        tccl_scene_note(scene, "%s: it isn't known which NUMA node is next to it; node %d is taken",
-                        what, nodes[memory]);
+        tccl_tally_add(&scene->unplaced, what);
     }
     return memory;
 }

@@ -8,7 +8,7 @@
 #include "discover-parts.h"
 #include "sysfs.h"
 
-enum { MAX_PORTS = 8, CLASS_INFINIBAND = 0x0207 };
+enum { MAX_PORTS = 8, CLASS_INFINIBAND = 0x0207, AMAZON = 0x1d0f };
 
 /* GB/s, where a slower interface beside faster ones is taken for management. */
 static const double usual_gbps = 1.25;
@@ -40,7 +40,7 @@ static double guess_rate(const struct nic *nic)
     for (size_t i = 0; link > 0 && i < sizeof(rates) / sizeof(*rates); i++)
         if (rates[i] <= link * 1.3) /* rates of old links were given before encoding */
             return rates[i] / 8.0;
-    return strcmp(nic->kind, "infiniband") == 0 ? 12.5 : usual_gbps;
+    return nic->rdma ? 12.5 : usual_gbps;
 }
 
 /* "4: ACTIVE"; a recorded "Port1State" is the number. No state known: up. */
@@ -88,6 +88,8 @@ static const char *rdma_kind(struct tccl_scene *scene, hwloc_obj_t pci, const ch
         return "infiniband";
     if (strcmp(layer, "Ethernet") == 0)
         return "roce";
+    if (pci->attr->pcidev.vendor_id == AMAZON)
+        return "efa";
     if (layer[0])
         return "rdma";
     for (hwloc_obj_t os = pci->io_first_child; os; os = os->next_sibling)
@@ -188,23 +190,42 @@ static struct choice survey(struct tccl_scene *scene)
     return choice;
 }
 
-static bool wanted(struct tccl_scene *scene, const struct nic *nic, struct choice choice)
-{
-    const char *name = nic->nic.name, *busid = nic->nic.busid;
+/* What isn't taken, by reason; one note each. */
+struct left_out {
+    struct tccl_tally is_virtual, down, beside_rdma, slow;
+};
 
-    if (nic->is_virtual)
-        tccl_scene_note(scene, "NICs that are virtual functions (%s and others) are left out",
-                        name);
-    else if (!nic->up)
-        tccl_scene_note(scene, "NIC %s (%s) is left out: its link is down", name, busid);
-    else if (choice.rdma && !nic->rdma)
-        tccl_scene_note(scene, "NIC %s (%s) is left out: NCCL takes the RDMA ones", name, busid);
-    else if (!nic->rdma && choice.fast && !nic->guessed && nic->nic.gbps < usual_gbps)
-        tccl_scene_note(scene, "NIC %s (%s) is left out: %.4g GB/s beside faster ones", name, busid,
-                        nic->nic.gbps);
-    else
-        return true;
-    return false;
+static bool wanted(const struct nic *nic, struct choice choice, struct left_out *left_out)
+{
+    struct tccl_tally *why =
+        nic->is_virtual             ? &left_out->is_virtual
+        : !nic->up                  ? &left_out->down
+        : choice.rdma && !nic->rdma ? &left_out->beside_rdma
+        : !nic->rdma && choice.fast && !nic->guessed && nic->nic.gbps < usual_gbps ? &left_out->slow
+                                                                                   : NULL;
+    char name[TCCL_NAME + TCCL_BUSID + 4];
+
+    snprintf(name, sizeof(name), "%.40s (%s)", nic->nic.name, nic->nic.busid);
+    if (why)
+        tccl_tally_add(why, name);
+    return !why;
+}
+
+static void say_left_out(struct tccl_scene *scene, const struct tccl_tally *tally, const char *why)
+{
+    char others[TCCL_OTHERS];
+
+    if (tally->count > 0)
+        tccl_scene_note(scene, "NIC %s%s left out: %s", tally->first,
+                        tccl_tally_others(tally, others), why);
+}
+
+static void say_what_is_left_out(struct tccl_scene *scene, const struct left_out *left_out)
+{
+    say_left_out(scene, &left_out->is_virtual, "virtual functions");
+    say_left_out(scene, &left_out->down, "the link is down");
+    say_left_out(scene, &left_out->beside_rdma, "NCCL takes the RDMA devices");
+    say_left_out(scene, &left_out->slow, "slow beside the other ones");
 }
 
 static int compare(const void *a, const void *b)
@@ -220,27 +241,45 @@ static int collect(struct tccl_scene *scene, struct nic nics[static TCCL_MAX_NIC
                    struct tccl_error *err)
 {
     struct choice choice = survey(scene);
+    struct left_out left_out = {0};
     hwloc_obj_t pci = NULL;
     struct nic nic;
     int count = 0;
 
     while ((pci = hwloc_get_next_pcidev(scene->topology, pci))) {
-        if (!look_at(scene, pci, &nic) || !wanted(scene, &nic, choice))
+        if (!look_at(scene, pci, &nic) || !wanted(&nic, choice, &left_out))
             continue;
         if (count == TCCL_MAX_NICS)
             return tccl_fail(err, "more than %d NICs: that many are not supported", TCCL_MAX_NICS);
         nics[count++] = nic;
     }
+    say_what_is_left_out(scene, &left_out);
     qsort(nics, (size_t)count, sizeof(*nics), compare);
     return count;
 }
 
-static void say_what_is_guessed(struct tccl_scene *scene, const struct nic *nic)
+/* Rates that nobody knows: one note for those that are alike. */
+static void say_what_is_guessed(struct tccl_scene *scene, const struct nic *nics, int count)
 {
-    if (nic->guessed)
-        tccl_scene_note(scene, "NIC %s: its rate isn't known; %.4g GB/s is taken%s", nic->nic.name,
-                        nic->nic.gbps,
-                        nic->object->attr->pcidev.linkspeed > 0 ? ", by its PCIe link" : "");
+    char others[TCCL_OTHERS];
+
+    for (int i = 0; i < count; i++) {
+        struct tccl_tally alike = {0};
+        bool said = false;
+        for (int j = 0; j < count; j++)
+            if (nics[j].guessed && nics[j].nic.gbps == nics[i].nic.gbps) {
+                tccl_tally_add(&alike, nics[j].nic.name);
+                said |= j < i;
+            }
+        if (nics[i].guessed && !said)
+            tccl_scene_note(scene, "the rate of NIC %s%s isn't known: %.4g GB/s is taken%s",
+                            alike.first, tccl_tally_others(&alike, others), nics[i].nic.gbps,
+                            nics[i].object->attr->pcidev.linkspeed > 0 ? ", by its PCIe link" : "");
+    }
+}
+
+static void say_what_has_ports(struct tccl_scene *scene, const struct nic *nic)
+{
     if (nic->ports_up > 1)
         tccl_scene_note(scene, "NIC %s has %d ports that are up; the first one counts",
                         nic->nic.name, nic->ports_up);
@@ -260,7 +299,7 @@ static void keep(struct tccl_scene *scene, const struct nic *nic)
     snprintf(found->nic_netdev[i], sizeof(found->nic_netdev[i]), "%s", nic->netdev);
     found->nic_up[i] = nic->up;
     scene->nic_object[i] = nic->object;
-    say_what_is_guessed(scene, nic);
+    say_what_has_ports(scene, nic);
 }
 
 int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
@@ -277,6 +316,7 @@ int tccl_scene_nics(struct tccl_scene *scene, struct tccl_error *err)
             return tccl_fail(err, "two NICs are called %s", nics[i].nic.name);
         keep(scene, &nics[i]);
     }
+    say_what_is_guessed(scene, nics, count);
     if (count == 0)
         tccl_scene_note(scene, "no NIC that is up: only rings inside this node can be profiled");
     return 0;

@@ -6,6 +6,12 @@
 #include "meter.h"
 #include "topology.h"
 
+/* Devices of which one note speaks. */
+struct tccl_tally {
+    int count;
+    char first[TCCL_NAME + 8];
+};
+
 struct tccl_scene {
     const struct tccl_discover_options *options;
     hwloc_topology_t topology;
@@ -14,6 +20,7 @@ struct tccl_scene {
     struct tccl_nvml nvml;
     char nvml_trouble[200];                /* why NVML says nothing, "" if it does */
     bool nvml_failed;                      /* it is there, and can't say */
+    struct tccl_tally unplaced;            /* devices of which nobody knows the NUMA node */
     hwloc_obj_t gpu_object[TCCL_MAX_GPUS]; /* on the PCI tree; NULL if hwloc doesn't see it */
     hwloc_obj_t nic_object[TCCL_MAX_NICS];
 };
@@ -26,6 +33,11 @@ static inline struct tccl_machine *tccl_scene_machine(struct tccl_scene *scene)
 /* Adds a note, each once; the last of too many says so. */
 void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+void tccl_tally_add(struct tccl_tally *tally, const char *name);
+/* "", " and another", " and 3 others": what follows the first name. */
+enum { TCCL_OTHERS = 32 };
+const char *tccl_tally_others(const struct tccl_tally *tally, char text[static TCCL_OTHERS]);
 
 /* "0000:21:00.0" of a PCI device or bridge. */
 void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID]);

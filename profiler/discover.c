@@ -30,6 +30,20 @@ void tccl_scene_note(struct tccl_scene *scene, const char *format, ...)
         memcpy(found->notes[found->n_notes++], text, sizeof(text));
 }
 
+void tccl_tally_add(struct tccl_tally *tally, const char *name)
+{
+    if (tally->count++ == 0)
+        snprintf(tally->first, sizeof(tally->first), "%s", name);
+}
+
+const char *tccl_tally_others(const struct tccl_tally *tally, char text[static TCCL_OTHERS])
+{
+    if (tally->count < 3)
+        return tally->count < 2 ? "" : " and another";
+    snprintf(text, TCCL_OTHERS, " and %d others", tally->count - 1);
+    return text;
+}
+
 void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
 {
     const struct hwloc_pcidev_attr_s *pci = object->type == HWLOC_OBJ_BRIDGE
@@ -78,12 +92,23 @@ static void name_machine(struct tccl_machine *machine)
             *at = '-';
 }
 
+static void say_what_is_unplaced(struct tccl_scene *scene)
+{
+    char others[TCCL_OTHERS];
+
+    if (scene->unplaced.count > 0)
+        tccl_scene_note(scene,
+                        "which NUMA node is next to %s%s isn't known: the first one is taken",
+                        scene->unplaced.first, tccl_tally_others(&scene->unplaced, others));
+}
+
 static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
 {
     ask_nvml(scene);
     if (tccl_scene_gpus(scene, err) < 0 || tccl_scene_nics(scene, err) < 0 ||
         tccl_scene_switches(scene, err) < 0)
         return -1;
+    say_what_is_unplaced(scene);
     tccl_scene_p2p(scene);
     tccl_scene_users(scene);
     name_machine(tccl_scene_machine(scene));

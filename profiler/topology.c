@@ -42,6 +42,22 @@ static int nesting(const char *text)
     return deepest;
 }
 
+/* Comments and carriage returns, which recorded files get from people and their tools; hwloc's own
+ * reader of XML doesn't know them. */
+static void drop_comments(char *text)
+{
+    char *to = text, *end;
+
+    for (char *from = text; *from;)
+        if (strncmp(from, "<!--", 4) == 0 && (end = strstr(from + 4, "-->")))
+            from = end + 3;
+        else if (*from == '\r')
+            from++;
+        else
+            *to++ = *from++;
+    *to = '\0';
+}
+
 static void replace_kinds(const char *text, FILE *out)
 {
     static const char name[] = "osdev_type=\"";
@@ -56,33 +72,44 @@ static void replace_kinds(const char *text, FILE *out)
     fputs(text, out);
 }
 
-char *tccl_topology_as_v2(const char *text, struct tccl_error *err)
+static int convert(const char *text, FILE *out, struct tccl_error *err)
 {
     static const char root[] = "<topology", v3[] = " version=\"3.";
     const char *start = strstr(text, root);
     const char *version = start ? strstr(start, v3) : NULL;
     const char *end = start ? strchr(start, '>') : NULL;
-    char *copy = NULL;
-    size_t size;
 
     if (!start || !end)
-        return tccl_fail(err, "is no XML that lstopo wrote"), NULL;
+        return tccl_fail(err, "is no XML that lstopo wrote");
     if (nesting(start) > TCCL_MAX_NESTING)
-        return tccl_fail(err, "has more than %d objects inside each other", TCCL_MAX_NESTING), NULL;
-    FILE *out = open_memstream(&copy, &size);
+        return tccl_fail(err, "has more than %d objects inside each other", TCCL_MAX_NESTING);
+    if (version && version < end && hwloc_get_api_version() < 0x30000) {
+        const char *minor = version + sizeof(v3) - 1;
+        fprintf(out, "%.*s version=\"2.0", (int)(version - start), start);
+        replace_kinds(minor + strspn(minor, "0123456789"), out);
+    } else {
+        fputs(start, out);
+    }
+    return 0;
+}
+
+char *tccl_topology_as_v2(const char *text, struct tccl_error *err)
+{
+    cleanup_free char *bare = strdup(text);
+    char *copy = NULL;
+    size_t size;
+    FILE *out = bare ? open_memstream(&copy, &size) : NULL;
+
     if (!out)
         return tccl_fail(err, "out of memory"), NULL;
-    if (version && version < end && hwloc_get_api_version() < 0x30000) {
-        fprintf(out, "%.*s version=\"2.0", (int)(version - text), text);
-        replace_kinds(version + sizeof(v3) - 1 + strspn(version + sizeof(v3) - 1, "0123456789"),
-                      out);
-    } else {
-        fputs(text, out);
-    }
-    if (fclose(out) == 0)
+    drop_comments(bare);
+    int rc = convert(bare, out, err);
+    if (fclose(out) != 0)
+        rc = tccl_fail(err, "out of memory");
+    if (rc == 0)
         return copy;
     free(copy);
-    return tccl_fail(err, "out of memory"), NULL;
+    return NULL;
 }
 
 /* Everything of the PCI tree that is a device or a bridge. */

@@ -19,8 +19,9 @@ int tccl_topology_live(hwloc_topology_t *topology, struct tccl_error *err);
  * large or nested too deeply, are refused before. Returns as above; err names the file. */
 int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct tccl_error *err);
 
-/* The text of an XML of hwloc 3 as hwloc 2 reads it: version, and kinds of OS devices; other texts
- * as they are. To be freed; NULL with err (not XML of hwloc, nested too deeply, no memory). */
+/* The text of an XML without comments and what stands before its root, and that of hwloc 3 as hwloc
+ * 2 reads it: version, and kinds of OS devices. To be freed; NULL with err (not XML of hwloc,
+ * nested too deeply, no memory). */
 char *tccl_topology_as_v2(const char *text, struct tccl_error *err);
 
 #endif
