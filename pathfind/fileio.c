@@ -144,6 +144,30 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
     return 0;
 }
 
+/* To what is there and can't be replaced, such as a device or a pipe. */
+static int write_into(const char *path, const void *data, size_t size, struct tccl_error *err)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write_all(fd, data, size) == 0 ? 0
+                                                     : fail_errno(err, path, "can't be written");
+}
+
+int tccl_write_output(const char *path, const void *data, size_t size, struct tccl_error *err)
+{
+    struct stat status;
+
+    if (!path || strcmp(path, "-") == 0)
+        return fwrite(data, 1, size, stdout) == size && fflush(stdout) == 0
+                   ? 0
+                   : fail_errno(err, "standard output", "can't be written");
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+        return write_into(path, data, size, err);
+    /* A link such as /dev/stdout stays one. */
+    cleanup_free char *real = realpath(path, NULL);
+    return tccl_write_file(real ? real : path, 0644, data, size, err);
+}
+
 /* Makes one folder. Returns 0 (also if it is there), or -1 with errno. */
 static int make_one(const char *path, mode_t mode)
 {

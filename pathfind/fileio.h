@@ -19,6 +19,11 @@ int tccl_read_file(const char *path, size_t max, char **data, size_t *size, stru
 int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
                     struct tccl_error *err);
 
+/* Writes what a person asked for with an option such as --output: to standard output where path is
+ * NULL or "-"; into a device or pipe that is there; else a file, whole, with mode 0644 (where path
+ * is a link, the file that it leads to). Returns 0, or -1 with err. */
+int tccl_write_output(const char *path, const void *data, size_t size, struct tccl_error *err);
+
 /* Makes a folder and its parents. Returns 0 (also if it is there), or -1 with err. */
 int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err);
 

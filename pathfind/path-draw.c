@@ -1,10 +1,8 @@
 /* path-draw.c: tccl-path draw: a picture of the nodes and the ring through them. */
 #include "path-draw.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cleanup.h"
 #include "fileio.h"
@@ -64,32 +62,6 @@ static int render(const struct drawing *drawing, bool dot, char **text, size_t *
     return fclose(out) == 0 ? 0 : tccl_fail(err, "no memory");
 }
 
-/* To what is there and can't be replaced, such as a device or a pipe. */
-static int write_to(const char *path, const char *text, size_t size, struct tccl_error *err)
-{
-    FILE *out = fopen(path, "we");
-    bool done = out && fwrite(text, 1, size, out) == size && fflush(out) == 0;
-    if (!done)
-        tccl_fail(err, "%s: can't be written: %s", path, strerror(errno));
-    if (out)
-        fclose(out);
-    return done ? 0 : -1;
-}
-
-static int write_out(const char *path, const char *text, size_t size, struct tccl_error *err)
-{
-    struct stat status;
-    if (path && stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-        return write_to(path, text, size, err);
-    /* A link such as /dev/stdout stays one. */
-    cleanup_free char *real = path ? realpath(path, NULL) : NULL;
-    if (path)
-        return tccl_write_file(real ? real : path, 0644, text, size, err);
-    if (fwrite(text, 1, size, stdout) != size || fflush(stdout) == EOF)
-        return tccl_fail(err, "standard output: %s", strerror(errno));
-    return 0;
-}
-
 static int draw(const struct options *options, struct nodes *nodes, struct answer *answer,
                 struct tccl_error *err)
 {
@@ -106,7 +78,7 @@ static int draw(const struct options *options, struct nodes *nodes, struct answe
     if (rc == 0)
         rc = render(&drawing, dot, &text, &size, err);
     if (rc == 0)
-        rc = write_out(options->output, text, size, err);
+        rc = tccl_write_output(options->output, text, size, err);
     free(drawing.panels);
     return rc;
 }

@@ -141,7 +141,7 @@ static void print_ring(const struct tccl_found_rings *found, const struct tccl_m
     tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
     if (best->chain.n_gpus > 0)
         tccl_chain_format(&best->chain, machine, chain);
-    fprintf(out, "%-10s %8.2f ", gpus, best->gbps);
+    fprintf(out, "%-9s %8.2f ", gpus, best->gbps);
     if (other->gbps > 0)
         fprintf(out, "%8.2f %5.2fx", other->gbps, best->gbps / other->gbps);
     else
@@ -160,7 +160,7 @@ static void print_rings(const struct tccl_report *report, FILE *out)
     fputs("\nRings found", out);
     if (shown < report->n_rings)
         fprintf(out, ": %d of %d sets of GPUs; all: tccl-profile show", shown, report->n_rings);
-    fprintf(out, "\n%-10s %8s %8s %6s %6s  %s\n", "GPUS", "GB/S", "NCCL", "RATIO", "GAP", "RING");
+    fprintf(out, "\n%-9s %8s %8s %6s %6s  %s\n", "GPUS", "GB/S", "NCCL", "RATIO", "GAP", "RING");
     for (int i = 0; i < shown; i++)
         print_ring(&report->rings[i], report->machine, out);
 }

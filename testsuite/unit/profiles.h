@@ -1,0 +1,81 @@
+/* profiles.h: small profiles in caches of a test's own. */
+#ifndef TCCL_TEST_PROFILES_H
+#define TCCL_TEST_PROFILES_H
+
+#include <limits.h>
+
+#include "cache.h"
+#include "check.h"
+#include "cleanup.h"
+#include "sample.h"
+
+/* An empty cache; removed with remove_cache. */
+__attribute__((unused)) static void make_cache(char path[static PATH_MAX])
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(path, PATH_MAX, "%s/tccl-cache-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(path))
+        abort();
+}
+
+__attribute__((unused)) static void remove_cache(const char *path)
+{
+    char command[PATH_MAX + 16];
+    snprintf(command, sizeof(command), "rm -rf '%s'", path);
+    CHECK_INT(system(command), 0);
+}
+
+/* A transfer that the machine allows. */
+__attribute__((unused)) static tccl_transfer random_transfer(const struct tccl_machine *machine)
+{
+    for (;;) {
+        tccl_transfer transfer = (tccl_transfer)(rand() % TCCL_TRANSFERS);
+        if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
+            return transfer;
+    }
+}
+
+__attribute__((unused)) static struct tccl_measurement random_measurement(void)
+{
+    struct tccl_measurement value = {.gbps = rand() % 100000 / 3e3, .spread = rand() % 100 / 700.0};
+    if (rand() % 2) {
+        value.skew = rand() % 1000 / 7.0;
+        value.overlap = 0.95 + rand() % 50 / 1000.0;
+        value.noisy = rand() % 4 == 0;
+        value.marks = rand() % 4 == 0 ? TCCL_MARK_STAND_IN : 0;
+    }
+    value.failed = rand() % 16 == 0;
+    if (value.failed)
+        value = (struct tccl_measurement){.failed = true};
+    return value;
+}
+
+/* A profile of the machine with so many measured sets, and chains for each set of its first GPUs
+ * below mask. */
+__attribute__((unused)) static struct tccl_profile *
+make_profile(const char *cache, const struct tccl_machine *machine, int sets, uint32_t masks)
+{
+    struct tccl_error err = {""};
+    struct tccl_profile *profile;
+    if (tccl_profile_create(cache, machine, "host", NULL, &profile, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    for (int i = 0; i < sets; i++) {
+        struct tccl_set set = {0};
+        struct tccl_measurement value = random_measurement();
+        for (int j = rand() % 6; j >= 0; j--)
+            tccl_set_add(&set, random_transfer(machine));
+        CHECK_INT(tccl_profile_append(profile, &set, &value, &err), 0);
+    }
+    for (uint32_t mask = 1; mask < masks; mask++) {
+        struct tccl_table *table = sample_table(machine, mask);
+        snprintf(table->source, sizeof(table->source), "host");
+        CHECK_INT(tccl_profile_put(profile, table, &err), 0);
+        tccl_table_free(table);
+    }
+    CHECK_STR(err.text, "");
+    return profile;
+}
+
+#endif
