@@ -1,0 +1,37 @@
+/* ring-log.h: what NCCL says in its log (NCCL_DEBUG=INFO) of the communicators it made. */
+#ifndef TCCL_RING_LOG_H
+#define TCCL_RING_LOG_H
+
+enum { RING_CHANNELS = 64, RING_VIA = 48 };
+
+/* One channel of one rank. */
+struct ring_channel {
+    int prev, next;             /* ranks; -1: not said */
+    int *order;                 /* all ranks in the ring's order; only rank 0 is told, else NULL */
+    char send_via[RING_VIA];    /* "SHM/direct/direct"; "" if not said */
+    char receive_via[RING_VIA]; /* of what comes over the network, else "" */
+};
+
+/* One communicator as one rank sees it. */
+struct ring_member {
+    void *comm; /* the ncclComm_t */
+    int thread; /* that made it, and is still at it; 0: none */
+    int rank, ranks;
+    int n_channels;
+    struct ring_channel channels[RING_CHANNELS];
+};
+
+struct ring_log {
+    int n_members;
+    struct ring_member *members;
+};
+
+/* Reads the log of one process. Returns 0, or -1 with errno. The caller frees it with
+ * ring_log_free, also after a failure. */
+int ring_log_read(const char *path, struct ring_log *log);
+void ring_log_free(struct ring_log *log);
+
+/* The member with that communicator, or NULL. */
+const struct ring_member *ring_log_find(const struct ring_log *log, const void *comm);
+
+#endif

@@ -1,0 +1,665 @@
+/* ring-probe.c: joins NCCL communicators, as a training program would, and prints the rings that
+ * NCCL built, as its log tells them. Started once for each rank (srun, mpirun, torchrun) or once
+ * for several GPUs. */
+#include "ring-log.h"
+
+#include <cuda_runtime_api.h>
+#include <errno.h>
+#include <getopt.h>
+#include <nccl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_COMMS = 16, MAX_GPUS = 16, WAIT_SECONDS = 120 };
+
+enum init { INIT_RANK, INIT_CONFIG, INIT_SCALABLE, INIT_ALL };
+
+static struct {
+    int rank, ranks; /* of processes */
+    int gpus;        /* of this process */
+    int device;      /* the first one; -1: from the place on the node */
+    int comms, split, shrink;
+    enum init init;
+    bool group, threads, nonblocking, edges, json, allreduce;
+    char id[4000];
+} options = {.rank = -1, .ranks = -1, .gpus = 1, .device = -1, .comms = 1, .shrink = -1};
+
+/* A rank of this process. comms: the ones asked for; then the split one, then the shrunken one. */
+struct member {
+    int rank, device;
+    ncclComm_t comms[MAX_COMMS + 2];
+    int status;
+};
+
+static struct member members[MAX_GPUS];
+static char log_path[4096];
+
+static void usage(FILE *to)
+{
+    fputs("Usage: ring-probe [OPTION]...\n"
+          "Joins NCCL communicators and prints the rings that NCCL built.\n"
+          "  --rank R --ranks N   this process, of how many (default: from Slurm, torchrun, MPI)\n"
+          "  --gpus K             GPUs of this process, one rank each (default: 1)\n"
+          "  --device D           CUDA's number of the first (default: by place on the node)\n"
+          "  --id FILE            passes NCCL's id on; seen by all, and new (default: by step)\n"
+          "  --init HOW           rank, config, scalable, or all (one process only)\n"
+          "  --comms C            so many communicators, one after the other (default: 1)\n"
+          "  --group              all of them in one group\n"
+          "  --threads            one thread for each GPU\n"
+          "  --nonblocking        without waiting inside NCCL\n"
+          "  --split N            then splits the first one into N by rank modulo N\n"
+          "  --shrink R           then one of all ranks but R\n"
+          "  --edges              each rank also prints how it reaches the next\n"
+          "  --json               the same as JSON, a line for each rank and communicator\n"
+          "  --all-reduce         then adds up a number over all ranks\n",
+          to);
+}
+
+static int fail(int rank, const char *what, const char *why)
+{
+    fprintf(stderr, "tccl: ring-probe: rank %d: %s: %s\n", rank, what, why);
+    return -1;
+}
+
+static int check(int rank, const char *what, ncclResult_t result)
+{
+    if (result == ncclSuccess || result == ncclInProgress)
+        return 0;
+    return fail(rank, what, ncclGetErrorString(result));
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+/* ---- who we are ---- */
+
+/* The first of the variables that is set. */
+static int from_environment(const char *const names[], int otherwise)
+{
+    for (int i = 0; names[i]; i++)
+        if (getenv(names[i]))
+            return atoi(getenv(names[i]));
+    return otherwise;
+}
+
+static const char *first_text(const char *a, const char *b, const char *otherwise)
+{
+    return getenv(a) ? getenv(a) : getenv(b) ? getenv(b) : otherwise;
+}
+
+static int find_place(void)
+{
+    static const char *const rank[] = {"SLURM_PROCID", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                       NULL};
+    static const char *const ranks[] = {"SLURM_STEP_NUM_TASKS", "WORLD_SIZE",
+                                        "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    static const char *const local[] = {"SLURM_LOCALID", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        NULL};
+    int count = 0;
+
+    if (options.rank < 0)
+        options.rank = from_environment(rank, 0);
+    if (options.ranks < 0)
+        options.ranks = from_environment(ranks, 1);
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count < 1)
+        return fail(options.rank, "CUDA", "there are no GPUs");
+    if (options.device < 0)
+        options.device = from_environment(local, options.rank) * options.gpus % count;
+    if (!options.id[0])
+        snprintf(options.id, sizeof options.id, "ring-probe.%s.%s",
+                 first_text("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "0"),
+                 first_text("SLURM_STEP_ID", "TORCHELASTIC_RESTART_COUNT", "0"));
+    if (options.rank < 0 || options.rank >= options.ranks)
+        return fail(options.rank, "--rank", "not one of the ranks");
+    for (int i = 0; i < options.gpus; i++)
+        members[i] = (struct member){.rank = options.rank * options.gpus + i,
+                                     .device = (options.device + i) % count};
+    return 0;
+}
+
+static int all_ranks(void)
+{
+    return options.ranks * options.gpus;
+}
+
+/* NCCL writes its log where we find it. */
+static void prepare_log(void)
+{
+    const char *folder = getenv("TMPDIR");
+
+    snprintf(log_path, sizeof log_path, "%s/ring-probe.%d.log", folder ? folder : "/tmp", getpid());
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV", 1);
+    setenv("NCCL_DEBUG_FILE", log_path, 1);
+}
+
+/* ---- NCCL's id, through a file ---- */
+
+static int write_id(const char *path, const ncclUniqueId *id)
+{
+    char temporary[4200];
+
+    snprintf(temporary, sizeof temporary, "%s.%d", path, getpid());
+    FILE *file = fopen(temporary, "we");
+    if (!file)
+        return fail(options.rank, temporary, strerror(errno));
+    bool written = fwrite(id, sizeof *id, 1, file) == 1;
+    if (fclose(file) != 0 || !written || rename(temporary, path) < 0)
+        return fail(options.rank, path, strerror(errno));
+    return 0;
+}
+
+static int read_id(const char *path, ncclUniqueId *id)
+{
+    double deadline = now() + WAIT_SECONDS;
+    FILE *file;
+
+    while (!(file = fopen(path, "re"))) {
+        if (now() > deadline)
+            return fail(options.rank, path, "rank 0 did not write it");
+        nap();
+    }
+    size_t count = fread(id, sizeof *id, 1, file);
+    fclose(file);
+    return count == 1 ? 0 : fail(options.rank, path, "too short");
+}
+
+static int exchange_id(int comm, ncclUniqueId *id)
+{
+    char path[4100];
+
+    snprintf(path, sizeof path, "%s.%d", options.id, comm);
+    if (options.rank > 0)
+        return read_id(path, id);
+    if (check(0, "ncclGetUniqueId", ncclGetUniqueId(id)) < 0)
+        return -1;
+    return options.ranks > 1 ? write_id(path, id) : 0;
+}
+
+static void remove_ids(void)
+{
+    char path[4100];
+
+    for (int i = 0; i < options.comms && options.rank == 0; i++) {
+        snprintf(path, sizeof path, "%s.%d", options.id, i);
+        unlink(path);
+    }
+}
+
+/* ---- communicators ---- */
+
+static ncclConfig_t configuration(void)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+
+    config.blocking = !options.nonblocking;
+    return config;
+}
+
+static int wait_ready(struct member *member, int comm)
+{
+    double deadline = now() + WAIT_SECONDS;
+    ncclResult_t state = ncclInProgress;
+
+    while (options.nonblocking && member->comms[comm]) {
+        ncclResult_t result = ncclCommGetAsyncError(member->comms[comm], &state);
+        if (result != ncclSuccess || state != ncclInProgress)
+            return check(member->rank, "communicator", result != ncclSuccess ? result : state);
+        if (now() > deadline)
+            return fail(member->rank, "communicator", "not ready in time");
+        nap();
+    }
+    return 0;
+}
+
+static ncclResult_t init_scalable(ncclComm_t *comm, int rank, ncclUniqueId *id,
+                                  ncclConfig_t *config)
+{
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
+    return ncclCommInitRankScalable(comm, all_ranks(), rank, 1, id, config);
+#else
+    return ncclCommInitRankConfig(comm, all_ranks(), *id, rank, config);
+#endif
+}
+
+static int join(struct member *member, int comm, ncclUniqueId id)
+{
+    ncclConfig_t config = configuration();
+    ncclResult_t result;
+
+    if (cudaSetDevice(member->device) != cudaSuccess)
+        return fail(member->rank, "cudaSetDevice", "no such device");
+    if (options.init == INIT_SCALABLE)
+        result = init_scalable(&member->comms[comm], member->rank, &id, &config);
+    else if (options.init == INIT_CONFIG || options.nonblocking)
+        result =
+            ncclCommInitRankConfig(&member->comms[comm], all_ranks(), id, member->rank, &config);
+    else
+        result = ncclCommInitRank(&member->comms[comm], all_ranks(), id, member->rank);
+    return check(member->rank, "communicator", result);
+}
+
+static ncclUniqueId ids[MAX_COMMS];
+
+static void *join_all_comms(void *data)
+{
+    struct member *member = data;
+
+    for (int comm = 0; comm < options.comms && member->status == 0; comm++)
+        member->status = join(member, comm, ids[comm]) < 0 ? -1 : wait_ready(member, comm);
+    return NULL;
+}
+
+static int join_in_threads(void)
+{
+    pthread_t threads[MAX_GPUS];
+
+    for (int i = 0; i < options.gpus; i++)
+        if (pthread_create(&threads[i], NULL, join_all_comms, &members[i]) != 0)
+            return fail(members[i].rank, "pthread_create", strerror(errno));
+    for (int i = 0; i < options.gpus; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < options.gpus; i++)
+        if (members[i].status < 0)
+            return -1;
+    return 0;
+}
+
+static int wait_all(int first, int last)
+{
+    for (int i = 0; i < options.gpus; i++)
+        for (int comm = first; comm <= last; comm++)
+            if (wait_ready(&members[i], comm) < 0)
+                return -1;
+    return 0;
+}
+
+/* One GPU needs no group, and programs with one GPU take none. */
+static int group_start(void)
+{
+    if (options.gpus == 1 && !options.group)
+        return 0;
+    return check(options.rank, "ncclGroupStart", ncclGroupStart());
+}
+
+static int group_end(int first, int last)
+{
+    if ((options.gpus > 1 || options.group) &&
+        check(options.rank, "ncclGroupEnd", ncclGroupEnd()) < 0)
+        return -1;
+    return wait_all(first, last);
+}
+
+static int join_together(int first, int last)
+{
+    int status = group_start();
+
+    for (int comm = first; status == 0 && comm <= last; comm++)
+        for (int i = 0; status == 0 && i < options.gpus; i++)
+            status = join(&members[i], comm, ids[comm]);
+    return group_end(first, last) < 0 ? -1 : status;
+}
+
+static int join_alone(int comm)
+{
+    int devices[MAX_GPUS];
+    ncclComm_t comms[MAX_GPUS];
+
+    for (int i = 0; i < options.gpus; i++)
+        devices[i] = members[i].device;
+    if (check(options.rank, "ncclCommInitAll", ncclCommInitAll(comms, options.gpus, devices)) < 0)
+        return -1;
+    for (int i = 0; i < options.gpus; i++)
+        members[i].comms[comm] = comms[i];
+    return 0;
+}
+
+static int make_comms(void)
+{
+    for (int comm = 0; comm < options.comms; comm++)
+        if (options.init != INIT_ALL && exchange_id(comm, &ids[comm]) < 0)
+            return -1;
+    if (options.threads)
+        return join_in_threads();
+    if (options.group && options.init != INIT_ALL)
+        return join_together(0, options.comms - 1);
+    for (int comm = 0; comm < options.comms; comm++)
+        if ((options.init == INIT_ALL ? join_alone(comm) : join_together(comm, comm)) < 0)
+            return -1;
+    return 0;
+}
+
+static int make_split(int at)
+{
+    ncclConfig_t config = configuration();
+    int status = group_start();
+
+    for (int i = 0; i < options.gpus && status == 0; i++)
+        status = check(members[i].rank, "ncclCommSplit",
+                       ncclCommSplit(members[i].comms[0], members[i].rank % options.split,
+                                     members[i].rank, &members[i].comms[at], &config));
+    return group_end(at, at) < 0 ? -1 : status;
+}
+
+static int make_shrunken(int at)
+{
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+    ncclConfig_t config = configuration();
+    int status = group_start();
+
+    for (int i = 0; i < options.gpus && status == 0; i++)
+        if (members[i].rank != options.shrink)
+            status = check(members[i].rank, "ncclCommShrink",
+                           ncclCommShrink(members[i].comms[0], &options.shrink, 1,
+                                          &members[i].comms[at], &config, NCCL_SHRINK_DEFAULT));
+    return group_end(at, at) < 0 ? -1 : status;
+#else
+    (void)at;
+    return fail(options.rank, "--shrink", "needs NCCL 2.27");
+#endif
+}
+
+static int all_reduce(struct member *member)
+{
+    float value = 1, *buffer;
+    cudaStream_t stream;
+
+    if (cudaSetDevice(member->device) != cudaSuccess || cudaStreamCreate(&stream) != cudaSuccess ||
+        cudaMalloc((void **)&buffer, sizeof value) != cudaSuccess ||
+        cudaMemcpy(buffer, &value, sizeof value, cudaMemcpyHostToDevice) != cudaSuccess)
+        return fail(member->rank, "all-reduce", "no memory on the GPU");
+    ncclResult_t result =
+        ncclAllReduce(buffer, buffer, 1, ncclFloat, ncclSum, member->comms[0], stream);
+    if (check(member->rank, "all-reduce", result) < 0)
+        return -1;
+    if (cudaStreamSynchronize(stream) != cudaSuccess ||
+        cudaMemcpy(&value, buffer, sizeof value, cudaMemcpyDeviceToHost) != cudaSuccess ||
+        (int)value != all_ranks())
+        return fail(member->rank, "all-reduce", "the sum is wrong");
+    return 0;
+}
+
+/* ---- what came out ---- */
+
+static const char *name_of(int comm, char *buffer, size_t size)
+{
+    if (comm == options.comms && options.split)
+        return "split";
+    if (comm >= options.comms)
+        return "shrunken";
+    snprintf(buffer, size, "comm %d", comm);
+    return buffer;
+}
+
+static void print_order(const struct ring_channel *channel, int ranks, const char *separator)
+{
+    for (int i = 0; i < ranks; i++)
+        printf("%s%d", i ? separator : "", channel->order[i]);
+}
+
+static void print_channel_json(const struct ring_member *seen, int index)
+{
+    const struct ring_channel *channel = &seen->channels[index];
+
+    printf("%s{\"prev\": %d, \"next\": %d, \"send\": \"%s\", \"receive\": \"%s\"",
+           index ? ", " : "", channel->prev, channel->next, channel->send_via,
+           channel->receive_via);
+    if (channel->order) {
+        fputs(", \"order\": [", stdout);
+        print_order(channel, seen->ranks, ", ");
+        putchar(']');
+    }
+    putchar('}');
+}
+
+static void print_json(const char *name, const struct member *member, const char *busid,
+                       const struct ring_member *seen, double seconds)
+{
+    struct rusage used;
+
+    getrusage(RUSAGE_SELF, &used);
+    printf("{\"comm\": \"%s\", \"rank\": %d, \"ranks\": %d, \"process_rank\": %d, \"gpu\": \"%s\", "
+           "\"seconds\": %.3f, \"peak_kib\": %ld, \"channels\": [",
+           name, seen->rank, seen->ranks, member->rank, busid, seconds, used.ru_maxrss);
+    for (int i = 0; i < seen->n_channels; i++)
+        print_channel_json(seen, i);
+    puts("]}");
+}
+
+static bool same_order(const struct ring_channel *a, const struct ring_channel *b, int ranks)
+{
+    return a->order && b->order &&
+           memcmp(a->order, b->order, (size_t)ranks * sizeof *a->order) == 0;
+}
+
+/* Rank 0 knows the whole ring; channels with the same one are counted together. */
+static void print_rings(const char *name, const struct ring_member *seen)
+{
+    for (int i = 0; i < seen->n_channels; i++) {
+        int count = 0, first = i;
+        for (int k = seen->n_channels - 1; k >= 0; k--)
+            if (same_order(&seen->channels[i], &seen->channels[k], seen->ranks)) {
+                count++;
+                first = k;
+            }
+        if (count == 0 || first != i)
+            continue;
+        printf("ring-probe: %s, %d ranks: ring ", name, seen->ranks);
+        print_order(&seen->channels[i], seen->ranks, " ");
+        printf(" (%d of %d channels)\n", count, seen->n_channels);
+    }
+}
+
+static void print_text(const char *name, const char *busid, const struct ring_member *seen)
+{
+    char host[256] = "";
+
+    print_rings(name, seen);
+    if (!options.edges || seen->n_channels == 0)
+        return;
+    gethostname(host, sizeof host - 1);
+    printf("ring-probe: %s, rank %d (%s on %s): to %d by %s\n", name, seen->rank, busid,
+           first_text("NCCL_HOSTID", "SLURMD_NODENAME", host), seen->channels[0].next,
+           seen->channels[0].send_via[0] ? seen->channels[0].send_via : "?");
+}
+
+static int print_all(double seconds)
+{
+    struct ring_log log;
+    char buffer[32], busid[32] = "";
+
+    if (ring_log_read(log_path, &log) < 0) {
+        ring_log_free(&log);
+        return fail(options.rank, log_path, strerror(errno));
+    }
+    for (int i = 0; i < options.gpus; i++)
+        for (int comm = 0; comm < options.comms + 2; comm++) {
+            const struct ring_member *seen = ring_log_find(&log, members[i].comms[comm]);
+            if (!members[i].comms[comm] || !seen)
+                continue;
+            const char *name = name_of(comm, buffer, sizeof buffer);
+            cudaDeviceGetPCIBusId(busid, sizeof busid, members[i].device);
+            if (options.json)
+                print_json(name, &members[i], busid, seen, seconds);
+            else
+                print_text(name, busid, seen);
+        }
+    fflush(stdout);
+    ring_log_free(&log);
+    return 0;
+}
+
+static void end_comms(void)
+{
+    for (int comm = options.comms + 1; comm >= 0; comm--)
+        for (int i = 0; i < options.gpus; i++)
+            if (members[i].comms[comm])
+                ncclCommDestroy(members[i].comms[comm]);
+}
+
+static int run(void)
+{
+    double start = now();
+
+    if (make_comms() < 0)
+        return -1;
+    double seconds = now() - start;
+    if (options.split && make_split(options.comms) < 0)
+        return -1;
+    if (options.shrink >= 0 && make_shrunken(options.comms + 1) < 0)
+        return -1;
+    remove_ids();
+    if (print_all(seconds) < 0)
+        return -1;
+    for (int i = 0; i < options.gpus && options.allreduce; i++)
+        if (all_reduce(&members[i]) < 0)
+            return -1;
+    end_comms();
+    return 0;
+}
+
+/* ---- options ---- */
+
+enum {
+    RANK = 256,
+    RANKS,
+    GPUS,
+    DEVICE,
+    ID,
+    INIT,
+    COMMS,
+    GROUP,
+    THREADS,
+    NONBLOCKING,
+    SPLIT,
+    SHRINK,
+    EDGES,
+    JSON,
+    ALL_REDUCE
+};
+
+static const struct option long_options[] = {
+    {"rank", required_argument, NULL, RANK},
+    {"ranks", required_argument, NULL, RANKS},
+    {"gpus", required_argument, NULL, GPUS},
+    {"device", required_argument, NULL, DEVICE},
+    {"id", required_argument, NULL, ID},
+    {"init", required_argument, NULL, INIT},
+    {"comms", required_argument, NULL, COMMS},
+    {"group", no_argument, NULL, GROUP},
+    {"threads", no_argument, NULL, THREADS},
+    {"nonblocking", no_argument, NULL, NONBLOCKING},
+    {"split", required_argument, NULL, SPLIT},
+    {"shrink", required_argument, NULL, SHRINK},
+    {"edges", no_argument, NULL, EDGES},
+    {"json", no_argument, NULL, JSON},
+    {"all-reduce", no_argument, NULL, ALL_REDUCE},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static int parse_number(const char *text, int least, int most, int *out)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (*text == '\0' || *end != '\0' || value < least || value > most) {
+        fprintf(stderr, "tccl: ring-probe: \"%s\" is no number from %d to %d\n", text, least, most);
+        return -1;
+    }
+    *out = (int)value;
+    return 0;
+}
+
+static int parse_init(const char *text)
+{
+    static const char *const names[] = {"rank", "config", "scalable", "all"};
+
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0) {
+            options.init = (enum init)i;
+            return 0;
+        }
+    fprintf(stderr, "tccl: ring-probe: --init is rank, config, scalable or all\n");
+    return -1;
+}
+
+static int parse_option(int option)
+{
+    switch (option) {
+    case RANK:
+        return parse_number(optarg, 0, 1 << 20, &options.rank);
+    case RANKS:
+        return parse_number(optarg, 1, 1 << 20, &options.ranks);
+    case GPUS:
+        return parse_number(optarg, 1, MAX_GPUS, &options.gpus);
+    case DEVICE:
+        return parse_number(optarg, 0, MAX_GPUS - 1, &options.device);
+    case COMMS:
+        return parse_number(optarg, 1, MAX_COMMS, &options.comms);
+    case SPLIT:
+        return parse_number(optarg, 1, 1 << 20, &options.split);
+    case SHRINK:
+        return parse_number(optarg, 0, 1 << 20, &options.shrink);
+    case INIT:
+        return parse_init(optarg);
+    case ID:
+        snprintf(options.id, sizeof options.id, "%s", optarg);
+        return 0;
+    case GROUP:
+        return options.group = true, 0;
+    case THREADS:
+        return options.threads = true, 0;
+    case NONBLOCKING:
+        return options.nonblocking = true, 0;
+    case EDGES:
+        return options.edges = true, 0;
+    case JSON:
+        return options.json = true, 0;
+    case ALL_REDUCE:
+        return options.allreduce = true, 0;
+    default:
+        usage(stderr);
+        return -1;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int option, status;
+
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            usage(stdout);
+            return 0;
+        }
+        if (parse_option(option) < 0)
+            return 2;
+    }
+    if (find_place() < 0)
+        return 1;
+    if (options.init == INIT_ALL && options.ranks > 1) {
+        fprintf(stderr, "tccl: ring-probe: --init all is for one process\n");
+        return 2;
+    }
+    prepare_log();
+    status = run();
+    unlink(log_path);
+    return status < 0 ? 1 : 0;
+}

@@ -1,0 +1,190 @@
+/* stand-in-nvml.c: libnvidia-ml.so.1 without a driver: tells of the GPUs of devices.h. Only what
+ * NVML's public interface says of them; nothing can be changed through it. */
+#include "devices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Values and layouts of NVML's public interface. */
+enum {
+    NVML_SUCCESS = 0,
+    NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_NOT_SUPPORTED = 3,
+    NVML_ERROR_NOT_FOUND = 6,
+    NVML_ERROR_INSUFFICIENT_SIZE = 7,
+};
+enum { NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED = 1 };
+
+typedef int nvmlReturn_t;
+typedef struct rig_gpu *nvmlDevice_t;
+
+struct pci_info {
+    char busid_legacy[16];
+    unsigned domain, bus, device, pci_device, pci_subsystem;
+    char busid[32];
+};
+
+#define PUBLIC __attribute__((visibility("default")))
+
+static int index_of(nvmlDevice_t device)
+{
+    return (int)(device - rig_devices()->gpus);
+}
+
+static nvmlReturn_t put_text(char *out, unsigned size, const char *text)
+{
+    int length = snprintf(out, size, "%s", text);
+
+    return (unsigned)length < size ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+PUBLIC nvmlReturn_t nvmlInit_v2(void)
+{
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlInit(void)
+{
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlShutdown(void)
+{
+    return NVML_SUCCESS;
+}
+
+PUBLIC const char *nvmlErrorString(nvmlReturn_t result)
+{
+    switch (result) {
+    case NVML_SUCCESS:
+        return "The operation was successful";
+    case NVML_ERROR_NOT_SUPPORTED:
+        return "Not Supported";
+    case NVML_ERROR_NOT_FOUND:
+        return "Not Found";
+    default:
+        return "Invalid Argument";
+    }
+}
+
+PUBLIC nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
+{
+    return put_text(version, length, "580.0");
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = (unsigned)rig_devices()->n_gpus;
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetCount(unsigned *count)
+{
+    return nvmlDeviceGetCount_v2(count);
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
+{
+    if (index >= (unsigned)rig_devices()->n_gpus)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *device = (nvmlDevice_t)&rig_devices()->gpus[index];
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned index, nvmlDevice_t *device)
+{
+    return nvmlDeviceGetHandleByIndex_v2(index, device);
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *busid, nvmlDevice_t *device)
+{
+    int index = rig_find_gpu(busid);
+
+    return index < 0 ? NVML_ERROR_NOT_FOUND
+                     : nvmlDeviceGetHandleByIndex_v2((unsigned)index, device);
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *busid, nvmlDevice_t *device)
+{
+    return nvmlDeviceGetHandleByPciBusId_v2(busid, device);
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
+{
+    *index = (unsigned)index_of(device);
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
+{
+    if (device->minor < 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *minor = (unsigned)device->minor;
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
+{
+    return put_text(name, length, device->name);
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
+{
+    return put_text(uuid, length, device->uuid);
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *info)
+{
+    memset(info, 0, sizeof *info);
+    info->domain = device->domain;
+    info->bus = device->bus;
+    info->device = device->slot;
+    snprintf(info->busid_legacy, sizeof info->busid_legacy, "%04X:%02X:%02X.0",
+             device->domain & 0xffff, device->bus & 0xff, device->slot & 0xff);
+    snprintf(info->busid, sizeof info->busid, "%08X:%02X:%02X.0", device->domain, device->bus,
+             device->slot);
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
+{
+    *major = device->sm / 10;
+    *minor = device->sm % 10;
+    return NVML_SUCCESS;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int what, int *status)
+{
+    (void)what;
+    *status = a == b || rig_devices()->p2p[index_of(a)][index_of(b)]
+                  ? NVML_P2P_STATUS_OK
+                  : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}
+
+/* NVML is also asked for NVLinks; these GPUs have none. */
+PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, int *active)
+{
+    (void)device, (void)link, (void)active;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link,
+                                                     struct pci_info *info)
+{
+    (void)device, (void)link, (void)info;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link,
+                                                  int capability, unsigned *result)
+{
+    (void)device, (void)link, (void)capability, (void)result;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, void *values)
+{
+    (void)device, (void)count, (void)values;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
