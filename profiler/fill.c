@@ -253,8 +253,21 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
     return rc < 0 ? -1 : put(fill, table, err);
 }
 
+/* Sets that failed in an earlier run: the search may find that it needs them no more, and nobody
+ * would know. */
+static int retry_lost(struct fill *fill, uint32_t gpus, struct tccl_error *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && !stop(fill, 0))
+        rc = tccl_gauge_retry(&fill->gauge, gpus, err);
+    return rc < 0 ? -1 : 0;
+}
+
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
+    if (retry_lost(fill, gpus, err) < 0)
+        return -1;
     struct tccl_table *table = tccl_table_new(tccl_profile_machine(fill->profile), gpus);
 
     if (!table)

@@ -73,16 +73,34 @@ static uint32_t gpus_of(const struct tccl_set *set)
     return gpus;
 }
 
-bool tccl_gauge_lost(const struct tccl_gauge *gauge, uint32_t gpus, bool now)
+/* The first such set among these GPUs, or NULL. */
+static const struct tccl_setmap_entry *find_lost(const struct tccl_gauge *gauge, uint32_t gpus,
+                                                 bool now)
 {
     for (size_t i = 0; i < gauge->lost.count; i++) {
         const struct tccl_setmap_entry *entry = &gauge->lost.entries[i];
 
         if (!(gpus_of(&entry->set) & ~gpus) &&
             (entry->gbps == LOST_BEFORE || (now && entry->gbps == LOST_NOW)))
-            return true;
+            return entry;
     }
-    return false;
+    return NULL;
+}
+
+bool tccl_gauge_lost(const struct tccl_gauge *gauge, uint32_t gpus, bool now)
+{
+    return find_lost(gauge, gpus, now) != NULL;
+}
+
+int tccl_gauge_retry(struct tccl_gauge *gauge, uint32_t gpus, struct tccl_error *err)
+{
+    const struct tccl_setmap_entry *entry = find_lost(gauge, gpus, false);
+    struct tccl_measurement out;
+
+    if (!entry)
+        return 1;
+    struct tccl_set set = entry->set;
+    return tccl_gauge_measure(gauge, &set, &out, err);
 }
 
 static int sync_sometimes(struct tccl_gauge *gauge, struct tccl_error *err)

@@ -280,9 +280,9 @@ static void test_marks(void)
     long measured = end.measured;
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     CHECK_INT(end.known, measured);
-    CHECK_INT(end.measured, 0);
+    CHECK(end.measured * 10 < measured); /* it may search by another way than the first time */
     read_log();
-    CHECK_INT(log_.marked, measured);
+    CHECK_INT(log_.marked, measured + end.measured);
     CHECK_INT(log_.good, 0);
 
     rough.marks = 0;
@@ -446,7 +446,11 @@ static void test_drift(void)
 {
     struct tccl_fill_progress end;
     struct tccl_drift drift;
+    char link[16];
+    struct tccl_model *model = load_machine("amd-4gpu");
+    int near = tccl_model_machine(model)->gpus[2].numa;
 
+    tccl_model_free(model);
     begin();
     CHECK_INT(run(0, &end), TCCL_FILL_DONE);
     CHECK_INT(check_drift(&drift), TCCL_DRIFT_HOLDS);
@@ -455,7 +459,8 @@ static void test_drift(void)
     CHECK(fabs(drift.median - 1) < 0.03);
     tccl_drift_clear(&drift);
 
-    rough.slow = "g2<m2"; /* one link is worn out */
+    snprintf(link, sizeof(link), "g2<m%d", near); /* one link is worn out */
+    rough.slow = link;
     CHECK_INT(check_drift(&drift), TCCL_DRIFT_DRIFTED);
     CHECK(drift.drifted > 0 && drift.drifted < 40);
     for (int i = 0; i < drift.count; i++)
