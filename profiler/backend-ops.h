@@ -25,5 +25,6 @@ int tccl_backend_open_as(const struct tccl_backend_ops *ops,
                          struct tccl_error *err);
 
 extern const struct tccl_backend_ops tccl_backend_of_model;
+extern const struct tccl_backend_ops tccl_backend_of_host;
 
 #endif

@@ -8,7 +8,8 @@ struct tccl_backend {
     void *state;
 };
 
-static const struct tccl_backend_ops *const backends[] = {&tccl_backend_of_model};
+static const struct tccl_backend_ops *const backends[] = {&tccl_backend_of_model,
+                                                          &tccl_backend_of_host};
 enum { BACKENDS = sizeof(backends) / sizeof(*backends) };
 
 const char *tccl_backend_list(int i)
