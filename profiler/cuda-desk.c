@@ -1,7 +1,10 @@
 #include "cuda-desk.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ASK_NAP = 20 /* microseconds */ };
 
@@ -15,6 +18,11 @@ struct tccl_desk *tccl_desk_of(struct tccl_stage *stage, int gpu, struct tccl_er
     return tccl_stage_gpu(stage, gpu, 0, err);
 }
 
+static int fail_ended(struct tccl_error *err)
+{
+    return tccl_fail(err, "the process that holds the GPU ended");
+}
+
 static void clear_slot(struct tccl_desk_slot *slot)
 {
     uint32_t asked = atomic_load(&slot->asked);
@@ -22,8 +30,7 @@ static void clear_slot(struct tccl_desk_slot *slot)
     if (asked == atomic_load(&slot->answered) && atomic_load(&slot->ended) == slot->turn)
         return;
     slot->error = (struct tccl_error){0};
-    tccl_fail(&slot->error, "the process that holds the GPU ended");
-    slot->result = -1;
+    slot->result = fail_ended(&slot->error);
     atomic_store(&slot->ended, slot->turn);
     atomic_store(&slot->answered, asked);
 }
@@ -33,6 +40,7 @@ void tccl_desk_open(struct tccl_desk *desk, bool first)
     if (first)
         memset(desk, 0, sizeof(*desk));
     sem_init(&desk->bell, 1, 0);
+    desk->keeper = getpid();
     for (int i = 0; i < TCCL_STAGE_PLACES; i++)
         clear_slot(&desk->slots[i]);
 }
@@ -76,9 +84,16 @@ int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request requ
         if (tccl_desk_now() > end)
             return tccl_fail(err, "the process that holds the GPU did not answer within %g s",
                              patience);
+        if (tccl_desk_check(desk, err) < 0)
+            return -1;
         tccl_desk_nap(ASK_NAP);
     }
     return slot->result == 0 ? 0 : tccl_fail(err, "%s", slot->error.text);
+}
+
+int tccl_desk_check(const struct tccl_desk *desk, struct tccl_error *err)
+{
+    return kill(desk->keeper, 0) != 0 && errno == ESRCH ? fail_ended(err) : 0;
 }
 
 void tccl_desk_go(struct tccl_desk_slot *slot)

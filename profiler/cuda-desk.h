@@ -24,19 +24,20 @@ struct tccl_desk_slot {
     tccl_transfer transfer;
     int64_t limit; /* nanoseconds that what is launched may live */
     int result;
-    struct tccl_error error; /* where result is -1, also that of a run that ended by itself */
+    struct tccl_error error; /* where result is -1 */
 };
 
 struct tccl_desk {
     sem_t bell;
+    pid_t keeper;
     struct tccl_desk_slot slots[TCCL_STAGE_PLACES];
 };
 
 /* Returns NULL with err. Same address in all processes of the stage. */
 struct tccl_desk *tccl_desk_of(struct tccl_stage *stage, int gpu, struct tccl_error *err);
 
-/* In the keeper, before it lends: clears the desk; whoever waits for an earlier keeper is told that
- * it ended. */
+/* In the keeper, before it lends: clears the desk; what was asked of an earlier keeper is answered
+ * with its end. */
 void tccl_desk_open(struct tccl_desk *desk, bool first);
 void tccl_desk_answer(struct tccl_desk_slot *slot, uint32_t number, int result);
 void tccl_desk_end(struct tccl_desk_slot *slot);
@@ -50,6 +51,9 @@ void tccl_desk_go(struct tccl_desk_slot *slot);
 uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot);
 void tccl_desk_stop(struct tccl_desk_slot *slot);
 bool tccl_desk_ended(const struct tccl_desk_slot *slot);
+
+/* Has the keeper ended, and has the pool seen that? Returns 0, or -1 with err. */
+int tccl_desk_check(const struct tccl_desk *desk, struct tccl_error *err);
 
 int64_t tccl_desk_now(void); /* nanoseconds of CLOCK_MONOTONIC */
 void tccl_desk_nap(int microseconds);

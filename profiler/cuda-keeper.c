@@ -24,6 +24,7 @@ struct run {
 struct keeper {
     struct tccl_cuda_gpu *gpu;
     struct tccl_desk *desk;
+    struct tccl_error *last_words; /* shared with the pool */
     bool engine;
     struct run runs[TCCL_STAGE_PLACES];
 };
@@ -40,17 +41,12 @@ static uint32_t word(const uint32_t *address)
 
 /* ---- the end of a copy ---- */
 
-/* A context in which a kernel failed is of no more use: all that runs in it ends, and the pool puts
- * a new keeper in this one's place. */
-static void collapse(struct keeper *keeper, CUresult result)
+/* A context in which a kernel failed is of no more use: the pool sees this process end, says what
+ * it left as last words, and puts a new one in its place. */
+static void collapse(const struct keeper *keeper, CUresult result)
 {
-    for (int place = 0; place < TCCL_STAGE_PLACES; place++) {
-        struct tccl_desk_slot *slot = slot_of(keeper, place);
-        if (!keeper->runs[place].active)
-            continue;
-        slot->result = tccl_cuda_gpu_fail(keeper->gpu, result, "the copy failed", &slot->error);
-        tccl_desk_end(slot);
-    }
+    keeper->last_words->text[0] = '\0';
+    tccl_cuda_gpu_fail(keeper->gpu, result, "the copy failed", keeper->last_words);
     _exit(1);
 }
 
@@ -311,6 +307,7 @@ static int start(struct keeper *keeper, struct tccl_stage *stage, int gpu, struc
     if (!keeper->gpu || !keeper->desk)
         return -1;
     keeper->engine = tccl_stage_settings(stage)->engine;
+    keeper->last_words = err;
     tccl_desk_open(keeper->desk, atomic_load(&tccl_stage_loan(stage, gpu)->turn) == 0);
     tccl_cuda_gpu_lend(keeper->gpu);
     if (pthread_create(&thread, NULL, serve, keeper) != 0)

@@ -43,12 +43,15 @@ static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error
     return tccl_desk_ask(state->desk, state->place, TCCL_DESK_PREPARE, ask_patience, err);
 }
 
-/* The GPU ends by itself a second after the run's deadline, should this process be gone by then. */
+/* So long after the deadline that it is launched under (the run's own is set at its start) the GPU
+ * ends by itself, should both processes hang by then. */
+static const int64_t grace = INT64_C(60000000000);
+
 static int64_t limit_of(const struct tccl_lane *lane)
 {
     int64_t left = tccl_lane_deadline(lane) - tccl_desk_now();
 
-    return (left > 0 ? left : 0) + 1000000000;
+    return (left > 0 ? left : 0) + grace;
 }
 
 static int await_end(const struct state *state, struct tccl_error *err)
@@ -60,9 +63,11 @@ static int await_end(const struct state *state, struct tccl_error *err)
         if (tccl_desk_now() > end)
             return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
                              end_patience);
+        if (tccl_desk_check(state->desk, err) < 0)
+            return -1;
         tccl_desk_nap(WATCH_NAP);
     }
-    return state->slot->result == 0 ? 0 : tccl_fail(err, "%s", state->slot->error.text);
+    return 0;
 }
 
 static int watch(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
@@ -70,9 +75,7 @@ static int watch(const struct state *state, struct tccl_lane *lane, struct tccl_
     tccl_desk_go(state->slot);
     while (tccl_lane_moved(lane, tccl_desk_moved(state->slot))) {
         if (tccl_desk_ended(state->slot))
-            return state->slot->result < 0
-                       ? tccl_fail(err, "%s", state->slot->error.text)
-                       : tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu);
+            return tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu);
         tccl_desk_nap(WATCH_NAP);
     }
     return await_end(state, err);

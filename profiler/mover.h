@@ -11,8 +11,9 @@ struct tccl_mover {
     const char *name;
 
     /* In the keeper process of a GPU, once: fills tccl_stage_loan(stage, gpu) but for its turn, and
-     * returns; the process then lives on, so that what it lent stays. NULL: no keepers are needed.
-     * Returns 0, or -1 with err. */
+     * returns; the process then lives on, so that what it lent stays. err stays there as long: a
+     * keeper that has to end itself later says in it why. NULL: no keepers are needed. Returns 0,
+     * or -1 with err. */
     int (*keep)(struct tccl_stage *stage, int gpu, struct tccl_error *err);
 
     /* Once in each worker: it will start the transfers of this device, and may use the regions of

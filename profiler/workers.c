@@ -217,6 +217,8 @@ static int mourn(struct tccl_workers *workers, struct worker *worker, struct tcc
     if (!bury(workers, worker, death_limit, how))
         kill_worker(workers, worker);
     worker->state = DONE;
+    if (worker->keeper && worker->lane->error.text[0])
+        return fail_member(worker, err, worker->lane->error.text);
     snprintf(text, sizeof(text), "its %s %s", worker->keeper ? "keeper" : "worker", how);
     return fail_member(worker, err, text);
 }

@@ -1,0 +1,336 @@
+/* The mover of GPUs in the real worker pool, against fake-cuda.c in the driver's place: that data
+ * really go where they should, and what happens when something fails. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include "check.h"
+#include "workers.h"
+
+enum { REGION = 1 << 20, PLACES = 8, SHARE = 128 * REGION };
+
+static struct tccl_stage *stage;
+static struct tccl_workers *workers;
+static struct tccl_error err;
+
+/* Two GPUs; "busid,busid" as the fake's. */
+static struct tccl_site make_site(const char *first, const char *second)
+{
+    struct tccl_site site = {.machine = {.name = "test", .n_gpus = 2, .n_memories = 1}};
+
+    for (int i = 0; i < 2; i++) {
+        strcpy(site.gpu_busid[i], i == 0 ? first : second);
+        strcpy(site.machine.gpus[i].busid, site.gpu_busid[i]);
+        site.gpu_device[i] = i > 0 && strcmp(first, second) != 0;
+        site.machine.p2p[i][1 - i] = true;
+        site.machine.gpus[i].parent = -1;
+    }
+    return site;
+}
+
+static void begin_on(const struct tccl_site *site, bool engine)
+{
+    const struct tccl_stage_settings settings = {.region = REGION, .engine = engine};
+    const struct tccl_workers_options options = {
+        .gpu = &tccl_mover_cuda, .prepare_limit = 30, .run_limit = 10};
+
+    err = (struct tccl_error){0};
+    stage = tccl_stage_new(site, &settings, &err);
+    workers = stage ? tccl_workers_new(stage, &options, &err) : NULL;
+}
+
+static void begin(bool engine)
+{
+    struct tccl_site site = make_site("0000:01:00.0", "0000:02:00.0");
+
+    begin_on(&site, engine);
+    CHECK_STR(err.text, "");
+}
+
+static void end(void)
+{
+    tccl_workers_free(workers);
+    tccl_stage_free(stage);
+    workers = NULL;
+    stage = NULL;
+    unsetenv("FAKE_CUDA_KERNEL");
+    unsetenv("FAKE_CUDA_FAIL");
+    unsetenv("FAKE_CUDA_MODE");
+}
+
+static int run(const char *text, struct tccl_run *result)
+{
+    struct tccl_run unused;
+    struct tccl_set set = {0};
+
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_set_parse(text, &set, &err), 0);
+    return tccl_workers_run(workers, &set, SHARE, result ? result : &unused, &err);
+}
+
+static void run_well(const char *text)
+{
+    struct tccl_run result = {0};
+    struct tccl_set set = {0};
+
+    CHECK_INT(run(text, &result), 0);
+    CHECK_STR(err.text, "");
+    tccl_set_parse(text, &set, NULL);
+    for (int i = 0; i < set.count; i++)
+        CHECK(result.gbps[i] > 0);
+    CHECK(result.window > 0 && result.overlap > 0);
+}
+
+/* ---- what lies where ---- */
+
+static void fill(int value)
+{
+    for (int place = 0; place < PLACES; place++) {
+        void *memory = tccl_stage_memory(stage, 0, place, &err);
+        CHECK(memory != NULL);
+        if (memory)
+            memset(memory, value, REGION);
+    }
+}
+
+static bool is_full_of(const unsigned char *memory, size_t bytes, int value)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (memory[i] != value)
+            return false;
+    return true;
+}
+
+/* Places of the memory that hold nothing but that. */
+static int count_full_of(int value)
+{
+    int count = 0;
+
+    for (int place = 0; place < PLACES; place++)
+        count += is_full_of(tccl_stage_memory(stage, 0, place, &err), REGION, value);
+    return count;
+}
+
+/* What the GPU lends, as fake-cuda.c says where it is. */
+static unsigned char *map_loan(int gpu)
+{
+    const struct tccl_loan *loan = tccl_stage_loan(stage, gpu);
+    struct {
+        char magic[8];
+        pid_t pid;
+        int fd;
+        uint64_t bytes;
+    } handle;
+    char path[64];
+
+    memcpy(&handle, loan->handle, sizeof(handle));
+    CHECK_STR(handle.magic, "fake");
+    CHECK(handle.bytes == loan->bytes && loan->bytes >= REGION);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)handle.pid, handle.fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *memory = mmap(NULL, loan->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    CHECK(memory != MAP_FAILED);
+    return memory;
+}
+
+static int count_lent(int gpu, int value)
+{
+    size_t bytes = tccl_stage_loan(stage, gpu)->bytes;
+    unsigned char *memory = map_loan(gpu);
+    int count = 0;
+
+    for (size_t at = 0; at < bytes; at += REGION)
+        count += is_full_of(memory + at, REGION, value);
+    munmap(memory, bytes);
+    return count;
+}
+
+static void fill_lent(int gpu, int value)
+{
+    size_t bytes = tccl_stage_loan(stage, gpu)->bytes;
+    unsigned char *memory = map_loan(gpu);
+
+    memset(memory, value, bytes);
+    munmap(memory, bytes);
+}
+
+/* ---- transfers ---- */
+
+/* Memory -> GPU 0 -> memory; GPU 0 -> GPU 1; GPU 1 -> GPU 0 -> memory. */
+static void check_data(void)
+{
+    fill(0x11);
+    run_well("g0<m0");
+    fill(0);
+    run_well("g0>m0");
+    CHECK_INT(count_full_of(0x11), 1);
+    CHECK_INT(count_lent(1, 0x11), 0);
+    run_well("g0>g1");
+    CHECK_INT(count_lent(1, 0x11), 1);
+    fill_lent(1, 0x22);
+    run_well("g0<g1");
+    fill(0);
+    run_well("g0>m0");
+    CHECK_INT(count_full_of(0x22), 1);
+}
+
+/* Members of one GPU and of two, whose memory is set up while kernels of others wait. */
+static void check_together(void)
+{
+    run_well("g0>m0 g0<m0");
+    run_well("g0>m0 g0<m0 g0>g1 g0<g1 g1>m0 g1<m0 g1>g0 g1<g0");
+    run_well("g1<m0 g0>m0");
+    CHECK_INT(tccl_workers_replaced(workers), 0);
+}
+
+static void test_kinds(bool engine)
+{
+    begin(engine);
+    if (workers) {
+        check_data();
+        check_together();
+    }
+    end();
+}
+
+/* Two stand-ins: two processes, one GPU. */
+static void test_stand_ins(void)
+{
+    struct tccl_site site = make_site("0000:02:00.0", "0000:02:00.0");
+
+    begin_on(&site, false);
+    CHECK_STR(err.text, "");
+    if (workers) {
+        check_data();
+        run_well("g0>m0 g1<m0 g0>g1 g1>g0");
+    }
+    end();
+}
+
+/* If the checks above could not tell, they would be worth nothing. */
+static void test_idle_is_found(void)
+{
+    setenv("FAKE_CUDA_KERNEL", "idle", 1);
+    begin(false);
+    if (workers) {
+        fill(0x11);
+        run_well("g0<m0");
+        fill(0);
+        run_well("g0>m0");
+        CHECK_INT(count_full_of(0x11), 0);
+    }
+    end();
+}
+
+/* ---- failures ---- */
+
+static void run_badly(const char *text, const char *why)
+{
+    CHECK_INT(run(text, NULL), 1);
+    CHECK(strstr(err.text, why) != NULL);
+    if (!strstr(err.text, why))
+        fprintf(stderr, "\"%s\", not \"%s\"\n", err.text, why);
+    CHECK(!strchr(err.text, '\n'));
+}
+
+static void test_kernel(const char *kind, const char *why)
+{
+    setenv("FAKE_CUDA_KERNEL", kind, 1);
+    begin(false);
+    if (workers)
+        run_badly("g0>m0", why);
+    end();
+}
+
+/* A keeper that had to end is replaced: what failed says so, and the others go on. */
+static void test_broken(const char *kind, const char *why)
+{
+    setenv("FAKE_CUDA_KERNEL", kind, 1);
+    begin(false);
+    if (workers) {
+        run_badly("g0>m0", why);
+        run_badly("g1>m0", why);
+        run_badly("g0>m0", why);
+        CHECK(tccl_workers_replaced(workers) > 0);
+    }
+    end();
+}
+
+static void test_call(const char *call, const char *transfer, const char *why)
+{
+    setenv("FAKE_CUDA_FAIL", call, 1);
+    begin(false);
+    if (workers)
+        run_badly(transfer, why);
+    end();
+}
+
+/* Peers that can't reach each other; the memories can be measured all the same. */
+static void test_no_peers(const char *call, const char *why)
+{
+    setenv("FAKE_CUDA_FAIL", call, 1);
+    begin(false);
+    if (workers) {
+        run_badly("g0>g1", why);
+        run_badly("g0>m0 g1<g0", why);
+        run_well("g0>m0 g1<m0");
+    }
+    end();
+}
+
+static void test_no_start(const char *call, const char *mode, const char *busid, const char *why)
+{
+    struct tccl_site site = make_site("0000:01:00.0", busid);
+
+    if (call)
+        setenv("FAKE_CUDA_FAIL", call, 1);
+    setenv("FAKE_CUDA_MODE", mode, 1);
+    begin_on(&site, false);
+    CHECK(workers == NULL);
+    CHECK(strstr(err.text, why) != NULL);
+    if (!strstr(err.text, why))
+        fprintf(stderr, "\"%s\", not \"%s\"\n", err.text, why);
+    end();
+}
+
+static bool have_fake(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    bool fake = library && dlsym(library, "fake_cuda");
+
+    if (library)
+        dlclose(library);
+    return fake;
+}
+
+int main(void)
+{
+    if (!have_fake()) {
+        printf("skipped: LD_LIBRARY_PATH does not lead to fake-cuda.c's libcuda.so.1\n");
+        return 77;
+    }
+    setenv("FAKE_CUDA_GPUS", "0000:01:00.0,0000:02:00.0", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "7", 1); /* all GPUs are measured nevertheless */
+    test_kinds(false);
+    test_kinds(true);
+    test_stand_ins();
+    test_idle_is_found();
+    test_kernel("absent", "was not there");
+    test_kernel("endless", "did not stop");
+    test_broken("broken", "unspecified launch failure");
+    test_broken("deadly", "");
+    test_call("cuLaunchKernel", "g0>m0", "can't be started");
+    test_call("cuStreamCreate", "g0>m0", "no stream");
+    test_no_peers("cuIpcOpenMemHandle", "peer access is not supported");
+    test_no_peers("cuIpcGetMemHandle", "can't lend its memory");
+    test_no_start("cuInit", "0", "0000:02:00.0", "no CUDA-capable device");
+    test_no_start(NULL, "0", "0000:07:00.0", "CUDA can't see it");
+    test_no_start(NULL, "2", "0000:02:00.0", "compute mode \"prohibited\"");
+    test_no_start("cuDevicePrimaryCtxRetain", "3", "0000:02:00.0", "another process has it");
+    test_no_start("cuMemHostRegister", "0", "0000:02:00.0", "host memory can't be mapped");
+    test_no_start("cuMemAlloc", "0", "0000:02:00.0", "out of memory");
+    test_no_start("cuModuleLoadData", "0", "0000:02:00.0", "kernel can't be loaded");
+    return check_result();
+}
