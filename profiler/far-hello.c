@@ -133,13 +133,13 @@ static int take_hello(int fd, const struct tccl_far_rules *rules, const char *no
     return rules->munge ? check_user(rules, *who, err) : 0;
 }
 
-static void tell_refusal(int fd, const char *why, int64_t deadline)
+void tccl_far_refuse(int fd, const char *why)
 {
     json_t *message = tccl_message_new("refused");
 
     if (message)
         tccl_put_text(message, "reason", why, REASON_BYTES);
-    write_message(fd, message, deadline, NULL);
+    write_message(fd, message, tccl_now_ms(), NULL);
 }
 
 int tccl_far_welcome(int fd, const struct tccl_far_rules *rules, int64_t deadline, uid_t *who,
@@ -157,7 +157,7 @@ int tccl_far_welcome(int fd, const struct tccl_far_rules *rules, int64_t deadlin
     if (write_message(fd, greeting, deadline, err) < 0)
         return -1;
     if (take_hello(fd, rules, envelope.nonce, deadline, who, &reason) < 0) {
-        tell_refusal(fd, reason.text, deadline);
+        tccl_far_refuse(fd, reason.text);
         return tccl_fail(err, "%s", reason.text);
     }
     return write_message(fd, tccl_message_new("welcome"), deadline, err);

@@ -30,6 +30,9 @@ struct tccl_far_rules {
 int tccl_far_welcome(int fd, const struct tccl_far_rules *rules, int64_t deadline, uid_t *who,
                      struct tccl_error *err);
 
+/* Tells the other end why it is not served; does not wait. */
+void tccl_far_refuse(int fd, const char *why);
+
 /* Connects to the peer, through that network interface if device is not "", and says hello, until
  * deadline. munge: munged's socket, as above but not NULL. Returns the connection, which the caller
  * closes, or -1 with err. */

@@ -17,6 +17,7 @@ int profile_open_backend(const struct profile_options *options, const char *usua
     const char *name = choose(options, usual);
     const struct tccl_backend_options what = {.model = options->model,
                                               .peer = options->peer,
+                                              .munge = options->munge,
                                               .devices = options->devices,
                                               .engine = options->engine,
                                               .force = options->force,

@@ -8,19 +8,21 @@
 #include "cache.h"
 
 struct profile_options {
-    const char *cache;    /* --cache, or CacheDir of tccl.conf */
-    const char *node;     /* Machine of tccl.conf: this node's description */
-    const char *model;    /* --model */
-    const char *machine;  /* --machine */
-    const char *gpus;     /* --gpus */
-    const char *backend;  /* --backend; NULL: what fits */
-    const char *topology; /* --topology: recorded by lstopo */
-    const char *peer;     /* --peer */
-    const char *listen;   /* --listen; NULL: every address, the usual port */
-    const char *html;     /* --html */
-    const char *output;   /* --output; NULL: standard output */
-    const char *profile;  /* the operand: folder, machine id or name; import: a file */
-    const char *other;    /* diff: the second one */
+    const char *cache;      /* --cache, or CacheDir of tccl.conf */
+    const char *node;       /* Machine of tccl.conf: this node's description */
+    const char *munge;      /* MungeSocket of tccl.conf */
+    const char *tccld_user; /* TccldUser of tccl.conf */
+    const char *model;      /* --model */
+    const char *machine;    /* --machine */
+    const char *gpus;       /* --gpus */
+    const char *backend;    /* --backend; NULL: what fits */
+    const char *topology;   /* --topology: recorded by lstopo */
+    const char *peer;       /* --peer */
+    const char *listen;     /* --listen; NULL: every address, the usual port */
+    const char *html;       /* --html */
+    const char *output;     /* --output; NULL: standard output */
+    const char *profile;    /* the operand: folder, machine id or name; import: a file */
+    const char *other;      /* diff: the second one */
     double gap;
     long budget;    /* sets; -1: the command's own */
     double seconds; /* the budget, where it is a time; 0: none */

@@ -1,11 +1,352 @@
-/* tccl-profile peer. */
+/* tccl-profile peer: the other end of another node's network transfers, until a signal ends it.
+ * Each connection has a process of its own. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "cleanup.h"
+#include "cred.h"
+#include "far-hello.h"
+#include "far-serve.h"
 #include "profile-command.h"
+#include "users.h"
+#include "wire.h"
+
+enum {
+    LISTENERS = 4,
+    CONNECTIONS = 64,
+    PLACE = NI_MAXHOST + NI_MAXSERV,
+    MUNGE_MS = 2000,
+    HELLO_MS = 5000,
+    HELLO_ALARM = 10, /* seconds, should munged never answer */
+};
+
+static const struct tccl_far_limits limits = {.idle_ms = 3600 * 1000, .stall_ms = 30 * 1000};
+
+struct guest {
+    pid_t pid; /* 0: none */
+    char from[PLACE];
+};
+
+struct peer {
+    const struct profile_options *options;
+    struct tccl_far_rules rules;
+    int listeners[LISTENERS], n_listeners, signals;
+    struct guest guests[CONNECTIONS];
+};
+
+/* ---- words ---- */
+
+static void print_line(const struct peer *peer, json_t *json, const char *text)
+{
+    cleanup_json json_t *owned = json;
+
+    if (peer->options->quiet)
+        return;
+    if (peer->options->json && owned)
+        json_dumpf(owned, stdout, JSON_COMPACT);
+    else
+        fputs(text, stdout);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void print_listening(const struct peer *peer, const char *host, uint16_t port)
+{
+    char text[TCCL_FAR_HOST + 80];
+
+    snprintf(text, sizeof(text), "listening on %s port %u, for %s", *host ? host : "all addresses",
+             port, peer->rules.munge ? "root and TccldUser" : "anybody");
+    print_line(peer,
+               json_pack("{s:s, s:s, s:i, s:b}", "event", "listening", "address", host, "port",
+                         (int)port, "munge", peer->rules.munge != NULL),
+               text);
+}
+
+/* seconds: of the connection. why: NULL for an end in order. */
+static void print_end(const struct peer *peer, const char *from, uid_t who,
+                      const struct tccl_far_count *count, double seconds, const char *why)
+{
+    char text[PLACE + 256 + sizeof((struct tccl_error *)0)->text], user[32] = "";
+
+    if (who != (uid_t)-1)
+        snprintf(user, sizeof(user), "user %u, ", (unsigned)who);
+    snprintf(text, sizeof(text), "%s: %sreceived %.3f GB, sent %.3f GB in %.1f s%s%s", from, user,
+             (double)count->received / 1e9, (double)count->sent / 1e9, seconds, why ? ": " : "",
+             why ? why : "");
+    print_line(peer,
+               json_pack("{s:s, s:s, s:o, s:I, s:I, s:f, s:s?}", "event", "end", "from", from,
+                         "uid", who == (uid_t)-1 ? json_null() : json_integer(who), "received",
+                         (json_int_t)count->received, "sent", (json_int_t)count->sent, "seconds",
+                         seconds, "error", why),
+               text);
+}
+
+/* ---- before ---- */
+
+static int find_users(struct tccl_far_rules *rules, const char *tccld_user, struct tccl_error *err)
+{
+    rules->users[0] = 0;
+    rules->users[1] = geteuid();
+    rules->n_users = 3;
+    return tccl_user_find("TccldUser", tccld_user, &rules->users[2], err);
+}
+
+/* Without munge nobody can say who they are. */
+static int check_munge(struct peer *peer, struct tccl_error *err)
+{
+    struct tccl_error why = {0};
+    cleanup_free char *cred = NULL;
+
+    peer->rules.munge = peer->options->munge;
+    if (tccl_cred_encode(peer->rules.munge, geteuid(), "peer", 4, tccl_now_ms() + MUNGE_MS, &cred,
+                         &why) == 0)
+        return 0;
+    if (!peer->options->force)
+        return tccl_fail(err, "%.300s: start munged, or use --force to serve anybody", why.text);
+    fprintf(stderr, "tccl: %s: --force: anybody who reaches this port is served\n", why.text);
+    peer->rules.munge = NULL;
+    return 0;
+}
+
+static int open_listener(const struct addrinfo *address)
+{
+    cleanup_close int fd =
+        socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (address->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+    if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, CONNECTIONS) < 0)
+        return -1;
+    int opened = fd;
+    fd = -1;
+    return opened;
+}
+
+/* One at least of the addresses that the name has. */
+static int open_listeners(struct peer *peer, const char *host, uint16_t port,
+                          struct tccl_error *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
+    char number[8];
+    int why = 0;
+
+    snprintf(number, sizeof(number), "%u", port);
+    int code = getaddrinfo(*host ? host : NULL, number, &hints, &found);
+    if (code != 0)
+        return tccl_fail(err, "--listen %s: %s", host, gai_strerror(code));
+    for (struct addrinfo *each = found; each && peer->n_listeners < LISTENERS;
+         each = each->ai_next) {
+        int fd = open_listener(each);
+        if (fd >= 0)
+            peer->listeners[peer->n_listeners++] = fd;
+        else if (why == 0 || errno == EADDRINUSE)
+            why = errno;
+    }
+    freeaddrinfo(found);
+    if (peer->n_listeners > 0 && why != EADDRINUSE)
+        return 0;
+    return tccl_fail(err, "%s port %u: %s", *host ? host : "all addresses", port, strerror(why));
+}
+
+static int open_signals(struct peer *peer, struct tccl_error *err)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    peer->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return peer->signals < 0 ? tccl_fail(err, "signalfd: %s", strerror(errno)) : 0;
+}
+
+/* ---- a connection ---- */
+
+static void name_guest(int fd, char from[static PLACE])
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+
+    if (getpeername(fd, (struct sockaddr *)&address, &size) == 0)
+        getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(from, PLACE, strchr(host, ':') ? "[%.900s]:%.30s" : "%.900s:%.30s", host, port);
+}
+
+static void serve_guest(const struct peer *peer, int fd, const char *from)
+{
+    struct tccl_far_count count = {0};
+    struct tccl_error err = {0};
+    int64_t begun = tccl_now_ms();
+    uid_t who = (uid_t)-1;
+
+    tccl_far_tune(fd);
+    alarm(HELLO_ALARM);
+    int rc = tccl_far_welcome(fd, &peer->rules, begun + HELLO_MS, &who, &err);
+    alarm(0);
+    if (rc == 0)
+        rc = tccl_far_serve(fd, &limits, &count, &err);
+    close(fd);
+    print_end(peer, from, who, &count, (double)(tccl_now_ms() - begun) / 1e3,
+              rc < 0 ? err.text : NULL);
+}
+
+/* In the new process: never outlives the one that made it, which alone hears of signals. */
+static void be_guest(const struct peer *peer, pid_t parent, int fd, const char *from)
+{
+    sigset_t none;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    for (int i = 0; i < peer->n_listeners; i++)
+        close(peer->listeners[i]);
+    close(peer->signals);
+    signal(SIGINT, SIG_IGN); /* a terminal sends it to all */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    serve_guest(peer, fd, from);
+    _exit(0);
+}
+
+static struct guest *find_guest(struct peer *peer, pid_t pid)
+{
+    for (int i = 0; i < CONNECTIONS; i++)
+        if (peer->guests[i].pid == pid)
+            return &peer->guests[i];
+    return NULL;
+}
+
+static void turn_away(const struct peer *peer, int fd, const char *from, const char *why)
+{
+    const struct tccl_far_count none = {0};
+
+    tccl_far_refuse(fd, why);
+    print_end(peer, from, (uid_t)-1, &none, 0, why);
+}
+
+static void take_guest(struct peer *peer, int listener)
+{
+    cleanup_close int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct guest *guest = find_guest(peer, 0);
+    char from[PLACE];
+    pid_t self = getpid();
+
+    if (fd < 0)
+        return;
+    name_guest(fd, from);
+    if (!guest) {
+        turn_away(peer, fd, from, "64 connections are served already");
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        be_guest(peer, self, fd, from);
+    if (pid < 0) {
+        turn_away(peer, fd, from, "no process for it");
+        return;
+    }
+    guest->pid = pid;
+    memcpy(guest->from, from, sizeof(from));
+}
+
+static void bury_guests(struct peer *peer)
+{
+    const struct tccl_far_count none = {0};
+    char why[32];
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct guest *guest = find_guest(peer, pid);
+        snprintf(why, sizeof(why), "ended by signal %d", WTERMSIG(status));
+        if (guest && WIFSIGNALED(status))
+            print_end(peer, guest->from, (uid_t)-1, &none, 0, why);
+        if (guest)
+            guest->pid = 0;
+    }
+}
+
+/* ---- all of them ---- */
+
+/* Returns whether to go on. */
+static bool hear_signals(struct peer *peer)
+{
+    struct signalfd_siginfo heard;
+
+    while (read(peer->signals, &heard, sizeof(heard)) == sizeof(heard))
+        if (heard.ssi_signo != SIGCHLD)
+            return false;
+    bury_guests(peer);
+    return true;
+}
+
+static void serve(struct peer *peer)
+{
+    struct pollfd ready[LISTENERS + 1] = {{.fd = peer->signals, .events = POLLIN}};
+
+    for (int i = 0; i < peer->n_listeners; i++)
+        ready[i + 1] = (struct pollfd){.fd = peer->listeners[i], .events = POLLIN};
+    do {
+        poll(ready, (nfds_t)peer->n_listeners + 1, -1);
+        for (int i = 0; i < peer->n_listeners; i++)
+            if (ready[i + 1].revents)
+                take_guest(peer, peer->listeners[i]);
+    } while (!ready[0].revents || hear_signals(peer));
+}
+
+static void end(struct peer *peer)
+{
+    for (int i = 0; i < CONNECTIONS; i++)
+        if (peer->guests[i].pid > 0)
+            kill(peer->guests[i].pid, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    for (int i = 0; i < peer->n_listeners; i++)
+        close(peer->listeners[i]);
+    if (peer->signals >= 0)
+        close(peer->signals);
+}
+
+static int run(struct peer *peer, struct tccl_error *err)
+{
+    const char *text = peer->options->listen ? peer->options->listen : "";
+    char host[TCCL_FAR_HOST];
+    uint16_t port;
+
+    if (tccl_far_address(text, true, host, &port, err) < 0)
+        return tccl_fail_in(err, "--listen");
+    if (find_users(&peer->rules, peer->options->tccld_user, err) < 0 ||
+        check_munge(peer, err) < 0 || open_listeners(peer, host, port, err) < 0 ||
+        open_signals(peer, err) < 0)
+        return -1;
+    print_listening(peer, host, port);
+    serve(peer);
+    return 0;
+}
 
 int profile_peer(const struct profile_options *options)
 {
+    struct peer peer = {.options = options, .signals = -1};
     struct tccl_error err = {0};
 
-    (void)options;
-    tccl_fail(&err, "peer: to come");
-    return profile_complain(&err);
+    int rc = run(&peer, &err);
+    end(&peer);
+    return rc < 0 ? profile_complain(&err) : 0;
 }

@@ -349,6 +349,8 @@ int main(int argc, char **argv)
     if (!options.cache)
         options.cache = conf.cache_dir;
     options.node = conf.machine;
+    options.munge = conf.munge_socket;
+    options.tccld_user = conf.tccld_user;
     int rc = command->run(&options);
     tccl_conf_clear(&conf);
     return end_output(rc);

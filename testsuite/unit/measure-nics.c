@@ -1,0 +1,77 @@
+/* measure-nics PEER MUNGE MILLISECONDS NICS SET...: what "tccl-profile run --peer" does for the
+ * transfers of NICs, for tests: runs each set against the peer ("": loopback) with NICs of these
+ * names (separated by commas) and two memories, and prints its members' GB/s, or its error. Between
+ * sets it waits for a line from standard input if MILLISECONDS is negative. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover.h"
+#include "workers.h"
+
+enum { REGION = 8 << 20, FIRST_SHARE = 1 << 22 };
+
+static void name_nics(struct tccl_machine *machine, char *names)
+{
+    for (char *name = strtok(names, ","); name; name = strtok(NULL, ","))
+        snprintf(machine->nics[machine->n_nics++].name, TCCL_NAME, "%s", name);
+}
+
+/* Twice: the second time with the share that takes the time wanted. */
+static int measure(struct tccl_workers *workers, const struct tccl_set *set, double seconds,
+                   struct tccl_run *run, struct tccl_error *err)
+{
+    int rc = tccl_workers_run(workers, set, FIRST_SHARE, run, err);
+    double share = rc == 0 ? run->slowest * 1e9 * seconds : 0;
+
+    return rc == 0 && share > FIRST_SHARE
+               ? tccl_workers_run(workers, set, (uint64_t)share, run, err)
+               : rc;
+}
+
+static void print_set(struct tccl_workers *workers, const char *text, double seconds)
+{
+    struct tccl_error err = {0};
+    struct tccl_set set;
+    struct tccl_run run;
+
+    printf("%s:", text);
+    if (tccl_set_parse(text, &set, &err) < 0 || measure(workers, &set, seconds, &run, &err) != 0) {
+        printf(" %s\n", err.text);
+    } else {
+        for (int i = 0; i < set.count; i++)
+            printf(" %.4f", run.gbps[i]);
+        printf("\n");
+    }
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    static struct tccl_site site = {.machine = {.n_memories = 2}};
+    struct tccl_stage_settings settings = {.region = REGION};
+    const struct tccl_workers_options options = {
+        .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 20, .run_limit = 20};
+    struct tccl_error err = {0};
+    char line[16];
+
+    if (argc < 6)
+        return 2;
+    snprintf(settings.peer, sizeof(settings.peer), "%s", argv[1]);
+    snprintf(settings.munge, sizeof(settings.munge), "%s", argv[2]);
+    name_nics(&site.machine, argv[4]);
+    double seconds = atof(argv[3]) / 1e3;
+    struct tccl_stage *stage = tccl_stage_new(&site, &settings, &err);
+    struct tccl_workers *workers = stage ? tccl_workers_new(stage, &options, &err) : NULL;
+    for (int i = 5; workers && i < argc; i++) {
+        print_set(workers, argv[i], fabs(seconds));
+        if (seconds < 0 && !fgets(line, sizeof(line), stdin))
+            break;
+    }
+    tccl_workers_free(workers);
+    tccl_stage_free(stage);
+    if (err.text[0])
+        fprintf(stderr, "%s\n", err.text);
+    return err.text[0] != '\0';
+}
