@@ -119,6 +119,7 @@ struct unpacking {
     struct tccl_provenance from;
     struct tccl_machine machine;
     FILE *log;
+    json_int_t last; /* when the last set was measured */
     struct tccl_exchanged *made;
 };
 
@@ -188,6 +189,8 @@ static int unpack_set(void *context, long index, struct tccl_span span, struct t
                          work->from.source);
     if (!json_is_integer(when) || json_integer_value(when) < 0)
         return tccl_fail(err, "\"time\" is missing or no time");
+    if (json_integer_value(when) > work->last)
+        work->last = json_integer_value(when);
     if (tccl_exact_line(json, work->log) < 0)
         return tccl_fail(err, "can't be written: %s", strerror(errno));
     return 0;
@@ -231,6 +234,15 @@ static int check_sets(struct unpacking *work, const char *path, struct tccl_erro
                      checking.why.text);
 }
 
+/* The log is as old as what was measured last, see tccl_profile_time. */
+static void set_age(FILE *log, json_int_t last)
+{
+    const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = (time_t)last}};
+
+    if (last > 0)
+        futimens(fileno(log), times);
+}
+
 static int unpack_sets(struct unpacking *work, const struct tccl_document *document,
                        struct tccl_error *err)
 {
@@ -245,6 +257,7 @@ static int unpack_sets(struct unpacking *work, const struct tccl_document *docum
         return tccl_fail_in(err, "\"sets\"");
     if (fflush(log) != 0 || fsync(fileno(log)) < 0 || fchmod(fileno(log), 0644) < 0)
         return tccl_fail(err, "%s: %s", path, strerror(errno));
+    set_age(log, work->last);
     return check_sets(work, path, err);
 }
 
