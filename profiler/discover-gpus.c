@@ -210,17 +210,21 @@ static bool is_linked(const struct hwloc_distances_s *table, unsigned a, unsigne
     return a != b && table->values[a * table->nbobjs + b] > 0;
 }
 
-/* By an NVLink between the two, or both to one NVSwitch. */
+static bool is_on_nvswitch(const struct hwloc_distances_s *table, unsigned gpu)
+{
+    for (unsigned i = 0; i < table->nbobjs; i++) {
+        hwloc_obj_t object = table->objs[i];
+        if (object && object->subtype && strcmp(object->subtype, "NVSwitch") == 0 &&
+            is_linked(table, gpu, i))
+            return true;
+    }
+    return false;
+}
+
+/* By an NVLink between the two, or both to NVSwitches, which are joined among themselves. */
 static bool share_links(const struct hwloc_distances_s *table, unsigned a, unsigned b)
 {
-    bool shared = is_linked(table, a, b);
-
-    for (unsigned i = 0; i < table->nbobjs && !shared; i++) {
-        hwloc_obj_t object = table->objs[i];
-        shared = object && object->subtype && strcmp(object->subtype, "NVSwitch") == 0 &&
-                 is_linked(table, a, i) && is_linked(table, b, i);
-    }
-    return shared;
+    return is_linked(table, a, b) || (is_on_nvswitch(table, a) && is_on_nvswitch(table, b));
 }
 
 /* Bandwidths of NVLinks, which an lstopo with NVML records: those GPUs reach each other. */
