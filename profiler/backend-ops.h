@@ -26,5 +26,6 @@ int tccl_backend_open_as(const struct tccl_backend_ops *ops,
 
 extern const struct tccl_backend_ops tccl_backend_of_model;
 extern const struct tccl_backend_ops tccl_backend_of_host;
+extern const struct tccl_backend_ops tccl_backend_of_cuda; /* in builds with CUDA */
 
 #endif

@@ -8,8 +8,13 @@ struct tccl_backend {
     void *state;
 };
 
-static const struct tccl_backend_ops *const backends[] = {&tccl_backend_of_model,
-                                                          &tccl_backend_of_host};
+static const struct tccl_backend_ops *const backends[] = {
+    &tccl_backend_of_model,
+    &tccl_backend_of_host,
+#ifdef TCCL_CUDA
+    &tccl_backend_of_cuda,
+#endif
+};
 enum { BACKENDS = sizeof(backends) / sizeof(*backends) };
 
 const char *tccl_backend_list(int i)
@@ -30,6 +35,9 @@ static int fail_unknown(const char *name, struct tccl_error *err)
     char names[128] = "";
     size_t used = 0;
 
+    if (strcmp(name, "cuda") == 0)
+        return tccl_fail(err, "this build has no CUDA: build it where NVIDIA's toolkit is, or "
+                              "measure with --backend host");
     for (int i = 0; i < BACKENDS && used + strlen(backends[i]->name) + 3 < sizeof(names); i++) {
         if (i > 0)
             used = (size_t)(stpcpy(names + used, ", ") - names);
