@@ -186,7 +186,7 @@ static int measure_once(struct tccl_backend *backend, struct tccl_drift_set *one
     one->now = one->failed ? 0 : out.gbps;
     one->spread = out.spread;
     double wide = fmax(one->spread, one->spread_then);
-    one->noisy = !one->failed && (out.noisy || wide > TOO_NOISY);
+    one->noisy = !one->failed && wide > TOO_NOISY;
     one->limit = MARGIN * fmax(tccl_backend_noise(backend), wide) + EQUAL;
     return 0;
 }
@@ -228,9 +228,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare);
+    return count > 0 ? (values[(count - 1) / 2] + values[count / 2]) / 2 : 0;
+}
+
 static void judge(struct tccl_drift *drift, double noise)
 {
-    double ratios[TCCL_DRIFT_SETS];
+    double ratios[TCCL_DRIFT_SETS], limits[TCCL_DRIFT_SETS];
     int told = 0;
 
     drift->worst = -1;
@@ -241,13 +247,14 @@ static void judge(struct tccl_drift *drift, double noise)
         drift->failed += one->failed;
         if (one->noisy || one->failed)
             continue;
+        limits[told] = one->limit;
         ratios[told++] = one->now / one->then;
         if (drift->worst < 0 || fabs(change(one)) > fabs(change(&drift->sets[drift->worst])))
             drift->worst = i;
     }
-    qsort(ratios, (size_t)told, sizeof(*ratios), compare);
-    drift->median = told > 0 ? (ratios[(told - 1) / 2] + ratios[told / 2]) / 2 : 0;
-    bool all = told > 0 && fabs(drift->median - 1) > MARGIN * noise + EQUAL;
+    drift->median = median(ratios, told);
+    drift->limit = median(limits, told);
+    bool all = told > 0 && fabs(drift->median - 1) > fmax(MARGIN * noise, drift->limit) + EQUAL;
     drift->verdict = drift->drifted > 0 || (all && 2 * told > drift->count) ? TCCL_DRIFT_DRIFTED
                      : 2 * told > drift->count                              ? TCCL_DRIFT_HOLDS
                                                                             : TCCL_DRIFT_UNCLEAR;

@@ -10,7 +10,7 @@ enum { TCCL_DRIFT_SETS = 1000, TCCL_DRIFT_WHAT = 48 };
 enum tccl_drift_verdict {
     TCCL_DRIFT_HOLDS,
     TCCL_DRIFT_DRIFTED,
-    TCCL_DRIFT_UNCLEAR /* half of the sample or more can't be told: noisy, or can't be measured */
+    TCCL_DRIFT_UNCLEAR, /* half of the sample or more can't be told: noisy, or can't be measured */
 };
 
 struct tccl_drift_set {
@@ -26,6 +26,7 @@ struct tccl_drift {
     struct tccl_drift_set *sets; /* those measured again, in order */
     int count, drifted, noisy, failed;
     double median; /* of now / then; 0: nothing can be told */
+    double limit;  /* median of the limits: smaller changes than that are not seen */
     int worst;     /* whose bandwidth changed most; -1 */
     enum tccl_drift_verdict verdict;
 };

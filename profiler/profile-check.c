@@ -48,11 +48,11 @@ static json_t *drift_to_json(const struct tccl_profile *profile, const struct tc
 
     for (int i = 0; i < drift->count; i++)
         json_array_append_new(sets, set_to_json(&drift->sets[i]));
-    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:I, s:o}", "id",
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:o}", "id",
                      tccl_profile_id(profile), "folder", tccl_profile_folder(profile), "verdict",
                      verdicts[drift->verdict], "checked", drift->count, "drifted", drift->drifted,
                      "noisy", drift->noisy, "failed", drift->failed, "median_ratio", drift->median,
-                     "seed", (json_int_t)seed, "sets", sets);
+                     "limit", drift->limit, "seed", (json_int_t)seed, "sets", sets);
 }
 
 static int by_change(const void *a, const void *b)
@@ -96,6 +96,8 @@ static void print_verdict(const struct tccl_profile *profile, const struct tccl_
                change(&drift->sets[drift->worst]) * 100);
     if (drift->noisy + drift->failed > 0)
         printf("; %d too noisy, %d failed", drift->noisy, drift->failed);
+    if (drift->limit > 0.01)
+        printf("; changes below %.0f %% are not seen", drift->limit * 100);
     if (drift->verdict == TCCL_DRIFT_HOLDS)
         printf("\nthe profile holds\n");
     else if (drift->verdict == TCCL_DRIFT_UNCLEAR)
