@@ -5,7 +5,9 @@
 
 /* The share of a first run, whose rate is not known, and bounds of those after it (bytes). */
 static const double first_share = 1 << 20, least_share = 64 << 10, most_share = 1e12;
-/* A run in which the members were together for less was disturbed, and is made again. */
+/* A run in which the members were together for less was disturbed, and is made again. Each further
+ * round takes longer runs: what disturbs weighs less. */
+static const double longer = 2;
 static const double least_overlap = 0.95;
 
 enum { WARM_UPS = 4, MOST_REPEATS = 101 };
@@ -86,13 +88,24 @@ static int run_round(struct tccl_workers *workers, int repeats, const struct tcc
     return 0;
 }
 
+static bool is_good(const struct round *round, double spread)
+{
+    return round->spread <= spread && round->overlap >= least_overlap;
+}
+
+static bool is_better(const struct round *a, const struct round *b)
+{
+    bool a_overlaps = a->overlap >= least_overlap, b_overlaps = b->overlap >= least_overlap;
+    return a_overlaps != b_overlaps ? a_overlaps : a->spread < b->spread;
+}
+
 static void report(struct round *round, double spread, struct tccl_measurement *out)
 {
     out->gbps = tccl_median(round->gbps, round->count);
     out->skew = tccl_median(round->skew, round->count);
     out->spread = round->spread;
     out->overlap = round->overlap;
-    out->noisy = round->spread > spread;
+    out->noisy = !is_good(round, spread);
 }
 
 int tccl_repeat(struct tccl_workers *workers, const struct tccl_repeat_options *options,
@@ -105,11 +118,12 @@ int tccl_repeat(struct tccl_workers *workers, const struct tccl_repeat_options *
     double share;
 
     int rc = warm_up(workers, options->window, set, &share, err);
-    for (int i = 0; rc == 0 && (i == 0 || (i < options->rounds && best.spread > options->spread));
-         i++) {
+    for (int i = 0; rc == 0 && (i == 0 || i < options->rounds); i++, share *= longer) {
         rc = run_round(workers, repeats, set, share, &round, err);
-        if (rc == 0 && (i == 0 || round.spread < best.spread))
+        if (rc == 0 && (i == 0 || is_better(&round, &best)))
             best = round;
+        if (is_good(&best, options->spread))
+            break;
     }
     if (rc == 0)
         report(&best, options->spread, out);

@@ -9,8 +9,10 @@
 struct tccl_repeat_options {
     double window; /* seconds that each run should take */
     int repeats;   /* runs of one round, odd; at least 3 */
-    int rounds;    /* rounds at most; the one with the least spread counts */
-    double spread; /* a round is good if its spread is no more; 0.05 */
+    int rounds;    /* rounds at most, each with runs twice as long; the one with the least spread
+                      counts */
+    double spread; /* a round is good if its spread is no more (0.05), and its members ran together
+                      for 95 % of the time */
 };
 
 /* Returns 0 with *out (noisy where no round was good; marks and failed are not touched); 1 with err
