@@ -18,7 +18,6 @@ int profile_open_backend(const struct profile_options *options, const char *usua
     const struct tccl_backend_options what = {.model = options->model,
                                               .peer = options->peer,
                                               .munge = options->munge,
-                                              .munge = options->munge,
                                               .devices = options->devices,
                                               .engine = options->engine,
                                               .force = options->force,
