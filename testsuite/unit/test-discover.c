@@ -1,0 +1,496 @@
+/* test-discover.c: the machine put together from a recorded topology, NVML (fake-nvml.c) and a /sys
+ * and /proc of the test's own; cores in place of GPUs; bad topologies. */
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "discover.h"
+#include "fileio.h"
+#include "meter.h"
+#include "sysfs.h"
+#include "topology.h"
+
+static char root[PATH_MAX / 4] = "/tmp/tccl-discover-XXXXXX";
+static struct tccl_found found;
+
+static const char *topology(const char *name)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s.xml", getenv("TCCL_TOPOLOGIES"), name);
+    return path;
+}
+
+/* A file below the test's root. */
+static void put(const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    struct tccl_error err = {0};
+
+    snprintf(path, sizeof path, "%s%s", root, name);
+    *strrchr(path, '/') = '\0';
+    CHECK_INT(tccl_make_folder(path, 0755, &err), 0);
+    path[strlen(path)] = '/';
+    CHECK_INT(tccl_write_file(path, 0644, text, strlen(text), &err), 0);
+    CHECK_STR(err.text, "");
+}
+
+static void fresh(void)
+{
+    char command[PATH_MAX];
+
+    snprintf(command, sizeof command, "rm -rf %s/*", root);
+    CHECK_INT(system(command), 0);
+    for (const char *const *name = (const char *const[]){"GPUS", "NAME", "P2P", "MIG", "USERS",
+                                                         "DENY", "LOST", "INIT", NULL};
+         *name; name++) {
+        char variable[32];
+        snprintf(variable, sizeof variable, "FAKE_NVML_%s", *name);
+        unsetenv(variable);
+    }
+}
+
+static void discover(const struct tccl_discover_options *options)
+{
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_discover(options, &found, &err), 0);
+    CHECK_STR(err.text, "");
+}
+
+static void check_refused(const struct tccl_discover_options *options, const char *why)
+{
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_discover(options, &found, &err), -1);
+    CHECK(strstr(err.text, why) && !strchr(err.text, '\n'));
+    if (!strstr(err.text, why))
+        fprintf(stderr, "  \"%s\" not in \"%s\"\n", why, err.text);
+}
+
+static bool has_note(const char *text)
+{
+    for (int i = 0; i < found.n_notes; i++)
+        if (strstr(found.notes[i], text))
+            return true;
+    for (int i = 0; i < found.n_notes; i++)
+        fprintf(stderr, "  note: %s\n", found.notes[i]);
+    return false;
+}
+
+/* What was found must be a machine that can be written and read. */
+static void check_writable(void)
+{
+    cleanup_json json_t *json = tccl_machine_to_json(&found.site.machine);
+    struct tccl_error err = {0};
+    struct tccl_machine again;
+    char id[TCCL_HASH_HEX], again_id[TCCL_HASH_HEX];
+
+    CHECK_INT(tccl_machine_from_json(json, &again, &err), 0);
+    CHECK_STR(err.text, "");
+    tccl_machine_id(&found.site.machine, id);
+    tccl_machine_id(&again, again_id);
+    CHECK_STR(again_id, id);
+}
+
+static void test_host(void)
+{
+    const struct tccl_discover_options usual = {.host = true}, five = {.host = true, .devices = 5};
+    const struct tccl_machine *machine = &found.site.machine;
+    cpu_set_t mine;
+
+    fresh();
+    discover(&usual);
+    CHECK(machine->n_gpus >= 1 && machine->n_gpus <= 8);
+    CHECK(!found.recorded && found.marks == 0);
+    CHECK_INT(machine->n_nics, 1);
+    CHECK_STR(machine->nics[0].fabric, "loopback");
+    CHECK_INT(sched_getaffinity(0, sizeof mine, &mine), 0);
+    for (int i = 0; i < machine->n_gpus; i++) {
+        cpu_set_t both;
+        CHECK_INT(CPU_COUNT(&found.site.gpu_cpus[i]), 1);
+        CPU_AND(&both, &mine, &found.site.gpu_cpus[i]);
+        CHECK_INT(CPU_COUNT(&both), 1);
+        for (int j = 0; j < i; j++) {
+            CHECK(!CPU_EQUAL(&found.site.gpu_cpus[i], &found.site.gpu_cpus[j]));
+            CHECK(machine->p2p[i][j] && machine->p2p[j][i]);
+        }
+        CHECK(!machine->gpudirect[0][i]);
+    }
+    check_writable();
+    discover(&five);
+    CHECK_INT(machine->n_gpus, 5);
+    check_writable();
+    check_refused(&(struct tccl_discover_options){.host = true, .devices = 17}, "at most 16");
+    check_refused(&(struct tccl_discover_options){.host = true, .xml = topology("vm-2core")},
+                  "recorded machine");
+}
+
+/* One CPU allowed: one core. */
+static void test_host_affinity(void)
+{
+    const struct tccl_discover_options usual = {.host = true};
+    cpu_set_t mine, one;
+    int cpu = 0;
+
+    CHECK_INT(sched_getaffinity(0, sizeof mine, &mine), 0);
+    while (!CPU_ISSET(cpu, &mine))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    CHECK_INT(sched_setaffinity(0, sizeof one, &one), 0);
+    discover(&usual);
+    CHECK_INT(sched_setaffinity(0, sizeof mine, &mine), 0);
+    CHECK_INT(found.site.machine.n_gpus, 1);
+    CHECK(CPU_EQUAL(&found.site.gpu_cpus[0], &one));
+}
+
+/* NVML's order is another than that of the bus ids; it knows names, minors, P2P. */
+static void test_nvml_merged(void)
+{
+    const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"), .root = root};
+    const struct tccl_machine *machine = &found.site.machine;
+
+    fresh();
+    setenv("FAKE_NVML_GPUS", "0000:c4:00.0,0000:03:00.0,0000:84:00.0,0000:44:00.0", 1);
+    setenv("FAKE_NVML_P2P", "0-2,2-0,1-3", 1);
+    setenv("FAKE_NVML_USERS", "2-4000001,2-4000002", 1);
+    setenv("FAKE_NVML_MIG", "3", 1);
+    put("/sys/class/infiniband/mlx5_2/ports/1/state", "4: ACTIVE\n");
+    put("/sys/class/infiniband/mlx5_2/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+    put("/sys/class/infiniband/mlx5_2/ports/1/link_layer", "InfiniBand\n");
+    put("/sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n");
+    put("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+    put("/sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n");
+    put("/sys/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n");
+    put("/sys/module/nvidia_peermem/version", "1\n");
+    discover(&options);
+    CHECK_INT(machine->n_gpus, 4);
+    CHECK_INT(found.gpu_index[0], 1); /* 03 */
+    CHECK_INT(found.gpu_index[1], 3); /* 44 */
+    CHECK_INT(found.gpu_index[2], 2); /* 84 */
+    CHECK_INT(found.gpu_index[3], 0); /* c4 */
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(machine->gpus[i].minor, 100 + found.gpu_index[i]);
+        CHECK_INT(found.gpu_gres[i], i);
+        CHECK_INT(machine->gpus[i].sm, 86);
+        CHECK_STR(machine->gpus[i].model, "Fake GPU");
+    }
+    CHECK(machine->p2p[2][3] && machine->p2p[3][2]);
+    CHECK(!machine->p2p[0][1] && !machine->p2p[1][0]); /* one way only */
+    CHECK_STR(found.p2p_source, "NVML");
+    CHECK_INT(found.n_users[2], 2);
+    CHECK_STR(found.user[2], "pid 4000001");
+    CHECK_INT(found.n_users[0], 0);
+    CHECK_INT(found.marks, TCCL_MARK_MIG);
+    CHECK_STR(found.driver, "999.1");
+    CHECK_INT(machine->n_nics, 2);
+    CHECK_STR(machine->nics[0].name, "mlx5_0");
+    CHECK_STR(found.nic_kind[0], "roce");
+    CHECK_STR(machine->nics[0].fabric, "ethernet");
+    CHECK(machine->nics[0].gbps == 12.5);
+    CHECK_STR(machine->nics[1].name, "mlx5_2");
+    CHECK(machine->nics[1].gbps == 25);
+    CHECK_STR(found.nic_netdev[1], "ib2");
+    CHECK(machine->gpudirect[0][1] && !machine->gpudirect[0][0] && machine->gpudirect[1][3]);
+    CHECK(has_note("the link is down") && has_note("0000:44:00.0 is in MIG mode"));
+    check_writable();
+}
+
+/* No peer memory module: no GPUDirect. Open kernel modules on a new kernel: DMA-BUF does it. */
+static void test_gpudirect(void)
+{
+    const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"), .root = root};
+
+    fresh();
+    put("/proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54\n");
+    put("/proc/sys/kernel/osrelease", "5.11.0-4-amd64\n");
+    discover(&options);
+    CHECK(!found.site.machine.gpudirect[0][0]);
+    CHECK(has_note("no GPUDirect"));
+    put("/proc/sys/kernel/osrelease", "6.1.0-4-amd64\n");
+    discover(&options);
+    CHECK(found.site.machine.gpudirect[0][0] && found.site.machine.gpudirect[0][1]);
+}
+
+/* GPUs that NVML doesn't list are left out; one that only NVML lists is taken. */
+static void test_nvml_differs(void)
+{
+    const struct tccl_discover_options options = {.xml = topology("epyc-nps4-4a100"), .root = root};
+
+    fresh();
+    setenv("FAKE_NVML_GPUS", "0000:c4:00.0,0000:03:00.0,0007:01:00.0", 1);
+    setenv("FAKE_NVML_LOST", "1", 1);
+    put("/sys/bus/pci/devices/0007:01:00.0/numa_node", "6\n");
+    discover(&options);
+    CHECK_INT(found.site.machine.n_gpus, 2);
+    CHECK_STR(found.site.machine.gpus[0].busid, "0000:c4:00.0");
+    CHECK_STR(found.site.machine.gpus[1].busid, "0007:01:00.0");
+    CHECK_INT(found.site.machine.gpus[1].numa, 6);
+    CHECK_INT(found.gpu_index[1], 2);
+    CHECK(has_note("0000:03:00.0 is left out") && has_note("0007:01:00.0 is not on the PCI tree"));
+    check_writable();
+    setenv("FAKE_NVML_INIT", "18", 1);
+    check_refused(&options, "Driver/library version mismatch");
+}
+
+/* NVML lists nothing: /proc says which is which, and who has them open. */
+static void test_proc(void)
+{
+    const struct tccl_discover_options options = {.xml = topology("broadwell-2p100"), .root = root};
+    char path[PATH_MAX];
+
+    fresh();
+    put("/proc/driver/nvidia/gpus/0000:07:00.0/information",
+        "Model: \t\t NVIDIA P100\x07 Test\nIRQ:   \t\t 42\nDevice Minor: \t 3\n");
+    put("/proc/4711/comm", "python3\n");
+    put("/proc/4712/comm", "nvidia-cuda-mps\n");
+    put("/proc/4711/fd/x", "");
+    snprintf(path, sizeof path, "%s/proc/4711/fd/7", root);
+    CHECK_INT(symlink("/dev/nvidia3", path), 0);
+    discover(&options);
+    CHECK_STR(found.site.machine.gpus[1].model, "NVIDIA P100? Test");
+    CHECK_INT(found.site.machine.gpus[1].minor, 3);
+    CHECK_INT(found.site.machine.gpus[0].minor, -1);
+    CHECK_INT(found.n_users[1], 1);
+    CHECK_STR(found.user[1], "python3 (pid 4711)");
+    CHECK_INT(found.n_users[0], 0);
+    CHECK_INT(found.marks, TCCL_MARK_MPS);
+    CHECK(has_note("nvidia-cuda-mps-control"));
+}
+
+static void test_stand_ins(void)
+{
+    struct tccl_discover_options options = {
+        .xml = topology("g5-48xlarge-8a10g"), .root = root, .devices = 4};
+    const struct tccl_machine *machine = &found.site.machine;
+
+    fresh();
+    setenv("FAKE_NVML_GPUS", "0000:00:1d.0", 1);
+    discover(&options);
+    CHECK_INT(machine->n_gpus, 4);
+    for (int i = 0; i < 4; i++) {
+        CHECK_STR(found.site.gpu_busid[i], "0000:00:1d.0");
+        CHECK_INT(found.site.gpu_device[i], 0);
+        CHECK_INT(found.gpu_index[i], 0);
+        CHECK_INT(tccl_machine_find_gpu(machine, machine->gpus[i].busid), i);
+    }
+    CHECK_STR(machine->gpus[0].busid, "0000:00:1d.0");
+    CHECK_STR(machine->gpus[1].model, "Fake GPU (2 of 4 stand-ins)");
+    CHECK(machine->p2p[0][3] && !machine->p2p[2][2]);
+    CHECK_INT(found.marks, TCCL_MARK_STAND_IN);
+    check_writable();
+    options.devices = 16; /* more than one device number has functions */
+    discover(&options);
+    check_writable();
+    options.devices = 17;
+    check_refused(&options, "at most 16");
+    options.root = NULL;
+    options.devices = 2;
+    check_refused(&options, "has 8 GPUs");
+}
+
+/* The place of a text in another, with what replaces it; to be freed. */
+static char *replace_all(const char *text, const char *from, const char *to)
+{
+    char *copy = NULL;
+    size_t size;
+    FILE *out = open_memstream(&copy, &size);
+
+    CHECK(strstr(text, from));
+    for (const char *at; (at = strstr(text, from)); text = at + strlen(from))
+        fprintf(out, "%.*s%s", (int)(at - text), text, to);
+    fputs(text, out);
+    fclose(out);
+    return copy;
+}
+
+static char *load(const char *name)
+{
+    struct tccl_error err = {0};
+    char *text = NULL;
+    size_t size;
+
+    if (tccl_read_file(topology(name), 1 << 20, &text, &size, &err) < 0) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    return text;
+}
+
+static const char *save(const char *text)
+{
+    static char path[PATH_MAX];
+
+    put("/changed.xml", text);
+    snprintf(path, sizeof path, "%s/changed.xml", root);
+    return path;
+}
+
+static void test_node_without_memory(void)
+{
+    struct tccl_discover_options options = {0};
+    const struct tccl_machine *machine = &found.site.machine;
+    cleanup_free char *text = load("epyc-nps4-4a100");
+
+    fresh();
+    cleanup_free char *none = replace_all(text, "local_memory=\"67636285440\"", "");
+    options.xml = save(none);
+    check_refused(&options, "no NUMA node with memory");
+
+    /* Node 3, which GPU 0 is next to. */
+    char *node = strstr(text, "type=\"NUMANode\" os_index=\"3\"");
+    memcpy(strstr(node, "67636285440"), "00000000000", 11);
+    options.xml = save(text);
+    discover(&options);
+    CHECK_INT(machine->n_memories, 7);
+    CHECK_INT(machine->nodes[2], 2);
+    CHECK_INT(machine->nodes[3], 4);
+    CHECK_INT(found.site.nodes[6], 7);
+    CHECK_INT(machine->gpus[0].numa, 0); /* 0, 1, 2 are equally near, 4 to 7 farther */
+    CHECK_INT(machine->nodes[machine->gpus[2].numa], 7);
+    CHECK_INT(found.package_of[2], 0);
+    CHECK_INT(found.package_of[3], 1);
+    CHECK(has_note("NUMA node 3 has no memory") && has_note("node 0 is near"));
+    check_writable();
+}
+
+/* GPUs on one bus, as many as wanted. */
+static char *machine_of(int count)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    fputs("<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" cpuset=\"0x1\" "
+          "complete_cpuset=\"0x1\" allowed_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" "
+          "allowed_nodeset=\"0x1\" gp_index=\"1\">\n"
+          "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+          "nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"2\" local_memory=\"4096\"/>\n"
+          "<object type=\"PU\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+          "nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"3\"/>\n"
+          "<object type=\"Bridge\" gp_index=\"4\" bridge_type=\"0-1\" depth=\"0\" "
+          "bridge_pci=\"0000:[00-ff]\">\n",
+          out);
+    for (int i = 0; i < count; i++)
+        fprintf(out,
+                "<object type=\"PCIDev\" gp_index=\"%d\" pci_busid=\"0000:%02x:00.0\" "
+                "pci_type=\"0302 [10de:20b0] [10de:0000] a1\" pci_link_speed=\"0.0\"/>\n",
+                5 + i, i);
+    fputs("</object></object></topology>\n", out);
+    fclose(out);
+    return text;
+}
+
+static void test_too_many(void)
+{
+    cleanup_free char *sixteen = machine_of(16), *more = machine_of(17);
+    struct tccl_discover_options options = {.xml = save(sixteen)};
+
+    discover(&options);
+    CHECK_INT(found.site.machine.n_gpus, 16);
+    CHECK_STR(found.site.machine.gpus[15].busid, "0000:0f:00.0");
+    check_writable();
+    options.xml = save(more);
+    check_refused(&options, "more than 16 GPUs");
+}
+
+/* Whatever is read is an error or a machine. */
+static void try_text(const char *text)
+{
+    const struct tccl_discover_options options = {.xml = save(text)};
+    struct tccl_error err = {0};
+
+    if (tccl_discover(&options, &found, &err) == 0)
+        check_writable();
+    else
+        CHECK(err.text[0] && !strchr(err.text, '\n'));
+}
+
+static void test_bad_files(void)
+{
+    char path[PATH_MAX], deep[64 * 600] = "<topology version=\"2.0\">";
+    cleanup_free char *text = load("epyc-nps4-4a100");
+    size_t size = strlen(text);
+
+    fresh();
+    check_refused(&(struct tccl_discover_options){.xml = "/nonexistent.xml"}, "/nonexistent.xml");
+    check_refused(&(struct tccl_discover_options){.xml = save("")}, "no XML that lstopo wrote");
+    check_refused(&(struct tccl_discover_options){.xml = save("<topology>\n")}, "hwloc can't");
+    check_refused(&(struct tccl_discover_options){.xml = topology("vm-2core")}, "no GPU");
+    for (int i = 0; i < 600; i++)
+        strcat(deep + strlen(deep), "<object type=\"Group\">");
+    check_refused(&(struct tccl_discover_options){.xml = save(deep)}, "inside each other");
+    snprintf(path, sizeof path, "%s/changed.xml", root);
+    CHECK_INT(truncate(path, TCCL_MAX_TOPOLOGY + 1), 0);
+    check_refused(&(struct tccl_discover_options){.xml = path}, "changed.xml");
+    for (size_t cut = 0; cut < size; cut += size / 60) {
+        char kept = text[cut];
+        text[cut] = '\0';
+        try_text(text);
+        text[cut] = kept;
+    }
+}
+
+static void test_as_v2(void)
+{
+    struct tccl_error err = {0};
+    cleanup_free char *three = tccl_topology_as_v2(
+        "<?xml version=\"1.0\"?>\r\n<!-- a --><topology version=\"3.1\">"
+        "<object type=\"OSDev\" osdev_type=\"48\"/><object type=\"OSDev\" osdev_type=\"16\"/>"
+        "<object type=\"OSDev\" osdev_type=\"1\"/><!-- b\n --></topology>",
+        &err);
+    cleanup_free char *two =
+        tccl_topology_as_v2("<topology version=\"2.0\"> osdev_type=\"48\" </topology>", &err);
+
+    CHECK_STR(three, "<topology version=\"2.0\">"
+                     "<object type=\"OSDev\" osdev_type=\"3\"/>"
+                     "<object type=\"OSDev\" osdev_type=\"2\"/>"
+                     "<object type=\"OSDev\" osdev_type=\"0\"/></topology>");
+    CHECK_STR(two, "<topology version=\"2.0\"> osdev_type=\"48\" </topology>");
+    CHECK_STR(err.text, "");
+    CHECK(!tccl_topology_as_v2("<html>", &err));
+    CHECK(err.text[0]);
+}
+
+static void test_texts(void)
+{
+    char text[8];
+    long number;
+
+    fresh();
+    tccl_clean(text, sizeof text, "  a\tb\x1b[1mcdefgh");
+    CHECK_STR(text, "a b?[1m");
+    tccl_clean(text, sizeof text, NULL);
+    CHECK_STR(text, "");
+    put("/sys/number", "-1\n");
+    CHECK(tccl_sys_number(root, &number, "/sys/%s", "number"));
+    CHECK_INT(number, -1);
+    put("/sys/number", "none\n");
+    CHECK(!tccl_sys_number(root, &number, "/sys/%s", "number"));
+    CHECK(!tccl_sys_text(root, text, sizeof text, "/sys/nothing"));
+}
+
+int main(void)
+{
+    if (!getenv("TCCL_TOPOLOGIES") || !mkdtemp(root))
+        return 1;
+    test_host();
+    test_host_affinity();
+    test_nvml_merged();
+    test_gpudirect();
+    test_nvml_differs();
+    test_proc();
+    test_stand_ins();
+    test_node_without_memory();
+    test_too_many();
+    test_bad_files();
+    test_as_v2();
+    test_texts();
+    fresh();
+    rmdir(root);
+    return check_result();
+}

@@ -1,0 +1,189 @@
+/* test-nvml.c: what is read from NVIDIA's library, by a stand-in for it (fake-nvml.c). */
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "nvml.h"
+
+static void clear(void)
+{
+    static const char *const names[] = {"GPUS",  "NAME", "P2P",  "MIG",
+                                        "USERS", "DENY", "LOST", "INIT"};
+    char name[32];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(name, sizeof name, "FAKE_NVML_%s", names[i]);
+        unsetenv(name);
+    }
+}
+
+static struct tccl_nvml nvml;
+
+static void read_well(const char *gpus)
+{
+    struct tccl_error err = {0};
+
+    setenv("FAKE_NVML_GPUS", gpus, 1);
+    CHECK_INT(tccl_nvml_read(&nvml, &err), 0);
+    CHECK_STR(err.text, "");
+}
+
+static void check_failure(const char *why)
+{
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_nvml_read(&nvml, &err), -1);
+    CHECK(strstr(err.text, why));
+    CHECK(!strchr(err.text, '\n'));
+    if (!strstr(err.text, why))
+        fprintf(stderr, "  \"%s\" not in \"%s\"\n", why, err.text);
+}
+
+static void test_order(void)
+{
+    clear();
+    read_well("0000:84:00.0,0000:03:00.0,0001:01:00.0,0000:44:1f.0");
+    CHECK_INT(nvml.n_gpus, 4);
+    CHECK_STR(nvml.driver, "999.1");
+    CHECK_STR(nvml.gpus[0].busid, "0000:03:00.0");
+    CHECK_STR(nvml.gpus[1].busid, "0000:44:1f.0");
+    CHECK_STR(nvml.gpus[2].busid, "0000:84:00.0");
+    CHECK_STR(nvml.gpus[3].busid, "0001:01:00.0");
+    CHECK_INT(nvml.gpus[0].index, 1);
+    CHECK_INT(nvml.gpus[0].minor, 101);
+    CHECK_INT(nvml.gpus[2].index, 0);
+    CHECK_INT(nvml.gpus[2].sm, 86);
+    CHECK_STR(nvml.gpus[3].name, "Fake GPU");
+    CHECK(!nvml.gpus[0].mig && nvml.gpus[0].n_users == 0);
+}
+
+static void test_pairs(void)
+{
+    clear();
+    setenv("FAKE_NVML_P2P", "0-2,2-0,1-2", 1);
+    read_well("0000:84:00.0,0000:03:00.0,0000:44:00.0"); /* 0 is last, 1 first, 2 in the middle */
+    CHECK(nvml.knows_p2p);
+    CHECK(nvml.read[2][1] && nvml.write[2][1] && nvml.read[1][2]);
+    CHECK(nvml.read[0][1] && !nvml.read[1][0]);
+    CHECK(!nvml.read[0][2] && !nvml.read[0][0]);
+}
+
+static void test_users(void)
+{
+    char users[64];
+
+    clear();
+    snprintf(users, sizeof users, "1-%d,0-%d,1-4000001,1-%d", (int)getpid(), (int)getppid(),
+             (int)getppid());
+    setenv("FAKE_NVML_USERS", users, 1);
+    setenv("FAKE_NVML_MIG", "1", 1);
+    setenv("FAKE_NVML_NAME",
+           " Gr\xc3\xa4\x01"
+           "fin\n",
+           1);
+    read_well("0000:03:00.0,0000:44:00.0");
+    CHECK_INT(nvml.gpus[0].n_users, 1);
+    CHECK_INT(nvml.gpus[0].users[0], getppid());
+    CHECK(nvml.gpus[0].users_of[0]);
+    CHECK_INT(nvml.gpus[1].n_users, 2); /* without this process */
+    CHECK_INT(nvml.gpus[1].users[0], 4000001);
+    CHECK_STR(nvml.gpus[1].users_of, ""); /* there is no such process */
+    CHECK(nvml.gpus[1].mig && !nvml.gpus[0].mig);
+    CHECK_STR(nvml.gpus[0].name, "Gr???fin");
+}
+
+static void test_trouble(void)
+{
+    char many[1024] = "0000:00:00.0";
+
+    clear();
+    setenv("FAKE_NVML_GPUS", "0000:03:00.0,0000:44:00.0", 1);
+    setenv("FAKE_NVML_INIT", "18", 1);
+    check_failure("mismatch (error 18): the driver was updated");
+    setenv("FAKE_NVML_INIT", "4", 1);
+    check_failure("run this as root");
+    setenv("FAKE_NVML_INIT", "9", 1);
+    check_failure("modprobe nvidia");
+    unsetenv("FAKE_NVML_INIT");
+    setenv("FAKE_NVML_DENY", "1", 1);
+    check_failure("NVML index 1: Insufficient Permissions");
+    clear();
+    setenv("FAKE_NVML_LOST", "0", 1);
+    read_well("0000:03:00.0,0000:44:00.0");
+    CHECK_INT(nvml.n_gpus, 1);
+    CHECK_INT(nvml.gpus[0].index, 1);
+    clear();
+    read_well("");
+    CHECK_INT(nvml.n_gpus, 0);
+    for (int i = 1; i <= TCCL_NVML_GPUS; i++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), ",0:%x:0.0", i);
+    setenv("FAKE_NVML_GPUS", many, 1);
+    check_failure("65 GPUs");
+}
+
+/* As many processes as there is room for, and one more, which NVML then refuses to list. */
+static void test_many_users(void)
+{
+    char users[2048] = "0-5000000";
+
+    clear();
+    for (int i = 1; i < TCCL_NVML_USERS; i++)
+        snprintf(users + strlen(users), sizeof users - strlen(users), ",0-%d", 5000000 + i);
+    setenv("FAKE_NVML_USERS", users, 1);
+    read_well("0000:03:00.0");
+    CHECK_INT(nvml.gpus[0].n_users, TCCL_NVML_USERS);
+    CHECK_INT(nvml.gpus[0].users[TCCL_NVML_USERS - 1], 5000000 + TCCL_NVML_USERS - 1);
+}
+
+/* In a process whose library is one from before MIG and P2P. */
+static void test_old(void)
+{
+    clear();
+    setenv("FAKE_NVML_USERS", "1-4000001,1-4000002", 1);
+    read_well("0000:44:00.0,0000:03:00.0");
+    CHECK_INT(nvml.n_gpus, 2);
+    CHECK_INT(nvml.gpus[0].minor, -1);
+    CHECK_INT(nvml.gpus[0].sm, 0);
+    CHECK_INT(nvml.gpus[0].n_users, 2);
+    CHECK_INT(nvml.gpus[0].users[1], 4000002);
+    CHECK(!nvml.knows_p2p && !nvml.gpus[0].mig);
+}
+
+static void run_with_old_library(const char *library)
+{
+    char folder[] = "/tmp/tccl-nvml-XXXXXX", path[PATH_MAX];
+    int status = -1;
+
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", folder);
+    CHECK_INT(symlink(library, path), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("LD_LIBRARY_PATH", folder, 1);
+        execl("/proc/self/exe", "test-nvml", "old", NULL);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    CHECK_INT(status, 0);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "old") == 0) {
+        test_old();
+        return check_result();
+    }
+    test_order();
+    test_pairs();
+    test_users();
+    test_many_users();
+    test_trouble();
+    if (!getenv("TCCL_OLD_NVML"))
+        return 1;
+    run_with_old_library(getenv("TCCL_OLD_NVML"));
+    return check_result();
+}
