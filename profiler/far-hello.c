@@ -24,8 +24,8 @@ int tccl_far_address(const char *text, bool any, char host[static TCCL_FAR_HOST]
     size_t length = six ? (size_t)(six - begin) : colon ? (size_t)(colon - text) : strlen(text);
     long number = colon ? strtol(colon + 1, &end, 10) : TCCL_FAR_PORT;
     bool good_port = !colon || (colon[1] >= '0' && colon[1] <= '9' && !*end);
-    if ((six && six[1] && !colon) || !good_port || number < 1 || number > UINT16_MAX ||
-        length >= TCCL_FAR_HOST || (length == 0 && !any))
+    if ((text[0] == '[' && !six) || (six && six[1] && !colon) || !good_port || number < 1 ||
+        number > UINT16_MAX || length >= TCCL_FAR_HOST || (length == 0 && !any))
         return tccl_fail(err, "%.80s: is not HOST, HOST:PORT or [IPV6]:PORT", text);
     memcpy(host, begin, length);
     host[length] = '\0';
