@@ -1,0 +1,53 @@
+#!/bin/bash
+# Measured profiles from end to end: a node measures itself as a Slurm job (cores in place of GPUs), goes
+# on in a second job, and the profile serves a step of two nodes: ring applied, and the record says
+# where its numbers come from.
+# cluster: own
+. "$(dirname "$0")/lib.sh"
+
+own=$(mktemp -d /tmp/tccl-host-profile-XXXXXX)
+trap 'rm -rf "$own"' EXIT
+profile=$build/profiler/tccl-profile
+how=(--backend host --devices 2 --window 2 --repeats 3 --gap 0.5)
+mkdir "$own/cache"
+"$profile" init --backend host --devices 2 --machine "$own/machine.json"
+"$profile" run "${how[@]}" --cache "$own/cache" --budget 8s
+folder=$(dirname "$own"/cache/*/profile.json)
+grep -q '"source": "host"' "$folder/profile.json" || fail "the profile doesn't say that it is measured"
+[ -e "$folder/chains/00000003.chains" ] || fail "no chains for GPUs 0-1"
+
+own_cluster --nodes 2 --profile "$own" # which copies it
+rm -rf "$own"
+
+# ---- a step of two nodes, and one of one node ----
+
+srun_show -N2 --gpus-per-node=2 --ntasks-per-node=1 --tccl=on
+equal "exit status" "$status" 0
+says 'tccl: ring of 2 nodes, 4 GPUs*'
+applied 2
+job=$(job_of)
+recorded "$job" 0 state applied
+recorded "$job" 0 source host
+matches "the ring" "$(values TCCL_RING)" 'n1\[lo -m0> *\] n2\[lo -m0> *\]'
+srun_show -w n1 -N1 --gpus-per-node=2 --ntasks-per-node=1 --tccl=on
+applied 1
+recorded "$(job_of)" 0 source host
+
+# ---- as a Slurm job ----
+
+script=$work/profile-job.sh
+cp "$root/contrib/profile-job.sh" "$script"
+mkdir "$work/mine"
+chmod 777 "$work/mine"
+submit() { # BUDGET-OPTION...
+    TCCL_CACHE=$work/mine/cache TCCL_TO=$work/mine/result batch -w n2 -t 5 "$script" "${how[@]}" "$@"
+}
+submit --budget 2s
+matches "the job's output" "$(<"$work/batch")" '*done with *on n2*'
+submit --budget 4s
+matches "the job's output" "$(<"$work/batch")" '*sets measured*'
+id=$(basename "$folder")
+admin "$profile" verify --cache "$work/mine/result" "$id"
+[ -s "$work/mine/result/$id/sets.jsonl" ] || fail "the job left no measurements"
+double=$(grep -v '"failed":true' "$work/mine/result/$id/sets.jsonl" | grep -o '"set":"[^"]*"' | sort | uniq -d)
+equal "sets that were measured twice" "$double" ""
