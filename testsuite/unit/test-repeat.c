@@ -1,0 +1,140 @@
+/* Warm-up, repeats, median, spread, further rounds: with members whose rates are known. */
+#include <math.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "puppet.h"
+#include "repeat.h"
+
+static const struct tccl_repeat_options options = {
+    .window = 0.02, .repeats = 5, .rounds = 3, .spread = 0.05};
+
+/* By counting: half of the values at most are less than the median, and half at most are more. */
+static void check_statistics(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        double values[51], low = INFINITY, high = 0;
+        int n = 1 + rand() % 51, less = 0, more = 0;
+        for (int k = 0; k < n; k++) {
+            values[k] = 1 + rand() % 20;
+            low = fmin(low, values[k]);
+            high = fmax(high, values[k]);
+        }
+        double median = tccl_median(values, n), spread = tccl_spread(values, n);
+        for (int k = 0; k < n; k++) {
+            less += values[k] < median;
+            more += values[k] > median;
+            CHECK(k == 0 || values[k - 1] <= values[k]);
+        }
+        CHECK(less <= n / 2 && more <= n / 2);
+        CHECK(fabs(spread - (high - low) / median) < 1e-12);
+    }
+    double zeros[3] = {0, 0, 0};
+    CHECK(tccl_spread(zeros, 3) == 0);
+}
+
+static struct tccl_workers *workers;
+
+static int repeat(const char *text, struct tccl_measurement *out, struct tccl_error *err)
+{
+    struct tccl_set set = {0};
+
+    *out = (struct tccl_measurement){.marks = TCCL_MARK_MIG};
+    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
+    return tccl_repeat(workers, &options, &set, out, err);
+}
+
+static int runs_of(const char *text, struct tccl_measurement *out)
+{
+    int before = puppet->runs[0];
+
+    CHECK_INT(repeat(text, out, NULL), 0);
+    return puppet->runs[0] - before;
+}
+
+/* Rates of very different size: each run takes about the time it should. The first run that is long
+ * enough ends the warm-up. */
+static void check_steady(void)
+{
+    static const double rates[] = {0.1, 3, 300};
+    struct tccl_measurement out;
+
+    for (int i = 0; i < 3; i++) {
+        puppet->gbps[0] = rates[i];
+        puppet->gbps[1] = 10 * rates[i];
+        int runs = runs_of("g0>m0 g1>m0", &out);
+        printf("steady: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
+        CHECK(fabs(out.gbps / rates[i] - 1) < 0.1);
+        CHECK(runs >= 6 && runs <= 4 + 3 * 10);
+        CHECK(out.overlap > 0 && out.overlap <= 1);
+        CHECK(out.skew >= 0);
+        CHECK_INT(out.marks, TCCL_MARK_MIG);
+        CHECK(!out.failed);
+    }
+    puppet->gbps[0] = puppet->gbps[1] = 1;
+}
+
+/* Each second run is half as fast again: all rounds are made, and it stays noisy. */
+static void check_noisy(void)
+{
+    struct tccl_measurement out;
+
+    puppet->wobble[0] = 50;
+    int runs = runs_of("g0>m0", &out);
+    printf("noisy: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
+    CHECK(runs >= 16);
+    CHECK(out.noisy);
+    CHECK(out.spread > 0.25 && out.spread < 0.6);
+    CHECK(out.gbps > 0.9 && out.gbps < 1.65);
+    puppet->wobble[0] = 0;
+}
+
+/* Members that are never together for long: not good, however steady they are. */
+static void check_apart(void)
+{
+    struct tccl_measurement out;
+
+    puppet->late[1] = 0.1;
+    CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
+    CHECK(out.noisy);
+    CHECK(out.overlap < 0.95);
+    CHECK(out.skew > 90000);
+    puppet->late[1] = 0;
+}
+
+static void check_failure(void)
+{
+    struct tccl_measurement out;
+    struct tccl_error err = {0};
+
+    puppet->act[1] = PUPPET_DIES;
+    CHECK_INT(repeat("g0>m0 g1>m0", &out, &err), 1);
+    CHECK_STR(err.text, "g1>m0: its worker was killed by signal 9");
+    puppet->act[1] = PUPPET_MOVES;
+    CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
+}
+
+int main(void)
+{
+    const struct tccl_stage_settings settings = {.region = 1 << 20};
+    const struct tccl_workers_options pool = {
+        .gpu = &puppet_mover, .prepare_limit = 5, .run_limit = 5};
+
+    alarm(170);
+    srand((unsigned)check_seed());
+    check_statistics();
+    puppet_make();
+    struct tccl_stage *stage = tccl_stage_new(puppet_site(2), &settings, NULL);
+    workers = stage ? tccl_workers_new(stage, &pool, NULL) : NULL;
+    CHECK(workers);
+    if (workers) {
+        check_steady();
+        check_noisy();
+        check_apart();
+        check_failure();
+    }
+    tccl_workers_free(workers);
+    tccl_stage_free(stage);
+    CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
+    return check_result();
+}

@@ -1,0 +1,181 @@
+/* What workers share: regions of their own at the same address in all processes, bound to their
+ * NUMA node; and what is said where that can't be. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <numa.h>
+#include <numaif.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "stage.h"
+
+static struct tccl_site site = {.machine = {.n_gpus = 2, .n_memories = 2}};
+
+static int first_node(void)
+{
+    for (int node = 0; numa_available() >= 0 && node <= numa_max_node(); node++)
+        if (numa_bitmask_isbitset(numa_get_mems_allowed(), (unsigned)node) &&
+            numa_node_size64(node, NULL) > 0)
+            return node;
+    return 0;
+}
+
+static struct tccl_stage *make_stage(size_t region, bool bind)
+{
+    const struct tccl_stage_settings settings = {.region = region, .bind = bind};
+    struct tccl_error err = {0};
+    struct tccl_stage *stage = tccl_stage_new(&site, &settings, &err);
+
+    if (!stage) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    return stage;
+}
+
+/* Each region is its own: written by one process, read by another at the same address. */
+static void check_shared(void)
+{
+    enum { PLACES = 5, BYTES = 300000 };
+    struct tccl_stage *stage = make_stage(BYTES, false);
+    size_t region = tccl_stage_settings(stage)->region;
+    long page = sysconf(_SC_PAGESIZE);
+
+    CHECK(region >= BYTES && region % (size_t)page == 0);
+    fflush(stdout);
+    pid_t pid = fork();
+    for (int i = 0; i < 4 * PLACES; i++) {
+        int device = i / PLACES % 2, place = i % PLACES;
+        unsigned char *memory = i < 2 * PLACES ? tccl_stage_memory(stage, device, place, NULL)
+                                               : tccl_stage_gpu(stage, device, place, NULL);
+        CHECK(memory && (uintptr_t)memory % (uintptr_t)page == 0);
+        if (pid == 0) {
+            memset(memory, i + 1, region);
+            continue;
+        }
+        if (i == 0)
+            waitpid(pid, NULL, 0);
+        bool all = true;
+        for (size_t at = 0; at < region; at++)
+            all &= memory[at] == i + 1;
+        CHECK(all);
+    }
+    if (pid == 0)
+        _exit(0);
+    tccl_stage_free(stage);
+}
+
+/* The kernel is asked page by page. */
+static void check_bound(void)
+{
+    site.nodes[0] = site.nodes[1] = first_node();
+    struct tccl_stage *stage = make_stage(1 << 20, true);
+    struct tccl_error err = {0};
+    unsigned char *memory = tccl_stage_memory(stage, 1, 63, &err);
+
+    CHECK_STR(err.text, "");
+    for (size_t at = 0; memory && at < 1 << 20; at += 4096) {
+        int node = -1, policy = -1;
+        CHECK_INT(get_mempolicy(&node, NULL, 0, memory + at, MPOL_F_NODE | MPOL_F_ADDR), 0);
+        CHECK_INT(node, site.nodes[1]);
+        CHECK_INT(get_mempolicy(&policy, NULL, 0, memory + at, MPOL_F_ADDR), 0);
+        CHECK_INT(policy, MPOL_BIND);
+    }
+    tccl_stage_free(stage);
+}
+
+static void check_refused(int node, size_t region, bool bind, const char *begins)
+{
+    struct tccl_error err = {0};
+
+    site.nodes[0] = site.nodes[1] = node;
+    struct tccl_stage *stage = make_stage(region, bind);
+    CHECK(!tccl_stage_memory(stage, 0, 0, &err));
+    if (strncmp(err.text, begins, strlen(begins)) != 0)
+        CHECK_STR(err.text, begins);
+    CHECK(!strchr(err.text, '\n'));
+    tccl_stage_free(stage);
+}
+
+static void check_bad_nodes(void)
+{
+    char full[64];
+
+    check_refused(57, 1 << 20, true, "host memory can't be bound to NUMA node 57: ");
+    check_refused(100000, 1 << 20, true, "no NUMA node 100000");
+    const struct tccl_machine two = site.machine;
+    size_t all = (size_t)numa_node_size64(first_node(), NULL);
+    site.machine = (struct tccl_machine){.n_memories = 1};
+    snprintf(full, sizeof(full), "NUMA node %d is full: ", first_node());
+    check_refused(first_node(), all, false, full);
+    check_refused(first_node(), all, true, full);
+    site.machine = two;
+    site.nodes[0] = site.nodes[1] = 0;
+    struct tccl_error err = {0};
+    const struct tccl_stage_settings none = {.region = 0};
+    const struct tccl_stage_settings huge = {.region = SIZE_MAX / 2};
+    CHECK(!tccl_stage_new(&site, &none, &err) && err.text[0]);
+    err.text[0] = '\0';
+    CHECK(!tccl_stage_new(&site, &huge, &err) && err.text[0]);
+}
+
+/* As in a container that may not: that call fails with EPERM. */
+static void forbid(unsigned call)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        _exit(77);
+}
+
+static void check_forbidden(unsigned call, const char *begins)
+{
+    int status = 0;
+
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        check_failures = 0;
+        forbid(call);
+        check_refused(first_node(), 1 << 20, true, begins);
+        _exit(check_failures > 0);
+    }
+    waitpid(pid, &status, 0);
+    CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
+}
+
+int main(void)
+{
+    char says[128];
+
+    check_shared();
+    if (numa_available() < 0) {
+        printf("this kernel has no NUMA calls, or they are not allowed here\n");
+        return check_failures ? 1 : 77;
+    }
+    check_bound();
+    check_bad_nodes();
+    snprintf(says, sizeof(says),
+             "host memory can't be bound to NUMA node %d: mbind: Operation not permitted; in a "
+             "container, allow mbind",
+             first_node());
+    check_forbidden(SYS_mbind, says);
+    snprintf(says, sizeof(says),
+             "host memory can't be bound to NUMA node %d: move_pages: Operation not permitted; in "
+             "a container, allow move_pages",
+             first_node());
+    check_forbidden(SYS_move_pages, says);
+    return check_result();
+}

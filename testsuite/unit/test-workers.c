@@ -1,0 +1,416 @@
+/* The worker pool: real concurrency and real congestion of copying cores; members that start late,
+ * fail, die and hang; what is left of a pool whose leader is killed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "puppet.h"
+#include "repeat.h"
+
+static const struct tccl_stage_settings settings = {.region = 8 << 20};
+static struct tccl_mover mover;
+
+static struct tccl_set parse(const char *text)
+{
+    struct tccl_set set = {0};
+
+    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
+    return set;
+}
+
+struct pool {
+    struct tccl_stage *stage;
+    struct tccl_workers *workers;
+};
+
+static struct pool make_pool(const struct tccl_site *site, const struct tccl_mover *gpu)
+{
+    const struct tccl_workers_options options = {.gpu = gpu, .prepare_limit = 4, .run_limit = 4};
+    struct tccl_error err = {0};
+    struct pool pool = {.stage = tccl_stage_new(site, &settings, &err)};
+
+    if (pool.stage)
+        pool.workers = tccl_workers_new(pool.stage, &options, &err);
+    if (!pool.workers) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(1);
+    }
+    return pool;
+}
+
+static void free_pool(struct pool *pool)
+{
+    tccl_workers_free(pool->workers);
+    tccl_stage_free(pool->stage);
+}
+
+static int two_cpus(int cpus[2])
+{
+    cpu_set_t usable;
+    int count = 0;
+
+    sched_getaffinity(0, sizeof(usable), &usable);
+    for (int cpu = 0; cpu < CPU_SETSIZE && count < 2; cpu++)
+        if (CPU_ISSET(cpu, &usable))
+            cpus[count++] = cpu;
+    return count;
+}
+
+/* Two cores copy: both are at it nearly all the time, and start within microseconds. Others may use
+ * the cores meanwhile, so it is tried again; skew and overlap of a pool that does not synchronise
+ * would never do. */
+static void check_concurrency(const int cpus[2])
+{
+    struct tccl_site *site = puppet_site(2);
+    CPU_SET(cpus[0], &site->gpu_cpus[0]);
+    CPU_SET(cpus[1], &site->gpu_cpus[1]);
+    struct pool pool = make_pool(site, &tccl_mover_host);
+    struct tccl_set set = parse("g0>m0 g1<m0");
+    struct tccl_run run, best = {0};
+
+    for (int i = 0; i < 300 && !(best.overlap >= 0.95 && best.skew < 100); i++) {
+        CHECK_INT(tccl_workers_run(pool.workers, &set, 64 << 20, &run, NULL), 0);
+        CHECK(run.slowest > 0 && fmin(run.gbps[0], run.gbps[1]) == run.slowest);
+        if (run.overlap > best.overlap)
+            best = run;
+    }
+    printf("concurrency: skew %.3f us, overlap %.4f\n", best.skew, best.overlap);
+    CHECK(best.overlap >= 0.95);
+    CHECK(best.skew < 100);
+    CHECK_INT(tccl_workers_count(pool.workers), 2);
+    free_pool(&pool);
+}
+
+/* Bandwidth of g0's write alone and beside g1's, both on one core; the best of some runs, since
+ * others can only take away. */
+static double best_of(struct tccl_workers *workers, const char *text)
+{
+    struct tccl_set set = parse(text);
+    struct tccl_run run;
+    double best = 0;
+
+    for (int i = 0; i < 7; i++) {
+        CHECK_INT(tccl_workers_run(workers, &set, 64 << 20, &run, NULL), 0);
+        best = fmax(best, run.slowest);
+    }
+    return best;
+}
+
+static void check_congestion(const int cpus[2])
+{
+    struct tccl_site *site = puppet_site(2);
+    CPU_SET(cpus[0], &site->gpu_cpus[0]);
+    CPU_SET(cpus[0], &site->gpu_cpus[1]);
+    struct pool pool = make_pool(site, &tccl_mover_host);
+    double ratio = 1;
+
+    for (int i = 0; i < 10 && ratio >= 0.65; i++) {
+        double alone = best_of(pool.workers, "g0>m0"), both = best_of(pool.workers, "g0>m0 g1>m0");
+        ratio = both / alone;
+    }
+    printf("congestion: two on one core reach %.3f of one alone, each\n", ratio);
+    CHECK(ratio < 0.65);
+    free_pool(&pool);
+}
+
+/* Members with rates known by the clock, one of them late: only what all did together counts. */
+static void check_rates(void)
+{
+    struct pool pool = make_pool(puppet_site(3), &puppet_mover);
+    struct tccl_set set = parse("g0>m0 g1>m0 g2>m0");
+    struct tccl_run run = {0};
+
+    puppet->gbps[0] = 2;
+    puppet->gbps[1] = 0.5;
+    puppet->gbps[2] = 1;
+    puppet->late[2] = 0.03;
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 50000000, &run, NULL), 0);
+    CHECK(fabs(run.gbps[0] / 2 - 1) < 0.1);
+    CHECK(fabs(run.gbps[1] / 0.5 - 1) < 0.1);
+    CHECK(fabs(run.gbps[2] / 1 - 1) < 0.1);
+    CHECK(run.slowest == run.gbps[1]);
+    CHECK(run.skew > 25000);
+    CHECK(run.overlap < 0.9 && run.window > 0.03);
+    puppet->late[2] = 0;
+    puppet->gbps[0] = puppet->gbps[1] = puppet->gbps[2] = 1;
+    free_pool(&pool);
+}
+
+struct mishap {
+    enum puppet_act act;
+    const char *says;
+    bool replaced;
+};
+
+static const struct mishap mishaps[] = {
+    {PUPPET_DIES, "g1>m0: its worker was killed by signal 9", true},
+    {PUPPET_EXITS, "g1>m0: its worker ended with status 3", true},
+    {PUPPET_FAILS, "g1>m0: a string broke", false},
+    {PUPPET_FAILS_TO_PREPARE, "g1>m0: the stage is not set", false},
+    {PUPPET_HANGS, "g1>m0: its worker hangs: not ready within 3 s", true},
+    {PUPPET_HANGS_MOVING, "g1>m0: its worker hangs: not done within 3 s", true},
+    {PUPPET_NEVER_BEGINS, "g1>m0: it ended before it began", false},
+    {PUPPET_IS_STUCK, "g1>m0: moved ", false},
+};
+
+/* Each mishap fails its set, with words; the next run works, with a new worker where one was lost.
+ */
+static void check_mishaps(void)
+{
+    const struct tccl_workers_options options = {
+        .gpu = &puppet_mover, .prepare_limit = 3, .run_limit = 3};
+    struct tccl_stage *stage = tccl_stage_new(puppet_site(2), &settings, NULL);
+    struct tccl_workers *workers = tccl_workers_new(stage, &options, NULL);
+    struct tccl_set set = parse("g0>m0 g1>m0");
+    struct tccl_run run;
+    long replaced = 0;
+
+    for (size_t i = 0; i < sizeof(mishaps) / sizeof(*mishaps); i++) {
+        struct tccl_error err = {0};
+        CHECK_INT(tccl_workers_run(workers, &set, 1000000, &run, &err), 0);
+        CHECK_STR(err.text, "");
+        int other = puppet->pid[0];
+        puppet->act[1] = mishaps[i].act;
+        CHECK_INT(tccl_workers_run(workers, &set, 2000000, &run, &err), 1);
+        if (strncmp(err.text, mishaps[i].says, strlen(mishaps[i].says)) != 0)
+            CHECK_STR(err.text, mishaps[i].says);
+        puppet->act[1] = PUPPET_MOVES;
+        replaced += mishaps[i].replaced;
+        CHECK_INT(tccl_workers_replaced(workers), replaced);
+        CHECK_INT(tccl_workers_run(workers, &set, 1000000, &run, NULL), 0);
+        CHECK_INT(tccl_workers_count(workers), 2);
+        CHECK_INT(puppet->pid[0], other);
+    }
+    tccl_workers_free(workers);
+    tccl_stage_free(stage);
+}
+
+/* Between runs, too; and one that can't be opened at first. */
+static void check_idle_death(void)
+{
+    struct pool pool = make_pool(puppet_site(2), &puppet_mover);
+    struct tccl_set set = parse("g0>m0");
+    struct tccl_error err = {0};
+    struct tccl_run run;
+
+    puppet->act[0] = PUPPET_FAILS_TO_OPEN;
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, &err), 1);
+    CHECK_STR(err.text, "g0>m0: the strings are tangled");
+    puppet->act[0] = PUPPET_MOVES;
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, NULL), 0);
+    kill(puppet->pid[0], SIGKILL);
+    waitid(P_PID, (id_t)puppet->pid[0], &(siginfo_t){0}, WEXITED | WNOWAIT);
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, NULL), 0);
+    CHECK_INT(tccl_workers_replaced(pool.workers), 1);
+    free_pool(&pool);
+}
+
+/* Workers are kept, one for each transfer that a device starts; they have only their own files
+ * open, and don't mind the terminal's interrupt. */
+static void check_workers_are_kept(void)
+{
+    int own[2];
+    CHECK_INT(pipe(own), 0);
+    struct pool pool = make_pool(puppet_site(2), &puppet_mover);
+    struct tccl_set one = parse("g0>m0"), two = parse("g0>m0 g0<m0"), other = parse("g1>m0");
+    struct tccl_run run;
+
+    puppet->opened[0] = puppet->opened[1] = 0;
+    for (int i = 0; i < 5; i++) {
+        CHECK_INT(tccl_workers_run(pool.workers, &one, 100000, &run, NULL), 0);
+        CHECK_INT(tccl_workers_run(pool.workers, &two, 100000, &run, NULL), 0);
+        CHECK_INT(tccl_workers_run(pool.workers, &other, 100000, &run, NULL), 0);
+    }
+    CHECK_INT(puppet->opened[0], 2);
+    CHECK_INT(puppet->opened[1], 1);
+    CHECK_INT(tccl_workers_count(pool.workers), 3);
+    CHECK_INT(puppet->fds[0], 4);
+    CHECK_INT(puppet->fds[1], 4);
+    puppet->act[0] = PUPPET_INTERRUPTED;
+    CHECK_INT(tccl_workers_run(pool.workers, &one, 100000, &run, NULL), 0);
+    puppet->act[0] = PUPPET_MOVES;
+    struct tccl_set none = {0}, nic = parse("n0>m0");
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_workers_run(pool.workers, &none, 100000, &run, NULL), 1);
+    CHECK_INT(tccl_workers_run(pool.workers, &nic, 100000, &run, &err), 1);
+    CHECK_STR(err.text, "n0: there are no NICs here");
+    free_pool(&pool);
+    close(own[0]);
+    close(own[1]);
+    CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* The largest set, and then others: places are taken from workers that are not needed. */
+static void check_all_places(void)
+{
+    struct pool pool = make_pool(puppet_site(16), &puppet_mover);
+    struct tccl_set set = {0};
+    struct tccl_run run;
+
+    for (int gpu = 0; gpu < 16; gpu++)
+        for (int i = 0; i < 4; i++)
+            tccl_set_add(&set,
+                         tccl_transfer_make((struct tccl_device){TCCL_GPU, (uint8_t)gpu}, i % 2,
+                                            (struct tccl_device){TCCL_MEMORY, (uint8_t)(i / 2)}));
+    CHECK_INT(set.count, TCCL_MAX_SET);
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
+    CHECK_INT(tccl_workers_count(pool.workers), 64);
+    set = parse("g3>m0 g3>m1 g3<m0 g3<m1 g3>g1 g3>g2 g3<g1");
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
+    CHECK_INT(tccl_workers_count(pool.workers), 64);
+    CHECK_INT(tccl_workers_replaced(pool.workers), 0);
+    free_pool(&pool);
+}
+
+static void check_keepers(void)
+{
+    struct pool pool = make_pool(puppet_site(2), &mover);
+    struct tccl_set set = parse("g0>m0");
+    struct tccl_error err = {0};
+    struct tccl_run run;
+
+    CHECK_INT(tccl_workers_count(pool.workers), 2);
+    CHECK_INT(tccl_stage_loan(pool.stage, 1)->turn, 1);
+    CHECK_INT(tccl_stage_loan(pool.stage, 1)->bytes, 42);
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
+    kill(puppet->keeper[1], SIGKILL);
+    for (int i = 0; i < 1000 && tccl_stage_loan(pool.stage, 1)->turn == 1; i++) {
+        tccl_workers_run(pool.workers, &set, 1000, &run, &err);
+        puppet_nap();
+    }
+    CHECK_INT(tccl_stage_loan(pool.stage, 1)->turn, 2);
+    CHECK_INT(tccl_stage_loan(pool.stage, 0)->turn, 1);
+    CHECK_INT(tccl_workers_replaced(pool.workers), 1);
+    free_pool(&pool);
+
+    struct tccl_stage *stage = tccl_stage_new(puppet_site(2), &settings, NULL);
+    const struct tccl_workers_options options = {.gpu = &mover, .prepare_limit = 4, .run_limit = 4};
+    err.text[0] = '\0';
+    puppet->keep_fails = 1;
+    CHECK(!tccl_workers_new(stage, &options, &err));
+    CHECK_INT(strncmp(err.text, "g", 1), 0);
+    CHECK_STR(err.text + 2, ": nothing to lend");
+    puppet->keep_fails = 0;
+    tccl_stage_free(stage);
+    CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* No more processes: the pool can't go on, and says so. In a child, whose limits are its own. */
+static void check_no_processes(void)
+{
+    struct pool pool = make_pool(puppet_site(1), &puppet_mover);
+    struct tccl_set set = parse("g0>m0");
+    const struct rlimit none = {0, 0};
+    int status = 0;
+
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct tccl_error err = {0};
+        struct tccl_run run;
+        setrlimit(RLIMIT_NPROC, &none);
+        if (getuid() == 0 && setuid(65534) < 0)
+            _exit(2);
+        int rc = tccl_workers_run(pool.workers, &set, 1000, &run, &err);
+        bool said = strstr(err.text, "g0.0: its process can't be started: ");
+        if (!said)
+            fprintf(stderr, "%d: %s\n", rc, err.text);
+        _exit(rc == -1 && said ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    CHECK_INT(status, 0);
+    free_pool(&pool);
+}
+
+static int shared_memory_files(void)
+{
+    DIR *folder = opendir("/dev/shm");
+    int count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+/* In a run that does not end. */
+static void lead_until_killed(int ready)
+{
+    struct pool pool = make_pool(puppet_site(2), &mover);
+    struct tccl_set set = parse("g0>m0 g1>m0");
+    struct tccl_run run;
+
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
+    puppet->act[1] = PUPPET_HANGS_MOVING;
+    puppet->act[0] = PUPPET_IS_STUCK;
+    puppet->acted[0] = puppet->acted[1] = 0;
+    if (write(ready, "", 1) == 1)
+        tccl_workers_run(pool.workers, &set, 1000, &run, NULL);
+    _exit(1);
+}
+
+/* kill -9 of the leader: all its processes end, and are inherited by us; its pipe is closed by all,
+ * and nothing stays in /dev/shm. */
+static void check_killed_leader(void)
+{
+    int ready[2], status, inherited = 0, killed = 0, before = shared_memory_files();
+    char byte;
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    puppet->acted[0] = 0;
+    CHECK_INT(pipe(ready), 0);
+    fflush(stdout);
+    pid_t leader = fork();
+    if (leader == 0)
+        lead_until_killed(ready[1]);
+    close(ready[1]);
+    CHECK_INT(read(ready[0], &byte, 1), 1);
+    while (puppet->acted[0] == 0 || puppet->acted[1] == 0)
+        puppet_nap();
+    kill(leader, SIGKILL);
+    CHECK_INT(read(ready[0], &byte, 1), 0);
+    for (pid_t pid; (pid = wait(&status)) > 0;) {
+        killed += pid != leader && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+        inherited += pid != leader;
+    }
+    CHECK_INT(inherited, 4);
+    CHECK(killed >= 2); /* the keepers, who wait, may see their socket's end first */
+    CHECK_INT(shared_memory_files(), before);
+    puppet->act[0] = puppet->act[1] = PUPPET_MOVES;
+    close(ready[0]);
+}
+
+int main(void)
+{
+    int cpus[2];
+
+    alarm(170);
+    srand((unsigned)check_seed());
+    puppet_make();
+    mover = puppet_mover;
+    mover.keep = puppet_keep;
+    check_rates();
+    check_mishaps();
+    check_idle_death();
+    check_workers_are_kept();
+    check_all_places();
+    check_keepers();
+    check_no_processes();
+    check_killed_leader();
+    int n_cpus = two_cpus(cpus);
+    check_congestion(cpus);
+    if (n_cpus == 2)
+        check_concurrency(cpus);
+    int failed = check_result();
+    if (!failed && n_cpus < 2) {
+        printf("one CPU: nothing can run at the same time\n");
+        return 77;
+    }
+    return failed;
+}
