@@ -5,6 +5,8 @@
 #include "discover-parts.h"
 #include "sysfs.h"
 
+enum { MAX_NODE = 4095 };
+
 /* Memory of a GPU that the kernel shows as a node (Grace, POWER9) holds no bounce buffers. */
 static bool has_host_memory(hwloc_obj_t node)
 {
@@ -41,6 +43,8 @@ static int add_memory(struct tccl_scene *scene, hwloc_obj_t node, struct tccl_er
             tccl_scene_note(scene, "NUMA node %u has no memory; it is left out", node->os_index);
         return 0;
     }
+    if (node->os_index > MAX_NODE)
+        return tccl_fail(err, "a NUMA node without a number: not a whole topology");
     if (machine->n_memories == TCCL_MAX_MEMORIES)
         return tccl_fail(err, "more than %d NUMA nodes with memory: that many are not supported",
                          TCCL_MAX_MEMORIES);
@@ -61,6 +65,8 @@ int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
         return tccl_fail(err, "no NUMA node with memory: not a whole topology");
     qsort(nodes, (size_t)machine->n_memories, sizeof(*nodes), compare_numbers);
     for (int i = 0; i < machine->n_memories; i++) {
+        if (i > 0 && nodes[i] == nodes[i - 1])
+            return tccl_fail(err, "two NUMA nodes %d: not a sound topology", nodes[i]);
         machine->nodes[i] = nodes[i];
         scene->found->package_of[i] = package_of(scene, nodes[i]);
     }
@@ -129,7 +135,7 @@ static int node_of(struct tccl_scene *scene, hwloc_obj_t place, const char *busi
 
     if (scene->facts &&
         tccl_sys_number(scene->options->root, &node, "/sys/bus/pci/devices/%s/numa_node", busid) &&
-        node >= 0 && node < 4096)
+        node >= 0 && node <= MAX_NODE)
         return (int)node;
     return place && hwloc_bitmap_weight(place->nodeset) == 1 ? hwloc_bitmap_first(place->nodeset)
                                                              : -1;

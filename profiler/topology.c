@@ -2,10 +2,16 @@
 #include "topology.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "cleanup.h"
 #include "fileio.h"
+
+enum { TRIAL_SECONDS = 10, REFUSED = 3 };
 
 /* How hwloc 3 and hwloc 2 write what an OS device is (hwloc 3: a set of bits). */
 static int kind_as_v2(long bits)
@@ -148,20 +154,64 @@ int tccl_topology_live(hwloc_topology_t *topology, struct tccl_error *err)
     return load(fresh, topology, err) < 0 ? tccl_fail_in(err, "this machine") : 0;
 }
 
-static int parse(const char *text, hwloc_topology_t *topology, struct tccl_error *err)
+static int load_text(const char *text, hwloc_topology_t *topology, struct tccl_error *err)
 {
-    cleanup_free char *readable = tccl_topology_as_v2(text, err);
     hwloc_topology_t fresh;
 
-    if (!readable)
-        return -1;
     if (hwloc_topology_init(&fresh) < 0)
         return tccl_fail(err, "hwloc: %s", strerror(errno));
-    if (hwloc_topology_set_xmlbuffer(fresh, readable, (int)strlen(readable) + 1) < 0) {
+    if (hwloc_topology_set_xmlbuffer(fresh, text, (int)strlen(text) + 1) < 0) {
         hwloc_topology_destroy(fresh);
         return tccl_fail(err, "is no XML that lstopo wrote");
     }
     return load(fresh, topology, err);
+}
+
+/* In the child: silent, and bounded in time and memory. */
+__attribute__((noreturn)) static void load_and_exit(const char *text)
+{
+    const struct rlimit no_core = {0, 0}, cpu = {TRIAL_SECONDS, TRIAL_SECONDS};
+    struct tccl_error ignored = {0};
+    hwloc_topology_t topology;
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_CPU, &cpu);
+    signal(SIGALRM, SIG_DFL);
+    alarm(2 * TRIAL_SECONDS);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    _exit(load_text(text, &topology, &ignored) == 0 ? 0 : REFUSED);
+}
+
+/* hwloc trusts what lstopo wrote: some altered files crash it. So it reads the text in a process of
+ * its own first. Returns 0, or -1 with err. */
+static int try_text(const char *text, struct tccl_error *err)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child < 0)
+        return tccl_fail(err, "fork: %s", strerror(errno));
+    if (child == 0)
+        load_and_exit(text);
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return tccl_fail(err, "waitpid: %s", strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED)
+        return tccl_fail(err, "hwloc can't read it: it isn't whole, or not what lstopo wrote");
+    return tccl_fail(err, "hwloc breaks on it: it was altered since lstopo wrote it");
+}
+
+static int parse(const char *text, hwloc_topology_t *topology, struct tccl_error *err)
+{
+    cleanup_free char *readable = tccl_topology_as_v2(text, err);
+
+    if (!readable || try_text(readable, err) < 0)
+        return -1;
+    return load_text(readable, topology, err);
 }
 
 int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct tccl_error *err)

@@ -15,8 +15,9 @@ enum { TCCL_MAX_TOPOLOGY = 8 << 20, TCCL_MAX_NESTING = 256 };
  * *topology, which the caller destroys, or -1 with err. */
 int tccl_topology_live(hwloc_topology_t *topology, struct tccl_error *err);
 
-/* What lstopo wrote (lstopo --of xml), by hwloc 1.x, 2.x or 3.x. Files that hwloc can't stand, too
- * large or nested too deeply, are refused before. Returns as above; err names the file. */
+/* What lstopo wrote (lstopo --of xml), by hwloc 1.x, 2.x or 3.x. Files that are too large or
+ * nested too deeply, or on which hwloc breaks (a child process tries), are refused. Returns as
+ * above; err names the file. */
 int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct tccl_error *err);
 
 /* The text of an XML without comments and what stands before its root, and that of hwloc 3 as hwloc

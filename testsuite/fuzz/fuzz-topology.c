@@ -1,0 +1,57 @@
+/* Topologies recorded by lstopo: whatever the XML is, an error or a machine within its bounds that
+ * can be written and read again. hwloc's reader of XML is part of what is tried. */
+#include <string.h>
+
+#include "discover.h"
+#include "fuzz.h"
+
+static void check_machine(const struct tccl_machine *machine)
+{
+    struct tccl_error err = {0};
+    struct tccl_machine again;
+    json_t *json = tccl_machine_to_json(machine);
+
+    FUZZ_CHECK(machine->n_gpus > 0 && machine->n_gpus <= TCCL_MAX_GPUS);
+    FUZZ_CHECK(machine->n_memories > 0 && machine->n_memories <= TCCL_MAX_MEMORIES);
+    FUZZ_CHECK(json && tccl_machine_from_json(json, &again, &err) == 0);
+    json_decref(json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct tccl_found found;
+    struct tccl_error err = {0};
+    char path[FUZZ_PATH];
+    int fd = fuzz_file(data, size, path);
+    const struct tccl_discover_options options = {.xml = path};
+
+    if (tccl_discover(&options, &found, &err) == 0)
+        check_machine(&found.site.machine);
+    else
+        FUZZ_CHECK(err.text[0]);
+    close(fd);
+    return 0;
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    static const char seed[] =
+        "<topology version=\"3.0\"><object type=\"Machine\" os_index=\"0\" cpuset=\"0x1\" "
+        "complete_cpuset=\"0x1\" allowed_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" "
+        "allowed_nodeset=\"0x1\" gp_index=\"1\">"
+        "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+        "nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"2\" local_memory=\"4096\"/>"
+        "<object type=\"PU\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" "
+        "nodeset=\"0x1\" complete_nodeset=\"0x1\" gp_index=\"3\"/>"
+        "<object type=\"Bridge\" gp_index=\"4\" bridge_type=\"0-1\" depth=\"0\" "
+        "bridge_pci=\"0000:[00-ff]\">"
+        "<object type=\"PCIDev\" gp_index=\"5\" pci_busid=\"0000:01:00.0\" "
+        "pci_type=\"0302 [10de:20b0] [10de:0000] a1\" pci_link_speed=\"0.0\"/>"
+        "<object type=\"PCIDev\" gp_index=\"6\" pci_busid=\"0000:02:00.0\" "
+        "pci_type=\"0207 [15b3:101b] [119f:1bc5] 00\" pci_link_speed=\"31.5\">"
+        "<object type=\"OSDev\" gp_index=\"7\" name=\"mlx5_0\" osdev_type=\"48\">"
+        "<info name=\"Port1State\" value=\"4\"/></object></object>"
+        "</object></object></topology>\n";
+
+    add(context, seed, sizeof(seed) - 1);
+}
