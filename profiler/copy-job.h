@@ -16,7 +16,8 @@ enum { TCCL_COPY_PIECE = TCCL_COPY_THREADS * TCCL_COPY_VECTORS * 16 };
 struct tccl_copy_line {
     uint64_t moved; /* bytes that have arrived */
     uint32_t armed; /* = turn: the block is there and waits for the start */
-    uint32_t unused[13];
+    uint32_t begun; /* = turn: it has seen the start */
+    uint32_t unused[12];
 };
 
 /* Written by the CPU, but for the lines. */

@@ -63,6 +63,7 @@ static __device__ bool wait_for_go(const tccl_copy_job &job, uint64_t end)
         if (stopped(job, seen.y) || seen.z != job.hold || now() > end)
             return false;
     } while (seen.x != job.turn);
+    line->begun = job.turn;
     return true;
 }
 

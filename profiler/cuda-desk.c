@@ -101,6 +101,11 @@ void tccl_desk_go(struct tccl_desk_slot *slot)
     __atomic_store_n(&slot->control.go, slot->turn, __ATOMIC_SEQ_CST);
 }
 
+bool tccl_desk_begun(const struct tccl_desk_slot *slot)
+{
+    return __atomic_load_n(&slot->control.lines[0].begun, __ATOMIC_ACQUIRE) == slot->turn;
+}
+
 uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot)
 {
     uint64_t moved = 0;

@@ -46,8 +46,10 @@ void tccl_desk_end(struct tccl_desk_slot *slot);
 int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request request,
                   double patience, struct tccl_error *err);
 
-/* The run of the slot's turn: to start it, what it has moved (bytes), to stop it. */
+/* The run of the slot's turn: to start it, whether the GPU has seen that, what has been moved so
+ * far (bytes), to stop it. */
 void tccl_desk_go(struct tccl_desk_slot *slot);
+bool tccl_desk_begun(const struct tccl_desk_slot *slot);
 uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot);
 void tccl_desk_stop(struct tccl_desk_slot *slot);
 bool tccl_desk_ended(const struct tccl_desk_slot *slot);

@@ -77,6 +77,8 @@ static void drive_engine(struct keeper *keeper, int place)
 
     if (result != CUDA_SUCCESS)
         collapse(keeper, result);
+    if (started)
+        __atomic_store_n(&slot->control.lines[0].begun, slot->turn, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->control.lines[0].moved, run->engine.moved, __ATOMIC_RELEASE);
     if (stopped && tccl_cuda_engine_idle(&run->engine))
         finish(keeper, place);

@@ -11,6 +11,8 @@
  * for the first time up to a second), and a copy's end after the stop. */
 static const double ask_patience = 12, end_patience = 3;
 enum { WATCH_NAP = 20 /* microseconds */ };
+/* Nanoseconds. */
+static const int64_t no_pause = 1000000, stalled = 10000000;
 
 struct state {
     struct tccl_desk *desk;
@@ -70,15 +72,55 @@ static int await_end(const struct state *state, struct tccl_error *err)
     return 0;
 }
 
+static int check_ended(const struct state *state, struct tccl_error *err)
+{
+    return tccl_desk_ended(state->slot)
+               ? tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu)
+               : 0;
+}
+
+/* Until the GPU says that it has begun: the start is when it did, so there is no pause at first.
+ * Returns 0; 1: not to go on; -1 with err. */
+static int await_begin(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+{
+    int64_t start = tccl_desk_now();
+
+    tccl_desk_go(state->slot);
+    while (!tccl_desk_begun(state->slot)) {
+        if (!tccl_lane_moved(lane, 0))
+            return 1;
+        if (check_ended(state, err) < 0)
+            return -1;
+        if (tccl_desk_now() - start > no_pause)
+            tccl_desk_nap(WATCH_NAP);
+    }
+    return 0;
+}
+
+/* Bytes are counted by the piece: as long as there are none, nothing is said, or the start would
+ * seem to be that of the second piece. */
 static int watch(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
 {
-    tccl_desk_go(state->slot);
-    while (tccl_lane_moved(lane, tccl_desk_moved(state->slot))) {
-        if (tccl_desk_ended(state->slot))
-            return tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu);
+    int64_t begun = tccl_desk_now();
+
+    for (;;) {
+        uint64_t moved = tccl_desk_moved(state->slot);
+        bool news = moved > 0 || tccl_desk_now() - begun > stalled;
+        if (news && !tccl_lane_moved(lane, moved))
+            return 0;
+        if (check_ended(state, err) < 0)
+            return -1;
         tccl_desk_nap(WATCH_NAP);
     }
-    return await_end(state, err);
+}
+
+static int run(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+{
+    int rc = await_begin(state, lane, err);
+
+    if (rc == 0)
+        rc = watch(state, lane, err);
+    return rc < 0 ? -1 : await_end(state, err);
 }
 
 static int cuda_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
@@ -88,7 +130,7 @@ static int cuda_move(void *context, struct tccl_lane *lane, struct tccl_error *e
     state->slot->limit = limit_of(lane);
     if (tccl_desk_ask(state->desk, state->place, TCCL_DESK_LAUNCH, ask_patience, err) < 0)
         return -1;
-    return tccl_lane_wait(lane) < 0 ? await_end(state, err) : watch(state, lane, err);
+    return tccl_lane_wait(lane) < 0 ? await_end(state, err) : run(state, lane, err);
 }
 
 static void cuda_close(void *context)

@@ -157,6 +157,8 @@ static bool wait_for_go(struct tccl_copy_control *control, const struct op *op, 
             return false;
         nap();
     }
+    for (unsigned block = 0; block < op->blocks; block++)
+        __atomic_store_n(&control->lines[block].begun, job->turn, __ATOMIC_SEQ_CST);
     return true;
 }
 
@@ -173,6 +175,7 @@ static void copy_round(struct tccl_copy_control *control, const struct op *op, u
         __atomic_store_n(&control->lines[block].moved, (uint64_t)(round + 1) * TCCL_COPY_PIECE,
                          __ATOMIC_RELEASE);
     }
+    nap(); /* leaves the others some of the few cores */
 }
 
 static CUresult run_kernel(const struct op *op)
@@ -204,6 +207,8 @@ static CUresult run_op(const struct op *op)
         return run_kernel(op);
     if (op->kind == COPY && !kernel_is("idle"))
         memcpy(op->to, op->from, op->bytes);
+    if (op->kind == COPY)
+        nap();
     if (op->kind == RECORD)
         __atomic_store_n(&op->event->done, op->number, __ATOMIC_SEQ_CST);
     return CUDA_SUCCESS;

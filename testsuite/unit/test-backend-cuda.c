@@ -1,0 +1,185 @@
+/* The back end "cuda" from end to end, on machines that hwloc is told of, against fake-cuda.c in
+ * the driver's place. */
+#include "backend.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+
+#include "check.h"
+
+static char path[] = "/tmp/tccl-test-cuda-XXXXXX";
+static struct tccl_error err;
+
+/* This machine, as hwloc is to see it: one core, memory of node 0, so many GPUs, and a NIC. */
+static void make_machine(int gpus)
+{
+    static const char sets[] =
+        "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\"";
+    FILE *file = fopen(path, "w");
+
+    fprintf(file,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
+            "<object type=\"Machine\" os_index=\"0\" %s allowed_cpuset=\"0x1\" "
+            "allowed_nodeset=\"0x1\" gp_index=\"1\">\n"
+            "<object type=\"NUMANode\" os_index=\"0\" %s gp_index=\"2\" "
+            "local_memory=\"1073741824\"/>\n"
+            "<object type=\"Core\" os_index=\"0\" %s gp_index=\"3\">\n"
+            "<object type=\"PU\" os_index=\"0\" %s gp_index=\"4\"/>\n</object>\n"
+            "<object type=\"Bridge\" gp_index=\"5\" bridge_type=\"0-1\" depth=\"0\" "
+            "bridge_pci=\"0000:[00-09]\">\n",
+            sets, sets, sets, sets);
+    for (int i = 1; i <= gpus; i++)
+        fprintf(file,
+                "<object type=\"PCIDev\" gp_index=\"%d\" pci_busid=\"0000:%02x:00.0\" "
+                "pci_type=\"0302 [10de:20b0] [10de:144e] a1\" pci_link_speed=\"31.5\"/>\n",
+                10 + i, i);
+    fputs("</object>\n</object>\n</topology>\n", file);
+    fclose(file);
+}
+
+static struct tccl_backend *open_with(const struct tccl_backend_options *options)
+{
+    struct tccl_backend *backend;
+
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_backend_open("cuda", options, &backend, &err), 0);
+    CHECK_STR(err.text, "");
+    return backend;
+}
+
+static struct tccl_measurement measure(struct tccl_backend *backend, const char *text, int expected)
+{
+    struct tccl_measurement measured = {0};
+    struct tccl_set set = {0};
+
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_set_parse(text, &set, &err), 0);
+    CHECK_INT(tccl_backend_measure(backend, &set, &measured, &err), expected);
+    CHECK((expected == 0) == (err.text[0] == '\0'));
+    if (expected == 0 && err.text[0])
+        fprintf(stderr, "%s: \"%s\"\n", text, err.text);
+    CHECK(!strchr(err.text, '\n'));
+    return measured;
+}
+
+static void test_measure(bool engine)
+{
+    const struct tccl_backend_options options = {.engine = engine, .window = 0.005, .repeats = 3};
+    struct tccl_measurement measured;
+    struct tccl_backend *backend = open_with(&options);
+
+    if (!backend)
+        return;
+    CHECK_STR(tccl_backend_name(backend), "cuda");
+    CHECK_STR(tccl_backend_conditions(backend), engine ? "copy engines" : "kernel copies");
+    CHECK_INT(tccl_backend_marks(backend), 0);
+    CHECK(tccl_backend_model(backend) == NULL && tccl_backend_noise(backend) > 0);
+    CHECK_INT(tccl_backend_machine(backend)->n_gpus, 2);
+    measured = measure(backend, "g0>m0", 0);
+    CHECK(measured.gbps > 0 && measured.overlap > 0 && measured.marks == 0 && !measured.failed);
+    measure(backend, "g0>m0 g0<m0 g0>g1 g1<m0", 0);
+    measure(backend, "g0>g5", 1);
+    measure(backend, "n0>m0", 1);
+    measure(backend, "g0>m0", 0);
+    tccl_backend_close(backend);
+}
+
+static void test_stand_ins(void)
+{
+    const struct tccl_backend_options options = {.devices = 2, .window = 0.005, .repeats = 3};
+    struct tccl_measurement measured;
+    struct tccl_backend *backend = open_with(&options);
+
+    if (!backend)
+        return;
+    CHECK(strstr(tccl_backend_conditions(backend), "one GPU stands for 2"));
+    CHECK_INT(tccl_backend_marks(backend), TCCL_MARK_STAND_IN);
+    CHECK_INT(tccl_backend_machine(backend)->n_gpus, 2);
+    measured = measure(backend, "g0>m0 g1<m0 g0>g1", 0);
+    CHECK_INT(measured.marks, TCCL_MARK_STAND_IN);
+    tccl_backend_close(backend);
+}
+
+static void refuse(const struct tccl_backend_options *options, const char *why)
+{
+    struct tccl_backend *backend;
+
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_backend_open("cuda", options, &backend, &err), -1);
+    CHECK(backend == NULL);
+    CHECK(strstr(err.text, why) && !strchr(err.text, '\n'));
+    if (!strstr(err.text, why))
+        fprintf(stderr, "\"%s\", not \"%s\"\n", err.text, why);
+}
+
+static void test_refused(void)
+{
+    const struct tccl_backend_options options = {0};
+
+    make_machine(0);
+    refuse(&options, "no GPU found");
+    make_machine(2);
+    setenv("FAKE_CUDA_GPUS", "0000:01:00.0", 1);
+    refuse(&options, "GPU 1 (0000:02:00.0): CUDA can't see it");
+    setenv("FAKE_CUDA_FAIL", "cuInit", 1);
+    refuse(&options, "no CUDA-capable device");
+    unsetenv("FAKE_CUDA_FAIL");
+}
+
+/* This program again, without the fake in its way. */
+static void test_no_driver(char *program)
+{
+    char *argv[] = {program, "no-driver", NULL};
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        unsetenv("LD_LIBRARY_PATH");
+        execv(program, argv);
+        _exit(127);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static int be_without_driver(void)
+{
+    const struct tccl_backend_options options = {0};
+
+    if (!dlopen("libcuda.so.1", RTLD_NOW))
+        refuse(&options, "no NVIDIA driver");
+    return check_result();
+}
+
+static bool have_fake(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    bool fake = library && dlsym(library, "fake_cuda");
+
+    if (library)
+        dlclose(library);
+    return fake;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return be_without_driver();
+    if (!have_fake()) {
+        printf("skipped: LD_LIBRARY_PATH does not lead to fake-cuda.c's libcuda.so.1\n");
+        return 77;
+    }
+    close(mkstemp(path));
+    setenv("HWLOC_XMLFILE", path, 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    setenv("FAKE_CUDA_GPUS", "0000:01:00.0,0000:02:00.0", 1);
+    make_machine(2);
+    test_measure(false);
+    test_measure(true);
+    test_no_driver(argv[0]);
+    make_machine(1);
+    test_stand_ins();
+    test_refused();
+    unlink(path);
+    return check_result();
+}
