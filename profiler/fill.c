@@ -188,9 +188,10 @@ static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
            !tccl_gauge_lost(&fill->gauge, gpus, failed_now);
 }
 
-static void keep_better(struct tccl_result *result, const struct tccl_result *old)
+/* doubtful: the old bound was found while a set could not be measured, and is not to be trusted. */
+static void keep_better(struct tccl_result *result, const struct tccl_result *old, bool doubtful)
 {
-    double bound = fmin(result->bound, old->bound);
+    double bound = doubtful ? result->bound : fmin(result->bound, old->bound);
 
     if (old->gbps > result->gbps)
         *result = *old;
@@ -204,9 +205,10 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
 
     if (!old || old->n_ports != table->n_ports)
         return;
-    keep_better(&table->ring, &old->ring);
+    bool doubtful = tccl_gauge_doubts(&fill->gauge, table->gpus);
+    keep_better(&table->ring, &old->ring, doubtful);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        keep_better(&table->pairs[i], &old->pairs[i]);
+        keep_better(&table->pairs[i], &old->pairs[i], doubtful);
     table->measured += old->measured;
 }
 

@@ -73,15 +73,14 @@ static uint32_t gpus_of(const struct tccl_set *set)
     return gpus;
 }
 
-/* The first such set among these GPUs, or NULL. */
+/* The first set among these GPUs of which this became, from least to most; NULL: none. */
 static const struct tccl_setmap_entry *find_lost(const struct tccl_gauge *gauge, uint32_t gpus,
-                                                 bool now)
+                                                 enum lost least, enum lost most)
 {
     for (size_t i = 0; i < gauge->lost.count; i++) {
         const struct tccl_setmap_entry *entry = &gauge->lost.entries[i];
 
-        if (!(gpus_of(&entry->set) & ~gpus) &&
-            (entry->gbps == LOST_BEFORE || (now && entry->gbps == LOST_NOW)))
+        if (!(gpus_of(&entry->set) & ~gpus) && entry->gbps >= least && entry->gbps <= most)
             return entry;
     }
     return NULL;
@@ -89,12 +88,17 @@ static const struct tccl_setmap_entry *find_lost(const struct tccl_gauge *gauge,
 
 bool tccl_gauge_lost(const struct tccl_gauge *gauge, uint32_t gpus, bool now)
 {
-    return find_lost(gauge, gpus, now) != NULL;
+    return find_lost(gauge, gpus, LOST_BEFORE, now ? LOST_NOW : LOST_BEFORE) != NULL;
+}
+
+bool tccl_gauge_doubts(const struct tccl_gauge *gauge, uint32_t gpus)
+{
+    return find_lost(gauge, gpus, FOUND, LOST_NOW) != NULL;
 }
 
 int tccl_gauge_retry(struct tccl_gauge *gauge, uint32_t gpus, struct tccl_error *err)
 {
-    const struct tccl_setmap_entry *entry = find_lost(gauge, gpus, false);
+    const struct tccl_setmap_entry *entry = find_lost(gauge, gpus, LOST_BEFORE, LOST_BEFORE);
     struct tccl_measurement out;
 
     if (!entry)

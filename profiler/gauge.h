@@ -43,6 +43,11 @@ bool tccl_gauge_knows(const struct tccl_gauge *gauge, const struct tccl_set *set
  * gauge that tried. */
 bool tccl_gauge_lost(const struct tccl_gauge *gauge, uint32_t gpus, bool now);
 
+/* Has one ever failed, also if it was measured since? What was made before then was made without
+ * it.
+ */
+bool tccl_gauge_doubts(const struct tccl_gauge *gauge, uint32_t gpus);
+
 /* Tries one of those sets that failed in an earlier run. Returns 0; 1 if there is none; -1 with
  * err, as measure. */
 int tccl_gauge_retry(struct tccl_gauge *gauge, uint32_t gpus, struct tccl_error *err);
