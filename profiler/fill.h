@@ -5,8 +5,8 @@
 #include "backend.h"
 #include "cache.h"
 
-/* What a run does now: measured hardware first gets its matrix (firstsets.h), then the transfers that
- * show which parts of it are alike, then its chains. */
+/* What a run does now: measured hardware first gets its matrix (firstsets.h), then the transfers
+ * that show which parts of it are alike, then its chains. */
 enum tccl_fill_phase { TCCL_FILL_MATRIX, TCCL_FILL_SYMMETRY, TCCL_FILL_CHAINS };
 
 struct tccl_fill_progress {

@@ -148,7 +148,8 @@ static void format_drawn(const struct tccl_progress_line *line, int percent_,
     int room = 0;
 
     for (int level = 0; level < 3 && room < MIN_BAR; level++) {
-        snprintf(name, sizeof(name), level == 0 ? "%s " : "", line->machine);
+        snprintf(name, sizeof(name), "%s%s", level == 0 ? line->machine : "",
+                 level == 0 ? " " : "");
         room = width - 14 - (int)strlen(name) - (int)strlen(numbers[level == 2]);
         if (room < MIN_BAR && level < 2)
             continue;
