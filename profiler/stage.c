@@ -221,6 +221,10 @@ static void *get_region(struct tccl_stage *stage, int index, int place, int node
 
 void *tccl_stage_memory(struct tccl_stage *stage, int memory, int place, struct tccl_error *err)
 {
+    if (memory < 0 || memory >= stage->site.machine.n_memories) {
+        tccl_fail(err, "no memory %d", memory);
+        return NULL;
+    }
     return get_region(stage, memory, place, stage->site.nodes[memory], err);
 }
 
@@ -228,6 +232,10 @@ void *tccl_stage_gpu(struct tccl_stage *stage, int gpu, int place, struct tccl_e
 {
     const struct tccl_machine *machine = &stage->site.machine;
 
+    if (gpu < 0 || gpu >= machine->n_gpus) {
+        tccl_fail(err, "no GPU %d", gpu);
+        return NULL;
+    }
     return get_region(stage, machine->n_memories + gpu, place,
                       stage->site.nodes[machine->gpus[gpu].numa], err);
 }

@@ -16,13 +16,18 @@
 
 static struct tccl_site site = {.machine = {.n_gpus = 2, .n_memories = 2}};
 
+/* A NUMA node that has memory which this process may use. */
 static int first_node(void)
 {
-    for (int node = 0; numa_available() >= 0 && node <= numa_max_node(); node++)
-        if (numa_bitmask_isbitset(numa_get_mems_allowed(), (unsigned)node) &&
-            numa_node_size64(node, NULL) > 0)
-            return node;
-    return 0;
+    static int found = -1;
+    struct bitmask *allowed = found < 0 ? numa_get_mems_allowed() : NULL;
+
+    for (int node = 0; allowed && found < 0 && node <= numa_max_node(); node++)
+        if (numa_bitmask_isbitset(allowed, (unsigned)node) && numa_node_size64(node, NULL) > 0)
+            found = node;
+    if (allowed)
+        numa_free_nodemask(allowed);
+    return found;
 }
 
 static struct tccl_stage *make_stage(size_t region, bool bind)
@@ -49,6 +54,8 @@ static void check_shared(void)
     CHECK(region >= BYTES && region % (size_t)page == 0);
     fflush(stdout);
     pid_t pid = fork();
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
     for (int i = 0; i < 4 * PLACES; i++) {
         int device = i / PLACES % 2, place = i % PLACES;
         unsigned char *memory = i < 2 * PLACES ? tccl_stage_memory(stage, device, place, NULL)
@@ -58,8 +65,6 @@ static void check_shared(void)
             memset(memory, i + 1, region);
             continue;
         }
-        if (i == 0)
-            waitpid(pid, NULL, 0);
         bool all = true;
         for (size_t at = 0; at < region; at++)
             all &= memory[at] == i + 1;
