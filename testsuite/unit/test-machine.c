@@ -233,8 +233,49 @@ static void check_allows(const char *text, const char *why)
     CHECK_STR(err.text, why);
 }
 
+/* Nodes of memories: written, and part of the id, only where they aren't 0, 1, 2... */
+static void test_nodes(void)
+{
+    struct tccl_machine plain, same, other, again;
+    struct tccl_error err = {0};
+    char ids[3][TCCL_HASH_HEX];
+
+    load("", "", &plain);
+    load("\"memories\": 2", "\"memories\": 2, \"nodes\": [0, 1]", &same);
+    load("\"memories\": 2", "\"memories\": 2, \"nodes\": [0, 8]", &other);
+    CHECK_INT(plain.nodes[1], 1);
+    CHECK_INT(other.nodes[0], 0);
+    CHECK_INT(other.nodes[1], 8);
+    tccl_machine_id(&plain, ids[0]);
+    tccl_machine_id(&same, ids[1]);
+    tccl_machine_id(&other, ids[2]);
+    CHECK_STR(ids[1], ids[0]);
+    CHECK(strcmp(ids[2], ids[0]) != 0);
+    cleanup_json json_t *without = tccl_machine_to_json(&same);
+    cleanup_json json_t *with = tccl_machine_to_json(&other);
+    CHECK(!json_object_get(without, "nodes"));
+    CHECK_INT(tccl_machine_from_json(with, &again, &err), 0);
+    CHECK_INT(again.nodes[1], 8);
+    memset(other.nodes, 0, sizeof other.nodes); /* made by a program that doesn't know of them */
+    tccl_machine_id(&other, ids[2]);
+    CHECK_STR(ids[2], ids[0]);
+    check_refused("\"memories\": 2", "\"memories\": 2, \"nodes\": [0]",
+                  "\"nodes\" has 1 entries; there are 2 memories");
+    check_refused("\"memories\": 2", "\"memories\": 2, \"nodes\": [1, 1]",
+                  "nodes[1]: wanted: NUMA nodes from 0 to 4095, rising");
+    check_refused("\"memories\": 2", "\"memories\": 2, \"nodes\": [-1, 1]",
+                  "nodes[0]: wanted: NUMA nodes from 0 to 4095, rising");
+    check_refused("\"memories\": 2", "\"memories\": 2, \"nodes\": [0, 4096]",
+                  "nodes[1]: wanted: NUMA nodes from 0 to 4095, rising");
+    check_refused("\"memories\": 2", "\"memories\": 2, \"nodes\": [0, \"x\"]",
+                  "nodes[1]: wanted: NUMA nodes from 0 to 4095, rising");
+    check_refused("\"memories\": 2", "\"memories\": 2, \"nodes\": 2",
+                  "\"nodes\" is not a list of at most 16");
+}
+
 int main(void)
 {
+    test_nodes();
     check_sample();
     check_bad();
     check_too_many();
