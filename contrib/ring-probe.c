@@ -28,6 +28,7 @@ static struct {
     enum init init;
     bool group, threads, nonblocking, edges, json, allreduce;
     char id[4000];
+    const char *log; /* NULL: one that is removed */
 } options = {.rank = -1, .ranks = -1, .gpus = 1, .device = -1, .comms = 1, .shrink = -1};
 
 /* A rank of this process. comms: the ones asked for; then the split one, then the shrunken one. */
@@ -57,6 +58,7 @@ static void usage(FILE *to)
           "  --shrink R           then one of all ranks but R\n"
           "  --edges              each rank also prints how it reaches the next\n"
           "  --json               the same as JSON, a line for each rank and communicator\n"
+          "  --log FILE           keeps NCCL's log there\n"
           "  --all-reduce         then adds up a number over all ranks\n",
           to);
 }
@@ -143,7 +145,11 @@ static void prepare_log(void)
 {
     const char *folder = getenv("TMPDIR");
 
-    snprintf(log_path, sizeof log_path, "%s/ring-probe.%d.log", folder ? folder : "/tmp", getpid());
+    if (options.log)
+        snprintf(log_path, sizeof log_path, "%s", options.log);
+    else
+        snprintf(log_path, sizeof log_path, "%s/ring-probe.%d.log", folder ? folder : "/tmp",
+                 getpid());
     setenv("NCCL_DEBUG", "INFO", 1);
     setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV", 1);
     setenv("NCCL_DEBUG_FILE", log_path, 1);
@@ -551,6 +557,7 @@ enum {
     SHRINK,
     EDGES,
     JSON,
+    LOG,
     ALL_REDUCE
 };
 
@@ -570,6 +577,7 @@ static const struct option long_options[] = {
     {"edges", no_argument, NULL, EDGES},
     {"json", no_argument, NULL, JSON},
     {"all-reduce", no_argument, NULL, ALL_REDUCE},
+    {"log", required_argument, NULL, LOG},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -622,6 +630,9 @@ static int parse_option(int option)
     case ID:
         snprintf(options.id, sizeof options.id, "%s", optarg);
         return 0;
+    case LOG:
+        options.log = optarg;
+        return 0;
     case GROUP:
         return options.group = true, 0;
     case THREADS:
@@ -660,6 +671,7 @@ int main(int argc, char **argv)
     }
     prepare_log();
     status = run();
-    unlink(log_path);
+    if (!options.log)
+        unlink(log_path);
     return status < 0 ? 1 : 0;
 }
