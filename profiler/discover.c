@@ -50,7 +50,7 @@ void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
                                                 ? &object->attr->bridge.upstream.pci
                                                 : &object->attr->pcidev;
 
-    snprintf(busid, TCCL_BUSID, "%04x:%02x:%02x.%x", (unsigned)pci->domain & 0xffff, pci->bus,
+    snprintf(busid, TCCL_BUSID, "%04x:%02x:%02x.%x", (unsigned)pci->domain, pci->bus,
              pci->dev & 31U, pci->func & 7U);
 }
 

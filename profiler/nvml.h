@@ -23,7 +23,7 @@ struct tccl_nvml {
     char driver[TCCL_NAME];
     int n_gpus;
     struct tccl_nvml_gpu gpus[TCCL_NVML_GPUS]; /* in the order of their bus ids */
-    bool knows_p2p; /* else read and write say nothing */
+    bool knows_p2p;                            /* else read and write say nothing */
     bool read[TCCL_NVML_GPUS][TCCL_NVML_GPUS]; /* the pair can read, write each other directly */
     bool write[TCCL_NVML_GPUS][TCCL_NVML_GPUS];
 };
