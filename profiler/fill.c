@@ -324,7 +324,7 @@ static int first_pass(struct fill *fill, struct tccl_error *err)
     for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
         if (fill_one(fill, i, err) < 0)
             return -1;
-        if (ended(fill))
+        if (ended(fill) && !is_complete(fill, fill->options->sets[i], true))
             break;
         fill->work_done += fill->work_now;
         fill->progress.done++;

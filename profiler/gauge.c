@@ -23,7 +23,12 @@ static int note(struct tccl_gauge *gauge, const struct tccl_set *set,
     struct tccl_setmap_entry *entry = tccl_setmap_find(&gauge->lost, set);
     if (entry)
         entry->gbps = FOUND;
-    return set_value(&gauge->known, set, measured->gbps);
+    entry = tccl_setmap_find(&gauge->known, set);
+    if (!entry)
+        return set_value(&gauge->known, set, measured->gbps);
+    if (measured->gbps > entry->gbps)
+        entry->gbps = measured->gbps;
+    return set_value(&gauge->twice, set, 0);
 }
 
 /* A line of the log. Sets measured under marks say nothing about those without, nor the other way
@@ -34,6 +39,7 @@ static int know(void *context, const struct tccl_set *set, const struct tccl_mea
 
     if (measured->marks != tccl_backend_marks(gauge->backend))
         return 0;
+    gauge->before += !measured->failed;
     return note(gauge, set, measured, LOST_BEFORE);
 }
 
@@ -41,15 +47,13 @@ int tccl_gauge_open(struct tccl_gauge *gauge, struct tccl_backend *backend,
                     struct tccl_profile *profile, struct tccl_error *err)
 {
     *gauge = (struct tccl_gauge){.backend = backend, .profile = profile};
-    if (tccl_profile_sets(profile, know, gauge, NULL, err) < 0)
-        return -1;
-    gauge->before = (long)gauge->known.count;
-    return 0;
+    return tccl_profile_sets(profile, know, gauge, NULL, err) < 0 ? -1 : 0;
 }
 
 void tccl_gauge_clear(struct tccl_gauge *gauge)
 {
     tccl_setmap_clear(&gauge->known);
+    tccl_setmap_clear(&gauge->twice);
     tccl_setmap_clear(&gauge->lost);
 }
 
@@ -183,4 +187,22 @@ int tccl_gauge_measure(struct tccl_gauge *gauge, const struct tccl_set *set,
     if (count(gauge, set, out, &why, err) < 0)
         return -1;
     return sync_sometimes(gauge, err);
+}
+
+int tccl_gauge_again(struct tccl_gauge *gauge, const struct tccl_set *set,
+                     struct tccl_measurement *out, struct tccl_error *err)
+{
+    struct tccl_error why;
+
+    if (tccl_setmap_find(&gauge->twice, set) || !tccl_gauge_knows(gauge, set))
+        return tccl_gauge_measure(gauge, set, out, err);
+    if (try(gauge, set, out, &why, err) < 0)
+        return -1;
+    if (out->failed) /* what is known stays */
+        return count(gauge, set, out, &why, err);
+    if (tccl_profile_append(gauge->profile, set, out, err) < 0)
+        return -1;
+    if (note(gauge, set, out, LOST_NOW) < 0)
+        return tccl_fail(err, "out of memory");
+    return count(gauge, set, out, &why, err) < 0 ? -1 : sync_sometimes(gauge, err);
 }

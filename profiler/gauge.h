@@ -15,8 +15,9 @@ struct tccl_gauge {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
     struct tccl_setmap known; /* measured under the conditions of now */
+    struct tccl_setmap twice; /* of them: measured more than once, which must do */
     struct tccl_setmap lost;  /* failed, and not good since: gbps is an enum lost of gauge.c */
-    long before;              /* sets known from earlier runs */
+    long before;              /* good measurements of earlier runs */
     long measured;            /* now; failed ones count */
     long failed;              /* of them: given up */
     long noisy;               /* of them: too large a spread */
@@ -36,6 +37,12 @@ void tccl_gauge_clear(struct tccl_gauge *gauge);
  * written, or TCCL_GAUGE_FAILURES sets failed in a row. */
 int tccl_gauge_measure(struct tccl_gauge *gauge, const struct tccl_set *set,
                        struct tccl_measurement *out, struct tccl_error *err);
+
+/* Measures a known set anew, once in all runs: then, as before, what is known is given. The larger
+ * bandwidth counts, since what disturbs only slows down. Returns as measure; out->failed: nothing
+ * new. */
+int tccl_gauge_again(struct tccl_gauge *gauge, const struct tccl_set *set,
+                     struct tccl_measurement *out, struct tccl_error *err);
 
 bool tccl_gauge_knows(const struct tccl_gauge *gauge, const struct tccl_set *set);
 
