@@ -5,12 +5,13 @@
 
 /* The share of a first run, whose rate is not known, and bounds of those after it (bytes). */
 static const double first_share = 1 << 20, least_share = 64 << 10, most_share = 1e12;
+static const double most_growth = 64; /* from run to run */
 /* A run in which the members were together for less was disturbed, and is made again. Each further
  * round takes longer runs: what disturbs weighs less. */
 static const double longer = 2;
 static const double least_overlap = 0.95;
 
-enum { WARM_UPS = 4, MOST_REPEATS = 101 };
+enum { WARM_UPS = 5, MOST_REPEATS = 101 };
 
 struct round {
     int count;
@@ -36,13 +37,14 @@ double tccl_spread(const double *sorted, int n)
     return median > 0 ? (sorted[n - 1] - sorted[0]) / median : 0;
 }
 
-static double choose_share(const struct tccl_run *run, double window)
+/* Of a run that all members make together for as long as it should be. By what the last one took,
+ * not by its rates: members that don't start together get a longer run, too. */
+static double choose_share(double share, double took, double window)
 {
-    double share = run->slowest * 1e9 * window;
+    double factor = took > 0 ? window / took : most_growth;
 
-    if (!(share >= least_share))
-        return least_share;
-    return share < most_share ? share : most_share;
+    share *= factor < most_growth ? factor : most_growth;
+    return share < least_share ? least_share : share > most_share ? most_share : share;
 }
 
 /* Runs until one takes about as long as it should. Returns as tccl_repeat, with *share. */
@@ -56,7 +58,7 @@ static int warm_up(struct tccl_workers *workers, double window, const struct tcc
         int rc = tccl_workers_run(workers, set, (uint64_t)*share, &run, err);
         if (rc != 0)
             return rc;
-        *share = choose_share(&run, window);
+        *share = choose_share(*share, run.window, window);
         if (run.window > window / 2)
             break;
     }
@@ -125,7 +127,10 @@ int tccl_repeat(struct tccl_workers *workers, const struct tccl_repeat_options *
         if (is_good(&best, options->spread))
             break;
     }
-    if (rc == 0)
-        report(&best, options->spread, out);
-    return rc;
+    if (rc != 0)
+        return rc;
+    report(&best, options->spread, out);
+    if (!(out->gbps > 0))
+        return -tccl_fail(err, "its transfers hardly run at the same time here");
+    return 0;
 }

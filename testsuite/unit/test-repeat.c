@@ -65,7 +65,7 @@ static void check_steady(void)
         int runs = runs_of("g0>m0 g1>m0", &out);
         printf("steady: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
         CHECK(fabs(out.gbps / rates[i] - 1) < 0.1);
-        CHECK(runs >= 6 && runs <= 4 + 3 * 10);
+        CHECK(runs >= 6 && runs <= 5 + 3 * 10);
         CHECK(out.overlap > 0 && out.overlap <= 1);
         CHECK(out.skew >= 0);
         CHECK_INT(out.marks, TCCL_MARK_MIG);
