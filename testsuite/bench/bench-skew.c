@@ -123,7 +123,7 @@ static struct tccl_run run_set(struct tccl_workers *workers, const char *text, d
 {
     struct tccl_set set = {0};
     struct tccl_error err = {0};
-    struct tccl_run run;
+    struct tccl_run run = {0};
 
     if (tccl_set_parse(text, &set, &err) < 0 ||
         tccl_workers_run(workers, &set, (uint64_t)share, &run, &err) != 0)

@@ -108,7 +108,7 @@ static inline void puppet_nap(void)
 
 static inline int puppet_act(int gpu, struct tccl_error *err)
 {
-    switch (puppet->act[gpu]) {
+    switch ((int)puppet->act[gpu]) {
     case PUPPET_DIES:
         raise(SIGKILL);
         break;
