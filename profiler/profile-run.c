@@ -53,6 +53,8 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
         "shared", (json_int_t)end->shared, "pruned", (json_int_t)end->pruned, "interrupted",
         rc == TCCL_FILL_STOPPED, "time_over", rc == TCCL_FILL_TIME);
 
+    if (json && end->why.text[0])
+        json_object_set_new(json, "failed_last", json_string(end->why.text));
     if (json && rc < 0)
         json_object_set_new(json, "error", json_string(err->text));
     return json;

@@ -12,6 +12,7 @@
 #include "drift.h"
 #include "fill.h"
 #include "firstsets.h"
+#include "gauge.h"
 #include "rough.h"
 #include "sample.h"
 #include "setmap.h"
@@ -307,6 +308,57 @@ static void test_marks(void)
     CHECK_INT(log_.good, 0);
 }
 
+/* Opens the profile anew, and asks for the set so often. Returns how often it was measured. */
+static long ask_again(int times, double *gbps)
+{
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+    struct tccl_error err = {0};
+    struct tccl_measurement out;
+    struct tccl_gauge gauge;
+    struct tccl_set set = {0};
+
+    CHECK_INT(tccl_set_parse("g0>m0 g1>m0", &set, &err), 0);
+    CHECK_INT(tccl_gauge_open(&gauge, backend, profile, &err), 0);
+    for (int i = 0; i < times; i++)
+        CHECK_INT(tccl_gauge_again(&gauge, &set, &out, &err), 0);
+    CHECK_INT(tccl_gauge_measure(&gauge, &set, &out, &err), 0);
+    *gbps = out.gbps;
+    long calls = rough.calls;
+    CHECK_STR(err.text, "");
+    tccl_gauge_clear(&gauge);
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    return calls;
+}
+
+/* A second measurement is made once in all runs, and the larger of both counts. */
+static void test_again(void)
+{
+    double first, second;
+
+    begin();
+    rough.noise = 0;
+    CHECK_INT(ask_again(0, &first), 1);
+    rough.scale = 1.1;
+    CHECK_INT(ask_again(3, &second), 1);
+    CHECK(fabs(second / first - 1.1) < 1e-9);
+    CHECK_INT(ask_again(3, &second), 0);
+    CHECK(fabs(second / first - 1.1) < 1e-9);
+    read_log();
+    CHECK_INT(log_.lines, 2);
+
+    begin(); /* both in one run, the second one slower */
+    rough.noise = 0;
+    CHECK_INT(ask_again(0, &first), 1);
+    rough.scale = 0.9;
+    CHECK_INT(ask_again(5, &second), 1);
+    CHECK(second == first);
+    rough.bad = "";
+    CHECK_INT(ask_again(1, &second), 0);
+    CHECK(second == first);
+}
+
 /* Little time: ends in order, each time a bit farther; the bounds are right at any time. */
 static void test_time(void)
 {
@@ -493,8 +545,8 @@ static void test_drift(void)
 int main(void)
 {
     static void (*const tests[])(void) = {
-        test_first_sets, test_resume, test_flaky,     test_failed, test_all_fail,  test_marks,
-        test_time,       test_kill,   test_not_worse, test_drift,  test_full_disk,
+        test_first_sets, test_resume, test_flaky, test_failed,    test_all_fail, test_marks,
+        test_again,      test_time,   test_kill,  test_not_worse, test_drift,    test_full_disk,
     };
 
     srand((unsigned)check_seed());
