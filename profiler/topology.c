@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -11,7 +12,7 @@
 #include "cleanup.h"
 #include "fileio.h"
 
-enum { TRIAL_SECONDS = 10, REFUSED = 3 };
+enum { TRIAL_SECONDS = 10, REFUSED = 3, MAX_NUMBER = 65535 };
 
 /* How hwloc 3 and hwloc 2 write what an OS device is (hwloc 3: a set of bits). */
 static int kind_as_v2(long bits)
@@ -46,6 +47,30 @@ static int nesting(const char *text)
             deepest = depth;
     }
     return deepest;
+}
+
+/* Is it an object of which hwloc keeps one bit for each number up to its own, without a number or
+ * with one that no machine has? */
+static bool is_far(const char *tag, size_t size)
+{
+    static const char pu[] = " type=\"PU\"", node[] = " type=\"NUMANode\"", name[] = " os_index=\"";
+    const char *number = memmem(tag, size, name, sizeof(name) - 1);
+
+    bool counts =
+        memmem(tag, size, pu, sizeof(pu) - 1) || memmem(tag, size, node, sizeof(node) - 1);
+    return counts && (!number || strtoul(number + sizeof(name) - 1, NULL, 10) > MAX_NUMBER);
+}
+
+static bool has_far_numbers(const char *text)
+{
+    for (const char *at = strstr(text, "<object"), *end; at; at = strstr(end, "<object")) {
+        end = strchr(at, '>');
+        if (!end)
+            return false;
+        if (is_far(at, (size_t)(end - at)))
+            return true;
+    }
+    return false;
 }
 
 /* Comments and carriage returns, which recorded files get from people and their tools; hwloc's own
@@ -89,6 +114,8 @@ static int convert(const char *text, FILE *out, struct tccl_error *err)
         return tccl_fail(err, "is no XML that lstopo wrote");
     if (nesting(start) > TCCL_MAX_NESTING)
         return tccl_fail(err, "has more than %d objects inside each other", TCCL_MAX_NESTING);
+    if (has_far_numbers(start))
+        return tccl_fail(err, "has CPUs or NUMA nodes without a number from 0 to %d", MAX_NUMBER);
     if (version && version < end && hwloc_get_api_version() < 0x30000) {
         const char *minor = version + sizeof(v3) - 1;
         fprintf(out, "%.*s version=\"2.0", (int)(version - start), start);

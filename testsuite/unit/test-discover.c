@@ -452,6 +452,10 @@ static void test_as_v2(void)
                      "<object type=\"OSDev\" osdev_type=\"0\"/></topology>");
     CHECK_STR(two, "<topology version=\"2.0\"> osdev_type=\"48\" </topology>");
     CHECK_STR(err.text, "");
+    CHECK(!tccl_topology_as_v2("<topology version=\"2.0\"><object type=\"Core\" os_index=\"9\"/>"
+                               "<object os_index=\"65536\" type=\"PU\"/></topology>",
+                               &err));
+    CHECK(strstr(err.text, "from 0 to 65535"));
     CHECK(!tccl_topology_as_v2("<html>", &err));
     CHECK(err.text[0]);
 }
