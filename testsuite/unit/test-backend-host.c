@@ -3,6 +3,7 @@
 #include <math.h>
 #include <sys/wait.h>
 
+#include "ahead.h"
 #include "backend.h"
 #include "check.h"
 
@@ -116,6 +117,7 @@ int main(void)
     struct tccl_error err = {0};
 
     alarm(170);
+    go_ahead();
     if (tccl_backend_open("host", &options, &backend, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "ahead.h"
 #include "check.h"
 #include "puppet.h"
 #include "repeat.h"
@@ -404,6 +405,7 @@ int main(void)
     check_no_processes();
     check_killed_leader();
     int n_cpus = two_cpus(cpus);
+    go_ahead();
     check_congestion(cpus);
     if (n_cpus == 2)
         check_concurrency(cpus);
