@@ -109,7 +109,8 @@ static int open_hello(const char *text, size_t size, const struct tccl_far_rules
     return *hello ? 0 : tccl_fail(err, "out of memory");
 }
 
-static int check_hello(const char *hello, size_t size, const char *nonce, struct tccl_error *err)
+static int check_hello(const char *hello, size_t size, const char *nonce,
+                       struct tccl_far_guest *guest, struct tccl_error *err)
 {
     cleanup_json json_t *message = tccl_message_parse(hello, size, err);
     const char *text;
@@ -117,20 +118,24 @@ static int check_hello(const char *hello, size_t size, const char *nonce, struct
     if (!message || check_message(message, "measure", err) < 0 ||
         tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) < 0)
         return -1;
-    return strcmp(text, nonce) == 0 ? 0 : tccl_fail(err, "the hello is for another connection");
+    if (strcmp(text, nonce) != 0)
+        return tccl_fail(err, "the hello is for another connection");
+    const json_t *rdma = json_object_get(message, "rdma");
+    guest->rdma = rdma;
+    return rdma ? tccl_rdma_from_json(rdma, &guest->end, err) : 0;
 }
 
 static int take_hello(int fd, const struct tccl_far_rules *rules, const char *nonce,
-                      int64_t deadline, uid_t *who, struct tccl_error *err)
+                      int64_t deadline, struct tccl_far_guest *guest, struct tccl_error *err)
 {
     cleanup_free char *text = NULL, *hello = NULL;
     size_t size, hello_size;
 
     if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0 ||
-        open_hello(text, size, rules, deadline, &hello, &hello_size, who, err) < 0 ||
-        check_hello(hello, hello_size, nonce, err) < 0)
+        open_hello(text, size, rules, deadline, &hello, &hello_size, &guest->user, err) < 0 ||
+        check_hello(hello, hello_size, nonce, guest, err) < 0)
         return -1;
-    return rules->munge ? check_user(rules, *who, err) : 0;
+    return rules->munge ? check_user(rules, guest->user, err) : 0;
 }
 
 void tccl_far_refuse(int fd, const char *why)
@@ -142,13 +147,14 @@ void tccl_far_refuse(int fd, const char *why)
     write_message(fd, message, tccl_now_ms(), NULL);
 }
 
-int tccl_far_welcome(int fd, const struct tccl_far_rules *rules, int64_t deadline, uid_t *who,
-                     struct tccl_error *err)
+int tccl_far_hear(int fd, const struct tccl_far_rules *rules, int64_t deadline,
+                  struct tccl_far_guest *guest, struct tccl_error *err)
 {
     struct tccl_envelope envelope = {.to = "run", .from = "peer"};
     struct tccl_error reason = {0};
     json_t *greeting = new_message("peer");
 
+    *guest = (struct tccl_far_guest){.user = (uid_t)-1};
     if (greeting && (json_object_set_new(greeting, "munge", json_boolean(rules->munge)) < 0 ||
                      tccl_envelope_put(greeting, &envelope, err) < 0)) {
         json_decref(greeting);
@@ -156,20 +162,38 @@ int tccl_far_welcome(int fd, const struct tccl_far_rules *rules, int64_t deadlin
     }
     if (write_message(fd, greeting, deadline, err) < 0)
         return -1;
-    if (take_hello(fd, rules, envelope.nonce, deadline, who, &reason) < 0) {
-        tccl_far_refuse(fd, reason.text);
-        return tccl_fail(err, "%s", reason.text);
+    if (take_hello(fd, rules, envelope.nonce, deadline, guest, &reason) == 0)
+        return 0;
+    tccl_far_refuse(fd, reason.text);
+    return tccl_fail(err, "%s", reason.text);
+}
+
+/* Adds an end; NULL adds nothing. */
+static int put_end(json_t *message, const struct tccl_rdma_end *end)
+{
+    return message && end ? json_object_set_new(message, "rdma", tccl_rdma_to_json(end)) : 0;
+}
+
+int tccl_far_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
+                   struct tccl_error *err)
+{
+    json_t *welcome = tccl_message_new("welcome");
+
+    if (put_end(welcome, ours) < 0) {
+        json_decref(welcome);
+        return tccl_fail(err, "out of memory");
     }
-    return write_message(fd, tccl_message_new("welcome"), deadline, err);
+    return write_message(fd, welcome, deadline, err);
 }
 
 /* ---- our side ---- */
 
-static int send_hello(int fd, const char *nonce, bool sealed, const char *munge, int64_t deadline,
-                      struct tccl_error *err)
+static int send_hello(int fd, const char *nonce, const struct tccl_rdma_end *ours, bool sealed,
+                      const char *munge, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *hello = new_message("measure");
-    bool whole = hello && json_object_set_new(hello, "nonce", json_string(nonce)) == 0;
+    bool whole = hello && json_object_set_new(hello, "nonce", json_string(nonce)) == 0 &&
+                 put_end(hello, ours) == 0;
     cleanup_free char *text = whole ? tccl_message_text(hello) : NULL;
     cleanup_free char *cred = NULL;
 
@@ -193,7 +217,9 @@ static int refusal(const json_t *message, struct tccl_error *err)
     return tccl_fail(err, "refuses: %s", reason ? reason : "no reason given");
 }
 
-static int say_hello(int fd, const char *munge, int64_t deadline, struct tccl_error *err)
+/* theirs is set where ours is given. */
+static int say_hello(int fd, const char *munge, const struct tccl_rdma_end *ours,
+                     struct tccl_rdma_end *theirs, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *greeting = read_message(fd, deadline, err);
     const char *nonce;
@@ -204,17 +230,20 @@ static int say_hello(int fd, const char *munge, int64_t deadline, struct tccl_er
         return refusal(greeting, err);
     if (check_message(greeting, "peer", err) < 0 ||
         tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) < 0 ||
-        send_hello(fd, nonce, json_is_true(json_object_get(greeting, "munge")), munge, deadline,
-                   err) < 0)
+        send_hello(fd, nonce, ours, json_is_true(json_object_get(greeting, "munge")), munge,
+                   deadline, err) < 0)
         return -1;
     cleanup_json json_t *answer = read_message(fd, deadline, err);
     if (!answer)
         return -1;
-    return strcmp(tccl_message_type(answer), "welcome") == 0 ? 0 : refusal(answer, err);
+    if (strcmp(tccl_message_type(answer), "welcome") != 0)
+        return refusal(answer, err);
+    return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
 }
 
-int tccl_far_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
-                     struct tccl_error *err)
+int tccl_far_connect_rdma(const char *peer, const char *device, const char *munge,
+                          const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
+                          int64_t deadline, struct tccl_error *err)
 {
     char host[TCCL_FAR_HOST];
     uint16_t port;
@@ -225,9 +254,15 @@ int tccl_far_connect(const char *peer, const char *device, const char *munge, in
     if (fd < 0)
         return -1;
     tccl_far_tune(fd);
-    if (say_hello(fd, munge, deadline, err) < 0)
+    if (say_hello(fd, munge, ours, theirs, deadline, err) < 0)
         return tccl_fail_in(err, "peer %s:%u", host, port);
     int connected = fd;
     fd = -1;
     return connected;
+}
+
+int tccl_far_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
+                     struct tccl_error *err)
+{
+    return tccl_far_connect_rdma(peer, device, munge, NULL, NULL, deadline, err);
 }

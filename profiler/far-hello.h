@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "error.h"
+#include "rdma.h"
 
 enum { TCCL_FAR_USERS = 3, TCCL_FAR_HOST = 256 };
 
@@ -25,10 +25,20 @@ struct tccl_far_rules {
     int n_users;
 };
 
-/* The peer's side, until deadline (tccl_now_ms). A refusal is told to the other end too. Returns 0
- * with *who (the user; (uid_t)-1 where anybody may), or -1 with err. */
-int tccl_far_welcome(int fd, const struct tccl_far_rules *rules, int64_t deadline, uid_t *who,
-                     struct tccl_error *err);
+/* Who has come, and what for. */
+struct tccl_far_guest {
+    uid_t user; /* (uid_t)-1 where anybody may come */
+    bool rdma;  /* wants to reach memory of ours by RDMA, from that end */
+    struct tccl_rdma_end end;
+};
+
+/* The peer's side, both until deadline (tccl_now_ms). First it hears who comes; a refusal is told
+ * to the other end too. Then it agrees: ours is the end for a guest who wants RDMA, else NULL. Each
+ * returns 0, or -1 with err. */
+int tccl_far_hear(int fd, const struct tccl_far_rules *rules, int64_t deadline,
+                  struct tccl_far_guest *guest, struct tccl_error *err);
+int tccl_far_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
+                   struct tccl_error *err);
 
 /* Tells the other end why it is not served; does not wait. */
 void tccl_far_refuse(int fd, const char *why);
@@ -38,5 +48,9 @@ void tccl_far_refuse(int fd, const char *why);
  * closes, or -1 with err. */
 int tccl_far_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
                      struct tccl_error *err);
+/* The same for RDMA from our end: theirs is the peer's. */
+int tccl_far_connect_rdma(const char *peer, const char *device, const char *munge,
+                          const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
+                          int64_t deadline, struct tccl_error *err);
 
 #endif

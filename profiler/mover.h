@@ -32,8 +32,13 @@ struct tccl_mover {
     void (*close)(void *state);
 };
 
-extern const struct tccl_mover tccl_mover_host; /* a core copies between memories */
-extern const struct tccl_mover tccl_mover_cuda; /* a GPU; only in builds with CUDA */
-extern const struct tccl_mover tccl_mover_tcp;  /* a NIC, by TCP */
+extern const struct tccl_mover tccl_mover_host;  /* a core copies between memories */
+extern const struct tccl_mover tccl_mover_cuda;  /* a GPU; only in builds with CUDA */
+extern const struct tccl_mover tccl_mover_tcp;   /* a NIC, by TCP */
+extern const struct tccl_mover tccl_mover_verbs; /* a NIC that is an RDMA device, with a peer */
+extern const struct tccl_mover tccl_mover_nic;   /* a NIC: by RDMA if it can, else by TCP */
+
+/* What tccl_mover_nic takes for this NIC. */
+bool tccl_nic_has_rdma(const struct tccl_stage *stage, int nic);
 
 #endif

@@ -25,10 +25,15 @@ enum {
     PLACE = NI_MAXHOST + NI_MAXSERV,
     MUNGE_MS = 2000,
     HELLO_MS = 5000,
-    HELLO_ALARM = 10, /* seconds, should munged never answer */
+    TRAFFIC = 96,
+    HELLO_ALARM = 10,     /* seconds, should munged never answer */
+    RDMA_BYTES = 8 << 20, /* of memory that a guest may reach */
 };
 
 static const struct tccl_far_limits limits = {.idle_ms = 3600 * 1000, .stall_ms = 30 * 1000};
+/* By RDMA nothing is said on the connection; when the guest is gone without a word, TCP's own
+ * probes end it. */
+static const struct tccl_far_limits rdma_limits = {.idle_ms = -1, .stall_ms = 30 * 1000};
 
 struct guest {
     pid_t pid; /* 0: none */
@@ -41,6 +46,16 @@ struct peer {
     int listeners[LISTENERS], n_listeners, signals;
     struct guest guests[CONNECTIONS];
 };
+
+/* What there is to say of a connection. */
+struct ending {
+    uid_t user; /* (uid_t)-1: nobody has said */
+    struct tccl_far_count count;
+    char device[TCCL_RDMA_NAME]; /* "": by TCP */
+    double seconds;
+};
+
+static const struct ending nothing = {.user = (uid_t)-1};
 
 /* ---- words ---- */
 
@@ -70,23 +85,35 @@ static void print_listening(const struct peer *peer, const char *host, uint16_t 
                text);
 }
 
-/* seconds: of the connection. why: NULL for an end in order. */
-static void print_end(const struct peer *peer, const char *from, uid_t who,
-                      const struct tccl_far_count *count, double seconds, const char *why)
+/* By RDMA the guest does all, and this side sees nothing of it. */
+static void describe_traffic(const struct ending *ending, char text[static TRAFFIC])
 {
-    char text[PLACE + 256 + sizeof((struct tccl_error *)0)->text], user[32] = "";
+    if (ending->device[0])
+        snprintf(text, TRAFFIC, "RDMA with %s", ending->device);
+    else
+        snprintf(text, TRAFFIC, "received %.3f GB, sent %.3f GB",
+                 (double)ending->count.received / 1e9, (double)ending->count.sent / 1e9);
+}
 
-    if (who != (uid_t)-1)
-        snprintf(user, sizeof(user), "user %u, ", (unsigned)who);
-    snprintf(text, sizeof(text), "%s: %sreceived %.3f GB, sent %.3f GB in %.1f s%s%s", from, user,
-             (double)count->received / 1e9, (double)count->sent / 1e9, seconds, why ? ": " : "",
-             why ? why : "");
-    print_line(peer,
-               json_pack("{s:s, s:s, s:o, s:I, s:I, s:f, s:s?}", "event", "end", "from", from,
-                         "uid", who == (uid_t)-1 ? json_null() : json_integer(who), "received",
-                         (json_int_t)count->received, "sent", (json_int_t)count->sent, "seconds",
-                         seconds, "error", why),
-               text);
+/* why: NULL for an end in order. */
+static void print_end(const struct peer *peer, const char *from, const struct ending *ending,
+                      const char *why)
+{
+    char text[PLACE + 256 + sizeof((struct tccl_error *)0)->text], user[32] = "", traffic[TRAFFIC];
+
+    if (ending->user != (uid_t)-1)
+        snprintf(user, sizeof(user), "user %u, ", (unsigned)ending->user);
+    describe_traffic(ending, traffic);
+    snprintf(text, sizeof(text), "%s: %s%s in %.1f s%s%s", from, user, traffic, ending->seconds,
+             why ? ": " : "", why ? why : "");
+    print_line(
+        peer,
+        json_pack("{s:s, s:s, s:o, s:I, s:I, s:s?, s:f, s:s?}", "event", "end", "from", from, "uid",
+                  ending->user == (uid_t)-1 ? json_null() : json_integer(ending->user), "received",
+                  (json_int_t)ending->count.received, "sent", (json_int_t)ending->count.sent,
+                  "rdma", ending->device[0] ? ending->device : NULL, "seconds", ending->seconds,
+                  "error", why),
+        text);
 }
 
 /* ---- before ---- */
@@ -189,22 +216,69 @@ static void name_guest(int fd, char from[static PLACE])
     snprintf(from, PLACE, strchr(host, ':') ? "[%.900s]:%.30s" : "%.900s:%.30s", host, port);
 }
 
+/* Lets the guest at memory of ours: in order to be reached as fast as can be, on the device of the
+ * same name as its own, as nodes of one kind are cabled alike. */
+static struct tccl_rdma *lend(const struct tccl_far_guest *guest, void *memory,
+                              struct tccl_rdma_end *ours, struct tccl_error *err)
+{
+    struct tccl_rdma *rdma = tccl_rdma_open(guest->end.device, true, err);
+
+    if (!rdma)
+        return NULL;
+    if (tccl_rdma_register(rdma, memory, RDMA_BYTES, -1, true, err) < 0 ||
+        tccl_rdma_join(rdma, &guest->end, err) < 0) {
+        tccl_rdma_close(rdma);
+        return NULL;
+    }
+    tccl_rdma_describe(rdma, ours);
+    return rdma;
+}
+
+static int serve_rdma(int fd, const struct tccl_far_guest *guest, int64_t deadline,
+                      struct ending *ending, struct tccl_error *err)
+{
+    cleanup_free void *memory = calloc(1, RDMA_BYTES);
+    struct tccl_error why = {0};
+    struct tccl_rdma_end ours;
+    struct tccl_rdma *rdma = memory ? lend(guest, memory, &ours, &why) : NULL;
+
+    if (!rdma) {
+        tccl_far_refuse(fd, why.text);
+        return tccl_fail(err, "%s", why.text);
+    }
+    memcpy(ending->device, ours.device, sizeof(ending->device));
+    int rc = tccl_far_agree(fd, &ours, deadline, err);
+    if (rc == 0)
+        rc = tccl_far_serve(fd, &rdma_limits, &ending->count, err);
+    tccl_rdma_close(rdma);
+    return rc;
+}
+
+static int serve_tcp(int fd, int64_t deadline, struct ending *ending, struct tccl_error *err)
+{
+    if (tccl_far_agree(fd, NULL, deadline, err) < 0)
+        return -1;
+    return tccl_far_serve(fd, &limits, &ending->count, err);
+}
+
 static void serve_guest(const struct peer *peer, int fd, const char *from)
 {
-    struct tccl_far_count count = {0};
+    struct ending ending = nothing;
     struct tccl_error err = {0};
-    int64_t begun = tccl_now_ms();
-    uid_t who = (uid_t)-1;
+    struct tccl_far_guest guest;
+    int64_t begun = tccl_now_ms(), deadline = begun + HELLO_MS;
 
     tccl_far_tune(fd);
     alarm(HELLO_ALARM);
-    int rc = tccl_far_welcome(fd, &peer->rules, begun + HELLO_MS, &who, &err);
+    int rc = tccl_far_hear(fd, &peer->rules, deadline, &guest, &err);
     alarm(0);
+    ending.user = guest.user;
     if (rc == 0)
-        rc = tccl_far_serve(fd, &limits, &count, &err);
+        rc = guest.rdma ? serve_rdma(fd, &guest, deadline, &ending, &err)
+                        : serve_tcp(fd, deadline, &ending, &err);
     close(fd);
-    print_end(peer, from, who, &count, (double)(tccl_now_ms() - begun) / 1e3,
-              rc < 0 ? err.text : NULL);
+    ending.seconds = (double)(tccl_now_ms() - begun) / 1e3;
+    print_end(peer, from, &ending, rc < 0 ? err.text : NULL);
 }
 
 /* In the new process: never outlives the one that made it, which alone hears of signals. */
@@ -235,10 +309,8 @@ static struct guest *find_guest(struct peer *peer, pid_t pid)
 
 static void turn_away(const struct peer *peer, int fd, const char *from, const char *why)
 {
-    const struct tccl_far_count none = {0};
-
     tccl_far_refuse(fd, why);
-    print_end(peer, from, (uid_t)-1, &none, 0, why);
+    print_end(peer, from, &nothing, why);
 }
 
 static void take_guest(struct peer *peer, int listener)
@@ -268,7 +340,6 @@ static void take_guest(struct peer *peer, int listener)
 
 static void bury_guests(struct peer *peer)
 {
-    const struct tccl_far_count none = {0};
     char why[32];
     int status;
     pid_t pid;
@@ -277,7 +348,7 @@ static void bury_guests(struct peer *peer)
         struct guest *guest = find_guest(peer, pid);
         snprintf(why, sizeof(why), "ended by signal %d", WTERMSIG(status));
         if (guest && WIFSIGNALED(status))
-            print_end(peer, guest->from, (uid_t)-1, &none, 0, why);
+            print_end(peer, guest->from, &nothing, why);
         if (guest)
             guest->pid = 0;
     }

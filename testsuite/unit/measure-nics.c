@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     static struct tccl_site site = {.machine = {.n_memories = 2}};
     struct tccl_stage_settings settings = {.region = REGION};
     const struct tccl_workers_options options = {
-        .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 20, .run_limit = 20};
+        .gpu = &tccl_mover_tcp, .nic = &tccl_mover_nic, .prepare_limit = 20, .run_limit = 20};
     struct tccl_error err = {0};
     char line[16];
 
