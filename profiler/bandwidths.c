@@ -75,26 +75,27 @@ static bool possible(const struct tccl_machine *machine, const struct tccl_set *
     return true;
 }
 
-static struct tccl_cell make_cell(const struct tccl_machine *machine,
-                                  const struct tccl_measured *measured, const struct tccl_set *set)
+static struct tccl_matrix_cell make_cell(const struct tccl_machine *machine,
+                                         const struct tccl_measured *measured,
+                                         const struct tccl_set *set)
 {
     struct tccl_measurement value;
 
     if (!possible(machine, set))
-        return (struct tccl_cell){.state = TCCL_CELL_IMPOSSIBLE};
+        return (struct tccl_matrix_cell){.state = TCCL_CELL_IMPOSSIBLE};
     enum tccl_answer answer = tccl_measured_ask(measured, set, &value);
     if (answer == TCCL_NO_ANSWER)
-        return (struct tccl_cell){.state = TCCL_CELL_UNKNOWN};
+        return (struct tccl_matrix_cell){.state = TCCL_CELL_UNKNOWN};
     if (value.failed)
-        return (struct tccl_cell){.state = TCCL_CELL_FAILED};
-    return (struct tccl_cell){.state = answer == TCCL_ANSWER_MODEL ? TCCL_CELL_MODEL
-                                                                   : TCCL_CELL_MEASURED,
-                              .noisy = value.noisy,
-                              .gbps = value.gbps,
-                              .spread = value.spread};
+        return (struct tccl_matrix_cell){.state = TCCL_CELL_FAILED};
+    return (struct tccl_matrix_cell){.state = answer == TCCL_ANSWER_MODEL ? TCCL_CELL_MODEL
+                                                                          : TCCL_CELL_MEASURED,
+                                     .noisy = value.noisy,
+                                     .gbps = value.gbps,
+                                     .spread = value.spread};
 }
 
-static bool has_value(const struct tccl_cell *cell)
+static bool has_value(const struct tccl_matrix_cell *cell)
 {
     return cell->state == TCCL_CELL_MEASURED || cell->state == TCCL_CELL_MODEL;
 }
@@ -113,7 +114,7 @@ static void summarize(struct tccl_matrix *matrix)
 
     for (int i = 0; i < matrix->rows; i++)
         for (int j = 0; j < matrix->columns; j++) {
-            const struct tccl_cell *cell = &matrix->cells[i][j];
+            const struct tccl_matrix_cell *cell = &matrix->cells[i][j];
             matrix->from_model += cell->state == TCCL_CELL_MODEL;
             if (has_value(cell))
                 values[n++] = cell->gbps;
@@ -161,7 +162,7 @@ void tccl_device_label(const struct tccl_machine *machine, struct tccl_device de
                  device.index);
 }
 
-void tccl_cell_format(const struct tccl_cell *cell, char text[static TCCL_CELL_TEXT])
+void tccl_cell_format(const struct tccl_matrix_cell *cell, char text[static TCCL_CELL_TEXT])
 {
     static const char *const without[] = {
         [TCCL_CELL_IMPOSSIBLE] = "-", [TCCL_CELL_UNKNOWN] = "?", [TCCL_CELL_FAILED] = "!"};
@@ -175,7 +176,7 @@ void tccl_cell_format(const struct tccl_cell *cell, char text[static TCCL_CELL_T
         snprintf(text, TCCL_CELL_TEXT, "%s", without[cell->state]);
 }
 
-double tccl_cell_heat(const struct tccl_matrix *matrix, const struct tccl_cell *cell)
+double tccl_cell_heat(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell)
 {
     if (!has_value(cell))
         return -1;
@@ -189,8 +190,8 @@ static const char *colour_of(double heat)
 }
 
 /* Numbers stand below each other, whether a sign follows them or not. */
-static void print_cell(const struct tccl_matrix *matrix, const struct tccl_cell *cell, bool colours,
-                       FILE *out)
+static void print_cell(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell,
+                       bool colours, FILE *out)
 {
     char text[TCCL_CELL_TEXT];
     const char *colour = colours ? colour_of(tccl_cell_heat(matrix, cell)) : "";
@@ -256,29 +257,29 @@ static json_t *labels_to_json(const struct tccl_machine *machine, uint8_t kind, 
     return list;
 }
 
-static json_t *gbps_of(const struct tccl_cell *cell)
+static json_t *gbps_of(const struct tccl_matrix_cell *cell)
 {
     return has_value(cell) ? json_real(cell->gbps) : json_null();
 }
 
-static json_t *spread_of(const struct tccl_cell *cell)
+static json_t *spread_of(const struct tccl_matrix_cell *cell)
 {
     return has_value(cell) ? json_real(cell->spread) : json_null();
 }
 
-static json_t *state_of(const struct tccl_cell *cell)
+static json_t *state_of(const struct tccl_matrix_cell *cell)
 {
     return json_string(state_names[cell->state]);
 }
 
-static json_t *noisy_of(const struct tccl_cell *cell)
+static json_t *noisy_of(const struct tccl_matrix_cell *cell)
 {
     return json_boolean(cell->noisy);
 }
 
 /* One value of each cell, row by row. */
 static json_t *cells_to_json(const struct tccl_matrix *matrix,
-                             json_t *(*value)(const struct tccl_cell *cell))
+                             json_t *(*value)(const struct tccl_matrix_cell *cell))
 {
     json_t *rows = json_array();
 

@@ -14,7 +14,7 @@ enum tccl_cell_state {
     TCCL_CELL_MODEL /* asked from the model */
 };
 
-struct tccl_cell {
+struct tccl_matrix_cell {
     enum tccl_cell_state state;
     bool noisy;
     double gbps, spread; /* where measured, or from the model */
@@ -27,7 +27,7 @@ struct tccl_matrix {
     const char *title; /* for people */
     uint8_t row_kind, column_kind;
     int rows, columns;
-    struct tccl_cell cells[TCCL_SIDE][TCCL_SIDE];
+    struct tccl_matrix_cell cells[TCCL_SIDE][TCCL_SIDE];
     int known; /* cells with a bandwidth */
     int from_model;
     double min, median, max; /* of those, GB/s */
@@ -45,9 +45,9 @@ void tccl_device_label(const struct tccl_machine *machine, struct tccl_device de
 /* What stands in a cell: "12.30", "12.30~" noisy, "12.30*" from the model, "-" impossible, "?" not
  * measured, "!" failed. */
 enum { TCCL_CELL_TEXT = 32 };
-void tccl_cell_format(const struct tccl_cell *cell, char text[static TCCL_CELL_TEXT]);
+void tccl_cell_format(const struct tccl_matrix_cell *cell, char text[static TCCL_CELL_TEXT]);
 /* The bandwidth against the largest in the matrix, 0 to 1; -1 where there is none. */
-double tccl_cell_heat(const struct tccl_matrix *matrix, const struct tccl_cell *cell);
+double tccl_cell_heat(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell);
 
 /* Prints it aligned, in colours if they are wanted. */
 void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machine *machine,

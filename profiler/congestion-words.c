@@ -165,7 +165,8 @@ static bool each_other(struct words *words)
         !same(tccl_transfer_initiator(both[1]), tccl_transfer_target(both[0])))
         return false;
     say(words, "GPUs %d and %d %s each other", tccl_transfer_initiator(both[0]).index,
-        tccl_transfer_target(both[0]).index, verb(both[0]));
+        tccl_transfer_target(both[0]).index,
+        tccl_transfer_reads(both[0]) ? "read from" : "write to");
     say_together(words, " each way");
     return true;
 }

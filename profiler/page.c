@@ -125,9 +125,8 @@ static void put_origin(const struct tccl_report *report, FILE *out)
     put_fact(out, "Last measured", "%s", when);
     put_quality(&report->quality, out);
     put_fact(out, "Machine id", "%s", tccl_profile_id(report->profile));
-    put_fact(out, "Devices", "%d GPUs, %d memories, %d NICs, %d PCI switches",
-             report->machine->n_gpus, report->machine->n_memories, report->machine->n_nics,
-             report->machine->n_switches);
+    put_fact(out, "GPUs, memories, NICs, PCI switches", "%d, %d, %d, %d", report->machine->n_gpus,
+             report->machine->n_memories, report->machine->n_nics, report->machine->n_switches);
     if (report->machine->n_gpus > 0)
         put_fact(out, "GPU 0", "%s", report->machine->gpus[0].model);
     put_fact(out, "Made by", "%s", report->created_by);
@@ -197,7 +196,8 @@ static void put_pictures(const struct tccl_report *report, FILE *out)
 
 /* Matrices. */
 
-static void put_cell(const struct tccl_matrix *matrix, const struct tccl_cell *cell, FILE *out)
+static void put_cell(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell,
+                     FILE *out)
 {
     double heat = tccl_cell_heat(matrix, cell), shade = 0.06 + 0.8 * heat * heat;
     char text[TCCL_CELL_TEXT];

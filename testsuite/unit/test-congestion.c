@@ -1,0 +1,215 @@
+/* Congested sets: which are listed, and what is said of them. */
+#include "congestion.h"
+#include "measured.h"
+#include "profiles.h"
+
+static const double threshold = 0.9;
+
+static void know(struct tccl_measured *measured, const char *text, struct tccl_measurement value)
+{
+    struct tccl_set set = {0};
+    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
+    CHECK_INT(tccl_measured_add(measured, &set, &value), 0);
+}
+
+static void know_gbps(struct tccl_measured *measured, const char *text, double gbps)
+{
+    know(measured, text, (struct tccl_measurement){.gbps = gbps});
+}
+
+static struct tccl_congested *find(const struct tccl_measured *measured, long *count)
+{
+    struct tccl_error err = {""};
+    struct tccl_congested *list = NULL;
+    *count = tccl_congestion_find(measured, threshold, &list, &err);
+    CHECK_STR(err.text, "");
+    return list;
+}
+
+/* The sentence of the only congested set, made of two values alone and one together. */
+static void check_sentence(double alone, double other, const char *text, double gbps,
+                           const char *expected)
+{
+    struct tccl_machine machine = sample_machine();
+    struct tccl_measured measured = {.lines = 0};
+    struct tccl_set set = {0};
+    char sentence[TCCL_SENTENCE], single[12];
+    long count;
+    CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
+    for (int i = 0; i < set.count; i++) {
+        tccl_transfer_format(set.transfers[i], single);
+        know_gbps(&measured, single, i == 0 ? alone : other);
+    }
+    know_gbps(&measured, text, gbps);
+    cleanup_free struct tccl_congested *list = find(&measured, &count);
+    CHECK_INT(count, 1);
+    if (count == 1) {
+        tccl_congestion_sentence(&list[0], &machine, sentence);
+        CHECK_STR(sentence, expected);
+        CHECK(fabs(list[0].ratio - gbps / fmin(alone, other)) < 1e-9);
+    }
+    tccl_measured_clear(&measured);
+}
+
+static void test_sentences(void)
+{
+    const struct {
+        double alone, other;
+        const char *set;
+        double gbps;
+        const char *sentence;
+    } cases[] = {
+        {12.3, 12.3, "g0>m1 g1>m1", 7.55,
+         "2 writers on memory 1 (GPU 0 and GPU 1) share 15.10 GB/s: 7.55 each, alone 12.30"},
+        {12.3, 12.3, "g0>m1 g1>m1 n0>m1", 5,
+         "3 writers on memory 1 (GPU 0, GPU 1 and mlx5_0) share 15.00 GB/s: 5.00 each, alone "
+         "12.30"},
+        {12, 12, "g0<m1 g3<m1", 6,
+         "2 readers of memory 1 (GPU 0 and GPU 3) share 12.00 GB/s: 6.00 each, alone 12.00"},
+        {12, 12, "g0>m1 g0<m1 g3<m1", 4,
+         "1 writer and 2 readers on memory 1 (GPU 0; GPU 0 and GPU 3) share 12.00 GB/s: 4.00 each, "
+         "alone 12.00"},
+        {12, 11, "g0>m1 g0<m1", 6,
+         "GPU 0 writes to memory 1 while it reads from it: 6.00 GB/s each way, alone 11.00 to "
+         "12.00"},
+        {11.4, 12.6, "g1<m1 g1>g0", 4.4,
+         "GPU 1 reads from memory 1 while it writes to GPU 0: 4.40 GB/s, alone 11.40 to 12.60"},
+        {10, 10, "g0>g1 g1>g0", 5,
+         "GPUs 0 and 1 write to each other: 5.00 GB/s each way, alone 10.00"},
+        {10, 10, "g0<g1 g1<g0", 5,
+         "GPUs 0 and 1 read from each other: 5.00 GB/s each way, alone 10.00"},
+        {10, 10, "g0>g2 g1>g2", 5,
+         "2 transfers into GPU 2 (from GPU 0 and GPU 1) share 10.00 GB/s: 5.00 each, alone 10.00"},
+        {10, 10, "g2<g0 g0>m1", 5,
+         "2 transfers out of GPU 0 (to GPU 2 and memory 1) share 10.00 GB/s: 5.00 each, alone "
+         "10.00"},
+        {10, 10, "n0>g0 n0<m1", 5,
+         "mlx5_0 sends from memory 1 while it receives into GPU 0: 5.00 GB/s, alone 10.00"},
+        {10, 10, "g0>g1 g2>g3", 5,
+         "GPU 0 writes to GPU 1 while GPU 2 writes to GPU 3: 5.00 GB/s each, alone 10.00"},
+        {10, 10, "g0>g1 g2>g3 g1<m0", 5,
+         "GPU 0 writes to GPU 1, GPU 2 writes to GPU 3 and GPU 1 reads from memory 0, together: "
+         "5.00 GB/s each, alone 10.00"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        check_sentence(cases[i].alone, cases[i].other, cases[i].set, cases[i].gbps,
+                       cases[i].sentence);
+}
+
+/* What is explained by a smaller set, not far enough below, within the spread, or failed. */
+static void test_left_out(void)
+{
+    struct tccl_measured measured = {.lines = 0};
+    long count;
+    know_gbps(&measured, "g0>m1", 12);
+    know_gbps(&measured, "g1>m1", 12);
+    know_gbps(&measured, "g2<m0", 12);
+    know_gbps(&measured, "g2>m1", 12);
+    know_gbps(&measured, "g0>m1 g1>m1", 7);
+    know_gbps(&measured, "g0>m1 g1>m1 g2<m0", 6.9);
+    know_gbps(&measured, "g0>m1 g1>m1 g2>m1", 5);
+    know_gbps(&measured, "g0>m1 g2<m0", 11.5);
+    know(&measured, "g1>m1 g2<m0", (struct tccl_measurement){.gbps = 9, .spread = 0.4});
+    know(&measured, "g2>m1 g2<m0", (struct tccl_measurement){.failed = true});
+    cleanup_free struct tccl_congested *list = find(&measured, &count);
+    CHECK_INT(count, 2);
+    if (count == 2) {
+        CHECK(list[0].gbps == 5 && list[0].set.count == 3);
+        CHECK(list[1].gbps == 7 && list[1].hides == 1);
+    }
+    tccl_measured_clear(&measured);
+}
+
+/* A member that was never alone reaches at least what it did with others. */
+static void test_at_least(void)
+{
+    struct tccl_machine machine = sample_machine();
+    struct tccl_measured measured = {.lines = 0};
+    char sentence[TCCL_SENTENCE];
+    long count;
+    know_gbps(&measured, "g0>m1 g3>m0", 11);
+    know_gbps(&measured, "g1>m1 g3>m0", 12);
+    know_gbps(&measured, "g0>m1 g1>m1", 5.5);
+    cleanup_free struct tccl_congested *list = find(&measured, &count);
+    CHECK_INT(count, 1);
+    if (count == 1) {
+        tccl_congestion_sentence(&list[0], &machine, sentence);
+        CHECK(list[0].at_least && strstr(sentence, "alone at least 11.00 to 12.00"));
+    }
+    tccl_measured_clear(&measured);
+}
+
+/* By definition: is the set congested? Counts only sets whose members were all measured alone. */
+static bool congested(const struct tccl_measured *measured, size_t i)
+{
+    const struct tccl_set *set = &measured->sets.entries[i].set;
+    const struct tccl_measurement *value = &measured->values[i];
+    double least = INFINITY, spread = 0;
+    for (int j = 0; j < set->count; j++) {
+        struct tccl_set one = {.count = 1, .transfers = {set->transfers[j]}};
+        struct tccl_measurement alone;
+        CHECK_INT(tccl_measured_ask(measured, &one, &alone), TCCL_ANSWER_MEASURED);
+        least = fmin(least, alone.gbps);
+        spread = fmax(spread, alone.spread);
+    }
+    return set->count > 1 && !value->failed && value->gbps < threshold * least &&
+           value->gbps * (1 + value->spread) < least * (1 - spread);
+}
+
+static bool listed(const struct tccl_congested *list, long count, const struct tccl_set *set,
+                   double gbps)
+{
+    for (long i = 0; i < count; i++)
+        if (tccl_set_contains(set, &list[i].set) && list[i].gbps <= gbps * 1.03 + 1e-9)
+            return true;
+    return false;
+}
+
+/* Random sets over few transfers, so that many are parts of others: what is congested is listed, or
+ * holds what is; nothing in the list explains another; worst first. */
+static void test_random(void)
+{
+    const struct tccl_machine machine = sample_machine();
+    struct tccl_measured measured = {.lines = 0};
+    tccl_transfer transfers[8];
+    long count;
+    for (int i = 0; i < 8; i++) {
+        transfers[i] = random_transfer(&machine);
+        struct tccl_set one = {.count = 1, .transfers = {transfers[i]}};
+        tccl_measured_add(&measured, &one,
+                          &(struct tccl_measurement){.gbps = 10 + rand() % 4, .spread = 0.01});
+    }
+    for (int i = 0; i < 120; i++) {
+        struct tccl_set set = {0};
+        for (int j = 2 + rand() % 4; j > 0; j--)
+            tccl_set_add(&set, transfers[rand() % 8]);
+        struct tccl_measurement value = {.gbps = 3 + rand() % 80 / 10.0,
+                                         .spread = rand() % 5 / 100.0};
+        if (set.count > 1)
+            tccl_measured_add(&measured, &set, &value);
+    }
+    cleanup_free struct tccl_congested *list = find(&measured, &count);
+    for (size_t i = 0; i < measured.sets.count; i++)
+        if (congested(&measured, i))
+            CHECK(listed(list, count, &measured.sets.entries[i].set, measured.values[i].gbps));
+    for (long i = 0; i < count; i++) {
+        const struct tccl_setmap_entry *entry = tccl_setmap_find(&measured.sets, &list[i].set);
+        CHECK(entry && congested(&measured, (size_t)(entry - measured.sets.entries)));
+        CHECK(i == 0 || list[i - 1].ratio <= list[i].ratio);
+        for (long j = 0; j < count; j++)
+            CHECK(i == j || !tccl_set_contains(&list[i].set, &list[j].set) ||
+                  list[j].gbps > list[i].gbps * 1.03 - 1e-9);
+    }
+    tccl_measured_clear(&measured);
+}
+
+int main(void)
+{
+    srand((unsigned)check_seed());
+    test_sentences();
+    test_left_out();
+    test_at_least();
+    for (int i = 0; i < 50; i++)
+        test_random();
+    return check_result();
+}
