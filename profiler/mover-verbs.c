@@ -3,7 +3,6 @@
  * hello stays open: the peer serves as long as it does. */
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "cleanup.h"
 #include "far-hello.h"
@@ -14,8 +13,8 @@
 enum {
     PIECE = 512 * 1024,
     TARGETS = TCCL_MAX_MEMORIES + TCCL_MAX_GPUS,
-    CONNECT_MS = 5000,
-    RECONNECT_MS = 1000,
+    CONNECT_MS = 10000, /* devices take their time to register memory */
+    RECONNECT_MS = 2000,
     STALL_MS = 3000,
     DRAIN_MS = 500,
 };
@@ -34,11 +33,6 @@ struct state {
     /* This run, in pieces. */
     uint64_t begun, ended;
 };
-
-static int64_t now_ms(void)
-{
-    return tccl_now_ms();
-}
 
 static void disconnect(struct state *state)
 {
@@ -75,7 +69,7 @@ static bool is_connected(const struct state *state)
 static int connect_peer(struct state *state, struct tccl_error *err)
 {
     const struct tccl_stage_settings *settings = tccl_stage_settings(state->stage);
-    int64_t deadline = now_ms() + (state->lost ? RECONNECT_MS : CONNECT_MS);
+    int patience = state->lost ? RECONNECT_MS : CONNECT_MS;
     struct tccl_rdma_end ours, theirs;
 
     state->lost = true;
@@ -83,8 +77,8 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     if (!state->rdma)
         return -1;
     tccl_rdma_describe(state->rdma, &ours);
-    state->fd =
-        tccl_far_connect_rdma(settings->peer, "", settings->munge, &ours, &theirs, deadline, err);
+    state->fd = tccl_far_connect_rdma(settings->peer, "", settings->munge, &ours, &theirs,
+                                      tccl_now_ms() + patience, err);
     if (state->fd < 0 || tccl_rdma_join(state->rdma, &theirs, err) < 0)
         return -1;
     if (theirs.bytes < PIECE)
@@ -189,12 +183,12 @@ static int lose(struct state *state, const struct tccl_error *why, struct tccl_e
 /* No piece may go on into the next run. */
 static void drain(struct state *state, const struct tccl_lane *lane)
 {
-    int64_t end = now_ms() + DRAIN_MS, deadline = tccl_lane_deadline(lane) / 1000000;
+    int64_t end = tccl_now_ms() + DRAIN_MS, deadline = tccl_lane_deadline(lane) / 1000000;
     int rc = 0;
 
     if (end > deadline)
         end = deadline;
-    while (rc >= 0 && state->ended < state->begun && now_ms() <= end)
+    while (rc >= 0 && state->ended < state->begun && tccl_now_ms() <= end)
         rc = step(state, false, NULL);
     if (state->ended < state->begun)
         disconnect(state);
@@ -209,13 +203,13 @@ static int verbs_move(void *context, struct tccl_lane *lane, struct tccl_error *
     state->begun = state->ended = 0;
     if (tccl_lane_wait(lane) < 0)
         return 0;
-    last = now_ms();
+    last = tccl_now_ms();
     do {
         int ended = step(state, true, &why);
-        if (ended < 0 || now_ms() - last > STALL_MS)
+        if (ended < 0 || tccl_now_ms() - last > STALL_MS)
             return lose(state, &why, err);
         if (ended > 0)
-            last = now_ms();
+            last = tccl_now_ms();
     } while (tccl_lane_moved(lane, state->ended * PIECE));
     drain(state, lane);
     return 0;

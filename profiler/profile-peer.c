@@ -274,7 +274,7 @@ static void serve_guest(const struct peer *peer, int fd, const char *from)
     alarm(0);
     ending.user = guest.user;
     if (rc == 0)
-        rc = guest.rdma ? serve_rdma(fd, &guest, deadline, &ending, &err)
+        rc = guest.rdma ? serve_rdma(fd, &guest, deadline + HELLO_MS, &ending, &err)
                         : serve_tcp(fd, deadline, &ending, &err);
     close(fd);
     ending.seconds = (double)(tccl_now_ms() - begun) / 1e3;

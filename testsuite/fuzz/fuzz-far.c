@@ -1,0 +1,157 @@
+/* What a tccl-profile peer hears, and what it says: the first byte says whether the rest is blocks
+ * after the hello, a hello, an RDMA device's end, or an address. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "far-hello.h"
+#include "far-serve.h"
+#include "fuzz.h"
+#include "wire.h"
+
+enum { STREAM_BYTES = 60000 };
+
+/* A socket in which the input stands, with its end behind it; the other end stays open. */
+static int open_input(const uint8_t *data, size_t size, int *other)
+{
+    int ends[2];
+
+    if (size > STREAM_BYTES || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    if (write(ends[1], data, size) != (ssize_t)size || shutdown(ends[1], SHUT_WR) < 0)
+        abort();
+    *other = ends[1];
+    return ends[0];
+}
+
+/* Bytes in the DATA blocks that the input begins with. */
+static uint64_t count_bytes(const uint8_t *data, size_t size)
+{
+    uint64_t total = 0;
+
+    while (size >= 8 && (data[0] == 1 || data[0] == 2)) {
+        uint64_t bytes = 0;
+        for (int i = 1; i < 8; i++)
+            bytes = bytes << 8 | data[i];
+        size_t left = size - 8, here = data[0] == 2 ? 0 : bytes < left ? bytes : left;
+        total += here;
+        data += 8 + here;
+        size -= 8 + here;
+    }
+    return total;
+}
+
+static void serve_blocks(const uint8_t *data, size_t size)
+{
+    static const struct tccl_far_limits limits = {0, 0};
+    struct tccl_far_count count;
+    struct tccl_error err = {0};
+    int other, fd = open_input(data, size, &other);
+
+    if (fd < 0)
+        return;
+    int rc = tccl_far_serve(fd, &limits, &count, &err);
+    FUZZ_CHECK(count.received <= count_bytes(data, size) && count.sent <= size * TCCL_FAR_WINDOW);
+    FUZZ_CHECK(rc == 0 ? count.received == count_bytes(data, size) : err.text[0] != '\0');
+    close(fd);
+    close(other);
+}
+
+static void hear_hello(const uint8_t *data, size_t size)
+{
+    static const struct tccl_far_rules anybody = {0};
+    struct tccl_far_guest guest;
+    struct tccl_error err = {0};
+    int other, fd = open_input(data, size, &other);
+
+    if (fd < 0)
+        return;
+    /* No input can know the number used once. */
+    FUZZ_CHECK(tccl_far_hear(fd, &anybody, tccl_now_ms(), &guest, &err) == -1 && err.text[0]);
+    close(fd);
+    close(other);
+}
+
+static void read_end(const uint8_t *data, size_t size)
+{
+    json_t *json = json_loadb((const char *)data, size, 0, NULL), *again;
+    struct tccl_rdma_end end, same = {0};
+
+    if (tccl_rdma_from_json(json, &end, NULL) == 0) {
+        again = tccl_rdma_to_json(&end);
+        FUZZ_CHECK(tccl_rdma_from_json(again, &same, NULL) == 0);
+        FUZZ_CHECK(same.number == end.number && same.key == end.key && same.bytes == end.bytes);
+        FUZZ_CHECK(memcmp(same.gid, end.gid, sizeof(end.gid)) == 0 && end.number < 1U << 24);
+        json_decref(again);
+    }
+    json_decref(json);
+}
+
+static void read_address(const uint8_t *data, size_t size)
+{
+    char text[300], host[TCCL_FAR_HOST];
+    uint16_t port;
+
+    if (size >= sizeof(text))
+        return;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (tccl_far_address(text, false, host, &port, NULL) == 0)
+        FUZZ_CHECK(port > 0 && *host && strstr(text, host));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const targets[])(const uint8_t *, size_t) = {serve_blocks, hear_hello, read_end,
+                                                               read_address};
+
+    if (size > 0)
+        targets[data[0] & 3](data + 1, size - 1);
+    return 0;
+}
+
+static void add_text(fuzz_add *add, void *context, char kind, const char *text)
+{
+    char input[512];
+
+    snprintf(input, sizeof(input), "%c%s", kind, text);
+    add(context, input, strlen(input));
+}
+
+static void add_blocks(fuzz_add *add, void *context)
+{
+    static const struct tccl_far_head heads[] = {{TCCL_FAR_DATA, 100}, {TCCL_FAR_CREDIT, 1000}};
+    uint8_t input[1 + 3 * (8 + 100)] = "0";
+    size_t size = 1;
+
+    for (int i = 0; i < 3; i++) {
+        tccl_far_put(&heads[0], input + size);
+        size += 8 + 100;
+    }
+    add(context, input, size);
+    tccl_far_put(&heads[1], input + 1);
+    add(context, input, 9);
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    static const char hello[] = "{\"v\":1,\"type\":\"measure\",\"protocol\":1,\"nonce\":\"0\"}";
+    const struct tccl_rdma_end end = {
+        .device = "mlx5_0", .mtu = 3, .reads = 16, .number = 17, .key = 5, .bytes = 100};
+    json_t *json = tccl_rdma_to_json(&end);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    uint8_t frame[sizeof(hello) + 5] = "1";
+
+    if (!text)
+        abort();
+    tccl_frame_header(sizeof(hello) - 1, frame + 1);
+    memcpy(frame + 5, hello, sizeof(hello) - 1);
+    add(context, frame, sizeof(hello) + 4);
+    add_blocks(add, context);
+    add_text(add, context, '2', text);
+    add_text(add, context, '3', "n1:8518");
+    add_text(add, context, '3', "[fe80::1]:8518");
+    free(text);
+    json_decref(json);
+}
