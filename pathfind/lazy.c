@@ -135,6 +135,25 @@ static int most_promising(struct tccl_route *route, struct tccl_chain *chain, do
     return tccl_route_find(route, chain);
 }
 
+/* Makes a measured beginning limit the chains that begin like it. Returns as tccl_probe_measure;
+ * *limited: that brings it below the bound. */
+static int limit_begin(struct tccl_probe *probe, const struct tccl_walk *begin, bool whole,
+                       double bound, bool *limited, struct tccl_error *err)
+{
+    struct tccl_knowledge *knowledge = probe->knowledge;
+    struct tccl_known known = {0};
+    tccl_knowledge_find(knowledge, begin, &known);
+    double gbps = whole ? known.gbps : known.upper;
+    *limited = known.failed || gbps < bound || isinf(bound);
+    if (known.failed)
+        return tccl_probe_explain(probe, begin, 0, err);
+    if (!whole && tccl_knowledge_floor(knowledge, begin) > gbps * (1 + 1e-9))
+        *limited = false; /* measured wrong */
+    if (*limited && tccl_knowledge_limit(knowledge, begin, gbps) < 0)
+        return tccl_fail(err, "no memory for the limits");
+    return 0;
+}
+
 /* Measures beginnings of the chain, the shortest first, until one is new or too slow. */
 static enum tccl_lazy_step follow(struct tccl_probe *probe, const struct tccl_route *route,
                                   struct tccl_ledger *ledger, const struct tccl_chain *chain,
@@ -144,19 +163,19 @@ static enum tccl_lazy_step follow(struct tccl_probe *probe, const struct tccl_ro
     tccl_route_walk(chain, &walk);
     for (int i = 0; i < walk.count; i++) {
         long before = probe->measured;
+        bool whole = i + 1 == walk.count;
         begin.transfers[begin.count++] = walk.transfers[i];
         int status = tccl_probe_measure(probe, &begin, gbps, err);
         if (status != 0)
             return status < 0 ? TCCL_LAZY_ERROR : TCCL_LAZY_BUDGET;
         enter(ledger, route, chain, &begin, *gbps);
-        if (*gbps < bound || isinf(bound)) {
-            if (tccl_knowledge_limit(probe->knowledge, &begin, *gbps) < 0) {
-                tccl_fail(err, "no memory for the limits");
-                return TCCL_LAZY_ERROR;
-            }
-            return i + 1 == walk.count ? TCCL_LAZY_CHAIN : TCCL_LAZY_MEASURED;
-        }
-        if (probe->measured > before && i + 1 < walk.count)
+        bool limited;
+        status = limit_begin(probe, &begin, whole, bound, &limited, err);
+        if (status != 0)
+            return status < 0 ? TCCL_LAZY_ERROR : TCCL_LAZY_BUDGET;
+        if (limited)
+            return whole ? TCCL_LAZY_CHAIN : TCCL_LAZY_MEASURED;
+        if (probe->measured > before && !whole)
             return TCCL_LAZY_MEASURED;
     }
     return TCCL_LAZY_BEST;

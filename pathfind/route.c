@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 2 + TCCL_MAX_MEMORIES, MAX_STEPS = TCCL_MAX_GPUS * MAX_OPTIONS };
+enum {
+    MAX_OPTIONS = 2 + TCCL_MAX_MEMORIES,
+    MAX_STEPS = TCCL_MAX_GPUS * MAX_OPTIONS,
+    POLL = 1 << 16, /* transfers tried from one poll to the next */
+};
 
 /* A step of the walk: from a GPU to the next, into the head, or out of the tail. */
 struct step {
@@ -35,6 +39,8 @@ struct walker {
     struct tccl_walk beside[3];   /* an end and a bounce in its memory, entry and exit; both ends */
     int load[TCCL_MAX_MEMORIES];  /* transfers on the stack that touch each memory */
     long steps_left;
+    bool stopped; /* by a poll */
+    long pruned;
     double above; /* grows while chains are visited */
     struct tccl_chain chain;
     int mode; /* kind of the p2p edges so far, -1: none yet */
@@ -54,6 +60,13 @@ static void unpush(struct walker *walker, const struct step *step, int pushed)
         walker->load[step->edge.memory]--;
 }
 
+static void poll_now_and_then(struct walker *walker)
+{
+    const struct tccl_route *route = walker->route;
+    if (route->poll && walker->steps_left % POLL == 0 && route->poll(route->poll_context) != 0)
+        walker->stopped = true;
+}
+
 /* Puts a step's transfers on the stack. Returns true if the bound stays above; else takes them
  * back. */
 static bool push(struct walker *walker, const struct step *step)
@@ -63,6 +76,7 @@ static bool push(struct walker *walker, const struct step *step)
         walker->load[step->edge.memory]++;
     for (int i = 0; i < step->count; i++) {
         walker->steps_left--;
+        poll_now_and_then(walker);
         if (tccl_knowledge_push(knowledge, step->transfers[i], walker->above) <= walker->above) {
             unpush(walker, step, i + 1);
             return false;
@@ -227,6 +241,20 @@ static int look_ahead(struct walker *walker)
     return 0;
 }
 
+/* Has the search to give up? */
+static bool is_over(struct walker *walker)
+{
+    return walker->steps_left <= 0 || walker->stopped;
+}
+
+/* As push, for the search itself. */
+static bool go(struct walker *walker, const struct step *step)
+{
+    bool goes = push(walker, step);
+    walker->pruned += !goes;
+    return goes;
+}
+
 /* Can the rest be visited from this GPU with the slots that are left? */
 static bool can_finish(const struct walker *walker, uint32_t visited, int last, int slots)
 {
@@ -294,7 +322,7 @@ static int meet(struct walker *walker)
 static int finish_open(struct walker *walker, int position)
 {
     const struct step *last = &walker->last[position];
-    if (!push(walker, last))
+    if (!go(walker, last))
         return 0;
     pop(walker, last);
     return meet(walker);
@@ -317,7 +345,7 @@ static void count_bounce(struct walker *walker, const struct step *step, int bou
 static int take(struct walker *walker, uint32_t visited, const struct step *step)
 {
     int depth = __builtin_popcount(visited), mode = walker->mode;
-    if (!mode_allows(walker, step) || !push(walker, step))
+    if (!mode_allows(walker, step) || !go(walker, step))
         return 0;
     bool bounce = step->edge.kind == TCCL_BOUNCE;
     if (!bounce)
@@ -346,7 +374,7 @@ static int extend(struct walker *walker, uint32_t visited, int position)
     uint32_t into = visited == full ? 1 : full & ~visited;
     int count = order_steps(walker, visited, position, into, ordered);
     for (int i = 0; i < count; i++) {
-        if (walker->steps_left <= 0)
+        if (is_over(walker))
             return -1;
         int found = take(walker, visited, ordered[i]);
         if (found != 0)
@@ -364,7 +392,7 @@ static bool head_liked(const struct walker *walker, int position)
 static int begin(struct walker *walker, int position)
 {
     const struct step *first = &walker->first[position];
-    if (!push(walker, first))
+    if (!go(walker, first))
         return 0;
     walker->chain.gpus[0] = walker->gpus[position];
     int found = extend(walker, 1u << position, position);
@@ -527,6 +555,8 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
     }
     if (route->spent)
         *route->spent += route->steps - walker->steps_left;
+    if (route->pruned)
+        *route->pruned += walker->pruned;
     *chain = walker->chain;
     chain->n_gpus = found == 1 ? walker->n : 0;
     chain->closed = route->closed;

@@ -17,6 +17,10 @@ struct tccl_route {
     const struct tccl_chain *like; /* steps that this chain takes are tried first; may be NULL */
     long steps;                    /* transfers to try at most before giving up */
     long *spent;                   /* grows by the transfers tried; may be NULL */
+    long *pruned;                  /* grows by the beginnings of chains cut off; may be NULL */
+    /* Called now and then; non-zero: give up. NULL: never. */
+    int (*poll)(void *context);
+    void *poll_context;
     /* Called for each chain that find meets; NULL: the first one is wanted. It may raise *above.
      * Zero goes on to the next chain, anything else ends with this chain as found. */
     int (*visit)(void *context, const struct tccl_chain *chain, double *above);

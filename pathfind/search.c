@@ -22,6 +22,9 @@ enum {
     MAX_ROUNDS = 500,     /* of measuring crowds before a route search is tried again */
     MAX_GIVEN_UP = 6,     /* how often the route search may give up on one goal */
     MAX_DESCENTS = 8,     /* how often a pair is first asked for nearly its bound */
+    HONEST = 3000000,     /* transfers tried for bounds without failed sets, some two seconds */
+    MAX_RUNS = 4,         /* over a table's pairs, where what was proven turns out to be wrong */
+    MAX_FIRST = 4,        /* chains tried as a pair's first one, while they fail */
 };
 static const double DESCENT = 0.9;
 
@@ -29,6 +32,7 @@ struct tccl_search {
     const struct tccl_machine *machine;
     struct tccl_probe probe;
     long defaults; /* of the measured sets, NCCL's own choices */
+    long pruned;
 };
 
 struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct tccl_meter meter,
@@ -61,6 +65,11 @@ long tccl_search_measured(const struct tccl_search *search)
     return search->probe.measured - search->defaults;
 }
 
+long tccl_search_failed(const struct tccl_search *search)
+{
+    return search->probe.failed;
+}
+
 static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
 {
     walk->count = set->count;
@@ -69,7 +78,7 @@ static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
 
 int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps)
 {
-    return tccl_setmap_add(&search->probe.archive, set, gbps) < 0 ? -1 : 0;
+    return gbps > 0 && tccl_setmap_add(&search->probe.archive, set, gbps) < 0 ? -1 : 0;
 }
 
 int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
@@ -79,8 +88,12 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
     walk_of_set(set, &walk);
     long budget = search->probe.budget;
     search->probe.budget = 0;
+    search->probe.stopped = false;
     int status = tccl_probe_measure(&search->probe, &walk, gbps, err);
     search->probe.budget = budget;
+    struct tccl_known known;
+    if (status == 0 && tccl_knowledge_find(search->probe.knowledge, &walk, &known) && known.failed)
+        return tccl_fail(err, "the set could not be measured");
     return status;
 }
 
@@ -112,20 +125,45 @@ struct task {
     long effort;              /* that it may cost */
     bool patient;             /* never measure more than the plain search would */
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
+    size_t raises;            /* raised limits that the goals' bounds know of */
+    bool shaken;              /* what was proven may not be true */
+    bool told;                /* of the progress, since something was last reported */
 };
 
-/* Tells of the progress. Returns whether to stop: told so, or this has taken long enough. */
+/* Tells of the progress. Returns non-zero to stop. */
+static int tell(void *context)
+{
+    struct task *task = context;
+    const struct tccl_search_options *options = task->options;
+    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_search_progress progress = {
+        .measured = probe->measured,
+        .shared = probe->shared,
+        .pruned = task->search->pruned,
+        .failed = probe->failed,
+        .pairs_done = task->n_done,
+        .pairs_total = task->n_goals,
+    };
+    task->told = true;
+    if (!probe->stopped && options->progress && options->progress(options->context, &progress) != 0)
+        probe->stopped = true;
+    return probe->stopped;
+}
+
+/* Tells of the progress, unless the probe did. Returns whether to stop: told so, or this has taken
+ * long enough. */
 static bool report(struct task *task)
 {
-    const struct tccl_search_options *options = task->options;
-    struct tccl_search_progress progress = {
-        task->search->probe.measured,
-        task->search->probe.shared,
-        task->n_done,
-        task->n_goals,
-    };
-    return (options->progress && options->progress(options->context, &progress) != 0) ||
-           task->spent > task->effort;
+    if (!task->told)
+        tell(task);
+    task->told = false;
+    return task->search->probe.stopped || task->spent > task->effort;
+}
+
+/* The chain found is good enough for every goal up to this bandwidth. */
+static double with_gap(const struct task *task, double gbps)
+{
+    return gbps * (1 + task->gap);
 }
 
 static void finish(struct task *task, struct goal *goal)
@@ -148,6 +186,20 @@ static void keep(struct goal *goal, const struct tccl_chain *chain, double gbps)
         result->bound = gbps;
 }
 
+/* Keeps the chain if it is the best yet, and itself measured. Returns as tccl_probe_measure, with
+ * its bandwidth. */
+static int offer(struct task *task, struct goal *goal, const struct tccl_chain *chain, double *gbps)
+{
+    struct tccl_walk walk;
+    if (*gbps <= goal->result->gbps)
+        return 0;
+    tccl_route_walk(chain, &walk);
+    int status = tccl_probe_measure_itself(&task->search->probe, &walk, gbps, task->err);
+    if (status == 0)
+        keep(goal, chain, *gbps);
+    return status;
+}
+
 static struct tccl_route route_to(struct task *task, const struct goal *goal, double above)
 {
     const struct tccl_chain *like =
@@ -165,6 +217,9 @@ static struct tccl_route route_to(struct task *task, const struct goal *goal, do
         .like = like->n_gpus ? like : NULL,
         .steps = FIRST_STEPS,
         .spent = &task->spent,
+        .pruned = &task->search->pruned,
+        .poll = tell,
+        .poll_context = task,
     };
 }
 
@@ -235,6 +290,7 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
     struct tccl_probe *probe = &task->search->probe;
     struct tccl_chain chain;
     struct tccl_walk walk;
+    struct tccl_known known;
     double gbps;
     int status;
     int found = find_route(task, goal, above, &chain, &status);
@@ -250,11 +306,17 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
     status = tccl_probe_measure(probe, &walk, &gbps, task->err);
     if (status == 0) {
         task->latest = chain;
-        keep(goal, &chain, gbps);
-        if (gbps > above)
-            return report(task) ? STOPPED : BETTER;
-        status = tccl_probe_explain(probe, &walk, above, task->err);
+        status = offer(task, goal, &chain, &gbps);
     }
+    if (status == 0 && gbps <= above) {
+        status = tccl_probe_explain(probe, &walk, above, task->err);
+        if (status == 0 && tccl_knowledge_find(probe->knowledge, &walk, &known)) {
+            gbps = known.gbps; /* measured again, it may be better */
+            status = offer(task, goal, &chain, &gbps);
+        }
+    }
+    if (status == 0 && gbps > above)
+        return report(task) ? STOPPED : BETTER;
     if (status != 0)
         return status < 0 ? FAILED : STOPPED;
     if (tccl_knowledge_bound(probe->knowledge, walk.transfers, walk.count, above) > above)
@@ -264,19 +326,20 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
     return report(task) ? STOPPED : LEARNED;
 }
 
-/* The chain found is good enough for every goal up to this bandwidth. */
-static double with_gap(const struct task *task, double gbps)
-{
-    return gbps * (1 + task->gap);
-}
-
 /* Where learning has cost as much as measuring a good part of all chains: measures all that are
  * left. */
 struct visit {
     struct task *task;
     struct goal *goal;
     enum improvement outcome;
+    struct tccl_walk failed; /* the chain that it ended with; count 0: none */
 };
+
+static bool has_failed(const struct task *task, const struct tccl_walk *walk)
+{
+    struct tccl_known known;
+    return tccl_knowledge_find(task->search->probe.knowledge, walk, &known) && known.failed;
+}
 
 static int visit(void *context, const struct tccl_chain *chain, double *above)
 {
@@ -285,29 +348,40 @@ static int visit(void *context, const struct tccl_chain *chain, double *above)
     double gbps;
     tccl_route_walk(chain, &walk);
     int status = tccl_probe_measure(&visit->task->search->probe, &walk, &gbps, visit->task->err);
+    if (status == 0)
+        status = offer(visit->task, visit->goal, chain, &gbps);
     if (status == 0) {
-        keep(visit->goal, chain, gbps);
         *above = fmax(*above, with_gap(visit->task, visit->goal->result->gbps));
     }
     if (status == 0 && report(visit->task))
         status = 1;
     if (status != 0)
         visit->outcome = status < 0 ? FAILED : STOPPED;
+    if (status == 0 && has_failed(visit->task, &walk)) {
+        visit->failed = walk;
+        visit->outcome = LEARNED;
+        return 1;
+    }
     return status;
 }
 
 static enum improvement visit_all(struct task *task, struct goal *goal)
 {
-    struct visit all = {task, goal, PROVEN};
+    struct visit all = {.task = task, .goal = goal, .outcome = PROVEN};
     struct tccl_route route = route_to(task, goal, with_gap(task, goal->result->gbps));
     struct tccl_chain chain;
     route.visit = visit;
     route.context = &all;
     route.steps = LONG_MAX;
-    if (tccl_route_find(&route, &chain) == 0)
+    int found = tccl_route_find(&route, &chain);
+    if (found == 0)
         goal->result->bound =
             fmax(fmin(goal->result->bound, with_gap(task, goal->result->gbps)), goal->result->gbps);
-    return all.outcome;
+    if (all.failed.count > 0) {
+        int status = tccl_probe_explain(&task->search->probe, &all.failed, 0, task->err);
+        return status < 0 ? FAILED : status > 0 ? STOPPED : LEARNED;
+    }
+    return found < 0 ? STOPPED : all.outcome;
 }
 
 static bool better_visit_all(struct task *task, const struct goal *goal)
@@ -353,6 +427,54 @@ static double ask(const struct task *task, struct goal *goal, double best)
     return fmax(least, goal->result->bound * DESCENT);
 }
 
+static double lifted(const struct tccl_raise *raises, size_t first, size_t count, double bound)
+{
+    for (size_t i = first; i < count; i++)
+        if (raises[i].low <= bound && bound < raises[i].high)
+            bound = raises[i].high;
+    return bound;
+}
+
+/* What was proven with limits that were raised since holds no more; less still does. */
+static void lift_bounds(struct task *task)
+{
+    const struct tccl_raise *raises;
+    size_t count = tccl_knowledge_raises(task->search->probe.knowledge, &raises);
+    if (count == task->raises)
+        return;
+    for (int i = 0; i < task->n_goals; i++) {
+        struct tccl_result *result = task->goals[i].result;
+        bool was_proven = result->bound <= with_gap(task, result->gbps);
+        result->bound = lifted(raises, task->raises, count, result->bound);
+        task->shaken |= was_proven && result->bound > with_gap(task, result->gbps);
+    }
+    task->raises = count;
+    task->crowd = (struct tccl_crowd){0};
+}
+
+/* Without the symmetry, what was proven with it has to be proven anew. */
+static int give_up_symmetry(struct task *task)
+{
+    struct tccl_probe *probe = &task->search->probe;
+    if (!tccl_knowledge_assumes(probe->knowledge))
+        return 0;
+    if (tccl_knowledge_distrust(probe->knowledge) < 0)
+        return tccl_fail(task->err, "no memory for the limits");
+    for (int i = 0; i < task->n_goals; i++)
+        task->goals[i].result->bound = INFINITY;
+    task->crowd = (struct tccl_crowd){0};
+    task->shaken = true;
+    return 0;
+}
+
+/* Brings the bounds up to date with what was learnt of measurements that were wrong. Returns 0, or
+ * -1 with err. */
+static int reconsider(struct task *task)
+{
+    lift_bounds(task);
+    return task->search->probe.distrusts ? give_up_symmetry(task) : 0;
+}
+
 typedef bool goal_filter(const struct goal *goal, const void *context);
 
 /* The goals not done with the best bandwidth (*best) and with the highest bound (*open); NULL if
@@ -378,6 +500,8 @@ static int prove_best(struct task *task, int wanted, goal_filter *filter, const 
 {
     struct goal *best, *open;
     while (wanted > 0) {
+        if (reconsider(task) < 0)
+            return -1;
         leaders(task, filter, context, &best, &open);
         if (!best)
             return 0;
@@ -398,30 +522,44 @@ static int prove_best(struct task *task, int wanted, goal_filter *filter, const 
     return 0;
 }
 
+/* Tries one chain above some share of the goal's bound. Returns as tccl_probe_measure; *found: as
+ * tccl_route_find. */
+static int try_first(struct task *task, struct goal *goal, double above, int *found)
+{
+    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_chain chain;
+    struct tccl_walk walk;
+    double gbps;
+    int status;
+    *found = find_route(task, goal, above, &chain, &status);
+    if (status != 0 || *found < 0)
+        return status;
+    if (*found == 0) {
+        goal->result->bound = fmax(above, goal->result->gbps);
+        return 0;
+    }
+    tccl_route_walk(&chain, &walk);
+    status = tccl_probe_measure(probe, &walk, &gbps, task->err);
+    if (status == 0)
+        status = offer(task, goal, &chain, &gbps);
+    if (status == 0 && has_failed(task, &walk))
+        status = tccl_probe_explain(probe, &walk, 0, task->err);
+    return status;
+}
+
 /* A first chain for a goal that nobody proves: one as good as what is known allows. */
 static int first_chain(struct task *task, struct goal *goal)
 {
     static const double share[] = {0.97, 0.8, 0.5, 0};
     double bound = isfinite(goal->result->bound) ? goal->result->bound : 0;
-    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++) {
-        struct tccl_chain chain;
-        struct tccl_walk walk;
-        double gbps;
-        int status;
-        int found = find_route(task, goal, bound * share[i], &chain, &status);
-        if (status != 0)
+    int tries = 0;
+    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]) && tries < MAX_FIRST;) {
+        int found;
+        int status = try_first(task, goal, bound * share[i], &found);
+        if (status != 0 || found < 0 || goal->result->gbps > 0)
             return status;
-        if (found < 0)
-            break;
-        if (found == 0) {
-            goal->result->bound = fmax(bound * share[i], goal->result->gbps);
-            continue;
-        }
-        tccl_route_walk(&chain, &walk);
-        status = tccl_probe_measure(&task->search->probe, &walk, &gbps, task->err);
-        if (status == 0)
-            keep(goal, &chain, gbps);
-        return status;
+        i += found == 0;
+        tries += found > 0;
     }
     return 0;
 }
@@ -442,21 +580,24 @@ static int first_chains(struct task *task)
     return 0;
 }
 
-/* One transfer alone: lowers *bound to its bandwidth, which then limits all that contain it.
- * Returns as tccl_probe_measure. */
-static int bound_by(struct task *task, tccl_transfer transfer, double *bound)
+/* One transfer alone: lowers the goal's bound to its bandwidth, which then limits all that contain
+ * it; to 0 if it failed. Returns as tccl_probe_measure. */
+static int bound_by(struct task *task, tccl_transfer transfer, struct tccl_result *result)
 {
     struct tccl_probe *probe = &task->search->probe;
     struct tccl_walk one = {.count = 1, .transfers = {transfer}};
+    struct tccl_known known = {0};
     double gbps;
     int status = tccl_probe_measure(probe, &one, &gbps, task->err);
     if (status != 0)
         return status;
-    if (tccl_knowledge_alone(probe->knowledge, transfer) > gbps &&
-        tccl_knowledge_limit(probe->knowledge, &one, gbps) < 0)
-        return tccl_fail(task->err, "no memory for the limits");
-    *bound = fmin(*bound, gbps);
-    return 0;
+    tccl_knowledge_find(probe->knowledge, &one, &known);
+    double most = fmax(known.upper, tccl_knowledge_floor(probe->knowledge, &one));
+    if (known.failed || tccl_knowledge_alone(probe->knowledge, transfer) > most)
+        status = tccl_probe_explain(probe, &one, most, task->err);
+    double alone = known.failed ? 0 : tccl_knowledge_alone(probe->knowledge, transfer);
+    result->bound = fmax(fmin(result->bound, alone), result->gbps);
+    return status;
 }
 
 /* Each NIC's own transfers alone give every pair of ports a first bound. */
@@ -467,9 +608,9 @@ static int bound_ports(struct task *task)
         tccl_transfer in[2], out[2];
         tccl_entry_transfers(goal->entry, 0, in);
         tccl_exit_transfers(goal->exit, 0, out);
-        int status = bound_by(task, in[0], &goal->result->bound);
+        int status = bound_by(task, in[0], goal->result);
         if (status == 0)
-            status = bound_by(task, out[0], &goal->result->bound);
+            status = bound_by(task, out[0], goal->result);
         if (status != 0)
             return status;
     }
@@ -515,7 +656,7 @@ static int prove_cells(struct task *task)
     return 0;
 }
 
-static int run(struct task *task)
+static int run_once(struct task *task)
 {
     bool all = task->options->pairs <= 0 || task->options->pairs >= task->n_goals;
     int status = 0;
@@ -527,7 +668,80 @@ static int run(struct task *task)
         status = prove_cells(task);
     if (status == 0 && !all)
         status = first_chains(task);
+    if (reconsider(task) < 0)
+        return -1;
     return status;
+}
+
+/* Once is enough, unless measurements turned out to be wrong after something was proven. */
+static int run(struct task *task)
+{
+    int status = 0;
+    for (int round = 0; status == 0 && round < MAX_RUNS && (round == 0 || task->shaken); round++) {
+        task->shaken = false;
+        task->n_done = 0;
+        for (int i = 0; i < task->n_goals; i++)
+            task->goals[i].done = false;
+        status = run_once(task);
+    }
+    return status;
+}
+
+/* ---- bounds without sets that failed ---- */
+
+/* Looks for a chain that may be better than above: one that was measured may not. */
+static int visit_rest(void *context, const struct tccl_chain *chain, double *above)
+{
+    const struct task *task = context;
+    struct tccl_walk walk;
+    struct tccl_known known;
+    tccl_route_walk(chain, &walk);
+    return !tccl_knowledge_find(task->search->probe.knowledge, &walk, &known) || known.failed ||
+           known.gbps > *above;
+}
+
+/* Is it proven that no chain is above, whatever the failed sets may reach? */
+static bool is_proven(struct task *task, const struct goal *goal, double above)
+{
+    struct tccl_chain chain;
+    struct tccl_crowd none = {0};
+    struct tccl_route route = route_to(task, goal, above);
+    route.crowd = &none;
+    route.visit = visit_rest;
+    route.context = task;
+    return task->spent < task->effort && tccl_route_find(&route, &chain) == 0;
+}
+
+/* The lowest of the limits that is a proven bound, by halving their list. */
+static double honest_bound(struct task *task, const struct goal *goal)
+{
+    const double *values;
+    double bound = goal->result->bound;
+    if (!isfinite(bound) || is_proven(task, goal, bound))
+        return bound;
+    size_t low = 0, count = tccl_knowledge_values(task->search->probe.knowledge, &values);
+    size_t high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (values[middle] > bound && is_proven(task, goal, values[middle]))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return high < count ? values[high] : INFINITY;
+}
+
+/* The search kept off sets that failed; what they reach is not known. */
+static void be_honest(struct task *task)
+{
+    struct tccl_knowledge *knowledge = task->search->probe.knowledge;
+    if (!tccl_knowledge_avoids(knowledge))
+        return;
+    tccl_knowledge_be_honest(knowledge, true);
+    task->effort = task->spent < LONG_MAX - HONEST ? task->spent + HONEST : LONG_MAX;
+    for (int i = 0; i < task->n_goals; i++)
+        task->goals[i].result->bound = honest_bound(task, &task->goals[i]);
+    tccl_knowledge_be_honest(knowledge, false);
 }
 
 /* NCCL's own choice, measured. chain.n_gpus = 0 where it has none. */
@@ -543,10 +757,12 @@ static int measure_default(struct tccl_search *search, uint32_t gpus, bool close
     }
     tccl_route_walk(&result->chain, &walk);
     long before = search->probe.measured;
-    int status = tccl_probe_measure(&search->probe, &walk, &result->gbps, err);
+    int status = tccl_probe_measure_itself(&search->probe, &walk, &result->gbps, err);
     search->defaults += search->probe.measured - before;
-    result->bound = result->gbps;
     if (status != 0)
+        result->gbps = 0;
+    result->bound = result->gbps;
+    if (result->gbps <= 0)
         result->chain.n_gpus = 0;
     return status;
 }
@@ -571,6 +787,12 @@ static void set_up(struct task *task, struct tccl_search *search,
     /* What can be counted out is proven, however long it takes. */
     task->effort = tccl_route_count(&chains, MANY_CHAINS) < MANY_CHAINS ? LONG_MAX : EFFORT;
     search->probe.budget = options->budget > 0 ? search->probe.measured + options->budget : 0;
+    search->probe.noise = options->noise;
+    search->probe.again = options->again;
+    search->probe.poll = tell;
+    search->probe.context = task;
+    const struct tccl_raise *raises;
+    task->raises = tccl_knowledge_raises(search->probe.knowledge, &raises);
 }
 
 /* One step of the lazy search. Returns 0; 1 when stopped; -1 with err. */
@@ -592,10 +814,10 @@ static int step_lazily(struct task *task, struct goal *goal, struct tccl_ledger 
         return 0;
     }
     goal->result->bound = fmax(fmin(goal->result->bound, bound), goal->result->gbps);
-    if (step == TCCL_LAZY_BEST || step == TCCL_LAZY_CHAIN)
-        keep(goal, &chain, gbps);
     if (step == TCCL_LAZY_NONE)
         goal->result->bound = goal->result->gbps;
+    if (step == TCCL_LAZY_BEST || step == TCCL_LAZY_CHAIN)
+        return offer(task, goal, &chain, &gbps);
     return 0;
 }
 
@@ -610,7 +832,7 @@ static int step_boldly(struct task *task, struct goal *goal, long saved)
     probe->limit = 0;
     if (outcome == FAILED)
         return -1;
-    return outcome == STOPPED && (limit == 0 || probe->asked < limit);
+    return outcome == STOPPED && (limit == 0 || probe->asked < limit || probe->stopped);
 }
 
 /* The best ring: boldly where the plain search would have measured as much, else lazily. */
@@ -624,19 +846,40 @@ static int search_ring(struct task *task, struct goal *goal, struct tccl_ledger 
             task->patient = false;
         bool bold = !task->patient || saved >= BOLD;
         int status = bold ? step_boldly(task, goal, saved) : step_lazily(task, goal, ledger);
+        if (status == 0)
+            status = reconsider(task);
         if (status != 0)
             return status;
     }
     return 0;
 }
 
-int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
+/* Searches until the best ring is proven, also after what NCCL's own choice teaches; it may be the
+ * best one. Returns as search_ring. */
+static int prove_ring(struct task *task, struct goal *goal, struct tccl_ledger *ledger)
+{
+    struct tccl_result own;
+    int status = 0;
+    for (int round = 0; round < MAX_RUNS && status == 0; round++) {
+        status = search_ring(task, goal, ledger);
+        if (status < 0 || measure_default(task->search, task->gpus, true, &own, task->err) < 0 ||
+            reconsider(task) < 0)
+            return -1;
+        if (may_serve(task, &own))
+            keep(goal, &own.chain, own.gbps);
+        if (goal->done || goal->result->bound <= with_gap(task, goal->result->gbps))
+            break;
+    }
+    return status;
+}
+
+/* The ring of tccl_search_ring. */
+static int find_ring(struct tccl_search *search, uint32_t gpus,
                      const struct tccl_search_options *options, struct tccl_result *result,
                      struct tccl_error *err)
 {
     struct task task;
     struct goal goal = {.result = result};
-    struct tccl_result own;
     *result = (struct tccl_result){.bound = INFINITY};
     if (__builtin_popcount(gpus) < 2) {
         result->bound = 0;
@@ -647,16 +890,23 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
         return tccl_fail(err, "no memory for the search");
     set_up(&task, search, options, gpus, err);
     task.closed = true;
-    task.patient = true;
+    task.patient = options->noise <= 0; /* the plain search is not made for noise */
     task.goals = &goal;
     task.n_goals = 1;
-    int status = search_ring(&task, &goal, ledger);
+    int status = prove_ring(&task, &goal, ledger);
     tccl_ledger_free(ledger);
-    if (status < 0 || measure_default(search, gpus, true, &own, err) < 0)
-        return -1;
-    if (may_serve(&task, &own))
-        keep(&goal, &own.chain, own.gbps);
+    if (status >= 0)
+        be_honest(&task);
+    search->probe.poll = NULL;
     return status;
+}
+
+int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
+                     const struct tccl_search_options *options, struct tccl_result *result,
+                     struct tccl_error *err)
+{
+    search->probe.stopped = false;
+    return find_ring(search, gpus, options, result, err);
 }
 
 static bool same_port(struct tccl_port a, struct tccl_port b)
@@ -696,34 +946,91 @@ static void keep_default(struct task *task, const struct tccl_table *table)
 static int search_pairs(struct task *task, struct tccl_table *table)
 {
     int status = measure_default(task->search, task->gpus, false, &table->default_chain, task->err);
-    if (status != 0)
-        return status;
-    keep_default(task, table);
-    return run(task);
+    if (status == 0) {
+        keep_default(task, table);
+        status = run(task);
+    }
+    if (status >= 0)
+        be_honest(task);
+    return status;
+}
+
+static int find_pairs(struct tccl_search *search, struct tccl_table *table,
+                      const struct tccl_search_options *options, struct tccl_error *err)
+{
+    struct task task;
+    set_up(&task, search, options, table->gpus, err);
+    cleanup_free struct goal *goals = list_goals(&task, table, &task.n_goals);
+    if (!goals)
+        return tccl_fail(err, "no memory for %d port pairs", table->n_ports * table->n_ports);
+    task.goals = goals;
+    int status = search_pairs(&task, table);
+    search->probe.poll = NULL;
+    return status;
+}
+
+/* What is left of the budget, one set at least. */
+static struct tccl_search_options left_of(const struct tccl_search_options *options, long used)
+{
+    struct tccl_search_options rest = *options;
+    if (options->budget > 0)
+        rest.budget = options->budget > used ? options->budget - used : 1;
+    return rest;
+}
+
+static double ratio_of(const struct tccl_result *result)
+{
+    return result->gbps > 0 ? result->bound / result->gbps : INFINITY;
+}
+
+/* What the pairs taught of measurements that were wrong concerns the ring, too: if it is proven no
+ * more, it is looked for again. */
+static int reconsider_ring(struct tccl_search *search, struct tccl_table *table, size_t raises_then,
+                           bool assumed_then, const struct tccl_search_options *options,
+                           struct tccl_error *err)
+{
+    const struct tccl_raise *raises;
+    double most = 1 + fmax(options->gap, options->noise), ratio = ratio_of(&table->ring);
+    size_t count = tccl_knowledge_raises(search->probe.knowledge, &raises);
+    table->ring.bound = lifted(raises, raises_then, count, table->ring.bound);
+    if ((assumed_then && !tccl_knowledge_assumes(search->probe.knowledge)) ||
+        (ratio <= most * (1 + 1e-9) && ratio_of(&table->ring) > most * (1 + 1e-9)))
+        return find_ring(search, table->gpus, options, &table->ring, err);
+    return 0;
+}
+
+/* The ring, the pairs, and the ring once more where they changed it. */
+static int find_all(struct tccl_search *search, struct tccl_table *table,
+                    const struct tccl_search_options *options, struct tccl_error *err)
+{
+    const struct tccl_raise *raises;
+    const struct tccl_knowledge *knowledge = search->probe.knowledge;
+    long before = search->probe.measured;
+    int status = find_ring(search, table->gpus, options, &table->ring, err);
+    if (status < 0 || measure_default(search, table->gpus, true, &table->default_ring, err) < 0)
+        return -1;
+    size_t raises_then = tccl_knowledge_raises(knowledge, &raises);
+    bool assumed_then = tccl_knowledge_assumes(knowledge);
+    struct tccl_search_options rest = left_of(options, search->probe.measured - before);
+    int pairs = find_pairs(search, table, &rest, err);
+    if (pairs < 0)
+        return -1;
+    size_t pairs_then = tccl_knowledge_raises(knowledge, &raises);
+    rest = left_of(options, search->probe.measured - before);
+    int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
+    size_t count = tccl_knowledge_raises(knowledge, &raises);
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        table->pairs[i].bound = lifted(raises, pairs_then, count, table->pairs[i].bound);
+    return ring < 0 ? -1 : pairs | status | ring;
 }
 
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,
                       const struct tccl_search_options *options, struct tccl_error *err)
 {
-    struct task task;
     long before = search->probe.measured;
-    struct tccl_search_options rest = *options;
-    int status = tccl_search_ring(search, table->gpus, options, &table->ring, err);
-    if (status < 0)
-        return -1;
-    if (measure_default(search, table->gpus, true, &table->default_ring, err) < 0)
-        return -1;
-    if (options->budget > 0) {
-        rest.budget = options->budget - (search->probe.measured - before);
-        rest.budget = rest.budget > 0 ? rest.budget : 1;
-    }
-    set_up(&task, search, &rest, table->gpus, err);
-    cleanup_free struct goal *goals = list_goals(&task, table, &task.n_goals);
-    if (!goals)
-        return tccl_fail(err, "no memory for %d port pairs", table->n_ports * table->n_ports);
-    task.goals = goals;
-    int pairs = search_pairs(&task, table);
+    search->probe.stopped = false;
+    int status = find_all(search, table, options, err);
     table->noise = options->noise;
     table->measured += search->probe.measured - before;
-    return pairs < 0 ? -1 : pairs | status;
+    return status;
 }

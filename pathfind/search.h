@@ -5,7 +5,13 @@
  * the best one known (depth first, the most promising step first); measures that one chain; and if
  * it disappoints, finds a small part of it that explains the disappointment, whose bandwidth then
  * bounds all other chains through the same congested spot. When no chain is left that could be
- * better by more than the gap, the best one known is proven. */
+ * better by more than the gap, the best one known is proven.
+ *
+ * A meter of real hardware is not so exact. A set measured lower than one that contains it was
+ * measured wrong: it limits no more than that one. Where symmetries are only assumed, a chain is
+ * not kept before it is itself measured; if it is slower than it should be, the symmetry is given
+ * up. A set that failed says nothing: the search keeps off a small part of it, but bounds are as if
+ * it could be fast, so that a later run looks again. */
 #ifndef TCCL_SEARCH_H
 #define TCCL_SEARCH_H
 
@@ -16,17 +22,25 @@
 struct tccl_search_progress {
     long measured; /* sets measured so far */
     long shared;   /* answered by a symmetric set */
+    long pruned;   /* beginnings of chains that known bounds cut off, and chains */
+    long failed;   /* of the measured sets: could not be measured */
     int pairs_done, pairs_total;
 };
 
 struct tccl_search_options {
     double gap;   /* stop when proven within this ratio, e.g. 0.03; 0: exact */
-    double noise; /* values closer than this ratio count as equal: no gap is smaller */
-    long budget;  /* transfer sets to measure at most in this call; 0: no limit */
+    double noise; /* values closer than this ratio count as equal: no gap is smaller. If each set is
+                     measured this well or better, what is found is within gap + 2 * noise of the
+                     best: bounds may be too low by the noise, bandwidths too high. Sets that are to
+                     limit others are measured twice then, for the rare one measured far too low */
+    struct tccl_meter again; /* asked the second time: measures anew what the search's meter may
+                                only remember. measure NULL: the search's meter */
+    long budget;             /* transfer sets to measure at most in this call; 0: no limit */
     int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
                   the others get a first chain and proven bounds; 0: all pairs to the end */
     bool any;  /* also chains that a stock NCCL can't be made to build */
-    /* Called after each measured set and each finished pair; non-zero stops. May be NULL. */
+    /* Called after each measured set and each finished pair, and several times a second while
+     * nothing is measured; non-zero stops, and then no other set is measured. May be NULL. */
     int (*progress)(void *context, const struct tccl_search_progress *progress);
     void *context;
 };
@@ -38,12 +52,13 @@ struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct t
                                     const struct tccl_symmetry *symmetry);
 void tccl_search_free(struct tccl_search *search);
 
-/* Tells the search of a set measured earlier (from sets.jsonl), GB/s. Returns 0, or -1 without
- * memory. */
+/* Tells the search of a set measured earlier (from sets.jsonl), GB/s; the first word on a set
+ * counts. One that failed (0) is not told: it is measured again. Returns 0, or -1 without memory.
+ */
 int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps);
 
 /* Bandwidth of one set: known, symmetric to a known one, or measured now. Returns 0, or -1 with
- * err. */
+ * err, also if the set failed. */
 int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
                         struct tccl_error *err);
 
@@ -61,5 +76,7 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
 
 /* Transfer sets measured so far; NCCL's own choices, measured to compare with, are not counted. */
 long tccl_search_measured(const struct tccl_search *search);
+/* Of all that were measured: could not be. */
+long tccl_search_failed(const struct tccl_search *search);
 
 #endif

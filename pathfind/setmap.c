@@ -69,7 +69,7 @@ int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set, double 
         return 0;
     if (tccl_grow((void **)&map->entries, map->count, &map->room, sizeof(*map->entries)) < 0)
         return -1;
-    map->entries[map->count] = (struct tccl_setmap_entry){*set, gbps};
+    map->entries[map->count] = (struct tccl_setmap_entry){.set = *set, .gbps = gbps, .upper = gbps};
     map->slots[slot] = ++map->count;
     return 1;
 }

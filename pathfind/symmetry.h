@@ -12,6 +12,22 @@ struct tccl_symmetry;
 
 /* The symmetries of a model's numbers. NULL only without memory. */
 struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model);
+
+/* The symmetries of a machine that is measured: brothers that its description can't tell apart (GPU
+ * model, P2P, GPUDirect, paths, NIC rates), and that measurements can't, either. meter NULL: by the
+ * description alone. Asked are telling sets and their images, each set once, those that differ most
+ * likely first: all that a moved device does alone, then pairs, then some larger sets. An exchange
+ * is kept if no two differ by more than 2 * noise (each of the two may be off by the noise, to
+ * either side), where noisy ones may be off by half their spread as well; two that do are measured
+ * again first. Sets that nobody measured may still differ: see tccl_symmetry_assumed. There are no
+ * near exchanges. NULL with err: the meter can't go on, or no memory. */
+struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machine,
+                                               const struct tccl_meter *meter, double noise,
+                                               struct tccl_error *err);
+/* Sets that were measured to find it. */
+long tccl_symmetry_probes(const struct tccl_symmetry *symmetry);
+/* Is it found by samples, and not proven? */
+bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry);
 void tccl_symmetry_free(struct tccl_symmetry *symmetry); /* NULL is fine */
 
 /* The device that stands for each device when devices are first met in the order of a walk (the

@@ -12,6 +12,7 @@ struct enumeration {
     int n;
     int gpus[TCCL_MAX_GPUS];
     bool closed, any;
+    const struct tccl_set *without; /* chains with one of these don't count; NULL: none */
     struct tccl_port entry, exit;
     double best;
     long chains;
@@ -76,6 +77,9 @@ static void enumerate_measure(struct enumeration *all)
         return;
     if (!all->closed && !enumerate_ports(all, &set))
         return;
+    for (int i = 0; all->without && i < all->without->count; i++)
+        if (tccl_set_has(&set, all->without->transfers[i]))
+            return;
     all->chains++;
     if (tccl_model_measure(all->model, &set, &gbps, NULL, NULL, NULL) == 0 && gbps > all->best)
         all->best = gbps;
@@ -110,18 +114,32 @@ static void enumerate_orders(struct enumeration *all, int depth, uint32_t used)
     }
 }
 
-/* The best bandwidth of all chains over the GPUs of the mask between two ports, or of all rings. */
-__attribute__((unused)) static double enumerate_best(const struct tccl_model *model, uint32_t gpus,
-                                                     bool closed, struct tccl_port entry,
-                                                     struct tccl_port exit, bool any)
+/* The best bandwidth of all chains over the GPUs of the mask between two ports, or of all rings,
+ * that do without some transfers. */
+__attribute__((unused)) static double enumerate_best_without(const struct tccl_model *model,
+                                                             uint32_t gpus, bool closed,
+                                                             struct tccl_port entry,
+                                                             struct tccl_port exit, bool any,
+                                                             const struct tccl_set *without)
 {
-    struct enumeration all = {
-        .model = model, .closed = closed, .any = any, .entry = entry, .exit = exit};
+    struct enumeration all = {.model = model,
+                              .closed = closed,
+                              .any = any,
+                              .entry = entry,
+                              .exit = exit,
+                              .without = without};
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
         if (gpus >> i & 1)
             all.gpus[all.n++] = i;
     enumerate_orders(&all, 0, 0);
     return all.best;
+}
+
+__attribute__((unused)) static double enumerate_best(const struct tccl_model *model, uint32_t gpus,
+                                                     bool closed, struct tccl_port entry,
+                                                     struct tccl_port exit, bool any)
+{
+    return enumerate_best_without(model, gpus, closed, entry, exit, any, NULL);
 }
 
 #endif

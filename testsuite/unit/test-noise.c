@@ -1,0 +1,424 @@
+/* test-noise.c: searches with a meter that is noisy, disturbed, or fails, against the truth. */
+#include "search.h"
+
+#include <math.h>
+
+#include "enumerate.h"
+#include "machines.h"
+#include "random-model.h"
+#include "setmap.h"
+
+/* Asks the model, and spoils the answers. */
+struct gauge {
+    const struct tccl_model *model;
+    unsigned long state;
+    double noise;           /* answers are off by up to this */
+    int outliers;           /* per thousand: 30 % too low, */
+    bool tells;             /* and said to be noisy then */
+    struct tccl_set broken; /* sets with one of these transfers fail */
+    int failures;           /* per thousand: others that fail, once */
+    struct tccl_setmap asked;
+    long calls, failed;
+    long stop_after; /* progress calls until it stops; -1: never */
+    bool stopped;
+    long told, pruned;
+};
+
+static bool is_broken(struct gauge *gauge, const struct tccl_set *set)
+{
+    for (int i = 0; i < gauge->broken.count; i++)
+        if (tccl_set_has(set, gauge->broken.transfers[i]))
+            return true;
+    return gauge->failures && random_below(&gauge->state, 1000) < gauge->failures;
+}
+
+static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+               struct tccl_error *err)
+{
+    struct gauge *gauge = context;
+    *out = (struct tccl_measurement){0};
+    gauge->calls++;
+    CHECK(!gauge->stopped);
+    if ((out->failed = is_broken(gauge, set))) {
+        gauge->failed++;
+        return 0;
+    }
+    CHECK(tccl_setmap_add(&gauge->asked, set, 1) >= 0);
+    if (tccl_model_measure(gauge->model, set, &out->gbps, NULL, NULL, err) < 0)
+        return -1;
+    out->gbps *= 1 + gauge->noise * (random_below(&gauge->state, 2001) - 1000) / 1000;
+    if (gauge->outliers && random_below(&gauge->state, 1000) < gauge->outliers) {
+        out->gbps *= 0.7;
+        out->noisy = gauge->tells;
+        out->spread = gauge->tells ? 0.5 : 0;
+    }
+    return 0;
+}
+
+static int follow(void *context, const struct tccl_search_progress *progress)
+{
+    struct gauge *gauge = context;
+    CHECK_INT(progress->measured, gauge->calls);
+    CHECK_INT(progress->failed, gauge->failed);
+    CHECK(progress->pruned >= gauge->pruned);
+    gauge->pruned = progress->pruned;
+    gauge->stopped = gauge->stop_after >= 0 && gauge->told >= gauge->stop_after;
+    gauge->told++;
+    return gauge->stopped;
+}
+
+static struct tccl_search_options options_of(struct gauge *gauge, double gap, int pairs)
+{
+    return (struct tccl_search_options){
+        .gap = gap, .noise = gauge->noise, .pairs = pairs, .progress = follow, .context = gauge};
+}
+
+/* The chain's bandwidth in truth. */
+static double truth_of(const struct tccl_model *model, const struct tccl_result *result)
+{
+    struct tccl_set set;
+    double gbps = 0;
+    if (result->chain.n_gpus == 0)
+        return 0;
+    tccl_chain_set(&result->chain, &set);
+    tccl_model_measure(model, &set, &gbps, NULL, NULL, NULL);
+    return gbps;
+}
+
+static bool was_asked(struct gauge *gauge, const struct tccl_result *result)
+{
+    struct tccl_set set;
+    if (result->chain.n_gpus == 0)
+        return true;
+    tccl_chain_set(&result->chain, &set);
+    return tccl_setmap_find(&gauge->asked, &set) != NULL;
+}
+
+/* What holds of a result however the meter is: returns the ratio of the best to it in truth. */
+static double check_result_of(struct gauge *gauge, const struct tccl_result *result, double best)
+{
+    double low = (1 - gauge->noise) * (gauge->outliers ? 0.7 : 1), high = 1 + gauge->noise;
+    double truth = truth_of(gauge->model, result);
+    CHECK(result->bound >= result->gbps);
+    CHECK(result->bound >= best * low * (1 - 1e-9));
+    CHECK(result->gbps <= truth * high * (1 + 1e-9));
+    CHECK(result->gbps >= truth * low * (1 - 1e-9));
+    CHECK(was_asked(gauge, result));
+    return truth > 0 ? best / truth : best > 0 ? INFINITY : 1;
+}
+
+/* A table that is written is read again. */
+static void check_table(const struct tccl_table *table, const struct tccl_machine *machine)
+{
+    char folder[] = "/tmp/tccl-noise-XXXXXX", path[64];
+    struct tccl_error err = {0};
+    struct tccl_table *again = NULL;
+    CHECK_INT(tccl_table_check(table, machine, &err), 0);
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof(path), "%s/table", folder);
+    CHECK_INT(tccl_table_write(table, path, &err), 0);
+    CHECK_INT(tccl_table_read(path, machine, &again, &err), 0);
+    CHECK_STR(err.text, "");
+    tccl_table_free(again);
+    unlink(path);
+    rmdir(folder);
+}
+
+static struct tccl_symmetry *measure_symmetry(struct gauge *gauge)
+{
+    struct tccl_meter meter = {ask, gauge};
+    struct tccl_error err = {0};
+    struct tccl_symmetry *symmetry =
+        tccl_symmetry_of_machine(tccl_model_machine(gauge->model), &meter, gauge->noise, &err);
+    CHECK_STR(err.text, "");
+    gauge->calls = gauge->failed = 0;
+    return symmetry;
+}
+
+static struct tccl_model *some_model(unsigned long *state)
+{
+    int gpus = 2 + random_below(state, 3);
+    return random_model(state, gpus, 1 + random_below(state, gpus == 4 ? 2 : 3),
+                        gpus == 4 ? 1 : 1 + random_below(state, 2));
+}
+
+static double enumerate_pair(const struct tccl_table *table, const struct tccl_model *model, int i,
+                             const struct tccl_set *without)
+{
+    return enumerate_best_without(model, table->gpus, false, table->ports[i / table->n_ports],
+                                  table->ports[i % table->n_ports], false, without);
+}
+
+/* Whole tables, all pairs or the best ones. Returns the worst ratio of a best to what was found in
+ * truth, of what the search says is proven. */
+static double search_noisily(struct gauge *gauge, bool symmetric, double gap, int pairs)
+{
+    const struct tccl_machine *machine = tccl_model_machine(gauge->model);
+    uint32_t mask = (1u << machine->n_gpus) - 1;
+    struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(gauge) : NULL;
+    struct tccl_search *search =
+        tccl_search_new(machine, (struct tccl_meter){ask, gauge}, symmetry);
+    struct tccl_search_options options = options_of(gauge, gap, pairs);
+    struct tccl_table *table = tccl_table_new(machine, mask);
+    struct tccl_error err = {0};
+    struct tccl_port none = {0};
+    double worst = 1, most = 1 + fmax(gap, gauge->noise);
+    CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
+    CHECK_STR(err.text, "");
+    strcpy(table->source, "host");
+    check_table(table, machine);
+    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+        double best = enumerate_pair(table, gauge->model, i, NULL);
+        double off = check_result_of(gauge, &table->pairs[i], best);
+        if (table->pairs[i].bound <= table->pairs[i].gbps * most)
+            worst = fmax(worst, off);
+    }
+    double best = enumerate_best(gauge->model, mask, true, none, none, false);
+    double off = check_result_of(gauge, &table->ring, best);
+    CHECK(table->ring.bound <= table->ring.gbps * most * (1 + 1e-9));
+    worst = fmax(worst, off);
+    tccl_table_free(table);
+    tccl_search_free(search);
+    tccl_symmetry_free(symmetry);
+    return worst;
+}
+
+/* With each measurement off by the noise at most, what is proven is within gap + 2 * noise. */
+static void test_uniform(unsigned long seed)
+{
+    static const double noises[] = {0.01, 0.03, 0.05, 0.1};
+    for (int round = 0; round < 60 && !check_failures; round++) {
+        unsigned long state = seed + round;
+        struct tccl_model *model = some_model(&state);
+        struct gauge gauge = {
+            .model = model, .state = state, .noise = noises[round % 4], .stop_after = -1};
+        double gap = random_below(&state, 2) ? 0.05 : 0;
+        double worst = search_noisily(&gauge, false, gap, random_below(&state, 2) ? 0 : 3);
+        double n = gauge.noise;
+        CHECK(worst <= (1 + fmax(gap, n)) * (1 + n) / (1 - n) * (1 + 1e-9));
+        if (check_failures)
+            fprintf(stderr, "round %d, noise %g, worst %g\n", round, n, worst);
+        tccl_setmap_clear(&gauge.asked);
+        tccl_model_free(model);
+    }
+}
+
+/* Now and then a measurement is 30 % too low. A search may find a chain slower by that; mostly it
+ * doesn't. */
+static void test_outliers(unsigned long seed)
+{
+    enum { ROUNDS = 80 };
+    int off = 0;
+    double most = 1;
+    for (int round = 0; round < ROUNDS && !check_failures; round++) {
+        unsigned long state = seed + 1000 + round;
+        struct tccl_model *model = some_model(&state);
+        struct gauge gauge = {.model = model,
+                              .state = state,
+                              .noise = 0.03,
+                              .outliers = 20,
+                              .tells = round % 2,
+                              .stop_after = -1};
+        double worst = search_noisily(&gauge, round % 4 < 2, 0.05, 3);
+        CHECK(worst <= 1.05 * 1.03 / 0.97 / 0.7);
+        off += worst > 1.05 * 1.03 / 0.97;
+        most = fmax(most, worst);
+        tccl_setmap_clear(&gauge.asked);
+        tccl_model_free(model);
+    }
+    printf(
+        "%d tables with outliers: %d hold a chain that should have been better (by up to %.2f)\n",
+        ROUNDS, off, most);
+    CHECK(off <= ROUNDS / 4);
+}
+
+/* Symmetries measured through noise don't make results worse than noise itself does. */
+static void test_symmetric(unsigned long seed)
+{
+    int off = 0, rounds = 60;
+    double most = 1;
+    for (int round = 0; round < rounds && !check_failures; round++) {
+        unsigned long state = seed + 2000 + round;
+        struct tccl_model *model = some_model(&state);
+        struct gauge gauge = {.model = model, .state = state, .noise = 0.03, .stop_after = -1};
+        double worst = search_noisily(&gauge, true, 0.05, random_below(&state, 2) ? 0 : 3);
+        off += worst > 1.05 * 1.03 / 0.97;
+        most = fmax(most, worst);
+        tccl_setmap_clear(&gauge.asked);
+        tccl_model_free(model);
+    }
+    printf("%d tables with measured symmetry and noise: %d hold a chain that should have been "
+           "better (by up to %.2f)\n",
+           rounds, off, most);
+    CHECK(off <= rounds / 10);
+}
+
+/* A new search that knows, in truth, what was asked. */
+static struct tccl_search *know_all(struct gauge *gauge)
+{
+    struct tccl_search *search =
+        tccl_search_new(tccl_model_machine(gauge->model), (struct tccl_meter){ask, gauge}, NULL);
+    for (size_t i = 0; i < gauge->asked.count; i++) {
+        double gbps;
+        tccl_model_measure(gauge->model, &gauge->asked.entries[i].set, &gbps, NULL, NULL, NULL);
+        CHECK_INT(tccl_search_know(search, &gauge->asked.entries[i].set, gbps), 0);
+    }
+    return search;
+}
+
+/* Sets that fail: what does without them is found, bounds are as if they might be fast. */
+static void test_failed(unsigned long seed)
+{
+    for (int round = 0; round < 60 && !check_failures; round++) {
+        unsigned long state = seed + 3000 + round;
+        struct tccl_model *model = some_model(&state);
+        const struct tccl_machine *machine = tccl_model_machine(model);
+        struct gauge gauge = {.model = model, .state = state, .stop_after = -1};
+        uint32_t mask = (1u << machine->n_gpus) - 1;
+        struct tccl_port none = {0};
+        struct tccl_search *search =
+            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
+        struct tccl_table *table = tccl_table_new(machine, mask);
+        struct tccl_search_options options = options_of(&gauge, 0, random_below(&state, 2) * 3);
+        options.noise = random_below(&state, 2) * 0.01;
+        for (int tries = 0; tries < 100000 && gauge.broken.count < 1 + round % 2; tries++) {
+            tccl_transfer transfer = random_below(&state, TCCL_TRANSFERS);
+            if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
+                tccl_set_add(&gauge.broken, transfer);
+        }
+        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+        CHECK_INT(tccl_search_failed(search), gauge.failed);
+        CHECK(gauge.failed <= 12 * gauge.broken.count);
+        strcpy(table->source, "host");
+        check_table(table, machine);
+        for (int i = 0; i <= table->n_ports * table->n_ports; i++) {
+            bool ring = i == table->n_ports * table->n_ports;
+            const struct tccl_result *result = ring ? &table->ring : &table->pairs[i];
+            double with = ring ? enumerate_best(model, mask, true, none, none, false)
+                               : enumerate_pair(table, model, i, NULL);
+            double without =
+                ring ? enumerate_best_without(model, mask, true, none, none, false, &gauge.broken)
+                     : enumerate_pair(table, model, i, &gauge.broken);
+            CHECK(result->bound >= with * (1 - 1e-9));
+            CHECK(result->gbps <= without * (1 + 1e-9));
+            if (ring || options.pairs == 0)
+                CHECK(result->gbps >= without / (1 + options.noise) * (1 - 1e-9));
+        }
+        /* Mended, a later search finds what is there. */
+        struct tccl_search *later = know_all(&gauge);
+        struct tccl_result ring;
+        gauge.broken.count = 0;
+        gauge.calls = gauge.failed = gauge.pruned = 0;
+        CHECK_INT(tccl_search_ring(later, mask, &options, &ring, NULL), 0);
+        double best = enumerate_best(model, mask, true, none, none, false);
+        CHECK(ring.gbps >= best / (1 + options.noise) * (1 - 1e-9) &&
+              ring.bound >= best * (1 - 1e-9));
+        if (check_failures)
+            fprintf(stderr, "round %d: %d GPUs, %ld failed\n", round, machine->n_gpus,
+                    gauge.failed);
+        tccl_search_free(later);
+        tccl_table_free(table);
+        tccl_search_free(search);
+        tccl_setmap_clear(&gauge.asked);
+        tccl_model_free(model);
+    }
+}
+
+/* Failures that come and go, together with noise: whatever is found holds. */
+static void test_flaky(unsigned long seed)
+{
+    for (int round = 0; round < 40 && !check_failures; round++) {
+        unsigned long state = seed + 4000 + round;
+        struct tccl_model *model = some_model(&state);
+        struct gauge gauge = {.model = model,
+                              .state = state,
+                              .noise = 0.02,
+                              .failures = 30,
+                              .outliers = 10,
+                              .stop_after = -1};
+        const struct tccl_machine *machine = tccl_model_machine(model);
+        struct tccl_symmetry *symmetry = round % 2 ? measure_symmetry(&gauge) : NULL;
+        struct tccl_search *search =
+            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, symmetry);
+        struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
+        struct tccl_search_options options = options_of(&gauge, 0.03, 3);
+        CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+        strcpy(table->source, "host");
+        check_table(table, machine);
+        for (int i = 0; i < table->n_ports * table->n_ports; i++)
+            check_result_of(&gauge, &table->pairs[i], enumerate_pair(table, model, i, NULL));
+        tccl_table_free(table);
+        tccl_search_free(search);
+        tccl_symmetry_free(symmetry);
+        tccl_setmap_clear(&gauge.asked);
+        tccl_model_free(model);
+    }
+}
+
+/* Stopped anywhere, nothing more is measured (see ask) and every bound holds. */
+static void test_stopped(unsigned long seed)
+{
+    for (int round = 0; round < 60 && !check_failures; round++) {
+        unsigned long state = seed + 5000 + round;
+        struct tccl_model *model = some_model(&state);
+        struct gauge gauge = {.model = model, .state = state};
+        const struct tccl_machine *machine = tccl_model_machine(model);
+        struct tccl_search *search =
+            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
+        struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
+        struct tccl_search_options options = options_of(&gauge, 0, random_below(&state, 2) * 3);
+        gauge.stop_after = random_below(&state, 1 << random_below(&state, 9));
+        int status = tccl_search_table(search, table, &options, NULL);
+        CHECK_INT(status, gauge.stopped);
+        strcpy(table->source, "host");
+        check_table(table, machine);
+        for (int i = 0; i < table->n_ports * table->n_ports; i++)
+            check_result_of(&gauge, &table->pairs[i], enumerate_pair(table, model, i, NULL));
+        tccl_table_free(table);
+        tccl_search_free(search);
+        tccl_setmap_clear(&gauge.asked);
+        tccl_model_free(model);
+    }
+}
+
+/* Where all is known, or nothing is left to be measured, the search still tells and can be stopped.
+ */
+static void test_told_without_measuring(void)
+{
+    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct gauge gauge = {.model = model, .stop_after = -1};
+    struct tccl_search *search = tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
+    struct tccl_search_options options = options_of(&gauge, 0, 0);
+    struct tccl_table *table = tccl_table_new(machine, 15);
+    CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+    CHECK(gauge.pruned > 0);
+    tccl_search_free(search);
+    for (int stops = 0; stops < 2; stops++) {
+        search = know_all(&gauge);
+        gauge.calls = gauge.told = gauge.pruned = 0;
+        gauge.stop_after = stops ? 5 : -1;
+        CHECK_INT(tccl_search_table(search, table, &options, NULL), stops);
+        CHECK_INT(gauge.calls, 0);
+        CHECK(stops ? gauge.told == 6 : gauge.told > 6);
+        if (!stops)
+            tccl_search_free(search);
+    }
+    tccl_table_free(table);
+    tccl_search_free(search);
+    tccl_setmap_clear(&gauge.asked);
+    tccl_model_free(model);
+}
+
+int main(void)
+{
+    unsigned long seed = check_seed();
+    test_uniform(seed);
+    test_outliers(seed);
+    test_symmetric(seed);
+    test_failed(seed);
+    test_flaky(seed);
+    test_stopped(seed);
+    test_told_without_measuring();
+    return check_result();
+}

@@ -1,0 +1,213 @@
+/* test-symmetry.c: symmetries found by measuring a machine: few measurements, no wrong exchange
+ * that leads to a wrong ring. */
+#include "symmetry.h"
+
+#include <math.h>
+
+#include "enumerate.h"
+#include "machines.h"
+#include "random-model.h"
+#include "search.h"
+
+/* Asks the model, off by a random part of the noise, the same whenever the same set is asked. */
+struct gauge {
+    const struct tccl_model *model;
+    double noise;
+    unsigned long seed;
+    long calls;
+    struct tccl_set *sets; /* asked, where room is given */
+    long room;
+};
+
+static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+               struct tccl_error *err)
+{
+    struct gauge *gauge = context;
+    unsigned long state = gauge->seed;
+    for (int i = 0; i < set->count; i++)
+        state = state * 31 + set->transfers[i];
+    random_below(&state, 2);
+    double off = gauge->noise * (random_below(&state, 2001) - 1000) / 1000;
+    *out = (struct tccl_measurement){0};
+    if (gauge->calls < gauge->room)
+        gauge->sets[gauge->calls] = *set;
+    gauge->calls++;
+    int status = tccl_model_measure(gauge->model, set, &out->gbps, NULL, NULL, err);
+    out->gbps *= 1 + off;
+    return status;
+}
+
+static struct tccl_symmetry *measure_symmetry(struct gauge *gauge)
+{
+    struct tccl_error err = {0};
+    struct tccl_meter meter = {ask, gauge};
+    struct tccl_symmetry *symmetry =
+        tccl_symmetry_of_machine(tccl_model_machine(gauge->model), &meter, gauge->noise, &err);
+    CHECK_STR(err.text, "");
+    CHECK(symmetry != NULL);
+    return symmetry;
+}
+
+static bool random_set(unsigned long *state, const struct tccl_machine *machine, int members,
+                       bool nics, struct tccl_set *set)
+{
+    set->count = 0;
+    for (int tries = 0; tries < 10000 && set->count < members; tries++) {
+        tccl_transfer transfer = random_below(state, TCCL_TRANSFERS);
+        if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0 &&
+            (nics || tccl_transfer_initiator(transfer).kind != TCCL_NIC))
+            tccl_set_add(set, transfer);
+    }
+    return set->count > 0;
+}
+
+/* The largest ratio by which sets differ from their images. */
+static double worst_image(const struct tccl_symmetry *symmetry, const struct tccl_model *model,
+                          unsigned long *state, int rounds)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    double worst = 1;
+    for (int round = 0; round < rounds; round++) {
+        struct tccl_set set, image;
+        double own, other;
+        if (!random_set(state, machine, 1 + random_below(state, 6), round % 2, &set))
+            continue;
+        tccl_model_measure(model, &set, &own, NULL, NULL, NULL);
+        for (int e = 0; e < tccl_symmetry_exchanges(symmetry, &set, false); e++) {
+            tccl_symmetry_exchange(symmetry, &set, false, e, &image);
+            CHECK_INT(tccl_model_measure(model, &image, &other, NULL, NULL, NULL), 0);
+            worst = fmax(worst, fmax(own / other, other / own));
+        }
+    }
+    return worst;
+}
+
+static int count_exchanges(const struct tccl_symmetry *symmetry, bool nics)
+{
+    struct tccl_device gpu = {TCCL_GPU, 0}, memory = {TCCL_MEMORY, 0}, nic = {TCCL_NIC, 0};
+    struct tccl_set set = {1, {tccl_transfer_make(nics ? nic : gpu, false, memory)}};
+    return tccl_symmetry_exchanges(symmetry, &set, false);
+}
+
+/* On the models, measuring finds what their numbers say. */
+static void test_machines(unsigned long seed)
+{
+    for (int which = 0; which < MACHINE_NAMES; which++) {
+        struct tccl_model *model = load_machine(machine_names[which]);
+        struct gauge gauge = {.model = model};
+        struct tccl_symmetry *known = tccl_symmetry_of_model(model);
+        struct tccl_symmetry *found = measure_symmetry(&gauge);
+        unsigned long state = seed + which;
+        printf("%s: %ld sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
+               machine_names[which], tccl_symmetry_probes(found), count_exchanges(found, false),
+               count_exchanges(found, true), count_exchanges(known, false),
+               count_exchanges(known, true));
+        CHECK_INT(tccl_symmetry_probes(found), gauge.calls);
+        for (int nics = 0; nics < 2; nics++)
+            CHECK_INT(count_exchanges(found, nics), count_exchanges(known, nics));
+        CHECK(worst_image(found, model, &state, 400) < 1 + 1e-9);
+        CHECK(tccl_symmetry_assumed(found) && !tccl_symmetry_assumed(known));
+        tccl_symmetry_free(known);
+        tccl_symmetry_free(found);
+        tccl_model_free(model);
+    }
+}
+
+/* No set is measured twice, and noise refutes nothing that is true. */
+static void test_noise(unsigned long seed)
+{
+    struct tccl_model *model = load_machine("dual-8gpu");
+    struct tccl_symmetry *known = tccl_symmetry_of_model(model);
+    enum { ROOM = 4000 };
+    struct tccl_set *sets = calloc(ROOM, sizeof(*sets));
+    struct gauge gauge = {.model = model, .noise = 0.04, .seed = seed, .sets = sets, .room = ROOM};
+    struct tccl_symmetry *found = measure_symmetry(&gauge);
+    CHECK_INT(count_exchanges(found, false), count_exchanges(known, false));
+    CHECK_INT(count_exchanges(found, true), count_exchanges(known, true));
+    CHECK(gauge.calls <= ROOM);
+    for (long i = 0; i < gauge.calls && i < ROOM; i++)
+        for (long j = 0; j < i; j++)
+            CHECK(!tccl_set_equal(&sets[i], &sets[j]));
+    free(sets);
+    tccl_symmetry_free(known);
+    tccl_symmetry_free(found);
+    tccl_model_free(model);
+}
+
+/* By its description alone, and with a meter that can't go on. */
+static int breaks(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                  struct tccl_error *err)
+{
+    (void)context;
+    (void)set;
+    (void)out;
+    return tccl_fail(err, "the meter broke");
+}
+
+static void test_without_meter(void)
+{
+    struct tccl_model *model = load_machine("dual-8gpu-unequal");
+    struct tccl_symmetry *described =
+        tccl_symmetry_of_machine(tccl_model_machine(model), NULL, 0, NULL);
+    struct tccl_meter broken = {breaks, NULL};
+    struct tccl_error err = {0};
+    CHECK(count_exchanges(described, false) > 0);
+    CHECK_INT(tccl_symmetry_probes(described), 0);
+    CHECK(tccl_symmetry_of_machine(tccl_model_machine(model), &broken, 0.05, &err) == NULL);
+    CHECK_STR(err.text, "the meter broke");
+    tccl_symmetry_free(described);
+    tccl_model_free(model);
+}
+
+/* Random machines look more alike than they are. */
+static void test_random(unsigned long seed)
+{
+    int kept = 0, wrong = 0, rings_off = 0;
+    double worst_ring = 1, worst_set = 1;
+    long probes = 0;
+    int rounds = getenv("ROUNDS") ? atoi(getenv("ROUNDS")) : 60;
+    for (int round = 0; round < rounds; round++) {
+        unsigned long state = seed + round;
+        int gpus = 3 + random_below(&state, 2), memories = 1 + random_below(&state, 2);
+        struct tccl_model *model = random_model(&state, gpus, memories, random_below(&state, 2));
+        struct gauge gauge = {.model = model};
+        struct tccl_symmetry *found = measure_symmetry(&gauge);
+        struct tccl_search *search =
+            tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), found);
+        struct tccl_search_options options = {0};
+        struct tccl_result result;
+        struct tccl_port none = {0};
+        uint32_t mask = (1u << gpus) - 1;
+        int exchanges = count_exchanges(found, false);
+        double worst = exchanges ? worst_image(found, model, &state, 300) : 1;
+        probes += tccl_symmetry_probes(found);
+        kept += exchanges > 0;
+        wrong += worst > 1 + 1e-9;
+        worst_set = fmax(worst_set, worst);
+        CHECK_INT(tccl_search_ring(search, mask, &options, &result, NULL), 0);
+        double best = enumerate_best(model, mask, true, none, none, false);
+        rings_off += result.gbps < best * (1 - 1e-9);
+        worst_ring = fmax(worst_ring, best / result.gbps);
+        struct tccl_set set;
+        double gbps;
+        tccl_chain_set(&result.chain, &set);
+        tccl_model_measure(model, &set, &gbps, NULL, NULL, NULL);
+        CHECK(fabs(gbps - result.gbps) < 1e-9);
+        tccl_search_free(search);
+        tccl_symmetry_free(found);
+        tccl_model_free(model);
+    }
+    printf("%d random machines: %ld sets measured each; exchanges on %d, wrong on %d (sets differ "
+           "by up to %.2f); rings too slow %d (by up to %.2f)\n",
+           rounds, probes / rounds, kept, wrong, worst_set, rings_off, worst_ring);
+}
+
+int main(void)
+{
+    unsigned long seed = check_seed();
+    test_machines(seed);
+    test_noise(seed);
+    test_without_meter();
+    test_random(seed);
+    return check_result();
+}
