@@ -16,9 +16,9 @@ enum tccl_desk_request { TCCL_DESK_PREPARE, TCCL_DESK_LAUNCH };
 /* One worker's, by its place. What is not atomic belongs to the worker until asked grows, and to
  * the keeper until answered follows. */
 struct tccl_desk_slot {
-    struct tccl_copy_control control;
-    _Atomic uint32_t asked, answered; /* numbers of requests */
-    _Atomic uint32_t ended;           /* = turn: nothing runs any more */
+    _Alignas(64) struct tccl_copy_control control; /* the GPU reads vectors of it */
+    _Atomic uint32_t asked, answered;              /* numbers of requests */
+    _Atomic uint32_t ended;                        /* = turn: nothing runs any more */
     uint32_t request;
     uint32_t turn; /* of the run that is launched; grows with each */
     tccl_transfer transfer;

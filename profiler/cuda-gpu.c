@@ -129,9 +129,9 @@ static int open_gpu(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
     size_t desk_bytes = (sizeof(struct tccl_desk) + (size_t)page - 1) / (size_t)page * (size_t)page;
     struct tccl_desk *desk = tccl_desk_of(gpu->stage, gpu->gpu, err);
 
+    set_environment();
     if (!desk || tccl_cuda_load(&gpu->cuda, err) < 0)
         return -1;
-    set_environment();
     if (find_device(gpu, err) < 0 || make_context(gpu, err) < 0 || load_kernel(gpu, err) < 0)
         return -1;
     if (take_memory(gpu, LENT_REGIONS * region_of(gpu), LENT_PATTERN, &gpu->lent, err) < 0)

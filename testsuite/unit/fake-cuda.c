@@ -187,6 +187,8 @@ static CUresult run_kernel(const struct op *op)
     if (!control || !reach(job->sink, (size_t)job->pieces * TCCL_COPY_PIECE) ||
         !reach(job->source, (size_t)job->pieces * TCCL_COPY_PIECE))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (job->control % 16 || job->sink % 16 || job->source % 16) /* of vector loads and stores */
+        return CUDA_ERROR_MISALIGNED_ADDRESS;
     if (!wait_for_go(control, op, end))
         return CUDA_SUCCESS;
     for (unsigned round = 0; !stopped(control, job->turn) && nanoseconds() <= end; round++) {
