@@ -30,7 +30,7 @@ static const char style[] =
     "gap:12px}.grid .card{margin:0}"
     "table{border-collapse:collapse;font-size:13px}th{font-weight:600;text-align:left;"
     "color:var(--dim)}td,th{padding:5px 8px;vertical-align:top}"
-    ".heat td,.heat th{padding:4px 7px;white-space:nowrap}"
+    ".heat{font-size:12px}.heat td,.heat th{padding:4px;white-space:nowrap}"
     ".heat td{text-align:right;font-variant-numeric:tabular-nums;border:1px solid var(--card)}"
     ".heat td.no{color:var(--dim);text-align:center}"
     ".rows{width:100%}.rows tr{border-top:1px solid var(--line)}.rows tr:first-child{border-top:0}"
