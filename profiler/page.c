@@ -207,7 +207,7 @@ static void put_cell(const struct tccl_matrix *matrix, const struct tccl_matrix_
         fprintf(out, "<td class=\"no\">%s</td>", text);
     else
         fprintf(out, "<td style=\"background:rgba(var(--heat),%.2f)%s\">%s</td>", shade,
-                shade > 0.5 ? ";color:#fff" : "", text);
+                shade > 0.72 ? ";color:#fff" : "", text);
 }
 
 static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
