@@ -1007,6 +1007,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     const struct tccl_knowledge *knowledge = search->probe.knowledge;
     long before = search->probe.measured;
     int status = find_ring(search, table->gpus, options, &table->ring, err);
+    search->probe.stopped = false; /* the pairs may go on where the ring may not */
     if (status < 0 || measure_default(search, table->gpus, true, &table->default_ring, err) < 0)
         return -1;
     size_t raises_then = tccl_knowledge_raises(knowledge, &raises);

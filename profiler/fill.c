@@ -28,7 +28,7 @@ struct fill {
     double ring_end;                /* of its ring */
     const struct tccl_table *table; /* at work */
     bool *cut;                      /* by GPU set: had not the time that it needed */
-    bool stopped, time_over, part_over;
+    bool stopped, time_over, part_over, ring_over;
 };
 
 static double now(void)
@@ -39,7 +39,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* How much work the chains of a set are, next to those of others: a guess for the time left. */
+/* How much work the chains of a set are, next to those of others: a guess for
+ * the time left. */
 static double work(uint32_t gpus)
 {
     double n = __builtin_popcount(gpus);
@@ -68,19 +69,24 @@ static void tell(struct fill *fill)
         fill->stopped = true;
 }
 
-static bool ring_is_done(const struct fill *fill)
+/* A ring that had its time gives way to the chains between ports: what follows
+ * is not the ring. */
+static bool ring_over(struct fill *fill, double time)
 {
-    return __builtin_popcount(fill->table->gpus) < 2 || fill->table->default_ring.gbps > 0;
+    if (!fill->table || fill->ring_over || fill->ring_end <= 0 || time < fill->ring_end ||
+        __builtin_popcount(fill->table->gpus) < 2 || fill->table->default_ring.gbps > 0)
+        return false;
+    fill->ring_over = true;
+    return true;
 }
 
 static bool over(const struct fill *fill, double time)
 {
-    bool ring = fill->table && fill->ring_end > 0 && !ring_is_done(fill);
-
-    return fill->part_end > 0 && time >= (ring ? fill->ring_end : fill->part_end);
+    return fill->part_end > 0 && time >= fill->part_end;
 }
 
-/* part: how much of the table at work is done, by the search's count, which may also go back. */
+/* part: how much of the table at work is done, by the search's count, which may
+ * also go back. */
 static bool stop(struct fill *fill, double part)
 {
     double done = part > 1 ? 1 : part, time = now();
@@ -90,8 +96,9 @@ static bool stop(struct fill *fill, double part)
         fill->progress.fraction = fmin(fraction, 1);
     tell(fill);
     fill->time_over = fill->time_over || (fill->end > 0 && time >= fill->end);
-    fill->part_over = fill->part_over || over(fill, time);
-    return fill->stopped || fill->time_over || over(fill, time);
+    bool ring = ring_over(fill, time);
+    fill->part_over = fill->part_over || ring || over(fill, time);
+    return fill->stopped || fill->time_over || ring || over(fill, time);
 }
 
 static bool ended(const struct fill *fill)
@@ -104,7 +111,7 @@ static void give_time(struct fill *fill, double part)
 {
     double time = now();
 
-    fill->part_over = false;
+    fill->part_over = fill->ring_over = false;
     fill->part_end = fill->ring_end = 0;
     if (fill->end <= 0)
         return;
@@ -140,7 +147,40 @@ static int measure_matrix(struct fill *fill, struct tccl_error *err)
     return count < 0 ? -1 : 0;
 }
 
+/* As the search's meter, and gives up when the time is over. */
+static int measure_in_time(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                           struct tccl_error *err)
+{
+    if (stop(context, 0))
+        return tccl_fail(err, "stopped");
+    return measure(context, set, out, err);
+}
+
+/* Which parts of the machine are alike. Where there is no time for it, the
+ * chains are searched without. */
+static int learn_symmetry(struct fill *fill, struct tccl_error *err)
+{
+    struct tccl_meter meter = {.measure = measure_in_time, .context = fill};
+    struct tccl_error why = {0};
+
+    fill->progress.phase = TCCL_FILL_SYMMETRY;
+    give_time(fill, PART);
+    fill->symmetry = tccl_symmetry_of_machine(tccl_profile_machine(fill->profile), &meter,
+                                              tccl_backend_noise(fill->backend), &why);
+    if (fill->symmetry || ended(fill) || fill->part_over)
+        return 0;
+    return tccl_fail(err, "%s", why.text);
+}
+
 /* ---- chains ---- */
+
+static int measure_again(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                         struct tccl_error *err)
+{
+    struct fill *fill = context;
+
+    return tccl_gauge_again(&fill->gauge, set, out, err);
+}
 
 static int follow(void *context, const struct tccl_search_progress *search)
 {
@@ -148,6 +188,7 @@ static int follow(void *context, const struct tccl_search_progress *search)
     double part = search->pairs_total > 0 ? (double)search->pairs_done / search->pairs_total : 0;
 
     fill->progress.shared = search->shared;
+    fill->progress.pruned = search->pruned;
     return stop(fill, part);
 }
 
@@ -170,8 +211,8 @@ bool tccl_fill_complete(const struct tccl_table *table, const struct tccl_fill_o
     return good >= wanted && (alone || proven(&table->ring, gap));
 }
 
-/* The table of a GPU set that is there and good; NULL: none. A bad one is as good as none: it is
- * written anew. */
+/* The table of a GPU set that is there and good; NULL: none. A bad one is as
+ * good as none: it is written anew. */
 static const struct tccl_table *there_is(struct fill *fill, uint32_t gpus)
 {
     struct tccl_error ignored = {0};
@@ -188,7 +229,8 @@ static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
            !tccl_gauge_lost(&fill->gauge, gpus, failed_now);
 }
 
-/* doubtful: the old bound was found while a set could not be measured, and is not to be trusted. */
+/* doubtful: the old bound was found while a set could not be measured, and is
+ * not to be trusted. */
 static void keep_better(struct tccl_result *result, const struct tccl_result *old, bool doubtful)
 {
     double bound = doubtful ? result->bound : fmin(result->bound, old->bound);
@@ -241,12 +283,14 @@ static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *e
 
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
-    const struct tccl_search_options options = {.gap = fill->options->gap,
-                                                .noise = tccl_backend_noise(fill->backend),
-                                                .budget = budget_left(fill, table->gpus),
-                                                .pairs = fill->options->pairs,
-                                                .progress = follow,
-                                                .context = fill};
+    const struct tccl_search_options options = {
+        .gap = fill->options->gap,
+        .noise = tccl_backend_noise(fill->backend),
+        .again = {.measure = measure_again, .context = fill},
+        .budget = budget_left(fill, table->gpus),
+        .pairs = fill->options->pairs,
+        .progress = follow,
+        .context = fill};
 
     strcpy(table->source, tccl_profile_source(fill->profile));
     fill->table = table;
@@ -255,8 +299,8 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
     return rc < 0 ? -1 : put(fill, table, err);
 }
 
-/* Sets that failed in an earlier run: the search may find that it needs them no more, and nobody
- * would know. */
+/* Sets that failed in an earlier run: the search may find that it needs them no
+ * more, and nobody would know. */
 static int retry_lost(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
     int rc = 0;
@@ -279,7 +323,8 @@ static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
     return rc;
 }
 
-/* The whole node and its aligned halves and quarters: what Slurm mostly allocates. */
+/* The whole node and its aligned halves and quarters: what Slurm mostly
+ * allocates. */
 static bool comes_first(const struct fill *fill, uint32_t gpus)
 {
     int n = tccl_profile_machine(fill->profile)->n_gpus, size = __builtin_popcount(gpus);
@@ -333,7 +378,8 @@ static int first_pass(struct fill *fill, struct tccl_error *err)
     return 0;
 }
 
-/* Tables that had not the time that they needed share what is left. Returns 1: there were some. */
+/* Tables that had not the time that they needed share what is left. Returns 1:
+ * there were some. */
 static int another_pass(struct fill *fill, struct tccl_error *err)
 {
     int kept = fill->progress.kept, some = 0;
@@ -393,7 +439,7 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
     fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
     if (!fill->cut)
         return tccl_fail(err, "out of memory");
-    if (is_measured(fill) && measure_matrix(fill, err) < 0)
+    if (is_measured(fill) && (measure_matrix(fill, err) < 0 || learn_symmetry(fill, err) < 0))
         return -1;
     if (make_search(fill, err) < 0 || find_chains(fill, err) < 0)
         return -1;
