@@ -434,6 +434,11 @@ static void print_channel_json(const struct ring_member *seen, int index)
     putchar('}');
 }
 
+static double in_seconds(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
 static void print_json(const char *name, const struct member *member, const char *busid,
                        const struct ring_member *seen, double seconds)
 {
@@ -441,8 +446,9 @@ static void print_json(const char *name, const struct member *member, const char
 
     getrusage(RUSAGE_SELF, &used);
     printf("{\"comm\": \"%s\", \"rank\": %d, \"ranks\": %d, \"process_rank\": %d, \"gpu\": \"%s\", "
-           "\"seconds\": %.3f, \"peak_kib\": %ld, \"channels\": [",
-           name, seen->rank, seen->ranks, member->rank, busid, seconds, used.ru_maxrss);
+           "\"seconds\": %.3f, \"cpu_seconds\": %.3f, \"peak_kib\": %ld, \"channels\": [",
+           name, seen->rank, seen->ranks, member->rank, busid, seconds,
+           in_seconds(used.ru_utime) + in_seconds(used.ru_stime), used.ru_maxrss);
     for (int i = 0; i < seen->n_channels; i++)
         print_channel_json(seen, i);
     puts("]}");
