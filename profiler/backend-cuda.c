@@ -154,7 +154,7 @@ static int start_pool(struct state *state, const struct tccl_backend_options *op
     const struct tccl_workers_options pool = {
         .gpu = &tccl_mover_cuda,
         .nic = options->peer ? &tccl_mover_tcp : NULL,
-        .prepare_limit = 20,
+        .prepare_limit = 60, /* many GPUs without nvidia-persistenced start slowly */
         .run_limit = 5 + 20 * state->repeat.window,
     };
 

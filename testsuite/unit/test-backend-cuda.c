@@ -3,6 +3,8 @@
 #include "backend.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "check.h"
@@ -10,13 +12,16 @@
 static char path[] = "/tmp/tccl-test-cuda-XXXXXX";
 static struct tccl_error err;
 
-/* This machine, as hwloc is to see it: one core, memory of node 0, so many GPUs, and a NIC. */
+/* This machine, as hwloc and NVML are to see it: one core, memory of node 0, so many GPUs. */
 static void make_machine(int gpus)
 {
+    static const char *const lists[] = {"", "0000:01:00.0", "0000:01:00.0,0000:02:00.0"};
     static const char sets[] =
         "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\"";
     FILE *file = fopen(path, "w");
 
+    setenv("FAKE_NVML_GPUS", lists[gpus], 1);
+    setenv("FAKE_NVML_P2P", "all", 1);
     fprintf(file,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
@@ -127,6 +132,38 @@ static void test_refused(void)
     unsetenv("FAKE_CUDA_FAIL");
 }
 
+static void test_force(const char *variable, const char *value, const char *why, unsigned mark)
+{
+    struct tccl_backend_options options = {.window = 0.005, .repeats = 3};
+    struct tccl_backend *backend;
+
+    setenv(variable, value, 1);
+    refuse(&options, why);
+    options.force = true;
+    backend = open_with(&options);
+    if (backend) {
+        CHECK_INT(tccl_backend_marks(backend), mark);
+        CHECK_INT(measure(backend, "g0>m0", 0).marks, mark);
+    }
+    tccl_backend_close(backend);
+    unsetenv(variable);
+}
+
+/* A control daemon of MPS, as far as can be seen: somebody reads its pipe. */
+static void test_mps(void)
+{
+    char folder[] = "/tmp/tccl-test-mps-XXXXXX", pipe[64];
+
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(pipe, sizeof(pipe), "%s/control", folder);
+    CHECK(mkfifo(pipe, 0600) == 0);
+    int fd = open(pipe, O_RDWR | O_CLOEXEC);
+    test_force("CUDA_MPS_PIPE_DIRECTORY", folder, "MPS is running", TCCL_MARK_MPS);
+    close(fd);
+    unlink(pipe);
+    rmdir(folder);
+}
+
 /* This program again, without the fake in its way. */
 static void test_no_driver(char *program)
 {
@@ -163,6 +200,8 @@ static bool have_fake(void)
 
 int main(int argc, char **argv)
 {
+    char user[32];
+
     if (argc > 1)
         return be_without_driver();
     if (!have_fake()) {
@@ -176,6 +215,10 @@ int main(int argc, char **argv)
     make_machine(2);
     test_measure(false);
     test_measure(true);
+    test_mps();
+    test_force("FAKE_NVML_MIG", "0", "a GPU is in MIG mode", TCCL_MARK_MIG);
+    snprintf(user, sizeof(user), "1-%d", (int)getppid());
+    test_force("FAKE_NVML_USERS", user, "GPU 1 (0000:02:00.0) is in use by ", TCCL_MARK_BUSY);
     test_no_driver(argv[0]);
     make_machine(1);
     test_stand_ins();
