@@ -8,6 +8,7 @@
 #include "cuda-driver.h"
 #include "discover.h"
 #include "far-hello.h"
+#include "rdma.h"
 #include "repeat.h"
 #include "wire.h"
 #include "workers.h"
@@ -104,8 +105,10 @@ static int look_at_machine(struct state *state, const struct tccl_backend_option
 static void say_conditions(struct state *state, const struct tccl_backend_options *options)
 {
     const char *copies = options->engine ? "copy engines" : "kernel copies";
-    const char *hops = options->peer ? ", TCP through host memory" : "";
-    int gpus = state->found.site.machine.n_gpus;
+    const struct tccl_machine *machine = &state->found.site.machine;
+    bool rdma = machine->n_nics > 0 && tccl_rdma_is_here(machine->nics[0].name);
+    const char *hops = !options->peer ? "" : rdma ? ", RDMA" : ", TCP through host memory";
+    int gpus = machine->n_gpus;
 
     if (state->marks & TCCL_MARK_STAND_IN)
         snprintf(state->conditions, sizeof(state->conditions),
@@ -153,7 +156,7 @@ static int start_pool(struct state *state, const struct tccl_backend_options *op
         .region = region, .bind = true, .engine = options->engine};
     const struct tccl_workers_options pool = {
         .gpu = &tccl_mover_cuda,
-        .nic = options->peer ? &tccl_mover_tcp : NULL,
+        .nic = options->peer ? &tccl_mover_nic : NULL,
         .prepare_limit = 60, /* many GPUs without nvidia-persistenced start slowly */
         .run_limit = 5 + 20 * state->repeat.window,
     };
@@ -214,16 +217,21 @@ static unsigned cuda_marks(const void *context)
 
 static int check_transfer(const struct state *state, tccl_transfer transfer, struct tccl_error *err)
 {
-    bool nic = tccl_transfer_initiator(transfer).kind == TCCL_NIC;
+    const struct tccl_machine *machine = &state->found.site.machine;
+    struct tccl_device initiator = tccl_transfer_initiator(transfer);
+    bool nic = initiator.kind == TCCL_NIC;
 
-    if (tccl_machine_allows(&state->found.site.machine, transfer, err) < 0)
+    if (tccl_machine_allows(machine, transfer, err) < 0)
         return -1;
     if (nic && !state->peer)
         return tccl_fail(err, "NICs are measured only against another node: --peer HOST, where "
                               "\"tccl-profile peer\" runs");
-    if (nic && tccl_transfer_target(transfer).kind == TCCL_GPU)
-        return tccl_fail(err, "between a NIC and a GPU only RDMA could do: the peer speaks TCP, "
-                              "which goes through host memory");
+    if (nic && tccl_transfer_target(transfer).kind == TCCL_GPU &&
+        !tccl_rdma_is_here(machine->nics[initiator.index].name))
+        return tccl_fail(err,
+                         "between a NIC and a GPU only RDMA could do: %s speaks TCP, which "
+                         "goes through host memory",
+                         machine->nics[initiator.index].name);
     return 0;
 }
 
