@@ -216,8 +216,8 @@ static void name_guest(int fd, char from[static PLACE])
     snprintf(from, PLACE, strchr(host, ':') ? "[%.900s]:%.30s" : "%.900s:%.30s", host, port);
 }
 
-/* Lets the guest at memory of ours: in order to be reached as fast as can be, on the device of the
- * same name as its own, as nodes of one kind are cabled alike. */
+/* Lets the guest reach memory of ours, through the device of the same name as its own where there
+ * is one: nodes of one kind are cabled alike. */
 static struct tccl_rdma *lend(const struct tccl_far_guest *guest, void *memory,
                               struct tccl_rdma_end *ours, struct tccl_error *err)
 {
