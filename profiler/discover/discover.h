@@ -4,7 +4,7 @@
 #define TCCL_DISCOVER_H
 
 #include "nvml.h"
-#include "stage.h"
+#include "site.h"
 
 struct tccl_discover_options {
     const char *xml;  /* recorded topology (lstopo --of xml); NULL: this machine, live */

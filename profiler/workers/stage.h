@@ -3,23 +3,12 @@
 #ifndef TCCL_STAGE_H
 #define TCCL_STAGE_H
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "machine.h"
+#include "site.h"
 
 enum { TCCL_STAGE_PLACES = 64, TCCL_LOAN_BYTES = 64 };
-
-/* Where the devices of a machine are on this host. */
-struct tccl_site {
-    struct tccl_machine machine;
-    int nodes[TCCL_MAX_MEMORIES];      /* NUMA node (the kernel's number) of each memory */
-    cpu_set_t gpu_cpus[TCCL_MAX_GPUS]; /* where a worker of that GPU runs; empty: anywhere */
-    cpu_set_t nic_cpus[TCCL_MAX_NICS];
-    int gpu_device[TCCL_MAX_GPUS]; /* which physical GPU (of bus id order) it is; two may be one */
-    char gpu_busid[TCCL_MAX_GPUS][TCCL_BUSID]; /* bus id of that physical GPU */
-};
 
 /* How transfers are made; what a back end and its movers need to know. */
 struct tccl_stage_settings {
