@@ -33,6 +33,7 @@ struct tccl_search {
     struct tccl_probe probe;
     long defaults; /* of the measured sets, NCCL's own choices */
     long pruned;
+    bool left_ring; /* stopped, but only as far as the ring goes */
 };
 
 struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct tccl_meter meter,
@@ -143,10 +144,14 @@ static int tell(void *context)
         .failed = probe->failed,
         .pairs_done = task->n_done,
         .pairs_total = task->n_goals,
+        .ring = task->closed,
     };
     task->told = true;
-    if (!probe->stopped && options->progress && options->progress(options->context, &progress) != 0)
-        probe->stopped = true;
+    if (!probe->stopped && options->progress) {
+        int wish = options->progress(options->context, &progress);
+        task->search->left_ring = wish == TCCL_SEARCH_LEAVE_RING && task->closed;
+        probe->stopped = wish == TCCL_SEARCH_STOP || task->search->left_ring;
+    }
     return probe->stopped;
 }
 
@@ -1007,7 +1012,8 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     const struct tccl_knowledge *knowledge = search->probe.knowledge;
     long before = search->probe.measured;
     int status = find_ring(search, table->gpus, options, &table->ring, err);
-    search->probe.stopped = false; /* the pairs may go on where the ring may not */
+    if (search->left_ring)
+        search->probe.stopped = false;
     if (status < 0 || measure_default(search, table->gpus, true, &table->default_ring, err) < 0)
         return -1;
     size_t raises_then = tccl_knowledge_raises(knowledge, &raises);

@@ -25,6 +25,14 @@ struct tccl_search_progress {
     long pruned;   /* beginnings of chains that known bounds cut off, and chains */
     long failed;   /* of the measured sets: could not be measured */
     int pairs_done, pairs_total;
+    bool ring; /* what it looks for now is the ring */
+};
+
+/* What follows. */
+enum tccl_search_wish {
+    TCCL_SEARCH_GO_ON,
+    TCCL_SEARCH_STOP,      /* no other set is measured */
+    TCCL_SEARCH_LEAVE_RING /* the ring stays as it is, the pairs are next */
 };
 
 struct tccl_search_options {
@@ -40,7 +48,7 @@ struct tccl_search_options {
                   the others get a first chain and proven bounds; 0: all pairs to the end */
     bool any;  /* also chains that a stock NCCL can't be made to build */
     /* Called after each measured set and each finished pair, and several times a second while
-     * nothing is measured; non-zero stops, and then no other set is measured. May be NULL. */
+     * nothing is measured; returns a tccl_search_wish. May be NULL. */
     int (*progress)(void *context, const struct tccl_search_progress *progress);
     void *context;
 };

@@ -23,11 +23,10 @@ struct fill {
     struct tccl_search *search;
     struct tccl_fill_progress progress;
     double work_done, work_now, work_total;
-    double end;                     /* of all, seconds of a clock that never jumps; 0: no limit */
-    double part_end;                /* of what is at work; 0: no limit */
-    double ring_end;                /* of its ring */
-    const struct tccl_table *table; /* at work */
-    bool *cut;                      /* by GPU set: had not the time that it needed */
+    double end;      /* of all, seconds of a clock that never jumps; 0: no limit */
+    double part_end; /* of what is at work; 0: no limit */
+    double ring_end; /* of its ring */
+    bool *cut;       /* by GPU set: had not the time that it needed */
     bool stopped, time_over, part_over, ring_over;
 };
 
@@ -69,14 +68,12 @@ static void tell(struct fill *fill)
         fill->stopped = true;
 }
 
-/* A ring that had its time gives way to the chains between ports: what follows
- * is not the ring. */
-static bool ring_over(struct fill *fill, double time)
+/* A ring that had its time gives way to the chains between ports. */
+static bool ring_over(struct fill *fill)
 {
-    if (!fill->table || fill->ring_over || fill->ring_end <= 0 || time < fill->ring_end ||
-        __builtin_popcount(fill->table->gpus) < 2 || fill->table->default_ring.gbps > 0)
+    if (fill->ring_over || fill->ring_end <= 0 || now() < fill->ring_end)
         return false;
-    fill->ring_over = true;
+    fill->ring_over = fill->part_over = true;
     return true;
 }
 
@@ -96,9 +93,8 @@ static bool stop(struct fill *fill, double part)
         fill->progress.fraction = fmin(fraction, 1);
     tell(fill);
     fill->time_over = fill->time_over || (fill->end > 0 && time >= fill->end);
-    bool ring = ring_over(fill, time);
-    fill->part_over = fill->part_over || ring || over(fill, time);
-    return fill->stopped || fill->time_over || ring || over(fill, time);
+    fill->part_over = fill->part_over || over(fill, time);
+    return fill->stopped || fill->time_over || over(fill, time);
 }
 
 static bool ended(const struct fill *fill)
@@ -189,7 +185,9 @@ static int follow(void *context, const struct tccl_search_progress *search)
 
     fill->progress.shared = search->shared;
     fill->progress.pruned = search->pruned;
-    return stop(fill, part);
+    if (stop(fill, part))
+        return TCCL_SEARCH_STOP;
+    return search->ring && ring_over(fill) ? TCCL_SEARCH_LEAVE_RING : TCCL_SEARCH_GO_ON;
 }
 
 static bool proven(const struct tccl_result *result, double gap)
@@ -293,9 +291,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
         .context = fill};
 
     strcpy(table->source, tccl_profile_source(fill->profile));
-    fill->table = table;
     int rc = tccl_search_table(fill->search, table, &options, err);
-    fill->table = NULL;
     return rc < 0 ? -1 : put(fill, table, err);
 }
 

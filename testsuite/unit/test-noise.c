@@ -21,6 +21,7 @@ struct gauge {
     long calls, failed;
     long stop_after; /* progress calls until it stops; -1: never */
     bool stopped;
+    bool leaves_ring; /* at once */
     long told, pruned;
 };
 
@@ -64,7 +65,9 @@ static int follow(void *context, const struct tccl_search_progress *progress)
     gauge->pruned = progress->pruned;
     gauge->stopped = gauge->stop_after >= 0 && gauge->told >= gauge->stop_after;
     gauge->told++;
-    return gauge->stopped;
+    if (gauge->leaves_ring && progress->ring && !gauge->stopped)
+        return TCCL_SEARCH_LEAVE_RING;
+    return gauge->stopped ? TCCL_SEARCH_STOP : TCCL_SEARCH_GO_ON;
 }
 
 static struct tccl_search_options options_of(struct gauge *gauge, double gap, int pairs)
@@ -381,6 +384,39 @@ static void test_stopped(unsigned long seed)
     }
 }
 
+/* Leaving the ring says nothing about the pairs: they are proven. */
+static void test_left_ring(unsigned long seed)
+{
+    for (int round = 0; round < 30 && !check_failures; round++) {
+        unsigned long state = seed + 6000 + round;
+        struct tccl_model *model = some_model(&state);
+        struct gauge gauge = {
+            .model = model, .state = state, .stop_after = -1, .leaves_ring = true};
+        const struct tccl_machine *machine = tccl_model_machine(model);
+        uint32_t mask = (1u << machine->n_gpus) - 1;
+        struct tccl_port none = {0};
+        struct tccl_search *search =
+            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
+        struct tccl_table *table = tccl_table_new(machine, mask);
+        struct tccl_search_options options = options_of(&gauge, 0, 0);
+        CHECK_INT(tccl_search_table(search, table, &options, NULL), 1);
+        strcpy(table->source, "host");
+        check_table(table, machine);
+        CHECK(table->default_ring.gbps > 0);
+        CHECK(table->ring.bound >=
+              enumerate_best(model, mask, true, none, none, false) * (1 - 1e-9));
+        for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+            double best = enumerate_pair(table, model, i, NULL);
+            CHECK(fabs(table->pairs[i].gbps - best) <= best * 1e-9);
+            CHECK(fabs(table->pairs[i].bound - best) <= best * 1e-9);
+        }
+        tccl_table_free(table);
+        tccl_search_free(search);
+        tccl_setmap_clear(&gauge.asked);
+        tccl_model_free(model);
+    }
+}
+
 /* Where all is known, or nothing is left to be measured, the search still tells and can be stopped.
  */
 static void test_told_without_measuring(void)
@@ -419,6 +455,7 @@ int main(void)
     test_failed(seed);
     test_flaky(seed);
     test_stopped(seed);
+    test_left_ring(seed);
     test_told_without_measuring();
     return check_result();
 }
