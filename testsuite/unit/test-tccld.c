@@ -448,7 +448,7 @@ static void test_missing_node(int n, int missing)
     snprintf(reason, sizeof(reason), "n%d: ", missing + 1);
     for (int i = 0; i < n; i++) {
         struct tccl_join join = new_join(key, i, n);
-        join.timeout_ms = 700;
+        join.timeout_ms = 3000;
         fds[i] = i == missing ? -1 : start_join(&join);
     }
     for (int i = 0; i < n; i++)
