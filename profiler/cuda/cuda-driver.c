@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char library_name[] = "libcuda.so.1";
@@ -51,6 +52,29 @@ void tccl_cuda_unload(struct tccl_cuda *cuda)
     if (cuda->library)
         dlclose(cuda->library);
     cuda->library = NULL;
+}
+
+/* All kernels are loaded at once, since loading later waits for those that run; as many copies as
+ * can be run at the same time get a queue of their own; and a launch that waits for the kernel's
+ * end would never come back to start it. */
+static void set_environment(void)
+{
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_LAUNCH_BLOCKING");
+    unsetenv("CUDA_FORCE_PTX_JIT");
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+}
+
+int tccl_cuda_start(struct tccl_cuda *cuda, struct tccl_error *err)
+{
+    set_environment();
+    if (tccl_cuda_load(cuda, err) < 0)
+        return -1;
+    CUresult result = cuda->cuInit(0);
+    return result == CUDA_SUCCESS
+               ? 0
+               : tccl_cuda_fail(cuda, result, err, "NVIDIA's driver does not start");
 }
 
 int tccl_cuda_fail(const struct tccl_cuda *cuda, CUresult result, struct tccl_error *err,

@@ -10,6 +10,7 @@
 /* Names as in cuda.h, whose macros make the versions of them that the library is asked for. */
 #define TCCL_CUDA_CALLS(X)                                                                         \
     X(cuInit)                                                                                      \
+    X(cuDriverGetVersion)                                                                          \
     X(cuGetErrorName)                                                                              \
     X(cuGetErrorString)                                                                            \
     X(cuDeviceGetByPCIBusId)                                                                       \
@@ -48,6 +49,11 @@ struct tccl_cuda {
  * with err: there is no driver, or one that is older than this program needs. */
 int tccl_cuda_load(struct tccl_cuda *cuda, struct tccl_error *err);
 void tccl_cuda_unload(struct tccl_cuda *cuda); /* only if nothing was called in it */
+
+/* In a process that does not fork later: loads the library and starts it, for all GPUs of this
+ * machine, whatever part of them and whatever ways the environment asks of CUDA (it is changed for
+ * this process). Returns 0, or -1 with err. */
+int tccl_cuda_start(struct tccl_cuda *cuda, struct tccl_error *err);
 
 /* Fills err with "WHAT: the driver's own text (NAME)". Returns -1. */
 int tccl_cuda_fail(const struct tccl_cuda *cuda, CUresult result, struct tccl_error *err,

@@ -27,24 +27,11 @@ static size_t region_of(const struct tccl_cuda_gpu *gpu)
     return tccl_stage_settings(gpu->stage)->region;
 }
 
-/* The whole machine is measured, whatever part of it the environment shows to CUDA. All kernels are
- * loaded at once, since loading later waits for those that run; and as many copies as can be run at
- * the same time get a queue of their own. */
-static void set_environment(void)
-{
-    unsetenv("CUDA_VISIBLE_DEVICES");
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-}
-
 static int find_device(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 {
-    CUresult result = gpu->cuda.cuInit(0);
+    CUresult result = gpu->cuda.cuDeviceGetByPCIBusId(
+        &gpu->device, tccl_stage_site(gpu->stage)->gpu_busid[gpu->gpu]);
 
-    if (result != CUDA_SUCCESS)
-        return tccl_cuda_gpu_fail(gpu, result, "the driver does not start", err);
-    result = gpu->cuda.cuDeviceGetByPCIBusId(&gpu->device,
-                                             tccl_stage_site(gpu->stage)->gpu_busid[gpu->gpu]);
     return result == CUDA_SUCCESS ? 0 : tccl_cuda_gpu_fail(gpu, result, "CUDA can't see it", err);
 }
 
@@ -76,6 +63,22 @@ static int make_context(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
     return result == CUDA_SUCCESS ? 0 : tccl_cuda_gpu_fail(gpu, result, "no context on it", err);
 }
 
+/* An older driver may not know what a newer nvcc writes. */
+static int fail_kernel(const struct tccl_cuda_gpu *gpu, CUresult result, struct tccl_error *err)
+{
+    int version = CUDA_VERSION;
+    char what[160];
+
+    gpu->cuda.cuDriverGetVersion(&version);
+    if (version >= CUDA_VERSION)
+        return tccl_cuda_gpu_fail(gpu, result, "the copying kernel can't be loaded", err);
+    snprintf(what, sizeof(what),
+             "the copying kernel can't be loaded: it was built with CUDA %d.%d, the driver is of "
+             "CUDA %d.%d (update it, or build with an older one)",
+             CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, version / 1000, version % 1000 / 10);
+    return tccl_cuda_gpu_fail(gpu, result, what, err);
+}
+
 static int load_kernel(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 {
     int each = 0;
@@ -88,7 +91,7 @@ static int load_kernel(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
         result = gpu->cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, gpu->copy,
                                                                        TCCL_COPY_THREADS, 0);
     if (result != CUDA_SUCCESS)
-        return tccl_cuda_gpu_fail(gpu, result, "the copying kernel can't be loaded", err);
+        return fail_kernel(gpu, result, err);
     gpu->blocks = each * attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) / COPIES_AT_ONCE;
     if (gpu->blocks > TCCL_COPY_BLOCKS)
         gpu->blocks = TCCL_COPY_BLOCKS;
@@ -129,8 +132,7 @@ static int open_gpu(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
     size_t desk_bytes = (sizeof(struct tccl_desk) + (size_t)page - 1) / (size_t)page * (size_t)page;
     struct tccl_desk *desk = tccl_desk_of(gpu->stage, gpu->gpu, err);
 
-    set_environment();
-    if (!desk || tccl_cuda_load(&gpu->cuda, err) < 0)
+    if (!desk || tccl_cuda_start(&gpu->cuda, err) < 0)
         return -1;
     if (find_device(gpu, err) < 0 || make_context(gpu, err) < 0 || load_kernel(gpu, err) < 0)
         return -1;

@@ -39,6 +39,13 @@ static uint32_t word(const uint32_t *address)
     return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }
 
+static bool has_started(const struct keeper *keeper, int place)
+{
+    const struct tccl_desk_slot *slot = slot_of(keeper, place);
+
+    return word(&slot->control.go) == slot->turn;
+}
+
 /* ---- the end of a copy ---- */
 
 /* A context in which a kernel failed is of no more use: the pool sees this process end, says what
@@ -92,19 +99,18 @@ static void look_after(struct keeper *keeper, int place)
         finish(keeper, place);
 }
 
-/* Returns 0, or -1 with err: it has not ended in time. */
-static int await_end(struct keeper *keeper, int place, struct tccl_error *err)
+/* A copy that does not end ends with this process. */
+static void end_it(struct keeper *keeper, int place)
 {
     int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
 
+    tccl_desk_stop(slot_of(keeper, place));
     while (keeper->runs[place].active) {
         if (tccl_desk_now() > end)
-            return tccl_fail(err, "GPU %d: its last copy still runs %g s after its end",
-                             keeper->gpu->gpu, end_patience);
+            collapse(keeper, CUDA_ERROR_LAUNCH_TIMEOUT);
         tccl_desk_nap(WATCH_NAP);
         look_after(keeper, place);
     }
-    return 0;
 }
 
 /* ---- kernels ---- */
@@ -166,9 +172,7 @@ static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *er
 
 static bool waits_for_start(const struct keeper *keeper, int place)
 {
-    const struct tccl_desk_slot *slot = slot_of(keeper, place);
-
-    return keeper->runs[place].active && !keeper->engine && word(&slot->control.go) != slot->turn;
+    return keeper->runs[place].active && !keeper->engine && !has_started(keeper, place);
 }
 
 static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
@@ -213,20 +217,27 @@ static int unpark(struct keeper *keeper, struct tccl_error *err)
 /* ---- requests ---- */
 
 /* What a worker that died left behind. */
-static int end_last(struct keeper *keeper, int place, struct tccl_error *err)
+static void end_last(struct keeper *keeper, int place)
 {
-    if (!keeper->runs[place].active)
-        return 0;
-    tccl_desk_stop(slot_of(keeper, place));
-    return await_end(keeper, place, err);
+    if (keeper->runs[place].active)
+        end_it(keeper, place);
+}
+
+/* Before a set starts, none of its members has: what runs is of an earlier one. It would be
+ * measured along with this one, and what sets memory up might wait for its end. */
+static void end_strays(struct keeper *keeper)
+{
+    for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+        if (keeper->runs[place].active && has_started(keeper, place))
+            end_it(keeper, place);
 }
 
 static int prepare(struct keeper *keeper, int place, struct tccl_error *err)
 {
     tccl_transfer transfer = slot_of(keeper, place)->transfer;
 
-    if (end_last(keeper, place, err) < 0)
-        return -1;
+    end_last(keeper, place);
+    end_strays(keeper);
     if (tccl_cuda_gpu_is_set_up(keeper->gpu, transfer, place))
         return 0;
     int result = park(keeper, err);
@@ -252,8 +263,7 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
     struct tccl_desk_slot *slot = slot_of(keeper, place);
     struct run *run = &keeper->runs[place];
 
-    if (end_last(keeper, place, err) < 0)
-        return -1;
+    end_last(keeper, place);
     if (!tccl_cuda_gpu_is_set_up(keeper->gpu, slot->transfer, place))
         return tccl_fail(err, "GPU %d was replaced meanwhile", keeper->gpu->gpu);
     slot->turn++;
@@ -262,15 +272,27 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
     return keeper->engine ? arm_engine(keeper, place, err) : launch_kernel(keeper, place, err);
 }
 
+/* Errors of some kinds stay in the context, whatever call met them first. */
+static void check_context(const struct keeper *keeper)
+{
+    CUresult result = keeper->gpu->cuda.cuStreamQuery(NULL);
+
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+        collapse(keeper, result);
+}
+
 static void attend(struct keeper *keeper, int place)
 {
     struct tccl_desk_slot *slot = slot_of(keeper, place);
     uint32_t asked = atomic_load(&slot->asked);
 
-    if (asked != atomic_load(&slot->answered))
-        tccl_desk_answer(slot, asked,
-                         slot->request == TCCL_DESK_LAUNCH ? launch(keeper, place, &slot->error)
-                                                           : prepare(keeper, place, &slot->error));
+    if (asked != atomic_load(&slot->answered)) {
+        int result = slot->request == TCCL_DESK_LAUNCH ? launch(keeper, place, &slot->error)
+                                                       : prepare(keeper, place, &slot->error);
+        tccl_desk_answer(slot, asked, result);
+        if (result < 0)
+            check_context(keeper);
+    }
     if (keeper->runs[place].active)
         look_after(keeper, place);
 }

@@ -1,6 +1,7 @@
 #include "gpu-memory.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cuda-driver.h"
@@ -14,14 +15,14 @@ enum { ALIGNMENT = 2 << 20 /* whole pages of the GPU, which a handle must have *
 
 static struct tccl_cuda cuda;
 
-static int load(struct tccl_error *err)
+static int start(struct tccl_error *err)
 {
-    if (cuda.library)
-        return 0;
-    if (tccl_cuda_load(&cuda, err) < 0)
+    static bool started;
+
+    if (!started && tccl_cuda_start(&cuda, err) < 0)
         return -1;
-    CUresult result = cuda.cuInit(0);
-    return result == CUDA_SUCCESS ? 0 : tccl_cuda_fail(&cuda, result, err, "no GPU can be used");
+    started = true;
+    return 0;
 }
 
 static int get_dmabuf(CUdeviceptr address, size_t bytes)
@@ -40,7 +41,7 @@ int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory 
     CUcontext context;
     CUdevice device;
 
-    if (load(err) < 0)
+    if (start(err) < 0)
         return -1;
     CUresult result = cuda.cuDeviceGetByPCIBusId(&device, busid);
     if (result == CUDA_SUCCESS)

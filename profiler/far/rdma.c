@@ -211,7 +211,7 @@ int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int 
     if (dmabuf >= 0)
         memory =
             ibv_reg_dmabuf_mr(rdma->domain, 0, bytes, (uint64_t)(uintptr_t)address, dmabuf, access);
-    else
+    if (!memory) /* nvidia_peermem may do what a kernel or a NIC's driver can't by dma-buf */
         memory = ibv_reg_mr(rdma->domain, address, bytes, access);
     if (!memory)
         return why_not_registered(rdma, err);

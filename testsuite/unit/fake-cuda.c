@@ -5,6 +5,7 @@
  * FAKE_CUDA_GPUS    bus ids, with commas between them (default: 0000:01:00.0)
  * FAKE_CUDA_FAIL    name of a call that fails
  * FAKE_CUDA_MODE    compute mode: 0 default, 2 prohibited, 3 one process only
+ * FAKE_CUDA_VERSION what the driver is of, as 12040 for CUDA 12.4; it loads no newer kernels
  * FAKE_CUDA_KERNEL  absent: never starts; endless: does not stop when told to, only at its limit;
  *                   idle: reports bytes and copies nothing; broken: fails soon after its start;
  *                   deadly: ends the process soon after its start
@@ -22,8 +23,10 @@
 
 #include "copy-job.h"
 
-enum { GPUS = 16, RANGES = 4096, QUEUE = 64, MULTIPROCESSORS = 16 };
-static const uint64_t HOST_BIT = 1ULL << 60; /* the GPU's addresses of host memory differ */
+enum { GPUS = 16, RANGES = 4096, QUEUE = 64, MULTIPROCESSORS = 16, THREADS = 2048 };
+enum { BLOCKS = MULTIPROCESSORS * (THREADS / TCCL_COPY_THREADS) }; /* that fit at the same time */
+/* The GPU's addresses differ from the CPU's: neither can be taken for the other. */
+static const uint64_t HOST_BIT = 1ULL << 60, DEVICE_BIT = 1ULL << 59;
 static const uint64_t FATBIN = 0xba55ed50;
 
 struct range {
@@ -51,7 +54,6 @@ struct CUstream_st {
     pthread_t thread;
     struct op queue[QUEUE];
     unsigned first, last;
-    CUresult result;
 };
 
 struct CUevent_st {
@@ -62,6 +64,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct range ranges[RANGES];
 static int n_ranges, kernels;
+static unsigned resident; /* blocks on the GPU */
+static CUresult broken;   /* an error of a kernel: all calls return it from then on */
+static bool loaded, launch_blocking;
+static char module_here, function_here;
 static struct CUctx_st contexts[GPUS];
 static _Thread_local CUcontext current;
 static pid_t started;
@@ -85,6 +91,9 @@ static CUresult usable(const char *call, CUresult failure)
         return CUDA_ERROR_NOT_INITIALIZED;
     if (!current)
         return CUDA_ERROR_INVALID_CONTEXT;
+    CUresult sticky = __atomic_load_n(&broken, __ATOMIC_SEQ_CST);
+    if (sticky != CUDA_SUCCESS)
+        return sticky;
     return fails(call) ? failure : CUDA_SUCCESS;
 }
 
@@ -101,6 +110,14 @@ static void nap(void)
 }
 
 /* ---- memory; with the lock held ---- */
+
+static bool overlaps(CUdeviceptr at, size_t bytes)
+{
+    for (int i = 0; i < n_ranges; i++)
+        if (at < ranges[i].at + ranges[i].bytes && ranges[i].at < at + bytes)
+            return true;
+    return false;
+}
 
 static struct range *find_range(CUdeviceptr at, size_t bytes)
 {
@@ -132,7 +149,7 @@ static void *reach(uint64_t at, size_t bytes)
     pthread_mutex_lock(&lock);
     bool known = find_range(at, bytes) != NULL;
     pthread_mutex_unlock(&lock);
-    return known ? (void *)(uintptr_t)(at & ~HOST_BIT) : NULL;
+    return known ? (void *)(uintptr_t)(at & ~(HOST_BIT | DEVICE_BIT)) : NULL;
 }
 
 /* ---- the kernel ---- */
@@ -203,10 +220,25 @@ static CUresult run_kernel(const struct op *op)
 
 /* ---- streams: one thread each, which does one thing after another ---- */
 
+/* All blocks of a copy wait for the start: it begins when there is room for all of them. */
+static CUresult run_in_room(const struct op *op)
+{
+    pthread_mutex_lock(&lock);
+    while (resident + op->blocks > BLOCKS)
+        pthread_cond_wait(&changed, &lock);
+    resident += op->blocks;
+    pthread_mutex_unlock(&lock);
+    CUresult result = run_kernel(op);
+    pthread_mutex_lock(&lock);
+    resident -= op->blocks;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 static CUresult run_op(const struct op *op)
 {
     if (op->kind == KERNEL)
-        return run_kernel(op);
+        return run_in_room(op);
     if (op->kind == COPY && !kernel_is("idle"))
         memcpy(op->to, op->from, op->bytes);
     if (op->kind == COPY)
@@ -231,7 +263,7 @@ static void *run_stream(void *context)
         stream->first++;
         kernels -= op.kind == KERNEL;
         if (result != CUDA_SUCCESS)
-            stream->result = result;
+            broken = result;
         pthread_cond_broadcast(&changed);
         pthread_mutex_unlock(&lock);
     }
@@ -241,7 +273,7 @@ static void *run_stream(void *context)
 static CUresult push(CUstream stream, const struct op *op)
 {
     pthread_mutex_lock(&lock);
-    CUresult result = stream->result;
+    CUresult result = broken;
     if (result == CUDA_SUCCESS && stream->last - stream->first == QUEUE)
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
@@ -261,10 +293,29 @@ const char fake_cuda[] = "stands in for a driver";
 
 CUresult cuInit(unsigned flags)
 {
+    const char *loading = getenv("CUDA_MODULE_LOADING"), *launch = getenv("CUDA_LAUNCH_BLOCKING");
+
     if (fails("cuInit"))
         return CUDA_ERROR_NO_DEVICE;
+    if (started != 0 && started != getpid()) /* the parent of this process had started it */
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     started = getpid();
-    return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    loaded = loading && strcmp(loading, "EAGER") == 0;
+    launch_blocking = launch && strcmp(launch, "0") != 0;
+    return CUDA_SUCCESS;
+}
+
+static int version(void)
+{
+    return getenv("FAKE_CUDA_VERSION") ? atoi(getenv("FAKE_CUDA_VERSION")) : CUDA_VERSION;
+}
+
+CUresult cuDriverGetVersion(int *out)
+{
+    *out = version();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
@@ -286,6 +337,8 @@ CUresult cuGetErrorString(CUresult error, const char **text)
         {CUDA_ERROR_DEVICE_UNAVAILABLE, "device(s) is/are busy or unavailable"},
         {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported between these devices"},
         {CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"},
+        {CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"},
+        {CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"},
     };
 
     *text = "some error";
@@ -315,6 +368,8 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *busid)
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     (void)device;
+    if (started != getpid())
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
         *value = getenv("FAKE_CUDA_MODE") ? atoi(getenv("FAKE_CUDA_MODE")) : 0;
     else if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
@@ -336,6 +391,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
+    if (started != getpid())
+        return CUDA_ERROR_NOT_INITIALIZED;
     current = context;
     return CUDA_SUCCESS;
 }
@@ -345,25 +402,53 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     CUresult result = usable("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
     uint32_t magic;
 
+    if (result != CUDA_SUCCESS)
+        return result;
     memcpy(&magic, image, sizeof(magic));
-    *module = NULL;
-    return result != CUDA_SUCCESS ? result : magic == FATBIN ? result : CUDA_ERROR_INVALID_IMAGE;
+    if (magic != FATBIN || version() / 1000 < CUDA_VERSION / 1000)
+        return CUDA_ERROR_INVALID_IMAGE;
+    *module = (CUmodule)&module_here;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    (void)module;
-    *function = NULL;
-    return strcmp(name, "tccl_copy") == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    CUresult result = usable("cuModuleGetFunction", CUDA_ERROR_NOT_FOUND);
+
+    if (result != CUDA_SUCCESS || module != (CUmodule)&module_here)
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
+    if (strcmp(name, "tccl_copy") != 0)
+        return CUDA_ERROR_NOT_FOUND;
+    *function = (CUfunction)&function_here;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
                                                      size_t shared)
 {
-    (void)function;
+    CUresult result = usable("cuOccupancyMaxActiveBlocksPerMultiprocessor", CUDA_ERROR_UNKNOWN);
+
     (void)shared;
-    *blocks = 2048 / threads;
-    return CUDA_SUCCESS;
+    *blocks = THREADS / threads;
+    return function == (CUfunction)&function_here ? result : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* A kernel that was not loaded at once is loaded now, which may wait for others to end. */
+static void load_lazily(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!loaded)
+        wait_for_kernels();
+    loaded = true;
+    pthread_mutex_unlock(&lock);
+}
+
+static void wait_for_stream(CUstream stream)
+{
+    pthread_mutex_lock(&lock);
+    while (stream->first != stream->last)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads,
@@ -373,14 +458,18 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
     CUresult result = usable("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     struct op op = {.kind = KERNEL, .blocks = x};
 
-    (void)function;
     if (result != CUDA_SUCCESS)
         return result;
-    if (x < 1 || x > TCCL_COPY_BLOCKS || y != 1 || z != 1 || threads != TCCL_COPY_THREADS ||
-        y_threads != 1 || z_threads != 1 || shared != 0 || !stream || extra)
+    if (function != (CUfunction)&function_here || x < 1 || x > TCCL_COPY_BLOCKS || y != 1 ||
+        z != 1 || threads != TCCL_COPY_THREADS || y_threads != 1 || z_threads != 1 || shared != 0 ||
+        !stream || extra)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(&op.job, parameters[0], sizeof(op.job));
-    return push(stream, &op);
+    load_lazily();
+    result = push(stream, &op);
+    if (result == CUDA_SUCCESS && launch_blocking)
+        wait_for_stream(stream);
+    return result;
 }
 
 /* Memory behind a file, so that other processes can map it. */
@@ -396,7 +485,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes)
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *address = (uintptr_t)memory;
+    *address = (uintptr_t)memory | DEVICE_BIT;
     pthread_mutex_lock(&lock);
     wait_for_kernels();
     result = add_range(*address, bytes, fd);
@@ -427,14 +516,18 @@ CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned flags)
     pthread_mutex_lock(&lock);
     wait_for_kernels();
     result =
-        find_range(at, 1) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : add_range(at, bytes, -1);
+        overlaps(at, bytes) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : add_range(at, bytes, -1);
     pthread_mutex_unlock(&lock);
     return result;
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *memory, unsigned flags)
 {
+    CUresult result = usable("cuMemHostGetDevicePointer", CUDA_ERROR_INVALID_VALUE);
+
     *address = (uintptr_t)memory | HOST_BIT;
+    if (result != CUDA_SUCCESS)
+        return result;
     return flags == 0 && reach(*address, 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -484,7 +577,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
     close(fd);
     if (memory == MAP_FAILED)
         return CUDA_ERROR_MAP_FAILED;
-    *address = (uintptr_t)memory;
+    *address = (uintptr_t)memory | DEVICE_BIT;
     pthread_mutex_lock(&lock);
     wait_for_kernels();
     result = add_range(*address, said.bytes, -1);
@@ -494,11 +587,16 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigne
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 {
+    CUresult result = usable("cuIpcCloseMemHandle", CUDA_ERROR_INVALID_VALUE);
+
+    if (result != CUDA_SUCCESS)
+        return result;
     pthread_mutex_lock(&lock);
+    wait_for_kernels();
     struct range *range = find_range(address, 1);
-    CUresult result = range && range->at == address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    result = range && range->at == address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS) {
-        munmap((void *)(uintptr_t)address, range->bytes);
+        munmap((void *)(uintptr_t)(address & ~DEVICE_BIT), range->bytes);
         *range = ranges[--n_ranges];
     }
     pthread_mutex_unlock(&lock);
@@ -525,9 +623,9 @@ CUresult cuStreamQuery(CUstream stream)
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
-    result = stream->result != CUDA_SUCCESS  ? stream->result
-             : stream->first != stream->last ? CUDA_ERROR_NOT_READY
-                                             : CUDA_SUCCESS;
+    result = broken != CUDA_SUCCESS                    ? broken
+             : stream && stream->first != stream->last ? CUDA_ERROR_NOT_READY
+                                                       : CUDA_SUCCESS;
     pthread_mutex_unlock(&lock);
     return result;
 }

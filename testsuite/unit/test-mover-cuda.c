@@ -244,6 +244,20 @@ static void test_kernel(const char *kind, const char *why)
     end();
 }
 
+/* A copy that nothing ends is ended with its keeper; the next one does better. */
+static void test_endless(void)
+{
+    setenv("FAKE_CUDA_KERNEL", "endless", 1);
+    begin(false);
+    if (workers) {
+        run_badly("g0>m0", "did not stop");
+        unsetenv("FAKE_CUDA_KERNEL");
+        run_badly("g0<m0", "timed out");
+        run_well("g0<m0 g0>m0");
+    }
+    end();
+}
+
 /* A keeper that had to end is replaced: what failed says so, and the others go on. */
 static void test_broken(const char *kind, const char *why)
 {
@@ -313,12 +327,14 @@ int main(void)
     }
     setenv("FAKE_CUDA_GPUS", "0000:01:00.0,0000:02:00.0", 1);
     setenv("CUDA_VISIBLE_DEVICES", "7", 1); /* all GPUs are measured nevertheless */
+    setenv("CUDA_LAUNCH_BLOCKING", "1", 1); /* and kernels run together */
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1);
     test_kinds(false);
     test_kinds(true);
     test_stand_ins();
     test_idle_is_found();
     test_kernel("absent", "was not there");
-    test_kernel("endless", "did not stop");
+    test_endless();
     test_broken("broken", "unspecified launch failure");
     test_broken("deadly", "");
     test_call("cuLaunchKernel", "g0>m0", "can't be started");
@@ -331,6 +347,9 @@ int main(void)
     test_no_start("cuDevicePrimaryCtxRetain", "3", "0000:02:00.0", "another process has it");
     test_no_start("cuMemHostRegister", "0", "0000:02:00.0", "host memory can't be mapped");
     test_no_start("cuMemAlloc", "0", "0000:02:00.0", "out of memory");
-    test_no_start("cuModuleLoadData", "0", "0000:02:00.0", "kernel can't be loaded");
+    test_no_start("cuModuleLoadData", "0", "0000:02:00.0", "kernel can't be loaded: some");
+    setenv("FAKE_CUDA_VERSION", "11040", 1);
+    test_no_start(NULL, "0", "0000:02:00.0", "the driver is of CUDA 11.4 (update it");
+    unsetenv("FAKE_CUDA_VERSION");
     return check_result();
 }
