@@ -25,7 +25,8 @@ struct bench {
     const char *name;
     struct tccl_backend_options options;
     struct tccl_backend *backend;
-    json_t *sets; /* NULL: a table is printed */
+    bool json; /* in place of a table */
+    int rows;  /* of it so far */
 };
 
 static int complain(const char *what, const char *why)
@@ -87,7 +88,7 @@ static int parse(struct bench *bench, int argc, char **argv)
         else if (option == 'f')
             bench->options.force = true;
         else if (option == 'j')
-            bench->sets = json_array();
+            bench->json = true;
         else if (option == 'h')
             rc = -1;
         else
@@ -108,16 +109,20 @@ static void print_row(const char *text, int rc, const struct tccl_measurement *m
     fflush(stdout);
 }
 
-static void keep_row(json_t *sets, const char *text, int rc,
-                     const struct tccl_measurement *measured, const char *why)
+/* At once: should the rest never come, this much is known. */
+static void print_json_row(struct bench *bench, const char *text, int rc,
+                           const struct tccl_measurement *measured, const char *why)
 {
-    if (rc != 0)
-        json_array_append_new(sets, json_pack("{s:s s:s}", "set", text, "error", why));
-    else
-        json_array_append_new(sets, json_pack("{s:s s:f s:f s:f s:f s:b}", "set", text, "gbps",
-                                              measured->gbps, "spread", measured->spread, "skew_us",
-                                              measured->skew, "overlap", measured->overlap, "noisy",
-                                              measured->noisy));
+    json_t *row = rc != 0
+                      ? json_pack("{s:s s:s}", "set", text, "error", why)
+                      : json_pack("{s:s s:f s:f s:f s:f s:b}", "set", text, "gbps", measured->gbps,
+                                  "spread", measured->spread, "skew_us", measured->skew, "overlap",
+                                  measured->overlap, "noisy", measured->noisy);
+
+    fputs(bench->rows++ > 0 ? ",\n " : "\n ", stdout);
+    json_dumpf(row, stdout, JSON_COMPACT);
+    fflush(stdout);
+    json_decref(row);
 }
 
 /* Returns 0, or -1: nothing more can be measured. */
@@ -129,8 +134,8 @@ static int measure(struct bench *bench, const struct tccl_set *set)
     int rc = tccl_backend_measure(bench->backend, set, &measured, &err);
 
     tccl_set_format(set, text);
-    if (bench->sets)
-        keep_row(bench->sets, text, rc, &measured, err.text);
+    if (bench->json)
+        print_json_row(bench, text, rc, &measured, err.text);
     else
         print_row(text, rc, &measured, err.text);
     return rc < 0 ? -1 : 0;
@@ -195,26 +200,29 @@ static int measure_all(struct bench *bench, const struct tccl_machine *machine)
     return 0;
 }
 
+static void print_json_head(const struct bench *bench, const struct tccl_machine *machine)
+{
+    json_t *head = json_pack("{s:s s:s s:i s:o}", "backend", bench->name, "conditions",
+                             tccl_backend_conditions(bench->backend), "marks",
+                             (int)tccl_backend_marks(bench->backend), "machine",
+                             tccl_machine_to_json(machine));
+
+    putchar('{');
+    json_dumpf(head, stdout, JSON_COMPACT | JSON_EMBED);
+    fputs(",\n\"sets\": [", stdout);
+    fflush(stdout);
+    json_decref(head);
+}
+
 static void print_head(const struct bench *bench, const struct tccl_machine *machine)
 {
-    if (bench->sets)
+    if (bench->json) {
+        print_json_head(bench, machine);
         return;
+    }
     printf("%s: %s; GB/s of the slowest member while all run, median\n", machine->name,
            tccl_backend_conditions(bench->backend));
     printf("%-44s %9s %8s %9s %9s\n", "transfer set", "GB/s", "spread", "skew us", "overlap");
-}
-
-static void print_json(const struct bench *bench, const struct tccl_machine *machine)
-{
-    if (!bench->sets)
-        return;
-    json_t *all = json_pack("{s:s s:s s:i s:o s:O}", "backend", bench->name, "conditions",
-                            tccl_backend_conditions(bench->backend), "marks",
-                            (int)tccl_backend_marks(bench->backend), "machine",
-                            tccl_machine_to_json(machine), "sets", bench->sets);
-    json_dumpf(all, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(all);
 }
 
 static int run(struct bench *bench, char **sets)
@@ -227,7 +235,8 @@ static int run(struct bench *bench, char **sets)
         rc = measure_all(bench, machine);
     for (; *sets && rc == 0; sets++)
         rc = measure_text(bench, *sets);
-    print_json(bench, machine);
+    if (bench->json)
+        puts("]}");
     return rc == 0 ? 0 : 1;
 }
 
@@ -242,12 +251,10 @@ int main(int argc, char **argv)
     if (rc != 0)
         return rc < 0 ? 0 : rc;
     if (tccl_backend_open(bench.name, &bench.options, &bench.backend, &err) < 0) {
-        json_decref(bench.sets);
         complain(err.text, "");
         return 1;
     }
     rc = run(&bench, argv + optind);
     tccl_backend_close(bench.backend);
-    json_decref(bench.sets);
     return rc;
 }

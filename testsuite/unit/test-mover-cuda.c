@@ -1,5 +1,6 @@
 /* The mover of GPUs in the real worker pool, against fake-cuda.c in the driver's place: that data
- * really go where they should, and what happens when something fails. */
+ * really go where they should, and what happens when something fails. On real GPUs, whose bus ids
+ * are given as arguments: the first part of that. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -176,6 +177,24 @@ static void check_data(void)
     CHECK_INT(count_full_of(0x22), 1);
 }
 
+/* The same as far as it shows without a look into what GPUs lend: memory -> GPU 0 -> GPU 1 -> GPU 0
+ * -> memory, while other bytes were in GPU 0. */
+static void check_round_trip(void)
+{
+    fill(0x11);
+    run_well("g0<m0");
+    fill(0);
+    run_well("g0>m0");
+    CHECK_INT(count_full_of(0x11), 1);
+    run_well("g0>g1");
+    fill(0x33);
+    run_well("g0<m0");
+    run_well("g0<g1");
+    fill(0);
+    run_well("g0>m0");
+    CHECK_INT(count_full_of(0x11), 1);
+}
+
 /* Members of one GPU and of two, whose memory is set up while kernels of others wait. */
 static void check_together(void)
 {
@@ -190,6 +209,7 @@ static void test_kinds(bool engine)
     begin(engine);
     if (workers) {
         check_data();
+        check_round_trip();
         check_together();
     }
     end();
@@ -319,8 +339,27 @@ static bool have_fake(void)
     return fake;
 }
 
-int main(void)
+/* With a real driver: GPUs of those bus ids, or two stand-ins on one. */
+static int test_real(const char *first, const char *second)
 {
+    struct tccl_site site = make_site(first, second);
+
+    for (int engine = 0; engine < 2; engine++) {
+        begin_on(&site, engine == 1);
+        CHECK_STR(err.text, "");
+        if (workers) {
+            check_round_trip();
+            check_together();
+        }
+        end();
+    }
+    return check_result();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return test_real(argv[1], argv[argc - 1]);
     if (!have_fake()) {
         printf("skipped: LD_LIBRARY_PATH does not lead to fake-cuda.c's libcuda.so.1\n");
         return 77;
