@@ -1,7 +1,9 @@
 /* tccl-profile: fills and looks after the profile cache. See tccl-profile.8. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -333,6 +335,16 @@ static int end_output(int status)
     return status ? status : EXIT_FAILURE;
 }
 
+/* A caller may have closed some of the three: then the profile's log would be the next file to get
+ * the number, and progress would be written into it. */
+static int hold_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            return -1;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct profile_options options = {.gap = 0.03, .budget = -1, .pairs = 16};
@@ -341,6 +353,9 @@ int main(int argc, char **argv)
     struct setting setting = {0};
     int done = 0;
 
+    if (hold_standard_streams() < 0)
+        return EXIT_FAILURE;
+    signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, as on a full disk */
     const struct command *command = parse(argc, argv, &options, &setting, &done);
     if (!command)
         return done ? end_output(0) : EXIT_USAGE;
