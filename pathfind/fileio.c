@@ -153,6 +153,22 @@ static int write_into(const char *path, const void *data, size_t size, struct tc
                                                      : fail_errno(err, path, "can't be written");
 }
 
+/* The file that a link leads to; NULL: none, yet. By way of the open file, so that it is one which
+ * the kernel lets us write through that link: in a folder of everybody's it may be a trap. Returns
+ * 0, or -1 with err. */
+static int follow_link(const char *path, char **target, struct tccl_error *err)
+{
+    char self[64];
+
+    *target = NULL;
+    cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT || errno == EISDIR ? 0 : fail_errno(err, path, "can't be written");
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    *target = realpath(self, NULL);
+    return *target ? 0 : fail_errno(err, path, "can't be written");
+}
+
 int tccl_write_output(const char *path, const void *data, size_t size, struct tccl_error *err)
 {
     struct stat status;
@@ -164,8 +180,10 @@ int tccl_write_output(const char *path, const void *data, size_t size, struct tc
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
         return write_into(path, data, size, err);
     /* A link such as /dev/stdout stays one. */
-    cleanup_free char *real = realpath(path, NULL);
-    return tccl_write_file(real ? real : path, 0644, data, size, err);
+    cleanup_free char *target = NULL;
+    if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && follow_link(path, &target, err) < 0)
+        return -1;
+    return tccl_write_file(target ? target : path, 0644, data, size, err);
 }
 
 /* Makes one folder. Returns 0 (also if it is there), or -1 with errno. */

@@ -210,6 +210,14 @@ static void sync_folder(const char *path)
         fsync(fd);
 }
 
+/* Is it still there by its name? An import may have replaced it before it was locked. */
+static bool in_place(const struct tccl_setlog *log, const struct stat *opened)
+{
+    struct stat named;
+    return stat(log->path, &named) == 0 && named.st_dev == opened->st_dev &&
+           named.st_ino == opened->st_ino;
+}
+
 static int prepare(struct tccl_setlog *log, struct tccl_error *err)
 {
     struct stat st;
@@ -221,6 +229,8 @@ static int prepare(struct tccl_setlog *log, struct tccl_error *err)
         return tccl_fail(err, "%s", strerror(errno));
     if (!S_ISREG(st.st_mode))
         return tccl_fail(err, "not a regular file");
+    if (!in_place(log, &st))
+        return tccl_fail(err, "was replaced at this moment; try again");
     log->end = find_end(log->fd, st.st_size, err);
     if (log->end < 0)
         return -1;

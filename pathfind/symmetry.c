@@ -11,6 +11,7 @@ enum {
     DEVICES = TCCL_MAX_GPUS + TCCL_MAX_MEMORIES + TCCL_MAX_NICS,
     MAX_PARTS = 1 + 2 * TCCL_MAX_MEMORIES + TCCL_MAX_SWITCHES + DEVICES,
     MAX_EXCHANGES = MAX_PARTS,
+    MAX_CHILDREN = TCCL_MAX_SWITCHES + DEVICES,
 };
 
 /* A part of the machine: the whole, a group of like NUMA nodes, a NUMA node, a switch or a device.
@@ -21,7 +22,7 @@ struct part {
     int device;   /* index in the table of devices, -1 for an inner part */
     char kind;    /* 'r'oot, 'c' group, 'u' NUMA node, 's'witch, 'g', 'm', 'n' */
     int n_children;
-    int children[DEVICES];
+    int children[MAX_CHILDREN];
 };
 
 struct permutation {
@@ -297,7 +298,7 @@ static void move_child(struct tree *tree, int child, int to)
 static void group_numa_nodes(struct tree *tree)
 {
     struct part *root = &tree->parts[0];
-    int children[DEVICES], count = root->n_children, group_of[MAX_PARTS];
+    int children[MAX_CHILDREN], count = root->n_children, group_of[MAX_PARTS];
     memcpy(children, root->children, sizeof(children));
     memset(group_of, -1, sizeof(group_of));
     root->n_children = 0;

@@ -1,10 +1,13 @@
 /* test-fileio.c: files read within a bound and written whole. */
 #include <dirent.h>
 #include <errno.h>
+#include <grp.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "check.h"
 #include "cleanup.h"
@@ -123,6 +126,49 @@ static void check_read(void)
     CHECK_INT(unlink(in_folder("fifo")), 0);
 }
 
+/* In a process of its own, as a user who may not write the file that the link leads to. Returns its
+ * exit status: 0 if it was refused. */
+static int write_through(const char *link)
+{
+    struct tccl_error err = {0};
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0))
+            _exit(2);
+        bool refused = tccl_write_output(link, "new", 3, &err) < 0;
+        _exit(refused && strstr(err.text, "link: can't be written: Permission denied") ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    return WEXITSTATUS(status);
+}
+
+/* A link is followed only as far as the kernel would let us write through it. */
+static void check_links(void)
+{
+    struct tccl_error err = {0};
+    cleanup_free char *link = strdup(in_folder("link")), *data = NULL;
+    struct stat status;
+    size_t size;
+
+    CHECK_INT(tccl_write_file(in_folder("file"), 0644, "old", 3, &err), 0);
+    CHECK_INT(symlink("file", link), 0);
+    CHECK_INT(tccl_write_output(link, "good", 4, &err), 0);
+    CHECK(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
+    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, &err), 0);
+    CHECK(data && strcmp(data, "good") == 0);
+    CHECK(chmod(in_folder("file"), 0444) == 0 && chmod(folder, 0777) == 0);
+    CHECK_INT(write_through(link), 0);
+    free(data);
+    CHECK_INT(tccl_read_file(in_folder("file"), 10, &data, &size, &err), 0);
+    CHECK(data && strcmp(data, "good") == 0);
+    CHECK(chmod(folder, 0700) == 0 && unlink(in_folder("file")) == 0);
+    CHECK_INT(tccl_write_output(link, "fresh", 5, &err), 0); /* it led nowhere */
+    CHECK(lstat(link, &status) == 0 && S_ISREG(status.st_mode));
+    CHECK_INT(rename(link, in_folder("file")), 0);
+}
+
 static void check_folders(void)
 {
     struct tccl_error err = {0};
@@ -179,6 +225,7 @@ int main(void)
     check_write();
     check_full_disk();
     check_read();
+    check_links();
     check_folders();
     check_json();
     check_hash();

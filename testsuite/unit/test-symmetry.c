@@ -159,6 +159,27 @@ static void test_without_meter(void)
     tccl_model_free(model);
 }
 
+/* As many devices beside each other on one NUMA node as there may be. */
+static void test_crowded(void)
+{
+    static const struct tccl_machine machine = {
+        .n_gpus = TCCL_MAX_GPUS,
+        .n_memories = 1,
+        .n_nics = TCCL_MAX_NICS,
+        .n_switches = TCCL_MAX_SWITCHES,
+    };
+    struct tccl_machine crowded = machine;
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        crowded.gpus[i].parent = -1;
+    for (int i = 0; i < TCCL_MAX_NICS; i++)
+        crowded.nics[i].parent = -1;
+    for (int i = 0; i < TCCL_MAX_SWITCHES; i++)
+        crowded.switches[i].parent = -1;
+    struct tccl_symmetry *symmetry = tccl_symmetry_of_machine(&crowded, NULL, 0, NULL);
+    CHECK(symmetry && count_exchanges(symmetry, true) > 0);
+    tccl_symmetry_free(symmetry);
+}
+
 /* Random machines look more alike than they are. */
 static void test_random(unsigned long seed)
 {
@@ -208,6 +229,7 @@ int main(void)
     test_machines(seed);
     test_noise(seed);
     test_without_meter();
+    test_crowded();
     test_random(seed);
     return check_result();
 }
