@@ -749,9 +749,19 @@ static void be_honest(struct task *task)
     tccl_knowledge_be_honest(knowledge, false);
 }
 
+static bool can_measure(const struct tccl_search_options *options, const tccl_transfer *transfers,
+                        int count)
+{
+    for (int i = 0; options->can && i < count; i++)
+        if (!options->can(options->context, transfers[i]))
+            return false;
+    return true;
+}
+
 /* NCCL's own choice, measured. chain.n_gpus = 0 where it has none. */
-static int measure_default(struct tccl_search *search, uint32_t gpus, bool closed,
-                           struct tccl_result *result, struct tccl_error *err)
+static int measure_default(struct tccl_search *search, const struct tccl_search_options *options,
+                           uint32_t gpus, bool closed, struct tccl_result *result,
+                           struct tccl_error *err)
 {
     struct tccl_walk walk;
     *result = (struct tccl_result){0};
@@ -761,6 +771,10 @@ static int measure_default(struct tccl_search *search, uint32_t gpus, bool close
         return 0;
     }
     tccl_route_walk(&result->chain, &walk);
+    if (!can_measure(options, walk.transfers, walk.count)) {
+        result->chain.n_gpus = 0;
+        return 0;
+    }
     long before = search->probe.measured;
     int status = tccl_probe_measure_itself(&search->probe, &walk, &result->gbps, err);
     search->defaults += search->probe.measured - before;
@@ -867,7 +881,8 @@ static int prove_ring(struct task *task, struct goal *goal, struct tccl_ledger *
     int status = 0;
     for (int round = 0; round < MAX_RUNS && status == 0; round++) {
         status = search_ring(task, goal, ledger);
-        if (status < 0 || measure_default(task->search, task->gpus, true, &own, task->err) < 0 ||
+        if (status < 0 ||
+            measure_default(task->search, task->options, task->gpus, true, &own, task->err) < 0 ||
             reconsider(task) < 0)
             return -1;
         if (may_serve(task, &own))
@@ -919,6 +934,15 @@ static bool same_port(struct tccl_port a, struct tccl_port b)
     return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
 }
 
+/* The transfers of the NICs themselves, whichever GPUs are the ends. */
+static bool can_reach(const struct task *task, struct tccl_port entry, struct tccl_port exit)
+{
+    tccl_transfer in[2], out[2];
+    tccl_entry_transfers(entry, 0, in);
+    tccl_exit_transfers(exit, 0, out);
+    return can_measure(task->options, in, 1) && can_measure(task->options, out, 1);
+}
+
 static struct goal *list_goals(const struct task *task, struct tccl_table *table, int *count)
 {
     struct goal *goals = calloc((size_t)table->n_ports * table->n_ports + 1, sizeof(*goals));
@@ -933,6 +957,8 @@ static struct goal *list_goals(const struct task *task, struct tccl_table *table
             table->pairs[i].bound = 0; /* a GPU cannot be both ends */
             continue;
         }
+        if (!can_reach(task, entry, exit))
+            continue;
         goals[(*count)++] = (struct goal){.entry = entry, .exit = exit, .result = &table->pairs[i]};
     }
     return goals;
@@ -950,7 +976,8 @@ static void keep_default(struct task *task, const struct tccl_table *table)
 
 static int search_pairs(struct task *task, struct tccl_table *table)
 {
-    int status = measure_default(task->search, task->gpus, false, &table->default_chain, task->err);
+    int status = measure_default(task->search, task->options, task->gpus, false,
+                                 &table->default_chain, task->err);
     if (status == 0) {
         keep_default(task, table);
         status = run(task);
@@ -1014,7 +1041,8 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     int status = find_ring(search, table->gpus, options, &table->ring, err);
     if (search->left_ring)
         search->probe.stopped = false;
-    if (status < 0 || measure_default(search, table->gpus, true, &table->default_ring, err) < 0)
+    if (status < 0 ||
+        measure_default(search, options, table->gpus, true, &table->default_ring, err) < 0)
         return -1;
     size_t raises_then = tccl_knowledge_raises(knowledge, &raises);
     bool assumed_then = tccl_knowledge_assumes(knowledge);

@@ -47,6 +47,9 @@ struct tccl_search_options {
     int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
                   the others get a first chain and proven bounds; 0: all pairs to the end */
     bool any;  /* also chains that a stock NCCL can't be made to build */
+    /* Can the transfer be measured at all? Pairs of ports that need another one are left out: no
+     * bandwidth, no bound. NULL: all can. */
+    bool (*can)(void *context, tccl_transfer transfer);
     /* Called after each measured set and each finished pair, and several times a second while
      * nothing is measured; returns a tccl_search_wish. May be NULL. */
     int (*progress)(void *context, const struct tccl_search_progress *progress);

@@ -215,8 +215,9 @@ static unsigned cuda_marks(const void *context)
     return state->marks;
 }
 
-static int check_transfer(const struct state *state, tccl_transfer transfer, struct tccl_error *err)
+static int cuda_can(const void *context, tccl_transfer transfer, struct tccl_error *err)
 {
+    const struct state *state = context;
     const struct tccl_machine *machine = &state->found.site.machine;
     struct tccl_device initiator = tccl_transfer_initiator(transfer);
     bool nic = initiator.kind == TCCL_NIC;
@@ -235,22 +236,12 @@ static int check_transfer(const struct state *state, tccl_transfer transfer, str
     return 0;
 }
 
-static int check_set(const struct state *state, const struct tccl_set *set, struct tccl_error *err)
-{
-    for (int i = 0; i < set->count; i++)
-        if (check_transfer(state, set->transfers[i], err) < 0)
-            return -1;
-    return 0;
-}
-
 static int cuda_measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                         struct tccl_error *err)
 {
     struct state *state = context;
 
     *out = (struct tccl_measurement){.marks = state->marks};
-    if (check_set(state, set, err) < 0)
-        return 1;
     return tccl_repeat(state->workers, &state->repeat, set, out, err);
 }
 
@@ -258,6 +249,7 @@ const struct tccl_backend_ops tccl_backend_of_cuda = {
     .name = "cuda",
     .noise = 0.03,
     .open = cuda_open,
+    .can = cuda_can,
     .machine = cuda_machine,
     .conditions = cuda_conditions,
     .marks = cuda_marks,

@@ -14,6 +14,8 @@ struct tccl_backend_ops {
     const struct tccl_symmetry *(*symmetry)(const void *state); /* NULL: none known */
     const char *(*conditions)(const void *state);               /* NULL: "" */
     unsigned (*marks)(const void *state);                       /* NULL: none */
+    /* Can it measure the transfer at all? 0, or -1 with err. NULL: all that the machine allows. */
+    int (*can)(const void *state, tccl_transfer transfer, struct tccl_error *err);
     int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err);
     void (*close)(void *state);

@@ -115,9 +115,23 @@ double tccl_backend_noise(const struct tccl_backend *backend)
     return backend->ops->noise;
 }
 
+int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,
+                     struct tccl_error *err)
+{
+    const struct tccl_backend_ops *ops = backend->ops;
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < set->count; i++)
+        rc = ops->can ? ops->can(backend->state, set->transfers[i], err)
+                      : tccl_machine_allows(ops->machine(backend->state), set->transfers[i], err);
+    return rc;
+}
+
 int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *set,
                          struct tccl_measurement *out, struct tccl_error *err)
 {
+    if (tccl_backend_can(backend, set, err) < 0)
+        return 1;
     return backend->ops->measure(backend->state, set, out, err);
 }
 

@@ -54,6 +54,11 @@ unsigned tccl_backend_marks(const struct tccl_backend *backend);
 /* Values closer than this ratio can't be told apart by this back end; 0 for a model. */
 double tccl_backend_noise(const struct tccl_backend *backend);
 
+/* Could it measure a set such as this one: devices exist, may meet, and it knows how? Returns 0, or
+ * -1 with err. */
+int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,
+                     struct tccl_error *err);
+
 /* Runs all transfers of the set at the same time, as often as the back end needs for a stable
  * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. Returns 0; 1
  * with err if this set can't be measured (a member that the machine doesn't allow, a worker that

@@ -160,15 +160,30 @@ static bool is_empty(const struct tccl_profile *profile)
     return tccl_stamp_take(path).size == 0;
 }
 
+/* Words to which others were added, behind a comma. */
+static bool begins_with(const char *text, const char *words)
+{
+    size_t length = strlen(words);
+
+    return strncmp(text, words, length) == 0 && (text[length] == '\0' || text[length] == ',');
+}
+
+bool tccl_conditions_agree(const char *a, const char *b)
+{
+    return begins_with(a, b) || begins_with(b, a);
+}
+
 int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, struct tccl_error *err)
 {
     struct tccl_provenance *from = &profile->from;
 
     if (check_writable(profile, err) < 0)
         return -1;
-    if (strcmp(from->conditions, conditions) == 0)
+    bool empty = is_empty(profile);
+    if (begins_with(from->conditions, conditions) &&
+        (!empty || !from->conditions[strlen(conditions)]))
         return 0;
-    if (!is_empty(profile))
+    if (!empty && !begins_with(conditions, from->conditions))
         return tccl_fail(err,
                          "%s: was measured under \"%s\", and is not mixed with \"%s\": measure as "
                          "then, or move the folder away",

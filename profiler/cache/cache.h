@@ -75,9 +75,11 @@ int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machin
                         const char *source, const json_t *model, struct tccl_profile **profile,
                         struct tccl_error *err);
 
-/* The profile (opened with create) is measured under these conditions from now on. Returns 0; -1
- * with err that names both, if what is measured already was measured under others. */
+/* The profile (opened with create) is measured under these conditions from now on. Words behind a
+ * comma may be added later (", RDMA": NICs had not been measured), and a run may lack them. Returns
+ * 0; -1 with err that names both, if what is measured already was measured under others. */
 enum { TCCL_CONDITIONS = 160 };
+bool tccl_conditions_agree(const char *a, const char *b);
 int tccl_profile_claim(struct tccl_profile *profile, const char *conditions,
                        struct tccl_error *err);
 

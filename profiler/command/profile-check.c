@@ -161,7 +161,7 @@ static int fits(const struct tccl_profile *profile, const struct tccl_backend *b
         return tccl_fail(err, "%s: comes from \"%s\", which \"%s\" can't check",
                          tccl_profile_folder(profile), tccl_profile_source(profile),
                          tccl_backend_name(backend));
-    if (strcmp(tccl_profile_conditions(profile), tccl_backend_conditions(backend)) != 0)
+    if (!tccl_conditions_agree(tccl_profile_conditions(profile), tccl_backend_conditions(backend)))
         return tccl_fail(err,
                          "%s: was measured under \"%s\", and this is \"%s\": check it as it was",
                          tccl_profile_folder(profile), tccl_profile_conditions(profile),

@@ -60,6 +60,20 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
     return json;
 }
 
+/* Said before anything is measured: what won't be. */
+static void note_nics(const struct profile_options *options, const struct tccl_backend *backend)
+{
+    const struct tccl_set nic = {1,
+                                 {tccl_transfer_make((struct tccl_device){TCCL_NIC, 0}, false,
+                                                     (struct tccl_device){TCCL_MEMORY, 0})}};
+    struct tccl_error why = {0};
+
+    if (options->quiet || tccl_backend_machine(backend)->n_nics == 0 ||
+        tccl_backend_can(backend, &nic, &why) == 0)
+        return;
+    fprintf(stderr, "tccl: note: %s; chains are for jobs of one node only\n", why.text);
+}
+
 /* Said behind the summary: chains that nobody gets. */
 static void note_marks(unsigned marks, char *text, size_t size)
 {
@@ -88,6 +102,7 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
                                            .progress = follow,
                                            .context = &line};
 
+    note_nics(options, backend);
     tccl_progress_begin(&line, options->quiet ? NULL : stderr, tccl_backend_machine(backend)->name);
     int rc = tccl_fill(backend, profile, &what, &end, err);
     note_marks(tccl_backend_marks(backend), note, sizeof(note));

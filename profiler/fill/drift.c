@@ -22,6 +22,7 @@ struct stored {
     double *spreads; /* by entry */
     size_t room;
     unsigned marks;
+    const struct tccl_backend *backend;
 };
 
 struct sample {
@@ -44,7 +45,8 @@ static int store(void *context, const struct tccl_set *set, const struct tccl_me
 {
     struct stored *stored = context;
 
-    if (measured->failed || measured->marks != stored->marks || measured->gbps <= 0)
+    if (measured->failed || measured->marks != stored->marks || measured->gbps <= 0 ||
+        tccl_backend_can(stored->backend, set, NULL) < 0)
         return 0;
     if (tccl_grow((void **)&stored->spreads, stored->map.count, &stored->room,
                   sizeof(*stored->spreads)) < 0 ||
@@ -264,7 +266,7 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
                      const struct tccl_drift_options *options, struct tccl_drift *drift,
                      struct tccl_error *err)
 {
-    struct sample sample = {.stored = {.marks = tccl_backend_marks(backend)}};
+    struct sample sample = {.stored = {.marks = tccl_backend_marks(backend), .backend = backend}};
 
     *drift = (struct tccl_drift){.worst = -1};
     int rc = draw(&sample, profile, options, err);

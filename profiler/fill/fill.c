@@ -136,7 +136,8 @@ static int measure_matrix(struct fill *fill, struct tccl_error *err)
     fill->progress.steps = count;
     give_time(fill, MATRIX_PART);
     for (int i = 0; i < count && !stop(fill, 0); i++) {
-        if (tccl_gauge_measure(&fill->gauge, &sets[i], &out, err) < 0)
+        if (tccl_backend_can(fill->backend, &sets[i], NULL) == 0 &&
+            tccl_gauge_measure(&fill->gauge, &sets[i], &out, err) < 0)
             return -1;
         fill->progress.step = i + 1;
     }
@@ -190,21 +191,47 @@ static int follow(void *context, const struct tccl_search_progress *search)
     return search->ring && ring_over(fill) ? TCCL_SEARCH_LEAVE_RING : TCCL_SEARCH_GO_ON;
 }
 
+/* For the search: port pairs that can't be measured are left out. */
+static bool can(void *context, tccl_transfer transfer)
+{
+    const struct fill *fill = context;
+    const struct tccl_set set = {1, {transfer}};
+
+    return tccl_backend_can(fill->backend, &set, NULL) == 0;
+}
+
+/* May there be a chain between the ports, and can it be measured? */
+static bool counts(struct fill *fill, const struct tccl_table *table, int pair)
+{
+    tccl_transfer in[2], out[2];
+
+    tccl_entry_transfers(table->ports[pair / table->n_ports], 0, in);
+    tccl_exit_transfers(table->ports[pair % table->n_ports], 0, out);
+    return table->pairs[pair].bound > 0 && can(fill, in[0]) && can(fill, out[0]);
+}
+
 static bool proven(const struct tccl_result *result, double gap)
 {
     return result->bound <= result->gbps * (1 + gap) * (1 + 1e-9);
 }
 
-bool tccl_fill_complete(const struct tccl_table *table, const struct tccl_fill_options *options)
+/* Is the table proven as far as asked, or was its budget used up? */
+static bool is_proven(struct fill *fill, const struct tccl_table *table)
 {
-    long pairs = (long)table->n_ports * table->n_ports, good = 0;
-    long wanted = options->pairs > 0 && options->pairs < pairs ? options->pairs : pairs;
+    const struct tccl_fill_options *options = fill->options;
     double gap = fmax(options->gap, table->noise); /* no search can do better */
+    long wanted = 0, good = 0;
 
     if (options->budget > 0 && table->measured >= (unsigned long)options->budget)
         return true;
-    for (long i = 0; i < pairs; i++)
+    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+        if (!counts(fill, table, i))
+            continue;
+        wanted++;
         good += proven(&table->pairs[i], gap);
+    }
+    if (options->pairs > 0 && options->pairs < wanted)
+        wanted = options->pairs;
     bool alone = __builtin_popcount(table->gpus) < 2; /* no ring to be proven */
     return good >= wanted && (alone || proven(&table->ring, gap));
 }
@@ -223,8 +250,7 @@ static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
 {
     const struct tccl_table *table = there_is(fill, gpus);
 
-    return table && tccl_fill_complete(table, fill->options) &&
-           !tccl_gauge_lost(&fill->gauge, gpus, failed_now);
+    return table && is_proven(fill, table) && !tccl_gauge_lost(&fill->gauge, gpus, failed_now);
 }
 
 /* doubtful: the old bound was found while a set could not be measured, and is
@@ -287,6 +313,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
         .again = {.measure = measure_again, .context = fill},
         .budget = budget_left(fill, table->gpus),
         .pairs = fill->options->pairs,
+        .can = can,
         .progress = follow,
         .context = fill};
 

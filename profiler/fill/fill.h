@@ -46,15 +46,13 @@ enum { TCCL_FILL_DONE, TCCL_FILL_STOPPED, TCCL_FILL_TIME };
  * end, and claimed for its conditions). Each measured set is in the log before the next is
  * measured; a table that is there, good, and as far proven as asked is kept; one that is replaced
  * loses nothing of what it had. Where time is limited, no table gets more than its part of it, and
- * what is left in the end goes to those that needed more. Under marks (tccl_backend_marks) all is
- * measured and no table written. Returns TCCL_FILL_DONE; TCCL_FILL_STOPPED if progress stopped it,
- * TCCL_FILL_TIME if the time was over (the table at work is written if it has a chain); -1 with
- * err. *end is how far it came, in any case. */
+ * what is left in the end goes to those that needed more. Transfers that the back end can't measure
+ * (tccl_backend_can) are left out: pairs of ports that need them stay unknown. Under marks
+ * (tccl_backend_marks) all is measured and no table written. Returns TCCL_FILL_DONE;
+ * TCCL_FILL_STOPPED if progress stopped it, TCCL_FILL_TIME if the time was over (the table at work
+ * is written if it has a chain); -1 with err. *end is how far it came, in any case. */
 int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
               const struct tccl_fill_options *options, struct tccl_fill_progress *end,
               struct tccl_error *err);
-
-/* Is the table proven as far as asked, or was its budget used up? */
-bool tccl_fill_complete(const struct tccl_table *table, const struct tccl_fill_options *options);
 
 #endif

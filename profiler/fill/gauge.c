@@ -176,9 +176,10 @@ int tccl_gauge_measure(struct tccl_gauge *gauge, const struct tccl_set *set,
     *out = (struct tccl_measurement){.gbps = known ? known->gbps : 0};
     if (known)
         return 0;
-    out->failed = lost && lost->gbps == LOST_NOW;
+    out->failed =
+        (lost && lost->gbps == LOST_NOW) || tccl_backend_can(gauge->backend, set, NULL) < 0;
     if (out->failed)
-        return 0;
+        return lost ? note(gauge, set, out, LOST_NOW) : 0;
     if (try(gauge, set, out, &why, err) < 0 ||
         tccl_profile_append(gauge->profile, set, out, err) < 0)
         return -1;

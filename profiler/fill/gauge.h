@@ -33,8 +33,9 @@ int tccl_gauge_open(struct tccl_gauge *gauge, struct tccl_backend *backend,
 void tccl_gauge_clear(struct tccl_gauge *gauge);
 
 /* Measures a set, or says what is known of it. A set that fails three times is given as failed, and
- * not tried again by this gauge. Returns 0; -1 with err: the back end can't go on, the log can't be
- * written, or TCCL_GAUGE_FAILURES sets failed in a row. */
+ * not tried again by this gauge; so is one that the back end can't measure, without a try. Returns
+ * 0; -1 with err: the back end can't go on, the log can't be written, or TCCL_GAUGE_FAILURES sets
+ * failed in a row. */
 int tccl_gauge_measure(struct tccl_gauge *gauge, const struct tccl_set *set,
                        struct tccl_measurement *out, struct tccl_error *err);
 

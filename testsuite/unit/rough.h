@@ -15,6 +15,7 @@ static struct rough {
     unsigned set_marks; /* of each measurement, in place of these */
     const char *bad;    /* sets with this transfer fail; "": all */
     int bad_tries;      /* so often each time, then they work; 0: always */
+    bool no_nics;       /* it can't measure what NICs start */
     const char *slow;   /* sets with this transfer have half the bandwidth */
     long dies_at;       /* the back end can't go on after so many measurements; 0: never */
     const char *conditions;
@@ -49,6 +50,14 @@ static unsigned rough_marks(const void *state)
 {
     (void)state;
     return rough.marks;
+}
+
+static int rough_can(const void *state, tccl_transfer transfer, struct tccl_error *err)
+{
+    (void)state;
+    if (rough.no_nics && tccl_transfer_initiator(transfer).kind == TCCL_NIC)
+        return tccl_fail(err, "NICs are measured only with --peer HOST");
+    return tccl_machine_allows(tccl_model_machine(rough.model), transfer, err);
 }
 
 static bool rough_has(const struct tccl_set *set, const char *transfer)
@@ -106,6 +115,7 @@ static struct tccl_backend *rough_begin(void)
                                     .machine = rough_machine,
                                     .conditions = rough_conditions,
                                     .marks = rough_marks,
+                                    .can = rough_can,
                                     .measure = rough_measure,
                                     .close = rough_close};
     rough.calls = 0;

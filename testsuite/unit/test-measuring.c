@@ -125,6 +125,26 @@ static double ring_of(uint32_t gpus, double *bound)
     return gbps;
 }
 
+/* Pairs of ports that have a chain, and the largest bound of all. */
+static int known_pairs(uint32_t gpus, double *bound)
+{
+    struct tccl_error err = {0};
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_profile(backend);
+    const struct tccl_table *table = tccl_profile_table(profile, gpus, &err);
+    int known = 0;
+
+    CHECK(table != NULL);
+    *bound = 0;
+    for (int i = 0; table && i < table->n_ports * table->n_ports; i++) {
+        known += table->pairs[i].gbps > 0;
+        *bound = fmax(*bound, table->pairs[i].bound);
+    }
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    return known;
+}
+
 static int count_tables(void)
 {
     struct tccl_error err = {0};
@@ -240,6 +260,40 @@ static void test_failed(void)
     CHECK_INT(log_.failed, failed);
     CHECK_INT(log_.good, good + end.measured);
     CHECK_INT(log_.twice, 0);
+}
+
+/* Without a peer no NIC is measured: rings all the same, pairs of ports stay unknown, nothing
+ * counts as failed; with one the next run adds what is missing, and a third one has nothing to do.
+ */
+static void test_no_nics(void)
+{
+    struct tccl_fill_progress end;
+    double bound;
+
+    begin();
+    rough.no_nics = true;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.failed, 0);
+    CHECK_INT(end.proven, SOME);
+    CHECK(ring_of(0xf, &bound) > 0);
+    CHECK_INT(known_pairs(0xf, &bound), 0);
+    CHECK(isinf(bound));
+    read_log();
+    CHECK_INT(log_.failed, 0);
+
+    rough.no_nics = false;
+    rough.conditions = "rough copies, TCP";
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK(end.measured > 0 && end.known > 0);
+    CHECK_INT(end.proven, SOME);
+    CHECK(known_pairs(0xf, &bound) > 0);
+    CHECK(isfinite(bound));
+
+    rough.no_nics = true;
+    rough.conditions = NULL;
+    CHECK_INT(run(0, &end), TCCL_FILL_DONE);
+    CHECK_INT(end.measured, 0);
+    CHECK(known_pairs(0xf, &bound) > 0);
 }
 
 /* Nothing works any more: it ends, and says what is the matter. */
@@ -545,8 +599,9 @@ static void test_drift(void)
 int main(void)
 {
     static void (*const tests[])(void) = {
-        test_first_sets, test_resume, test_flaky, test_failed,    test_all_fail, test_marks,
-        test_again,      test_time,   test_kill,  test_not_worse, test_drift,    test_full_disk,
+        test_first_sets, test_resume, test_flaky,     test_failed, test_no_nics,
+        test_all_fail,   test_marks,  test_again,     test_time,   test_kill,
+        test_not_worse,  test_drift,  test_full_disk,
     };
 
     srand((unsigned)check_seed());
