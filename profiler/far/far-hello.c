@@ -1,7 +1,9 @@
 #include "far-hello.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "cleanup.h"
 #include "cred.h"
@@ -9,7 +11,7 @@
 #include "far.h"
 #include "wire.h"
 
-enum { HELLO_BYTES = 4096, CRED_BYTES = 16384, REASON_BYTES = 300 };
+enum { HELLO_BYTES = 4096, CRED_BYTES = 16384, REASON_BYTES = 300, END_BYTES = 64 };
 
 int tccl_far_address(const char *text, bool any, char host[static TCCL_FAR_HOST], uint16_t *port,
                      struct tccl_error *err)
@@ -86,6 +88,25 @@ static int check_message(const json_t *message, const char *type, struct tccl_er
     return 0;
 }
 
+/* Address and port of the peer's end of a connection, as both sides see them: "10.0.0.1 8518". */
+static void name_end(int fd, bool ours, char text[static END_BYTES])
+{
+    struct sockaddr_storage any = {0};
+    const struct sockaddr_in *four = (const void *)&any;
+    const struct sockaddr_in6 *six = (const void *)&any;
+    socklen_t size = sizeof(any);
+    char address[INET6_ADDRSTRLEN] = "?";
+
+    if (ours)
+        getsockname(fd, (struct sockaddr *)&any, &size);
+    else
+        getpeername(fd, (struct sockaddr *)&any, &size);
+    bool is_six = any.ss_family == AF_INET6;
+    inet_ntop(any.ss_family, is_six ? (const void *)&six->sin6_addr : &four->sin_addr, address,
+              sizeof(address));
+    snprintf(text, END_BYTES, "%s %u", address, ntohs(is_six ? six->sin6_port : four->sin_port));
+}
+
 /* ---- the peer ---- */
 
 static int check_user(const struct tccl_far_rules *rules, uid_t uid, struct tccl_error *err)
@@ -109,7 +130,23 @@ static int open_hello(const char *text, size_t size, const struct tccl_far_rules
     return *hello ? 0 : tccl_fail(err, "out of memory");
 }
 
-static int check_hello(const char *hello, size_t size, const char *nonce,
+/* Who answers in our place could hand our nonce to a guest of their own, and come here with what
+ * that one says. */
+static int check_end(int fd, const json_t *message, struct tccl_error *err)
+{
+    char here[END_BYTES];
+    const char *there;
+
+    if (tccl_get_text(message, "to", END_BYTES - 1, &there, err) < 0)
+        return -1;
+    name_end(fd, true, here);
+    return strcmp(here, there) == 0
+               ? 0
+               : tccl_fail(err, "the hello is for %s, this is %s: reach it without a relay", there,
+                           here);
+}
+
+static int check_hello(int fd, const char *hello, size_t size, const char *nonce, bool sealed,
                        struct tccl_far_guest *guest, struct tccl_error *err)
 {
     cleanup_json json_t *message = tccl_message_parse(hello, size, err);
@@ -120,6 +157,8 @@ static int check_hello(const char *hello, size_t size, const char *nonce,
         return -1;
     if (strcmp(text, nonce) != 0)
         return tccl_fail(err, "the hello is for another connection");
+    if (sealed && check_end(fd, message, err) < 0)
+        return -1;
     const json_t *rdma = json_object_get(message, "rdma");
     guest->rdma = rdma;
     return rdma ? tccl_rdma_from_json(rdma, &guest->end, err) : 0;
@@ -133,7 +172,7 @@ static int take_hello(int fd, const struct tccl_far_rules *rules, const char *no
 
     if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0 ||
         open_hello(text, size, rules, deadline, &hello, &hello_size, &guest->user, err) < 0 ||
-        check_hello(hello, hello_size, nonce, guest, err) < 0)
+        check_hello(fd, hello, hello_size, nonce, rules->munge != NULL, guest, err) < 0)
         return -1;
     return rules->munge ? check_user(rules, guest->user, err) : 0;
 }
@@ -192,7 +231,11 @@ static int send_hello(int fd, const char *nonce, const struct tccl_rdma_end *our
                       const char *munge, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *hello = new_message("measure");
+    char to[END_BYTES];
+
+    name_end(fd, false, to);
     bool whole = hello && json_object_set_new(hello, "nonce", json_string(nonce)) == 0 &&
+                 json_object_set_new(hello, "to", json_string(to)) == 0 &&
                  put_end(hello, ours) == 0;
     cleanup_free char *text = whole ? tccl_message_text(hello) : NULL;
     cleanup_free char *cred = NULL;
