@@ -69,6 +69,14 @@ void tccl_desk_nap(int microseconds)
     nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000L}, NULL);
 }
 
+/* It hangs in the driver. The pool puts another in its place. */
+static int give_up(const struct tccl_desk *desk, double patience, struct tccl_error *err)
+{
+    if (desk->keeper > 1)
+        kill(desk->keeper, SIGKILL);
+    return tccl_fail(err, "the process that holds the GPU did not answer within %g s", patience);
+}
+
 int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request request,
                   double patience, struct tccl_error *err)
 {
@@ -82,8 +90,7 @@ int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request requ
     sem_post(&desk->bell);
     while (atomic_load(&slot->answered) != number) {
         if (tccl_desk_now() > end)
-            return tccl_fail(err, "the process that holds the GPU did not answer within %g s",
-                             patience);
+            return give_up(desk, patience, err);
         if (tccl_desk_check(desk, err) < 0)
             return -1;
         tccl_desk_nap(ASK_NAP);

@@ -42,7 +42,8 @@ void tccl_desk_open(struct tccl_desk *desk, bool first);
 void tccl_desk_answer(struct tccl_desk_slot *slot, uint32_t number, int result);
 void tccl_desk_end(struct tccl_desk_slot *slot);
 
-/* In the worker: asks and waits for the answer, patience seconds. Returns 0, or -1 with err. */
+/* In the worker: asks and waits for the answer, patience seconds; a keeper that has not answered
+ * then is killed. Returns 0, or -1 with err. */
 int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request request,
                   double patience, struct tccl_error *err);
 

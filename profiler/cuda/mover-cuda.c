@@ -8,8 +8,9 @@
 #include "mover.h"
 
 /* Seconds: what is asked of the keeper (page-locking memory takes milliseconds, mapping a peer's
- * for the first time up to a second), and a copy's end after the stop. */
-static const double ask_patience = 12, end_patience = 3;
+ * for the first time up to a second, and others may be served before), and a copy's end after the
+ * stop. */
+static const double ask_patience = 25, end_patience = 3;
 enum { WATCH_NAP = 20 /* microseconds */ };
 /* Nanoseconds. */
 static const int64_t no_pause = 1000000, stalled = 10000000;

@@ -5,8 +5,11 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
+#include "cuda-desk.h"
 #include "workers.h"
 
 enum { REGION = 1 << 20, PLACES = 8, SHARE = 128 * REGION };
@@ -292,6 +295,27 @@ static void test_broken(const char *kind, const char *why)
     end();
 }
 
+static void test_silent_keeper(void)
+{
+    const size_t bytes = sizeof(struct tccl_desk);
+    struct tccl_desk *desk =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    tccl_desk_open(desk, true);
+    desk->keeper = pid;
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_desk_ask(desk, 0, TCCL_DESK_PREPARE, 0.02, &err), -1);
+    CHECK(strstr(err.text, "did not answer within 0.02 s") != NULL);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+    munmap(desk, bytes);
+}
+
 static void test_call(const char *call, const char *transfer, const char *why)
 {
     setenv("FAKE_CUDA_FAIL", call, 1);
@@ -374,6 +398,7 @@ int main(int argc, char **argv)
     test_idle_is_found();
     test_kernel("absent", "was not there");
     test_endless();
+    test_silent_keeper();
     test_broken("broken", "unspecified launch failure");
     test_broken("deadly", "");
     test_call("cuLaunchKernel", "g0>m0", "can't be started");
