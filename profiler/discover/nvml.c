@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "sysfs.h"
 
 enum {
@@ -40,7 +41,7 @@ struct process_v2 {
     unsigned long long memory;
     unsigned gpu_instance, compute_instance;
 };
-enum { PROCESS_BYTES = 40 };
+enum { PROCESS_BYTES = 40, MOST_PROCESSES = 4096 };
 
 struct library {
     void *handle;
@@ -136,15 +137,16 @@ static void read_user(struct tccl_nvml_gpu *gpu, unsigned pid)
     gpu->users[gpu->n_users++] = (int)pid;
 }
 
-/* More than fit: the first ones count. */
+/* Of many the first ones are kept. NVML lists all or none, and the room is for more than ever run:
+ * a GPU that is crowded must not look free. */
 static void read_users(const struct library *library, device device, struct tccl_nvml_gpu *gpu)
 {
-    unsigned char room[TCCL_NVML_USERS * PROCESS_BYTES] = {0};
-    unsigned count = TCCL_NVML_USERS, pid;
+    cleanup_free unsigned char *room = calloc(MOST_PROCESSES, PROCESS_BYTES);
+    unsigned count = MOST_PROCESSES, pid;
 
-    if (!library->processes || library->processes(device, &count, room) != SUCCESS)
+    if (!room || !library->processes || library->processes(device, &count, room) != SUCCESS)
         return;
-    for (unsigned i = 0; i < count && i < TCCL_NVML_USERS; i++) {
+    for (unsigned i = 0; i < count && gpu->n_users < TCCL_NVML_USERS; i++) {
         memcpy(&pid, room + i * library->process_size, sizeof(pid));
         read_user(gpu, pid);
     }

@@ -122,7 +122,7 @@ static void test_trouble(void)
     check_failure("65 GPUs");
 }
 
-/* As many processes as there is room for, and one more, which NVML then refuses to list. */
+/* As many processes as there is room for, and more, of which the first are kept. */
 static void test_many_users(void)
 {
     char users[2048] = "0-5000000";
@@ -130,6 +130,12 @@ static void test_many_users(void)
     clear();
     for (int i = 1; i < TCCL_NVML_USERS; i++)
         snprintf(users + strlen(users), sizeof users - strlen(users), ",0-%d", 5000000 + i);
+    setenv("FAKE_NVML_USERS", users, 1);
+    read_well("0000:03:00.0");
+    CHECK_INT(nvml.gpus[0].n_users, TCCL_NVML_USERS);
+    CHECK_INT(nvml.gpus[0].users[TCCL_NVML_USERS - 1], 5000000 + TCCL_NVML_USERS - 1);
+    for (int i = 0; i < 9; i++)
+        snprintf(users + strlen(users), sizeof users - strlen(users), ",0-%d", 6000000 + i);
     setenv("FAKE_NVML_USERS", users, 1);
     read_well("0000:03:00.0");
     CHECK_INT(nvml.gpus[0].n_users, TCCL_NVML_USERS);
