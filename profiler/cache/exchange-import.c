@@ -48,11 +48,11 @@ int tccl_exchange_load(const char *path, char **text, size_t *size, struct tccl_
     return tccl_read_file(path, TCCL_EXCHANGE_BYTES, text, size, err);
 }
 
-/* Removes the files of a folder, and the folder. */
-static void remove_flat(const char *folder)
+/* Removes the files of a folder, and the folder; not what a link leads to. */
+static void remove_flat(int parent, const char *name)
 {
     struct dirent **names = NULL;
-    cleanup_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int count = fd < 0 ? -1 : scandirat(fd, ".", &names, NULL, NULL);
 
     for (int i = 0; i < count; i++) {
@@ -60,16 +60,17 @@ static void remove_flat(const char *folder)
         free(names[i]);
     }
     free(names);
-    rmdir(folder);
+    if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno == ENOTDIR)
+        unlinkat(parent, name, 0);
 }
 
 void tccl_exchange_remove(const char *folder)
 {
-    char path[PATH_MAX];
+    cleanup_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    tccl_profile_path(folder, CHAINS, path);
-    remove_flat(path);
-    remove_flat(folder);
+    if (fd >= 0)
+        remove_flat(fd, "chains");
+    remove_flat(AT_FDCWD, folder);
 }
 
 /* Takes the cache for an import. Returns a descriptor that holds the lock, or -1 with err. */

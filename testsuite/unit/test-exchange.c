@@ -231,25 +231,34 @@ static void test_there_already(const struct tccl_machine *machine)
     remove_cache(to);
 }
 
-/* What a killed import left is removed by the next. */
+/* What a killed import left is removed by the next; not what a link of that name leads to. */
 static void test_left_over(const struct tccl_machine *machine)
 {
     struct tccl_exchanged made;
-    char from[PATH_MAX], to[PATH_MAX], path[PATH_MAX + 64];
+    char from[PATH_MAX], to[PATH_MAX], other[PATH_MAX], path[PATH_MAX + 64], left[PATH_MAX + 64];
     size_t size;
     make_cache(from);
     make_cache(to);
-    snprintf(path, sizeof(path), "%s/.import.abcdef/chains", to);
+    make_cache(other);
+    snprintf(path, sizeof(path), "%s/.import.ghijkl", to);
+    CHECK_INT(symlink(other, path), 0);
+    snprintf(path, sizeof(path), "%s/chains", other);
     CHECK_INT(tccl_make_folder(path, 0700, NULL), 0);
-    snprintf(path, sizeof(path), "%s/.import.abcdef/sets.jsonl", to);
+    snprintf(path, sizeof(path), "%s/chains/0000000f.chains", other);
     CHECK_INT(tccl_write_file(path, 0600, "", 0, NULL), 0);
+    snprintf(left, sizeof(left), "%s/.import.abcdef/chains", to);
+    CHECK_INT(tccl_make_folder(left, 0700, NULL), 0);
+    snprintf(left, sizeof(left), "%s/.import.abcdef/sets.jsonl", to);
+    CHECK_INT(tccl_write_file(left, 0600, "", 0, NULL), 0);
     struct tccl_profile *profile = make_profile(from, machine, 3, 2);
     cleanup_free char *text = export(profile, &size);
     CHECK_INT(tccl_exchange_import(text, size, to, false, &made, NULL), 0);
     CHECK_INT(entries(to), 1);
+    CHECK_INT(access(path, F_OK), 0);
     tccl_profile_close(profile);
     remove_cache(from);
     remove_cache(to);
+    remove_cache(other);
 }
 
 int main(void)
