@@ -194,7 +194,7 @@ static int load_text(const char *text, hwloc_topology_t *topology, struct tccl_e
     return load(fresh, topology, err);
 }
 
-/* In the child: silent, and bounded in time and memory. */
+/* In the child: silent, and bounded in time. */
 __attribute__((noreturn)) static void load_and_exit(const char *text)
 {
     const struct rlimit no_core = {0, 0}, cpu = {TRIAL_SECONDS, TRIAL_SECONDS};

@@ -159,7 +159,8 @@ static struct worker *find_place(struct tccl_workers *workers, const struct squa
     if (!idle)
         return NULL;
     tccl_child_kill(&idle->child);
-    return tccl_child_ended(&idle->child, death_limit, NULL) ? idle : NULL;
+    idle->dying = !tccl_child_ended(&idle->child, death_limit, NULL);
+    return idle->dying ? NULL : idle;
 }
 
 /* Returns 0; 1 or -1 with err, as tccl_workers_run. */
