@@ -1,6 +1,8 @@
 /* fields.c: members of JSON objects, checked and bounded. */
 #include "fields.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int tccl_fields_known(const json_t *json, const char *const *names, struct tccl_error *err)
@@ -108,4 +110,16 @@ int tccl_field_list(const json_t *json, const char *name, int needed, size_t max
         return tccl_fail(err, "\"%s\" is not a list of at most %zu", name, max);
     *list = value;
     return 0;
+}
+
+int tccl_digits(double value)
+{
+    char text[32];
+
+    for (int digits = 12; digits < 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            return digits;
+    }
+    return 17;
 }

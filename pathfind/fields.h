@@ -31,4 +31,7 @@ int tccl_field_number(const json_t *json, const char *name, int needed, double m
 int tccl_field_list(const json_t *json, const char *name, int needed, size_t max, json_t **list,
                     struct tccl_error *err);
 
+/* The fewest digits, 12 at least, with which a number reads back as the same. */
+int tccl_digits(double value);
+
 #endif

@@ -265,25 +265,13 @@ struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struc
     return log;
 }
 
-/* Fewest digits that read back as the same number. */
-static int digits_of(double value)
-{
-    char text[32];
-    for (int digits = 12; digits < 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            return digits;
-    }
-    return 17;
-}
-
 static int most_digits(const struct tccl_measurement *measurement)
 {
     const double values[] = {measurement->gbps, measurement->spread, measurement->skew,
                              measurement->overlap};
     int most = 0;
     for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
-        int digits = digits_of(values[i]);
+        int digits = tccl_digits(values[i]);
         most = digits > most ? digits : most;
     }
     return most;

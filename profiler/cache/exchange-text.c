@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "fields.h"
 #include "hash.h"
 
 /* What is left of the text. */
@@ -191,19 +192,6 @@ long tccl_span_each(struct tccl_span span,
     return count;
 }
 
-/* Fewest digits, 12 at least, that read back as the same number. */
-static int digits_of(double value)
-{
-    char text[32];
-
-    for (int digits = 12; digits < 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            return digits;
-    }
-    return 17;
-}
-
 static int larger(int a, int b)
 {
     return a > b ? a : b;
@@ -218,7 +206,7 @@ static int digits_in(const json_t *json)
     size_t i;
 
     if (json_is_real(json))
-        return digits_of(json_real_value(json));
+        return tccl_digits(json_real_value(json));
     json_object_foreach((json_t *)json, name, value) digits = larger(digits, digits_in(value));
     json_array_foreach(json, i, value) digits = larger(digits, digits_in(value));
     return digits;
