@@ -36,7 +36,8 @@ static void *map_memory(size_t bytes, struct tccl_error *err)
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
-        tccl_fail(err, "%zu MB of address space for transfers: %s", bytes >> 20, strerror(errno));
+        tccl_fail(err, "%zu MB of address space for transfers: %s%s", bytes >> 20, strerror(errno),
+                  errno == EFBIG ? " (raise ulimit -f)" : "");
         return NULL;
     }
     return memory;
