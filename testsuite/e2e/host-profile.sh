@@ -11,8 +11,11 @@ profile=$build/profiler/tccl-profile
 how=(--backend host --devices 2 --window 2 --repeats 3 --gap 0.5)
 mkdir "$own/cache"
 "$profile" init --backend host --devices 2 --machine "$own/machine.json"
-"$profile" run "${how[@]}" --cache "$own/cache" --budget 8s
-folder=$(dirname "$own"/cache/*/profile.json)
+for _ in {1..6}; do # on a busy machine, 8 s are little
+    "$profile" run "${how[@]}" --cache "$own/cache" --budget 8s
+    folder=$(dirname "$own"/cache/*/profile.json)
+    [ ! -e "$folder/chains/00000003.chains" ] || break
+done
 grep -q '"source": "host"' "$folder/profile.json" || fail "the profile doesn't say that it is measured"
 [ -e "$folder/chains/00000003.chains" ] || fail "no chains for GPUs 0-1"
 
