@@ -160,11 +160,13 @@ static int parse_copy(const char *text, bool *engine)
     return -1;
 }
 
+/* A set is measured to its end before a signal or the budget stops a run: these bounds keep that
+ * short. */
 static int take_number(struct profile_options *options, int option, const char *text)
 {
     long value;
-    int rc = option == OPT_WINDOW    ? parse_count("window", text, 60000, &value)
-             : option == OPT_REPEATS ? parse_count("repeats", text, 999, &value)
+    int rc = option == OPT_WINDOW    ? parse_count("window", text, 1000, &value)
+             : option == OPT_REPEATS ? parse_count("repeats", text, 101, &value)
              : option == OPT_DEVICES ? parse_count("devices", text, TCCL_MAX_GPUS, &value)
                                      : parse_count("pairs", text, 1000000, &value);
 
