@@ -188,14 +188,34 @@ static int single_node(const struct tccl_kind *kind, struct tccl_ring *ring, str
     return 0;
 }
 
+static bool has_chain(const struct tccl_kind *kind)
+{
+    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
+        if (kind->cells[i].gbps > 0)
+            return true;
+    return false;
+}
+
+/* Can the kind be a part of a larger ring? */
+static int check_kind(const struct tccl_kind *kind, struct tccl_error *err)
+{
+    if (kind->n_nics == 0)
+        return tccl_fail(err, "a node of machine %.8s has no NIC in its profile", kind->machine);
+    if (!has_chain(kind))
+        return tccl_fail(err,
+                         "the profile of machine %.8s has no chain between NICs for these %d GPUs: "
+                         "measure them with tccl-profile run --peer",
+                         kind->machine, kind->n_gpus);
+    return 0;
+}
+
 static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                          struct tccl_error *err)
 {
     __attribute__((cleanup(lists_clear))) struct lists lists = {0};
     for (int i = 0; i < n_runs; i++)
-        if (runs[i].kind->n_nics == 0)
-            return tccl_fail(err, "a node of machine %.8s has no NIC in its profile",
-                             runs[i].kind->machine);
+        if (check_kind(runs[i].kind, err) < 0)
+            return -1;
     if (make_lists(&lists, runs, n_runs, ring->n_nodes) < 0 || solve_nodes(&lists, ring) < 0)
         return tccl_fail(err, "no memory for a ring over %d nodes", ring->n_nodes);
     if (ring->gbps <= 0)

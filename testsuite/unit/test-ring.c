@@ -145,10 +145,43 @@ static void test_single_gpus(void)
     tccl_kind_free(kind);
 }
 
+static bool no_nic(void *context, tccl_transfer transfer)
+{
+    (void)context;
+    return tccl_transfer_initiator(transfer).kind != TCCL_NIC;
+}
+
+/* A profile that was measured without a peer: its node alone has a ring, and several have none,
+ * with the reason. */
+static void test_without_nics(void)
+{
+    struct tccl_model *model = load_machine("amd-4gpu");
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    struct tccl_table *table = tccl_table_new(machine, 15);
+    const struct tccl_search_options options = {.gap = 0.03, .can = no_nic};
+    struct tccl_ring ring;
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
+    CHECK(table->default_ring.gbps > 0 && table->default_chain.chain.n_gpus == 0);
+    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 1}, 1, &ring, &err), 0);
+    CHECK(ring.gbps > ring.baseline_gbps);
+    tccl_ring_clear(&ring);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 2}, 1, &ring, &err), -1);
+    CHECK(strstr(err.text, "has no chain between NICs for these 4 GPUs: measure them"));
+    tccl_kind_free(kind);
+    tccl_table_free(table);
+    tccl_search_free(search);
+    tccl_model_free(model);
+}
+
 int main(void)
 {
     test_best_of_all(check_seed());
     test_machines();
     test_single_gpus();
+    test_without_nics();
     return check_result();
 }
