@@ -10,6 +10,25 @@
 static const size_t most_region = 64 << 20, least_region = 4 << 20;
 enum { WORKERS_PER_GPU = 3, PART_OF_MEMORY = 8 };
 
+static size_t choose_region(const struct tccl_machine *machine)
+{
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    int regions = machine->n_gpus * WORKERS_PER_GPU * (machine->n_memories + machine->n_gpus);
+    size_t region = most_region;
+
+    while (region > least_region && (double)region * regions > memory / PART_OF_MEMORY)
+        region /= 2;
+    return region;
+}
+
+/* Of what is read again and again, a cache that large gives much. */
+static bool is_cached(size_t region)
+{
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+
+    return cache > 0 && (size_t)cache >= region;
+}
+
 /* The NIC is the one that leads to the peer; without a peer, the loopback. */
 static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
                 struct tccl_error *err)
@@ -19,7 +38,8 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
 
     if (tccl_discover(&what, &pooled->found, err) < 0)
         return -1;
-    snprintf(pooled->conditions, sizeof(pooled->conditions), "core copies, non-temporal; TCP%s",
+    snprintf(pooled->conditions, sizeof(pooled->conditions), "core copies, non-temporal%s; TCP%s",
+             is_cached(choose_region(machine)) ? " (reads may come from the L3 cache)" : "",
              options->peer ? "" : " over loopback");
     if (!options->peer)
         return 0;
@@ -31,17 +51,6 @@ static double usual_window(const struct tccl_pooled *pooled)
 {
     (void)pooled;
     return 0.02;
-}
-
-static size_t choose_region(const struct tccl_machine *machine)
-{
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    int regions = machine->n_gpus * WORKERS_PER_GPU * (machine->n_memories + machine->n_gpus);
-    size_t region = most_region;
-
-    while (region > least_region && (double)region * regions > memory / PART_OF_MEMORY)
-        region /= 2;
-    return region;
 }
 
 static bool has_several_memories(const struct tccl_machine *machine)

@@ -53,6 +53,8 @@ unsigned tccl_backend_marks(const struct tccl_backend *backend);
 
 /* Values closer than this ratio can't be told apart by this back end; 0 for a model. */
 double tccl_backend_noise(const struct tccl_backend *backend);
+/* The same by the name of a back end, as profiles carry it; 0: none of this build. */
+double tccl_backend_noise_of(const char *name);
 
 /* Could it measure a set such as this one: devices exist, may meet, and it knows how? Returns 0, or
  * -1 with err. */

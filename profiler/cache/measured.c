@@ -13,7 +13,8 @@ int tccl_measured_add(struct tccl_measured *measured, const struct tccl_set *set
                                &measured->room, sizeof(*measured->values)) < 0)
         return -1;
     struct tccl_setmap_entry *entry = tccl_setmap_find(&measured->sets, set);
-    if (fresh == 0 && value->failed)
+    bool known = fresh == 0 && !measured->values[entry - measured->sets.entries].failed;
+    if (known && (value->failed || value->gbps <= entry->gbps))
         return 0;
     entry->gbps = value->gbps;
     measured->values[entry - measured->sets.entries] = *value;

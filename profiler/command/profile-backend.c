@@ -30,9 +30,7 @@ int profile_open_backend(const struct profile_options *options, const char *usua
         return tccl_fail(err, "--model goes with --backend model, not with %.40s", name);
     if (tccl_backend_open(name, &what, backend, &why) == 0)
         return 0;
-    if (options->backend || usual || options->model)
-        return tccl_fail(err, "%s", why.text);
-    return tccl_fail(err, "%s (without GPUs: --backend host, or --model FILE)", why.text);
+    return tccl_fail(err, "%s", why.text);
 }
 
 /* ", " between them. */

@@ -257,9 +257,9 @@ static void judge(struct tccl_drift *drift, double noise)
     drift->median = median(ratios, told);
     drift->limit = median(limits, told);
     bool all = told > 0 && fabs(drift->median - 1) > fmax(MARGIN * noise, drift->limit) + EQUAL;
-    drift->verdict = drift->drifted > 0 || (all && 2 * told > drift->count) ? TCCL_DRIFT_DRIFTED
-                     : 2 * told > drift->count                              ? TCCL_DRIFT_HOLDS
-                                                                            : TCCL_DRIFT_UNCLEAR;
+    drift->verdict = 2 * told <= drift->count    ? TCCL_DRIFT_UNCLEAR
+                     : all || drift->drifted > 0 ? TCCL_DRIFT_DRIFTED
+                                                 : TCCL_DRIFT_HOLDS;
 }
 
 int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,

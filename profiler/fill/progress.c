@@ -225,8 +225,8 @@ static void say_failed(FILE *out, const struct tccl_fill_progress *progress)
 {
     if (progress->failed > 0)
         fprintf(out,
-                "tccl: %ld sets can't be measured, the last %s: another run tries them again\n",
-                progress->failed, progress->why.text);
+                "tccl: %ld set%s can't be measured, the last %s: another run tries them again\n",
+                progress->failed, progress->failed == 1 ? "" : "s", progress->why.text);
 }
 
 void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_progress *progress,

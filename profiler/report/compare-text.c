@@ -44,7 +44,7 @@ static void print_sets(const struct tccl_comparison *comparison, long limit, FIL
             "B / A    %.3f (median), %.3f to %.3f; %ld differ by more than noise (%.0f%%, or "
             "their spread)\n",
             comparison->median, comparison->least, comparison->most, comparison->n_sets,
-            tccl_compare_noise * 100);
+            comparison->noise * 100);
     if (shown > 0)
         fprintf(out, "\n%8s %9s  %9s   SET%s\n", "B / A", "A", "B",
                 shown < comparison->n_sets ? " (those that differ most)" : "");
@@ -200,7 +200,7 @@ json_t *tccl_compare_to_json(const struct tccl_comparison *comparison)
         "changed", sets_to_json(comparison));
     return json_pack("{s:b, s:b, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "differs",
                      tccl_compare_differs(comparison), "same_machine", comparison->same_machine,
-                     "noise", tccl_compare_noise, "a", side_to_json(comparison->a), "b",
+                     "noise", comparison->noise, "a", side_to_json(comparison->a), "b",
                      side_to_json(comparison->b), "notes", notes, "sets", sets, "rings",
                      rings_to_json(comparison), "gpus_only_a",
                      masks_to_json(comparison->gpus_only_a, comparison->n_only_a), "gpus_only_b",

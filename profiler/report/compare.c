@@ -1,14 +1,16 @@
 /* Two profiles side by side. */
 #include "compare.h"
+#include "backend.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend.h"
 #include "cleanup.h"
 
-const double tccl_compare_noise = 0.03;
+static const double least_noise = 0.03;
 
 __attribute__((format(printf, 2, 3))) static void note(struct tccl_comparison *comparison,
                                                        const char *fmt, ...)
@@ -102,6 +104,9 @@ static void compare_machines(struct tccl_comparison *comparison)
     tccl_machine_id(a, id_a);
     tccl_machine_id(b, id_b);
     comparison->same_machine = strcmp(id_a, id_b) == 0;
+    comparison->noise =
+        fmax(least_noise, fmax(tccl_backend_noise_of(tccl_profile_source(comparison->a->profile)),
+                               tccl_backend_noise_of(tccl_profile_source(comparison->b->profile))));
     note_text(comparison, "source", tccl_profile_source(comparison->a->profile),
               tccl_profile_source(comparison->b->profile));
     note_text(comparison, "conditions", tccl_profile_conditions(comparison->a->profile),
@@ -116,10 +121,10 @@ static void compare_machines(struct tccl_comparison *comparison)
 }
 
 /* The ratio, and whether it is more than noise. */
-static bool differs(const struct tccl_measurement *a, const struct tccl_measurement *b,
-                    double *ratio)
+static bool differs(const struct tccl_comparison *comparison, const struct tccl_measurement *a,
+                    const struct tccl_measurement *b, double *ratio)
 {
-    double noise = fmax(tccl_compare_noise, fmax(a->spread, b->spread));
+    double noise = fmax(comparison->noise, fmax(a->spread, b->spread));
 
     *ratio = 1;
     if (a->failed && b->failed)
@@ -182,7 +187,7 @@ static int compare_sets(struct tccl_comparison *comparison, struct tccl_error *e
         struct tccl_changed_set changed = {
             .set = *set, .a = a->values[i], .b = b->values[other - b->sets.entries]};
         comparison->common++;
-        if (differs(&changed.a, &changed.b, &changed.ratio))
+        if (differs(comparison, &changed.a, &changed.b, &changed.ratio))
             comparison->sets[comparison->n_sets++] = changed;
         if (!changed.a.failed && !changed.b.failed && changed.a.gbps > 0)
             ratios[n_ratios++] = changed.ratio;
@@ -210,7 +215,7 @@ static void compare_results(struct tccl_comparison *comparison, uint32_t gpus,
 {
     struct tccl_measurement x = {.gbps = a->gbps}, y = {.gbps = b->gbps};
     double ratio;
-    bool changed = differs(&x, &y, &ratio);
+    bool changed = differs(comparison, &x, &y, &ratio);
 
     if (changed || !same_chain(&a->chain, &b->chain))
         comparison->rings[comparison->n_rings++] =

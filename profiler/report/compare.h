@@ -24,6 +24,7 @@ enum { TCCL_NOTES = 64, TCCL_NOTE = 320 };
 struct tccl_comparison {
     const struct tccl_report *a, *b; /* borrowed */
     bool same_machine;
+    double noise; /* values closer than this ratio, or than the spreads, count as equal */
     char notes[TCCL_NOTES][TCCL_NOTE]; /* what else differs: devices, sources, conditions */
     int n_notes;
     long common, only_a, only_b;   /* measured sets */
@@ -35,9 +36,6 @@ struct tccl_comparison {
     uint32_t *gpus_only_a, *gpus_only_b; /* GPU sets with chains in one only, ascending */
     int n_only_a, n_only_b;
 };
-
-/* Values closer than this ratio, or than the spreads, count as equal. */
-extern const double tccl_compare_noise;
 
 /* Compares; tccl_compare_free in both cases. Returns 0, or -1 with err. */
 int tccl_compare(const struct tccl_report *a, const struct tccl_report *b,
