@@ -171,6 +171,7 @@ static void test_without_nics(void)
     tccl_ring_clear(&ring);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 2}, 1, &ring, &err), -1);
     CHECK(strstr(err.text, "has no chain between NICs for these 4 GPUs: measure them"));
+    tccl_ring_clear(&ring);
     tccl_kind_free(kind);
     tccl_table_free(table);
     tccl_search_free(search);
