@@ -26,6 +26,7 @@ enum {
     MUNGE_MS = 2000,
     HELLO_MS = 5000,
     TRAFFIC = 96,
+    REST_MS = 250,        /* before the next try to accept, without descriptors or memory */
     HELLO_ALARM = 10,     /* seconds, should munged never answer */
     RDMA_BYTES = 8 << 20, /* of memory that a guest may reach */
 };
@@ -45,6 +46,8 @@ struct peer {
     struct tccl_far_rules rules;
     int listeners[LISTENERS], n_listeners, signals;
     struct guest guests[CONNECTIONS];
+    int64_t rests_until; /* tccl_now_ms */
+    bool rested;         /* and it was said */
 };
 
 /* What there is to say of a connection. */
@@ -313,6 +316,17 @@ static void turn_away(const struct peer *peer, int fd, const char *from, const c
     print_end(peer, from, &nothing, why);
 }
 
+/* A connection that can't be accepted stays ready: trying at once again would spin. */
+static void rest(struct peer *peer)
+{
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+        return;
+    if (!peer->rested)
+        fprintf(stderr, "tccl: new connections wait: accept: %s\n", strerror(errno));
+    peer->rested = true;
+    peer->rests_until = tccl_now_ms() + REST_MS;
+}
+
 static void take_guest(struct peer *peer, int listener)
 {
     cleanup_close int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -320,8 +334,11 @@ static void take_guest(struct peer *peer, int listener)
     char from[PLACE];
     pid_t self = getpid();
 
-    if (fd < 0)
+    if (fd < 0) {
+        rest(peer);
         return;
+    }
+    peer->rested = false;
     name_guest(fd, from);
     if (!guest) {
         turn_away(peer, fd, from, "64 connections are served already");
@@ -375,9 +392,11 @@ static void serve(struct peer *peer)
     for (int i = 0; i < peer->n_listeners; i++)
         ready[i + 1] = (struct pollfd){.fd = peer->listeners[i], .events = POLLIN};
     do {
-        poll(ready, (nfds_t)peer->n_listeners + 1, -1);
+        int64_t left = peer->rests_until - tccl_now_ms();
+        bool rests = left > 0;
+        poll(ready, rests ? 1 : (nfds_t)peer->n_listeners + 1, rests ? (int)left : -1);
         for (int i = 0; i < peer->n_listeners; i++)
-            if (ready[i + 1].revents)
+            if (!rests && ready[i + 1].revents)
                 take_guest(peer, peer->listeners[i]);
     } while (!ready[0].revents || hear_signals(peer));
 }
