@@ -2,11 +2,11 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "cleanup.h"
 #include "gpusets.h"
 #include "numberset.h"
+#include "repeat.h"
 #include "setmap.h"
 
 enum { TRIES = 3 };
@@ -30,14 +30,6 @@ struct sample {
     struct tccl_drift_set *sets;
     int count, room;
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* ---- the sample ---- */
 
@@ -209,9 +201,9 @@ static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, str
 static int measure_all(struct tccl_backend *backend, const struct tccl_drift_options *options,
                        struct tccl_drift *drift, int count, struct tccl_error *err)
 {
-    double end = options->seconds > 0 ? now() + options->seconds : INFINITY;
+    double end = options->seconds > 0 ? tccl_seconds() + options->seconds : INFINITY;
 
-    for (int i = 0; i < count && (i == 0 || now() < end); i++) {
+    for (int i = 0; i < count && (i == 0 || tccl_seconds() < end); i++) {
         if (options->progress && options->progress(options->context, i, count) != 0)
             return 1;
         if (measure(backend, &drift->sets[i], err) < 0)
@@ -222,19 +214,6 @@ static int measure_all(struct tccl_backend *backend, const struct tccl_drift_opt
 }
 
 /* ---- the verdict ---- */
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof(*values), compare);
-    return count > 0 ? (values[(count - 1) / 2] + values[count / 2]) / 2 : 0;
-}
 
 static void judge(struct tccl_drift *drift, double noise)
 {
@@ -254,8 +233,8 @@ static void judge(struct tccl_drift *drift, double noise)
         if (drift->worst < 0 || fabs(change(one)) > fabs(change(&drift->sets[drift->worst])))
             drift->worst = i;
     }
-    drift->median = median(ratios, told);
-    drift->limit = median(limits, told);
+    drift->median = told > 0 ? tccl_median(ratios, told) : 0;
+    drift->limit = told > 0 ? tccl_median(limits, told) : 0;
     bool all = told > 0 && fabs(drift->median - 1) > fmax(MARGIN * noise, drift->limit) + EQUAL;
     drift->verdict = 2 * told <= drift->count    ? TCCL_DRIFT_UNCLEAR
                      : all || drift->drifted > 0 ? TCCL_DRIFT_DRIFTED

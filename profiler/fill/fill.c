@@ -2,12 +2,12 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "cleanup.h"
 #include "firstsets.h"
 #include "gauge.h"
 #include "gpusets.h"
+#include "lane.h"
 #include "search.h"
 
 static const double MATRIX_PART = 0.25; /* of the time, at most */
@@ -29,14 +29,6 @@ struct fill {
     bool *cut;       /* by GPU set: had not the time that it needed */
     bool stopped, time_over, part_over, ring_over;
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* How much work the chains of a set are, next to those of others: a guess for
  * the time left. */
@@ -63,7 +55,7 @@ static void tell(struct fill *fill)
     progress->failed = fill->gauge.failed;
     progress->noisy = fill->gauge.noisy;
     progress->why = fill->gauge.why;
-    progress->left = fill->end > 0 ? fmax(fill->end - now(), 0) : -1;
+    progress->left = fill->end > 0 ? fmax(fill->end - tccl_seconds(), 0) : -1;
     if (options->progress && options->progress(options->context, progress) != 0)
         fill->stopped = true;
 }
@@ -71,7 +63,7 @@ static void tell(struct fill *fill)
 /* A ring that had its time gives way to the chains between ports. */
 static bool ring_over(struct fill *fill)
 {
-    if (fill->ring_over || fill->ring_end <= 0 || now() < fill->ring_end)
+    if (fill->ring_over || fill->ring_end <= 0 || tccl_seconds() < fill->ring_end)
         return false;
     fill->ring_over = fill->part_over = true;
     return true;
@@ -86,7 +78,7 @@ static bool over(const struct fill *fill, double time)
  * also go back. */
 static bool stop(struct fill *fill, double part)
 {
-    double done = part > 1 ? 1 : part, time = now();
+    double done = part > 1 ? 1 : part, time = tccl_seconds();
     double fraction = (fill->work_done + done * fill->work_now) / fill->work_total;
 
     if (fraction > fill->progress.fraction)
@@ -105,7 +97,7 @@ static bool ended(const struct fill *fill)
 /* What is begun now may take this part of the time that is left. */
 static void give_time(struct fill *fill, double part)
 {
-    double time = now();
+    double time = tccl_seconds();
 
     fill->part_over = fill->ring_over = false;
     fill->part_end = fill->ring_end = 0;
@@ -487,7 +479,7 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
     struct fill fill = {.backend = backend,
                         .profile = profile,
                         .options = options,
-                        .end = options->seconds > 0 ? now() + options->seconds : 0,
+                        .end = options->seconds > 0 ? tccl_seconds() + options->seconds : 0,
                         .work_total = 1e-9,
                         .progress = {.total = options->n_sets, .left = -1}};
 

@@ -4,24 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lane.h"
 #include "numberset.h"
 
 enum { COUNT_TEXT = 32, TEXT = 160, MAX_BAR = 20, MIN_BAR = 5, NARROW = 20, WIDE = 400 };
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 void tccl_progress_begin(struct tccl_progress_line *line, FILE *out, const char *machine)
 {
-    *line = (struct tccl_progress_line){.out = out, .machine = machine, .begun = now()};
+    *line = (struct tccl_progress_line){.out = out, .machine = machine, .begun = tccl_seconds()};
     line->terminal = out && isatty(fileno(out));
 }
 
@@ -199,7 +191,7 @@ static int columns(const struct tccl_progress_line *line)
 
 void tccl_progress_show(struct tccl_progress_line *line, const struct tccl_fill_progress *progress)
 {
-    double time = now();
+    double time = tccl_seconds();
     char text[TCCL_PROGRESS_TEXT];
 
     if (!due(line, time))
@@ -250,6 +242,6 @@ void tccl_progress_end(struct tccl_progress_line *line, const struct tccl_fill_p
             "measured%s, %ld before, %s by symmetry, %s pruned, %.1f s%s%s\n",
             line->machine, progress->done, progress->total, progress->kept, progress->proven,
             progress->partial, measured, noisy, progress->known, shared, pruned,
-            now() - line->begun, note, ending(rc));
+            tccl_seconds() - line->begun, note, ending(rc));
     say_failed(line->out, progress);
 }

@@ -21,6 +21,11 @@ int64_t tccl_race_now(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+double tccl_seconds(void)
+{
+    return (double)tccl_race_now() / 1e9;
+}
+
 void tccl_race_set(struct tccl_race *race, uint32_t members, uint64_t share, int64_t deadline)
 {
     race->members = members;

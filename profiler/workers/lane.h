@@ -9,6 +9,9 @@
 
 #include "error.h"
 
+/* Seconds of CLOCK_MONOTONIC, which never jumps. */
+double tccl_seconds(void);
+
 /* The side of the worker: its lane in the run. Every wait has the run's deadline. */
 struct tccl_lane;
 
