@@ -1,0 +1,59 @@
+/* base.h: what the shim's files share. Everything here works without allocation. */
+#ifndef SHIM_BASE_H
+#define SHIM_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SHIM_GPUS = 16, SHIM_NAME = 64, SHIM_PATH = 1024 };
+
+/* Why something is not done: one sentence without a full stop. The first one wins. */
+struct shim_why {
+    char text[256];
+};
+/* Returns -1. why may be NULL. */
+int shim_fail(struct shim_why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A PCI address as a number: domain << 16 | bus << 8 | device << 3 | function. */
+typedef uint64_t shim_bus;
+enum { SHIM_NO_BUS = -1 };
+/* Reads "0000:41:00.0", "00000000:41:00.0" (CUDA, NVML) or "41:00.0", any case. Returns 0, or -1.
+ */
+int shim_bus_parse(const char *text, shim_bus *bus);
+enum { SHIM_BUS_TEXT = 20 };
+void shim_bus_format(shim_bus bus, char text[static SHIM_BUS_TEXT]); /* "0000:41:00.0" */
+
+/* Text in a buffer of the caller's; what does not fit is left out and full is set. */
+struct shim_text {
+    char *at;
+    size_t size, length; /* length without the final zero byte */
+    bool full;
+};
+void shim_text_add(struct shim_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* FNV-1a over bytes, from hash (SHIM_HASH_START at first). */
+#define SHIM_HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t shim_hash(uint64_t hash, const void *bytes, size_t size);
+
+/* A whole number in base 10 or 16, all of the text. Returns 0, or -1: not one, or above max. */
+int shim_number(const char *text, int base, uint64_t max, uint64_t *number);
+
+/* Reads a file of at most size - 1 bytes and puts a zero byte behind. Returns its length, or -1: it
+ * can't be read or is longer (errno EFBIG). */
+long shim_read_file(const char *path, char *text, size_t size);
+
+/* A file without a name that holds the text, to be opened as /proc/self/fd/N. Returns its
+ * descriptor (close-on-exec), or -1. */
+int shim_memory_file(const char *name, const char *text, size_t size);
+
+int64_t shim_now_us(void); /* CLOCK_MONOTONIC */
+void shim_sleep_us(long microseconds);
+int shim_tid(void);
+
+/* The value in the environment as libc's getenv finds it; never an answer of the shim's. */
+char *shim_env(const char *name);
+
+#endif

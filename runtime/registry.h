@@ -1,0 +1,81 @@
+/* registry.h: shared memory of the step's processes on this node: who is in which communicator, and
+ * what was decided for it. /dev/shm/tccl-<uid>-<folder>, mode 0600, sparse. Without locks: entries
+ * are only ever added, a process that is killed at any moment leaves nothing that stops others. */
+#ifndef SHIM_REGISTRY_H
+#define SHIM_REGISTRY_H
+
+#include "plan.h"
+
+enum {
+    SHIM_ENTRIES = 1024,
+    SHIM_GRAPH_SIZE = 8192, /* longest graph file */
+    SHIM_TOPO_SIZE = 16384  /* longest topology file */
+};
+
+/* What a rank tells of itself before it enters NCCL. */
+struct shim_member {
+    shim_bus gpu;     /* SHIM_NO_BUS: could not be found out */
+    int32_t rank;     /* in the communicator; -1 unknown (split) */
+    int32_t color;    /* of a split; 0 otherwise */
+    int32_t nvml;     /* NVML's index of the GPU in this process, -1 unknown */
+    uint32_t version; /* NCCL's, as ncclGetVersion tells it */
+    uint64_t host;    /* hash of what NCCL takes for the host: NCCL_HOSTID or host name and boot id;
+                         and /dev/shm's device */
+    uint32_t user;    /* settings.h: what the user has set */
+    uint32_t given;   /* settings.h: what the process has been given, or can still be given */
+    int32_t pid;
+};
+
+enum shim_decision { SHIM_UNDECIDED, SHIM_DECIDING, SHIM_USE, SHIM_ASIDE };
+
+/* What was decided, written by the one who decides and read by all. */
+struct shim_answer {
+    struct shim_chain chain;
+    uint32_t settings;              /* settings.h: those that this chain relies on */
+    int32_t ranks;                  /* of the communicator, -1 unknown */
+    bool whole;                     /* it holds all GPUs of the step */
+    uint32_t graph_size, topo_size; /* topo_size 0: no topology file */
+    char graph[SHIM_GRAPH_SIZE], topo[SHIM_TOPO_SIZE];
+};
+
+struct shim_registry;
+struct shim_entry;
+
+/* Opens it, or makes it. One mapping for the process; NULL with why. */
+struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why);
+
+/* The entry with that key (not 0); made if it is not there. NULL: the table is full, which is then
+ * so for all. */
+struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key);
+
+/* Adds a member. Returns 0, or -1: there are too many. */
+int shim_entry_join(struct shim_entry *entry, const struct shim_member *member);
+/* Copies the members, at most SHIM_GPUS * 2, in the order of their GPUs. Returns how many. */
+int shim_entry_members(const struct shim_entry *entry,
+                       struct shim_member members[static SHIM_GPUS * 2]);
+
+/* True for exactly one caller of all processes: it decides, and must call shim_entry_decide. */
+bool shim_entry_begin(struct shim_entry *entry);
+struct shim_answer *shim_entry_answer(struct shim_entry *entry);
+/* SHIM_USE or SHIM_ASIDE. Returns what stands: ASIDE if others have given up waiting. why is kept
+ * for the log. */
+enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
+                                     const struct shim_why *why);
+/* Whoever finds it undecided can make it ASIDE, before or in place of a decision; too late if it is
+ * SHIM_USE. Returns what stands. */
+enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_why *why);
+/* What stands; waits for one that decides until deadline (shim_now_us), then makes it ASIDE. */
+enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us);
+void shim_entry_why(const struct shim_entry *entry, struct shim_why *why);
+
+/* A process that has the shim and works on that GPU of the step. Is there a living one for each of
+ * them? */
+void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu);
+bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n);
+
+/* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
+ * entry's members gets true, and *worst the worst of all with its text. */
+bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,
+                     int *worst, char worst_text[static 256]);
+
+#endif
