@@ -7,10 +7,15 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "links.h"
 #include "notation.h"
 #include "wire.h"
 
-enum { FORMAT_NODES = 2048 /* rings of more nodes are not written out */ };
+enum {
+    FORMAT_NODES = 2048, /* rings of more nodes are not written out */
+    OUTCOME_GPUS = TCCL_MAX_NODES * TCCL_MAX_GPUS
+};
+#define OUTCOME_LATEST 253402300799 /* the end of the year 9999 */
 
 void outcome_clear(struct outcome *outcome)
 {
@@ -56,6 +61,7 @@ void outcome_solve(struct outcome *outcome, const struct merge *merge, const cha
     struct tccl_error err = {0};
     long gpus = merge_gpus(merge);
     outcome->first = 0;
+    outcome->step_gpus = gpus;
     strcpy(outcome->source, merge->kinds[0]->kind->source);
     for (int i = 1; i < merge->n_kinds; i++)
         if (strcmp(merge->kinds[i]->kind->source, outcome->source) != 0)
@@ -102,10 +108,11 @@ json_t *outcome_to_json(const struct outcome *outcome, const struct tccl_step_ke
         applied ? choices_to_json(outcome->choices + (first - outcome->first), end - first)
                 : json_array();
     cleanup_json json_t *rest =
-        json_pack("{s:o,s:s,s:b,s:s,s:f,s:f,s:f,s:O}", "key", tccl_key_to_json(key), "state",
-                  tccl_state_name(outcome->state), "recorded", outcome->recorded, "source",
+        json_pack("{s:o,s:s,s:b,s:s,s:f,s:f,s:f,s:I,s:I,s:O}", "key", tccl_key_to_json(key),
+                  "state", tccl_state_name(outcome->state), "recorded", outcome->recorded, "source",
                   outcome->source, "gbps", outcome->gbps, "baseline_gbps", outcome->baseline_gbps,
-                  "bound_gbps", outcome->bound_gbps, "choices", choices);
+                  "bound_gbps", outcome->bound_gbps, "step_gpus", (json_int_t)outcome->step_gpus,
+                  "start", (json_int_t)outcome->start, "choices", choices);
     if (json_object_update(json, rest) != 0 ||
         tccl_put_text(json, "reason", outcome->reason, sizeof(outcome->reason) - 1) != 0 ||
         tccl_put_text(json, "ring", short_ring ? outcome->ring : NULL, OUTCOME_RING) != 0)
@@ -152,6 +159,20 @@ static int read_texts(struct outcome *outcome, const json_t *json, struct tccl_e
     return 0;
 }
 
+/* Members that came later: 0 from a root that does not send them. */
+static int read_later(struct outcome *outcome, const json_t *json, struct tccl_error *err)
+{
+    json_int_t gpus = 0, start = 0;
+    if ((json_object_get(json, "step_gpus") &&
+         tccl_get_int(json, "step_gpus", 0, OUTCOME_GPUS, &gpus, err) != 0) ||
+        (json_object_get(json, "start") &&
+         tccl_get_int(json, "start", 0, OUTCOME_LATEST, &start, err) != 0))
+        return -1;
+    outcome->step_gpus = (long)gpus;
+    outcome->start = (time_t)start;
+    return 0;
+}
+
 int outcome_from_json(struct outcome *outcome, const json_t *json, const struct tccl_step_key *key,
                       int first, int end, struct tccl_error *err)
 {
@@ -165,6 +186,7 @@ int outcome_from_json(struct outcome *outcome, const json_t *json, const struct 
     if (read_texts(&read, json, err) != 0 || tccl_get_number(json, "gbps", &read.gbps, err) != 0 ||
         tccl_get_number(json, "baseline_gbps", &read.baseline_gbps, err) != 0 ||
         tccl_get_number(json, "bound_gbps", &read.bound_gbps, err) != 0 ||
+        read_later(&read, json, err) != 0 ||
         (read.state == TCCL_STATE_APPLIED &&
          read_choices(&read, json_object_get(json, "choices"), err) != 0)) {
         outcome_clear(&read);
@@ -200,8 +222,8 @@ static char *ring_text(const struct outcome *outcome, const struct tccl_join *jo
 }
 
 json_t *outcome_plan(const struct outcome *outcome, const struct tccl_join *join,
-                     const struct tccl_kind *kind, const struct tccl_machine *machine, char **ring,
-                     struct tccl_error *err)
+                     const struct tccl_kind *kind, const struct tccl_machine *machine,
+                     const char *socket, char **ring, struct tccl_error *err)
 {
     const struct tccl_cell *cell = chosen(outcome, join->node, kind);
     struct tccl_chain chain;
@@ -214,11 +236,15 @@ json_t *outcome_plan(const struct outcome *outcome, const struct tccl_join *join
         return NULL;
     *ring = ring_text(outcome, join, cell->chain);
     json_t *plan = json_pack(
-        "{s:i,s:o,s:s,s:i,s:i,s:s,s:f,s:f,s:f,s:s,s:o,s:s?}", "version", 1, "key",
-        tccl_key_to_json(&join->key), "node", join->nodes[join->node], "index", join->node,
-        "n_nodes", join->n_nodes, "state", tccl_state_name(outcome->state), "gbps", outcome->gbps,
-        "baseline_gbps", outcome->baseline_gbps, "bound_gbps", outcome->bound_gbps, "source",
-        outcome->source, "chain", tccl_chain_to_json(&chain, machine), "ring", *ring);
+        "{s:i,s:o,s:s,s:i,s:i,s:s,s:f,s:f,s:f,s:s,s:s,s:I,s:s,s:I,s:o,s:I,s:b,s:o,s:o,s:s?}",
+        "version", 1, "key", tccl_key_to_json(&join->key), "node", join->nodes[join->node], "index",
+        join->node, "n_nodes", join->n_nodes, "state", tccl_state_name(outcome->state), "gbps",
+        links_gbps(outcome->gbps), "baseline_gbps", links_gbps(outcome->baseline_gbps),
+        "bound_gbps", links_gbps(outcome->bound_gbps), "source", outcome->source, "socket", socket,
+        "uid", (json_int_t)join->uid, "root", join->nodes[0], "start", (json_int_t)outcome->start,
+        "gpus", links_busids(kind->gpus, machine), "step_gpus", (json_int_t)outcome->step_gpus,
+        "one_fabric", links_one_fabric(machine), "links", links_to_json(&chain, machine), "chain",
+        tccl_chain_to_json(&chain, machine), "ring", *ring);
     if (!plan)
         tccl_fail(err, "out of memory");
     return plan;

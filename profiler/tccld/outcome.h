@@ -2,6 +2,8 @@
 #ifndef TCCL_OUTCOME_H
 #define TCCL_OUTCOME_H
 
+#include <time.h>
+
 #include "client.h"
 #include "merge.h"
 
@@ -14,8 +16,10 @@ struct outcome {
     char reason[512];
     char source[TCCL_NAME];
     double gbps, baseline_gbps, bound_gbps;
-    char *ring; /* NULL: none, or too long */
-    int first;  /* the node of choices[0] */
+    long step_gpus; /* on all nodes; 0: not known */
+    time_t start;   /* of the step at the root: that of its record; 0: not known */
+    char *ring;     /* NULL: none, or too long */
+    int first;      /* the node of choices[0] */
     int n_choices;
     struct tccl_ring_choice *choices;
 };
@@ -34,9 +38,9 @@ int outcome_from_json(struct outcome *outcome, const json_t *json, const struct 
                       int first, int end, struct tccl_error *err);
 
 /* This node's plan: chain, JSON for the plan file, ring text for the job. kind and machine are this
- * node's. Returns a new reference, or NULL with err. *ring is allocated. */
+ * node's; socket: tccld's. Returns a new reference, or NULL with err. *ring is allocated. */
 json_t *outcome_plan(const struct outcome *outcome, const struct tccl_join *join,
-                     const struct tccl_kind *kind, const struct tccl_machine *machine, char **ring,
-                     struct tccl_error *err);
+                     const struct tccl_kind *kind, const struct tccl_machine *machine,
+                     const char *socket, char **ring, struct tccl_error *err);
 
 #endif

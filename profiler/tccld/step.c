@@ -308,8 +308,9 @@ static void apply(struct step *step)
         go_without(step, "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
     }
-    cleanup_json json_t *plan = outcome_plan(&step->outcome, join, step->kind->kind,
-                                             own_machine(daemon->own), &step->own_ring, &err);
+    cleanup_json json_t *plan =
+        outcome_plan(&step->outcome, join, step->kind->kind, own_machine(daemon->own),
+                     daemon->conf->socket, &step->own_ring, &err);
     if (plan &&
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, plan, path, &err) == 0) {
         step->path = strdup(path);
@@ -534,6 +535,7 @@ static void complete(struct step *step)
         fail(step, "%s", err.text);
     } else if (step->node == 0) {
         step->gpus = merge_gpus(merge);
+        step->outcome.start = step->start;
         outcome_solve(&step->outcome, merge, join->nodes,
                       join->mode == TCCL_MODE_AUTO ? join->min_gpus : 0);
         close_step(step);
