@@ -1,5 +1,5 @@
-/* device.h: GPUs by the numbers of CUDA and NVML. Uses only libraries that the process has loaded.
- */
+/* device.h: GPUs by the numbers of CUDA and NVML. Of CUDA only what the process has loaded; NVML is
+ * loaded and started if NCCL has not done so yet, and left so. */
 #ifndef SHIM_DEVICE_H
 #define SHIM_DEVICE_H
 
