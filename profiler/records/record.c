@@ -60,6 +60,8 @@ const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
     WORD("source"),
     NUMBER("start", true, 0, LATEST),
     NUMBER("reporter", true, 0, COUNT),
+    WORD("built"),
+    {"built_reason", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_REASON},
 };
 
 /* Cuts a UTF-8 text to max bytes, at a character, and shows that it was cut. */
@@ -212,6 +214,50 @@ json_t *tccl_record_normal(const json_t *record, struct tccl_error *err)
     if (complete(normal, &own) == 0)
         return tccl_steal(normal);
     tccl_fail(err, "record: %s", own.text);
+    return NULL;
+}
+
+static const char *const built_names[] = {
+    [TCCL_BUILT_NOTHING] = "",        [TCCL_BUILT_NOT_USED] = "not used",
+    [TCCL_BUILT_UNKNOWN] = "unknown", [TCCL_BUILT_APPLIED] = "applied",
+    [TCCL_BUILT_DIFFERS] = "differs",
+};
+
+int tccl_built_rank(const char *name)
+{
+    for (int i = 0; i <= TCCL_BUILT_DIFFERS; i++)
+        if (strcmp(name, built_names[i]) == 0)
+            return i;
+    return -1;
+}
+
+const char *tccl_built_name(int rank)
+{
+    return built_names[rank];
+}
+
+bool tccl_record_confirms(const json_t *record)
+{
+    return json_object_get(record, "built") && !json_object_get(record, "state");
+}
+
+json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err)
+{
+    struct tccl_error own = {0};
+    cleanup_json json_t *normal = json_object();
+    for (int i = 0; i < TCCL_RECORD_FIELDS; i++) {
+        const struct tccl_record_field *field = &tccl_record_fields[i];
+        if (i >= TCCL_RECORD_KEY_FIELDS && i < TCCL_RECORD_OWN && strcmp(field->name, "start") != 0)
+            continue;
+        json_t *value = normal_field(field, record, &own);
+        if (!value || json_object_set_new(normal, field->name, value) != 0) {
+            tccl_fail(err, "confirmation: %s", own.text);
+            return NULL;
+        }
+    }
+    if (tccl_built_rank(json_string_value(json_object_get(normal, "built"))) > 0)
+        return tccl_steal(normal);
+    tccl_fail(err, "confirmation: built: not one of the words for it");
     return NULL;
 }
 

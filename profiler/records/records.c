@@ -21,7 +21,7 @@ enum {
 
 struct tccl_records {
     sqlite3 *db;
-    sqlite3_stmt *put;
+    sqlite3_stmt *put, *put_build;
     char *path;
 };
 
@@ -45,6 +45,8 @@ static const char *const migrations[] = {
     "CREATE INDEX records_by_start ON records (start);"
     "CREATE INDEX records_by_user ON records (uid, start);"
     "CREATE INDEX records_by_het_job ON records (het_job, step);",
+    "CREATE TABLE builds (step_start TEXT PRIMARY KEY, built TEXT NOT NULL,"
+    " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL) WITHOUT ROWID;",
 };
 enum { VERSION = sizeof migrations / sizeof migrations[0] };
 
@@ -142,14 +144,14 @@ static char *put_sql(void)
     if (!out)
         return NULL;
     fputs("INSERT INTO records (", out);
-    for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
+    for (int i = 0; i < TCCL_RECORD_OWN; i++)
         fprintf(out, "%s%s", i ? ", " : "", tccl_record_fields[i].name);
     fputs(") VALUES (", out);
-    for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
+    for (int i = 0; i < TCCL_RECORD_OWN; i++)
         fprintf(out, "%s?%d", i ? ", " : "", i + 1);
     fputs(") ON CONFLICT (job, step, het_job, het_offset, restart, run, cluster) DO UPDATE SET ",
           out);
-    for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
+    for (int i = 0; i < TCCL_RECORD_OWN; i++)
         fprintf(out, "%s%s = excluded.%s", i ? ", " : "", tccl_record_fields[i].name,
                 tccl_record_fields[i].name);
     /* What was found out after a ring was given out stays, in whatever order the two arrive. */
@@ -162,6 +164,12 @@ static char *put_sql(void)
     free(sql);
     return NULL;
 }
+
+static const char put_build_sql[] =
+    "INSERT INTO builds (step_start, built, built_reason, built_rank) VALUES (?1, ?2, ?3, ?4)"
+    " ON CONFLICT (step_start) DO UPDATE SET built = excluded.built,"
+    " built_reason = excluded.built_reason, built_rank = excluded.built_rank"
+    " WHERE excluded.built_rank > builds.built_rank";
 
 /* SQLite would make the file readable for all. Returns 0, or -1 with err. */
 static int make_file(const char *path, struct tccl_error *err)
@@ -184,7 +192,9 @@ static int open_store(struct tccl_records *records, struct tccl_error *err)
     if (!sql)
         return tccl_fail(err, "no memory for %s", records->path);
     if (sqlite3_prepare_v3(records->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &records->put, NULL) !=
-        SQLITE_OK)
+            SQLITE_OK ||
+        sqlite3_prepare_v3(records->db, put_build_sql, -1, SQLITE_PREPARE_PERSISTENT,
+                           &records->put_build, NULL) != SQLITE_OK)
         return fail_store(records, err);
     return 0;
 }
@@ -210,6 +220,7 @@ void tccl_records_close(struct tccl_records *records)
     if (!records)
         return;
     sqlite3_finalize(records->put);
+    sqlite3_finalize(records->put_build);
     sqlite3_close(records->db);
     free(records->path);
     free(records);
@@ -231,20 +242,63 @@ static int bind_field(sqlite3_stmt *statement, int i, const json_t *record)
     }
 }
 
-int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err)
+/* Runs a statement once that has its values (rc: of binding them). */
+static int run_once(struct tccl_records *records, sqlite3_stmt *statement, int rc,
+                    struct tccl_error *err)
+{
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    int answer = rc == SQLITE_DONE ? 0 : fail_store(records, err);
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    return answer;
+}
+
+static int put_record(struct tccl_records *records, const json_t *record, struct tccl_error *err)
 {
     cleanup_json json_t *normal = tccl_record_normal(record, err);
     if (!normal)
         return 1;
     int rc = SQLITE_OK;
-    for (int i = 0; i < TCCL_RECORD_FIELDS && rc == SQLITE_OK; i++)
+    for (int i = 0; i < TCCL_RECORD_OWN && rc == SQLITE_OK; i++)
         rc = bind_field(records->put, i, normal);
+    return run_once(records, records->put, rc, err);
+}
+
+/* As STEP_START_SQL has it. */
+static int build_key(const json_t *normal, char *text, size_t size)
+{
+    char key[TCCL_RECORD_KEY];
+    if (tccl_record_key(normal, key, NULL) != 0)
+        return -1;
+    snprintf(text, size, "%s/%" JSON_INTEGER_FORMAT, key,
+             json_integer_value(json_object_get(normal, "start")));
+    return 0;
+}
+
+static int put_build(struct tccl_records *records, const json_t *record, struct tccl_error *err)
+{
+    char key[TCCL_RECORD_KEY + 24];
+    sqlite3_stmt *put = records->put_build;
+    cleanup_json json_t *normal = tccl_confirmation_normal(record, err);
+    if (!normal || build_key(normal, key, sizeof key) != 0)
+        return 1;
+    const char *built = json_string_value(json_object_get(normal, "built"));
+    const char *reason = json_string_value(json_object_get(normal, "built_reason"));
+    int rc = sqlite3_bind_text(put, 1, key, -1, SQLITE_STATIC);
     if (rc == SQLITE_OK)
-        rc = sqlite3_step(records->put);
-    int answer = rc == SQLITE_DONE ? 0 : fail_store(records, err);
-    sqlite3_reset(records->put);
-    sqlite3_clear_bindings(records->put);
-    return answer;
+        rc = sqlite3_bind_text(put, 2, built, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_text(put, 3, reason, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int(put, 4, tccl_built_rank(built));
+    return run_once(records, put, rc, err);
+}
+
+int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err)
+{
+    return tccl_record_confirms(record) ? put_build(records, record, err)
+                                        : put_record(records, record, err);
 }
 
 /* A query under construction: text, and the numbers for its '?' in order. */
@@ -371,6 +425,11 @@ static int add_conditions(struct query *query, const json_t *filter, int64_t uid
     return add_after(query, filter, err);
 }
 
+/* tccl_record_key, and the start. */
+#define STEP_START_SQL                                                                             \
+    "cluster || '/' || job || '/' || het_job || '/' || het_offset || '/' || step || '/' || "       \
+    "restart || '/' || run || '/' || start"
+
 /* Writes the SELECT into the query. Returns 0, or -1 with err. */
 static int write_select(struct query *query, const json_t *filter, int64_t uid,
                         struct tccl_error *err)
@@ -378,7 +437,7 @@ static int write_select(struct query *query, const json_t *filter, int64_t uid,
     fputs("SELECT id", query->sql);
     for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
         fprintf(query->sql, ", %s", tccl_record_fields[i].name);
-    fputs(" FROM records", query->sql);
+    fputs(" FROM records LEFT JOIN builds ON step_start = " STEP_START_SQL, query->sql);
     if (add_conditions(query, filter, uid, err) != 0)
         return -1;
     fputs(" ORDER BY start, id", query->sql);
@@ -414,7 +473,7 @@ static sqlite3_stmt *prepare(struct tccl_records *records, const json_t *filter,
 /* A text that is no UTF-8 (a damaged file) must not hide the other records. */
 static json_t *column_text(const char *text)
 {
-    json_t *json = json_string(text);
+    json_t *json = json_string(text ? text : "");
     return json ? json : json_string("");
 }
 
@@ -430,13 +489,24 @@ static json_t *column(sqlite3_stmt *row, int i)
     }
 }
 
+/* What was built tells more of an applied ring than that it was given out. */
+static int show_built(json_t *record)
+{
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const char *built = json_string_value(json_object_get(record, "built"));
+    if (strcmp(state, "applied") != 0 || strcmp(built, "differs") != 0)
+        return 0;
+    int failed = json_object_set(record, "state", json_object_get(record, "built"));
+    return failed ? -1 : json_object_set(record, "reason", json_object_get(record, "built_reason"));
+}
+
 static json_t *read_row(sqlite3_stmt *row)
 {
     cleanup_json json_t *record = json_object();
     for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
         if (json_object_set_new(record, tccl_record_fields[i].name, column(row, i)) != 0)
             return NULL;
-    return tccl_steal(record);
+    return show_built(record) == 0 ? tccl_steal(record) : NULL;
 }
 
 /* What a page may hold, and holds. */

@@ -29,10 +29,12 @@ void tccl_records_close(struct tccl_records *records); /* NULL is fine */
 /* Stores a record. One that is there with the same key is replaced if it came from the same or a
  * higher reporter, else kept, so that delivering a record again changes nothing. "partial" and
  * "differs" are not replaced by the "applied" that went before them, should it arrive later.
- * Returns 0 when the store holds it (or a better one) and it outlasts a loss of power; 1 with err
- * when the record itself is not acceptable (never try again); -1 with err when it could not be
- * stored now (full disk, busy, input or output error): the store is as before, and the caller
- * spools the record (spool.h). */
+ * A confirmation (record.h) is stored beside the record, whichever of them comes first; of several
+ * that of the highest rank stays. A record that is "applied" and whose ring was built differently
+ * is then shown as "differs", with that reason. Returns 0 when the store holds it (or a better one)
+ * and it outlasts a loss of power; 1 with err when the record itself is not acceptable (never try
+ * again); -1 with err when it could not be stored now (full disk, busy, input or output error): the
+ * store is as before, and the caller spools the record (spool.h). */
 int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err);
 
 /* Asks for records, oldest first (by start, then in the order of arrival). filter is an object or

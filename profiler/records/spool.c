@@ -136,7 +136,12 @@ static int name_of(const json_t *record, char name[static TCCL_SPOOL_NAME], stru
     char key[TCCL_RECORD_KEY];
     if (tccl_record_key(record, key, err) != 0)
         return -1;
-    tccl_hash128_hex(key, strlen(key), name);
+    const char *built =
+        tccl_record_confirms(record) ? json_string_value(json_object_get(record, "built")) : NULL;
+    char whole[TCCL_RECORD_KEY + TCCL_RECORD_WORD + 2];
+    int size =
+        snprintf(whole, sizeof whole, "%s%s%.31s", key, built ? "/" : "", built ? built : "");
+    tccl_hash128_hex(whole, (size_t)size, name);
     return 0;
 }
 

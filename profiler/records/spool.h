@@ -1,7 +1,8 @@
 /* spool.h: records that could not be delivered, one file each in StateDir/spool, until they are.
  *
- * A file is written whole and named by a hash of the record's key, so a later record of the same
- * step replaces the earlier one. Its first line is "tccl-spool 1 CHECKSUM", its second the record.
+ * A file is written whole and named by a hash of the record's key (of a confirmation: also of what
+ * was built), so a later record of the same step replaces the earlier one. Its first line is
+ * "tccl-spool 1 CHECKSUM", its second the record.
  */
 #ifndef TCCL_SPOOL_H
 #define TCCL_SPOOL_H

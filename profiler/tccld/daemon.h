@@ -9,6 +9,7 @@
 #include "conf.h"
 #include "pool.h"
 
+struct alives;
 struct journal;
 struct own;
 struct resolver;
@@ -32,6 +33,7 @@ struct daemon {
     struct own *own;
     struct journal *journal;
     struct steps *steps;
+    struct alives *alives;
 };
 
 /* Looks up TccldUser, SlurmUser and Admins of a configuration, for the daemon. Returns 0, or -1

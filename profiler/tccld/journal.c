@@ -24,6 +24,7 @@ struct flight {
     json_t *record;
     struct link *ask;
     char name[TCCL_SPOOL_NAME]; /* its file in the spool; "" if it has none */
+    bool once;                  /* never into the spool */
 };
 
 struct journal {
@@ -228,7 +229,11 @@ static void on_landed(void *context, json_t *answer, const struct tccl_error *er
     bool taken = answer && strcmp(tccl_message_type(answer), "ok") == 0;
     bool refused = answer && json_is_true(json_object_get(answer, "refused"));
     const char *text = answer ? json_string_value(json_object_get(answer, "text")) : err->text;
-    if (taken || refused) {
+    if (flight->once) {
+        if (!taken)
+            log_limited(&journal->trouble, "what was built of a ring is not on record: %s",
+                        text ? text : "?");
+    } else if (taken || refused) {
         journal->retry_ms = 0;
         settle(flight, taken ? NULL : text ? text : "no reason given");
     } else {
@@ -248,7 +253,7 @@ static void on_landed(void *context, json_t *answer, const struct tccl_error *er
 }
 
 /* Returns 0, or -1 without memory. */
-static int fly(struct journal *journal, json_t *record, const char *name)
+static int fly(struct journal *journal, json_t *record, const char *to, const char *name)
 {
     struct flight *flight = calloc(1, sizeof(*flight));
     cleanup_json json_t *message = tccl_message_new("record");
@@ -258,8 +263,8 @@ static int fly(struct journal *journal, json_t *record, const char *name)
     }
     flight->journal = journal;
     snprintf(flight->name, sizeof(flight->name), "%s", name);
-    flight->ask = link_ask(journal->daemon, home(journal), message, tccl_now_ms() + JOURNAL_SEND_MS,
-                           on_landed, flight);
+    flight->ask =
+        link_ask(journal->daemon, to, message, tccl_now_ms() + JOURNAL_SEND_MS, on_landed, flight);
     if (!flight->ask) {
         free(flight);
         return -1;
@@ -274,8 +279,19 @@ void journal_put(struct journal *journal, json_t *record)
 {
     if (!home(journal))
         store(journal, record);
-    else if (journal->n_flights >= JOURNAL_FLIGHT || fly(journal, record, "") != 0)
+    else if (journal->n_flights >= JOURNAL_FLIGHT || fly(journal, record, home(journal), "") != 0)
         spool(journal, record);
+    json_decref(record);
+}
+
+void journal_put_at(struct journal *journal, json_t *record, const char *node)
+{
+    if (home(journal) || *journal->daemon->conf->accounting_host || !node) {
+        journal_put(journal, record);
+        return;
+    }
+    if (journal->n_flights < JOURNAL_FLIGHT && fly(journal, record, node, "") == 0)
+        LIST_FIRST(&journal->flights)->once = true;
     json_decref(record);
 }
 
@@ -309,7 +325,8 @@ static void then_next(struct chore *chore)
         next_spooled(journal);
         return;
     }
-    if (chore->result == 0 && home(journal) && fly(journal, chore->record, chore->name) == 0)
+    if (chore->result == 0 && home(journal) &&
+        fly(journal, chore->record, home(journal), chore->name) == 0)
         return;
     journal->round = false;
     journal->spooled = chore->result != 1 || tccl_spool_count(journal->spool) > 0;
@@ -493,7 +510,7 @@ void journal_close(struct journal *journal)
     journal->closing = true;
     while ((flight = LIST_FIRST(&journal->flights)) != NULL) {
         link_cancel(flight->ask);
-        if (!flight->name[0])
+        if (!flight->name[0] && !flight->once)
             spool(journal, flight->record);
         end_flight(flight);
     }

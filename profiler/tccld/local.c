@@ -16,10 +16,12 @@
 #include <event2/listener.h>
 
 #include "cleanup.h"
+#include "confirm.h"
 #include "frames.h"
 #include "journal.h"
 #include "log.h"
 #include "step.h"
+#include "subset.h"
 #include "wire.h"
 
 struct local {
@@ -54,6 +56,8 @@ static const struct {
     {"join", true, step_join},
     {"leave", true, step_leave},
     {"query", false, journal_query_local},
+    {"chain", false, subset_ask},
+    {"confirm", false, confirm_hear},
 };
 
 uid_t local_uid(const struct local *local)

@@ -141,6 +141,21 @@ static struct shared_kind *make_kind(struct own *own, uint32_t gpus, struct tccl
     return shared;
 }
 
+/* As it is on disk now. */
+static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_error *err)
+{
+    return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
+}
+
+static struct shared_kind *kind_of(struct own *own, uint32_t gpus, struct tccl_error *err)
+{
+    for (int i = 0; i < own->n_kinds; i++)
+        if (own->kinds[i]->kind->gpus == gpus)
+            return shared_kind_hold(own->kinds[i]);
+    struct shared_kind *shared = make_kind(own, gpus, err);
+    return shared ? shared_kind_hold(shared) : NULL;
+}
+
 struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, const int *gres,
                              int n_gres, struct tccl_error *err)
 {
@@ -149,12 +164,25 @@ struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, cons
         tccl_fail(err, "no GPU in this step");
         return NULL;
     }
-    if (refresh_machine(own, conf, err) != 0 || refresh_profile(own, err) != 0 ||
+    if (refresh(own, conf, err) != 0 ||
         find_gpus(own, conf->gres_order, gres, n_gres, &gpus, err) != 0)
         return NULL;
-    for (int i = 0; i < own->n_kinds; i++)
-        if (own->kinds[i]->kind->gpus == gpus)
-            return shared_kind_hold(own->kinds[i]);
-    struct shared_kind *shared = make_kind(own, gpus, err);
-    return shared ? shared_kind_hold(shared) : NULL;
+    return kind_of(own, gpus, err);
+}
+
+struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *conf,
+                                    const char *const *busids, int count, struct tccl_error *err)
+{
+    uint32_t gpus = 0;
+    if (refresh(own, conf, err) != 0)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        int gpu = tccl_machine_find_gpu(&own->machine, busids[i]);
+        if (gpu < 0) {
+            tccl_fail(err, "GPU %s is not in %s", busids[i], own->machine_path);
+            return NULL;
+        }
+        gpus |= 1u << gpu;
+    }
+    return kind_of(own, gpus, err);
 }

@@ -14,6 +14,8 @@
 #include "wire.h"
 
 #define PLAN_NAME "plan.json"
+#define NOTE_NAME "built"
+enum { PLAN_MOST = 256 * 1024 /* longest plan that is read, bytes */ };
 
 static void cleanup_folder_(DIR **folder)
 {
@@ -47,6 +49,7 @@ static int write_text(int folder, gid_t gid, const char *text, size_t size)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     mode_t mode = geteuid() == 0 ? 0640 : 0644;
+    unlinkat(folder, NOTE_NAME, 0);
     if (unlinkat(folder, PLAN_NAME, 0) != 0 && errno != ENOENT)
         return -1;
     cleanup_close int fd = openat(folder, PLAN_NAME, flags, 0600);
@@ -84,13 +87,79 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
     return 0;
 }
 
+static int open_plan(const char *run_dir, const char *name, const char *file)
+{
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    return folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static json_t *read_plan(const char *run_dir, const char *name)
+{
+    struct stat stat;
+    cleanup_close int fd = open_plan(run_dir, name, PLAN_NAME);
+    if (fd < 0 || fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode) || stat.st_size > PLAN_MOST)
+        return NULL;
+    return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+}
+
+json_t *planfile_read(const char *run_dir, const struct tccl_step_key *key)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    return read_plan(run_dir, name);
+}
+
+void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *word)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    if (folder < 0)
+        return;
+    unlinkat(folder, NOTE_NAME, 0);
+    cleanup_close int fd =
+        openat(folder, NOTE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        dprintf(fd, "%s\n", word);
+}
+
+int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
+                   char word[static PLANFILE_NOTE])
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    cleanup_close int fd = open_plan(run_dir, name, NOTE_NAME);
+    ssize_t size = fd < 0 ? -1 : read(fd, word, PLANFILE_NOTE - 1);
+    if (size < 0)
+        return -1;
+    word[size] = '\0';
+    word[strcspn(word, "\n")] = '\0';
+    return 0;
+}
+
+/* It belongs to the job's user, so nothing is asked of it but its name. */
+static void remove_shared(const char *run_dir, const char *name)
+{
+    const char *digits = strrchr(name, '-');
+    cleanup_json json_t *plan = geteuid() == 0 && digits ? read_plan(run_dir, name) : NULL;
+    const json_t *uid = json_object_get(plan, "uid");
+    char path[128];
+    if (!json_is_integer(uid))
+        return;
+    snprintf(path, sizeof(path), PLANFILE_SHARED "/tccl-%u%.17s", (unsigned)json_integer_value(uid),
+             digits);
+    unlink(path);
+}
+
 static int remove_folder(const char *run_dir, const char *name)
 {
+    remove_shared(run_dir, name);
     cleanup_close int folder = open_folder(run_dir, name, false);
     cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (folder < 0 || parent < 0)
         return -1;
     unlinkat(folder, PLAN_NAME, 0);
+    unlinkat(folder, NOTE_NAME, 0);
     return unlinkat(parent, name, AT_REMOVEDIR);
 }
 

@@ -19,7 +19,19 @@ enum {
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
                    const json_t *plan, char path[static PATH_MAX], struct tccl_error *err);
 
-/* Removes a step's plan and its folder, if they are there. */
+/* Reads a plan that is there: a new reference, or NULL. */
+json_t *planfile_read(const char *run_dir, const struct tccl_step_key *key);
+
+/* One word kept beside a plan until it is removed or replaced. As far as the disk allows. */
+enum { PLANFILE_NOTE = 32 };
+void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *word);
+/* Returns 0, or -1: there is none. */
+int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
+                   char word[static PLANFILE_NOTE]);
+
+/* Removes a step's plan and its folder, if they are there, and, as root, the file that the runtime
+ * shim keeps for the step in PLANFILE_SHARED: tccl-<uid>-<the 16 digits of the folder's name>. */
+#define PLANFILE_SHARED "/dev/shm"
 void planfile_remove(const char *run_dir, const struct tccl_step_key *key);
 
 /* Removes folders of plans that are too old. known, called with a folder's name, says whether its

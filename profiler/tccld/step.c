@@ -7,7 +7,9 @@
 #include <sys/queue.h>
 #include <time.h>
 
+#include "alive.h"
 #include "cleanup.h"
+#include "confirm.h"
 #include "journal.h"
 #include "link.h"
 #include "log.h"
@@ -314,6 +316,7 @@ static void apply(struct step *step)
     if (plan &&
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, plan, path, &err) == 0) {
         step->path = strdup(path);
+        alives_forget(daemon, &step->key);
         planlist_add(step->steps->plans, &step->key);
         return;
     }
@@ -743,6 +746,8 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
 static void end_plan(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = find_step(steps, key);
+    confirm_end(steps->daemon, key);
+    alives_forget(steps->daemon, key);
     planfile_remove(steps->daemon->conf->run_dir, key);
     planlist_remove(steps->plans, key);
     if (step)

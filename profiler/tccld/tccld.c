@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "alive.h"
 #include "cleanup.h"
 #include "daemon.h"
 #include "fileio.h"
@@ -233,7 +234,8 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->base = event_base_new();
     daemon->own = own_new();
     daemon->seen = seen_new();
-    if (!daemon->base || !daemon->own || !daemon->seen)
+    daemon->alives = alives_new();
+    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives)
         return tccl_fail(err, "out of memory");
     if (add_signals(parts, reload, err) != 0 || !(parts->locals = locals_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
@@ -269,6 +271,7 @@ static void end(struct parts *parts)
     peers_free(parts->peers);
     own_free(daemon->own);
     seen_free(daemon->seen);
+    alives_free(daemon->alives);
     struct event *events[] = {parts->hangup, parts->terminate, parts->interrupt};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         if (events[i])
