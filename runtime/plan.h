@@ -34,12 +34,13 @@ struct shim_chain {
 struct shim_plan {
     char key[1024];  /* the step's key as JSON, to be sent back as it is */
     char folder[17]; /* 16 hex digits, the end of the name of the plan's folder: the step's own */
-    uint32_t job, step;
+    uint32_t job, het_job, step, restart;
+    bool batch;       /* the step of a job script itself */
     char socket[108]; /* of tccld */
     uint32_t uid;
     uint8_t n_gpus;
     shim_bus gpus[SHIM_GPUS]; /* the step's GPUs on this node, rising */
-    uint32_t step_gpus;       /* in the whole step */
+    uint32_t step_gpus;       /* in the whole step; 0: unknown */
     uint32_t index, n_nodes;  /* this node's place */
     bool one_fabric;
     struct shim_chain chain;
@@ -47,12 +48,15 @@ struct shim_plan {
 
 enum { SHIM_PLAN_SIZE = 256 * 1024 }; /* a plan file is at most so long */
 
-/* Reads and checks a plan file. Returns 0, or -1 with why. */
+/* Reads and checks a plan file; its folder's name must be that of the step it is for. parse:
+ * without the folder, which is "" then. Returns 0, or -1 with why. */
 int shim_plan_read(const char *path, struct shim_plan *plan, struct shim_why *why);
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why);
 
-/* Is it the plan of the step that this process is in? Compares with SLURM_JOB_ID, SLURM_STEP_ID,
- * the uid and what else the key holds that a task can know. Returns 0, or -1 with why. */
+/* Is it the plan of the step that this process is in? Compares the effective uid, and of
+ * SLURM_JOB_ID, SLURM_STEP_ID and SLURM_RESTART_COUNT those that are set. Returns 0, or -1 with
+ * why.
+ */
 int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why);
 
 /* Reads a chain out of tccld's answer to CHAIN. Returns 0; 1 with why where there is none to be
@@ -60,7 +64,8 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why);
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct shim_why *why);
 
-/* One line: "g:01 >p2p> 41 …", for the log. Bus ids are shortened to what tells them apart. */
+/* One line, "01 -w> 41 -m0> 01", as in pathfind/notation.h, with NUMA nodes. Bus ids are shortened
+ * to what tells them apart. */
 void shim_chain_format(const struct shim_chain *chain, struct shim_text *text);
 
 #endif
