@@ -1,6 +1,6 @@
 /* libc-versions.h: binds to the versions of libc's functions that GLIBC_2.17 has, also where the
- * shim is built on a newer one. Included ahead of every file (-include, see meson.build); libdl.so.2
- * stays needed, because that is where an older libc has them. */
+ * shim is built on a newer one. Included ahead of every file (-include, see meson.build);
+ * libdl.so.2 stays needed, because that is where an older libc has them. */
 #ifndef SHIM_LIBC_VERSIONS_H
 #define SHIM_LIBC_VERSIONS_H
 
