@@ -71,13 +71,28 @@ static int fill_cells(struct tccl_kind *kind, const struct tccl_table *table,
     return 0;
 }
 
-static void fill_default(struct tccl_kind *kind, const struct tccl_table *table)
+static void add_ascending(uint8_t *nics, int count, uint8_t nic)
 {
-    const struct tccl_chain *chain = &table->default_chain.chain;
-    kind->default_entry_nic = chain->n_gpus ? chain->entry.nic : -1;
-    kind->default_exit_nic = chain->n_gpus ? chain->exit.nic : -1;
-    kind->default_chain_gbps = chain->n_gpus ? table->default_chain.gbps : 0;
+    for (; count > 0 && nics[count - 1] > nic; count--)
+        nics[count] = nics[count - 1];
+    nics[count] = nic;
+}
+
+/* The chains themselves follow from the machine; the table keeps what was measured. */
+static void fill_default(struct tccl_kind *kind, const struct tccl_table *table,
+                         const struct tccl_machine *machine)
+{
+    struct tccl_choice choice;
     kind->default_ring_gbps = table->default_ring.chain.n_gpus ? table->default_ring.gbps : 0;
+    if (!table->default_chain.chain.n_gpus ||
+        tccl_nccl_choice(machine, table->gpus, false, &choice, NULL) < 0)
+        return;
+    kind->default_chain_gbps = table->default_chain.gbps;
+    for (int i = 0; i < choice.n_chains; i++) {
+        add_ascending(kind->default_entry_nics, i, choice.chains[i].entry.nic);
+        add_ascending(kind->default_exit_nics, i, choice.chains[i].exit.nic);
+    }
+    kind->n_default = choice.n_chains;
 }
 
 struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
@@ -95,7 +110,8 @@ struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
         memcpy(kind->nics[i].fabric, machine->nics[i].fabric, TCCL_NAME);
         kind->nics[i].gbps = machine->nics[i].gbps;
     }
-    fill_default(kind, table);
+    kind->noise = table->noise;
+    fill_default(kind, table, machine);
     kind->ring.bound = kind->n_gpus > 1 ? table->ring.bound : 0;
     if (fill_cells(kind, table, machine) < 0 || set_chain(&kind->ring, &table->ring, machine) < 0)
         return NULL;
@@ -111,21 +127,31 @@ static json_t *cell_to_json(const struct tccl_cell *cell)
                      cell->chain ? json_string(cell->chain) : json_null());
 }
 
+static json_t *numbers_to_json(const uint8_t *numbers, int count)
+{
+    json_t *json = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(json, json_integer(numbers[i]));
+    return json;
+}
+
 json_t *tccl_kind_to_json(const struct tccl_kind *kind)
 {
     json_t *nics = json_array(), *cells = json_array();
+    int n = kind->n_default;
     for (int i = 0; i < kind->n_nics; i++)
         json_array_append_new(nics,
                               json_pack("{s:s, s:s, s:f}", "name", kind->nics[i].name, "fabric",
                                         kind->nics[i].fabric, "gbps", kind->nics[i].gbps));
     for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
         json_array_append_new(cells, cell_to_json(&kind->cells[i]));
-    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:f, s:i, s:i}", "machine", kind->machine,
-                     "source", kind->source, "gpus", (json_int_t)kind->gpus, "nics", nics, "cells",
-                     cells, "ring", cell_to_json(&kind->ring), "default_ring_gbps",
-                     kind->default_ring_gbps, "default_chain_gbps", kind->default_chain_gbps,
-                     "default_entry_nic", kind->default_entry_nic, "default_exit_nic",
-                     kind->default_exit_nic);
+    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "machine",
+                     kind->machine, "source", kind->source, "gpus", (json_int_t)kind->gpus, "nics",
+                     nics, "cells", cells, "ring", cell_to_json(&kind->ring), "noise", kind->noise,
+                     "default_ring_gbps", kind->default_ring_gbps, "default_chain_gbps",
+                     kind->default_chain_gbps, "default_entry_nics",
+                     numbers_to_json(kind->default_entry_nics, n), "default_exit_nics",
+                     numbers_to_json(kind->default_exit_nics, n));
 }
 
 /* Copies a name: printable, and none of the characters that notation and JSON give a meaning. */
@@ -176,16 +202,39 @@ static int nic_from_json(json_t *json, struct tccl_kind *kind, int i)
     return take_name(fabric, kind->nics[i].fabric, TCCL_NAME, true);
 }
 
+/* NICs in ascending order, in as many entries as count says. */
+static int default_nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t *nics)
+{
+    json_int_t least = 0;
+    if (!json_is_array(json) || json_array_size(json) != count)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *entry = json_array_get(json, i);
+        json_int_t nic = json_is_integer(entry) ? json_integer_value(entry) : -1;
+        if (nic < least || nic >= n_nics)
+            return -1;
+        nics[i] = (uint8_t)nic;
+        least = nic;
+    }
+    return 0;
+}
+
 static int defaults_from_json(json_t *json, struct tccl_kind *kind)
 {
-    int n = kind->n_nics, *entry = &kind->default_entry_nic, *exit = &kind->default_exit_nic;
-    if (json_unpack(json, "{s:F, s:F, s:i, s:i}", "default_ring_gbps", &kind->default_ring_gbps,
-                    "default_chain_gbps", &kind->default_chain_gbps, "default_entry_nic", entry,
-                    "default_exit_nic", exit) < 0)
+    const json_t *entries = json_object_get(json, "default_entry_nics");
+    const json_t *exits = json_object_get(json, "default_exit_nics");
+    size_t count = json_array_size(entries);
+    if (json_unpack(json, "{s:F, s:F, s:F}", "default_ring_gbps", &kind->default_ring_gbps,
+                    "default_chain_gbps", &kind->default_chain_gbps, "noise", &kind->noise) < 0)
         return -1;
-    bool nics =
-        *entry >= -1 && *entry < n && *exit >= -1 && *exit < n && (*entry < 0) == (*exit < 0);
-    return nics && is_rate(kind->default_ring_gbps) && is_rate(kind->default_chain_gbps) ? 0 : -1;
+    if (!is_rate(kind->default_ring_gbps) || !is_rate(kind->default_chain_gbps) ||
+        !(kind->noise >= 0 && kind->noise < 1) || count > TCCL_MAX_CHANNELS ||
+        (count == 0 && kind->default_chain_gbps > 0))
+        return -1;
+    kind->n_default = (int)count;
+    if (default_nics_from_json(entries, kind->n_nics, count, kind->default_entry_nics) < 0)
+        return -1;
+    return default_nics_from_json(exits, kind->n_nics, count, kind->default_exit_nics);
 }
 
 static int identity_from_json(json_t *json, struct tccl_kind *kind)
@@ -212,7 +261,7 @@ static int parts_from_json(const json_t *json, struct tccl_kind *kind, struct tc
     if (identity_from_json(object, kind) < 0)
         return tccl_fail(err, "machine, source or gpus of a node's kind is missing or wrong");
     if (defaults_from_json(object, kind) < 0)
-        return tccl_fail(err, "default_* of a node's kind is missing or wrong");
+        return tccl_fail(err, "noise or default_* of a node's kind is missing or wrong");
     for (int i = 0; i < kind->n_nics; i++)
         if (nic_from_json(json_array_get(nics, i), kind, i) < 0)
             return tccl_fail(err, "NIC %d of a node's kind is wrong", i);
@@ -257,14 +306,19 @@ static bool nics_equal(const struct tccl_kind *a, const struct tccl_kind *b)
     return true;
 }
 
+static bool defaults_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+{
+    return a->default_ring_gbps == b->default_ring_gbps &&
+           a->default_chain_gbps == b->default_chain_gbps && a->n_default == b->n_default &&
+           memcmp(a->default_entry_nics, b->default_entry_nics, a->n_default) == 0 &&
+           memcmp(a->default_exit_nics, b->default_exit_nics, a->n_default) == 0;
+}
+
 bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b)
 {
     if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
-        a->gpus != b->gpus || a->n_nics != b->n_nics || !nics_equal(a, b) ||
-        a->default_ring_gbps != b->default_ring_gbps ||
-        a->default_chain_gbps != b->default_chain_gbps ||
-        a->default_entry_nic != b->default_entry_nic ||
-        a->default_exit_nic != b->default_exit_nic || !cell_equal(&a->ring, &b->ring))
+        a->gpus != b->gpus || a->n_nics != b->n_nics || !nics_equal(a, b) || a->noise != b->noise ||
+        !defaults_equal(a, b) || !cell_equal(&a->ring, &b->ring))
         return false;
     for (int i = 0; i < a->n_nics * a->n_nics; i++)
         if (!cell_equal(&a->cells[i], &b->cells[i]))

@@ -3,6 +3,7 @@
 #ifndef TCCL_KIND_H
 #define TCCL_KIND_H
 
+#include "choice.h"
 #include "notation.h"
 #include "table.h"
 
@@ -27,10 +28,12 @@ struct tccl_kind {
     } nics[TCCL_MAX_NICS];
     struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
     struct tccl_cell ring;   /* single-node ring */
-    /* NCCL's own choice: bandwidth of its ring alone and of its chain with several nodes, and that
-     * chain's NICs. 0 and -1 where it has none. */
+    double noise;            /* of what measured: values closer than this ratio count as equal */
+    /* NCCL's own choice: what its rings reach together on this node alone, and what its chains do
+     * with several nodes, 0 where it has none; and the NICs of those chains, in ascending order. */
     double default_ring_gbps, default_chain_gbps;
-    int default_entry_nic, default_exit_nic;
+    int n_default; /* chains at once */
+    uint8_t default_entry_nics[TCCL_MAX_CHANNELS], default_exit_nics[TCCL_MAX_CHANNELS];
 };
 
 struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,

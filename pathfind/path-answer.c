@@ -62,6 +62,16 @@ static double answer_ratio(const struct answer *answer)
                : NAN;
 }
 
+/* All that run at once. */
+static void set_chains(json_t *json, const struct stop *stop)
+{
+    json_t *chains = json_array();
+    for (int i = 0; i < stop_chains(stop); i++)
+        json_array_append_new(
+            chains, tccl_chain_to_json(stop_chain(stop, i), &stop->kind->source->machine));
+    json_object_set_new(json, "chains", chains);
+}
+
 static json_t *stop_to_json(const struct stop *stop, int i)
 {
     const struct source *source = stop->kind->source;
@@ -72,6 +82,8 @@ static json_t *stop_to_json(const struct stop *stop, int i)
     json_object_set_new(json, "machine", json_string(source->machine.name));
     json_object_set_new(json, "source", json_string(source->name));
     json_object_set_new(json, "gbps", json_real(stop->gbps));
+    if (stop->own)
+        set_chains(json, stop);
     return json;
 }
 
@@ -90,7 +102,7 @@ static json_t *hop_to_json(const struct route *route, int i)
 static void set_route(json_t *json, const struct answer *answer)
 {
     const struct route *route = &answer->route;
-    cleanup_free char *ring = route_format(route);
+    cleanup_free char *ring = route_format(route, 0);
     json_t *nodes = json_array(), *hops = json_array();
     for (int i = 0; i < route->n; i++)
         json_array_append_new(nodes, stop_to_json(&route->stops[i], i));
@@ -105,10 +117,15 @@ static void set_route(json_t *json, const struct answer *answer)
 static void set_baseline(json_t *json, const struct answer *answer)
 {
     const struct route *baseline = &answer->baseline;
-    cleanup_free char *ring = baseline->n ? route_format(baseline) : NULL;
+    json_t *rings = json_array();
+    for (int i = 0; baseline->n && i < route_rings(baseline); i++) {
+        cleanup_free char *ring = route_format(baseline, i);
+        json_array_append_new(rings, ring ? json_string(ring) : json_null());
+    }
     json_object_set_new(json, "baseline_gbps",
                         baseline->n ? json_real(baseline->gbps) : json_null());
-    json_object_set_new(json, "baseline_ring", ring ? json_string(ring) : json_null());
+    json_object_set(json, "baseline_ring", baseline->n ? json_array_get(rings, 0) : json_null());
+    json_object_set_new(json, "baseline_rings", rings);
     json_object_set_new(json, "ratio", number_or_null(answer_ratio(answer)));
     if (answer->no_baseline.text[0])
         json_object_set_new(json, "no_baseline", json_string(answer->no_baseline.text));
@@ -116,9 +133,9 @@ static void set_baseline(json_t *json, const struct answer *answer)
 
 static json_t *nothing_to_json(void)
 {
-    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:i, s:[], s:[]}", "state",
+    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[]}", "state",
                      "nothing-to-do", "gbps", "bound_gbps", "gap", "baseline_gbps", "ratio", "ring",
-                     "baseline_ring", "measured", 0, "nodes", "hops");
+                     "baseline_ring", "baseline_rings", "measured", 0, "nodes", "hops");
 }
 
 json_t *answer_to_json(const struct answer *answer)
@@ -185,6 +202,10 @@ static void print_stops(const struct route *route, FILE *out)
         tccl_chain_format(&stop->chain, &stop->kind->source->machine, chain);
         fprintf(out, "%-10s %-16s %-8s %-7s %7.2f  %s\n", name, stop->kind->source->machine.name,
                 stop->kind->source->name, gpus, stop->gbps, chain);
+        for (int k = 1; k < stop_chains(stop); k++) {
+            tccl_chain_format(stop_chain(stop, k), &stop->kind->source->machine, chain);
+            fprintf(out, "%52s  %s\n", "at the same time", chain);
+        }
     }
 }
 

@@ -37,18 +37,18 @@ static int find_limit(const struct stop *stop, struct limit *limit, struct tccl_
 {
     const struct source *source = stop->kind->source;
     double gbps;
-    tccl_chain_set(&stop->chain, &limit->set);
+    stop_set(stop, &limit->set);
     limit->detailed = source->model != NULL;
     if (limit->detailed &&
         tccl_model_measure(source->model, &limit->set, &gbps, limit->rates, limit->limits, err) < 0)
         return -1;
-    return source_slow_part(source, &limit->set, stop->gbps, &limit->part, err);
+    return source_slow_part(source, &limit->set, stop_slowest(stop), &limit->part, err);
 }
 
 /* Is this member one of the slowest? */
 static bool is_slow(const struct stop *stop, const struct limit *limit, int i)
 {
-    return limit->rates[i] <= stop->gbps * (1 + 1e-6);
+    return limit->rates[i] <= stop_slowest(stop) * (1 + 1e-6);
 }
 
 /* Runners-up */
@@ -320,9 +320,12 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
     if (find_limit(stop, &limit, err) < 0)
         return -1;
     format_nodes(i, n, name);
-    tccl_chain_format(&stop->chain, &stop->kind->source->machine, chain);
-    printf("%s (%s): %.2f GB/s%s\n  chain      %s\n", name, stop->kind->source->machine.name,
-           stop->gbps, holds_route(route, stop->gbps) ? ", the limit of the ring" : "", chain);
+    printf("%s (%s): %.2f GB/s%s\n", name, stop->kind->source->machine.name, stop->gbps,
+           holds_route(route, stop->gbps) ? ", the limit of the ring" : "");
+    for (int k = 0; k < stop_chains(stop); k++) {
+        tccl_chain_format(stop_chain(stop, k), &stop->kind->source->machine, chain);
+        printf("  %-9s  %s\n", k ? "with" : "chain", chain);
+    }
     print_limit(stop, &limit);
     if (with_runners)
         print_others(stop, any);

@@ -148,6 +148,13 @@ void nodes_clear(struct nodes *nodes)
     *nodes = (struct nodes){.n_sources = 0};
 }
 
+int node_kind_refresh(struct node_kind *kind, struct tccl_error *err)
+{
+    tccl_kind_free(kind->kind);
+    kind->kind = tccl_kind_from_table(kind->table, &kind->source->machine);
+    return kind->kind ? 0 : tccl_fail(err, "%s: no memory", kind->source->path);
+}
+
 struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
                              struct tccl_error *err)
 {
@@ -165,12 +172,11 @@ struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_
     kind->source = source;
     kind->gpus = gpus;
     kind->table = tccl_table_new(&source->machine, gpus);
-    kind->kind = kind->table ? tccl_kind_from_table(kind->table, &source->machine) : NULL;
-    if (!kind->kind) {
+    if (!kind->table) {
         tccl_fail(err, "%s: no memory", source->path);
         return NULL;
     }
-    return kind;
+    return node_kind_refresh(kind, err) < 0 ? NULL : kind;
 }
 
 const struct group *nodes_group(const struct nodes *nodes, int i)

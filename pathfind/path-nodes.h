@@ -2,6 +2,7 @@
 #ifndef TCCL_PATH_NODES_H
 #define TCCL_PATH_NODES_H
 
+#include "choice.h"
 #include "kind.h"
 #include "path-options.h"
 #include "path-source.h"
@@ -12,8 +13,9 @@ enum { MAX_COUNT = 4096, MAX_NODES = 65536 };
 struct node_kind {
     struct source *source;
     uint32_t gpus;
-    struct tccl_table *table; /* all unknown until it is solved */
-    struct tccl_kind *kind;   /* of that table */
+    struct tccl_table *table;  /* all unknown until it is solved */
+    struct tccl_kind *kind;    /* of that table */
+    struct tccl_choice own[2]; /* NCCL's own choice, open and closed, once it was asked for */
     bool solved;
 };
 
@@ -43,6 +45,9 @@ void nodes_clear(struct nodes *nodes);
 /* The kind of nodes with this source and these GPUs, made at first use. NULL with err. */
 struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
                              struct tccl_error *err);
+
+/* Draws what the ring needs from the table anew. Returns 0, or -1 with err. */
+int node_kind_refresh(struct node_kind *kind, struct tccl_error *err);
 
 /* The group of node i (from 0). */
 const struct group *nodes_group(const struct nodes *nodes, int i);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "baseline.h"
 #include "cleanup.h"
 #include "numberset.h"
 #include "ring.h"
@@ -33,8 +34,9 @@ void route_rate(struct route *route)
         route->gbps = fmin(route->gbps, from->gbps);
         if (!route->hops)
             continue;
-        route->hops[i] =
-            tccl_hop(from->kind->kind, from->chain.exit.nic, to->kind->kind, to->chain.entry.nic);
+        route->hops[i] = from->own ? tccl_default_hop(from->kind->kind, to->kind->kind)
+                                   : tccl_hop(from->kind->kind, from->chain.exit.nic,
+                                              to->kind->kind, to->chain.entry.nic);
         route->gbps = fmin(route->gbps, route->hops[i]);
     }
 }
@@ -61,24 +63,66 @@ int route_measure(struct route *route, struct tccl_error *err)
     return 0;
 }
 
-/* NCCL's choice on one node: from the table, or now, and kept there. */
+int stop_chains(const struct stop *stop)
+{
+    return stop->own ? stop->own->n_chains : 1;
+}
+
+const struct tccl_chain *stop_chain(const struct stop *stop, int i)
+{
+    return stop->own ? &stop->own->chains[i] : &stop->chain;
+}
+
+void stop_set(const struct stop *stop, struct tccl_set *set)
+{
+    if (stop->own)
+        tccl_baseline_set(stop->own, set, NULL);
+    else
+        tccl_chain_set(&stop->chain, set);
+}
+
+double stop_slowest(const struct stop *stop)
+{
+    return stop->gbps / stop_chains(stop);
+}
+
+int route_rings(const struct route *route)
+{
+    int most = 1;
+    for (int i = 0; i < route->n; i++)
+        most = stop_chains(&route->stops[i]) > most ? stop_chains(&route->stops[i]) : most;
+    return most;
+}
+
+/* Measures NCCL's choice on one node, and keeps it in the table. */
+static int measure_own(struct node_kind *kind, bool closed, struct tccl_result *result,
+                       struct tccl_error *err)
+{
+    const struct tccl_choice *own = &kind->own[closed];
+    struct tccl_set set;
+    double gbps;
+    if (tccl_baseline_set(own, &set, err) < 0 || source_measure(kind->source, &set, &gbps, err) < 0)
+        return -1;
+    gbps = tccl_baseline_gbps(own, gbps);
+    *result = (struct tccl_result){gbps, gbps, own->chains[0]};
+    return node_kind_refresh(kind, err);
+}
+
+/* NCCL's choice on one node: from the table, or now. */
 static int default_stop(struct node_kind *kind, bool closed, struct stop *stop,
                         struct tccl_error *err)
 {
     struct tccl_result *result = closed ? &kind->table->default_ring : &kind->table->default_chain;
-    if (result->chain.n_gpus == 0) {
-        struct tccl_result found = {0};
-        struct tccl_error why = {""};
-        struct tccl_set set;
-        if (tccl_chain_default(&kind->source->machine, kind->gpus, closed, &found.chain, &why) < 0)
-            return tccl_fail(err, "%s: %s", kind->source->path, why.text);
-        tccl_chain_set(&found.chain, &set);
-        if (source_measure(kind->source, &set, &found.gbps, err) < 0)
-            return -1;
-        found.bound = found.gbps;
-        *result = found;
+    struct tccl_choice *own = &kind->own[closed];
+    struct tccl_error why = {""};
+    if (own->n_chains == 0 &&
+        tccl_nccl_choice(&kind->source->machine, kind->gpus, closed, own, &why) < 0) {
+        own->n_chains = 0;
+        return tccl_fail(err, "%s: %s", kind->source->path, why.text);
     }
-    *stop = (struct stop){kind, result->chain, result->gbps};
+    if (result->chain.n_gpus == 0 && measure_own(kind, closed, result, err) < 0)
+        return -1;
+    *stop = (struct stop){kind, own->chains[0], result->gbps, own};
     return 0;
 }
 
@@ -161,16 +205,28 @@ int route_parse(struct nodes *nodes, const char *text, struct route *route, stru
 
 /* Notation */
 
-char *route_format(const struct route *route)
+/* The chain of a stop with which a ring goes on that came out of the NIC. */
+static const struct tccl_chain *next_chain(const struct stop *stop, int ring, int nic)
+{
+    for (int i = 0; i < stop_chains(stop); i++)
+        if (stop_chain(stop, i)->entry.nic == nic)
+            return stop_chain(stop, i);
+    return stop_chain(stop, ring % stop_chains(stop));
+}
+
+char *route_format(const struct route *route, int ring)
 {
     char *text = NULL, chain[TCCL_CHAIN_TEXT];
     size_t size;
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
+    const struct tccl_chain *here = NULL;
     for (int i = 0; i < route->n; i++) {
         const struct stop *stop = &route->stops[i];
-        tccl_chain_format(&stop->chain, &stop->kind->source->machine, chain);
+        here = here ? next_chain(stop, ring, here->exit.nic)
+                    : stop_chain(stop, ring % stop_chains(stop));
+        tccl_chain_format(here, &stop->kind->source->machine, chain);
         if (route->n == 1)
             fprintf(stream, "%s", chain);
         else

@@ -10,6 +10,9 @@ struct stop {
     struct node_kind *kind;
     struct tccl_chain chain; /* closed, if it is a ring of a single node */
     double gbps;             /* of the chain's own set */
+    /* NCCL's own choice: all of these run at once, and gbps is theirs together; chain is the first.
+     * NULL: the chain runs alone. Belongs to the kind. */
+    const struct tccl_choice *own;
 };
 
 struct route {
@@ -38,8 +41,19 @@ int route_default(const struct route *like, bool closed, struct route *route,
  * brackets, which then is the same for each node. Returns 0, or -1 with err. */
 int route_parse(struct nodes *nodes, const char *text, struct route *route, struct tccl_error *err);
 
-/* The notation. Allocated; NULL without memory. */
-char *route_format(const struct route *route);
+/* How many chains run at once at a stop, which of them is the i-th (from 0), all of their
+ * transfers, and the bandwidth of the slowest of these. */
+int stop_chains(const struct stop *stop);
+const struct tccl_chain *stop_chain(const struct stop *stop, int i);
+void stop_set(const struct stop *stop, struct tccl_set *set);
+double stop_slowest(const struct stop *stop);
+
+/* How many rings run at once: the most chains of any stop. */
+int route_rings(const struct route *route);
+
+/* The notation of the i-th ring (from 0). From each stop it goes on with a chain that enters by the
+ * NIC by which it left the one before, if there is one. Allocated; NULL without memory. */
+char *route_format(const struct route *route, int i);
 
 /* Would a stock NCCL build it? Returns 0, or -1 with err saying why not. */
 int route_expressible(const struct route *route, struct tccl_error *err);

@@ -112,10 +112,8 @@ static int solve_kind(const struct options *options, bool single, struct node_ki
         return -1;
     *measured +=
         found ? (long)kind->table->measured : tccl_search_measured(kind->source->search) - before;
-    tccl_kind_free(kind->kind);
-    kind->kind = tccl_kind_from_table(kind->table, &kind->source->machine);
     kind->solved = true;
-    return kind->kind ? 0 : tccl_fail(err, "no memory");
+    return node_kind_refresh(kind, err);
 }
 
 /* Walks the ring's choices back to chains. */

@@ -1,6 +1,7 @@
 /* ring.c: the ring over the nodes of a job step. */
 #include "ring.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,24 +35,53 @@ static int count_nodes(const struct tccl_run *runs, int n_runs, int *gpus)
     return nodes;
 }
 
-/* Each chain joins its node's default NICs, and each hop goes from one node's to the next's. */
+/* How many of the chains, of which this node has count, go through the NIC of chain i. */
+static int sharers(const uint8_t *nics, int count, int chains, int i)
+{
+    int sharing = 0;
+    for (int j = 0; j < chains; j++)
+        sharing += nics[j % count] == nics[i % count];
+    return sharing;
+}
+
+double tccl_default_hop(const struct tccl_kind *from, const struct tccl_kind *to)
+{
+    int chains = from->n_default > to->n_default ? from->n_default : to->n_default;
+    double least = 0;
+    for (int i = 0; i < chains; i++) {
+        int out = from->default_exit_nics[i % from->n_default];
+        int in = to->default_entry_nics[i % to->n_default];
+        double sent =
+            from->nics[out].gbps / sharers(from->default_exit_nics, from->n_default, chains, i);
+        double taken =
+            to->nics[in].gbps / sharers(to->default_entry_nics, to->n_default, chains, i);
+        double rate = tccl_hop(from, out, to, in) > 0 ? fmin(sent, taken) : 0;
+        least = i == 0 ? rate : fmin(least, rate);
+    }
+    return chains * least;
+}
+
+/* What NCCL's own choice reaches: the slowest of its nodes and hops; 0 if unknown. */
 static double baseline(const struct tccl_run *runs, int n_runs)
 {
-    double least = runs[0].kind->default_chain_gbps;
+    double least = INFINITY;
+    if (n_runs == 1 && runs[0].count == 1)
+        return runs[0].kind->default_ring_gbps;
+    for (int i = 0; i < n_runs; i++)
+        if (runs[i].kind->default_chain_gbps <= 0)
+            return 0;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_kind *own = runs[i].kind, *next = runs[(i + 1) % n_runs].kind;
-        double chain = own->default_chain_gbps;
-        if (chain <= 0 || next->default_chain_gbps <= 0)
-            return 0;
-        double inside = tccl_hop(own, own->default_exit_nic, own, own->default_entry_nic);
-        double on = tccl_hop(own, own->default_exit_nic, next, next->default_entry_nic);
-        if (runs[i].count > 1 && inside < chain)
-            chain = inside;
-        if (on < chain)
-            chain = on;
-        least = chain < least ? chain : least;
+        least = fmin(least, fmin(own->default_chain_gbps, tccl_default_hop(own, next)));
+        if (runs[i].count > 1)
+            least = fmin(least, tccl_default_hop(own, own));
     }
     return least;
+}
+
+bool tccl_ring_gains(const struct tccl_ring *ring)
+{
+    return ring->gbps > ring->baseline_gbps * (1 + ring->noise) * (1 + 1e-9);
 }
 
 /* The nodes as segment.h wants them: what is shared by equal nodes is kept once. */
@@ -144,7 +174,7 @@ static int solve_nodes(const struct lists *lists, struct tccl_ring *ring)
         .hop = lists->hop,
     };
     float low, high;
-    cleanup_free struct tccl_choice *choices = calloc(lists->count, sizeof(*choices));
+    cleanup_free struct tccl_node_ports *choices = calloc(lists->count, sizeof(*choices));
     if (!choices || tccl_nodes_ring(&nodes, &high, NULL) < 0)
         return -1;
     nodes.gbps = lists->low;
@@ -183,7 +213,6 @@ static int single_node(const struct tccl_kind *kind, struct tccl_ring *ring, str
         return tccl_fail(err, "the profile has no ring over these %d GPUs", kind->n_gpus);
     ring->gbps = kind->ring.gbps;
     ring->bound = kind->ring.bound;
-    ring->baseline_gbps = kind->default_ring_gbps;
     ring->choices[0] = (struct tccl_ring_choice){-1, -1};
     return 0;
 }
@@ -226,7 +255,6 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ri
     ring->gbps = exact_gbps(runs, n_runs, ring);
     if (ring->bound < ring->gbps)
         ring->bound = ring->gbps;
-    ring->baseline_gbps = baseline(runs, n_runs);
     return 0;
 }
 
@@ -242,6 +270,9 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
         return tccl_fail(err, "no memory for a ring over %d nodes", ring->n_nodes);
     if (gpus == 1)
         return 1;
+    ring->baseline_gbps = baseline(runs, n_runs);
+    for (int i = 0; i < n_runs; i++)
+        ring->noise = fmax(ring->noise, runs[i].kind->noise);
     if (ring->n_nodes == 1)
         return single_node(runs[0].kind, ring, err);
     return several_nodes(runs, n_runs, ring, err);

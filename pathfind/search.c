@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "baseline.h"
 #include "cleanup.h"
 #include "lazy.h"
 
@@ -758,38 +759,87 @@ static bool can_measure(const struct tccl_search_options *options, const tccl_tr
     return true;
 }
 
-/* NCCL's own choice, measured. chain.n_gpus = 0 where it has none. */
+/* Measures for comparison: such sets are not counted. Returns as tccl_probe_measure. */
+static int measure_own(struct tccl_search *search, const struct tccl_set *set, double *gbps,
+                       struct tccl_error *err)
+{
+    struct tccl_walk walk;
+    walk_of_set(set, &walk);
+    long before = search->probe.measured;
+    int status = tccl_probe_measure_itself(&search->probe, &walk, gbps, err);
+    search->defaults += search->probe.measured - before;
+    if (status != 0)
+        *gbps = 0;
+    return status;
+}
+
+/* NCCL's own choice for the GPUs, if it has one there that can be measured. */
+static bool find_choice(const struct tccl_search *search, const struct tccl_search_options *options,
+                        uint32_t gpus, bool closed, struct tccl_choice *choice,
+                        struct tccl_set *set)
+{
+    return __builtin_popcount(gpus) >= (closed ? 2 : 1) &&
+           tccl_nccl_choice(search->machine, gpus, closed, choice, NULL) == 0 &&
+           tccl_baseline_set(choice, set, NULL) == 0 &&
+           can_measure(options, set->transfers, set->count);
+}
+
+/* NCCL's own choice, measured: its first chain, with the bandwidth of all of them together.
+ * chain.n_gpus = 0 where it has none. */
 static int measure_default(struct tccl_search *search, const struct tccl_search_options *options,
                            uint32_t gpus, bool closed, struct tccl_result *result,
                            struct tccl_error *err)
 {
-    struct tccl_walk walk;
+    struct tccl_choice choice;
+    struct tccl_set set;
+    double gbps;
     *result = (struct tccl_result){0};
-    if (__builtin_popcount(gpus) < (closed ? 2 : 1) ||
-        tccl_chain_default(search->machine, gpus, closed, &result->chain, NULL) < 0) {
-        result->chain.n_gpus = 0;
+    if (!find_choice(search, options, gpus, closed, &choice, &set))
         return 0;
+    int status = measure_own(search, &set, &gbps, err);
+    if (gbps > 0) {
+        result->gbps = result->bound = tccl_baseline_gbps(&choice, gbps);
+        result->chain = choice.chains[0];
     }
-    tccl_route_walk(&result->chain, &walk);
-    if (!can_measure(options, walk.transfers, walk.count)) {
-        result->chain.n_gpus = 0;
-        return 0;
-    }
-    long before = search->probe.measured;
-    int status = tccl_probe_measure_itself(&search->probe, &walk, &result->gbps, err);
-    search->defaults += search->probe.measured - before;
-    if (status != 0)
-        result->gbps = 0;
-    result->bound = result->gbps;
-    if (result->gbps <= 0)
-        result->chain.n_gpus = 0;
     return status;
 }
 
-static bool may_serve(const struct task *task, const struct tccl_result *result)
+static bool same_port(struct tccl_port a, struct tccl_port b)
 {
-    return result->chain.n_gpus > 0 &&
-           (task->options->any || tccl_chain_expressible(&result->chain, NULL) == 0);
+    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
+}
+
+/* Keeps the chain for the goals that it serves, with its bandwidth alone. Returns as
+ * tccl_probe_measure. */
+static int keep_own(struct task *task, const struct tccl_chain *chain)
+{
+    struct tccl_set set;
+    double gbps;
+    if (!task->options->any && tccl_chain_expressible(chain, NULL) < 0)
+        return 0;
+    tccl_chain_set(chain, &set);
+    int status = measure_own(task->search, &set, &gbps, task->err);
+    for (int i = 0; status == 0 && gbps > 0 && i < task->n_goals; i++) {
+        struct goal *goal = &task->goals[i];
+        if (task->closed ||
+            (same_port(goal->entry, chain->entry) && same_port(goal->exit, chain->exit)))
+            keep(goal, chain, gbps);
+    }
+    return status;
+}
+
+/* Each of NCCL's own chains may be the best one; so it is also a beginning. Returns as
+ * tccl_probe_measure. */
+static int keep_default(struct task *task)
+{
+    struct tccl_choice choice;
+    struct tccl_set set;
+    int status = 0;
+    if (!find_choice(task->search, task->options, task->gpus, task->closed, &choice, &set))
+        return 0;
+    for (int i = 0; status == 0 && i < choice.n_chains; i++)
+        status = keep_own(task, &choice.chains[i]);
+    return status;
 }
 
 static void set_up(struct task *task, struct tccl_search *search,
@@ -883,10 +933,8 @@ static int prove_ring(struct task *task, struct goal *goal, struct tccl_ledger *
         status = search_ring(task, goal, ledger);
         if (status < 0 ||
             measure_default(task->search, task->options, task->gpus, true, &own, task->err) < 0 ||
-            reconsider(task) < 0)
+            keep_default(task) < 0 || reconsider(task) < 0)
             return -1;
-        if (may_serve(task, &own))
-            keep(goal, &own.chain, own.gbps);
         if (goal->done || goal->result->bound <= with_gap(task, goal->result->gbps))
             break;
     }
@@ -929,11 +977,6 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
     return find_ring(search, gpus, options, result, err);
 }
 
-static bool same_port(struct tccl_port a, struct tccl_port b)
-{
-    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
-}
-
 /* The transfers of the NICs themselves, whichever GPUs are the ends. */
 static bool can_reach(const struct task *task, struct tccl_port entry, struct tccl_port exit)
 {
@@ -964,24 +1007,14 @@ static struct goal *list_goals(const struct task *task, struct tccl_table *table
     return goals;
 }
 
-/* NCCL's own choice is the first chain of its pair of ports. */
-static void keep_default(struct task *task, const struct tccl_table *table)
-{
-    const struct tccl_chain *chain = &table->default_chain.chain;
-    for (int i = 0; i < task->n_goals && may_serve(task, &table->default_chain); i++)
-        if (same_port(task->goals[i].entry, chain->entry) &&
-            same_port(task->goals[i].exit, chain->exit))
-            keep(&task->goals[i], chain, table->default_chain.gbps);
-}
-
 static int search_pairs(struct task *task, struct tccl_table *table)
 {
     int status = measure_default(task->search, task->options, task->gpus, false,
                                  &table->default_chain, task->err);
-    if (status == 0) {
-        keep_default(task, table);
+    if (status == 0)
+        status = keep_default(task);
+    if (status == 0)
         status = run(task);
-    }
     if (status >= 0)
         be_honest(task);
     return status;

@@ -285,10 +285,10 @@ static int best_middle(const float *left, const float *right, int count, int str
 }
 
 /* The ports of node i that stand behind its choice of NICs. */
-static struct tccl_choice best_ports(const struct tccl_nodes *nodes, int i, int entry_nic,
-                                     int exit_nic)
+static struct tccl_node_ports best_ports(const struct tccl_nodes *nodes, int i, int entry_nic,
+                                         int exit_nic)
 {
-    struct tccl_choice choice = {0, 0};
+    struct tccl_node_ports choice = {0, 0};
     int ports = nodes->ports[i];
     float best = -1;
     for (int entry = 0; entry < ports; entry++) {
@@ -296,7 +296,7 @@ static struct tccl_choice best_ports(const struct tccl_nodes *nodes, int i, int 
             float gbps = nodes->gbps[i][(size_t)entry * ports + exit];
             if (nodes->nic[i][exit] == exit_nic && gbps > best) {
                 best = gbps;
-                choice = (struct tccl_choice){entry, exit};
+                choice = (struct tccl_node_ports){entry, exit};
             }
         }
     }
@@ -305,7 +305,8 @@ static struct tccl_choice best_ports(const struct tccl_nodes *nodes, int i, int 
 
 /* With the first entry and the last exit fixed, one row of every segment is enough to walk back:
  * arrive[i] over entry NICs and leave[i] over exit NICs of node i. choices gets NICs. */
-static int walk_back(const struct merge *merge, int entry, int exit, struct tccl_choice *choices)
+static int walk_back(const struct merge *merge, int entry, int exit,
+                     struct tccl_node_ports *choices)
 {
     const struct tccl_nodes *nodes = merge->nodes;
     size_t wide = merge->max_nics;
@@ -327,14 +328,14 @@ static int walk_back(const struct merge *merge, int entry, int exit, struct tccl
         exit = best_middle(leave + wide * (i - 1), nodes->hop[i - 1] + choices[i].entry,
                            nodes->nics[i - 1], nodes->nics[i]);
     }
-    choices[0] = (struct tccl_choice){entry, exit};
+    choices[0] = (struct tccl_node_ports){entry, exit};
     return 0;
 }
 
 /* NICs to ports; equal neighbours with equal choices are looked up once. */
-static void nics_to_ports(const struct tccl_nodes *nodes, struct tccl_choice *choices)
+static void nics_to_ports(const struct tccl_nodes *nodes, struct tccl_node_ports *choices)
 {
-    struct tccl_choice nics = {-1, -1}, ports = {0, 0};
+    struct tccl_node_ports nics = {-1, -1}, ports = {0, 0};
     for (int i = 0; i < nodes->count; i++) {
         if (i == 0 || !same_node(nodes, i, i - 1) || choices[i].entry != nics.entry ||
             choices[i].exit != nics.exit) {
@@ -345,7 +346,7 @@ static void nics_to_ports(const struct tccl_nodes *nodes, struct tccl_choice *ch
     }
 }
 
-int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_choice *choices)
+int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_ports *choices)
 {
     __attribute__((cleanup(merge_clear))) struct merge merge = {.nodes = nodes};
     int entry = 0, exit = 0;

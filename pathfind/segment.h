@@ -33,7 +33,7 @@ struct tccl_nodes {
 };
 
 /* One node's choice: its entry and exit port. */
-struct tccl_choice {
+struct tccl_node_ports {
     int entry, exit;
 };
 
@@ -41,6 +41,6 @@ struct tccl_choice {
  * it to itself). Runs of equal neighbours (the same pointers) are merged by repeated squaring.
  * choices gets count entries, or is NULL. Returns 0 with *gbps (0: no ring exists, choices then
  * mean nothing), or -1 without memory. */
-int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_choice *choices);
+int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_ports *choices);
 
 #endif

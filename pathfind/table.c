@@ -17,7 +17,7 @@
 #include "fileio.h"
 
 enum {
-    VERSION = 1,
+    VERSION = 2, /* 1: one chain of NCCL's own at most */
     MAGIC_SIZE = 8,
     ID_SIZE = TCCL_HASH_HEX - 1,
     HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1,

@@ -23,7 +23,8 @@ struct tccl_table {
     struct tccl_port *ports;
     struct tccl_result *pairs;        /* n_ports * n_ports: [entry * n_ports + exit] */
     struct tccl_result ring;          /* single-node ring; chain.n_gpus = 0 with one GPU */
-    struct tccl_result default_ring;  /* NCCL's own choice; bound = gbps */
+    struct tccl_result default_ring;  /* NCCL's own choice: the first of its rings, with the
+                                         bandwidth of all of them together; bound = gbps */
     struct tccl_result default_chain; /* the same with several nodes; n_gpus = 0 without a NIC */
 };
 

@@ -52,6 +52,8 @@ bool notice_of_plan(enum tccl_mode mode, const struct tccl_plan *plan, int n_nod
         snprintf(line, NOTICE_SIZE, "tccl: no ring: %s (%s)", plan->reason,
                  mode == TCCL_MODE_ON ? "NCCL's own choice is used"
                                       : "the step ends, because a ring is required");
+    else if (plan->state == TCCL_STATE_NOTHING && plan->reason[0])
+        snprintf(line, NOTICE_SIZE, "tccl: no ring: %s", plan->reason);
     else
         return false;
     notice_clean(line);

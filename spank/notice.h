@@ -10,7 +10,8 @@
 enum { NOTICE_SIZE = 1024 };
 
 /* What became of a step of n_nodes nodes under mode (plan->reason is set on fallback). Returns
- * false where nothing is to be said: in modes off and auto, and in state nothing-to-do. */
+ * false where nothing is to be said: in modes off and auto, and in state nothing-to-do without a
+ * reason (one GPU). */
 bool notice_of_plan(enum tccl_mode mode, const struct tccl_plan *plan, int n_nodes,
                     char line[static NOTICE_SIZE]);
 

@@ -36,6 +36,19 @@ __attribute__((format(printf, 2, 3))) static void fall_back(struct outcome *outc
     outcome->state = TCCL_STATE_FALLBACK;
 }
 
+/* NCCL is as fast as the ring by itself, or faster: with more than one ring at once it may be. */
+static void leave_to_nccl(struct outcome *outcome, const struct tccl_ring *ring)
+{
+    outcome->state = TCCL_STATE_NOTHING;
+    if (ring->baseline_gbps > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
+        snprintf(outcome->reason, sizeof(outcome->reason),
+                 "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
+                 ring->baseline_gbps, ring->gbps);
+    else
+        snprintf(outcome->reason, sizeof(outcome->reason), "NCCL's own ring is as fast (%.1f GB/s)",
+                 ring->baseline_gbps);
+}
+
 static void take_ring(struct outcome *outcome, struct tccl_ring *ring, const struct tccl_run *runs,
                       int n_runs, const char *const *names)
 {
@@ -43,6 +56,10 @@ static void take_ring(struct outcome *outcome, struct tccl_ring *ring, const str
     outcome->bound_gbps = isfinite(ring->bound) ? ring->bound : 0;
     if (!(ring->gbps > 0)) {
         fall_back(outcome, "no ring can be closed over these nodes");
+        return;
+    }
+    if (!tccl_ring_gains(ring)) {
+        leave_to_nccl(outcome, ring);
         return;
     }
     outcome->state = TCCL_STATE_APPLIED;

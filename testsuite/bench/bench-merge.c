@@ -7,9 +7,10 @@
 enum { NODES = 4096, PORTS = 64, NICS = 4, REPEATS = 7, PAPER_NODES = 64, PAPER_STATES = 256 };
 
 /* segment.c once more, without AVX2 (meson.build). */
-int baseline_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_choice *choices);
+int baseline_nodes_ring(const struct tccl_nodes *nodes, float *gbps,
+                        struct tccl_node_ports *choices);
 
-typedef int (*ring_function)(const struct tccl_nodes *, float *, struct tccl_choice *);
+typedef int (*ring_function)(const struct tccl_nodes *, float *, struct tccl_node_ports *);
 
 static struct {
     float *cells; /* NODES matrices PORTS x PORTS */
@@ -17,7 +18,7 @@ static struct {
     int ports[NODES], nics[NODES];
     const float *gbps[NODES], *hop[NODES];
     const unsigned char *nic[NODES];
-    struct tccl_choice choices[NODES];
+    struct tccl_node_ports choices[NODES];
 } sample;
 
 static unsigned char own_nic[PORTS], shared_nic[PORTS];

@@ -9,9 +9,8 @@ static struct shared_kind *make_kind(int number)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = NULL;
-    struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 1, .default_entry_nic = -1};
+    struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 1};
     struct tccl_cell cell = {.gbps = 1 + number, .bound = 1 + number, .chain = "mlx5_0 -m0> 0"};
-    kind.default_exit_nic = -1;
     kind.cells = &cell;
     snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
     strcpy(kind.source, "model");

@@ -1,6 +1,8 @@
 /* What came of a step: solved at the root, cut for each range, read again below. */
 #include "outcome.h"
 
+#include <math.h>
+
 #include "check.h"
 #include "cleanup.h"
 #include "wire.h"
@@ -12,13 +14,17 @@ static const char *names[NODES];
 static const struct tccl_step_key key = {.cluster = "c", .job = 7};
 
 /* Two NICs; the chain that enters by NIC e and leaves by NIC x has its own bandwidth. */
+static double default_gbps; /* NCCL's own choice; 0: unknown */
+
 static struct shared_kind *make_kind(int number, const char *source)
 {
     struct tccl_error err = {0};
     struct tccl_cell cells[4];
     struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 2};
-    kind.default_entry_nic = kind.default_exit_nic = -1;
     kind.cells = cells;
+    kind.default_chain_gbps = default_gbps;
+    kind.n_default = default_gbps > 0;
+    kind.noise = 0.03;
     snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
     strcpy(kind.source, source);
     for (int i = 0; i < 4; i++)
@@ -83,6 +89,45 @@ static void test_policy(void)
     CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
     outcome_clear(&outcome);
     merge_free(merge);
+}
+
+/* A ring that is not faster than NCCL's own choice is not applied. */
+static void test_no_gain(void)
+{
+    const double own[] = {0.96, 0.98, 1.5}; /* of the ring's bandwidth, with 3 % noise */
+    for (int i = 0; i < 3; i++) {
+        struct outcome outcome = {0}, read = {0};
+        struct tccl_error err = {0};
+        struct merge *merge = merge_new(0);
+        char reason[128];
+        default_gbps = 0;
+        struct shared_kind *kind = make_kind(1, "cuda");
+        double ring = kind->kind->cells[0].gbps;
+        for (int k = 1; k < 4; k++)
+            ring = fmax(ring, kind->kind->cells[k].gbps);
+        shared_kind_drop(kind);
+        default_gbps = own[i] * ring;
+        kind = make_kind(1, "cuda");
+        CHECK_INT(merge_add(merge, kind, 2, NULL), 0);
+        shared_kind_drop(kind);
+        outcome_solve(&outcome, merge, names, 0);
+        CHECK_INT(outcome.state, i == 0 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
+        CHECK(outcome.baseline_gbps == default_gbps);
+        CHECK((outcome.gbps > 0) == (i == 0) && (outcome.choices != NULL) == (i == 0));
+        snprintf(reason, sizeof(reason),
+                 i == 1 ? "NCCL's own ring is as fast (%.1f GB/s)"
+                        : "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
+                 default_gbps, ring);
+        CHECK_STR(outcome.reason, i == 0 ? "" : reason);
+        cleanup_json json_t *json = outcome_to_json(&outcome, &key, 0, 2);
+        CHECK_INT(outcome_from_json(&read, json, &key, 0, 2, &err), 0);
+        CHECK_INT(read.state, outcome.state);
+        CHECK_STR(read.reason, outcome.reason);
+        outcome_clear(&read);
+        outcome_clear(&outcome);
+        merge_free(merge);
+    }
+    default_gbps = 0;
 }
 
 static void test_sources(void)
@@ -150,6 +195,7 @@ int main(void)
     }
     test_ranges();
     test_policy();
+    test_no_gain();
     test_sources();
     test_malformed();
     return check_result();

@@ -25,6 +25,7 @@ static struct tccl_kind *random_kind(unsigned long *state)
         kind->cells[i].chain = strdup("chain");
     }
     kind->default_chain_gbps = random_gbps(state) / 4;
+    kind->n_default = 1; /* in and out by NIC 0 */
     return kind;
 }
 
@@ -84,6 +85,68 @@ static void test_best_of_all(unsigned long seed)
         for (int i = 0; i < n_runs; i++)
             tccl_kind_free(kinds[i]);
     }
+}
+
+static struct tccl_kind *plain_kind(int n_nics, const double *gbps, double chains, int n_chains)
+{
+    struct tccl_kind *kind = calloc(1, sizeof *kind);
+    kind->n_nics = n_nics;
+    kind->n_gpus = 2;
+    kind->cells = calloc(n_nics * n_nics, sizeof *kind->cells);
+    for (int i = 0; i < n_nics; i++)
+        kind->nics[i].gbps = gbps[i];
+    for (int i = 0; i < n_nics * n_nics; i++)
+        kind->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = strdup("chain")};
+    kind->default_chain_gbps = chains;
+    kind->n_default = n_chains;
+    for (int i = 0; i < n_chains; i++)
+        kind->default_entry_nics[i] = kind->default_exit_nics[i] = i * n_nics / n_chains;
+    return kind;
+}
+
+/* Hops of NCCL's own choice by hand: its chains have equal parts, and share NICs. */
+static void test_baseline(void)
+{
+    const double fast[] = {10, 10}, uneven[] = {10, 3}, one[] = {12};
+    struct tccl_kind *two = plain_kind(2, fast, 30, 2), *slow = plain_kind(2, uneven, 30, 2);
+    struct tccl_kind *single = plain_kind(1, one, 30, 1), *four = plain_kind(2, fast, 30, 4);
+    struct tccl_kind *none = plain_kind(1, one, 0, 0);
+    struct tccl_ring ring;
+    CHECK(tccl_default_hop(two, two) == 20);
+    CHECK(tccl_default_hop(two, slow) == 6);    /* each as the one over the slow NIC */
+    CHECK(tccl_default_hop(two, single) == 12); /* two by one NIC */
+    CHECK(tccl_default_hop(single, two) == 12);
+    CHECK(tccl_default_hop(four, two) == 20);
+    CHECK(tccl_default_hop(single, single) == 12);
+    strcpy(single->nics[0].fabric, "another");
+    CHECK(tccl_default_hop(two, single) == 0);
+    strcpy(single->nics[0].fabric, "");
+    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, &ring, NULL), 0);
+    CHECK(ring.baseline_gbps == 6 && ring.gbps == 4);
+    tccl_ring_clear(&ring);
+    slow->default_chain_gbps = 5;
+    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, &ring, NULL), 0);
+    CHECK(ring.baseline_gbps == 5);
+    tccl_ring_clear(&ring);
+    CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, &ring, NULL), 0);
+    CHECK(ring.baseline_gbps == 0 && tccl_ring_gains(&ring));
+    tccl_ring_clear(&ring);
+    tccl_kind_free(two);
+    tccl_kind_free(slow);
+    tccl_kind_free(single);
+    tccl_kind_free(four);
+    tccl_kind_free(none);
+}
+
+static void test_gains(void)
+{
+    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4}));
+    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = 3.99}));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = 4}));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4 * (1 + 1e-12), .baseline_gbps = 4}));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = 7}));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4.1, .baseline_gbps = 4, .noise = 0.03}));
+    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4.2, .baseline_gbps = 4, .noise = 0.03}));
 }
 
 static struct tccl_kind *kind_of(const char *name, uint32_t gpus)
@@ -181,6 +244,8 @@ static void test_without_nics(void)
 int main(void)
 {
     test_best_of_all(check_seed());
+    test_baseline();
+    test_gains();
     test_machines();
     test_single_gpus();
     test_without_nics();

@@ -103,7 +103,7 @@ static double recurrence(const struct sample *sample)
 }
 
 /* The bandwidth of the choices, added up by hand. */
-static double value_of(const struct sample *sample, const struct tccl_choice *choices)
+static double value_of(const struct sample *sample, const struct tccl_node_ports *choices)
 {
     double least = 1e9;
     for (int i = 0; i < sample->count; i++) {
@@ -120,7 +120,7 @@ static void test_ring(unsigned long seed)
     static struct sample sample;
     for (int round = 0; round < 2000 && !check_failures; round++) {
         unsigned long state = seed + round;
-        struct tccl_choice choices[MAX_NODES];
+        struct tccl_node_ports choices[MAX_NODES];
         float gbps, alone;
         make_sample(&sample, &state);
         CHECK_INT(tccl_nodes_ring(&sample.nodes, &gbps, choices), 0);
