@@ -137,7 +137,7 @@ long shim_read_file(const char *path, char *text, size_t size)
     return (long)length;
 }
 
-static int write_all(int fd, const char *text, size_t size)
+int shim_write_all(int fd, const char *text, size_t size)
 {
     while (size > 0) {
         ssize_t n = write(fd, text, size);
@@ -154,7 +154,7 @@ static int write_all(int fd, const char *text, size_t size)
 int shim_memory_file(const char *name, const char *text, size_t size)
 {
     int fd = (int)syscall(SYS_memfd_create, name, 1u /* MFD_CLOEXEC */);
-    if (fd >= 0 && write_all(fd, text, size)) {
+    if (fd >= 0 && shim_write_all(fd, text, size)) {
         close(fd);
         return -1;
     }
@@ -188,4 +188,21 @@ char *shim_env(const char *name)
         if (!strncmp(*at, name, length) && (*at)[length] == '=')
             return *at + length + 1;
     return NULL;
+}
+
+int shim_lock_take(shim_lock *lock)
+{
+    int64_t deadline = shim_now_us() + 1000000;
+    for (int tries = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); tries++) {
+        if (tries > 100)
+            shim_sleep_us(50);
+        if (tries % 16 == 15 && shim_now_us() > deadline)
+            return -1;
+    }
+    return 0;
+}
+
+void shim_lock_release(shim_lock *lock)
+{
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }

@@ -49,11 +49,20 @@ long shim_read_file(const char *path, char *text, size_t size);
  * descriptor (close-on-exec), or -1. */
 int shim_memory_file(const char *name, const char *text, size_t size);
 
+/* Writes all of the text. Returns 0, or -1. */
+int shim_write_all(int fd, const char *text, size_t size);
+
 int64_t shim_now_us(void); /* CLOCK_MONOTONIC */
 void shim_sleep_us(long microseconds);
 int shim_tid(void);
 
 /* The value in the environment as libc's getenv finds it; never an answer of the shim's. */
 char *shim_env(const char *name);
+
+/* A lock for short sections, waited for at most a second (who holds it may have been killed).
+ * Returns 0, or -1: not had. */
+typedef int shim_lock;
+int shim_lock_take(shim_lock *lock);
+void shim_lock_release(shim_lock *lock);
 
 #endif

@@ -48,8 +48,10 @@ struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct sh
  * so for all. */
 struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key);
 
-/* Adds a member. Returns 0, or -1: there are too many. */
+/* Adds a member. Returns its place, or -1: there are too many, or it was decided without it. */
 int shim_entry_join(struct shim_entry *entry, const struct shim_member *member);
+/* The rank of the member at that place, which is known only now. */
+void shim_entry_set_rank(struct shim_entry *entry, int place, int rank);
 /* Copies the members, at most SHIM_GPUS * 2, in the order of their GPUs. Returns how many. */
 int shim_entry_members(const struct shim_entry *entry,
                        struct shim_member members[static SHIM_GPUS * 2]);
@@ -67,6 +69,10 @@ enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_
 /* What stands; waits for one that decides until deadline (shim_now_us), then makes it ASIDE. */
 enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us);
 void shim_entry_why(const struct shim_entry *entry, struct shim_why *why);
+/* So many local members are proven to be all of this communicator's on this node; 0: not proven.
+ * Children rely on it, whatever was decided. */
+void shim_entry_prove(struct shim_entry *entry, int locals);
+int shim_entry_proven(const struct shim_entry *entry);
 
 /* A process that has the shim and works on that GPU of the step. Is there a living one for each of
  * them? */
