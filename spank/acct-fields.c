@@ -114,6 +114,8 @@ const struct acct_field acct_fields[ACCT_FIELDS] = {
     {"Mode", 7, show_text, "mode"},
     {"State", 13, show_text, "state"},
     {"Reason", -40, show_text, "reason"},
+    {"Built", 8, show_text, "built"},
+    {"BuiltReason", -40, show_text, "built_reason"},
     {"GBps", 8, show_real, "gbps"},
     {"BaselineGBps", 12, show_real, "baseline_gbps"},
     {"Ratio", 6, show_real, "ratio"},

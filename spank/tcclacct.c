@@ -15,14 +15,14 @@
 #include "conf.h"
 
 #define DEFAULT_FIELDS                                                                             \
-    "JobID,JobName,User,NodeList,GPUs,Mode,State,GBps,BaselineGBps,Ratio,SolveTime,Reason"
+    "JobID,JobName,User,NodeList,GPUs,Mode,State,Built,GBps,BaselineGBps,Ratio,SolveTime,Reason"
 
 enum { ANSWER_WITHIN_MS = 20000 };
 enum { OPTION_JSON = 256, OPTION_DELIMITER, OPTION_CONFIG, OPTION_NODE };
 
 static const char help[] =
     "Usage: tcclacct [OPTION]…\n"
-    "Shows which ring TCCL gave to job steps: yours of today, as root everyone's.\n"
+    "Shows which ring job steps got, and what NCCL built: yours of today, as root everyone's.\n"
     "\n"
     "  -j, --jobs=JOB[.STEP],…   these jobs or steps (12, 13.0, 14+1, 15.batch), of any day\n"
     "  -u, --user=USER,…         of these users (names or uids)\n"

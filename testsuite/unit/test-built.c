@@ -1,0 +1,221 @@
+/* test-built.c: confirmations of what was built, and the records they belong to. */
+#include <sqlite3.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "records.h"
+#include "spool.h"
+
+static char folder[] = "/tmp/test-built-XXXXXX";
+static char path[128];
+
+static const char *const words[] = {"not used", "unknown", "applied", "differs"};
+enum { WORDS = 4 };
+
+static json_t *record(int job, const char *state, int start)
+{
+    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:i, s:i}", "cluster", "c", "job", job, "step", 0,
+                     "uid", 1000, "state", state, "start", start, "reporter", 0);
+}
+
+static json_t *confirmation(int job, const char *built, const char *reason, int start)
+{
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:i}", "cluster", "c", "job", job, "step", 0,
+                     "built", built, "built_reason", reason, "start", start);
+}
+
+static struct tccl_records *open_store(void)
+{
+    struct tccl_records *records;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_open(path, &records, &err), 0);
+    CHECK_STR(err.text, "");
+    return records;
+}
+
+static void put(struct tccl_records *records, json_t *json)
+{
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_put(records, json, &err), 0);
+    CHECK_STR(err.text, "");
+    json_decref(json);
+}
+
+/* The one record of a job, or NULL where there is none. */
+static json_t *find(struct tccl_records *records, int job, const char *state)
+{
+    cleanup_json json_t *next = NULL;
+    cleanup_json json_t *filter =
+        json_pack("{s:[{s:i}], s:[s]}", "jobs", "job", job, "states", state);
+    cleanup_json json_t *page = tccl_records_query(records, filter, -1, 65536, &next, NULL);
+    CHECK(json_array_size(page) <= 1);
+    return json_incref(json_array_get(page, 0));
+}
+
+static void check_shown(struct tccl_records *records, int job, const char *state,
+                        const char *reason, const char *built, const char *built_reason)
+{
+    cleanup_json json_t *found = find(records, job, state);
+    CHECK(found != NULL);
+    CHECK_STR(json_string_value(json_object_get(found, "state")), state);
+    CHECK_STR(json_string_value(json_object_get(found, "reason")), reason);
+    CHECK_STR(json_string_value(json_object_get(found, "built")), built);
+    CHECK_STR(json_string_value(json_object_get(found, "built_reason")), built_reason);
+}
+
+/* Whatever the order and however often: the highest word counts, and the record may come anywhere
+ * between. */
+static void test_orders(struct tccl_records *records)
+{
+    for (int job = 1; job <= 200; job++) {
+        int highest = -1, record_at = rand() % 6;
+        for (int i = 0; i < 6; i++) {
+            int word = rand() % WORDS;
+            if (i == record_at)
+                put(records, record(job, "applied", 5000));
+            put(records, confirmation(job, words[word], words[word], 5000));
+            highest = word > highest ? word : highest;
+        }
+        put(records, record(job, "applied", 5000));
+        bool differs = highest == 3;
+        check_shown(records, job, differs ? "differs" : "applied", differs ? "differs" : "",
+                    words[highest], words[highest]);
+    }
+}
+
+/* What was found out first of the same weight stays. */
+static void test_first_reason(struct tccl_records *records)
+{
+    put(records, record(300, "applied", 5000));
+    check_shown(records, 300, "applied", "", "", "");
+    put(records, confirmation(300, "differs", "n2: one", 5000));
+    put(records, confirmation(300, "differs", "n3: two", 5000));
+    check_shown(records, 300, "differs", "n2: one", "differs", "n2: one");
+    cleanup_json json_t *none = find(records, 300, "applied");
+    CHECK(none == NULL);
+}
+
+/* Only a ring that was given out to all can differ; job numbers that begin anew are other steps. */
+static void test_states(struct tccl_records *records)
+{
+    put(records, record(301, "partial", 5000));
+    put(records, confirmation(301, "differs", "n2: x", 5000));
+    check_shown(records, 301, "partial", "", "differs", "n2: x");
+    put(records, record(302, "applied", 5000));
+    put(records, confirmation(302, "differs", "n2: x", 5000));
+    put(records, record(302, "applied", 9000));
+    check_shown(records, 302, "applied", "", "", "");
+    put(records, confirmation(303, "applied", "", 5000)); /* a record never comes */
+    cleanup_json json_t *none = find(records, 303, "applied");
+    CHECK(none == NULL);
+}
+
+static void refused(struct tccl_records *records, json_t *json, const char *said)
+{
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_put(records, json, &err), 1);
+    CHECK(strstr(err.text, said) != NULL);
+    if (!strstr(err.text, said))
+        fprintf(stderr, "got '%s', expected '%s'\n", err.text, said);
+    json_decref(json);
+}
+
+static void test_bad(struct tccl_records *records)
+{
+    refused(records, confirmation(400, "splendid", "", 5000), "built: not one of the words");
+    refused(records, confirmation(400, "", "", 5000), "built: not one of the words");
+    refused(records, confirmation(0, "applied", "", 5000), "job: must be");
+    refused(records, confirmation(400, "applied", "", -1), "start: must be");
+    refused(records, json_pack("{s:i, s:s}", "job", 1, "built", "applied"), "step: is missing");
+    refused(records, json_pack("{s:i, s:i, s:i, s:i}", "job", 1, "step", 0, "start", 1, "built", 4),
+            "built: must be a text");
+    char text[1000];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    put(records, record(401, "applied", 5000));
+    put(records, confirmation(401, "unknown", text, 5000));
+    cleanup_json json_t *found = find(records, 401, "applied");
+    CHECK_INT(json_string_length(json_object_get(found, "built_reason")), TCCL_RECORD_REASON);
+}
+
+/* A record can't bring its own. */
+static void test_own(struct tccl_records *records)
+{
+    json_t *own = record(402, "applied", 5000);
+    json_object_set_new(own, "built", json_string("applied"));
+    put(records, own);
+    check_shown(records, 402, "applied", "", "", "");
+}
+
+/* A store of the first version keeps its records, and takes confirmations of them. */
+static void test_older_store(void)
+{
+    struct tccl_records *records = open_store();
+    put(records, record(500, "applied", 5000));
+    tccl_records_close(records);
+    sqlite3 *db;
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, "DROP TABLE builds; PRAGMA user_version = 1", NULL, NULL, NULL),
+              SQLITE_OK);
+    sqlite3_close(db);
+    records = open_store();
+    check_shown(records, 500, "applied", "", "", "");
+    put(records, confirmation(500, "applied", "", 5000));
+    check_shown(records, 500, "applied", "", "applied", "");
+    tccl_records_close(records);
+}
+
+/* The spool keeps a step's record and its confirmations apart, and the same one once. */
+static void test_spool(void)
+{
+    char spool_path[160];
+    struct tccl_spool *spool;
+    struct tccl_error err = {0};
+    snprintf(spool_path, sizeof(spool_path), "%s/spool", folder);
+    CHECK_INT(tccl_spool_open(spool_path, &spool, &err), 0);
+    for (int round = 0; round < 2; round++) {
+        cleanup_json json_t *step = record(1, "applied", 5000);
+        CHECK_INT(tccl_spool_put(spool, step, &err), 0);
+        for (int i = 0; i < WORDS; i++) {
+            cleanup_json json_t *built = confirmation(1, words[i], "", 5000);
+            CHECK_INT(tccl_spool_put(spool, built, &err), 0);
+        }
+        CHECK_INT(tccl_spool_count(spool), 1 + WORDS);
+    }
+    cleanup_json json_t *step = record(1, "partial", 5000);
+    CHECK_INT(tccl_spool_forget(spool, step, &err), 0);
+    CHECK_INT(tccl_spool_count(spool), WORDS);
+    char name[TCCL_SPOOL_NAME];
+    json_t *found;
+    int count = 0;
+    while (tccl_spool_next(spool, name, &found, &err) == 0) {
+        CHECK(tccl_record_confirms(found));
+        CHECK_INT(tccl_spool_forget(spool, found, &err), 0);
+        json_decref(found);
+        count++;
+    }
+    CHECK_STR(err.text, "");
+    CHECK_INT(count, WORDS);
+    CHECK_INT(tccl_spool_count(spool), 0);
+    tccl_spool_close(spool);
+}
+
+int main(void)
+{
+    char command[64];
+    srand((unsigned)check_seed());
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/records.db", folder);
+    struct tccl_records *records = open_store();
+    test_orders(records);
+    test_first_reason(records);
+    test_states(records);
+    test_bad(records);
+    test_own(records);
+    tccl_records_close(records);
+    test_older_store();
+    test_spool();
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+    return check_result();
+}
