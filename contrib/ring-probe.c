@@ -16,7 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_COMMS = 16, MAX_GPUS = 16, WAIT_SECONDS = 120 };
+enum { MAX_COMMS = 16, MAX_SUBSETS = 16, MAX_RANKS = 4096, MAX_GPUS = 16, WAIT_SECONDS = 120 };
+
+/* Communicators of a rank: the ones asked for; those of subsets; then what is made of the first. */
+enum { SUBSET = MAX_COMMS, SPLIT_OFF = SUBSET + MAX_SUBSETS, SPLIT_AGAIN, SHRUNKEN, GROWN, SLOTS };
 
 enum init { INIT_RANK, INIT_CONFIG, INIT_SCALABLE, INIT_ALL };
 
@@ -24,17 +27,23 @@ static struct {
     int rank, ranks; /* of processes */
     int gpus;        /* of this process */
     int device;      /* the first one; -1: from the place on the node */
-    int comms, split, shrink;
+    int comms, subsets, split, no_color, shrink;
     enum init init;
-    bool group, threads, nonblocking, edges, json, allreduce;
+    bool group, threads, nonblocking, share, again, grow, edges, json, allreduce;
     char id[4000];
     const char *log; /* NULL: one that is removed */
-} options = {.rank = -1, .ranks = -1, .gpus = 1, .device = -1, .comms = 1, .shrink = -1};
+} options = {
+    .rank = -1, .ranks = -1, .gpus = 1, .device = -1, .comms = 1, .no_color = -1, .shrink = -1};
 
-/* A rank of this process. comms: the ones asked for; then the split one, then the shrunken one. */
+/* Ranks that make a communicator of their own, in its order. */
+static struct subset {
+    int n, ranks[MAX_RANKS];
+} subsets[MAX_SUBSETS];
+
+/* A rank of this process. */
 struct member {
     int rank, device;
-    ncclComm_t comms[MAX_COMMS + 2];
+    ncclComm_t comms[SLOTS];
     int status;
 };
 
@@ -54,8 +63,13 @@ static void usage(FILE *to)
           "  --group              all of them in one group\n"
           "  --threads            one thread for each GPU\n"
           "  --nonblocking        without waiting inside NCCL\n"
+          "  --subset RANKS       and one of these ranks, such as 0,2 or 0-3; repeat as needed\n"
           "  --split N            then splits the first one into N by rank modulo N\n"
+          "  --no-color R         rank R takes no part in that\n"
+          "  --again              then splits these into two\n"
+          "  --share              splits share what they can\n"
           "  --shrink R           then one of all ranks but R\n"
+          "  --grow               then R joins that one\n"
           "  --edges              each rank also prints how it reaches the next\n"
           "  --json               the same as JSON, a line for each rank and communicator\n"
           "  --log FILE           keeps NCCL's log there\n"
@@ -186,26 +200,26 @@ static int read_id(const char *path, ncclUniqueId *id)
     return count == 1 ? 0 : fail(options.rank, path, "too short");
 }
 
-static int exchange_id(int comm, ncclUniqueId *id)
+/* The process owner makes the id of a communicator, the others wait for it. */
+static int exchange_id(int slot, int owner, ncclUniqueId *id)
 {
     char path[4100];
 
-    snprintf(path, sizeof path, "%s.%d", options.id, comm);
-    if (options.rank > 0)
+    snprintf(path, sizeof path, "%s.%d", options.id, slot);
+    if (options.rank != owner)
         return read_id(path, id);
-    if (check(0, "ncclGetUniqueId", ncclGetUniqueId(id)) < 0)
+    if (check(options.rank, "ncclGetUniqueId", ncclGetUniqueId(id)) < 0)
         return -1;
     return options.ranks > 1 ? write_id(path, id) : 0;
 }
 
-static void remove_ids(void)
+/* Of a communicator that all have joined. */
+static void remove_id(int slot)
 {
     char path[4100];
 
-    for (int i = 0; i < options.comms && options.rank == 0; i++) {
-        snprintf(path, sizeof path, "%s.%d", options.id, i);
-        unlink(path);
-    }
+    snprintf(path, sizeof path, "%s.%d", options.id, slot);
+    unlink(path);
 }
 
 /* ---- communicators ---- */
@@ -215,6 +229,7 @@ static ncclConfig_t configuration(void)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 
     config.blocking = !options.nonblocking;
+    config.splitShare = options.share;
     return config;
 }
 
@@ -234,17 +249,17 @@ static int wait_ready(struct member *member, int comm)
     return 0;
 }
 
-static ncclResult_t init_scalable(ncclComm_t *comm, int rank, ncclUniqueId *id,
+static ncclResult_t init_scalable(ncclComm_t *comm, int rank, int ranks, ncclUniqueId *id,
                                   ncclConfig_t *config)
 {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
-    return ncclCommInitRankScalable(comm, all_ranks(), rank, 1, id, config);
+    return ncclCommInitRankScalable(comm, ranks, rank, 1, id, config);
 #else
-    return ncclCommInitRankConfig(comm, all_ranks(), *id, rank, config);
+    return ncclCommInitRankConfig(comm, ranks, *id, rank, config);
 #endif
 }
 
-static int join(struct member *member, int comm, ncclUniqueId id)
+static int join_as(struct member *member, int slot, ncclUniqueId id, int rank, int ranks)
 {
     ncclConfig_t config = configuration();
     ncclResult_t result;
@@ -252,13 +267,17 @@ static int join(struct member *member, int comm, ncclUniqueId id)
     if (cudaSetDevice(member->device) != cudaSuccess)
         return fail(member->rank, "cudaSetDevice", "no such device");
     if (options.init == INIT_SCALABLE)
-        result = init_scalable(&member->comms[comm], member->rank, &id, &config);
+        result = init_scalable(&member->comms[slot], rank, ranks, &id, &config);
     else if (options.init == INIT_CONFIG || options.nonblocking)
-        result =
-            ncclCommInitRankConfig(&member->comms[comm], all_ranks(), id, member->rank, &config);
+        result = ncclCommInitRankConfig(&member->comms[slot], ranks, id, rank, &config);
     else
-        result = ncclCommInitRank(&member->comms[comm], all_ranks(), id, member->rank);
+        result = ncclCommInitRank(&member->comms[slot], ranks, id, rank);
     return check(member->rank, "communicator", result);
+}
+
+static int join(struct member *member, int comm, ncclUniqueId id)
+{
+    return join_as(member, comm, id, member->rank, all_ranks());
 }
 
 static ncclUniqueId ids[MAX_COMMS];
@@ -339,7 +358,7 @@ static int join_alone(int comm)
 static int make_comms(void)
 {
     for (int comm = 0; comm < options.comms; comm++)
-        if (options.init != INIT_ALL && exchange_id(comm, &ids[comm]) < 0)
+        if (options.init != INIT_ALL && exchange_id(comm, 0, &ids[comm]) < 0)
             return -1;
     if (options.threads)
         return join_in_threads();
@@ -351,34 +370,145 @@ static int make_comms(void)
     return 0;
 }
 
-static int make_split(int at)
+/* The rank's place in the subset, or -1. */
+static int place_in(const struct subset *subset, int rank)
 {
-    ncclConfig_t config = configuration();
-    int status = group_start();
-
-    for (int i = 0; i < options.gpus && status == 0; i++)
-        status = check(members[i].rank, "ncclCommSplit",
-                       ncclCommSplit(members[i].comms[0], members[i].rank % options.split,
-                                     members[i].rank, &members[i].comms[at], &config));
-    return group_end(at, at) < 0 ? -1 : status;
+    for (int i = 0; i < subset->n; i++)
+        if (subset->ranks[i] == rank)
+            return i;
+    return -1;
 }
 
-static int make_shrunken(int at)
+static bool takes_part(const struct subset *subset)
 {
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+    for (int i = 0; i < options.gpus; i++)
+        if (place_in(subset, members[i].rank) >= 0)
+            return true;
+    return false;
+}
+
+static int join_subset(int index)
+{
+    const struct subset *subset = &subsets[index];
+    ncclUniqueId id;
+    int status = exchange_id(SUBSET + index, subset->ranks[0] / options.gpus, &id);
+
+    if (status < 0 || (!options.group && group_start() < 0))
+        return -1;
+    for (int i = 0; i < options.gpus && status == 0; i++) {
+        int place = place_in(subset, members[i].rank);
+        if (place >= 0)
+            status = join_as(&members[i], SUBSET + index, id, place, subset->n);
+    }
+    if (!options.group && group_end(SUBSET + index, SUBSET + index) < 0)
+        return -1;
+    return status;
+}
+
+static int make_subsets(void)
+{
+    int status = options.group ? group_start() : 0;
+
+    for (int i = 0; i < options.subsets && status == 0; i++)
+        if (takes_part(&subsets[i]))
+            status = join_subset(i);
+    if (options.group && group_end(SUBSET, SUBSET + options.subsets - 1) < 0)
+        return -1;
+    return status;
+}
+
+static int split_off(struct member *member)
+{
     ncclConfig_t config = configuration();
+    int color =
+        member->rank == options.no_color ? NCCL_SPLIT_NOCOLOR : member->rank % options.split;
+
+    return check(
+        member->rank, "ncclCommSplit",
+        ncclCommSplit(member->comms[0], color, member->rank, &member->comms[SPLIT_OFF], &config));
+}
+
+static int split_again(struct member *member)
+{
+    ncclConfig_t config = configuration();
+
+    if (!member->comms[SPLIT_OFF])
+        return 0;
+    return check(member->rank, "ncclCommSplit",
+                 ncclCommSplit(member->comms[SPLIT_OFF], member->rank / options.split % 2,
+                               member->rank, &member->comms[SPLIT_AGAIN], &config));
+}
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+static int shrink(struct member *member)
+{
+    ncclConfig_t config = configuration();
+
+    if (member->rank == options.shrink)
+        return 0;
+    return check(member->rank, "ncclCommShrink",
+                 ncclCommShrink(member->comms[0], &options.shrink, 1, &member->comms[SHRUNKEN],
+                                &config, NCCL_SHRINK_DEFAULT));
+}
+#else
+static int shrink(struct member *member)
+{
+    return fail(member->rank, "--shrink", "needs NCCL 2.27");
+}
+#endif
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
+/* The first rank of the shrunken one makes the id, the new one needs it. */
+static int grow(struct member *member)
+{
+    int root = options.shrink == 0 ? 1 : 0;
+    ncclConfig_t config = configuration();
+    ncclUniqueId id;
+    char path[4100];
+
+    snprintf(path, sizeof path, "%s.%d", options.id, GROWN);
+    if (member->rank == root && (check(root, "ncclCommGetUniqueId",
+                                       ncclCommGetUniqueId(member->comms[SHRUNKEN], &id)) < 0 ||
+                                 write_id(path, &id) < 0))
+        return -1;
+    if (member->rank == options.shrink && read_id(path, &id) < 0)
+        return -1;
+    return check(member->rank, "ncclCommGrow",
+                 ncclCommGrow(member->comms[SHRUNKEN], all_ranks(),
+                              member->rank == root || !member->comms[SHRUNKEN] ? &id : NULL,
+                              member->comms[SHRUNKEN] ? -1 : all_ranks() - 1, &member->comms[GROWN],
+                              &config));
+}
+#else
+static int grow(struct member *member)
+{
+    return fail(member->rank, "--grow", "needs NCCL 2.29.2");
+}
+#endif
+
+/* Makes a communicator out of another one on each GPU of this process. */
+static int derive(int slot, int (*make)(struct member *))
+{
     int status = group_start();
 
-    for (int i = 0; i < options.gpus && status == 0; i++)
-        if (members[i].rank != options.shrink)
-            status = check(members[i].rank, "ncclCommShrink",
-                           ncclCommShrink(members[i].comms[0], &options.shrink, 1,
-                                          &members[i].comms[at], &config, NCCL_SHRINK_DEFAULT));
-    return group_end(at, at) < 0 ? -1 : status;
-#else
-    (void)at;
-    return fail(options.rank, "--shrink", "needs NCCL 2.27");
-#endif
+    for (int i = 0; i < options.gpus && status == 0; i++) {
+        cudaSetDevice(members[i].device);
+        status = make(&members[i]);
+    }
+    return group_end(slot, slot) < 0 ? -1 : status;
+}
+
+static int derive_all(void)
+{
+    if (options.split && derive(SPLIT_OFF, split_off) < 0)
+        return -1;
+    if (options.split && options.again && derive(SPLIT_AGAIN, split_again) < 0)
+        return -1;
+    if (options.shrink >= 0 && derive(SHRUNKEN, shrink) < 0)
+        return -1;
+    if (options.shrink >= 0 && options.grow && derive(GROWN, grow) < 0)
+        return -1;
+    return 0;
 }
 
 static int all_reduce(struct member *member)
@@ -403,14 +533,24 @@ static int all_reduce(struct member *member)
 
 /* ---- what came out ---- */
 
-static const char *name_of(int comm, char *buffer, size_t size)
+static const char *name_of(int slot, char *buffer, size_t size)
 {
-    if (comm == options.comms && options.split)
-        return "split";
-    if (comm >= options.comms)
-        return "shrunken";
-    snprintf(buffer, size, "comm %d", comm);
+    static const char *const names[] = {"split", "split again", "shrunken", "grown"};
+
+    if (slot >= SPLIT_OFF)
+        return names[slot - SPLIT_OFF];
+    snprintf(buffer, size, slot < SUBSET ? "comm %d" : "subset %d", slot % SUBSET);
     return buffer;
+}
+
+/* Which part of a split it is. */
+static int part_of(int slot, int rank)
+{
+    if (slot == SPLIT_OFF)
+        return rank % options.split;
+    if (slot == SPLIT_AGAIN)
+        return rank % options.split * 2 + rank / options.split % 2;
+    return 0;
 }
 
 static void print_order(const struct ring_channel *channel, int ranks, const char *separator)
@@ -439,15 +579,16 @@ static double in_seconds(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-static void print_json(const char *name, const struct member *member, const char *busid,
+static void print_json(const char *name, int part, const struct member *member, const char *busid,
                        const struct ring_member *seen, double seconds)
 {
     struct rusage used;
 
     getrusage(RUSAGE_SELF, &used);
-    printf("{\"comm\": \"%s\", \"rank\": %d, \"ranks\": %d, \"process_rank\": %d, \"gpu\": \"%s\", "
-           "\"seconds\": %.3f, \"cpu_seconds\": %.3f, \"peak_kib\": %ld, \"channels\": [",
-           name, seen->rank, seen->ranks, member->rank, busid, seconds,
+    printf("{\"comm\": \"%s\", \"part\": %d, \"rank\": %d, \"ranks\": %d, "
+           "\"process_rank\": %d, \"gpu\": \"%s\", "
+           "\"seconds\": %.4f, \"cpu_seconds\": %.3f, \"peak_kib\": %ld, \"channels\": [",
+           name, part, seen->rank, seen->ranks, member->rank, busid, seconds,
            in_seconds(used.ru_utime) + in_seconds(used.ru_stime), used.ru_maxrss);
     for (int i = 0; i < seen->n_channels; i++)
         print_channel_json(seen, i);
@@ -501,14 +642,14 @@ static int print_all(double seconds)
         return fail(options.rank, log_path, strerror(errno));
     }
     for (int i = 0; i < options.gpus; i++)
-        for (int comm = 0; comm < options.comms + 2; comm++) {
-            const struct ring_member *seen = ring_log_find(&log, members[i].comms[comm]);
-            if (!members[i].comms[comm] || !seen)
+        for (int slot = 0; slot < SLOTS; slot++) {
+            const struct ring_member *seen = ring_log_find(&log, members[i].comms[slot]);
+            if (!members[i].comms[slot] || !seen)
                 continue;
-            const char *name = name_of(comm, buffer, sizeof buffer);
+            const char *name = name_of(slot, buffer, sizeof buffer);
             cudaDeviceGetPCIBusId(busid, sizeof busid, members[i].device);
             if (options.json)
-                print_json(name, &members[i], busid, seen, seconds);
+                print_json(name, part_of(slot, members[i].rank), &members[i], busid, seen, seconds);
             else
                 print_text(name, busid, seen);
         }
@@ -519,22 +660,31 @@ static int print_all(double seconds)
 
 static void end_comms(void)
 {
-    for (int comm = options.comms + 1; comm >= 0; comm--)
+    for (int slot = SLOTS - 1; slot >= 0; slot--)
         for (int i = 0; i < options.gpus; i++)
-            if (members[i].comms[comm])
-                ncclCommDestroy(members[i].comms[comm]);
+            if (members[i].comms[slot])
+                ncclCommDestroy(members[i].comms[slot]);
+}
+
+static void remove_ids(void)
+{
+    for (int comm = 0; comm < options.comms && options.rank == 0; comm++)
+        remove_id(comm);
+    for (int i = 0; i < options.subsets; i++)
+        if (options.rank == subsets[i].ranks[0] / options.gpus)
+            remove_id(SUBSET + i);
+    if (options.grow && options.rank == options.shrink / options.gpus)
+        remove_id(GROWN);
 }
 
 static int run(void)
 {
     double start = now();
 
-    if (make_comms() < 0)
+    if (make_comms() < 0 || make_subsets() < 0)
         return -1;
     double seconds = now() - start;
-    if (options.split && make_split(options.comms) < 0)
-        return -1;
-    if (options.shrink >= 0 && make_shrunken(options.comms + 1) < 0)
+    if (derive_all() < 0)
         return -1;
     remove_ids();
     if (print_all(seconds) < 0)
@@ -559,8 +709,13 @@ enum {
     GROUP,
     THREADS,
     NONBLOCKING,
+    SUBSETS,
     SPLIT,
+    NO_COLOR,
+    AGAIN,
+    SHARE,
     SHRINK,
+    GROW,
     EDGES,
     JSON,
     LOG,
@@ -579,7 +734,12 @@ static const struct option long_options[] = {
     {"threads", no_argument, NULL, THREADS},
     {"nonblocking", no_argument, NULL, NONBLOCKING},
     {"split", required_argument, NULL, SPLIT},
+    {"subset", required_argument, NULL, SUBSETS},
+    {"no-color", required_argument, NULL, NO_COLOR},
+    {"again", no_argument, NULL, AGAIN},
+    {"share", no_argument, NULL, SHARE},
     {"shrink", required_argument, NULL, SHRINK},
+    {"grow", no_argument, NULL, GROW},
     {"edges", no_argument, NULL, EDGES},
     {"json", no_argument, NULL, JSON},
     {"all-reduce", no_argument, NULL, ALL_REDUCE},
@@ -614,6 +774,56 @@ static int parse_init(const char *text)
     return -1;
 }
 
+/* "0,2" or "4-7": ranks, in the order of the new communicator. */
+static int parse_subset(const char *text)
+{
+    struct subset *subset = &subsets[options.subsets];
+    int first, last, length;
+
+    while (options.subsets < MAX_SUBSETS && sscanf(text, "%d%n", &first, &length) == 1) {
+        last = first;
+        text += length;
+        if (*text == '-' && sscanf(text, "-%d%n", &last, &length) == 1)
+            text += length;
+        for (int rank = first; rank >= 0 && rank <= last && subset->n < MAX_RANKS; rank++)
+            subset->ranks[subset->n++] = rank;
+        if (*text == '\0' && subset->n > 0)
+            return options.subsets++, 0;
+        if (*text++ != ',')
+            break;
+    }
+    fprintf(stderr, "tccl: ring-probe: --subset takes ranks such as 0,2 or 0-3, %d times at most\n",
+            MAX_SUBSETS);
+    return -1;
+}
+
+static int parse_flag(int option)
+{
+    switch (option) {
+    case GROUP:
+        return options.group = true, 0;
+    case THREADS:
+        return options.threads = true, 0;
+    case NONBLOCKING:
+        return options.nonblocking = true, 0;
+    case AGAIN:
+        return options.again = true, 0;
+    case SHARE:
+        return options.share = true, 0;
+    case GROW:
+        return options.grow = true, 0;
+    case EDGES:
+        return options.edges = true, 0;
+    case JSON:
+        return options.json = true, 0;
+    case ALL_REDUCE:
+        return options.allreduce = true, 0;
+    default:
+        usage(stderr);
+        return -1;
+    }
+}
+
 static int parse_option(int option)
 {
     switch (option) {
@@ -626,7 +836,11 @@ static int parse_option(int option)
     case DEVICE:
         return parse_number(optarg, 0, MAX_GPUS - 1, &options.device);
     case COMMS:
-        return parse_number(optarg, 1, MAX_COMMS, &options.comms);
+        return parse_number(optarg, 0, MAX_COMMS, &options.comms);
+    case SUBSETS:
+        return parse_subset(optarg);
+    case NO_COLOR:
+        return parse_number(optarg, 0, 1 << 20, &options.no_color);
     case SPLIT:
         return parse_number(optarg, 1, 1 << 20, &options.split);
     case SHRINK:
@@ -639,21 +853,8 @@ static int parse_option(int option)
     case LOG:
         options.log = optarg;
         return 0;
-    case GROUP:
-        return options.group = true, 0;
-    case THREADS:
-        return options.threads = true, 0;
-    case NONBLOCKING:
-        return options.nonblocking = true, 0;
-    case EDGES:
-        return options.edges = true, 0;
-    case JSON:
-        return options.json = true, 0;
-    case ALL_REDUCE:
-        return options.allreduce = true, 0;
     default:
-        usage(stderr);
-        return -1;
+        return parse_flag(option);
     }
 }
 
@@ -673,6 +874,10 @@ int main(int argc, char **argv)
         return 1;
     if (options.init == INIT_ALL && options.ranks > 1) {
         fprintf(stderr, "tccl: ring-probe: --init all is for one process\n");
+        return 2;
+    }
+    if (options.comms == 0 && (options.split || options.shrink >= 0 || options.allreduce)) {
+        fprintf(stderr, "tccl: ring-probe: --comms 0 leaves nothing to split, shrink or add up\n");
         return 2;
     }
     prepare_log();
