@@ -101,14 +101,36 @@ static int forget_preload(char *const *env, const char *shim, struct job_env_edi
     return strcmp(kept, list) == 0 ? 0 : add_edit(edits, "LD_PRELOAD", tccl_steal(kept));
 }
 
+/* What add_asan put in front. */
+static int forget_asan(char *const *env, struct job_env_edits *edits)
+{
+    static const size_t length = sizeof(JOB_ENV_ASAN) - 1;
+    const char *options = job_env_get(env, "ASAN_OPTIONS");
+    if (!job_env_get(env, "TCCL_SHIM") || !options || strncmp(options, JOB_ENV_ASAN, length) != 0)
+        return 0;
+    if (options[length] == '\0')
+        return add_unset(edits, "ASAN_OPTIONS");
+    return options[length] == ':' ? add_edit(edits, "ASAN_OPTIONS", strdup(options + length + 1))
+                                  : 0;
+}
+
 int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits)
 {
-    if (forget_preload(env, shim, edits) != 0)
+    if (forget_preload(env, shim, edits) != 0 || forget_asan(env, edits) != 0)
         return -1;
     for (size_t i = 0; i < sizeof(plan_variables) / sizeof(*plan_variables); i++)
         if (job_env_get(env, plan_variables[i]) && add_unset(edits, plan_variables[i]) != 0)
             return -1;
     return 0;
+}
+
+int job_env_unload(char *const *env, struct job_env_edits *edits)
+{
+    if (!job_env_get(env, "TCCL_SHIM"))
+        return 0;
+    return forget_preload(env, NULL, edits) != 0 || forget_asan(env, edits) != 0
+               ? -1
+               : add_unset(edits, "TCCL_SHIM");
 }
 
 static int add_text(struct job_env_edits *edits, const char *name, const char *text)
@@ -124,13 +146,15 @@ static int add_gbps(struct job_env_edits *edits, const char *name, double gbps)
     return asprintf(&text, "%.2f", gbps) < 0 ? -1 : add_edit(edits, name, text);
 }
 
-static int add_preload(char *const *env, const char *shim, struct job_env_edits *edits)
+/* name = text:(what it was) */
+static int add_in_front(char *const *env, const char *name, const char *text,
+                        struct job_env_edits *edits)
 {
-    const char *list = job_env_get(env, "LD_PRELOAD");
-    char *text = NULL;
-    if (asprintf(&text, "%s%s%s", shim, list && *list ? ":" : "", list ? list : "") < 0)
+    const char *list = job_env_get(env, name);
+    char *whole = NULL;
+    if (asprintf(&whole, "%s%s%s", text, list && *list ? ":" : "", list ? list : "") < 0)
         return -1;
-    return add_edit(edits, "LD_PRELOAD", text);
+    return add_edit(edits, name, whole);
 }
 
 int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
@@ -145,6 +169,8 @@ int job_env_announce(char *const *env, const struct tccl_plan *plan, const char 
                  add_text(edits, "TCCL_PLAN", plan->path) ||
                  add_text(edits, "TCCL_RING", plan->ring);
     if (!failed && applied && shim)
-        failed = add_text(edits, "TCCL_SHIM", shim) || add_preload(env, shim, edits);
+        failed = add_text(edits, "TCCL_SHIM", shim) ||
+                 add_in_front(env, "LD_PRELOAD", shim, edits) ||
+                 add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits);
     return failed ? -1 : 0;
 }

@@ -31,14 +31,21 @@ uint32_t job_env_number(char *const *env, const char *name, uint32_t fallback);
 char *job_env_preload_without(const char *list, const char *a, const char *b);
 
 /* Removes what a surrounding step left: TCCL_STATE, TCCL_REASON, TCCL_GBPS, TCCL_BASELINE_GBPS,
- * TCCL_PLAN, TCCL_RING, TCCL_SHIM, and from LD_PRELOAD the elements shim (may be NULL) and
- * $TCCL_SHIM. Options (TCCL=) and the user's own entries stay. Adds its edits to edits: 0, or -1
- * without memory. */
+ * TCCL_PLAN, TCCL_RING, TCCL_SHIM, from LD_PRELOAD the elements shim (may be NULL) and $TCCL_SHIM,
+ * and, with TCCL_SHIM, JOB_ENV_ASAN from the front of ASAN_OPTIONS. Options (TCCL=) and the user's
+ * own entries stay. Adds its edits to edits: 0, or -1 without memory. */
 int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits);
 
+/* Only the preload of this or a surrounding step: TCCL_SHIM and what comes with it. */
+int job_env_unload(char *const *env, struct job_env_edits *edits);
+
+/* A program that is made with AddressSanitizer's shared runtime ends at once where that is not the
+ * first of its libraries, unless it finds this in ASAN_OPTIONS. */
+#define JOB_ENV_ASAN "verify_asan_link_order=0"
+
 /* Sets what the step is told of plan. shim: put in front of the LD_PRELOAD that env (after
- * job_env_forget) holds, and TCCL_SHIM set, where the plan is applied; NULL: neither. Returns 0, or
- * -1 without memory. */
+ * job_env_forget) holds, and TCCL_SHIM set, and JOB_ENV_ASAN in front of ASAN_OPTIONS, where the
+ * plan is applied; NULL: none of these. Returns 0, or -1 without memory. */
 int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
                      struct job_env_edits *edits);
 

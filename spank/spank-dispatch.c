@@ -19,7 +19,9 @@ CALLBACK slurm_spank_init(spank_t spank, int argc, char *argv[])
     switch (spank_context()) {
     case S_CTX_LOCAL:
     case S_CTX_ALLOCATOR:
+        return option_register(spank) == ESPANK_SUCCESS ? 0 : -1;
     case S_CTX_REMOTE:
+        remote_init(spank);
         return option_register(spank) == ESPANK_SUCCESS ? 0 : -1;
     default:
         return 0;

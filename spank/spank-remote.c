@@ -10,6 +10,7 @@
 #include "notice.h"
 #include "plugin-conf.h"
 #include "policy.h"
+#include "preload.h"
 #include "spank-option.h"
 #include "step-info.h"
 #include "wire.h"
@@ -25,9 +26,11 @@ static struct {
     struct tccl_plan plan;             /* what the step is told, if active */
     int64_t deadline;                  /* tccl_now_ms */
     int timeout_ms;
-    int fd;      /* to tccld while its plan is awaited, else -1 */
-    bool active; /* the step is told something */
-    bool joined; /* tccld knows of this step */
+    int fd;           /* to tccld while its plan is awaited, else -1 */
+    bool active;      /* the step is told something */
+    bool joined;      /* tccld knows of this step */
+    bool pyxis;       /* which brings its tasks into a container */
+    const char *shim; /* in front of LD_PRELOAD, or NULL */
 } remote = {.fd = -1};
 
 static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
@@ -188,6 +191,11 @@ static void begin_step(const char *step_error)
     }
 }
 
+void remote_init(spank_t spank)
+{
+    remote.pyxis = preload_pyxis(job_environment(spank));
+}
+
 int remote_init_post_opt(spank_t spank, int argc, char **argv)
 {
     struct tccl_error step_error = {""}, conf_error = {""};
@@ -229,12 +237,27 @@ static void await_plan(void)
         fall_back("%s: tccld: %s", node_name(), err.text);
 }
 
+/* Where there is none for an applied plan, the step is told why. */
+static void choose_shim(char *const *env)
+{
+    const char *why;
+    if (remote.plan.state != TCCL_STATE_APPLIED)
+        return;
+    remote.shim = preload_choose(&remote.conf, env, remote.pyxis, &why);
+    if (remote.shim)
+        return;
+    slurm_verbose("tccl: no shim in front of LD_PRELOAD: %s", why ? why : remote.conf.shim);
+    if (why)
+        snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
+}
+
 static void tell_job(spank_t spank)
 {
     struct job_env_edits edits = {.count = 0};
-    const char *shim = euidaccess(remote.conf.shim, R_OK) == 0 ? remote.conf.shim : NULL;
+    char **env = job_environment(spank);
     notice_clean(remote.plan.reason);
-    if (job_env_announce(job_environment(spank), &remote.plan, shim, &edits) != 0)
+    choose_shim(env);
+    if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0)
         slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
     apply_edits(spank, &edits);
 }
@@ -269,10 +292,22 @@ int remote_user_init(spank_t spank)
     return 0;
 }
 
+/* Another plugin may have brought the task into a container by now. ContainerShim= is believed: the
+ * other plugin may come later. */
+static void take_back_shim(spank_t spank)
+{
+    struct job_env_edits edits = {.count = 0};
+    if (!remote.shim || remote.shim == remote.conf.container_shim || preload_readable(remote.shim))
+        return;
+    if (job_env_unload(job_environment(spank), &edits) == 0)
+        apply_edits(spank, &edits);
+}
+
 int remote_task_init(spank_t spank)
 {
     char line[NOTICE_SIZE];
     int task = 0;
+    take_back_shim(spank);
     if (!step_is_refused())
         return 0;
     spank_get_item(spank, S_TASK_ID, &task);
@@ -298,5 +333,6 @@ int remote_exit(void)
     step_info_clear(&remote.step);
     tccl_conf_clear(&remote.conf);
     remote.active = remote.joined = false;
+    remote.shim = NULL;
     return 0;
 }

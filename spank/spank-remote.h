@@ -5,13 +5,17 @@
 
 #include <slurm/spank.h>
 
+/* Before options are looked at: takes note of those of other plugins that matter. */
+void remote_init(spank_t spank);
+
 /* Effective uid 0, stdio not connected: forgets inherited state and sends the JOIN. */
 int remote_init_post_opt(spank_t spank, int argc, char **argv);
 
 /* Effective uid is the user's, stdio connected: waits for the plan, tells the job and the user. */
 int remote_user_init(spank_t spank);
 
-/* In the forked task, before exec. Doesn't return where mode is require and there is no ring. */
+/* In the forked task, before exec: takes the shim back where the task does not see it. Doesn't
+ * return where mode is require and there is no ring. */
 int remote_task_init(spank_t spank);
 
 /* The step's end on this node. */

@@ -39,7 +39,8 @@ struct tccl_conf {
     char cache_dir[PATH_MAX];       /* CacheDir=/var/cache/tccl: profiles */
     char state_dir[PATH_MAX];       /* StateDir=/var/lib/tccl: records, spool */
     char machine[PATH_MAX];         /* Machine=<StateDir>/machine.json: this node's description */
-    char shim[PATH_MAX];            /* Shim=<libdir>/tccl/libtccl-nccl.so */
+    char shim[PATH_MAX];            /* Shim=/usr/$LIB/tccl/libtccl-nccl.so: $LIB as in ld.so(8) */
+    char container_shim[PATH_MAX];  /* ContainerShim=: in containers; "": none there */
     char munge_socket[PATH_MAX];    /* MungeSocket=: "" for munge's own default */
     char bind_addr[TCCL_CONF_NAME]; /* BindAddr=: "" for every address */
     char accounting_host[TCCL_CONF_NAME]; /* AccountingHost=: node name; "" if unset */

@@ -30,6 +30,7 @@ static void check_same(const struct tccl_conf *a, const struct tccl_conf *b)
     CHECK_STR(a->state_dir, b->state_dir);
     CHECK_STR(a->machine, b->machine);
     CHECK_STR(a->shim, b->shim);
+    CHECK_STR(a->container_shim, b->container_shim);
     CHECK_STR(a->munge_socket, b->munge_socket);
     CHECK_STR(a->bind_addr, b->bind_addr);
     CHECK_STR(a->accounting_host, b->accounting_host);

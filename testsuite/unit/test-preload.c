@@ -1,0 +1,134 @@
+/* What goes in front of LD_PRELOAD: $LIB as ld.so has it, containers, AddressSanitizer. argv: a
+ * library that any program can load. */
+#include "preload.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "job-env.h"
+
+static char folder[] = "/tmp/tccl-preload-XXXXXX";
+
+static void run(const char *format, ...)
+{
+    char command[4096];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(command, sizeof(command), format, list);
+    va_end(list);
+    CHECK_INT(system(command), 0);
+}
+
+/* A library where $LIB leads to by our reckoning is the one that ld.so finds. */
+static void test_lib(const char *library)
+{
+    static const char *const forms[] = {"$LIB", "${LIB}"};
+    for (int i = 0; i < 2; i++) {
+        char path[256];
+        snprintf(path, sizeof(path), "%s/%d/%s/tccl/x.so", folder, i, forms[i]);
+        cleanup_free char *native = preload_native(path);
+        CHECK(strchr(native, '$') == NULL);
+        CHECK(!preload_readable(path));
+        run("mkdir -p $(dirname %s) && cp %s %s", native, library, native);
+        CHECK(preload_readable(path));
+        run("LD_PRELOAD='%s' cat /proc/self/maps | grep -q %s", path, native);
+    }
+    cleanup_free char *plain = preload_native("/a/LIB/$ORIGIN/$");
+    CHECK_STR(plain, "/a/LIB/$ORIGIN/$");
+}
+
+static void test_containers(void)
+{
+    char *none[] = {"A=b", "SLURM_CONTAINER=", "_SLURM_SPANK_OPTION_pyxis_container_mounts=/a:/b",
+                    NULL};
+    char *image[] = {"_SLURM_SPANK_OPTION_pyxis_container_image=ubuntu", NULL};
+    char *name[] = {"A=b", "_SLURM_SPANK_OPTION_pyxis_container_name=x", NULL};
+    char *bundle[] = {"SLURM_CONTAINER=/bundle", NULL};
+    CHECK(!preload_pyxis(NULL) && !preload_pyxis(none) && !preload_pyxis(bundle));
+    CHECK(preload_pyxis(image) && preload_pyxis(name));
+    struct tccl_conf conf = {.shim = "/bin/sh"};
+    const char *why;
+    CHECK_STR(preload_choose(&conf, none, false, &why), "/bin/sh");
+    CHECK(preload_choose(&conf, none, true, &why) == NULL);
+    CHECK(why && strstr(why, "container") != NULL);
+    CHECK(preload_choose(&conf, bundle, false, &why) == NULL);
+    CHECK(why && strstr(why, "ContainerShim=") != NULL);
+    strcpy(conf.container_shim, "/inside/x.so");
+    CHECK_STR(preload_choose(&conf, none, true, &why), "/inside/x.so");
+    CHECK_STR(preload_choose(&conf, bundle, false, &why), "/inside/x.so");
+    CHECK_STR(preload_choose(&conf, none, false, &why), "/bin/sh");
+    strcpy(conf.shim, "/nonexistent");
+    CHECK(preload_choose(&conf, NULL, false, &why) == NULL);
+    CHECK(why == NULL);
+}
+
+/* An environment after edits; both of at most 16 entries. */
+static void apply(char **env, struct job_env_edits *edits)
+{
+    for (int i = 0; i < edits->count; i++) {
+        size_t length = strlen(edits->list[i].name);
+        int at = 0;
+        while (env[at] &&
+               (strncmp(env[at], edits->list[i].name, length) != 0 || env[at][length] != '='))
+            at++;
+        if (edits->list[i].value) {
+            if (!env[at])
+                env[at + 1] = NULL;
+            CHECK(asprintf(&env[at], "%s=%s", edits->list[i].name, edits->list[i].value) > 0);
+        } else {
+            do
+                env[at] = env[at + 1];
+            while (env[at++]);
+        }
+    }
+    job_env_edits_clear(edits);
+}
+
+/* Whatever the user had, with the preload ours is in front; without it all is as it was. */
+static void test_asan(bool unload)
+{
+    static const char *const users[] = {NULL, "detect_leaks=0", JOB_ENV_ASAN,
+                                        JOB_ENV_ASAN ":detect_leaks=1",
+                                        "verify_asan_link_order=01"};
+    for (size_t i = 0; i < sizeof(users) / sizeof(*users); i++) {
+        char own[128], expected[192], *env[32] = {"A=b", NULL};
+        struct job_env_edits edits = {.count = 0};
+        struct tccl_plan plan = {.state = TCCL_STATE_APPLIED, .path = "/p"};
+        if (users[i]) {
+            snprintf(own, sizeof(own), "ASAN_OPTIONS=%s", users[i]);
+            env[1] = own;
+        }
+        CHECK_INT(job_env_forget(env, "/s.so", &edits), 0);
+        CHECK_INT(edits.count, 0);
+        CHECK_INT(job_env_announce(env, &plan, NULL, &edits), 0);
+        apply(env, &edits);
+        CHECK(!users[i] ? !job_env_get(env, "ASAN_OPTIONS")
+                        : strcmp(job_env_get(env, "ASAN_OPTIONS"), users[i]) == 0);
+        CHECK_INT(job_env_announce(env, &plan, "/s.so", &edits), 0);
+        apply(env, &edits);
+        snprintf(expected, sizeof(expected), JOB_ENV_ASAN "%s%s", users[i] ? ":" : "",
+                 users[i] ? users[i] : "");
+        CHECK_STR(job_env_get(env, "ASAN_OPTIONS"), expected);
+        CHECK_STR(job_env_get(env, "LD_PRELOAD"), "/s.so");
+        CHECK_INT(unload ? job_env_unload(env, &edits) : job_env_forget(env, "/s.so", &edits), 0);
+        apply(env, &edits);
+        CHECK(!users[i] ? !job_env_get(env, "ASAN_OPTIONS")
+                        : strcmp(job_env_get(env, "ASAN_OPTIONS"), users[i]) == 0);
+        CHECK(!job_env_get(env, "LD_PRELOAD") && !job_env_get(env, "TCCL_SHIM"));
+        CHECK(!unload == !job_env_get(env, "TCCL_PLAN"));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || !mkdtemp(folder))
+        return 2;
+    test_lib(argv[1]);
+    test_containers();
+    test_asan(false);
+    test_asan(true);
+    run("rm -r %s", folder);
+    return check_result();
+}
