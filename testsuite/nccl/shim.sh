@@ -1,0 +1,71 @@
+# shim.sh: what the tests of the runtime shim share.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+[ -e "$TCCL_BUILD/runtime/libtccl-nccl.so" ] || { echo "skipped: the build has no libtccl-nccl.so"; exit 77; }
+trap 'remove_registries; rm -rf "$work"' EXIT
+
+# The shared memory of steps that no tccld ends. Folders of plans are named job.step.restart-hash.
+remove_registries() {
+    local folder
+    for folder in "$work"/*/n*/*.*.*-* "$work"/*/n*/run/*.*.*-*; do
+        rm -f "/dev/shm/tccl-$UID-${folder##*-}"
+    done
+}
+
+plans=()
+make_plans() { # [OPTION]... NODE...: plan files of a new step, in plans (see plan-for)
+    number=$((${number:-0} + 1))
+    mapfile -t plans < <("$here/plan-for" "$work/plans$number" "$@")
+    [ ${#plans[@]} -gt 0 ] || fail "plan-for $*"
+}
+
+with_plans() { # options of run-ring that hand plans out
+    printf -- '--plan\n%s\n' "${plans[@]}"
+}
+
+# Runs with the plans; the rings are in $work/rings.
+run_planned() { # MODEL OPTION...
+    local model=$1 options
+    shift
+    mapfile -t options < <(with_plans)
+    run_ring "$work/rings" "$model" "${options[@]}" "$@"
+}
+
+# What NCCL built for a communicator is what the plans say.
+as_planned() { # [COMMUNICATOR [OPTION]...]
+    local comm=${1:-comm 0}
+    shift || true
+    "$here/compare-plan" "$work/rings" "$comm" "${plans[@]}" "$@" ||
+        { show_log; fail "${what:-}: $comm is not as planned"; }
+}
+
+show_log() {
+    python3 -c 'import json, sys
+for node, lines in enumerate(json.load(open(sys.argv[1]))["log"]):
+    for line in lines: print(f"node {node}: {line}")' "$work/rings"
+}
+
+# Lines of the shim's log that match are so many (default: at least one).
+said() { # PATTERN [COUNT]
+    local count
+    count=$(show_log | grep -cE -- "$1" || true)
+    [ "${2:-some}" = some ] && [ "$count" -gt 0 ] || [ "$count" = "${2:-some}" ] ||
+        { show_log; fail "${what:-}: $count lines with \"$1\", not ${2:-some}"; }
+}
+
+never_said() { # PATTERN
+    said "$1" 0
+}
+
+# Once with the plans and once without the shim: NCCL built the same both times.
+as_alone() { # MODEL OPTION...
+    run_planned "$@"
+    local options=() left=0
+    run_ring "$work/alone" "$@" --preload -
+    "$here/same-rings" "$work/alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
+}
+
+step() { # WHAT: for messages
+    what=$1
+    echo "--- $what"
+}
