@@ -151,24 +151,31 @@ static bool starts(const struct shim_line *line, const char *text)
     return (size_t)(line->end - line->text) >= length && memcmp(line->text, text, length) == 0;
 }
 
+static bool has(const struct shim_line *line, const char *text)
+{
+    return memmem(line->text, (size_t)(line->end - line->text), text, strlen(text));
+}
+
 /* "P2P/IPC/read", "SHM/direct/direct", "NET/IB/0(3)/GDRDMA(PCI)/Shared". */
 static struct shim_reach reach_of(const struct shim_line *line)
 {
-    struct shim_reach reach = {SHIM_WAY_UNKNOWN, -1, false};
-    const char *slash;
+    struct shim_reach reach = {.way = SHIM_WAY_UNKNOWN, .nic = -1};
+    const char *slash, *at;
 
     if (starts(line, "P2P/"))
         reach.way = SHIM_WAY_P2P;
     else if (starts(line, "SHM/"))
         reach.way = SHIM_WAY_SHM;
+    reach.read = reach.way == SHIM_WAY_P2P && has(line, "/read");
     if (!starts(line, "NET/"))
         return reach;
     reach.way = SHIM_WAY_NET;
-    reach.gdr = memmem(line->text, (size_t)(line->end - line->text), "/GDRDMA", 7);
+    reach.gdr = has(line, "/GDRDMA");
     slash = memchr(line->text + 4, '/', (size_t)(line->end - line->text - 4));
-    for (const char *at = slash ? slash + 1 : line->end;
+    for (at = slash ? slash + 1 : line->end;
          at < line->end && *at >= '0' && *at <= '9' && reach.nic < 1000; at++)
         reach.nic = (reach.nic < 0 ? 0 : reach.nic * 10) + (*at - '0');
+    reach.pxn = at < line->end && *at == '(';
     return reach;
 }
 
@@ -550,6 +557,8 @@ static void join(struct shim_reach *all, struct shim_reach one)
     if (all->nic != one.nic)
         all->nic = -1;
     all->gdr &= one.gdr;
+    all->read &= one.read;
+    all->pxn |= one.pxn;
 }
 
 static void sum_up(const struct member *member, struct shim_built *built)

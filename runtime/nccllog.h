@@ -35,8 +35,10 @@ enum shim_way { SHIM_WAY_UNKNOWN, SHIM_WAY_P2P, SHIM_WAY_SHM, SHIM_WAY_NET, SHIM
 /* How one rank reaches a neighbour. */
 struct shim_reach {
     enum shim_way way;
-    int nic;  /* of NET, NCCL's number; -1 unknown, or not the same on all channels */
-    bool gdr; /* GPUDirect, on all channels */
+    int nic;   /* of NET, NCCL's number; -1 unknown, or not the same on all channels */
+    bool gdr;  /* GPUDirect, on all channels */
+    bool read; /* P2P by reading, on all channels */
+    bool pxn;  /* of NET: through another GPU, on some channel */
 };
 
 /* What NCCL built for one rank. */
