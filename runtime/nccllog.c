@@ -413,15 +413,15 @@ const char *shim_nccllog_answer(const char *name, uint32_t version)
     return value;
 }
 
-bool shim_nccllog_there(struct shim_why *why)
+bool shim_nccllog_there(void)
 {
-    bool there = file.pid == getpid() &&
-                 (file.place == USERS_FILE || (file.place == MEMORY && file.handed && !file.done));
+    return file.pid == getpid() &&
+           (file.place == USERS_FILE || (file.place == MEMORY && file.handed && !file.done));
+}
 
-    if (!there)
-        shim_fail(why, "%s",
-                  file.why ? file.why : "NCCL tells nothing of what it built without its log");
-    return there;
+int shim_nccllog_missing(struct shim_why *why)
+{
+    return shim_fail(why, "%s", file.why ? file.why : "NCCL can't be made to log what it builds");
 }
 
 /* ---- reading ---- */
@@ -479,7 +479,7 @@ static void read_file(void)
 
 void shim_nccllog_read(void)
 {
-    if (!shim_nccllog_there(NULL) || !lock())
+    if (!shim_nccllog_there() || !lock())
         return;
     if (file.place == MEMORY || open_users_file())
         read_file();
@@ -512,8 +512,8 @@ static int nic_number(const char *name, struct shim_why *why)
 
 int shim_nccllog_nic(const char *name, struct shim_why *why)
 {
-    if (!shim_nccllog_there(why))
-        return -1;
+    if (!shim_nccllog_there())
+        return shim_nccllog_missing(why);
     if (!lock())
         return shim_fail(why, "NCCL's log is being read by others");
     int number = nic_number(name, why);

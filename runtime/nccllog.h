@@ -14,8 +14,9 @@
  * makes the memory file. */
 const char *shim_nccllog_answer(const char *name, uint32_t version);
 
-/* Is there a log? If not, why gets the reason. */
-bool shim_nccllog_there(struct shim_why *why);
+/* Is there a log? If not, shim_nccllog_missing says why. */
+bool shim_nccllog_there(void);
+int shim_nccllog_missing(struct shim_why *why); /* returns -1 */
 
 /* Reads what has been written since, and takes note of it: NICs, and for each communicator "Init
  * START" … "Init COMPLETE", rings, how peers are reached. Bounded; memory that has been read is
