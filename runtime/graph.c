@@ -6,16 +6,25 @@ enum { PATTERN_BALANCED_TREE = 1, PATTERN_TREE = 3, PATTERN_RING = 4 };
 
 enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907 };
 
-int shim_graph_channels(const struct shim_chain *chain)
+/* What limits a channel is the one block of threads that works for it: about 20 GB/s. More channels
+ * than are of use cost memory for buffers, and time to connect them. */
+int shim_graph_channels(const struct shim_chain *chain, int nics)
 {
-    return chain->closed ? 1 : 2;
+    const int most = 4;
+    int channels = chain->gbps > 20 ? 2 : 1;
+    if (chain->closed)
+        return channels;
+    if (nics > channels)
+        channels = nics < most ? nics : most;
+    return channels;
 }
 
-/* A channel's share in GB/s, with the point that NCCL reads in whatever locale it is. */
-static void add_speed(const struct shim_chain *chain, const char *name, struct shim_text *text)
+/* A channel's share in GB/s, with the point that NCCL reads in whatever locale it is. From speed
+ * times channels NCCL reckons how long each algorithm and protocol takes for a size: LL to Simple
+ * and tree to ring change places where they would at that bandwidth. */
+static void add_speed(double gbps, const char *name, struct shim_text *text)
 {
-    double share = chain->gbps / shim_graph_channels(chain) * 1000;
-    unsigned thousandths = share < 1 ? 1 : share > 1e9 ? 1000000000u : (unsigned)share;
+    unsigned thousandths = gbps < 1e-3 ? 1 : gbps > 1e6 ? 1000000000u : (unsigned)(gbps * 1000);
     shim_text_add(text, " %s=\"%u.%03u\"", name, thousandths / 1000, thousandths % 1000);
 }
 
@@ -45,11 +54,11 @@ static void add_channel(const struct shim_chain *chain, const struct shim_number
 static void add_graph(const struct shim_chain *chain, const struct shim_numbers *numbers, int id,
                       const char *intra, const char *inter, struct shim_text *text)
 {
-    int channels = shim_graph_channels(chain);
+    int channels = shim_graph_channels(chain, numbers->nics);
     shim_text_add(text, "<graph id=\"%d\" pattern=\"%d\" crossnic=\"0\" nchannels=\"%d\"", id,
                   pattern(chain, id), channels);
-    add_speed(chain, "speedintra", text);
-    add_speed(chain, "speedinter", text);
+    add_speed(chain->gbps / channels, "speedintra", text);
+    add_speed(chain->gbps / channels, "speedinter", text);
     shim_text_add(text,
                   " latencyinter=\"0\" typeintra=\"%s\" typeinter=\"%s\" samechannels=\"1\">\n",
                   intra, inter);

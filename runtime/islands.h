@@ -7,17 +7,23 @@
 #include "pci.h"
 #include "plan.h"
 
-/* Writes the topology file for a chain. Returns 0: none is needed, NCCL takes each edge as planned;
- * 1: text holds it; or -1 with why: it can't be expressed. gpus_of_node: how many GPUs of the
- * communicator are on this node. linked: which pairs of chain->gpus have NVLink (device.h).
- * p2p_level_pxb: NCCL_P2P_LEVEL is (given or the user's) PXB, else NCCL's default of that version.
- */
+/* Writes the topology file for a chain. pci: all of its GPUs were read, and its NICs if it is open.
+ * Returns 0: none is needed, NCCL takes each edge as planned; 1: text holds it; or -1 with why: it
+ * can't be expressed. linked: which pairs of chain->gpus have NVLink (device.h), which NCCL always
+ * takes. p2p_level_pxb: NCCL_P2P_LEVEL is (given or the user's) PXB, else NCCL's default of that
+ * version (0: unknown). */
 int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
                  bool linked[SHIM_GPUS][SHIM_GPUS], bool p2p_level_pxb, uint32_t version,
                  struct shim_text *text, struct shim_why *why);
 
-/* How far a NIC is from a GPU in that topology (in the real one, where none is needed). */
+/* Does NCCL by itself take P2P at any distance, on a node with n GPUs of the communicator? True
+ * also if that can't be known. */
+bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version);
+
+/* How far a NIC is from a GPU, or a GPU from another, in that topology (in the real one, where none
+ * is needed). linked as above. */
 enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,
-                                 bool islands, shim_bus nic, shim_bus gpu);
+                                 bool linked[SHIM_GPUS][SHIM_GPUS], bool islands, shim_bus a,
+                                 shim_bus b);
 
 #endif

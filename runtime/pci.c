@@ -162,21 +162,40 @@ static int read_topology_file(const char *root, struct shim_pci *pci, struct shi
     return 0;
 }
 
-static int read_maker(const char *root, struct shim_pci *pci)
+/* The CPU's maker as cpuid says it, which stands in /proc/cpuinfo, too. */
+static int read_maker(const char *root, char *maker, size_t size)
 {
     char path[PATH_MAX], content[2048];
     struct shim_text text = {path, sizeof(path), 0, false};
-    if (pci->vendor[0]) {
-        pci->amd = strcmp(pci->vendor, "AuthenticAMD") == 0;
-        return 0;
-    }
+    *maker = '\0';
     shim_text_add(&text, "%s/proc/cpuinfo", root);
     if (text.full || read_start(path, content, sizeof(content)) != 0)
         return -1;
-    const char *maker = strstr(content, "vendor_id");
-    const char *end = maker ? strchr(maker, '\n') : NULL;
-    const char *amd = maker ? strstr(maker, "AuthenticAMD") : NULL;
-    pci->amd = amd && end && amd < end;
+    const char *at = strstr(content, "vendor_id");
+    at = at ? strstr(at, ": ") : NULL;
+    size_t length = at ? strcspn(at + 2, "\n") : 0;
+    if (length > 0 && length < size) {
+        memcpy(maker, at + 2, length);
+        maker[length] = '\0';
+    }
+    return 0;
+}
+
+static int find_maker(const char *root, struct shim_pci *pci)
+{
+    static const char *const cautious[] = {"GenuineIntel", "CentaurHauls", "  Shanghai  "};
+    char maker[16];
+    if (pci->vendor[0])
+        strcpy(maker, pci->vendor);
+    else if (read_maker(root, maker, sizeof(maker)) != 0)
+        return -1;
+    pci->amd = strcmp(maker, "AuthenticAMD") == 0;
+    for (size_t i = 0; i < sizeof(cautious) / sizeof(*cautious); i++)
+        if (strcmp(maker, cautious[i]) == 0)
+            pci->cautious = true;
+#ifdef __aarch64__
+    pci->cautious = true;
+#endif
     return 0;
 }
 
@@ -195,7 +214,7 @@ int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct
     memset(pci, 0, sizeof(*pci));
     if (read_topology_file(root, pci, why) != 0)
         return -1;
-    if (read_maker(root, pci) != 0)
+    if (find_maker(root, pci) != 0)
         return shim_fail(why, "/proc/cpuinfo can't be read");
     if (has_joined_switches(root))
         return shim_fail(why, "this machine's PCI switches are joined with each other");

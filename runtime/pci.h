@@ -21,7 +21,8 @@ struct shim_pci_device {
 
 struct shim_pci {
     uint8_t n;
-    bool amd; /* the CPU's maker, as NCCL will see it */
+    bool amd;      /* the CPU's maker, as NCCL will see it */
+    bool cautious; /* a CPU through which NCCL never took P2P: Intel's, Zhaoxin's, ARM */
     /* What NCCL has been told of the CPU in place of asking it; "", -1: nothing. */
     char vendor[16];
     int32_t family, model;
