@@ -22,12 +22,16 @@ union device {
 };
 
 struct speed {
-    int rate; /* Gb/s over 4 lanes */
-    uint8_t code;
+    int rate; /* Gb/s */
+    uint8_t lanes, code;
 };
 
-static const struct speed speeds[] = {{10, 1}, {25, 2}, {40, 4}, {56, 16}, {100, 32}, {200, 64}};
-enum { SPEED_400 = 128, LANES_4 = 2 };
+enum { LANES_1 = 1, LANES_4 = 2, LANES_8 = 4 };
+static const struct speed speeds[] = {
+    {10, LANES_4, 1},   {25, LANES_1, 32},   {40, LANES_4, 4},
+    {50, LANES_1, 64},  {56, LANES_4, 16},   {100, LANES_4, 32},
+    {200, LANES_4, 64}, {400, LANES_4, 128}, {800, LANES_8, 128},
+};
 
 static int index_of(const struct ibv_device *device)
 {
@@ -162,11 +166,11 @@ PUBLIC int ibv_query_port(struct ibv_context *context, uint8_t port,
     attributes->pkey_tbl_len = 1;
     attributes->lid = (uint16_t)(index_of(context->device) + 1);
     attributes->phys_state = 5; /* link up */
-    attributes->active_width = LANES_4;
-    attributes->active_speed = SPEED_400;
     for (size_t i = sizeof speeds / sizeof *speeds; i-- > 0;)
-        if (rate <= speeds[i].rate)
+        if (rate <= speeds[i].rate || !attributes->active_speed) {
+            attributes->active_width = speeds[i].lanes;
             attributes->active_speed = speeds[i].code;
+        }
     attributes->link_layer = IBV_LINK_LAYER_INFINIBAND;
     return 0;
 }
