@@ -39,10 +39,13 @@ static int read_filters(const char *text, struct filters *filters, struct shim_w
     for (; *text && filters->n < FILTERS; text += strspn(text, ",")) {
         struct filter *filter = &filters->list[filters->n];
         size_t length = strcspn(text, ",:"), whole = strcspn(text, ",");
-        if (length >= SHIM_NAME)
-            return shim_fail(why, "NCCL_IB_HCA has a name that is too long");
+        const char *port = text[length] == ':' ? text + length + 1 : NULL;
+        /* 2.30 also knows rails and planes. */
+        if (length >= SHIM_NAME || (port && port[strspn(port, "0123456789")] != text[whole]) ||
+            (port && port == text + whole))
+            return shim_fail(why, "NCCL_IB_HCA is not understood");
         memcpy(filter->name, text, length);
-        filter->port = text[length] == ':' ? atoi(text + length + 1) : -1;
+        filter->port = port ? atoi(port) : -1;
         filters->n += length > 0;
         text += whole;
     }
