@@ -117,6 +117,8 @@ static bool read_channel(struct piece piece, struct shim_line *line)
         line->p2p = second > 0;
         return true;
     }
+    while (skip(&piece, " "))
+        ;
     line->kind = SHIM_LINE_ORDER;
     line->text = piece.at;
     line->end = piece.end;
