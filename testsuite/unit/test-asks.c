@@ -1,0 +1,599 @@
+/* What the processes of a step ask and tell their tccld: CHAIN and CONFIRM, really, with a munged
+ * of our own and three tccld on loopback, the third of which keeps the records. */
+#include <sys/un.h>
+
+#include "cache.h"
+#include "check.h"
+#include "cleanup.h"
+#include "client.h"
+#include "fileio.h"
+#include "machines.h"
+#include "notation.h"
+#include "rig.h"
+#include "search.h"
+#include "wire.h"
+
+enum { NODES = 3, HOME = 3, WAIT_MS = 15000, MACHINE_GPUS = 4 };
+
+static const char *const names[] = {"n1", "n2", "n3"};
+static const int all_gres[] = {0, 1, 2, 3};
+static const uint32_t masks[] = {1, 3, 5, 7, 0xf};
+enum { MASKS = sizeof masks / sizeof masks[0] };
+static struct tccl_table *tables[MASKS]; /* as searched: what answers are compared with */
+static struct tccl_machine machine;
+
+/* Profiles and daemons */
+
+static void search_tables(const struct tccl_model *model)
+{
+    struct tccl_error err = {0};
+    struct tccl_search *search = tccl_search_new(&machine, tccl_model_meter(model), NULL);
+    for (int i = 0; i < MASKS; i++) {
+        struct tccl_search_options options = {.gap = 0};
+        tables[i] = tccl_table_new(&machine, masks[i]);
+        CHECK(tccl_search_table(search, tables[i], &options, &err) >= 0);
+        CHECK_STR(err.text, "");
+        strcpy(tables[i]->source, "model");
+    }
+    tccl_search_free(search);
+}
+
+static void make_profile(int node)
+{
+    char path[256], file[4096];
+    struct tccl_error err = {0};
+    struct tccl_profile *profile = NULL;
+    cleanup_json json_t *description = tccl_machine_to_json(&machine);
+    rig_path(path, "machine.json", node);
+    CHECK_INT(tccl_write_json(path, 0644, description, &err), 0);
+    rig_path(path, "cache", node);
+    snprintf(file, sizeof(file), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
+    cleanup_json json_t *json = tccl_read_json(file, 1 << 20, &err);
+    CHECK_INT(tccl_profile_create(path, &machine, "model", json, &profile, &err), 0);
+    for (int i = 0; i < MASKS; i++) {
+        strcpy(tables[i]->machine, tccl_profile_id(profile));
+        CHECK_INT(tccl_profile_put(profile, tables[i], &err), 0);
+    }
+    CHECK_STR(err.text, "");
+    tccl_profile_close(profile);
+}
+
+static void write_conf(const char *accounting)
+{
+    char path[256], text[4096];
+    int size =
+        snprintf(text, sizeof(text),
+                 "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
+                 "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
+                 "BindAddr=127.0.0.1\nTccldUser=%s\nAccountingHost=%s\n[peers]\n",
+                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
+                 getpwuid(getuid())->pw_name, accounting);
+    for (int i = 1; i <= NODES; i++)
+        size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,
+                         rig.port[i]);
+    rig_path(path, "tccl.conf", 0);
+    rig_write(path, text, (size_t)size, 0644);
+}
+
+static void make_nodes(void)
+{
+    char path[256];
+    struct tccl_model *model = load_machine("amd-4gpu");
+    machine = *tccl_model_machine(model);
+    search_tables(model);
+    for (int i = 1; i <= NODES; i++) {
+        rig.port[i] = rig_port();
+        rig_path(path, "", i);
+        mkdir(path, 0755);
+        make_profile(i);
+    }
+    tccl_model_free(model);
+    write_conf("n3");
+    for (int i = 1; i <= NODES; i++)
+        rig_start_tccld(i);
+}
+
+/* Steps */
+
+static uid_t job_uid(void)
+{
+    const struct passwd *nobody = getuid() == 0 ? getpwnam("nobody") : NULL;
+    return nobody ? nobody->pw_uid : getuid();
+}
+
+static struct tccl_step_key new_key(void)
+{
+    static uint32_t job = 500;
+    return (struct tccl_step_key){.cluster = "test", .job = ++job, .step = 3};
+}
+
+static int connect_to(int node)
+{
+    char path[256];
+    struct tccl_error err = {0};
+    rig_path(path, "tccld.sock", node);
+    int fd = tccl_client_connect(path, WAIT_MS, &err);
+    if (fd < 0)
+        fprintf(stderr, "%s\n", err.text);
+    return fd;
+}
+
+static int begin_join(struct tccl_step_key key, int node, int n_nodes, int n_gres)
+{
+    struct tccl_error err = {0};
+    struct tccl_join join = {.key = key,
+                             .node = node,
+                             .n_nodes = n_nodes,
+                             .nodes = names,
+                             .gres = all_gres,
+                             .n_gres = n_gres,
+                             .mode = TCCL_MODE_ON,
+                             .uid = job_uid(),
+                             .gid = getgid(),
+                             .timeout_ms = 8000};
+    int fd = connect_to(node + 1);
+    CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
+    return fd;
+}
+
+/* The step begins on n nodes; path gets the plan file of the first. */
+static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096])
+{
+    struct tccl_step_key key = new_key();
+    struct tccl_error err = {0};
+    int fds[NODES];
+    for (int i = 0; i < n; i++)
+        fds[i] = begin_join(key, i, n, n_gres);
+    for (int i = 0; i < n; i++) {
+        struct tccl_plan plan;
+        CHECK_INT(tccl_client_wait_plan(fds[i], WAIT_MS, &plan, &err), 0);
+        CHECK_INT(plan.state, TCCL_STATE_APPLIED);
+        if (i == 0)
+            strcpy(path, plan.path);
+        tccl_plan_clear(&plan);
+        close(fds[i]);
+    }
+    return key;
+}
+
+static void leave(const struct tccl_step_key *key, int n)
+{
+    struct tccl_error err = {0};
+    for (int i = n - 1; i >= 0; i--) {
+        int fd = connect_to(i + 1);
+        CHECK_INT(tccl_client_leave(fd, key, WAIT_MS, &err), 0);
+        close(fd);
+    }
+}
+
+/* Questions. Where this is root, they are asked by a child that is the job's user. */
+
+static json_t *exchange(int fd, const json_t *message)
+{
+    struct tccl_error err = {0};
+    cleanup_free char *text = tccl_message_text(message), *data = NULL;
+    size_t size;
+    int64_t deadline = tccl_now_ms() + WAIT_MS;
+    if (tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, &err) != 0 ||
+        tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &data, &size, &err) != 0)
+        return NULL;
+    return json_loadb(data, size, 0, NULL);
+}
+
+/* The answer to a message of uid; NULL: the connection was closed. Takes the message. */
+static json_t *ask_as(uid_t uid, int node, json_t *message)
+{
+    char buffer[65536];
+    int pipe_[2];
+    CHECK_INT(pipe(pipe_), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (uid != getuid() && setresuid(uid, uid, uid) != 0)
+            _exit(1);
+        json_t *answer = exchange(connect_to(node), message);
+        char *text = answer ? json_dumps(answer, JSON_COMPACT) : strdup("");
+        _exit(write(pipe_[1], text, strlen(text)) < 0);
+    }
+    close(pipe_[1]);
+    ssize_t size, all = 0;
+    while ((size = read(pipe_[0], buffer + all, sizeof(buffer) - (size_t)all)) > 0)
+        all += size;
+    close(pipe_[0]);
+    waitpid(pid, NULL, 0);
+    json_decref(message);
+    return all > 0 ? json_loadb(buffer, (size_t)all, 0, NULL) : NULL;
+}
+
+static const char *text_of(const json_t *json, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json, name));
+    return text ? text : "";
+}
+
+/* busids: as in the machine; mask: which of its GPUs. */
+static json_t *chain_question(const struct tccl_step_key *key, uint32_t mask, bool closed)
+{
+    json_t *gpus = json_array(), *message = tccl_message_new("chain");
+    for (int i = 0; i < MACHINE_GPUS; i++)
+        if (mask & 1u << i)
+            json_array_insert_new(gpus, 0, json_string(machine.gpus[i].busid));
+    json_object_set_new(message, "key", tccl_key_to_json(key));
+    json_object_set_new(message, "gpus", gpus);
+    json_object_set_new(message, "closed", json_boolean(closed));
+    return message;
+}
+
+static json_t *verdict(const struct tccl_step_key *key, const char *word, const char *text,
+                       bool whole)
+{
+    json_t *message = tccl_message_new("confirm");
+    json_t *rest = json_pack("{s:o,s:s,s:s,s:i,s:b,s:i}", "key", tccl_key_to_json(key), "verdict",
+                             word, "text", text, "ranks", 8, "whole", whole, "gpus", 4);
+    json_object_update(message, rest);
+    json_decref(rest);
+    return message;
+}
+
+static void check_refused(uid_t uid, int node, json_t *message, const char *said)
+{
+    cleanup_json json_t *answer = ask_as(uid, node, message);
+    CHECK_STR(text_of(answer, "type"), "error");
+    CHECK(strstr(text_of(answer, "text"), said) != NULL);
+    if (!strstr(text_of(answer, "text"), said))
+        fprintf(stderr, "got '%s', expected '%s'\n", text_of(answer, "text"), said);
+}
+
+static void confirm(const struct tccl_step_key *key, int node, const char *word, const char *text,
+                    bool whole)
+{
+    cleanup_json json_t *answer = ask_as(job_uid(), node, verdict(key, word, text, whole));
+    CHECK_STR(text_of(answer, "type"), "ok");
+}
+
+/* Records */
+
+static json_t *find_record(int node, uint32_t job)
+{
+    char path[256];
+    int complete;
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    rig_path(path, "tccl.conf", 0);
+    CHECK_INT(tccl_conf_read(path, names[node - 1], &conf, &err), 0);
+    cleanup_json json_t *filter = json_pack("{s:[{s:i}]}", "jobs", "job", (int)job);
+    cleanup_json json_t *records = tccl_client_query(&conf, filter, WAIT_MS, &complete, &err);
+    tccl_conf_clear(&conf);
+    CHECK(json_array_size(records) <= 1);
+    return json_incref(json_array_get(records, 0));
+}
+
+/* Waits until what was built is on record, as node sees it. */
+static void await_built(int node, const struct tccl_step_key *key, const char *state,
+                        const char *built, const char *reason)
+{
+    cleanup_json json_t *record = NULL;
+    for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
+        json_decref(record);
+        record = find_record(node, key->job);
+        if (record && strcmp(text_of(record, "built"), built) == 0)
+            break;
+    }
+    CHECK_STR(text_of(record, "built"), built);
+    CHECK_STR(text_of(record, "state"), state);
+    CHECK_STR(text_of(record, "built_reason"), reason);
+}
+
+/* CHAIN */
+
+/* The best of a table, by looking at all of it. */
+static double best_of(const struct tccl_table *table, bool closed)
+{
+    double best = 0;
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        best = table->pairs[i].gbps > best ? table->pairs[i].gbps : best;
+    return closed ? table->ring.gbps : best;
+}
+
+static void check_links(const json_t *links, uint32_t mask, bool closed)
+{
+    uint32_t found = 0;
+    size_t i;
+    json_t *gpu, *edge;
+    int count = __builtin_popcount(mask);
+    CHECK_INT(json_is_true(json_object_get(links, "closed")), closed);
+    json_array_foreach(json_object_get(links, "gpus"), i, gpu) found |=
+        1u << tccl_machine_find_gpu(&machine, json_string_value(gpu));
+    CHECK_INT(found, mask);
+    CHECK_INT(json_array_size(json_object_get(links, "edges")), closed ? count : count - 1);
+    json_array_foreach(json_object_get(links, "edges"), i, edge)
+    {
+        bool bounce = strcmp(text_of(edge, "kind"), "bounce") == 0;
+        CHECK_INT(json_integer_value(json_object_get(edge, "node")) >= 0, bounce);
+    }
+    CHECK(!closed == json_is_object(json_object_get(links, "entry")));
+    CHECK(!closed == json_is_object(json_object_get(links, "exit")));
+}
+
+static void check_chain(const struct tccl_step_key *key, int table, bool closed, int *applied)
+{
+    uint32_t mask = masks[table];
+    cleanup_json json_t *answer = ask_as(job_uid(), 1, chain_question(key, mask, closed));
+    const char *state = text_of(answer, "state");
+    CHECK_STR(text_of(answer, "type"), "chain");
+    if (closed && mask == 1) {
+        CHECK_STR(state, "nothing-to-do");
+        return;
+    }
+    double best = best_of(tables[table], closed);
+    double gbps = json_number_value(json_object_get(answer, "gbps"));
+    double baseline = json_number_value(json_object_get(answer, "baseline_gbps"));
+    CHECK(gbps - best < 1e-3 && best - gbps < 1e-3);
+    CHECK_STR(text_of(answer, "source"), "model");
+    CHECK_STR(state, gbps > baseline ? "applied" : "nothing-to-do");
+    if (strcmp(state, "applied") != 0)
+        return;
+    ++*applied;
+    CHECK_STR(text_of(answer, "reason"), "");
+    check_links(json_object_get(answer, "links"), mask, closed);
+}
+
+static void test_chains(void)
+{
+    char path[4096];
+    int applied = 0;
+    struct tccl_step_key key = begin_step(1, 4, path);
+    for (int i = 0; i < MASKS; i++)
+        for (int closed = 0; closed < 2; closed++)
+            check_chain(&key, i, closed, &applied);
+    CHECK(applied >= 2); /* else this shows little */
+    cleanup_json json_t *none = ask_as(job_uid(), 1, chain_question(&key, 6, true));
+    CHECK_STR(text_of(none, "state"), "fallback");
+    CHECK(strstr(text_of(none, "reason"), "no chains for GPUs 1-2") != NULL);
+    leave(&key, 1);
+    check_refused(job_uid(), 1, chain_question(&key, 3, true), "has no step test:");
+}
+
+/* The plan file, in the words that the shim knows. */
+static void test_plan_file(void)
+{
+    char path[4096], socket_path[256];
+    struct tccl_error err = {0};
+    struct tccl_step_key key = begin_step(2, 3, path);
+    cleanup_json json_t *plan = tccl_read_json(path, 65536, &err);
+    rig_path(socket_path, "tccld.sock", 1);
+    CHECK_STR(text_of(plan, "socket"), socket_path);
+    CHECK_STR(text_of(plan, "root"), "n1");
+    CHECK_INT(json_integer_value(json_object_get(plan, "uid")), job_uid());
+    CHECK_INT(json_integer_value(json_object_get(plan, "step_gpus")), 6);
+    CHECK_INT(json_array_size(json_object_get(plan, "gpus")), 3);
+    CHECK(json_is_true(json_object_get(plan, "one_fabric")));
+    check_links(json_object_get(plan, "links"), 7, false);
+    char second[4096];
+    snprintf(second, sizeof(second), "%s", path);
+    *strstr(second, "/n1/") = '\0';
+    strcat(second, "/n2/run");
+    strcat(second, strstr(path, "/run/") + 4);
+    cleanup_json json_t *other = tccl_read_json(second, 65536, &err);
+    CHECK_STR(err.text, "");
+    CHECK_INT(json_integer_value(json_object_get(other, "step_gpus")), 6);
+    CHECK(json_equal(json_object_get(other, "start"), json_object_get(plan, "start")));
+    CHECK_INT(json_integer_value(json_object_get(other, "index")), 1);
+    leave(&key, 2);
+}
+
+static void test_bad_questions(void)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 2, path), other = key;
+    uid_t uid = job_uid();
+    static const struct {
+        const char *name, *value, *said;
+    } bad[] = {
+        {"closed", "1", "closed: true or false"},
+        {"gpus", "[]", "gpus: a list of 1 to 16"},
+        {"gpus", "{}", "gpus: a list of 1 to 16"},
+        {"gpus", "[1]", "entry 0 is not a GPU of this step"},
+        {"gpus", "[\"0000:ff:1f.0\"]", "entry 0 is not a GPU of this step"},
+        {"gpus", "[\"../../etc\"]", "entry 0 is not a GPU of this step"},
+        {"key", "7", "key: cluster"},
+        {"key", "null", "key: cluster"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        json_t *question = chain_question(&key, 3, true);
+        json_object_set_new(question, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
+        check_refused(uid, 1, question, bad[i].said);
+    }
+    json_t *twice = chain_question(&key, 1, true), *many = chain_question(&key, 1, true);
+    json_t *list = json_object_get(twice, "gpus"), *long_list = json_object_get(many, "gpus");
+    json_array_append(list, json_array_get(list, 0));
+    check_refused(uid, 1, twice, "is there twice");
+    for (int i = 0; i < 16; i++)
+        json_array_append(long_list, json_array_get(long_list, 0));
+    check_refused(uid, 1, many, "gpus: a list of 1 to 16");
+    check_refused(uid, 1, chain_question(&key, 4, true), "entry 0 is not a GPU of this step");
+    other.job += 1000;
+    check_refused(uid, 1, chain_question(&other, 3, true), "has no step test:");
+    check_refused(uid, 1, verdict(&other, "applied", "", true), "has no step test:");
+    check_refused(uid, 1, verdict(&key, "splendid", "", true), "verdict: \"splendid\" is unknown");
+    check_refused(uid, 1, verdict(&key, "", "", true), "verdict: \"\" is unknown");
+    char text[300];
+    memset(text, 'x', sizeof(text) - 1);
+    text[256] = '\0';
+    check_refused(uid, 1, verdict(&key, "unknown", text, true), "text: longer than 255 bytes");
+    json_t *strange = verdict(&key, "applied", "", true);
+    json_object_set_new(strange, "whole", json_string("yes"));
+    check_refused(uid, 1, strange, "whole: true or false");
+    if (getuid() == 0) {
+        check_refused(uid - 1, 1, chain_question(&key, 3, true), "has no step test:");
+        check_refused(uid - 1, 1, verdict(&key, "differs", "a lie", true), "has no step test:");
+        cleanup_json json_t *root = ask_as(0, 1, chain_question(&key, 3, true));
+        CHECK_STR(text_of(root, "type"), "chain");
+        /* Beyond what a user may send at all. */
+        json_t *large = verdict(&key, "unknown", "", true);
+        json_object_set_new(large, "more", json_stringn(memset(malloc(70000), 'x', 70000), 70000));
+        cleanup_json json_t *closed = ask_as(uid, 1, large);
+        CHECK(closed == NULL);
+    }
+    leave(&key, 1);
+    await_built(1, &key, "applied", "not used",
+                "no communicator over the step's GPUs was made with this plan");
+}
+
+/* CONFIRM */
+
+static void test_verdicts(void)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 4, path);
+    confirm(&key, 1, "differs", "of a subset", false);
+    confirm(&key, 1, "not used", "a file of the user's", true);
+    await_built(1, &key, "applied", "not used", "a file of the user's");
+    confirm(&key, 1, "unknown", "no log", true);
+    await_built(1, &key, "applied", "unknown", "no log");
+    confirm(&key, 1, "applied", "", true);
+    await_built(1, &key, "applied", "applied", "");
+    confirm(&key, 1, "unknown", "later", true);
+    leave(&key, 1);
+    await_built(1, &key, "applied", "applied", "");
+}
+
+/* Two nodes: the second speaks up only where something differs; its word counts most. */
+static void test_nodes(void)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(2, 4, path);
+    confirm(&key, 2, "unknown", "not sent", true);
+    confirm(&key, 2, "differs", "edge 1 went through memory 0", true);
+    await_built(2, &key, "differs", "differs", "n2: edge 1 went through memory 0");
+    confirm(&key, 1, "applied", "", true);
+    leave(&key, 2);
+    await_built(1, &key, "differs", "differs", "n2: edge 1 went through memory 0");
+
+    key = begin_step(2, 4, path);
+    confirm(&key, 2, "applied", "", true); /* not node 0's word */
+    leave(&key, 2);
+    await_built(1, &key, "applied", "not used",
+                "no communicator over the step's GPUs was made with this plan");
+}
+
+/* Many at once change nothing but the strongest word, and tccld still answers others. */
+static void test_flood(void)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 4, path);
+    int refused = 0, answered = 0, fd = connect_to(1);
+    int64_t begin = tccl_now_ms();
+    for (int i = 0; i < 3000; i++) {
+        cleanup_json json_t *message = verdict(&key, i % 2 ? "unknown" : "applied", "x", true);
+        cleanup_json json_t *answer = exchange(fd, message);
+        answered += answer != NULL;
+        refused += strstr(text_of(answer, "text"), "more than 1024 questions") != NULL;
+    }
+    CHECK_INT(answered, 3000);
+    if (tccl_now_ms() - begin < 1000) /* they were in two seconds at most */
+        CHECK(refused >= 3000 - 2 * 1024);
+    close(fd);
+    await_built(1, &key, "applied", "applied", "x");
+    leave(&key, 1);
+}
+
+/* A tccld that is started again knows its steps, and what it has told of them. */
+static void test_restart(void)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(1, 4, path), silent = begin_step(1, 2, path);
+    confirm(&key, 1, "applied", "", true);
+    await_built(1, &key, "applied", "applied", "");
+    rig_stop_tccld(1, SIGKILL);
+    rig_start_tccld(1);
+    int applied = 0;
+    check_chain(&key, MASKS - 1, true, &applied);
+    check_refused(job_uid(), 1, chain_question(&silent, 8, true), "entry 0 is not a GPU");
+    confirm(&silent, 1, "differs", "it is so", true);
+    leave(&silent, 1);
+    await_built(1, &silent, "differs", "differs", "n1: it is so");
+    leave(&key, 1);
+    await_built(1, &key, "applied", "applied", "");
+}
+
+/* While the records' home is away, what was built waits as records do. */
+static void test_away(void)
+{
+    char path[4096];
+    rig_stop_tccld(HOME, SIGTERM);
+    struct tccl_step_key key = begin_step(2, 4, path);
+    confirm(&key, 1, "applied", "", true);
+    confirm(&key, 2, "differs", "after all", true);
+    leave(&key, 2);
+    rig_start_tccld(HOME);
+    await_built(1, &key, "differs", "differs", "n2: after all");
+}
+
+/* Without AccountingHost the word of another node comes to the first node, which has the record. */
+static void test_no_home(void)
+{
+    char path[4096];
+    for (int i = 1; i <= NODES; i++)
+        rig_stop_tccld(i, SIGTERM);
+    write_conf("");
+    for (int i = 1; i <= NODES; i++)
+        rig_start_tccld(i);
+    struct tccl_step_key key = begin_step(2, 4, path);
+    confirm(&key, 1, "applied", "", true);
+    await_built(1, &key, "applied", "applied", "");
+    confirm(&key, 2, "differs", "here", true);
+    await_built(1, &key, "differs", "differs", "n2: here");
+    leave(&key, 2);
+}
+
+/* At the step's end the shim's file goes, and nothing that a link in its place leads to. */
+static void test_shared_file(void)
+{
+    char path[4096], shared[2][128], target[256];
+    struct stat stat_;
+    if (getuid() != 0) {
+        printf("not as root: the shim's file is left alone\n");
+        return;
+    }
+    rig_path(target, "target", 0);
+    rig_write(target, "x", 1, 0644);
+    for (int link = 0; link < 2; link++) {
+        struct tccl_step_key key = begin_step(1, 4, path);
+        char folder[TCCL_KEY_TEXT];
+        tccl_key_folder(&key, folder);
+        for (int i = 0; i < 2; i++) /* the step's, and one of another user */
+            snprintf(shared[i], sizeof(shared[i]), "/dev/shm/tccl-%u%s", job_uid() + i,
+                     strrchr(folder, '-'));
+        if (link)
+            CHECK_INT(symlink(target, shared[0]), 0);
+        else
+            rig_write(shared[0], "x", 1, 0600);
+        rig_write(shared[1], "x", 1, 0600);
+        leave(&key, 1);
+        CHECK_INT(lstat(shared[0], &stat_), -1);
+        CHECK_INT(lstat(shared[1], &stat_), 0);
+        unlink(shared[1]);
+        CHECK_INT(stat(target, &stat_), 0);
+    }
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    rig_begin();
+    make_nodes();
+    test_chains();
+    test_plan_file();
+    test_bad_questions();
+    test_verdicts();
+    test_nodes();
+    test_flood();
+    test_restart();
+    test_away();
+    test_shared_file();
+    test_no_home();
+    for (int i = 0; i < MASKS; i++)
+        tccl_table_free(tables[i]);
+    return check_result();
+}
