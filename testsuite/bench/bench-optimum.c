@@ -1,0 +1,241 @@
+/* bench-optimum.c: the best ring that a stock NCCL can be made to build over some nodes, by trying
+ * all of them: orders, kinds of edges, ports. What is begun is given up where already its transfers
+ * so far are no faster than the best ring known (adding a transfer never helps). It shares nothing
+ * with the search but the model. */
+#include <math.h>
+
+#include "bench.h"
+#include "model.h"
+
+enum { MAX_NODES = 8, STEPS_A_LOOK = 4096 };
+
+struct node {
+    const struct tccl_model *model;
+    const struct tccl_machine *machine;
+    double cells[TCCL_MAX_NICS][TCCL_MAX_NICS]; /* by entry and exit NIC; 0: none above the floor */
+};
+
+/* One chain under way. */
+struct attempt {
+    const struct node *node;
+    bool closed;
+    int n, tail; /* the tail is set before what lies between */
+    int order[TCCL_MAX_GPUS];
+    int writes, reads, bounces;
+    struct tccl_set set;
+    double best;
+};
+
+static double until;  /* processor time */
+static long steps;    /* sets looked at */
+static bool complete; /* no part was left out for want of time */
+
+static struct tccl_device device(int kind, int index)
+{
+    return (struct tccl_device){kind, index};
+}
+
+/* Is there time left? */
+static bool goes_on(void)
+{
+    if (steps++ % STEPS_A_LOOK == 0 && bench_cpu() > until)
+        complete = false;
+    return complete;
+}
+
+/* Adds transfers of the first device with the second. Returns whether the set may still be better
+ * than the best. */
+static bool add(struct attempt *attempt, struct tccl_device who, bool reads,
+                struct tccl_device whom)
+{
+    double gbps;
+    tccl_set_add(&attempt->set, tccl_transfer_make(who, reads, whom));
+    return tccl_model_measure(attempt->node->model, &attempt->set, &gbps, NULL, NULL, NULL) == 0 &&
+           gbps > attempt->best * (1 + 1e-9);
+}
+
+static void next_gpu(struct attempt *attempt, int place, uint32_t used);
+
+static void finish(struct attempt *attempt)
+{
+    double gbps;
+    if ((attempt->writes && attempt->reads) || (attempt->closed && attempt->bounces == 1))
+        return;
+    if (tccl_model_measure(attempt->node->model, &attempt->set, &gbps, NULL, NULL, NULL) == 0)
+        attempt->best = fmax(attempt->best, gbps);
+}
+
+/* An edge of one kind: 0 written, 1 read, 2 + m through memory m; then what follows. */
+static void try_edge(struct attempt *attempt, int place, int to, int how, uint32_t used)
+{
+    const struct attempt before = *attempt;
+    struct tccl_device giver = device(TCCL_GPU, attempt->order[place - 1]);
+    struct tccl_device taker = device(TCCL_GPU, to), memory = device(TCCL_MEMORY, how - 2);
+    bool good;
+    attempt->writes += how == 0;
+    attempt->reads += how == 1;
+    attempt->bounces += how > 1;
+    if (how == 0)
+        good = add(attempt, giver, false, taker);
+    else if (how == 1)
+        good = add(attempt, taker, true, giver);
+    else
+        good = add(attempt, giver, false, memory) && add(attempt, taker, true, memory);
+    if (good && !(attempt->writes && attempt->reads)) {
+        if (place < attempt->n)
+            attempt->order[place] = to;
+        if (place + 1 < attempt->n || (attempt->closed && place < attempt->n))
+            next_gpu(attempt, place + 1, used | 1u << to);
+        else
+            finish(attempt);
+    }
+    double best = attempt->best;
+    *attempt = before;
+    attempt->best = best;
+}
+
+/* The GPU at a place of the chain, and the edge to it. In a ring the first one comes once more. */
+static void next_gpu(struct attempt *attempt, int place, uint32_t used)
+{
+    const struct tccl_machine *machine = attempt->node->machine;
+    int from = attempt->order[place - 1];
+    bool back = place == attempt->n, last = place + 1 == attempt->n && !attempt->closed;
+    for (int to = 0; to < machine->n_gpus; to++) {
+        if (back ? to != attempt->order[0] : (used >> to & 1) && !(last && to == attempt->tail))
+            continue;
+        if (!attempt->closed && !last && to == attempt->tail)
+            continue;
+        for (int how = machine->p2p[from][to] ? 0 : 2; how < 2 + machine->n_memories; how++)
+            if (goes_on())
+                try_edge(attempt, place, to, how, used);
+    }
+}
+
+/* The best closed ring of a node, if it is better than the floor; else the floor. */
+static double best_ring(const struct node *node, double floor)
+{
+    struct attempt attempt = {
+        .node = node, .closed = true, .n = node->machine->n_gpus, .best = floor};
+    next_gpu(&attempt, 1, 1);
+    return attempt.best;
+}
+
+/* Ports of a NIC: its GPUs, then the memories. */
+static bool port(const struct tccl_machine *machine, int nic, int i, struct tccl_device *via)
+{
+    bool gpu = i < machine->n_gpus;
+    *via = gpu ? device(TCCL_GPU, i) : device(TCCL_MEMORY, i - machine->n_gpus);
+    return !gpu || machine->gpudirect[nic][i];
+}
+
+/* All chains between two ports from one GPU to another. */
+static void try_ends(struct attempt *attempt, int entry_nic, struct tccl_device in, int exit_nic,
+                     struct tccl_device out, int head)
+{
+    bool alone = attempt->n == 1;
+    if ((in.kind == TCCL_GPU && in.index != head) ||
+        (out.kind == TCCL_GPU && out.index != attempt->tail) || alone != (head == attempt->tail))
+        return;
+    attempt->set.count = 0;
+    attempt->order[0] = head;
+    if (!add(attempt, device(TCCL_NIC, entry_nic), false, in) ||
+        !add(attempt, device(TCCL_NIC, exit_nic), true, out) ||
+        (in.kind == TCCL_MEMORY && !add(attempt, device(TCCL_GPU, head), true, in)) ||
+        (out.kind == TCCL_MEMORY && !add(attempt, device(TCCL_GPU, attempt->tail), false, out)))
+        return;
+    if (alone)
+        finish(attempt);
+    else
+        next_gpu(attempt, 1, 1u << head | 1u << attempt->tail);
+}
+
+/* The best chain between two NICs, if it is better than the floor; else 0. */
+static double best_chain(const struct node *node, int entry_nic, int exit_nic, double floor)
+{
+    const struct tccl_machine *machine = node->machine;
+    int n = machine->n_gpus, ports = n + machine->n_memories;
+    struct attempt attempt = {.node = node, .n = n, .best = floor};
+    struct tccl_device in, out;
+    for (int i = 0; i < ports * ports * n * n && goes_on(); i++) {
+        int via = i / (n * n);
+        attempt.tail = i % n;
+        if (port(machine, entry_nic, via / ports, &in) &&
+            port(machine, exit_nic, via % ports, &out))
+            try_ends(&attempt, entry_nic, in, exit_nic, out, i / n % n);
+    }
+    return attempt.best > floor ? attempt.best : 0;
+}
+
+/* All NICs of all nodes, one node after the other: the best ring of chains above the floor. */
+static double close_ring(const struct node *nodes, int count, int at, int first, int entry)
+{
+    const struct node *own = &nodes[at], *next = &nodes[(at + 1) % count];
+    double best = 0;
+    for (int exit = 0; exit < own->machine->n_nics; exit++)
+        for (int in = 0; in < next->machine->n_nics; in++) {
+            const struct tccl_nic *from = &own->machine->nics[exit], *to = &next->machine->nics[in];
+            double least = fmin(own->cells[entry][exit], fmin(from->gbps, to->gbps));
+            bool last = at + 1 == count;
+            if (strcmp(from->fabric, to->fabric) != 0 || least <= best || (last && in != first))
+                continue;
+            if (!last)
+                least = fmin(least, close_ring(nodes, count, at + 1, first, in));
+            best = fmax(best, least);
+        }
+    return best;
+}
+
+/* The chains between all NICs of each node; equal nodes share them. */
+static void fill_cells(struct node *nodes, int count, double floor)
+{
+    for (int i = 0; i < count; i++) {
+        int n = nodes[i].machine->n_nics;
+        if (i > 0 && nodes[i].model == nodes[i - 1].model) {
+            memcpy(nodes[i].cells, nodes[i - 1].cells, sizeof(nodes[i].cells));
+            continue;
+        }
+        for (int k = 0; k < n * n; k++)
+            nodes[i].cells[k / n][k % n] = best_chain(&nodes[i], k / n, k % n, floor);
+    }
+}
+
+static double optimum(struct node *nodes, int count, double floor)
+{
+    double best = floor;
+    if (count == 1)
+        return best_ring(&nodes[0], floor);
+    fill_cells(nodes, count, floor);
+    for (int first = 0; first < nodes[0].machine->n_nics; first++)
+        best = fmax(best, close_ring(nodes, count, 0, first, first));
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    struct node nodes[MAX_NODES] = {0};
+    struct tccl_model *models[MAX_NODES] = {0};
+    struct tccl_error err = {0};
+    int count = argc - 3;
+    if (count < 1 || count > MAX_NODES) {
+        fprintf(stderr, "Usage: bench-optimum FLOOR SECONDS MODEL...\nFLOOR: GB/s that are reached "
+                        "anyway. MODEL: one for each node.\n");
+        return 2;
+    }
+    for (int i = 0; i < count; i++) {
+        bool same = i > 0 && strcmp(argv[i + 3], argv[i + 2]) == 0;
+        if (!same && tccl_model_read(argv[i + 3], &models[i], &err) < 0) {
+            fprintf(stderr, "tccl: bench: %s\n", err.text);
+            return 1;
+        }
+        nodes[i].model = same ? nodes[i - 1].model : models[i];
+        nodes[i].machine = tccl_model_machine(nodes[i].model);
+    }
+    complete = true;
+    until = bench_cpu() + strtod(argv[2], NULL);
+    double best = optimum(nodes, count, strtod(argv[1], NULL));
+    printf("{\"gbps\": %.9g, \"complete\": %s, \"sets\": %ld}\n", best, complete ? "true" : "false",
+           steps);
+    for (int i = 0; i < count; i++)
+        tccl_model_free(models[i]);
+    return 0;
+}
