@@ -45,14 +45,14 @@ static void join(struct map *map, int a, int b)
             map->island[i] = to;
 }
 
-/* Islands: what is joined by P2P edges without NVLink. */
-static void find_islands(struct map *map, bool linked[SHIM_GPUS][SHIM_GPUS])
+/* Islands: what is joined by P2P edges. */
+static void find_islands(struct map *map)
 {
     const struct shim_chain *chain = map->chain;
     for (int i = 0; i < chain->n; i++)
         map->island[i] = i;
     for (int i = 0; i < edges(chain); i++)
-        if (chain->edges[i].kind != SHIM_BOUNCE && !nvlink(chain, linked, i, (i + 1) % chain->n))
+        if (chain->edges[i].kind != SHIM_BOUNCE)
             join(map, i, (i + 1) % chain->n);
 }
 
@@ -169,14 +169,14 @@ static int put_below(struct shim_pci_device *place, shim_bus bridge, struct shim
 }
 
 static int draw(struct map *map, const struct shim_chain *chain, const struct shim_pci *pci,
-                bool linked[SHIM_GPUS][SHIM_GPUS], struct shim_why *why)
+                struct shim_why *why)
 {
     memset(map, 0, sizeof(*map));
     map->chain = chain;
     for (int i = 0; i < chain->n; i++)
         if (shim_pci_find(pci, chain->gpus[i]) < 0)
             return shim_fail(why, "a GPU's place is not known");
-    find_islands(map, linked);
+    find_islands(map);
     for (int i = 0; i < chain->n; i++)
         place_gpu(map, pci, i);
     bool apart[SHIM_GPUS];
@@ -266,7 +266,7 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
     bool either = far && version == 0; /* both defaults must do */
     const struct shim_pci_device *gpus[SHIM_GPUS];
     struct map map;
-    if (draw(&map, chain, pci, linked, why) != 0)
+    if (draw(&map, chain, pci, why) != 0)
         return -1;
     for (int i = 0; i < chain->n; i++)
         gpus[i] = gpu_of(&map, pci, i);
@@ -321,14 +321,13 @@ static int find_place(const struct map *map, const struct shim_pci *pci, shim_bu
 }
 
 enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,
-                                 bool linked[SHIM_GPUS][SHIM_GPUS], bool islands, shim_bus a,
-                                 shim_bus b)
+                                 bool islands, shim_bus a, shim_bus b)
 {
     struct shim_pci_device first, second;
     struct map map;
     if (!islands)
         return shim_pci_path(pci, a, b);
-    if (draw(&map, chain, pci, linked, NULL) != 0 || find_place(&map, pci, a, &first) != 0 ||
+    if (draw(&map, chain, pci, NULL) != 0 || find_place(&map, pci, a, &first) != 0 ||
         find_place(&map, pci, b, &second) != 0)
         return SHIM_SYS;
     return shim_pci_distance(&first, &second);

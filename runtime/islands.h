@@ -20,10 +20,9 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
  * also if that can't be known. */
 bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version);
 
-/* How far a NIC is from a GPU, or a GPU from another, in that topology (in the real one, where none
- * is needed). linked as above. */
+/* How far two devices are apart, GPUs of the chain or others, in that topology (in the real one,
+ * where none is needed: islands false). */
 enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,
-                                 bool linked[SHIM_GPUS][SHIM_GPUS], bool islands, shim_bus a,
-                                 shim_bus b);
+                                 bool islands, shim_bus a, shim_bus b);
 
 #endif
