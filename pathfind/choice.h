@@ -12,6 +12,9 @@ enum { TCCL_MAX_CHANNELS = 8 };
 struct tccl_choice {
     int n_chains;
     struct tccl_chain chains[TCCL_MAX_CHANNELS];
+    /* Edges of each chain (bit i: edges[i]) that NCCL takes through NICs, though both GPUs are on
+     * this node. No chain can say that: such an edge stands there as a bounce. */
+    uint32_t by_network[TCCL_MAX_CHANNELS];
 };
 
 /* NCCL's own choice for the GPUs of mask. closed: a single node's ring; else the node is one of

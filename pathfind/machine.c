@@ -240,6 +240,49 @@ static int read_gpudirect(const json_t *json, struct tccl_machine *machine, stru
     return 0;
 }
 
+static const char *const cpu_words[] = {
+    [TCCL_CPU_AMD] = "amd",
+    [TCCL_CPU_INTEL_BDW] = "intel-bdw",
+    [TCCL_CPU_INTEL_SKL] = "intel-skl",
+    [TCCL_CPU_INTEL_SRP] = "intel-srp",
+    [TCCL_CPU_INTEL_ERP] = "intel-erp",
+    [TCCL_CPU_ARM] = "arm",
+    [TCCL_CPU_POWER] = "power",
+    [TCCL_CPU_ZHAOXIN] = "zhaoxin",
+    [TCCL_CPU_YONGFENG] = "zhaoxin-yongfeng",
+};
+enum { N_CPUS = sizeof cpu_words / sizeof *cpu_words };
+
+const char *tccl_cpu_word(enum tccl_cpu cpu)
+{
+    return (unsigned)cpu < N_CPUS ? cpu_words[cpu] : NULL;
+}
+
+enum tccl_cpu tccl_cpu_parse(const char *word)
+{
+    for (int i = TCCL_CPU_UNKNOWN + 1; i < N_CPUS; i++)
+        if (strcmp(word, cpu_words[i]) == 0)
+            return (enum tccl_cpu)i;
+    return TCCL_CPU_UNKNOWN;
+}
+
+/* Reads "cpu", which need not be there. Returns 0, or -1 with err. */
+static int read_cpu(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
+{
+    char word[TCCL_NAME];
+    int missing = tccl_field_text(json, "cpu", 0, word, sizeof word, err);
+
+    if (missing != 0)
+        return missing < 0 ? -1 : 0;
+    machine->cpu = tccl_cpu_parse(word);
+    if (machine->cpu == TCCL_CPU_UNKNOWN)
+        return tccl_fail(err,
+                         "\"cpu\" is \"%s\"; wanted: amd, intel-bdw, intel-skl, intel-srp, "
+                         "intel-erp, arm, power, zhaoxin or zhaoxin-yongfeng",
+                         word);
+    return 0;
+}
+
 /* Reads "nodes": the kernel's NUMA node of each memory; 0, 1, 2... if it isn't there. Returns 0, or
  * -1 with err. */
 static int read_nodes(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
@@ -268,9 +311,9 @@ static int read_nodes(const json_t *json, struct tccl_machine *machine, struct t
 
 int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
 {
-    static const char *const names[] = {"format",   "version", "name",      "about",
-                                        "memories", "nodes",   "switches",  "gpus",
-                                        "nics",     "p2p",     "gpudirect", NULL};
+    static const char *const names[] = {"format",    "version",  "name", "about", "memories",
+                                        "nodes",     "switches", "gpus", "nics",  "p2p",
+                                        "gpudirect", "cpu",      NULL};
 
     memset(machine, 0, sizeof *machine);
     if (tccl_fields_known(json, names, err) < 0)
@@ -279,7 +322,7 @@ int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, str
         return -1;
     if (tccl_field_text(json, "name", 0, machine->name, sizeof machine->name, err) < 0 ||
         tccl_field_int(json, "memories", 1, 1, TCCL_MAX_MEMORIES, &machine->n_memories, err) < 0 ||
-        read_nodes(json, machine, err) < 0 ||
+        read_nodes(json, machine, err) < 0 || read_cpu(json, machine, err) < 0 ||
         read_list(json, "switches", 0, TCCL_MAX_SWITCHES, read_switch, machine, err) < 0 ||
         read_list(json, "gpus", 1, TCCL_MAX_GPUS, read_gpu, machine, err) < 0 ||
         read_list(json, "nics", 0, TCCL_MAX_NICS, read_nic, machine, err) < 0 ||
@@ -408,6 +451,8 @@ json_t *tccl_machine_to_json(const struct tccl_machine *machine)
                   "version", 1, "name", machine->name, "memories", machine->n_memories, "switches",
                   switches_json(machine), "gpus", gpus_json(machine), "nics", nics_json(machine),
                   "p2p", p2p_json(machine), "gpudirect", gpudirect_json(machine));
+    if (json && tccl_cpu_word(machine->cpu))
+        json_object_set_new(json, "cpu", json_string(tccl_cpu_word(machine->cpu)));
     if (json && !has_usual_nodes(machine))
         json_object_set_new(json, "nodes", nodes_json(machine));
     return json;

@@ -13,6 +13,23 @@
 
 enum { TCCL_MAX_SWITCHES = 32, TCCL_NAME = 64, TCCL_BUSID = 20 };
 
+/* Makers of CPUs, and generations, as far as NCCL tells them apart; NCCL has a rate for the way
+ * from socket to socket for each. In JSON: "amd", "intel-bdw" (Broadwell and older), "intel-skl"
+ * (Skylake to Cooper Lake), "intel-srp" (Sapphire Rapids), "intel-erp" (Emerald Rapids and newer),
+ * "arm", "power", "zhaoxin", "zhaoxin-yongfeng". */
+enum tccl_cpu {
+    TCCL_CPU_UNKNOWN,
+    TCCL_CPU_AMD,
+    TCCL_CPU_INTEL_BDW,
+    TCCL_CPU_INTEL_SKL,
+    TCCL_CPU_INTEL_SRP,
+    TCCL_CPU_INTEL_ERP,
+    TCCL_CPU_ARM,
+    TCCL_CPU_POWER,
+    TCCL_CPU_ZHAOXIN,
+    TCCL_CPU_YONGFENG,
+};
+
 struct tccl_gpu {
     char busid[TCCL_BUSID]; /* "0000:21:00.0", lower case */
     char model[TCCL_NAME];
@@ -42,6 +59,7 @@ struct tccl_machine {
     char name[TCCL_NAME];
     int n_gpus, n_memories, n_nics, n_switches;
     int nodes[TCCL_MAX_MEMORIES]; /* NUMA node of each memory, the kernel's number, rising */
+    enum tccl_cpu cpu;
     struct tccl_gpu gpus[TCCL_MAX_GPUS];
     struct tccl_nic nics[TCCL_MAX_NICS];
     struct tccl_switch switches[TCCL_MAX_SWITCHES];
@@ -58,8 +76,15 @@ int tccl_machine_read(const char *path, struct tccl_machine *machine, struct tcc
 /* A new reference; NULL only without memory. */
 json_t *tccl_machine_to_json(const struct tccl_machine *machine);
 
+/* The word for a maker of CPUs; NULL for TCCL_CPU_UNKNOWN. And back: TCCL_CPU_UNKNOWN if there is
+ * no such word. */
+const char *tccl_cpu_word(enum tccl_cpu cpu);
+enum tccl_cpu tccl_cpu_parse(const char *word);
+
 /* Hash of what determines the bandwidths (GPU models, PCI tree, NUMA, NICs), not of names of the
- * machine, minors or fabrics. Bus ids and NIC names count, since plans name devices by them. */
+ * machine, minors or fabrics. Bus ids and NIC names count, since plans name devices by them. Not of
+ * the CPU's maker: it changes what NCCL chooses, but nothing that is measured, and the rest tells
+ * machines apart; profiles made before it was noted stay good. */
 void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HASH_HEX]);
 
 /* How far two devices are apart on the PCI tree, as NCCL's path types. */

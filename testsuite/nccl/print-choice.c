@@ -1,0 +1,53 @@
+/* print-choice.c: what we take for NCCL's own choice, as check-choice compares it: a line for each
+ * of its chains. Usage: print-choice MODEL closed|open GPU... */
+#include <stdio.h>
+#include <string.h>
+
+#include "choice.h"
+#include "cleanup.h"
+#include "fileio.h"
+
+static void print_port(const struct tccl_machine *machine, struct tccl_port port)
+{
+    printf(" %s/%s", machine->nics[port.nic].name, port.via.kind == TCCL_GPU ? "gpu" : "memory");
+}
+
+static void print_chain(const struct tccl_machine *machine, const struct tccl_chain *chain,
+                        uint32_t by_network)
+{
+    for (int i = 0; i < chain->n_gpus; i++)
+        printf("%s%d", i > 0 ? " " : "", chain->gpus[i]);
+    printf(" |");
+    for (int i = 0; i < tccl_chain_edges(chain); i++) {
+        bool bounce = chain->edges[i].kind == TCCL_BOUNCE;
+        printf(" %s", by_network >> i & 1 ? "NET" : bounce ? "SHM" : "P2P");
+    }
+    printf(" |");
+    if (!chain->closed) {
+        print_port(machine, chain->entry);
+        print_port(machine, chain->exit);
+    }
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    struct tccl_machine machine;
+    struct tccl_choice choice;
+    struct tccl_error err = {0};
+    uint32_t gpus = 0;
+
+    if (argc < 4)
+        return 2;
+    cleanup_json json_t *model = tccl_read_json(argv[1], 1 << 22, &err);
+    for (int i = 3; i < argc; i++)
+        gpus |= UINT32_C(1) << atoi(argv[i]) % TCCL_MAX_GPUS;
+    if (!model || tccl_machine_from_json(json_object_get(model, "machine"), &machine, &err) < 0 ||
+        tccl_nccl_choice(&machine, gpus, strcmp(argv[2], "closed") == 0, &choice, &err) < 0) {
+        fprintf(stderr, "print-choice: %s\n", err.text);
+        return 1;
+    }
+    for (int i = 0; i < choice.n_chains; i++)
+        print_chain(&machine, &choice.chains[i], choice.by_network[i]);
+    return 0;
+}
