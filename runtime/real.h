@@ -21,5 +21,7 @@ void *shim_real(const char *name, const void *caller, struct shim_nccl *nccl);
 
 /* Was an address in one of the NCCLs that shim_real has found? No lock, no allocation. */
 bool shim_is_nccl(const void *address);
+/* Its version; 0: unknown. */
+uint32_t shim_nccl_version(const void *address);
 
 #endif

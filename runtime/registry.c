@@ -44,8 +44,8 @@ struct shim_registry {
 
 static struct {
     struct shim_registry *map;
-    int fd;
     pid_t pid;
+    ino_t file;
     char path[SHIM_PATH];
 } opened;
 
@@ -61,8 +61,23 @@ static int reserve(int fd, size_t offset, size_t size)
     return syscall(SYS_fallocate, fd, 0, (off_t)offset, (off_t)size) ? -1 : 0;
 }
 
+/* The file is opened anew for it: programs close descriptors that they did not open, and use the
+ * number for something else. */
+static int reserve_entry(size_t at)
+{
+    struct stat status;
+    int fd = open(opened.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    size_t offset = offsetof(struct shim_registry, entries) + at * sizeof(struct shim_entry);
+    bool same = !syscall(SYS_fstat, fd, &status) && status.st_ino == opened.file;
+    int result = same ? reserve(fd, offset, sizeof(struct shim_entry)) : -1;
+    close(fd);
+    return result;
+}
+
 /* A file that is ours alone and as long as it has to be. */
-static int check_file(int fd, const char *path, struct shim_why *why)
+static int check_file(int fd, const char *path, ino_t *file, struct shim_why *why)
 {
     struct stat status;
     if (syscall(SYS_fstat, fd, &status))
@@ -77,12 +92,13 @@ static int check_file(int fd, const char *path, struct shim_why *why)
         return shim_fail(why, "%s has another length", path);
     if (reserve(fd, 0, offsetof(struct shim_registry, entries)))
         return shim_fail(why, "%s: %s", path, strerror(errno));
+    *file = status.st_ino;
     return 0;
 }
 
-static struct shim_registry *map_file(int fd, const char *path, struct shim_why *why)
+static struct shim_registry *map_file(int fd, const char *path, ino_t *file, struct shim_why *why)
 {
-    if (check_file(fd, path, why))
+    if (check_file(fd, path, file, why))
         return NULL;
     struct shim_registry *map =
         mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -112,13 +128,13 @@ struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct sh
         shim_fail(why, "%s: %s", path, strerror(errno));
         return NULL;
     }
-    struct shim_registry *map = map_file(fd, path, why);
-    if (!map) {
-        close(fd);
+    ino_t file = 0;
+    struct shim_registry *map = map_file(fd, path, &file, why);
+    close(fd);
+    if (!map)
         return NULL;
-    }
     opened.map = map;
-    opened.fd = fd;
+    opened.file = file;
     opened.pid = getpid();
     memcpy(opened.path, path, sizeof path);
     return map;
@@ -133,9 +149,7 @@ struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t 
                                          __ATOMIC_SEQ_CST) &&
             there != key)
             continue;
-        size_t offset = offsetof(struct shim_registry, entries) + at * sizeof(struct shim_entry);
-        return reserve(opened.fd, offset, sizeof(struct shim_entry)) ? NULL
-                                                                     : &registry->entries[at];
+        return reserve_entry(at) ? NULL : &registry->entries[at];
     }
     return NULL;
 }

@@ -22,6 +22,7 @@ struct shim_member {
     uint64_t host;    /* hash of what NCCL takes for the host: NCCL_HOSTID or host name and boot id;
                          and /dev/shm's device */
     uint32_t user;    /* settings.h: what the user has set */
+    uint64_t nics;    /* nics.h: shim_nics_settings */
     uint32_t given;   /* settings.h: what the process has been given, or can still be given */
     int32_t pid;
 };
@@ -33,6 +34,8 @@ struct shim_answer {
     struct shim_chain chain;
     uint32_t settings;              /* settings.h: those that this chain relies on */
     int32_t ranks;                  /* of the communicator, -1 unknown */
+    int32_t entry, exit;            /* NCCL's numbers of the chain's NICs, -1: none */
+    int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
     bool whole;                     /* it holds all GPUs of the step */
     uint32_t graph_size, topo_size; /* topo_size 0: no topology file */
     char graph[SHIM_GRAPH_SIZE], topo[SHIM_TOPO_SIZE];

@@ -1,0 +1,53 @@
+/* pending.h: the inits of this process that are under way, and which of them a thread works for. */
+#ifndef SHIM_PENDING_H
+#define SHIM_PENDING_H
+
+#include "decide.h"
+#include "memory.h"
+
+enum { SHIM_INITS = 64 };
+
+enum shim_state { SHIM_FREE, SHIM_WAITING, SHIM_CLAIMED };
+
+/* One rank's init. From shim_pending_add until shim_pending_forget. */
+struct shim_init {
+    int state; /* enum shim_state */
+    struct shim_comm comm;
+    struct shim_entry *entry;
+    shim_bus gpu;
+    int rank, place;    /* rank -1: unknown; place in the entry */
+    const void *handle; /* of the communicator, NULL: not known */
+    int added_by;       /* thread */
+    bool called;        /* the wrapper has not returned */
+
+    /* By the thread that works for it. */
+    int claimed_by;
+    enum shim_decision decision;
+    int graphs;            /* questions for the graph file */
+    int graph_fd, topo_fd; /* memory files, made ahead; 0: none */
+    char graph_path[40], topo_path[40];
+    struct shim_policy policy;
+};
+
+/* Takes note of an init whose entry was joined; copies what it is given. If another one on that GPU
+ * has not been claimed, both become ASIDE: a thread's device would not tell them apart. Returns
+ * NULL if there is no room. */
+struct shim_init *shim_pending_add(const struct shim_init *init);
+
+/* While a wrapper runs, what its thread asks is for this init; NULL: from now on for none. */
+void shim_pending_here(struct shim_init *init);
+
+/* The init that the calling thread works for, now claimed; NULL: none, or it can't be told. fresh:
+ * NCCL has begun with a communicator, what the thread did before is over. */
+struct shim_init *shim_pending_claim(bool fresh);
+
+/* It is over; closes its files. */
+void shim_pending_forget(struct shim_init *init);
+/* Its communicator is destroyed. */
+void shim_pending_forget_comm(const void *handle);
+
+/* The next one after another (NULL: the first) that was claimed, has no wrapper above it, and whose
+ * thread has ended or is this one: NCCL is done with it. */
+struct shim_init *shim_pending_over(struct shim_init *after);
+
+#endif

@@ -1,0 +1,174 @@
+#include "question.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ask.h"
+#include "graph.h"
+#include "log.h"
+#include "nccllog.h"
+#include "process.h"
+#include "settings.h"
+#include "verdict.h"
+
+enum { CONFIRM_US = 20000 };
+
+/* The NUMA node of the memory in which this GPU receives: -1 with P2P or GPUDirect. */
+static int memory_node(const struct shim_chain *chain, shim_bus gpu)
+{
+    int at = 0;
+    while (at < chain->n && chain->gpus[at] != gpu)
+        at++;
+    if (at == chain->n)
+        return -1;
+    if (at == 0 && !chain->closed)
+        return chain->entry.gpudirect ? -1 : chain->entry.node;
+    const struct shim_edge *edge = &chain->edges[at > 0 ? at - 1 : chain->n - 1];
+    return edge->kind == SHIM_BOUNCE ? edge->node : -1;
+}
+
+static void set_policy(struct shim_init *init, const struct shim_answer *answer)
+{
+    struct shim_why why = {""};
+    /* In a group's only job nothing of ours would run behind it in this thread to restore it. */
+    if (init->claimed_by == init->added_by && !init->called)
+        return;
+    if (shim_policy_prefer(memory_node(&answer->chain, init->gpu), &init->policy, &why))
+        shim_log(SHIM_LOG_WARN, "bounce buffers lie where the kernel puts them: %s", why.text);
+}
+
+/* Ranks of a split are only known inside it. */
+static void learn_rank(struct shim_init *init)
+{
+    int rank, ranks;
+    shim_bus gpu;
+    if ((init->rank >= 0 && init->comm.ranks >= 0) || !shim_nccllog_there())
+        return;
+    shim_nccllog_read();
+    if (shim_nccllog_joining(shim_tid(), &rank, &ranks, &gpu) || gpu != init->gpu)
+        return;
+    init->rank = rank;
+    init->comm.ranks = ranks;
+    shim_entry_set_rank(init->entry, init->place, rank);
+}
+
+/* This rank's files, once. */
+static void take_answer(const struct shim_process *process, struct shim_init *init)
+{
+    learn_rank(init);
+    init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
+    if (init->decision != SHIM_USE)
+        return;
+    const struct shim_answer *answer = shim_entry_answer(init->entry);
+    if (shim_write_all(init->graph_fd, answer->graph, answer->graph_size) ||
+        shim_write_all(init->topo_fd, answer->topo, answer->topo_size))
+        shim_log(SHIM_LOG_WARN, "a memory file can't be written: %s", strerror(errno));
+    set_policy(init, answer);
+}
+
+static const char *graph_answer(struct shim_init *init)
+{
+    bool first = init->graphs++ == 0;
+    return first || shim_graph_gives_tree(init->comm.nccl.version) ? init->graph_path : NULL;
+}
+
+static const char *file_answer(const struct shim_process *process, bool graph)
+{
+    struct shim_init *init = shim_pending_claim(!graph);
+    if (!init || !init->entry)
+        return NULL;
+    if (init->decision == SHIM_UNDECIDED)
+        take_answer(process, init);
+    if (init->decision != SHIM_USE)
+        return NULL;
+    if (graph)
+        return graph_answer(init);
+    return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
+}
+
+static const char *answer(const struct shim_process *process, const char *name, uint32_t version)
+{
+    if (!strcmp(name, "NCCL_GRAPH_FILE"))
+        return file_answer(process, true);
+    if (!strcmp(name, "NCCL_TOPO_FILE"))
+        return file_answer(process, false);
+    const char *debug = shim_nccllog_answer(name, version);
+    if (debug || !shim_settings_answer(UINT32_MAX, name))
+        return debug;
+    return shim_settings_answer(shim_process_given(NULL), name);
+}
+
+/* The caller is an NCCL (or may be one that nobody has met). */
+static const char *nccl_asks(const char *name, const void *caller)
+{
+    const struct shim_process *process = shim_process_armed();
+    if (process && shim_is_nccl(caller))
+        return answer(process, name, shim_nccl_version(caller));
+    if (!process && shim_settings_answer(UINT32_MAX, name))
+        shim_process_asked_early();
+    return NULL;
+}
+
+char *shim_question(const char *name, const void *caller)
+{
+    char *own = shim_env(name);
+    if (own || strncmp(name, "NCCL_", 5))
+        return own;
+    int before = errno;
+    const char *text = nccl_asks(name, caller);
+    errno = before;
+    return (char *)text;
+}
+
+/* ---- Afterwards ---- */
+
+static enum shim_verdict compare(const struct shim_init *init, const struct shim_answer *answer,
+                                 char text[static 256])
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    struct shim_built built;
+    struct shim_why why = {""};
+    if (!shim_nccllog_there()) {
+        shim_nccllog_missing(&why);
+        snprintf(text, 256, "%s", why.text);
+        return SHIM_UNKNOWN;
+    }
+    shim_nccllog_read();
+    if (shim_nccllog_built(init->handle, init->gpu, init->rank, answer->ranks, &built)) {
+        snprintf(text, 256, "NCCL's log does not tell of this communicator");
+        return SHIM_UNKNOWN;
+    }
+    int n = shim_entry_members(init->entry, members);
+    return shim_verdict_of(&answer->chain, members, n, init->gpu, &built, answer->entry,
+                           answer->exit, text);
+}
+
+static void tell(const struct shim_process *process, struct shim_init *init)
+{
+    char text[256], worst_text[256];
+    const struct shim_answer *answer = shim_entry_answer(init->entry);
+    int worst;
+    enum shim_verdict verdict = compare(init, answer, text);
+    if (verdict == SHIM_DIFFERS)
+        shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL built something else: %s",
+                 (unsigned long long)init->comm.key, text);
+    if (!shim_entry_done(init->entry, answer->locals, verdict, text, &worst, worst_text))
+        return;
+    shim_log(SHIM_LOG_INFO, "communicator %016llx: %s%s", (unsigned long long)init->comm.key,
+             worst == SHIM_APPLIED   ? "built as planned"
+             : worst == SHIM_UNKNOWN ? "what was built is not known: "
+                                     : "differs: ",
+             worst == SHIM_APPLIED ? "" : worst_text);
+    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
+                     answer->whole, answer->locals, shim_now_us() + CONFIRM_US, NULL);
+}
+
+void shim_question_finish(struct shim_init *init)
+{
+    const struct shim_process *process = shim_process_armed();
+    if (process && init->decision == SHIM_USE)
+        tell(process, init);
+    shim_pending_forget(init);
+}
