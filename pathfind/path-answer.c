@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "numberset.h"
+#include "ring.h"
 
 void answer_clear(struct answer *answer)
 {
@@ -72,6 +73,17 @@ static void set_chains(json_t *json, const struct stop *stop)
     json_object_set_new(json, "chains", chains);
 }
 
+/* Would a job get it, instead of NCCL's own choice? */
+static bool answer_gains(const struct answer *answer)
+{
+    struct tccl_ring ring = {.gbps = answer->route.gbps};
+    if (answer->baseline.n)
+        ring.baseline_gbps = answer->baseline.gbps;
+    for (int i = 0; i < answer->route.n; i++)
+        ring.noise = fmax(ring.noise, answer->route.stops[i].kind->kind->noise);
+    return tccl_ring_gains(&ring);
+}
+
 static json_t *stop_to_json(const struct stop *stop, int i)
 {
     const struct source *source = stop->kind->source;
@@ -127,6 +139,7 @@ static void set_baseline(json_t *json, const struct answer *answer)
     json_object_set(json, "baseline_ring", baseline->n ? json_array_get(rings, 0) : json_null());
     json_object_set_new(json, "baseline_rings", rings);
     json_object_set_new(json, "ratio", number_or_null(answer_ratio(answer)));
+    json_object_set_new(json, "gains", json_boolean(answer_gains(answer)));
     if (answer->no_baseline.text[0])
         json_object_set_new(json, "no_baseline", json_string(answer->no_baseline.text));
 }
@@ -186,7 +199,8 @@ static void print_baseline(const struct answer *answer, FILE *out)
     }
     fprintf(out, "NCCL       %.2f GB/s by its own choice", answer->baseline.gbps);
     if (isfinite(answer_ratio(answer)))
-        fprintf(out, ": this ring is %.2f times as fast", answer_ratio(answer));
+        fprintf(out, ": this ring is %.2f times as fast%s", answer_ratio(answer),
+                answer_gains(answer) ? "" : ", and would not be applied");
     fprintf(out, "\n");
 }
 
