@@ -1,0 +1,652 @@
+/* NCCL's log as the shim reads it: lines in the formats of 2.18 to 2.30 (those of 2.29.7 recorded,
+ * the others after the formats in its source), cut and senseless ones, and where the log is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "ncclline.h"
+#include "nccllog.h"
+
+enum { PID = 1000 };
+
+static shim_bus bus(const char *text)
+{
+    shim_bus number = 0;
+
+    CHECK_INT(shim_bus_parse(text, &number), 0);
+    return number;
+}
+
+static void take(const char *text)
+{
+    CHECK_INT(shim_nccllog_take(text, strlen(text), PID), strlen(text));
+}
+
+/* ---- one line ---- */
+
+static struct shim_line read_line(const char *text)
+{
+    struct shim_line line;
+
+    shim_line_read(text, text + strlen(text), &line);
+    return line;
+}
+
+struct init_line {
+    const char *text;
+    int kind, rank, ranks;
+    const char *gpu;
+};
+
+static const struct init_line init_lines[] = {
+    /* 2.18.1 */
+    {"n1:1000:1007 [3] NCCL INFO comm 0x55d0c0ffee rank 3 nranks 16 cudaDev 3 busId 41000 commId "
+     "0x69ee47307a49de33 - Init COMPLETE",
+     SHIM_LINE_COMPLETE, 3, 16, "0000:41:00.0"},
+    /* 2.18.3 */
+    {"n1:1000:1007 [0] NCCL INFO comm 0x55d0c0ffee rank 0 nranks 2 cudaDev 0 nvmlDev 4 busId 1a000 "
+     "commId 0x1 - Init START",
+     SHIM_LINE_START, 0, 2, "0000:1a:00.0"},
+    /* 2.19 */
+    {"n1:1000:1007 [0] NCCL INFO ncclCommInitRank comm 0x55d0c0ffee rank 1 nranks 2 cudaDev 0 "
+     "nvmlDev 0 busId af010 commId 0x1 - Init START",
+     SHIM_LINE_START, 1, 2, "0000:af:01.0"},
+    {"n1:1000:1007 [0] NCCL INFO ncclCommSplit comm 0x55d0c0ffee rank 1 nranks 2 cudaDev 0 nvmlDev "
+     "0 busId af000 parent 0x55d0c0ff00 color 1 key 3 commId 0x1 - Init COMPLETE",
+     SHIM_LINE_COMPLETE, 1, 2, "0000:af:00.0"},
+    /* 2.24: one space is missing */
+    {"n1:1000:1007 [0] NCCL INFO ncclCommSplit comm 0x55d0c0ffee rank 1 nranks 2 cudaDev 0 nvmlDev "
+     "0 busId 1000af000 parent 0x55d0c0ff00 splitCount 1 color 1 key -3- Init START",
+     SHIM_LINE_START, 1, 2, "1000:af:00.0"},
+    /* 2.29.7 */
+    {"vm:1000:1007 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x55d0c0ffee rank 0 nranks 16 "
+     "cudaDev 0 nvmlDev 0 busId 1a000 commId 0x69ee47307a49de33 - Init START",
+     SHIM_LINE_START, 0, 16, "0000:1a:00.0"},
+    /* with a time, from 2.26 on */
+    {"[2026-11-21 15:00:01] n1:1000:1007 [-1] NCCL INFO ncclCommInitRankConfig comm 0x55d0c0ffee "
+     "rank 0 nranks 16 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x6 - Init COMPLETE",
+     SHIM_LINE_COMPLETE, 0, 16, "0000:1a:00.0"},
+    {"<15:00> fe80::1:1000:1007 [0] NCCL INFO ncclCommInitAll comm 0x55d0c0ffee rank 0 nranks 16 "
+     "cudaDev 0 nvmlDev 0 busId 1a000 commId 0x6 - Init COMPLETE",
+     SHIM_LINE_COMPLETE, 0, 16, "0000:1a:00.0"},
+};
+
+static void test_init_lines(void)
+{
+    for (size_t i = 0; i < sizeof init_lines / sizeof init_lines[0]; i++) {
+        const struct init_line *expected = &init_lines[i];
+        struct shim_line line = read_line(expected->text);
+        CHECK_INT(line.kind, expected->kind);
+        CHECK_INT(line.rank, expected->rank);
+        CHECK_INT(line.ranks, expected->ranks);
+        CHECK_INT(line.comm, 0x55d0c0ffee);
+        CHECK_INT(line.gpu, bus(expected->gpu));
+        CHECK_INT(line.pid, PID);
+        CHECK_INT(line.tid, 1007);
+    }
+}
+
+static void test_ring_lines(void)
+{
+    struct shim_line line = read_line("vm:1000:1007 [0] NCCL INFO Ring 03 : 8 -> 0 -> 12");
+
+    CHECK_INT(line.kind, SHIM_LINE_RING);
+    CHECK(line.channel == 3 && line.prev == 8 && line.rank == 0 && line.next == 12);
+    line = read_line("vm:1000:1007 [0] NCCL INFO Channel 01/04 :  0  8  9 10");
+    CHECK_INT(line.kind, SHIM_LINE_ORDER);
+    CHECK(line.channel == 1 && strncmp(line.text, "0  8  9 10", 10) == 0);
+    line = read_line("vm:1000:1007 [0] NCCL INFO Channel 01/04 :    0   1");
+    CHECK_INT(line.kind, SHIM_LINE_ORDER);
+    line = read_line("vm:1000:1007 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] 1/-1/-1->0->-1");
+    CHECK_INT(line.kind, SHIM_LINE_OTHER);
+}
+
+struct edge_line {
+    const char *text;
+    int channel, from, to;
+    bool send, receive, p2p;
+    const char *via;
+};
+
+static const struct edge_line edge_lines[] = {
+    /* 2.18.1: bus ids in brackets */
+    {"Channel 00/0 : 0[1a000] -> 1[1b000] via P2P/IPC", 0, 0, 1, false, false, false, "P2P/IPC"},
+    {"Channel 02 : 10[41000] -> 11[81000] via SHM/direct/direct", 2, 10, 11, false, false, false,
+     "SHM/direct/direct"},
+    {"Channel 12/0 : 7[b2000] -> 8[1a000] [send] via NET/IB/1(5)/GDRDMA/Shared", 12, 7, 8, true,
+     false, false, "NET/IB/1(5)/GDRDMA/Shared"},
+    /* later ones */
+    {"Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer/read", 0, 0, 1, false, false, false,
+     "P2P/direct pointer/read"},
+    {"Channel 01/1 : 0[0] -> 1[1] via P2P/CUMEM/CE", 1, 0, 1, false, false, true, "P2P/CUMEM/CE"},
+    {"Channel 01/0 : 0[0] -> 1[1] via P2P/indirect/2[2]/read", 1, 0, 1, false, false, false,
+     "P2P/indirect/2[2]/read"},
+    {"Channel 03/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA(PCI)", 3, 0, 8, true, false, false,
+     "NET/IB/0/GDRDMA(PCI)"},
+    {"Channel 02/0 : 8[0] -> 0[0] [receive] via NET/Socket/0", 2, 8, 0, false, true, false,
+     "NET/Socket/0"},
+    {"Channel 02 : 8[0] -> 0[0] via SHM/direct", 2, 8, 0, false, false, false, "SHM/direct"},
+};
+
+static void test_edge_lines(void)
+{
+    char text[256];
+
+    for (size_t i = 0; i < sizeof edge_lines / sizeof edge_lines[0]; i++) {
+        const struct edge_line *expected = &edge_lines[i];
+        snprintf(text, sizeof text, "n1.x:1000:1007 [0] NCCL INFO %s", expected->text);
+        struct shim_line line = read_line(text);
+        CHECK_INT(line.kind, SHIM_LINE_EDGE);
+        CHECK_INT(line.channel, expected->channel);
+        CHECK_INT(line.from, expected->from);
+        CHECK_INT(line.to, expected->to);
+        CHECK(line.send == expected->send && line.receive == expected->receive);
+        CHECK_INT(line.p2p, expected->p2p);
+        CHECK_INT(line.end - line.text, strlen(expected->via));
+        CHECK(strncmp(line.text, expected->via, strlen(expected->via)) == 0);
+    }
+}
+
+static void test_senseless_lines(void)
+{
+    static const char *const lines[] = {
+        "",
+        "NCCL INFO ",
+        "NCCL INFO Ring 00 : 0 -> 1 -> 2",
+        "[0] NCCL INFO Ring 00 : 0 -> 1 -> 2",
+        "n1:x:1 [0] NCCL INFO Ring 00 : 0 -> 1 -> 2",
+        "n1:1:99999999999 [0] NCCL INFO Ring 00 : 0 -> 1 -> 2",
+        "n1:1:1 [0] NCCL INFO Ring 00 : 0 -> 1 -> ",
+        "n1:1:1 [0] NCCL INFO Ring 00 : 0 -> 1 -> -2",
+        "n1:1:1 [0] NCCL INFO Ring 99999999999 : 0 -> 1 -> 2",
+        "n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0 -> 1[1] via P2P/IPC",
+        "n1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1]",
+        "n1:1:1 [0] NCCL INFO Channel 05/04 : 0 1 2",
+        "n1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 - Init START",
+        "n1:1:1 [0] NCCL INFO comm 0x rank 0 nranks 2 busId 1000 - Init START",
+        "n1:1:1 [0] NCCL WARN Ring 00 : 0 -> 1 -> 2",
+    };
+
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        CHECK_INT(read_line(lines[i]).kind, SHIM_LINE_OTHER);
+}
+
+/* ---- communicators ---- */
+
+/* Of 2.29.7 on the model dual-8gpu, two nodes; what is not read is shortened. */
+static const char recorded[] =
+    "vm:1000:1000 [0] NCCL INFO NCCL version 2.29.7+cuda13.0\n"
+    "vm:1000:1000 [0] NCCL INFO NET/IB : Made virtual device [0] name=mlx5_0 speed=200000 "
+    "ndevs=1\n"
+    "vm:1000:1000 [0] NCCL INFO NET/IB : Made virtual device [1] name=mlx5_1 speed=200000 "
+    "ndevs=1\n"
+    "vm:1000:1000 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB ; OOB "
+    "lo:127.0.0.1<0>\n"
+    "vm:1000:1000 [0] NCCL INFO Using network IB\n"
+    "vm:1000:1000 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x7fe5b31fa010 rank 0 nranks 16 "
+    "cudaDev 0 nvmlDev 0 busId 1a000 commId 0x69ee47307a49de33 - Init START\n"
+    "vm:1000:1000 [0] NCCL INFO Channel 00/04 :  0  1  2  3  7  6  5  4 12 13 15 14 10 11  9  8\n"
+    "vm:1000:1000 [0] NCCL INFO Channel 01/04 :  0  8  9 10 11 15 14 13 12  4  5  7  6  2  3  1\n"
+    "vm:1000:1000 [0] NCCL INFO Ring 00 : 8 -> 0 -> 1\n"
+    "vm:1000:1000 [0] NCCL INFO Ring 01 : 1 -> 0 -> 8\n"
+    "vm:1000:1000 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n"
+    "vm:1000:14966 [0] NCCL INFO [Proxy Service] Device 0 CPU core 0\n"
+    "vm:1000:1000 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA\n"
+    "vm:1000:1000 [0] NCCL INFO Channel 01/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n"
+    "vm:1000:1000 [0] NCCL INFO [Rank 0] ncclCommInitRank comm 0x7fe5b31fa010 rank 0 nranks 16 "
+    "cudaDev 0 nvmlDev 0 busId 1a000 commId 0x69ee47307a49de33 - Init COMPLETE\n";
+
+static void test_recorded(void)
+{
+    struct shim_built built;
+
+    take(recorded);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 8, &built), -1);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1b:00.0"), 0, 16, &built), -1);
+    CHECK_INT(shim_nccllog_built((void *)0x7fe5b31fa011, bus("0000:1a:00.0"), 0, 16, &built), -1);
+    CHECK_INT(shim_nccllog_built((void *)0x7fe5b31fa010, bus("0000:1a:00.0"), 0, 16, &built), 0);
+    CHECK(built.complete && !built.same && built.channels == 2);
+    CHECK(built.send.way == SHIM_WAY_MIXED && built.receive.way == SHIM_WAY_MIXED);
+    CHECK(!built.send.gdr);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 16, &built), -1);
+}
+
+static void say(char *text, int thread, const char *line)
+{
+    sprintf(text + strlen(text), "n1:%d:%d [0] NCCL INFO %s\n", PID, thread, line);
+}
+
+static void say_init(char *text, int thread, int rank, int ranks, int gpu, const char *what)
+{
+    char line[256];
+
+    snprintf(line, sizeof line,
+             "comm 0x%x rank %d nranks %d cudaDev 0 busId %x000 commId 0x1 - Init %s",
+             0x1000 + thread, rank, ranks, gpu, what);
+    say(text, thread, line);
+}
+
+/* Two threads make communicators at the same time; the first one makes a second one afterwards. */
+static void test_threads(void)
+{
+    char text[8192] = "";
+    struct shim_built built;
+    int rank, ranks;
+    shim_bus gpu;
+
+    say_init(text, 1, 0, 4, 0x11, "START");
+    say_init(text, 2, 1, 4, 0x12, "START");
+    say(text, 1, "Ring 00 : 3 -> 0 -> 1");
+    say(text, 2, "Ring 00 : 0 -> 1 -> 2");
+    say(text, 1, "Ring 01 : 3 -> 0 -> 1");
+    say(text, 2, "Ring 01 : 0 -> 1 -> 2");
+    say(text, 1, "Ring 63 : 3 -> 0 -> 1");
+    say(text, 1, "Ring 64 : 3 -> 0 -> 2");
+    say(text, 2, "Channel 00/0 : 1[1] -> 2[2] via P2P/IPC/read");
+    say(text, 1, "Channel 00 : 0[0] -> 1[1] via SHM/direct/direct");
+    say(text, 1, "Channel 01 : 0[0] -> 1[1] via SHM/direct/direct");
+    say(text, 2, "Channel 01/0 : 1[1] -> 2[2] via P2P/IPC/read");
+    say(text, 2, "Channel 01/0 : 1[1] -> 3[3] via SHM/direct/direct");      /* a tree's */
+    say(text, 2, "Channel 00/1 : 1[1] -> 2[2] via SHM/direct/direct");      /* ncclSend's */
+    say(text, 2, "Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA"); /* too late */
+    say(text, 3, "Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA"); /* nobody's */
+    take(text);
+    CHECK_INT(shim_nccllog_joining(2, &rank, &ranks, &gpu), 0);
+    CHECK(rank == 1 && ranks == 4 && gpu == bus("0000:12:00.0"));
+    CHECK_INT(shim_nccllog_joining(3, &rank, &ranks, &gpu), -1);
+
+    text[0] = '\0';
+    say_init(text, 1, 0, 4, 0x11, "COMPLETE");
+    say_init(text, 2, 1, 4, 0x12, "COMPLETE");
+    say_init(text, 1, 0, 2, 0x11, "START");
+    say(text, 1, "Ring 00 : 1 -> 0 -> 1");
+    take(text);
+    CHECK_INT(shim_nccllog_joining(2, &rank, &ranks, &gpu), -1);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:12:00.0"), 1, 4, &built), 0);
+    CHECK(built.complete && built.same && built.channels == 2 && built.prev == 0 &&
+          built.next == 2);
+    CHECK(built.send.way == SHIM_WAY_P2P && built.send.read && built.send.nic == -1);
+    CHECK_INT(built.receive.way, SHIM_WAY_UNKNOWN);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 4, &built), 0);
+    CHECK_INT(built.channels, 64);
+    CHECK(!built.same); /* most of them were never told of */
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 2, &built), 0);
+    CHECK(!built.complete && built.send.way == SHIM_WAY_UNKNOWN);
+}
+
+static void test_ends(void)
+{
+    char text[4096] = "";
+    struct shim_built built;
+
+    say_init(text, 5, 2, 4, 0x15, "START");
+    say(text, 5, "Ring 00 : 1 -> 2 -> 3");
+    say(text, 5, "Ring 01 : 1 -> 2 -> 3");
+    say(text, 5, "Channel 00/0 : 1[3] -> 2[0] [receive] via NET/IB/3");
+    say(text, 5, "Channel 01/0 : 1[3] -> 2[0] [receive] via NET/IB/3/GDRDMA");
+    say(text, 5, "Channel 00/0 : 2[0] -> 3[0] [send] via NET/IB/12/GDRDMA(PCI)");
+    say(text, 5, "Channel 01/0 : 2[0] -> 3[0] [send] via NET/IB/12(3)/GDRDMA/Shared");
+    say_init(text, 5, 2, 4, 0x15, "COMPLETE");
+    take(text);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:15:00.0"), 2, 4, &built), 0);
+    CHECK(built.receive.way == SHIM_WAY_NET && built.receive.nic == 3 && !built.receive.gdr &&
+          !built.receive.pxn);
+    CHECK(built.send.way == SHIM_WAY_NET && built.send.nic == 12 && built.send.gdr &&
+          built.send.pxn);
+}
+
+/* Of the same GPU and rank the newest; with more communicators than are remembered, too. */
+static void test_many(void)
+{
+    char text[1024];
+    struct shim_built built;
+
+    for (int i = 0; i < 300; i++) {
+        text[0] = '\0';
+        say_init(text, 100 + i, 0, 9, 0x21, "START");
+        snprintf(text + strlen(text), 64, "n1:%d:%d [0] NCCL INFO Ring 00 : 1 -> 0 -> %d\n", PID,
+                 100 + i, i);
+        take(text);
+    }
+    CHECK_INT(shim_nccllog_built((void *)(0x1000L + 100 + 290), bus("0000:21:00.0"), 0, 9, &built),
+              0);
+    CHECK_INT(built.next, 290);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:21:00.0"), 0, 9, &built), 0);
+    CHECK_INT(built.next, 299);
+    CHECK_INT(shim_nccllog_built((void *)(0x1000L + 100 + 5), bus("0000:21:00.0"), 0, 9, &built),
+              -1);
+}
+
+/* Those of another process in the same file, and lines that are not ended. */
+static void test_pieces(void)
+{
+    static const char start[] = "n1:1001:7 [0] NCCL INFO comm 0x1 rank 0 nranks 3 cudaDev 0 busId "
+                                "31000 commId 0x1 - Init START\n"
+                                "n1:1000:7 [0] NCCL INFO comm 0x1 rank";
+    struct shim_built built;
+
+    CHECK_INT(shim_nccllog_take(start, sizeof start - 1, PID),
+              (long)(strchr(start, '\n') + 1 - start));
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:31:00.0"), 0, 3, &built), -1);
+    CHECK_INT(shim_nccllog_take("", 0, PID), 0);
+}
+
+/* Every beginning of the record, and bytes of it changed: nothing but what stands there is read,
+ * which the sanitizers see to. */
+static void test_hostile(void)
+{
+    size_t size = sizeof recorded - 1;
+
+    srand((unsigned)check_seed());
+    for (size_t length = 0; length <= size; length++) {
+        char *copy = malloc(length ? length : 1);
+        memcpy(copy, recorded, length);
+        CHECK(shim_nccllog_take(copy, length, PID) <= length);
+        free(copy);
+    }
+    for (int round = 0; round < 3000; round++) {
+        char *copy = malloc(size);
+        memcpy(copy, recorded, size);
+        for (int i = rand() % 20; i >= 0; i--)
+            copy[(size_t)rand() % size] = (char)rand();
+        CHECK(shim_nccllog_take(copy, size, PID) <= size);
+        free(copy);
+    }
+}
+
+/* ---- where the log is ---- */
+
+static void in_child(void (*test)(void))
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        check_failures = 0;
+        unsetenv("NCCL_DEBUG");
+        unsetenv("NCCL_DEBUG_SUBSYS");
+        unsetenv("NCCL_DEBUG_FILE");
+        test();
+        _exit(check_failures ? 1 : 0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_INT(status, 0);
+}
+
+static int nic(const char *name, char why[static 256])
+{
+    struct shim_why reason = {0};
+    int number = shim_nccllog_nic(name, &reason);
+
+    memcpy(why, reason.text, 256);
+    return number;
+}
+
+static void print(FILE *file, const char *text)
+{
+    char line[4096];
+
+    snprintf(line, sizeof line, "n1:%d:77 [0] NCCL INFO %s\n", getpid(), text);
+    CHECK(fwrite(line, 1, strlen(line), file) == strlen(line));
+}
+
+/* As NCCL does: asks for the level, the subsystems and the file, and opens it. */
+static FILE *ask_and_open(void)
+{
+    const char *name;
+    FILE *file;
+
+    CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 22907), "INFO");
+    CHECK(!shim_nccllog_there());
+    CHECK_STR(shim_nccllog_answer("NCCL_DEBUG_SUBSYS", 22907), "INIT,GRAPH,P2P,SHM,NET");
+    name = shim_nccllog_answer("NCCL_DEBUG_FILE", 22907);
+    CHECK(name && shim_nccllog_there());
+    file = fopen(name ? name : "/dev/null", "w");
+    CHECK(file);
+    setbuf(file, NULL);
+    return file;
+}
+
+static long kib_of(const char *name)
+{
+    struct stat status;
+
+    return stat(name, &status) == 0 ? (long)status.st_blocks / 2 : -1;
+}
+
+static void test_memory_file(void)
+{
+    char path[64], why[256];
+    FILE *file = ask_and_open();
+
+    CHECK(shim_nccllog_answer("NCCL_DEBUG", 22907) == NULL); /* a second NCCL */
+    shim_nccllog_read();
+    CHECK_INT(nic("mlx5_0", why), -1);
+    CHECK_STR(why, "NCCL has not said which network it uses");
+    print(file, "NET/IB : Using [0]mlx5_1:1/IB [1]mlx5_0:1/RoCE [RO]; OOB lo:127.0.0.1<0>");
+    print(file, "Using network IB");
+    shim_nccllog_read();
+    CHECK_INT(nic("mlx5_0", why), 1);
+    CHECK_INT(nic("mlx5_1", why), 0);
+    CHECK_INT(nic("mlx5", why), -1);
+    CHECK_STR(why, "NCCL leaves out the NIC mlx5");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(file));
+    for (int i = 0; i < 20000; i++)
+        print(file, "a line that the shim does not care for");
+    CHECK(kib_of(path) > 1000);
+    shim_nccllog_read();
+    CHECK(kib_of(path) < 16); /* given back */
+    print(file, "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=400000 ndevs=2");
+    shim_nccllog_read();
+    CHECK_INT(nic("mlx5_0", why), -1);
+    CHECK_STR(why, "NCCL has fused NICs");
+}
+
+/* What nobody reads does not grow for ever. */
+static void test_bound(void)
+{
+    char path[64];
+    FILE *file = ask_and_open();
+    bool failed = false;
+
+    print(file, "Using network IB");
+    shim_nccllog_read();
+    for (int i = 0; i < 1000000 && !failed; i++)
+        failed =
+            fprintf(file, "n1:1:77 [0] NCCL INFO a line of the usual length, more or less\n") < 0;
+    CHECK(failed);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(file));
+    CHECK(kib_of(path) <= 33 << 10);
+    for (int i = 0; i < 10 && shim_nccllog_there(); i++)
+        shim_nccllog_read();
+    CHECK(!shim_nccllog_there());
+}
+
+static void test_old_version(void)
+{
+    struct shim_why why = {0};
+
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 0));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 21807));
+    CHECK(!shim_nccllog_there());
+    shim_nccllog_missing(&why);
+    CHECK(why.text[0]);
+    CHECK(!shim_nccllog_answer("NCCL_DEBUGGER", 22907));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_TIMESTAMP_LEVELS", 22907));
+    CHECK_STR(shim_nccllog_answer("NCCL_DEBUG", 22203), "INFO");
+}
+
+static void test_file_limit(void)
+{
+    struct rlimit limit = {1 << 20, 1 << 20};
+
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22907));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22907));
+}
+
+static void test_no_descriptors(void)
+{
+    struct rlimit limit = {3, 3};
+
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22907));
+}
+
+/* The child of a process with a log has none, and does not disturb it. */
+static void test_fork(void)
+{
+    FILE *file = ask_and_open();
+    int status = 0;
+    char why[256];
+    pid_t pid;
+
+    print(file, "Using network Socket");
+    if ((pid = fork()) == 0) {
+        shim_nccllog_read();
+        _exit(shim_nccllog_there() || nic("mlx5_0", why) != -1 || strstr(why, "Socket"));
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    shim_nccllog_read();
+    CHECK_INT(nic("mlx5_0", why), -1);
+    CHECK_STR(why, "NCCL uses the network Socket");
+}
+
+static void users(const char *level, const char *subsystems, const char *file)
+{
+    if (level)
+        setenv("NCCL_DEBUG", level, 1);
+    if (subsystems)
+        setenv("NCCL_DEBUG_SUBSYS", subsystems, 1);
+    if (file)
+        setenv("NCCL_DEBUG_FILE", file, 1);
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG", 22105));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_SUBSYS", 22105));
+    CHECK(!shim_nccllog_answer("NCCL_DEBUG_FILE", 22105));
+}
+
+static void expect_users_log(bool there)
+{
+    struct shim_why why = {0};
+
+    CHECK_INT(shim_nccllog_there(), there);
+    if (!there) {
+        shim_nccllog_missing(&why);
+        CHECK_STR(why.text, "NCCL_DEBUG is the user's own");
+    }
+}
+
+static void test_user_warn(void)
+{
+    users("WARN", NULL, NULL);
+    expect_users_log(false);
+}
+
+static void test_user_stdout(void)
+{
+    users("INFO", "ALL", NULL);
+    expect_users_log(false);
+}
+
+static void test_user_only_file(void)
+{
+    users(NULL, NULL, "/tmp/nothing");
+    expect_users_log(false);
+}
+
+static void test_user_default_subsystems(void)
+{
+    users("INFO", NULL, "/tmp/nothing");
+    expect_users_log(false);
+}
+
+static void test_user_without_graph(void)
+{
+    users("INFO", "^ENV,GRAPH", "/tmp/nothing");
+    expect_users_log(false);
+}
+
+static char folder[] = "/tmp/tccl-nccllog.XXXXXX";
+
+/* His own file is read, and left as it is. */
+static void test_users_file(void)
+{
+    char pattern[128], path[320], why[256], host[128] = "";
+    struct stat before, after;
+
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    snprintf(pattern, sizeof pattern, "%s/%%h.%%p.%%%%.%%x", folder);
+    snprintf(path, sizeof path, "%s/%s.%d.%%.%%x", folder, host, getpid());
+    users("info", "^ENV,TUNING", pattern);
+    expect_users_log(true);
+    shim_nccllog_read(); /* not there so far */
+    FILE *file = fopen(path, "w");
+    setbuf(file, NULL);
+    print(file, "NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [1]mlx5_2:1/IB ; OOB lo:");
+    print(file, "Using network IB");
+    stat(path, &before);
+    shim_nccllog_read();
+    CHECK_INT(nic("mlx5_2", why), -1);
+    CHECK(strstr(why, "joined"));
+    print(file, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_0:2/IB [2]mlx5_2:1:0:3/IB ; OOB lo:");
+    shim_nccllog_read();
+    CHECK_INT(nic("mlx5_2", why), 2);
+    CHECK_INT(nic("mlx5_0", why), -1);
+    CHECK_STR(why, "the NIC mlx5_0 has several ports");
+    stat(path, &after);
+    CHECK(after.st_blocks >= before.st_blocks && after.st_size > before.st_size);
+    fclose(file);
+    unlink(path);
+}
+
+/* Nothing is taken away from a reader of a pipe. */
+static void test_users_pipe(void)
+{
+    char path[128], byte;
+
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    CHECK_INT(mkfifo(path, 0600), 0);
+    int fd = open(path, O_RDWR | O_NONBLOCK);
+    CHECK_INT(write(fd, "x", 1), 1);
+    users("TRACE", "ALL", path);
+    shim_nccllog_read();
+    CHECK_INT(read(fd, &byte, 1), 1);
+    unlink(path);
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(folder));
+    test_init_lines();
+    test_ring_lines();
+    test_edge_lines();
+    test_senseless_lines();
+    test_recorded();
+    test_threads();
+    test_ends();
+    test_many();
+    test_pieces();
+    test_hostile();
+    in_child(test_memory_file);
+    in_child(test_bound);
+    in_child(test_old_version);
+    in_child(test_file_limit);
+    in_child(test_no_descriptors);
+    in_child(test_fork);
+    in_child(test_user_warn);
+    in_child(test_user_stdout);
+    in_child(test_user_only_file);
+    in_child(test_user_default_subsystems);
+    in_child(test_user_without_graph);
+    in_child(test_users_file);
+    in_child(test_users_pipe);
+    rmdir(folder);
+    return check_result();
+}
