@@ -6,17 +6,12 @@ enum { PATTERN_BALANCED_TREE = 1, PATTERN_TREE = 3, PATTERN_RING = 4 };
 
 enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907 };
 
-/* What limits a channel is the one block of threads that works for it: about 20 GB/s. More channels
- * than are of use cost memory for buffers, and time to connect them. */
-int shim_graph_channels(const struct shim_chain *chain, int nics)
+/* By itself NCCL finds one channel within a node, and one or two between nodes with one or two
+ * NICs; a communicator should not have fewer of them than without us, since sends and receives go
+ * by these, too. The one block of threads that works for a channel copies about 20 GB/s. */
+int shim_graph_channels(const struct shim_chain *chain)
 {
-    const int most = 4;
-    int channels = chain->gbps > 20 ? 2 : 1;
-    if (chain->closed)
-        return channels;
-    if (nics > channels)
-        channels = nics < most ? nics : most;
-    return channels;
+    return chain->closed && chain->gbps <= 20 ? 1 : 2;
 }
 
 /* A channel's share in GB/s, with the point that NCCL reads in whatever locale it is. From speed
@@ -54,7 +49,7 @@ static void add_channel(const struct shim_chain *chain, const struct shim_number
 static void add_graph(const struct shim_chain *chain, const struct shim_numbers *numbers, int id,
                       const char *intra, const char *inter, struct shim_text *text)
 {
-    int channels = shim_graph_channels(chain, numbers->nics);
+    int channels = shim_graph_channels(chain);
     shim_text_add(text, "<graph id=\"%d\" pattern=\"%d\" crossnic=\"0\" nchannels=\"%d\"", id,
                   pattern(chain, id), channels);
     add_speed(chain->gbps / channels, "speedintra", text);

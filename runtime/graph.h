@@ -8,7 +8,6 @@
 struct shim_numbers {
     int gpus[SHIM_GPUS]; /* NVML's index of chain->gpus[i] */
     int entry, exit;     /* NCCL's numbers of the NICs; not used when closed */
-    int nics;            /* how many NICs NCCL has; 0: unknown */
 };
 
 /* Writes <graphs> with the ring (id 0) and, with tree, the tree along it (id 1), in
@@ -18,9 +17,8 @@ struct shim_numbers {
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,
                enum shim_path intra, enum shim_path inter, bool tree, struct shim_text *text,
                struct shim_why *why);
-/* Channels in the file; NCCL makes twice as many of them. At least as many as it finds by itself:
- * one within a node, one for each NIC between nodes. */
-int shim_graph_channels(const struct shim_chain *chain, int nics);
+/* Channels in the file; NCCL makes twice as many of them. */
+int shim_graph_channels(const struct shim_chain *chain);
 
 /* From 2.29.7 on each graph that is answered costs NCCL a table of 65,536 XML nodes (0.9 GB, which
  * it clears): only the ring is answered then. The tree is NCCL's own, searched with as many
