@@ -120,7 +120,7 @@ static struct shim_registry *map_file(int fd, const char *path, ino_t *file, str
 struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why)
 {
     char path[SHIM_PATH];
-    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s", plan->uid, plan->folder);
+    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s.%u", plan->uid, plan->folder, plan->index);
     if (opened.map && opened.pid == getpid() && !strcmp(path, opened.path))
         return opened.map;
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);

@@ -1,5 +1,6 @@
 /* registry.h: shared memory of the step's processes on this node: who is in which communicator, and
- * what was decided for it. /dev/shm/tccl-<uid>-<folder>, mode 0600, sparse. Without locks: entries
+ * what was decided for it. /dev/shm/tccl-<uid>-<folder>.<index> (several nodes can be on one
+ * machine), mode 0600, sparse. Without locks: entries
  * are only ever added, a process that is killed at any moment leaves nothing that stops others. */
 #ifndef SHIM_REGISTRY_H
 #define SHIM_REGISTRY_H

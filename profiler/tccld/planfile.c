@@ -142,12 +142,12 @@ static void remove_shared(const char *run_dir, const char *name)
 {
     const char *digits = strrchr(name, '-');
     cleanup_json json_t *plan = geteuid() == 0 && digits ? read_plan(run_dir, name) : NULL;
-    const json_t *uid = json_object_get(plan, "uid");
+    const json_t *uid = json_object_get(plan, "uid"), *index = json_object_get(plan, "index");
     char path[128];
-    if (!json_is_integer(uid))
+    if (!json_is_integer(uid) || !json_is_integer(index))
         return;
-    snprintf(path, sizeof(path), PLANFILE_SHARED "/tccl-%u%.17s", (unsigned)json_integer_value(uid),
-             digits);
+    snprintf(path, sizeof(path), PLANFILE_SHARED "/tccl-%u%.17s.%u",
+             (unsigned)json_integer_value(uid), digits, (unsigned)json_integer_value(index));
     unlink(path);
 }
 

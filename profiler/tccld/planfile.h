@@ -30,7 +30,8 @@ int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
                    char word[static PLANFILE_NOTE]);
 
 /* Removes a step's plan and its folder, if they are there, and, as root, the file that the runtime
- * shim keeps for the step in PLANFILE_SHARED: tccl-<uid>-<the 16 digits of the folder's name>. */
+ * shim keeps for the step in PLANFILE_SHARED: tccl-<uid>-<the 16 digits of the folder's
+ * name>.<index of the node>. */
 #define PLANFILE_SHARED "/dev/shm"
 void planfile_remove(const char *run_dir, const struct tccl_step_key *key);
 

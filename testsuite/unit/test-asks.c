@@ -563,7 +563,7 @@ static void test_shared_file(void)
         char folder[TCCL_KEY_TEXT];
         tccl_key_folder(&key, folder);
         for (int i = 0; i < 2; i++) /* the step's, and one of another user */
-            snprintf(shared[i], sizeof(shared[i]), "/dev/shm/tccl-%u%s", job_uid() + i,
+            snprintf(shared[i], sizeof(shared[i]), "/dev/shm/tccl-%u%s.0", job_uid() + i,
                      strrchr(folder, '-'));
         if (link)
             CHECK_INT(symlink(target, shared[0]), 0);
