@@ -57,11 +57,12 @@ static enum shim_verdict compare_order(const struct shim_chain *chain, int i, sh
 {
     shim_bus planned_prev = beside(chain, i, -1), planned_next = beside(chain, i, 1);
     char a[NAME], b[NAME], c[NAME], d[NAME], e[NAME];
+    const char *self = name_of(chain->gpus[i], b);
 
     if (prev == planned_prev && next == planned_next)
         return SHIM_APPLIED;
-    snprintf(text, 256, "order %s %s %s in place of %s %s %s", beside_name(prev, a),
-             name_of(chain->gpus[i], b), beside_name(next, c), beside_name(planned_prev, d), b,
+    snprintf(text, 256, "order %s %s %s in place of %s %s %s", beside_name(prev, a), self,
+             beside_name(next, c), beside_name(planned_prev, d), self,
              beside_name(planned_next, e));
     return SHIM_DIFFERS;
 }

@@ -1,0 +1,333 @@
+/* Questions to tccld, against servers that answer, lie, are slow or silent. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "ask.h"
+#include "check.h"
+
+enum { PATIENCE_US = 400000 };
+
+static char folder[] = "/tmp/tccl-ask.XXXXXX";
+static struct shim_plan plan;
+static const shim_bus gpus[] = {0x4100, 0x6100};
+
+/* ---- a server for one question ---- */
+
+struct server {
+    int listening;
+    const void *answer; /* bytes as they go out */
+    size_t size, piece; /* piece: so many at once, with pauses; 0: all */
+    bool keep_open;     /* for longer than anybody waits */
+    bool deaf;          /* never reads, and stays until the other side closes */
+    char question[8192];
+    size_t question_size;
+    pthread_t thread;
+};
+
+static void read_question(struct server *server, int fd)
+{
+    unsigned char head[4];
+    ssize_t n;
+
+    if (recv(fd, head, 4, MSG_WAITALL) != 4)
+        return;
+    server->question_size = (size_t)head[2] << 8 | head[3];
+    n = recv(fd, server->question, server->question_size, MSG_WAITALL);
+    server->question[n > 0 ? n : 0] = '\0';
+}
+
+static void *serve(void *context)
+{
+    struct server *server = context;
+    int fd = accept(server->listening, NULL, NULL);
+    const char *at = server->answer;
+    size_t left = server->size;
+
+    if (fd < 0)
+        return NULL;
+    if (!server->deaf)
+        read_question(server, fd);
+    while (left > 0) {
+        size_t size = server->piece && server->piece < left ? server->piece : left;
+        if (send(fd, at, size, MSG_NOSIGNAL) != (ssize_t)size)
+            break;
+        at += size;
+        left -= size;
+        if (server->piece)
+            usleep(1000);
+    }
+    if (server->deaf)
+        poll(&(struct pollfd){.fd = fd, .events = POLLRDHUP}, 1, 20000);
+    else if (server->keep_open)
+        recv(fd, server->question, 1, 0); /* until the other side closes */
+    close(fd);
+    return NULL;
+}
+
+static int listen_at(const char *path, int backlog)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    strcpy(address.sun_path, path);
+    unlink(path);
+    CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_INT(listen(fd, backlog), 0);
+    return fd;
+}
+
+static void start(struct server *server)
+{
+    server->listening = listen_at(plan.socket, 5);
+    CHECK_INT(pthread_create(&server->thread, NULL, serve, server), 0);
+}
+
+static void stop(struct server *server)
+{
+    shutdown(server->listening, SHUT_RDWR);
+    pthread_join(server->thread, NULL);
+    close(server->listening);
+}
+
+static size_t frame(const char *text, char *bytes)
+{
+    size_t size = strlen(text);
+
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (char)(size >> 8 * (3 - i));
+    memcpy(bytes + 4, text, size);
+    return size + 4;
+}
+
+/* ---- answers ---- */
+
+static const char chain_answer[] =
+    "{\"v\":1,\"type\":\"chain\",\"state\":\"applied\",\"reason\":\"\",\"gbps\":21.5,"
+    "\"baseline_gbps\":10.0,\"source\":\"model\",\"links\":{\"closed\":true,"
+    "\"gpus\":[\"0000:61:00.0\",\"0000:41:00.0\"],\"edges\":[{\"kind\":\"p2p-write\",\"node\":-1},"
+    "{\"kind\":\"bounce\",\"node\":1}]}}";
+
+static int ask_chain(struct server *server, struct shim_chain *chain, struct shim_why *why)
+{
+    start(server);
+    memset(why, 0, sizeof *why);
+    int status = shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + PATIENCE_US, chain, why);
+    stop(server);
+    return status;
+}
+
+static void test_chain(void)
+{
+    static const size_t pieces[] = {0, 1, 7};
+    struct shim_chain chain;
+    struct shim_why why;
+    char bytes[1024];
+
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        struct server server = {.answer = bytes, .piece = pieces[i]};
+        server.size = frame(chain_answer, bytes);
+        start(&server);
+        memset(&why, 0, sizeof why);
+        CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + 20000000, &chain, &why), 0);
+        stop(&server);
+        CHECK(chain.n == 2 && chain.closed && chain.gpus[0] == 0x6100 && chain.gpus[1] == 0x4100);
+        CHECK(chain.edges[0].kind == SHIM_P2P_WRITE && chain.edges[1].kind == SHIM_BOUNCE);
+        CHECK_STR(server.question,
+                  "{\"v\":1,\"type\":\"chain\",\"key\":{\"cluster\":\"c\"},\"closed\":true,"
+                  "\"gpus\":[\"0000:41:00.0\",\"0000:61:00.0\"]}");
+    }
+}
+
+static void expect_chain(const char *answer, int status, const char *reason)
+{
+    struct shim_chain chain;
+    struct shim_why why;
+    char bytes[4096];
+    struct server server = {.answer = bytes};
+
+    server.size = frame(answer, bytes);
+    CHECK_INT(ask_chain(&server, &chain, &why), status);
+    CHECK(strstr(why.text, reason));
+    if (!strstr(why.text, reason))
+        fprintf(stderr, "\"%s\" has no \"%s\"\n", why.text, reason);
+}
+
+static void test_no_chain(void)
+{
+    expect_chain("{\"v\":1,\"type\":\"chain\",\"state\":\"fallback\",\"reason\":\"no such "
+                 "chain\"}",
+                 1, "no such chain");
+    expect_chain("{\"v\":1,\"type\":\"error\",\"text\":\"not yours\"}", -1, "");
+    expect_chain("{}", -1, "");
+    expect_chain("nonsense", -1, "");
+}
+
+static void expect_bytes(struct server *server, const char *reason)
+{
+    struct shim_chain chain;
+    struct shim_why why;
+
+    CHECK_INT(ask_chain(server, &chain, &why), -1);
+    CHECK_STR(why.text, reason);
+}
+
+static void test_bad_frames(void)
+{
+    struct server nothing = {.answer = ""};
+    struct server head = {.answer = "\0\0\1", .size = 3};
+    struct server empty = {.answer = "\0\0\0\0", .size = 4};
+    struct server huge = {.answer = "\377\377\377\377x", .size = 5, .keep_open = true};
+    struct server long_one = {.answer = "\0\0\100\1x", .size = 5, .keep_open = true};
+    struct server cut = {.answer = "\0\0\0\11{}", .size = 6};
+
+    expect_bytes(&nothing, "tccld did not answer in time");
+    expect_bytes(&head, "tccld did not answer in time");
+    expect_bytes(&empty, "tccld's answer is 0 bytes long");
+    expect_bytes(&huge, "tccld's answer is 4294967295 bytes long");
+    expect_bytes(&long_one, "tccld's answer is 16385 bytes long");
+    expect_bytes(&cut, "tccld did not end its answer in time");
+}
+
+static void test_deadline(void)
+{
+    char bytes[1024];
+    struct server silent = {.answer = "", .keep_open = true};
+    struct server deaf = {.answer = "", .deaf = true};
+    struct server slow = {.answer = bytes, .piece = 1};
+    struct shim_chain chain;
+    struct shim_why why = {0};
+
+    expect_bytes(&silent, "tccld did not answer in time");
+    expect_bytes(&deaf, "tccld did not answer in time");
+    slow.size = frame(chain_answer, bytes);
+    start(&slow);
+    CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + 20000, &chain, &why), -1);
+    stop(&slow);
+    CHECK(why.text[0]);
+}
+
+/* ---- nobody there ---- */
+
+static void expect_no_server(const char *reason)
+{
+    struct shim_chain chain;
+    struct shim_why why = {0};
+
+    CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + PATIENCE_US, &chain, &why), -1);
+    CHECK(strstr(why.text, reason));
+}
+
+static void test_nobody(void)
+{
+    struct server full = {.listening = -1};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fds[8], status;
+
+    unlink(plan.socket);
+    expect_no_server(strerror(ENOENT));
+    full.listening = listen_at(plan.socket, 0);
+    close(full.listening);
+    expect_no_server(strerror(ECONNREFUSED));
+    /* Its queue is full, and it takes nobody. */
+    full.listening = listen_at(plan.socket, 0);
+    strcpy(address.sun_path, plan.socket);
+    for (int i = 0; i < 8; i++) {
+        fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        status = connect(fds[i], (struct sockaddr *)&address, sizeof address);
+    }
+    CHECK_INT(status, -1);
+    expect_no_server(strerror(ETIMEDOUT));
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    close(full.listening);
+}
+
+/* ---- confirmations ---- */
+
+static int confirm(const char *answer, enum shim_verdict verdict, const char *text,
+                   struct server *server, struct shim_why *why)
+{
+    static char bytes[1024];
+
+    server->answer = bytes;
+    server->size = frame(answer, bytes);
+    start(server);
+    memset(why, 0, sizeof *why);
+    int status = shim_ask_confirm(&plan, verdict, text, 16, true, 2, shim_now_us() + 20000000, why);
+    stop(server);
+    return status;
+}
+
+static void test_confirm(void)
+{
+    static const char *const words[] = {"applied", "unknown", "differs", "not used"};
+    char expected[512];
+    struct shim_why why;
+
+    for (int i = 0; i < 4; i++) {
+        struct server server = {0};
+        CHECK_INT(
+            confirm("{\"type\":\"ok\"}", (enum shim_verdict)i, "edge 41 -> 61", &server, &why), 0);
+        snprintf(expected, sizeof expected,
+                 "{\"v\":1,\"type\":\"confirm\",\"key\":{\"cluster\":\"c\"},\"verdict\":\"%s\","
+                 "\"text\":\"edge 41 -> 61\",\"ranks\":16,\"whole\":true,\"gpus\":2}",
+                 words[i]);
+        CHECK_STR(server.question, expected);
+    }
+    struct server server = {0};
+    CHECK_INT(confirm("{\"type\":\"error\",\"text\":\"not yours\"}", SHIM_APPLIED,
+                      "a \"b\" \\ \n \377", &server, &why),
+              -1);
+    CHECK_STR(why.text, "tccld refused it: not yours");
+    CHECK(strstr(server.question, "\"text\":\"a \\\"b\\\" \\\\ ? ?\""));
+}
+
+/* A text is never longer than tccld takes, and never breaks the JSON. */
+static void test_long_text(void)
+{
+    struct server server = {0};
+    struct shim_why why;
+    char text[1000];
+
+    memset(text, '"', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    CHECK_INT(confirm("{\"type\":\"ok\"}", SHIM_DIFFERS, text, &server, &why), 0);
+    const char *start_of = strstr(server.question, "\"text\":\"") + 8;
+    CHECK_INT(strstr(start_of, "\",\"ranks\"") - start_of, 2 * 255);
+}
+
+/* Its own descriptors are closed, and a server that goes away raises no signal. */
+static void test_descriptors(void)
+{
+    int before = dup(0), after;
+
+    close(before);
+    signal(SIGPIPE, SIG_DFL);
+    for (int i = 0; i < 20; i++)
+        test_bad_frames();
+    after = dup(0);
+    close(after);
+    CHECK_INT(after, before);
+}
+
+int main(void)
+{
+    CHECK(mkdtemp(folder));
+    snprintf(plan.socket, sizeof plan.socket, "%s/sock", folder);
+    strcpy(plan.key, "{\"cluster\":\"c\"}");
+    test_chain();
+    test_no_chain();
+    test_bad_frames();
+    test_deadline();
+    test_nobody();
+    test_confirm();
+    test_long_text();
+    test_descriptors();
+    unlink(plan.socket);
+    rmdir(folder);
+    return check_result();
+}
