@@ -114,12 +114,12 @@ static const char *nccl_asks(const char *name, const void *caller)
 char *shim_question(const char *name, const void *caller)
 {
     char *own = shim_env(name);
-    if (own || strncmp(name, "NCCL_", 5))
+    if (strncmp(name, "NCCL_", 5) || (own && strncmp(name, "NCCL_DEBUG", 10)))
         return own;
     int before = errno;
     const char *text = nccl_asks(name, caller);
     errno = before;
-    return (char *)text;
+    return own ? own : (char *)text; /* the log has seen where the user's is */
 }
 
 /* ---- Afterwards ---- */

@@ -338,7 +338,9 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
 {
     if (verdict < 0 || verdict > 2)
         verdict = 1;
-    if (!__atomic_exchange_n(&entry->worst_ready[verdict], 1, __ATOMIC_SEQ_CST)) {
+    int none = 0;
+    if (__atomic_compare_exchange_n(&entry->worst_ready[verdict], &none, 1, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
         snprintf(entry->worst_text[verdict], sizeof entry->worst_text[verdict], "%s", text);
         __atomic_store_n(&entry->worst_ready[verdict], 2, __ATOMIC_SEQ_CST);
     }
