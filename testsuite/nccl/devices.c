@@ -41,8 +41,41 @@ static bool add_p2p(const char *line)
     return true;
 }
 
+static bool add_nvlink(int from, int to)
+{
+    if (from < 0 || from >= devices.n_gpus || to >= devices.n_gpus ||
+        devices.gpus[from].n_nvlinks == RIG_NVLINKS)
+        return false;
+    devices.gpus[from].nvlinks[devices.gpus[from].n_nvlinks++] = to;
+    return true;
+}
+
+/* "nvlink 0 1", "nvlink 0 switch" */
+static bool add_nvlinks(const char *line)
+{
+    int a, b, length = 0;
+
+    if (sscanf(line, "nvlink %d switch%n", &a, &length) == 1 && length > 0)
+        return add_nvlink(a, RIG_SWITCH);
+    return sscanf(line, "nvlink %d %d", &a, &b) == 2 && b >= 0 && add_nvlink(a, b) &&
+           add_nvlink(b, a);
+}
+
+static bool add_mig(const char *line)
+{
+    int gpu;
+
+    if (sscanf(line, "mig %d", &gpu) != 1 || gpu < 0 || gpu >= devices.n_gpus)
+        return false;
+    return devices.gpus[gpu].mig = true;
+}
+
 static bool add_line(const char *line)
 {
+    if (strncmp(line, "nvlink ", 7) == 0)
+        return add_nvlinks(line);
+    if (strncmp(line, "mig ", 4) == 0)
+        return add_mig(line);
     if (strncmp(line, "gpu ", 4) == 0)
         return add_gpu(line);
     if (strncmp(line, "nic ", 4) == 0)

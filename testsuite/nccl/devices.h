@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { RIG_GPUS = 16, RIG_NICS = 16, RIG_NAME = 64 };
+enum { RIG_GPUS = 16, RIG_NICS = 16, RIG_NAME = 64, RIG_NVLINKS = 18, RIG_SWITCH = -1 };
 
 struct rig_gpu {
     unsigned domain, bus, slot;
@@ -13,6 +13,9 @@ struct rig_gpu {
     int sm; /* compute capability times 10 */
     char uuid[RIG_NAME];
     char name[RIG_NAME];
+    bool mig;
+    int n_nvlinks;
+    int nvlinks[RIG_NVLINKS]; /* indices of GPUs; RIG_SWITCH */
 };
 
 struct rig_nic {

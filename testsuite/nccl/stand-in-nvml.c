@@ -14,6 +14,7 @@ enum {
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
 };
 enum { NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED = 1 };
+enum { NVML_NVLINK_CAP_P2P_SUPPORTED = 0, NVML_FI_DEV_NVLINK_GET_STATE = 165 };
 
 typedef int nvmlReturn_t;
 typedef struct rig_gpu *nvmlDevice_t;
@@ -133,6 +134,12 @@ PUBLIC nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned 
     return put_text(uuid, length, device->uuid);
 }
 
+PUBLIC nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending)
+{
+    *current = *pending = device->mig;
+    return NVML_SUCCESS;
+}
+
 PUBLIC nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *info)
 {
     memset(info, 0, sizeof *info);
@@ -162,29 +169,64 @@ PUBLIC nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int w
     return NVML_SUCCESS;
 }
 
-/* NVML is also asked for NVLinks; these GPUs have none. */
+static bool has_link(nvmlDevice_t device, unsigned link)
+{
+    return link < (unsigned)device->n_nvlinks;
+}
+
 PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, int *active)
 {
-    (void)device, (void)link, (void)active;
-    return NVML_ERROR_NOT_SUPPORTED;
+    *active = has_link(device, link);
+    return *active ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+/* A switch is no device of the machine's /sys. */
+PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link,
+                                                        struct pci_info *info)
+{
+    if (!has_link(device, link))
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (device->nvlinks[link] != RIG_SWITCH)
+        return nvmlDeviceGetPciInfo_v3((nvmlDevice_t)&rig_devices()->gpus[device->nvlinks[link]],
+                                       info);
+    memset(info, 0, sizeof *info);
+    strcpy(info->busid_legacy, "0000:FE:00.0");
+    strcpy(info->busid, "00000000:FE:00.0");
+    info->bus = 0xfe;
+    return NVML_SUCCESS;
 }
 
 PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link,
                                                      struct pci_info *info)
 {
-    (void)device, (void)link, (void)info;
-    return NVML_ERROR_NOT_SUPPORTED;
+    return nvmlDeviceGetNvLinkRemotePciInfo_v2(device, link, info);
 }
 
+/* All links can P2P, and nothing else. */
 PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link,
                                                   int capability, unsigned *result)
 {
-    (void)device, (void)link, (void)capability, (void)result;
-    return NVML_ERROR_NOT_SUPPORTED;
+    *result = capability == NVML_NVLINK_CAP_P2P_SUPPORTED;
+    return has_link(device, link) ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
+
+struct field_value {
+    unsigned field, scope;
+    long long time, latency;
+    int type;
+    nvmlReturn_t status;
+    unsigned value;
+    unsigned rest;
+};
 
 PUBLIC nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, void *values)
 {
-    (void)device, (void)count, (void)values;
-    return NVML_ERROR_NOT_SUPPORTED;
+    struct field_value *list = values;
+
+    for (int i = 0; i < count; i++) {
+        bool known = list[i].field == NVML_FI_DEV_NVLINK_GET_STATE && device->n_nvlinks > 0;
+        list[i].value = known && has_link(device, list[i].scope);
+        list[i].status = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    }
+    return NVML_SUCCESS;
 }
