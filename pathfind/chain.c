@@ -1,8 +1,6 @@
 /* chain.c: a path over GPUs of one node: open with an entry and an exit port, or a closed ring. */
 #include "chain.h"
 
-#include <string.h>
-
 static struct tccl_device gpu(int index)
 {
     return (struct tccl_device){.kind = TCCL_GPU, .index = (uint8_t)index};
@@ -168,90 +166,5 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
         return tccl_fail(err, "P2P edges both write and read, but a node has one choice for all");
     if (chain->closed && counts[TCCL_BOUNCE] == 1 && chain->n_gpus > 1)
         return tccl_fail(err, "a single-node ring can't have exactly one edge through memory");
-    return 0;
-}
-
-/* The GPU of mask that is nearest to the NIC, the first of equals, and how near it is. */
-static int nearest_gpu(const struct tccl_machine *machine, uint32_t mask, int of_nic,
-                       enum tccl_path *path)
-{
-    int best = -1;
-
-    for (int i = 0; i < machine->n_gpus; i++) {
-        if (!(mask & UINT32_C(1) << i))
-            continue;
-        enum tccl_path here = tccl_machine_path(machine, nic(of_nic), gpu(i));
-        if (best < 0 || here < *path) {
-            best = i;
-            *path = here;
-        }
-    }
-    return best;
-}
-
-/* NCCL takes GPUDirect where NIC and GPU share a switch; for sending, only from sm_80 on. */
-static struct tccl_port default_port(const struct tccl_machine *machine, int at_nic, int at_gpu,
-                                     bool sends)
-{
-    bool direct = machine->gpudirect[at_nic][at_gpu] &&
-                  tccl_machine_path(machine, nic(at_nic), gpu(at_gpu)) == TCCL_PATH_SWITCH &&
-                  (!sends || machine->gpus[at_gpu].sm >= 80);
-
-    return (struct tccl_port){
-        .nic = (uint8_t)at_nic,
-        .via = direct ? gpu(at_gpu) : memory(machine->gpus[at_gpu].numa),
-    };
-}
-
-static struct tccl_edge default_edge(const struct tccl_machine *machine, int from, int to)
-{
-    if (machine->p2p[from][to] &&
-        tccl_machine_path(machine, gpu(from), gpu(to)) == TCCL_PATH_SWITCH)
-        return (struct tccl_edge){.kind = TCCL_P2P_WRITE};
-    return (struct tccl_edge){.kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[to].numa};
-}
-
-/* Puts the GPUs of mask into the chain in cyclic index order from head, with NCCL's edges. */
-static void walk_in_order(const struct tccl_machine *machine, uint32_t mask, int head,
-                          struct tccl_chain *chain)
-{
-    for (int i = 0; i < machine->n_gpus; i++) {
-        int index = (head + i) % machine->n_gpus;
-        if (mask & UINT32_C(1) << index)
-            chain->gpus[chain->n_gpus++] = (uint8_t)index;
-    }
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        chain->edges[i] =
-            default_edge(machine, chain->gpus[i], chain->gpus[(i + 1) % chain->n_gpus]);
-}
-
-int tccl_chain_default(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                       struct tccl_chain *chain, struct tccl_error *err)
-{
-    int head = 0, at_nic = -1;
-    enum tccl_path best = TCCL_PATH_SYSTEM;
-
-    memset(chain, 0, sizeof *chain);
-    if (gpus == 0 || gpus >> machine->n_gpus)
-        return tccl_fail(err, "no GPU, or one that the machine doesn't have");
-    if (closed && (gpus & (gpus - 1)) == 0)
-        return tccl_fail(err, "one GPU makes no ring");
-    if (!closed && machine->n_nics == 0)
-        return tccl_fail(err, "the machine has no NIC");
-    for (int i = 0; i < machine->n_nics && !closed; i++) {
-        enum tccl_path path = TCCL_PATH_SYSTEM;
-        int near = nearest_gpu(machine, gpus, i, &path);
-        if (at_nic < 0 || path < best) {
-            at_nic = i;
-            head = near;
-            best = path;
-        }
-    }
-    chain->closed = closed;
-    walk_in_order(machine, gpus, head, chain);
-    if (closed)
-        return 0;
-    chain->entry = default_port(machine, at_nic, head, false);
-    chain->exit = default_port(machine, at_nic, chain->gpus[chain->n_gpus - 1], true);
     return 0;
 }

@@ -51,11 +51,4 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
  * err. */
 int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err);
 
-/* What NCCL chooses by itself for the GPUs of mask (nccl 2.18 to 2.30, nominal link types): index
- * order from the GPU nearest to the NIC, p2p below one PCI switch, else a bounce in the receiver's
- * memory; GPUDirect where NIC and GPU share a switch (and sm >= 80 on the sending side), else the
- * memory of the GPU. closed: a single node's ring. Returns 0, or -1 with err (no NIC, no GPU). */
-int tccl_chain_default(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                       struct tccl_chain *chain, struct tccl_error *err);
-
 #endif
