@@ -8,20 +8,27 @@
 
 #ifdef __GLIBC__
 #if defined __x86_64__ && defined __LP64__
-#define SHIM_LIBDL_VERSION "GLIBC_2.2.5"
+#define SHIM_OLD_LIBC "GLIBC_2.2.5"
 #elif defined __aarch64__ || (defined __powerpc64__ && defined __LITTLE_ENDIAN__)
-#define SHIM_LIBDL_VERSION "GLIBC_2.17"
+#define SHIM_OLD_LIBC "GLIBC_2.17"
 #endif
 #endif
 
-#ifdef SHIM_LIBDL_VERSION
-#define SHIM_FROM_LIBDL(name) __asm__(".symver " #name "," #name "@" SHIM_LIBDL_VERSION)
-SHIM_FROM_LIBDL(dlopen);
-SHIM_FROM_LIBDL(dlclose);
-SHIM_FROM_LIBDL(dlsym);
-SHIM_FROM_LIBDL(dlvsym);
-SHIM_FROM_LIBDL(dladdr);
-SHIM_FROM_LIBDL(dlerror);
+#ifdef SHIM_OLD_LIBC
+#define SHIM_BIND(ours, theirs) __asm__(".symver " #ours "," #theirs "@" SHIM_OLD_LIBC)
+/* In libc itself since 2.34. */
+SHIM_BIND(dlopen, dlopen);
+SHIM_BIND(dlclose, dlclose);
+SHIM_BIND(dlsym, dlsym);
+SHIM_BIND(dlvsym, dlvsym);
+SHIM_BIND(dladdr, dladdr);
+SHIM_BIND(dlerror, dlerror);
+/* What headers make of fcntl since 2.28, and of strtol since 2.38. */
+SHIM_BIND(fcntl64, fcntl);
+SHIM_BIND(__isoc23_strtol, strtol);
+SHIM_BIND(__isoc23_strtoul, strtoul);
+SHIM_BIND(__isoc23_strtoll, strtoll);
+SHIM_BIND(__isoc23_strtoull, strtoull);
 #endif
 
 #endif
