@@ -76,8 +76,8 @@ static void arm(pid_t pid, uint32_t version)
 
 const struct shim_process *shim_process_armed(void)
 {
-    return __atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) == getpid() &&
-                   __atomic_load_n(&process.state, __ATOMIC_SEQ_CST) == ARMED
+    pid_t pid = __atomic_load_n(&process.pid, __ATOMIC_SEQ_CST);
+    return pid && pid == getpid() && __atomic_load_n(&process.state, __ATOMIC_SEQ_CST) == ARMED
                ? &self
                : NULL;
 }
