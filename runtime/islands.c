@@ -2,7 +2,12 @@
 
 #include <string.h>
 
-enum { DEFAULT_PXB = 22300 }; /* from this version on P2P is by default taken up to PXB only */
+enum {
+    DEFAULT_PXB = 22300, /* from this version on P2P is by default taken up to PXB only */
+    HOST_HASHES = 22100, /* from here up to … */
+    OWN_HASHES = 22703,  /* … here CPUs of the file and others are taken for those of two hosts */
+    MOST_CPUS = 24       /* NCCL reads 32 things below one, of which some may be there already */
+};
 
 /* Where the topology file puts the devices of pci. */
 struct map {
@@ -243,9 +248,32 @@ static void add_below(struct map *map, const struct shim_pci_device *place, int 
     }
 }
 
-static int write_file(struct map *map, const struct shim_pci *pci, struct shim_text *text,
-                      struct shim_why *why)
+static bool holds_gpu(const struct map *map, int node)
 {
+    for (int i = 0; i < map->chain->n; i++)
+        if (map->gpus[i].node == node)
+            return true;
+    return false;
+}
+
+/* CPUs without GPUs, which NICs may be at. NCCL drops those that it does not need. */
+static int add_others(const struct map *map, const struct shim_pci *pci, struct shim_text *text)
+{
+    int n = 0;
+    for (int node = -1; node < SHIM_PCI_NODES; node++) {
+        if (holds_gpu(map, node) || (node >= 0 && !(pci->nodes[node / 64] >> node % 64 & 1)))
+            continue;
+        add_cpu(pci, node, text);
+        shim_text_add(text, "</cpu>\n");
+        n++;
+    }
+    return n;
+}
+
+static int write_file(struct map *map, const struct shim_pci *pci, uint32_t version,
+                      struct shim_text *text, struct shim_why *why)
+{
+    int cpus = 0;
     shim_text_add(text, "<system version=\"1\">\n");
     for (int i = 0; i < map->chain->n; i++) {
         if (map->done[i])
@@ -253,8 +281,13 @@ static int write_file(struct map *map, const struct shim_pci *pci, struct shim_t
         add_cpu(pci, map->gpus[i].node, text);
         add_below(map, &map->gpus[i], 0, text);
         shim_text_add(text, "</cpu>\n");
+        cpus++;
     }
+    if (version == 0 || (version >= HOST_HASHES && version < OWN_HASHES))
+        cpus += add_others(map, pci, text);
     shim_text_add(text, "</system>\n");
+    if (cpus > MOST_CPUS)
+        return shim_fail(why, "the machine has more NUMA nodes than NCCL reads");
     return text->full ? shim_fail(why, "the topology file is too long") : 1;
 }
 
@@ -280,7 +313,7 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
                               "where the chain does");
     if (far && !as_planned(chain, linked, gpus, SHIM_SYS))
         return shim_fail(why, "this NCCL takes P2P at any distance");
-    return write_file(&map, pci, text, why);
+    return write_file(&map, pci, version, text, why);
 }
 
 /* A device that the file does not name hangs below the first bridge of its own that is there. */

@@ -199,6 +199,36 @@ static int find_maker(const char *root, struct shim_pci *pci)
     return 0;
 }
 
+static void add_nodes(struct shim_pci *pci, uint64_t first, uint64_t last)
+{
+    for (uint64_t i = first; i <= last && i < SHIM_PCI_NODES; i++)
+        pci->nodes[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+/* "0-3,8": in place of a list that can't be read there are no nodes. */
+static void read_nodes(const char *root, struct shim_pci *pci)
+{
+    char path[PATH_MAX], list[1024];
+    struct shim_text text = {path, sizeof(path), 0, false};
+    shim_text_add(&text, "%s/sys/devices/system/node/online", root);
+    if (text.full || shim_read_file(path, list, sizeof(list)) < 0)
+        return;
+    list[strcspn(list, "\n")] = '\0';
+    for (char *part = list, *next; part; part = next) {
+        uint64_t first, last;
+        next = strchr(part, ',');
+        if (next)
+            *next++ = '\0';
+        char *dash = strchr(part, '-');
+        if (dash)
+            *dash++ = '\0';
+        if (shim_number(part, 10, SHIM_PCI_NODES, &first) != 0 ||
+            shim_number(dash ? dash : part, 10, SHIM_PCI_NODES, &last) != 0)
+            return;
+        add_nodes(pci, first, last);
+    }
+}
+
 /* Broadcom's switches can be joined past the CPU, which NCCL follows. */
 static bool has_joined_switches(const char *root)
 {
@@ -225,8 +255,12 @@ int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct
             return shim_fail(why, "too many PCI devices");
         if (read_device(root, devices[i], &pci->devices[pci->n], why) != 0)
             return -1;
+        if (pci->devices[pci->n].node >= 0)
+            add_nodes(pci, (uint64_t)pci->devices[pci->n].node,
+                      (uint64_t)pci->devices[pci->n].node);
         pci->n++;
     }
+    read_nodes(root, pci);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-enum { SHIM_PCI_DEVICES = SHIM_GPUS + 2, SHIM_PCI_DEPTH = 16 };
+enum { SHIM_PCI_DEVICES = SHIM_GPUS + 2, SHIM_PCI_DEPTH = 16, SHIM_PCI_NODES = 1024 };
 
 /* How far NCCL takes two devices to be apart: topo.h's PATH_PIX … PATH_SYS. */
 enum shim_path { SHIM_PIX, SHIM_PXB, SHIM_PHB, SHIM_SYS };
@@ -26,6 +26,7 @@ struct shim_pci {
     /* What NCCL has been told of the CPU in place of asking it; "", -1: nothing. */
     char vendor[16];
     int32_t family, model;
+    uint64_t nodes[SHIM_PCI_NODES / 64]; /* NUMA nodes that the kernel has; bits */
     struct shim_pci_device devices[SHIM_PCI_DEVICES];
 };
 
