@@ -143,6 +143,7 @@ int tccl_discover(const struct tccl_discover_options *options, struct tccl_found
     memset(found, 0, sizeof(*found));
     if (open_topology(&scene, err) < 0)
         return -1;
+    found->site.machine.cpu = tccl_scene_cpu(scene.topology);
     int rc = tccl_scene_memories(&scene, err);
     if (rc == 0)
         rc = options->host ? tccl_scene_host(&scene, err) : find_devices(&scene, err);
