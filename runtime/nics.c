@@ -2,12 +2,12 @@
 #include "nics.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "nccllog.h"
 
@@ -89,14 +89,10 @@ static bool reads(const char *name, int port, const char *file, const char *text
 
 static int bus_of(const char *name, shim_bus *bus)
 {
-    char path[SYSFS], target[SHIM_PATH];
-    ssize_t length;
+    char path[SYSFS], target[PATH_MAX];
 
     snprintf(path, sizeof path, "/sys/class/infiniband/%s/device", name);
-    length = readlink(path, target, sizeof target - 1);
-    target[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(target, '/');
-    return shim_bus_parse(slash ? slash + 1 : target, bus);
+    return realpath(path, target) ? shim_bus_parse(strrchr(target, '/') + 1, bus) : -1;
 }
 
 static int add_ports(const char *name, const struct filters *filters, struct ports *ports,
@@ -164,16 +160,19 @@ static int find_plugin(struct dl_phdr_info *object, size_t size, void *unused)
 
 static int refuse_settings(struct shim_why *why)
 {
-    static const char *const names[] = {"NCCL_NET_PLUGIN", "NCCL_NET_MERGE_LEVEL",
-                                        "NCCL_NET_FORCE_MERGE", "NCCL_IB_DISABLE",
-                                        "NCCL_IB_DEVICE_PCI_ORDER"};
-    const char *net = shim_env("NCCL_NET");
+    /* And what each of them may be: as without it. */
+    static const char *const names[][2] = {{"NCCL_NET", "IB"},
+                                           {"NCCL_NET_PLUGIN", "none"},
+                                           {"NCCL_NET_MERGE_LEVEL", "LOC"},
+                                           {"NCCL_NET_FORCE_MERGE", ""},
+                                           {"NCCL_IB_DISABLE", "0"},
+                                           {"NCCL_IB_DEVICE_PCI_ORDER", "1"}};
 
-    if (net && strcasecmp(net, "IB") != 0)
-        return shim_fail(why, "NCCL_NET is %s", net);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (shim_env(names[i]))
-            return shim_fail(why, "%s is set: NCCL's numbers of NICs are not known", names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = shim_env(names[i][0]);
+        if (value && strcasecmp(value, names[i][1]) != 0)
+            return shim_fail(why, "%s is set: NCCL's numbers of NICs are not known", names[i][0]);
+    }
     if (dl_iterate_phdr(find_plugin, NULL))
         return shim_fail(why, "NCCL has loaded a net plugin");
     return 0;

@@ -11,12 +11,12 @@
 #include "device.h"
 #include "nics.h"
 
-static void show_bus(int status, shim_bus bus, const struct shim_why *why)
+static void show_bus(int status, const shim_bus *bus, const struct shim_why *why)
 {
     char text[SHIM_BUS_TEXT];
 
     if (status == 0)
-        shim_bus_format(bus, text);
+        shim_bus_format(*bus, text);
     printf("%s\n", status == 0 ? text : why->text);
 }
 
@@ -57,7 +57,7 @@ static void show(const char *what, char *of, uint32_t version)
     int number = -1;
 
     if (strcmp(what, "device") == 0) {
-        show_bus(shim_device_bus(atoi(of), &bus, &why), bus, &why);
+        show_bus(shim_device_bus(atoi(of), &bus, &why), &bus, &why);
     } else if (strcmp(what, "nvml") == 0) {
         if (shim_bus_parse(of, &bus) == 0 && shim_device_nvml(bus, &number, &why) != 0)
             number = -1;
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
             load("libibverbs.so.1");
         } else if (strcmp(argv[i], "current") == 0) {
             memset(&why, 0, sizeof why);
-            show_bus(shim_device_current(&bus, &why), bus, &why);
+            show_bus(shim_device_current(&bus, &why), &bus, &why);
         } else if (i + 1 < argc && strcmp(argv[i], "set") == 0) {
             set_device(runtime, atoi(argv[++i]));
         } else if (i + 1 < argc) {
