@@ -213,7 +213,7 @@ int shim_line_nic(const char **at, const char *end, int *number, char name[stati
         return 0; /* "[RO]", "; OOB" */
     if (!skip(&piece, "]"))
         return -1;
-    while (piece.at < end && *piece.at != ':' && length < SHIM_NAME - 1)
+    while (piece.at < end && *piece.at > ' ' && *piece.at != ':' && length < SHIM_NAME - 1)
         name[length++] = *piece.at++;
     name[length] = '\0';
     /* "[0]={[0] mlx5_0:1/IB, …}" */
