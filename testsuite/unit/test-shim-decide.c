@@ -1,0 +1,138 @@
+/* Which communicators are taken: each doubt alone is enough to leave one. */
+#include "decide.h"
+
+#include "check.h"
+#include "settings.h"
+
+static struct shim_plan plan;
+static struct shim_member members[SHIM_GPUS * 2];
+static struct shim_comm comm;
+
+/* A node with 4 GPUs of the step, all of them in one communicator. */
+static void usual(int ranks)
+{
+    plan = (struct shim_plan){.n_gpus = 4, .step_gpus = 4, .n_nodes = 1, .uid = geteuid()};
+    comm = (struct shim_comm){.key = 1, .ranks = ranks, .expected = -1};
+    for (int i = 0; i < SHIM_GPUS * 2; i++)
+        members[i] = (struct shim_member){.gpu = (shim_bus)(0x100 * (i + 1)),
+                                          .rank = i,
+                                          .nvml = i,
+                                          .version = 22907,
+                                          .host = 5,
+                                          .pid = 100 + i};
+    for (int i = 0; i < 4; i++)
+        plan.gpus[i] = members[i].gpu;
+}
+
+static int check(const struct shim_registry *registry, int n, const char *word)
+{
+    struct shim_why why = {""};
+    int result = shim_check_members(&plan, registry, &comm, members, n, &why);
+    if (word && !strstr(why.text, word)) {
+        fprintf(stderr, "\"%s\" does not say \"%s\"\n", why.text, word);
+        check_failures++;
+    }
+    return result;
+}
+
+static void complete(void)
+{
+    usual(4);
+    CHECK_INT(check(NULL, 4, NULL), 0); /* all of them are here */
+    CHECK_INT(check(NULL, 3, "without the shim"), -1);
+    usual(2);
+    CHECK_INT(check(NULL, 2, NULL), 0);
+    CHECK_INT(check(NULL, 3, "more local ranks"), -1);
+    usual(8);
+    CHECK_INT(check(NULL, 4, NULL), 0); /* all GPUs of this node, others elsewhere */
+    CHECK_INT(check(NULL, 3, "without the shim"), -1);
+    CHECK_INT(check(NULL, 0, "0 local ranks"), -1);
+    usual(-1);
+    CHECK_INT(check(NULL, 4, "can't be known"), -1);
+    usual(8);
+    comm.expected = 2; /* a child of a parent that is known */
+    CHECK_INT(check(NULL, 2, NULL), 0);
+    CHECK_INT(check(NULL, 3, "of its 2"), -1);
+    CHECK_INT(check(NULL, 1, "of its 2"), -1);
+    comm.expected = 4;
+    comm.ranks = 3;
+    CHECK_INT(check(NULL, 4, "more local ranks"), -1);
+}
+
+/* Fewer than this node's GPUs: only if each has a living process with the shim. */
+static void claimed(void)
+{
+    struct shim_why why = {""};
+    usual(6);
+    snprintf(plan.folder, sizeof plan.folder, "%016x", (unsigned)getpid());
+    struct shim_registry *registry = shim_registry_open(&plan, &why);
+    CHECK(registry != NULL);
+    for (int i = 0; registry && i < 4; i++) {
+        CHECK_INT(check(registry, 3, "without the shim"), -1);
+        shim_registry_claim_gpu(registry, plan.gpus[i]);
+    }
+    CHECK_INT(check(registry, 3, NULL), 0);
+    char path[128];
+    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index);
+    CHECK(unlink(path) == 0);
+}
+
+static void alike(void)
+{
+    usual(4);
+    members[2].gpu = (shim_bus)SHIM_NO_BUS;
+    CHECK_INT(check(NULL, 4, "process 102) is not known"), -1);
+    usual(4);
+    members[3].gpu = 0x900;
+    CHECK_INT(check(NULL, 4, "none of the step's"), -1);
+    usual(4);
+    members[1].gpu = members[0].gpu;
+    CHECK_INT(check(NULL, 4, "two ranks are on one GPU"), -1);
+    usual(4);
+    members[1].host = 6;
+    CHECK_INT(check(NULL, 4, "different hosts"), -1);
+    usual(4);
+    members[3].version = 22805;
+    CHECK_INT(check(NULL, 4, "different NCCL versions"), -1);
+}
+
+static void versions(void)
+{
+    static const struct {
+        uint32_t version;
+        int result;
+    } cases[] = {{0, -1},    {21703, -1}, {21799, -1}, {21800, 0}, {21807, 0},
+                 {22304, 0}, {23007, 0},  {23099, 0},  {23100, -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        usual(4);
+        for (int j = 0; j < 4; j++)
+            members[j].version = cases[i].version;
+        CHECK_INT(check(NULL, 4, cases[i].result ? "is not known" : NULL), cases[i].result);
+    }
+}
+
+static void left_alone(uint32_t user, int ranks, int n, const char *word)
+{
+    static struct shim_answer answer;
+    struct shim_why why = {""};
+    usual(ranks);
+    members[n - 1].user = user;
+    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, n, &answer, &why), -1);
+    if (!strstr(why.text, word))
+        fprintf(stderr, "\"%s\" does not say \"%s\"\n", why.text, word);
+    CHECK(strstr(why.text, word) != NULL);
+    CHECK_INT(answer.locals, n); /* children may still rely on it */
+    CHECK(answer.whole == (ranks == 4 && n == 4));
+}
+
+int main(void)
+{
+    complete();
+    claimed();
+    alike();
+    versions();
+    left_alone(SHIM_USER_FILES, 4, 4, "the user has set");
+    left_alone(SHIM_USER_SHARP, 2, 2, "the user has set");
+    left_alone(0, 1, 1, "one rank");
+    return check_result();
+}

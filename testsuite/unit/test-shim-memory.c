@@ -1,0 +1,57 @@
+/* The memory policy of a thread, and what memory is left. */
+#include "memory.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "check.h"
+
+static int policy(unsigned long *nodes)
+{
+    int mode = -1;
+    unsigned long all[1024 / 8 / sizeof(long)] = {0};
+    CHECK(syscall(SYS_get_mempolicy, &mode, all, 1025UL, NULL, 0UL) == 0);
+    *nodes = all[0];
+    return mode;
+}
+
+static void preferred(void)
+{
+    struct shim_policy saved = {0}, again = {0};
+    struct shim_why why = {""};
+    unsigned long before, nodes;
+    int mode = policy(&before);
+    CHECK_INT(shim_policy_prefer(-1, &saved, &why), 0);
+    CHECK(!saved.changed);
+    CHECK_INT(shim_policy_prefer(0, &saved, &why), 0);
+    CHECK_INT(policy(&nodes), 1); /* MPOL_PREFERRED */
+    CHECK_INT(nodes, 1);
+    CHECK_INT(shim_policy_prefer(0, &again, &why), 0);
+    shim_policy_restore(&again);
+    CHECK_INT(policy(&nodes), 1);
+    shim_policy_restore(&saved);
+    CHECK_INT(policy(&nodes), mode);
+    CHECK_INT(nodes, before);
+    CHECK_INT(shim_policy_prefer(1000, &saved, &why), -1);
+    CHECK(why.text[0] && !saved.changed);
+    CHECK_INT(policy(&nodes), mode);
+}
+
+static void left(void)
+{
+    uint64_t bytes = shim_memory_left();
+    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    CHECK(bytes > 0);
+    CHECK(bytes <= all);
+}
+
+int main(void)
+{
+    left();
+    int mode;
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0UL, NULL, 0UL) == 0)
+        preferred();
+    else
+        printf("no memory policies here: %s\n", strerror(errno));
+    return check_result();
+}

@@ -1,0 +1,296 @@
+/* The registry of a node's ranks: several processes, killed ones, a full table, foreign files. */
+#include "registry.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "check.h"
+
+enum { PROCESSES = 8 };
+
+static struct shim_plan plan;
+static char path[128];
+
+static void new_step(void)
+{
+    static unsigned count;
+    plan = (struct shim_plan){.uid = geteuid()};
+    snprintf(plan.folder, sizeof plan.folder, "%08x%08x", (unsigned)getpid(), ++count);
+    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index);
+    unlink(path);
+}
+
+static struct shim_registry *open_one(void)
+{
+    struct shim_why why = {""};
+    struct shim_registry *registry = shim_registry_open(&plan, &why);
+    if (!registry) {
+        fprintf(stderr, "%s\n", why.text);
+        exit(1);
+    }
+    return registry;
+}
+
+static int ended(pid_t pid)
+{
+    int status;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static struct shim_member member_of(int i)
+{
+    return (struct shim_member){
+        .gpu = (shim_bus)(0x100 * (PROCESSES - i)), .rank = i, .version = 22907, .pid = getpid()};
+}
+
+/* Each process joins, waits for all and tries to decide: ends with 1 if it was the one, else 0. */
+static int take_part(int i)
+{
+    struct shim_member members[SHIM_GPUS * 2], own = member_of(i);
+    struct shim_entry *entry = shim_registry_entry(open_one(), 77);
+    if (!entry || shim_entry_join(entry, &own) < 0)
+        return 9;
+    for (int tries = 0; shim_entry_members(entry, members) < PROCESSES; tries++) {
+        if (tries > 20000)
+            return 8;
+        shim_sleep_us(500);
+    }
+    if (shim_entry_begin(entry)) {
+        shim_entry_answer(entry)->ranks = 42;
+        shim_sleep_us(2000);
+        return shim_entry_decide(entry, SHIM_USE, NULL) == SHIM_USE ? 1 : 7;
+    }
+    if (shim_entry_wait(entry, shim_now_us() + 20000000) != SHIM_USE)
+        return 6;
+    return shim_entry_answer(entry)->ranks == 42 ? 0 : 5;
+}
+
+static void several_processes(void)
+{
+    pid_t pids[PROCESSES];
+    struct shim_member members[SHIM_GPUS * 2], late = member_of(0);
+    int deciders = 0;
+    new_step();
+    for (int i = 0; i < PROCESSES; i++)
+        if ((pids[i] = fork()) == 0)
+            _exit(take_part(i));
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = ended(pids[i]);
+        CHECK(status == 0 || status == 1);
+        deciders += status == 1;
+    }
+    CHECK_INT(deciders, 1);
+    struct shim_entry *entry = shim_registry_entry(open_one(), 77);
+    CHECK_INT(shim_entry_members(entry, members), PROCESSES);
+    for (int i = 1; i < PROCESSES; i++)
+        CHECK(members[i - 1].gpu < members[i].gpu);
+    CHECK_INT(members[0].rank, PROCESSES - 1);
+    CHECK_INT(shim_entry_join(entry, &late), -1);
+    unlink(path);
+}
+
+/* A process dies wherever it is; what it leaves keeps nobody from anything. */
+static void killed_processes(unsigned long seed)
+{
+    new_step();
+    struct shim_registry *registry = open_one();
+    for (int round = 0; round < 30; round++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            registry = open_one();
+            for (uint64_t key = 1; key < 300; key++) {
+                struct shim_entry *entry = shim_registry_entry(registry, key * 7919);
+                struct shim_member member = member_of(1);
+                shim_entry_join(entry, &member);
+                shim_entry_begin(entry);
+                shim_registry_claim_gpu(registry, 0x100 * (key % 16));
+            }
+            _exit(0);
+        }
+        shim_sleep_us((long)(seed % 977 * (unsigned long)round));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    for (uint64_t key = 1; key < 300; key++) {
+        struct shim_entry *entry = shim_registry_entry(registry, key * 7919);
+        CHECK(entry && shim_entry_wait(entry, shim_now_us()) == SHIM_ASIDE);
+        if (check_failures)
+            return;
+    }
+    CHECK(shim_registry_entry(registry, 5) != NULL);
+    unlink(path);
+}
+
+static void decisions(void)
+{
+    struct shim_why first = {"the first"}, second = {"the second"}, why = {""};
+    new_step();
+    struct shim_registry *registry = open_one();
+    struct shim_entry *entry = shim_registry_entry(registry, 1);
+    CHECK_INT(shim_entry_aside(entry, &first), SHIM_ASIDE);
+    CHECK_INT(shim_entry_aside(entry, &second), SHIM_ASIDE);
+    CHECK(!shim_entry_begin(entry));
+    shim_entry_why(entry, &why);
+    CHECK_STR(why.text, "the first");
+
+    entry = shim_registry_entry(registry, 2); /* given up on while somebody decides */
+    CHECK(shim_entry_begin(entry));
+    CHECK_INT(shim_entry_wait(entry, shim_now_us() + 1000), SHIM_ASIDE);
+    CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_ASIDE);
+
+    entry = shim_registry_entry(registry, 3); /* too late */
+    CHECK(shim_entry_begin(entry));
+    CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_USE);
+    CHECK_INT(shim_entry_aside(entry, &first), SHIM_USE);
+    CHECK_INT(shim_entry_proven(entry), 0);
+    shim_entry_prove(entry, 4);
+    CHECK_INT(shim_entry_proven(shim_registry_entry(registry, 3)), 4);
+
+    entry = shim_registry_entry(registry, 4);
+    struct shim_member member = member_of(0);
+    for (int i = 0; i < SHIM_GPUS * 2; i++)
+        CHECK_INT(shim_entry_join(entry, &member), i);
+    CHECK_INT(shim_entry_join(entry, &member), -1);
+    struct shim_member members[SHIM_GPUS * 2];
+    CHECK_INT(shim_entry_members(entry, members), SHIM_GPUS * 2);
+    unlink(path);
+}
+
+static void verdicts(void)
+{
+    char text[256];
+    int worst = -1;
+    new_step();
+    struct shim_entry *entry = shim_registry_entry(open_one(), 1);
+    CHECK(!shim_entry_done(entry, 4, 0, "", &worst, text));
+    CHECK(!shim_entry_done(entry, 4, 2, "differs here", &worst, text));
+    CHECK(!shim_entry_done(entry, 4, 2, "differs there", &worst, text));
+    CHECK(shim_entry_done(entry, 4, 1, "unknown", &worst, text));
+    CHECK_INT(worst, 2);
+    CHECK_STR(text, "differs here");
+    entry = shim_registry_entry(open_one(), 2);
+    CHECK(!shim_entry_done(entry, 2, 0, "", &worst, text));
+    CHECK(shim_entry_done(entry, 2, 0, "", &worst, text));
+    CHECK_INT(worst, 0);
+    CHECK_STR(text, "");
+    unlink(path);
+}
+
+static void full_table(void)
+{
+    new_step();
+    struct shim_registry *registry = open_one();
+    for (uint64_t key = 1; key <= SHIM_ENTRIES; key++)
+        CHECK(shim_registry_entry(registry, key * 31) != NULL);
+    CHECK(shim_registry_entry(registry, 5) == NULL);
+    CHECK(shim_registry_entry(registry, 31) != NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(shim_registry_entry(open_one(), 5) != NULL);
+    CHECK_INT(ended(pid), 0);
+    struct stat status;
+    CHECK(stat(path, &status) == 0 && status.st_nlink == 1);
+    unlink(path);
+}
+
+/* In a new process each, since one registry is kept. */
+static void refused(const char *what)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct shim_why why = {""};
+        _exit(shim_registry_open(&plan, &why) == NULL && why.text[0] ? 0 : 1);
+    }
+    int status = ended(pid);
+    if (status != 0)
+        fprintf(stderr, "%s: not refused\n", what);
+    CHECK_INT(status, 0);
+}
+
+static void put(off_t size, mode_t mode, const char *text)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, mode);
+    CHECK(fd >= 0 && ftruncate(fd, size) == 0 && fchmod(fd, mode) == 0);
+    CHECK(pwrite(fd, text, strlen(text), 0) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void foreign_files(void)
+{
+    char other[160];
+    new_step();
+    open_one();
+    struct stat status;
+    CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
+    CHECK(status.st_blocks * 512 < 1 << 20); /* sparse */
+    unlink(path);
+
+    new_step();
+    put(17, 0600, "x");
+    refused("a short file");
+    put(status.st_size, 0600, "something else");
+    refused("a file of another layout");
+    unlink(path);
+    CHECK(mkdir(path, 0700) == 0);
+    refused("a folder");
+    rmdir(path);
+    CHECK(symlink("/dev/shm/tccl-nowhere", path) == 0);
+    refused("a link");
+    CHECK(access("/dev/shm/tccl-nowhere", F_OK) != 0);
+    unlink(path);
+    CHECK(mkfifo(path, 0600) == 0);
+    refused("a pipe");
+    unlink(path);
+    put(0, 0600, "");
+    snprintf(other, sizeof other, "%s.b", path);
+    CHECK(link(path, other) == 0);
+    refused("a file with two names");
+    unlink(other);
+    if (geteuid() == 0) {
+        CHECK(chown(path, 65534, 65534) == 0);
+        refused("a file of another user");
+    }
+    unlink(path);
+}
+
+static void claims(void)
+{
+    int told[2], stop[2];
+    char byte;
+    const shim_bus gpus[] = {0x100, 0x200};
+    new_step();
+    struct shim_registry *registry = open_one();
+    CHECK(pipe(told) == 0 && pipe(stop) == 0);
+    CHECK(!shim_registry_all_claimed(registry, gpus, 2));
+    shim_registry_claim_gpu(registry, 0x100);
+    CHECK(shim_registry_all_claimed(registry, gpus, 1));
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(stop[1]);
+        shim_registry_claim_gpu(open_one(), 0x200);
+        CHECK(write(told[1], "x", 1) == 1);
+        CHECK(read(stop[0], &byte, 1) == 0);
+        _exit(0);
+    }
+    CHECK(read(told[0], &byte, 1) == 1);
+    CHECK(shim_registry_all_claimed(registry, gpus, 2));
+    close(stop[1]);
+    CHECK_INT(ended(pid), 0);
+    CHECK(!shim_registry_all_claimed(registry, gpus, 2));
+    unlink(path);
+}
+
+int main(void)
+{
+    unsigned long seed = check_seed();
+    several_processes();
+    killed_processes(seed);
+    decisions();
+    verdicts();
+    full_table();
+    foreign_files();
+    claims();
+    return check_result();
+}
