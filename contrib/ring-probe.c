@@ -29,7 +29,7 @@ static struct {
     int device;      /* the first one; -1: from the place on the node */
     int comms, subsets, split, no_color, shrink;
     enum init init;
-    bool group, threads, nonblocking, share, again, grow, edges, json, allreduce;
+    bool group, threads, nonblocking, share, again, grow, edges, json, no_log, allreduce;
     char id[4000];
     const char *log; /* NULL: one that is removed */
 } options = {
@@ -73,6 +73,7 @@ static void usage(FILE *to)
           "  --edges              each rank also prints how it reaches the next\n"
           "  --json               the same as JSON, a line for each rank and communicator\n"
           "  --log FILE           keeps NCCL's log there\n"
+          "  --no-log             leaves NCCL's log alone, and so prints no rings\n"
           "  --all-reduce         then adds up a number over all ranks\n",
           to);
 }
@@ -159,6 +160,8 @@ static void prepare_log(void)
 {
     const char *folder = getenv("TMPDIR");
 
+    if (options.no_log)
+        return;
     if (options.log)
         snprintf(log_path, sizeof log_path, "%s", options.log);
     else
@@ -687,7 +690,7 @@ static int run(void)
     if (derive_all() < 0)
         return -1;
     remove_ids();
-    if (print_all(seconds) < 0)
+    if (!options.no_log && print_all(seconds) < 0)
         return -1;
     for (int i = 0; i < options.gpus && options.allreduce; i++)
         if (all_reduce(&members[i]) < 0)
@@ -719,6 +722,7 @@ enum {
     EDGES,
     JSON,
     LOG,
+    NO_LOG,
     ALL_REDUCE
 };
 
@@ -744,6 +748,7 @@ static const struct option long_options[] = {
     {"json", no_argument, NULL, JSON},
     {"all-reduce", no_argument, NULL, ALL_REDUCE},
     {"log", required_argument, NULL, LOG},
+    {"no-log", no_argument, NULL, NO_LOG},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -816,6 +821,8 @@ static int parse_flag(int option)
         return options.edges = true, 0;
     case JSON:
         return options.json = true, 0;
+    case NO_LOG:
+        return options.no_log = true, 0;
     case ALL_REDUCE:
         return options.allreduce = true, 0;
     default:
@@ -882,7 +889,7 @@ int main(int argc, char **argv)
     }
     prepare_log();
     status = run();
-    if (!options.log)
+    if (!options.log && !options.no_log)
         unlink(log_path);
     return status < 0 ? 1 : 0;
 }

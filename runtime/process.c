@@ -129,6 +129,17 @@ static int read_pci(const struct shim_chain *chain, struct shim_pci *pci, struct
     return shim_pci_read(devices, n, pci, why);
 }
 
+/* Most processes work on one GPU of all that they see: then the chain's ends are those of two
+ * processes, which can have different settings. One that has both is seen when all are compared. */
+static int settings_of_one(const struct shim_pci *pci, uint32_t user, uint32_t *given)
+{
+    shim_bus gpu;
+    return shim_device_current(&gpu, NULL) ||
+                   shim_settings_for(&self.plan, pci, &gpu, 1, self.version, user, given, NULL)
+               ? -1
+               : 0;
+}
+
 static uint32_t work_out_given(uint32_t user)
 {
     const struct shim_plan *plan = &self.plan;
@@ -142,7 +153,8 @@ static uint32_t work_out_given(uint32_t user)
     else if (n == 0)
         shim_fail(&why, "this process sees none of the step's GPUs");
     else if (!read_pci(&plan->chain, &pci, &why) &&
-             !shim_settings_for(plan, &pci, mine, n, self.version, user, &given, &why))
+             (!shim_settings_for(plan, &pci, mine, n, self.version, user, &given, &why) ||
+              !settings_of_one(&pci, user, &given)))
         return given;
     shim_log(SHIM_LOG_WARN, "no settings for this process: %s", why.text);
     return 0;

@@ -8,7 +8,7 @@ trap 'remove_registries; rm -rf "$work"' EXIT
 remove_registries() {
     local folder
     for folder in "$work"/*/n*/*.*.*-* "$work"/*/n*/run/*.*.*-*; do
-        rm -f "/dev/shm/tccl-$UID-${folder##*-}"
+        rm -f "/dev/shm/tccl-$UID-${folder##*-}".*
     done
 }
 
@@ -53,16 +53,16 @@ said() { # PATTERN [COUNT]
         { show_log; fail "${what:-}: $count lines with \"$1\", not ${2:-some}"; }
 }
 
-never_said() { # PATTERN
-    said "$1" 0
+# Nothing was left undone. (That this machine has not the NUMA nodes of the model does not count.)
+no_warning() {
+    said 'TCCL WARN ([^b]|b[^o])' 0
 }
 
 # Once with the plans and once without the shim: NCCL built the same both times.
 as_alone() { # MODEL OPTION...
     run_planned "$@"
-    local options=() left=0
     run_ring "$work/alone" "$@" --preload -
-    "$here/same-rings" "$work/alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
+    "$here/same-rings" ${but_gpudirect:+--but-gpudirect} "$work/alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
 }
 
 step() { # WHAT: for messages

@@ -1,0 +1,77 @@
+#!/bin/bash
+# Programs that bring NCCL along in unusual ways: an extension that Python loads for itself alone,
+# NCCL linked statically into a library or a program, bound deeply, two NCCLs in one process; and
+# programs that fork while they make communicators. Planned where the shim is reached, else as alone.
+. "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
+
+nccl=$("$here/get-nccl" --built)
+root=$here/../..
+toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
+build() { # OUTPUT OPTION...: ring-probe with these options
+    local output=$1
+    shift
+    "${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/$output" \
+        "$root"/contrib/ring-{probe,log}.c "$@" "$rig/lib/libcudart.so.13" -lpthread || fail "$output can't be built"
+}
+program() { # NAME COMMAND...: a program that runs a command with its own arguments
+    printf '#!/bin/sh\nexec %s "$@"\n' "${*:2}" >"$work/$1"
+    chmod 755 "$work/$1"
+}
+"${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O1 -o "$work/odd-loader" "$here/odd-loader.c" -ldl -lpthread
+build extension.so -shared -fPIC -Dmain=probe_main "$rig/lib/libnccl.so.2"
+
+make_plans "dual-8gpu:0,1=0 -m0> 1 -m1> 0"
+small=(dual-8gpu --gpus 0,1)
+planned() { # WHAT PROGRAM
+    step "$1"
+    run_planned "${small[@]}" --program "$work/$2"
+    as_planned
+    no_warning
+}
+alone() { # WHAT PROGRAM
+    step "$1"
+    as_alone "${small[@]}" --program "$work/$2"
+}
+
+program local "$work/odd-loader" "$work/extension.so"
+planned "a library that is loaded for itself alone" local
+
+cat >"$work/extension.py" <<PYTHON
+import ctypes, sys
+arguments = [argument.encode() for argument in sys.argv]
+extension = ctypes.CDLL("$work/extension.so")
+sys.exit(extension.probe_main(len(arguments), (ctypes.c_char_p * (len(arguments) + 1))(*arguments, None)))
+PYTHON
+program python "$(command -v python3)" "$work/extension.py"
+planned "an extension of Python's" python
+
+program deep "$work/odd-loader" --deep "$work/extension.so"
+alone "a library that is bound deeply" deep
+
+program forks "$work/odd-loader" --forks "$work/extension.so"
+planned "children while communicators are made" forks
+
+sed 's/libnccl\.so\.2\x0/libnccl.so.3\x0/g' "$rig/lib/libnccl.so.2" >"$work/libnccl.so.3"
+build extension3.so -shared -fPIC -Dmain=probe_main "$work/libnccl.so.3" "-Wl,-rpath,$work"
+program two "$work/odd-loader" "$work/extension.so,$work/extension3.so"
+program other "$work/odd-loader" "$work/extension3.so"
+planned "an NCCL under another name" other
+planned "two NCCLs in one process" two
+as_planned "subset 0"
+
+archive=$nccl/lib/libnccl_static.a
+if [ ! -e "$archive" ]; then
+    echo "no libnccl_static.a: NCCL linked statically is not looked at"
+    exit 0
+fi
+build static "$archive" -lstdc++ -lm -ldl -lrt
+alone "NCCL linked statically into the program" static
+build static.so -shared -fPIC -Dmain=probe_main "$archive" -lstdc++ -lm -ldl -lrt
+program in-library "$work/odd-loader" "$work/static.so"
+planned "NCCL linked statically into a library" in-library
+build symbolic.so -shared -fPIC -Dmain=probe_main -Wl,-Bsymbolic "$archive" -lstdc++ -lm -ldl -lrt
+program hidden "$work/odd-loader" "$work/symbolic.so"
+alone "the same, where its own calls don't leave it" hidden
+program both "$work/odd-loader" "$work/static.so,$work/extension.so"
+planned "one in a library, one by itself" both
+as_planned "subset 0"
