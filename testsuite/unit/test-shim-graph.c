@@ -1,0 +1,199 @@
+/* The graph file: read back character by character, as strictly as NCCL reads it. */
+#include <locale.h>
+
+#include "check.h"
+#include "graph.h"
+
+enum { TEXT = 8192, ATTRIBUTES = 16 };
+
+/* One tag: "<name key="value" …>"; NCCL takes exactly one space before each key, and nothing but
+ * white space between tags. */
+struct tag {
+    char name[16], keys[ATTRIBUTES][16], values[ATTRIBUTES][16];
+    int n;
+    bool ends, alone; /* "</name>", "<name/>" */
+};
+
+static const char *read_word(const char *at, const char *until, char *word, size_t size)
+{
+    size_t length = strcspn(at, until);
+    CHECK(length < size && length > 0);
+    snprintf(word, size, "%.*s", (int)length, at);
+    return at + length;
+}
+
+/* Returns what follows the tag, or NULL at the end. */
+static const char *read_tag(const char *at, struct tag *tag)
+{
+    memset(tag, 0, sizeof *tag);
+    while (*at == '\n')
+        at++;
+    if (!*at)
+        return NULL;
+    CHECK_INT(*at, '<');
+    tag->ends = at[1] == '/';
+    at = read_word(at + 1 + tag->ends, " />", tag->name, sizeof tag->name);
+    while (*at == ' ' && tag->n < ATTRIBUTES) {
+        at = read_word(at + 1, "=", tag->keys[tag->n], sizeof tag->keys[0]);
+        CHECK(at[0] == '=' && at[1] == '"');
+        at = read_word(at + 2, "\"", tag->values[tag->n++], sizeof tag->values[0]) + 1;
+    }
+    tag->alone = *at == '/';
+    at += tag->alone;
+    CHECK_INT(*at, '>');
+    return at + 1;
+}
+
+static const char *value_of(const struct tag *tag, const char *key)
+{
+    const char *found = NULL;
+    for (int i = 0; i < tag->n; i++) {
+        if (strcmp(tag->keys[i], key) == 0) {
+            CHECK(!found);
+            found = tag->values[i];
+        }
+    }
+    CHECK(found);
+    return found ? found : "";
+}
+
+static const char *check_device(const char *at, const char *name, int number)
+{
+    struct tag tag;
+    at = read_tag(at, &tag);
+    CHECK_STR(tag.name, name);
+    CHECK(tag.alone && tag.n == 1 && strncmp(value_of(&tag, "dev"), "0x", 2) == 0);
+    CHECK_INT(strtol(value_of(&tag, "dev"), NULL, 0), number);
+    CHECK_INT(strtol(value_of(&tag, "dev"), NULL, 16), number);
+    return at;
+}
+
+static const char *check_tag(const char *at, const char *name, bool ends)
+{
+    struct tag tag;
+    at = read_tag(at, &tag);
+    CHECK_STR(tag.name, name);
+    CHECK(tag.ends == ends && !tag.alone);
+    return at;
+}
+
+static const char *check_channel(const char *at, const struct shim_chain *chain,
+                                 const struct shim_numbers *numbers)
+{
+    at = check_tag(at, "channel", false);
+    if (!chain->closed)
+        at = check_device(at, "net", numbers->entry);
+    for (int i = 0; i < chain->n; i++)
+        at = check_device(at, "gpu", numbers->gpus[i]);
+    if (!chain->closed)
+        at = check_device(at, "net", numbers->exit);
+    return check_tag(at, "channel", true);
+}
+
+static const char *check_graph(const char *at, const struct shim_chain *chain,
+                               const struct shim_numbers *numbers, int id)
+{
+    static const char *const keys[] = {"id",         "pattern",     "crossnic",     "nchannels",
+                                       "speedintra", "speedinter",  "latencyinter", "typeintra",
+                                       "typeinter",  "samechannels"};
+    struct tag tag;
+    at = read_tag(at, &tag);
+    CHECK_STR(tag.name, "graph");
+    CHECK_INT(tag.n, sizeof keys / sizeof *keys);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        value_of(&tag, keys[i]);
+    int channels = atoi(value_of(&tag, "nchannels"));
+    int whole = 0, thousandths = 0;
+    CHECK_INT(sscanf(value_of(&tag, "speedintra"), "%d.%3d", &whole, &thousandths), 2);
+    double all = channels * (whole + thousandths / 1000.0);
+    CHECK_INT(atoi(value_of(&tag, "id")), id);
+    CHECK_INT(atoi(value_of(&tag, "pattern")), id == 0 ? 4 : chain->n == 1 ? 3 : 1);
+    CHECK_STR(value_of(&tag, "crossnic"), "0");
+    CHECK(channels >= 1 && channels == shim_graph_channels(chain));
+    CHECK(all > 0 && all > chain->gbps - 0.01 && all < chain->gbps + 0.01);
+    CHECK_STR(value_of(&tag, "speedinter"), value_of(&tag, "speedintra"));
+    CHECK_STR(value_of(&tag, "typeintra"), chain->n == 1 ? "LOC" : "PHB");
+    if (!chain->closed)
+        CHECK_STR(value_of(&tag, "typeinter"), "SYS");
+    for (int i = 0; i < channels; i++)
+        at = check_channel(at, chain, numbers);
+    return check_tag(at, "graph", true);
+}
+
+static void check_chain(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                        bool tree)
+{
+    char file[TEXT] = "";
+    struct shim_text text = {file, sizeof file, 0, false};
+    struct shim_why why = {""};
+    struct tag rest;
+    CHECK_INT(shim_graph(chain, numbers, SHIM_PHB, SHIM_SYS, tree, &text, &why), 0);
+    CHECK(strlen(file) == text.length && !why.text[0] && !strchr(file, '\t') && !strchr(file, ','));
+    const char *at = check_tag(file, "graphs", false);
+    for (int id = 0; id <= tree; id++)
+        at = check_graph(at, chain, numbers, id);
+    at = check_tag(at, "graphs", true);
+    CHECK(read_tag(at, &rest) == NULL);
+}
+
+static void test_random(void)
+{
+    unsigned seed = (unsigned)check_seed();
+    for (int round = 0; round < 3000 && check_failures < 10; round++) {
+        struct shim_numbers numbers;
+        struct shim_chain chain = {.n = (uint8_t)(1 + rand_r(&seed) % SHIM_GPUS)};
+        chain.closed = chain.n > 1 && rand_r(&seed) % 2;
+        chain.gbps = rand_r(&seed) % 60000 / 1000.0 + 0.01;
+        for (int i = 0; i < SHIM_GPUS; i++)
+            numbers.gpus[i] = rand_r(&seed) % 32;
+        numbers.entry = rand_r(&seed) % 200;
+        numbers.exit = rand_r(&seed) % 200;
+        check_chain(&chain, &numbers, rand_r(&seed) % 2);
+    }
+}
+
+static int write_one(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                     size_t size)
+{
+    char file[TEXT];
+    struct shim_text text = {file, size, 0, false};
+    struct shim_why why = {""};
+    int answer = shim_graph(chain, numbers, SHIM_PIX, SHIM_PIX, true, &text, &why);
+    CHECK((answer < 0) == (why.text[0] != '\0'));
+    return answer;
+}
+
+static void test_refused(void)
+{
+    struct shim_chain chain = {.n = 2, .gbps = 1};
+    struct shim_numbers numbers = {.gpus = {0, 1}, .entry = 0, .exit = 0};
+    CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
+    CHECK_INT(write_one(&chain, &numbers, 100), -1);
+    numbers.exit = -1;
+    CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
+    chain.closed = true;
+    CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
+    numbers.gpus[1] = -1;
+    CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
+}
+
+/* sizeof(struct ncclXml) of these versions. */
+static void test_memory(void)
+{
+    CHECK_INT(shim_graph_memory(21903), 1024 * 9240);
+    CHECK_INT(shim_graph_memory(22809), 4096 * 10008);
+    CHECK_INT(shim_graph_memory(22907), 65536L * 14104);
+    CHECK_INT(shim_graph_memory(0), 65536L * 14104);
+    CHECK(shim_graph_gives_tree(22903) && !shim_graph_gives_tree(22907));
+    CHECK(!shim_graph_gives_tree(23007) && !shim_graph_gives_tree(0));
+}
+
+int main(void)
+{
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8"))
+        printf("only the locale C is here\n");
+    test_random();
+    test_refused();
+    test_memory();
+    return check_result();
+}

@@ -1,0 +1,305 @@
+/* Topology files of random chains in random PCI trees: read back as NCCL would, each edge comes out
+ * as planned, and devices are as far from each other as the shim says. */
+#include "check.h"
+#include "islands.h"
+
+enum { BRIDGES = 6, NODES = 128, TEXT = 16384, VERSION = 22907 };
+
+/* ---- A random machine and chain ---- */
+
+/* A number below limit. */
+static int random_below(unsigned long *state, int limit)
+{
+    *state = *state * 6364136223846793005UL + 1442695040888963407UL;
+    return (int)((*state >> 33) % (unsigned long)limit);
+}
+
+/* Bridges in a forest; each device hangs below one, or at a CPU. */
+static void random_pci(unsigned long *seed, int gpus, struct shim_pci *pci)
+{
+    int parents[BRIDGES], bridges = random_below(seed, BRIDGES + 1);
+    int16_t nodes[BRIDGES];
+    memset(pci, 0, sizeof *pci);
+    pci->family = pci->model = -1;
+    pci->amd = random_below(seed, 2);
+    pci->cautious = !pci->amd && random_below(seed, 2);
+    if (random_below(seed, 2))
+        strcpy(pci->vendor, pci->amd ? "AuthenticAMD" : "GenuineIntel");
+    for (int i = 0; i < bridges; i++) {
+        parents[i] = random_below(seed, i + 1) - 1;
+        nodes[i] = parents[i] < 0 ? (int16_t)(random_below(seed, 4) - 1) : nodes[parents[i]];
+    }
+    pci->n = (uint8_t)(gpus + 2);
+    for (int i = 0; i < pci->n; i++) {
+        struct shim_pci_device *device = &pci->devices[i];
+        int at = random_below(seed, bridges + 1) - 1, way[BRIDGES];
+        device->bus = (shim_bus)(0x10 + i) << 8;
+        device->node = at < 0 ? (int16_t)(random_below(seed, 4) - 1) : nodes[at];
+        for (; at >= 0; at = parents[at])
+            way[device->depth++] = at;
+        for (int d = 0; d < device->depth; d++)
+            device->above[d] = (shim_bus)(0x80 + way[device->depth - 1 - d]) << 8;
+    }
+}
+
+static void random_end(unsigned long *seed, const struct shim_pci *pci, struct shim_end *end)
+{
+    end->bus = pci->devices[pci->n - 1 - random_below(seed, 2)].bus;
+    end->gpudirect = random_below(seed, 2);
+}
+
+static void random_chain(unsigned long *seed, int gpus, const struct shim_pci *pci,
+                         struct shim_chain *chain)
+{
+    memset(chain, 0, sizeof *chain);
+    chain->n = (uint8_t)gpus;
+    chain->closed = gpus > 1 && random_below(seed, 2);
+    for (int i = 0; i < gpus; i++) {
+        int other = random_below(seed, i + 1);
+        chain->gpus[i] = chain->gpus[other];
+        chain->gpus[other] = pci->devices[i].bus;
+        chain->edges[i].kind = random_below(seed, 2) ? SHIM_BOUNCE : SHIM_P2P_WRITE;
+    }
+    random_end(seed, pci, &chain->entry);
+    random_end(seed, pci, &chain->exit);
+}
+
+static int edges(const struct shim_chain *chain)
+{
+    return chain->closed ? chain->n : chain->n - 1;
+}
+
+/* ---- What NCCL has in the end ---- */
+
+struct node {
+    bool cpu;
+    uint64_t id; /* bus id, or number of the CPU + 1 */
+    int parent;
+};
+struct tree {
+    struct node nodes[NODES];
+    int n;
+};
+
+static int find_node(const struct tree *tree, bool cpu, uint64_t id)
+{
+    for (int i = 0; i < tree->n; i++)
+        if (tree->nodes[i].cpu == cpu && tree->nodes[i].id == id)
+            return i;
+    return -1;
+}
+
+static int add_node(struct tree *tree, bool cpu, uint64_t id, int parent)
+{
+    CHECK(tree->n < NODES);
+    tree->nodes[tree->n] = (struct node){cpu, id, parent};
+    return tree->n++;
+}
+
+/* Tags one in a line, as the shim writes them. */
+static void read_topology(const char *text, struct tree *tree)
+{
+    char copy[TEXT], *rest = copy;
+    int at = -1;
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        int node;
+        char bus[32];
+        shim_bus id;
+        if (sscanf(line, "<cpu numaid=\"%d\"", &node) == 1) {
+            CHECK_INT(at, -1);
+            CHECK_INT(find_node(tree, true, (uint64_t)(node + 1)), -1);
+            at = add_node(tree, true, (uint64_t)(node + 1), -1);
+        } else if (sscanf(line, "<pci busid=\"%31[^\"]\"", bus) == 1) {
+            CHECK_INT(shim_bus_parse(bus, &id), 0);
+            CHECK_INT(find_node(tree, false, id), -1);
+            CHECK(at >= 0);
+            int added = add_node(tree, false, id, at);
+            at = line[strlen(line) - 2] == '/' ? at : added;
+        } else if (strcmp(line, "</pci>") == 0 || strcmp(line, "</cpu>") == 0) {
+            at = tree->nodes[at].parent;
+        } else {
+            CHECK(strcmp(line, "<system version=\"1\">") == 0 || strcmp(line, "</system>") == 0 ||
+                  !*line);
+        }
+    }
+    CHECK_INT(at, -1);
+}
+
+/* NCCL adds what the file lacks: from the device upwards to the first that is there. */
+static void add_device(struct tree *tree, const struct shim_pci_device *device)
+{
+    if (find_node(tree, false, device->bus) >= 0)
+        return;
+    int parent = find_node(tree, true, (uint64_t)(device->node + 1)), depth = 0;
+    for (int d = device->depth; d > 0 && depth == 0; d--) {
+        int there = find_node(tree, false, device->above[d - 1]);
+        if (there >= 0) {
+            parent = there;
+            depth = d;
+        }
+    }
+    if (parent < 0)
+        parent = add_node(tree, true, (uint64_t)(device->node + 1), -1);
+    for (int d = depth; d < device->depth; d++)
+        parent = add_node(tree, false, device->above[d], parent);
+    add_node(tree, false, device->bus, parent);
+}
+
+static int ancestors(const struct tree *tree, int at, int list[static NODES])
+{
+    int n = 0;
+    while ((at = tree->nodes[at].parent) >= 0)
+        list[n++] = at;
+    return n;
+}
+
+/* By counting what lies on the way. */
+static enum shim_path measure(const struct tree *tree, shim_bus a, shim_bus b)
+{
+    int of_a[NODES], of_b[NODES];
+    int n_a = ancestors(tree, find_node(tree, false, a), of_a);
+    int n_b = ancestors(tree, find_node(tree, false, b), of_b);
+    for (int i = 0; i < n_a; i++)
+        for (int j = 0; j < n_b; j++)
+            if (of_a[i] == of_b[j])
+                return tree->nodes[of_a[i]].cpu ? SHIM_PHB : i + j == 0 ? SHIM_PIX : SHIM_PXB;
+    return SHIM_SYS;
+}
+
+/* ---- The properties ---- */
+
+static bool nvlink(bool linked[SHIM_GPUS][SHIM_GPUS], int n, int a, int b)
+{
+    bool found = linked[a][b];
+    for (int i = 0; i < n; i++)
+        found = found || (linked[a][i] && linked[i][b]);
+    return found;
+}
+
+/* Is there a way along P2P edges between two neighbours that are to bounce, or NVLink? Then nothing
+ * can be done. */
+static bool is_possible(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS])
+{
+    for (int i = 0; i < edges(chain); i++) {
+        int next = (i + 1) % chain->n, at = next, steps = 0;
+        if (chain->edges[i].kind != SHIM_BOUNCE)
+            continue;
+        if (nvlink(linked, chain->n, i, next))
+            return false;
+        for (; chain->closed && steps < chain->n - 1 && chain->edges[at].kind != SHIM_BOUNCE;
+             at = (at + 1) % chain->n)
+            steps++;
+        if (chain->closed && at == i && steps == chain->n - 1)
+            return false;
+    }
+    return true;
+}
+
+static bool comes_out(const struct shim_chain *chain, const struct tree *tree,
+                      bool linked[SHIM_GPUS][SHIM_GPUS], enum shim_path level)
+{
+    for (int i = 0; i < edges(chain); i++) {
+        int next = (i + 1) % chain->n;
+        bool direct = nvlink(linked, chain->n, i, next) ||
+                      measure(tree, chain->gpus[i], chain->gpus[next]) <= level;
+        if (direct != (chain->edges[i].kind != SHIM_BOUNCE))
+            return false;
+    }
+    return true;
+}
+
+/* NVLink between some pairs, often none. */
+static void random_links(unsigned long *seed, int n, bool linked[SHIM_GPUS][SHIM_GPUS])
+{
+    memset(linked, 0, sizeof(bool[SHIM_GPUS][SHIM_GPUS]));
+    if (random_below(seed, 4))
+        return;
+    for (int i = 0; i + 1 < n; i++)
+        linked[i][i + 1] = linked[i + 1][i] = random_below(seed, 3) == 0;
+}
+
+/* Returns what the shim did. */
+static int check_one(unsigned long *seed)
+{
+    bool linked[SHIM_GPUS][SHIM_GPUS], pxb = random_below(seed, 2);
+    int gpus = 1 + random_below(seed, 9);
+    char topology[TEXT] = "";
+    struct shim_text text = {topology, sizeof topology, 0, false};
+    struct shim_pci pci;
+    struct shim_chain chain;
+    struct shim_why why = {""};
+    struct tree tree = {.n = 0};
+    random_pci(seed, gpus, &pci);
+    random_chain(seed, gpus, &pci, &chain);
+    random_links(seed, gpus, linked);
+    int answer = shim_islands(&chain, &pci, linked, pxb, VERSION, &text, &why);
+    enum shim_path level = !pxb && pci.amd && gpus <= 2 ? SHIM_SYS : SHIM_PXB;
+    CHECK((answer < 0) == (why.text[0] != '\0') && (answer == 1) == (topology[0] != '\0'));
+    if (answer > 0)
+        read_topology(topology, &tree);
+    for (int i = 0; i < pci.n; i++)
+        add_device(&tree, &pci.devices[i]);
+    CHECK_INT(answer >= 0 && comes_out(&chain, &tree, linked, level), answer >= 0);
+    if (answer < 0)
+        CHECK(level == SHIM_SYS || !is_possible(&chain, linked));
+    for (int i = 0; i < pci.n && answer >= 0; i++)
+        for (int j = 0; j < i; j++)
+            CHECK_INT(
+                shim_islands_path(&chain, &pci, answer, pci.devices[i].bus, pci.devices[j].bus),
+                measure(&tree, pci.devices[i].bus, pci.devices[j].bus));
+    return answer;
+}
+
+static void test_random(void)
+{
+    unsigned long seed = check_seed();
+    int seen[3] = {0};
+    for (int i = 0; i < 5000 && check_failures < 10; i++)
+        seen[check_one(&seed) + 1]++;
+    CHECK(seen[0] > 0 && seen[1] > 0 && seen[2] > 0);
+}
+
+/* ---- Versions ---- */
+
+static void test_levels(void)
+{
+    struct shim_pci amd = {.amd = true}, intel = {.cautious = true}, other = {.n = 0};
+    CHECK(shim_islands_far_p2p(&amd, 4, 22203) && !shim_islands_far_p2p(&amd, 4, 22304));
+    CHECK(shim_islands_far_p2p(&amd, 2, 22203) && shim_islands_far_p2p(&amd, 2, 22304));
+    CHECK(!shim_islands_far_p2p(&intel, 2, 21803) && !shim_islands_far_p2p(&intel, 2, 0));
+    CHECK(shim_islands_far_p2p(&other, 4, 21803) && !shim_islands_far_p2p(&other, 2, 22304));
+    CHECK(shim_islands_far_p2p(&amd, 4, 0));
+}
+
+/* From 2.21 to 2.26 the file has all CPUs, too many of them are refused. */
+static void test_cpus(void)
+{
+    bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
+    char topology[TEXT] = "";
+    struct shim_text text = {topology, sizeof topology, 0, false};
+    struct shim_pci pci = {.n = 2, .family = -1, .model = -1, .nodes = {0xf}, .cautious = true};
+    struct shim_chain chain = {.n = 2, .closed = true, .gpus = {0x100, 0x200}};
+    struct tree tree = {.n = 0};
+    pci.devices[0] = (struct shim_pci_device){.bus = 0x100, .node = 2};
+    pci.devices[1] = (struct shim_pci_device){.bus = 0x200, .node = 3};
+    CHECK_INT(shim_islands(&chain, &pci, linked, true, 22405, &text, NULL), 1);
+    read_topology(topology, &tree);
+    for (int node = -1; node < 4; node++)
+        CHECK(find_node(&tree, true, (uint64_t)(node + 1)) >= 0);
+    pci.nodes[1] = 0xffffffff;
+    text = (struct shim_text){topology, sizeof topology, 0, false};
+    CHECK_INT(shim_islands(&chain, &pci, linked, true, 22405, &text, NULL), -1);
+    text = (struct shim_text){topology, sizeof topology, 0, false};
+    CHECK_INT(shim_islands(&chain, &pci, linked, true, 22907, &text, NULL), 1);
+    text = (struct shim_text){topology, 100, 0, false};
+    CHECK_INT(shim_islands(&chain, &pci, linked, true, 22907, &text, NULL), -1);
+}
+
+int main(void)
+{
+    test_random();
+    test_levels();
+    test_cpus();
+    return check_result();
+}

@@ -1,0 +1,187 @@
+/* The PCI tree as NCCL reads it: small trees laid out as the kernel does, and what is refused. */
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "pci.h"
+
+static char root[] = "/tmp/tccl-pci-XXXXXX";
+
+/* Makes the folders of a path below root. */
+static void make_folders(const char *path)
+{
+    char whole[PATH_MAX];
+    snprintf(whole, sizeof whole, "%s/%s/", root, path);
+    for (char *at = whole + strlen(root) + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(whole, 0700);
+        *at = '/';
+    }
+}
+
+static void write_text(const char *folder, const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    make_folders(folder);
+    snprintf(path, sizeof path, "%s/%s/%s", root, folder, name);
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+}
+
+/* A device by the folders above it, such as "pci0000:00/0000:00:01.0/0000:01:00.0". */
+static void add_device(const char *place, const char *node)
+{
+    char folder[512], link[PATH_MAX], target[PATH_MAX];
+    const char *name = strrchr(place, '/') + 1;
+    snprintf(folder, sizeof folder, "sys/devices/%s", place);
+    write_text(folder, "numa_node", node);
+    /* class/pci_bus/DDDD:BB leads to pci_bus/DDDD:BB below the bridge. */
+    snprintf(folder, sizeof folder, "sys/devices/%.*s/pci_bus/%.7s", (int)(name - place - 1), place,
+             name);
+    make_folders(folder);
+    make_folders("sys/class/pci_bus");
+    snprintf(link, sizeof link, "%s/sys/class/pci_bus/%.7s", root, name);
+    snprintf(target, sizeof target, "%s/%s", root, folder);
+    if (symlink(target, link) != 0)
+        CHECK(access(link, F_OK) == 0);
+}
+
+static shim_bus bus_of(const char *text)
+{
+    shim_bus bus = 0;
+    CHECK_INT(shim_bus_parse(text, &bus), 0);
+    return bus;
+}
+
+static int read_devices(struct shim_pci *pci, struct shim_why *why, int n, ...)
+{
+    shim_bus devices[SHIM_PCI_DEVICES + 2];
+    va_list list;
+    va_start(list, n);
+    for (int i = 0; i < n; i++)
+        devices[i] = bus_of(va_arg(list, const char *));
+    va_end(list);
+    return shim_pci_read_below(root, devices, n, pci, why);
+}
+
+static const char *path(const struct shim_pci *pci, const char *a, const char *b)
+{
+    enum shim_path there = shim_pci_path(pci, bus_of(a), bus_of(b));
+    CHECK_INT(shim_pci_path(pci, bus_of(b), bus_of(a)), there);
+    return shim_path_name(there);
+}
+
+#define SWITCH "pci0000:00/0000:00:01.0/0000:01:00.0"
+#define INNER SWITCH "/0000:02:03.0/0000:06:00.0"
+
+static void lay_out(void)
+{
+    write_text("proc", "cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n");
+    write_text("sys/devices/system/node", "online", "0-1,9\n");
+    /* Two below one switch, two below a switch below that one, a NIC beside the inner switch. */
+    add_device("pci0000:00/0000:00:01.0", "0\n");
+    add_device(SWITCH, "0\n");
+    add_device(SWITCH "/0000:02:01.0/0000:03:00.0", "0\n");
+    add_device(SWITCH "/0000:02:02.0/0000:04:00.0", "0\n");
+    add_device(SWITCH "/0000:02:04.0/0000:05:00.1", "0\n");
+    add_device(INNER, "0\n");
+    add_device(INNER "/0000:07:00.0/0000:08:00.0", "0\n");
+    add_device(INNER "/0000:07:01.0/0000:09:00.0", "0\n");
+    /* At root ports, on the same and another NUMA node, and on an unknown one. */
+    add_device("pci0000:00/0000:00:02.0/0000:0a:00.0", "0\n");
+    add_device("pci0000:00/0000:00:03.0/0000:0b:00.0", "0\n");
+    add_device("pci0000:80/0000:80:01.0/0000:81:00.0", "1\n");
+    add_device("pci0000:c0/0000:c0:01.0/0000:c1:00.0", "-1\n");
+    add_device("pci0000:c0/0000:c0:02.0/0000:c2:00.0", "-1\n");
+    /* Part of the root complex: below no bridge. */
+    add_device("pci0000:80/0000:80:1f.0", "1\n");
+}
+
+static void test_paths(void)
+{
+    struct shim_pci pci;
+    struct shim_why why = {""};
+    CHECK_INT(read_devices(&pci, &why, 12, "0000:03:00.0", "0000:04:00.0", "0000:05:00.1",
+                           "0000:08:00.0", "0000:09:00.0", "0000:0a:00.0", "0000:0b:00.0",
+                           "0000:81:00.0", "0000:c1:00.0", "0000:c2:00.0", "0000:80:1f.0",
+                           "0000:03:00.0"),
+              0);
+    CHECK_STR(why.text, "");
+    CHECK_INT(pci.n, 11);
+    CHECK_INT(pci.devices[0].depth, 1);
+    CHECK(pci.devices[0].above[0] == bus_of("0000:01:00.0"));
+    CHECK_INT(pci.devices[3].depth, 2);
+    CHECK_INT(pci.devices[5].depth, 0);
+    CHECK_STR(path(&pci, "0000:03:00.0", "0000:04:00.0"), "PIX");
+    CHECK_STR(path(&pci, "0000:03:00.0", "0000:05:00.1"), "PIX");
+    CHECK_STR(path(&pci, "0000:08:00.0", "0000:09:00.0"), "PIX");
+    CHECK_STR(path(&pci, "0000:03:00.0", "0000:08:00.0"), "PXB");
+    CHECK_STR(path(&pci, "0000:03:00.0", "0000:0a:00.0"), "PHB");
+    CHECK_STR(path(&pci, "0000:0a:00.0", "0000:0b:00.0"), "PHB");
+    CHECK_STR(path(&pci, "0000:0a:00.0", "0000:81:00.0"), "SYS");
+    CHECK_STR(path(&pci, "0000:c1:00.0", "0000:c2:00.0"), "PHB");
+    CHECK_STR(path(&pci, "0000:c1:00.0", "0000:0a:00.0"), "SYS");
+    CHECK_STR(path(&pci, "0000:81:00.0", "0000:80:1f.0"), "PHB");
+    CHECK_STR(path(&pci, "0000:81:00.0", "0000:ff:00.0"), "SYS");
+    CHECK(pci.nodes[0] == (1 << 0 | 1 << 1 | 1 << 9) && pci.nodes[1] == 0);
+    CHECK(pci.amd && !pci.cautious && !pci.vendor[0] && pci.family == -1);
+}
+
+static void test_makers(void)
+{
+    static const char file[] = "virtualTopology.xml", folder[] = "var/run/nvidia-topologyd";
+    struct shim_pci pci;
+    struct shim_why why = {""};
+    write_text("proc", "cpuinfo", "vendor_id\t: GenuineIntel\nmodel name: AuthenticAMD\n");
+    CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), 0);
+    CHECK(!pci.amd && pci.cautious);
+    write_text(folder, file,
+               "<system version=\"1\">\n<cpu numaid=\"0\" vendor=\"AuthenticAMD\" familyid=\"25\" "
+               "modelid=\"1\"></cpu>\n<cpu vendor=\"x\"/></system>\n");
+    CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), 0);
+    CHECK(pci.amd && !pci.cautious && pci.family == 25 && pci.model == 1);
+    CHECK_STR(pci.vendor, "AuthenticAMD");
+    write_text(folder, file, "<system version=\"1\"><cpu><pci busid=\"0000:81:00.0\"/></cpu>");
+    CHECK_INT(read_devices(&pci, &why, 1, "0000:81:00.0"), -1);
+    CHECK(strstr(why.text, file));
+    char path_[PATH_MAX];
+    snprintf(path_, sizeof path_, "%s/%s/%s", root, folder, file);
+    CHECK_INT(unlink(path_), 0);
+}
+
+static void test_refused(void)
+{
+    struct shim_pci pci;
+    struct shim_why why = {""};
+    shim_bus far = UINT64_C(0x10000) << 16, many[SHIM_PCI_DEVICES + 1];
+    CHECK_INT(read_devices(&pci, &why, 1, "0000:99:00.0"), -1);
+    CHECK_STR(why.text, "the place of 0000:99:00.0 can't be read in /sys");
+    CHECK_INT(shim_pci_read_below(root, &far, 1, &pci, NULL), -1);
+    write_text("sys/devices/pci0000:00/0000:00:03.0/0000:0b:00.0", "numa_node", "one\n");
+    CHECK_INT(read_devices(&pci, NULL, 1, "0000:0b:00.0"), -1);
+    for (int i = 0; i <= SHIM_PCI_DEVICES; i++) {
+        char place[64];
+        snprintf(place, sizeof place, "pci0000:00/0000:00:04.0/0000:e%x:00.%x", i / 8, i % 8);
+        add_device(place, "0\n");
+        many[i] = bus_of(strrchr(place, '/') + 1);
+    }
+    CHECK_INT(shim_pci_read_below(root, many, SHIM_PCI_DEVICES, &pci, NULL), 0);
+    CHECK_INT(shim_pci_read_below(root, many, SHIM_PCI_DEVICES + 1, &pci, NULL), -1);
+    make_folders("sys/kernel/pci_switch_link/virtual_switch_links");
+    CHECK_INT(read_devices(&pci, NULL, 1, "0000:81:00.0"), -1);
+}
+
+int main(void)
+{
+    char command[64];
+    CHECK(mkdtemp(root) != NULL);
+    lay_out();
+    test_paths();
+    test_makers();
+    test_refused();
+    snprintf(command, sizeof command, "rm -r %s", root);
+    CHECK_INT(system(command), 0);
+    return check_result();
+}
