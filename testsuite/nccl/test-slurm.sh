@@ -1,31 +1,52 @@
 #!/bin/bash
-# ring-probe in a real Slurm, as a user would start it: four nodes, a task for each GPU, nothing set
-# but the id that tells the nodes of one machine apart.
+# ring-probe in a real Slurm, as a user would start it: four nodes of two kinds, a task for each
+# GPU. Without --tccl NCCL builds its own ring; with it, the one in TCCL_RING, and tcclacct knows.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }
-"$here/describe-machine" "$machines/intel-4gpu.json" "$work/machine"
-cp -rL "$rig" "$work/rig"
-chmod -R a+rX "$work"
-mkdir -m 777 "$work/shared"
+readonly contrib=$here/../../contrib
+chmod 755 "$work"
+export TCCL_MINICLUSTER=$work/c
+trap '"$contrib/minicluster" stop; rm -rf "$work"' EXIT
+"$contrib/minicluster" start --nccl --nodes 4 --model amd-4gpu --model intel-4gpu --build "$TCCL_BUILD"
 
-cat >"$work/cluster" <<CLUSTER
-set -e
-export TCCL_MINICLUSTER="$work/cluster-files" PATH="$here/../../contrib:\$PATH"
-trap 'minicluster stop' EXIT
-minicluster start --bare --nodes 4 --model intel-4gpu
-cd "$work/shared"
-minicluster run --as nobody -- \\
-    env LD_LIBRARY_PATH="$work/rig/lib" TCCL_RIG_DEVICES="$work/machine/devices" NCCL_SOCKET_IFNAME=lo \\
-    srun -N4 --ntasks-per-node=4 --gres=gpu:4 --overcommit \\
-    sh -c 'NCCL_HOSTID=\$SLURMD_NODENAME exec "\$0" --edges' "$work/rig/ring-probe"
-CLUSTER
-# Slurm's programs, and so their tasks, find the model's machine.
-"$here/on-machine" "$work/machine" -- bash "$work/cluster" >"$work/out" 2>&1 || fail "$(tail -n 20 "$work/out")"
-grep -q '^ring-probe: comm 0, 16 ranks: ring 0 ' "$work/out" || fail "no ring: $(cat "$work/out")"
-[ "$(grep -c '^ring-probe: comm 0, rank .* by SHM' "$work/out")" = 12 ] || fail "edges: $(cat "$work/out")"
-[ "$(grep -c '^ring-probe: comm 0, rank .* by NET/IB' "$work/out")" = 4 ] || fail "hops: $(cat "$work/out")"
-for node in n1 n2 n3 n4; do
-    [ "$(grep -c "0000:.* on $node)" "$work/out")" = 4 ] || fail "ranks on $node: $(cat "$work/out")"
+as_user() {
+    "$contrib/minicluster" run --as nobody -- "$@"
+}
+
+# All tasks print their edges, the first one also its environment.
+cat >"$TCCL_MINICLUSTER/home/train" <<'TRAIN'
+#!/bin/sh
+[ "$SLURM_PROCID" != 0 ] || env | grep -E "^TCCL_(STATE|REASON|RING|PLAN|SHIM)="
+exec "$RIG/ring-probe" --edges
+TRAIN
+chmod 755 "$TCCL_MINICLUSTER/home/train"
+
+run_step() { # FILE SRUN-OPTION...
+    local out=$work/$1
+    shift
+    RIG=$TCCL_MINICLUSTER/rig as_user srun -N4 --gpus-per-node=4 --ntasks-per-node=4 "$@" \
+        "$TCCL_MINICLUSTER/home/train" >"$out" 2>&1 || fail "srun $*: $(cat "$out")"
+    grep -q '^ring-probe: comm 0, 16 ranks: ring 0 ' "$out" || fail "no ring: $(cat "$out")"
+    [ "$(grep -c '^ring-probe: comm 0, rank .* by NET/IB' "$out")" = 4 ] || fail "hops: $(cat "$out")"
+    for node in n1 n2 n3 n4; do
+        [ "$(grep -c "0000:.* on $node)" "$out")" = 4 ] || fail "ranks on $node: $(cat "$out")"
+    done
+}
+
+run_step without --tccl=off
+! grep ^TCCL_ "$work/without" || fail "--tccl=off sets something"
+run_step with --tccl=on
+grep '^TCCL_STATE=applied' "$work/with" || fail "not applied: $(cat "$work/with")"
+
+"$contrib/ring-compare" "$work/with" || fail "NCCL built another ring: $(cat "$work/with")"
+! "$contrib/ring-compare" "$work/without" "$(sed -n 's/^TCCL_RING=//p' "$work/with")" ||
+    fail "NCCL builds that ring by itself: this test shows nothing"
+
+for round in {1..50}; do
+    as_user tcclacct -nP -o jobid,state,built >"$work/acct"
+    ! grep -q '|applied|applied' "$work/acct" || break
+    sleep 0.2
 done
-[ -z "$(ls "$work/shared")" ] || fail "files left: $(ls "$work/shared")"
+cat "$work/acct"
+[ "$(cut -d '|' -f 2,3 "$work/acct" | sort | xargs)" = "applied|applied off|" ] || fail "records: $(cat "$work/acct")"
