@@ -1,0 +1,239 @@
+#!/bin/bash
+# Released NCCLs, as Python's packages carry them: the functions and their twins, the questions and
+# the plugins are those that the shim takes the version to have, and the shim finds each one's
+# functions in all the ways in which programs have it. (No GPU: no communicator comes into being; it
+# fails as without the shim.)
+# Usage: test-wheels.sh [--all]   all versions known here, downloaded as needed; else those that are
+# kept, and of a few of them as many as can be had in some time.
+set -Eeuo pipefail
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly root=$(cd "$here/../.." && pwd)
+readonly build=${TCCL_BUILD:-$root/build}
+readonly shim=$build/runtime/libtccl-nccl.so
+
+readonly few="nvidia-nccl-cu12=2.18.1 nvidia-nccl-cu12=2.30.7 nvidia-nccl-cu12=2.28.9 nvidia-nccl-cu12=2.22.3"
+readonly all="$few nvidia-nccl-cu11=2.18.3 nvidia-nccl-cu12=2.19.3 nvidia-nccl-cu12=2.20.5 nvidia-nccl-cu11=2.21.5
+    nvidia-nccl-cu12=2.21.5 nvidia-nccl-cu12=2.23.4 nvidia-nccl-cu12=2.24.3 nvidia-nccl-cu12=2.25.1 nvidia-nccl-cu12=2.26.2
+    nvidia-nccl-cu12=2.26.5 nvidia-nccl-cu12=2.27.3 nvidia-nccl-cu12=2.27.7 nvidia-nccl-cu13=2.27.7 nvidia-nccl-cu12=2.28.3
+    nvidia-nccl-cu12=2.28.7 nvidia-nccl-cu13=2.28.9 nvidia-nccl-cu12=2.29.2 nvidia-nccl-cu12=2.29.3 nvidia-nccl-cu12=2.29.7
+    nvidia-nccl-cu12=2.30.3 nvidia-nccl-cu12=2.30.4 nvidia-nccl-cu13=2.30.7 nvidia-nccl-cu12=2.31.2 nvidia-nccl-cu12=2.32.3"
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+[ -e "$shim" ] || skip "the build has no libtccl-nccl.so"
+for program in nm readelf python3; do
+    command -v $program >/dev/null || skip "no $program"
+done
+compiler=$(command -v gcc || command -v clang) || skip "no C compiler"
+work=$(mktemp -d /tmp/tccl-wheels.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+unset LD_PRELOAD LD_LIBRARY_PATH TCCL_PLAN TCCL_DEBUG TCCL_DEBUG_FILE ${!NCCL_*}
+echo '{"format": "no plan"}' >"$work/bad-plan"
+
+# ---- which ones --------------------------------------------------------------------------------
+
+libraries=() # folders
+get() { # [OPTION] PACKAGE=VERSION
+    local spec=${!#} folder
+    folder=$("$here/get-wheel" "${@:1:$#-1}" "${spec%=*}" "${spec#*=}" 2>"$work/why") || return 1
+    libraries+=("$folder")
+}
+
+choose() {
+    local spec end=$((SECONDS + 100))
+    for spec in $all; do
+        if [ -n "$every" ]; then
+            get "$spec" || fail "$spec: $(tail -n 1 "$work/why")"
+        elif ! get --kept "$spec" && [[ " $few " == *" $spec "* ]] && [ $SECONDS -lt $end ]; then
+            TCCL_WHEEL_SECONDS=$((end - SECONDS)) get "$spec" || { echo "left out: $(tail -n 1 "$work/why")"; end=0; }
+        fi
+    done
+    [ ${#libraries[@]} -gt 0 ] || skip "no released NCCL can be had"
+}
+
+# ---- a program that is linked to it, and Python ------------------------------------------------
+
+make_programs() {
+    cat >"$work/linked.c" <<'CODE'
+#include <stdio.h>
+typedef struct { char bytes[128]; } unique_id;
+int ncclGetVersion(int *);
+int ncclGetUniqueId(unique_id *);
+int ncclCommInitRank(void **, int, unique_id, int);
+int ncclCommInitRankConfig(void **, int, unique_id, int, void *);
+int ncclCommInitAll(void **, int, const int *);
+int ncclGroupStart(void);
+int ncclGroupEnd(void);
+const char *ncclGetLastError(void *);
+static int marks(const unique_id *id)
+{
+    int n = 0;
+    for (unsigned i = 0; i < sizeof id->bytes; i++)
+        n += id->bytes[i] != 0;
+    return n >= 8;
+}
+int use_nccl(void)
+{
+    int version = 0, device = 0;
+    unique_id id = {{0}};
+    void *comm = 0;
+    printf("version %d", ncclGetVersion(&version) ? -1 : version);
+    printf(" id %d", ncclGetUniqueId(&id));
+    printf("%d", marks(&id));
+    printf(" rank %d", ncclCommInitRank(&comm, 1, id, 0));
+    printf(" config %d", ncclCommInitRankConfig(&comm, 1, id, 0, 0));
+    printf(" all %d", ncclCommInitAll(&comm, 1, &device));
+    ncclGroupStart();
+    int inside = ncclCommInitRank(&comm, 1, id, 0);
+    printf(" group %d %d", inside, ncclGroupEnd());
+    printf(" bad %d: %s\n", ncclCommInitRank(&comm, 0, id, 0), ncclGetLastError(0));
+    fflush(stdout);
+    return 0;
+}
+#ifdef PROGRAM
+int main(void)
+{
+    return use_nccl();
+}
+#endif
+CODE
+    cat >"$work/python.py" <<'CODE'
+import ctypes, sys
+library, extension = sys.argv[1:]
+nccl = ctypes.CDLL(library)
+version, id = ctypes.c_int(), ctypes.create_string_buffer(128)
+print(nccl.ncclGetVersion(ctypes.byref(version)), version.value)
+print(nccl.ncclGetUniqueId(id), sum(c != b"\0" for c in id) >= 8)
+print(ctypes.CDLL(extension).use_nccl())
+CODE
+    # Only with the shim: its own wrapper, from a caller that has no NCCL in its scope.
+    cat >"$work/wrapper.py" <<'CODE'
+import ctypes, sys
+nccl = ctypes.CDLL(sys.argv[1])
+id, again = ctypes.create_string_buffer(128), ctypes.create_string_buffer(128)
+wrapper = ctypes.CDLL(None).ncclGetUniqueId
+address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
+assert address(wrapper) != address(nccl.ncclGetUniqueId), "the wrapper is not in front"
+assert wrapper(id) == 0 and wrapper(again) == 0, "the wrapper fails"
+assert sum(c != b"\0" for c in id) >= 8 and id.raw != again.raw, "that is no unique id"
+CODE
+}
+
+ran() { # NAME COMMAND...
+    local name=$1 status=0
+    shift
+    timeout 30 "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null || status=$?
+    echo "status $status" >>"$work/$name.out"
+}
+
+same() { # WHAT PATTERN COMMAND...: with and without; the pattern is in its output
+    local what=$1 pattern=$2 way settings
+    shift 2
+    ran plain "$@"
+    grep -qE "$pattern" "$work/plain.out" || fail "$what: without the shim: $(cat "$work"/plain.{out,err})"
+    for way in none bad; do
+        settings=(LD_PRELOAD="$shim")
+        [ $way = none ] || settings+=(TCCL_PLAN="$work/bad-plan")
+        ran $way env "${settings[@]}" "$@"
+        diff "$work/plain.out" "$work/$way.out" && diff "$work/plain.err" "$work/$way.err" || fail "$what: differs ($way)"
+    done
+}
+
+run_library() { # FOLDER NUMBER
+    local link=("$1/libnccl.so.2" "-Wl,-rpath,$1")
+    "$compiler" -o "$work/linked" -DPROGRAM "$work/linked.c" "${link[@]}" &&
+        "$compiler" -shared -fPIC -o "$work/extension.so" "$work/linked.c" "${link[@]}" || fail "$1: can't be linked to"
+    same "$1: linked" "^version $2 id 01 rank [1-9].* bad [1-9]: " "$work/linked"
+    same "$1: Python" "^0 $2$" python3 "$work/python.py" "$1/libnccl.so.2" "$work/extension.so"
+    ran wrapper env LD_PRELOAD="$shim" TCCL_PLAN="$work/bad-plan" python3 "$work/wrapper.py" "$1/libnccl.so.2"
+    grep -qx 'status 0' "$work/wrapper.out" || fail "$1: $(tail -n 1 "$work/wrapper.err")"
+}
+
+# ---- the configuration's layout ----------------------------------------------------------------
+
+# nccl.h needs names of CUDA's headers, but nothing of their meaning.
+stand_in_headers() {
+    mkdir -p "$work/cuda"
+    printf '%s\n' 'typedef struct CUstream_st *cudaStream_t; typedef struct CUevent_st *cudaEvent_t;' \
+        'typedef int cudaError_t;' >"$work/cuda/cuda_runtime.h"
+    : >"$work/cuda/cuda_fp16.h"
+    : >"$work/cuda/cuda_bf16.h"
+}
+
+members() { # HEADER: names in its ncclConfig_t
+    python3 - "$1" <<'PYTHON'
+import re, sys
+text = re.sub(r"/\*.*?\*/|//[^\n]*", "", open(sys.argv[1]).read(), flags=re.S)
+body = re.search(r"typedef struct(?: \w+)? *\{([^}]*)\} *ncclConfig_t;|struct ncclConfig_v\w+ *\{([^}]*)\}", text)
+for line in (body.group(1) or body.group(2)).split(";"):
+    for name in re.findall(r"(\w+)\s*(?:,|$)", line.strip()):
+        print(name)
+PYTHON
+}
+
+places() { # HEADER MEMBER...
+    local header=$1 member
+    shift
+    {
+        printf '#include <stddef.h>\n#include <stdio.h>\n#include "%s"\nint main(void)\n{\n' "$header"
+        for member in "$@"; do
+            printf 'printf("%%zu %s\\n", offsetof(ncclConfig_t, %s));\n' "$member" "$member"
+        done
+        echo 'return 0; }'
+    } >"$work/places.c"
+    "$compiler" -I"$work/cuda" -o "$work/places" "$work/places.c" && "$work/places" || fail "$header: can't be compiled"
+}
+
+# What the shim knows of ncclConfig_t lies where this version has it; which is all of it, or its
+# first members.
+same_layout() { # FOLDER
+    local known
+    [ -e "$1/nccl.h" ] || return 0
+    members "$root/runtime/nccl-abi.h" >"$work/ours"
+    members "$1/nccl.h" >"$work/theirs"
+    known=($(grep -xFf "$work/theirs" "$work/ours")) || fail "$1/nccl.h: its ncclConfig_t is not understood"
+    [ ${#known[@]} -ge 7 ] || fail "$1/nccl.h: only ${known[*]}"
+    [ "${known[*]}" = "$(head -n ${#known[@]} "$work/ours" | tr '\n' ' ' | sed 's/ $//')" ] ||
+        fail "$1/nccl.h: ncclConfig_t has other members: $(tr '\n' ' ' <"$work/theirs")"
+    places "$root/runtime/nccl-abi.h" "${known[@]}" >"$work/ours"
+    places "$1/nccl.h" "${known[@]}" >"$work/theirs"
+    diff "$work/ours" "$work/theirs" ||
+        fail "$1/nccl.h: ncclConfig_t lies otherwise"
+}
+
+# ---- all of it ---------------------------------------------------------------------------------
+
+every=
+case ${1:-} in
+--all) every=1 ;;
+"") ;;
+*) echo "Usage: test-wheels.sh [--all]" >&2; exit 2 ;;
+esac
+choose
+make_programs
+stand_in_headers
+readonly machine=$(uname -m)
+[ "$machine" = x86_64 ] || echo "on $machine"
+echo "package           version   functions  same  net     tuner   env     questions"
+for folder in "${libraries[@]}"; do
+    name=${folder##*/}
+    if [ -z "$every" ] && [ $SECONDS -gt 120 ]; then
+        echo "left out, as this takes long here: $name"
+        continue
+    fi
+    version=${name##*-}
+    printf '%-18s' "${name%-*}"
+    "$here/wheel-facts" "$root/runtime" "$folder/libnccl.so.2" "$version" || fail "$name is not as the shim takes it to be"
+    IFS=. read -r major minor patch <<<"$version"
+    run_library "$folder" $((major * 10000 + minor * 100 + patch))
+    same_layout "$folder"
+done
