@@ -1,0 +1,307 @@
+/* What the user has set, and what processes are given for a plan. */
+
+#include "check.h"
+#include "settings.h"
+
+enum { VERSION = 22907 };
+
+/* The user's own ~/.nccl.conf of whoever runs the tests is left out of sight. */
+static char conf[] = "/tmp/tccl-nccl-conf-XXXXXX";
+
+static void clear(void)
+{
+    extern char **environ;
+    for (char **at = environ; *at;) {
+        if (strncmp(*at, "NCCL_", 5) != 0 || strncmp(*at, "NCCL_CONF_FILE=", 15) == 0) {
+            at++;
+            continue;
+        }
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
+        unsetenv(name);
+    }
+}
+
+static void write_conf(const char *text)
+{
+    FILE *file = fopen(conf, "w");
+    fputs(text, file);
+    fclose(file);
+}
+
+/* ---- What the user has set ---- */
+
+static void test_user(void)
+{
+    static const struct {
+        const char *name, *value;
+        uint32_t bits;
+    } cases[] = {
+        {"NCCL_GRAPH_FILE", "x", SHIM_USER_FILES},
+        {"NCCL_GRAPH_FILE", "", SHIM_USER_FILES},
+        {"NCCL_TOPO_FILE", "/x", SHIM_USER_FILES},
+        {"NCCL_ENV_PLUGIN", "y", SHIM_USER_FILES},
+        {"NCCL_ENV_PLUGIN", "none", 0},
+        {"NCCL_P2P_DISABLE", "1", SHIM_USER_P2P},
+        {"NCCL_P2P_DISABLE", "0", 0},
+        {"NCCL_P2P_DISABLE", "no", 0},
+        {"NCCL_P2P_LEVEL", "SYS", SHIM_USER_P2P},
+        {"NCCL_P2P_LEVEL", "0", SHIM_USER_P2P},
+        {"NCCL_P2P_LEVEL", "PXB", SHIM_USER_PXB},
+        {"NCCL_P2P_LEVEL", "2", SHIM_USER_PXB},
+        {"NCCL_P2P_READ_ENABLE", "1", SHIM_USER_P2P | SHIM_USER_READ},
+        {"NCCL_P2P_READ_ENABLE", "0", SHIM_USER_READ},
+        {"NCCL_P2P_USE_CUDA_MEMCPY", "1", SHIM_USER_P2P},
+        {"NCCL_SHM_DISABLE", "0x1", SHIM_USER_SHM},
+        {"NCCL_SHM_LOCALITY", "1", SHIM_USER_SHM},
+        {"NCCL_SHM_LOCALITY", "2", 0},
+        {"NCCL_SHM_LOCALITY", "", 0},
+        {"NCCL_CUMEM_HOST_ENABLE", "1", SHIM_USER_HOST},
+        {"NCCL_CUMEM_HOST_ENABLE", "0", 0},
+        {"NCCL_RUNTIME_CONNECT", "1", SHIM_USER_CONNECT},
+        {"NCCL_NET", "Socket", SHIM_USER_NET},
+        {"NCCL_NET", "ib", 0},
+        {"NCCL_NET_PLUGIN", "aws", SHIM_USER_NET},
+        {"NCCL_NET_PLUGIN", "none", 0},
+        {"NCCL_IB_DISABLE", "1", SHIM_USER_NET},
+        {"NCCL_NET_MERGE_LEVEL", "LOC", SHIM_USER_NET},
+        {"NCCL_NET_DISABLE_INTRA", "0", SHIM_USER_NET},
+        {"NCCL_NET_DISABLE_INTRA", "1", 0},
+        {"NCCL_NET_GDR_LEVEL", "SYS", SHIM_USER_GDR},
+        {"NCCL_NET_GDR_READ", "0", SHIM_USER_GDR},
+        {"NCCL_COLLNET_ENABLE", "1", SHIM_USER_SHARP},
+        {"NCCL_COLLNET_ENABLE", "0", 0},
+        {"NCCL_ALGO", "Tree", SHIM_USER_ALGO},
+        {"NCCL_ALGO", "Ring", 0},
+        {"NCCL_ALGO", "tree,RING", 0},
+        {"NCCL_ALGO", "^Tree", 0},
+        {"NCCL_ALGO", "^Tree,Ring", SHIM_USER_ALGO},
+        {"NCCL_ALGO", "allreduce:tree;broadcast:ring", SHIM_USER_ALGO},
+        {"NCCL_ALGO", "allreduce:tree,ring;broadcast:ring", 0},
+        {"NCCL_ALGO", "ringer", SHIM_USER_ALGO},
+        {"NCCL_CROSS_NIC", "1", SHIM_USER_ALGO},
+        {"NCCL_CROSS_NIC", "0", 0},
+        {"NCCL_DEBUG", "INFO", 0},
+        {"NCCL_IB_HCA", "mlx5_0", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char words[200] = "", line[100];
+        struct shim_text text = {words, sizeof words, 0, false};
+        setenv(cases[i].name, cases[i].value, 1);
+        if (shim_settings_user() != cases[i].bits) {
+            fprintf(stderr, "%s=%s\n", cases[i].name, cases[i].value);
+            CHECK_INT(shim_settings_user(), cases[i].bits);
+        }
+        snprintf(line, sizeof line, "%s=%s", cases[i].name, cases[i].value);
+        shim_settings_user_words(cases[i].bits, &text);
+        CHECK(cases[i].bits ? strstr(words, line) != NULL : !words[0]);
+        unsetenv(cases[i].name);
+        /* The same from a file. */
+        strcat(line, "\n");
+        write_conf(line);
+        CHECK_INT(shim_settings_user(), cases[i].bits);
+        write_conf("");
+    }
+}
+
+static void test_conf(void)
+{
+    write_conf("# NCCL_P2P_DISABLE=1\nX=1\nNCCL_P2P_DISABLE=1\nNCCL_P2P_DISABLE=0\n"
+               " NCCL_SHM_DISABLE=1\nNCCL_SHM_DISABLE\nNCCL_NET=Socket");
+    CHECK_INT(shim_settings_user(), SHIM_USER_P2P | SHIM_USER_NET);
+    setenv("NCCL_P2P_DISABLE", "0", 1); /* counts more than the file */
+    CHECK_INT(shim_settings_user(), SHIM_USER_NET);
+    unsetenv("NCCL_P2P_DISABLE");
+    CHECK_INT(truncate(conf, 1 << 20), 0);
+    char words[200] = "";
+    struct shim_text text = {words, sizeof words, 0, false};
+    CHECK_INT(shim_settings_user(), SHIM_USER_FILES);
+    shim_settings_user_words(SHIM_USER_FILES, &text);
+    CHECK_STR(words, "an nccl.conf that is too long to be read");
+    CHECK_INT(unlink(conf), 0);
+    CHECK_INT(shim_settings_user(), 0);
+}
+
+static void test_answer(void)
+{
+    CHECK_STR(shim_settings_answer(SHIM_GIVE_P2P_LEVEL, "NCCL_P2P_LEVEL"), "PXB");
+    CHECK_STR(shim_settings_answer(SHIM_GIVE_NO_GDR_READ, "NCCL_NET_GDR_READ"), "0");
+    CHECK_STR(shim_settings_answer(SHIM_GIVE_GDR_READ | 1, "NCCL_NET_GDR_READ"), "1");
+    CHECK_STR(shim_settings_answer(SHIM_GIVE_NO_GDR, "NCCL_NET_GDR_LEVEL"), "LOC");
+    CHECK(!shim_settings_answer(0, "NCCL_P2P_LEVEL"));
+    CHECK(!shim_settings_answer(UINT32_MAX, "NCCL_DEBUG"));
+}
+
+/* ---- What a process is given ---- */
+
+/* Two GPUs and a NIC below one switch on node 0, one GPU on node 1. */
+static const struct shim_pci machine = {
+    .n = 4,
+    .cautious = true,
+    .devices = {{.bus = 0x100, .node = 0, .depth = 1, .above = {0x8000}},
+                {.bus = 0x200, .node = 0, .depth = 1, .above = {0x8000}},
+                {.bus = 0x300, .node = 1},
+                {.bus = 0x400, .node = 0, .depth = 1, .above = {0x8000}}},
+};
+static const shim_bus all[] = {0x100, 0x200, 0x300};
+
+static struct shim_plan ring(void)
+{
+    return (struct shim_plan){
+        .chain = {.n = 3,
+                  .closed = true,
+                  .gpus = {0x100, 0x200, 0x300},
+                  .edges = {{SHIM_P2P_WRITE, -1}, {SHIM_BOUNCE, 1}, {SHIM_BOUNCE, 0}}}};
+}
+
+static struct shim_plan open_chain(bool entry, bool exit)
+{
+    struct shim_plan plan = ring();
+    plan.chain.closed = false;
+    plan.chain.entry = (struct shim_end){.bus = 0x400, .gpudirect = entry, .node = entry ? -1 : 0};
+    plan.chain.exit = (struct shim_end){.bus = 0x400, .gpudirect = exit, .node = exit ? -1 : 1};
+    return plan;
+}
+
+/* The bits, or -1. */
+static long given(const struct shim_plan *plan, const struct shim_pci *pci, const shim_bus *mine,
+                  int n, uint32_t version, uint32_t user)
+{
+    struct shim_why why = {""};
+    uint32_t bits = 0;
+    int answer = shim_settings_for(plan, pci, mine, n, version, user, &bits, &why);
+    CHECK((answer < 0) == (why.text[0] != '\0'));
+    return answer ? -1 : (long)bits;
+}
+
+static void test_ring(void)
+{
+    struct shim_plan plan = ring();
+    struct shim_pci amd = machine, old_amd;
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), 0);
+    plan.chain.edges[2].node = 1; /* not the receiver's own */
+    CHECK_INT(given(&plan, &machine, all + 1, 1, VERSION, 0), SHIM_GIVE_SHM_HOST);
+    CHECK_INT(given(&plan, &machine, all, 1, 21903, 0), 0);
+    CHECK_INT(given(&plan, &machine, all, 1, 22203, 0), SHIM_GIVE_CONNECT);
+    CHECK_INT(given(&plan, &machine, all, 1, 0, 0), SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT);
+    CHECK_INT(given(&plan, &machine, all, 1, VERSION, SHIM_USER_HOST), -1);
+    CHECK_INT(given(&plan, &machine, all, 1, 21903, SHIM_USER_HOST), 0);
+    plan.chain.edges[2].node = 0;
+    amd.cautious = false;
+    amd.amd = true;
+    old_amd = amd;
+    CHECK_INT(given(&plan, &amd, all, 3, VERSION, 0), 0);
+    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, 0), SHIM_GIVE_P2P_LEVEL);
+    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, SHIM_USER_PXB), 0);
+    plan.chain.edges[0].kind = SHIM_P2P_READ;
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), SHIM_GIVE_P2P_READ);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_READ), -1);
+}
+
+static void test_hindrances(void)
+{
+    static const uint32_t hindrances[] = {SHIM_USER_FILES, SHIM_USER_P2P, SHIM_USER_SHM,
+                                          SHIM_USER_SHARP, SHIM_USER_ALGO};
+    struct shim_plan plan = ring(), open = open_chain(true, false);
+    for (size_t i = 0; i < sizeof hindrances / sizeof *hindrances; i++)
+        CHECK_INT(given(&plan, &machine, all, 3, VERSION, hindrances[i]), -1);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_NET | SHIM_USER_GDR), 0);
+    CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_NET), -1);
+    CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_GDR), -1);
+    CHECK_INT(given(&open, &machine, all + 1, 1, VERSION, SHIM_USER_GDR), SHIM_GIVE_NO_NET_INTRA);
+    plan.chain.edges[1].kind = SHIM_P2P_WRITE; /* one bounce in a ring */
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1);
+}
+
+/* Head at the switch of the NIC, tail far from it. */
+static void test_ends(void)
+{
+    const uint32_t net = SHIM_GIVE_NO_NET_INTRA;
+    struct shim_plan plan = open_chain(true, false);
+    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net);
+    CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR_READ);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net | SHIM_GIVE_NO_GDR_READ);
+    plan = open_chain(true, true);
+    CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0),
+              net | SHIM_GIVE_GDR_READ | SHIM_GIVE_GDR_LEVEL);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
+              net | SHIM_GIVE_GDR_READ | SHIM_GIVE_GDR_LEVEL);
+    plan = open_chain(false, true);
+    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1); /* the far one only */
+    plan = open_chain(false, false);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
+              net | SHIM_GIVE_NO_GDR | SHIM_GIVE_NO_GDR_READ);
+    plan.chain.n = 1;
+    plan.chain.exit.node = 0;
+    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), SHIM_GIVE_NO_GDR | SHIM_GIVE_NO_GDR_READ);
+}
+
+static void check_suit(const struct shim_plan *plan, const uint32_t *user, const uint32_t *bits,
+                       int wanted)
+{
+    struct shim_why why = {""};
+    CHECK_INT(shim_settings_suit(&plan->chain, &machine, user, bits, VERSION, &why), wanted);
+    CHECK((wanted < 0) == (why.text[0] != '\0'));
+}
+
+/* What processes are given suits the plan, however GPUs are spread over them; and does not when the
+ * process of one GPU lacks a bit, or its user has set something. */
+static void check_suits(const struct shim_plan *plan, bool one_process)
+{
+    uint32_t user[SHIM_GPUS] = {0}, bits[SHIM_GPUS] = {0};
+    for (int i = 0; i < plan->chain.n; i++) {
+        long mine = one_process ? given(plan, &machine, all, 3, VERSION, 0)
+                                : given(plan, &machine, &plan->chain.gpus[i], 1, VERSION, 0);
+        if (mine < 0)
+            return;
+        bits[i] = (uint32_t)mine;
+    }
+    check_suit(plan, user, bits, 0);
+    for (int i = 0; i < plan->chain.n; i++) {
+        for (int bit = 0; bit < 9 && !one_process; bit++) {
+            uint32_t before = bits[i];
+            bits[i] &= ~(1u << bit);
+            check_suit(plan, user, bits, bits[i] == before ? 0 : -1);
+            bits[i] = before;
+        }
+        user[i] = SHIM_USER_P2P;
+        check_suit(plan, user, bits, -1);
+        user[i] = SHIM_USER_PXB; /* not the same everywhere */
+        check_suit(plan, user, bits, -1);
+        user[i] = 0;
+    }
+}
+
+static void test_suit(void)
+{
+    struct shim_plan plans[6] = {ring(), ring()};
+    plans[1].chain.edges[0].kind = SHIM_P2P_READ;
+    plans[1].chain.edges[1].node = 0;
+    for (int i = 0; i < 4; i++)
+        plans[2 + i] = open_chain(i & 1, i & 2);
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        for (int one = 0; one < 2; one++)
+            check_suits(&plans[i], one);
+}
+
+int main(void)
+{
+    int fd = mkstemp(conf);
+    CHECK(fd >= 0);
+    close(fd);
+    clear();
+    setenv("NCCL_CONF_FILE", conf, 1);
+    if (access("/etc/nccl.conf", F_OK) != 0) {
+        test_user();
+        test_conf();
+    } else {
+        printf("not tested: this machine has an /etc/nccl.conf\n");
+    }
+    test_answer();
+    test_ring();
+    test_hindrances();
+    test_ends();
+    test_suit();
+    return check_result();
+}
