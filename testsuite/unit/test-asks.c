@@ -431,7 +431,9 @@ static void test_bad_questions(void)
         CHECK_STR(text_of(root, "type"), "chain");
         /* Beyond what a user may send at all. */
         json_t *large = verdict(&key, "unknown", "", true);
-        json_object_set_new(large, "more", json_stringn(memset(malloc(70000), 'x', 70000), 70000));
+        char more[70000];
+        memset(more, 'x', sizeof(more));
+        json_object_set_new(large, "more", json_stringn(more, sizeof(more)));
         cleanup_json json_t *closed = ask_as(uid, 1, large);
         CHECK(closed == NULL);
     }
