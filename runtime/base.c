@@ -182,11 +182,18 @@ int shim_tid(void)
 char *shim_env(const char *name)
 {
     size_t length = strlen(name);
-    if (length == 0 || !environ)
+    char **at = environ, *entry;
+    if (length == 0 || !at)
         return NULL;
-    for (char **at = environ; *at; at++)
-        if (!strncmp(*at, name, length) && (*at)[length] == '=')
-            return *at + length + 1;
+    /* Not strncmp: nearly all entries differ in their first letters. Each is read once, as another
+     * thread may be changing them. */
+    for (; (entry = *at); at++) {
+        size_t same = 0;
+        while (same < length && entry[same] == name[same])
+            same++;
+        if (same == length && entry[same] == '=')
+            return entry + length + 1;
+    }
     return NULL;
 }
 

@@ -1,0 +1,115 @@
+/* bench-preload.c: what the shim costs programs that have no NCCL: a look into the environment, and
+ * the start of a process. */
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+enum { REPEATS = 15, STARTS = 100, CALLS = 1000000, ENTRIES = 80 };
+
+/* A Slurm job has some 80 variables; the one that is looked for stands in the middle. */
+static char entries[ENTRIES][40];
+static char *without[ENTRIES + 1], *with[ENTRIES + 2];
+static char preload[] = "LD_PRELOAD=" BENCH_SHIM;
+
+static void make_environment(void)
+{
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(entries[i], sizeof entries[i], "SLURM_VARIABLE_%d=value", i);
+        without[i] = with[i] = entries[i];
+    }
+    strcpy(entries[ENTRIES / 2], "PLACE=value");
+    with[ENTRIES] = preload;
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "bench-preload: %s\n", what);
+    exit(1);
+}
+
+/* Runs a program; what it prints, as a number. */
+static double run(char **command, char **environment)
+{
+    int ends[2], status;
+    pid_t pid;
+    char text[64] = "";
+    posix_spawn_file_actions_t actions;
+    if (pipe(ends) || posix_spawn_file_actions_init(&actions) ||
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) ||
+        posix_spawn(&pid, command[0], &actions, NULL, command, environment))
+        fail("can't start a program");
+    close(ends[1]);
+    if (read(ends[0], text, sizeof text - 1) < 0 || waitpid(pid, &status, 0) != pid || status)
+        fail("a program failed");
+    close(ends[0]);
+    posix_spawn_file_actions_destroy(&actions);
+    return atof(text);
+}
+
+/* In a process of its own: nanoseconds of one getenv. */
+static int look_up(const char *name)
+{
+    long found = 0;
+    double start = bench_cpu();
+    for (int i = 0; i < CALLS; i++) {
+        found += getenv(name) != NULL;
+        __asm__ volatile("" ::: "memory");
+    }
+    printf("%.3f %ld\n", (bench_cpu() - start) / CALLS * 1e9, found);
+    return 0;
+}
+
+static double look_up_apart(char *self, char *name, char **environment)
+{
+    char option[] = "--look-up";
+    return run((char *[]){self, option, name, NULL}, environment);
+}
+
+/* Microseconds from before the start of one process to its end. */
+static double start_one(char **environment)
+{
+    char program[] = "/bin/true";
+    double start = bench_clock();
+    for (int i = 0; i < STARTS; i++)
+        run((char *[]){program, NULL}, environment);
+    return (bench_clock() - start) / STARTS * 1e6;
+}
+
+/* In turn, and each of them first as often as the other. */
+static void compare(const char *what, const char *unit, char *self, char *name)
+{
+    double times[2][REPEATS], ratios[REPEATS];
+    char **environments[2] = {without, with};
+    char line[80];
+    for (int i = 0; i < REPEATS; i++) {
+        for (int j = 0; j < 2; j++) {
+            int k = (i + j) % 2;
+            times[k][i] =
+                name ? look_up_apart(self, name, environments[k]) : start_one(environments[k]);
+        }
+        ratios[i] = times[1][i] / times[0][i];
+    }
+    bench_spread(what, times[0], REPEATS, unit, "");
+    snprintf(line, sizeof line, "%s, under the shim", what);
+    bench_spread(line, times[1], REPEATS, unit, "");
+    snprintf(line, sizeof line, "%s: ratio", what);
+    bench_spread(line, ratios, REPEATS, "", "");
+}
+
+int main(int argc, char **argv)
+{
+    static char place[] = "PLACE", missing[] = "MISSING", nccl[] = "NCCL_MISSING";
+    if (argc == 3 && !strcmp(argv[1], "--look-up"))
+        return look_up(argv[2]);
+    bench_begin(argc, argv);
+    make_environment();
+    bench_title("Programs without NCCL, with and without the shim");
+    bench_heads();
+    compare("getenv, set", "ns", argv[0], place);
+    compare("getenv, not set", "ns", argv[0], missing);
+    compare("getenv, NCCL's name, not set", "ns", argv[0], nccl);
+    compare("start and end of /bin/true", "us", NULL, NULL);
+    return bench_end();
+}
