@@ -386,9 +386,10 @@ static int end_needs(const struct shim_chain *chain, struct distances distances,
                      bool tail, uint32_t *needs, struct shim_why *why)
 {
     static const uint32_t levels[] = {0, SHIM_GIVE_GDR_LEVEL, SHIM_GIVE_NO_GDR};
-    uint32_t read = !tail ? 0 : chain->exit.gpudirect ? SHIM_GIVE_GDR_READ : SHIM_GIVE_NO_GDR_READ;
-    for (size_t i = 0; i < sizeof(levels) / sizeof(*levels); i++) {
-        uint32_t given = levels[i] | read;
+    const uint32_t reads[] = {0,
+                              chain->exit.gpudirect ? SHIM_GIVE_GDR_READ : SHIM_GIVE_NO_GDR_READ};
+    for (int i = 0; i < 6; i++) {
+        uint32_t given = levels[i / 2] | reads[i % 2];
         if ((!head || uses_direct(given, distances.entry, false) == chain->entry.gpudirect) &&
             (!tail || uses_direct(given, distances.exit, true) == chain->exit.gpudirect)) {
             *needs |= given;
@@ -493,19 +494,17 @@ static int check_level(const struct shim_chain *chain, const uint32_t *user, con
     return 0;
 }
 
-/* Both ends of a P2P edge must write, or both read. */
+/* Sends and receives outside the ring may join any two GPUs: so all write, or all read. */
 static int check_reads(const struct shim_chain *chain, const uint32_t *given, struct shim_why *why)
 {
-    for (int i = 0; i < edges(chain); i++) {
-        if (chain->edges[i].kind == SHIM_BOUNCE)
-            continue;
-        bool wanted = chain->edges[i].kind == SHIM_P2P_READ;
-        bool from = given[i] & SHIM_GIVE_P2P_READ;
-        bool to = given[(i + 1) % chain->n] & SHIM_GIVE_P2P_READ;
-        if (from != wanted || to != wanted)
+    bool reads = given[0] & SHIM_GIVE_P2P_READ;
+    for (int i = 1; i < chain->n; i++)
+        if (!(given[i] & SHIM_GIVE_P2P_READ) == reads)
+            return shim_fail(why, "P2P would read in some processes only");
+    for (int i = 0; i < edges(chain); i++)
+        if (chain->edges[i].kind == (reads ? SHIM_P2P_WRITE : SHIM_P2P_READ))
             return shim_fail(why, "P2P is to %s in this chain, NCCL would %s",
-                             wanted ? "read" : "write", wanted ? "write" : "read");
-    }
+                             reads ? "write" : "read", reads ? "read" : "write");
     return 0;
 }
 

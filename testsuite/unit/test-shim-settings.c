@@ -219,8 +219,16 @@ static void test_ends(void)
     const uint32_t net = SHIM_GIVE_NO_NET_INTRA;
     struct shim_plan plan = open_chain(true, false);
     CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net);
-    CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR_READ);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net | SHIM_GIVE_NO_GDR_READ);
+    CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0), net);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net);
+    plan.chain.gpus[0] = 0x300; /* now the tail is near */
+    plan.chain.gpus[2] = 0x100;
+    plan.chain.edges[0].kind = SHIM_BOUNCE;
+    plan.chain.edges[1] = (struct shim_edge){SHIM_P2P_WRITE, -1};
+    plan.chain.exit.node = 0;
+    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR_READ);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
+              net | SHIM_GIVE_NO_GDR_READ | SHIM_GIVE_GDR_LEVEL);
     plan = open_chain(true, true);
     CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0),
               net | SHIM_GIVE_GDR_READ | SHIM_GIVE_GDR_LEVEL);
@@ -230,11 +238,10 @@ static void test_ends(void)
     CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR);
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1); /* the far one only */
     plan = open_chain(false, false);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
-              net | SHIM_GIVE_NO_GDR | SHIM_GIVE_NO_GDR_READ);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net | SHIM_GIVE_NO_GDR);
     plan.chain.n = 1;
     plan.chain.exit.node = 0;
-    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), SHIM_GIVE_NO_GDR | SHIM_GIVE_NO_GDR_READ);
+    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), SHIM_GIVE_NO_GDR);
 }
 
 static void check_suit(const struct shim_plan *plan, const uint32_t *user, const uint32_t *bits,
