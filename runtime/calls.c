@@ -129,7 +129,7 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
         added = shim_pending_add(&init);
     if (!added) {
         drop_files(&init);
-        shim_entry_aside(init.entry, &why);
+        shim_decide_aside(init.entry, comm, &why);
     }
     return added;
 }

@@ -420,3 +420,12 @@ enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registr
         return decide_now(plan, registry, entry, comm);
     return shim_entry_wait(entry, shim_now_us() + WAIT_US);
 }
+
+enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim_comm *comm,
+                                     const struct shim_why *why)
+{
+    if (!shim_entry_begin(entry))
+        return shim_entry_aside(entry, why); /* who decides there will log it */
+    tell_aside(comm, why);
+    return shim_entry_decide(entry, SHIM_ASIDE, why);
+}

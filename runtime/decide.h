@@ -21,6 +21,10 @@ struct shim_comm {
 enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
                                struct shim_entry *entry, const struct shim_comm *comm);
 
+/* Makes the entry ASIDE, which is logged once; too late if it is SHIM_USE. Returns what stands. */
+enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim_comm *comm,
+                                     const struct shim_why *why);
+
 /* The step that needs no registry: is the set of members complete and consistent, which chain,
  * which files? Fills answer. Returns 0, or -1 with why. members: those of this communicator. */
 int shim_work_out(const struct shim_plan *plan, const struct shim_registry *registry,

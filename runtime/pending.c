@@ -67,10 +67,10 @@ static void keep_apart(struct shim_init *init)
         struct shim_init *other = &inits[i];
         if (other == init || state_of(other) != SHIM_WAITING || other->gpu != init->gpu)
             continue;
-        if (shim_entry_aside(other->entry, &why) == SHIM_USE)
+        if (shim_decide_aside(other->entry, &other->comm, &why) == SHIM_USE)
             await_claim(other);
         if (state_of(other) == SHIM_WAITING)
-            shim_entry_aside(init->entry, &why);
+            shim_decide_aside(init->entry, &init->comm, &why);
     }
 }
 
