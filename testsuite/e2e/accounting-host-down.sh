@@ -12,12 +12,13 @@ for round in 1 2; do
     applied 2
     jobs+=("$(job_of)")
 done
-spooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f | wc -l)" = 2 ]; }
-eventually "two records in a spool" spooled
+spooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f | wc -l)" = 4 ]; }
+eventually "two records in a spool, and that no ring was built" spooled
 mini stop-tccld n2
 mini start-tccld n2
 mini start-tccld n1
 for job in "${jobs[@]}"; do recorded "$job" 0 state applied; done
+for job in "${jobs[@]}"; do recorded "$job" 0 built "not used"; done
 unspooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f | wc -l)" = 0 ]; }
 eventually "an empty spool" unspooled
 for job in "${jobs[@]}"; do
