@@ -299,8 +299,11 @@ static void take_back_shim(spank_t spank)
     struct job_env_edits edits = {.count = 0};
     if (!remote.shim || remote.shim == remote.conf.container_shim || preload_readable(remote.shim))
         return;
-    if (job_env_unload(job_environment(spank), &edits) == 0)
-        apply_edits(spank, &edits);
+    if (job_env_unload(job_environment(spank), &edits) != 0)
+        return;
+    apply_edits(spank, &edits);
+    spank_setenv(spank, "TCCL_REASON",
+                 "the ring is not built: the task does not see the shim (a container?)", 1);
 }
 
 int remote_task_init(spank_t spank)
