@@ -536,15 +536,20 @@ int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu)
     return found ? 0 : -1;
 }
 
+static bool fits(const struct member *member, const void *comm, shim_bus gpu, int rank, int ranks)
+{
+    return member->order && !member->asked && member->gpu == gpu &&
+           (rank < 0 || member->rank == rank) && (ranks < 0 || member->ranks == ranks) &&
+           (!comm || member->comm == (uint64_t)(uintptr_t)comm);
+}
+
 static struct member *find_built(const void *comm, shim_bus gpu, int rank, int ranks)
 {
     struct member *newest = NULL;
 
     for (int i = 0; i < MEMBERS; i++) {
         struct member *member = &notes.members[i];
-        if (member->order && !member->asked && member->gpu == gpu && member->rank == rank &&
-            member->ranks == ranks && (!comm || member->comm == (uint64_t)(uintptr_t)comm) &&
-            (!newest || member->order > newest->order))
+        if (fits(member, comm, gpu, rank, ranks) && (!newest || member->order > newest->order))
             newest = member;
     }
     return newest;

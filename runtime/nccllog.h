@@ -53,7 +53,8 @@ struct shim_built {
 };
 
 /* The newest communicator of a GPU and rank that the log tells of and that was not asked for
- * before. comm: its ncclComm_t, or NULL: any. Returns 0, or -1: there is none. */
+ * before. comm: its ncclComm_t, or NULL: any; rank, ranks: -1: any. Returns 0, or -1: there is
+ * none. */
 int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks,
                        struct shim_built *built);
 

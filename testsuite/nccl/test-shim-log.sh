@@ -1,0 +1,56 @@
+#!/bin/bash
+# What NCCL built is read from its log, which nobody else sees: no line of it reaches a program's
+# output, and the user's own log is left as it is.
+. "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
+
+nccl=$("$here/get-nccl" --built)
+toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
+"${CC:-cc}" -std=gnu17 -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/make-comms" \
+    "$here/make-comms.c" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" || fail "make-comms can't be built"
+"$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"
+
+run() { # NAME=VALUE...: the program under the shim; its output is in $work/out, the shim's log in $work/tccl
+    make_plans "dual-8gpu:0,2,3=0 -w> 3 -m0> 2 -m1> 0"
+    rm -f "$work/tccl" "$work"/users*
+    env LD_LIBRARY_PATH="$rig/lib" LD_PRELOAD="$TCCL_BUILD/runtime/libtccl-nccl.so" NCCL_SOCKET_IFNAME=lo \
+        CUDA_VISIBLE_DEVICES=2,0,3 TCCL_PLAN="${plans[0]}" TCCL_DEBUG=INFO TCCL_DEBUG_FILE="$work/tccl" \
+        SLURM_JOB_ID="$(key job)" SLURM_STEP_ID="$(key step)" "$@" \
+        "$here/on-machine" "$work/machine" -- "$work/make-comms" >"$work/out" 2>&1 || { cat "$work/out"; fail "$what"; }
+    cat "$work/tccl"
+}
+key() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["key"][sys.argv[2]])' "${plans[0]}" "$1"; }
+
+logged() { # PATTERN COUNT: lines in the shim's log
+    [ "$(grep -c -- "$1" "$work/tccl")" = "$2" ] || fail "$what: not $2 lines with \"$1\""
+}
+silent() {
+    [ ! -s "$work/out" ] || { cat "$work/out"; fail "$what: the program's output is not empty"; }
+}
+
+step "nothing set"
+run
+silent
+logged "built as planned" 2
+logged "differs\|not known" 0
+
+step "the user's own log, with all that is needed"
+run NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=^ENV NCCL_DEBUG_FILE="$work/users.%h.%p"
+silent
+logged "built as planned" 2
+[ "$(cat "$work"/users.*.* | grep -c "Init COMPLETE")" = 6 ] || fail "the user's log is not complete"
+
+step "the user's own log, with less"
+run NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/users"
+silent
+logged "NCCL_DEBUG is the user's own" 2
+! grep -q "Ring 00" "$work/users" || fail "the user's log has what was not asked for"
+
+step "warnings only"
+run NCCL_DEBUG=WARN
+[ "$(grep -vc "NCCL version" "$work/out")" = 0 ] || { cat "$work/out"; fail "more than NCCL's version"; }
+logged "NCCL_DEBUG is the user's own" 2
+
+step "a limit on the size of files"
+(ulimit -f 1000000000 && run) || fail "$what" # KiB: more than there is
+silent
+logged "the size of files is limited" 2
