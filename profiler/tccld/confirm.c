@@ -23,8 +23,8 @@ static int read_verdict(const json_t *json, struct verdict *verdict, struct tccl
     const char *word;
     if (tccl_get_text(json, "verdict", 16, &word, err) != 0 ||
         tccl_get_text(json, "text", CONFIRM_TEXT, &verdict->text, err) != 0 ||
-        tccl_get_int(json, "ranks", 1, INT32_MAX, &ranks, err) != 0 ||
-        tccl_get_int(json, "gpus", 0, INT32_MAX, &gpus, err) != 0)
+        tccl_get_int(json, "ranks", -1, INT32_MAX, &ranks, err) != 0 ||
+        tccl_get_int(json, "gpus", -1, INT32_MAX, &gpus, err) != 0)
         return -1;
     if (!json_is_boolean(whole))
         return tccl_fail(err, "whole: true or false is expected");
