@@ -18,6 +18,7 @@ enum {
 };
 
 static const float SAME_GBPS = 5000; /* no limit */
+enum { FUSED = 4 };                  /* ports of one NIC */
 
 struct place {
     bool met;
@@ -193,6 +194,33 @@ static int next_nic(const struct tccl_machine *machine, int after)
     return best;
 }
 
+/* NCCL fuses up to four ports of one NIC, the functions of one PCI device, to one device. Returns
+ * the first port of those that `nic` is fused with. */
+static int first_port(const struct tccl_machine *machine, int nic)
+{
+    const char *busid = machine->nics[nic].busid;
+    size_t bus = strlen("0000:00:");
+    int first = nic, before = 0;
+
+    for (int i = next_nic(machine, -1); i != nic; i = next_nic(machine, i)) {
+        if (strncmp(machine->nics[i].busid, busid, bus) != 0)
+            continue;
+        first = before % FUSED == 0 ? i : first;
+        before++;
+    }
+    return before % FUSED == 0 ? nic : first;
+}
+
+static float fused_gbps(const struct tccl_machine *machine, int nic)
+{
+    float gbps = 0;
+
+    for (int i = 0; i < machine->n_nics; i++)
+        if (first_port(machine, i) == nic)
+            gbps += nic_line_gbps(&machine->nics[i]);
+    return gbps;
+}
+
 /* The first process sees its GPU and all NICs, each further one adds its GPU. */
 static void meet_all(const struct tccl_machine *machine, uint32_t all, struct tree *tree)
 {
@@ -203,7 +231,8 @@ static void meet_all(const struct tccl_machine *machine, uint32_t all, struct tr
             continue;
         meet(machine, tree, FIRST_GPU + i, first);
         for (int nic = next_nic(machine, -1); first && nic >= 0; nic = next_nic(machine, nic))
-            meet(machine, tree, FIRST_PORT + nic, true);
+            if (first_port(machine, nic) == nic)
+                meet(machine, tree, FIRST_PORT + nic, true);
         first = false;
     }
 }
@@ -216,7 +245,7 @@ static float slot_gbps(const struct tccl_machine *machine, int place)
         return gpu_slot_gbps(&machine->gpus[place - FIRST_GPU]);
     if (place < FIRST_PORT)
         return nic_slot_gbps(&machine->nics[place - FIRST_NIC]);
-    return nic_line_gbps(&machine->nics[place - FIRST_PORT]);
+    return fused_gbps(machine, place - FIRST_PORT);
 }
 
 static int link_up(const struct tccl_machine *machine, struct tree *tree, int place,
@@ -259,7 +288,7 @@ static void number_below(const struct tccl_machine *machine, const struct tree *
     if (place >= FIRST_PORT) {
         int index = place - FIRST_PORT;
         view->nics[view->n_nics++] = (struct tccl_view_nic){
-            .index = index, .gbps = nic_line_gbps(&machine->nics[index]), .nearest = -1};
+            .index = index, .gbps = fused_gbps(machine, index), .nearest = -1};
     } else if (place >= FIRST_GPU && place < FIRST_NIC &&
                part & UINT32_C(1) << (place - FIRST_GPU)) {
         const struct tccl_gpu *gpu = &machine->gpus[place - FIRST_GPU];

@@ -39,11 +39,3 @@ def expect(what, got, wanted):
 $2
 PYTHON
 }
-
-# NCCL's own rings differ from what tccl-path takes for them as is known, and not otherwise.
-same_default() { # RINGS EVAL MODEL-AND-NODES
-    "$here/compare-default" "$1" "$2" >"$work/differences" || true
-    grep "^$3, node/channel" "$here/known-differences" >"$work/known" || echo "$3: as expected" >"$work/known"
-    cat "$work/differences"
-    diff "$work/known" "$work/differences" || fail "$3: differs otherwise than known-differences says"
-}
