@@ -138,7 +138,7 @@ struct field_value {
         uint64_t bytes;
     } value;
 };
-enum { FIELD_NVLINK_STATE = 165, CAPABILITY_P2P = 0 };
+enum { FIELD_NVLINK_STATE = 165, CAPABILITY_P2P = 0, NOT_SUPPORTED = 3 };
 
 struct nvml {
     int (*init)(void);
@@ -260,6 +260,17 @@ struct links {
     shim_bus to[LINKS]; /* GPUs */
 };
 
+/* A GPU without NVLink says so of its first link. */
+static bool has_nvlink(const struct nvml *nvml, device gpu)
+{
+    unsigned can, active;
+
+    if (!nvml->link_state || !nvml->link_remote)
+        return false; /* NVML is older than NVLink */
+    return !(nvml->link_can && nvml->link_can(gpu, 0, CAPABILITY_P2P, &can) == NOT_SUPPORTED &&
+             nvml->link_state(gpu, 0, &active) == NOT_SUPPORTED);
+}
+
 static bool link_is_up(const struct nvml *nvml, device gpu, unsigned link)
 {
     struct field_value value = {.field = FIELD_NVLINK_STATE, .scope = link};
@@ -306,13 +317,57 @@ static int read_links(const struct nvml *nvml, shim_bus bus, struct links *links
     memset(links, 0, sizeof *links);
     if (nvml_gpu(nvml, bus, &gpu, why))
         return -1;
-    if (!nvml->link_state || !nvml->link_remote)
-        return 0; /* older than NVLink */
+    if (!has_nvlink(nvml, gpu))
+        return 0;
     for (unsigned link = 0; link < LINKS; link++) {
         memset(&remote, 0, sizeof remote);
         if (link_is_up(nvml, gpu, link) && nvml->link_remote(gpu, link, &remote) == 0)
             add_link(links, &remote);
     }
+    return 0;
+}
+
+/* Hundreds of questions to NVML take long: each is asked once in a process. Entries are only added;
+ * two threads may add the same. */
+enum { FREE, FILLING, FILLED };
+static struct {
+    int state;
+    shim_bus bus;
+    struct links links;
+} cache[2 * SHIM_GPUS];
+
+static bool find_links(shim_bus bus, struct links *links)
+{
+    for (int i = 0; i < 2 * SHIM_GPUS; i++)
+        if (__atomic_load_n(&cache[i].state, __ATOMIC_ACQUIRE) == FILLED && cache[i].bus == bus) {
+            *links = cache[i].links;
+            return true;
+        }
+    return false;
+}
+
+static void keep_links(shim_bus bus, const struct links *links)
+{
+    for (int i = 0; i < 2 * SHIM_GPUS; i++) {
+        int state = FREE;
+        if (!__atomic_compare_exchange_n(&cache[i].state, &state, FILLING, false, __ATOMIC_ACQUIRE,
+                                         __ATOMIC_RELAXED))
+            continue;
+        cache[i].bus = bus;
+        cache[i].links = *links;
+        __atomic_store_n(&cache[i].state, FILLED, __ATOMIC_RELEASE);
+        return;
+    }
+}
+
+static int get_links(const struct nvml *nvml, shim_bus bus, struct links *links,
+                     struct shim_why *why)
+{
+    if (find_links(bus, links))
+        return 0;
+    if (read_links(nvml, bus, links, why))
+        return -1;
+    keep_links(bus, links);
     return 0;
 }
 
@@ -336,7 +391,7 @@ int shim_device_nvlink(const shim_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_
     if (!nvml)
         return -1;
     for (int i = 0; i < n; i++)
-        if (read_links(nvml, gpus[i], &links[i], why))
+        if (get_links(nvml, gpus[i], &links[i], why))
             return -1;
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++) {
