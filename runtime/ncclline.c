@@ -204,6 +204,11 @@ bool shim_line_read(const char *start, const char *end, struct shim_line *line)
     return true;
 }
 
+static bool in_name(char c)
+{
+    return ' ' < c && c <= '~' && c != ':';
+}
+
 int shim_line_nic(const char **at, const char *end, int *number, char name[static SHIM_NAME])
 {
     struct piece piece = {*at, end};
@@ -213,7 +218,7 @@ int shim_line_nic(const char **at, const char *end, int *number, char name[stati
         return 0; /* "[RO]", "; OOB" */
     if (!skip(&piece, "]"))
         return -1;
-    while (piece.at < end && *piece.at > ' ' && *piece.at != ':' && length < SHIM_NAME - 1)
+    while (piece.at < end && in_name(*piece.at) && length < SHIM_NAME - 1)
         name[length++] = *piece.at++;
     name[length] = '\0';
     /* "[0]={[0] mlx5_0:1/IB, …}" */
