@@ -680,6 +680,16 @@ static void remove_ids(void)
         remove_id(GROWN);
 }
 
+/* A process whose ranks are in none of the subsets has not met NCCL. */
+static bool has_comms(void)
+{
+    for (int i = 0; i < options.gpus; i++)
+        for (int slot = 0; slot < SLOTS; slot++)
+            if (members[i].comms[slot])
+                return true;
+    return false;
+}
+
 static int run(void)
 {
     double start = now();
@@ -690,7 +700,7 @@ static int run(void)
     if (derive_all() < 0)
         return -1;
     remove_ids();
-    if (!options.no_log && print_all(seconds) < 0)
+    if (!options.no_log && has_comms() && print_all(seconds) < 0)
         return -1;
     for (int i = 0; i < options.gpus && options.allreduce; i++)
         if (all_reduce(&members[i]) < 0)

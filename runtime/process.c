@@ -156,7 +156,8 @@ static uint32_t work_out_given(uint32_t user)
              (!shim_settings_for(plan, &pci, mine, n, self.version, user, &given, &why) ||
               !settings_of_one(&pci, user, &given)))
         return given;
-    shim_log(SHIM_LOG_WARN, "no settings for this process: %s", why.text);
+    /* Its communicators say why they are left alone. */
+    shim_log(SHIM_LOG_INFO, "no settings for this process: %s", why.text);
     return 0;
 }
 

@@ -467,6 +467,8 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
     *given = 0;
     if (check_user(chain, user, why) != 0 || check_policy(user, needs, why) != 0)
         return -1;
+    if (has_edge(chain, SHIM_P2P_READ) && has_edge(chain, SHIM_P2P_WRITE))
+        return shim_fail(why, "a process either writes or reads by P2P, the chain has both");
     int islands = find_islands(chain, pci, pxb, version, NULL);
     if (islands < 0 && !pxb) {
         needs |= SHIM_GIVE_P2P_LEVEL;

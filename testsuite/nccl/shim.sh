@@ -7,7 +7,7 @@ trap 'remove_registries; rm -rf "$work"' EXIT
 # The shared memory of steps that no tccld ends. Folders of plans are named job.step.restart-hash.
 remove_registries() {
     local folder
-    for folder in "$work"/*/n*/*.*.*-* "$work"/*/n*/run/*.*.*-*; do
+    for folder in "$work"/*/n*/*.*.*-*; do
         rm -f "/dev/shm/tccl-$UID-${folder##*-}".*
     done
 }
@@ -61,7 +61,7 @@ no_warning() {
 # Once with the plans and once without the shim: NCCL built the same both times.
 as_alone() { # MODEL OPTION...
     run_planned "$@"
-    run_ring "$work/alone" "$@" --preload -
+    run_ring "$work/alone" "$1" --preload - "${@:2}"
     "$here/same-rings" ${but_gpudirect:+--but-gpudirect} "$work/alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
 }
 

@@ -49,11 +49,10 @@ make_plans "$direct"
 as_alone dual-8gpu --gpus 0,2 --at 1:NCCL_P2P_LEVEL=LOC
 said WARN
 
-step "nccl.conf in HOME"
-mkdir -p "$work/home"
-echo NCCL_P2P_DISABLE=1 >"$work/home/.nccl.conf"
+step "nccl.conf"
+echo NCCL_P2P_DISABLE=1 >"$work/nccl.conf"
 make_plans "$direct"
-as_alone dual-8gpu --gpus 0,2 --set "HOME=$work/home"
+as_alone dual-8gpu --gpus 0,2 --set "NCCL_CONF_FILE=$work/nccl.conf"
 said "WARN.*NCCL_P2P_DISABLE"
 
 ports=("dual-8gpu:0,1=mlx5_0 -g> 1 -m0> 0 -g> mlx5_0" "dual-8gpu:0,1=mlx5_0 -g> 1 -m0> 0 -g> mlx5_0")
