@@ -532,6 +532,45 @@ static void test_away(void)
     await_built(1, &key, "differs", "differs", "n2: after all");
 }
 
+/* Connections to the records' home, from now until none comes for a while; all are hung up on. */
+static int count_calls(int listener)
+{
+    struct pollfd wait = {.fd = listener, .events = POLLIN};
+    int calls = 0;
+    while (poll(&wait, 1, 300) > 0 && calls < 10000) {
+        close(accept(listener, NULL, NULL));
+        calls++;
+    }
+    return calls;
+}
+
+/* However much the step's user says, little of it leaves the node. */
+static void test_traffic(void)
+{
+    char path[4096];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    rig_stop_tccld(HOME, SIGTERM);
+    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    address.sin_port = htons(rig.port[HOME]);
+    CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    CHECK_INT(listen(listener, 1024), 0);
+    struct tccl_step_key key = begin_step(1, 4, path);
+    int fd = connect_to(1);
+    for (int i = 0; i < 400; i++) {
+        cleanup_json json_t *message = verdict(&key, i % 2 ? "unknown" : "differs", "x", true);
+        cleanup_json json_t *answer = exchange(fd, message);
+        CHECK_STR(text_of(answer, "type"), "ok");
+    }
+    close(fd);
+    int calls = count_calls(listener);
+    CHECK(calls >= 1 && calls < 100); /* a record, four words at most, and what is tried again */
+    close(listener);
+    leave(&key, 1);
+    rig_start_tccld(HOME);
+    await_built(1, &key, "differs", "differs", "n1: x");
+}
+
 /* Without AccountingHost the word of another node comes to the first node, which has the record. */
 static void test_no_home(void)
 {
@@ -593,6 +632,7 @@ int main(void)
     test_flood();
     test_restart();
     test_away();
+    test_traffic();
     test_shared_file();
     test_no_home();
     for (int i = 0; i < MASKS; i++)
