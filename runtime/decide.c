@@ -142,8 +142,6 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
                       struct shim_why *why)
 {
     bool closed = comm->ranks == n;
-    uint32_t step_gpus = plan->step_gpus ? plan->step_gpus : plan->n_nodes == 1 ? plan->n_gpus : 0;
-    answer->whole = (uint32_t)comm->ranks == step_gpus && n == plan->n_gpus;
     if (same_gpus(&plan->chain, members, n) && plan->chain.closed == closed &&
         (closed || answer->whole)) {
         answer->chain = plan->chain;
@@ -288,6 +286,15 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     return 0;
 }
 
+/* NCCL takes the entry's NIC for both ends of a single GPU. */
+static int check_ends(const struct shim_chain *chain, struct shim_why *why)
+{
+    if (chain->closed || chain->n > 1 || chain->entry.bus == chain->exit.bus)
+        return 0;
+    return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s", chain->entry.nic,
+                     chain->exit.nic);
+}
+
 static int write_files(const struct shim_comm *comm, const struct shim_member *members, int n,
                        bool linked[SHIM_GPUS][SHIM_GPUS], struct shim_answer *answer,
                        struct shim_why *why)
@@ -295,7 +302,7 @@ static int write_files(const struct shim_comm *comm, const struct shim_member *m
     const struct shim_chain *chain = &answer->chain;
     struct places places = {.islands = false};
     struct shim_numbers numbers;
-    if (find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
+    if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
         read_pci(chain, &places.pci, why) ||
         check_settings(chain, &places.pci, members, n, &answer->settings, why))
         return -1;

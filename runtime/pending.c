@@ -170,6 +170,30 @@ void shim_pending_forget_comm(const void *handle)
             shim_pending_forget(&inits[i]);
 }
 
+static bool swept(const struct shim_init *init)
+{
+    struct shim_built built;
+    return state_of(init) == SHIM_WAITING && !init->called && init->handle &&
+           shim_entry_stands(init->entry) == SHIM_ASIDE && shim_nccllog_there() &&
+           !shim_nccllog_built(init->handle, init->gpu, init->rank, init->comm.ranks, &built) &&
+           built.complete;
+}
+
+void shim_pending_sweep(void)
+{
+    bool read = false;
+    notice_fork();
+    for (int i = 0; i < SHIM_INITS; i++) {
+        if (state_of(&inits[i]) != SHIM_WAITING || inits[i].called)
+            continue;
+        if (!read)
+            shim_nccllog_read();
+        read = true;
+        if (swept(&inits[i]))
+            shim_pending_forget(&inits[i]);
+    }
+}
+
 static bool over(const struct shim_init *init)
 {
     int tid = shim_tid();

@@ -46,6 +46,10 @@ void shim_pending_forget(struct shim_init *init);
 /* Its communicator is destroyed. */
 void shim_pending_forget_comm(const void *handle);
 
+/* Forgets those that were put aside before their questions, in a group, and that NCCL's log says
+ * are complete. */
+void shim_pending_sweep(void);
+
 /* The next one after another (NULL: the first) that was claimed, has no wrapper above it, and whose
  * thread has ended or is this one: NCCL is done with it. */
 struct shim_init *shim_pending_over(struct shim_init *after);

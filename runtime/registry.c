@@ -194,7 +194,7 @@ static bool change(struct shim_entry *entry, int from, int to)
                                        __ATOMIC_SEQ_CST);
 }
 
-static enum shim_decision stands(const struct shim_entry *entry)
+enum shim_decision shim_entry_stands(const struct shim_entry *entry)
 {
     return (enum shim_decision)__atomic_load_n(&entry->decision, __ATOMIC_SEQ_CST);
 }
@@ -223,26 +223,26 @@ enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decisio
     if (decision == SHIM_ASIDE)
         keep_why(entry, why);
     change(entry, SHIM_DECIDING, decision);
-    return stands(entry);
+    return shim_entry_stands(entry);
 }
 
 enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_why *why)
 {
-    while (stands(entry) < SHIM_USE)
+    while (shim_entry_stands(entry) < SHIM_USE)
         if (change(entry, SHIM_UNDECIDED, SHIM_ASIDE) || change(entry, SHIM_DECIDING, SHIM_ASIDE))
             keep_why(entry, why);
-    return stands(entry);
+    return shim_entry_stands(entry);
 }
 
 enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us)
 {
     static const struct shim_why why = {"another rank did not come to a decision in time"};
-    while (stands(entry) < SHIM_USE) {
+    while (shim_entry_stands(entry) < SHIM_USE) {
         if (shim_now_us() >= deadline_us)
             return shim_entry_aside(entry, &why);
         shim_sleep_us(50);
     }
-    return stands(entry);
+    return shim_entry_stands(entry);
 }
 
 void shim_entry_why(const struct shim_entry *entry, struct shim_why *why)

@@ -70,6 +70,7 @@ enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decisio
 /* Whoever finds it undecided can make it ASIDE, before or in place of a decision; too late if it is
  * SHIM_USE. Returns what stands. */
 enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_why *why);
+enum shim_decision shim_entry_stands(const struct shim_entry *entry);
 /* What stands; waits for one that decides until deadline (shim_now_us), then makes it ASIDE. */
 enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us);
 void shim_entry_why(const struct shim_entry *entry, struct shim_why *why);
