@@ -184,7 +184,7 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
     find_islands(map);
     for (int i = 0; i < chain->n; i++)
         place_gpu(map, pci, i);
-    bool apart[SHIM_GPUS];
+    bool apart[SHIM_GPUS] = {false};
     for (int i = 0; i < chain->n; i++)
         apart[i] = is_apart(map, map->island[i]);
     for (int i = 0; i < chain->n; i++)
