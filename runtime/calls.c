@@ -318,23 +318,6 @@ NCCL_WRAPPER ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
 
 /* ---- Children ---- */
 
-/* How many local ranks a parent has. One that was put aside without a look at its members is looked
- * at now, that all have joined. 0: not known. */
-static int locals_of(const struct shim_process *process, const struct shim_nccl *nccl,
-                     const struct shim_parent *parent)
-{
-    struct shim_member members[SHIM_GPUS * 2];
-    struct shim_comm comm = {.ranks = parent->ranks, .expected = -1, .nccl = *nccl};
-    int proven = shim_entry_proven(parent->entry);
-    if (proven > 0 || parent->roll || shim_entry_stands(parent->entry) != SHIM_ASIDE)
-        return proven;
-    int n = shim_entry_members(parent->entry, members);
-    if (shim_check_members(&process->plan, process->registry, &comm, members, n, NULL))
-        return 0;
-    shim_entry_prove(parent->entry, n);
-    return n;
-}
-
 /* Fills in what a child has of its parent; false: nothing is given to it. */
 static bool begin_child(const struct shim_process *process, const struct shim_nccl *nccl,
                         ncclComm_t handle, enum shim_kind kind, struct shim_parent *parent,
@@ -346,7 +329,7 @@ static bool begin_child(const struct shim_process *process, const struct shim_nc
         kind == SHIM_SPLIT
             ? parent->split_share || set_in_environment("NCCL_COMM_SPLIT_SHARE_RESOURCES")
             : parent->shrink_share || set_in_environment("NCCL_COMM_SHRINK_SHARE_RESOURCES");
-    if (shares || locals_of(process, nccl, parent) == 0) {
+    if (shares || shim_entry_proven(parent->entry) == 0) {
         shim_log(SHIM_LOG_WARN, "child of communicator %016llx: NCCL's own choice: %s",
                  (unsigned long long)parent->key,
                  shares ? "it shares its parent's buffers" : "not all is known of its parent");
