@@ -243,10 +243,11 @@ static int check_one(unsigned long *seed)
     CHECK_INT(answer >= 0 && comes_out(&chain, &tree, linked, level), answer >= 0);
     if (answer < 0)
         CHECK(level == SHIM_SYS || !is_possible(&chain, linked));
-    /* What the head reaches directly stays near it. */
-    if (answer > 0 && !chain.closed && chain.entry.gpudirect &&
-        shim_pci_path(&pci, chain.gpus[0], chain.entry.bus) == SHIM_PIX)
-        CHECK(measure(&tree, chain.gpus[0], chain.entry.bus) <= SHIM_PXB);
+    /* What the tail alone reaches directly stays near it. */
+    shim_bus tail = chain.gpus[chain.n - 1], nic = chain.exit.bus;
+    if (answer > 0 && !chain.closed && chain.exit.gpudirect && !chain.entry.gpudirect &&
+        shim_pci_path(&pci, tail, nic) == SHIM_PIX)
+        CHECK(measure(&tree, tail, nic) <= SHIM_PXB);
     for (int i = 0; i < pci.n && answer >= 0; i++)
         for (int j = 0; j < i; j++)
             CHECK_INT(
