@@ -73,7 +73,8 @@ static json_t *found(const struct tccl_kind *kind, const struct tccl_machine *ma
     if (tccl_chain_parse(cell->chain, machine, &chain, &err) != 0 ||
         tccl_chain_expressible(&chain, &err) != 0)
         return answer(TCCL_STATE_FALLBACK, err.text);
-    bool better = cell->gbps > baseline;
+    bool better = tccl_ring_gains(
+        &(struct tccl_ring){.gbps = cell->gbps, .baseline_gbps = baseline, .noise = kind->noise});
     cleanup_json json_t *json = answer(better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
                                        better ? "" : "NCCL's own choice is as good");
     cleanup_json json_t *rest =
