@@ -84,8 +84,8 @@ static int check_file(int fd, const char *path, ino_t *file, struct shim_why *wh
         return shim_fail(why, "%s: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1)
         return shim_fail(why, "%s is not this user's own file", path);
-    if (status.st_mode & 077 && fchmod(fd, 0600))
-        return shim_fail(why, "%s: %s", path, strerror(errno));
+    if (status.st_mode & 077)
+        return shim_fail(why, "%s is open to others", path);
     if (status.st_size == 0 && ftruncate(fd, sizeof(struct shim_registry)))
         return shim_fail(why, "%s: %s", path, strerror(errno));
     if (status.st_size != 0 && status.st_size != sizeof(struct shim_registry))

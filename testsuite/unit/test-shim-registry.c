@@ -248,6 +248,9 @@ static void foreign_files(void)
     CHECK(link(path, other) == 0);
     refused("a file with two names");
     unlink(other);
+    put(0, 0622, "");
+    refused("a file that others may write");
+    put(0, 0600, "");
     if (geteuid() == 0) {
         CHECK(chown(path, 65534, 65534) == 0);
         refused("a file of another user");
