@@ -163,6 +163,26 @@ static void check_round_trip(const struct tccl_machine *machine)
     unlink(path);
 }
 
+/* The CPU's maker need not be there, is kept, and is no part of the id. */
+static void check_cpu(void)
+{
+    struct tccl_machine machine;
+
+    load("sample", "sample", &machine);
+    CHECK_INT(machine.cpu, TCCL_CPU_UNKNOWN);
+    check_round_trip(&machine);
+    load("\"memories\": 2", "\"cpu\": \"intel-srp\", \"memories\": 2", &machine);
+    CHECK_INT(machine.cpu, TCCL_CPU_INTEL_SRP);
+    check_round_trip(&machine);
+    for (int cpu = TCCL_CPU_AMD; cpu <= TCCL_CPU_YONGFENG; cpu++)
+        CHECK_INT(tccl_cpu_parse(tccl_cpu_word((enum tccl_cpu)cpu)), cpu);
+    CHECK(!tccl_cpu_word(TCCL_CPU_UNKNOWN));
+    check_refused(
+        "\"memories\": 2", "\"cpu\": \"intel\", \"memories\": 2",
+        "\"cpu\" is \"intel\"; wanted: amd, intel-bdw, intel-skl, intel-srp, intel-erp, arm, "
+        "power, zhaoxin or zhaoxin-yongfeng");
+}
+
 static void check_id(const char *from, const char *to, bool same)
 {
     struct tccl_machine machine;
@@ -181,6 +201,7 @@ static void check_id(const char *from, const char *to, bool same)
 static void check_ids(void)
 {
     check_id("\"name\": \"sample\"", "\"name\": \"other\", \"about\": \"x\"", true);
+    check_id("\"memories\": 2", "\"cpu\": \"amd\", \"memories\": 2", true);
     check_id("\"minor\": 1", "\"minor\": 5", true);
     check_id("ib0", "ib1", true);
     check_id("1b:00.0", "0000:1B:00.0", true);
@@ -279,6 +300,7 @@ int main(void)
     check_sample();
     check_bad();
     check_too_many();
+    check_cpu();
     check_ids();
     check_paths();
     check_allows("g0>g1", "");
