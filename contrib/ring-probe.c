@@ -489,8 +489,9 @@ static int grow(struct member *member)
 }
 #endif
 
-/* Makes a communicator out of another one on each GPU of this process. */
-static int derive(int slot, int (*make)(struct member *))
+/* Makes a communicator out of another one on each GPU of this process. Without waiting inside NCCL,
+ * the new one is there when the other one is ready again. */
+static int derive(int slot, int from, int (*make)(struct member *))
 {
     int status = group_start();
 
@@ -498,18 +499,20 @@ static int derive(int slot, int (*make)(struct member *))
         cudaSetDevice(members[i].device);
         status = make(&members[i]);
     }
-    return group_end(slot, slot) < 0 ? -1 : status;
+    if (group_end(from, from) < 0 || wait_all(slot, slot) < 0)
+        return -1;
+    return status;
 }
 
 static int derive_all(void)
 {
-    if (options.split && derive(SPLIT_OFF, split_off) < 0)
+    if (options.split && derive(SPLIT_OFF, 0, split_off) < 0)
         return -1;
-    if (options.split && options.again && derive(SPLIT_AGAIN, split_again) < 0)
+    if (options.split && options.again && derive(SPLIT_AGAIN, SPLIT_OFF, split_again) < 0)
         return -1;
-    if (options.shrink >= 0 && derive(SHRUNKEN, shrink) < 0)
+    if (options.shrink >= 0 && derive(SHRUNKEN, 0, shrink) < 0)
         return -1;
-    if (options.shrink >= 0 && options.grow && derive(GROWN, grow) < 0)
+    if (options.shrink >= 0 && options.grow && derive(GROWN, SHRUNKEN, grow) < 0)
         return -1;
     return 0;
 }

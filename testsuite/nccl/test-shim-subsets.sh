@@ -9,27 +9,27 @@ best() { # NODE...
 }
 
 step "one GPU left out"
-joined amd-4gpu -- amd-4gpu -- --comms 1 --subset 3,0,1
+joined_in_time amd-4gpu -- amd-4gpu -- --comms 1 --subset 3,0,1
 as_planned "comm 0"
 best amd-4gpu:0,1,3
 as_planned "subset 0"
 said "NCCL's own choice is as good" 1
 
 step "two groups inside a node, at once"
-joined dual-8gpu:0-3 -- dual-8gpu --gpus 0-3 -- --comms 1 --subset 0-1 --subset 2-3
-best dual-8gpu:0,1
+joined_in_time intel-4gpu -- intel-4gpu -- --comms 1 --subset 0-1 --subset 2-3
+best intel-4gpu:0,1
 as_planned "subset 0"
-best dual-8gpu:2,3
+best intel-4gpu:2,3
 as_planned "subset 1"
 
 step "a split into pairs"
-joined intel-4gpu -- intel-4gpu -- --split 2
+joined_in_time intel-4gpu -- intel-4gpu -- --split 2
 best intel-4gpu:0,2
 as_planned "split 0"
 best intel-4gpu:1,3
 as_planned "split 1"
 
 step "groups across two nodes"
-joined dual-8gpu:0,4 dual-8gpu:0,4 -- dual-8gpu --gpus 0,4 --nodes 2 -- --subset 0,2 --subset 1,3
+joined_in_time dual-8gpu:0,4 dual-8gpu:0,4 -- dual-8gpu --gpus 0,4 --nodes 2 -- --subset 0,2 --subset 1,3
 as_planned "comm 0"
 show_log
