@@ -30,6 +30,7 @@ enum test {
     NOT_LEVEL_PXB,
     NOT_IB,
     NOT_NONE,
+    OTHER_PLUGIN,
     NO_RING
 };
 
@@ -40,7 +41,7 @@ static const struct variable {
 } variables[] = {
     {"NCCL_GRAPH_FILE", SHIM_USER_FILES, SET},
     {"NCCL_TOPO_FILE", SHIM_USER_FILES, SET},
-    {"NCCL_ENV_PLUGIN", SHIM_USER_FILES, NOT_NONE},
+    {"NCCL_ENV_PLUGIN", SHIM_USER_FILES, OTHER_PLUGIN},
     {"NCCL_P2P_DISABLE", SHIM_USER_P2P, NONZERO},
     {"NCCL_P2P_LEVEL", SHIM_USER_P2P, NOT_LEVEL_PXB},
     {"NCCL_P2P_LEVEL", SHIM_USER_PXB, LEVEL_PXB},
@@ -187,6 +188,14 @@ static bool has_no_ring(const char *value)
     return false;
 }
 
+/* Neither none nor the shim itself (env.c). */
+static bool is_other_plugin(const char *value)
+{
+    const char *slash = strrchr(value, '/');
+    return strcasecmp(value, "none") != 0 &&
+           strcmp(slash ? slash + 1 : value, "libtccl-nccl.so") != 0;
+}
+
 static bool passes(enum test test, const char *value)
 {
     bool empty = !*value; /* NCCL takes its default for an empty number */
@@ -209,6 +218,8 @@ static bool passes(enum test test, const char *value)
         return strcasecmp(value, "IB") != 0;
     case NOT_NONE:
         return strcasecmp(value, "none") != 0;
+    case OTHER_PLUGIN:
+        return is_other_plugin(value);
     case NO_RING:
         return has_no_ring(value);
     }

@@ -42,6 +42,8 @@ static void test_user(void)
         {"NCCL_TOPO_FILE", "/x", SHIM_USER_FILES},
         {"NCCL_ENV_PLUGIN", "y", SHIM_USER_FILES},
         {"NCCL_ENV_PLUGIN", "none", 0},
+        {"NCCL_ENV_PLUGIN", "/usr/lib/tccl/libtccl-nccl.so", 0},
+        {"NCCL_ENV_PLUGIN", "libtccl-nccl.so.x", SHIM_USER_FILES},
         {"NCCL_P2P_DISABLE", "1", SHIM_USER_P2P},
         {"NCCL_P2P_DISABLE", "0", 0},
         {"NCCL_P2P_DISABLE", "no", 0},
