@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,6 +46,7 @@ struct shim_registry {
 static struct {
     struct shim_registry *map;
     pid_t pid;
+    dev_t device;
     ino_t file;
     char path[SHIM_PATH];
 } opened;
@@ -55,9 +57,20 @@ static uint64_t layout(void)
            (uint64_t)sizeof(struct shim_answer) ^ 1;
 }
 
+/* A file that grows beyond this limit ends the program with a signal. */
+static bool limited(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct shim_registry);
+}
+
 /* Makes room for a part of the file now, since a write to the mapping of a full /dev/shm kills. */
 static int reserve(int fd, size_t offset, size_t size)
 {
+    if (limited()) {
+        errno = EFBIG;
+        return -1;
+    }
     return syscall(SYS_fallocate, fd, 0, (off_t)offset, (off_t)size) ? -1 : 0;
 }
 
@@ -70,33 +83,37 @@ static int reserve_entry(size_t at)
     if (fd < 0)
         return -1;
     size_t offset = offsetof(struct shim_registry, entries) + at * sizeof(struct shim_entry);
-    bool same = !syscall(SYS_fstat, fd, &status) && status.st_ino == opened.file;
+    bool same = !syscall(SYS_fstat, fd, &status) && status.st_dev == opened.device &&
+                status.st_ino == opened.file;
     int result = same ? reserve(fd, offset, sizeof(struct shim_entry)) : -1;
     close(fd);
     return result;
 }
 
 /* A file that is ours alone and as long as it has to be. */
-static int check_file(int fd, const char *path, ino_t *file, struct shim_why *why)
+static int check_file(int fd, const char *path, struct stat *file, struct shim_why *why)
 {
     struct stat status;
     if (syscall(SYS_fstat, fd, &status))
         return shim_fail(why, "%s: %s", path, strerror(errno));
+    *file = status;
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1)
         return shim_fail(why, "%s is not this user's own file", path);
     if (status.st_mode & 077)
         return shim_fail(why, "%s is open to others", path);
+    if (limited())
+        return shim_fail(why, "the size of files is limited (ulimit -f)");
     if (status.st_size == 0 && ftruncate(fd, sizeof(struct shim_registry)))
         return shim_fail(why, "%s: %s", path, strerror(errno));
     if (status.st_size != 0 && status.st_size != sizeof(struct shim_registry))
         return shim_fail(why, "%s has another length", path);
     if (reserve(fd, 0, offsetof(struct shim_registry, entries)))
         return shim_fail(why, "%s: %s", path, strerror(errno));
-    *file = status.st_ino;
     return 0;
 }
 
-static struct shim_registry *map_file(int fd, const char *path, ino_t *file, struct shim_why *why)
+static struct shim_registry *map_file(int fd, const char *path, struct stat *file,
+                                      struct shim_why *why)
 {
     if (check_file(fd, path, file, why))
         return NULL;
@@ -128,13 +145,14 @@ struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct sh
         shim_fail(why, "%s: %s", path, strerror(errno));
         return NULL;
     }
-    ino_t file = 0;
+    struct stat file = {0};
     struct shim_registry *map = map_file(fd, path, &file, why);
     close(fd);
     if (!map)
         return NULL;
     opened.map = map;
-    opened.file = file;
+    opened.device = file.st_dev;
+    opened.file = file.st_ino;
     opened.pid = getpid();
     memcpy(opened.path, path, sizeof path);
     return map;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -258,6 +259,31 @@ static void foreign_files(void)
     unlink(path);
 }
 
+/* The kernel would end the program with SIGXFSZ. */
+static void limited_files(void)
+{
+    struct rlimit limit;
+    new_step();
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct shim_why why = {""};
+        CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+        limit.rlim_cur = 1 << 20;
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        CHECK(shim_registry_open(&plan, &why) == NULL && strstr(why.text, "limited"));
+        limit.rlim_cur = limit.rlim_max;
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        struct shim_registry *registry = shim_registry_open(&plan, &why);
+        CHECK(registry != NULL && shim_registry_entry(registry, 7) != NULL);
+        limit.rlim_cur = 1 << 10; /* by the program itself, later */
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        CHECK(registry != NULL && shim_registry_entry(registry, 8) == NULL);
+        _exit(check_failures != 0);
+    }
+    CHECK_INT(ended(pid), 0);
+    unlink(path);
+}
+
 static void claims(void)
 {
     int told[2], stop[2];
@@ -294,6 +320,7 @@ int main(void)
     verdicts();
     full_table();
     foreign_files();
+    limited_files();
     claims();
     return check_result();
 }
