@@ -75,3 +75,26 @@ alone "the same, where its own calls don't leave it" hidden
 program both "$work/odd-loader" "$work/static.so,$work/extension.so"
 planned "one in a library, one by itself" both
 as_planned "subset 0"
+
+# Another library's getenv is nearer than the shim's: NCCL's plugin for its environment answers.
+cat >"$work/getenv.c" <<'C'
+#include <stddef.h>
+#include <string.h>
+extern char **environ;
+char *getenv(const char *name)
+{
+    size_t length = strlen(name);
+    for (char **entry = environ; entry && *entry; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return NULL;
+}
+C
+"${CC:-cc}" -O1 -shared -fPIC -o "$work/getenv.so" "$work/getenv.c"
+readonly shim=$TCCL_BUILD/runtime/libtccl-nccl.so
+step "another getenv, and the shim as NCCL's plugin"
+run_planned "${small[@]}" --set "LD_PRELOAD=$work/getenv.so:$shim" --set "NCCL_ENV_PLUGIN=$shim"
+as_planned
+no_warning
+step "another getenv alone"
+as_alone "${small[@]}" --set "LD_PRELOAD=$work/getenv.so:$shim"
