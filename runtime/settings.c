@@ -288,6 +288,15 @@ static const struct gift {
     {SHIM_GIVE_NO_NET_INTRA, "NCCL_NET_DISABLE_INTRA", "1"},
 };
 
+uint32_t shim_settings_asked(const char *name)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < sizeof(gifts) / sizeof(*gifts); i++)
+        if (strcmp(name, gifts[i].name) == 0)
+            bits |= gifts[i].bit;
+    return bits;
+}
+
 const char *shim_settings_answer(uint32_t given, const char *name)
 {
     for (size_t i = 0; i < sizeof(gifts) / sizeof(*gifts); i++)
@@ -522,14 +531,12 @@ static int check_reads(const struct shim_chain *chain, const uint32_t *given, st
 }
 
 static int check_network(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
-                         const uint32_t *user, const uint32_t *given, struct shim_why *why)
+                         const uint32_t *given, struct shim_why *why)
 {
     int last = chain->n - 1;
     for (int i = 0; i < chain->n && chain->n > 1; i++)
         if (!(given[i] & SHIM_GIVE_NO_NET_INTRA))
             return shim_fail(why, "NCCL may take the network within the node");
-    if (check_gdr(user[0] | user[last], why) != 0)
-        return -1;
     if (!ends_come_out(chain, measure(chain, pci, islands), given[0], given[last]))
         return shim_fail(why, "GPUDirect would be used otherwise at the chain's ends");
     return 0;
@@ -541,6 +548,8 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
 {
     uint32_t policy = policy_needs(chain, pci, version);
     bool pxb;
+    if (!chain->closed && check_gdr(user[0] | user[chain->n - 1], why) != 0)
+        return -1;
     for (int i = 0; i < chain->n; i++) {
         if (check_user(chain, user[i], why) != 0 || check_policy(user[i], policy, why) != 0)
             return -1;
@@ -552,5 +561,5 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
     int islands = find_islands(chain, pci, pxb, version, why);
     if (islands < 0)
         return -1;
-    return chain->closed ? 0 : check_network(chain, pci, islands, user, given, why);
+    return chain->closed ? 0 : check_network(chain, pci, islands, given, why);
 }

@@ -1,21 +1,21 @@
 #!/bin/bash
-# Where NVLink joins all GPUs of a communicator, directly or by switches, NCCL knows better; where it
-# joins some, an edge between them can't be had through host memory.
+# NVLink between all GPUs is better than any ring over PCIe: none is imposed. A GPU that is cut into
+# instances, too. NVLink between some of them does not matter where the chain is right.
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
-make_plans "amd-4gpu=0 -m0> 1 -m1> 2 -m2> 3 -m3> 0"
-links() { # PAIR...: options for NVLinks, such as 0-1 or 0-switch
-    local pair
-    for pair; do printf -- '--add\nnvlink %s %s\n' "${pair%-*}" "${pair#*-}"; done
-}
-aside() { # WHAT REASON PAIR...
-    local options
-    step "$1"
-    mapfile -t options < <(links "${@:3}")
-    as_alone amd-4gpu "${options[@]}"
-    said "WARN.*$2"
-}
-
-aside "between all of them" "NVLink joins all" 0-1 0-2 0-3 1-2 1-3 2-3
-aside "switches" "NVLink joins all" 0-switch 1-switch 2-switch 3-switch
-aside "between two that the chain joins through host memory" "host memory" 0-1
+make_plans "dual-8gpu:0,2,4=0 -m0> 4 -m0> 2 -m1> 0"
+step "NVLink between all"
+as_alone dual-8gpu --gpus 0,2,4 --add "nvlink 0 2" --add "nvlink 2 4" --add "nvlink 0 4"
+said "WARN.*NVLink" 1
+step "by a switch"
+as_alone dual-8gpu --gpus 0,2,4 --add "nvlink 0 switch" --add "nvlink 2 switch" --add "nvlink 4 switch"
+said "WARN.*NVLink" 1
+step "a bounce where there is NVLink can't be had"
+as_alone dual-8gpu --gpus 0,2,4 --add "nvlink 0 2"
+said WARN 1
+step "NVLink to a GPU that takes no part"
+run_planned dual-8gpu --gpus 0,2,4 --add "nvlink 0 6"
+as_planned
+step "a GPU in instances"
+as_alone dual-8gpu --gpus 0,2,4 --add "mig 2"
+said WARN 1

@@ -30,6 +30,6 @@ best intel-4gpu:1,3
 as_planned "split 1"
 
 step "groups across two nodes"
-joined_in_time dual-8gpu:0,4 dual-8gpu:0,4 -- dual-8gpu --gpus 0,4 --nodes 2 -- --subset 0,2 --subset 1,3
+joined_in_time amd-4gpu:0,1 amd-4gpu:0,1 -- amd-4gpu --gpus 0,1 --nodes 2 -- --subset 0,2 --subset 1,3
 as_planned "comm 0"
-show_log
+said "built as planned" 6
