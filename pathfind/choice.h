@@ -30,7 +30,7 @@ struct tccl_choice {
     uint32_t by_network[TCCL_MAX_CHANNELS];
 };
 
-/* NCCL's own choice for the GPUs of mask. It takes from less than a millisecond to about a second,
+/* NCCL's own choice for the GPUs of mask. It takes from a millisecond to some tenths of a second,
  * as NCCL's search does. A closed chain begins at its lowest GPU. closed: a single node's ring;
  * else the node is one of several, and each chain has ports. Returns 0, or -1 with err (no GPU, no
  * NIC for several nodes, one GPU for a ring). */
