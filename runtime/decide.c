@@ -399,22 +399,23 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
                                      struct shim_entry *entry, const struct shim_comm *given)
 {
     struct shim_member members[SHIM_GPUS * 2];
-    struct shim_answer *answer = shim_entry_answer(entry);
+    struct shim_answer answer = {.chain.n = 0};
     struct shim_comm comm = *given;
     struct shim_why why = {""};
     int n = shim_entry_members(entry, members);
     bool good =
-        !call_roll(&comm, &why) && !shim_work_out(plan, registry, &comm, members, n, answer, &why);
-    shim_entry_prove(entry, answer->locals);
+        !call_roll(&comm, &why) && !shim_work_out(plan, registry, &comm, members, n, &answer, &why);
+    *shim_entry_answer(entry) = answer;
+    shim_entry_prove(entry, answer.locals);
     enum shim_decision decision =
         shim_entry_decide(entry, good ? SHIM_USE : SHIM_ASIDE, good ? NULL : &why);
     if (decision == SHIM_USE) {
-        tell_use(&comm, answer);
+        tell_use(&comm, &answer);
         return decision;
     }
     shim_entry_why(entry, &why);
     tell_aside(&comm, &why);
-    if (answer->whole)
+    if (answer.whole)
         shim_ask_confirm(plan, SHIM_NOT_USED, why.text, comm.ranks, true, n,
                          shim_now_us() + CONFIRM_US, NULL);
     return decision;

@@ -57,15 +57,21 @@ static void learn_rank(struct shim_init *init)
 /* This rank's files, once. */
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
+    struct shim_answer answer;
     learn_rank(init);
     init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
     if (init->decision != SHIM_USE)
         return;
-    const struct shim_answer *answer = shim_entry_answer(init->entry);
-    if (shim_write_all(init->graph_fd, answer->graph, answer->graph_size) ||
-        shim_write_all(init->topo_fd, answer->topo, answer->topo_size))
+    if (!shim_entry_read(init->entry, &answer)) {
+        shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
+                 (unsigned long long)init->comm.key);
+        init->decision = SHIM_ASIDE;
+        return;
+    }
+    if (shim_write_all(init->graph_fd, answer.graph, answer.graph_size) ||
+        shim_write_all(init->topo_fd, answer.topo, answer.topo_size))
         shim_log(SHIM_LOG_WARN, "a memory file can't be written: %s", strerror(errno));
-    set_policy(init, answer);
+    set_policy(init, &answer);
 }
 
 static const char *graph_answer(struct shim_init *init)
@@ -148,21 +154,23 @@ static enum shim_verdict compare(const struct shim_init *init, const struct shim
 static void tell(const struct shim_process *process, struct shim_init *init)
 {
     char text[256], worst_text[256];
-    const struct shim_answer *answer = shim_entry_answer(init->entry);
+    struct shim_answer answer;
     int worst;
-    enum shim_verdict verdict = compare(init, answer, text);
+    if (!shim_entry_read(init->entry, &answer))
+        return;
+    enum shim_verdict verdict = compare(init, &answer, text);
     if (verdict == SHIM_DIFFERS)
         shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL built something else: %s",
                  (unsigned long long)init->comm.key, text);
-    if (!shim_entry_done(init->entry, answer->locals, verdict, text, &worst, worst_text))
+    if (!shim_entry_done(init->entry, answer.locals, verdict, text, &worst, worst_text))
         return;
     shim_log(SHIM_LOG_INFO, "communicator %016llx: %s%s", (unsigned long long)init->comm.key,
              worst == SHIM_APPLIED   ? "built as planned"
              : worst == SHIM_UNKNOWN ? "what was built is not known: "
                                      : "differs: ",
              worst == SHIM_APPLIED ? "" : worst_text);
-    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
-                     answer->whole, answer->locals, shim_now_us() + CONFIRM_US, NULL);
+    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer.ranks,
+                     answer.whole, answer.locals, shim_now_us() + CONFIRM_US, NULL);
 }
 
 void shim_question_finish(struct shim_init *init)

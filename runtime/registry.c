@@ -227,6 +227,25 @@ struct shim_answer *shim_entry_answer(struct shim_entry *entry)
     return &entry->answer;
 }
 
+static bool is_chain(struct shim_chain *chain)
+{
+    char *const names[] = {chain->source, chain->entry.nic, chain->exit.nic};
+    for (int i = 0; i < 3; i++)
+        names[i][SHIM_NAME - 1] = '\0';
+    for (int i = 0; i < chain->n && i < SHIM_GPUS; i++)
+        if (chain->edges[i].kind > SHIM_BOUNCE)
+            return false;
+    return chain->n >= 1 && chain->n <= SHIM_GPUS;
+}
+
+/* Copied first: others can write to it at any time. */
+bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer)
+{
+    memcpy(answer, &entry->answer, sizeof *answer);
+    return answer->graph_size <= sizeof answer->graph && answer->topo_size <= sizeof answer->topo &&
+           is_chain(&answer->chain);
+}
+
 static void keep_why(struct shim_entry *entry, const struct shim_why *why)
 {
     if (!why || __atomic_exchange_n(&entry->why_taken, 1, __ATOMIC_SEQ_CST))

@@ -62,7 +62,10 @@ int shim_entry_members(const struct shim_entry *entry,
 
 /* True for exactly one caller of all processes: it decides, and must call shim_entry_decide. */
 bool shim_entry_begin(struct shim_entry *entry);
+/* Where it is put: written only. */
 struct shim_answer *shim_entry_answer(struct shim_entry *entry);
+/* A copy of it. False: it is not what a decision leaves, somebody has written to the file. */
+bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer);
 /* SHIM_USE or SHIM_ASIDE. Returns what stands: ASIDE if others have given up waiting. why is kept
  * for the log. */
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
