@@ -8,6 +8,7 @@
 #include "device.h"
 #include "family.h"
 #include "log.h"
+#include "memory.h"
 #include "nccl-abi.h"
 #include "nics.h"
 #include "process.h"
@@ -77,7 +78,8 @@ static void describe(const struct shim_process *process, const struct shim_nccl 
                                    .version = nccl->version,
                                    .host = process->host,
                                    .nics = shim_nics_settings(),
-                                   .pid = getpid()};
+                                   .pid = getpid(),
+                                   .room = shim_memory_limits_left()};
     member->given = shim_process_given(&member->user);
 }
 

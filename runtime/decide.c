@@ -111,10 +111,29 @@ static int check_wanted(const struct shim_member *members, int n, bool linked[SH
     return nvlink < 0 ? -1 : 0;
 }
 
-static int check_memory(uint32_t version, int n, struct shim_why *why)
+/* Ranks of one process may read their files at the same time. */
+static int check_limits(const struct shim_member *members, int n, struct shim_why *why)
+{
+    for (int i = 0; i < n; i++) {
+        uint64_t needed = LEFT_OVER;
+        for (int j = 0; j < n; j++)
+            if (members[j].pid == members[i].pid)
+                needed += shim_graph_memory(members[0].version);
+        if (members[i].room < needed)
+            return shim_fail(
+                why, "the limits of process %d leave it %llu MiB, NCCL takes %llu MiB for a moment",
+                members[i].pid, (unsigned long long)(members[i].room >> 20),
+                (unsigned long long)(needed >> 20));
+    }
+    return 0;
+}
+
+static int check_memory(const struct shim_member *members, int n, struct shim_why *why)
 {
     uint64_t left = shim_memory_left();
-    uint64_t needed = (uint64_t)n * shim_graph_memory(version) + LEFT_OVER;
+    uint64_t needed = (uint64_t)n * shim_graph_memory(members[0].version) + LEFT_OVER;
+    if (check_limits(members, n, why))
+        return -1;
     if (left >= needed)
         return 0;
     return shim_fail(why, "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment",
@@ -325,7 +344,7 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     answer->locals = n;
     if (comm->ranks < 2)
         return shim_fail(why, "it has one rank");
-    if (check_wanted(members, n, linked, why) || check_memory(members[0].version, n, why) ||
+    if (check_wanted(members, n, linked, why) || check_memory(members, n, why) ||
         find_chain(plan, members, n, comm, answer, why))
         return -1;
     return write_files(comm, members, n, linked, answer, why);

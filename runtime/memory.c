@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -129,6 +130,41 @@ static uint64_t left_of_machine(void)
     value += strspn(value, " ");
     value[strcspn(value, " \n")] = '\0';
     return shim_number(value, 10, UINT64_MAX >> 10, &kib) ? UINT64_MAX : kib << 10;
+}
+
+/* A line of /proc/self/status in KiB, as bytes; 0: not there. */
+static uint64_t used_of(const char *status, const char *name)
+{
+    const char *line = strstr(status, name);
+    uint64_t kib = 0;
+    if (!line)
+        return 0;
+    line += strlen(name);
+    line += strspn(line, " \t");
+    for (; *line >= '0' && *line <= '9' && kib < UINT64_MAX >> 20; line++)
+        kib = kib * 10 + (uint64_t)(*line - '0');
+    return kib << 10;
+}
+
+uint64_t shim_memory_limits_left(void)
+{
+    static const struct {
+        int limit;
+        const char *used;
+    } limits[] = {{RLIMIT_AS, "\nVmSize:"}, {RLIMIT_DATA, "\nVmData:"}};
+    char text[8192] = "";
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit limit;
+        if (getrlimit(limits[i].limit, &limit) || limit.rlim_cur == RLIM_INFINITY)
+            continue;
+        if (!text[0] && shim_read_file("/proc/self/status", text, sizeof text) < 0)
+            return 0;
+        uint64_t used = used_of(text, limits[i].used);
+        uint64_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+        least = left < least ? left : least;
+    }
+    return least;
 }
 
 uint64_t shim_memory_left(void)

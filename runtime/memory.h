@@ -20,5 +20,7 @@ void shim_policy_restore(struct shim_policy *saved);
 /* Bytes that the process can still have: of the machine, and of its memory cgroups. UINT64_MAX:
  * unknown. */
 uint64_t shim_memory_left(void);
+/* Bytes that its own limits leave to the process (ulimit -v, -d). UINT64_MAX: there are none. */
+uint64_t shim_memory_limits_left(void);
 
 #endif

@@ -26,6 +26,7 @@ struct shim_member {
     uint64_t nics;    /* nics.h: shim_nics_settings */
     uint32_t given;   /* settings.h: what the process has been given, or can still be given */
     int32_t pid;
+    uint64_t room; /* bytes that its own limits leave to the process */
 };
 
 enum shim_decision { SHIM_UNDECIDED, SHIM_DECIDING, SHIM_USE, SHIM_ASIDE };

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Bounce buffers: the rank that receives asks for memory of the plan's NUMA node while its
 # communicator is made, and not longer. (This machine has one node, so what it asks for is looked at.)
+# And where limits leave too little memory to read a graph file, there is none.
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 strace -e trace=none true 2>/dev/null || { echo "skipped: no strace"; exit 77; }
@@ -27,3 +28,14 @@ traced "0 -m0> 3 -m0> 2 -m0> 0"
 for file in $(grep -l set_mempolicy "$work"/trace.*); do
     tail -n 1 "$file" | grep -q MPOL_DEFAULT || fail "not restored: $(cat "$file")"
 done
+
+step "limits that NCCL alone keeps to"
+cat >"$work/limited" <<'LIMITED'
+#!/bin/sh
+ulimit -d 900000
+exec "$@"
+LIMITED
+chmod 755 "$work/limited"
+make_plans "amd-4gpu:0,2,3=0 -m1> 3 -m2> 2 -m3> 0"
+as_alone amd-4gpu --gpus 0,2,3 --under "$work/limited"
+said "TCCL WARN .*the limits of process"

@@ -19,7 +19,8 @@ static void usual(int ranks)
                                           .nvml = i,
                                           .version = 22907,
                                           .host = 5,
-                                          .pid = 100 + i};
+                                          .pid = 100 + i,
+                                          .room = UINT64_MAX};
     for (int i = 0; i < 4; i++)
         plan.gpus[i] = members[i].gpu;
 }

@@ -2,7 +2,9 @@
 #include "memory.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "check.h"
 
@@ -45,9 +47,34 @@ static void left(void)
     CHECK(bytes <= all);
 }
 
+/* Each limit by itself, in a process of its own. */
+static void limited(int which, rlim_t most)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit limit = {most, most};
+        _exit(setrlimit(which, &limit) != 0 || shim_memory_limits_left() >= most);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_INT(status, 0);
+}
+
+static void limits(void)
+{
+    struct rlimit data, space;
+    if (getrlimit(RLIMIT_DATA, &data) || getrlimit(RLIMIT_AS, &space))
+        return;
+    if (data.rlim_cur == RLIM_INFINITY && space.rlim_cur == RLIM_INFINITY)
+        CHECK(shim_memory_limits_left() == UINT64_MAX);
+    limited(RLIMIT_DATA, (rlim_t)1 << 32);
+    limited(RLIMIT_AS, (rlim_t)1 << 46);
+}
+
 int main(void)
 {
     left();
+    limits();
     int mode;
     if (syscall(SYS_get_mempolicy, &mode, NULL, 0UL, NULL, 0UL) == 0)
         preferred();
