@@ -247,9 +247,9 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
     return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;
 }
 
-/* Settings of the members in the order of the chain. */
+/* Settings of the members in the order of the chain. P2P reads are for all of the node's GPUs. */
 static int check_settings(const struct shim_chain *chain, const struct shim_pci *pci,
-                          const struct shim_member *members, int n, uint32_t *all,
+                          const struct shim_member *members, int n, bool all_gpus, uint32_t *all,
                           struct shim_why *why)
 {
     uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0};
@@ -258,7 +258,9 @@ static int check_settings(const struct shim_chain *chain, const struct shim_pci 
         int at = index_of(chain->gpus, chain->n, members[i].gpu);
         user[at] = members[i].user;
         given[at] = members[i].given;
-        *all |= members[i].given;
+        if (!all_gpus && !(members[i].promised & SHIM_GIVE_P2P_READ))
+            given[at] &= ~(uint32_t)SHIM_GIVE_P2P_READ;
+        *all |= given[at];
     }
     return shim_settings_suit(chain, pci, user, given, members[0].version, why);
 }
@@ -267,7 +269,7 @@ static int check_settings(const struct shim_chain *chain, const struct shim_pci 
 static bool level_pxb(const struct shim_member *members, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!(members[i].given & SHIM_GIVE_P2P_LEVEL))
+        if (!shim_settings_level_pxb(members[i].user, members[i].given))
             return false;
     return true;
 }
@@ -314,16 +316,16 @@ static int check_ends(const struct shim_chain *chain, struct shim_why *why)
                      chain->exit.nic);
 }
 
-static int write_files(const struct shim_comm *comm, const struct shim_member *members, int n,
-                       bool linked[SHIM_GPUS][SHIM_GPUS], struct shim_answer *answer,
-                       struct shim_why *why)
+static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
+                       const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
+                       struct shim_answer *answer, struct shim_why *why)
 {
     const struct shim_chain *chain = &answer->chain;
     struct places places = {.islands = false};
     struct shim_numbers numbers;
     if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
         read_pci(chain, &places.pci, why) ||
-        check_settings(chain, &places.pci, members, n, &answer->settings, why))
+        check_settings(chain, &places.pci, members, n, n == plan->n_gpus, &answer->settings, why))
         return -1;
     answer->entry = chain->closed ? -1 : numbers.entry;
     answer->exit = chain->closed ? -1 : numbers.exit;
@@ -347,7 +349,7 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     if (check_wanted(members, n, linked, why) || check_memory(members, n, why) ||
         find_chain(plan, members, n, comm, answer, why))
         return -1;
-    return write_files(comm, members, n, linked, answer, why);
+    return write_files(plan, comm, members, n, linked, answer, why);
 }
 
 /* ---- In the registry ---- */

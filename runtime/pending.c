@@ -194,6 +194,15 @@ void shim_pending_sweep(void)
     }
 }
 
+struct shim_init *shim_pending_next(struct shim_init *after)
+{
+    notice_fork();
+    for (int i = after ? (int)(after - inits) + 1 : 0; i < SHIM_INITS; i++)
+        if (state_of(&inits[i]) >= SHIM_WAITING)
+            return &inits[i];
+    return NULL;
+}
+
 static bool over(const struct shim_init *init)
 {
     int tid = shim_tid();

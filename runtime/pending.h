@@ -18,6 +18,7 @@ struct shim_init {
     int rank, place;    /* rank -1: unknown; place in the entry */
     const void *handle; /* of the communicator, NULL: not known */
     int added_by;       /* thread */
+    uint32_t given;     /* settings.h: as its member has it */
     bool called;        /* the wrapper has not returned */
 
     /* By the thread that works for it. */
@@ -49,6 +50,9 @@ void shim_pending_forget_comm(const void *handle);
 /* Forgets those that were put aside before their questions, in a group, and that NCCL's log says
  * are complete. */
 void shim_pending_sweep(void);
+
+/* The next one after another (NULL: the first) that is under way. Others may be at it. */
+struct shim_init *shim_pending_next(struct shim_init *after);
 
 /* The next one after another (NULL: the first) that was claimed, has no wrapper above it, and whose
  * thread has ended or is this one: NCCL is done with it. */

@@ -22,6 +22,7 @@ static struct {
     int early;
     pid_t given_pid; /* the settings below are those of this process */
     uint32_t given, user;
+    uint32_t promised, refused; /* of what is given: bits that are only ever added */
 } process;
 
 static uint64_t hash_shm(uint64_t word)
@@ -170,13 +171,30 @@ uint32_t shim_process_given(uint32_t *user)
         if (process.given_pid != pid) {
             process.user = shim_settings_user();
             process.given = work_out_given(process.user);
+            process.promised = process.refused = 0;
             __atomic_store_n(&process.given_pid, pid, __ATOMIC_SEQ_CST);
         }
         shim_lock_release(&process.giving);
     }
     if (user)
         *user = process.user;
-    return process.given;
+    uint32_t refused = __atomic_load_n(&process.refused, __ATOMIC_SEQ_CST);
+    return process.given & (~refused | shim_process_promised());
+}
+
+uint32_t shim_process_promised(void)
+{
+    return __atomic_load_n(&process.promised, __ATOMIC_SEQ_CST);
+}
+
+void shim_process_promise(uint32_t settings)
+{
+    __atomic_fetch_or(&process.promised, settings & process.given, __ATOMIC_SEQ_CST);
+}
+
+void shim_process_refuse(uint32_t settings)
+{
+    __atomic_fetch_or(&process.refused, settings, __ATOMIC_SEQ_CST);
 }
 
 void shim_process_asked_early(void)

@@ -54,6 +54,14 @@ static void learn_rank(struct shim_init *init)
     shim_entry_set_rank(init->entry, init->place, rank);
 }
 
+/* What NCCL is told because this communicator is steered: all that its process needs for the plan.
+ * Ends of an edge that read and write by P2P spoil memory: reading is for all GPUs of the step on
+ * this node, or for none. */
+static uint32_t relies_on(const struct shim_process *process, const struct shim_answer *answer)
+{
+    return answer->locals == process->plan.n_gpus ? UINT32_MAX : ~(uint32_t)SHIM_GIVE_P2P_READ;
+}
+
 /* This rank's files, once. */
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
@@ -71,6 +79,7 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
     if (shim_write_all(init->graph_fd, answer.graph, answer.graph_size) ||
         shim_write_all(init->topo_fd, answer.topo, answer.topo_size))
         shim_log(SHIM_LOG_WARN, "a memory file can't be written: %s", strerror(errno));
+    shim_process_promise(shim_process_given(NULL) & relies_on(process, &answer));
     set_policy(init, &answer);
 }
 
@@ -94,6 +103,39 @@ static const char *file_answer(const struct shim_process *process, bool graph)
     return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
 }
 
+/* NCCL asks once in a process. What it is told nothing for can't be given later on: no communicator
+ * that is under way may rely on it, but if one does already it is told. Other threads may wait for
+ * this one while it asks, so this waits for nobody. */
+static void refuse(const struct shim_process *process, uint32_t settings)
+{
+    static const struct shim_why why = {"NCCL has asked for a setting for another communicator"};
+    shim_process_refuse(settings);
+    for (struct shim_init *init = NULL; (init = shim_pending_next(init));) {
+        if (!init->entry || !(init->given & settings))
+            continue;
+        if (shim_decide_aside(init->entry, &init->comm, &why) == SHIM_USE)
+            shim_process_promise(init->given & settings &
+                                 relies_on(process, shim_entry_answer(init->entry)));
+    }
+}
+
+/* The first of them can come before the files (2.27), but after the first exchange between ranks.
+ * For the others NCCL holds a lock that ranks in other threads need: nothing is decided there. */
+static const char *setting_answer(const struct shim_process *process, const char *name)
+{
+    uint32_t asked = shim_settings_asked(name) & shim_process_given(NULL);
+    if (!asked)
+        return NULL;
+    if (asked & SHIM_GIVE_AHEAD)
+        return shim_settings_answer(asked, name);
+    struct shim_init *init = asked & SHIM_GIVE_P2P_LEVEL ? shim_pending_claim(false) : NULL;
+    if (init && init->entry && init->decision == SHIM_UNDECIDED)
+        take_answer(process, init);
+    if (!(asked & shim_process_promised()))
+        refuse(process, asked);
+    return shim_settings_answer(asked & shim_process_promised(), name);
+}
+
 static const char *answer(const struct shim_process *process, const char *name, uint32_t version)
 {
     if (!strcmp(name, "NCCL_GRAPH_FILE"))
@@ -101,9 +143,7 @@ static const char *answer(const struct shim_process *process, const char *name, 
     if (!strcmp(name, "NCCL_TOPO_FILE"))
         return file_answer(process, false);
     const char *debug = shim_nccllog_answer(name, version);
-    if (debug || !shim_settings_answer(UINT32_MAX, name))
-        return debug;
-    return shim_settings_answer(shim_process_given(NULL), name);
+    return debug ? debug : setting_answer(process, name);
 }
 
 /* The caller is an NCCL (or may be one that nobody has met). */
@@ -112,7 +152,7 @@ static const char *nccl_asks(const char *name, const void *caller)
     const struct shim_process *process = shim_process_armed();
     if (process && shim_is_nccl(caller))
         return answer(process, name, shim_nccl_version(caller));
-    if (!process && shim_settings_answer(UINT32_MAX, name))
+    if (!process && shim_settings_asked(name))
         shim_process_asked_early();
     return NULL;
 }

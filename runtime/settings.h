@@ -1,7 +1,9 @@
 /* settings.h: what the user has set for NCCL, and what the shim adds for a process. NCCL reads most
- * of it once in a process: so it follows from the plan alone, and is given from NCCL's first
- * question on or not at all. Never in place of the user's own (environment, or nccl.conf, which
- * NCCL puts into the environment when it starts: after the wrappers, before its first question). */
+ * of it once in a process: so it is given from NCCL's first question on or not at all. Most is
+ * given once a communicator is steered (question.c); what NCCL wants to know before its first
+ * exchange between ranks follows from the plan alone. Never in place of the user's own
+ * (environment, or nccl.conf, which NCCL puts into the environment when it starts: after the
+ * wrappers, before its first question). */
 #ifndef SHIM_SETTINGS_H
 #define SHIM_SETTINGS_H
 
@@ -64,6 +66,12 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
 /* Is NCCL_P2P_LEVEL PXB in that process, by us or the user? */
 bool shim_settings_level_pxb(uint32_t user, uint32_t given);
 
+/* Those that NCCL asks for before anything can be known of a communicator. They only say which
+ * memory buffers are in. */
+enum { SHIM_GIVE_AHEAD = SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT };
+
+/* All that NCCL's question for that name can be answered with; 0: another name. */
+uint32_t shim_settings_asked(const char *name);
 /* The value for NCCL's question, or NULL. */
 const char *shim_settings_answer(uint32_t given, const char *name);
 

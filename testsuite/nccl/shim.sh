@@ -62,7 +62,7 @@ no_warning() {
 as_alone() { # MODEL OPTION...
     run_planned "$@"
     run_ring "$work/alone" "$1" --preload - "${@:2}"
-    "$here/same-rings" ${but_gpudirect:+--but-gpudirect} "$work/alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
+    "$here/same-rings" "$work/alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
 }
 
 step() { # WHAT: for messages

@@ -28,7 +28,6 @@ pair "the user names one NIC exactly" "${chains[@]}" --set NCCL_IB_HCA==mlx5_1
 as_planned "comm 0" --nics mlx5_1
 
 step "the user leaves out the NIC of the plan"
-but_gpudirect=1
 as_alone dual-8gpu --gpus 0,4 --nodes 2 --set NCCL_IB_HCA=mlx5_0
 said "WARN.*mlx5_1"
 
