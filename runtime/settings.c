@@ -498,6 +498,9 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
         return shim_fail(why, "the chain can't be expressed");
     if (has_edge(chain, SHIM_P2P_READ))
         needs |= SHIM_GIVE_P2P_READ;
+    /* NCCL takes NICs instead of host memory where they are faster on paper. */
+    if (has_edge(chain, SHIM_BOUNCE))
+        needs |= SHIM_GIVE_NO_NET_INTRA;
     if (!chain->closed && add_ends(chain, pci, islands, mine, n, user, &needs, why) != 0)
         return -1;
     *given = needs;
@@ -534,9 +537,6 @@ static int check_network(const struct shim_chain *chain, const struct shim_pci *
                          const uint32_t *given, struct shim_why *why)
 {
     int last = chain->n - 1;
-    for (int i = 0; i < chain->n && chain->n > 1; i++)
-        if (!(given[i] & SHIM_GIVE_NO_NET_INTRA))
-            return shim_fail(why, "NCCL may take the network within the node");
     if (!ends_come_out(chain, measure(chain, pci, islands), given[0], given[last]))
         return shim_fail(why, "GPUDirect would be used otherwise at the chain's ends");
     return 0;
@@ -561,5 +561,8 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
     int islands = find_islands(chain, pci, pxb, version, why);
     if (islands < 0)
         return -1;
+    for (int i = 0; i < chain->n && has_edge(chain, SHIM_BOUNCE); i++)
+        if (!(given[i] & SHIM_GIVE_NO_NET_INTRA))
+            return shim_fail(why, "NCCL may take the network within the node");
     return chain->closed ? 0 : check_network(chain, pci, islands, given, why);
 }

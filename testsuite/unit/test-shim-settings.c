@@ -180,23 +180,27 @@ static void test_ring(void)
 {
     struct shim_plan plan = ring();
     struct shim_pci amd = machine, old_amd;
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), 0);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
     plan.chain.edges[2].node = 1; /* not the receiver's own */
-    CHECK_INT(given(&plan, &machine, all + 1, 1, VERSION, 0), SHIM_GIVE_SHM_HOST);
-    CHECK_INT(given(&plan, &machine, all, 1, 21903, 0), 0);
-    CHECK_INT(given(&plan, &machine, all, 1, 22203, 0), SHIM_GIVE_CONNECT);
-    CHECK_INT(given(&plan, &machine, all, 1, 0, 0), SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT);
+    CHECK_INT(given(&plan, &machine, all + 1, 1, VERSION, 0),
+              SHIM_GIVE_SHM_HOST | SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &machine, all, 1, 21903, 0), SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &machine, all, 1, 22203, 0), SHIM_GIVE_CONNECT | SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &machine, all, 1, 0, 0),
+              SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT | SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&plan, &machine, all, 1, VERSION, SHIM_USER_HOST), -1);
-    CHECK_INT(given(&plan, &machine, all, 1, 21903, SHIM_USER_HOST), 0);
+    CHECK_INT(given(&plan, &machine, all, 1, 21903, SHIM_USER_HOST), SHIM_GIVE_NO_NET_INTRA);
     plan.chain.edges[2].node = 0;
     amd.cautious = false;
     amd.amd = true;
     old_amd = amd;
-    CHECK_INT(given(&plan, &amd, all, 3, VERSION, 0), 0);
-    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, 0), SHIM_GIVE_P2P_LEVEL);
-    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, SHIM_USER_PXB), 0);
+    CHECK_INT(given(&plan, &amd, all, 3, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, 0),
+              SHIM_GIVE_P2P_LEVEL | SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, SHIM_USER_PXB), SHIM_GIVE_NO_NET_INTRA);
     plan.chain.edges[0].kind = SHIM_P2P_READ;
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), SHIM_GIVE_P2P_READ);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
+              SHIM_GIVE_P2P_READ | SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_READ), -1);
 }
 
@@ -207,7 +211,8 @@ static void test_hindrances(void)
     struct shim_plan plan = ring(), open = open_chain(true, false);
     for (size_t i = 0; i < sizeof hindrances / sizeof *hindrances; i++)
         CHECK_INT(given(&plan, &machine, all, 3, VERSION, hindrances[i]), -1);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_NET | SHIM_USER_GDR), 0);
+    CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_NET | SHIM_USER_GDR),
+              SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_NET), -1);
     CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_GDR), -1);
     CHECK_INT(given(&open, &machine, all + 1, 1, VERSION, SHIM_USER_GDR), SHIM_GIVE_NO_NET_INTRA);
