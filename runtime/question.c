@@ -15,18 +15,27 @@
 
 enum { CONFIRM_US = 20000 };
 
-/* The NUMA node of the memory in which this GPU receives: -1 with P2P or GPUDirect. */
-static int memory_node(const struct shim_chain *chain, shim_bus gpu)
+/* Memories that the chain wants for buffers of one GPU's process; -1: none. */
+struct memories {
+    int in, out; /* where it receives; where it sends to the network from */
+};
+
+static struct memories memories_of(const struct shim_chain *chain, shim_bus gpu)
 {
+    struct memories memories = {-1, -1};
     int at = 0;
     while (at < chain->n && chain->gpus[at] != gpu)
         at++;
     if (at == chain->n)
-        return -1;
-    if (at == 0 && !chain->closed)
-        return chain->entry.gpudirect ? -1 : chain->entry.node;
+        return memories;
     const struct shim_edge *edge = &chain->edges[at > 0 ? at - 1 : chain->n - 1];
-    return edge->kind == SHIM_BOUNCE ? edge->node : -1;
+    if (at == 0 && !chain->closed)
+        memories.in = chain->entry.gpudirect ? -1 : chain->entry.node;
+    else if (edge->kind == SHIM_BOUNCE)
+        memories.in = edge->node;
+    if (at == chain->n - 1 && !chain->closed && !chain->exit.gpudirect)
+        memories.out = chain->exit.node;
+    return memories;
 }
 
 static void set_policy(struct shim_init *init, const struct shim_answer *answer)
@@ -35,7 +44,13 @@ static void set_policy(struct shim_init *init, const struct shim_answer *answer)
     /* In a group's only job nothing of ours would run behind it in this thread to restore it. */
     if (init->claimed_by == init->added_by && !init->called)
         return;
-    if (shim_policy_prefer(memory_node(&answer->chain, init->gpu), &init->policy, &why))
+    struct memories memories = memories_of(&answer->chain, init->gpu);
+    if (memories.in >= 0 && memories.out >= 0 && memories.in != memories.out)
+        shim_log(SHIM_LOG_WARN,
+                 "bounce buffers of the way to the network lie on NUMA node %d, not %d: NCCL has "
+                 "them where it receives",
+                 memories.in, memories.out);
+    if (shim_policy_prefer(memories.in >= 0 ? memories.in : memories.out, &init->policy, &why))
         shim_log(SHIM_LOG_WARN, "bounce buffers lie where the kernel puts them: %s", why.text);
 }
 
