@@ -141,9 +141,10 @@ static void begin(struct shim_text *question, const struct shim_plan *plan, cons
 int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
                    int64_t deadline_us, struct shim_chain *chain, struct shim_why *why)
 {
-    char bytes[QUESTION], answer[ANSWER], bus[SHIM_BUS_TEXT];
+    char bytes[QUESTION], bus[SHIM_BUS_TEXT], *answer;
     struct shim_text question = {.at = bytes, .size = sizeof bytes};
     long length;
+    int status = -1;
 
     begin(&question, plan, "chain");
     shim_text_add(&question, ",\"closed\":%s,\"gpus\":[", closed ? "true" : "false");
@@ -152,10 +153,14 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
         shim_text_add(&question, "%s\"%s\"", i ? "," : "", bus);
     }
     shim_text_add(&question, "]}");
+    answer = shim_scratch(ANSWER);
+    if (!answer)
+        return shim_fail(why, "there is no memory left");
     length = ask(plan, &question, deadline_us, answer, why);
-    if (length < 0)
-        return -1;
-    return shim_chain_parse(answer, (size_t)length, gpus, n, closed, chain, why);
+    if (length >= 0)
+        status = shim_chain_parse(answer, (size_t)length, gpus, n, closed, chain, why);
+    shim_scratch_free(answer, ANSWER);
+    return status;
 }
 
 /* As the inside of a JSON string. What is not ASCII comes from a log, and may be anything. */
@@ -187,15 +192,22 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
                      int ranks, bool whole, int gpus, int64_t deadline_us, struct shim_why *why)
 {
     static const char *const words[] = {"applied", "unknown", "differs", "not used"};
-    char bytes[QUESTION], answer[ANSWER];
+    char bytes[QUESTION], *answer;
     struct shim_text question = {.at = bytes, .size = sizeof bytes};
     long length;
+    int status = -1;
 
     begin(&question, plan, "confirm");
     shim_text_add(&question, ",\"verdict\":\"%s\",\"text\":\"", words[verdict]);
     add_escaped(&question, text);
     shim_text_add(&question, "\",\"ranks\":%d,\"whole\":%s,\"gpus\":%d}", ranks,
                   whole ? "true" : "false", gpus);
+    answer = shim_scratch(ANSWER);
+    if (!answer)
+        return shim_fail(why, "there is no memory left");
     length = ask(plan, &question, deadline_us, answer, why);
-    return length < 0 ? -1 : check_ok(answer, (size_t)length, why);
+    if (length >= 0)
+        status = check_ok(answer, (size_t)length, why);
+    shim_scratch_free(answer, ANSWER);
+    return status;
 }

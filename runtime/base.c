@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -159,6 +160,18 @@ int shim_memory_file(const char *name, const char *text, size_t size)
         return -1;
     }
     return fd;
+}
+
+void *shim_scratch(size_t size)
+{
+    void *scratch = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return scratch == MAP_FAILED ? NULL : scratch;
+}
+
+void shim_scratch_free(void *scratch, size_t size)
+{
+    if (scratch)
+        munmap(scratch, size);
 }
 
 int64_t shim_now_us(void)

@@ -52,6 +52,11 @@ int shim_memory_file(const char *name, const char *text, size_t size);
 /* Writes all of the text. Returns 0, or -1. */
 int shim_write_all(int fd, const char *text, size_t size);
 
+/* Memory for what would be long on the stack: threads of programs may have small ones. All zero
+ * bytes; NULL: there is none. shim_scratch_free of NULL does nothing. */
+void *shim_scratch(size_t size);
+void shim_scratch_free(void *scratch, size_t size);
+
 int64_t shim_now_us(void); /* CLOCK_MONOTONIC */
 void shim_sleep_us(long microseconds);
 int shim_tid(void);

@@ -417,26 +417,26 @@ static void tell_aside(const struct shim_comm *comm, const struct shim_why *why)
 }
 
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
-                                     struct shim_entry *entry, const struct shim_comm *given)
+                                     struct shim_entry *entry, const struct shim_comm *given,
+                                     struct shim_answer *answer)
 {
     struct shim_member members[SHIM_GPUS * 2];
-    struct shim_answer answer = {.chain.n = 0};
     struct shim_comm comm = *given;
     struct shim_why why = {""};
     int n = shim_entry_members(entry, members);
     bool good =
-        !call_roll(&comm, &why) && !shim_work_out(plan, registry, &comm, members, n, &answer, &why);
-    *shim_entry_answer(entry) = answer;
-    shim_entry_prove(entry, answer.locals);
+        !call_roll(&comm, &why) && !shim_work_out(plan, registry, &comm, members, n, answer, &why);
+    *shim_entry_answer(entry) = *answer;
+    shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =
         shim_entry_decide(entry, good ? SHIM_USE : SHIM_ASIDE, good ? NULL : &why);
     if (decision == SHIM_USE) {
-        tell_use(&comm, &answer);
+        tell_use(&comm, answer);
         return decision;
     }
     shim_entry_why(entry, &why);
     tell_aside(&comm, &why);
-    if (answer.whole)
+    if (answer->whole)
         shim_ask_confirm(plan, SHIM_NOT_USED, why.text, comm.ranks, true, n,
                          shim_now_us() + CONFIRM_US, NULL);
     return decision;
@@ -445,8 +445,16 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
 enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
                                struct shim_entry *entry, const struct shim_comm *comm)
 {
-    if (shim_entry_begin(entry))
-        return decide_now(plan, registry, entry, comm);
+    static const struct shim_why why = {"there is no memory left"};
+    struct shim_answer *answer;
+    if (shim_entry_begin(entry)) {
+        answer = shim_scratch(sizeof *answer);
+        if (!answer)
+            return shim_entry_decide(entry, SHIM_ASIDE, &why);
+        enum shim_decision decision = decide_now(plan, registry, entry, comm, answer);
+        shim_scratch_free(answer, sizeof *answer);
+        return decision;
+    }
     return shim_entry_wait(entry, shim_now_us() + WAIT_US);
 }
 

@@ -77,25 +77,36 @@ static uint32_t relies_on(const struct shim_process *process, const struct shim_
     return answer->locals == process->plan.n_gpus ? UINT32_MAX : ~(uint32_t)SHIM_GIVE_P2P_READ;
 }
 
+/* A copy of what was decided for an init; NULL: it can't be had. To be freed. */
+static struct shim_answer *read_answer(const struct shim_init *init)
+{
+    struct shim_answer *answer = shim_scratch(sizeof *answer);
+    if (answer && shim_entry_read(init->entry, answer))
+        return answer;
+    shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
+             (unsigned long long)init->comm.key);
+    shim_scratch_free(answer, sizeof *answer);
+    return NULL;
+}
+
 /* This rank's files, once. */
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
-    struct shim_answer answer;
     learn_rank(init);
     init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
     if (init->decision != SHIM_USE)
         return;
-    if (!shim_entry_read(init->entry, &answer)) {
-        shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
-                 (unsigned long long)init->comm.key);
+    struct shim_answer *answer = read_answer(init);
+    if (!answer) {
         init->decision = SHIM_ASIDE;
         return;
     }
-    if (shim_write_all(init->graph_fd, answer.graph, answer.graph_size) ||
-        shim_write_all(init->topo_fd, answer.topo, answer.topo_size))
+    if (shim_write_all(init->graph_fd, answer->graph, answer->graph_size) ||
+        shim_write_all(init->topo_fd, answer->topo, answer->topo_size))
         shim_log(SHIM_LOG_WARN, "a memory file can't be written: %s", strerror(errno));
-    shim_process_promise(shim_process_given(NULL) & relies_on(process, &answer));
-    set_policy(init, &answer);
+    shim_process_promise(shim_process_given(NULL) & relies_on(process, answer));
+    set_policy(init, answer);
+    shim_scratch_free(answer, sizeof *answer);
 }
 
 static const char *graph_answer(struct shim_init *init)
@@ -206,32 +217,32 @@ static enum shim_verdict compare(const struct shim_init *init, const struct shim
                            answer->exit, text);
 }
 
-static void tell(const struct shim_process *process, struct shim_init *init)
+static void tell(const struct shim_process *process, struct shim_init *init,
+                 const struct shim_answer *answer)
 {
     char text[256], worst_text[256];
-    struct shim_answer answer;
     int worst;
-    if (!shim_entry_read(init->entry, &answer))
-        return;
-    enum shim_verdict verdict = compare(init, &answer, text);
+    enum shim_verdict verdict = compare(init, answer, text);
     if (verdict == SHIM_DIFFERS)
         shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL built something else: %s",
                  (unsigned long long)init->comm.key, text);
-    if (!shim_entry_done(init->entry, answer.locals, verdict, text, &worst, worst_text))
+    if (!shim_entry_done(init->entry, answer->locals, verdict, text, &worst, worst_text))
         return;
     shim_log(SHIM_LOG_INFO, "communicator %016llx: %s%s", (unsigned long long)init->comm.key,
              worst == SHIM_APPLIED   ? "built as planned"
              : worst == SHIM_UNKNOWN ? "what was built is not known: "
                                      : "differs: ",
              worst == SHIM_APPLIED ? "" : worst_text);
-    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer.ranks,
-                     answer.whole, answer.locals, shim_now_us() + CONFIRM_US, NULL);
+    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
+                     answer->whole, answer->locals, shim_now_us() + CONFIRM_US, NULL);
 }
 
 void shim_question_finish(struct shim_init *init)
 {
     const struct shim_process *process = shim_process_armed();
-    if (process && init->decision == SHIM_USE)
-        tell(process, init);
+    struct shim_answer *answer = process && init->decision == SHIM_USE ? read_answer(init) : NULL;
+    if (answer)
+        tell(process, init, answer);
+    shim_scratch_free(answer, sizeof *answer);
     shim_pending_forget(init);
 }

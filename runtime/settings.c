@@ -13,8 +13,9 @@ enum {
     CUMEM_HOST = 22300, /* from here on buffers can come from CUDA's host memory */
     LAZY = 22200,       /* the one release that makes buffers in a thread of a later call */
     AFTER_LAZY = 22300,
-    CONF_SIZE = 8192, /* longest nccl.conf */
-    VALUE_SIZE = 1024 /* NCCL cuts values there */
+    CONF_SIZE = 8192,  /* longest nccl.conf */
+    VALUE_SIZE = 1024, /* NCCL cuts values there */
+    TOPOLOGY_SIZE = 16384
 };
 
 /* ---- What the user has set ---- */
@@ -71,7 +72,8 @@ static const struct variable {
 enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
 
 struct conf {
-    char own[CONF_SIZE], site[CONF_SIZE]; /* in the order in which NCCL reads them */
+    /* In the order in which NCCL reads them; of own and home only one, by its version. */
+    char own[CONF_SIZE], home[CONF_SIZE], site[CONF_SIZE];
     bool unknown;
 };
 
@@ -84,18 +86,22 @@ static void read_conf(const char *path, char text[static CONF_SIZE], struct conf
     }
 }
 
-/* As NCCL finds it: by the user database, not by HOME. */
+/* NCCL finds it by the user database, from 2.30 on by HOME. */
 static void read_own(struct conf *conf)
 {
     const char *named = shim_env("NCCL_CONF_FILE"); /* 2.23 */
     char path[PATH_MAX], buffer[4096];
     struct shim_text text = {path, sizeof(path), 0, false};
     struct passwd entry, *user = NULL;
-    *conf->own = '\0';
     if (named && *named) {
         read_conf(named, conf->own, conf);
         return;
     }
+    const char *home = shim_env("HOME");
+    shim_text_add(&text, "%s/.nccl.conf", home ? home : "");
+    if (home && !text.full)
+        read_conf(path, conf->home, conf);
+    text = (struct shim_text){path, sizeof(path), 0, false};
     if (getpwuid_r(getuid(), &entry, buffer, sizeof(buffer), &user) != 0 || !user)
         return;
     shim_text_add(&text, "%s/.nccl.conf", user->pw_dir);
@@ -127,6 +133,7 @@ static const char *find_value(const struct conf *conf, const char *name,
         length = strlen(own);
     } else {
         own = find_line(conf->own, name, &length);
+        own = own ? own : find_line(conf->home, name, &length);
         own = own ? own : find_line(conf->site, name, &length);
     }
     if (!own)
@@ -228,27 +235,24 @@ static bool passes(enum test test, const char *value)
 
 static void read_all(struct conf *conf)
 {
-    conf->unknown = false;
     read_own(conf);
     read_conf("/etc/nccl.conf", conf->site, conf);
 }
 
-/* Calls each with the variables that are set so that they count. */
-static uint32_t collect(uint32_t wanted, struct shim_text *words)
+/* The bits of variables that are set so that they count, and words for them. */
+static uint32_t collect_from(const struct conf *conf, uint32_t wanted, struct shim_text *words)
 {
-    struct conf conf;
     char value[VALUE_SIZE];
     uint32_t bits = 0;
     const char *between = "";
-    read_all(&conf);
-    if (conf.unknown && wanted & SHIM_USER_FILES) {
+    if (conf->unknown && wanted & SHIM_USER_FILES) {
         bits = SHIM_USER_FILES;
         if (words)
             shim_text_add(words, "an nccl.conf that is too long to be read");
         between = ", ";
     }
     for (int i = 0; i < VARIABLES; i++) {
-        if (!(variables[i].bit & wanted) || !find_value(&conf, variables[i].name, value) ||
+        if (!(variables[i].bit & wanted) || !find_value(conf, variables[i].name, value) ||
             !passes(variables[i].test, value))
             continue;
         bits |= variables[i].bit;
@@ -256,6 +260,17 @@ static uint32_t collect(uint32_t wanted, struct shim_text *words)
             shim_text_add(words, "%s%s=%.40s", between, variables[i].name, value);
         between = ", ";
     }
+    return bits;
+}
+
+static uint32_t collect(uint32_t wanted, struct shim_text *words)
+{
+    struct conf *conf = shim_scratch(sizeof(*conf));
+    if (!conf)
+        return SHIM_USER_FILES & wanted;
+    read_all(conf);
+    uint32_t bits = collect_from(conf, wanted, words);
+    shim_scratch_free(conf, sizeof(*conf));
     return bits;
 }
 
@@ -366,9 +381,12 @@ static int find_islands(const struct shim_chain *chain, const struct shim_pci *p
                         uint32_t version, struct shim_why *why)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
-    char topology[16384];
-    struct shim_text text = {topology, sizeof(topology), 0, false};
-    return shim_islands(chain, pci, linked, pxb, version, &text, why);
+    struct shim_text text = {shim_scratch(TOPOLOGY_SIZE), TOPOLOGY_SIZE, 0, false};
+    if (!text.at)
+        return shim_fail(why, "there is no memory left");
+    int islands = shim_islands(chain, pci, linked, pxb, version, &text, why);
+    shim_scratch_free(text.at, TOPOLOGY_SIZE);
+    return islands;
 }
 
 struct distances {

@@ -124,6 +124,36 @@ static void test_conf(void)
     CHECK_INT(shim_settings_user(), 0);
 }
 
+/* From 2.30 on NCCL goes by HOME. */
+static void test_home(void)
+{
+    char home[] = "/tmp/tccl-home-XXXXXX", path[64];
+    CHECK(mkdtemp(home));
+    snprintf(path, sizeof path, "%s/.nccl.conf", home);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs("NCCL_P2P_DISABLE=1\n", file) >= 0);
+    fclose(file);
+    char *before = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+    setenv("HOME", home, 1);
+    CHECK_INT(shim_settings_user(), 0); /* there is NCCL_CONF_FILE */
+    unsetenv("NCCL_CONF_FILE");
+    CHECK(shim_settings_user() & SHIM_USER_P2P);
+    setenv("NCCL_CONF_FILE", conf, 1);
+    if (before)
+        setenv("HOME", before, 1);
+    free(before);
+    unlink(path);
+    rmdir(home);
+}
+
+static void test_asked(void)
+{
+    CHECK_INT(shim_settings_asked("NCCL_P2P_LEVEL"), SHIM_GIVE_P2P_LEVEL);
+    CHECK_INT(shim_settings_asked("NCCL_NET_GDR_LEVEL"), SHIM_GIVE_GDR_LEVEL | SHIM_GIVE_NO_GDR);
+    CHECK_INT(shim_settings_asked("NCCL_RUNTIME_CONNECT"), SHIM_GIVE_CONNECT);
+    CHECK_INT(shim_settings_asked("NCCL_ALGO"), 0);
+}
+
 static void test_answer(void)
 {
     CHECK_STR(shim_settings_answer(SHIM_GIVE_P2P_LEVEL, "NCCL_P2P_LEVEL"), "PXB");
@@ -309,9 +339,11 @@ int main(void)
     if (access("/etc/nccl.conf", F_OK) != 0) {
         test_user();
         test_conf();
+        test_home();
     } else {
         printf("not tested: this machine has an /etc/nccl.conf\n");
     }
+    test_asked();
     test_answer();
     test_ring();
     test_hindrances();
