@@ -17,6 +17,8 @@ struct seen;
 struct steps;
 
 enum { DAEMON_ADMINS = 64, POOL_QUEUE = 1024 };
+/* Priorities of the event loop: what has none set is served before those who may only ask. */
+enum { DAEMON_DEFAULT = 1, DAEMON_PATIENT = 2, DAEMON_PRIORITIES = 3 };
 
 struct daemon {
     struct event_base *base;

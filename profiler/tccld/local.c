@@ -29,6 +29,7 @@ struct local {
     struct locals *locals;
     int holders;
     bool known, asking;         /* known: has sent a good message; asking: not answered yet */
+    bool trusted;               /* root, TccldUser or SlurmUser */
     struct bufferevent *stream; /* NULL: closed */
     struct event *timer;
     uid_t uid;
@@ -43,9 +44,11 @@ struct locals {
     struct evconnlistener *listener;
     struct local_list waiting, others; /* waiting: not known yet, the oldest first */
     int n_waiting, n_all;
+    int accepted;        /* in this turn of the loop */
+    struct event *again; /* the next turn */
     char path[PATH_MAX];
     int lock;
-    struct log_limit refused;
+    struct log_limit refused, crowd;
 };
 
 static const struct {
@@ -202,15 +205,75 @@ static void on_silence(evutil_socket_t fd, short what, void *argument)
     hang_up(argument);
 }
 
-static void make_room(struct locals *locals)
+/* The oldest one that can go for a new one: a stranger's, else one of the trusted for another. */
+static struct local *oldest_in(const struct local_list *list, bool trusted)
 {
-    struct local *oldest = TAILQ_FIRST(&locals->others);
-    while (oldest && oldest->asking)
-        oldest = TAILQ_NEXT(oldest, link);
-    if (oldest && locals->n_all >= LOCAL_MOST)
+    struct local *own = NULL, *local;
+    TAILQ_FOREACH(local, list, link)
+    {
+        if (!local->asking && !local->trusted)
+            return local;
+        if (!local->asking && !own)
+            own = local;
+    }
+    return trusted ? own : NULL;
+}
+
+/* Returns whether there is room for one more. */
+static bool make_room(struct locals *locals, bool trusted)
+{
+    struct local *oldest;
+    if (locals->n_all >= LOCAL_MOST && (oldest = oldest_in(&locals->others, trusted)))
         hang_up(oldest);
-    if (locals->n_waiting >= LOCAL_WAITING)
-        hang_up(TAILQ_FIRST(&locals->waiting));
+    if (locals->n_waiting >= LOCAL_WAITING && (oldest = oldest_in(&locals->waiting, trusted)))
+        hang_up(oldest);
+    return locals->n_all < LOCAL_MOST && locals->n_waiting < LOCAL_WAITING;
+}
+
+static int count_of(const struct locals *locals, uid_t uid)
+{
+    const struct local *local;
+    int count = 0;
+    TAILQ_FOREACH(local, &locals->waiting, link)
+    count += local->uid == uid;
+    TAILQ_FOREACH(local, &locals->others, link)
+    count += local->uid == uid;
+    return count;
+}
+
+/* So that those who only connect leave time for all else. */
+static void take_turns(struct locals *locals)
+{
+    static const struct timeval now = {0, 0};
+    if (locals->accepted++ == 0)
+        evtimer_add(locals->again, &now);
+    if (locals->accepted == LOCAL_AT_ONCE)
+        evconnlistener_disable(locals->listener);
+}
+
+static void next_turn(evutil_socket_t fd, short what, void *argument)
+{
+    struct locals *locals = argument;
+    (void)fd;
+    (void)what;
+    if (locals->accepted >= LOCAL_AT_ONCE)
+        evconnlistener_enable(locals->listener);
+    locals->accepted = 0;
+}
+
+/* Who connects, and may they? */
+static bool admit(struct locals *locals, evutil_socket_t fd, struct ucred *ucred)
+{
+    socklen_t length = sizeof(*ucred);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ucred, &length) != 0)
+        return false;
+    bool trusted = daemon_trusts(locals->daemon, ucred->uid);
+    if (!trusted && count_of(locals, ucred->uid) >= LOCAL_EACH) {
+        log_limited(&locals->crowd, "closed a connection from uid %u (pid %d), which has %d",
+                    ucred->uid, ucred->pid, LOCAL_EACH);
+        return false;
+    }
+    return make_room(locals, trusted);
 }
 
 /* Without memory for it. */
@@ -230,14 +293,12 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
 {
     struct locals *locals = argument;
     struct ucred ucred;
-    socklen_t length = sizeof(ucred);
     (void)listener;
     (void)address;
     (void)size;
-    make_room(locals);
-    struct local *local = locals->n_all < LOCAL_MOST ? calloc(1, sizeof(*local)) : NULL;
-    if (!local || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) != 0) {
-        free(local);
+    take_turns(locals);
+    struct local *local = admit(locals, fd, &ucred) ? calloc(1, sizeof(*local)) : NULL;
+    if (!local) {
         close(fd);
         return;
     }
@@ -245,7 +306,8 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     local->holders = 1;
     local->uid = ucred.uid;
     local->pid = ucred.pid;
-    local->limit = daemon_trusts(locals->daemon, ucred.uid) ? TCCL_FRAME_UNIX : LOCAL_STRANGER;
+    local->trusted = daemon_trusts(locals->daemon, ucred.uid);
+    local->limit = local->trusted ? TCCL_FRAME_UNIX : LOCAL_STRANGER;
     local->timer = evtimer_new(locals->daemon->base, on_silence, local);
     local->stream = bufferevent_socket_new(locals->daemon->base, fd,
                                            BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
@@ -256,6 +318,8 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     TAILQ_INSERT_TAIL(&locals->waiting, local, link);
     locals->n_waiting++;
     locals->n_all++;
+    if (!local->trusted)
+        bufferevent_priority_set(local->stream, DAEMON_PATIENT);
     bufferevent_setcb(local->stream, on_read, NULL, on_event, local);
     bufferevent_setwatermark(local->stream, EV_READ, 0, local->limit + TCCL_FRAME_HEADER);
     set_timer(local, LOCAL_FIRST_MS);
@@ -335,7 +399,10 @@ struct locals *locals_new(struct daemon *daemon, struct tccl_error *err)
     TAILQ_INIT(&locals->waiting);
     TAILQ_INIT(&locals->others);
     strcpy(locals->path, daemon->conf->socket);
-    if (take_lock(locals, err) != 0) {
+    locals->again = evtimer_new(daemon->base, next_turn, locals);
+    if (!locals->again)
+        tccl_fail(err, "out of memory");
+    if (!locals->again || take_lock(locals, err) != 0) {
         locals_free(locals);
         return NULL;
     }
@@ -353,6 +420,8 @@ void locals_free(struct locals *locals)
     }
     while ((local = TAILQ_FIRST(&locals->waiting)) || (local = TAILQ_FIRST(&locals->others)))
         hang_up(local);
+    if (locals->again)
+        event_free(locals->again);
     if (locals->lock >= 0)
         close(locals->lock); /* the file stays: removing it would let two locks exist */
     free(locals);

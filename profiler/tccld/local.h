@@ -11,6 +11,8 @@ enum {
     LOCAL_NEXT_MS = 10000,      /* and the next one, or its end, within this after an answer */
     LOCAL_WAITING = 256,        /* connections without a message yet */
     LOCAL_MOST = 2048,          /* connections in all */
+    LOCAL_EACH = 128,           /* of them those of one user who may only ask */
+    LOCAL_AT_ONCE = 64,         /* accepted before others have their turn */
     LOCAL_STRANGER = 64 * 1024, /* longest message of a user who may only ask */
 };
 

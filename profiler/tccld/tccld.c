@@ -226,12 +226,29 @@ static int add_signals(struct parts *parts, struct reload *reload, struct tccl_e
     return 0;
 }
 
+/* It looks for what is more urgent after every few patient events. */
+static struct event_base *new_base(void)
+{
+    static const struct timeval interval = {0, 1000};
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+    if (config && event_config_set_max_dispatch_interval(config, &interval, 8, DAEMON_PATIENT) == 0)
+        base = event_base_new_with_config(config);
+    if (config)
+        event_config_free(config);
+    if (base && event_base_priority_init(base, DAEMON_PRIORITIES) != 0) {
+        event_base_free(base);
+        return NULL;
+    }
+    return base;
+}
+
 static int begin(struct parts *parts, struct reload *reload, struct tccl_error *err)
 {
     struct daemon *daemon = &parts->daemon;
     if (make_folders(daemon->conf, err) != 0)
         return -1;
-    daemon->base = event_base_new();
+    daemon->base = new_base();
     daemon->own = own_new();
     daemon->seen = seen_new();
     daemon->alives = alives_new();

@@ -619,6 +619,84 @@ static void test_shared_file(void)
     }
 }
 
+/* Strangers who say nothing */
+
+enum { CROWD = 140, FEWEST_CLOSED = 12, CROWD_MS = 800 /* of the second that tccld gives them */ };
+
+/* A child that is uid holds as many connections as it gets until the returned pipe is closed, and
+ * ends with how many of them were closed at once. */
+static pid_t begin_crowd(uid_t uid, int *stop)
+{
+    int fds[CROWD], closed = 0, told[2], ends[2];
+    char byte;
+    CHECK_INT(pipe(told) | pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        if (setresuid(uid, uid, uid) != 0)
+            _exit(255);
+        for (int i = 0; i < CROWD; i++)
+            fds[i] = connect_to(1);
+        struct pollfd last = {.fd = fds[CROWD - 1], .events = POLLIN};
+        poll(&last, 1, WAIT_MS);
+        for (int i = 0; i < CROWD; i++)
+            closed += recv(fds[i], &byte, 1, MSG_DONTWAIT) == 0;
+        _exit(write(told[1], "x", 1) != 1 || read(ends[0], &byte, 1) != 0 ? 255 : closed);
+    }
+    close(told[1]);
+    close(ends[0]);
+    CHECK_INT(read(told[0], &byte, 1), 1);
+    close(told[0]);
+    *stop = ends[1];
+    return pid;
+}
+
+static int end_crowd(pid_t pid)
+{
+    int status;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Does one of root's, who is slow to begin, outlive them? *in_time: soon enough to tell. */
+static bool outlives(uid_t first, int users, int *closed, bool *in_time)
+{
+    struct tccl_step_key key = new_key();
+    int64_t start = tccl_now_ms();
+    int fd = connect_to(1), stop[4];
+    pid_t pids[4];
+    for (int i = 0; i < users; i++)
+        pids[i] = begin_crowd(first + (uid_t)i, &stop[i]);
+    cleanup_json json_t *question = chain_question(&key, 3, true);
+    cleanup_json json_t *answer = exchange(fd, question);
+    *in_time = tccl_now_ms() - start < CROWD_MS;
+    for (int i = 0; i < users; i++)
+        close(stop[i]);
+    for (int i = 0; i < users; i++)
+        closed[i] = end_crowd(pids[i]);
+    close(fd);
+    return answer != NULL;
+}
+
+static void test_crowds(void)
+{
+    int closed[4] = {0};
+    bool in_time = false, alive = false;
+    if (getuid() != 0) {
+        printf("not as root: there are no strangers\n");
+        return;
+    }
+    for (int tries = 0; tries < 10 && !in_time; tries++)
+        alive = outlives(60001, 1, closed, &in_time);
+    CHECK(alive || !in_time);
+    CHECK(closed[0] == FEWEST_CLOSED || !in_time);
+    in_time = false;
+    for (int tries = 0; tries < 10 && !in_time; tries++)
+        alive = outlives(60011 + 10 * (uid_t)tries, 4, closed, &in_time);
+    CHECK(alive || !in_time);
+    if (!in_time)
+        printf("too slow here for crowds of connections\n");
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -634,6 +712,7 @@ int main(void)
     test_away();
     test_traffic();
     test_shared_file();
+    test_crowds();
     test_no_home();
     for (int i = 0; i < MASKS; i++)
         tccl_table_free(tables[i]);
