@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -67,6 +68,55 @@ static int write_text(int folder, gid_t gid, const char *text, size_t size)
     return fchmod(fd, mode);
 }
 
+/* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
+static int shared_path(const char *name, const json_t *plan, char path[static PATH_MAX])
+{
+    const json_t *uid = json_object_get(plan, "uid"), *index = json_object_get(plan, "index");
+    const char *digits = strrchr(name, '-');
+    if (!digits || !json_is_integer(uid) || !json_is_integer(index))
+        return -1;
+    snprintf(path, PATH_MAX, PLANFILE_SHARED "/tccl-%u%.17s.%u", (unsigned)json_integer_value(uid),
+             digits, (unsigned)json_integer_value(index));
+    return 0;
+}
+
+/* Whatever is there, a folder with something in it too. */
+static void free_name(const char *path)
+{
+    char away[PATH_MAX + 8];
+    if (unlink(path) == 0 || errno == ENOENT)
+        return;
+    snprintf(away, sizeof(away), "%s.XXXXXX", path);
+    if (mkdtemp(away) && rename(path, away) != 0)
+        rmdir(away);
+}
+
+static bool is_users(const char *path, uid_t uid)
+{
+    struct stat stat;
+    return lstat(path, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == uid &&
+           stat.st_nlink == 1 && (stat.st_mode & 07777) == 0600;
+}
+
+/* Everybody may make files there, and their names can be guessed: the shim's is made ahead, after
+ * which nobody else can take its place. As far as it goes: without, there is no ring. */
+static void make_shared(const char *name, const json_t *plan, gid_t gid)
+{
+    char path[PATH_MAX];
+    uid_t uid = (uid_t)json_integer_value(json_object_get(plan, "uid"));
+    if (geteuid() != 0 || shared_path(name, plan, path) != 0 || is_users(path, uid))
+        return;
+    for (int tries = 0; tries < 8; tries++) {
+        free_name(path);
+        cleanup_close int fd =
+            open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 && (fchmod(fd, 0600) != 0 || fchown(fd, uid, gid) != 0))
+            unlink(path);
+        if (fd >= 0 || errno != EEXIST)
+            return;
+    }
+}
+
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
                    const json_t *plan, char path[static PATH_MAX], struct tccl_error *err)
 {
@@ -84,6 +134,7 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
         *path = '\0';
         return -1;
     }
+    make_shared(name, plan, gid);
     return 0;
 }
 
@@ -140,15 +191,10 @@ int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
 /* It belongs to the job's user, so nothing is asked of it but its name. */
 static void remove_shared(const char *run_dir, const char *name)
 {
-    const char *digits = strrchr(name, '-');
-    cleanup_json json_t *plan = geteuid() == 0 && digits ? read_plan(run_dir, name) : NULL;
-    const json_t *uid = json_object_get(plan, "uid"), *index = json_object_get(plan, "index");
-    char path[128];
-    if (!json_is_integer(uid) || !json_is_integer(index))
-        return;
-    snprintf(path, sizeof(path), PLANFILE_SHARED "/tccl-%u%.17s.%u",
-             (unsigned)json_integer_value(uid), digits, (unsigned)json_integer_value(index));
-    unlink(path);
+    cleanup_json json_t *plan = geteuid() == 0 ? read_plan(run_dir, name) : NULL;
+    char path[PATH_MAX];
+    if (shared_path(name, plan, path) == 0)
+        unlink(path);
 }
 
 static int remove_folder(const char *run_dir, const char *name)

@@ -14,8 +14,9 @@ enum {
     PLANFILE_CROWD_KEEP_S = 86400
 };
 
-/* Writes the plan of a step. Mode 0640 root:gid as root, else 0644. path gets its name. Returns 0,
- * or -1 with err: nothing is then left of it. */
+/* Writes the plan of a step. Mode 0640 root:gid as root, else 0644. path gets its name. As root it
+ * also makes the runtime shim's file (see planfile_remove), empty and the job's user's, in place of
+ * what others may have put there. Returns 0, or -1 with err: nothing is then left of the plan. */
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
                    const json_t *plan, char path[static PATH_MAX], struct tccl_error *err);
 

@@ -588,7 +588,8 @@ static void test_no_home(void)
     leave(&key, 2);
 }
 
-/* At the step's end the shim's file goes, and nothing that a link in its place leads to. */
+/* The shim's file is there, the user's own; at the step's end it goes, and nothing that a link in
+ * its place leads to. */
 static void test_shared_file(void)
 {
     char path[4096], shared[2][128], target[256];
@@ -606,10 +607,10 @@ static void test_shared_file(void)
         for (int i = 0; i < 2; i++) /* the step's, and one of another user */
             snprintf(shared[i], sizeof(shared[i]), "/dev/shm/tccl-%u%s.0", job_uid() + i,
                      strrchr(folder, '-'));
+        CHECK_INT(lstat(shared[0], &stat_), 0);
+        CHECK(S_ISREG(stat_.st_mode) && stat_.st_uid == job_uid() && stat_.st_size == 0);
         if (link)
-            CHECK_INT(symlink(target, shared[0]), 0);
-        else
-            rig_write(shared[0], "x", 1, 0600);
+            CHECK_INT(unlink(shared[0]) | symlink(target, shared[0]), 0);
         rig_write(shared[1], "x", 1, 0600);
         leave(&key, 1);
         CHECK_INT(lstat(shared[0], &stat_), -1);

@@ -48,6 +48,61 @@ static void test_write(void)
     planfile_remove(run_dir, &key);
 }
 
+enum { TAKEN_BY_FILE, TAKEN_BY_LINK, TAKEN_BY_PIPE, TAKEN_BY_FOLDER, FREE, TAKEN };
+
+/* Another user has taken the name of the shim's file. */
+static void take_name(int how, const char *path, const char *target)
+{
+    char inside[300];
+    snprintf(inside, sizeof(inside), "%s/x", path);
+    if (how == TAKEN_BY_FILE)
+        close(open(path, O_CREAT | O_EXCL | O_WRONLY, 0666));
+    else if (how == TAKEN_BY_LINK)
+        CHECK_INT(symlink(target, path), 0);
+    else if (how == TAKEN_BY_PIPE)
+        CHECK_INT(mkfifo(path, 0666), 0);
+    else if (how == TAKEN_BY_FOLDER)
+        CHECK_INT(mkdir(path, 0777) | mkdir(inside, 0777), 0);
+    if (how < FREE)
+        CHECK_INT(lchown(path, 65533, 65533), 0);
+}
+
+static void remove_away(const char *path)
+{
+    char command[300];
+    snprintf(command, sizeof(command), "rm -r %s.??????", path);
+    CHECK_INT(system(command), 0);
+}
+
+static void test_shared(void)
+{
+    enum { UID = 65532 };
+    char path[PATH_MAX], name[TCCL_KEY_TEXT], shared[256], target[256];
+    struct stat stat_, before;
+    if (geteuid() != 0)
+        return;
+    snprintf(target, sizeof(target), "%s/target", run_dir);
+    for (int how = 0; how < TAKEN; how++) {
+        struct tccl_step_key key = {.cluster = "shared", .job = (uint32_t)getpid()};
+        struct tccl_error err = {0};
+        cleanup_json json_t *plan = json_pack("{s:i,s:i}", "uid", UID, "index", 3);
+        tccl_key_folder(&key, name);
+        snprintf(shared, sizeof(shared), PLANFILE_SHARED "/tccl-%d%s.3", UID, strrchr(name, '-'));
+        unlink(shared);
+        take_name(how, shared, target);
+        CHECK_INT(planfile_write(run_dir, &key, 65532, plan, path, &err), 0);
+        CHECK_INT(lstat(shared, &stat_), 0);
+        CHECK(S_ISREG(stat_.st_mode) && (stat_.st_mode & 07777) == 0600 && stat_.st_uid == UID);
+        CHECK_INT(access(target, F_OK), -1);
+        if (how == TAKEN_BY_FOLDER)
+            remove_away(shared);
+        CHECK_INT(planfile_write(run_dir, &key, 65532, plan, path, &err), 0); /* in use: stays */
+        CHECK(lstat(shared, &before) == 0 && before.st_ino == stat_.st_ino);
+        planfile_remove(run_dir, &key);
+        CHECK_INT(lstat(shared, &stat_), -1);
+    }
+}
+
 /* A link in the plan's place is replaced, never followed; one in the folder's place is refused. */
 static void test_links(void)
 {
@@ -110,6 +165,7 @@ int main(void)
     if (!mkdtemp(run_dir))
         return 1;
     test_write();
+    test_shared();
     test_links();
     test_sweep();
     CHECK_INT(rmdir(run_dir), 0);
