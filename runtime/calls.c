@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -96,11 +97,20 @@ static int make_file(const char *name, char path[static 40])
     return fd;
 }
 
+/* Room for what will be written to a file, so that it can't fail then. */
+static int reserve(int fd, long size)
+{
+    return syscall(SYS_fallocate, fd, 1 /* FALLOC_FL_KEEP_SIZE */, 0L, size) ? -1 : 0;
+}
+
 static int make_files(struct shim_init *init)
 {
     init->graph_fd = make_file("tccl-graph", init->graph_path);
     init->topo_fd = make_file("tccl-topology", init->topo_path);
-    return init->graph_fd && init->topo_fd ? 0 : -1;
+    return init->graph_fd && init->topo_fd && !reserve(init->graph_fd, SHIM_GRAPH_SIZE) &&
+                   !reserve(init->topo_fd, SHIM_TOPO_SIZE)
+               ? 0
+               : -1;
 }
 
 static void drop_files(struct shim_init *init)

@@ -19,7 +19,8 @@ enum {
     NEWEST = 23099,
     ASK_US = 50000,
     CONFIRM_US = 20000,
-    WAIT_US = 2000000,
+    ASKED_US = 2000000, /* between the first local rank's question and the last one's */
+    WAIT_US = 5000000,
     LEFT_OVER = 256 << 20 /* bytes that stay free beside what NCCL takes for the graph file */
 };
 
@@ -323,6 +324,9 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
     const struct shim_chain *chain = &answer->chain;
     struct places places = {.islands = false};
     struct shim_numbers numbers;
+    for (int i = 0; i < n; i++)
+        if (shim_settings_user_allows(chain, members[i].user, why))
+            return -1;
     if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
         read_pci(chain, &places.pci, why) ||
         check_settings(chain, &places.pci, members, n, n == plan->n_gpus, &answer->settings, why))
@@ -416,6 +420,14 @@ static void tell_aside(const struct shim_comm *comm, const struct shim_why *why)
              (unsigned long long)comm->key, ranks, why->text);
 }
 
+/* Files for some ranks of a node would fail the init: all are there to take theirs. */
+static int await_all(const struct shim_entry *entry, int n, struct shim_why *why)
+{
+    return shim_entry_await(entry, n, shim_now_us() + ASKED_US) == 0
+               ? 0
+               : shim_fail(why, "NCCL did not ask for all of its local ranks");
+}
+
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
                                      struct shim_entry *entry, const struct shim_comm *given,
                                      struct shim_answer *answer)
@@ -424,8 +436,9 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     struct shim_comm comm = *given;
     struct shim_why why = {""};
     int n = shim_entry_members(entry, members);
-    bool good =
-        !call_roll(&comm, &why) && !shim_work_out(plan, registry, &comm, members, n, answer, &why);
+    bool good = !call_roll(&comm, &why) &&
+                !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
+                !await_all(entry, n, &why);
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =

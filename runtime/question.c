@@ -93,6 +93,7 @@ static struct shim_answer *read_answer(const struct shim_init *init)
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
     learn_rank(init);
+    shim_entry_asked(init->entry, init->place);
     init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
     if (init->decision != SHIM_USE)
         return;

@@ -15,6 +15,7 @@ enum { MEMBERS = SHIM_GPUS * 2, CLAIMS = 64, PAGE = 4096 };
 /* Zero is the state of everything that has not begun: a new file needs no first writer. */
 struct place {
     int ready; /* written at last */
+    int asked;
     struct shim_member member;
 };
 
@@ -204,6 +205,26 @@ int shim_entry_members(const struct shim_entry *entry,
         members[at] = member;
     }
     return n;
+}
+
+void shim_entry_asked(struct shim_entry *entry, int place)
+{
+    if (place >= 0 && place < MEMBERS)
+        __atomic_store_n(&entry->places[place].asked, 1, __ATOMIC_SEQ_CST);
+}
+
+int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us)
+{
+    for (;;) {
+        int asked = 0;
+        for (int i = 0; i < MEMBERS; i++)
+            asked += __atomic_load_n(&entry->places[i].asked, __ATOMIC_SEQ_CST) == 1;
+        if (asked >= n)
+            return 0;
+        if (shim_entry_stands(entry) == SHIM_ASIDE || shim_now_us() >= deadline_us)
+            return -1;
+        shim_sleep_us(50);
+    }
 }
 
 static bool change(struct shim_entry *entry, int from, int to)

@@ -62,6 +62,12 @@ void shim_entry_set_rank(struct shim_entry *entry, int place, int rank);
 int shim_entry_members(const struct shim_entry *entry,
                        struct shim_member members[static SHIM_GPUS * 2]);
 
+/* NCCL has asked for the rank at that place, and the answer will reach it. */
+void shim_entry_asked(struct shim_entry *entry, int place);
+/* Waits until that is so for n ranks. Returns 0, or -1: not before deadline_us (shim_now_us), or
+ * the entry is ASIDE meanwhile. */
+int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us);
+
 /* True for exactly one caller of all processes: it decides, and must call shim_entry_decide. */
 bool shim_entry_begin(struct shim_entry *entry);
 /* Where it is put: written only. */

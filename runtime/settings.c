@@ -445,8 +445,8 @@ static bool holds(const shim_bus *mine, int n, shim_bus gpu)
     return false;
 }
 
-/* What stands against any chain, or against this one. */
-static int check_user(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
+/* There is what stands against any chain, and what stands against this one. */
+int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
 {
     uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
     if (chain->n > 1)
@@ -503,7 +503,7 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
     bool pxb = user & SHIM_USER_PXB;
     uint32_t needs = policy_needs(chain, pci, version);
     *given = 0;
-    if (check_user(chain, user, why) != 0 || check_policy(user, needs, why) != 0)
+    if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0)
         return -1;
     if (has_edge(chain, SHIM_P2P_READ) && has_edge(chain, SHIM_P2P_WRITE))
         return shim_fail(why, "a process either writes or reads by P2P, the chain has both");
@@ -569,7 +569,8 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
     if (!chain->closed && check_gdr(user[0] | user[chain->n - 1], why) != 0)
         return -1;
     for (int i = 0; i < chain->n; i++) {
-        if (check_user(chain, user[i], why) != 0 || check_policy(user[i], policy, why) != 0)
+        if (shim_settings_user_allows(chain, user[i], why) != 0 ||
+            check_policy(user[i], policy, why) != 0)
             return -1;
         if ((given[i] & policy) != policy)
             return shim_fail(why, "buffers can't be put on the memories of the chain");

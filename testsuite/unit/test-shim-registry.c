@@ -92,6 +92,34 @@ static void several_processes(void)
     unlink(path);
 }
 
+/* A decision is put into effect only once all ranks are there to take it. */
+static void asked(void)
+{
+    static const struct shim_why why = {"given up"};
+    new_step();
+    struct shim_entry *entry = shim_registry_entry(open_one(), 5);
+    shim_entry_asked(entry, -1);
+    shim_entry_asked(entry, SHIM_GPUS * 2);
+    shim_entry_asked(entry, 3);
+    shim_entry_asked(entry, 3);
+    CHECK_INT(shim_entry_await(entry, 1, 0), 0);
+    CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 1000), -1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        entry = shim_registry_entry(open_one(), 5);
+        shim_sleep_us(2000);
+        shim_entry_asked(entry, 0);
+        _exit(0);
+    }
+    CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 20000000), 0);
+    CHECK_INT(ended(pid), 0);
+    CHECK(shim_entry_begin(entry));
+    CHECK_INT(shim_entry_aside(entry, &why), SHIM_ASIDE);
+    CHECK_INT(shim_entry_await(entry, 3, INT64_MAX), -1);
+    CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_ASIDE);
+    unlink(path);
+}
+
 /* A process dies wherever it is; what it leaves keeps nobody from anything. */
 static void killed_processes(unsigned long seed)
 {
@@ -342,6 +370,7 @@ int main(void)
 {
     unsigned long seed = check_seed();
     several_processes();
+    asked();
     killed_processes(seed);
     decisions();
     verdicts();
