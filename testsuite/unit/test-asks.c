@@ -622,7 +622,7 @@ static void test_shared_file(void)
 
 /* Strangers who say nothing */
 
-enum { CROWD = 140, FEWEST_CLOSED = 12, CROWD_MS = 800 /* of the second that tccld gives them */ };
+enum { CROWD = 140, CLOSED = 12, CROWD_MS = 400 /* of the second that tccld gives them */ };
 
 /* A child that is uid holds as many connections as it gets until the returned pipe is closed, and
  * ends with how many of them were closed at once. */
@@ -639,7 +639,7 @@ static pid_t begin_crowd(uid_t uid, int *stop)
         for (int i = 0; i < CROWD; i++)
             fds[i] = connect_to(1);
         struct pollfd last = {.fd = fds[CROWD - 1], .events = POLLIN};
-        poll(&last, 1, WAIT_MS);
+        poll(&last, 1, CROWD_MS);
         for (int i = 0; i < CROWD; i++)
             closed += recv(fds[i], &byte, 1, MSG_DONTWAIT) == 0;
         _exit(write(told[1], "x", 1) != 1 || read(ends[0], &byte, 1) != 0 ? 255 : closed);
@@ -658,18 +658,16 @@ static int end_crowd(pid_t pid)
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Does one of root's, who is slow to begin, outlive them? *in_time: soon enough to tell. */
-static bool outlives(uid_t first, int users, int *closed, bool *in_time)
+/* Does one of root's, who is slow to begin, outlive them? */
+static bool outlives(uid_t first, int users, int *closed)
 {
     struct tccl_step_key key = new_key();
-    int64_t start = tccl_now_ms();
     int fd = connect_to(1), stop[4];
     pid_t pids[4];
     for (int i = 0; i < users; i++)
         pids[i] = begin_crowd(first + (uid_t)i, &stop[i]);
     cleanup_json json_t *question = chain_question(&key, 3, true);
     cleanup_json json_t *answer = exchange(fd, question);
-    *in_time = tccl_now_ms() - start < CROWD_MS;
     for (int i = 0; i < users; i++)
         close(stop[i]);
     for (int i = 0; i < users; i++)
@@ -678,24 +676,21 @@ static bool outlives(uid_t first, int users, int *closed, bool *in_time)
     return answer != NULL;
 }
 
+/* After a second tccld closes all that are silent: on a busy machine it takes several tries. */
 static void test_crowds(void)
 {
-    int closed[4] = {0};
-    bool in_time = false, alive = false;
+    int closed[4];
+    bool one = false, several = false;
     if (getuid() != 0) {
         printf("not as root: there are no strangers\n");
         return;
     }
-    for (int tries = 0; tries < 10 && !in_time; tries++)
-        alive = outlives(60001, 1, closed, &in_time);
-    CHECK(alive || !in_time);
-    CHECK(closed[0] == FEWEST_CLOSED || !in_time);
-    in_time = false;
-    for (int tries = 0; tries < 10 && !in_time; tries++)
-        alive = outlives(60011 + 10 * (uid_t)tries, 4, closed, &in_time);
-    CHECK(alive || !in_time);
-    if (!in_time)
-        printf("too slow here for crowds of connections\n");
+    for (uid_t tries = 0; tries < 20 && !one; tries++)
+        one = outlives(60001 + tries, 1, closed) && closed[0] == CLOSED;
+    CHECK(one);
+    for (uid_t tries = 0; tries < 20 && !several; tries++)
+        several = outlives(61000 + 4 * tries, 4, closed);
+    CHECK(several);
 }
 
 int main(void)
