@@ -307,8 +307,12 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
     const char *job = shim_env("SLURM_JOB_ID"), *step = shim_env("SLURM_STEP_ID");
     const char *restart = shim_env("SLURM_RESTART_COUNT");
     uint64_t number;
-    if (plan->uid != (uint32_t)geteuid())
+    uid_t real, effective, saved;
+    if (getresuid(&real, &effective, &saved) != 0 || plan->uid != (uint32_t)effective)
         return shim_fail(why, "the plan is another user's");
+    /* What it reads from the user's shared memory could do harm with other rights. */
+    if (real != effective || saved != effective)
+        return shim_fail(why, "the process can take another user's rights");
     if (job && !is_job(job, plan))
         return shim_fail(why, "the plan is job %u's, this is %.20s", plan->job, job);
     if (step && !is_step(step, plan->step))

@@ -53,7 +53,7 @@ enum { SHIM_PLAN_SIZE = 256 * 1024 }; /* a plan file is at most so long */
 int shim_plan_read(const char *path, struct shim_plan *plan, struct shim_why *why);
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why);
 
-/* Is it the plan of the step that this process is in? Compares the effective uid, and of
+/* Is it the plan of the step that this process is in? Compares the uids, and of
  * SLURM_JOB_ID, SLURM_STEP_ID and SLURM_RESTART_COUNT those that are set. Returns 0, or -1 with
  * why.
  */

@@ -5,6 +5,9 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "check.h"
 #include "json.h"
 #include "plan.h"
@@ -386,6 +389,26 @@ static void test_fits(void)
     CHECK_INT(fits(&plan, "7", "interactive", NULL), -1);
 }
 
+/* A process of root's that works for the user for a while, and one that gave up its rights. */
+static void test_rights(void)
+{
+    enum { UID = 65534 };
+    struct shim_plan plan = {.uid = UID, .job = 7};
+    if (geteuid() != 0)
+        return;
+    for (int kept = 0; kept < 4; kept++) { /* 1: the real uid, 2: the saved one */
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (setresuid(kept & 1 ? 0 : UID, UID, kept & 2 ? 0 : UID))
+                _exit(2);
+            _exit(fits(&plan, NULL, NULL, NULL) != 0);
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        CHECK_INT(WEXITSTATUS(status), kept != 0);
+    }
+}
+
 int main(void)
 {
     test_values();
@@ -397,5 +420,6 @@ int main(void)
     test_answers();
     test_folder();
     test_fits();
+    test_rights();
     return check_result();
 }
