@@ -166,5 +166,7 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
         return tccl_fail(err, "P2P edges both write and read, but a node has one choice for all");
     if (chain->closed && counts[TCCL_BOUNCE] == 1 && chain->n_gpus > 1)
         return tccl_fail(err, "a single-node ring can't have exactly one edge through memory");
+    if (!chain->closed && chain->n_gpus == 1 && chain->entry.nic != chain->exit.nic)
+        return tccl_fail(err, "a chain of one GPU can't enter and leave by different NICs");
     return 0;
 }

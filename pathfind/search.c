@@ -986,18 +986,26 @@ static bool can_reach(const struct task *task, struct tccl_port entry, struct tc
     return can_measure(task->options, in, 1) && can_measure(task->options, out, 1);
 }
 
+/* A GPU is not both ends of a chain of several; and a chain of one has one NIC for both, or NCCL
+ * can't be made to build it. */
+static bool can_be_ends(const struct task *task, struct tccl_port entry, struct tccl_port exit)
+{
+    if (__builtin_popcount(task->gpus) == 1)
+        return task->options->any || entry.nic == exit.nic;
+    return entry.via.kind != TCCL_GPU || exit.via.kind != TCCL_GPU ||
+           entry.via.index != exit.via.index;
+}
+
 static struct goal *list_goals(const struct task *task, struct tccl_table *table, int *count)
 {
     struct goal *goals = calloc((size_t)table->n_ports * table->n_ports + 1, sizeof(*goals));
-    bool several = __builtin_popcount(task->gpus) > 1;
     *count = 0;
     for (int i = 0; goals && i < table->n_ports * table->n_ports; i++) {
         struct tccl_port entry = table->ports[i / table->n_ports];
         struct tccl_port exit = table->ports[i % table->n_ports];
         table->pairs[i] = (struct tccl_result){.bound = INFINITY};
-        if (several && entry.via.kind == TCCL_GPU && exit.via.kind == TCCL_GPU &&
-            entry.via.index == exit.via.index) {
-            table->pairs[i].bound = 0; /* a GPU cannot be both ends */
+        if (!can_be_ends(task, entry, exit)) {
+            table->pairs[i].bound = 0;
             continue;
         }
         if (!can_reach(task, entry, exit))

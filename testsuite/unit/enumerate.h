@@ -73,7 +73,8 @@ static void enumerate_measure(struct enumeration *all)
         bounces += all->how[i] >= 2;
         enumerate_edge(&set, all->order[i], all->order[(i + 1) % all->n], all->how[i]);
     }
-    if (!all->any && ((writes && reads) || (all->closed && bounces == 1)))
+    bool two_nics = all->n == 1 && !all->closed && all->entry.nic != all->exit.nic;
+    if (!all->any && ((writes && reads) || (all->closed && bounces == 1) || two_nics))
         return;
     if (!all->closed && !enumerate_ports(all, &set))
         return;
