@@ -6,8 +6,8 @@
 #include "plan.h"
 #include "verdict.h"
 
-/* The best chain of a subset of the step's GPUs on this node. Returns 0; 1 with why: none is to be
- * applied; -1 with why: tccld can't be asked, or did not answer in time. */
+/* The best chain of a subset of the step's GPUs on this node. Returns 0; 1 with why: NCCL's own
+ * choice is as good; -1 with why: tccld has none, can't be asked, or did not answer in time. */
 int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
                    int64_t deadline_us, struct shim_chain *chain, struct shim_why *why);
 

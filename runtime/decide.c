@@ -172,8 +172,9 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
     shim_bus gpus[SHIM_GPUS];
     for (int i = 0; i < n; i++)
         gpus[i] = members[i].gpu;
-    return shim_ask_chain(plan, gpus, n, closed, shim_now_us() + ASK_US, &answer->chain, why) ? -1
-                                                                                              : 0;
+    int asked = shim_ask_chain(plan, gpus, n, closed, shim_now_us() + ASK_US, &answer->chain, why);
+    answer->no_gain = asked > 0;
+    return asked ? -1 : 0;
 }
 
 static int read_pci(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
@@ -344,6 +345,7 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     answer->ranks = comm->ranks;
     answer->locals = 0;
+    answer->no_gain = false;
     answer->whole = is_whole(plan, comm, n);
     if (shim_check_members(plan, registry, comm, members, n, why))
         return -1;
@@ -411,13 +413,14 @@ static void tell_use(const struct shim_comm *comm, const struct shim_answer *ans
         keep_file(folder, comm->key, "topo", answer->topo, answer->topo_size);
 }
 
-static void tell_aside(const struct shim_comm *comm, const struct shim_why *why)
+static void tell_aside(const struct shim_comm *comm, enum shim_level level,
+                       const struct shim_why *why)
 {
     char ranks[32] = "of some ranks";
     if (comm->ranks >= 0)
         snprintf(ranks, sizeof ranks, "of %d ranks", comm->ranks);
-    shim_log(SHIM_LOG_WARN, "communicator %016llx %s: NCCL's own choice: %s",
-             (unsigned long long)comm->key, ranks, why->text);
+    shim_log(level, "communicator %016llx %s: NCCL's own choice: %s", (unsigned long long)comm->key,
+             ranks, why->text);
 }
 
 /* Files for some ranks of a node would fail the init: all are there to take theirs. */
@@ -448,7 +451,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
         return decision;
     }
     shim_entry_why(entry, &why);
-    tell_aside(&comm, &why);
+    tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
     if (answer->whole)
         shim_ask_confirm(plan, SHIM_NOT_USED, why.text, comm.ranks, true, n,
                          shim_now_us() + CONFIRM_US, NULL);
@@ -476,6 +479,6 @@ enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim
 {
     if (!shim_entry_begin(entry))
         return shim_entry_aside(entry, why); /* who decides there will log it */
-    tell_aside(comm, why);
+    tell_aside(comm, SHIM_LOG_WARN, why);
     return shim_entry_decide(entry, SHIM_ASIDE, why);
 }

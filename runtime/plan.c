@@ -326,7 +326,7 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
 }
 
 /* Why tccld has no chain: its own words. */
-static int none(struct shim_json object, struct shim_why *why)
+static int none(struct shim_json object, const char *state, struct shim_why *why)
 {
     char reason[sizeof(why->text)];
     if (shim_json_text(shim_json_member(object, "reason"), reason, sizeof(reason)) < 1)
@@ -335,7 +335,7 @@ static int none(struct shim_json object, struct shim_why *why)
         if ((unsigned char)*at < ' ')
             *at = ' ';
     shim_fail(why, "%s", reason);
-    return 1;
+    return strcmp(state, "nothing-to-do") == 0 ? 1 : -1;
 }
 
 static int check_answer(struct shim_json object, struct shim_why *why)
@@ -349,7 +349,7 @@ static int check_answer(struct shim_json object, struct shim_why *why)
         return shim_fail(why, "tccld refused to tell a chain");
     if (shim_json_text(shim_json_member(object, "state"), word, sizeof(word)) < 0)
         return shim_fail(why, "tccld's answer has no state");
-    return strcmp(word, "applied") == 0 ? 0 : none(object, why);
+    return strcmp(word, "applied") == 0 ? 0 : none(object, word, why);
 }
 
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,

@@ -59,8 +59,8 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
  */
 int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why);
 
-/* Reads a chain out of tccld's answer to CHAIN. Returns 0; 1 with why where there is none to be
- * applied; or -1 with why. gpus: those asked for, which it must hold exactly. */
+/* Reads a chain out of tccld's answer to CHAIN. Returns 0; 1 with why where NCCL's own choice is as
+ * good as any; or -1 with why. gpus: those asked for, which it must hold exactly. */
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct shim_why *why);
 

@@ -295,7 +295,7 @@ static void test_answers(void)
         int wanted;
         const char *why;
     } answers[] = {
-        {"{\"v\":1,\"type\":\"chain\",\"state\":\"fallback\",\"reason\":\"no pro\\nfile\"}", 1,
+        {"{\"v\":1,\"type\":\"chain\",\"state\":\"fallback\",\"reason\":\"no pro\\nfile\"}", -1,
          "no pro file"},
         {"{\"v\":1,\"type\":\"chain\",\"state\":\"nothing-to-do\",\"reason\":\"\"}", 1,
          "tccld has no chain for these GPUs"},
