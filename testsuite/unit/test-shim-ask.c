@@ -160,7 +160,10 @@ static void test_no_chain(void)
 {
     expect_chain("{\"v\":1,\"type\":\"chain\",\"state\":\"fallback\",\"reason\":\"no such "
                  "chain\"}",
-                 1, "no such chain");
+                 -1, "no such chain");
+    expect_chain("{\"v\":1,\"type\":\"chain\",\"state\":\"nothing-to-do\",\"reason\":\"as "
+                 "good\"}",
+                 1, "as good");
     expect_chain("{\"v\":1,\"type\":\"error\",\"text\":\"not yours\"}", -1, "");
     expect_chain("{}", -1, "");
     expect_chain("nonsense", -1, "");
