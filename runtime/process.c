@@ -159,7 +159,7 @@ static uint32_t work_out_given(uint32_t user)
         return given;
     /* Its communicators say why they are left alone. */
     shim_log(SHIM_LOG_INFO, "no settings for this process: %s", why.text);
-    return 0;
+    return given;
 }
 
 uint32_t shim_process_given(uint32_t *user)

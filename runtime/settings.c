@@ -482,16 +482,13 @@ static int check_policy(uint32_t user, uint32_t needs, struct shim_why *why)
 
 /* Ends of the chain that are in this process. */
 static int add_ends(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
-                    const shim_bus *mine, int n, uint32_t user, uint32_t *needs,
-                    struct shim_why *why)
+                    const shim_bus *mine, int n, uint32_t *needs, struct shim_why *why)
 {
     bool head = holds(mine, n, chain->gpus[0]), tail = holds(mine, n, chain->gpus[chain->n - 1]);
     if (chain->n > 1)
         *needs |= SHIM_GIVE_NO_NET_INTRA;
     if (!head && !tail)
         return 0;
-    if (check_gdr(user, why) != 0)
-        return -1;
     return end_needs(chain, measure(chain, pci, islands), head, tail, needs, why);
 }
 
@@ -503,7 +500,8 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
     bool pxb = user & SHIM_USER_PXB;
     uint32_t needs = policy_needs(chain, pci, version);
     *given = 0;
-    if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0)
+    if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
+        (!chain->closed && check_gdr(user, why) != 0))
         return -1;
     if (has_edge(chain, SHIM_P2P_READ) && has_edge(chain, SHIM_P2P_WRITE))
         return shim_fail(why, "a process either writes or reads by P2P, the chain has both");
@@ -519,7 +517,8 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
     /* NCCL takes NICs instead of host memory where they are faster on paper. */
     if (has_edge(chain, SHIM_BOUNCE))
         needs |= SHIM_GIVE_NO_NET_INTRA;
-    if (!chain->closed && add_ends(chain, pci, islands, mine, n, user, &needs, why) != 0)
+    *given = needs & SHIM_GIVE_AHEAD;
+    if (!chain->closed && add_ends(chain, pci, islands, mine, n, &needs, why) != 0)
         return -1;
     *given = needs;
     return 0;

@@ -50,9 +50,12 @@ enum {
 /* What the process with these GPUs (bus ids; all that it can see of the step's) needs for the
  * plan's chain: only what NCCL of that version (0: unknown) would do otherwise by itself. Returns
  * 0, or -1 with why: it can't be had (one process holds both ends, and they want different things;
- * the user's own settings stand against it). Whether P2P writes or reads must be the same in both
- * processes of an edge, or NCCL spoils memory: NCCL_P2P_READ_ENABLE may be answered only where all
- * of the node's processes are known to be answered. */
+ * the user's own settings stand against it). Even then given holds what all of the node's processes
+ * must have alike: an NCCL with NCCL_CUMEM_HOST_ENABLE=0 can't open another one's host memory
+ * without, and the init fails. So this depends on nothing that differs between processes. Whether
+ * P2P writes or reads must be the same in both processes of an edge, or NCCL spoils memory:
+ * NCCL_P2P_READ_ENABLE may be answered only where all of the node's processes are known to be
+ * answered. */
 int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
                       const shim_bus *mine, int n, uint32_t version, uint32_t user, uint32_t *given,
                       struct shim_why *why);
@@ -69,8 +72,8 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
 /* Is NCCL_P2P_LEVEL PXB in that process, by us or the user? */
 bool shim_settings_level_pxb(uint32_t user, uint32_t given);
 
-/* Those that NCCL asks for before anything can be known of a communicator. They only say which
- * memory buffers are in. */
+/* Those that NCCL asks for before anything can be known of a communicator. They say how
+ * buffers in host memory are made. */
 enum { SHIM_GIVE_AHEAD = SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT };
 
 /* All that NCCL's question for that name can be answered with; 0: another name. */

@@ -245,9 +245,30 @@ static void test_hindrances(void)
               SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_NET), -1);
     CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_GDR), -1);
-    CHECK_INT(given(&open, &machine, all + 1, 1, VERSION, SHIM_USER_GDR), SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&open, &machine, all + 1, 1, VERSION, SHIM_USER_GDR), -1);
     plan.chain.edges[1].kind = SHIM_P2P_WRITE; /* one bounce in a ring */
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1);
+}
+
+/* Whatever else a process can't have: how buffers are made is the same in all of them. */
+static void test_alike(void)
+{
+    static const uint32_t users[] = {0, SHIM_USER_GDR, SHIM_USER_HOST, SHIM_USER_NET};
+    for (int i = 0; i < 4; i++) {
+        struct shim_plan plan = open_chain(i & 1, i & 2);
+        plan.chain.edges[0] = (struct shim_edge){SHIM_BOUNCE, 1};
+        for (size_t u = 0; u < sizeof users / sizeof *users; u++) {
+            uint32_t one = 0, bits = 0;
+            for (int gpu = 0; gpu < 4; gpu++) {
+                const shim_bus *mine = gpu < 3 ? &plan.chain.gpus[gpu] : plan.chain.gpus;
+                shim_settings_for(&plan, &machine, mine, gpu < 3 ? 1 : 3, VERSION, users[u], &bits,
+                                  NULL);
+                one = gpu ? one : bits & SHIM_GIVE_AHEAD;
+                CHECK_INT(bits & SHIM_GIVE_AHEAD, one);
+            }
+            CHECK(users[u] || one == SHIM_GIVE_SHM_HOST);
+        }
+    }
 }
 
 /* Head at the switch of the NIC, tail far from it. */
@@ -348,6 +369,7 @@ int main(void)
     test_ring();
     test_hindrances();
     test_ends();
+    test_alike();
     test_suit();
     return check_result();
 }
