@@ -13,19 +13,19 @@
 
 enum { QUESTION = 4096, ANSWER = 16 * 1024, HEAD = 4 };
 
-/* Waits until the socket can be read or written. */
+/* Waits until the socket can be read or written. What is there is taken, however late this process
+ * comes to look. */
 static int wait_for(int fd, short events, int64_t deadline_us)
 {
     struct pollfd poll_fd = {.fd = fd, .events = events};
 
     for (;;) {
         int64_t left = deadline_us - shim_now_us();
-        if (left <= 0)
-            return -1;
-        int ready = poll(&poll_fd, 1, left > 60000000 ? 60000 : (int)(left / 1000 + 1));
+        int most = left <= 0 ? 0 : left > 60000000 ? 60000 : (int)(left / 1000 + 1);
+        int ready = poll(&poll_fd, 1, most);
         if (ready > 0)
             return 0;
-        if (ready < 0 && errno != EINTR)
+        if (ready < 0 ? errno != EINTR : most == 0)
             return -1;
     }
 }
