@@ -174,6 +174,15 @@ void shim_scratch_free(void *scratch, size_t size)
         munmap(scratch, size);
 }
 
+bool shim_is_memory_file(int fd, const char *name)
+{
+    char path[40], wanted[64], found[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int length = snprintf(wanted, sizeof wanted, "/memfd:%s (deleted)", name);
+    return length == (int)readlink(path, found, sizeof found) &&
+           !memcmp(found, wanted, (size_t)length);
+}
+
 int64_t shim_now_us(void)
 {
     struct timespec now;

@@ -49,6 +49,10 @@ long shim_read_file(const char *path, char *text, size_t size);
  * descriptor (close-on-exec), or -1. */
 int shim_memory_file(const char *name, const char *text, size_t size);
 
+/* Is the descriptor still a memory file of that name? Programs close descriptors that they did not
+ * open, and use the number for something else. */
+bool shim_is_memory_file(int fd, const char *name);
+
 /* Writes all of the text. Returns 0, or -1. */
 int shim_write_all(int fd, const char *text, size_t size);
 

@@ -322,9 +322,11 @@ static bool expand(const char *name, struct shim_text *path)
     return !path->full && path->length > 0;
 }
 
+static const char memory_name[] = "tccl-nccl-log";
+
 static void nowhere(const char *why)
 {
-    if (file.fd >= 0)
+    if (file.fd >= 0 && shim_is_memory_file(file.fd, memory_name))
         close(file.fd);
     if (file.spare >= 0)
         close(file.spare);
@@ -353,7 +355,7 @@ static void memory_file(void)
         nowhere("the size of files is limited");
         return;
     }
-    file.fd = (int)syscall(SYS_memfd_create, "tccl-nccl-log", CLOEXEC_SEALING);
+    file.fd = (int)syscall(SYS_memfd_create, memory_name, CLOEXEC_SEALING);
     snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
     if (file.fd >= 0)
         file.spare = open(file.path, O_WRONLY | O_CLOEXEC);
@@ -481,7 +483,9 @@ void shim_nccllog_read(void)
 {
     if (!shim_nccllog_there() || !lock())
         return;
-    if (file.place == MEMORY || open_users_file())
+    if (file.place == MEMORY && !shim_is_memory_file(file.fd, memory_name))
+        nowhere("the program has closed NCCL's log");
+    else if (file.place == MEMORY || open_users_file())
         read_file();
     unlock();
 }

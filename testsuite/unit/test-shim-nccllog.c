@@ -621,6 +621,28 @@ static void test_users_pipe(void)
     unlink(path);
 }
 
+/* The program closes all descriptors, and gets the number for a file of its own. */
+static void test_reused(void)
+{
+    char path[300];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/own", folder);
+    int own = open(path, O_RDWR | O_CREAT, 0600);
+    CHECK(own >= 0 && dprintf(own, "n:%d:7 [0] NCCL INFO Using network IB\n", getpid()) > 0);
+    CHECK(ftruncate(own, 33L << 20) == 0);
+    shim_nccllog_answer("NCCL_DEBUG", 22907);
+    shim_nccllog_answer("NCCL_DEBUG_SUBSYS", 22907);
+    const char *name = shim_nccllog_answer("NCCL_DEBUG_FILE", 22907);
+    CHECK(name && shim_nccllog_there());
+    if (!name)
+        return;
+    CHECK(dup2(own, atoi(strrchr(name, '/') + 1)) >= 0);
+    shim_nccllog_read();
+    CHECK(!shim_nccllog_there());
+    CHECK(fstat(own, &status) == 0 && status.st_size == 33L << 20);
+    CHECK(dup(atoi(strrchr(name, '/') + 1)) >= 0);
+}
+
 int main(void)
 {
     CHECK(mkdtemp(folder));
@@ -635,6 +657,7 @@ int main(void)
     test_pieces();
     test_hostile();
     in_child(test_memory_file);
+    in_child(test_reused);
     in_child(test_bound);
     in_child(test_old_version);
     in_child(test_file_limit);
