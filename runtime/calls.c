@@ -105,8 +105,8 @@ static int reserve(int fd, long size)
 
 static int make_files(struct shim_init *init)
 {
-    init->graph_fd = make_file("tccl-graph", init->graph_path);
-    init->topo_fd = make_file("tccl-topology", init->topo_path);
+    init->graph_fd = make_file(SHIM_GRAPH_NAME, init->graph_path);
+    init->topo_fd = make_file(SHIM_TOPO_NAME, init->topo_path);
     return init->graph_fd && init->topo_fd && !reserve(init->graph_fd, SHIM_GRAPH_SIZE) &&
                    !reserve(init->topo_fd, SHIM_TOPO_SIZE)
                ? 0

@@ -154,9 +154,9 @@ struct shim_init *shim_pending_claim(bool fresh)
 
 void shim_pending_forget(struct shim_init *init)
 {
-    if (init->graph_fd > 0)
+    if (init->graph_fd > 0 && shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME))
         close(init->graph_fd);
-    if (init->topo_fd > 0)
+    if (init->topo_fd > 0 && shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))
         close(init->topo_fd);
     init->graph_fd = init->topo_fd = 0;
     set_state(init, SHIM_FREE);

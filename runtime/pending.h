@@ -6,8 +6,11 @@
 #include "memory.h"
 
 enum { SHIM_INITS = 64 };
+#define SHIM_GRAPH_NAME "tccl-graph"
+#define SHIM_TOPO_NAME "tccl-topology"
 
-enum shim_state { SHIM_FREE, SHIM_WAITING, SHIM_CLAIMED };
+/* ENDING: one thread is about to forget it, and nobody else will. */
+enum shim_state { SHIM_FREE, SHIM_WAITING, SHIM_CLAIMED, SHIM_ENDING };
 
 /* One rank's init. From shim_pending_add until shim_pending_forget. */
 struct shim_init {
@@ -25,7 +28,7 @@ struct shim_init {
     int claimed_by;
     enum shim_decision decision;
     int graphs;            /* questions for the graph file */
-    int graph_fd, topo_fd; /* memory files, made ahead; 0: none */
+    int graph_fd, topo_fd; /* memory files of the names above, made ahead; 0: none */
     char graph_path[40], topo_path[40];
     struct shim_policy policy;
 };
@@ -44,8 +47,9 @@ struct shim_init *shim_pending_claim(bool fresh);
 
 /* It is over; closes its files. */
 void shim_pending_forget(struct shim_init *init);
-/* Its communicator is destroyed. */
-void shim_pending_forget_comm(const void *handle);
+/* Its communicator is about to be destroyed: once that is done the caller forgets it. NULL: there is
+ * none. */
+struct shim_init *shim_pending_take(const void *handle);
 
 /* Forgets those that were put aside before their questions, in a group, and that NCCL's log says
  * are complete. */
@@ -55,7 +59,8 @@ void shim_pending_sweep(void);
 struct shim_init *shim_pending_next(struct shim_init *after);
 
 /* The next one after another (NULL: the first) that was claimed, has no wrapper above it, and whose
- * thread has ended or is this one: NCCL is done with it. */
+ * thread has ended or is this one: NCCL is done with it. Each is returned once in all threads: the
+ * caller forgets it. */
 struct shim_init *shim_pending_over(struct shim_init *after);
 
 #endif

@@ -89,6 +89,11 @@ static struct shim_answer *read_answer(const struct shim_init *init)
     return NULL;
 }
 
+static int fill(int fd, const char *name, const char *text, size_t size)
+{
+    return shim_is_memory_file(fd, name) ? shim_write_all(fd, text, size) : -1;
+}
+
 /* This rank's files, once. */
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
@@ -102,9 +107,13 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
         init->decision = SHIM_ASIDE;
         return;
     }
-    if (shim_write_all(init->graph_fd, answer->graph, answer->graph_size) ||
-        shim_write_all(init->topo_fd, answer->topo, answer->topo_size))
-        shim_log(SHIM_LOG_WARN, "a memory file can't be written: %s", strerror(errno));
+    if (fill(init->graph_fd, SHIM_GRAPH_NAME, answer->graph, answer->graph_size) ||
+        fill(init->topo_fd, SHIM_TOPO_NAME, answer->topo, answer->topo_size)) {
+        shim_log(SHIM_LOG_WARN, "a memory file can't be written, or the program has closed it");
+        init->decision = SHIM_ASIDE;
+        shim_scratch_free(answer, sizeof *answer);
+        return;
+    }
     shim_process_promise(shim_process_given(NULL) & relies_on(process, answer));
     set_policy(init, answer);
     shim_scratch_free(answer, sizeof *answer);
