@@ -509,11 +509,12 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
     ncclResult_t (*real)(ncclComm_t) = begin(name, caller, &nccl, &process);
     if (!real)
         return NCCL_SYSTEM_ERROR;
-    if (process && gone) {
-        shim_pending_forget_comm(comm);
+    struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
+    if (process && gone)
         shim_family_forget(comm);
-    }
     ncclResult_t result = real(comm);
+    if (init)
+        shim_pending_forget(init); /* only now: a thread of NCCL's may have been at it */
     leave(NULL, result);
     return result;
 }

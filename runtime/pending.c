@@ -101,10 +101,14 @@ void shim_pending_here(struct shim_init *init)
     here.claimed = NULL;
 }
 
+/* Returns NULL: it is about to be forgotten. */
 static struct shim_init *claim(struct shim_init *init)
 {
+    int waiting = SHIM_WAITING;
     init->claimed_by = shim_tid();
-    set_state(init, SHIM_CLAIMED);
+    if (!__atomic_compare_exchange_n(&init->state, &waiting, SHIM_CLAIMED, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
+        return NULL;
     here.claimed = init;
     return init;
 }
@@ -134,7 +138,7 @@ static struct shim_init *claim_by_device(void)
     if (found && another(found))
         found = NULL;
     if (found)
-        claim(found);
+        found = claim(found);
     shim_lock_release(&lock);
     return found;
 }
@@ -162,12 +166,21 @@ void shim_pending_forget(struct shim_init *init)
     set_state(init, SHIM_FREE);
 }
 
-void shim_pending_forget_comm(const void *handle)
+/* True for one thread. */
+static bool take(struct shim_init *init, int state)
+{
+    return __atomic_compare_exchange_n(&init->state, &state, SHIM_ENDING, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+struct shim_init *shim_pending_take(const void *handle)
 {
     notice_fork();
     for (int i = 0; handle && i < SHIM_INITS; i++)
-        if (state_of(&inits[i]) >= SHIM_WAITING && inits[i].handle == handle)
-            shim_pending_forget(&inits[i]);
+        if (inits[i].handle == handle &&
+            (take(&inits[i], SHIM_WAITING) || take(&inits[i], SHIM_CLAIMED)))
+            return &inits[i];
+    return NULL;
 }
 
 static bool swept(const struct shim_init *init)
@@ -189,7 +202,7 @@ void shim_pending_sweep(void)
         if (!read)
             shim_nccllog_read();
         read = true;
-        if (swept(&inits[i]))
+        if (swept(&inits[i]) && take(&inits[i], SHIM_WAITING))
             shim_pending_forget(&inits[i]);
     }
 }
@@ -198,7 +211,7 @@ struct shim_init *shim_pending_next(struct shim_init *after)
 {
     notice_fork();
     for (int i = after ? (int)(after - inits) + 1 : 0; i < SHIM_INITS; i++)
-        if (state_of(&inits[i]) >= SHIM_WAITING)
+        if (state_of(&inits[i]) != SHIM_FREE)
             return &inits[i];
     return NULL;
 }
@@ -215,7 +228,7 @@ struct shim_init *shim_pending_over(struct shim_init *after)
 {
     notice_fork();
     for (int i = after ? (int)(after - inits) + 1 : 0; i < SHIM_INITS; i++)
-        if (over(&inits[i]))
+        if (over(&inits[i]) && take(&inits[i], SHIM_CLAIMED))
             return &inits[i];
     return NULL;
 }

@@ -9,7 +9,8 @@ enum { SHIM_INITS = 64 };
 #define SHIM_GRAPH_NAME "tccl-graph"
 #define SHIM_TOPO_NAME "tccl-topology"
 
-enum shim_state { SHIM_FREE, SHIM_WAITING, SHIM_CLAIMED };
+/* ENDING: one thread is about to forget it, and nobody else will. */
+enum shim_state { SHIM_FREE, SHIM_WAITING, SHIM_CLAIMED, SHIM_ENDING };
 
 /* One rank's init. From shim_pending_add until shim_pending_forget. */
 struct shim_init {
@@ -46,8 +47,9 @@ struct shim_init *shim_pending_claim(bool fresh);
 
 /* It is over; closes its files. */
 void shim_pending_forget(struct shim_init *init);
-/* Its communicator is destroyed. */
-void shim_pending_forget_comm(const void *handle);
+/* Its communicator is about to be destroyed: once that is done the caller forgets it. NULL: there
+ * is none. */
+struct shim_init *shim_pending_take(const void *handle);
 
 /* Forgets those that were put aside before their questions, in a group, and that NCCL's log says
  * are complete. */
@@ -57,7 +59,8 @@ void shim_pending_sweep(void);
 struct shim_init *shim_pending_next(struct shim_init *after);
 
 /* The next one after another (NULL: the first) that was claimed, has no wrapper above it, and whose
- * thread has ended or is this one: NCCL is done with it. */
+ * thread has ended or is this one: NCCL is done with it. Each is returned once in all threads: the
+ * caller forgets it. */
 struct shim_init *shim_pending_over(struct shim_init *after);
 
 #endif
