@@ -201,3 +201,14 @@ void shim_process_asked_early(void)
 {
     process.early = 1;
 }
+
+void shim_process_bypassed(void)
+{
+    static int told;
+    const char *plan = shim_env("TCCL_PLAN");
+    if (!plan || !plan[0] || __atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) ||
+        __atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
+        return;
+    shim_log(SHIM_LOG_WARN, "no ring for this process: its calls to NCCL do not pass the shim (by "
+                            "dlsym, or NCCL is a part of the program)");
+}

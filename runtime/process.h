@@ -32,5 +32,7 @@ void shim_process_promise(uint32_t settings);
 void shim_process_refuse(uint32_t settings);
 /* Somebody has asked for a setting before the process was armed: NCCL may have read it. */
 void shim_process_asked_early(void);
+/* A communicator is made and no wrapper has been called in this program: the log says so, once. */
+void shim_process_bypassed(void);
 
 #endif

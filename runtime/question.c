@@ -190,6 +190,8 @@ static const char *nccl_asks(const char *name, const void *caller)
         return answer(process, name, shim_nccl_version(caller));
     if (!process && shim_settings_asked(name))
         shim_process_asked_early();
+    if (!process && !strcmp(name, "NCCL_GRAPH_FILE"))
+        shim_process_bypassed();
     return NULL;
 }
 
