@@ -1,6 +1,7 @@
 #include "job-env.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,14 @@ static int add_in_front(char *const *env, const char *name, const char *text,
     return add_edit(edits, name, whole);
 }
 
+/* The kernel starts no program with a longer string in its environment. */
+static bool has_room(char *const *env, const char *name, const char *text)
+{
+    enum { LONGEST = 32 * 4096 };
+    const char *list = job_env_get(env, name);
+    return strlen(name) + strlen(text) + (list ? strlen(list) : 0) + sizeof("=:") <= LONGEST;
+}
+
 int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
                      struct job_env_edits *edits)
 {
@@ -168,7 +177,8 @@ int job_env_announce(char *const *env, const struct tccl_plan *plan, const char 
         failed = add_gbps(edits, "TCCL_GBPS", plan->gbps) ||
                  add_text(edits, "TCCL_PLAN", plan->path) ||
                  add_text(edits, "TCCL_RING", plan->ring);
-    if (!failed && applied && shim)
+    if (!failed && applied && shim && has_room(env, "LD_PRELOAD", shim) &&
+        has_room(env, "ASAN_OPTIONS", JOB_ENV_ASAN))
         failed = add_text(edits, "TCCL_SHIM", shim) ||
                  add_in_front(env, "LD_PRELOAD", shim, edits) ||
                  add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits);

@@ -127,6 +127,29 @@ static void test_announce_applied(void)
     free(plan.ring);
 }
 
+/* The longest LD_PRELOAD that a program can be started with has no room for ours. */
+static void test_announce_long(void)
+{
+    enum { LONGEST = 32 * 4096 };
+    struct tccl_plan plan = {.state = TCCL_STATE_APPLIED, .gbps = 1};
+    for (int left = 0; left < 2; left++) {
+        struct job_env_edits edits = {.count = 0};
+        size_t size = left ? LONGEST - strlen(shim) - 1 : LONGEST; /* 1: the colon */
+        char *list = malloc(size);
+        char *env[] = {list, NULL};
+        CHECK(list != NULL);
+        memset(list, 'x', size);
+        memcpy(list, "LD_PRELOAD=", 11);
+        list[size - 1] = '\0';
+        CHECK_INT(job_env_announce(env, &plan, shim, &edits), 0);
+        CHECK_INT(strcmp(edited(&edits, "LD_PRELOAD"), "(unchanged)") != 0, left);
+        CHECK_INT(strcmp(edited(&edits, "TCCL_SHIM"), "(unchanged)") != 0, left);
+        CHECK_STR(edited(&edits, "TCCL_STATE"), "applied");
+        job_env_edits_clear(&edits);
+        free(list);
+    }
+}
+
 static void test_announce_fallback(void)
 {
     struct tccl_plan plan = {.state = TCCL_STATE_FALLBACK, .gbps = 5, .baseline_gbps = 6};
@@ -172,6 +195,7 @@ int main(void)
     test_preload();
     test_forget();
     test_announce_applied();
+    test_announce_long();
     test_announce_fallback();
     test_preload_property();
     return check_result();
