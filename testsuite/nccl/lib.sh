@@ -11,6 +11,7 @@ rig=$("$here/rig") || exit $?
 
 work=$(mktemp -d /tmp/tccl-nccl.XXXXXX)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 143' TERM HUP INT
 
 fail() {
     echo "FAILED: $*"

@@ -4,11 +4,11 @@
 [ -e "$TCCL_BUILD/runtime/libtccl-nccl.so" ] || { echo "skipped: the build has no libtccl-nccl.so"; exit 77; }
 trap 'remove_registries; rm -rf "$work"' EXIT
 
-# The shared memory of steps that no tccld ends. Folders of plans are named job.step.restart-hash.
+# The shared memory of steps that no tccld ended. Folders of plans are named job.step.restart-hash.
 remove_registries() {
     local folder
-    for folder in "$work"/*/n*/*.*.*-*; do
-        rm -f "/dev/shm/tccl-$UID-${folder##*-}".*
+    for folder in $(find "$work" -type d -name '*.*.*-*'); do
+        rm -rf "/dev/shm/tccl-$UID-${folder##*-}".*
     done
 }
 
@@ -58,11 +58,17 @@ no_warning() {
     said 'TCCL WARN ([^b]|b[^o])' 0
 }
 
-# Once with the plans and once without the shim: NCCL built the same both times.
+# What NCCL builds without the shim, in the file $alone. (Asked once for the same options.)
+run_alone() { # MODEL OPTION...
+    alone=$work/alone-$(printf '%s\n' "$@" | md5sum | cut -c 1-16)
+    [ -e "$alone" ] || run_ring "$alone" "$1" --preload - "${@:2}"
+}
+
+# With the plans NCCL built the same as without the shim.
 as_alone() { # MODEL OPTION...
     run_planned "$@"
-    run_ring "$work/alone" "$1" --preload - "${@:2}"
-    "$here/same-rings" "$work/alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
+    run_alone "$@"
+    "$here/same-rings" "$alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
 }
 
 step() { # WHAT: for messages

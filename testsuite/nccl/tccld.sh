@@ -8,7 +8,7 @@ done
 # joined, again while tccld was too busy to tell chains of subsets in time (50 ms).
 joined_in_time() { # NODE... -- MODEL OPTION...
     local try
-    for try in 1 2 3 4 5; do
+    for try in {1..10}; do
         joined "$@"
         ! show_log | grep -q "did not answer in time" || continue
         return 0

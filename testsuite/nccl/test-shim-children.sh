@@ -6,15 +6,15 @@
 make_plans "dual-8gpu:0-3=0 -m0> 1 -w> 3 -m0> 2 -w> 0"
 child() { # WHAT OPTION...
     step "$1"
-    shift
-    run_planned dual-8gpu --gpus 0-3 "$@"
+    options=(dual-8gpu --gpus 0-3 "${@:2}")
+    run_planned "${options[@]}"
     as_planned
-    run_ring "$work/alone" dual-8gpu --gpus 0-3 "$@"
 }
 
 # All but the named communicators are what NCCL makes without the shim.
 others_alone() { # NAME...
-    python3 - "$work/alone" "$work/rings" "$@" <<'PYTHON' || fail "$what: not as NCCL alone"
+    run_alone "${options[@]}"
+    python3 - "$alone" "$work/rings" "$@" <<'PYTHON' || fail "$what: not as NCCL alone"
 import json, sys
 alone, rings = [{comm["comm"]: [[(e["from"], e["to"], e["send"]["kind"]) for e in ring["edges"]] for ring in comm["channels"]]
                  for comm in json.load(open(path))["comms"]} for path in sys.argv[1:3]]
@@ -28,7 +28,6 @@ PYTHON
 
 child "Split into one" -- --split 1
 as_planned split
-others_alone "comm 0" split
 child "Split into one that shares" -- --split 1 --share
 as_planned split
 child "Split into two, and again" -- --split 2 --again

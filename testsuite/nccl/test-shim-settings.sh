@@ -6,10 +6,13 @@
 bounces="dual-8gpu:0,1=0 -m0> 1 -m1> 0"
 direct="dual-8gpu:0,2=0 -w> 2 -w> 0"
 
-still() { # SETTING PLAN: as planned all the same
-    step "$1, $2"
-    make_plans "$2"
-    run_planned dual-8gpu --gpus "${2:10:3}" --set "$1"
+still() { # PLAN SETTING...: as planned all the same
+    step "$*"
+    local plan=$1 options=()
+    shift
+    mapfile -t options < <(printf -- '--set\n%s\n' "$@")
+    make_plans "$plan"
+    run_planned dual-8gpu --gpus "${plan:10:3}" "${options[@]}"
     as_planned
     no_warning
 }
@@ -32,17 +35,9 @@ aside NCCL_P2P_DISABLE=1 "$direct"
 aside NCCL_SHM_DISABLE=1 "$bounces"
 aside NCCL_ALGO=Tree "$bounces"
 aside NCCL_COLLNET_ENABLE=1 "$bounces"
-still NCCL_P2P_LEVEL=PXB "$bounces"
-still NCCL_ALGO=Ring "$bounces"
-still NCCL_ALGO=Ring,Tree "$direct"
-still NCCL_COLLNET_ENABLE=0 "$bounces"
-still NCCL_P2P_DISABLE=0 "$direct"
-still NCCL_DEBUG=VERSION "$bounces"
-still NCCL_IB_HCA=mlx5_0 "$bounces"
-still NCCL_NET_GDR_LEVEL=LOC "$bounces"
-still NCCL_MIN_NCHANNELS=4 "$bounces"
-still NCCL_MAX_NCHANNELS=1 "$bounces"
-still NCCL_PROTO=Simple "$bounces"
+still "$bounces" NCCL_P2P_LEVEL=PXB NCCL_ALGO=Ring NCCL_COLLNET_ENABLE=0 NCCL_DEBUG=VERSION NCCL_MIN_NCHANNELS=4
+still "$bounces" NCCL_IB_HCA=mlx5_0 NCCL_NET_GDR_LEVEL=LOC NCCL_MAX_NCHANNELS=1 NCCL_PROTO=Simple
+still "$direct" NCCL_ALGO=Ring,Tree NCCL_P2P_DISABLE=0
 
 step "one rank has a setting that the others don't have"
 make_plans "$direct"

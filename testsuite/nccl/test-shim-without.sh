@@ -23,10 +23,10 @@ said WARN
 step "two nodes, a rank of the second without the shim"
 make_plans "dual-8gpu:0,1=mlx5_0 -m0> 1 -m0> 0 -m0> mlx5_0" "dual-8gpu:0,1=mlx5_0 -m0> 1 -m0> 0 -m0> mlx5_0"
 run_planned dual-8gpu --gpus 0,1 --nodes 2 --at 3:LD_PRELOAD=
-run_ring "$work/alone" dual-8gpu --gpus 0,1 --nodes 2
+run_alone dual-8gpu --gpus 0,1 --nodes 2
 plans[1]=-
 as_planned
-python3 - "$work/alone" "$work/rings" <<'PYTHON' || fail "the second node is not as NCCL alone"
+python3 - "$alone" "$work/rings" <<'PYTHON' || fail "the second node is not as NCCL alone"
 import json, sys
 def kinds(path):
     return [[e["send"]["kind"] for e in ring["edges"] if e["from"] > 1] for ring in json.load(open(path))["comms"][0]["channels"]]
