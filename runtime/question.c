@@ -94,11 +94,22 @@ static int fill(int fd, const char *name, const char *text, size_t size)
     return shim_is_memory_file(fd, name) ? shim_write_all(fd, text, size) : -1;
 }
 
+/* Is there all that this rank needs to take an answer? Programs close what they did not open. */
+static bool files_there(const struct shim_init *init)
+{
+    return shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME) &&
+           shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME);
+}
+
 /* This rank's files, once. */
 static void take_answer(const struct shim_process *process, struct shim_init *init)
 {
+    static const struct shim_why closed = {"a program has closed files of the shim's"};
     learn_rank(init);
-    shim_entry_asked(init->entry, init->place);
+    if (files_there(init))
+        shim_entry_asked(init->entry, init->place);
+    else
+        shim_decide_aside(init->entry, &init->comm, &closed);
     init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
     if (init->decision != SHIM_USE)
         return;

@@ -54,3 +54,26 @@ said WARN
 step "P2P is to read, a part of the GPUs first: nobody reads, and nobody can later on"
 as_alone dual-8gpu --gpus 0-3 -- --comms 0 --subset 0,1 --subset 0-3
 said "WARN.*P2P would read in some processes only"
+
+step "a rank closes what it did not open: nobody is answered"
+cat >"$work/closer.c" <<'CLOSER'
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int socket(int domain, int type, int protocol)
+{
+    char path[64], name[64];
+    for (int fd = 3; fd < 256; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, name, sizeof name);
+        if (n > 17 && !memcmp(name, "/memfd:tccl-graph", 17))
+            close(fd);
+    }
+    return (int)syscall(SYS_socket, domain, type, protocol);
+}
+CLOSER
+cc -shared -fPIC -o "$work/closer.so" "$work/closer.c"
+make_plans "dual-8gpu:0,2,3=0 -m0> 3 -m0> 2 -m0> 0"
+as_alone dual-8gpu --gpus 0,2,3 --at "1:LD_PRELOAD=$TCCL_BUILD/runtime/libtccl-nccl.so:$work/closer.so"
+said "WARN.*has closed files"
