@@ -3,20 +3,24 @@
 # groups, threads, Config, Scalable, without waiting; several communicators.
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
-make_plans "dual-8gpu:0-3=0 -m0> 1 -w> 3 -m0> 2 -w> 0"
 way() { # WHAT OPTION...
     step "$1"
     shift
-    run_planned dual-8gpu --gpus 0-3 "$@"
+    run_planned dual-8gpu --gpus "$gpus" "$@"
     as_planned
     no_warning
 }
 
+gpus=0-3
+make_plans "dual-8gpu:0-3=0 -m0> 1 -w> 3 -m0> 2 -w> 0"
+way "threads and Config" --processes 2 -- --threads --init config
+way "Scalable, two GPUs in each process" --processes 2 -- --init scalable
+
+gpus=0,2,3
+make_plans "dual-8gpu:0,2,3=0 -w> 3 -m0> 2 -m1> 0"
 way "ncclCommInitAll" --processes 1 -- --init all
 way "a group" --processes 1 -- --group
 way "threads" --processes 1 -- --threads
-way "threads and Config" --processes 2 -- --threads --init config
-way "Scalable, two GPUs in each process" --processes 2 -- --init scalable
 way "Config" -- --init config
 way "without waiting" -- --nonblocking
 way "without waiting, one process" --processes 1 -- --nonblocking --group
@@ -26,7 +30,7 @@ way "two communicators, in a process with all GPUs, each in threads" --processes
 as_planned "comm 1"
 
 step "two communicators of one GPU in one group can't be told apart: none is touched"
-as_alone dual-8gpu --gpus 0-3 -- --comms 2 --group
+as_alone dual-8gpu --gpus "$gpus" -- --comms 2 --group
 said WARN
-as_alone dual-8gpu --gpus 0-3 --processes 1 -- --comms 2 --group
+as_alone dual-8gpu --gpus "$gpus" --processes 1 -- --comms 2 --group
 said WARN
