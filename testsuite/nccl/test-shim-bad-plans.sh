@@ -64,7 +64,6 @@ mv "${plans[0]}" "${plans[0]}.gone"
 aside "vanished" ""
 good
 rm -r "$(dirname "${plans[0]}")"
-mkdir -p "$work/nothing"
 aside "the folder is gone, as in a container" ""
 good
 rm "${plans[0]}"
