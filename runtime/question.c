@@ -13,7 +13,7 @@
 #include "settings.h"
 #include "verdict.h"
 
-enum { CONFIRM_US = 20000 };
+enum { CONFIRM_US = 20000, AGREE_US = 1000000 };
 
 /* Memories that the chain wants for buffers of one GPU's process; -1: none. */
 struct memories {
@@ -166,6 +166,20 @@ static void refuse(const struct shim_process *process, uint32_t settings)
     }
 }
 
+/* Ranks of a node that make buffers in different ways can't connect: all have it, or none, and
+ * those without the shim have it not. */
+static const char *ahead_answer(const struct shim_process *process, uint32_t asked,
+                                const char *name)
+{
+    const struct shim_plan *plan = &process->plan;
+    if (shim_registry_agree(process->registry, plan->gpus, plan->n_gpus, shim_now_us() + AGREE_US))
+        return shim_settings_answer(asked, name);
+    shim_log(SHIM_LOG_INFO,
+             "%s is left as it is: not all of the node's GPUs are used with the shim", name);
+    refuse(process, SHIM_GIVE_AHEAD);
+    return NULL;
+}
+
 /* The first of them can come before the files (2.27), but after the first exchange between ranks.
  * For the others NCCL holds a lock that ranks in other threads need: nothing is decided there. */
 static const char *setting_answer(const struct shim_process *process, const char *name)
@@ -174,7 +188,7 @@ static const char *setting_answer(const struct shim_process *process, const char
     if (!asked)
         return NULL;
     if (asked & SHIM_GIVE_AHEAD)
-        return shim_settings_answer(asked, name);
+        return ahead_answer(process, asked, name);
     struct shim_init *init = asked & SHIM_GIVE_P2P_LEVEL ? shim_pending_claim(false) : NULL;
     if (init && init->entry && init->decision == SHIM_UNDECIDED)
         take_answer(process, init);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 enum { MEMBERS = SHIM_GPUS * 2, CLAIMS = 64, PAGE = 4096 };
+enum { AGREED = 1, REFUSED };
 
 /* Zero is the state of everything that has not begun: a new file needs no first writer. */
 struct place {
@@ -39,6 +40,7 @@ struct claim {
 
 struct shim_registry {
     uint64_t layout; /* tells versions of this file apart */
+    int agreed;      /* AGREED, REFUSED */
     struct claim claims[CLAIMS];
     uint64_t keys[SHIM_ENTRIES];
     struct shim_entry entries[SHIM_ENTRIES];
@@ -55,7 +57,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 1;
+           (uint64_t)sizeof(struct shim_answer) ^ 2;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -417,4 +419,19 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
         break;
     }
     return true;
+}
+
+bool shim_registry_agree(struct shim_registry *registry, const shim_bus *gpus, int n,
+                         int64_t deadline_us)
+{
+    int agreed;
+    bool all;
+    while (!(all = shim_registry_all_claimed(registry, gpus, n)) &&
+           __atomic_load_n(&registry->agreed, __ATOMIC_SEQ_CST) == 0 && shim_now_us() < deadline_us)
+        shim_sleep_us(500);
+    agreed = 0; /* whoever comes first says it for all */
+    return __atomic_compare_exchange_n(&registry->agreed, &agreed, all ? AGREED : REFUSED, false,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+               ? all
+               : agreed == AGREED;
 }

@@ -95,6 +95,10 @@ int shim_entry_proven(const struct shim_entry *entry);
  * them? */
 void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu);
 bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n);
+/* One answer for all processes of the node, and for good: true if each of these GPUs is claimed by
+ * a living process, for which this waits until deadline (shim_now_us) at most. */
+bool shim_registry_agree(struct shim_registry *registry, const shim_bus *gpus, int n,
+                         int64_t deadline_us);
 
 /* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
  * entry's members gets true, and *worst the worst of all with its text. */

@@ -366,6 +366,56 @@ static void claims(void)
     unlink(path);
 }
 
+static shim_bus gpu_of(int i)
+{
+    return (shim_bus)(0x100 * (i + 1));
+}
+
+/* Claims its GPU, unless it is the one that has not the shim; 1: agreed, 0: not. */
+static int take_agreement(int i, int without, int64_t patience_us)
+{
+    shim_bus gpus[PROCESSES];
+    struct shim_registry *registry = open_one();
+    for (int k = 0; k < PROCESSES; k++)
+        gpus[k] = gpu_of(k);
+    if (i == without)
+        return 2;
+    shim_sleep_us(1000 * i);
+    shim_registry_claim_gpu(registry, gpu_of(i));
+    int agreed = shim_registry_agree(registry, gpus, PROCESSES, shim_now_us() + patience_us);
+    shim_sleep_us(100000); /* the others find it alive */
+    return agreed;
+}
+
+/* How many of PROCESSES agreed. */
+static int count_agreed(int without, int64_t patience_us)
+{
+    pid_t pids[PROCESSES];
+    int agreed = 0;
+    for (int i = 0; i < PROCESSES; i++)
+        if ((pids[i] = fork()) == 0)
+            _exit(take_agreement(i, without, patience_us));
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = ended(pids[i]);
+        CHECK(status >= 0 && status <= 2);
+        agreed += status == 1;
+    }
+    return agreed;
+}
+
+/* All GPUs' processes say the same, and stay with it. */
+static void agreements(void)
+{
+    new_step();
+    CHECK_INT(count_agreed(-1, 60000000), PROCESSES);
+    CHECK_INT(count_agreed(3, 60000000), PROCESSES - 1); /* as before */
+    unlink(path);
+    new_step();
+    CHECK_INT(count_agreed(3, 50000), 0);
+    CHECK_INT(count_agreed(-1, 60000000), 0); /* too late */
+    unlink(path);
+}
+
 int main(void)
 {
     unsigned long seed = check_seed();
@@ -379,5 +429,6 @@ int main(void)
     damaged_answers();
     limited_files();
     claims();
+    agreements();
     return check_result();
 }
