@@ -9,7 +9,7 @@ check() { # MODEL NODES COUNT
     echo "$1, nodes: $2"
     "$here/check-islands" "$tool" "$machines/$1.json" "$2" "$3" || fail "$1, nodes: $2"
 }
-check amd-4gpu 1 3
+check amd-4gpu 1 2
 check dual-8gpu 1 2
 check epyc-8gpu 1 1
-check intel-4gpu 2 2
+check intel-4gpu 2 1
