@@ -156,6 +156,22 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
     return chain->closed ? 0 : check_ports(chain, machine, err);
 }
 
+/* All buffers of a GPU are in one memory: where it receives, and on its way to the network. */
+static int check_exit_memory(const struct tccl_chain *chain, struct tccl_error *err)
+{
+    if (chain->closed || chain->exit.via.kind != TCCL_MEMORY || chain->n_gpus == 0)
+        return 0;
+    struct tccl_edge edge = {TCCL_BOUNCE, chain->entry.via.index};
+    if (chain->n_gpus > 1)
+        edge = chain->edges[chain->n_gpus - 2];
+    else if (chain->entry.via.kind != TCCL_MEMORY)
+        return 0;
+    if (edge.kind != TCCL_BOUNCE || edge.memory == chain->exit.via.index)
+        return 0;
+    return tccl_fail(err, "the last GPU can't receive in memory %d and send from memory %d",
+                     edge.memory, chain->exit.via.index);
+}
+
 int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err)
 {
     int counts[TCCL_BOUNCE + 1] = {0};
@@ -168,5 +184,5 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
         return tccl_fail(err, "a single-node ring can't have exactly one edge through memory");
     if (!chain->closed && chain->n_gpus == 1 && chain->entry.nic != chain->exit.nic)
         return tccl_fail(err, "a chain of one GPU can't enter and leave by different NICs");
-    return 0;
+    return check_exit_memory(chain, err);
 }

@@ -48,7 +48,9 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
 
 /* Can the runtime impose it on a stock NCCL? P2P edges must all write or all read (one process-wide
  * choice); a closed chain must not have exactly one bounce; an open chain of one GPU must enter and
- * leave by one NIC (NCCL takes the entry's for both). Returns 0, or -1 with the reason in err. */
+ * leave by one NIC (NCCL takes the entry's for both); and a last GPU that receives in a memory must
+ * send from it (a process has one place for its buffers). Returns 0, or -1 with the reason in err.
+ */
 int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err);
 
 #endif

@@ -303,6 +303,16 @@ static bool mode_allows(const struct walker *walker, const struct step *step)
            walker->mode == step->edge.kind;
 }
 
+/* A GPU's buffers are all in one memory: that of the edge into the tail and that on the way to the
+ * network. */
+static bool exit_allows(const struct walker *walker, uint32_t visited, const struct step *step)
+{
+    const struct tccl_route *route = walker->route;
+    bool into_tail = !route->closed && (visited | 1u << step->to) == (1u << walker->n) - 1;
+    return route->any || !into_tail || step->edge.kind != TCCL_BOUNCE ||
+           route->exit.via.kind != TCCL_MEMORY || route->exit.via.index == step->edge.memory;
+}
+
 static int extend(struct walker *walker, uint32_t visited, int position);
 
 /* A chain is complete: found, unless a visitor wants to go on. */
@@ -345,7 +355,7 @@ static void count_bounce(struct walker *walker, const struct step *step, int bou
 static int take(struct walker *walker, uint32_t visited, const struct step *step)
 {
     int depth = __builtin_popcount(visited), mode = walker->mode;
-    if (!mode_allows(walker, step) || !go(walker, step))
+    if (!mode_allows(walker, step) || !exit_allows(walker, visited, step) || !go(walker, step))
         return 0;
     bool bounce = step->edge.kind == TCCL_BOUNCE;
     if (!bounce)

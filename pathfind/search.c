@@ -991,7 +991,9 @@ static bool can_reach(const struct task *task, struct tccl_port entry, struct tc
 static bool can_be_ends(const struct task *task, struct tccl_port entry, struct tccl_port exit)
 {
     if (__builtin_popcount(task->gpus) == 1)
-        return task->options->any || entry.nic == exit.nic;
+        return task->options->any || (entry.nic == exit.nic && (entry.via.kind != TCCL_MEMORY ||
+                                                                exit.via.kind != TCCL_MEMORY ||
+                                                                entry.via.index == exit.via.index));
     return entry.via.kind != TCCL_GPU || exit.via.kind != TCCL_GPU ||
            entry.via.index != exit.via.index;
 }

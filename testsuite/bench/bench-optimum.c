@@ -22,6 +22,8 @@ struct attempt {
     int n, tail; /* the tail is set before what lies between */
     int order[TCCL_MAX_GPUS];
     int writes, reads, bounces;
+    int into,
+        exit_memory; /* memories where the last GPU receives, and from where it sends; or -1 */
     struct tccl_set set;
     double best;
 };
@@ -61,6 +63,9 @@ static void finish(struct attempt *attempt)
     double gbps;
     if ((attempt->writes && attempt->reads) || (attempt->closed && attempt->bounces == 1))
         return;
+    if (!attempt->closed && attempt->into >= 0 && attempt->exit_memory >= 0 &&
+        attempt->into != attempt->exit_memory)
+        return;
     if (tccl_model_measure(attempt->node->model, &attempt->set, &gbps, NULL, NULL, NULL) == 0)
         attempt->best = fmax(attempt->best, gbps);
 }
@@ -75,6 +80,7 @@ static void try_edge(struct attempt *attempt, int place, int to, int how, uint32
     attempt->writes += how == 0;
     attempt->reads += how == 1;
     attempt->bounces += how > 1;
+    attempt->into = how - 2;
     if (how == 0)
         good = add(attempt, giver, false, taker);
     else if (how == 1)
@@ -138,6 +144,8 @@ static void try_ends(struct attempt *attempt, int entry_nic, struct tccl_device 
         return;
     attempt->set.count = 0;
     attempt->order[0] = head;
+    attempt->into = in.kind == TCCL_MEMORY ? in.index : -1;
+    attempt->exit_memory = out.kind == TCCL_MEMORY ? out.index : -1;
     if (!add(attempt, device(TCCL_NIC, entry_nic), false, in) ||
         !add(attempt, device(TCCL_NIC, exit_nic), true, out) ||
         (in.kind == TCCL_MEMORY && !add(attempt, device(TCCL_GPU, head), true, in)) ||

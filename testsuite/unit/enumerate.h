@@ -62,6 +62,16 @@ static bool enumerate_ports(const struct enumeration *all, struct tccl_set *set)
     return true;
 }
 
+/* Does the last GPU receive in one memory and send from another? */
+static bool enumerate_two_memories(const struct enumeration *all)
+{
+    int in = all->n > 1                           ? all->how[all->n - 2] - 2
+             : all->entry.via.kind == TCCL_MEMORY ? all->entry.via.index
+                                                  : -1;
+    return !all->closed && all->exit.via.kind == TCCL_MEMORY && in >= 0 &&
+           in != all->exit.via.index;
+}
+
 static void enumerate_measure(struct enumeration *all)
 {
     struct tccl_set set = {0};
@@ -74,7 +84,8 @@ static void enumerate_measure(struct enumeration *all)
         enumerate_edge(&set, all->order[i], all->order[(i + 1) % all->n], all->how[i]);
     }
     bool two_nics = all->n == 1 && !all->closed && all->entry.nic != all->exit.nic;
-    if (!all->any && ((writes && reads) || (all->closed && bounces == 1) || two_nics))
+    if (!all->any && ((writes && reads) || (all->closed && bounces == 1) || two_nics ||
+                      enumerate_two_memories(all)))
         return;
     if (!all->closed && !enumerate_ports(all, &set))
         return;

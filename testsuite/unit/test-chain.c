@@ -110,6 +110,11 @@ int main(void)
     check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -m1> 2 -g> mlx5_0", true);
     check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -r> 2 -g> mlx5_0", false);
     check_expressible(amd, "mlx5_0 -g> 0 -m1> mlx5_0", true);
+    check_expressible(amd, "mlx5_0 -m1> 0 -m1> mlx5_0", true);
+    check_expressible(amd, "mlx5_0 -m1> 0 -m2> mlx5_0", false);
+    check_expressible(amd, "mlx5_0 -g> 0 -m1> 1 -m1> mlx5_0", true);
+    check_expressible(amd, "mlx5_0 -g> 0 -m1> 1 -m0> mlx5_0", false);
+    check_expressible(amd, "mlx5_0 -m3> 0 -m1> 1 -w> 2 -m0> mlx5_0", true);
     tccl_model_free(model);
     model = load_machine("dual-8gpu");
     const struct tccl_machine *dual = tccl_model_machine(model);
