@@ -177,19 +177,6 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
     return asked ? -1 : 0;
 }
 
-static int read_pci(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
-{
-    shim_bus devices[SHIM_PCI_DEVICES];
-    int n = 0;
-    for (int i = 0; i < chain->n; i++)
-        devices[n++] = chain->gpus[i];
-    if (!chain->closed)
-        devices[n++] = chain->entry.bus;
-    if (!chain->closed && chain->exit.bus != chain->entry.bus)
-        devices[n++] = chain->exit.bus;
-    return shim_pci_read(devices, n, pci, why);
-}
-
 /* What a graph file is made of beside the chain. */
 struct places {
     struct shim_pci pci;
@@ -329,7 +316,7 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
         if (shim_settings_user_allows(chain, members[i].user, why))
             return -1;
     if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
-        read_pci(chain, &places.pci, why) ||
+        shim_islands_read(chain, &places.pci, why) ||
         check_settings(chain, &places.pci, members, n, n == plan->n_gpus, &answer->settings, why))
         return -1;
     answer->entry = chain->closed ? -1 : numbers.entry;

@@ -365,3 +365,16 @@ enum shim_path shim_islands_path(const struct shim_chain *chain, const struct sh
         return SHIM_SYS;
     return shim_pci_distance(&first, &second);
 }
+
+int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
+{
+    shim_bus devices[SHIM_PCI_DEVICES];
+    int n = 0;
+    for (int i = 0; i < chain->n; i++)
+        devices[n++] = chain->gpus[i];
+    if (!chain->closed)
+        devices[n++] = chain->entry.bus;
+    if (!chain->closed && chain->exit.bus != chain->entry.bus)
+        devices[n++] = chain->exit.bus;
+    return shim_pci_read(devices, n, pci, why);
+}

@@ -7,6 +7,9 @@
 #include "pci.h"
 #include "plan.h"
 
+/* Reads the places of a chain's GPUs and NICs. Returns 0, or -1 with why. */
+int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why);
+
 /* Writes the topology file for a chain. pci: all of its GPUs were read, and its NICs if it is open.
  * Returns 0: none is needed, NCCL takes each edge as planned; 1: text holds it; or -1 with why: it
  * can't be expressed. linked: which pairs of chain->gpus have NVLink (device.h), which NCCL always

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "islands.h"
 #include "log.h"
 #include "settings.h"
 
@@ -117,19 +118,6 @@ static int visible(const struct shim_plan *plan, shim_bus mine[static SHIM_GPUS]
     return n;
 }
 
-static int read_pci(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
-{
-    shim_bus devices[SHIM_PCI_DEVICES];
-    int n = 0;
-    for (int i = 0; i < chain->n; i++)
-        devices[n++] = chain->gpus[i];
-    if (!chain->closed)
-        devices[n++] = chain->entry.bus;
-    if (!chain->closed && chain->exit.bus != chain->entry.bus)
-        devices[n++] = chain->exit.bus;
-    return shim_pci_read(devices, n, pci, why);
-}
-
 /* Most processes work on one GPU of all that they see: then the chain's ends are those of two
  * processes, which can have different settings. One that has both is seen when all are compared. */
 static int settings_of_one(const struct shim_pci *pci, uint32_t user, uint32_t *given)
@@ -153,7 +141,7 @@ static uint32_t work_out_given(uint32_t user)
         shim_fail(&why, "NCCL was started before the shim saw it");
     else if (n == 0)
         shim_fail(&why, "this process sees none of the step's GPUs");
-    else if (!read_pci(&plan->chain, &pci, &why) &&
+    else if (!shim_islands_read(&plan->chain, &pci, &why) &&
              (!shim_settings_for(plan, &pci, mine, n, self.version, user, &given, &why) ||
               !settings_of_one(&pci, user, &given)))
         return given;
