@@ -6,6 +6,8 @@
 #include "plan.h"
 #include "verdict.h"
 
+enum { SHIM_CONFIRM_US = 20000 }; /* what telling may take at the most */
+
 /* The best chain of a subset of the step's GPUs on this node. Returns 0; 1 with why: NCCL's own
  * choice is as good; -1 with why: tccld has none, can't be asked, or did not answer in time. */
 int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,

@@ -67,6 +67,14 @@ void shim_bus_format(shim_bus bus, char text[static SHIM_BUS_TEXT])
              (unsigned)(bus >> 8 & 0xff), (unsigned)(bus >> 3 & 31), (unsigned)(bus & 7));
 }
 
+int shim_bus_find(const shim_bus *list, int n, shim_bus bus)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == bus)
+            return i;
+    return -1;
+}
+
 void shim_text_add(struct shim_text *text, const char *format, ...)
 {
     if (text->full || text->length >= text->size) {

@@ -24,6 +24,8 @@ enum { SHIM_NO_BUS = -1 };
 int shim_bus_parse(const char *text, shim_bus *bus);
 enum { SHIM_BUS_TEXT = 20 };
 void shim_bus_format(shim_bus bus, char text[static SHIM_BUS_TEXT]); /* "0000:41:00.0" */
+/* Where bus stands in a list of n; -1: nowhere. */
+int shim_bus_find(const shim_bus *list, int n, shim_bus bus);
 
 /* Text in a buffer of the caller's; what does not fit is left out and full is set. */
 struct shim_text {

@@ -18,19 +18,10 @@ enum {
     OLDEST = 21800,
     NEWEST = 23099,
     ASK_US = 50000,
-    CONFIRM_US = 20000,
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */
     WAIT_US = 5000000,
     LEFT_OVER = 256 << 20 /* bytes that stay free beside what NCCL takes for the graph file */
 };
-
-static int index_of(const shim_bus *gpus, int n, shim_bus gpu)
-{
-    for (int i = 0; i < n; i++)
-        if (gpus[i] == gpu)
-            return i;
-    return -1;
-}
 
 /* Each one by itself, and all alike. members are in the order of their GPUs. */
 static int check_alike(const struct shim_plan *plan, const struct shim_member *members, int n,
@@ -40,7 +31,7 @@ static int check_alike(const struct shim_plan *plan, const struct shim_member *m
         const struct shim_member *member = &members[i];
         if (member->gpu == (shim_bus)SHIM_NO_BUS)
             return shim_fail(why, "the GPU of a rank (process %d) is not known", member->pid);
-        if (index_of(plan->gpus, plan->n_gpus, member->gpu) < 0)
+        if (shim_bus_find(plan->gpus, plan->n_gpus, member->gpu) < 0)
             return shim_fail(why, "the GPU of a rank (process %d) is none of the step's",
                              member->pid);
         if (i > 0 && members[i - 1].gpu == member->gpu)
@@ -146,7 +137,7 @@ static bool same_gpus(const struct shim_chain *chain, const struct shim_member *
     if (chain->n != n)
         return false;
     for (int i = 0; i < n; i++)
-        if (index_of(chain->gpus, chain->n, members[i].gpu) < 0)
+        if (shim_bus_find(chain->gpus, chain->n, members[i].gpu) < 0)
             return false;
     return true;
 }
@@ -193,8 +184,7 @@ static enum shim_path path_between(const struct shim_chain *chain, struct places
 static enum shim_path farthest_edge(const struct shim_chain *chain, struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
-    int edges = chain->n < 2 ? 0 : chain->closed ? chain->n : chain->n - 1;
-    for (int i = 0; i < edges; i++) {
+    for (int i = 0; i < shim_chain_edges(chain); i++) {
         enum shim_path path =
             path_between(chain, places, chain->gpus[i], chain->gpus[(i + 1) % chain->n]);
         farthest = path > farthest ? path : farthest;
@@ -218,7 +208,7 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
 {
     memset(numbers, 0, sizeof *numbers);
     for (int i = 0; i < n; i++) {
-        int at = index_of(chain->gpus, chain->n, members[i].gpu);
+        int at = shim_bus_find(chain->gpus, chain->n, members[i].gpu);
         if (at < 0)
             return shim_fail(why, "the chain is one of other GPUs");
         if (shim_device_nvml(members[i].gpu, &numbers->gpus[at], why))
@@ -244,7 +234,7 @@ static int check_settings(const struct shim_chain *chain, const struct shim_pci 
     uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0};
     *all = 0;
     for (int i = 0; i < n; i++) {
-        int at = index_of(chain->gpus, chain->n, members[i].gpu);
+        int at = shim_bus_find(chain->gpus, chain->n, members[i].gpu);
         user[at] = members[i].user;
         given[at] = members[i].given;
         if (!all_gpus && !(members[i].promised & SHIM_GIVE_P2P_READ))
@@ -269,8 +259,8 @@ static void order_links(const struct shim_chain *chain, const struct shim_member
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
-            to[index_of(chain->gpus, chain->n, members[i].gpu)]
-              [index_of(chain->gpus, chain->n, members[j].gpu)] = from[i][j];
+            to[shim_bus_find(chain->gpus, chain->n, members[i].gpu)]
+              [shim_bus_find(chain->gpus, chain->n, members[j].gpu)] = from[i][j];
 }
 
 /* The topology file, then the graph file, which depends on it. */
@@ -441,7 +431,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
     if (answer->whole)
         shim_ask_confirm(plan, SHIM_NOT_USED, why.text, comm.ranks, true, n,
-                         shim_now_us() + CONFIRM_US, NULL);
+                         shim_now_us() + SHIM_CONFIRM_US, NULL);
     return decision;
 }
 

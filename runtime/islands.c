@@ -25,11 +25,6 @@ bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version)
     return version < DEFAULT_PXB ? before : since;
 }
 
-static int edges(const struct shim_chain *chain)
-{
-    return chain->closed ? chain->n : chain->n - 1;
-}
-
 /* NCCL hands on over NVLink, also by one GPU between. */
 static bool nvlink(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS], int a, int b)
 {
@@ -56,7 +51,7 @@ static void find_islands(struct map *map)
     const struct shim_chain *chain = map->chain;
     for (int i = 0; i < chain->n; i++)
         map->island[i] = i;
-    for (int i = 0; i < edges(chain); i++)
+    for (int i = 0; i < shim_chain_edges(chain); i++)
         if (chain->edges[i].kind != SHIM_BOUNCE)
             join(map, i, (i + 1) % chain->n);
 }
@@ -197,7 +192,7 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
 static bool as_planned(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS],
                        const struct shim_pci_device *const *gpus, enum shim_path level)
 {
-    for (int i = 0; i < edges(chain); i++) {
+    for (int i = 0; i < shim_chain_edges(chain); i++) {
         int next = (i + 1) % chain->n;
         bool direct =
             nvlink(chain, linked, i, next) || shim_pci_distance(gpus[i], gpus[next]) <= level;
@@ -340,13 +335,12 @@ static struct shim_pci_device place_other(const struct map *map, const struct sh
 static int find_place(const struct map *map, const struct shim_pci *pci, shim_bus bus,
                       struct shim_pci_device *place)
 {
-    for (int i = 0; i < map->chain->n; i++) {
-        if (map->chain->gpus[i] == bus) {
-            *place = map->gpus[i];
-            return 0;
-        }
+    int i = shim_bus_find(map->chain->gpus, map->chain->n, bus);
+    if (i >= 0) {
+        *place = map->gpus[i];
+        return 0;
     }
-    int i = shim_pci_find(pci, bus);
+    i = shim_pci_find(pci, bus);
     if (i < 0)
         return -1;
     *place = place_other(map, &pci->devices[i]);

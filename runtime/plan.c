@@ -63,12 +63,9 @@ static int get_bus(struct shim_json value, shim_bus *bus)
     return shim_json_text(value, text, sizeof(text)) > 0 ? shim_bus_parse(text, bus) : -1;
 }
 
-static int find(const shim_bus *gpus, int n, shim_bus bus)
+int shim_chain_edges(const struct shim_chain *chain)
 {
-    for (int i = 0; i < n; i++)
-        if (gpus[i] == bus)
-            return i;
-    return -1;
+    return chain->closed ? chain->n : chain->n - 1;
 }
 
 /* A list of 1 to SHIM_GPUS bus ids, none of them twice. Returns how many, or -1. */
@@ -77,7 +74,7 @@ static int get_gpus(struct shim_json object, shim_bus gpus[static SHIM_GPUS], st
     struct shim_json list = shim_json_member(object, "gpus"), item = {0};
     int n = 0;
     while ((item = shim_json_next(list, item)).text) {
-        if (n == SHIM_GPUS || get_bus(item, &gpus[n]) != 0 || find(gpus, n, gpus[n]) >= 0)
+        if (n == SHIM_GPUS || get_bus(item, &gpus[n]) != 0 || shim_bus_find(gpus, n, gpus[n]) >= 0)
             return wrong(why, "gpus");
         n++;
     }
@@ -114,7 +111,7 @@ static int get_kind(struct shim_json object, uint8_t *kind)
 static int get_edges(struct shim_json links, struct shim_chain *chain, struct shim_why *why)
 {
     struct shim_json list = shim_json_member(links, "edges"), item = {0};
-    int n = 0, wanted = chain->closed ? chain->n : chain->n - 1;
+    int n = 0, wanted = shim_chain_edges(chain);
     if (!shim_json_is_list(list))
         return wrong(why, "edges");
     while ((item = shim_json_next(list, item)).text) {
@@ -173,7 +170,7 @@ static bool same_gpus(const struct shim_chain *chain, const shim_bus *gpus, int 
     if (chain->n != n)
         return false;
     for (int i = 0; i < n; i++)
-        if (find(chain->gpus, n, gpus[i]) < 0)
+        if (shim_bus_find(chain->gpus, n, gpus[i]) < 0)
             return false;
     return true;
 }

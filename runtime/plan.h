@@ -64,6 +64,9 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why);
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct shim_why *why);
 
+/* How many edges a chain has: n - 1 when open, n when closed. */
+int shim_chain_edges(const struct shim_chain *chain);
+
 /* One line, "01 -w> 41 -m0> 01", as in pathfind/notation.h, with NUMA nodes. Bus ids are shortened
  * to what tells them apart. */
 void shim_chain_format(const struct shim_chain *chain, struct shim_text *text);

@@ -111,9 +111,8 @@ static int visible(const struct shim_plan *plan, shim_bus mine[static SHIM_GPUS]
     for (int ordinal = 0; ordinal < ORDINALS && n < SHIM_GPUS; ordinal++) {
         if (shim_device_bus(ordinal, &bus, NULL))
             break;
-        for (int i = 0; i < plan->n_gpus; i++)
-            if (plan->gpus[i] == bus)
-                mine[n++] = bus;
+        if (shim_bus_find(plan->gpus, plan->n_gpus, bus) >= 0)
+            mine[n++] = bus;
     }
     return n;
 }

@@ -13,7 +13,7 @@
 #include "settings.h"
 #include "verdict.h"
 
-enum { CONFIRM_US = 20000, AGREE_US = 1000000 };
+enum { AGREE_US = 1000000 };
 
 /* Memories that the chain wants for buffers of one GPU's process; -1: none. */
 struct memories {
@@ -23,10 +23,8 @@ struct memories {
 static struct memories memories_of(const struct shim_chain *chain, shim_bus gpu)
 {
     struct memories memories = {-1, -1};
-    int at = 0;
-    while (at < chain->n && chain->gpus[at] != gpu)
-        at++;
-    if (at == chain->n)
+    int at = shim_bus_find(chain->gpus, chain->n, gpu);
+    if (at < 0)
         return memories;
     const struct shim_edge *edge = &chain->edges[at > 0 ? at - 1 : chain->n - 1];
     if (at == 0 && !chain->closed)
@@ -271,7 +269,7 @@ static void tell(const struct shim_process *process, struct shim_init *init,
                                      : "differs: ",
              worst == SHIM_APPLIED ? "" : worst_text);
     shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
-                     answer->whole, answer->locals, shim_now_us() + CONFIRM_US, NULL);
+                     answer->whole, answer->locals, shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
 void shim_question_finish(struct shim_init *init)

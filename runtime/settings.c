@@ -325,14 +325,9 @@ bool shim_settings_level_pxb(uint32_t user, uint32_t given)
     return user & SHIM_USER_PXB || given & SHIM_GIVE_P2P_LEVEL;
 }
 
-static int edges(const struct shim_chain *chain)
-{
-    return chain->closed ? chain->n : chain->n - 1;
-}
-
 static bool has_edge(const struct shim_chain *chain, enum shim_edge_kind kind)
 {
-    for (int i = 0; i < edges(chain); i++)
+    for (int i = 0; i < shim_chain_edges(chain); i++)
         if (chain->edges[i].kind == kind)
             return true;
     return false;
@@ -348,7 +343,7 @@ static bool is_moved(const struct shim_pci *pci, shim_bus gpu, int node)
 /* Must the GPU's process have a buffer on a memory that NCCL would not take? */
 static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *pci, int gpu)
 {
-    for (int i = 0; i < edges(chain); i++)
+    for (int i = 0; i < shim_chain_edges(chain); i++)
         if ((i + 1) % chain->n == gpu && chain->edges[i].kind == SHIM_BOUNCE &&
             is_moved(pci, chain->gpus[gpu], chain->edges[i].node))
             return true;
@@ -437,14 +432,6 @@ static int end_needs(const struct shim_chain *chain, struct distances distances,
     return shim_fail(why, "one process can't use GPUDirect at one end of the chain only");
 }
 
-static bool holds(const shim_bus *mine, int n, shim_bus gpu)
-{
-    for (int i = 0; i < n; i++)
-        if (mine[i] == gpu)
-            return true;
-    return false;
-}
-
 /* There is what stands against any chain, and what stands against this one. */
 int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
 {
@@ -484,7 +471,8 @@ static int check_policy(uint32_t user, uint32_t needs, struct shim_why *why)
 static int add_ends(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
                     const shim_bus *mine, int n, uint32_t *needs, struct shim_why *why)
 {
-    bool head = holds(mine, n, chain->gpus[0]), tail = holds(mine, n, chain->gpus[chain->n - 1]);
+    bool head = shim_bus_find(mine, n, chain->gpus[0]) >= 0;
+    bool tail = shim_bus_find(mine, n, chain->gpus[chain->n - 1]) >= 0;
     if (chain->n > 1)
         *needs |= SHIM_GIVE_NO_NET_INTRA;
     if (!head && !tail)
@@ -543,7 +531,7 @@ static int check_reads(const struct shim_chain *chain, const uint32_t *given, st
     for (int i = 1; i < chain->n; i++)
         if (!(given[i] & SHIM_GIVE_P2P_READ) == reads)
             return shim_fail(why, "P2P would read in some processes only");
-    for (int i = 0; i < edges(chain); i++)
+    for (int i = 0; i < shim_chain_edges(chain); i++)
         if (chain->edges[i].kind == (reads ? SHIM_P2P_WRITE : SHIM_P2P_READ))
             return shim_fail(why, "P2P is to %s in this chain, NCCL would %s",
                              reads ? "write" : "read", reads ? "read" : "write");

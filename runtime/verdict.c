@@ -20,14 +20,6 @@ static const char *name_of(shim_bus gpu, char name[static NAME])
     return strncmp(name, "0000:", 5) == 0 ? name + 5 : name;
 }
 
-static int place_of(const struct shim_chain *chain, shim_bus gpu)
-{
-    for (int i = 0; i < chain->n; i++)
-        if (chain->gpus[i] == gpu)
-            return i;
-    return -1;
-}
-
 /* The GPU of the chain beside place i; SHIM_NO_BUS beyond its ends. */
 static shim_bus beside(const struct shim_chain *chain, int i, int step)
 {
@@ -161,7 +153,7 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
                                   int n, shim_bus gpu, const struct shim_built *built, int entry,
                                   int exit, char text[static 256])
 {
-    int i = place_of(chain, gpu);
+    int i = shim_bus_find(chain->gpus, chain->n, gpu);
     enum shim_verdict verdict;
 
     text[0] = '\0';
