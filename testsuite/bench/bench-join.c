@@ -128,20 +128,6 @@ static void make_profile(void)
     tccl_model_free(model);
 }
 
-static void write_conf(void)
-{
-    char path[256], text[2048];
-    int size =
-        snprintf(text, sizeof(text),
-                 "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
-                 "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
-                 "BindAddr=127.0.0.1\nTccldUser=%s\n[peers]\nn1=127.0.0.1:%u\n",
-                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
-                 getpwuid(getuid())->pw_name, rig_port());
-    rig_path(path, "tccl.conf", 0);
-    rig_write(path, text, (size_t)size, 0644);
-}
-
 /* JOINs */
 
 /* Milliseconds from connecting to the plan; the step's end, which frees its plan, is not timed. */
@@ -338,7 +324,8 @@ int main(int argc, char **argv)
     rig_begin();
     rig_path(path, "", 1);
     mkdir(path, 0755);
-    write_conf();
+    rig.port[1] = rig_port();
+    rig_write_conf(1, "");
     make_profile();
     rig_start_tccld(1);
     double started = resident_mib();

@@ -163,6 +163,24 @@ __attribute__((unused)) static unsigned short rig_port(void)
     exit(1);
 }
 
+/* tccl.conf of nodes n1 to nN, at the ports of the rig. accounting: a node's name; "": none. */
+__attribute__((unused)) static void rig_write_conf(int nodes, const char *accounting)
+{
+    char path[256], text[8192];
+    int size =
+        snprintf(text, sizeof(text),
+                 "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
+                 "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
+                 "BindAddr=127.0.0.1\nTccldUser=%s\nAccountingHost=%s\n[peers]\n",
+                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
+                 getpwuid(getuid())->pw_name, accounting);
+    for (int i = 1; i <= nodes; i++)
+        size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,
+                         rig.port[i]);
+    rig_path(path, "tccl.conf", 0);
+    rig_write(path, text, (size_t)size, 0644);
+}
+
 __attribute__((unused)) static void rig_start_tccld(int node)
 {
     char conf[256], log[256], name[16], socket_path[256];

@@ -58,23 +58,6 @@ static void make_profile(int node)
     tccl_profile_close(profile);
 }
 
-static void write_conf(const char *accounting)
-{
-    char path[256], text[4096];
-    int size =
-        snprintf(text, sizeof(text),
-                 "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
-                 "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
-                 "BindAddr=127.0.0.1\nTccldUser=%s\nAccountingHost=%s\n[peers]\n",
-                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
-                 getpwuid(getuid())->pw_name, accounting);
-    for (int i = 1; i <= NODES; i++)
-        size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,
-                         rig.port[i]);
-    rig_path(path, "tccl.conf", 0);
-    rig_write(path, text, (size_t)size, 0644);
-}
-
 static void make_nodes(void)
 {
     char path[256];
@@ -88,7 +71,7 @@ static void make_nodes(void)
         make_profile(i);
     }
     tccl_model_free(model);
-    write_conf("n3");
+    rig_write_conf(NODES, "n3");
     for (int i = 1; i <= NODES; i++)
         rig_start_tccld(i);
 }
@@ -577,7 +560,7 @@ static void test_no_home(void)
     char path[4096];
     for (int i = 1; i <= NODES; i++)
         rig_stop_tccld(i, SIGTERM);
-    write_conf("");
+    rig_write_conf(NODES, "");
     for (int i = 1; i <= NODES; i++)
         rig_start_tccld(i);
     struct tccl_step_key key = begin_step(2, 4, path);

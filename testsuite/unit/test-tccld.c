@@ -83,23 +83,6 @@ static void make_profile(int node, const char *name)
 
 /* The rig */
 
-static void write_conf(const char *accounting)
-{
-    char path[256], text[8192];
-    int size =
-        snprintf(text, sizeof(text),
-                 "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
-                 "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
-                 "BindAddr=127.0.0.1\nTccldUser=%s\nAccountingHost=%s\n[peers]\n",
-                 rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
-                 getpwuid(getuid())->pw_name, accounting);
-    for (int i = 1; i <= NODES; i++)
-        size += snprintf(text + size, sizeof(text) - (size_t)size, "n%d=127.0.0.1:%u\n", i,
-                         rig.port[i]);
-    rig_path(path, "tccl.conf", 0);
-    rig_write(path, text, (size_t)size, 0644);
-}
-
 /* Every node's Port= comes from [peers], so each has a configuration of its own. */
 static void make_nodes(void)
 {
@@ -112,7 +95,7 @@ static void make_nodes(void)
         mkdir(path, 0755);
         make_profile(i, i % 2 ? "amd-4gpu" : "intel-4gpu");
     }
-    write_conf("n1");
+    rig_write_conf(NODES, "n1");
 }
 
 static struct tccl_step_key new_key(void)
