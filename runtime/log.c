@@ -10,7 +10,7 @@
 
 #include "base.h"
 
-bool shim_log_wanted(enum shim_level level)
+static bool is_wanted(enum shim_level level)
 {
     const char *word = shim_env("TCCL_DEBUG");
     if (!word)
@@ -63,7 +63,7 @@ static int open_log(void)
 
 void shim_log(enum shim_level level, const char *format, ...)
 {
-    if (!shim_log_wanted(level))
+    if (!is_wanted(level))
         return;
     int before = errno;
     char host[65], line[2048];

@@ -4,11 +4,8 @@
 #ifndef SHIM_LOG_H
 #define SHIM_LOG_H
 
-#include <stdbool.h>
-
 enum shim_level { SHIM_LOG_WARN = 1, SHIM_LOG_INFO };
 
-bool shim_log_wanted(enum shim_level level);
 /* "host:pid:tid TCCL INFO …" */
 void shim_log(enum shim_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
