@@ -14,7 +14,7 @@
 #include "wire.h"
 #include "workers.h"
 
-enum { REGION = 1 << 20, SHARE = 8 << 20 };
+enum { REGION = 1 << 20, SHARE = 8 << 20, TRIES = 20 };
 
 /* ---- the other end, alone ---- */
 
@@ -104,14 +104,22 @@ static int run_set(struct tccl_workers *workers, const char *text, struct tccl_r
     return tccl_workers_run(workers, &set, SHARE, run, err);
 }
 
+static bool is_sound(const struct tccl_run *run)
+{
+    return run->slowest > 0 && run->slowest < 1000;
+}
+
 static void check_good(struct tccl_workers *workers, const char *text)
 {
     struct tccl_error err = {0};
-    struct tccl_run run;
+    struct tccl_run run = {0};
 
-    CHECK_INT(run_set(workers, text, &run, &err), 0);
+    /* On a busy machine so small a share may go by before its first sample, or members may hardly
+     * meet: such a run says nothing, and what measures asks again, too. */
+    for (int i = 0; i < TRIES && !is_sound(&run); i++)
+        CHECK_INT(run_set(workers, text, &run, &err), 0);
     CHECK_STR(err.text, "");
-    CHECK(run.slowest > 0 && run.slowest < 1000);
+    CHECK(is_sound(&run));
     printf("%-22s %6.2f GB/s, overlap %.3f\n", text, run.slowest, run.overlap);
 }
 
