@@ -228,6 +228,32 @@ static int set_duration(const struct key *key, void *field, const struct tccl_co
     return 0;
 }
 
+/* 0: for ever. */
+static int set_days(const struct key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    const char *unit = value;
+    bool forever = !strcasecmp(value, "forever");
+    long number = forever ? 0 : read_number(&unit);
+    if (!forever && (strcmp(unit, "d") != 0 || number < key->min || number > key->max))
+        return tccl_fail(err, "%s=%.80s: give a number of days, from %dd to %dd, or forever",
+                         key->name, value, key->min, key->max);
+    *(int *)field = (int)number;
+    return 0;
+}
+
+static int set_yes(const struct key *key, void *field, const struct tccl_conf *conf,
+                   const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    bool yes = !strcasecmp(value, "yes");
+    if (!yes && strcasecmp(value, "no") != 0)
+        return refuse(key, value, "yes or no", err);
+    *(bool *)field = yes;
+    return 0;
+}
+
 static int set_mode(const struct key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
@@ -268,6 +294,9 @@ static const struct key keys[] = {
     {"tccl", "TccldUser", set_user, FIELD(tccld_user), 0, 0},
     {"tccl", "SlurmUser", set_user, FIELD(slurm_user), 0, 0},
     {"tccl", "Admins", set_list, FIELD(admins), 0, 0},
+    {"tccl", "KeepRecords", set_days, FIELD(keep_days), 1, 36500},
+    {"tccl", "AdminComment", set_yes, FIELD(admin_comment), 0, 0},
+    {"tccl", "MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
     {"tccl", "Timeout", set_duration, FIELD(timeout_ms), 10, 60000},
     {"tccl", "RequireTimeout", set_duration, FIELD(require_timeout_ms), 10, 300000},
     {"tccl", "GresOrder", set_gres_order, FIELD(gres_order), 0, 0},
@@ -281,7 +310,7 @@ enum { KEYS = sizeof keys / sizeof keys[0] };
 /* Fails with the keys of the section (NULL: of all). */
 static int refuse_key(const char *section, const char *name, struct tccl_error *err)
 {
-    char known[400] = "";
+    char known[600] = "";
     size_t used = 0;
     for (int i = 0; i < KEYS; i++)
         if (!section || !strcasecmp(section, keys[i].section))
