@@ -1,0 +1,12 @@
+/* acct-commands.h: the commands of tcclacct. A line in the table of tcclacct.c names each. */
+#ifndef TCCL_ACCT_COMMANDS_H
+#define TCCL_ACCT_COMMANDS_H
+
+/* Each is called with its own name as argv[0] ("ring") and its arguments behind it, writes to
+ * stdout, says what went wrong in one line on stderr, and returns the exit status. getopt has not
+ * been used before; LC_CTYPE is C.UTF-8. */
+int ring_main(int argc, char **argv);
+int summary_main(int argc, char **argv);
+int serve_main(int argc, char **argv);
+
+#endif
