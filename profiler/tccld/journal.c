@@ -413,6 +413,7 @@ static void run_query(struct chore *chore)
         return;
     chore->answer = tccl_message_new("records");
     json_object_set(chore->answer, "records", page);
+    json_object_set_new(chore->answer, "version", json_string(TCCL_VERSION));
     json_object_set(chore->answer, "next", next ? next : json_null());
 }
 
