@@ -11,6 +11,7 @@
 
 struct alives;
 struct journal;
+struct metrics;
 struct own;
 struct resolver;
 struct seen;
@@ -36,6 +37,7 @@ struct daemon {
     struct journal *journal;
     struct steps *steps;
     struct alives *alives;
+    struct metrics *metrics;
 };
 
 /* Looks up TccldUser, SlurmUser and Admins of a configuration, for the daemon. Returns 0, or -1

@@ -14,6 +14,7 @@
 #include "link.h"
 #include "log.h"
 #include "merge.h"
+#include "metrics.h"
 #include "outcome.h"
 #include "own.h"
 #include "planfile.h"
@@ -47,7 +48,8 @@ struct step {
     time_t start;
     int64_t end; /* when those who wait give up; after closing: when the step is forgotten */
     struct tccl_join_message *join; /* NULL: this node's has not come, or all is done */
-    bool joined;
+    bool joined, counted;
+    int64_t joined_us;
     struct local *waiters[WAITERS];
     int n_waiters;
     struct shared_kind *kind;
@@ -234,6 +236,17 @@ static void sweep(struct steps *steps)
 
 /* Answers */
 
+/* Once a step; not if this node was asked by its children alone. */
+static void count_answer(struct step *step)
+{
+    const struct outcome *outcome = &step->outcome;
+    if (!step->counted && step->n_waiters > 0)
+        metrics_answer(step->steps->daemon->metrics, outcome->state, outcome->reason,
+                       outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
+                       now_us() - step->joined_us);
+    step->counted |= step->n_waiters > 0;
+}
+
 static void answer_waiters(struct step *step)
 {
     struct tccl_plan plan = {.state = step->outcome.state,
@@ -244,6 +257,7 @@ static void answer_waiters(struct step *step)
     if (step->path)
         strcpy(plan.path, step->path);
     cleanup_json json_t *message = tccl_plan_to_json(&plan);
+    count_answer(step);
     for (int i = 0; i < step->n_waiters; i++) {
         if (message)
             local_answer(step->waiters[i], message);
@@ -688,6 +702,7 @@ static void join_off(struct daemon *daemon, struct local *local, struct tccl_joi
     struct tccl_plan plan = {.state = TCCL_STATE_OFF};
     cleanup_json json_t *answer = tccl_plan_to_json(&plan);
     record_off(daemon, &message->join);
+    metrics_answer(daemon->metrics, plan.state, "", 0, 0);
     local_answer(local, answer);
     tccl_join_free(message);
 }
@@ -704,6 +719,8 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
 {
     struct tccl_error err = {0};
     struct tccl_join_message *message = tccl_join_from_json(json, &err);
+    if (message)
+        metrics_join(daemon->metrics, message->join.mode);
     if (message && message->join.mode == TCCL_MODE_OFF) {
         join_off(daemon, local, message);
         return;
@@ -728,6 +745,7 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
         return;
     }
     step->joined = true;
+    step->joined_us = now_us();
     step->join = message;
     if (step->node > 0)
         step->parent = strdup(join->nodes[tree_parent(step->node)]);

@@ -18,6 +18,8 @@
 #include "journal.h"
 #include "local.h"
 #include "log.h"
+#include "metrics-file.h"
+#include "metrics.h"
 #include "own.h"
 #include "peer.h"
 #include "resolver.h"
@@ -209,6 +211,7 @@ struct parts {
     struct daemon daemon;
     struct locals *locals;
     struct peers *peers;
+    struct metrics_file *metrics_file;
     struct event *hangup, *terminate, *interrupt;
 };
 
@@ -252,7 +255,9 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->own = own_new();
     daemon->seen = seen_new();
     daemon->alives = alives_new();
-    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives)
+    daemon->metrics = metrics_new();
+    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives ||
+        !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (add_signals(parts, reload, err) != 0 || !(parts->locals = locals_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
@@ -264,7 +269,9 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     if (!daemon->steps)
         return tccl_fail(err, "out of memory");
     parts->peers = peers_listen(daemon, err);
-    return parts->peers ? locals_listen(parts->locals, err) : -1;
+    if (!parts->peers || !(parts->metrics_file = metrics_file_new(daemon, err)))
+        return -1;
+    return locals_listen(parts->locals, err);
 }
 
 /* Those who wait get an answer, for which the loop turns a little longer. */
@@ -282,6 +289,7 @@ static void end(struct parts *parts)
     locals_free(parts->locals);
     steps_free(daemon->steps);
     journal_close(daemon->journal);
+    metrics_file_free(parts->metrics_file);
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
     if (!stuck)
         resolver_free(daemon->resolver);
@@ -289,6 +297,7 @@ static void end(struct parts *parts)
     own_free(daemon->own);
     seen_free(daemon->seen);
     alives_free(daemon->alives);
+    metrics_free(daemon->metrics);
     struct event *events[] = {parts->hangup, parts->terminate, parts->interrupt};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         if (events[i])

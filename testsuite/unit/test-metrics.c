@@ -1,0 +1,150 @@
+/* test-metrics.c: the numbers in the text are those of plain counting. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "metrics.h"
+#include "reason.h"
+
+enum { EVENTS = 400, MOST_WAITS = EVENTS };
+
+static const char *const reasons[] = {
+    "n2: connection refused by 10.0.0.2:8517: is its tccld running?",
+    "n1: tccld gave no answer within 500 ms", "something else",
+    "n3: no profile of this machine in /c (its id is x): run"};
+
+/* The value behind a line's beginning, which must stand at the beginning of exactly one line; -1:
+ * it stands nowhere. */
+static double value_of(const char *text, const char *begin)
+{
+    double value = -1;
+    size_t length = strlen(begin);
+    for (const char *line = text; line && *line; line = strchr(line, '\n') + 1)
+        if (strncmp(line, begin, length) == 0 && line[length] == ' ') {
+            CHECK(value < 0);
+            value = strtod(line + length, NULL);
+        }
+    return value;
+}
+
+struct counted {
+    int joins[4], states[4], classes[4], n;
+    double waits[MOST_WAITS], gains[MOST_WAITS];
+    int n_waits, n_gains;
+};
+
+static void make_events(struct metrics *metrics, struct counted *counted)
+{
+    for (int i = 0; i < EVENTS; i++) {
+        int mode = rand() % 4, state = rand() % 4, reason = rand() % 4;
+        int64_t us = (int64_t)pow(10, 1 + rand() % 7000 / 1000.0);
+        double ratio = rand() % 5 ? 1 + rand() % 300 / 100.0 : 0;
+        metrics_join(metrics, (enum tccl_mode)mode);
+        metrics_answer(metrics, (enum tccl_state)state, reasons[reason], ratio, us);
+        counted->joins[mode]++;
+        counted->states[state]++;
+        counted->classes[reason] += state == TCCL_STATE_FALLBACK;
+        if (state != TCCL_STATE_OFF)
+            counted->waits[counted->n_waits++] = (double)us * 1e-6;
+        if (state == TCCL_STATE_APPLIED && ratio > 0)
+            counted->gains[counted->n_gains++] = ratio;
+    }
+}
+
+/* Every bucket of the text, by its own upper end. */
+static void check_histogram(const char *text, const char *name, const double *values, int n)
+{
+    char begin[64];
+    double sum = 0;
+    int buckets = 0;
+    snprintf(begin, sizeof(begin), "%s_bucket{le=\"", name);
+    for (const char *at = text; (at = strstr(at, begin)) != NULL; buckets++) {
+        int below = 0;
+        char *rest;
+        double end = strtod(at += strlen(begin), &rest);
+        for (int i = 0; i < n; i++)
+            below += values[i] <= end;
+        CHECK(strncmp(rest, "\"} ", 3) == 0);
+        CHECK_INT(atoi(rest + 3), below);
+    }
+    CHECK(buckets > 5);
+    for (int i = 0; i < n; i++)
+        sum += values[i];
+    snprintf(begin, sizeof(begin), "%s_sum", name);
+    CHECK(fabs(value_of(text, begin) - sum) < 1e-3);
+    snprintf(begin, sizeof(begin), "%s_count", name);
+    CHECK_INT((int)value_of(text, begin), n);
+}
+
+static void test_counting(void)
+{
+    struct metrics *metrics = metrics_new();
+    static struct counted counted;
+    struct metrics_profile profile = {0};
+    char begin[96];
+    make_events(metrics, &counted);
+    struct metrics *copy = metrics_copy(metrics);
+    metrics_join(metrics, TCCL_MODE_ON);
+    char *text = metrics_text(copy, &profile, 1000, 2000);
+    for (int i = 0; i < 4; i++) {
+        snprintf(begin, sizeof(begin), "tccl_joins_total{mode=\"%s\"}",
+                 tccl_mode_name((enum tccl_mode)i));
+        CHECK_INT((int)value_of(text, begin), counted.joins[i]);
+        snprintf(begin, sizeof(begin), "tccl_answers_total{state=\"%s\"}",
+                 tccl_state_name((enum tccl_state)i));
+        CHECK_INT((int)value_of(text, begin), counted.states[i]);
+        snprintf(begin, sizeof(begin), "tccl_fallbacks_total{reason=\"%s\"}",
+                 tccl_reason_class(reasons[i]));
+        CHECK_INT((int)value_of(text, begin), counted.classes[i]);
+    }
+    check_histogram(text, "tccl_wait_seconds", counted.waits, counted.n_waits);
+    check_histogram(text, "tccl_gain_ratio", counted.gains, counted.n_gains);
+    CHECK_INT((int)value_of(text, "tccl_start_time_seconds"), 1000);
+    CHECK(strcmp(text + strlen(text) - 6, "# EOF\n") == 0);
+    free(text);
+    metrics_free(copy);
+    metrics_free(metrics);
+}
+
+static void test_profile(void)
+{
+    struct metrics *metrics = metrics_new();
+    struct metrics_profile profile = {.there = true,
+                                      .machine = "a\"b\\c\nd",
+                                      .source = "cuda",
+                                      .measured = 900,
+                                      .sets = 120,
+                                      .noisy = 3,
+                                      .failed = 1,
+                                      .tables = 15};
+    const char label[] = "{machine=\"a\\\"b\\\\c\\nd\",source=\"cuda\"}";
+    const struct {
+        const char *name;
+        int value; /* -1: not in the text */
+    } wanted[] = {{"tccl_profile_age_seconds", 1100}, {"tccl_chains_age_seconds", -1},
+                  {"tccl_profile_sets", 120},         {"tccl_profile_noisy_sets", 3},
+                  {"tccl_profile_failed_sets", 1},    {"tccl_profile_gpu_sets", 15}};
+    char *text = metrics_text(metrics, &profile, 1000, 2000), begin[128];
+    CHECK_INT((int)value_of(text, "tccl_profile"), 1);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+        snprintf(begin, sizeof(begin), "%s%s", wanted[i].name, label);
+        CHECK_INT((int)value_of(text, begin), wanted[i].value);
+    }
+    free(text);
+    profile.there = false;
+    text = metrics_text(metrics, &profile, 1000, 2000);
+    CHECK_INT((int)value_of(text, "tccl_profile"), 0);
+    CHECK(!strstr(text, "machine="));
+    free(text);
+    metrics_free(metrics);
+}
+
+int main(void)
+{
+    srand((unsigned)check_seed());
+    test_counting();
+    test_profile();
+    return check_result();
+}
