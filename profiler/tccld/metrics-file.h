@@ -5,7 +5,7 @@
 
 #include "daemon.h"
 
-enum { METRICS_SECONDS = 15 };
+enum { METRICS_SECONDS = 5 };
 
 struct metrics_file;
 
