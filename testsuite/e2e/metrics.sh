@@ -110,7 +110,7 @@ open(sys.argv[2], "wb").write(urllib.request.urlopen("http://127.0.0.1:" + sys.a
 # It shows one file of a folder with the same series in all: here that of n2.
 rm "$folder"/n[134].prom
 eventually "node_exporter answers" scrape
-grep -E 'node_textfile_scrape_error|tccl_' "$work/scraped" | head -n 5
+grep -m 5 -E 'node_textfile_scrape_error|tccl_' "$work/scraped"
 equal "errors of node_exporter" "$(awk '$1 == "node_textfile_scrape_error" { print $2 }' "$work/scraped")" 0
 matches "scraped" "$(grep -c '^tccl_' "$work/scraped")" '[3-9][0-9]'
 
