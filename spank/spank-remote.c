@@ -9,6 +9,7 @@
 #include "job-env.h"
 #include "notice.h"
 #include "plugin-conf.h"
+#include "policy-facts.h"
 #include "policy.h"
 #include "preload.h"
 #include "spank-option.h"
@@ -21,7 +22,10 @@ enum { DEPART_MS = 200 }; /* for messages that nobody waits for: a record, the s
 static struct {
     struct tccl_conf conf;
     struct step_info step;
+    struct step_facts facts;
+    struct policy_rule rule; /* where tccl.conf can be read */
     struct policy_choice choice;
+    int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
     struct tccl_error bad_environment; /* why TCCL= is ignored */
     struct tccl_plan plan;             /* what the step is told, if active */
     int64_t deadline;                  /* tccl_now_ms */
@@ -121,8 +125,10 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     }
     join.mode = remote.choice.mode;
     join.timeout_ms = timeout_ms;
-    join.min_nodes = remote.conf.policy.min_nodes;
-    join.min_gpus = remote.conf.policy.min_gpus;
+    join.min_nodes = remote.rule.min_nodes;
+    join.min_gpus = remote.rule.min_gpus;
+    join.min_gain = remote.rule.min_gain;
+    join.policy = remote.rule.name;
     join.reason = reason;
     int fd = tccl_client_connect(remote.conf.socket, timeout_ms, err);
     if (fd >= 0 && tccl_client_join(fd, &join, left_until(deadline), err) != 0) {
@@ -145,8 +151,8 @@ static void tell_tccld(const char *reason)
 static void join_ring(void)
 {
     struct tccl_error err = {""};
-    remote.timeout_ms = remote.choice.mode == TCCL_MODE_REQUIRE ? remote.conf.require_timeout_ms
-                                                                : remote.conf.timeout_ms;
+    remote.timeout_ms = remote.choice.mode == TCCL_MODE_REQUIRE ? remote.rule.require_timeout_ms
+                                                                : remote.rule.timeout_ms;
     remote.deadline = tccl_now_ms() + remote.timeout_ms;
     remote.fd = send_join(NULL, remote.timeout_ms, &err);
     if (remote.fd < 0)
@@ -166,6 +172,34 @@ static void fall_back_on_step(const char *reason)
         tell_tccld(remote.plan.reason);
 }
 
+/* The user asks for what the site forbids. */
+static void refuse_by_policy(void)
+{
+    const struct step_info *step = &remote.step;
+    fall_back("policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "", remote.rule.name,
+              remote.rule.name[0] ? "'" : "");
+    if (step->placed || (step->spans && step->first))
+        tell_tccld(remote.plan.reason);
+}
+
+/* This node wants no ring for this step. Others of the step may have other GPUs, and so another
+ * policy: they needn't wait. */
+static void warn_others(void)
+{
+    struct policy_rule own = remote.rule;
+    struct policy_choice choice = remote.choice;
+    char reason[64 + TCCL_POLICY_NAME];
+    if (remote.step.placed &&
+        policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
+                           &remote.rule, &remote.choice)) {
+        snprintf(reason, sizeof(reason), "policy%s%s%s: no ring with this node's GPUs",
+                 own.name[0] ? " '" : "", own.name, own.name[0] ? "'" : "");
+        tell_tccld(reason);
+    }
+    remote.rule = own;
+    remote.choice = choice;
+}
+
 /* What is asked for is known, and tccl.conf is read: goes as far as no other node is needed. */
 static void begin_step(const char *step_error)
 {
@@ -175,11 +209,13 @@ static void begin_step(const char *step_error)
     if (!step->has_gpus) {
         if (remote.choice.asked && mode >= TCCL_MODE_ON)
             fall_back("no GPUs in this step");
-    } else if (mode == TCCL_MODE_OFF) {
-        if (remote.choice.asked && step->placed && step->first)
+    } else if (remote.choice.forbidden) {
+        refuse_by_policy();
+    } else if (mode == TCCL_MODE_OFF && remote.choice.asked) {
+        if (step->placed && step->first)
             tell_tccld(NULL);
-    } else if (!policy_wants(&remote.conf.policy, mode, n_nodes, step->n_gres)) {
-        return;
+    } else if (!policy_wants(&remote.rule, &remote.choice, n_nodes, step->n_gres)) {
+        warn_others();
     } else if (step_error) {
         fall_back_on_step(step_error);
     } else if (n_nodes == 1 && step->n_gres == 1) {
@@ -189,6 +225,19 @@ static void begin_step(const char *step_error)
     } else {
         join_ring();
     }
+}
+
+/* Which policy holds, and so which mode. */
+static void choose_mode(bool configured)
+{
+    struct tccl_error err = {""};
+    if (configured) {
+        if (step_facts_read(&remote.conf, &remote.step, &remote.facts, &err) != 0)
+            slurm_verbose("tccl: GpuTypes= of policies match nothing: %s", err.text);
+        remote.rule = policy_find(&remote.conf, &remote.facts.facts);
+    }
+    remote.choice =
+        policy_choose(configured ? &remote.rule : NULL, option_mode(), remote.environment);
 }
 
 void remote_init(spank_t spank)
@@ -207,10 +256,9 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     int step_rc = step_info_read(&items, env, &remote.step, &step_error);
     const char *name = remote.step.name[0] ? remote.step.name : NULL;
     bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
-    int environment = environment_mode(env);
+    remote.environment = environment_mode(env);
     forget_inherited(spank, configured ? remote.conf.shim : NULL);
-    remote.choice = policy_choose(configured ? &remote.conf.policy : NULL, option_mode(),
-                                  environment, remote.step.partition);
+    choose_mode(configured);
     if (!configured)
         slurm_error("tccl: %s", conf_error.text);
     if (kind == STEP_SHELL)
@@ -333,6 +381,7 @@ int remote_exit(void)
         }
     }
     tccl_plan_clear(&remote.plan);
+    step_facts_clear(&remote.facts);
     step_info_clear(&remote.step);
     tccl_conf_clear(&remote.conf);
     remote.active = remote.joined = false;

@@ -159,11 +159,53 @@ int step_info_read(const struct step_items *items, char *const *env, struct step
     copy_text(info->partition, sizeof(info->partition), env, "SLURM_JOB_PARTITION");
     copy_text(info->job_name, sizeof(info->job_name), env, "SLURM_JOB_NAME");
     copy_text(info->account, sizeof(info->account), env, "SLURM_JOB_ACCOUNT");
+    copy_text(info->qos, sizeof(info->qos), env, "SLURM_JOB_QOS");
     int gpus = read_gpus(batch ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", env, info, err);
     struct tccl_error *rest = gpus ? NULL : err;
     int nodes = batch ? read_batch_node(env, info, rest) : read_nodes(items, env, info, rest);
     info->placed = nodes == 0;
     return gpus || nodes ? -1 : 0;
+}
+
+static int find_by_name(const struct tccl_hosts *hosts, const char *name)
+{
+    for (size_t i = 0; name && i < hosts->count; i++)
+        if (strcmp(hosts->names[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int read_job_nodes(char *const *env, struct step_info *info, struct tccl_error *err)
+{
+    const char *list = job_env_get(env, "SLURM_NODELIST");
+    const char *name = job_env_get(env, "SLURMD_NODENAME");
+    if (!list)
+        list = job_env_get(env, "SLURM_JOB_NODELIST");
+    if (!list)
+        return tccl_fail(err, "SLURM_NODELIST is not set");
+    if (tccl_hosts_expand(list, TCCL_MAX_NODES, &info->hosts, err) != 0)
+        return tccl_fail_in(err, "SLURM_NODELIST");
+    info->node = find_by_name(&info->hosts, name);
+    if (info->node < 0)
+        return tccl_fail(err, "SLURMD_NODENAME (%.80s) is not in SLURM_NODELIST (%.80s)",
+                         name ? name : "not set", list);
+    snprintf(info->name, sizeof(info->name), "%s", name);
+    info->first = info->node == 0;
+    info->placed = true;
+    return 0;
+}
+
+int step_info_read_job(const struct step_items *items, char *const *env, struct step_info *info,
+                       struct tccl_error *err)
+{
+    *info = (struct step_info){.uid = items->uid, .gid = items->gid};
+    copy_text(info->key.cluster, sizeof(info->key.cluster), env, "SLURM_CLUSTER_NAME");
+    info->key.job = items->job;
+    info->key.step = TCCL_NO_STEP;
+    copy_text(info->user, sizeof(info->user), env, "SLURM_JOB_USER");
+    copy_text(info->partition, sizeof(info->partition), env, "SLURM_JOB_PARTITION");
+    copy_text(info->account, sizeof(info->account), env, "SLURM_JOB_ACCOUNT");
+    return read_gpus("SLURM_JOB_GPUS", env, info, err) || read_job_nodes(env, info, err) ? -1 : 0;
 }
 
 void step_info_clear(struct step_info *info)

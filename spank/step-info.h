@@ -37,7 +37,8 @@ struct step_info {
     bool has_gpus; /* although n_gres is 0 where they can't be read */
     uid_t uid;
     gid_t gid;
-    char user[STEP_TEXT], partition[STEP_TEXT], job_name[STEP_TEXT], account[STEP_TEXT]; /* or "" */
+    char user[STEP_TEXT], partition[STEP_TEXT], job_name[STEP_TEXT]; /* or "" */
+    char account[STEP_TEXT], qos[STEP_TEXT];
 };
 
 /* By the step's number (S_JOB_STEPID). */
@@ -49,6 +50,12 @@ enum step_kind step_kind(uint32_t step);
 int step_info_read(const struct step_items *items, char *const *env, struct step_info *info,
                    struct tccl_error *err);
 void step_info_clear(struct step_info *info);
+
+/* The same of a whole job, by the environment of its prolog or epilog on this node (which has no
+ * job name), with a key for all its steps: TCCL_NO_STEP. Of items, job, uid and gid are looked at.
+ */
+int step_info_read_job(const struct step_items *items, char *const *env, struct step_info *info,
+                       struct tccl_error *err);
 
 /* The JOIN of a step: pointers are borrowed from info. The caller adds mode, times and minimums. */
 void step_info_join(const struct step_info *info, struct tccl_join *join);

@@ -36,6 +36,8 @@ struct tccl_join {
     gid_t gid;
     int timeout_ms;
     int min_nodes, min_gpus; /* of the site policy; looked at in mode auto */
+    double min_gain;         /* times NCCL's own choice; 0 or 1: any gain will do */
+    const char *policy;      /* the site's rule for this step; NULL or "": none */
     const char *user, *partition, *job_name, *account; /* may be NULL */
     const char *reason; /* non-NULL: this node can't take part; why */
 };

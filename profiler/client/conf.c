@@ -10,45 +10,13 @@
 #include <ini.h>
 
 #include "cleanup.h"
+#include "conf-value.h"
 #include "conf.h"
 #include "fileio.h"
 #include "hostlist.h"
+#include "policy-conf.h"
 
-enum {
-    FILE_MAX = 4 << 20,
-    PEERS_MAX = 65536,
-    LIST_MAX = 4096, /* bytes of Admins and Partitions */
-    USER_MAX = 64,
-};
-
-struct key {
-    const char *section, *name;
-    int (*set)(const struct key *key, void *field, const struct tccl_conf *conf, const char *value,
-               struct tccl_error *err);
-    size_t offset;
-    int min, max; /* of numbers (durations: ms); of paths: bytes */
-};
-
-static const char *const mode_names[] = {"off", "auto", "on", "require"};
-
-int tccl_mode_parse(const char *text, struct tccl_error *err)
-{
-    for (int i = 0; i < 4; i++)
-        if (!strcasecmp(text, mode_names[i]))
-            return i;
-    return tccl_fail(err, "'%.40s' is not a mode: give off, auto, on or require", text);
-}
-
-const char *tccl_mode_name(enum tccl_mode mode)
-{
-    return mode_names[mode];
-}
-
-static int refuse(const struct key *key, const char *value, const char *allowed,
-                  struct tccl_error *err)
-{
-    return tccl_fail(err, "%s=%.80s: give %s", key->name, value, allowed);
-}
+enum { FILE_MAX = 4 << 20, PEERS_MAX = 65536 };
 
 static void short_host_name(char *name, size_t size)
 {
@@ -95,15 +63,16 @@ static int replace(const char *value, const struct tccl_conf *conf, char *out, s
     return 0;
 }
 
-static int set_path(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_path(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
     char path[PATH_MAX];
     if (value[0] != '/' && !(key->min == 0 && value[0] == '\0'))
-        return refuse(key, value, "a path that begins with '/'", err);
+        return tccl_value_refuse(key, value, "a path that begins with '/'", err);
     int rc = replace(value, conf, path, (size_t)key->max);
     if (rc < 0)
-        return refuse(key, value, "a path in which %n is the node, %h the host, %% a '%'", err);
+        return tccl_value_refuse(key, value,
+                                 "a path in which %n is the node, %h the host, %% a '%'", err);
     if (rc > 0)
         return tccl_fail(err, "%s=%.80s: a path here has at most %d bytes", key->name, value,
                          key->max);
@@ -111,12 +80,12 @@ static int set_path(const struct key *key, void *field, const struct tccl_conf *
     return 0;
 }
 
-static int set_node(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_node(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
     (void)conf;
     if (value[0] != '\0' && !tccl_host_valid(value))
-        return refuse(key, value, "the name of one node", err);
+        return tccl_value_refuse(key, value, "the name of one node", err);
     strcpy(field, value);
     return 0;
 }
@@ -129,113 +98,45 @@ static bool valid_address(const char *text, size_t length)
     return length > 0 && length < TCCL_CONF_NAME && strspn(text, allowed) >= length;
 }
 
-static int set_address(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_address(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                        const char *value, struct tccl_error *err)
 {
     (void)conf;
     if (value[0] != '\0' && !valid_address(value, strlen(value)))
-        return refuse(key, value, "an address or a host name of this node, or nothing", err);
+        return tccl_value_refuse(key, value, "an address or a host name of this node, or nothing",
+                                 err);
     strcpy(field, value);
     return 0;
 }
 
-/* A user (or partition) name, as far as can be seen without asking: it stands alone in a list. */
-static bool valid_word(const char *text, size_t length)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789._-@+$\\";
-    return length > 0 && length <= USER_MAX && strspn(text, allowed) >= length && text[0] != '-';
-}
-
-static int set_user(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_user(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
     (void)conf;
-    if (!valid_word(value, strlen(value)))
-        return refuse(key, value, "the name or number of one user", err);
+    if (!tccl_value_word(value, strlen(value)))
+        return tccl_value_refuse(key, value, "the name or number of one user", err);
     strcpy(field, value);
     return 0;
 }
 
-static int set_list(const struct key *key, void *field, const struct tccl_conf *conf,
-                    const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    for (const char *at = value; *value; at++) {
-        size_t length = strcspn(at, ",");
-        if (!valid_word(at, length) || strlen(value) > LIST_MAX)
-            return refuse(key, value, "names with commas between them, no spaces", err);
-        at += length;
-        if (!*at)
-            break;
-    }
-    char *copy = *value ? strdup(value) : NULL;
-    if (*value && !copy)
-        return tccl_fail(err, "no memory for %s", key->name);
-    free(*(char **)field);
-    *(char **)field = copy;
-    return 0;
-}
-
-/* A whole number without sign; moves *text behind it. Returns -1 if there is none or it is huge. */
-static long read_number(const char **text)
-{
-    size_t length = strspn(*text, "0123456789");
-    if (length == 0 || length > 9)
-        return -1;
-    long number = strtol(*text, NULL, 10);
-    *text += length;
-    return number;
-}
-
-static int set_count(const struct key *key, void *field, const struct tccl_conf *conf,
-                     const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    const char *rest = value;
-    long number = read_number(&rest);
-    if (*rest || number < key->min || number > key->max)
-        return tccl_fail(err, "%s=%.80s: give a whole number from %d to %d", key->name, value,
-                         key->min, key->max);
-    *(int *)field = (int)number;
-    return 0;
-}
-
-static int set_port(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_port(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
     int port = 0;
-    if (set_count(key, &port, conf, value, err) != 0)
+    if (tccl_set_count(key, &port, conf, value, err) != 0)
         return -1;
     *(uint16_t *)field = (uint16_t)port;
     return 0;
 }
 
-static int set_duration(const struct key *key, void *field, const struct tccl_conf *conf,
-                        const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    const char *unit = value;
-    long long number = read_number(&unit);
-    int factor = !strcmp(unit, "ms")    ? 1
-                 : !strcmp(unit, "s")   ? 1000
-                 : !strcmp(unit, "min") ? 60000
-                                        : 0;
-    if (number < 0 || !factor || number * factor < key->min || number * factor > key->max)
-        return tccl_fail(err, "%s=%.80s: give a number with ms, s or min, from %dms to %ds",
-                         key->name, value, key->min, key->max / 1000);
-    *(int *)field = (int)(number * factor);
-    return 0;
-}
-
 /* 0: for ever. */
-static int set_days(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_days(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
     (void)conf;
     const char *unit = value;
     bool forever = !strcasecmp(value, "forever");
-    long number = forever ? 0 : read_number(&unit);
+    long number = forever ? 0 : tccl_value_number(&unit);
     if (!forever && (strcmp(unit, "d") != 0 || number < key->min || number > key->max))
         return tccl_fail(err, "%s=%.80s: give a number of days, from %dd to %dd, or forever",
                          key->name, value, key->min, key->max);
@@ -243,35 +144,24 @@ static int set_days(const struct key *key, void *field, const struct tccl_conf *
     return 0;
 }
 
-static int set_yes(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_yes(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                    const char *value, struct tccl_error *err)
 {
     (void)conf;
     bool yes = !strcasecmp(value, "yes");
     if (!yes && strcasecmp(value, "no") != 0)
-        return refuse(key, value, "yes or no", err);
+        return tccl_value_refuse(key, value, "yes or no", err);
     *(bool *)field = yes;
     return 0;
 }
 
-static int set_mode(const struct key *key, void *field, const struct tccl_conf *conf,
-                    const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    int mode = tccl_mode_parse(value, NULL);
-    if (mode < 0)
-        return refuse(key, value, "off, auto, on or require", err);
-    *(enum tccl_mode *)field = (enum tccl_mode)mode;
-    return 0;
-}
-
-static int set_gres_order(const struct key *key, void *field, const struct tccl_conf *conf,
+static int set_gres_order(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                           const char *value, struct tccl_error *err)
 {
     (void)conf;
     bool minor = !strcasecmp(value, "minor");
     if (!minor && strcasecmp(value, "pci") != 0)
-        return refuse(key, value, "pci or minor", err);
+        return tccl_value_refuse(key, value, "pci or minor", err);
     *(enum tccl_gres_order *)field = minor ? TCCL_GRES_MINOR : TCCL_GRES_PCI;
     return 0;
 }
@@ -279,52 +169,80 @@ static int set_gres_order(const struct key *key, void *field, const struct tccl_
 #define FIELD(name) offsetof(struct tccl_conf, name)
 enum { SOCKET_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1, PATH_LONGEST = PATH_MAX - 64 };
 
-static const struct key keys[] = {
-    {"tccl", "Socket", set_path, FIELD(socket), 1, SOCKET_MAX},
-    {"tccl", "RunDir", set_path, FIELD(run_dir), 1, PATH_LONGEST},
-    {"tccl", "CacheDir", set_path, FIELD(cache_dir), 1, PATH_LONGEST},
-    {"tccl", "StateDir", set_path, FIELD(state_dir), 1, PATH_LONGEST},
-    {"tccl", "Machine", set_path, FIELD(machine), 1, PATH_LONGEST},
-    {"tccl", "Shim", set_path, FIELD(shim), 1, PATH_LONGEST},
-    {"tccl", "ContainerShim", set_path, FIELD(container_shim), 0, PATH_LONGEST},
-    {"tccl", "MungeSocket", set_path, FIELD(munge_socket), 0, SOCKET_MAX},
-    {"tccl", "BindAddr", set_address, FIELD(bind_addr), 0, 0},
-    {"tccl", "Port", set_port, FIELD(port), 1, 65535},
-    {"tccl", "AccountingHost", set_node, FIELD(accounting_host), 0, 0},
-    {"tccl", "TccldUser", set_user, FIELD(tccld_user), 0, 0},
-    {"tccl", "SlurmUser", set_user, FIELD(slurm_user), 0, 0},
-    {"tccl", "Admins", set_list, FIELD(admins), 0, 0},
-    {"tccl", "KeepRecords", set_days, FIELD(keep_days), 1, 36500},
-    {"tccl", "AdminComment", set_yes, FIELD(admin_comment), 0, 0},
-    {"tccl", "MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
-    {"tccl", "Timeout", set_duration, FIELD(timeout_ms), 10, 60000},
-    {"tccl", "RequireTimeout", set_duration, FIELD(require_timeout_ms), 10, 300000},
-    {"tccl", "GresOrder", set_gres_order, FIELD(gres_order), 0, 0},
-    {"policy", "Default", set_mode, FIELD(policy.mode), 0, 0},
-    {"policy", "MinNodes", set_count, FIELD(policy.min_nodes), 1, 65536},
-    {"policy", "MinGpus", set_count, FIELD(policy.min_gpus), 1, 1048576},
-    {"policy", "Partitions", set_list, FIELD(policy.partitions), 0, 0},
+static const struct tccl_key keys[] = {
+    {"Socket", set_path, FIELD(socket), 1, SOCKET_MAX},
+    {"RunDir", set_path, FIELD(run_dir), 1, PATH_LONGEST},
+    {"CacheDir", set_path, FIELD(cache_dir), 1, PATH_LONGEST},
+    {"StateDir", set_path, FIELD(state_dir), 1, PATH_LONGEST},
+    {"Machine", set_path, FIELD(machine), 1, PATH_LONGEST},
+    {"Shim", set_path, FIELD(shim), 1, PATH_LONGEST},
+    {"ContainerShim", set_path, FIELD(container_shim), 0, PATH_LONGEST},
+    {"MungeSocket", set_path, FIELD(munge_socket), 0, SOCKET_MAX},
+    {"BindAddr", set_address, FIELD(bind_addr), 0, 0},
+    {"Port", set_port, FIELD(port), 1, 65535},
+    {"AccountingHost", set_node, FIELD(accounting_host), 0, 0},
+    {"TccldUser", set_user, FIELD(tccld_user), 0, 0},
+    {"SlurmUser", set_user, FIELD(slurm_user), 0, 0},
+    {"Admins", tccl_set_list, FIELD(admins), 0, 0},
+    {"KeepRecords", set_days, FIELD(keep_days), 1, 36500},
+    {"AdminComment", set_yes, FIELD(admin_comment), 0, 0},
+    {"MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
+    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
+    {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"GresOrder", set_gres_order, FIELD(gres_order), 0, 0},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
-/* Fails with the keys of the section (NULL: of all). */
-static int refuse_key(const char *section, const char *name, struct tccl_error *err)
+/* Fails with the keys of [tccl], of a policy, or of both. */
+static int refuse_key(bool tccl, const struct tccl_policy *policy, const char *name,
+                      struct tccl_error *err)
 {
-    char known[600] = "";
+    char known[1024] = "";
     size_t used = 0;
-    for (int i = 0; i < KEYS; i++)
-        if (!section || !strcasecmp(section, keys[i].section))
-            used += (size_t)snprintf(known + used, sizeof known - used, " %s", keys[i].name);
+    const char *key;
+    for (int i = 0; tccl && i < KEYS; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, " %s", keys[i].name);
+    for (int i = 0; policy && (key = tccl_policy_key(policy->name[0], i)); i++)
+        if (!tccl || !tccl_key_find(keys, KEYS, key))
+            used += (size_t)snprintf(known + used, sizeof known - used, " %s", key);
     return tccl_fail(err, "unknown key '%.40s'; known:%s", name, known);
 }
 
-/* section NULL: any. */
-static const struct key *find_key(const char *section, const char *name)
+static int set_policy(struct tccl_policy *policy, const char *name, const char *value,
+                      struct tccl_error *err)
 {
-    for (int i = 0; i < KEYS; i++)
-        if ((!section || !strcasecmp(section, keys[i].section)) && !strcasecmp(name, keys[i].name))
-            return &keys[i];
-    return NULL;
+    int rc = tccl_policy_set(policy, name, value, err);
+    return rc > 0 ? refuse_key(false, policy, name, err) : rc;
+}
+
+/* Begins a [policy NAME]. */
+static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_error *err)
+{
+    if (!tccl_policy_name_valid(name))
+        return tccl_fail(err,
+                         "[policy %.80s]: a policy's name has 1 to %d letters, digits, '.', '_' "
+                         "and '-'",
+                         name, TCCL_POLICY_NAME);
+    for (int i = 0; i < conf->n_policies; i++)
+        if (!strcasecmp(conf->policies[i].name, name))
+            return tccl_fail(err, "there is a [policy %s] already", conf->policies[i].name);
+    if (conf->n_policies == TCCL_POLICIES_MAX)
+        return tccl_fail(err, "there are more than %d policies", TCCL_POLICIES_MAX);
+    size_t room = (size_t)conf->n_policies + 1;
+    struct tccl_policy *policies = realloc(conf->policies, room * sizeof *policies);
+    if (!policies)
+        return tccl_fail(err, "no memory for another policy");
+    conf->policies = policies;
+    struct tccl_policy *policy = &policies[conf->n_policies++];
+    *policy = (struct tccl_policy){.mode = TCCL_NOT_SET,
+                                   .forbid = TCCL_NOT_SET,
+                                   .min_gain = TCCL_NOT_SET,
+                                   .min_nodes = TCCL_NOT_SET,
+                                   .min_gpus = TCCL_NOT_SET,
+                                   .timeout_ms = TCCL_NOT_SET,
+                                   .require_timeout_ms = TCCL_NOT_SET};
+    strcpy(policy->name, name);
+    return 0;
 }
 
 /* Machine= is StateDir/machine.json unless it is given. */
@@ -334,7 +252,7 @@ static void default_machine(struct tccl_conf *conf)
              conf->state_dir);
 }
 
-static int set_value(struct tccl_conf *conf, const struct key *key, const char *value,
+static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const char *value,
                      struct tccl_error *err)
 {
     char machine[PATH_MAX];
@@ -371,11 +289,11 @@ static int add_peer(struct tccl_conf *conf, const char *node, const char *host, 
 /* Reads "18001" or "18001-18004" behind the last ':'; first = 0 if there is no port. */
 static int read_ports(const char *text, long *first, long *count)
 {
-    *first = read_number(&text);
+    *first = tccl_value_number(&text);
     long last = *first;
     if (*text == '-') {
         text++;
-        last = read_number(&text);
+        last = tccl_value_number(&text);
     }
     *count = last - *first + 1;
     return *text || *first < 1 || last < *first || last > 65535 ? -1 : 0;
@@ -437,17 +355,37 @@ static int read_peer(struct tccl_conf *conf, const char *name, const char *value
     return add_peers(conf, &nodes, &hosts, host, first, count, err);
 }
 
+/* The name behind "policy " in a section's, or NULL. */
+static const char *policy_name(const char *section)
+{
+    static const char word[] = "policy";
+    size_t length = sizeof word - 1;
+    if (strncasecmp(section, word, length) != 0 || !isspace((unsigned char)section[length]))
+        return NULL;
+    section += length;
+    return section + strspn(section, " \t");
+}
+
+static int refuse_section(const char *section, const char *name, struct tccl_error *err)
+{
+    return tccl_fail(
+        err, "%.40s stands %s%.40s%s; there are [tccl], [policy], [policy NAME], [peers]", name,
+        *section ? "in section [" : "before any section", section, *section ? "]" : "");
+}
+
 static int read_entry(struct tccl_conf *conf, const char *section, const char *name,
                       const char *value, struct tccl_error *err)
 {
     if (!strcasecmp(section, "peers"))
         return read_peer(conf, name, value, err);
-    if (strcasecmp(section, "tccl") != 0 && strcasecmp(section, "policy") != 0)
-        return tccl_fail(err, "%.40s stands %s%.40s%s; there are [tccl], [policy], [peers]", name,
-                         *section ? "in section [" : "before any section", section,
-                         *section ? "]" : "");
-    const struct key *key = find_key(section, name);
-    return key ? set_value(conf, key, value, err) : refuse_key(section, name, err);
+    if (!strcasecmp(section, "policy"))
+        return set_policy(&conf->policy, name, value, err);
+    if (policy_name(section) && conf->n_policies)
+        return set_policy(&conf->policies[conf->n_policies - 1], name, value, err);
+    if (strcasecmp(section, "tccl") != 0)
+        return refuse_section(section, name, err);
+    const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
+    return key ? set_value(conf, key, value, err) : refuse_key(true, NULL, name, err);
 }
 
 /* The text being read, line by line, so that a mistake can be named with its line. */
@@ -461,12 +399,28 @@ struct reading {
     struct tccl_error *err;
 };
 
+/* A line of length bytes, if it is "[policy NAME]": inih tells of a section only with its first
+ * key, and cuts its name. Returns 0, or -1 with a mistake in it. */
+static int take_header(struct reading *reading, const char *line, size_t length)
+{
+    char section[256];
+    const char *end = length && line[0] == '[' ? memchr(line, ']', length) : NULL;
+    if (!end)
+        return 0; /* inih says what is wrong */
+    snprintf(section, sizeof section, "%.*s", (int)(end - line - 1), line + 1);
+    const char *name = policy_name(section);
+    if (!name || add_policy(reading->conf, name, reading->err) == 0)
+        return 0;
+    reading->wrong = reading->line;
+    return -1;
+}
+
 /* An ini_reader: one line, without blanks in front (inih takes indented lines as the value above
  * going on) and without a comment begun by " #" (inih knows " ;"). */
 static char *read_line(char *text, int size, void *stream)
 {
     struct reading *reading = stream;
-    if (!*reading->next)
+    if (!*reading->next || reading->wrong)
         return NULL;
     size_t length = strcspn(reading->next, "\n");
     const char *begin = reading->next;
@@ -482,6 +436,8 @@ static char *read_line(char *text, int size, void *stream)
         reading->long_line = reading->long_line ? reading->long_line : reading->line;
         length = 0;
     }
+    if (take_header(reading, begin, length) != 0)
+        return NULL;
     memcpy(text, begin, length);
     strcpy(text + length, "\n");
     return text;
@@ -510,12 +466,12 @@ static int judge(const struct reading *reading, int rc, const char *path)
         return tccl_fail(err, "%s:%d: longer than %d characters", path, reading->long_line,
                          reading->long_max);
     }
-    if (rc == 0)
-        return 0;
     if (rc < 0)
         return tccl_fail(err, "no memory to read %s", path);
-    if (line == reading->wrong)
-        return tccl_fail_in(err, "%s:%d", path, line);
+    if (reading->wrong && (!line || reading->wrong <= line))
+        return tccl_fail_in(err, "%s:%d", path, reading->wrong);
+    if (rc == 0)
+        return 0;
     if (err)
         err->text[0] = '\0';
     return tccl_fail(err, "%s:%d: neither [section] nor Key=value", path, line);
@@ -570,7 +526,7 @@ static void set_defaults(struct tccl_conf *conf)
         .port = 8517,
         .timeout_ms = 500,
         .require_timeout_ms = 10000,
-        .policy = {.mode = TCCL_MODE_OFF, .min_nodes = 1, .min_gpus = 2},
+        .policy = tccl_policy_built_in(),
     };
     default_machine(conf);
 }
@@ -602,18 +558,25 @@ int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tc
     if (!equals || (size_t)(equals - assignment) >= sizeof name)
         return tccl_fail(err, "'%.80s' is not Key=value", assignment);
     snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
-    const struct key *key = find_key(NULL, name);
-    return key ? set_value(conf, key, equals + 1, err) : refuse_key(NULL, name, err);
+    const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
+    if (key)
+        return set_value(conf, key, equals + 1, err);
+    int rc = tccl_policy_set(&conf->policy, name, equals + 1, err);
+    return rc > 0 ? refuse_key(true, &conf->policy, name, err) : rc;
 }
 
 void tccl_conf_clear(struct tccl_conf *conf)
 {
     free(conf->admins);
-    free(conf->policy.partitions);
+    tccl_policy_clear(&conf->policy);
+    for (int i = 0; i < conf->n_policies; i++)
+        tccl_policy_clear(&conf->policies[i]);
+    free(conf->policies);
     free(conf->peers);
-    conf->admins = conf->policy.partitions = NULL;
+    conf->admins = NULL;
+    conf->policies = NULL;
     conf->peers = NULL;
-    conf->n_peers = 0;
+    conf->n_policies = conf->n_peers = 0;
 }
 
 const char *tccl_conf_tool_path(const char *option)

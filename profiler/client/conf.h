@@ -8,18 +8,9 @@
 #include <sys/types.h>
 
 #include "error.h"
+#include "policy-conf.h"
 
 enum { TCCL_CONF_NAME = 256 };
-
-enum tccl_mode { TCCL_MODE_OFF, TCCL_MODE_AUTO, TCCL_MODE_ON, TCCL_MODE_REQUIRE };
-
-/* [policy]: where the ring is solved although nobody asked for it. */
-struct tccl_policy {
-    enum tccl_mode mode; /* Default= */
-    int min_nodes;       /* MinNodes=, of mode auto */
-    int min_gpus;        /* MinGpus=, of the whole step, of mode auto */
-    char *partitions;    /* Partitions=a,b: the only ones where Default applies; NULL: all */
-};
 
 /* [peers]: where the tccld of a node listens, if not at its own name. */
 struct tccl_peer {
@@ -54,7 +45,9 @@ struct tccl_conf {
     int timeout_ms;                       /* Timeout=500ms */
     int require_timeout_ms;               /* RequireTimeout=10s */
     enum tccl_gres_order gres_order;      /* GresOrder=pci|minor */
-    struct tccl_policy policy;
+    struct tccl_policy policy;            /* [policy]: where no other one matches */
+    struct tccl_policy *policies;         /* [policy NAME], in the order of the file */
+    int n_policies;
     struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
 };
@@ -66,8 +59,9 @@ struct tccl_conf {
  * tccl_conf_clear frees. */
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err);
-/* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s". A Port does not
- * reach peers that were read without one. Returns 0 or -1. */
+/* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s"; of a key that
+ * both have, that of [tccl]. A Port does not reach peers that were read without one. Returns 0 or
+ * -1. */
 int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err);
 void tccl_conf_clear(struct tccl_conf *conf);
 
@@ -77,9 +71,5 @@ const char *tccl_conf_tool_path(const char *option);
 
 /* The [peers] entry of a node, or NULL. */
 const struct tccl_peer *tccl_conf_peer(const struct tccl_conf *conf, const char *node);
-
-/* "on" -> TCCL_MODE_ON, in any case of letters; -1 with err that lists what is allowed. */
-int tccl_mode_parse(const char *text, struct tccl_error *err);
-const char *tccl_mode_name(enum tccl_mode mode);
 
 #endif

@@ -382,7 +382,10 @@ static int put_join_texts(json_t *json, const struct tccl_join *join)
                    tccl_put_text(json, "partition", join->partition, 255) ||
                    tccl_put_text(json, "job_name", join->job_name, 255) ||
                    tccl_put_text(json, "account", join->account, 255) ||
-                   tccl_put_text(json, "reason", join->reason, 511)
+                   tccl_put_text(json, "policy", join->policy, TCCL_POLICY_NAME) ||
+                   tccl_put_text(json, "reason", join->reason, 511) ||
+                   (join->min_gain > 1 &&
+                    json_object_set_new(json, "min_gain", json_real(join->min_gain)) != 0)
                ? -1
                : 0;
 }
@@ -451,12 +454,15 @@ static int read_join_numbers(const json_t *json, struct tccl_join *join, struct 
 {
     json_int_t node, uid, gid, timeout, min_nodes, min_gpus;
     const char *mode;
+    join->min_gain = 0;
     if (tccl_get_int(json, "node", 0, join->n_nodes - 1, &node, err) != 0 ||
         tccl_get_int(json, "uid", 0, UINT32_MAX, &uid, err) != 0 ||
         tccl_get_int(json, "gid", 0, UINT32_MAX, &gid, err) != 0 ||
         tccl_get_int(json, "timeout_ms", 1, TCCL_MAX_TIMEOUT_MS, &timeout, err) != 0 ||
         tccl_get_int(json, "min_nodes", 0, INT32_MAX, &min_nodes, err) != 0 ||
         tccl_get_int(json, "min_gpus", 0, INT32_MAX, &min_gpus, err) != 0 ||
+        (json_object_get(json, "min_gain") &&
+         tccl_get_number(json, "min_gain", &join->min_gain, err) != 0) ||
         tccl_get_text(json, "mode", 16, &mode, err) != 0)
         return -1;
     int parsed = tccl_mode_parse(mode, err);
@@ -483,6 +489,7 @@ static int read_join(struct tccl_join_message *message, struct tccl_error *err)
         tccl_get_optional_text(json, "partition", 255, &join->partition, err) != 0 ||
         tccl_get_optional_text(json, "job_name", 255, &join->job_name, err) != 0 ||
         tccl_get_optional_text(json, "account", 255, &join->account, err) != 0 ||
+        tccl_get_optional_text(json, "policy", TCCL_POLICY_NAME, &join->policy, err) != 0 ||
         tccl_get_optional_text(json, "reason", 511, &join->reason, err) != 0)
         return tccl_fail_in(err, "JOIN");
     return 0;

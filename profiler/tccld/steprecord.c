@@ -18,6 +18,7 @@ static int put_texts(json_t *record, const struct tccl_join *join, const struct 
         {"account", join->account, TCCL_RECORD_NAME},
         {"partition", join->partition, TCCL_RECORD_NAME},
         {"job_name", join->job_name, TCCL_RECORD_NAME},
+        {"policy", join->policy, TCCL_RECORD_NAME},
         {"nodes", nodes, TCCL_RECORD_NODES},
         {"reason", outcome->reason, TCCL_RECORD_REASON},
         {"source", outcome->source, TCCL_RECORD_WORD},

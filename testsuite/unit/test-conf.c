@@ -153,7 +153,8 @@ static void test_bad_forms(void)
 {
     check_bad("[tccl]\nSokket=/x\n", 2, "unknown key 'Sokket'; known: Socket RunDir");
     check_bad("[policy]\nSocket=/x\n", 2, "unknown key 'Socket'; known: Default MinNodes");
-    check_bad("Port=1\n", 1, "stands before any section; there are [tccl], [policy], [peers]");
+    check_bad("Port=1\n", 1,
+              "stands before any section; there are [tccl], [policy], [policy NAME], [peers]");
     check_bad("[tcld]\nPort=1\n", 2, "stands in section [tcld]");
     check_bad("[tccl]\nPort 1\n", 2, "neither [section] nor Key=value");
     check_bad("[tccl\nPort=1\n", 1, "neither [section] nor Key=value");

@@ -5,56 +5,300 @@
 #include "notice.h"
 #include "plugin-conf.h"
 
+static char conf_path[] = "/tmp/tccl-test-conf-XXXXXX";
+
+static void write_conf(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL);
+    fputs(text, file);
+    fclose(file);
+}
+
+static struct tccl_conf read_conf(const char *text)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {""};
+    write_conf(conf_path, text);
+    CHECK_INT(tccl_conf_read(conf_path, "n1", &conf, &err), 0);
+    CHECK_STR(err.text, "");
+    return conf;
+}
+
+static void check_choice(const struct policy_rule *rule, int option, int environment, int mode,
+                         bool asked, bool forbidden)
+{
+    struct policy_choice choice = policy_choose(rule, option, environment);
+    CHECK_INT(choice.mode, mode);
+    CHECK_INT(choice.asked, asked);
+    CHECK_INT(choice.forbidden, forbidden);
+}
+
 static void test_precedence(void)
 {
-    struct tccl_policy policy = {.mode = TCCL_MODE_AUTO};
-    struct policy_choice choice;
+    struct policy_rule rule = {.name = "", .mode = TCCL_MODE_AUTO};
+    const int none = POLICY_NOT_GIVEN;
 
-    choice = policy_choose(&policy, POLICY_NOT_GIVEN, POLICY_NOT_GIVEN, "p");
-    CHECK_INT(choice.mode, TCCL_MODE_AUTO);
-    CHECK(!choice.asked);
-    choice = policy_choose(&policy, POLICY_NOT_GIVEN, TCCL_MODE_OFF, "p");
-    CHECK_INT(choice.mode, TCCL_MODE_OFF);
-    CHECK(choice.asked);
-    choice = policy_choose(&policy, TCCL_MODE_REQUIRE, TCCL_MODE_OFF, "p");
-    CHECK_INT(choice.mode, TCCL_MODE_REQUIRE);
-    CHECK(choice.asked);
-    choice = policy_choose(NULL, POLICY_NOT_GIVEN, POLICY_NOT_GIVEN, "p");
-    CHECK_INT(choice.mode, TCCL_MODE_OFF);
-    choice = policy_choose(NULL, TCCL_MODE_ON, POLICY_NOT_GIVEN, NULL);
-    CHECK_INT(choice.mode, TCCL_MODE_ON);
+    check_choice(&rule, none, none, TCCL_MODE_AUTO, false, false);
+    check_choice(&rule, none, TCCL_MODE_OFF, TCCL_MODE_OFF, true, false);
+    check_choice(&rule, TCCL_MODE_REQUIRE, TCCL_MODE_OFF, TCCL_MODE_REQUIRE, true, false);
+    check_choice(NULL, none, none, TCCL_MODE_OFF, false, false);
+    check_choice(NULL, TCCL_MODE_ON, none, TCCL_MODE_ON, true, false);
+    rule.forbid = true;
+    check_choice(&rule, none, none, TCCL_MODE_OFF, false, false);
+    check_choice(&rule, none, TCCL_MODE_OFF, TCCL_MODE_OFF, true, false);
+    check_choice(&rule, none, TCCL_MODE_ON, TCCL_MODE_ON, true, true);
+    check_choice(&rule, TCCL_MODE_REQUIRE, none, TCCL_MODE_REQUIRE, true, true);
 }
 
 static int mode_in(const char *partitions, const char *partition)
 {
-    struct tccl_policy policy = {.mode = TCCL_MODE_ON, .partitions = (char *)partitions};
-    return (int)policy_choose(&policy, POLICY_NOT_GIVEN, POLICY_NOT_GIVEN, partition).mode;
+    struct tccl_conf conf = {.policy = tccl_policy_built_in()};
+    conf.policy.mode = TCCL_MODE_ON;
+    conf.policy.partitions = (char *)partitions;
+    return (int)policy_find(&conf, &(struct policy_facts){.partition = partition}).mode;
 }
 
 static void test_partitions(void)
 {
     CHECK_INT(mode_in(NULL, NULL), TCCL_MODE_ON);
     CHECK_INT(mode_in("gpu,train", "train"), TCCL_MODE_ON);
-    CHECK_INT(mode_in("gpu, train", "train"), TCCL_MODE_ON);
+    CHECK_INT(mode_in("gpu,t*", "train"), TCCL_MODE_ON);
     CHECK_INT(mode_in("gpu,train", "tra"), TCCL_MODE_OFF);
     CHECK_INT(mode_in("gpu,train", "trains"), TCCL_MODE_OFF);
     CHECK_INT(mode_in("gpu", ""), TCCL_MODE_OFF);
-    CHECK_INT(mode_in("", ""), TCCL_MODE_OFF);
     CHECK_INT(mode_in("gpu", NULL), TCCL_MODE_OFF);
+}
+
+static bool wants(const struct policy_rule *rule, enum tccl_mode mode, int n_nodes, int n_gpus)
+{
+    struct policy_choice choice = {.mode = mode};
+    return policy_wants(rule, &choice, n_nodes, n_gpus);
 }
 
 static void test_minimums(void)
 {
-    struct tccl_policy policy = {.min_nodes = 1, .min_gpus = 8};
-    CHECK(!policy_wants(&policy, TCCL_MODE_OFF, 4, 32));
-    CHECK(!policy_wants(&policy, TCCL_MODE_AUTO, 1, 7));
-    CHECK(policy_wants(&policy, TCCL_MODE_AUTO, 1, 8));
-    CHECK(policy_wants(&policy, TCCL_MODE_AUTO, 2, 1)); /* other nodes may have the rest */
-    CHECK(policy_wants(&policy, TCCL_MODE_ON, 1, 2));
-    CHECK(policy_wants(&policy, TCCL_MODE_REQUIRE, 1, 2));
-    policy.min_nodes = 3;
-    CHECK(!policy_wants(&policy, TCCL_MODE_AUTO, 2, 16));
-    CHECK(policy_wants(&policy, TCCL_MODE_AUTO, 3, 16));
+    struct policy_rule rule = {.min_nodes = 1, .min_gpus = 8};
+    CHECK(!wants(&rule, TCCL_MODE_OFF, 4, 32));
+    CHECK(!wants(&rule, TCCL_MODE_AUTO, 1, 7));
+    CHECK(wants(&rule, TCCL_MODE_AUTO, 1, 8));
+    CHECK(wants(&rule, TCCL_MODE_AUTO, 2, 1)); /* other nodes may have the rest */
+    CHECK(wants(&rule, TCCL_MODE_ON, 1, 2));
+    CHECK(wants(&rule, TCCL_MODE_REQUIRE, 1, 2));
+    rule.min_nodes = 3;
+    CHECK(!wants(&rule, TCCL_MODE_AUTO, 2, 16));
+    CHECK(wants(&rule, TCCL_MODE_AUTO, 3, 16));
+    CHECK(!policy_wants(&rule, &(struct policy_choice){.mode = TCCL_MODE_ON, .forbidden = true}, 4,
+                        32));
+}
+
+/* What each rule sets, [policy] completes, and what that does not say [tccl] does. */
+static void test_inheritance(void)
+{
+    struct tccl_conf conf =
+        read_conf("[tccl]\nTimeout=2s\nRequireTimeout=20s\n"
+                  "[policy]\nDefault=auto\nMinGpus=4\nMinGain=1.05x\nRequireTimeout=30s\n"
+                  "Environment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
+                  "[policy big]\nNodes=8-\nDefault=on\nTimeout=5s\nEnvironment=NCCL_A=big\n"
+                  "[policy rest]\nForbid=yes\n");
+    const char *const nodes[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    struct policy_rule big =
+        policy_find(&conf, &(struct policy_facts){.nodes = nodes, .n_nodes = 8});
+    CHECK_STR(big.name, "big");
+    CHECK_INT(big.mode, TCCL_MODE_ON);
+    CHECK_INT(big.min_gpus, 4);
+    CHECK_INT(big.min_nodes, 1);
+    CHECK(big.min_gain == 1.05);
+    CHECK_INT(big.timeout_ms, 5000);
+    CHECK_INT(big.require_timeout_ms, 30000);
+    CHECK_INT(big.n_environment, 2);
+    CHECK_STR(big.environment[0], "NCCL_A=big");
+    CHECK_STR(big.environment[1], "NCCL_B=site");
+    CHECK(!big.forbid);
+    struct policy_rule rest =
+        policy_find(&conf, &(struct policy_facts){.nodes = nodes, .n_nodes = 7});
+    CHECK_STR(rest.name, "rest");
+    CHECK(rest.forbid);
+    CHECK_INT(rest.timeout_ms, 2000);
+    CHECK(policy_named(&conf, "big") == &conf.policies[0] && !policy_named(&conf, "Big"));
+    tccl_conf_clear(&conf);
+}
+
+/* Only what GPUs decide may differ between the nodes of a step. */
+static void test_others(void)
+{
+    struct tccl_conf conf = read_conf("[policy a100]\nGpuTypes=a100\nNodes=2-\nDefault=on\n"
+                                      "[policy few]\nGpus=1-4\nForbid=yes\n"
+                                      "[policy p]\nPartitions=p\n[policy q]\nDefault=on\n");
+    const char *const nodes[] = {"n1", "n2"}, *const models[] = {"NVIDIA T4"};
+    struct policy_facts facts = {.partition = "p",
+                                 .nodes = nodes,
+                                 .n_nodes = 2,
+                                 .gpus = 4,
+                                 .gpu_models = models,
+                                 .n_gpu_models = 1};
+    const int none = POLICY_NOT_GIVEN;
+    struct policy_rule rule = policy_find(&conf, &facts);
+    struct policy_choice choice;
+    CHECK_STR(rule.name, "few");
+    CHECK(policy_others_want(&conf, &facts, none, none, &rule, &choice));
+    CHECK_STR(rule.name, "a100");
+    CHECK_INT(choice.mode, TCCL_MODE_ON);
+    facts.n_nodes = 1; /* no others */
+    CHECK(!policy_others_want(&conf, &facts, none, none, &rule, &choice));
+    facts.n_nodes = 2;
+    conf.policies[0].nodes.min = 3; /* not this step: [policy p] is the last that may hold */
+    CHECK(!policy_others_want(&conf, &facts, none, none, &rule, &choice));
+    CHECK(policy_others_want(&conf, &facts, TCCL_MODE_ON, none, &rule, &choice));
+    CHECK_STR(rule.name, "p");
+    tccl_conf_clear(&conf);
+}
+
+/* ---- an independent reader of rules ---------------------------------------------------------- */
+
+/* A pattern with '*' and '?' only. */
+static bool plain_match(const char *pattern, const char *text)
+{
+    if (*pattern == '*')
+        return plain_match(pattern + 1, text) || (*text && plain_match(pattern, text + 1));
+    return *pattern ? *text && (*pattern == '?' || *pattern == *text) &&
+                          plain_match(pattern + 1, text + 1)
+                    : !*text;
+}
+
+enum { ITEMS = 3, RULES = 6 };
+struct plain_rule {
+    const char *names[5][ITEMS]; /* partition, account, QOS, user, job's name; NULL ends */
+    unsigned nodes;              /* bit i: node n<i>; 0: not given */
+    int n_min, n_max, g_min, g_max;
+    const char *type;
+    int mode;
+};
+struct plain_facts {
+    const char *names[5];
+    unsigned nodes;
+    int gpus;
+    const char *model;
+};
+
+static const char *const words[] = {"gpu", "train", "t1", "ann", "bob", ""};
+static const char *const patterns[] = {"gpu", "t*", "*n", "?nn", "b?b", "*"};
+static const char *const types[] = {"a100", "nvidia_a", "t4"};
+static const char *const models[] = {"NVIDIA A100-SXM4-40GB", "Tesla T4", "NVIDIA H100"};
+
+static bool plain_matches(const struct plain_rule *rule, const struct plain_facts *facts)
+{
+    int n = __builtin_popcount(facts->nodes);
+    for (int k = 0; k < 5; k++) {
+        bool any = !rule->names[k][0];
+        for (int i = 0; i < ITEMS && rule->names[k][i]; i++)
+            any = any || (*facts->names[k] && plain_match(rule->names[k][i], facts->names[k]));
+        if (!any)
+            return false;
+    }
+    if (rule->nodes && (facts->nodes & ~rule->nodes))
+        return false;
+    if (rule->n_max && (n < rule->n_min || n > rule->n_max))
+        return false;
+    if (rule->g_max && (facts->gpus < rule->g_min || facts->gpus > rule->g_max))
+        return false;
+    if (!rule->type)
+        return true;
+    return (!strcmp(rule->type, "a100") && strstr(facts->model, "A100")) ||
+           (!strcmp(rule->type, "nvidia_a") && strstr(facts->model, "NVIDIA A")) ||
+           (!strcmp(rule->type, "t4") && strstr(facts->model, "T4"));
+}
+
+static int chance(int of)
+{
+    return (int)(random() % of);
+}
+
+static struct plain_rule random_rule(void)
+{
+    struct plain_rule rule = {.mode = chance(4)};
+    for (int k = 0; k < 5; k++)
+        for (int i = 0, n = chance(3) ? 0 : 1 + chance(ITEMS); i < n; i++)
+            rule.names[k][i] = patterns[chance(6)];
+    rule.nodes = chance(3) ? 0 : 1 + (unsigned)chance(15);
+    if (!chance(3))
+        rule.n_max = (rule.n_min = 1 + chance(3)) + chance(3);
+    if (!chance(3))
+        rule.g_max = (rule.g_min = 1 + chance(8)) + chance(8);
+    rule.type = chance(3) ? NULL : types[chance(3)];
+    return rule;
+}
+
+static void print_rule(FILE *out, int number, const struct plain_rule *rule)
+{
+    static const char *const keys[] = {"Partitions", "ACCOUNTS", "qos", "Users", "JobNames"};
+    fprintf(out, "[policy r%d]\nDefault=%s\n", number, tccl_mode_name((enum tccl_mode)rule->mode));
+    for (int k = 0; k < 5; k++)
+        for (int i = 0; i < ITEMS && rule->names[k][i]; i++)
+            fprintf(out, "%s=%s\n", keys[k], rule->names[k][i]); /* the list goes on */
+    for (int i = 0; i < 4; i++)
+        if (rule->nodes >> i & 1)
+            fprintf(out, "NodeList=n%d\n", i);
+    if (rule->n_max)
+        fprintf(out, "Nodes=%d-%d\n", rule->n_min, rule->n_max);
+    if (rule->g_max)
+        fprintf(out, rule->g_max > 12 ? "Gpus=%d-\n" : "Gpus=%d-%d\n", rule->g_min, rule->g_max);
+    if (rule->type)
+        fprintf(out, "GpuTypes=%s\n", rule->type);
+}
+
+static void check_facts(const struct tccl_conf *conf, const struct plain_rule *rules, int count)
+{
+    struct plain_facts plain = {
+        .nodes = 1 + (unsigned)chance(15), .gpus = 1 + chance(12), .model = models[chance(3)]};
+    for (int k = 0; k < 5; k++)
+        plain.names[k] = words[chance(6)];
+    static const char *const all[] = {"n0", "n1", "n2", "n3"};
+    const char *nodes[4];
+    struct policy_facts facts = {.partition = plain.names[0],
+                                 .account = plain.names[1],
+                                 .qos = plain.names[2],
+                                 .user = plain.names[3],
+                                 .job_name = plain.names[4],
+                                 .nodes = nodes,
+                                 .gpus = plain.gpus,
+                                 .gpu_models = &plain.model,
+                                 .n_gpu_models = 1};
+    for (int i = 0; i < 4; i++)
+        if (plain.nodes >> i & 1)
+            nodes[facts.n_nodes++] = all[i];
+    int first = 0;
+    while (first < count && !plain_matches(&rules[first], &plain))
+        first++;
+    struct policy_rule rule = policy_find(conf, &facts);
+    char name[16] = "";
+    if (first < count)
+        snprintf(name, sizeof(name), "r%d", first);
+    CHECK_STR(rule.name, name);
+    CHECK_INT(rule.mode, first < count ? rules[first].mode : TCCL_MODE_AUTO);
+}
+
+static void test_random_rules(void)
+{
+    srandom((unsigned)check_seed());
+    for (int round = 0; round < 150; round++) {
+        struct plain_rule rules[RULES];
+        int count = chance(RULES + 1);
+        char *text;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        fputs("[policy]\nDefault=auto\n", out);
+        for (int i = 0; i < count; i++) {
+            rules[i] = random_rule();
+            print_rule(out, i, &rules[i]);
+        }
+        fclose(out);
+        struct tccl_conf conf = read_conf(text);
+        for (int i = 0; i < 100; i++)
+            check_facts(&conf, rules, count);
+        tccl_conf_clear(&conf);
+        free(text);
+    }
 }
 
 static void test_notice_applied(void)
@@ -95,14 +339,6 @@ static void test_notice_fallback(void)
     CHECK(!notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
 }
 
-static void write_conf(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    CHECK(file != NULL);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void test_arguments(void)
 {
     char path[] = "/tmp/tccl-test-conf-XXXXXX", config[64];
@@ -131,9 +367,14 @@ static void test_arguments(void)
 
 int main(void)
 {
+    close(mkstemp(conf_path));
     test_precedence();
     test_partitions();
     test_minimums();
+    test_inheritance();
+    test_others();
+    test_random_rules();
+    unlink(conf_path);
     test_notice_applied();
     test_notice_fallback();
     test_arguments();

@@ -1,0 +1,120 @@
+/* conf-value.c: values of tccl.conf, read with all that can be wrong about them. */
+#include "conf-value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy-conf.h"
+
+enum {
+    LIST_MAX = 4096, /* bytes of a list */
+    USER_MAX = 64,
+};
+
+static const char *const mode_names[] = {"off", "auto", "on", "require"};
+
+int tccl_mode_parse(const char *text, struct tccl_error *err)
+{
+    for (int i = 0; i < 4; i++)
+        if (!strcasecmp(text, mode_names[i]))
+            return i;
+    return tccl_fail(err, "'%.40s' is not a mode: give off, auto, on or require", text);
+}
+
+const char *tccl_mode_name(enum tccl_mode mode)
+{
+    return mode_names[mode];
+}
+
+const struct tccl_key *tccl_key_find(const struct tccl_key *keys, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcasecmp(name, keys[i].name))
+            return &keys[i];
+    return NULL;
+}
+
+int tccl_value_refuse(const struct tccl_key *key, const char *value, const char *allowed,
+                      struct tccl_error *err)
+{
+    return tccl_fail(err, "%s=%.80s: give %s", key->name, value, allowed);
+}
+
+bool tccl_value_word(const char *text, size_t length)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789._-@+$\\";
+    return length > 0 && length <= USER_MAX && strspn(text, allowed) >= length && text[0] != '-';
+}
+
+int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                  const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    for (const char *at = value; *value; at++) {
+        size_t length = strcspn(at, ",");
+        if (!tccl_value_word(at, length) || strlen(value) > LIST_MAX)
+            return tccl_value_refuse(key, value, "names with commas between them, no spaces", err);
+        at += length;
+        if (!*at)
+            break;
+    }
+    char *copy = *value ? strdup(value) : NULL;
+    if (*value && !copy)
+        return tccl_fail(err, "no memory for %s", key->name);
+    free(*(char **)field);
+    *(char **)field = copy;
+    return 0;
+}
+
+long tccl_value_number(const char **text)
+{
+    size_t length = strspn(*text, "0123456789");
+    if (length == 0 || length > 9)
+        return -1;
+    long number = strtol(*text, NULL, 10);
+    *text += length;
+    return number;
+}
+
+int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                   const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    const char *rest = value;
+    long number = tccl_value_number(&rest);
+    if (*rest || number < key->min || number > key->max)
+        return tccl_fail(err, "%s=%.80s: give a whole number from %d to %d", key->name, value,
+                         key->min, key->max);
+    *(int *)field = (int)number;
+    return 0;
+}
+
+int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                      const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    const char *unit = value;
+    long long number = tccl_value_number(&unit);
+    int factor = !strcmp(unit, "ms")    ? 1
+                 : !strcmp(unit, "s")   ? 1000
+                 : !strcmp(unit, "min") ? 60000
+                                        : 0;
+    if (number < 0 || !factor || number * factor < key->min || number * factor > key->max)
+        return tccl_fail(err, "%s=%.80s: give a number with ms, s or min, from %dms to %ds",
+                         key->name, value, key->min, key->max / 1000);
+    *(int *)field = (int)(number * factor);
+    return 0;
+}
+
+int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                  const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    int mode = tccl_mode_parse(value, NULL);
+    if (mode < 0)
+        return tccl_value_refuse(key, value, "off, auto, on or require", err);
+    *(int *)field = mode;
+    return 0;
+}

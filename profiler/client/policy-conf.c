@@ -1,0 +1,291 @@
+/* policy-conf.c: the keys of [policy] and [policy NAME]. */
+#include "policy-conf.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "conf-value.h"
+#include "hostlist.h"
+
+enum { LIST_MAX = 4096, ITEM_MAX = 255, VARIABLE_MAX = 64, NODES_MAX = 65536, GPUS_MAX = 1048576 };
+
+/* One more piece of a list. Takes text. */
+static int append(char **field, char *text, const struct tccl_key *key, struct tccl_error *err)
+{
+    cleanup_free char *piece = text, *whole = NULL;
+    if (!text || (*field && asprintf(&whole, "%s,%s", *field, text) < 0))
+        return tccl_fail(err, "no memory for %s", key->name);
+    if (strlen(whole ? whole : piece) > LIST_MAX)
+        return tccl_fail(err, "%s: a list has at most %d bytes", key->name, LIST_MAX);
+    free(*field);
+    *field = whole ? tccl_steal(whole) : tccl_steal(piece);
+    return 0;
+}
+
+/* A shell pattern without blanks at its ends, with its brackets closed. */
+static bool valid_pattern(const char *text, size_t length)
+{
+    int open = 0;
+    if (length == 0 || length > ITEM_MAX || text[0] == ' ' || text[length - 1] == ' ')
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (iscntrl((unsigned char)text[i]) || (text[i] == '[' && open))
+            return false;
+        open = text[i] == '[' ? 1 : text[i] == ']' ? 0 : open;
+    }
+    return !open;
+}
+
+/* min 1: blanks may stand inside the items. */
+static int set_patterns(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                        const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    size_t length;
+    const char *at = value;
+    do {
+        length = strcspn(at, ",");
+        if (!valid_pattern(at, length) || (!key->min && memchr(at, ' ', length)))
+            return tccl_value_refuse(key, value,
+                                     "names or shell patterns (*, ?, [a-z]) with commas between "
+                                     "them, no spaces around them",
+                                     err);
+        at += length;
+    } while (*at++);
+    return append(field, strdup(value), key, err);
+}
+
+static int set_gpu_types(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                         const char *value, struct tccl_error *err)
+{
+    char *text = NULL;
+    if (strpbrk(value, "*?[]"))
+        return tccl_value_refuse(key, value, "parts of GPU names, such as a100: no patterns", err);
+    if (set_patterns(key, &text, conf, value, err) != 0)
+        return -1;
+    for (char *at = text; *at; at++)
+        *at = *at == ' ' ? '_' : (char)tolower((unsigned char)*at);
+    return append(field, text, key, err);
+}
+
+static int set_node_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                         const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
+    if (tccl_hosts_expand(value, NODES_MAX, &hosts, err) != 0)
+        return tccl_fail_in(err, "%s", key->name);
+    if (hosts.count == 0)
+        return tccl_value_refuse(key, value, "node names, such as n[1-4],m2", err);
+    return append(field, strdup(value), key, err);
+}
+
+/* "2", "2-8", "4-" */
+static int set_range(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                     const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    const char *rest = value;
+    long min = tccl_value_number(&rest), max = min;
+    if (*rest == '-') {
+        rest++;
+        max = *rest ? tccl_value_number(&rest) : INT_MAX;
+    }
+    if (*rest || min < key->min || max < min || (max != INT_MAX && max > key->max))
+        return tccl_fail(err,
+                         "%s=%.80s: give a number, or a range such as 2-8 or 4-, from %d to %d",
+                         key->name, value, key->min, key->max);
+    *(struct tccl_range *)field = (struct tccl_range){(int)min, (int)max};
+    return 0;
+}
+
+static int set_forbid(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                      const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    bool yes = !strcasecmp(value, "yes");
+    if (!yes && strcasecmp(value, "no") != 0)
+        return tccl_value_refuse(key, value, "yes or no", err);
+    *(int *)field = yes;
+    return 0;
+}
+
+/* "1.1x", in thousandths; -1: it is not that. */
+static long read_times(const char *text)
+{
+    long whole = tccl_value_number(&text), part = 0;
+    if (whole > 1000)
+        return -1;
+    if (*text == '.') {
+        int scale = 1000;
+        size_t digits = strspn(++text, "0123456789");
+        if (digits < 1 || digits > 3)
+            return -1;
+        for (; digits > 0; digits--)
+            part += (*text++ - '0') * (scale /= 10);
+    }
+    return whole < 0 || strcmp(text, "x") != 0 ? -1 : whole * 1000 + part;
+}
+
+static int set_gain(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                    const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    long gain = read_times(value);
+    if (gain < key->min || gain > key->max)
+        return tccl_value_refuse(key, value,
+                                 "how many times as fast as NCCL's own choice, from 1x to 100x, "
+                                 "such as 1.1x for 10 % faster",
+                                 err);
+    *(int *)field = (int)gain;
+    return 0;
+}
+
+int tccl_policy_variable(const char *assignment)
+{
+    return (int)strcspn(assignment, "=");
+}
+
+/* Why a job must not get this variable from a policy; NULL: it may. */
+static const char *refuse_variable(const char *text, size_t length)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    static const char *const ours[] = {"LD_PRELOAD", "ASAN_OPTIONS", "TCCL"};
+    static const char *const starts[] = {"TCCL_", "SLURM_"};
+    if (length == 0 || length > VARIABLE_MAX || !memchr(letters, text[0], sizeof letters - 1))
+        return "give NAME=value";
+    for (size_t i = 0; i < length; i++)
+        if (!memchr(letters, text[i], sizeof letters - 1) && !isdigit((unsigned char)text[i]))
+            return "give NAME=value";
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (strlen(ours[i]) == length && !memcmp(ours[i], text, length))
+            return "a policy can't set this variable";
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (!strncmp(text, starts[i], strlen(starts[i])))
+            return "a policy can't set TCCL_ and SLURM_ variables";
+    return NULL;
+}
+
+static int add_variable(struct tccl_policy *policy, const char *value, struct tccl_error *err)
+{
+    int length = tccl_policy_variable(value), i = 0;
+    const char *why =
+        value[length] == '=' ? refuse_variable(value, (size_t)length) : "give NAME=value";
+    for (const char *at = value; !why && *at; at++)
+        if (iscntrl((unsigned char)*at) || *at == ';')
+            why = "its value has a ';' or a control character";
+    if (why)
+        return tccl_fail(err, "Environment=%.80s: %s", value, why);
+    while (i < policy->n_environment && strncmp(policy->environment[i], value, (size_t)length + 1))
+        i++;
+    if (i == TCCL_POLICY_ENVIRONMENT)
+        return tccl_fail(err, "Environment: a policy sets at most %d variables",
+                         TCCL_POLICY_ENVIRONMENT);
+    char **all = policy->environment ? policy->environment
+                                     : calloc(TCCL_POLICY_ENVIRONMENT, sizeof *policy->environment);
+    char *copy = all ? strdup(value) : NULL;
+    policy->environment = all;
+    if (!copy)
+        return tccl_fail(err, "no memory for Environment");
+    free(all[i]);
+    all[i] = copy;
+    policy->n_environment += i == policy->n_environment;
+    return 0;
+}
+
+/* The field is the policy itself. */
+static int set_environment(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                           const char *value, struct tccl_error *err)
+{
+    (void)key;
+    (void)conf;
+    return *value ? add_variable(field, value, err) : 0;
+}
+
+#define FIELD(name) offsetof(struct tccl_policy, name)
+
+/* First those that [policy] has too. */
+static const struct tccl_key keys[] = {
+    {"Default", tccl_set_mode, FIELD(mode), 0, 0},
+    {"MinNodes", tccl_set_count, FIELD(min_nodes), 1, NODES_MAX},
+    {"MinGpus", tccl_set_count, FIELD(min_gpus), 1, GPUS_MAX},
+    {"MinGain", set_gain, FIELD(min_gain), 1000, 100000},
+    {"Forbid", set_forbid, FIELD(forbid), 0, 0},
+    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
+    {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"Environment", set_environment, 0, 0, 0},
+    {"Partitions", set_patterns, FIELD(partitions), 0, 0},
+    {"Accounts", set_patterns, FIELD(accounts), 0, 0},
+    {"Qos", set_patterns, FIELD(qos), 0, 0},
+    {"Users", set_patterns, FIELD(users), 0, 0},
+    {"JobNames", set_patterns, FIELD(job_names), 1, 0},
+    {"NodeList", set_node_list, FIELD(node_list), 0, 0},
+    {"Nodes", set_range, FIELD(nodes), 1, NODES_MAX},
+    {"Gpus", set_range, FIELD(gpus), 1, GPUS_MAX},
+    {"GpuTypes", set_gpu_types, FIELD(gpu_types), 0, 0},
+};
+enum { KEYS = sizeof keys / sizeof *keys, UNNAMED_KEYS = 9 };
+
+const char *tccl_policy_key(bool named, int i)
+{
+    return i < (named ? KEYS : UNNAMED_KEYS) ? keys[i].name : NULL;
+}
+
+/* [policy] has one list, and there the last value holds, also an empty one. */
+static int set_again(const struct tccl_key *key, char **field, const char *value,
+                     struct tccl_error *err)
+{
+    char *list = NULL;
+    if (*value && key->set(key, &list, NULL, value, err) != 0)
+        return -1;
+    free(*field);
+    *field = list;
+    return 0;
+}
+
+int tccl_policy_set(struct tccl_policy *policy, const char *name, const char *value,
+                    struct tccl_error *err)
+{
+    bool named = policy->name[0];
+    const struct tccl_key *key = tccl_key_find(keys, named ? KEYS : UNNAMED_KEYS, name);
+    if (!key)
+        return 1;
+    if (!named && key->set == set_patterns)
+        return set_again(key, &policy->partitions, value, err);
+    return key->set(key, (char *)policy + key->offset, NULL, value, err);
+}
+
+bool tccl_policy_name_valid(const char *name)
+{
+    size_t length = strlen(name);
+    return length >= 1 && length <= TCCL_POLICY_NAME &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+               length;
+}
+
+struct tccl_policy tccl_policy_built_in(void)
+{
+    return (struct tccl_policy){.mode = TCCL_MODE_OFF,
+                                .forbid = 0,
+                                .min_gain = 1000,
+                                .min_nodes = 1,
+                                .min_gpus = 2,
+                                .timeout_ms = TCCL_NOT_SET,
+                                .require_timeout_ms = TCCL_NOT_SET};
+}
+
+void tccl_policy_clear(struct tccl_policy *policy)
+{
+    char *const lists[] = {policy->partitions, policy->accounts,  policy->qos,      policy->users,
+                           policy->job_names,  policy->node_list, policy->gpu_types};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        free(lists[i]);
+    for (int i = 0; i < policy->n_environment; i++)
+        free(policy->environment[i]);
+    free(policy->environment);
+    *policy = (struct tccl_policy){.name = ""};
+}
