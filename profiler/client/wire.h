@@ -19,6 +19,7 @@ enum {
     TCCL_MAX_TIMEOUT_MS = 3600000, /* longest wait a message may ask for */
     TCCL_KEY_TEXT = 96,
 };
+#define TCCL_NO_STEP 0xfffffffeu     /* the step in an announcement's key: Slurm's NO_VAL */
 #define TCCL_MAX_RUN 253402300799999 /* of a key: the end of the year 9999, milliseconds */
 
 /* Milliseconds of a clock that never jumps. */
