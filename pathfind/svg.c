@@ -9,6 +9,11 @@ static const char *const meanings[TCCL_ARROW_KINDS] = {
     "GPU writes to the next GPU (-w>)", "next GPU reads from the GPU (-r>)",
     "bounce: written to a memory, read from there (-mK>)", "from and to the network"};
 
+const char *tccl_svg_colour(enum tccl_arrow_kind kind)
+{
+    return colours[kind];
+}
+
 void tccl_svg_style(FILE *out)
 {
     fputs("<style>text{font-family:Helvetica,Arial,sans-serif;font-size:12px;fill:#222}"

@@ -16,6 +16,8 @@ void tccl_svg_escape(const char *text, FILE *out);
 void tccl_svg_style(FILE *out);
 void tccl_svg_markers(FILE *out);
 void tccl_svg_text(double x, double y, const char *class, const char *text, FILE *out);
+/* The colour of an arrow. */
+const char *tccl_svg_colour(enum tccl_arrow_kind kind);
 /* What the arrows mean, in two lines of TCCL_SVG_LEGEND pixels together. */
 enum { TCCL_SVG_LEGEND = 46 };
 void tccl_svg_legend(double left, double y, FILE *out);

@@ -17,8 +17,9 @@
 /* As SVG: one element <svg> with all that it needs inside, also good inside an HTML page. */
 int acct_ring_svg(FILE *out, const json_t *record, struct tccl_error *err);
 
-/* For a terminal of so many columns (fewer than 40 count as 40), in UTF-8 if LC_CTYPE can show it,
- * else in ASCII. colour: with the terminal's colours. */
+/* For a terminal of so many columns (fewer than 40 count as 40), in UTF-8 where the environment's
+ * locale (LC_ALL, LC_CTYPE, LANG) has it, else in ASCII. colour: with the terminal's colours.
+ * LC_CTYPE must be set to a UTF-8 locale, for the width of characters. */
 int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
                    struct tccl_error *err);
 

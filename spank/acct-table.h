@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "acct-fields.h"
+#include "acct-text.h"
 #include "error.h"
 
 enum { ACCT_COLUMNS = 64 };
@@ -38,10 +39,5 @@ int acct_layout_columns(struct acct_layout *layout, const char *text, struct tcc
 void acct_print_header(FILE *out, const struct acct_layout *layout);
 int acct_print_row(FILE *out, const struct acct_layout *layout, const json_t *record,
                    const struct acct_clock *clock);
-
-/* A UTF-8 text that is safe on a terminal and in a line: control characters, characters that change
- * the direction of writing, backslashes and the first character of delimiter (unless NULL or "")
- * are written as \n, \xHH, \uHHHH and \\. Allocated (caller frees); NULL without memory. */
-char *acct_escape(const char *text, const char *delimiter);
 
 #endif
