@@ -52,6 +52,7 @@ struct tccl_plan {
     double gbps;          /* the ring's bandwidth, GB/s */
     double baseline_gbps; /* NCCL's own choice, GB/s; 0 if unknown */
     char path[4096];      /* plan file; "" if none */
+    char policy[TCCL_POLICY_NAME + 1]; /* node 0's rule: its Environment is that of all nodes */
     char *ring; /* notation, up to 4 KiB; else this node's chain and "…"; NULL if none */
 };
 void tccl_plan_clear(struct tccl_plan *plan);

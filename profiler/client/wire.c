@@ -544,6 +544,7 @@ json_t *tccl_plan_to_json(const struct tccl_plan *plan)
         json_object_set_new(json, "baseline_gbps", json_real(plan->baseline_gbps)) != 0 ||
         tccl_put_text(json, "reason", plan->reason, sizeof(plan->reason) - 1) != 0 ||
         tccl_put_text(json, "path", plan->path, sizeof(plan->path) - 1) != 0 ||
+        tccl_put_text(json, "policy", plan->policy, TCCL_POLICY_NAME) != 0 ||
         tccl_put_text(json, "ring", plan->ring, TCCL_FRAME_UNIX / 2) != 0)
         return NULL;
     return tccl_steal(json);
@@ -551,11 +552,12 @@ json_t *tccl_plan_to_json(const struct tccl_plan *plan)
 
 int tccl_plan_from_json(const json_t *json, struct tccl_plan *plan, struct tccl_error *err)
 {
-    const char *state, *reason, *path, *ring;
+    const char *state, *reason, *path, *policy, *ring;
     memset(plan, 0, sizeof(*plan));
     if (tccl_get_text(json, "state", 32, &state, err) != 0 ||
         tccl_get_text(json, "reason", sizeof(plan->reason) - 1, &reason, err) != 0 ||
         tccl_get_text(json, "path", sizeof(plan->path) - 1, &path, err) != 0 ||
+        tccl_get_optional_text(json, "policy", TCCL_POLICY_NAME, &policy, err) != 0 ||
         tccl_get_optional_text(json, "ring", TCCL_FRAME_UNIX, &ring, err) != 0 ||
         tccl_get_number(json, "gbps", &plan->gbps, err) != 0 ||
         tccl_get_number(json, "baseline_gbps", &plan->baseline_gbps, err) != 0)
@@ -566,6 +568,7 @@ int tccl_plan_from_json(const json_t *json, struct tccl_plan *plan, struct tccl_
     plan->state = (enum tccl_state)parsed;
     strcpy(plan->reason, reason);
     strcpy(plan->path, path);
+    strcpy(plan->policy, policy ? policy : "");
     if (ring && !(plan->ring = strdup(ring)))
         return tccl_fail(err, "out of memory");
     return 0;

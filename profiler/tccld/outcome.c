@@ -49,8 +49,25 @@ static void leave_to_nccl(struct outcome *outcome, const struct tccl_ring *ring)
                  ring->baseline_gbps);
 }
 
+/* Too small a gain for the policy? */
+static bool gains_enough(struct outcome *outcome, const struct tccl_ring *ring,
+                         const struct tccl_join *join)
+{
+    double own = ring->baseline_gbps;
+    bool named = outcome->policy[0];
+    if (!(own > 0) || !(join->min_gain > 1) || ring->gbps >= own * join->min_gain * (1 - 1e-9))
+        return true;
+    outcome->state = TCCL_STATE_NOTHING;
+    snprintf(outcome->reason, sizeof(outcome->reason),
+             "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), MinGain is "
+             "%.4gx",
+             named ? " '" : "", outcome->policy, named ? "'" : "", ring->gbps / own, ring->gbps,
+             own, join->min_gain);
+    return false;
+}
+
 static void take_ring(struct outcome *outcome, struct tccl_ring *ring, const struct tccl_run *runs,
-                      int n_runs, const char *const *names)
+                      int n_runs, const struct tccl_join *join)
 {
     outcome->baseline_gbps = ring->baseline_gbps;
     outcome->bound_gbps = isfinite(ring->bound) ? ring->bound : 0;
@@ -62,29 +79,31 @@ static void take_ring(struct outcome *outcome, struct tccl_ring *ring, const str
         leave_to_nccl(outcome, ring);
         return;
     }
+    if (!gains_enough(outcome, ring, join))
+        return;
     outcome->state = TCCL_STATE_APPLIED;
     outcome->gbps = ring->gbps;
     if (ring->n_nodes <= FORMAT_NODES)
-        outcome->ring = tccl_ring_format(runs, n_runs, ring, names);
+        outcome->ring = tccl_ring_format(runs, n_runs, ring, join->nodes);
     outcome->choices = tccl_steal(ring->choices);
     outcome->n_choices = ring->n_nodes;
 }
 
-void outcome_solve(struct outcome *outcome, const struct merge *merge, const char *const *names,
-                   int min_gpus)
+void outcome_solve(struct outcome *outcome, const struct merge *merge, const struct tccl_join *join)
 {
     cleanup_free struct tccl_run *runs = merge_runs(merge);
     struct tccl_ring ring = {0};
     struct tccl_error err = {0};
     long gpus = merge_gpus(merge);
+    snprintf(outcome->policy, sizeof(outcome->policy), "%s", join->policy ? join->policy : "");
     outcome->first = 0;
     outcome->step_gpus = gpus;
     strcpy(outcome->source, merge->kinds[0]->kind->source);
     for (int i = 1; i < merge->n_kinds; i++)
         if (strcmp(merge->kinds[i]->kind->source, outcome->source) != 0)
             strcpy(outcome->source, "mixed");
-    if (gpus < min_gpus) {
-        fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, min_gpus);
+    if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
+        fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
     }
     int nothing =
@@ -94,7 +113,7 @@ void outcome_solve(struct outcome *outcome, const struct merge *merge, const cha
     else if (nothing < 0)
         fall_back(outcome, "%s", err.text);
     else
-        take_ring(outcome, &ring, runs, merge->n_runs, names);
+        take_ring(outcome, &ring, runs, merge->n_runs, join);
     tccl_ring_clear(&ring);
 }
 
@@ -132,6 +151,7 @@ json_t *outcome_to_json(const struct outcome *outcome, const struct tccl_step_ke
                   "start", (json_int_t)outcome->start, "choices", choices);
     if (json_object_update(json, rest) != 0 ||
         tccl_put_text(json, "reason", outcome->reason, sizeof(outcome->reason) - 1) != 0 ||
+        tccl_put_text(json, "policy", outcome->policy, TCCL_POLICY_NAME) != 0 ||
         tccl_put_text(json, "ring", short_ring ? outcome->ring : NULL, OUTCOME_RING) != 0)
         return NULL;
     return tccl_steal(json);
@@ -160,10 +180,11 @@ static int read_choices(struct outcome *outcome, const json_t *json, struct tccl
 
 static int read_texts(struct outcome *outcome, const json_t *json, struct tccl_error *err)
 {
-    const char *state, *reason, *source, *ring;
+    const char *state, *reason, *source, *policy, *ring;
     if (tccl_get_text(json, "state", 32, &state, err) != 0 ||
         tccl_get_text(json, "reason", sizeof(outcome->reason) - 1, &reason, err) != 0 ||
         tccl_get_text(json, "source", sizeof(outcome->source) - 1, &source, err) != 0 ||
+        tccl_get_optional_text(json, "policy", TCCL_POLICY_NAME, &policy, err) != 0 ||
         tccl_get_optional_text(json, "ring", OUTCOME_RING, &ring, err) != 0)
         return -1;
     int parsed = tccl_state_parse(state, err);
@@ -172,6 +193,7 @@ static int read_texts(struct outcome *outcome, const json_t *json, struct tccl_e
     outcome->state = (enum tccl_state)parsed;
     strcpy(outcome->reason, reason);
     strcpy(outcome->source, source);
+    strcpy(outcome->policy, policy ? policy : "");
     outcome->ring = ring ? strdup(ring) : NULL;
     return 0;
 }

@@ -15,6 +15,7 @@ struct outcome {
     bool partial;  /* a ring for the others, but this node could not take it */
     char reason[512];
     char source[TCCL_NAME];
+    char policy[TCCL_POLICY_NAME + 1]; /* the root's rule: its Environment counts for all nodes */
     double gbps, baseline_gbps, bound_gbps;
     long step_gpus; /* on all nodes; 0: not known */
     time_t start;   /* of the step at the root: that of its record; 0: not known */
@@ -25,10 +26,10 @@ struct outcome {
 };
 void outcome_clear(struct outcome *outcome);
 
-/* Solves the ring over all nodes of a step. Always gives an outcome. names: of all nodes. min_gpus:
- * 0 where no policy applies. */
-void outcome_solve(struct outcome *outcome, const struct merge *merge, const char *const *names,
-                   int min_gpus);
+/* Solves the ring over all nodes of a step. Always gives an outcome. join: of node 0; its nodes,
+ * and its policy: name, minimums, gain. */
+void outcome_solve(struct outcome *outcome, const struct merge *merge,
+                   const struct tccl_join *join);
 
 /* The PLAN for the nodes [first, end): a new reference, NULL without memory. */
 json_t *outcome_to_json(const struct outcome *outcome, const struct tccl_step_key *key, int first,

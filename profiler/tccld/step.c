@@ -254,6 +254,7 @@ static void answer_waiters(struct step *step)
                              .baseline_gbps = step->outcome.baseline_gbps,
                              .ring = step->own_ring};
     strcpy(plan.reason, step->outcome.reason);
+    strcpy(plan.policy, step->outcome.policy);
     if (step->path)
         strcpy(plan.path, step->path);
     cleanup_json json_t *message = tccl_plan_to_json(&plan);
@@ -553,8 +554,7 @@ static void complete(struct step *step)
     } else if (step->node == 0) {
         step->gpus = merge_gpus(merge);
         step->outcome.start = step->start;
-        outcome_solve(&step->outcome, merge, join->nodes,
-                      join->mode == TCCL_MODE_AUTO ? join->min_gpus : 0);
+        outcome_solve(&step->outcome, merge, join);
         close_step(step);
     } else {
         report(step, merge);

@@ -11,6 +11,8 @@
 enum { NODES = 6 };
 
 static const struct tccl_step_key key = {.cluster = "c", .job = 7};
+static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6"};
+static const struct tccl_join join = {.nodes = names, .policy = "p"};
 
 static int nodes_of(const struct merge *merge)
 {
@@ -26,7 +28,6 @@ static int nodes_of(const struct merge *merge)
 
 static void check_merge(const struct merge *merge)
 {
-    static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6"};
     struct tccl_error err = {0};
     struct outcome outcome = {0};
 
@@ -34,7 +35,7 @@ static void check_merge(const struct merge *merge)
     json_t *json = merge_to_json(merge, &err);
     struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
     FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
-    outcome_solve(&outcome, merge, names, 0);
+    outcome_solve(&outcome, merge, &join);
     FUZZ_CHECK(!(outcome.gbps < 0) && outcome.bound_gbps >= outcome.gbps);
     outcome_clear(&outcome);
     merge_free(again);
@@ -92,7 +93,6 @@ static struct shared_kind *sample_kind(uint32_t gpus)
 
 void fuzz_seeds(fuzz_add *add, void *context)
 {
-    static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6"};
     struct merge *merge = merge_new(0);
     struct outcome outcome = {0};
 
@@ -102,7 +102,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
         merge_add(merge, whole, 1, NULL) < 0)
         abort();
     add_json(add, context, merge_to_json(merge, NULL));
-    outcome_solve(&outcome, merge, names, 0);
+    outcome_solve(&outcome, merge, &join);
     add_json(add, context, outcome_to_json(&outcome, &key, 0, NODES));
     outcome_clear(&outcome);
     shared_kind_drop(whole);

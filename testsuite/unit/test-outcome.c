@@ -12,6 +12,7 @@ enum { NODES = 50 };
 static char names_text[NODES][8];
 static const char *names[NODES];
 static const struct tccl_step_key key = {.cluster = "c", .job = 7};
+static const struct tccl_join join = {.nodes = names, .policy = "gpu"};
 
 /* Two NICs; the chain that enters by NIC e and leaves by NIC x has its own bandwidth. */
 static double default_gbps; /* NCCL's own choice; 0: unknown */
@@ -57,7 +58,7 @@ static void test_ranges(void)
 {
     struct merge *merge = make_merge(NODES, "model");
     struct outcome outcome = {0};
-    outcome_solve(&outcome, merge, names, 0);
+    outcome_solve(&outcome, merge, &join);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
     CHECK_STR(outcome.source, "model");
     CHECK(outcome.gbps > 0 && outcome.ring != NULL);
@@ -69,6 +70,7 @@ static void test_ranges(void)
         CHECK_INT(outcome_from_json(&read, json, &key, first, end, &err), 0);
         CHECK_STR(err.text, "");
         CHECK(read.gbps == outcome.gbps);
+        CHECK_STR(read.policy, "gpu");
         for (int node = first; node < end; node++) {
             CHECK_INT(read.choices[node - first].entry_nic, outcome.choices[node].entry_nic);
             CHECK_INT(read.choices[node - first].exit_nic, outcome.choices[node].exit_nic);
@@ -84,7 +86,8 @@ static void test_policy(void)
 {
     struct merge *merge = make_merge(3, "model");
     struct outcome outcome = {0};
-    outcome_solve(&outcome, merge, names, 7);
+    struct tccl_join few = {.nodes = names, .mode = TCCL_MODE_AUTO, .min_gpus = 7};
+    outcome_solve(&outcome, merge, &few);
     CHECK_INT(outcome.state, TCCL_STATE_FALLBACK);
     CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
     outcome_clear(&outcome);
@@ -110,7 +113,7 @@ static void test_no_gain(void)
         kind = make_kind(1, "cuda");
         CHECK_INT(merge_add(merge, kind, 2, NULL), 0);
         shared_kind_drop(kind);
-        outcome_solve(&outcome, merge, names, 0);
+        outcome_solve(&outcome, merge, &join);
         CHECK_INT(outcome.state, i == 0 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
         CHECK(outcome.baseline_gbps == default_gbps);
         CHECK((outcome.gbps > 0) == (i == 0) && (outcome.choices != NULL) == (i == 0));
@@ -130,6 +133,48 @@ static void test_no_gain(void)
     default_gbps = 0;
 }
 
+/* A gain that is too small for the policy; without NCCL's own choice nothing is known of it. */
+static void test_min_gain(void)
+{
+    static const struct {
+        double own, min_gain; /* of the ring's bandwidth */
+        const char *policy, *reason;
+    } cases[] = {
+        {0.8, 1.25, "big", ""},
+        {0.8, 1.251, "big", "policy 'big': the ring is only 1.25x NCCL's own choice ("},
+        {0.5, 2.5, NULL, "policy: the ring is only 2.00x NCCL's own choice ("},
+        {0.9, 1, "big", ""},
+        {0, 100, "big", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct outcome outcome = {0};
+        struct merge *merge = merge_new(0);
+        struct tccl_join asks = {
+            .nodes = names, .min_gain = cases[i].min_gain, .policy = cases[i].policy};
+        default_gbps = 0;
+        struct shared_kind *kind = make_kind(1, "cuda");
+        double ring = kind->kind->cells[0].gbps;
+        for (int k = 1; k < 4; k++)
+            ring = fmax(ring, kind->kind->cells[k].gbps);
+        shared_kind_drop(kind);
+        default_gbps = cases[i].own * ring;
+        kind = make_kind(1, "cuda");
+        CHECK_INT(merge_add(merge, kind, 2, NULL), 0);
+        shared_kind_drop(kind);
+        for (int mode = TCCL_MODE_AUTO; mode <= TCCL_MODE_REQUIRE; mode++) {
+            asks.mode = (enum tccl_mode)mode;
+            outcome_solve(&outcome, merge, &asks);
+            bool enough = cases[i].reason[0] == '\0';
+            CHECK_INT(outcome.state, enough ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
+            CHECK(strncmp(outcome.reason, cases[i].reason, strlen(cases[i].reason)) == 0);
+            CHECK(enough == (outcome.reason[0] == '\0'));
+            outcome_clear(&outcome);
+        }
+        merge_free(merge);
+    }
+    default_gbps = 0;
+}
+
 static void test_sources(void)
 {
     struct merge *a = make_merge(1, "model");
@@ -137,7 +182,7 @@ static void test_sources(void)
     struct outcome outcome = {0};
     CHECK_INT(merge_add(a, kind, 1, NULL), 0);
     shared_kind_drop(kind);
-    outcome_solve(&outcome, a, names, 0);
+    outcome_solve(&outcome, a, &join);
     CHECK_STR(outcome.source, "mixed");
     outcome_clear(&outcome);
     merge_free(a);
@@ -166,7 +211,7 @@ static void test_malformed(void)
                {"ring", "[]"}};
     struct merge *merge = make_merge(3, "model");
     struct outcome outcome = {0};
-    outcome_solve(&outcome, merge, names, 0);
+    outcome_solve(&outcome, merge, &join);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct tccl_error err = {0};
         struct outcome read = {0};
@@ -196,6 +241,7 @@ int main(void)
     test_ranges();
     test_policy();
     test_no_gain();
+    test_min_gain();
     test_sources();
     test_malformed();
     return check_result();
