@@ -1,5 +1,6 @@
 #include "plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -299,13 +300,31 @@ static bool is_job(const char *text, const struct shim_plan *plan)
            (number == plan->job || (plan->het_job && number == plan->het_job));
 }
 
+/* In a user namespace, as containers have one, the number that a uid has outside of it. */
+static uid_t outside(uid_t uid)
+{
+    char text[1024], *line = text;
+    if (shim_read_file("/proc/self/uid_map", text, sizeof text) < 0)
+        return uid;
+    while (line && *line) {
+        unsigned long inner = strtoul(line, &line, 10), outer = strtoul(line, &line, 10);
+        unsigned long count = strtoul(line, &line, 10);
+        if (uid >= inner && uid - inner < count)
+            return (uid_t)(outer + (uid - inner));
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    return uid;
+}
+
 int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
 {
     const char *job = shim_env("SLURM_JOB_ID"), *step = shim_env("SLURM_STEP_ID");
     const char *restart = shim_env("SLURM_RESTART_COUNT");
     uint64_t number;
     uid_t real, effective, saved;
-    if (getresuid(&real, &effective, &saved) != 0 || plan->uid != (uint32_t)effective)
+    if (getresuid(&real, &effective, &saved) != 0 ||
+        (plan->uid != (uint32_t)effective && plan->uid != (uint32_t)outside(effective)))
         return shim_fail(why, "the plan is another user's");
     /* What it reads from the user's shared memory could do harm with other rights. */
     if (real != effective || saved != effective)

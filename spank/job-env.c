@@ -15,6 +15,9 @@ static const char *const plan_variables[] = {
     "TCCL_PLAN",  "TCCL_RING",   "TCCL_SHIM",
 };
 
+static const char *const container_preloads[] = {"APPTAINERENV_LD_PRELOAD",
+                                                 "SINGULARITYENV_LD_PRELOAD"};
+
 void job_env_edits_clear(struct job_env_edits *edits)
 {
     for (int i = 0; i < edits->count; i++)
@@ -115,9 +118,20 @@ static int forget_asan(char *const *env, struct job_env_edits *edits)
                                   : 0;
 }
 
+static int forget_containers(char *const *env, struct job_env_edits *edits)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *value = job_env_get(env, container_preloads[i]);
+        if (value && *value == ':' && add_unset(edits, container_preloads[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits)
 {
-    if (forget_preload(env, shim, edits) != 0 || forget_asan(env, edits) != 0)
+    if (forget_preload(env, shim, edits) != 0 || forget_asan(env, edits) != 0 ||
+        forget_containers(env, edits) != 0)
         return -1;
     for (size_t i = 0; i < sizeof(plan_variables) / sizeof(*plan_variables); i++)
         if (job_env_get(env, plan_variables[i]) && add_unset(edits, plan_variables[i]) != 0)
@@ -129,7 +143,8 @@ int job_env_unload(char *const *env, struct job_env_edits *edits)
 {
     if (!job_env_get(env, "TCCL_SHIM"))
         return 0;
-    return forget_preload(env, NULL, edits) != 0 || forget_asan(env, edits) != 0
+    return forget_preload(env, NULL, edits) != 0 || forget_asan(env, edits) != 0 ||
+                   forget_containers(env, edits) != 0
                ? -1
                : add_unset(edits, "TCCL_SHIM");
 }
@@ -158,12 +173,18 @@ static int add_in_front(char *const *env, const char *name, const char *text,
     return add_edit(edits, name, whole);
 }
 
-/* The kernel starts no program with a longer string in its environment. */
-static bool has_room(char *const *env, const char *name, const char *text)
+/* Name, value, '=' and the NUL: the kernel starts no program with a longer string in its
+ * environment. */
+static bool is_short(const char *name, size_t length)
 {
     enum { LONGEST = 32 * 4096 };
+    return strlen(name) + length + 2 <= LONGEST;
+}
+
+static bool has_room(char *const *env, const char *name, const char *text)
+{
     const char *list = job_env_get(env, name);
-    return strlen(name) + strlen(text) + (list ? strlen(list) : 0) + sizeof("=:") <= LONGEST;
+    return is_short(name, strlen(text) + (list ? strlen(list) + 1 : 0));
 }
 
 int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
@@ -183,4 +204,30 @@ int job_env_announce(char *const *env, const struct tccl_plan *plan, const char 
                  add_in_front(env, "LD_PRELOAD", shim, edits) ||
                  add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits);
     return failed ? -1 : 0;
+}
+
+/* One of the two alone would contradict the other. */
+static bool may_contain(char *const *env, size_t length)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *value = job_env_get(env, container_preloads[i]);
+        if ((value && *value != ':') || !is_short(container_preloads[i], length))
+            return false;
+    }
+    return true;
+}
+
+int job_env_contain(char *const *env, const char *inside, struct job_env_edits *edits)
+{
+    const char *list = job_env_get(env, "LD_PRELOAD");
+    const char *own = list ? list : "";
+    cleanup_free char *value = NULL;
+    if (asprintf(&value, ":%s%s%s", inside, *inside && *own ? ":" : "", own) < 0)
+        return -1;
+    if (strchr(value, '$') || !may_contain(env, strlen(value)))
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (add_edit(edits, container_preloads[i], strdup(value)) != 0)
+            return -1;
+    return 0;
 }

@@ -32,8 +32,10 @@ char *job_env_preload_without(const char *list, const char *a, const char *b);
 
 /* Removes what a surrounding step left: TCCL_STATE, TCCL_REASON, TCCL_GBPS, TCCL_BASELINE_GBPS,
  * TCCL_PLAN, TCCL_RING, TCCL_SHIM, from LD_PRELOAD the elements shim (may be NULL) and $TCCL_SHIM,
- * and, with TCCL_SHIM, JOB_ENV_ASAN from the front of ASAN_OPTIONS. Options (TCCL=) and the user's
- * own entries stay. Adds its edits to edits: 0, or -1 without memory. */
+ * with TCCL_SHIM also JOB_ENV_ASAN from the front of ASAN_OPTIONS, and what job_env_contain set.
+ * Options (TCCL=) and the user's own entries stay. Adds its edits to edits: 0, or -1 without
+ * memory.
+ */
 int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits);
 
 /* Only the preload of this or a surrounding step: TCCL_SHIM and what comes with it. */
@@ -48,5 +50,14 @@ int job_env_unload(char *const *env, struct job_env_edits *edits);
  * plan is applied; NULL: none of these. Returns 0, or -1 without memory. */
 int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
                      struct job_env_edits *edits);
+
+/* Apptainer hands LD_PRELOAD on to the programs in its containers, where the shim's path leads
+ * nowhere, and ld.so says so for each of them; but APPTAINERENV_LD_PRELOAD (and SINGULARITYENV_…)
+ * goes first (Apptainer's manual, "Environment and Metadata"). Sets it, unless the user did, to
+ * what LD_PRELOAD was before job_env_announce, with inside, the shim's path in containers ("": it
+ * isn't there), in front. Such a value is known by its first character, ':'. Apptainer evaluates it
+ * as a shell would: where inside or the user's own list has a '$', nothing is set. Returns 0, or -1
+ * without memory. */
+int job_env_contain(char *const *env, const char *inside, struct job_env_edits *edits);
 
 #endif

@@ -305,7 +305,8 @@ static void tell_job(spank_t spank)
     char **env = job_environment(spank);
     notice_clean(remote.plan.reason);
     choose_shim(env);
-    if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0)
+    if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0 ||
+        (remote.shim && job_env_contain(env, remote.conf.container_shim, &edits) != 0))
         slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
     apply_edits(spank, &edits);
 }

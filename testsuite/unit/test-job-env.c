@@ -150,6 +150,57 @@ static void test_announce_long(void)
     }
 }
 
+static void contained(const char *wanted, char **env, const char *inside)
+{
+    struct job_env_edits edits = {.count = 0};
+    CHECK_INT(job_env_contain(env, inside, &edits), 0);
+    CHECK_STR(edited(&edits, "APPTAINERENV_LD_PRELOAD"), wanted);
+    CHECK_STR(edited(&edits, "SINGULARITYENV_LD_PRELOAD"), wanted);
+    job_env_edits_clear(&edits);
+}
+
+static void test_contain(void)
+{
+    char *none[] = {"HOME=/", NULL}, *own[] = {"LD_PRELOAD=/my.so:/b.so", NULL};
+    char *theirs[] = {"SINGULARITYENV_LD_PRELOAD=/in.so", "LD_PRELOAD=/my.so", NULL};
+    char *inherited[] = {"APPTAINERENV_LD_PRELOAD=:/old", "TCCL_SHIM=/old", NULL};
+    char *shell[] = {"LD_PRELOAD=/$LIB/my.so", NULL};
+    struct job_env_edits edits = {.count = 0};
+    contained(":", none, "");
+    contained(":/in/shim.so", none, "/in/shim.so");
+    contained(":/my.so:/b.so", own, "");
+    contained(":/in/shim.so:/my.so:/b.so", own, "/in/shim.so");
+    contained("(unchanged)", theirs, "/in/shim.so");
+    contained("(unchanged)", shell, "");
+    contained("(unchanged)", none, "/usr/$LIB/shim.so");
+    contained(":/in/shim.so", inherited, "/in/shim.so");
+    CHECK_INT(job_env_forget(inherited, shim, &edits), 0);
+    CHECK(!edited(&edits, "APPTAINERENV_LD_PRELOAD"));
+    job_env_edits_clear(&edits);
+    CHECK_INT(job_env_forget(theirs, shim, &edits), 0);
+    CHECK_INT(edits.count, 0);
+}
+
+/* As LD_PRELOAD: what no program can be started with is not set. */
+static void test_contain_long(void)
+{
+    enum { LONGEST = 32 * 4096 };
+    size_t length = LONGEST - strlen("SINGULARITYENV_LD_PRELOAD=:") - 1;
+    for (int more = 0; more < 2; more++) {
+        char *list = malloc(length + sizeof("LD_PRELOAD=") + 1);
+        char *env[] = {list, NULL};
+        CHECK(list != NULL);
+        memset(list, 'x', length + strlen("LD_PRELOAD=") + 1);
+        memcpy(list, "LD_PRELOAD=", 11);
+        list[11 + length + (size_t)more] = '\0';
+        struct job_env_edits edits = {.count = 0};
+        CHECK_INT(job_env_contain(env, "", &edits), 0);
+        CHECK_INT(strcmp(edited(&edits, "SINGULARITYENV_LD_PRELOAD"), "(unchanged)") == 0, more);
+        job_env_edits_clear(&edits);
+        free(list);
+    }
+}
+
 static void test_announce_fallback(void)
 {
     struct tccl_plan plan = {.state = TCCL_STATE_FALLBACK, .gbps = 5, .baseline_gbps = 6};
@@ -196,6 +247,8 @@ int main(void)
     test_forget();
     test_announce_applied();
     test_announce_long();
+    test_contain();
+    test_contain_long();
     test_announce_fallback();
     test_preload_property();
     return check_result();
