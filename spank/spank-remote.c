@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "job-env.h"
 #include "notice.h"
 #include "plugin-conf.h"
+#include "policy-env.h"
 #include "policy-facts.h"
 #include "policy.h"
 #include "preload.h"
@@ -86,8 +88,42 @@ static void apply_edits(spank_t spank, struct job_env_edits *edits)
     job_env_edits_clear(edits);
 }
 
+/* What a policy has set in a surrounding step. */
+static void forget_environment(spank_t spank)
+{
+    char *names = NULL, *rest;
+    if (policy_env_inherited(job_environment(spank), &names) != 0)
+        slurm_error("tccl: out of memory: variables of a policy may be left");
+    for (char *name = strtok_r(names, ";", &rest); name; name = strtok_r(NULL, ";", &rest))
+        spank_unsetenv(spank, name);
+    if (job_env_get(job_environment(spank), POLICY_ENV_LIST))
+        spank_unsetenv(spank, POLICY_ENV_LIST);
+    free(names);
+}
+
+/* Environment= of the rule of the first node, so that all nodes have the same. */
+static void set_environment(spank_t spank)
+{
+    const char *name = remote.plan.policy;
+    const struct tccl_policy *policy =
+        name[0] ? policy_named(&remote.conf, name) : &remote.conf.policy;
+    struct policy_rule rule = policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
+    char *list = NULL, *rest;
+    if (policy_env_choose(job_environment(spank), &rule, &list) != 0)
+        slurm_error("tccl: out of memory: Environment= of the policy is not set");
+    if (list)
+        spank_setenv(spank, POLICY_ENV_LIST, list, 1);
+    for (char *item = strtok_r(list, ";", &rest); item; item = strtok_r(NULL, ";", &rest)) {
+        char *equals = strchr(item, '=');
+        *equals = '\0';
+        spank_setenv(spank, item, equals + 1, 1);
+    }
+    free(list);
+}
+
 static void forget_inherited(spank_t spank, const char *shim)
 {
+    forget_environment(spank);
     struct job_env_edits edits = {.count = 0};
     if (job_env_forget(job_environment(spank), shim, &edits) != 0)
         slurm_error("tccl: out of memory: the variables of a surrounding step may be left");
@@ -309,6 +345,8 @@ static void tell_job(spank_t spank)
         (remote.shim && job_env_contain(env, remote.conf.container_shim, &edits) != 0))
         slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
     apply_edits(spank, &edits);
+    if (remote.shim)
+        set_environment(spank);
 }
 
 static bool step_is_refused(void)
@@ -351,6 +389,7 @@ static void take_back_shim(spank_t spank)
     if (job_env_unload(job_environment(spank), &edits) != 0)
         return;
     apply_edits(spank, &edits);
+    forget_environment(spank);
     spank_setenv(spank, "TCCL_REASON",
                  "the ring is not built: the task does not see the shim (a container?)", 1);
 }

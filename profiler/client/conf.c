@@ -366,11 +366,19 @@ static const char *policy_name(const char *section)
     return section + strspn(section, " \t");
 }
 
-static int refuse_section(const char *section, const char *name, struct tccl_error *err)
+#define SECTIONS "there are [tccl], [policy], [policy NAME], [peers]"
+
+/* A section begins. */
+static int begin_section(struct tccl_conf *conf, const char *section, struct tccl_error *err)
 {
-    return tccl_fail(
-        err, "%.40s stands %s%.40s%s; there are [tccl], [policy], [policy NAME], [peers]", name,
-        *section ? "in section [" : "before any section", section, *section ? "]" : "");
+    static const char *const sections[] = {"tccl", "policy", "peers"};
+    const char *name = policy_name(section);
+    if (name)
+        return add_policy(conf, name, err);
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (!strcasecmp(section, sections[i]))
+            return 0;
+    return tccl_fail(err, "unknown section [%.80s]; " SECTIONS, section);
 }
 
 static int read_entry(struct tccl_conf *conf, const char *section, const char *name,
@@ -383,7 +391,7 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     if (policy_name(section) && conf->n_policies)
         return set_policy(&conf->policies[conf->n_policies - 1], name, value, err);
     if (strcasecmp(section, "tccl") != 0)
-        return refuse_section(section, name, err);
+        return tccl_fail(err, "%.40s stands before any section; " SECTIONS, name);
     const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
     return key ? set_value(conf, key, value, err) : refuse_key(true, NULL, name, err);
 }
@@ -399,8 +407,8 @@ struct reading {
     struct tccl_error *err;
 };
 
-/* A line of length bytes, if it is "[policy NAME]": inih tells of a section only with its first
- * key, and cuts its name. Returns 0, or -1 with a mistake in it. */
+/* The head of a section, if the line of length bytes is one: inih tells of a section only with its
+ * first key, and cuts its name. Returns 0, or -1 with a mistake in it. */
 static int take_header(struct reading *reading, const char *line, size_t length)
 {
     char section[256];
@@ -408,8 +416,7 @@ static int take_header(struct reading *reading, const char *line, size_t length)
     if (!end)
         return 0; /* inih says what is wrong */
     snprintf(section, sizeof section, "%.*s", (int)(end - line - 1), line + 1);
-    const char *name = policy_name(section);
-    if (!name || add_policy(reading->conf, name, reading->err) == 0)
+    if (begin_section(reading->conf, section, reading->err) == 0)
         return 0;
     reading->wrong = reading->line;
     return -1;

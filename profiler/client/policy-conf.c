@@ -226,7 +226,7 @@ static const struct tccl_key keys[] = {
     {"NodeList", set_node_list, FIELD(node_list), 0, 0},
     {"Nodes", set_range, FIELD(nodes), 1, NODES_MAX},
     {"Gpus", set_range, FIELD(gpus), 1, GPUS_MAX},
-    {"GpuTypes", set_gpu_types, FIELD(gpu_types), 0, 0},
+    {"GpuTypes", set_gpu_types, FIELD(gpu_types), 1, 0},
 };
 enum { KEYS = sizeof keys / sizeof *keys, UNNAMED_KEYS = 9 };
 

@@ -84,6 +84,109 @@ static void test_all_keys(void)
     tccl_conf_clear(&conf);
 }
 
+static void test_named_policies(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    CHECK_INT(read_text("[policy big-1]\nPartitions=gpu,d*\nAccounts=a\nAccounts=b\nQos=normal\n"
+                        "Users=ann,DOM\\bob\nJobNames=my job*,x[1-3]\nNodeList=n[1-3]\n"
+                        "NodeList=m1\nNodes=2-8\nGpus=4-\nGpuTypes=A100 SXM,h100\n"
+                        "default=On\nForbid=no\nTimeout=2s\nRequireTimeout=20s\nMinGain=1.075x\n"
+                        "MinNodes=2\nMinGpus=3\nEnvironment=NCCL_X=a b=c\n"
+                        "Environment=NCCL_Y=1\nEnvironment=NCCL_X=2\n[tccl]\nTimeout=3s\n"
+                        "[Policy empty]\n[POLICY Last]\nNodes=3\n",
+                        &conf, &err),
+              0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(conf.n_policies, 3);
+    const struct tccl_policy *big = &conf.policies[0];
+    CHECK_STR(big->name, "big-1");
+    CHECK_STR(big->partitions, "gpu,d*");
+    CHECK_STR(big->accounts, "a,b");
+    CHECK_STR(big->qos, "normal");
+    CHECK_STR(big->users, "ann,DOM\\bob");
+    CHECK_STR(big->job_names, "my job*,x[1-3]");
+    CHECK_STR(big->node_list, "n[1-3],m1");
+    CHECK_STR(big->gpu_types, "a100_sxm,h100");
+    CHECK(big->nodes.min == 2 && big->nodes.max == 8);
+    CHECK(big->gpus.min == 4 && big->gpus.max == INT_MAX);
+    CHECK(big->mode == TCCL_MODE_ON && big->forbid == 0 && big->min_gain == 1075);
+    CHECK(big->timeout_ms == 2000 && big->require_timeout_ms == 20000);
+    CHECK(big->min_nodes == 2 && big->min_gpus == 3);
+    CHECK_INT(big->n_environment, 2);
+    CHECK_STR(big->environment[0], "NCCL_X=2");
+    CHECK_STR(big->environment[1], "NCCL_Y=1");
+    CHECK_STR(conf.policies[1].name, "empty");
+    CHECK(conf.policies[1].mode == TCCL_NOT_SET && conf.policies[1].nodes.max == 0);
+    CHECK_STR(conf.policies[2].name, "Last");
+    CHECK_INT(conf.policies[2].nodes.max, 3);
+    CHECK_INT(conf.timeout_ms, 3000);
+    CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
+    tccl_conf_clear(&conf);
+}
+
+/* A file with so many policies, each with an empty body. */
+static int read_many(int policies, struct tccl_error *err)
+{
+    struct tccl_conf conf;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; i < policies; i++)
+        fprintf(out, "[policy p%d]\n", i);
+    fclose(out);
+    int rc = read_text(text, &conf, err);
+    if (rc == 0)
+        tccl_conf_clear(&conf);
+    free(text);
+    return rc;
+}
+
+static void test_bad_policies(void)
+{
+    struct tccl_error err = {0};
+    check_bad("[policy a]\nNodes=1\n[policy b]\n[policy A]\n", 4, "there is a [policy a] already");
+    check_bad("[policy a b]\n", 1, "a policy's name has 1 to 32 letters");
+    check_bad("[policy ]\n", 1, "a policy's name has 1 to 32 letters");
+    check_bad("[policy a1234567890123456789012345678901x]\nNodes=2\n", 1, "1 to 32 letters");
+    check_bad("[policies]\nNodes=2\n", 1, "unknown section [policies]; there are");
+    check_bad("[policy a]\nPort=1\n", 2, "unknown key 'Port'; known: Default MinNodes");
+    check_bad("[policy]\nUsers=ann\n", 2, "unknown key 'Users'");
+    for (int i = 0; i < 6; i++) {
+        static const char *const ranges[] = {"0", "3-2", "-3", "2-x", "70000", "2-3-4"};
+        char text[64];
+        snprintf(text, sizeof text, "[policy a]\nNodes=%s\n", ranges[i]);
+        check_bad(text, 2, "give a number, or a range such as 2-8 or 4-, from 1 to 65536");
+    }
+    check_bad("[policy a]\nGpus=\n", 2, "from 1 to 1048576");
+    check_bad("[policy a]\nPartitions=\n", 2, "names or shell patterns");
+    check_bad("[policy a]\nPartitions=a,,b\n", 2, "names or shell patterns");
+    check_bad("[policy a]\nUsers=a, b\n", 2, "no spaces around them");
+    check_bad("[policy a]\nJobNames=a[b\n", 2, "names or shell patterns");
+    check_bad("[policy a]\nNodeList=n[1-\n", 2, "NodeList");
+    check_bad("[policy a]\nNodeList=\n", 2, "node names");
+    check_bad("[policy a]\nGpuTypes=a*\n", 2, "no patterns");
+    check_bad("[policy a]\nDefault=maybe\n", 2, "off, auto, on or require");
+    check_bad("[policy a]\nForbid=1\n", 2, "yes or no");
+    check_bad("[policy a]\nTimeout=5\n", 2, "a number with ms, s or min");
+    for (int i = 0; i < 8; i++) {
+        static const char *const gains[] = {"10%", "1.1",     "0.9x", "101x",
+                                            "1.x", "1.2345x", "x",    "-2x"};
+        char text[64];
+        snprintf(text, sizeof text, "[policy a]\nMinGain=%s\n", gains[i]);
+        check_bad(text, 2, "from 1x to 100x, such as 1.1x for 10 % faster");
+    }
+    check_bad("[policy a]\nEnvironment=X\n", 2, "give NAME=value");
+    check_bad("[policy a]\nEnvironment=1X=2\n", 2, "give NAME=value");
+    check_bad("[policy a]\nEnvironment=LD_PRELOAD=x\n", 2, "can't set this variable");
+    check_bad("[policy a]\nEnvironment=TCCL=on\n", 2, "can't set this variable");
+    check_bad("[policy a]\nEnvironment=TCCL_PLAN=/x\n", 2, "TCCL_ and SLURM_");
+    check_bad("[policy a]\nEnvironment=X=a;b\n", 2, "';' or a control character");
+    CHECK_INT(read_many(256, &err), 0);
+    CHECK_INT(read_many(257, &err), -1);
+    CHECK(strstr(err.text, ":257: there are more than 256 policies") != NULL);
+}
+
 static void check_peer(const struct tccl_conf *conf, const char *node, const char *host, int port)
 {
     const struct tccl_peer *peer = tccl_conf_peer(conf, node);
@@ -155,7 +258,7 @@ static void test_bad_forms(void)
     check_bad("[policy]\nSocket=/x\n", 2, "unknown key 'Socket'; known: Default MinNodes");
     check_bad("Port=1\n", 1,
               "stands before any section; there are [tccl], [policy], [policy NAME], [peers]");
-    check_bad("[tcld]\nPort=1\n", 2, "stands in section [tcld]");
+    check_bad("[tcld]\nPort=1\n", 1, "unknown section [tcld]");
     check_bad("[tccl]\nPort 1\n", 2, "neither [section] nor Key=value");
     check_bad("[tccl\nPort=1\n", 1, "neither [section] nor Key=value");
     check_bad("[tccl]\nPort=x\nnothing\n", 2, "from 1 to 65535");
@@ -322,6 +425,8 @@ int main(void)
     CHECK(fd >= 0);
     test_defaults();
     test_all_keys();
+    test_named_policies();
+    test_bad_policies();
     test_peers();
     test_bad_values();
     test_bad_forms();

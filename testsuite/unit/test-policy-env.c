@@ -1,0 +1,42 @@
+/* Environment= of policies: what is set, what a step inherits and forgets. */
+#include "policy-env.h"
+
+#include "check.h"
+#include "cleanup.h"
+
+static void check_chosen(char *const *env, const char *expected)
+{
+    struct policy_rule rule = {.environment = {"NCCL_A=1", "NCCL_B=two words", "EMPTY="},
+                               .n_environment = 3};
+    cleanup_free char *list = NULL;
+    CHECK_INT(policy_env_choose(env, &rule, &list), 0);
+    CHECK_STR(list ? list : "(none)", expected);
+}
+
+static void check_inherited(char *const *env, const char *expected)
+{
+    cleanup_free char *names = NULL;
+    CHECK_INT(policy_env_inherited(env, &names), 0);
+    CHECK_STR(names ? names : "(none)", expected);
+}
+
+int main(void)
+{
+    char list[] = POLICY_ENV_LIST "=NCCL_A=1;NCCL_B=two words;EMPTY=;X=a=b";
+    char *none[] = {"NCCL_AA=1", NULL}, *some[] = {"EMPTY=x", "NCCL_A=", NULL};
+    char *all[] = {"NCCL_A=user", "NCCL_B=", "EMPTY=", NULL};
+    check_chosen(none, "NCCL_A=1;NCCL_B=two words;EMPTY=");
+    check_chosen(some, "NCCL_B=two words");
+    check_chosen(all, "(none)");
+    check_chosen(NULL, "NCCL_A=1;NCCL_B=two words;EMPTY=");
+
+    char *same[] = {list, "NCCL_A=1", "NCCL_B=two words", "EMPTY=", "X=a=b", NULL};
+    char *changed[] = {"NCCL_A=11", "NCCL_B=two", "EMPTY=1", "X=a", list, NULL};
+    char *odd[] = {POLICY_ENV_LIST "=;;=;A;;B=1;", "A=", "B=1", NULL};
+    check_inherited(same, "NCCL_A;NCCL_B;EMPTY;X");
+    check_inherited(changed, "(none)");
+    check_inherited(none, "(none)");
+    check_inherited(NULL, "(none)");
+    check_inherited(odd, "B");
+    return check_result();
+}
