@@ -1,0 +1,27 @@
+/* check-run.h: another program's output, within a bound and a time. */
+#ifndef TCCL_CHECK_RUN_H
+#define TCCL_CHECK_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CHECK_RUN_NONE = -1, /* there is no such program, or it can't be started */
+    CHECK_RUN_LATE = -2, /* it was ended, because the time was over */
+};
+
+/* What a program printed; longer output is cut. */
+struct check_output {
+    char out[65536], err[4096];
+};
+
+/* Runs argv without standard input until deadline (tccl_now_ms). argv[0] without '/' is looked for
+ * in PATH and where the system's own programs are. Returns its exit status (128 + signal), or one
+ * of the above. */
+int check_run(const char *const argv[], int64_t deadline, struct check_output *output);
+
+/* Is there such a program? */
+bool check_program(const char *name);
+
+#endif

@@ -1,0 +1,124 @@
+#include "check-slurmd.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+
+enum { WORDS = 64 };
+
+/* A file of /proc, whole or cut; its length, or -1. */
+static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+    text[got > 0 ? got : 0] = '\0';
+    return got;
+}
+
+/* Its start, the 22nd field of stat; the second one, a name in brackets, may hold anything. */
+static time_t start_time(pid_t pid)
+{
+    char text[1024], *at;
+    unsigned long long ticks = 0;
+    long each = sysconf(_SC_CLK_TCK);
+    if (read_proc(pid, "stat", text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')) || each <= 0)
+        return 0;
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at || sscanf(at, "%llu", &ticks) != 1)
+        return 0;
+    struct timespec up;
+    if (clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+        return 0;
+    return time(NULL) - (up.tv_sec - (time_t)(ticks / (unsigned long long)each));
+}
+
+/* The value of an option at words[i]: "-Nn1", "-N n1", or NULL. */
+static const char *value_of(char *const *words, int count, int i, const char *option)
+{
+    size_t length = strlen(option);
+    if (strncmp(words[i], option, length) != 0)
+        return NULL;
+    if (words[i][length])
+        return words[i] + length;
+    return i + 1 < count ? words[i + 1] : NULL;
+}
+
+static void read_words(char *const *words, int count, struct check_slurmd *slurmd)
+{
+    for (int i = 1; i < count; i++) {
+        const char *node = value_of(words, count, i, "-N");
+        const char *conf = value_of(words, count, i, "-f");
+        if (node)
+            snprintf(slurmd->node, sizeof(slurmd->node), "%s", node);
+        if (conf)
+            snprintf(slurmd->conf, sizeof(slurmd->conf), "%s", conf);
+        if (strncmp(words[i], "--conf-server", 13) == 0)
+            slurmd->configless = true;
+    }
+}
+
+static void read_command(pid_t pid, struct check_slurmd *slurmd)
+{
+    char text[4096], *words[WORDS];
+    int count = 0;
+    ssize_t size = read_proc(pid, "cmdline", text, sizeof(text));
+    for (char *at = text; at < text + size && count < WORDS; at += strlen(at) + 1)
+        words[count++] = at;
+    read_words(words, count, slurmd);
+}
+
+static void look_at(pid_t pid, struct check_slurmd *slurmd)
+{
+    char path[64], file[PATH_MAX];
+    *slurmd = (struct check_slurmd){.pid = pid, .started = start_time(pid)};
+    read_command(pid, slurmd);
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    ssize_t length = readlink(path, file, sizeof(file) - 1);
+    if (length > 0) {
+        file[length] = '\0';
+        slurmd->replaced = length > 10 && strcmp(file + length - 10, " (deleted)") == 0;
+    }
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+static bool is_slurmd(pid_t pid)
+{
+    char name[32];
+    return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
+}
+
+bool check_slurmd_find(const char *node, const char *conf, struct check_slurmd *slurmd)
+{
+    struct dirent *entry;
+    DIR *proc = opendir("/proc");
+    bool found = false;
+    while (proc && !found && (entry = readdir(proc))) {
+        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        if (!pid || !is_slurmd(pid))
+            continue;
+        look_at(pid, slurmd);
+        found = (!node || !*slurmd->node || strcasecmp(node, slurmd->node) == 0) &&
+                (!conf || !*slurmd->conf || same_file(conf, slurmd->conf));
+    }
+    if (proc)
+        closedir(proc);
+    if (!found)
+        *slurmd = (struct check_slurmd){0};
+    return found;
+}
