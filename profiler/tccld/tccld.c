@@ -14,6 +14,7 @@
 #include "alive.h"
 #include "cleanup.h"
 #include "daemon.h"
+#include "exec-check.h"
 #include "fileio.h"
 #include "journal.h"
 #include "local.h"
@@ -43,6 +44,7 @@ static void usage(FILE *out)
           "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
           "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
           "      --check-config    read the configuration, say what is wrong, and exit\n"
+          "      --check           say whether all works on this node: see tccl-check(8)\n"
           "      --foreground      accepted, and the only way it runs\n"
           "  -h, --help            show this help and exit\n"
           "  -V, --version         show the version and exit\n\n"
@@ -343,6 +345,8 @@ int main(int argc, char **argv)
     struct options options = {0};
     struct parts parts = {0};
     struct tccl_error err = {0};
+    if (wants_check(argc, argv))
+        return exec_check(argc, argv);
     int status = read_options(argc, argv, &options);
     if (status >= 0)
         return status;
