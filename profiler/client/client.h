@@ -71,8 +71,14 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
 
 /* Asks the records' home (AccountingHost over munge, else this node's tccld over its socket) for
  * records: filter is a JSON object (WIRE.md, QUERY). Returns a new reference to an array of
- * records, oldest first, or NULL with err. *complete = 0 when only this node's records are seen. */
+ * records in the filter's order, or NULL with err. *complete = 0 when only this node's records are
+ * seen. */
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                           int *complete, struct tccl_error *err);
+
+/* Asks them what the records that a filter finds have in common (WIRE.md, SUMMARY). Returns a new
+ * reference to an object, or NULL with err. */
+json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                            int *complete, struct tccl_error *err);
 
 #endif

@@ -80,8 +80,8 @@ static int ask_plain(struct home *home, json_t *question, char **text, size_t *s
     return late_or_failed(late, err);
 }
 
-/* The answer to a question: a new reference, or NULL with err. */
-static json_t *ask(struct home *home, json_t *question, struct tccl_error *err)
+/* The answer to a question, of the type that is expected: a new reference, or NULL with err. */
+static json_t *ask(struct home *home, json_t *question, const char *type, struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
     struct tccl_envelope envelope;
@@ -99,7 +99,7 @@ static json_t *ask(struct home *home, json_t *question, struct tccl_error *err)
         tccl_fail(err, "the answer belongs to another question");
         return NULL;
     }
-    if (strcmp(tccl_message_type(answer), "records") != 0) {
+    if (strcmp(tccl_message_type(answer), type) != 0) {
         if (tccl_get_text(answer, "text", sizeof(err->text) - 1, &reason, err) == 0)
             tccl_fail(err, "%s", reason);
         return NULL;
@@ -113,7 +113,7 @@ static int ask_page(struct home *home, json_t **filter, json_t *records, struct 
     cleanup_json json_t *question = tccl_message_new("query");
     if (json_object_set(question, "filter", *filter) != 0)
         return tccl_fail(err, "out of memory");
-    cleanup_json json_t *answer = ask(home, question, err);
+    cleanup_json json_t *answer = ask(home, question, "records", err);
     if (!answer)
         return -1;
     json_t *page = json_object_get(answer, "records"), *next = json_object_get(answer, "next");
@@ -131,13 +131,40 @@ static size_t wanted(const json_t *filter)
     return limit > 0 && limit < QUERY_MOST ? (size_t)limit : QUERY_MOST;
 }
 
-json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                          int *complete, struct tccl_error *err)
+static struct home find_home(const struct tccl_conf *conf, int timeout_ms, int *complete)
 {
     struct home home = {.conf = conf, .fd = -1, .deadline = tccl_now_ms() + timeout_ms};
     if (*conf->accounting_host && strcmp(conf->accounting_host, conf->node) != 0)
         home.node = conf->accounting_host;
     *complete = *conf->accounting_host != '\0';
+    return home;
+}
+
+json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                            int *complete, struct tccl_error *err)
+{
+    struct home home = find_home(conf, timeout_ms, complete);
+    if (home_open(&home, err) != 0)
+        return NULL;
+    cleanup_close int fd = home.fd;
+    cleanup_json json_t *question = tccl_message_new("summary");
+    if (filter && json_object_set(question, "filter", (json_t *)filter) != 0) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    cleanup_json json_t *answer = ask(&home, question, "summary", err);
+    json_t *summary = json_object_get(answer, "summary");
+    (void)fd;
+    if (json_is_object(summary))
+        return json_incref(summary);
+    tccl_fail(err, "summary: an object is expected");
+    return NULL;
+}
+
+json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                          int *complete, struct tccl_error *err)
+{
+    struct home home = find_home(conf, timeout_ms, complete);
     if (home_open(&home, err) != 0)
         return NULL;
     cleanup_close int fd = home.fd;

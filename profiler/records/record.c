@@ -49,6 +49,7 @@ const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
     NUMBER("n_nodes", false, 0, COUNT),
     NUMBER("gpus", false, 0, COUNT),
     WORD("mode"),
+    NAME("policy"),
     {"state", TCCL_RECORD_TEXT, true, 1, TCCL_RECORD_WORD},
     {"reason", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_REASON},
     RATE("gbps"),

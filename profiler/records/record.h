@@ -9,7 +9,8 @@
  *   who         uid, user, account, partition, job_name
  *   where       nodes (hostlist text "n[1-4]"; an array of names is taken too, and becomes that
  *               text), first_node, n_nodes, gpus (number of them in the step)
- *   what        mode (off auto on require), state (off applied fallback nothing-to-do partial
+ *   what        mode (off auto on require), policy (name of the site's rule that held, "" none),
+ *               state (off applied fallback nothing-to-do partial
  *               differs), reason, gbps, baseline_gbps, ratio, bound_gbps (GB/s, proven upper
  *               bound), solve_us (first JOIN to the answer at the root, microseconds), ring
  *               (notation), source (model host cuda)
@@ -34,7 +35,7 @@
 
 /* Bounds of a record's texts, in bytes. */
 enum {
-    TCCL_RECORD_NAME = 255,    /* cluster, user, account, partition, job_name, first_node */
+    TCCL_RECORD_NAME = 255,    /* cluster, user, account, partition, job_name, first_node, policy */
     TCCL_RECORD_REASON = 511,  /* reason, built_reason */
     TCCL_RECORD_WORD = 31,     /* mode, state, source, built */
     TCCL_RECORD_RING = 65535,  /* ring */
@@ -76,8 +77,8 @@ struct tccl_record_field {
     long long min, max; /* of texts: bytes; longer ones are cut */
 };
 enum {
-    TCCL_RECORD_FIELDS = 30,
-    TCCL_RECORD_OWN = 28 /* the first of them: all but built and built_reason */
+    TCCL_RECORD_FIELDS = 31,
+    TCCL_RECORD_OWN = 29 /* the first of them: all but built and built_reason */
 };
 extern const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS];
 

@@ -15,7 +15,8 @@ enum {
     TCCL_FILTER_JOBS = 256,
     TCCL_FILTER_USERS = 256,
     TCCL_FILTER_STATES = 16,
-    TCCL_FILTER_NODES = 1024
+    TCCL_FILTER_NODES = 1024,
+    TCCL_FILTER_NAMES = 64 /* of partitions, accounts, classes, policies each */
 };
 
 struct tccl_records;
@@ -37,21 +38,38 @@ void tccl_records_close(struct tccl_records *records); /* NULL is fine */
  * store is as before, and the caller spools the record (spool.h). */
 int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err);
 
+/* Removes records, and what was built, of steps that started before that time (unix), the oldest
+ * first, at most so many at once; what they took is used again, and given back to the file system
+ * as far as it is more than a quarter of the file (of a store made by a version before 3 only used
+ * again). Returns how many were removed, 0 when nothing is left to remove; -1 with err: none. */
+int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
+                       struct tccl_error *err);
+
 /* Asks for records, oldest first (by start, then in the order of arrival). filter is an object or
  * NULL, all of it optional, and what is there must all be met:
  *   jobs    [{"job":N,"step":M|null,"het_offset":K|null}]: N the job or the leader of its het job
  *   users   [uid]
  *   start, end   unix time: start <= record's start <= end
  *   nodes   [names]: the step ran on one of them
- *   states  [names of states]
+ *   states  [names of states, as shown]
+ *   partitions, accounts, policies   [names]
+ *   classes [words of tccl_reason_class]
+ *   order   "oldest" or "newest": which comes first
  *   limit   at most so many records in this page
  *   after   as *next of the page before gave it
  * uid >= 0: only that user's records, whatever the filter says; -1: no such restriction.
  * A page also ends before its text (compact JSON) would exceed max_bytes (but it holds one record
- * at least), and after a bounded number of rows looked at, so it may be empty and not be the last.
+ * at least), and after a bounded time of looking, so it may be empty and not be the last.
  * *next is a new reference to the filter that asks for the next page, or NULL after the last one.
  * Returns a new reference to an array, or NULL with err (bad filter, store can't be read). */
 json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, int64_t uid,
                            size_t max_bytes, json_t **next, struct tccl_error *err);
+
+/* What the records that a filter finds (limit, order and after are not looked at) have in common,
+ * for people: see WIRE.md, SUMMARY. Opens the store at path anew, to read beside its writer, in any
+ * thread; it must be there and up to date. Takes half a second for a million records. Returns a new
+ * reference to an object, or NULL with err. */
+json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid,
+                             struct tccl_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <time.h>
 
 #include "cleanup.h"
 #include "link.h"
@@ -13,8 +14,15 @@
 
 enum {
     CLOSE_MS = 3000,
-    MEMORY = 1024,           /* records kept in memory while no disk takes them */
-    QUERIES = POOL_QUEUE / 2 /* at a time: users who ask must not keep records out */
+    MEMORY = 1024,            /* records kept in memory while no disk takes them */
+    QUERIES = POOL_QUEUE / 2, /* at a time: users who ask must not keep records out */
+    SUMMARIES = 64,           /* at a time: each takes up to a second, one after the other */
+    ROUND = 32,               /* records of the spool that are under way at a time */
+    OLD_ROWS = 500,           /* removed at a time, so that nobody waits long for the disk, */
+    OLD_PAUSE_MS = 50,        /* and between two times */
+    OLD_FIRST_MS = 2000,
+    OLD_EACH_MS = 3600 * 1000,
+    DAY = 24 * 3600,
 };
 
 /* A record on its way to AccountingHost. */
@@ -29,25 +37,35 @@ struct flight {
 
 struct journal {
     struct daemon *daemon;
-    struct pool *disk; /* its one thread alone uses store and spool */
+    struct pool *disk;        /* its one thread alone uses store and spool */
+    struct pool *reader;      /* of summaries, beside it */
+    char path[PATH_MAX + 16]; /* of the store */
     struct tccl_records *store;
     struct tccl_spool *spool;
     LIST_HEAD(, flight) flights;
-    int n_flights, n_queries;
+    int n_flights, n_queries, n_summaries;
     struct event *retry; /* pending only while the spool or memory holds records */
     int64_t retry_ms;    /* 0: the first time */
     bool round, closing; /* round: going through the spool now */
+    int round_flights;   /* of those under way */
+    bool round_failed;   /* one of them could not be delivered */
     bool spooled;        /* the spool may hold something */
     json_t *memory;
-    struct log_limit trouble, refused;
+    struct event *old; /* time to look for records that are too old */
+    int64_t n_old;     /* removed since that began */
+    struct log_limit trouble, refused, late;
 };
 
 /* Something to do in the disk's thread, and then on the event loop. */
 struct chore {
     struct journal *journal;
+    struct pool *pool; /* NULL: disk */
     void (*run)(struct chore *chore);
     void (*then)(struct chore *chore);
     json_t *record, *answer;
+    int64_t since; /* records of steps that started before are not kept */
+    int n_late;    /* those that came */
+    size_t count;  /* what the spool holds */
     char name[TCCL_SPOOL_NAME];
     char reason[128];
     int64_t uid;
@@ -74,13 +92,22 @@ static void done_chore(void *task)
     free(chore);
 }
 
+/* KeepRecords= as a time. */
+static int64_t oldest(const struct journal *journal)
+{
+    int days = journal->daemon->conf->keep_days;
+    return days ? (int64_t)time(NULL) - (int64_t)days * DAY : 0;
+}
+
 /* Takes the references of first over, also when it fails. Returns 0 or -1. */
 static int submit(struct chore first)
 {
     struct chore *chore = malloc(sizeof(*chore));
+    struct pool *pool = first.pool ? first.pool : first.journal->disk;
     if (chore) {
         *chore = first;
-        if (pool_submit(first.journal->disk, run_chore, done_chore, chore) == 0)
+        chore->since = oldest(first.journal);
+        if (pool_submit(pool, run_chore, done_chore, chore) == 0)
             return 0;
     }
     free(chore);
@@ -146,15 +173,36 @@ static void spool(struct journal *journal, json_t *record)
 
 /* Into the store of this node */
 
+/* As tccl_records_put; what came so late that it would be removed at once is not stored. */
+static int put(struct chore *chore, const json_t *record)
+{
+    const json_t *start = json_object_get(record, "start");
+    if (json_is_integer(start) && json_integer_value(start) < chore->since) {
+        chore->n_late++;
+        return 0;
+    }
+    return tccl_records_put(chore->journal->store, record, &chore->err);
+}
+
+static void log_late(struct chore *chore)
+{
+    if (chore->n_late)
+        log_limited(&chore->journal->late,
+                    "dropped %d record%s: older than KeepRecords=%dd when it was delivered",
+                    chore->n_late, chore->n_late > 1 ? "s" : "",
+                    chore->journal->daemon->conf->keep_days);
+}
+
 static void run_store(struct chore *chore)
 {
-    chore->result = tccl_records_put(chore->journal->store, chore->record, &chore->err);
+    chore->result = put(chore, chore->record);
     if (chore->result < 0)
         run_spool(chore);
 }
 
 static void then_store(struct chore *chore)
 {
+    log_late(chore);
     if (chore->result > 0)
         log_limited(&chore->journal->refused, "a record is not stored: %s", chore->err.text);
     if (chore->result < 0) {
@@ -174,6 +222,7 @@ static void store(struct journal *journal, json_t *record)
 /* To AccountingHost */
 
 static void next_spooled(struct journal *journal);
+static void end_batch(struct journal *journal);
 
 static void run_forget(struct chore *chore)
 {
@@ -242,11 +291,10 @@ static void on_landed(void *context, json_t *answer, const struct tccl_error *er
             spool(journal, flight->record);
     }
     end_flight(flight);
-    if (from_spool && (taken || refused)) {
-        next_spooled(journal);
-    } else if (from_spool) {
-        journal->round = false;
-        retry_later(journal);
+    if (from_spool) {
+        journal->round_flights--;
+        journal->round_failed = journal->round_failed || !(taken || refused);
+        end_batch(journal);
     } else if (taken && journal->spooled && !journal->round) {
         next_spooled(journal); /* it can be reached again */
     }
@@ -297,43 +345,87 @@ void journal_put_at(struct journal *journal, json_t *record, const char *node)
 
 /* Out of the spool */
 
-/* Where the store is here, the whole round in one go. */
+/* Puts what the spool holds next into the store here. */
+static int store_spooled(struct chore *chore, const json_t *record)
+{
+    struct journal *journal = chore->journal;
+    int stored = put(chore, record);
+    if (stored == 0)
+        tccl_spool_remove(journal->spool, chore->name, NULL);
+    else if (stored > 0)
+        tccl_spool_reject(journal->spool, chore->name, chore->err.text, NULL);
+    return stored < 0 ? -1 : 0;
+}
+
+/* Sets result to that of tccl_spool_next, or 2 when the store is here and fails; answer: what is to
+ * be sent, if it is elsewhere. */
 static void run_next(struct chore *chore)
 {
     struct journal *journal = chore->journal;
-    do {
-        json_decref(chore->record);
-        chore->record = NULL;
-        chore->result = tccl_spool_next(journal->spool, chore->name, &chore->record, &chore->err);
-        if (chore->result != 0 || chore->uid)
-            return;
-        int stored = tccl_records_put(journal->store, chore->record, &chore->err);
-        if (stored == 0)
-            tccl_spool_remove(journal->spool, chore->name, NULL);
-        else if (stored > 0)
-            tccl_spool_reject(journal->spool, chore->name, chore->err.text, NULL);
-        else
+    bool here = !chore->uid;
+    chore->answer = json_array();
+    for (int i = 0; i < ROUND && chore->result == 0; i++) {
+        cleanup_json json_t *record = NULL;
+        chore->result = tccl_spool_next(journal->spool, chore->name, &record, &chore->err);
+        if (chore->result != 0)
+            break;
+        if (!here)
+            json_array_append_new(chore->answer, json_pack("[sO]", chore->name, record));
+        else if (store_spooled(chore, record) != 0)
             chore->result = 2;
-    } while (chore->result == 0);
+    }
+    chore->count = tccl_spool_count(journal->spool);
+}
+
+/* All of a batch have been settled: the next one, if that makes sense. */
+static void end_batch(struct journal *journal)
+{
+    if (journal->round_flights > 0)
+        return;
+    if (!journal->round_failed) {
+        next_spooled(journal);
+        return;
+    }
+    journal->round = false;
+    retry_later(journal);
+}
+
+/* Each of these is sent; what can't be is left where it is. */
+static void send_batch(struct journal *journal, const json_t *batch)
+{
+    size_t i;
+    json_t *pair;
+    journal->round_failed = false;
+    json_array_foreach(batch, i, pair)
+    {
+        const char *name = json_string_value(json_array_get(pair, 0)), *to = home(journal);
+        if (to && fly(journal, json_array_get(pair, 1), to, name) == 0)
+            journal->round_flights++;
+        else
+            journal->round_failed = true;
+    }
 }
 
 static void then_next(struct chore *chore)
 {
     struct journal *journal = chore->journal;
     then_log(chore);
-    if (chore->result < 0) {
+    log_late(chore);
+    if (journal->closing) {
+        journal->round = false;
+    } else if (json_array_size(chore->answer) > 0) {
+        send_batch(journal, chore->answer);
+        end_batch(journal);
+    } else if (chore->result <= 0) {
         next_spooled(journal);
-        return;
+    } else {
+        journal->round = false;
+        journal->spooled = chore->result != 1 || chore->count > 0;
+        if (journal->spooled)
+            retry_later(journal);
+        else
+            journal->retry_ms = 0;
     }
-    if (chore->result == 0 && home(journal) &&
-        fly(journal, chore->record, home(journal), chore->name) == 0)
-        return;
-    journal->round = false;
-    journal->spooled = chore->result != 1 || tccl_spool_count(journal->spool) > 0;
-    if (journal->spooled)
-        retry_later(journal);
-    else
-        journal->retry_ms = 0;
 }
 
 static void next_spooled(struct journal *journal)
@@ -341,7 +433,7 @@ static void next_spooled(struct journal *journal)
     struct chore chore = {.journal = journal,
                           .run = run_next,
                           .then = then_next,
-                          .uid = home(journal) != NULL}; /* uid: one record, for the event loop */
+                          .uid = home(journal) != NULL}; /* uid: for the event loop to send */
     journal->round = true;
     if (!journal->closing && submit(chore) == 0)
         return;
@@ -367,7 +459,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 
 static void run_receive(struct chore *chore)
 {
-    chore->result = tccl_records_put(chore->journal->store, chore->record, &chore->err);
+    chore->result = put(chore, chore->record);
 }
 
 static json_t *error_message(const char *text, bool refused)
@@ -383,6 +475,7 @@ static void then_receive(struct chore *chore)
     cleanup_json json_t *message = chore->result == 0
                                        ? tccl_message_new("ok")
                                        : error_message(chore->err.text, chore->result > 0);
+    log_late(chore);
     if (chore->result != 0)
         log_limited(&chore->journal->refused, "a record from %s is not stored: %s",
                     peer_node(chore->peer), chore->err.text);
@@ -417,9 +510,9 @@ static void run_query(struct chore *chore)
     json_object_set(chore->answer, "next", next ? next : json_null());
 }
 
-static void then_query(struct chore *chore)
+/* Answers whoever has asked. */
+static void then_answer(struct chore *chore)
 {
-    chore->journal->n_queries--;
     if (!chore->answer)
         chore->answer = error_message(chore->err.text, true);
     if (chore->peer) {
@@ -430,38 +523,144 @@ static void then_query(struct chore *chore)
     }
 }
 
+static void then_query(struct chore *chore)
+{
+    chore->journal->n_queries--;
+    then_answer(chore);
+}
+
+static void run_summary(struct chore *chore)
+{
+    json_t *summary =
+        tccl_records_summary(chore->journal->path, chore->record, chore->uid, &chore->err);
+    if (!summary)
+        return;
+    chore->answer = tccl_message_new("summary");
+    json_object_set_new(chore->answer, "summary", summary);
+}
+
+static void then_summary(struct chore *chore)
+{
+    chore->journal->n_summaries--;
+    then_answer(chore);
+}
+
+/* Has a question about records answered, to one of the two. Returns 0, or -1: there are too many.
+ */
+static int ask(struct daemon *daemon, uid_t uid, struct chore chore, const json_t *message)
+{
+    chore.journal = daemon->journal;
+    chore.record = json_deep_copy(json_object_get(message, "filter"));
+    chore.uid = daemon_shows_all(daemon, uid) ? -1 : (int64_t)uid;
+    return submit(chore);
+}
+
 static int query(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
                  struct local *local)
 {
-    struct journal *journal = daemon->journal;
-    if (journal->n_queries >= QUERIES)
+    struct chore chore = {.run = run_query, .then = then_query, .peer = peer, .local = local};
+    if (daemon->journal->n_queries >= QUERIES || ask(daemon, uid, chore, message) != 0)
         return -1;
-    struct chore chore = {.journal = journal,
-                          .run = run_query,
-                          .then = then_query,
-                          .record = json_deep_copy(json_object_get(message, "filter")),
-                          .uid = daemon_shows_all(daemon, uid) ? -1 : (int64_t)uid,
-                          .peer = peer,
-                          .local = local};
-    int failed = submit(chore);
-    journal->n_queries += !failed;
-    return failed;
+    daemon->journal->n_queries++;
+    return 0;
 }
 
-void journal_query_peer(struct daemon *daemon, struct peer *peer, json_t *message)
+static int summarise(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
+                     struct local *local)
 {
-    if (query(daemon, peer_uid(peer), message, peer_hold(peer), NULL) == 0)
-        return;
+    struct journal *journal = daemon->journal;
+    struct chore chore = {.pool = journal->reader,
+                          .run = run_summary,
+                          .then = then_summary,
+                          .peer = peer,
+                          .local = local};
+    if (journal->n_summaries >= SUMMARIES || ask(daemon, uid, chore, message) != 0)
+        return -1;
+    journal->n_summaries++;
+    return 0;
+}
+
+static void refuse_peer(struct peer *peer)
+{
     cleanup_json json_t *busy = error_message("the disk does not keep up", false);
     peer_answer(peer, busy);
 }
 
-void journal_query_local(struct daemon *daemon, struct local *local, json_t *message)
+static void refuse_local(struct local *local)
 {
-    if (query(daemon, local_uid(local), message, NULL, local_hold(local)) == 0)
-        return;
     local_refuse(local, "the disk does not keep up");
     local_drop(local);
+}
+
+void journal_query_peer(struct daemon *daemon, struct peer *peer, json_t *message)
+{
+    if (query(daemon, peer_uid(peer), message, peer_hold(peer), NULL) != 0)
+        refuse_peer(peer);
+}
+
+void journal_query_local(struct daemon *daemon, struct local *local, json_t *message)
+{
+    if (query(daemon, local_uid(local), message, NULL, local_hold(local)) != 0)
+        refuse_local(local);
+}
+
+void journal_summary_peer(struct daemon *daemon, struct peer *peer, json_t *message)
+{
+    if (summarise(daemon, peer_uid(peer), message, peer_hold(peer), NULL) != 0)
+        refuse_peer(peer);
+}
+
+void journal_summary_local(struct daemon *daemon, struct local *local, json_t *message)
+{
+    if (summarise(daemon, local_uid(local), message, NULL, local_hold(local)) != 0)
+        refuse_local(local);
+}
+
+/* Old records */
+
+static void look_for_old(struct journal *journal, int64_t ms)
+{
+    struct timeval wait = daemon_in(ms);
+    if (!journal->closing)
+        evtimer_add(journal->old, &wait);
+}
+
+static void run_old(struct chore *chore)
+{
+    if (chore->since > 0)
+        chore->result =
+            tccl_records_purge(chore->journal->store, chore->since, OLD_ROWS, &chore->err);
+}
+
+static void then_old(struct chore *chore)
+{
+    struct journal *journal = chore->journal;
+    if (chore->result > 0) {
+        journal->n_old += chore->result;
+        look_for_old(journal, OLD_PAUSE_MS);
+        return;
+    }
+    if (chore->result < 0)
+        log_limited(&journal->trouble, "old records are not removed: %s", chore->err.text);
+    if (journal->n_old)
+        log_line("removed %lld record%s older than KeepRecords=%dd", (long long)journal->n_old,
+                 journal->n_old > 1 ? "s" : "", journal->daemon->conf->keep_days);
+    journal->n_old = 0;
+    look_for_old(journal, OLD_EACH_MS);
+}
+
+static void on_old(evutil_socket_t fd, short what, void *argument)
+{
+    struct chore chore = {.journal = argument, .run = run_old, .then = then_old};
+    (void)fd;
+    (void)what;
+    if (submit(chore) != 0)
+        look_for_old(argument, OLD_FIRST_MS);
+}
+
+void journal_reloaded(struct journal *journal)
+{
+    look_for_old(journal, 0);
 }
 
 /* Life */
@@ -470,8 +669,8 @@ static int open_files(struct journal *journal, struct tccl_error *err)
 {
     const char *folder = journal->daemon->conf->state_dir;
     char path[PATH_MAX + 16];
-    snprintf(path, sizeof(path), "%s/records.db", folder);
-    if (tccl_records_open(path, &journal->store, err) != 0)
+    snprintf(journal->path, sizeof(journal->path), "%s/records.db", folder);
+    if (tccl_records_open(journal->path, &journal->store, err) != 0)
         return -1;
     snprintf(path, sizeof(path), "%s/spool", folder);
     if (tccl_spool_open(path, &journal->spool, err) != 0)
@@ -491,11 +690,14 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     LIST_INIT(&journal->flights);
     journal->memory = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
+    journal->old = evtimer_new(daemon->base, on_old, journal);
     journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
-    if (!journal->disk || open_files(journal, err) != 0) {
+    journal->reader = journal->disk ? pool_new(daemon->base, 1, SUMMARIES, err) : NULL;
+    if (!journal->reader || open_files(journal, err) != 0) {
         journal_close(journal);
         return NULL;
     }
+    look_for_old(journal, OLD_FIRST_MS);
     if (journal->spooled)
         next_spooled(journal);
     return journal;
@@ -515,7 +717,7 @@ void journal_close(struct journal *journal)
             spool(journal, flight->record);
         end_flight(flight);
     }
-    int stuck = pool_free(journal->disk, CLOSE_MS);
+    int stuck = pool_free(journal->disk, CLOSE_MS) + pool_free(journal->reader, CLOSE_MS);
     json_array_foreach(journal->memory, i, record)
     {
         struct tccl_error err = {0};
@@ -524,6 +726,7 @@ void journal_close(struct journal *journal)
                      (long long)json_integer_value(json_object_get(record, "job")));
     }
     event_free(journal->retry);
+    event_free(journal->old);
     if (!stuck) {
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);

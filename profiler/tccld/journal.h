@@ -27,8 +27,11 @@ void journal_put(struct journal *journal, json_t *record);
  * (NULL: of this one). There it is sent once, and lost with a line in the log if that fails. */
 void journal_put_at(struct journal *journal, json_t *record, const char *node);
 
-/* Handlers of RECORD and QUERY. */
-peer_handler journal_receive, journal_query_peer;
-local_handler journal_query_local;
+/* The configuration was read again: what is too old now goes soon. */
+void journal_reloaded(struct journal *journal);
+
+/* Handlers of RECORD, QUERY and SUMMARY. */
+peer_handler journal_receive, journal_query_peer, journal_summary_peer;
+local_handler journal_query_local, journal_summary_local;
 
 #endif

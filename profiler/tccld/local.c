@@ -59,6 +59,7 @@ static const struct {
     {"join", true, step_join},
     {"leave", true, step_leave},
     {"query", false, journal_query_local},
+    {"summary", false, journal_summary_local},
     {"chain", false, subset_ask},
     {"confirm", false, confirm_hear},
 };

@@ -56,6 +56,7 @@ static const struct {
     {"merge", true, step_merge},
     {"record", true, journal_receive},
     {"query", false, journal_query_peer},
+    {"summary", false, journal_summary_peer},
 };
 
 uid_t peer_uid(const struct peer *peer)

@@ -166,6 +166,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *argument)
     tccl_conf_clear(daemon->conf);
     free(daemon->conf);
     daemon->conf = conf;
+    journal_reloaded(daemon->journal);
     log_line("the configuration was read again");
 }
 

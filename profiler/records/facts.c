@@ -1,0 +1,101 @@
+/* facts.c: 36 bytes of numbers, least significant byte first, then the texts, each with a NUL. */
+#include "facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBERS = 3 * 4 + 3 * 8, TEXTS = 4, ARGUMENTS = 11 };
+
+static void put_number(unsigned char **at, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        *(*at)++ = (unsigned char)(value >> 8 * i);
+}
+
+static uint64_t get_number(const unsigned char **at, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (uint64_t) * (*at)++ << 8 * i;
+    return value;
+}
+
+static void put_real(unsigned char **at, double real)
+{
+    uint64_t value;
+    memcpy(&value, &real, sizeof value);
+    put_number(at, value, 8);
+}
+
+static double get_real(const unsigned char **at)
+{
+    uint64_t value = get_number(at, 8);
+    double real;
+    memcpy(&real, &value, sizeof real);
+    return real;
+}
+
+int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
+{
+    const unsigned char *at = bytes;
+    const char **texts[TEXTS] = {&facts->state, &facts->built, &facts->reason, &facts->nodes};
+    if (!bytes || size < NUMBERS + TEXTS || at[size - 1] != '\0')
+        return -1;
+    const unsigned char *end = at + size;
+    facts->uid = (uint32_t)get_number(&at, 4);
+    facts->n_nodes = (uint32_t)get_number(&at, 4);
+    facts->gpus = (uint32_t)get_number(&at, 4);
+    facts->gbps = get_real(&at);
+    facts->ratio = get_real(&at);
+    facts->solve_us = (int64_t)get_number(&at, 8);
+    for (int i = 0; i < TEXTS; i++) {
+        if (at >= end)
+            return -1;
+        *texts[i] = (const char *)at;
+        at += strlen(*texts[i]) + 1;
+    }
+    return 0;
+}
+
+bool tccl_shown_differs(const char *state, const char *built)
+{
+    return strcmp(state, "applied") == 0 && strcmp(built, "differs") == 0;
+}
+
+static const char *text_of(sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    return text ? text : "";
+}
+
+static void write_facts(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *state = text_of(values[1]), *built = text_of(values[9]);
+    bool differs = tccl_shown_differs(state, built);
+    const char *texts[TEXTS] = {differs ? built : state, built, text_of(values[differs ? 10 : 2]),
+                                text_of(values[3])};
+    size_t size = NUMBERS;
+    (void)count;
+    for (int i = 0; i < TEXTS; i++)
+        size += strlen(texts[i]) + 1;
+    unsigned char *bytes = sqlite3_malloc64(size), *at = bytes;
+    if (!bytes) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    put_number(&at, (uint64_t)sqlite3_value_int64(values[0]), 4);
+    put_number(&at, (uint64_t)sqlite3_value_int64(values[4]), 4);
+    put_number(&at, (uint64_t)sqlite3_value_int64(values[5]), 4);
+    put_real(&at, sqlite3_value_double(values[6]));
+    put_real(&at, sqlite3_value_double(values[7]));
+    put_number(&at, (uint64_t)sqlite3_value_int64(values[8]), 8);
+    for (int i = 0; i < TEXTS; i++)
+        at = (unsigned char *)stpcpy((char *)at, texts[i]) + 1;
+    sqlite3_result_blob64(context, bytes, size, sqlite3_free);
+}
+
+int tccl_facts_function(sqlite3 *db)
+{
+    return sqlite3_create_function(db, "tccl_facts", ARGUMENTS, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+                                   NULL, write_facts, NULL, NULL);
+}

@@ -1,0 +1,306 @@
+#include "filter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "hash.h"
+#include "hostlist.h"
+#include "reason.h"
+#include "store.h"
+
+enum {
+    MAX_VALUES = 8 + 6 * TCCL_FILTER_JOBS,
+    MEMO = 1024, /* a power of two */
+};
+
+/* Classes of reasons by the hash of what is no digit in them; number is 0 where none is kept. */
+struct reason_memo {
+    struct {
+        uint64_t hash;
+        int number; /* of the class, + 1 */
+    } slots[MEMO];
+};
+
+/* Members of a filter */
+
+/* A whole number that can't be negative; fallback where it is absent or null. */
+static int whole(const json_t *filter, const char *name, json_int_t fallback, json_int_t *value,
+                 struct tccl_error *err)
+{
+    const json_t *json = json_object_get(filter, name);
+    *value = json_is_integer(json) ? json_integer_value(json) : fallback;
+    if (json && !json_is_null(json) && (!json_is_integer(json) || *value < 0))
+        return tccl_fail(err, "filter: %s must be a whole number, not negative", name);
+    return 0;
+}
+
+/* NULL in *list where it is absent or null; else an array of 0 to max. */
+static int list(const json_t *filter, const char *name, size_t max, json_t **list,
+                struct tccl_error *err)
+{
+    *list = json_object_get(filter, name);
+    if (json_is_null(*list))
+        *list = NULL;
+    if (*list && (!json_is_array(*list) || json_array_size(*list) > max))
+        return tccl_fail(err, "filter: %s must be a list of at most %zu", name, max);
+    return 0;
+}
+
+static int list_texts(const json_t *filter, const char *name, size_t max, json_t **texts,
+                      struct tccl_error *err)
+{
+    if (list(filter, name, max, texts, err) != 0)
+        return -1;
+    for (size_t i = 0; i < json_array_size(*texts); i++)
+        if (!json_is_string(json_array_get(*texts, i)))
+            return tccl_fail(err, "filter: %s must be a list of names", name);
+    return 0;
+}
+
+static int list_users(const json_t *filter, json_t **users, struct tccl_error *err)
+{
+    if (list(filter, "users", TCCL_FILTER_USERS, users, err) != 0)
+        return -1;
+    for (size_t i = 0; i < json_array_size(*users); i++)
+        if (!json_is_integer(json_array_get(*users, i)))
+            return tccl_fail(err, "filter: users must be a list of uids");
+    return 0;
+}
+
+static int read_job(const json_t *job, json_int_t number[static 3], struct tccl_error *err)
+{
+    if (whole(job, "job", -1, &number[0], err) != 0 ||
+        whole(job, "step", -1, &number[1], err) != 0 ||
+        whole(job, "het_offset", -1, &number[2], err) != 0)
+        return -1;
+    return number[0] >= 1 ? 0 : tccl_fail(err, "filter: each of jobs must be an object with a job");
+}
+
+static int list_jobs(const json_t *filter, json_t **jobs, struct tccl_error *err)
+{
+    json_int_t number[3];
+    if (list(filter, "jobs", TCCL_FILTER_JOBS, jobs, err) != 0)
+        return -1;
+    for (size_t i = 0; i < json_array_size(*jobs); i++)
+        if (read_job(json_array_get(*jobs, i), number, err) != 0)
+            return -1;
+    return 0;
+}
+
+static int read_after(const json_t *json, const json_t **after, struct tccl_error *err)
+{
+    json_t *found;
+    if (list(json, "after", 2, &found, err) != 0)
+        return -1;
+    *after = found;
+    if (found &&
+        (!json_is_integer(json_array_get(found, 0)) || !json_is_integer(json_array_get(found, 1))))
+        return tccl_fail(err, "filter: after must be as the page before gave it");
+    return 0;
+}
+
+static int read_order(const json_t *json, bool *newest, struct tccl_error *err)
+{
+    const json_t *order = json_object_get(json, "order");
+    const char *word = order && !json_is_null(order) ? json_string_value(order) : "oldest";
+    *newest = word && strcmp(word, "newest") == 0;
+    if (!word || (!*newest && strcmp(word, "oldest") != 0))
+        return tccl_fail(err, "filter: order must be \"oldest\" or \"newest\"");
+    return 0;
+}
+
+int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter,
+                     struct tccl_error *err)
+{
+    *filter = (struct tccl_filter){.uid = uid};
+    if (json && !json_is_object(json))
+        return tccl_fail(err, "filter: must be an object");
+    if (list_jobs(json, &filter->jobs, err) != 0 || list_users(json, &filter->users, err) != 0 ||
+        whole(json, "start", 0, &filter->start, err) != 0 ||
+        whole(json, "end", INT64_MAX, &filter->end, err) != 0 ||
+        whole(json, "limit", INT64_MAX, &filter->limit, err) != 0 ||
+        list_texts(json, "states", TCCL_FILTER_STATES, &filter->states, err) != 0 ||
+        list_texts(json, "nodes", TCCL_FILTER_NODES, &filter->nodes, err) != 0 ||
+        list_texts(json, "partitions", TCCL_FILTER_NAMES, &filter->partitions, err) != 0 ||
+        list_texts(json, "accounts", TCCL_FILTER_NAMES, &filter->accounts, err) != 0 ||
+        list_texts(json, "classes", TCCL_FILTER_NAMES, &filter->classes, err) != 0 ||
+        list_texts(json, "policies", TCCL_FILTER_NAMES, &filter->policies, err) != 0 ||
+        read_after(json, &filter->after, err) != 0 || read_order(json, &filter->newest, err) != 0)
+        return -1;
+    if (filter->limit == 0)
+        return tccl_fail(err, "filter: limit must be at least 1");
+    filter->memo = calloc(1, sizeof *filter->memo);
+    return filter->memo ? 0 : tccl_fail(err, "no memory for a query");
+}
+
+void tccl_filter_clear(struct tccl_filter *filter)
+{
+    free(filter->memo);
+    filter->memo = NULL;
+}
+
+/* SQL */
+
+/* A query under construction: text, and the numbers for its '?' in order. */
+struct query {
+    FILE *sql;
+    sqlite3_int64 values[MAX_VALUES];
+    int n_values;
+};
+
+static void add_value(struct query *query, const char *sql, json_int_t value)
+{
+    fputs(sql, query->sql);
+    query->values[query->n_values++] = value;
+}
+
+/* "column = job AND step = … AND het_offset = …" */
+static void add_job(struct query *query, const char *column, const json_int_t number[static 3])
+{
+    add_value(query, column, number[0]);
+    if (number[1] >= 0)
+        add_value(query, " AND step = ?", number[1]);
+    if (number[2] >= 0)
+        add_value(query, " AND het_offset = ?", number[2]);
+    fputc(')', query->sql);
+}
+
+static void add_jobs(struct query *query, const json_t *jobs)
+{
+    fputs(json_array_size(jobs) ? " AND (" : " AND (0", query->sql);
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        json_int_t number[3];
+        read_job(json_array_get(jobs, i), number, NULL);
+        add_job(query, i ? " OR (job = ?" : "(job = ?", number);
+        add_job(query, " OR (het_job = ?", number);
+    }
+    fputc(')', query->sql);
+}
+
+/* The one user whose records can be found by themselves; -1: several. */
+static json_int_t one_user(const struct tccl_filter *filter)
+{
+    if (filter->uid >= 0)
+        return filter->uid;
+    if (json_array_size(filter->users) != 1)
+        return -1;
+    return json_integer_value(json_array_get(filter->users, 0));
+}
+
+/* A '+' keeps SQLite from using an index: where jobs are given, theirs is the one to use. */
+static void write_select(struct query *query, const struct tccl_filter *filter, bool all)
+{
+    json_int_t user = all ? -1 : one_user(filter);
+    const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
+    fprintf(query->sql, "SELECT id, start, facts, partition, account, policy FROM records%s",
+            filter->jobs ? "" : by);
+    add_value(query, filter->jobs ? " WHERE +start >= ?" : " WHERE start >= ?", filter->start);
+    add_value(query, filter->jobs ? " AND +start <= ?" : " AND start <= ?", filter->end);
+    if (user >= 0)
+        add_value(query, filter->jobs ? " AND +uid = ?" : " AND uid = ?", user);
+    if (filter->jobs)
+        add_jobs(query, filter->jobs);
+    if (filter->after) {
+        const char *beyond = filter->newest ? " AND (start, id) < (?" : " AND (start, id) > (?";
+        add_value(query, beyond, json_integer_value(json_array_get(filter->after, 0)));
+        add_value(query, ", ?)", json_integer_value(json_array_get(filter->after, 1)));
+    }
+    fputs(filter->newest ? " ORDER BY start DESC, id DESC" : " ORDER BY start, id", query->sql);
+}
+
+sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
+                                  bool all, struct tccl_error *err)
+{
+    cleanup_free char *sql = NULL;
+    size_t size;
+    cleanup_free struct query *query = calloc(1, sizeof *query);
+    if (!query || !(query->sql = open_memstream(&sql, &size))) {
+        tccl_fail(err, "no memory for a query");
+        return NULL;
+    }
+    write_select(query, filter, all);
+    if (fclose(query->sql) != 0) {
+        tccl_fail(err, "no memory for a query");
+        return NULL;
+    }
+    cleanup_stmt sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(records->db, sql, -1, &statement, NULL);
+    for (int i = 0; i < query->n_values && rc == SQLITE_OK; i++)
+        rc = sqlite3_bind_int64(statement, i + 1, query->values[i]);
+    if (rc != SQLITE_OK) {
+        tccl_store_fail(records, err);
+        return NULL;
+    }
+    return tccl_steal(statement);
+}
+
+/* Rows */
+
+static bool has_text(const json_t *list, const char *text)
+{
+    for (size_t i = 0; text && i < json_array_size(list); i++)
+        if (strcmp(text, json_string_value(json_array_get(list, i))) == 0)
+            return true;
+    return false;
+}
+
+static bool has_number(const json_t *list, json_int_t number)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_integer_value(json_array_get(list, i)) == number)
+            return true;
+    return false;
+}
+
+static bool on_nodes(const json_t *nodes, const char *ran_on)
+{
+    for (size_t i = 0; i < json_array_size(nodes); i++)
+        if (tccl_hosts_contain(ran_on, json_string_value(json_array_get(nodes, i))))
+            return true;
+    return false;
+}
+
+int tccl_filter_class(const struct tccl_filter *filter, const char *reason)
+{
+    char text[TCCL_RECORD_REASON + 1];
+    size_t n = 0;
+    if (!*reason)
+        return -1;
+    for (const char *at = reason; *at && n < sizeof text; at++)
+        if (*at < '0' || *at > '9')
+            text[n++] = *at;
+    uint64_t hash = tccl_hash64(text, n);
+    int slot = (int)(hash % MEMO);
+    if (filter->memo->slots[slot].number == 0 || filter->memo->slots[slot].hash != hash) {
+        filter->memo->slots[slot].hash = hash;
+        filter->memo->slots[slot].number = tccl_reason_number(reason) + 1;
+    }
+    return filter->memo->slots[slot].number - 1;
+}
+
+static const char *column(sqlite3_stmt *statement, int i)
+{
+    return (const char *)sqlite3_column_text(statement, i);
+}
+
+bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
+                     struct tccl_row *row)
+{
+    struct tccl_facts *facts = &row->facts;
+    row->id = sqlite3_column_int64(statement, 0);
+    row->start = sqlite3_column_int64(statement, 1);
+    const void *bytes = sqlite3_column_blob(statement, 2);
+    if (tccl_facts_read(bytes, (size_t)sqlite3_column_bytes(statement, 2), facts) != 0 ||
+        (filter->uid >= 0 && facts->uid != filter->uid))
+        return false;
+    return (!filter->users || has_number(filter->users, facts->uid)) &&
+           (!filter->states || has_text(filter->states, facts->state)) &&
+           (!filter->partitions || has_text(filter->partitions, column(statement, 3))) &&
+           (!filter->accounts || has_text(filter->accounts, column(statement, 4))) &&
+           (!filter->policies || has_text(filter->policies, column(statement, 5))) &&
+           (!filter->classes || has_text(filter->classes, tccl_reason_word(tccl_filter_class(
+                                                              filter, facts->reason)))) &&
+           (!filter->nodes || on_nodes(filter->nodes, facts->nodes));
+}

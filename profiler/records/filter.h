@@ -1,0 +1,53 @@
+/* filter.h: which records are asked for (records.h has the members), for the files of this folder
+ * alone. */
+#ifndef TCCL_FILTER_H
+#define TCCL_FILTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+#include <sqlite3.h>
+
+#include "error.h"
+#include "facts.h"
+#include "records.h"
+
+struct reason_memo;
+
+/* Lists are borrowed from the filter; NULL: any. */
+struct tccl_filter {
+    int64_t uid; /* of whom records may be seen; -1: all */
+    json_int_t start, end, limit;
+    bool newest; /* first */
+    json_t *jobs, *users, *states, *nodes;
+    json_t *partitions, *accounts, *classes, *policies;
+    const json_t *after; /* [start, id] of the last row of the page before */
+    struct reason_memo *memo;
+};
+
+/* A row that was looked at. */
+struct tccl_row {
+    int64_t id, start;
+    struct tccl_facts facts;
+};
+
+/* Checks a filter (NULL: all records). Returns 0, or -1 with err. The caller clears it. */
+int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter,
+                     struct tccl_error *err);
+void tccl_filter_clear(struct tccl_filter *filter);
+
+/* A statement over the rows that may fit, in the filter's order, for tccl_filter_row. whole: most
+ * of the time that is asked for will be looked at. NULL with err; the caller finalizes it. */
+struct tccl_records;
+sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
+                                  bool whole, struct tccl_error *err);
+
+/* Reads the statement's row, which lasts until its next step. Does it fit the filter? */
+bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
+                     struct tccl_row *row);
+
+/* The class of a reason: what differs in numbers only is looked up once. -1: no reason. */
+int tccl_filter_class(const struct tccl_filter *filter, const char *reason);
+
+#endif

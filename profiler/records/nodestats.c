@@ -1,0 +1,200 @@
+/* nodestats.c: bandwidths are summed up by node list, and lists taken apart at the end: there are
+ * far fewer of them than steps. */
+#include "nodestats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "hostlist.h"
+#include "record.h"
+#include "texts.h"
+
+enum { NAMED = 8 /* nodes that one reason is looked through for */ };
+
+/* Steps on one list of nodes, of one shape. */
+struct group {
+    double gbps; /* their sum */
+    long steps;
+    int shape;
+};
+
+struct node {
+    double share; /* the sum over its steps */
+    long steps, fallbacks;
+};
+
+struct tccl_nodestats {
+    struct tccl_texts lists; /* by node list and shape: groups */
+    struct group *groups;
+    int groups_room;
+    struct tccl_texts shapes; /* by number of nodes and GPUs */
+    double *best;             /* of each shape, GB/s */
+    int best_room;
+    struct tccl_texts names; /* of nodes */
+    struct node *nodes;
+    int nodes_room;
+};
+
+struct tccl_nodestats *tccl_nodestats_new(void)
+{
+    return calloc(1, sizeof(struct tccl_nodestats));
+}
+
+void tccl_nodestats_free(struct tccl_nodestats *stats)
+{
+    if (!stats)
+        return;
+    tccl_texts_clear(&stats->lists);
+    tccl_texts_clear(&stats->shapes);
+    tccl_texts_clear(&stats->names);
+    free(stats->groups);
+    free(stats->best);
+    free(stats->nodes);
+    free(stats);
+}
+
+/* The place of a shape's best, or NULL. */
+static double *find_best(struct tccl_nodestats *stats, uint64_t tag, int *shape)
+{
+    int count = stats->shapes.count;
+    double *best = tccl_room_for(stats->best, count, &stats->best_room, sizeof *best);
+    if (!best)
+        return NULL;
+    stats->best = best;
+    *shape = tccl_texts_number(&stats->shapes, "", 0, tag);
+    if (*shape == count)
+        best[count] = 0;
+    return *shape < 0 ? NULL : &best[*shape];
+}
+
+int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *facts)
+{
+    uint64_t tag = (uint64_t)facts->n_nodes << 32 | facts->gpus;
+    int count = stats->lists.count, shape;
+    double *best = find_best(stats, tag, &shape);
+    struct group *groups = tccl_room_for(stats->groups, count, &stats->groups_room, sizeof *groups);
+    if (groups)
+        stats->groups = groups;
+    int number = tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes), tag);
+    if (!best || !groups || number < 0)
+        return -1;
+    if (number == count)
+        groups[number] = (struct group){.shape = shape};
+    groups[number].gbps += facts->gbps;
+    groups[number].steps++;
+    if (facts->gbps > *best)
+        *best = facts->gbps;
+    return 0;
+}
+
+static struct node *find_node(struct tccl_nodestats *stats, const char *name, size_t size)
+{
+    int count = stats->names.count;
+    struct node *nodes = tccl_room_for(stats->nodes, count, &stats->nodes_room, sizeof *nodes);
+    if (!nodes)
+        return NULL;
+    stats->nodes = nodes;
+    int number = tccl_texts_number(&stats->names, name, size, 0);
+    if (number == count)
+        nodes[count] = (struct node){0};
+    return number < 0 ? NULL : &nodes[number];
+}
+
+int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_facts *facts)
+{
+    const struct node *seen[NAMED];
+    int n_seen = 0;
+    const char *word = facts->reason;
+    for (const char *end; n_seen < NAMED && (end = strchr(word, ':')); word = end + 1) {
+        char name[TCCL_HOST_NAME + 1] = "";
+        const char *from = end;
+        while (from > word && from[-1] != ' ')
+            from--;
+        size_t size = (size_t)(end - from);
+        if (size > TCCL_HOST_NAME)
+            continue;
+        memcpy(name, from, size);
+        if (!tccl_host_valid(name) || !tccl_hosts_contain(facts->nodes, name))
+            continue;
+        struct node *node = find_node(stats, name, size);
+        bool again = false;
+        for (int i = 0; i < n_seen; i++)
+            again = again || seen[i] == node;
+        if (!node)
+            return -1;
+        node->fallbacks += !again;
+        if (!again)
+            seen[n_seen++] = node;
+    }
+    return 0;
+}
+
+/* Gives each node of a group its part. Nodes of a list that can't be read have none. */
+static int share_out(struct tccl_nodestats *stats, int number)
+{
+    const struct group *group = &stats->groups[number];
+    double share = group->gbps / stats->best[group->shape];
+    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
+    if (tccl_hosts_expand(tccl_texts_get(&stats->lists, number), TCCL_RECORD_NODES, &hosts, NULL) !=
+        0)
+        return 0;
+    for (size_t i = 0; i < hosts.count; i++) {
+        struct node *node = find_node(stats, hosts.names[i], strlen(hosts.names[i]));
+        if (!node)
+            return -1;
+        node->share += share;
+        node->steps += group->steps;
+    }
+    return 0;
+}
+
+struct place {
+    const char *name;
+    const struct node *node;
+};
+
+static double mean_share(const struct node *node)
+{
+    return node->steps ? node->share / (double)node->steps : 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct place *one = a, *two = b;
+    double share_one = mean_share(one->node), share_two = mean_share(two->node);
+    if (!one->node->steps != !two->node->steps)
+        return one->node->steps ? -1 : 1;
+    if (share_one != share_two)
+        return share_one < share_two ? -1 : 1;
+    if (one->node->fallbacks != two->node->fallbacks)
+        return one->node->fallbacks > two->node->fallbacks ? -1 : 1;
+    return strcmp(one->name, two->name);
+}
+
+static json_t *place_json(const struct place *place)
+{
+    const struct node *node = place->node;
+    return json_pack("{s:s, s:I, s:o, s:I}", "node", place->name, "steps", (json_int_t)node->steps,
+                     "share", node->steps ? json_real(mean_share(node)) : json_null(), "fallbacks",
+                     (json_int_t)node->fallbacks);
+}
+
+json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most)
+{
+    for (int i = 0; i < stats->lists.count; i++)
+        if (share_out(stats, i) != 0)
+            return NULL;
+    int count = stats->names.count;
+    cleanup_free struct place *places = calloc((size_t)count + 1, sizeof *places);
+    cleanup_json json_t *array = json_array();
+    if (!places)
+        return NULL;
+    for (int i = 0; i < count; i++)
+        places[i] = (struct place){tccl_texts_get(&stats->names, i), &stats->nodes[i]};
+    qsort(places, (size_t)count, sizeof *places, compare);
+    for (int i = 0; i < count && i < most; i++)
+        if (json_array_append_new(array, place_json(&places[i])) != 0)
+            return NULL;
+    return tccl_steal(array);
+}

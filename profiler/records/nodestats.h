@@ -1,0 +1,27 @@
+/* nodestats.h: how the nodes of many steps compare. */
+#ifndef TCCL_NODESTATS_H
+#define TCCL_NODESTATS_H
+
+#include <jansson.h>
+
+#include "facts.h"
+
+struct tccl_nodestats;
+
+struct tccl_nodestats *tccl_nodestats_new(void); /* NULL without memory */
+void tccl_nodestats_free(struct tccl_nodestats *stats);
+
+/* A step with a ring of gbps > 0. Returns 0, or -1 without memory. */
+int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *facts);
+
+/* A step that fell back: counts for those of its nodes that its reason names ("n2: …"). Returns 0,
+ * or -1 without memory. */
+int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_facts *facts);
+
+/* [{"node", "steps", "share", "fallbacks"}], at most so many, the slowest first; then those that
+ * have fallbacks alone (share null), most first; of equals by name. steps: those with a ring;
+ * share: the mean over these of their bandwidth over the best of steps with as many nodes and GPUs.
+ * Can be asked for once. NULL without memory. */
+json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most);
+
+#endif

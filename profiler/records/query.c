@@ -1,0 +1,180 @@
+/* query.c: pages of records. */
+#include <string.h>
+#include <time.h>
+
+#include "cleanup.h"
+#include "filter.h"
+#include "records.h"
+#include "store.h"
+
+enum {
+    LOOK_MS = 40,  /* per page: so that no query holds the daemon up */
+    LOOK_ROWS = 64 /* between two looks at the clock */
+};
+
+/* What a page may hold, and holds. */
+struct page {
+    size_t max_bytes, bytes;
+    int64_t begun_ms;
+    int rows;
+    json_t *records;
+    int64_t last_start, last_id;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A text that is no UTF-8 (a damaged file) must not hide the other records. */
+static json_t *column_text(const char *text)
+{
+    json_t *json = json_string(text ? text : "");
+    return json ? json : json_string("");
+}
+
+static json_t *column(sqlite3_stmt *row, int i)
+{
+    switch (tccl_record_fields[i].type) {
+    case TCCL_RECORD_TEXT:
+        return column_text((const char *)sqlite3_column_text(row, i));
+    case TCCL_RECORD_INT:
+        return json_integer(sqlite3_column_int64(row, i));
+    default:
+        return json_real(sqlite3_column_double(row, i));
+    }
+}
+
+/* What was built tells more of an applied ring than that it was given out. */
+static int show_built(json_t *record)
+{
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const char *built = json_string_value(json_object_get(record, "built"));
+    if (!tccl_shown_differs(state, built))
+        return 0;
+    int failed = json_object_set(record, "state", json_object_get(record, "built"));
+    return failed ? -1 : json_object_set(record, "reason", json_object_get(record, "built_reason"));
+}
+
+static json_t *read_record(sqlite3_stmt *row)
+{
+    cleanup_json json_t *record = json_object();
+    for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
+        if (json_object_set_new(record, tccl_record_fields[i].name, column(row, i)) != 0)
+            return NULL;
+    return show_built(record) == 0 ? tccl_steal(record) : NULL;
+}
+
+/* The whole record of a row. NULL in err.text's absence: without memory. */
+static json_t *fetch(struct tccl_records *records, sqlite3_stmt *one, int64_t id,
+                     struct tccl_error *err)
+{
+    sqlite3_reset(one);
+    if (sqlite3_bind_int64(one, 1, id) != SQLITE_OK || sqlite3_step(one) != SQLITE_ROW) {
+        tccl_store_fail(records, err);
+        return NULL;
+    }
+    json_t *record = read_record(one);
+    if (!record)
+        tccl_fail(err, "no memory for a query");
+    return record;
+}
+
+static bool long_enough(struct page *page)
+{
+    return page->rows > 0 && page->rows % LOOK_ROWS == 0 && now_ms() - page->begun_ms >= LOOK_MS;
+}
+
+/* Takes the row into the page, or passes over it. Returns 1 when the page is full: the row is not
+ * in it; else 0; -1 with err. */
+static int take_row(struct page *page, const struct tccl_filter *filter,
+                    struct tccl_records *records, sqlite3_stmt *rows, sqlite3_stmt *one,
+                    struct tccl_error *err)
+{
+    struct tccl_row row;
+    size_t count = json_array_size(page->records);
+    if ((json_int_t)count >= filter->limit || long_enough(page))
+        return 1;
+    if (tccl_filter_row(filter, rows, &row)) {
+        cleanup_json json_t *record = fetch(records, one, row.id, err);
+        if (!record)
+            return -1;
+        size_t bytes = json_dumpb(record, NULL, 0, JSON_COMPACT) + 1;
+        if (count > 0 && page->bytes + bytes > page->max_bytes)
+            return 1;
+        page->bytes += bytes;
+        if (json_array_append(page->records, record) != 0)
+            return tccl_fail(err, "no memory for a query");
+    }
+    page->rows++;
+    page->last_id = row.id;
+    page->last_start = row.start;
+    return 0;
+}
+
+/* The filter that goes on behind the page. */
+static json_t *next_filter(const json_t *filter, const struct page *page)
+{
+    cleanup_json json_t *next = filter ? json_copy((json_t *)filter) : json_object();
+    json_t *after = json_pack("[I, I]", (json_int_t)page->last_start, (json_int_t)page->last_id);
+    return json_object_set_new(next, "after", after) == 0 ? tccl_steal(next) : NULL;
+}
+
+/* Fills the page. *more: there are rows behind it. Returns 0, or -1 with err. */
+static int fill_page(struct tccl_records *records, const struct tccl_filter *filter,
+                     sqlite3_stmt *rows, sqlite3_stmt *one, struct page *page, bool *more,
+                     struct tccl_error *err)
+{
+    int rc = SQLITE_ROW, taken = 0;
+    while (taken == 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW)
+        taken = take_row(page, filter, records, rows, one, err);
+    if (taken < 0)
+        return -1;
+    *more = taken == 1;
+    return *more || rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
+}
+
+/* A statement for one whole record by its id. */
+static sqlite3_stmt *prepare_one(struct tccl_records *records, struct tccl_error *err)
+{
+    cleanup_free char *sql = NULL;
+    size_t size;
+    sqlite3_stmt *one = NULL;
+    FILE *out = open_memstream(&sql, &size);
+    if (!out) {
+        tccl_fail(err, "no memory for a query");
+        return NULL;
+    }
+    for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
+        fprintf(out, "%s%s", i ? ", " : "SELECT ", tccl_record_fields[i].name);
+    fputs(" FROM records LEFT JOIN builds ON step_start = " TCCL_STEP_START_SQL " WHERE id = ?1",
+          out);
+    if (fclose(out) != 0)
+        tccl_fail(err, "no memory for a query");
+    else if (sqlite3_prepare_v2(records->db, sql, -1, &one, NULL) != SQLITE_OK)
+        tccl_store_fail(records, err);
+    return one;
+}
+
+json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, int64_t uid,
+                           size_t max_bytes, json_t **next, struct tccl_error *err)
+{
+    __attribute__((cleanup(tccl_filter_clear))) struct tccl_filter wanted = {0};
+    bool more = false;
+    *next = NULL;
+    if (tccl_filter_read(filter, uid, &wanted, err) != 0)
+        return NULL;
+    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, false, err);
+    cleanup_stmt sqlite3_stmt *one = rows ? prepare_one(records, err) : NULL;
+    cleanup_json json_t *found = json_array();
+    struct page page = {.records = found, .max_bytes = max_bytes, .bytes = 2, .begun_ms = now_ms()};
+    if (!one || fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
+        return NULL;
+    if (more && !(*next = next_filter(filter, &page))) {
+        tccl_fail(err, "no memory for a query");
+        return NULL;
+    }
+    return tccl_steal(found);
+}

@@ -1,0 +1,66 @@
+#include "series.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int tccl_series_add(struct tccl_series *series, double value)
+{
+    if (series->count == series->room) {
+        size_t room = series->room ? 2 * series->room : 1024;
+        double *values = reallocarray(series->values, room, sizeof *values);
+        if (!values)
+            return -1;
+        series->values = values;
+        series->room = room;
+    }
+    series->values[series->count++] = value;
+    series->sum += value;
+    return 0;
+}
+
+void tccl_series_clear(struct tccl_series *series)
+{
+    free(series->values);
+    *series = (struct tccl_series){0};
+}
+
+/* Hoare's selection: puts the value of that index in its place, smaller ones before it. */
+static double nth(double *values, size_t count, size_t index)
+{
+    size_t low = 0, high = count - 1;
+    while (low < high) {
+        double pivot = values[low + (high - low) / 2];
+        size_t i = low, j = high;
+        for (;;) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i >= j)
+                break;
+            double moved = values[i];
+            values[i++] = values[j];
+            values[j--] = moved;
+        }
+        if (index <= j)
+            high = j;
+        else
+            low = j + 1;
+    }
+    return values[index];
+}
+
+double tccl_series_rank(struct tccl_series *series, double part)
+{
+    double rank = ceil(part * (double)series->count);
+    size_t index = rank < 1 ? 0 : (size_t)rank - 1;
+    return nth(series->values, series->count, index < series->count ? index : series->count - 1);
+}
+
+double tccl_series_median(struct tccl_series *series)
+{
+    double upper = nth(series->values, series->count, series->count / 2);
+    if (series->count % 2)
+        return upper;
+    return (nth(series->values, series->count, series->count / 2 - 1) + upper) / 2;
+}

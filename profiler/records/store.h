@@ -1,0 +1,39 @@
+/* store.h: the SQLite file behind records.h, for the files of this folder alone. */
+#ifndef TCCL_STORE_H
+#define TCCL_STORE_H
+
+#include <sqlite3.h>
+
+#include "records.h"
+
+struct tccl_records {
+    sqlite3 *db;
+    sqlite3_stmt *put, *put_build, *renew;
+    char *path;
+};
+
+static inline void tccl_cleanup_statement(sqlite3_stmt **statement)
+{
+    sqlite3_finalize(*statement);
+}
+#define cleanup_stmt __attribute__((cleanup(tccl_cleanup_statement)))
+
+/* Says what SQLite has to complain about. Returns -1. */
+int tccl_store_fail(const struct tccl_records *records, struct tccl_error *err);
+
+/* Runs statements that give nothing. Returns 0, or -1 with err. */
+int tccl_store_execute(struct tccl_records *records, const char *sql, struct tccl_error *err);
+
+/* The one number that a statement gives. Returns 0, or -1 with err. */
+int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *number,
+                      struct tccl_error *err);
+
+/* Prepares a statement that is kept. Returns 0, or -1 with err. */
+int tccl_store_prepare(struct tccl_records *records, const char *sql, sqlite3_stmt **statement,
+                       struct tccl_error *err);
+
+/* Opens the file and nothing else, to read a store that is there and up to date beside its writer.
+ * Returns 0, or -1 with err. The caller closes it (tccl_records_close). */
+int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err);
+
+#endif

@@ -1,0 +1,309 @@
+/* summary.c: what many records have in common. One pass over the store's index of facts. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cleanup.h"
+#include "filter.h"
+#include "nodestats.h"
+#include "reason.h"
+#include "series.h"
+#include "store.h"
+#include "texts.h"
+
+enum {
+    WORDS = 32,     /* different states, or words for what was built; the rest are "other" */
+    NODES = 20,     /* in the answer */
+    DAYS = 1100,    /* the latest of them */
+    ROWS = 50000000 /* more are too many for one answer */
+};
+
+/* Where the parts of the histogram begin. */
+static const double gains[] = {0, 1, 1.05, 1.1, 1.2, 1.3, 1.5, 1.75, 2, 2.5, 3, 4, 6};
+enum { GAINS = sizeof gains / sizeof *gains };
+
+struct words {
+    char word[WORDS][TCCL_RECORD_WORD + 1];
+    int64_t steps[WORDS];
+    int count;
+};
+
+struct cause {
+    int64_t steps, fallbacks, last;
+    char example[TCCL_RECORD_REASON + 1];
+};
+
+struct day {
+    int64_t start, steps, applied, fallback, gains;
+    double gain;
+};
+
+struct summary {
+    int64_t steps, first, last;
+    struct words states, built;
+    struct cause causes[TCCL_REASON_CLASSES];
+    struct tccl_series gain, solve;
+    int64_t histogram[GAINS];
+    struct day *days;
+    int n_days, days_room;
+    int64_t day_end;
+    struct tccl_nodestats *nodes;
+};
+
+static void clear(struct summary **pointer)
+{
+    struct summary *summary = *pointer;
+    if (!summary)
+        return;
+    tccl_series_clear(&summary->gain);
+    tccl_series_clear(&summary->solve);
+    tccl_nodestats_free(summary->nodes);
+    free(summary->days);
+    free(summary);
+}
+
+static void count_word(struct words *words, const char *word)
+{
+    for (int i = 0; i < words->count; i++)
+        if (strcmp(words->word[i], word) == 0) {
+            words->steps[i]++;
+            return;
+        }
+    if (words->count == WORDS - 1)
+        word = "other";
+    if (words->count < WORDS) {
+        strncpy(words->word[words->count], word, TCCL_RECORD_WORD);
+        words->steps[words->count++]++;
+    } else {
+        words->steps[WORDS - 1]++;
+    }
+}
+
+static void count_reason(struct summary *summary, int class, const struct tccl_row *row,
+                         bool fallback)
+{
+    struct cause *cause = &summary->causes[class];
+    cause->steps++;
+    cause->fallbacks += fallback;
+    cause->last = row->start;
+    strncpy(cause->example, row->facts.reason, TCCL_RECORD_REASON);
+}
+
+/* The bounds of the day that a time belongs to, as the clock on this machine's wall has it. */
+static void day_of(int64_t when, int64_t *start, int64_t *end)
+{
+    time_t time = (time_t)when;
+    struct tm tm;
+    if (!localtime_r(&time, &tm)) {
+        *start = when - when % 86400;
+        *end = *start + 86400;
+        return;
+    }
+    tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+    tm.tm_isdst = -1;
+    *start = (int64_t)mktime(&tm);
+    tm.tm_mday++;
+    tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+    tm.tm_isdst = -1;
+    *end = (int64_t)mktime(&tm);
+    if (*end <= when || *start > when) { /* a clock that was set back over midnight */
+        *start = when;
+        *end = when + 1;
+    }
+}
+
+/* Rows come in the order of their starts. NULL without memory. */
+static struct day *find_day(struct summary *summary, int64_t when)
+{
+    if (summary->n_days > 0 && when < summary->day_end)
+        return &summary->days[summary->n_days - 1];
+    struct day *days =
+        tccl_room_for(summary->days, summary->n_days, &summary->days_room, sizeof *days);
+    if (!days)
+        return NULL;
+    summary->days = days;
+    struct day *day = &days[summary->n_days++];
+    *day = (struct day){0};
+    day_of(when, &day->start, &summary->day_end);
+    return day;
+}
+
+static int count_gain(struct summary *summary, struct day *day, const struct tccl_facts *facts)
+{
+    int part = GAINS - 1;
+    while (part > 0 && facts->ratio < gains[part])
+        part--;
+    summary->histogram[part]++;
+    day->gains++;
+    day->gain += facts->ratio;
+    return tccl_series_add(&summary->gain, facts->ratio);
+}
+
+/* Returns 0, or -1 without memory. */
+static int count_row(struct summary *summary, const struct tccl_filter *filter,
+                     const struct tccl_row *row)
+{
+    const struct tccl_facts *facts = &row->facts;
+    bool applied = strcmp(facts->state, "applied") == 0;
+    bool partial = !applied && strcmp(facts->state, "partial") == 0;
+    bool fallback = !applied && strcmp(facts->state, "fallback") == 0;
+    bool ring = applied || partial || strcmp(facts->state, "differs") == 0;
+    int class = tccl_filter_class(filter, facts->reason);
+    struct day *day = find_day(summary, row->start);
+    if (!day)
+        return -1;
+    if (summary->steps++ == 0)
+        summary->first = row->start;
+    summary->last = row->start;
+    day->steps++;
+    day->applied += applied;
+    day->fallback += fallback;
+    count_word(&summary->states, facts->state);
+    if (*facts->built)
+        count_word(&summary->built, facts->built);
+    if (class >= 0)
+        count_reason(summary, class, row, fallback);
+    if (ring && facts->ratio > 0 && count_gain(summary, day, facts) != 0)
+        return -1;
+    if (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0)
+        return -1;
+    if ((fallback || partial) && tccl_nodestats_fallback(summary->nodes, facts) != 0)
+        return -1;
+    return facts->solve_us > 0 ? tccl_series_add(&summary->solve, (double)facts->solve_us) : 0;
+}
+
+static int count_rows(struct summary *summary, struct tccl_records *records,
+                      const struct tccl_filter *filter, struct tccl_error *err)
+{
+    struct tccl_row row;
+    int rc;
+    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, filter, true, err);
+    if (!rows)
+        return -1;
+    while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        if (summary->steps == ROWS)
+            return tccl_fail(err, "more than %d records: give a shorter time", ROWS);
+        if (tccl_filter_row(filter, rows, &row) && count_row(summary, filter, &row) != 0)
+            return tccl_fail(err, "no memory for a summary");
+    }
+    return rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
+}
+
+/* The answer */
+
+static json_t *words_json(const struct words *words)
+{
+    cleanup_json json_t *json = json_object();
+    for (int i = 0; i < words->count; i++)
+        if (json_object_set_new(json, words->word[i], json_integer(words->steps[i])) != 0)
+            return NULL;
+    return tccl_steal(json);
+}
+
+static json_t *cause_json(const struct cause *cause, int class)
+{
+    json_t *example = json_string(cause->example); /* NULL if it is no UTF-8 */
+    return json_pack("{s:s, s:I, s:I, s:o, s:I}", "class", tccl_reason_word(class), "steps",
+                     (json_int_t)cause->steps, "fallbacks", (json_int_t)cause->fallbacks, "example",
+                     example ? example : json_string(""), "last", (json_int_t)cause->last);
+}
+
+/* Most steps first. */
+static json_t *causes_json(const struct cause causes[static TCCL_REASON_CLASSES])
+{
+    cleanup_json json_t *array = json_array();
+    bool done[TCCL_REASON_CLASSES] = {false};
+    for (;;) {
+        int most = -1;
+        for (int i = 0; i < TCCL_REASON_CLASSES; i++)
+            if (!done[i] && causes[i].steps && (most < 0 || causes[i].steps > causes[most].steps))
+                most = i;
+        if (most < 0)
+            return tccl_steal(array);
+        done[most] = true;
+        if (json_array_append_new(array, cause_json(&causes[most], most)) != 0)
+            return NULL;
+    }
+}
+
+static json_t *gains_json(const int64_t histogram[static GAINS])
+{
+    cleanup_json json_t *array = json_array();
+    for (int i = 0; i < GAINS; i++) {
+        json_t *to = i + 1 < GAINS ? json_real(gains[i + 1]) : json_null();
+        json_t *part = json_pack("{s:f, s:o, s:I}", "from", gains[i], "to", to, "steps",
+                                 (json_int_t)histogram[i]);
+        if (json_array_append_new(array, part) != 0)
+            return NULL;
+    }
+    return tccl_steal(array);
+}
+
+static json_t *days_json(const struct summary *summary)
+{
+    cleanup_json json_t *array = json_array();
+    for (int i = summary->n_days > DAYS ? summary->n_days - DAYS : 0; i < summary->n_days; i++) {
+        const struct day *day = &summary->days[i];
+        json_t *mean = day->gains ? json_real(day->gain / (double)day->gains) : json_null();
+        json_t *json =
+            json_pack("{s:I, s:I, s:I, s:I, s:o}", "start", (json_int_t)day->start, "steps",
+                      (json_int_t)day->steps, "applied", (json_int_t)day->applied, "fallback",
+                      (json_int_t)day->fallback, "gain_mean", mean);
+        if (json_array_append_new(array, json) != 0)
+            return NULL;
+    }
+    return tccl_steal(array);
+}
+
+static json_t *solve_json(struct tccl_series *solve)
+{
+    if (solve->count == 0)
+        return json_pack("{s:n, s:n, s:n}", "median", "p99", "max");
+    return json_pack("{s:f, s:f, s:f}", "median", tccl_series_median(solve), "p99",
+                     tccl_series_rank(solve, 0.99), "max", tccl_series_rank(solve, 1));
+}
+
+static json_t *summary_json(struct summary *summary, const struct tccl_filter *filter)
+{
+    struct tccl_series *gain = &summary->gain;
+    json_t *mean = gain->count ? json_real(gain->sum / (double)gain->count) : json_null();
+    json_t *median = gain->count ? json_real(tccl_series_median(gain)) : json_null();
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "start",
+                     (json_int_t)(filter->start ? filter->start : summary->first), "end",
+                     (json_int_t)(filter->end < INT64_MAX ? filter->end : summary->last), "steps",
+                     (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
+                     words_json(&summary->built), "reasons", causes_json(summary->causes), "gains",
+                     gains_json(summary->histogram), "gain_median", median, "gain_mean", mean,
+                     "nodes", tccl_nodestats_json(summary->nodes, NODES), "days",
+                     days_json(summary), "solve_us", solve_json(&summary->solve));
+}
+
+static void cleanup_records(struct tccl_records **records)
+{
+    tccl_records_close(*records);
+}
+
+json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid,
+                             struct tccl_error *err)
+{
+    __attribute__((cleanup(tccl_filter_clear))) struct tccl_filter wanted = {0};
+    __attribute__((cleanup(cleanup_records))) struct tccl_records *records = NULL;
+    __attribute__((cleanup(clear))) struct summary *summary = calloc(1, sizeof *summary);
+    if (tccl_filter_read(filter, uid, &wanted, err) != 0)
+        return NULL;
+    wanted.newest = false;
+    wanted.after = NULL;
+    if (!summary || !(summary->nodes = tccl_nodestats_new())) {
+        tccl_fail(err, "no memory for a summary");
+        return NULL;
+    }
+    if (tccl_store_open_reader(path, &records, err) != 0 ||
+        count_rows(summary, records, &wanted, err) != 0)
+        return NULL;
+    json_t *json = summary_json(summary, &wanted);
+    if (!json)
+        tccl_fail(err, "no memory for a summary");
+    return json;
+}

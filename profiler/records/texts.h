@@ -1,0 +1,34 @@
+/* texts.h: different texts, numbered from 0 as they come. For many of them: one allocation in all.
+ */
+#ifndef TCCL_TEXTS_H
+#define TCCL_TEXTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tccl_text {
+    uint64_t hash, tag;
+    size_t at, size;
+};
+
+struct tccl_texts {
+    struct tccl_text *entries;
+    int count, room;
+    int *slots; /* number + 1, 0: empty; n_slots is a power of two */
+    size_t n_slots;
+    char *bytes;
+    size_t used, bytes_room;
+};
+
+/* The number of a text of that size under a tag; a new one's is the count before. -1 without
+ * memory. All zeros is an empty set; tccl_texts_clear frees. */
+int tccl_texts_number(struct tccl_texts *texts, const char *text, size_t size, uint64_t tag);
+/* A text by its number, with a NUL behind it; until the next one is added. */
+const char *tccl_texts_get(const struct tccl_texts *texts, int number);
+void tccl_texts_clear(struct tccl_texts *texts);
+
+/* Makes room for one more of size bytes in an array of count. Returns the array, which may have
+ * moved, or NULL without memory: the old one is then still there. */
+void *tccl_room_for(void *array, int count, int *room, size_t size);
+
+#endif
