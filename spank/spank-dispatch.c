@@ -4,6 +4,7 @@
 
 #include "spank-local.h"
 #include "spank-option.h"
+#include "spank-prolog.h"
 #include "spank-remote.h"
 
 /* Seen from outside (spank_tccl.map); spank.h declares the callbacks, but not these. */
@@ -57,4 +58,14 @@ CALLBACK slurm_spank_exit(spank_t spank, int argc, char *argv[])
 {
     (void)spank, (void)argc, (void)argv;
     return spank_context() == S_CTX_REMOTE ? remote_exit() : 0;
+}
+
+CALLBACK slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
+{
+    return prolog_announce(spank, argc, argv);
+}
+
+CALLBACK slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
+{
+    return epilog_forget(spank, argc, argv);
 }

@@ -48,10 +48,10 @@ const char *tccl_state_name(enum tccl_state state); /* "off" "applied" "fallback
 /* tccld's answer. */
 struct tccl_plan {
     enum tccl_state state;
-    char reason[512];     /* why not applied; "" when applied */
-    double gbps;          /* the ring's bandwidth, GB/s */
-    double baseline_gbps; /* NCCL's own choice, GB/s; 0 if unknown */
-    char path[4096];      /* plan file; "" if none */
+    char reason[512];                  /* why not applied; "" when applied */
+    double gbps;                       /* the ring's bandwidth, GB/s */
+    double baseline_gbps;              /* NCCL's own choice, GB/s; 0 if unknown */
+    char path[4096];                   /* plan file; "" if none */
     char policy[TCCL_POLICY_NAME + 1]; /* node 0's rule: its Environment is that of all nodes */
     char *ring; /* notation, up to 4 KiB; else this node's chain and "…"; NULL if none */
 };
@@ -65,7 +65,13 @@ int tccl_client_join(int fd, const struct tccl_join *join, int timeout_ms, struc
 /* Waits for the plan. Returns 0; 1 when the time is over; -1 with err. */
 int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_plan *plan, struct tccl_error *err);
 
-/* The step's end on this node (remove its plan files). Returns 0 or -1. */
+/* What a job's prolog knows of its steps to come: a join with TCCL_NO_STEP (wire.h) in its key;
+ * mode and minimums are not looked at. No answer is awaited. Returns 0, or -1 with err. */
+int tccl_client_announce(int fd, const struct tccl_join *join, int timeout_ms,
+                         struct tccl_error *err);
+
+/* The step's end on this node (remove its plan files), or, with
+ * TCCL_NO_STEP, the job's. Returns 0 or -1. */
 int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
                       struct tccl_error *err);
 

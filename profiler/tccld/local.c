@@ -56,6 +56,7 @@ static const struct {
     bool trusted; /* from root, TccldUser and SlurmUser only */
     local_handler *handle;
 } handlers[] = {
+    {"announce", true, step_announce},
     {"join", true, step_join},
     {"leave", true, step_leave},
     {"query", false, journal_query_local},

@@ -53,6 +53,7 @@ static const struct {
     bool trusted; /* from root, TccldUser and SlurmUser only */
     peer_handler *handle;
 } handlers[] = {
+    {"call", true, step_call},
     {"merge", true, step_merge},
     {"record", true, journal_receive},
     {"query", false, journal_query_peer},

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "alive.h"
+#include "announce.h"
 #include "cleanup.h"
 #include "confirm.h"
 #include "journal.h"
@@ -24,8 +25,9 @@
 #include "wire.h"
 
 enum {
-    WAITERS = 4,          /* JOINs of one step on one node */
-    LATE_REPORT_MS = 2000 /* for the parent to hear of a failure after its answer is of no use */
+    WAITERS = 4,           /* JOINs of one step on one node */
+    LATE_REPORT_MS = 2000, /* for the parent to hear of a failure after its answer is of no use */
+    STEP_KEEP_LATE_MS = 900000 /* how long a node that an announcement stood in for may take */
 };
 
 /* A node right below this one in the tree. */
@@ -56,9 +58,13 @@ struct step {
     struct child *children;
     int n_children, n_arrived;
     bool probed, reported, closed, recorded;
-    bool given; /* a ring was given out */
-    bool lost;  /* the parent's answer did not come */
-    bool left;  /* it has ended on this node */
+    json_t *terms;  /* as announced, as far as it has come: what its JOINs have in common */
+    bool strange;   /* a node has not joined with what its job had announced */
+    bool called;    /* late nodes were asked to take part with that */
+    bool stands_in; /* this node does: the join is made of the announcement */
+    bool given;     /* a ring was given out */
+    bool lost;      /* the parent's answer did not come */
+    bool left;      /* it has ended on this node */
     struct link *up;
     char *parent;   /* its node name, once this node has joined */
     json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
@@ -76,10 +82,12 @@ struct steps {
     struct step_list open, closed; /* closed: the oldest first */
     int count;
     struct planlist *plans;
+    struct announces *announces;
     struct log_limit refused, trouble;
 };
 
 static void advance(struct step *step);
+static void stand_in(struct step *step);
 static void on_timer(evutil_socket_t fd, short what, void *argument);
 
 static int64_t now_us(void)
@@ -130,6 +138,7 @@ static void free_step(struct step *step)
     tccl_join_free(step->join);
     outcome_clear(&step->outcome);
     json_decref(step->record);
+    json_decref(step->terms);
     free(step->parent);
     free(step->path);
     free(step->own_ring);
@@ -205,6 +214,11 @@ static struct step *get_step(struct steps *steps, const struct tccl_step_key *ke
     tccl_fail(err, "the node lists of this step do not match: node %d of %d here, %d of %d there",
               step->node, step->n_nodes, node, n_nodes);
     return NULL;
+}
+
+static bool same_job(const struct tccl_step_key *a, const struct tccl_step_key *b)
+{
+    return a->job == b->job && strcmp(a->cluster, b->cluster) == 0;
 }
 
 /* What begins under the key of a step that has ended here is another run of it: of a requeued job
@@ -354,6 +368,11 @@ static void keep_record(struct step *step)
     journal_put(step->steps->daemon->journal, record);
 }
 
+static bool is_as_announced(const struct step *step)
+{
+    return step->join && step->terms && !step->strange;
+}
+
 /* All that is known of this node's range, or why there is no ring. */
 static json_t *merge_message(const struct step *step, const struct merge *merge, const char *reason,
                              struct tccl_error *err)
@@ -367,6 +386,8 @@ static json_t *merge_message(const struct step *step, const struct merge *merge,
                   (json_int_t)(step->closed || wait < 0 ? 0 : wait));
     if (!content || json_object_update(message, content) != 0 ||
         json_object_update(message, rest) != 0 ||
+        (merge && is_as_announced(step) &&
+         json_object_set(message, "announced", step->terms) != 0) ||
         (!merge && tccl_put_text(message, "reason", reason, 511) != 0)) {
         tccl_fail(err, "out of memory");
         return NULL;
@@ -415,7 +436,7 @@ static void tell_lost(struct step *step, const struct child *child)
 /* What a closed step no longer needs goes, once this node's part is done. */
 static void lighten(struct step *step)
 {
-    if (!step->join || step->up || !step->recorded)
+    if (!step->join || step->up || !step->recorded || step->stands_in)
         return;
     tccl_join_free(step->join);
     step->join = NULL;
@@ -446,13 +467,14 @@ static void close_step(struct step *step)
     step->solve_us = now_us() - step->opened_us;
     TAILQ_REMOVE(&steps->open, step, link);
     TAILQ_INSERT_TAIL(&steps->closed, step, link);
-    step->end = tccl_now_ms() + STEP_KEEP_MS;
+    step->end =
+        tccl_now_ms() + (step->called || step->stands_in ? STEP_KEEP_LATE_MS : STEP_KEEP_MS);
     set_timer(step, step->end);
     step->recorded = step->recorded || step->outcome.recorded;
     step->outcome.recorded = step->recorded || step->join; /* then it is seen to here */
     answer_children(step);
     step->given = step->outcome.state == TCCL_STATE_APPLIED;
-    if (step->given)
+    if (step->given && !step->stands_in)
         apply(step);
     answer_waiters(step);
     if (root)
@@ -581,6 +603,31 @@ static void advance(struct step *step)
 
 /* Time */
 
+/* Whatever it answers, its MERGE comes or does not. */
+static void on_called(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct child *child = context;
+    (void)answer;
+    (void)err;
+    child->probe = NULL;
+}
+
+/* Asks a late node to take part with what its job's prolog has announced there. */
+static void call(struct child *child)
+{
+    struct step *step = child->step;
+    cleanup_json json_t *message = tccl_message_new("call");
+    cleanup_json json_t *content =
+        json_pack("{s:o,s:i,s:i,s:i,s:I,s:O}", "key", tccl_key_to_json(&step->key), "node",
+                  child->node, "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
+                  (json_int_t)(step->end - tccl_now_ms()), "announced", step->terms);
+    if (!content || json_object_update(message, content) != 0)
+        return;
+    step->called = true;
+    child->probe = link_ask(step->steps->daemon, step->join->join.nodes[child->node], message,
+                            level_time(step), on_called, child);
+}
+
 static void on_probed(void *context, json_t *answer, const struct tccl_error *err)
 {
     struct child *child = context;
@@ -589,6 +636,8 @@ static void on_probed(void *context, json_t *answer, const struct tccl_error *er
     child->there = !err;
     if (err)
         fail(child->step, "%s", err->text);
+    else if (is_as_announced(child->step))
+        call(child);
 }
 
 /* A tccld that is not there need not be waited for. */
@@ -632,6 +681,15 @@ static void fail_late(struct step *step)
          more);
 }
 
+/* Some of the nodes are late. */
+static void hurry(struct step *step)
+{
+    if (!step->join)
+        stand_in(step);
+    if (!step->closed && !step->reported)
+        probe_children(step);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *argument)
 {
     struct step *step = argument;
@@ -642,7 +700,7 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
     else if (step->reported)
         return; /* the link's deadline counts */
     else if (!step->probed && tccl_now_ms() < level_time(step))
-        probe_children(step);
+        hurry(step);
     else
         fail_late(step);
 }
@@ -686,6 +744,71 @@ static void take_join(struct step *step)
         step->kind = own_kind(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
     if (!step->kind)
         fail(step, "%s: %.400s", name, err.text);
+}
+
+/* The node takes part, with a JOIN of its own or with what stands in for it. */
+static void begin(struct step *step, struct tccl_join_message *message)
+{
+    step->join = message;
+    if (step->node > 0)
+        step->parent = strdup(message->join.nodes[tree_parent(step->node)]);
+    if (step->closed) {
+        answer_waiters(step);
+        advance(step);
+        return;
+    }
+    expect(step, message->join.timeout_ms);
+    take_join(step);
+    if (!step->closed)
+        advance(step);
+}
+
+/* Are the GPUs those that the job has announced? Then late nodes can be called. */
+static void compare_announced(struct step *step, const struct tccl_join_message *message)
+{
+    json_t *terms = announces_terms(step->steps->announces, message);
+    step->strange |= !terms;
+    json_decref(step->terms);
+    step->terms = terms;
+}
+
+/* The step has begun on other nodes and not here: until it does, this node takes part with what the
+ * job's prolog has announced. */
+static void stand_in(struct step *step)
+{
+    struct tccl_join_message *message = NULL;
+    if (step->terms && !step->strange)
+        message = announces_join(step->steps->announces, &step->key, step->node, step->n_nodes,
+                                 step->timeout_ms, step->terms);
+    if (!message)
+        return;
+    step->stands_in = true;
+    begin(step, message);
+}
+
+/* The step has started here after all: if not with what stood in for it, there is no ring, or none
+ * here where it has been given out. */
+static void take_over(struct step *step, struct tccl_join_message *message)
+{
+    const char *why = announce_differs(&step->join->join, &message->join);
+    tccl_join_free(step->join);
+    step->join = message;
+    step->stands_in = false;
+    if (step->closed) {
+        if (step->given && why)
+            go_without(step, "%s", why);
+        else if (step->given)
+            apply(step);
+        answer_waiters(step);
+        if (step->outcome.partial)
+            tell_partial(step, step->outcome.reason);
+        advance(step);
+    } else if (why) {
+        if (step->up)
+            link_cancel(tccl_steal(step->up));
+        step->reported = false;
+        fail(step, "%s: %s", message->join.nodes[message->join.node], why);
+    }
 }
 
 static void record_off(struct daemon *daemon, const struct tccl_join *join)
@@ -746,18 +869,12 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
     }
     step->joined = true;
     step->joined_us = now_us();
-    step->join = message;
-    if (step->node > 0)
-        step->parent = strdup(join->nodes[tree_parent(step->node)]);
-    if (step->closed) {
-        answer_waiters(step);
-        advance(step);
+    if (step->stands_in) {
+        take_over(step, message);
         return;
     }
-    expect(step, join->timeout_ms);
-    take_join(step);
-    if (!step->closed)
-        advance(step);
+    compare_announced(step, message);
+    begin(step, message);
 }
 
 /* The plan is gone: whoever asks for it again must not be sent there. */
@@ -779,6 +896,30 @@ static void end_plan(struct steps *steps, const struct tccl_step_key *key)
              steps->daemon->conf->node);
 }
 
+/* What stood in for steps that did not start here stands for those of a requeued job no more. */
+static void end_stand_ins(struct steps *steps, const struct tccl_step_key *key)
+{
+    struct step *step, *next;
+    for (step = TAILQ_FIRST(&steps->open); step; step = next) {
+        next = TAILQ_NEXT(step, link);
+        if (step->stands_in && same_job(&step->key, key)) {
+            fail(step, "%s: the job has ended here", steps->daemon->conf->node);
+            step->left = true;
+        }
+    }
+    for (step = TAILQ_FIRST(&steps->closed); step; step = next) {
+        next = TAILQ_NEXT(step, link);
+        if (step->stands_in && same_job(&step->key, key) && !step->up)
+            free_step(step);
+    }
+}
+
+static void end_job(struct steps *steps, const struct tccl_step_key *key)
+{
+    announces_end(steps->announces, key);
+    end_stand_ins(steps, key);
+}
+
 void step_leave(struct daemon *daemon, struct local *local, json_t *json)
 {
     struct tccl_step_key key;
@@ -787,10 +928,27 @@ void step_leave(struct daemon *daemon, struct local *local, json_t *json)
         local_refuse(local, err.text);
         return;
     }
-    end_plan(daemon->steps, &key);
+    if (key.step == TCCL_NO_STEP)
+        end_job(daemon->steps, &key);
+    else
+        end_plan(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
     local_answer(local, answer);
     sweep(daemon->steps);
+}
+
+void step_announce(struct daemon *daemon, struct local *local, json_t *json)
+{
+    struct tccl_step_key key;
+    struct tccl_error err = {0};
+    if (announces_put(daemon->steps->announces, json, &key, &err) != 0) {
+        log_limited(&daemon->steps->refused, "refused an ANNOUNCE: %s", err.text);
+        local_refuse(local, err.text);
+        return;
+    }
+    end_stand_ins(daemon->steps, &key);
+    cleanup_json json_t *answer = tccl_message_new("ok");
+    local_answer(local, answer);
 }
 
 /* MERGE */
@@ -855,8 +1013,12 @@ static void answer_late(struct step *step, struct peer *peer)
         peer_answer(peer_hold(peer), plan);
 }
 
-static void arrive(struct step *step, struct child *child, struct peer *peer, struct merge *merge)
+static void arrive(struct step *step, struct child *child, struct peer *peer, struct merge *merge,
+                   json_t *terms)
 {
+    step->strange |= !json_is_object(terms);
+    if (!step->terms && !step->strange)
+        step->terms = json_incref(terms);
     step->n_arrived += !child->merge;
     free_child(child);
     child->merge = merge;
@@ -900,9 +1062,53 @@ void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
         refuse(child ? step : NULL, peer, &report, err.text);
         return;
     }
-    arrive(step, child, peer, merge);
+    arrive(step, child, peer, merge, json_object_get(json, "announced"));
     expect(step, report.wait_ms);
     advance(step);
+}
+
+/* CALL */
+
+static void answer_call(struct peer *peer, const struct tccl_error *err)
+{
+    cleanup_json json_t *answer = tccl_message_new(err->text[0] ? "error" : "ok");
+    if (answer && (!err->text[0] || tccl_put_text(answer, "text", err->text, 511) == 0))
+        peer_answer(peer_hold(peer), answer);
+}
+
+/* Has the job announced here what a CALL is about? */
+static bool is_announced(const struct steps *steps, const struct report *report,
+                         const json_t *terms)
+{
+    struct tccl_join_message *message =
+        announces_join(steps->announces, &report->key, (int)report->node, (int)report->n_nodes,
+                       (int)report->timeout_ms, terms);
+    tccl_join_free(message);
+    return message != NULL;
+}
+
+void step_call(struct daemon *daemon, struct peer *peer, json_t *json)
+{
+    struct report report;
+    struct tccl_error err = {0};
+    struct steps *steps = daemon->steps;
+    json_t *terms = json_object_get(json, "announced");
+    if (read_report(json, &report, &err) != 0) {
+        log_limited(&steps->refused, "%s: refused a CALL: %s", peer_node(peer), err.text);
+        answer_call(peer, &err);
+        return;
+    }
+    answer_call(peer, &err);
+    if (!is_announced(steps, &report, terms))
+        return;
+    struct step *step = get_step(steps, &report.key, (int)report.node, (int)report.n_nodes,
+                                 (int)report.timeout_ms, &err);
+    if (!step || step->joined || step->join || step->closed)
+        return;
+    if (!step->terms)
+        step->terms = json_incref(terms);
+    expect(step, report.wait_ms);
+    stand_in(step);
 }
 
 /* Life */
@@ -916,8 +1122,9 @@ struct steps *steps_new(struct daemon *daemon)
     TAILQ_INIT(&steps->open);
     TAILQ_INIT(&steps->closed);
     steps->plans = planlist_new();
-    if (!steps->plans) {
-        free(steps);
+    steps->announces = announces_new();
+    if (!steps->plans || !steps->announces) {
+        steps_free(steps);
         return NULL;
     }
     sweep(steps);
@@ -941,5 +1148,6 @@ void steps_free(struct steps *steps)
     while ((step = TAILQ_FIRST(&steps->open)) || (step = TAILQ_FIRST(&steps->closed)))
         free_step(step);
     planlist_free(steps->plans);
+    announces_free(steps->announces);
     free(steps);
 }

@@ -18,7 +18,7 @@ void steps_stop(struct steps *steps);
 /* NULL is fine. */
 void steps_free(struct steps *steps);
 
-local_handler step_join, step_leave;
-peer_handler step_merge;
+local_handler step_announce, step_join, step_leave;
+peer_handler step_call, step_merge;
 
 #endif
