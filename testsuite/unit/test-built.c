@@ -1,6 +1,4 @@
 /* test-built.c: confirmations of what was built, and the records they belong to. */
-#include <sqlite3.h>
-
 #include "check.h"
 #include "cleanup.h"
 #include "records.h"
@@ -147,24 +145,6 @@ static void test_own(struct tccl_records *records)
     check_shown(records, 402, "applied", "", "", "");
 }
 
-/* A store of the first version keeps its records, and takes confirmations of them. */
-static void test_older_store(void)
-{
-    struct tccl_records *records = open_store();
-    put(records, record(500, "applied", 5000));
-    tccl_records_close(records);
-    sqlite3 *db;
-    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-    CHECK_INT(sqlite3_exec(db, "DROP TABLE builds; PRAGMA user_version = 1", NULL, NULL, NULL),
-              SQLITE_OK);
-    sqlite3_close(db);
-    records = open_store();
-    check_shown(records, 500, "applied", "", "", "");
-    put(records, confirmation(500, "applied", "", 5000));
-    check_shown(records, 500, "applied", "", "applied", "");
-    tccl_records_close(records);
-}
-
 /* The spool keeps a step's record and its confirmations apart, and the same one once. */
 static void test_spool(void)
 {
@@ -213,7 +193,6 @@ int main(void)
     test_bad(records);
     test_own(records);
     tccl_records_close(records);
-    test_older_store();
     test_spool();
     snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK_INT(system(command), 0);

@@ -1,0 +1,514 @@
+/* test-store.c: stores of older versions, records that get too old, and what is found by what. */
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <sqlite3.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "records.h"
+#include "spool.h"
+
+static char folder[] = "/tmp/test-store-XXXXXX";
+static char path[128];
+
+/* The store as versions 1 and 2 made it. */
+static const char version_1[] =
+    "PRAGMA journal_mode = WAL;"
+    "CREATE TABLE records ("
+    " id INTEGER PRIMARY KEY,"
+    " cluster TEXT NOT NULL, job INTEGER NOT NULL, het_job INTEGER NOT NULL,"
+    " het_offset INTEGER NOT NULL, step INTEGER NOT NULL, restart INTEGER NOT NULL,"
+    " run INTEGER NOT NULL,"
+    " uid INTEGER NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, partition TEXT NOT NULL,"
+    " job_name TEXT NOT NULL,"
+    " nodes TEXT NOT NULL, first_node TEXT NOT NULL, n_nodes INTEGER NOT NULL,"
+    " gpus INTEGER NOT NULL,"
+    " mode TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,"
+    " gbps REAL NOT NULL, baseline_gbps REAL NOT NULL, ratio REAL NOT NULL,"
+    " bound_gbps REAL NOT NULL, solve_us INTEGER NOT NULL, ring TEXT NOT NULL,"
+    " source TEXT NOT NULL, start INTEGER NOT NULL, reporter INTEGER NOT NULL,"
+    " UNIQUE (job, step, het_job, het_offset, restart, run, cluster));"
+    "CREATE INDEX records_by_start ON records (start);"
+    "CREATE INDEX records_by_user ON records (uid, start);"
+    "CREATE INDEX records_by_het_job ON records (het_job, step);"
+    "PRAGMA application_id = 1952670572; PRAGMA user_version = 1;";
+static const char version_2[] =
+    "CREATE TABLE builds (step_start TEXT PRIMARY KEY, built TEXT NOT NULL,"
+    " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL) WITHOUT ROWID;"
+    "PRAGMA user_version = 2;";
+
+static void execute(const char *sql)
+{
+    sqlite3 *db;
+    char *said = NULL;
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_exec(db, sql, NULL, NULL, &said);
+    CHECK_STR(said ? said : "", "");
+    sqlite3_free(said);
+    sqlite3_close(db);
+}
+
+static int64_t number(const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    int64_t number = -1;
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return number;
+}
+
+static void check_sound(void)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_step(statement), SQLITE_ROW);
+    CHECK_STR((const char *)sqlite3_column_text(statement, 0), "ok");
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+}
+
+static void remove_store(void)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    for (int i = 0; i < 3; i++) {
+        char name[160];
+        snprintf(name, sizeof name, "%s%s", path, ends[i]);
+        unlink(name);
+    }
+}
+
+static struct tccl_records *open_store(void)
+{
+    struct tccl_records *records;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_open(path, &records, &err), 0);
+    CHECK_STR(err.text, "");
+    return records;
+}
+
+static json_t *record(int job, const char *state, int start)
+{
+    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:i, s:i, s:s}", "cluster", "c", "job", job, "step",
+                     0, "uid", 1000, "state", state, "start", start, "reporter", 0, "nodes",
+                     "n[1-2]");
+}
+
+static json_t *confirmation(int job, const char *built, int start)
+{
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:i}", "cluster", "c", "job", job, "step", 0,
+                     "built", built, "built_reason", "why", "start", start);
+}
+
+static void put(struct tccl_records *records, json_t *json)
+{
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_put(records, json, &err), 0);
+    CHECK_STR(err.text, "");
+    json_decref(json);
+}
+
+/* The records that a filter finds, over all pages. */
+static json_t *find(struct tccl_records *records, const char *text, size_t max_bytes)
+{
+    json_t *all = json_array(), *filter = json_loads(text, 0, NULL);
+    CHECK(filter != NULL);
+    while (filter) {
+        json_t *next = NULL;
+        struct tccl_error err = {0};
+        cleanup_json json_t *page = tccl_records_query(records, filter, -1, max_bytes, &next, &err);
+        CHECK_STR(err.text, "");
+        json_array_extend(all, page);
+        json_decref(filter);
+        filter = next;
+    }
+    return all;
+}
+
+static void check_jobs(struct tccl_records *records, const char *filter, const char *jobs)
+{
+    char got[1000] = "";
+    cleanup_json json_t *found = find(records, filter, 1 << 20);
+    for (size_t i = 0; i < json_array_size(found); i++)
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%lld", i ? " " : "",
+                 (long long)json_integer_value(json_object_get(json_array_get(found, i), "job")));
+    if (strcmp(got, jobs) != 0)
+        fprintf(stderr, "filter %s:\n", filter);
+    CHECK_STR(got, jobs);
+}
+
+static const char *text_of(const json_t *record, const char *name)
+{
+    return json_string_value(json_object_get(record, name));
+}
+
+/* Older stores */
+
+static void add_old_rows(void)
+{
+    execute("INSERT INTO records (cluster, job, het_job, het_offset, step, restart, run, uid, user,"
+            " account, partition, job_name, nodes, first_node, n_nodes, gpus, mode, state, reason,"
+            " gbps, baseline_gbps, ratio, bound_gbps, solve_us, ring, source, start, reporter)"
+            " VALUES ('c', 1, 0, 0, 0, 0, 0, 1000, 'u', 'a', 'p', 'j', 'n[1-2]', 'n1', 2, 8, 'on',"
+            " 'applied', '', 20, 10, 2, 0, 1500, 'r', 'model', 5000, 0),"
+            " ('c', 2, 0, 0, 0, 0, 0, 1000, 'u', 'a', 'p', 'j', 'n[1-2]', 'n1', 2, 8, 'on',"
+            " 'fallback', 'n2: no GPU in this step', 0, 0, 0, 0, 0, '', '', 5001, 0),"
+            " ('d/1', 3, 0, 0, 4294967291, 0, 1700000000000, 1001, 'v', 'b', 'q', 'k', 'n3', 'n3',"
+            " 1, 4, 'on', 'applied', '', 30, 20, 1.5, 0, 100, '', 'model', 5002, 0)");
+}
+
+static void check_old_rows(struct tccl_records *records)
+{
+    check_jobs(records, "{}", "1 2 3");
+    check_jobs(records, "{\"partitions\": [\"p\"]}", "1 2");
+    check_jobs(records, "{\"classes\": [\"no GPU\"]}", "2");
+    check_jobs(records, "{\"policies\": [\"\"]}", "1 2 3");
+    cleanup_json json_t *found = find(records, "{\"jobs\": [{\"job\": 1}]}", 1 << 20);
+    const json_t *first = json_array_get(found, 0);
+    CHECK_STR(text_of(first, "policy"), "");
+    CHECK_STR(text_of(first, "ring"), "r");
+    CHECK_INT(json_integer_value(json_object_get(first, "solve_us")), 1500);
+    cleanup_json json_t *summary = tccl_records_summary(path, NULL, -1, NULL);
+    CHECK_INT(json_integer_value(json_object_get(summary, "steps")), 3);
+}
+
+static void test_version_1(void)
+{
+    remove_store();
+    execute(version_1);
+    add_old_rows();
+    struct tccl_records *records = open_store();
+    check_old_rows(records);
+    check_jobs(records, "{\"states\": [\"applied\"]}", "1 3");
+    put(records, confirmation(1, "differs", 5000));
+    check_jobs(records, "{\"states\": [\"differs\"]}", "1");
+    tccl_records_close(records);
+    CHECK_INT(number("PRAGMA user_version"), 3);
+    check_sound();
+}
+
+static void test_version_2(void)
+{
+    remove_store();
+    execute(version_1);
+    execute(version_2);
+    add_old_rows();
+    execute("INSERT INTO builds VALUES ('c/1/0/0/0/0/0/5000', 'differs', 'n2: other', 4),"
+            " ('c/2/0/0/0/0/0/4000', 'applied', '', 3),"
+            " ('d/1/3/0/0/4294967291/0/1700000000000/5002', 'applied', '', 3)");
+    struct tccl_records *records = open_store();
+    check_old_rows(records);
+    check_jobs(records, "{\"states\": [\"differs\"]}", "1");
+    check_jobs(records, "{\"states\": [\"applied\"]}", "3");
+    cleanup_json json_t *found = find(records, "{}", 1 << 20);
+    CHECK_STR(text_of(json_array_get(found, 0), "reason"), "n2: other");
+    CHECK_STR(text_of(json_array_get(found, 1), "built"), "");
+    CHECK_STR(text_of(json_array_get(found, 2), "built"), "applied");
+    cleanup_json json_t *summary = tccl_records_summary(path, NULL, -1, NULL);
+    CHECK_INT(json_integer_value(json_object_get(json_object_get(summary, "states"), "differs")),
+              1);
+    /* Of what was built too the old is removed: its time was not a column before. */
+    CHECK_INT(tccl_records_purge(records, 5002, 100, NULL), 2);
+    CHECK_INT(tccl_records_purge(records, 5002, 100, NULL), 0);
+    tccl_records_close(records);
+    CHECK_INT(number("SELECT count(*) FROM builds"), 1);
+    records = open_store();
+    check_jobs(records, "{}", "3");
+    tccl_records_close(records);
+    check_sound();
+}
+
+/* Retention */
+
+static int purge_all(struct tccl_records *records, int64_t before, int most)
+{
+    int times = 0;
+    for (int removed; (removed = tccl_records_purge(records, before, most, NULL)) != 0; times++)
+        if (removed < 0 || removed > most)
+            return -1;
+    return times;
+}
+
+static void test_purge(void)
+{
+    remove_store();
+    struct tccl_records *records = open_store();
+    for (int job = 1; job <= 25; job++) {
+        put(records, record(job, "applied", 1000 + job));
+        put(records, confirmation(job, "applied", 1000 + job));
+    }
+    put(records, confirmation(99, "applied", 1001)); /* of a record that never came */
+    CHECK_INT(tccl_records_purge(records, 1001, 10, NULL), 0);
+    CHECK_INT(tccl_records_purge(records, 1021, 7, NULL), 7);
+    check_jobs(records, "{\"limit\": 100, \"end\": 1010}", "8 9 10");
+    CHECK_INT(purge_all(records, 1021, 7), 2);
+    check_jobs(records, "{}", "21 22 23 24 25");
+    tccl_records_close(records);
+    CHECK_INT(number("SELECT count(*) FROM builds"), 5);
+    check_sound();
+}
+
+/* What old records took is given back. */
+static void test_shrink(void)
+{
+    struct stat full, empty;
+    remove_store();
+    struct tccl_records *records = open_store();
+    char *ring = malloc(60001);
+    memset(ring, 'x', 60000);
+    ring[60000] = '\0';
+    for (int job = 1; job <= 100; job++) {
+        json_t *json = record(job, "applied", 1000 + job);
+        json_object_set_new(json, "ring", json_string(ring));
+        put(records, json);
+    }
+    free(ring);
+    tccl_records_close(records);
+    CHECK_INT(stat(path, &full), 0);
+    records = open_store();
+    CHECK(purge_all(records, 1091, 5) > 0);
+    tccl_records_close(records);
+    CHECK_INT(stat(path, &empty), 0);
+    CHECK(empty.st_size < full.st_size / 3);
+    check_sound();
+}
+
+/* Runs of a step under one key */
+
+static void test_later_run(void)
+{
+    remove_store();
+    struct tccl_records *records = open_store();
+    put(records, record(1, "applied", 2000));
+    put(records, record(1, "fallback", 1000)); /* from the spool, of the run before */
+    check_jobs(records, "{\"states\": [\"applied\"]}", "1");
+    put(records, record(1, "fallback", 3000));
+    check_jobs(records, "{\"states\": [\"fallback\"], \"start\": 3000}", "1");
+    check_jobs(records, "{\"end\": 2999}", "");
+    put(records, confirmation(1, "differs", 2000)); /* of a run that is not on record any more */
+    put(records, record(1, "applied", 3000));
+    check_jobs(records, "{\"states\": [\"applied\"]}", "1");
+    put(records, confirmation(1, "differs", 3000));
+    check_jobs(records, "{\"states\": [\"differs\"]}", "1");
+    put(records, record(1, "applied", 4000));
+    check_jobs(records, "{\"states\": [\"applied\"]}", "1");
+    tccl_records_close(records);
+    check_sound();
+}
+
+/* Filters */
+
+static void put_with(struct tccl_records *records, int job, const char *more)
+{
+    json_t *json = record(job, "fallback", 1000 + job);
+    cleanup_json json_t *rest = json_loads(more, 0, NULL);
+    CHECK(rest && json_object_update(json, rest) == 0);
+    put(records, json);
+}
+
+static void test_filters(void)
+{
+    remove_store();
+    struct tccl_records *records = open_store();
+    put_with(records, 1, "{\"partition\": \"gpu\", \"account\": \"a\", \"policy\": \"big\"}");
+    put_with(records, 2,
+             "{\"partition\": \"gpu\", \"account\": \"b\", \"nodes\": \"m1\","
+             " \"reason\": \"n1: tccld gave no answer within 500 ms\"}");
+    put_with(records, 3,
+             "{\"partition\": \"cpu\", \"account\": \"a\", \"uid\": 1001,"
+             " \"reason\": \"n1: something\"}");
+    put_with(records, 4,
+             "{\"partition\": \"gpu\", \"account\": \"a\", \"policy\": \"big\","
+             " \"reason\": \"policy: no\"}");
+    check_jobs(records, "{\"order\": \"newest\"}", "4 3 2 1");
+    check_jobs(records, "{\"order\": \"oldest\"}", "1 2 3 4");
+    check_jobs(records, "{\"order\": \"newest\", \"limit\": 1}", "4 3 2 1"); /* pages of one */
+    check_jobs(records, "{\"partitions\": [\"gpu\"]}", "1 2 4");
+    check_jobs(records, "{\"partitions\": [\"gp\"]}", "");
+    check_jobs(records, "{\"partitions\": []}", "");
+    check_jobs(records, "{\"partitions\": null}", "1 2 3 4");
+    check_jobs(records, "{\"accounts\": [\"b\", \"c\"]}", "2");
+    check_jobs(records, "{\"policies\": [\"big\"], \"order\": \"newest\"}", "4 1");
+    check_jobs(records, "{\"policies\": [\"\"]}", "2 3");
+    check_jobs(records, "{\"classes\": [\"no answer in time\", \"policy\"]}", "2 4");
+    check_jobs(records, "{\"classes\": [\"other\"]}", "3");
+    check_jobs(records, "{\"classes\": [\"\"]}", "1");
+    check_jobs(records, "{\"users\": [1001]}", "3");
+    check_jobs(records, "{\"users\": [1001, 1000], \"accounts\": [\"a\"]}", "1 3 4");
+    check_jobs(records, "{\"nodes\": [\"m1\"], \"partitions\": [\"gpu\"]}", "2");
+    check_jobs(records, "{\"jobs\": [{\"job\": 1}, {\"job\": 3}], \"partitions\": [\"gpu\"]}", "1");
+    check_jobs(records, "{\"jobs\": [{\"job\": 1}, {\"job\": 4}], \"order\": \"newest\"}", "4 1");
+    tccl_records_close(records);
+}
+
+static void test_bad_filters(void)
+{
+    static const char *const bad[] = {
+        "{\"partitions\": \"gpu\"}", "{\"accounts\": [1]}", "{\"classes\": {}}",
+        "{\"policies\": [null]}",    "{\"order\": 1}",      "{\"order\": \"random\"}",
+    };
+    struct tccl_records *records = open_store();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct tccl_error err = {0};
+        json_t *next;
+        cleanup_json json_t *filter = json_loads(bad[i], 0, NULL);
+        CHECK(tccl_records_query(records, filter, -1, 1000, &next, &err) == NULL);
+        CHECK(strstr(err.text, "filter: ") == err.text);
+        CHECK(tccl_records_summary(path, filter, -1, &err) == NULL);
+    }
+    char text[1000] = "{\"accounts\": [\"a\"";
+    for (int i = 0; i < TCCL_FILTER_NAMES; i++)
+        strcat(text, ", \"a\"");
+    strcat(text, "]}");
+    struct tccl_error err = {0};
+    json_t *next;
+    cleanup_json json_t *filter = json_loads(text, 0, NULL);
+    CHECK(tccl_records_query(records, filter, -1, 1000, &next, &err) == NULL);
+    CHECK(strstr(err.text, "accounts must be a list of at most 64") != NULL);
+    tccl_records_close(records);
+}
+
+/* Pages neither lose nor double a row, either way round, also while others come and go. */
+static void test_pages(unsigned long seed)
+{
+    enum { JOBS = 300 };
+    int seen[JOBS + 1] = {0};
+    srand((unsigned)seed);
+    remove_store();
+    struct tccl_records *records = open_store();
+    for (int job = 1; job <= JOBS; job++)
+        put(records, record(job, "applied", 1000 + rand() % 10));
+    for (int newest = 0; newest < 2; newest++) {
+        json_t *filter = json_pack("{s:s, s:i}", "order", newest ? "newest" : "oldest", "limit", 7);
+        int64_t last = newest ? INT64_MAX : 0;
+        for (int extra = 1000 * (newest + 1); filter; extra++) {
+            json_t *next = NULL;
+            cleanup_json json_t *page =
+                tccl_records_query(records, filter, -1, 1 + (size_t)rand() % 4000, &next, NULL);
+            for (size_t i = 0; i < json_array_size(page); i++) {
+                const json_t *one = json_array_get(page, i);
+                int64_t job = json_integer_value(json_object_get(one, "job"));
+                int64_t start = json_integer_value(json_object_get(one, "start"));
+                CHECK(newest ? start <= last : start >= last);
+                last = start;
+                if (job <= JOBS)
+                    seen[job]++;
+            }
+            put(records, record(extra, "applied", 1000 + rand() % 10));
+            json_decref(filter);
+            filter = next;
+        }
+    }
+    for (int job = 1; job <= JOBS; job++)
+        CHECK_INT(seen[job], 2);
+    tccl_records_close(records);
+}
+
+/* Killed at any moment */
+
+/* Puts records, each first into the spool, then into the store, then out of the spool; says so on
+ * a pipe when one is in the spool. */
+static void write_until_killed(int out, int job)
+{
+    char spool_path[160];
+    struct tccl_spool *spool;
+    struct tccl_records *records = open_store();
+    snprintf(spool_path, sizeof spool_path, "%s/spool", folder);
+    if (tccl_spool_open(spool_path, &spool, NULL) != 0)
+        _exit(1);
+    for (;; job++) {
+        cleanup_json json_t *json = record(job, "applied", 1000 + job);
+        if (tccl_spool_put(spool, json, NULL) != 0 || write(out, &job, sizeof job) != sizeof job)
+            _exit(1);
+        put(records, json_incref(json));
+        put(records, confirmation(job, "differs", 1000 + job));
+        if (tccl_spool_forget(spool, json, NULL) != 0)
+            _exit(1);
+    }
+}
+
+/* What the spool still holds goes into the store. */
+static void deliver(struct tccl_records *records)
+{
+    char spool_path[160], name[TCCL_SPOOL_NAME];
+    struct tccl_spool *spool;
+    json_t *json;
+    int rc;
+    snprintf(spool_path, sizeof spool_path, "%s/spool", folder);
+    CHECK_INT(tccl_spool_open(spool_path, &spool, NULL), 0);
+    while ((rc = tccl_spool_next(spool, name, &json, NULL)) == 0) {
+        put(records, json);
+        CHECK_INT(tccl_spool_remove(spool, name, NULL), 0);
+    }
+    CHECK_INT(rc, 1);
+    CHECK_INT((long long)tccl_spool_count(spool), 0);
+    tccl_spool_close(spool);
+}
+
+static void test_killed(unsigned long seed)
+{
+    int last = 0;
+    srand((unsigned)seed);
+    remove_store();
+    tccl_records_close(open_store());
+    for (int round = 0; round < 25; round++) {
+        int ends[2], job;
+        CHECK_INT(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0)
+            write_until_killed(ends[1], last + 1);
+        close(ends[1]);
+        CHECK_INT(read(ends[0], &job, sizeof job), sizeof job);
+        usleep((useconds_t)(rand() % 50000));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        last = job;
+        while (read(ends[0], &job, sizeof job) == sizeof job)
+            last = job;
+        close(ends[0]);
+        struct tccl_records *records = open_store();
+        deliver(records);
+        cleanup_json json_t *found = find(records, "{}", 1 << 24);
+        /* One more may be there: in the spool, but not yet said. */
+        size_t count = json_array_size(found);
+        CHECK(count == (size_t)last || count == (size_t)last + 1);
+        cleanup_json json_t *summary = tccl_records_summary(path, NULL, -1, NULL);
+        CHECK_INT(json_integer_value(json_object_get(summary, "steps")), (long long)count);
+        for (size_t i = 0; i < count; i++)
+            CHECK_INT(json_integer_value(json_object_get(json_array_get(found, i), "job")),
+                      (long long)i + 1);
+        last = (int)count;
+        tccl_records_close(records);
+        check_sound();
+    }
+    CHECK(last >= 25);
+}
+
+int main(void)
+{
+    char command[256];
+    unsigned long seed = check_seed();
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/records.db", folder);
+    test_version_1();
+    test_version_2();
+    test_purge();
+    test_shrink();
+    test_later_run();
+    test_filters();
+    test_bad_filters();
+    test_pages(seed);
+    test_killed(seed);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+    return check_result();
+}

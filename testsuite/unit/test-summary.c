@@ -1,0 +1,505 @@
+/* test-summary.c: summaries agree with what is counted, plainly, from the records themselves. */
+#include <math.h>
+#include <stdbool.h>
+
+#include <sqlite3.h>
+
+#include "check.h"
+#include "cleanup.h"
+#include "hostlist.h"
+#include "reason.h"
+#include "records.h"
+
+enum { NODES = 12, RECORDS_MOST = 4000 };
+
+static char folder[] = "/tmp/test-summary-XXXXXX";
+static char path[128];
+
+static double number_of(const json_t *json, const char *name)
+{
+    return json_number_value(json_object_get(json, name));
+}
+
+static const char *text_of(const json_t *json, const char *name)
+{
+    return json_string_value(json_object_get(json, name));
+}
+
+static bool is(const json_t *json, const char *name, const char *text)
+{
+    return strcmp(text_of(json, name), text) == 0;
+}
+
+static void check_near(const char *what, const json_t *got, double wanted)
+{
+    if (json_is_number(got) && fabs(json_number_value(got) - wanted) <= 1e-9 * fabs(wanted) + 1e-12)
+        return;
+    fprintf(stderr, "%s: is %g (type %d), expected %g\n", what, json_number_value(got),
+            got ? (int)json_typeof(got) : -1, wanted);
+    check_failures++;
+}
+
+/* The plain way */
+
+static int compare(const void *a, const void *b)
+{
+    double one = *(const double *)a, two = *(const double *)b;
+    return (one > two) - (one < two);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static bool has_ring(const json_t *record)
+{
+    return is(record, "state", "applied") || is(record, "state", "partial") ||
+           is(record, "state", "differs");
+}
+
+static int count_of(const json_t *records, const char *name, const char *word)
+{
+    int count = 0;
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record) count += is(record, name, word);
+    return count;
+}
+
+static void check_words(const json_t *records, const json_t *got, const char *name)
+{
+    int known = 0, total = 0;
+    const char *word;
+    json_t *steps;
+    json_object_foreach((json_t *)got, word, steps)
+    {
+        CHECK_INT(json_integer_value(steps), count_of(records, name, word));
+        total += (int)json_integer_value(steps);
+    }
+    known = (int)json_array_size(records) - count_of(records, name, "");
+    CHECK_INT(total, known);
+}
+
+static void check_reasons(const json_t *records, const json_t *got)
+{
+    size_t i, j;
+    json_t *cause, *record;
+    int total = 0, least = INT32_MAX;
+    json_array_foreach((json_t *)got, i, cause)
+    {
+        int steps = 0, fallbacks = 0;
+        int64_t last = -1;
+        bool example = false;
+        json_array_foreach((json_t *)records, j, record)
+        {
+            if (strcmp(tccl_reason_class(text_of(record, "reason")), text_of(cause, "class")) != 0)
+                continue;
+            int64_t start = (int64_t)number_of(record, "start");
+            steps++;
+            fallbacks += is(record, "state", "fallback");
+            last = start > last ? start : last;
+            example = example || is(record, "reason", text_of(cause, "example"));
+        }
+        CHECK(steps > 0 && steps <= least && example);
+        CHECK_INT((int)number_of(cause, "steps"), steps);
+        CHECK_INT((int)number_of(cause, "fallbacks"), fallbacks);
+        CHECK_INT((int64_t)number_of(cause, "last"), last);
+        least = steps;
+        total += steps;
+    }
+    CHECK_INT(total, (int)json_array_size(records) - count_of(records, "reason", ""));
+}
+
+static void check_gains(const json_t *records, const json_t *summary)
+{
+    static double values[RECORDS_MOST];
+    int count = 0;
+    double sum = 0;
+    size_t i, j;
+    json_t *part, *record;
+    json_array_foreach((json_t *)records, i,
+                       record) if (has_ring(record) && number_of(record, "ratio") > 0) sum +=
+        values[count++] = number_of(record, "ratio");
+    double to = 0;
+    json_array_foreach(json_object_get(summary, "gains"), j, part)
+    {
+        int steps = 0;
+        CHECK(number_of(part, "from") == to);
+        to = json_is_null(json_object_get(part, "to")) ? INFINITY : number_of(part, "to");
+        for (int k = 0; k < count; k++)
+            steps += values[k] >= number_of(part, "from") && values[k] < to;
+        CHECK_INT((int)number_of(part, "steps"), steps);
+    }
+    CHECK(isinf(to));
+    if (count == 0) {
+        CHECK(json_is_null(json_object_get(summary, "gain_median")));
+        CHECK(json_is_null(json_object_get(summary, "gain_mean")));
+        return;
+    }
+    check_near("gain_mean", json_object_get(summary, "gain_mean"), sum / count);
+    check_near("gain_median", json_object_get(summary, "gain_median"), median(values, count));
+}
+
+static void check_solve(const json_t *records, const json_t *got)
+{
+    static double values[RECORDS_MOST];
+    int count = 0;
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record) if (number_of(record, "solve_us") > 0)
+        values[count++] = number_of(record, "solve_us");
+    if (count == 0) {
+        CHECK(json_is_null(json_object_get(got, "max")));
+        return;
+    }
+    check_near("median", json_object_get(got, "median"), median(values, count));
+    check_near("max", json_object_get(got, "max"), values[count - 1]);
+    int covered = 0; /* the smallest that 99 % of all don't exceed */
+    while (covered < count && (covered + 1) * 100 < count * 99)
+        covered++;
+    check_near("p99", json_object_get(got, "p99"), values[covered]);
+}
+
+static double best_of(const json_t *records, const json_t *like)
+{
+    double best = 0;
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i,
+                       record) if (has_ring(record) &&
+                                   number_of(record, "n_nodes") == number_of(like, "n_nodes") &&
+                                   number_of(record, "gpus") == number_of(like, "gpus")) best =
+        fmax(best, number_of(record, "gbps"));
+    return best;
+}
+
+static bool names(const json_t *record, const char *node)
+{
+    char start[32], inside[32];
+    snprintf(start, sizeof start, "%.8s:", node);
+    snprintf(inside, sizeof inside, " %.8s:", node);
+    const char *reason = text_of(record, "reason");
+    return strncmp(reason, start, strlen(start)) == 0 || strstr(reason, inside);
+}
+
+struct plain_node {
+    char name[8];
+    int steps, fallbacks;
+    double share;
+};
+
+static void count_node(const json_t *records, const double *best, struct plain_node *node)
+{
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record)
+    {
+        if (!tccl_hosts_contain(text_of(record, "nodes"), node->name))
+            continue;
+        bool fell = is(record, "state", "fallback") || is(record, "state", "partial");
+        node->fallbacks += fell && names(record, node->name);
+        if (!has_ring(record) || number_of(record, "gbps") == 0)
+            continue;
+        node->steps++;
+        node->share += number_of(record, "gbps") / best[i];
+    }
+}
+
+static void check_nodes(const json_t *records, const json_t *got)
+{
+    static double best[RECORDS_MOST];
+    struct plain_node nodes[NODES] = {0};
+    size_t i, known = 0;
+    json_t *json;
+    json_array_foreach((json_t *)records, i, json) best[i] = best_of(records, json);
+    for (int n = 0; n < NODES; n++) {
+        snprintf(nodes[n].name, sizeof nodes[n].name, "n%d", n + 1);
+        count_node(records, best, &nodes[n]);
+        known += nodes[n].steps || nodes[n].fallbacks;
+    }
+    CHECK_INT((long long)json_array_size(got), (long long)known);
+    double before = -1;
+    json_array_foreach((json_t *)got, i, json)
+    {
+        const struct plain_node *node = &nodes[atoi(text_of(json, "node") + 1) - 1];
+        CHECK_INT((int)number_of(json, "steps"), node->steps);
+        CHECK_INT((int)number_of(json, "fallbacks"), node->fallbacks);
+        double share = node->steps ? node->share / node->steps : 2; /* none stand last */
+        if (node->steps)
+            check_near(node->name, json_object_get(json, "share"), share);
+        else
+            CHECK(json_is_null(json_object_get(json, "share")));
+        CHECK(share >= before - 1e-9);
+        before = share;
+    }
+}
+
+static int64_t midnight(int64_t when)
+{
+    time_t time = (time_t)when;
+    struct tm tm;
+    localtime_r(&time, &tm);
+    tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+    tm.tm_isdst = -1;
+    return (int64_t)mktime(&tm);
+}
+
+static void check_days(const json_t *records, const json_t *got)
+{
+    size_t i, j;
+    json_t *day, *record;
+    int total = 0;
+    int64_t before = -1;
+    json_array_foreach((json_t *)got, i, day)
+    {
+        int steps = 0, applied = 0, fallback = 0, rings = 0;
+        double sum = 0;
+        int64_t start = (int64_t)number_of(day, "start");
+        CHECK(start > before);
+        before = start;
+        json_array_foreach((json_t *)records, j, record)
+        {
+            if (midnight((int64_t)number_of(record, "start")) != start)
+                continue;
+            bool ring = has_ring(record) && number_of(record, "ratio") > 0;
+            steps++;
+            applied += is(record, "state", "applied");
+            fallback += is(record, "state", "fallback");
+            rings += ring;
+            sum += ring ? number_of(record, "ratio") : 0;
+        }
+        CHECK(steps > 0);
+        CHECK_INT((int)number_of(day, "steps"), steps);
+        CHECK_INT((int)number_of(day, "applied"), applied);
+        CHECK_INT((int)number_of(day, "fallback"), fallback);
+        if (rings)
+            check_near("day", json_object_get(day, "gain_mean"), sum / rings);
+        else
+            CHECK(json_is_null(json_object_get(day, "gain_mean")));
+        total += steps;
+    }
+    CHECK_INT(total, (long long)json_array_size(records));
+}
+
+/* All records that a filter finds, in their order. */
+static json_t *find(struct tccl_records *records, const json_t *asked, int64_t uid)
+{
+    json_t *all = json_array(), *filter = json_deep_copy(asked);
+    while (filter) {
+        json_t *next = NULL;
+        cleanup_json json_t *page = tccl_records_query(records, filter, uid, 1 << 22, &next, NULL);
+        CHECK(page != NULL);
+        json_array_extend(all, page);
+        json_decref(filter);
+        filter = next;
+    }
+    return all;
+}
+
+/* Returns how many steps were summed up. */
+static int check_summary(struct tccl_records *records, const json_t *filter, int64_t uid)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *found = find(records, filter, uid);
+    cleanup_json json_t *summary = tccl_records_summary(path, filter, uid, &err);
+    int failures = check_failures;
+    CHECK_STR(err.text, "");
+    CHECK_INT((int)number_of(summary, "steps"), (int)json_array_size(found));
+    check_words(found, json_object_get(summary, "states"), "state");
+    check_words(found, json_object_get(summary, "built"), "built");
+    check_reasons(found, json_object_get(summary, "reasons"));
+    check_gains(found, summary);
+    check_solve(found, json_object_get(summary, "solve_us"));
+    check_nodes(found, json_object_get(summary, "nodes"));
+    check_days(found, json_object_get(summary, "days"));
+    if (check_failures > failures) {
+        cleanup_free char *text = json_dumps(filter, 0);
+        fprintf(stderr, "filter %s, uid %lld\n", text, (long long)uid);
+    }
+    return (int)json_array_size(found);
+}
+
+/* Random stores */
+
+#define PICK(array) (array[rand() % (int)(sizeof array / sizeof *array)])
+
+static const char *const states[] = {"applied", "applied", "applied",       "fallback",
+                                     "partial", "off",     "nothing-to-do", "strange"};
+static const char *const builds[] = {"not used", "unknown", "applied", "differs"};
+static const char *const reasons[] = {
+    "",
+    "",
+    "n3: no GPU in this step",
+    "n4: no plan came from n5: no answer within 12 ms (n5:8517)",
+    "n6: n6: SLURM_STEP_NODELIST is not set",
+    "policy: 2 nodes in this step, MinNodes is 4",
+    "n1: tccld gave no answer within 500 ms",
+    "the moon is full",
+    "n99: connection refused by n99:8517: is its tccld running?",
+};
+static const char *const node_lists[] = {"n1",      "n2",     "n[1-2]",   "n[1-4]",
+                                         "n[5-12]", "n[3,7]", "n1,n12",   "n[1-12]",
+                                         "n[9-10]", "",       "n[2-3,6]", "n[11-12]"};
+static const char *const partitions[] = {"gpu", "cpu", ""};
+
+static json_t *random_record(int jobs, int64_t start)
+{
+    const char *state = PICK(states);
+    int gpus = 4 << rand() % 2;
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:i, s:i, s:s, s:s, s:s}", "cluster",
+        "c", "job", 1 + rand() % jobs, "step", 0, "uid", 1000 + rand() % 3, "reporter", rand() % 3,
+        "state", state, "nodes", PICK(node_lists), "start", (json_int_t)(start + rand() % 400000),
+        "gbps", rand() % 4 ? 1 + rand() % 500 / 10.0 : 0.0, "baseline_gbps",
+        rand() % 4 ? 1 + rand() % 80 / 10.0 : 0.0, "solve_us", rand() % 3 ? rand() % 100000 : 0,
+        "gpus", gpus, "reason", strcmp(state, "applied") ? PICK(reasons) : "", "partition",
+        PICK(partitions), "policy", rand() % 2 ? "big" : "");
+}
+
+/* Of a record, mostly of one that is or will be there; else of another start. */
+static json_t *random_confirmation(const json_t *record)
+{
+    int job = (int)number_of(record, "job");
+    json_int_t start = json_integer_value(json_object_get(record, "start")) + !(rand() % 5);
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "cluster", "c", "job", job, "step", 0,
+                     "built", PICK(builds), "built_reason", PICK(reasons), "start", start);
+}
+
+static void put(struct tccl_records *records, const json_t *json)
+{
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_records_put(records, json, &err), 0);
+    CHECK_STR(err.text, "");
+}
+
+/* Records and confirmations, shuffled, some twice. */
+static void fill(struct tccl_records *records, int count, int64_t start)
+{
+    cleanup_json json_t *all = json_array();
+    for (int i = 0; i < count; i++) {
+        json_t *record = random_record(count, start);
+        json_array_append_new(all, record);
+        for (int j = rand() % 3; j > 0; j--)
+            json_array_append_new(all, random_confirmation(record));
+        if (rand() % 4 == 0)
+            json_array_append(all, record);
+    }
+    for (size_t i = json_array_size(all); i > 1; i--) {
+        size_t other = (size_t)rand() % i;
+        json_t *moved = json_incref(json_array_get(all, i - 1));
+        json_array_set(all, i - 1, json_array_get(all, other));
+        json_array_set_new(all, other, moved);
+    }
+    for (size_t i = 0; i < json_array_size(all); i++)
+        put(records, json_array_get(all, i));
+}
+
+static json_t *random_filter(int64_t start)
+{
+    json_t *filter = json_object();
+    if (rand() % 3 == 0)
+        json_object_set_new(filter, "start", json_integer(start + rand() % 200000));
+    if (rand() % 3 == 0)
+        json_object_set_new(filter, "end", json_integer(start + 200000 + rand() % 200000));
+    if (rand() % 4 == 0)
+        json_object_set_new(filter, "users", json_pack("[i, i]", 1000, 1001 + rand() % 2));
+    if (rand() % 5 == 0)
+        json_object_set_new(filter, "users", json_pack("[i]", 1001));
+    if (rand() % 4 == 0)
+        json_object_set_new(filter, "nodes", json_pack("[s, s]", "n3", "n11"));
+    if (rand() % 4 == 0)
+        json_object_set_new(filter, "states", json_pack("[s, s]", "differs", "fallback"));
+    if (rand() % 4 == 0)
+        json_object_set_new(filter, "partitions", json_pack("[s]", "gpu"));
+    if (rand() % 4 == 0)
+        json_object_set_new(filter, "policies", json_pack("[s]", "big"));
+    if (rand() % 5 == 0)
+        json_object_set_new(filter, "classes", json_pack("[s, s]", "", "no GPU"));
+    if (rand() % 6 == 0)
+        json_object_set_new(filter, "jobs", json_pack("[{s:i}, {s:i}]", "job", 3, "job", 7));
+    return filter;
+}
+
+static struct tccl_records *open_store(void)
+{
+    struct tccl_records *records;
+    CHECK_INT(tccl_records_open(path, &records, NULL), 0);
+    return records;
+}
+
+static void test_random(int count)
+{
+    int64_t start = 1700000000 + rand() % 30000000;
+    int steps = 0;
+    unlink(path);
+    struct tccl_records *records = open_store();
+    cleanup_json json_t *everything = json_object();
+    fill(records, count, start);
+    for (int round = 0; round < 3; round++) {
+        steps += check_summary(records, everything, -1);
+        for (int i = 0; i < 6; i++) {
+            cleanup_json json_t *filter = random_filter(start);
+            check_summary(records, filter, rand() % 2 ? -1 : 1000 + rand() % 3);
+        }
+        CHECK(tccl_records_purge(records, start + 100000 * (round + 1), count / 5, NULL) >= 0);
+        fill(records, count / 10, start);
+    }
+    CHECK(steps > count / 2);
+    tccl_records_close(records);
+}
+
+/* Users are shown their own, whatever they ask for. */
+static void test_users(void)
+{
+    unlink(path);
+    struct tccl_records *records = open_store();
+    fill(records, 100, 1700000000);
+    cleanup_json json_t *own = json_pack("{s:[i]}", "users", 1001);
+    cleanup_json json_t *wanted = json_pack("{s:[i, i]}", "users", 1000, 1002);
+    cleanup_json json_t *all = tccl_records_summary(path, own, -1, NULL);
+    cleanup_json json_t *asked = tccl_records_summary(path, NULL, 1001, NULL);
+    cleanup_json json_t *others = tccl_records_summary(path, wanted, 1001, NULL);
+    CHECK(number_of(all, "steps") > 0);
+    CHECK(json_equal(all, asked));
+    CHECK_INT((int)number_of(others, "steps"), 0);
+    CHECK_INT((int)json_array_size(json_object_get(others, "nodes")), 0);
+    CHECK_INT((int)json_object_size(json_object_get(others, "states")), 0);
+    tccl_records_close(records);
+}
+
+/* At most 20 nodes, and a file that is not there is said. */
+static void test_bounds(void)
+{
+    struct tccl_error err = {0};
+    unlink(path);
+    struct tccl_records *records = open_store();
+    cleanup_json json_t *record = random_record(1, 1700000000);
+    json_object_update_new(
+        record, json_pack("{s:s, s:s, s:f}", "nodes", "m[1-30]", "state", "applied", "gbps", 2.0));
+    put(records, record);
+    cleanup_json json_t *summary = tccl_records_summary(path, NULL, -1, NULL);
+    CHECK_INT((int)json_array_size(json_object_get(summary, "nodes")), 20);
+    tccl_records_close(records);
+    unlink(path);
+    CHECK(tccl_records_summary(path, NULL, -1, &err) == NULL);
+    CHECK(strstr(err.text, path) != NULL);
+}
+
+int main(void)
+{
+    char command[256];
+    unsigned long seed = check_seed();
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/records.db", folder);
+    setenv("TZ", "Europe/Berlin", 1); /* a day of 23 or 25 hours now and then */
+    srand((unsigned)seed);
+    for (int round = 0; round < 3; round++)
+        test_random(40 + rand() % 150);
+    test_users();
+    test_bounds();
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+    return check_result();
+}
