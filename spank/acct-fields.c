@@ -7,6 +7,7 @@
 
 #include "acct-filter.h"
 #include "acct-time.h"
+#include "reason.h"
 
 static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -49,21 +50,54 @@ static char *show_real(const struct acct_field *field, const json_t *record,
     return value > 0 ? print("%.2f", value) : strdup("");
 }
 
+/* "12.3"; of a whole job, which has no step, "12". */
+static char *print_step(const json_t *record, const char *job)
+{
+    json_int_t step = number_of(record, "step");
+    const char *name = acct_step_name(step);
+    if (!json_object_get(record, "step"))
+        return strdup(job);
+    return name ? print("%s.%s", job, name) : print("%s.%" JSON_INTEGER_FORMAT, job, step);
+}
+
 static char *show_job(const struct acct_field *field, const json_t *record,
                       const struct acct_clock *clock)
 {
     (void)field;
     (void)clock;
-    json_int_t het = number_of(record, "het_job"), step = number_of(record, "step");
-    char job[64], number[32];
-    const char *name = acct_step_name(step);
+    json_int_t het = number_of(record, "het_job");
+    char job[64];
     if (het)
         snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT, het,
                  number_of(record, "het_offset"));
     else
         snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, number_of(record, "job"));
-    snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, step);
-    return print("%s.%s", job, name ? name : number);
+    return print_step(record, job);
+}
+
+/* With the component's own job id. */
+static char *show_raw_job(const struct acct_field *field, const json_t *record,
+                          const struct acct_clock *clock)
+{
+    (void)field;
+    (void)clock;
+    char job[32];
+    snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, number_of(record, "job"));
+    return print_step(record, job);
+}
+
+static char *show_class(const struct acct_field *field, const json_t *record,
+                        const struct acct_clock *clock)
+{
+    (void)clock;
+    return strdup(tccl_reason_class(json_string_value(json_object_get(record, field->source))));
+}
+
+/* Steps of a whole job; a step is one. */
+static char *show_steps(const struct acct_field *field, const json_t *record,
+                        const struct acct_clock *clock)
+{
+    return json_object_get(record, field->source) ? show_number(field, record, clock) : strdup("1");
 }
 
 /* The user's number where the name is not known. */
@@ -126,6 +160,10 @@ const struct acct_field acct_fields[ACCT_FIELDS] = {
     {"Ring", -60, show_text, "ring"},
     {"Restarts", 8, show_number, "restart"},
     {"Reporter", 8, show_number, "reporter"},
+    {"Policy", 10, show_text, "policy"},
+    {"Class", 17, show_class, "reason"},
+    {"JobIDRaw", -12, show_raw_job, NULL},
+    {"Steps", 5, show_steps, "steps"},
 };
 
 const struct acct_field *acct_field_find(const char *name)

@@ -21,7 +21,7 @@ struct acct_field {
     const char *source; /* the name in the record, for the fields that are one value of it */
 };
 
-enum { ACCT_FIELDS = 26 };
+enum { ACCT_FIELDS = 30 };
 extern const struct acct_field acct_fields[ACCT_FIELDS];
 
 /* The field of that name, in any case of letters, or the first that begins with it; or NULL. */

@@ -4,12 +4,15 @@
 #include <ctype.h>
 #include <errno.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cleanup.h"
 #include "hostlist.h"
+#include "reason.h"
 #include "records.h"
 
 /* Numbers of special steps, from slurm.h (SLURM_BATCH_SCRIPT and the like). */
@@ -89,17 +92,66 @@ static json_t *read_user(const char *text, struct tccl_error *err)
     return NULL;
 }
 
+/* The states of jobs, which sacct's -s takes, and their short forms. */
+static bool is_job_state(const char *text)
+{
+    static const char *const states[] = {
+        "pending",      "pd", "running",       "r",  "suspended",   "s",  "completed",     "cd",
+        "cancelled",    "ca", "failed",        "f",  "timeout",     "to", "node_fail",     "nf",
+        "preempted",    "pr", "boot_fail",     "bf", "deadline",    "dl", "out_of_memory", "oom",
+        "completing",   "cg", "configuring",   "cf", "resizing",    "rs", "requeued",      "rq",
+        "revoked",      "rv", "stopped",       "st", "signaling",   "si", "stage_out",     "so",
+        "special_exit", "se", "resv_del_hold", "rd", "requeue_fed", "rf", "requeue_hold",  "rh"};
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+        if (!strcasecmp(text, states[i]))
+            return true;
+    return false;
+}
+
+/* A state, in any case of letters, or as much of it as no other begins with. */
 static json_t *read_state(const char *text, struct tccl_error *err)
 {
+    static const char known[] = "off, applied, fallback, nothing-to-do, partial or differs";
     static const char *const states[] = {"off",     "applied", "fallback", "nothing-to-do",
                                          "partial", "differs", NULL};
-    for (int i = 0; states[i]; i++)
-        if (!strcasecmp(text, states[i]))
+    for (int i = 0; states[i] && *text; i++)
+        if (!strncasecmp(text, states[i], strlen(text)))
             return json_string(states[i]);
-    tccl_fail(
-        err,
-        "'%.40s' is not a state: give off, applied, fallback, nothing-to-do, partial or differs",
-        text);
+    if (is_job_state(text))
+        tccl_fail(err,
+                  "'%.40s' is a state of jobs, which sacct shows; give the state of a ring: %s",
+                  text, known);
+    else
+        tccl_fail(err, "'%.40s' is not a state: give %s", text, known);
+    return NULL;
+}
+
+static json_t *read_name(const char *text, struct tccl_error *err)
+{
+    json_t *name = *text ? json_string(text) : NULL;
+    if (!name)
+        tccl_fail(err, *text ? "'%.40s' is not UTF-8" : "there is an empty name in the list", text);
+    return name;
+}
+
+/* The class whose word is the text, or the only one that begins with it. */
+static json_t *read_class(const char *text, struct tccl_error *err)
+{
+    char known[400] = "";
+    const char *found = NULL;
+    int n_found = 0;
+    for (int i = 0; i < TCCL_REASON_CLASSES; i++) {
+        const char *word = tccl_reason_word(i);
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", word);
+        if (!strcasecmp(text, word))
+            return json_string(word);
+        if (*text && !strncasecmp(text, word, strlen(text)) && n_found++ == 0)
+            found = word;
+    }
+    if (n_found == 1)
+        return json_string(found);
+    tccl_fail(err, "'%.40s' is not a kind of reason; there are: %s", text, known);
     return NULL;
 }
 
@@ -137,13 +189,43 @@ int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err)
     return read_list(filter, "states", TCCL_FILTER_STATES, text, read_state, err);
 }
 
+int acct_filter_names(json_t *filter, const char *name, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, name, TCCL_FILTER_NAMES, text, read_name, err);
+}
+
+int acct_filter_classes(json_t *filter, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, "classes", TCCL_FILTER_NAMES, text, read_class, err);
+}
+
+int acct_filter_range(const char *text, long *min, long *max, struct tccl_error *err)
+{
+    const char *at = text;
+    json_int_t low = read_number(&at), high = low;
+    if (low >= 0 && *at == '-') {
+        at++;
+        high = read_number(&at);
+    }
+    if (low < 0 || high < 1 || *at || low > high)
+        return tccl_fail(err, "'%.40s' is not a number of nodes: give MIN[-MAX]", text);
+    *min = (long)low;
+    *max = (long)high;
+    return 0;
+}
+
 int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err)
 {
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
+    json_t *list = json_object_get(filter, "nodes");
     if (tccl_hosts_expand(text, TCCL_FILTER_NODES, &hosts, err) != 0)
         return -1;
-    json_t *list = json_array();
+    if (!list && json_object_set_new(filter, "nodes", list = json_array()) != 0)
+        return tccl_fail(err, "no memory");
+    if (json_array_size(list) + hosts.count > TCCL_FILTER_NODES)
+        return tccl_fail(err, "more than %d nodes", TCCL_FILTER_NODES);
     for (size_t i = 0; i < hosts.count; i++)
-        json_array_append_new(list, json_string(hosts.names[i]));
-    return json_object_set_new(filter, "nodes", list) == 0 ? 0 : tccl_fail(err, "no memory");
+        if (json_array_append_new(list, json_string(hosts.names[i])) != 0)
+            return tccl_fail(err, "no memory");
+    return 0;
 }

@@ -12,7 +12,15 @@ int acct_filter_jobs(json_t *filter, const char *text,
                      struct tccl_error *err); /* 12,13.0,14+1.batch */
 int acct_filter_users(json_t *filter, const char *text, struct tccl_error *err); /* names or uids */
 int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err); /* n[1-4],login */
-int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err); /* any case */
+int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err); /* any case,
+                                                                                     cut short */
+int acct_filter_names(json_t *filter, const char *name, const char *text,
+                      struct tccl_error *err); /* any, into the filter's list called name */
+int acct_filter_classes(json_t *filter, const char *text,
+                        struct tccl_error *err); /* words of reason.h, any case, cut short */
+
+/* MIN[-MAX]: numbers of nodes. Returns 0, or -1 with err. */
+int acct_filter_range(const char *text, long *min, long *max, struct tccl_error *err);
 
 /* The name of one of Slurm's special steps (batch, extern, interactive), or NULL. */
 const char *acct_step_name(json_int_t step);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "acct-output.h"
 #include "acct-ring-facts.h"
 #include "acct-ring.h"
 #include "acct-text.h"
@@ -28,18 +29,6 @@ struct pen {
     bool colour, utf8;
     bool links[128]; /* by kind: drawn so far */
 };
-
-/* Does the user's terminal show UTF-8? As the environment's locale has it. */
-static bool shows_utf8(void)
-{
-    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        const char *value = getenv(variables[i]);
-        if (value && *value)
-            return strcasestr(value, "UTF-8") || strcasestr(value, "UTF8");
-    }
-    return false;
-}
 
 static void set_colour(struct pen *pen, const char *code)
 {
@@ -312,7 +301,7 @@ int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
 {
     struct acct_ring ring;
     struct acct_ring_facts facts;
-    bool utf8 = shows_utf8();
+    bool utf8 = acct_terminal_utf8();
     struct pen pen = {.out = out,
                       .strokes = utf8 ? &utf8_strokes : &ascii_strokes,
                       .columns = columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns,

@@ -7,10 +7,12 @@
 
 #include "error.h"
 
-/* Reads HH:MM[:SS] [AM|PM], MMDD[YY], MM/DD[/YY], MM.DD[.YY] or YYYY-MM-DD, a date with -HH:MM[:SS]
- * or THH:MM[:SS] behind it, now[{+|-}count[seconds|minutes|hours|days|weeks]], today, tomorrow,
- * yesterday, midnight, noon, fika or teatime. What names no day is today's; a day without a year is
- * the last one that isn't in the future. Returns 0, or -1 with err. */
+/* Reads a time as sacct's -S and -E do: parts in any order, such as HH:MM[:SS] [AM|PM], MMDD[YY],
+ * MM/DD[/YY], MM.DD[.YY], YYYY-MM-DD, today, tomorrow, midnight, noon, fika, teatime,
+ * now[{+|-}count[seconds|minutes|hours|days|weeks]], with blanks, '-' or 'T' between them; or
+ * utsSECONDS. What names no day is today's; a month without a year that is still to come is last
+ * year's; a day that a month doesn't have is one of the next. Beyond Slurm's, there is yesterday,
+ * words may be in any case of letters, and units be cut short. Returns 0, or -1 with err. */
 int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_error *err);
 
 /* Local midnight of the day of now. */

@@ -2,6 +2,7 @@
 #include <locale.h>
 
 #include "acct-filter.h"
+#include "acct-fold.h"
 #include "acct-table.h"
 #include "acct-time.h"
 #include "check.h"
@@ -24,77 +25,30 @@ static void check_time(const char *text, const char *expected)
     }
 }
 
+/* Slurm's own forms are in test-acct-time.c; these are beyond them. */
 static void test_times(void)
 {
     check_time("08:05", "2026-03-14T08:05:00");
-    check_time("8:05:09", "2026-03-14T08:05:09");
-    check_time("23:59:59", "2026-03-14T23:59:59");
-    check_time("12:10 AM", "2026-03-14T00:10:00");
-    check_time("1:10pm", "2026-03-14T13:10:00");
     check_time("0131", "2026-01-31T00:00:00");
     check_time("0401", "2025-04-01T00:00:00");
-    check_time("013124", "2024-01-31T00:00:00");
-    check_time("01/31", "2026-01-31T00:00:00");
-    check_time("01/31/24", "2024-01-31T00:00:00");
-    check_time("01/31/2024", "2024-01-31T00:00:00");
-    check_time("01.31.24", "2024-01-31T00:00:00");
-    check_time("01/31-07:08", "2026-01-31T07:08:00");
-    check_time("01/31/24-07:08:09", "2024-01-31T07:08:09");
-    check_time("2024-02-29", "2024-02-29T00:00:00");
-    check_time("2024-02-29T07:08", "2024-02-29T07:08:00");
-    check_time("2024-02-29T07:08:09", "2024-02-29T07:08:09");
-    check_time("today", "2026-03-14T00:00:00");
+    check_time("0331", "2026-03-31T00:00:00");
     check_time("Midnight", "2026-03-14T00:00:00");
-    check_time("noon", "2026-03-14T12:00:00");
-    check_time("teatime", "2026-03-14T16:00:00");
+    check_time("Today", "2026-03-14T00:00:00");
     check_time("yesterday", "2026-03-13T00:00:00");
-    check_time("tomorrow", "2026-03-15T00:00:00");
-    check_time("now", "2026-03-14T10:30:15");
-    check_time("now-15", "2026-03-14T10:30:00");
-    check_time("now-2minutes", "2026-03-14T10:28:15");
-    check_time("now-1hour", "2026-03-14T09:30:15");
-    check_time("NOW-2Days", "2026-03-12T10:30:15");
-    check_time("now-1weeks", "2026-03-07T10:30:15");
+    check_time("yesterday noon", "2026-03-13T12:00:00");
     check_time("now+1min", "2026-03-14T10:31:15");
+    check_time("NOW-2Days", "2026-03-12T10:30:15");
 }
 
 static void test_bad_times(void)
 {
-    static const char *const bad[] = {"",
-                                      "x",
-                                      "25:00",
-                                      "24:00",
-                                      "12:60",
-                                      "1:2:60",
-                                      "13:00 PM",
-                                      "0:30 AM",
-                                      "0132",
-                                      "1301",
-                                      "0230",
-                                      "2025-02-29",
-                                      "2024-13-01",
-                                      "2024-00-10",
-                                      "2024-01-00",
-                                      "2024-1",
-                                      "2024-01-01T",
-                                      "2024-01-01Tx",
-                                      "2024--1-05",
-                                      "01/31/",
-                                      "-01/31",
-                                      "now-",
-                                      "now-5years",
-                                      "now5",
-                                      "now-1e9",
-                                      "nowadays",
-                                      "todays",
-                                      "99999999",
-                                      "2024-01-01Z",
-                                      "08:05:",
-                                      "01/31x",
-                                      "12:30 hours",
-                                      "+1:30",
-                                      "now-999999999999",
-                                      "2024-01-01T10:00:00.5"};
+    static const char *const bad[] = {"",       "x",
+                                      "25:00",  "0132",
+                                      "now-",   "now-5years",
+                                      "now5",   "nowadays",
+                                      "todays", "99999999",
+                                      "01/31x", "now-999999999999",
+                                      "uts5",   "2024-01-01T10:00:00.5"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tccl_error err = {0};
         time_t when;
@@ -119,7 +73,9 @@ static void test_shown_times(void)
     check_shown(now, "%H h", "10 h");
     check_shown(now, "relative", "10:30:15");
     check_shown(now - 86400, "relative", "Ystday 10:30");
-    check_shown(now - 2 * 86400, "relative", "Thu 10:30");
+    check_shown(now - 2 * 86400, "relative", "12 Mar 10:30");
+    check_shown(now + 2 * 86400, "relative", "Mon 10:30");
+    check_shown(now, "no percent", "2026-03-14T10:30:15");
     check_shown(now - 30 * 86400, "relative", "12 Feb 10:30");
     check_shown(now - 400L * 86400, "relative", "7 Feb 2025");
     char small[8];
@@ -164,8 +120,10 @@ static void test_filters(void)
                  "{\"job\":7,\"step\":4294967290}]}");
     check_filter(acct_filter_users, "root,1234", "{\"users\":[0,1234]}");
     check_filter(acct_filter_nodes, "n[08-10],x", "{\"nodes\":[\"n08\",\"n09\",\"n10\",\"x\"]}");
-    check_filter(acct_filter_states, "Off,nothing-to-do",
-                 "{\"states\":[\"off\",\"nothing-to-do\"]}");
+    check_filter(acct_filter_states, "Off,nothing-to-do,A,DIFF",
+                 "{\"states\":[\"off\",\"nothing-to-do\",\"applied\",\"differs\"]}");
+    check_filter(acct_filter_classes, "No Profile,munge,no d",
+                 "{\"classes\":[\"no profile\",\"munge\",\"no daemon\"]}");
     static const char *const jobs[] = {
         "",   "0",     "x",          "1,",           "1.",  "1+",   "1.x",     "-1",
         "1 ", "1.0.0", "4294967296", "1.4294967296", "1+x", "1+.0", "1.batchx"};
@@ -177,6 +135,27 @@ static void test_filters(void)
     check_no_filter(acct_filter_nodes, "n[1-", "is not a node list");
     check_no_filter(acct_filter_nodes, "n[1-2000]", "more than 1024 nodes");
     check_no_filter(acct_filter_states, "on", "is not a state: give off");
+    check_no_filter(acct_filter_states, "", "is not a state: give off");
+    check_no_filter(acct_filter_states, "applied,CD", "'CD' is a state of jobs");
+    check_no_filter(acct_filter_states, "running", "'running' is a state of jobs");
+    check_no_filter(acct_filter_classes, "no", "'no' is not a kind of reason; there are: policy");
+    check_no_filter(acct_filter_classes, "", "is not a kind of reason");
+}
+
+static void test_ranges(void)
+{
+    static const char *const bad[] = {"", "x", "-1", "4-2", "0", "1-", "1-x", "2 "};
+    struct tccl_error err = {0};
+    long min = 0, max = 0;
+    CHECK_INT(acct_filter_range("4", &min, &max, &err), 0);
+    CHECK(min == 4 && max == 4);
+    CHECK_INT(acct_filter_range("2-32", &min, &max, &err), 0);
+    CHECK(min == 2 && max == 32);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        err.text[0] = '\0';
+        CHECK_INT(acct_filter_range(bad[i], &min, &max, &err), -1);
+        CHECK(strstr(err.text, "is not a number of nodes: give MIN[-MAX]") != NULL);
+    }
 }
 
 static json_t *example(void)
@@ -252,6 +231,31 @@ static void test_job_names(void)
     check_printed("user", ACCT_PARSABLE, record, "User\n1000\n");
 }
 
+static json_t *step_of(int job, int step, const char *state, int nodes)
+{
+    return json_pack("{s:i, s:i, s:s, s:i, s:i}", "job", job, "step", step, "state", state,
+                     "n_nodes", nodes, "start", 1000 + step);
+}
+
+/* One line a job, of the step that tells most, in the order of first steps. */
+static void test_fold(void)
+{
+    cleanup_json json_t *steps =
+        json_pack("[o, o, o, o, o, o]", step_of(7, 0, "off", 4), step_of(5, 0, "fallback", 8),
+                  step_of(7, 1, "applied", 2), step_of(7, 2, "applied", 1),
+                  step_of(5, 1, "fallback", 8), step_of(7, 3, "fallback", 9));
+    cleanup_json json_t *jobs = acct_fold(steps);
+    CHECK_INT(json_array_size(jobs), 2);
+    check_printed("jobid,state,nnodes,steps", ACCT_PARSABLE, json_array_get(jobs, 0),
+                  "JobID|State|NNodes|Steps\n7|applied|2|4\n");
+    check_printed("jobid,state,nnodes,steps", ACCT_PARSABLE, json_array_get(jobs, 1),
+                  "JobID|State|NNodes|Steps\n5|fallback|8|2\n");
+    CHECK_INT(json_integer_value(json_object_get(json_array_get(jobs, 1), "start")), 1001);
+    check_printed("jobid,steps", ACCT_PARSABLE, json_array_get(steps, 2), "JobID|Steps\n7.1|1\n");
+    cleanup_json json_t *none = json_array(), *nothing = acct_fold(none);
+    CHECK_INT(json_array_size(nothing), 0);
+}
+
 /* What a job's owner chose for a name can't act on the terminal, or on who parses the output. */
 static void test_hostile(void)
 {
@@ -270,6 +274,8 @@ static void test_hostile(void)
     json_object_set_new(record, "job_name", json_string("日本"));
     check_printed("jobname%6,gpus", ACCT_ALIGNED, record,
                   "JobNa+  GPUs\n------ -----\n  日本    16\n");
+    json_object_set_new(record, "job_name", json_string("a\xef\xbf\xbe"));
+    check_printed("jobname", ACCT_PARSABLE, record, "JobName\na\\ufffe\n");
     cleanup_free char *broken = acct_escape("\xff\xc3", NULL);
     CHECK_STR(broken, "\\xff\\xc3");
 }
@@ -318,6 +324,8 @@ int main(void)
     test_bad_times();
     test_shown_times();
     test_filters();
+    test_ranges();
+    test_fold();
     test_table();
     test_styles();
     test_job_names();
