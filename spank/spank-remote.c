@@ -91,10 +91,10 @@ static void apply_edits(spank_t spank, struct job_env_edits *edits)
 /* What a policy has set in a surrounding step. */
 static void forget_environment(spank_t spank)
 {
-    char *names = NULL, *rest;
+    char *names = NULL, *name;
     if (policy_env_inherited(job_environment(spank), &names) != 0)
         slurm_error("tccl: out of memory: variables of a policy may be left");
-    for (char *name = strtok_r(names, ";", &rest); name; name = strtok_r(NULL, ";", &rest))
+    for (char *rest = names; (name = strsep(&rest, ";"));)
         spank_unsetenv(spank, name);
     if (job_env_get(job_environment(spank), POLICY_ENV_LIST))
         spank_unsetenv(spank, POLICY_ENV_LIST);
@@ -108,12 +108,12 @@ static void set_environment(spank_t spank)
     const struct tccl_policy *policy =
         name[0] ? policy_named(&remote.conf, name) : &remote.conf.policy;
     struct policy_rule rule = policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
-    char *list = NULL, *rest;
+    char *list = NULL, *item;
     if (policy_env_choose(job_environment(spank), &rule, &list) != 0)
         slurm_error("tccl: out of memory: Environment= of the policy is not set");
     if (list)
         spank_setenv(spank, POLICY_ENV_LIST, list, 1);
-    for (char *item = strtok_r(list, ";", &rest); item; item = strtok_r(NULL, ";", &rest)) {
+    for (char *rest = list; (item = strsep(&rest, ";"));) {
         char *equals = strchr(item, '=');
         *equals = '\0';
         spank_setenv(spank, item, equals + 1, 1);
