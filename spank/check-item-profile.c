@@ -34,11 +34,11 @@ static int count_gpus(void)
     return found->site.machine.n_gpus;
 }
 
-/* Is the description that of this machine? A model's can't be compared where there are no GPUs. */
+/* Is the description that of this machine? A model's need not be. source: NULL unknown. */
 static void compare_machine(const struct check_site *site, const struct tccl_machine *machine,
                             const char *source, struct check_result *result)
 {
-    bool host = strcmp(source, "host") == 0, model = strcmp(source, "model") == 0;
+    bool host = source && strcmp(source, "host") == 0;
     const struct tccl_discover_options how = {.host = host, .devices = host ? machine->n_gpus : 0};
     cleanup_free struct tccl_found *found = calloc(1, sizeof(*found));
     struct tccl_error err = {0};
@@ -46,15 +46,16 @@ static void compare_machine(const struct check_site *site, const struct tccl_mac
     if (!found)
         return;
     if (tccl_discover(&how, found, &err) != 0) {
-        if (!model)
+        if (source)
             check_say(result, CHECK_FAIL,
-                      "%s describes %d GPUs, but of this machine: %s: is the driver loaded?",
-                      site->conf.machine, machine->n_gpus, err.text);
+                      "%s describes %d GPUs, and here: %.*s: load the driver, or run tccl-profile "
+                      "init",
+                      site->conf.machine, machine->n_gpus, (int)strcspn(err.text, ":"), err.text);
         return;
     }
     tccl_machine_id(&found->site.machine, here);
     tccl_machine_id(machine, there);
-    if (strcmp(here, there) != 0 && !model)
+    if (strcmp(here, there) != 0)
         check_say(result, CHECK_FAIL,
                   "%s is of another machine (%s, this is %s): run tccl-profile init, and "
                   "tccl-profile run if there is no profile of it",
@@ -184,12 +185,13 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     tccl_machine_id(machine, id);
     errno = 0;
     if (tccl_profile_open(site->conf.cache_dir, id, &profile, &err) != 0) {
-        compare_machine(site, machine, "", result);
         say_missing(site, id, err.text, errno == ENOENT, result);
+        compare_machine(site, machine, NULL, result);
         return;
     }
     check_say(result, CHECK_OK, "%s", id);
-    compare_machine(site, machine, tccl_profile_source(profile), result);
+    if (strcmp(tccl_profile_source(profile), "model") != 0)
+        compare_machine(site, machine, tccl_profile_source(profile), result);
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
     check_age(profile, result);

@@ -164,16 +164,27 @@ static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
 
 /* ---- what is said ---- */
 
-static char *fold_silent(const struct round *round)
+/* The names of those who did not answer; only those for this reason, if it is not NULL. */
+static char *fold_silent(const struct round *round, const char *reason)
 {
     const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
     size_t count = 0;
     for (size_t i = 0; names && i < round->count; i++)
-        if (!round->peers[i].good)
+        if (!round->peers[i].good && (!reason || strcmp(round->peers[i].err.text, reason) == 0))
             names[count++] = round->peers[i].node;
     char *text = names ? tccl_hosts_fold(names, count) : NULL;
     free(names);
     return text;
+}
+
+/* Has one before it said the same? */
+static bool said_before(const struct round *round, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (round->peers[i].asked && !round->peers[i].good &&
+            strcmp(round->peers[i].err.text, round->peers[index].err.text) == 0)
+            return true;
+    return false;
 }
 
 static void say_reasons(const struct round *round, enum check_level level,
@@ -182,10 +193,11 @@ static void say_reasons(const struct round *round, enum check_level level,
     int said = 0;
     for (size_t i = 0; i < round->count && said < REASONS; i++) {
         const struct peer *peer = &round->peers[i];
-        if (!peer->asked || peer->good)
+        if (!peer->asked || peer->good || said_before(round, i))
             continue;
+        cleanup_free char *names = fold_silent(round, peer->err.text);
         said++;
-        check_say(result, level, "%s: %.200s: %s", peer->node, peer->err.text,
+        check_say(result, level, "%.100s: %.200s: %s", names ? names : peer->node, peer->err.text,
                   check_peer_advice(peer->err.text));
     }
 }
@@ -201,7 +213,7 @@ static void say(const struct round *round, struct check_result *result)
         check_say(result, CHECK_OK, "%zu of %zu answer", good, round->count);
         return;
     }
-    cleanup_free char *names = fold_silent(round);
+    cleanup_free char *names = fold_silent(round, NULL);
     enum check_level level = good ? CHECK_WARN : CHECK_FAIL;
     check_say(result, level, "%zu of %zu answer, not %.200s", good, round->count,
               names ? names : "all");

@@ -3,13 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "check-run.h"
 #include "cleanup.h"
+#include "fileio.h"
 #include "wire.h"
 
-enum { ASK_MS = 3000 /* how long one of Slurm's programs is waited for */ };
+enum {
+    ASK_MS = 3000, /* how long one of Slurm's programs is waited for */
+    CONF_MOST = 4 << 20,
+    MISTAKES = 50,
+};
 
 static int64_t soon(const struct check_site *site)
 {
@@ -89,15 +95,53 @@ static void read_plugstack(struct check_site *site)
         check_plugstack_read(set ? set : path, &site->plugstack, &site->plugstack_error) == 0;
 }
 
+/* Makes a line of the text blank. Returns false if there is no such line. */
+static bool blank_line(char *text, long number)
+{
+    while (--number > 0 && (text = strchr(text, '\n')))
+        text++;
+    if (number != 0 || !text || !*text || *text == '\n')
+        return false;
+    memset(text, ' ', strcspn(text, "\n"));
+    return true;
+}
+
+/* What the good lines of a file with mistakes say: one mistake is not to hide all else. Where that
+ * can't be had, conf stays as it is. */
+static void read_good_lines(const char *path, const char *node, struct tccl_conf *conf)
+{
+    cleanup_free char *text = NULL;
+    char name[64];
+    size_t size;
+    cleanup_close int fd = memfd_create("tccl.conf", MFD_CLOEXEC);
+    if (fd < 0 || tccl_read_file(path, CONF_MOST, &text, &size, NULL) != 0)
+        return;
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    for (int mistakes = 0; mistakes < MISTAKES; mistakes++) {
+        struct tccl_error err = {0};
+        size_t length = strlen(name);
+        if (pwrite(fd, text, size, 0) != (ssize_t)size ||
+            tccl_conf_read(name, node, conf, &err) == 0 || strncmp(err.text, name, length) != 0 ||
+            err.text[length] != ':' || !blank_line(text, strtol(err.text + length + 1, NULL, 10)))
+            return;
+    }
+}
+
 /* What --config or TCCL_CONF name, else the default; where that is missing, what the plugin reads.
- * Of a bad one, what stands before the mistake holds. */
+ */
 static void read_conf(struct check_site *site, const char *node)
 {
     const char *path = tccl_conf_tool_path(site->options.config);
     const char *plugin = check_plugstack_config(&site->plugstack);
     if (!path && plugin && access(TCCL_SYSCONFDIR "/slurm/tccl.conf", F_OK) != 0)
         path = plugin;
-    site->conf_good = tccl_conf_read(path, node, &site->conf, &site->conf_error) == 0;
+    if (!path)
+        path = TCCL_SYSCONFDIR "/slurm/tccl.conf";
+    bool must = site->options.config || access(path, F_OK) == 0 || tccl_conf_tool_path(NULL);
+    site->conf_good = tccl_conf_read(must ? path : NULL, node, &site->conf, &site->conf_error) == 0;
+    if (!site->conf_good)
+        read_good_lines(path, node, &site->conf);
+    snprintf(site->conf.path, sizeof(site->conf.path), "%s", path);
 }
 
 /* The folder that a slurmd without a slurm.conf of its own keeps what it was sent in. */

@@ -26,24 +26,25 @@ struct options {
 static const struct {
     const char *name;
     check_item *run;
+    const char *hanging; /* what hangs, if it does not end */
 } items[] = {
-    {"config", check_item_config},
-    {"slurm", check_item_slurm},
-    {"node", check_item_node},
-    {"plugstack", check_item_plugstack},
-    {"plugin", check_item_plugin},
-    {"loaded", check_item_loaded},
-    {"configless", check_item_configless},
-    {"munge", check_item_munge},
-    {"daemon", check_item_daemon},
-    {"accounting", check_item_accounting},
-    {"policy", check_item_policy},
-    {"profile", check_item_profile},
-    {"gpus", check_item_gpus},
-    {"nccl", check_item_nccl},
-    {"shim", check_item_shim},
-    {"isolation", check_item_isolation},
-    {"peers", check_item_peers},
+    {"config", check_item_config, "the file system of tccl.conf"},
+    {"slurm", check_item_slurm, "srun or slurmd, or the file system of slurm.conf"},
+    {"node", check_item_node, "the file system of slurm.conf"},
+    {"plugstack", check_item_plugstack, "the file system of plugstack.conf"},
+    {"plugin", check_item_plugin, "srun, slurmd or scontrol, or the file system of the plugin"},
+    {"loaded", check_item_loaded, "srun"},
+    {"configless", check_item_configless, "the file system of plugstack.conf"},
+    {"munge", check_item_munge, "munged: restart it"},
+    {"daemon", check_item_daemon, "tccld or munged: see the item munge, restart tccld"},
+    {"accounting", check_item_accounting, "munged: see the item munge"},
+    {"policy", check_item_policy, "the file system of tccl.conf"},
+    {"profile", check_item_profile, "a driver, or the file system of the profile"},
+    {"gpus", check_item_gpus, "scontrol"},
+    {"nccl", check_item_nccl, "ldconfig or python3, or a file system in their path"},
+    {"shim", check_item_shim, "the file system of the shim"},
+    {"isolation", check_item_isolation, "scontrol"},
+    {"peers", check_item_peers, "munged: see the item munge"},
 };
 enum { ITEMS = sizeof(items) / sizeof(*items) };
 
@@ -248,17 +249,14 @@ static void receive(struct probe *probe)
         finish(probe);
 }
 
-static void give_up(struct probe *probe, int seconds)
+static void give_up(struct probe *probe, const char *hanging, int seconds)
 {
     close(probe->fd);
     probe->fd = -1;
     probe->done = true;
     memset(&probe->result, 0, sizeof(probe->result));
-    check_say(
-        &probe->result, CHECK_FAIL,
-        "nothing was found out within %d s: something hangs (a file system, a driver, Slurm); "
-        "give it more with --timeout",
-        seconds);
+    check_say(&probe->result, CHECK_FAIL,
+              "no end within %d s, so what hangs is %s; more time: --timeout", seconds, hanging);
 }
 
 /* Waits until something comes, the deadline, or the next time to say so. */
@@ -333,7 +331,7 @@ static void wait_all(const struct options *options, struct probe *probes, int64_
     clear_waiting(&said);
     for (int i = 0; i < ITEMS; i++)
         if (probes[i].wanted && !probes[i].done)
-            give_up(&probes[i], options->seconds);
+            give_up(&probes[i], items[i].hanging, options->seconds);
     show(options, probes, &shown, ITEMS);
 }
 

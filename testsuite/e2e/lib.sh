@@ -187,6 +187,29 @@ recorded() { # JOB STEP FIELD VALUE-PATTERN
     matches "record $1.$2: $3" "$(record "$1" "$2" "$3")" "$4"
 }
 
+# ---- tccl-check ----------------------------------------------------------------------------------
+
+# Runs tccl-check for a node as root: its lines in $work/check, the exit status in $status.
+check() { # NODE OPTION...
+    local node=$1
+    shift
+    status=0
+    admin tccl-check --node "$node" "$@" >"$work/check" || status=$?
+    cat "$work/check"
+}
+
+# One line for the item, of this level, that matches.
+item() { # NAME LEVEL SHELL-PATTERN
+    matches "item $1" "$(awk -v item="$1" '$2 == item' "$work/check")" "$2 *$1 *$3"
+}
+
+# All items but these are ok.
+others_ok() { # NAME...
+    local bad
+    bad=$(awk -v but=" $* " '$1 != "ok" && !index(but, " " $2 " ")' "$work/check")
+    equal "other items that are not ok" "$bad" ""
+}
+
 # ---- the cluster's health ------------------------------------------------------------------------
 
 nodes_are_up() {

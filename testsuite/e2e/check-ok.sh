@@ -1,0 +1,45 @@
+#!/bin/bash
+# tccl-check where all is well: each item ok, as root and as a user, of each node; --quiet says nothing;
+# --json says the same; tccld --check is the same program. Without a node's name, one is chosen and said.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+all="config slurm node plugstack plugin loaded configless munge daemon accounting policy profile gpus nccl shim isolation peers"
+for node in n1 n3; do
+    check $node
+    equal "exit status" "$status" 0
+    equal "items" "$(awk '{ print $2 }' "$work/check" | xargs)" "$all"
+    others_ok
+done
+item plugin ok '*spank_tccl.so, built for Slurm *'
+item loaded ok '*srun --help shows --tccl; slurmd (pid *'
+item daemon ok '*as n3*TCP*'
+item profile ok "*$(basename "$(dirname "$(find "$cluster/nodes/n3/cache" -name profile.json)")")*all 15 GPU sets*"
+item peers ok '4 of 4 answer'
+
+user tccl-check --node n2 >"$work/check" || fail "tccl-check as a user: $?"
+others_ok
+equal "lines with --quiet" "$(admin tccl-check --node n1 --quiet)" ""
+equal "lines without peers" "$(admin tccl-check --node n1 --no-peers | grep -c peers)" 0
+equal "one peer" "$(admin tccl-check --node n1 --peers 'n[2-3]' --only peers | awk '{ $1 = $1; print }')" "ok peers 2 of 2 answer"
+admin tccl-check --node n1 --json | python3 -c '
+import json, sys
+found = json.load(sys.stdin)
+assert found["level"] == "ok", found
+assert " ".join(item["item"] for item in found["items"]) == sys.argv[1], found
+assert all(item["level"] == "ok" and item["text"] for item in found["items"]), found' "$all"
+equal "tccld --check" "$(admin tccld --check --node n1 --only node,munge)" "$(admin tccl-check --node n1 --only node,munge)"
+
+admin tccl-check --only node >"$work/check"
+item node warn '4 nodes of slurm.conf are on host *n1*--node'
+check n9 --only node
+equal "exit status" "$status" 1
+item node fail '*n9 is not in *'
+status=0
+admin tccl-check --only nonsense 2>"$work/err" || status=$?
+equal "exit status of wrong usage" "$status" 2
+matches "the reason" "$(cat "$work/err")" 'tccl: --only: no item "nonsense"*plugstack*'
+
+# In a step the node is the step's.
+user srun -w n4 -N1 tccl-check --only node >"$work/check"
+item node ok 'n4 in Slurm*'

@@ -1,0 +1,99 @@
+#!/bin/bash
+# What can be wrong with the plugin, each told apart by tccl-check: no plugstack.conf, no line in it, a line
+# in an included file, required, written twice; no such file, no library, another Slurm's; slurmd older
+# than plugstack.conf. All else stays ok.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+stack=$cluster/plugstack.conf
+plugin=$cluster/build/spank/spank_tccl.so
+line="config=$cluster/tccl.conf"
+cp -a "$stack" "$work/stack"
+at_end+=("cp -a $work/stack $stack")
+
+# Written with the old time: slurmd does not look older than it.
+write() { # LINE...
+    printf '%s\n' "$@" >"$stack"
+    touch -r "$work/stack" "$stack"
+    check n1
+}
+judged() { # STATUS ITEM...: that may not be ok
+    equal "exit status" "$status" "$1"
+    shift
+    others_ok "$@"
+}
+
+write '# nothing'
+judged 1 plugstack plugin loaded
+item plugstack fail "*plugstack.conf has no line for spank_tccl.so: add the line \"optional spank_tccl.so\""
+item loaded fail '*does not show --tccl*'
+
+rm "$stack"
+check n1
+judged 1 plugstack plugin loaded
+item plugstack fail "*plugstack.conf is not there: add the line*"
+
+mkdir -p "$work/stack.d"
+echo "optional $plugin $line" >"$work/stack.d/10-tccl.conf"
+touch -r "$work/stack" "$work/stack.d/10-tccl.conf"
+write "include $work/stack.d/*.conf"
+judged 0
+item plugstack ok "*stack.d/10-tccl.conf:1: optional*"
+chmod 600 "$work/stack.d/10-tccl.conf"
+user tccl-check --node n1 --only plugstack >"$work/check" || true
+item plugstack fail '*10-tccl.conf can*t be read by this user*'
+
+write "required $plugin $line"
+judged 0 plugstack
+item plugstack warn '*required*write optional'
+
+write "optional $plugin $line" "optional $plugin $line"
+judged 0 plugstack
+item plugstack warn '*2 times*'
+
+write "optional $plugin $line" "sometimes other.so"
+judged 0 plugstack
+item plugstack warn 'line 2 of plugstack.conf is ignored*'
+
+write "optional $work/spank_tccl.so $line"
+judged 1 plugin loaded
+item plugin fail "$work/spank_tccl.so: No such file*: install it*"
+
+write "optional spank_tccl.so $line"
+judged 1 plugin loaded
+item plugin fail 'no spank_tccl.so in PluginDir=/*'
+
+echo "this is no library, but long enough to be looked at: 0123456789 0123456789 0123456789" >"$work/spank_tccl.so"
+write "optional $work/spank_tccl.so $line"
+judged 1 plugin loaded
+item plugin fail "*is not a library*install it again*"
+
+# A plugin of another Slurm, told by the version it was compiled with, is refused by srun, too.
+cat >"$work/other.c" <<'C'
+const char plugin_name[] = "tccl", plugin_type[] = "spank";
+const unsigned int plugin_version = VERSION, spank_plugin_version = 1;
+int slurm_spank_init(void *spank, int argc, char **argv);
+int slurm_spank_init(void *spank, int argc, char **argv) { (void)spank, (void)argc, (void)argv; return 0; }
+C
+gcc -shared -fPIC -DVERSION=0x1f0b03 -o "$work/spank_tccl.so" "$work/other.c"
+write "optional $work/spank_tccl.so $line"
+judged 1 plugin loaded
+item plugin fail "$work/spank_tccl.so is built for Slurm 31.11 and refused by the *: install the one *"
+item loaded fail '*does not show --tccl*'
+
+# The last part of the version does not matter; that it is another plugin does.
+version=$(admin srun -V | sed -E 's/.* 0*([0-9]+)\.0*([0-9]+)\..*/\1 \2/')
+gcc -shared -fPIC -DVERSION=$((${version% *} << 16 | ${version#* } << 8 | 99)) -o "$work/spank_tccl.so" "$work/other.c"
+write "optional $work/spank_tccl.so $line"
+judged 1 loaded
+item plugin ok "$work/spank_tccl.so, built for Slurm *.99, fits *"
+
+cp -a "$work/stack" "$stack"
+touch -d '+1 hour' "$stack"
+check n1
+judged 0 loaded
+item loaded warn '*plugstack.conf has changed since slurmd (pid *) was started: restart slurmd'
+
+cp -a "$work/stack" "$stack"
+check n1
+judged 0
