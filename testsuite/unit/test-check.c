@@ -1,0 +1,281 @@
+/* What tccl-check reads: results, slurm.conf, plugstack.conf, ELF files, other programs' output. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "check-elf.h"
+#include "check-nccl.h"
+#include "check-plugstack.h"
+#include "check-result.h"
+#include "check-run.h"
+#include "check-slurm-conf.h"
+#include "check.h"
+#include "wire.h"
+
+/* Seen from outside, as a plugin's are. */
+#pragma GCC visibility push(default)
+extern const unsigned test_check_version, test_check_zero;
+const unsigned test_check_version = 0x160508;
+const unsigned test_check_zero;
+#pragma GCC visibility pop
+static const char nccl_text[] = "NCCL version \0NCCL version info\0NCCL version 2.28.9+cuda12.9\n";
+
+static char folder[] = "/tmp/tccl-check-XXXXXX";
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][256];
+    static int next;
+    char *each = path[next++ % 4];
+    snprintf(each, sizeof(path[0]), "%s/%s", folder, name);
+    return each;
+}
+
+static const char *put(const char *name, const char *text)
+{
+    const char *path = in_folder(name);
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        abort();
+    return path;
+}
+
+static void test_results(void)
+{
+    struct check_result result = {0};
+    CHECK_INT(result.level, CHECK_OK);
+    check_say(&result, CHECK_OK, "all is %s", "well");
+    CHECK_STR(check_text(&result), "all is well");
+    check_say(&result, CHECK_FAIL, "line\nof \033[31mred");
+    check_say(&result, CHECK_WARN, "not shown");
+    check_say(&result, CHECK_FAIL, "more");
+    CHECK_INT(result.level, CHECK_FAIL);
+    CHECK_STR(check_text(&result), "line?of ?[31mred; more");
+    for (int i = 0; i < 2000; i++)
+        check_say(&result, CHECK_FAIL, "%d", i);
+    CHECK(strlen(check_text(&result)) < CHECK_TEXT);
+
+    struct check_result odd = {0};
+    check_say(&odd, CHECK_WARN, "bytes \xff\xfe: do");
+    json_t *json = check_to_json("item", &odd);
+    CHECK_STR(json_string_value(json_object_get(json, "level")), "warn");
+    CHECK_STR(json_string_value(json_object_get(json, "text")), "bytes ??: do");
+    json_decref(json);
+}
+
+static void test_gpus(void)
+{
+    CHECK_INT(check_slurm_gpus("gpu:4"), 4);
+    CHECK_INT(check_slurm_gpus("gpu"), 1);
+    CHECK_INT(check_slurm_gpus("gpu:a100"), 1);
+    CHECK_INT(check_slurm_gpus("gpu:a100:8(S:0-1)"), 8);
+    CHECK_INT(check_slurm_gpus("shard:16,gpu:a:2(S:0,1),gpu:b:3(IDX:0,2)"), 5);
+    CHECK_INT(check_slurm_gpus("gpux:4,mps:100"), 0);
+    CHECK_INT(check_slurm_gpus("(null)"), 0);
+    CHECK_INT(check_slurm_gpus(""), 0);
+    CHECK(check_slurm_lists("task/affinity,task/cgroup", "task/cgroup"));
+    CHECK(!check_slurm_lists("task/cgroups", "task/cgroup"));
+    CHECK(!check_slurm_lists(NULL, "x"));
+    CHECK(!check_slurm_lists("", "x"));
+}
+
+static int collect(void *context, const struct check_slurm_node *node)
+{
+    char *text = context;
+    sprintf(text + strlen(text), "%s@%s:%d ", node->name, node->hostname, node->gpus);
+    return 0;
+}
+
+static void test_slurm_conf(void)
+{
+    struct check_slurm_conf conf;
+    struct tccl_error err = {0};
+    char nodes[512] = "";
+    put("more.conf", "PluginDir=/b:/c\nNodeName=DEFAULT Gres=gpu:2\n");
+    const char *path = put("slurm.conf", "# PluginDir=/no\n"
+                                         "plugindir=/a # comment\n"
+                                         "Prolog=\"/with blank\"   Epilog=/none\r\n"
+                                         "TaskPlugin = task/cgroup\n"
+                                         "include more.conf\n"
+                                         "Include nothing.conf\n"
+                                         "NodeName=n[1-2] NodeHostname=h[1-2] \\\n"
+                                         "   Port=1-2\n"
+                                         "NodeName=big gres=\"gpu:a:8(S:0-1)\" CPUs=4\n"
+                                         "NodeName=x[1-2] NodeHostname=one Gres=craynetwork:4\n"
+                                         "lonely\n=nothing\n\n");
+    CHECK_INT(check_slurm_conf_read(path, &conf, &err), 0);
+    CHECK_STR(check_slurm_get(&conf, "PLUGINDIR"), "/b:/c");
+    CHECK_STR(check_slurm_get(&conf, "Prolog"), "/with blank");
+    CHECK_STR(check_slurm_get(&conf, "TaskPlugin"), "task/cgroup");
+    CHECK(!check_slurm_get(&conf, "lonely"));
+    CHECK_INT(check_slurm_nodes(&conf, collect, nodes), 5);
+    CHECK_STR(nodes, "n1@h1:2 n2@h2:2 big@big:8 x1@one:0 x2@one:0 ");
+    check_slurm_conf_clear(&conf);
+
+    CHECK_INT(check_slurm_conf_read(in_folder("missing"), &conf, &err), -1);
+    CHECK(strstr(err.text, "missing"));
+    check_slurm_conf_clear(&conf);
+    /* A file that includes itself ends. */
+    path = put("loop.conf", "Include loop.conf\nA=1\n");
+    CHECK_INT(check_slurm_conf_read(path, &conf, NULL), 0);
+    CHECK_STR(check_slurm_get(&conf, "A"), "1");
+    check_slurm_conf_clear(&conf);
+}
+
+/* Whatever stands in the file, it is read or refused. */
+static void test_any_conf(void)
+{
+    static const char letters[] = "NodeName=ab[1-3],\\\n \t\"#=Gresgpu:4()include\r";
+    char text[400];
+    srand((unsigned)check_seed());
+    for (int round = 0; round < 500; round++) {
+        struct check_slurm_conf conf;
+        struct check_plugstack stack;
+        size_t size = (size_t)rand() % sizeof(text);
+        for (size_t i = 0; i < size; i++)
+            text[i] = letters[(size_t)rand() % (sizeof(letters) - 1)];
+        text[size ? size - 1 : 0] = '\0';
+        const char *path = put("any.conf", text);
+        CHECK_INT(check_slurm_conf_read(path, &conf, NULL), 0);
+        check_slurm_conf_clear(&conf);
+        CHECK_INT(check_plugstack_read(path, &stack, NULL), 0);
+        check_slurm_gpus(text);
+    }
+}
+
+static void test_plugstack(void)
+{
+    struct check_plugstack stack;
+    struct tccl_error err = {0};
+    mkdir(in_folder("d"), 0755);
+    put("d/b.conf", "required /opt/spank_tccl.so config=/b\n");
+    put("d/a.conf", "# optional spank_tccl.so\n\toptional   spank_tccl.so\tTimeout=1s config=/x "
+                    "config=/y #z\n");
+    const char *path = put("plugstack.conf", "optional other.so spank_tccl.so\n"
+                                             "include none/*.conf\n"
+                                             "optional\n"
+                                             "include d/*.conf\n");
+    CHECK_INT(check_plugstack_read(path, &stack, &err), 0);
+    CHECK(stack.there && stack.found && !stack.required);
+    CHECK_INT(stack.times, 2);
+    CHECK_INT(stack.line, 2);
+    CHECK_STR(stack.file, in_folder("d/a.conf"));
+    CHECK_STR(stack.plugin, "spank_tccl.so");
+    CHECK_INT(stack.n_args, 3);
+    CHECK_STR(check_plugstack_config(&stack), "/y");
+    CHECK_STR(stack.empty, in_folder("none/*.conf"));
+    CHECK_STR(stack.wrong, "line 3 of plugstack.conf");
+    CHECK(stack.changed > time(NULL) - 3600);
+
+    CHECK_INT(check_plugstack_read(in_folder("nowhere"), &stack, &err), 0);
+    CHECK(!stack.there && !stack.found);
+    CHECK(!check_plugstack_config(&stack));
+    CHECK_INT(check_plugstack_read(folder, &stack, &err), -1);
+    /* A file that includes itself ends. */
+    CHECK_INT(check_plugstack_read(put("self.conf", "include self.conf\n"), &stack, NULL), 0);
+}
+
+static void test_elf(void)
+{
+    struct check_elf elf;
+    struct tccl_error err = {0};
+    uint32_t value = 1;
+    int major, minor;
+    char word[32];
+    CHECK_INT(check_elf_open("/proc/self/exe", &elf, &err), 0);
+    CHECK(check_elf_native(&elf));
+    CHECK(check_elf_number(&elf, "test_check_version", &value));
+    CHECK_INT(value, 0x160508);
+    CHECK(!check_elf_number(&elf, "test_check_missing", &value));
+    CHECK(check_elf_defines(&elf, "test_check_version"));
+    CHECK(!check_elf_defines(&elf, "json_string_value")); /* wanted, not there */
+    check_elf_glibc(&elf, &major, &minor);
+    CHECK(major == 2 && minor >= 2);
+    CHECK(nccl_text[0] == 'N' && check_elf_word(&elf, "NCCL version ", word, sizeof(word)));
+    CHECK_STR(word, "2.28.9+cuda12.9");
+    CHECK(!check_elf_word(&elf, "a text that is not there", word, sizeof(word)));
+    check_elf_close(&elf);
+    CHECK_INT(check_elf_open(folder, &elf, &err), -1);
+    CHECK_INT(check_elf_open(in_folder("nowhere"), &elf, NULL), -1);
+}
+
+/* Altered and cut files are refused or give something, and nothing breaks. */
+static void test_damaged_elf(void)
+{
+    static unsigned char data[1 << 20];
+    struct check_elf elf;
+    uint32_t value;
+    int major, minor, fd = open("/proc/self/exe", O_RDONLY);
+    ssize_t size = read(fd, data, sizeof(data));
+    close(fd);
+    for (int round = 0; size > 0 && round < 100; round++) {
+        const char *path = in_folder("damaged");
+        FILE *file = fopen(path, "w");
+        unsigned char *copy = malloc((size_t)size);
+        if (!file || !copy)
+            abort();
+        memcpy(copy, data, (size_t)size);
+        for (int i = 0; i < 20; i++)
+            copy[rand() % (i < 10 ? 64 : size)] = (unsigned char)rand();
+        memcpy(copy, "\177ELF", 4);
+        size_t length = round % 2 ? (size_t)size : (size_t)(rand() % size);
+        fwrite(copy, 1, length, file);
+        fclose(file);
+        free(copy);
+        if (check_elf_open(path, &elf, NULL) != 0)
+            continue;
+        check_elf_number(&elf, "test_check_version", &value);
+        check_elf_glibc(&elf, &major, &minor);
+        check_elf_close(&elf);
+    }
+}
+
+static void test_run(void)
+{
+    static struct check_output output;
+    const char *const talk[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
+    const char *const much[] = {"sh", "-c", "yes | head -c 300000", NULL};
+    const char *const none[] = {"tccl-no-such-program", NULL};
+    const char *const hang[] = {"sleep", "100", NULL};
+    const char *const closed[] = {"sh", "-c", "exec >/dev/null 2>&1; exec sleep 100", NULL};
+    int64_t later = tccl_now_ms() + 60000;
+    CHECK_INT(check_run(talk, later, &output), 3);
+    CHECK_STR(output.out, "out\n");
+    CHECK_STR(output.err, "err\n");
+    CHECK_INT(check_run(much, later, &output), 0);
+    CHECK_INT(strlen(output.out), sizeof(output.out) - 1);
+    CHECK_INT(check_run(none, later, &output), CHECK_RUN_NONE);
+    CHECK_INT(check_run(hang, tccl_now_ms() + 50, &output), CHECK_RUN_LATE);
+    CHECK_INT(check_run(closed, tccl_now_ms() + 200, &output), CHECK_RUN_LATE);
+    CHECK(check_program("sh"));
+    CHECK(!check_program("tccl-no-such-program"));
+}
+
+static void test_nccl(void)
+{
+    CHECK(check_nccl_supported("2.18.1+cuda12.1"));
+    CHECK(check_nccl_supported("2.30.7"));
+    CHECK(!check_nccl_supported("2.17.1"));
+    CHECK(!check_nccl_supported("2.31.0"));
+    CHECK(!check_nccl_supported("3.20.0"));
+    CHECK(!check_nccl_supported(""));
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        return 1;
+    test_results();
+    test_gpus();
+    test_slurm_conf();
+    test_any_conf();
+    test_plugstack();
+    test_elf();
+    test_damaged_elf();
+    test_run();
+    test_nccl();
+    char command[64];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+    return check_result();
+}
