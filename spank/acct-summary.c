@@ -1,6 +1,4 @@
 /* acct-summary.c: what many records have in common, for people. */
-#include <stdbool.h>
-
 #include "acct-summary.h"
 
 #include <stdlib.h>
@@ -11,7 +9,7 @@
 #include "acct-time.h"
 #include "cleanup.h"
 
-enum { LEAST_COLUMNS = 60, BAR = 30, ROWS = 31 };
+enum { LEAST_COLUMNS = 72, BAR = 30, ROWS = 31 };
 
 struct page {
     FILE *out;
@@ -59,17 +57,18 @@ static void put_column(const struct page *page, const char *text, int columns)
     fprintf(page->out, "%*s", used < columns ? columns - used : 0, "");
 }
 
-/* A bar for part of most; something of it is seen of the smallest part. */
+/* A bar for part of most, in eighths of a block where there are such; something of it is seen of
+ * the smallest part. */
 static void put_bar(const struct page *page, double part, double most, int room)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    int length = most > 0 ? (int)(part / most * room * 8 + 0.5) : 0;
-    if (part > 0 && length < (page->utf8 ? 1 : 8))
-        length = page->utf8 ? 1 : 8;
-    for (int i = 0; i < length / 8; i++)
+    int steps = page->utf8 ? 8 : 1; /* of a block */
+    int length = most > 0 ? (int)(part / most * room * steps + 0.5) : 0;
+    if (part > 0 && length == 0)
+        length = 1;
+    for (int i = 0; i < length / steps; i++)
         fputs(page->utf8 ? "█" : "#", page->out);
-    if (page->utf8)
-        fputs(eighths[length % 8], page->out);
+    fputs(eighths[length % steps], page->out);
 }
 
 static void put_time(const struct page *page, json_int_t when, const char *format)
@@ -180,61 +179,79 @@ static void put_nodes(const struct page *page, const json_t *nodes)
             fprintf(page->out, "%9s", "-");
         fprintf(page->out, "  %8lld steps", (long long)number_of(node, "steps"));
         if (number_of(node, "fallbacks"))
-            fprintf(page->out, "  %6lld fallbacks", (long long)number_of(node, "fallbacks"));
+            fprintf(page->out, "  %6lld fell back", (long long)number_of(node, "fallbacks"));
         fputc('\n', page->out);
     }
 }
 
-/* Some days, from index first, as one. */
+/* Consecutive days as one. */
 struct span {
     json_int_t start, steps, applied, fallback;
     double gains; /* sum of the days' means, each as often as rings were applied */
     json_int_t n_gains;
 };
 
-static struct span add_days(const json_t *days, size_t first, size_t count)
+/* Days from index first on, as long as they are within so many days of it. Returns the index behind
+ * them. */
+static size_t add_days(const json_t *days, size_t first, json_int_t length, struct span *span)
 {
-    struct span span = {.start = number_of(json_array_get(days, first), "start")};
-    for (size_t i = first; i < first + count && i < json_array_size(days); i++) {
+    enum { DAY = 86400 };
+    size_t i = first;
+    *span = (struct span){.start = number_of(json_array_get(days, first), "start")};
+    for (; i < json_array_size(days); i++) {
         const json_t *day = json_array_get(days, i);
         json_int_t applied = number_of(day, "applied");
-        span.steps += number_of(day, "steps");
-        span.applied += applied;
-        span.fallback += number_of(day, "fallback");
+        if (i > first && (number_of(day, "start") - span->start + DAY / 2) / DAY >= length)
+            break;
+        span->steps += number_of(day, "steps");
+        span->applied += applied;
+        span->fallback += number_of(day, "fallback");
         if (json_is_number(json_object_get(day, "gain_mean"))) {
-            span.gains += real_of(day, "gain_mean") * (double)(applied ? applied : 1);
-            span.n_gains += applied ? applied : 1;
+            span->gains += real_of(day, "gain_mean") * (double)(applied ? applied : 1);
+            span->n_gains += applied ? applied : 1;
         }
     }
-    return span;
+    return i;
 }
 
+static void put_span(const struct page *page, const struct span *span, double most)
+{
+    fputs("  ", page->out);
+    put_time(page, span->start, "%Y-%m-%d");
+    fprintf(page->out, " %7lld  %8lld  %8lld", (long long)span->steps, (long long)span->applied,
+            (long long)span->fallback);
+    if (span->n_gains)
+        fprintf(page->out, "  %5.2f  ", span->gains / (double)span->n_gains);
+    else
+        fprintf(page->out, "  %5s  ", "");
+    put_bar(page, (double)span->steps, most, 22);
+    fputc('\n', page->out);
+}
+
+/* A row for each day with steps; of a longer time, for so many days that the rows can be overseen.
+ */
 static void put_days(const struct page *page, const json_t *days)
 {
-    size_t count = json_array_size(days), each = (count + ROWS - 1) / ROWS;
+    size_t count = json_array_size(days);
+    struct span span;
     double most = 0;
     if (count == 0)
         return;
-    for (size_t i = 0; i < count; i += each) {
-        struct span span = add_days(days, i, each);
+    json_int_t first = number_of(json_array_get(days, 0), "start");
+    json_int_t all = (number_of(json_array_get(days, count - 1), "start") - first) / 86400 + 1;
+    json_int_t each = (all + ROWS - 1) / ROWS;
+    for (size_t i = 0; i < count;) {
+        i = add_days(days, i, each, &span);
         most = (double)span.steps > most ? (double)span.steps : most;
     }
     if (each == 1)
-        fputs("\nDays         steps   applied  fallback   gain\n", page->out);
+        fputs("\nDay            steps   applied  fallback   gain\n", page->out);
     else
-        fprintf(page->out, "\n%zu days from  steps   applied  fallback   gain\n", each);
-    for (size_t i = 0; i < count; i += each) {
-        struct span span = add_days(days, i, each);
-        fputs("  ", page->out);
-        put_time(page, span.start, "%Y-%m-%d");
-        fprintf(page->out, " %7lld  %8lld  %8lld", (long long)span.steps, (long long)span.applied,
-                (long long)span.fallback);
-        if (span.n_gains)
-            fprintf(page->out, "  %5.2f  ", span.gains / (double)span.n_gains);
-        else
-            fprintf(page->out, "  %5s  ", "");
-        put_bar(page, (double)span.steps, most, page->columns < 80 ? 10 : 24);
-        fputc('\n', page->out);
+        fprintf(page->out, "\n%4lld days from  steps   applied  fallback   gain\n",
+                (long long)each);
+    for (size_t i = 0; i < count;) {
+        i = add_days(days, i, each, &span);
+        put_span(page, &span, most);
     }
 }
 
@@ -242,7 +259,7 @@ static void put_solve(const struct page *page, const json_t *solve)
 {
     if (real_of(solve, "max") > 0)
         fprintf(page->out,
-                "\nTime to a ring: half within %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
+                "\nTime to a ring: median %.2f ms, 99 %% within %.2f ms, longest %.2f ms\n",
                 real_of(solve, "median") / 1e3, real_of(solve, "p99") / 1e3,
                 real_of(solve, "max") / 1e3);
 }

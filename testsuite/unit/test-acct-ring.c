@@ -1,0 +1,350 @@
+/* test-acct-ring.c: the ring of a record read and drawn, as text and as SVG. */
+#include <locale.h>
+#include <stdint.h>
+#include <wchar.h>
+
+#include "acct-ring-json.h"
+#include "acct-ring-read.h"
+#include "acct-ring.h"
+#include "acct-text.h"
+#include "check.h"
+#include "cleanup.h"
+
+#define A "mlx5_0 -g> 3 -w> 1 -m0> 2 -m1> 0 -g> mlx5_1"
+#define B "ib0 -m1> 0 -r> 1 -m12> 7 -m0> ib0"
+
+static unsigned long seed;
+
+static unsigned roll(unsigned below)
+{
+    seed = seed * 6364136223846793005UL + 1442695040888963407UL;
+    return (unsigned)(seed >> 33) % below;
+}
+
+static void test_reading(void)
+{
+    struct acct_ring ring;
+    struct tccl_error err = {0};
+    CHECK_INT(acct_ring_read("n1[" A "] n2[" A "] n3[" B "]", "", &ring, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(ring.n_nodes, 3);
+    CHECK_INT(ring.n_chains, 2);
+    CHECK_INT(ring.n_runs, 2);
+    CHECK_INT(ring.runs[0].count, 2);
+    CHECK_INT(ring.n_gpus, 11);
+    CHECK(!ring.cut);
+    const struct acct_chain *a = &ring.chains[0], *b = &ring.chains[1];
+    CHECK(!a->closed);
+    CHECK_STR(a->entry, "mlx5_0");
+    CHECK_STR(a->exit, "mlx5_1");
+    CHECK_INT(a->n_gpus, 4);
+    CHECK_INT(acct_chain_links(a), 5);
+    CHECK(a->gpus[0] == 3 && a->gpus[3] == 0);
+    CHECK(a->links[0].kind == 'g' && a->links[1].kind == 'w' && a->links[3].kind == 'm');
+    CHECK_INT(a->links[3].memory, 1);
+    CHECK(b->links[0].kind == 'm' && b->links[1].kind == 'r');
+    CHECK_INT(b->links[2].memory, 12);
+    acct_ring_clear(&ring);
+}
+
+static void test_one_node(void)
+{
+    struct acct_ring ring;
+    struct tccl_error err = {0};
+    CHECK_INT(acct_ring_read("0 -w> 1-m0>2 -m1> 0", "solo", &ring, &err), 0);
+    CHECK(ring.n_nodes == 1 && ring.chains[0].closed);
+    CHECK_STR(ring.names[0], "solo");
+    CHECK_INT(acct_chain_links(&ring.chains[0]), 3);
+    CHECK_INT(ring.chains[0].links[2].memory, 1);
+    acct_ring_clear(&ring);
+}
+
+static void test_wrong(void)
+{
+    static const char *const wrong[] = {
+        "",
+        "n1[]",
+        "n1[0 -x> 1]",
+        "n1[0 -w> 1",
+        "n1[mlx5_0 -g> 0]",
+        "n1[0]",
+        "n1[0 -w>]",
+        "n1[0 -w> 1 -w>",
+        "n1[0 -m> 1 -w> 0]",
+        "n1[" A "] x",
+        "n1[0 -w> 1 -w> 0 2]",
+        "n1[a -g> 0 -g> b c]",
+        "…",
+        "n1[0 -w> 1 -w> 2 -w> 3 -w> 4 -w> 5 -w> 6 -w> 7 -w> 8 -w> 9 -w> 10 -w> 11 -w> 12 -w> 13 "
+        "-w> 14 -w> 15 -w> 16 -w> 0]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct acct_ring ring;
+        struct tccl_error err = {0};
+        if (acct_ring_read(wrong[i], "", &ring, &err) != -1 || !*err.text) {
+            fprintf(stderr, "'%s' was taken\n", wrong[i]);
+            check_failures++;
+        }
+        acct_ring_clear(&ring);
+    }
+}
+
+/* Whatever the text, reading ends, and says something where it fails. */
+static void test_damaged(void)
+{
+    static const char good[] = "n1[" A "] n2[" B "] n3[" A "]…";
+    for (int i = 0; i < 20000; i++) {
+        char text[sizeof good];
+        struct acct_ring ring;
+        struct tccl_error err = {0};
+        memcpy(text, good, sizeof good);
+        for (unsigned k = 1 + roll(3); k > 0; k--)
+            text[roll(sizeof good - 1)] = " []-<>wmgr0123n_"[roll(16)];
+        text[roll(4) ? sizeof good - 1 : roll(sizeof good)] = '\0';
+        if (acct_ring_read(text, "", &ring, &err) != 0)
+            CHECK(*err.text != '\0');
+        else
+            CHECK(ring.n_nodes > 0 && ring.n_groups > 0);
+        acct_ring_clear(&ring);
+    }
+}
+
+static void test_cut(void)
+{
+    struct acct_ring ring;
+    struct tccl_error err = {0};
+    CHECK_INT(acct_ring_read("n1[" A "] n2[" B "] n3[mlx5_0 -g…", "", &ring, &err), 0);
+    CHECK(ring.cut);
+    CHECK_INT(ring.n_nodes, 2);
+    acct_ring_clear(&ring);
+}
+
+/* A record with a ring of these chains, one letter a node. Names n1, n2, … */
+static json_t *record_of(const char *letters)
+{
+    cleanup_free char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; letters[i]; i++)
+        fprintf(out, "%sn%d[%s]", i ? " " : "", i + 1, letters[i] == 'A' ? A : B);
+    fclose(out);
+    return json_pack("{s:i, s:i, s:s, s:s, s:i, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:s, s:i}",
+                     "job", 12, "step", 0, "user", "ann", "job_name", "train", "n_nodes",
+                     (int)strlen(letters), "first_node", "n1", "state", "applied", "ring", text,
+                     "gbps", 9.8, "baseline_gbps", 5.1, "ratio", 1.92, "solve_us", 1530, "source",
+                     "cuda", "start", 1000);
+}
+
+/* The groups put together again are the nodes in order: checked against a plain walk. */
+static void test_groups(void)
+{
+    for (int round = 0; round < 300; round++) {
+        char letters[64] = "";
+        unsigned period = 1 + roll(9), count = 1 + roll(40);
+        for (unsigned i = 0; i < count; i++)
+            letters[i] = i < period || roll(12) == 0 ? "AB"[roll(2)] : letters[i - period];
+        cleanup_json json_t *record = record_of(letters);
+        struct acct_ring ring;
+        struct tccl_error err = {0};
+        CHECK_INT(
+            acct_ring_read(json_string_value(json_object_get(record, "ring")), "", &ring, &err), 0);
+        unsigned node = 0;
+        for (int g = 0; g < ring.n_groups; g++)
+            for (int t = 0; t < ring.groups[g].times; t++)
+                for (int r = 0; r < ring.groups[g].n_runs; r++) {
+                    const struct acct_run *first = &ring.runs[ring.groups[g].first];
+                    const struct acct_run *run = first + r + t * ring.groups[g].n_runs;
+                    CHECK(run->chain == first[r].chain && run->count == first[r].count);
+                    for (int k = 0; k < run->count; k++, node++)
+                        CHECK((letters[node] == letters[0]) == (run->chain == 0));
+                }
+        CHECK_INT(node, count);
+        acct_ring_clear(&ring);
+    }
+}
+
+static char *text_of(const json_t *record, int columns, bool colour)
+{
+    char *text = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    FILE *out = open_memstream(&text, &size);
+    CHECK_INT(acct_ring_text(out, record, columns, colour, &err), 0);
+    CHECK_STR(err.text, "");
+    fclose(out);
+    return text;
+}
+
+static void holds(const char *text, const char *part)
+{
+    if (!strstr(text, part)) {
+        fprintf(stderr, "no '%s' in:\n%s\n", part, text);
+        check_failures++;
+    }
+}
+
+static void test_text(void)
+{
+    setenv("LC_ALL", "C.UTF-8", 1);
+    cleanup_json json_t *record = record_of("AAB");
+    cleanup_free char *text = text_of(record, 80, false);
+    holds(text, "Step 12.0: train of ann\n3 nodes, 11 GPUs, started 1970-");
+    holds(text, "applied; NCCL has not said yet what it built\n1.92 times as fast as NCCL's own");
+    holds(text, "╭─▶ n[1-2]  ×2\n"
+                "│   mlx5_0 ─g▶ GPU 3 ─w▶ GPU 1 ─m0▶ GPU 2 ─m1▶ GPU 0 ─g▶ mlx5_1\n"
+                "├─▶ n3\n"
+                "│   ib0 ─m1▶ GPU 0 ─r▶ GPU 1 ─m12▶ GPU 7 ─m0▶ ib0\n"
+                "╰── over the network back to n1\n");
+    CHECK(!strchr(text, '\033'));
+    cleanup_free char *coloured = text_of(record, 80, true);
+    CHECK(strchr(coloured, '\033') != NULL);
+    setenv("LC_ALL", "C", 1);
+    cleanup_free char *plain = text_of(record, 80, false);
+    holds(plain, "+-> n[1-2]  x2\n|   mlx5_0 -g> GPU 3 -w> GPU 1 -m0> GPU 2 -m1> GPU 0 -g> mlx5_1\n"
+                 "+-> n3\n|   ib0 -m1> GPU 0 -r> GPU 1 -m12> GPU 7 -m0> ib0\n+-- over");
+    for (const char *at = plain; *at; at++)
+        CHECK((unsigned char)*at < 0x80);
+}
+
+/* No line is wider than the terminal, whatever is in the record. */
+static void test_width(void)
+{
+    setenv("LC_ALL", "C.UTF-8", 1);
+    for (int round = 0; round < 200; round++) {
+        char letters[80] = "", reason[300] = "";
+        int columns = 40 + (int)roll(100);
+        for (unsigned i = 0, n = 1 + roll(70); i < n; i++)
+            letters[i] = "AB"[roll(2)];
+        for (unsigned i = 0, n = roll(280); i < n; i++)
+            reason[i] = "abc  日"[roll(5)];
+        cleanup_json json_t *record = record_of(letters);
+        json_object_set_new(record, "built", json_string("differs"));
+        json_object_set_new(record, "built_reason", json_string(reason));
+        json_object_set_new(record, "job_name",
+                            json_string("日本日本日本日本日本日本日本日本日本日本日本"));
+        cleanup_free char *text = text_of(record, columns, false);
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+            if (acct_columns(line) > columns) {
+                fprintf(stderr, "%d columns: %s\n", columns, line);
+                check_failures++;
+            }
+    }
+}
+
+static void test_folded(void)
+{
+    setenv("LC_ALL", "C", 1);
+    char letters[65] = "";
+    memset(letters, 'A', 64);
+    letters[40] = 'B';
+    cleanup_json json_t *record = record_of(letters);
+    cleanup_free char *text = text_of(record, 80, false);
+    holds(text, "+-> n[1-40]  x40\n");
+    holds(text, "+-> n41\n");
+    holds(text, "+-> n[42-64]  x23\n|   as n1\n");
+    cleanup_json json_t *turns = record_of("ABABABAB");
+    cleanup_free char *folded = text_of(turns, 80, false);
+    holds(folded, "these 2 in turn, x4:\n+-> n[1,3,5,7]  x4\n");
+}
+
+static void check_none(json_t *record, const char *said)
+{
+    struct tccl_error err = {0};
+    cleanup_free char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK_INT(acct_ring_svg(out, record, &err), -1);
+    holds(err.text, said);
+    err.text[0] = '\0';
+    CHECK_INT(acct_ring_text(out, record, 80, false, &err), -1);
+    holds(err.text, said);
+    fclose(out);
+    CHECK_INT(size, 0);
+}
+
+static void test_none(void)
+{
+    cleanup_json json_t *record = record_of("A");
+    json_object_set_new(record, "ring", json_string(""));
+    json_object_set_new(record, "state", json_string("fallback"));
+    json_object_set_new(record, "reason", json_string("no profile on n2"));
+    check_none(record, "step 12.0 has no ring: fallback: no profile on n2");
+    json_object_set_new(record, "ring", json_string("n1[what]"));
+    check_none(record, "the ring of step 12.0 can't be read");
+    cleanup_json json_t *empty = json_object();
+    check_none(empty, "has no ring");
+}
+
+static char *svg_of(const json_t *record)
+{
+    char *text = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    FILE *out = open_memstream(&text, &size);
+    CHECK_INT(acct_ring_svg(out, record, &err), 0);
+    fclose(out);
+    return text;
+}
+
+static int count(const char *text, const char *part)
+{
+    int found = 0;
+    for (; (text = strstr(text, part)); text += strlen(part))
+        found++;
+    return found;
+}
+
+static void test_svg(void)
+{
+    cleanup_json json_t *record = record_of("AAB");
+    json_object_set_new(record, "job_name", json_string("<script>&\"\x1b[31m\xef\xbf\xbf"));
+    cleanup_free char *svg = svg_of(record);
+    CHECK(!strncmp(svg, "<svg xmlns=", 11));
+    CHECK_STR(svg + strlen(svg) - 7, "</svg>\n");
+    CHECK(!strstr(svg, "<script") && !strchr(svg, '\033'));
+    holds(svg, "&lt;script&gt;&amp;&quot;&#92;x1b[31m&#92;uffff");
+    holds(svg, "n[1-2]  (2 nodes)");
+    CHECK_INT(count(svg, "class=\"gpu\""), 4 + 3);
+    CHECK_INT(count(svg, "class=\"nic\""), 4);
+    CHECK_INT(count(svg, "class=\"memory\""), 2 + 3);
+    CHECK(!strstr(svg, "href") && !strstr(svg, "url(http"));
+    cleanup_json json_t *solo = record_of("A");
+    json_object_set_new(solo, "ring", json_string("n1[0 -w> 1 -w> 0]"));
+    cleanup_free char *closed = svg_of(solo);
+    CHECK_INT(count(closed, "class=\"gpu"), 3); /* the first one again at the end */
+    CHECK_INT(count(closed, "class=\"nic\""), 0);
+}
+
+static void test_json(void)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *record = record_of("ABA"), *json = acct_ring_json(record, &err);
+    int chain = -1, memory = -1, closed = -1;
+    const char *name = "", *kind = "", *entry = "";
+    CHECK_INT(json_unpack(json, "{s:{s:b, s:[{}, {s:s, s:i}], s:[{}, {s:s, s:[{s:s, s:i}]}]}}",
+                          "ring", "closed", &closed, "nodes", "name", &name, "chain", &chain,
+                          "chains", "entry", &entry, "links", "kind", &kind, "memory", &memory),
+              0);
+    CHECK(closed == 0 && chain == 1 && memory == 1);
+    CHECK_STR(name, "n2");
+    CHECK_STR(entry, "ib0");
+    CHECK_STR(kind, "memory");
+}
+
+int main(void)
+{
+    setlocale(LC_CTYPE, "C.UTF-8");
+    seed = check_seed();
+    test_reading();
+    test_one_node();
+    test_wrong();
+    test_damaged();
+    test_cut();
+    test_groups();
+    test_text();
+    test_width();
+    test_folded();
+    test_none();
+    test_svg();
+    test_json();
+    return check_result();
+}

@@ -1,0 +1,103 @@
+/* test-acct-summary.c: a summary as people read it. */
+#include <locale.h>
+
+#include "acct-summary.h"
+#include "acct-text.h"
+#include "check.h"
+#include "cleanup.h"
+
+static json_t *example(void)
+{
+    json_t *days = json_array();
+    for (int i = 0; i < 70; i++)
+        json_array_append_new(days, json_pack("{s:i, s:i, s:i, s:i, s:f}", "start", i * 86400,
+                                              "steps", 10, "applied", 5, "fallback", 2, "gain_mean",
+                                              i < 35 ? 1.0 : 2.0));
+    return json_pack(
+        "{s:i, s:i, s:i, s:{s:i, s:i}, s:{s:i}, s:[{s:s, s:i, s:s, s:i}], s:[{s:f, s:f, s:i}, "
+        "{s:f, "
+        "s:f, s:i}, {s:f, s:n, s:i}], s:f, s:f, s:[{s:s, s:i, s:f, s:i}, {s:s, s:i, s:n, s:i}], "
+        "s:o, "
+        "s:{s:f, s:f, s:f}}",
+        "start", 0, "end", 86400, "steps", 700, "states", "fallback", 200, "applied", 500, "built",
+        "applied", 400, "reasons", "class", "no profile", "steps", 200, "example",
+        "n2: \x1b[31m no profile of this machine, and many more words behind this, so many that no "
+        "line holds them",
+        "last", 50000, "gains", "from", 1.0, "to", 1.5, "steps", 0, "from", 1.5, "to", 2.0, "steps",
+        300, "from", 2.0, "to", "steps", 100, "gain_median", 1.7, "gain_mean", 1.8, "nodes", "node",
+        "n7", "steps", 12, "share", 0.5, "fallbacks", 3, "node", "n8", "steps", 4, "share",
+        "fallbacks", 4, "days", days, "solve_us", "median", 1500.0, "p99", 2500.0, "max", 9000.0);
+}
+
+static char *printed(const json_t *summary, int columns, bool utf8)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    acct_summary_text(out, summary, columns, utf8);
+    fclose(out);
+    return text;
+}
+
+static void holds(const char *text, const char *part)
+{
+    if (!strstr(text, part)) {
+        fprintf(stderr, "no '%s' in:\n%s\n", part, text);
+        check_failures++;
+    }
+}
+
+static void test_text(void)
+{
+    cleanup_json json_t *summary = example();
+    CHECK(summary != NULL);
+    cleanup_free char *text = printed(summary, 80, false);
+    holds(text, "700 steps, started from 1970-01-01T00:00:00 to 1970-01-02T00:00:00\n");
+    holds(text, "  applied                 500   71.4 %  #####################\n"
+                "  fallback                200   28.6 %  #########\n");
+    holds(text, "  no profile              200  last 1970-01-01 13:53\n      n2: \\x1b[31m no");
+    holds(text, "(median 1.70, mean 1.80)\n"
+                "  1.50 - 2.00             300  ##############################\n"
+                "  2.00 -                  100  ##########\n");
+    holds(text, "  n7                   50.0 %        12 steps       3 fell back\n");
+    holds(text, "  n8                        -         4 steps       4 fell back\n");
+    holds(text, "median 1.50 ms, 99 % within 2.50 ms, longest 9.00 ms\n");
+    holds(text, "   3 days from  steps   applied  fallback   gain\n"
+                "  1970-01-01      30        15         6   1.00  ######################\n");
+    CHECK(!strstr(text, "1.00 - 1.50") && !strchr(text, '\033'));
+}
+
+static void check_columns(const json_t *summary, int columns)
+{
+    cleanup_free char *text = printed(summary, columns, true);
+    int lines = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        CHECK(acct_columns(line) <= columns);
+        lines++;
+    }
+    CHECK(lines > 20);
+}
+
+static void test_nothing(void)
+{
+    cleanup_json json_t *none = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 0, "steps", 0);
+    cleanup_free char *text = printed(none, 80, true);
+    CHECK_STR(text, "0 steps, started from 1970-01-01T00:00:00 to 1970-01-01T00:00:00\n");
+    cleanup_json json_t *empty = json_object();
+    cleanup_free char *nothing = printed(empty, 80, true);
+    holds(nothing, "0 steps");
+}
+
+int main(void)
+{
+    setenv("TZ", "UTC", 1);
+    unsetenv("SLURM_TIME_FORMAT");
+    setlocale(LC_CTYPE, "C.UTF-8");
+    cleanup_json json_t *summary = example();
+    test_text();
+    check_columns(summary, 72);
+    check_columns(summary, 80);
+    check_columns(summary, 132);
+    test_nothing();
+    return check_result();
+}
