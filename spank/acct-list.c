@@ -44,7 +44,7 @@ static const char help[] =
     "  -h, --help   -V, --version\n"
     "Long: --jobs --starttime --endtime --user --allusers --nodelist --state --reason\n"
     "--partition --accounts --nnodes --allocations --format --long --brief\n"
-    "--helpformat --noheader --parsable --parsable2. sacct's -D -L -M -T are taken and\n"
+    "--helpformat --noheader --parsable --parsable2. sacct's -D -L -M -T are\n"
     "ignored. Default: since midnight, yours; as root everyone's.\n"
     "Environment: TCCLACCT_FORMAT (as -o), SLURM_TIME_FORMAT, TCCL_CONF; tcclacct(1).\n";
 

@@ -81,8 +81,9 @@ static int add_size(const json_t *record, const struct acct_ring *ring,
         nodes = ring->n_nodes;
     if (!ring->cut || gpus < ring->n_gpus)
         gpus = ring->n_gpus;
-    return add_line(facts, "%lld node%s, %lld GPUs, started %s", (long long)nodes,
-                    nodes == 1 ? "" : "s", (long long)gpus, start ? start : "?");
+    return add_line(facts, "%lld node%s, %lld GPU%s, started %s", (long long)nodes,
+                    nodes == 1 ? "" : "s", (long long)gpus, gpus == 1 ? "" : "s",
+                    start ? start : "?");
 }
 
 /* What became of the ring, as far as that is known. */
