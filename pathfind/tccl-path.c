@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "path-commands.h"
+#include "path-extern.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -16,6 +17,7 @@ static const char help[] =
     "  explain   why this ring: what limits it, what comes next to it\n"
     "  draw      picture of the nodes and the ring, SVG or DOT\n"
     "  measure   bandwidth of one transfer set\n"
+    "  policy    which site policy (tccl.conf) holds for a job step; needs no model\n"
     "\n"
     "  --model FILE, --profile DIR   machine model, or profile folder: one node\n"
     "  --node FILE[=COUNT[:GPUS]]    COUNT more nodes of this model or profile, in this place of\n"
@@ -158,7 +160,7 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name)
-        return usage_error(NULL, "a command is missing: solve, eval, explain, draw or measure");
+        return usage_error(NULL, "a command is missing: solve, eval, explain, draw, measure or policy");
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         fputs(help, stdout);
         return end_output();
@@ -166,6 +168,12 @@ int main(int argc, char **argv)
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         puts("tccl-path " TCCL_VERSION);
         return end_output();
+    }
+    if (strcmp(name, "policy") == 0) {
+        struct tccl_error err = {""};
+        path_extern(name, argv + 1, &err);
+        fprintf(stderr, "tccl: %s\n", err.text);
+        return EXIT_FAILURE;
     }
     const struct command *command = find_command(name);
     if (!command) {
