@@ -27,8 +27,8 @@ static const char help[] =
     "  --nodes LIST      its nodes, such as n[1-4]\n"
     "  --gpus N          GPUs on all nodes together\n"
     "  --gpu-type MODEL  of the GPUs: \"NVIDIA A100-SXM4-40GB\", or a part of it\n"
-    "  --mode MODE       what the user asked for, by --tccl or TCCL=: off, auto, on\n"
-    "                    or require\n"
+    "  --mode MODE       what the user asked for (with TCCL=, or on the command\n"
+    "                    line): off, auto, on or require\n"
     "\n"
     "What plugstack.conf gives the plugin as arguments is not looked at.\n"
     "Exit status: 0 done; 1 tccl.conf can't be read; 2 wrong usage.\n";
@@ -123,9 +123,10 @@ static int read_options(int argc, char **argv, struct question *question, struct
     while ((option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
         if (option == ':')
             return tccl_fail(err, "%.60s: a value is missing", argv[optind - 1]);
+        if (option == '?' && optopt) /* "--json=x" */
+            return tccl_fail(err, "%.60s: this option takes no value", argv[optind - 1]);
         if (option == '?')
-            return tccl_fail(err, "%.60s: unknown option, or one that takes no value",
-                             argv[optind - 1]);
+            return tccl_fail(err, "%.60s: unknown option", argv[optind - 1]);
         if (take_option(question, option, err) != 0)
             return -1;
     }
