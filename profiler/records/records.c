@@ -111,13 +111,27 @@ static int prepare(struct tccl_records *records, struct tccl_error *err)
 static int write_both(struct tccl_records *records, sqlite3_stmt *statement, int rc,
                       const json_t *normal, struct tccl_error *err)
 {
-    if (tccl_store_execute(records, "BEGIN IMMEDIATE", err) != 0) {
+    if (tccl_store_execute(records, "SAVEPOINT put", err) != 0) {
         sqlite3_clear_bindings(statement);
         return -1;
     }
     if (run_once(records, statement, rc, err) == 0 &&
         (sqlite3_changes(records->db) == 0 || renew(records, normal, err) == 0) &&
-        tccl_store_execute(records, "COMMIT", err) == 0)
+        tccl_store_execute(records, "RELEASE put", err) == 0)
+        return 0;
+    tccl_store_execute(records, "ROLLBACK TO put", NULL);
+    tccl_store_execute(records, "RELEASE put", NULL);
+    return -1;
+}
+
+int tccl_records_begin(struct tccl_records *records, struct tccl_error *err)
+{
+    return tccl_store_execute(records, "BEGIN IMMEDIATE", err);
+}
+
+int tccl_records_commit(struct tccl_records *records, struct tccl_error *err)
+{
+    if (tccl_store_execute(records, "COMMIT", err) == 0)
         return 0;
     tccl_store_execute(records, "ROLLBACK", NULL);
     return -1;

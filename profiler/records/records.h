@@ -38,6 +38,12 @@ void tccl_records_close(struct tccl_records *records); /* NULL is fine */
  * store is as before, and the caller spools the record (spool.h). */
 int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err);
 
+/* Puts between these two are stored all together, or none of them: they have outlasted a loss of
+ * power when the second one returns 0. Each returns 0, or -1 with err; when the second does,
+ * nothing is left of what was put since the first. */
+int tccl_records_begin(struct tccl_records *records, struct tccl_error *err);
+int tccl_records_commit(struct tccl_records *records, struct tccl_error *err);
+
 /* Removes records, and what was built, of steps that started before that time (unix), the oldest
  * first, at most so many at once; what they took is used again, and given back to the file system
  * as far as it is more than a quarter of the file (of a store made by a version before 3 only used

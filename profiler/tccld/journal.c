@@ -17,6 +17,7 @@ enum {
     MEMORY = 1024,            /* records kept in memory while no disk takes them */
     QUERIES = POOL_QUEUE / 2, /* at a time: users who ask must not keep records out */
     SUMMARIES = 64,           /* at a time: each takes up to a second, one after the other */
+    BATCH = 64,               /* records that are stored together */
     ROUND = 32,               /* records of the spool that are under way at a time */
     OLD_ROWS = 500,           /* removed at a time, so that nobody waits long for the disk, */
     OLD_PAUSE_MS = 50,        /* and between two times */
@@ -51,13 +52,18 @@ struct journal {
     bool round_failed;   /* one of them could not be delivered */
     bool spooled;        /* the spool may hold something */
     json_t *memory;
-    struct event *old; /* time to look for records that are too old */
-    int64_t n_old;     /* removed since that began */
+    struct event *old;         /* time to look for records that are too old */
+    int64_t n_old;             /* removed since that began */
+    TAILQ_HEAD(, chore) inbox; /* records for the store here, which wait for the batch under way */
+    int n_inbox;
+    bool storing; /* it is under way */
     struct log_limit trouble, refused, late;
 };
 
 /* Something to do in the disk's thread, and then on the event loop. */
 struct chore {
+    TAILQ_ENTRY(chore) link; /* in the inbox or in a batch */
+    TAILQ_HEAD(, chore) batch;
     struct journal *journal;
     struct pool *pool; /* NULL: disk */
     void (*run)(struct chore *chore);
@@ -193,13 +199,6 @@ static void log_late(struct chore *chore)
                     chore->journal->daemon->conf->keep_days);
 }
 
-static void run_store(struct chore *chore)
-{
-    chore->result = put(chore, chore->record);
-    if (chore->result < 0)
-        run_spool(chore);
-}
-
 static void then_store(struct chore *chore)
 {
     log_late(chore);
@@ -211,11 +210,89 @@ static void then_store(struct chore *chore)
     }
 }
 
+/* All of a batch, with one wait for the disk. */
+static void run_batch(struct chore *chore)
+{
+    struct tccl_records *store = chore->journal->store;
+    struct chore *each;
+    struct tccl_error err = {0};
+    int failed = tccl_records_begin(store, &err);
+    TAILQ_FOREACH(each, &chore->batch, link)
+    each->result = failed ? -1 : put(each, each->record);
+    failed = failed || tccl_records_commit(store, &err) != 0;
+    TAILQ_FOREACH(each, &chore->batch, link)
+    {
+        if (failed && each->result <= 0) {
+            each->result = -1;
+            if (!each->err.text[0])
+                each->err = err;
+        }
+        if (each->result < 0 && !each->peer)
+            run_spool(each);
+    }
+}
+
+static void store_next(struct journal *journal);
+
+static void then_batch(struct chore *chore)
+{
+    struct chore *each;
+    chore->journal->storing = false;
+    while ((each = TAILQ_FIRST(&chore->batch)) != NULL) {
+        TAILQ_REMOVE(&chore->batch, each, link);
+        done_chore(each);
+    }
+    store_next(chore->journal);
+}
+
+/* Moves what waits into a batch, if none is under way. */
+static void store_next(struct journal *journal)
+{
+    struct chore *chore, *each;
+    if (journal->storing || TAILQ_EMPTY(&journal->inbox) || !(chore = calloc(1, sizeof(*chore))))
+        return;
+    *chore = (struct chore){.journal = journal, .run = run_batch, .then = then_batch};
+    TAILQ_INIT(&chore->batch);
+    for (int i = 0; i < BATCH && (each = TAILQ_FIRST(&journal->inbox)) != NULL; i++) {
+        TAILQ_REMOVE(&journal->inbox, each, link);
+        TAILQ_INSERT_TAIL(&chore->batch, each, link);
+        journal->n_inbox--;
+    }
+    journal->storing = true;
+    if (pool_submit(journal->disk, run_chore, done_chore, chore) == 0)
+        return;
+    journal->storing = false;
+    TAILQ_FOREACH(each, &chore->batch, link)
+    {
+        each->result = each->kept = -1;
+        tccl_fail(&each->err, "the disk does not keep up");
+        each->spool_err = each->err;
+    }
+    then_batch(chore);
+    free(chore);
+}
+
+/* Takes the references of first over, also when it fails. Returns 0 or -1. */
+static int into_store(struct chore first)
+{
+    struct journal *journal = first.journal;
+    struct chore *chore = journal->n_inbox < POOL_QUEUE ? malloc(sizeof(*chore)) : NULL;
+    if (!chore) {
+        json_decref(first.record);
+        return -1;
+    }
+    *chore = first;
+    chore->since = oldest(journal);
+    TAILQ_INSERT_TAIL(&journal->inbox, chore, link);
+    journal->n_inbox++;
+    store_next(journal);
+    return 0;
+}
+
 static void store(struct journal *journal, json_t *record)
 {
-    struct chore chore = {
-        .journal = journal, .run = run_store, .then = then_store, .record = json_incref(record)};
-    if (submit(chore) != 0)
+    struct chore chore = {.journal = journal, .then = then_store, .record = json_incref(record)};
+    if (into_store(chore) != 0)
         keep_in_memory(journal, record, "the disk does not keep up");
 }
 
@@ -457,11 +534,6 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 
 /* RECORD */
 
-static void run_receive(struct chore *chore)
-{
-    chore->result = put(chore, chore->record);
-}
-
 static json_t *error_message(const char *text, bool refused)
 {
     json_t *message = tccl_message_new("error");
@@ -485,11 +557,10 @@ static void then_receive(struct chore *chore)
 void journal_receive(struct daemon *daemon, struct peer *peer, json_t *message)
 {
     struct chore chore = {.journal = daemon->journal,
-                          .run = run_receive,
                           .then = then_receive,
                           .record = json_incref(json_object_get(message, "record")),
                           .peer = peer_hold(peer)};
-    if (submit(chore) == 0)
+    if (into_store(chore) == 0)
         return;
     cleanup_json json_t *busy = error_message("the disk does not keep up", false);
     peer_answer(peer, busy);
@@ -688,6 +759,7 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     }
     journal->daemon = daemon;
     LIST_INIT(&journal->flights);
+    TAILQ_INIT(&journal->inbox);
     journal->memory = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
     journal->old = evtimer_new(daemon->base, on_old, journal);
@@ -701,6 +773,21 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     if (journal->spooled)
         next_spooled(journal);
     return journal;
+}
+
+/* What no batch has taken. */
+static void empty_inbox(struct journal *journal)
+{
+    struct chore *each;
+    while ((each = TAILQ_FIRST(&journal->inbox)) != NULL) {
+        TAILQ_REMOVE(&journal->inbox, each, link);
+        if (each->peer)
+            peer_drop(each->peer);
+        else
+            json_array_append(journal->memory, each->record);
+        json_decref(each->record);
+        free(each);
+    }
 }
 
 void journal_close(struct journal *journal)
@@ -718,6 +805,7 @@ void journal_close(struct journal *journal)
         end_flight(flight);
     }
     int stuck = pool_free(journal->disk, CLOSE_MS) + pool_free(journal->reader, CLOSE_MS);
+    empty_inbox(journal);
     json_array_foreach(journal->memory, i, record)
     {
         struct tccl_error err = {0};
