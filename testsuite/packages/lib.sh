@@ -1,0 +1,142 @@
+# lib.sh: what the tests of packages share: clean trees of Debian, the packages built in them. A test ends
+# with 0, 77 (skipped, the reason is the last line), or anything else (failed).
+set -Eeuo pipefail
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly root=$(cd "$here/../.." && pwd)
+readonly store=${TCCL_TEST_STORE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tccl-test}
+readonly node_packages="slurmctld slurmd slurm-client munge"
+
+work=$(mktemp -d /tmp/tccl-packages.XXXXXX)
+trap 'rm -rf --one-file-system "$work"' EXIT
+trap 'exit 143' TERM HUP INT
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+# Runs a command with its output in a log, which is shown if it fails.
+quietly() { # WHAT COMMAND...
+    local what=$1
+    shift
+    "$@" >"$work/log" 2>&1 </dev/null || { tail -n 25 "$work/log"; fail "$what"; }
+}
+
+# ---- trees -------------------------------------------------------------------------------------
+
+mirror() { # that apt takes Debian's packages from
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sort -u | head -n 1
+}
+
+need_namespaces() {
+    [ "$UID" = 0 ] || skip "only root can go into another root tree"
+    unshare --mount --pid --net --uts --ipc --fork true 2>/dev/null || skip "no namespaces of its own can be had here (unshare)"
+    command -v ip >/dev/null || skip "no ip (iproute2)"
+}
+
+build_packages() { # the Build-Depends, and what every build needs
+    sed -n '/^Build-Depends:/,/^[A-Z].*:/{/^Build-Depends:/b name; /^[A-Z]/b; :name; s/^Build-Depends://; s/([^)]*)//g
+        s/|.*//; s/,//g; s/debhelper-compat/debhelper/; p}' "$root/contrib/packaging/debian/control" | xargs
+    echo build-essential
+}
+
+# Runs a command in a tree, as a machine of its own: processes, network, host name n1. Folders of this
+# machine appear below /mnt in it, read-only: NAME=FOLDER. All of it is gone when the command ends.
+inside() { # TREE [NAME=FOLDER]... -- COMMAND...
+    unshare --mount --propagation private --pid --net --uts --ipc --fork --kill-child "$here/enter" "$@"
+}
+
+apt_in() { # TREE COMMAND...: with this machine's network
+    local tree=$1
+    shift
+    unshare --mount --propagation private --pid --fork --kill-child /bin/sh -c \
+        'mount -t proc proc "$0/proc" && tree=$0 && exec chroot "$tree" env DEBIAN_FRONTEND=noninteractive "$@"' "$tree" \
+        apt-get -q -y --no-install-recommends -o Acquire::Retries=2 "$@"
+}
+
+# A node with Slurm and nothing of ours, and a copy of it in which packages are built.
+make_trees() { # SUITE FOLDER
+    local suite=$1 node=$2/node build=$2/build from
+    command -v debootstrap >/dev/null || skip "no debootstrap"
+    from=$(mirror)
+    [ -n "$from" ] || skip "apt knows no mirror of Debian"
+    timeout 600 debootstrap --variant=minbase "$suite" "$node" "$from" >"$work/log" 2>&1 || {
+        tail -n 3 "$work/log"
+        skip "no tree of $suite: its mirror has none, or can't be reached"
+    }
+    printf '#!/bin/sh\nexit 101\n' >"$node/usr/sbin/policy-rc.d"
+    chmod 755 "$node/usr/sbin/policy-rc.d"
+    echo force-unsafe-io >"$node/etc/dpkg/dpkg.cfg.d/test"
+    apt_in "$node" install $node_packages >"$work/log" 2>&1 </dev/null || { tail -n 5 "$work/log"; skip "Slurm of $suite can't be installed"; }
+    cp -a "$node" "$build"
+    apt_in "$build" install $(build_packages) >"$work/log" 2>&1 </dev/null || { tail -n 5 "$work/log"; skip "the Build-Depends can't be installed on $suite"; }
+    apt_in "$node" clean
+    chmod 755 "$node" "$build"
+}
+
+# The folder with both trees of a suite, kept for the next time.
+trees_of() { # SUITE
+    local suite=$1 wanted folder made
+    wanted=$(echo "$node_packages $(build_packages)" | sha256sum | cut -c 1-12)
+    folder=$store/packages-$suite-$wanted
+    mkdir -p "$store"
+    exec 9>"$store/packages.lock"
+    flock 9
+    if [ ! -e "$folder" ]; then
+        rm -rf --one-file-system "$store/packages-$suite"-* "$store"/packages-work.*
+        made=$(mktemp -d "$store/packages-work.XXXXXX")
+        make_trees "$suite" "$made"
+        mv -T "$made" "$folder"
+    fi
+    flock -u 9
+    echo "$folder"
+}
+
+# ---- packages ----------------------------------------------------------------------------------
+
+# Builds in the suite's tree what is checked out here. A source that was built before is not built again.
+packages_of() { # SUITE -> the folder with the .deb files
+    local suite=$1 trees tarball sum out
+    trees=$(trees_of "$suite") || { echo "$trees"; exit 77; }
+    "$root/contrib/package" tarball --out "$work" >/dev/null
+    tarball=$(echo "$work"/slurm-tccl-*.tar.gz)
+    sum=$(sha256sum <"$tarball" | cut -c 1-16)
+    out=$trees/built-$sum
+    if [ ! -e "$out" ]; then
+        rm -rf "$trees"/built-*
+        rm -rf "$work/source" && mkdir "$work/source" && tar -C "$work/source" --strip-components=1 -xzf "$tarball"
+        mkdir -p "$work/out"
+        quietly "the packages can't be built on $suite" build_in "$trees/build" "$work/source" "$work/out"
+        mv "$work/log" "$work/out/build.log"
+        mv -T "$work/out" "$trees/built-work" && mv -T "$trees/built-work" "$out"
+    fi
+    echo "$out"
+}
+
+build_in() { # TREE SOURCE OUT
+    unshare --mount --propagation private --net /bin/sh -c \
+        'mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/tmp" && mount --bind "$1" "$0/srv" && mount --bind "$2" "$0/mnt" &&
+            exec chroot "$0" env DEB_BUILD_OPTIONS=parallel=2 /srv/contrib/package deb --out /mnt' "$@"
+}
+
+# The same packages as a later version, in which a sample and a conffile changed.
+later_packages() { # FROM TO
+    local deb tree
+    mkdir -p "$2"
+    for deb in "$1"/tccl*.deb; do
+        case $deb in *-dbgsym_*) continue ;; esac
+        tree=$work/later
+        rm -rf "$tree" && dpkg-deb -R "$deb" "$tree"
+        sed -i 's/-1$/-2/; s/\((= [^)]*\)-1)/\1-2)/g' "$tree/DEBIAN/control"
+        for file in etc/slurm/tccl.conf.sample etc/logrotate.d/tccld; do
+            [ ! -e "$tree/$file" ] || echo "# later" >>"$tree/$file"
+        done
+        dpkg-deb --root-owner-group -b "$tree" "$2" >/dev/null
+    done
+}

@@ -1,0 +1,4 @@
+#!/bin/bash
+# Debian 12 (Slurm 22.05): packages are built, installed, used, upgraded, removed and purged on a clean tree.
+. "$(dirname "$0")/debian.sh"
+try_on bookworm trixie
