@@ -4,6 +4,7 @@
 #include <slurm/slurm.h>
 
 #include "check.h"
+#include "wire.h"
 
 static void test_kind(void)
 {
@@ -179,8 +180,57 @@ static void test_placed_without_gpus(void)
     step_info_clear(&info);
 }
 
+/* A whole job, as its prolog sees it: 22.05 has only SLURM_NODELIST. */
+static void test_job(void)
+{
+    char *env[] = {"SLURMD_NODENAME=n2",    "SLURM_CLUSTER_NAME=c", "SLURM_JOB_GPUS=0,2",
+                   "SLURM_NODELIST=n[1-3]", "SLURM_JOB_USER=ann",   "SLURM_JOB_PARTITION=p",
+                   "SLURM_STEP_GPUS=1",     "SLURM_JOB_ACCOUNT=a",  NULL};
+    static const struct step_items items = {.job = 7, .uid = 99, .gid = 98};
+    struct step_info info;
+    struct tccl_error err = {""};
+    struct tccl_join join;
+    CHECK_INT(step_info_read_job(&items, env, &info, &err), 0);
+    step_info_join(&info, &join);
+    CHECK_STR(info.name, "n2");
+    CHECK_INT(join.node, 1);
+    CHECK_INT(join.n_nodes, 3);
+    CHECK_INT(join.n_gres, 2);
+    CHECK_INT(join.gres[1], 2);
+    CHECK_STR(join.key.cluster, "c");
+    CHECK_INT(join.key.job, 7);
+    CHECK(join.key.step == TCCL_NO_STEP);
+    CHECK_INT(join.uid, 99);
+    CHECK_STR(join.user, "ann");
+    CHECK_STR(join.partition, "p");
+    CHECK_STR(join.account, "a");
+    step_info_clear(&info);
+
+    env[3] = "SLURM_JOB_NODELIST=n[2-3]";
+    CHECK_INT(step_info_read_job(&items, env, &info, &err), 0);
+    CHECK_INT(info.node, 0);
+    step_info_clear(&info);
+
+    env[2] = "SLURM_JOB_GPUS=";
+    CHECK_INT(step_info_read_job(&items, env, &info, &err), 0);
+    CHECK_INT(info.n_gres, 0);
+    step_info_clear(&info);
+
+    env[0] = "SLURMD_NODENAME=n4";
+    CHECK_INT(step_info_read_job(&items, env, &info, &err), -1);
+    CHECK(strstr(err.text, "n4") != NULL);
+    step_info_clear(&info);
+
+    env[3] = "SLURM_NODES=n[1-3]";
+    err.text[0] = 0;
+    CHECK_INT(step_info_read_job(&items, env, &info, &err), -1);
+    CHECK_STR(err.text, "SLURM_NODELIST is not set");
+    step_info_clear(&info);
+}
+
 int main(void)
 {
+    test_job();
     test_kind();
     test_nested_step();
     test_batch_step();
