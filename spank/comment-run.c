@@ -15,7 +15,7 @@
 enum {
     PAGE = 1000, /* records asked for at once */
     ANSWER_MS = 10000,
-    SLURM_MS = 60000,
+    SLURM_MS = 30000,
     ONCE_LATER_MS = 1000, /* in place of COMMENT_LATER_MS, */
     ONCE_TRIES = 30,      /* and of COMMENT_TRIES */
     REFUSALS = 3,

@@ -326,7 +326,7 @@ void comment_write(const struct comment_job *job, const char *own, bool dry, int
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
     if (late > 0)
-        answer(&work, COMMENT_AWAY, "Slurm: no answer in time");
+        answer(&work, COMMENT_AWAY, "Slurm: no answer in %d s", timeout_ms / 1000);
     else if (late < 0)
         answer(&work, COMMENT_AWAY,
                "Slurm's library gave up: is slurm.conf where it looks for it?");
