@@ -15,16 +15,16 @@
 
 static const char help[] =
     "Usage: tcclacct serve [OPTION]…\n"
-    "Shows rings of jobs, what they gained, and congested sets in a browser: what you may see, to\n"
-    "you alone. Ctrl-C ends it.\n"
+    "Shows rings of jobs, what they gained, and congested sets in a browser: what you\n"
+    "may see, to you alone. Ctrl-C ends it.\n"
     "\n"
     "  --socket=PATH  listen on this unix socket, for its owner only (default:\n"
-    "                 $XDG_RUNTIME_DIR/tcclacct.sock, or /tmp/tcclacct-UID/tcclacct.sock)\n"
-    "  --port=N       listen on TCP port N of 127.0.0.1 and ::1 instead; 0: any that is free\n"
+    "                 tcclacct.sock in $XDG_RUNTIME_DIR, or in /tmp/tcclacct-UID)\n"
+    "  --port=N       listen on TCP port N of 127.0.0.1 and ::1; 0: any that is free\n"
     "  --config=FILE  instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
     "  --node=NAME    this node's Slurm name, where it isn't the host's\n"
     "  -h, --help\n"
-    "From elsewhere: ssh -L 8080:PATH THIS-HOST, and open http://localhost:8080/ there.\n"
+    "From elsewhere: ssh -L 8080:PATH THIS-HOST, and open http://localhost:8080/\n"
     "See tcclacct(1).\n";
 
 enum { OPTION_SOCKET = 256, OPTION_PORT, OPTION_CONFIG, OPTION_NODE };
