@@ -4,13 +4,26 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "cleanup.h"
+
+#if __SIZEOF_POINTER__ == 8
+typedef Elf64_Ehdr elf_header;
+typedef Elf64_Shdr elf_section;
+typedef Elf64_Sym elf_symbol;
+typedef Elf64_Verneed elf_need;
+typedef Elf64_Vernaux elf_wanted;
+#else
+typedef Elf32_Ehdr elf_header;
+typedef Elf32_Shdr elf_section;
+typedef Elf32_Sym elf_symbol;
+typedef Elf32_Verneed elf_need;
+typedef Elf32_Vernaux elf_wanted;
+#endif
 
 int check_elf_open(const char *path, struct check_elf *elf, struct tccl_error *err)
 {
@@ -19,7 +32,7 @@ int check_elf_open(const char *path, struct check_elf *elf, struct tccl_error *e
     cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &st) != 0)
         return tccl_fail(err, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(ElfW(Ehdr)) ||
+    if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(elf_header) ||
         st.st_size > CHECK_ELF_MOST)
         return tccl_fail(err, "%s: is not a library", path);
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -47,7 +60,7 @@ static const void *part(const struct check_elf *elf, uint64_t offset, uint64_t s
 }
 
 /* The kind of machine that a program is for. */
-static bool machine_of(const struct check_elf *elf, ElfW(Ehdr) * header)
+static bool machine_of(const struct check_elf *elf, elf_header *header)
 {
     const void *data = elf->data ? part(elf, 0, sizeof(*header)) : NULL;
     if (data)
@@ -58,7 +71,7 @@ static bool machine_of(const struct check_elf *elf, ElfW(Ehdr) * header)
 bool check_elf_native(const struct check_elf *elf)
 {
     struct check_elf self;
-    ElfW(Ehdr) own, other;
+    elf_header own, other;
     if (!machine_of(elf, &other) || check_elf_open("/proc/self/exe", &self, NULL) != 0)
         return false;
     bool native = machine_of(&self, &own) && own.e_machine == other.e_machine &&
@@ -68,9 +81,9 @@ bool check_elf_native(const struct check_elf *elf)
     return native;
 }
 
-static bool section_at(const struct check_elf *elf, unsigned index, ElfW(Shdr) * section)
+static bool section_at(const struct check_elf *elf, unsigned index, elf_section *section)
 {
-    ElfW(Ehdr) header;
+    elf_header header;
     if (!machine_of(elf, &header) || index >= header.e_shnum ||
         header.e_shentsize != sizeof(*section))
         return false;
@@ -81,7 +94,7 @@ static bool section_at(const struct check_elf *elf, unsigned index, ElfW(Shdr) *
 }
 
 /* The first section of a type. */
-static bool find_section(const struct check_elf *elf, unsigned type, ElfW(Shdr) * section)
+static bool find_section(const struct check_elf *elf, unsigned type, elf_section *section)
 {
     if (!check_elf_native(elf))
         return false;
@@ -94,16 +107,16 @@ static bool find_section(const struct check_elf *elf, unsigned type, ElfW(Shdr) 
 /* A text of a string section, or NULL if it does not end in there. */
 static const char *text_at(const struct check_elf *elf, unsigned section, uint64_t offset)
 {
-    ElfW(Shdr) strings;
+    elf_section strings;
     if (!section_at(elf, section, &strings) || offset >= strings.sh_size)
         return NULL;
     const char *all = part(elf, strings.sh_offset, strings.sh_size);
     return all && memchr(all + offset, '\0', strings.sh_size - offset) ? all + offset : NULL;
 }
 
-static bool find_symbol(const struct check_elf *elf, const char *name, ElfW(Sym) * symbol)
+static bool find_symbol(const struct check_elf *elf, const char *name, elf_symbol *symbol)
 {
-    ElfW(Shdr) table;
+    elf_section table;
     if (!find_section(elf, SHT_DYNSYM, &table))
         return false;
     const unsigned char *all = part(elf, table.sh_offset, table.sh_size);
@@ -118,14 +131,14 @@ static bool find_symbol(const struct check_elf *elf, const char *name, ElfW(Sym)
 
 bool check_elf_defines(const struct check_elf *elf, const char *name)
 {
-    ElfW(Sym) symbol;
+    elf_symbol symbol;
     return find_symbol(elf, name, &symbol) && symbol.st_shndx != SHN_UNDEF;
 }
 
 bool check_elf_number(const struct check_elf *elf, const char *name, uint32_t *value)
 {
-    ElfW(Sym) symbol;
-    ElfW(Shdr) section;
+    elf_symbol symbol;
+    elf_section section;
     if (!find_symbol(elf, name, &symbol) || symbol.st_size < sizeof(*value) ||
         !section_at(elf, symbol.st_shndx, &section) || section.sh_type == SHT_NOBITS ||
         symbol.st_value < section.sh_addr)
@@ -149,10 +162,10 @@ static void take_version(const char *text, int *major, int *minor)
 }
 
 /* The versions wanted of one library, at offset of the section. */
-static void read_wanted(const struct check_elf *elf, const ElfW(Shdr) * section, uint64_t offset,
+static void read_wanted(const struct check_elf *elf, const elf_section *section, uint64_t offset,
                         unsigned count, int *major, int *minor)
 {
-    ElfW(Vernaux) each;
+    elf_wanted each;
     for (unsigned i = 0; i < count && offset <= section->sh_size; i++, offset += each.vna_next) {
         const void *data = part(elf, section->sh_offset + offset, sizeof(each));
         if (!data)
@@ -166,8 +179,8 @@ static void read_wanted(const struct check_elf *elf, const ElfW(Shdr) * section,
 
 void check_elf_glibc(const struct check_elf *elf, int *major, int *minor)
 {
-    ElfW(Shdr) section;
-    ElfW(Verneed) need;
+    elf_section section;
+    elf_need need;
     uint64_t offset = 0;
     *major = *minor = 0;
     if (!find_section(elf, SHT_GNU_verneed, &section))

@@ -116,6 +116,31 @@ static void check_age(struct tccl_profile *profile, struct check_result *result)
         check_say(result, CHECK_OK, days > 0 ? "measured %ld days ago" : "measured today", days);
 }
 
+/* What the machine runs may have changed since. */
+static void check_system(struct tccl_profile *profile, struct check_result *result)
+{
+    const struct tccl_system *then = tccl_profile_system(profile);
+    struct tccl_system now;
+    tccl_system_read(NULL, &now);
+    const struct {
+        const char *what, *then, *now;
+    } words[] = {{"the driver", then->driver, now.driver},
+                 {"the kernel", then->kernel, now.kernel},
+                 {"the firmware", then->firmware, now.firmware}};
+    bool changed = false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        if (!*words[i].then || !*words[i].now || strcmp(words[i].then, words[i].now) == 0)
+            continue;
+        check_say(result, CHECK_WARN, "%s was %s when it was measured, and is %s", words[i].what,
+                  words[i].then, words[i].now);
+        changed = true;
+    }
+    if (changed)
+        check_say(result, CHECK_WARN,
+                  "see with tccl-profile run --check whether it still holds; if it does, "
+                  "tccl-profile run takes note of it");
+}
+
 static void check_source(const char *source, struct check_result *result)
 {
     bool cuda = strcmp(source, "cuda") == 0;
@@ -194,6 +219,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
         compare_machine(site, machine, tccl_profile_source(profile), result);
     check_source(tccl_profile_source(profile), result);
     check_tables(site, profile, result);
+    check_system(profile, result);
     check_age(profile, result);
     tccl_profile_close(profile);
 }

@@ -25,6 +25,7 @@ struct tccl_provenance {
     char source[TCCL_NAME];
     char model[TCCL_JSON_HASH]; /* hash of the model's JSON; "" without a model */
     char conditions[TCCL_CONDITIONS];
+    struct tccl_system system; /* under which it was last measured */
 };
 
 struct tccl_loaded {

@@ -35,6 +35,7 @@ static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_e
         take(json, "source", false, from->source, sizeof(from->source), err) < 0 ||
         tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
+    tccl_system_from_json(json_object_get(json, "system"), &from->system);
     if (strcmp(from->source, "model") != 0)
         return 0;
     return take(json, "model", true, from->model, sizeof(from->model), err);
@@ -61,11 +62,13 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
 {
     char path[PATH_MAX];
 
+    bool measured = strcmp(from->source, "model") != 0;
     cleanup_json json_t *json = json_pack(
-        "{s:i, s:s, s:s, s:s*, s:s*, s:I, s:s}", "format", PROFILE_FORMAT, "machine", from->machine,
-        "source", from->source, "model", from->model[0] ? from->model : NULL, "conditions",
-        from->conditions[0] ? from->conditions : NULL, "created", (json_int_t)time(NULL), "by",
-        "slurm-tccl " TCCL_VERSION);
+        "{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:I, s:s}", "format", PROFILE_FORMAT, "machine",
+        from->machine, "source", from->source, "model", from->model[0] ? from->model : NULL,
+        "conditions", from->conditions[0] ? from->conditions : NULL, "system",
+        measured ? tccl_system_to_json(&from->system) : NULL, "created", (json_int_t)time(NULL),
+        "by", "slurm-tccl " TCCL_VERSION);
     if (!json)
         return tccl_fail(err, "out of memory");
     tccl_profile_path(folder, ABOUT, path);

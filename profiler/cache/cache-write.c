@@ -112,6 +112,8 @@ static int provenance(const struct tccl_machine *machine, const char *source, co
     tccl_machine_id(machine, from->machine);
     if (model && tccl_json_hash(model, from->model) < 0)
         return tccl_fail(err, "out of memory");
+    if (strcmp(source, "model") != 0)
+        tccl_system_read(NULL, &from->system);
     return 0;
 }
 
@@ -173,6 +175,19 @@ bool tccl_conditions_agree(const char *a, const char *b)
     return begins_with(a, b) || begins_with(b, a);
 }
 
+/* Takes note of what the machine runs now. Returns whether that is something else than before. */
+static bool update_system(struct tccl_provenance *from)
+{
+    struct tccl_system before = from->system;
+
+    if (strcmp(from->source, "model") == 0)
+        return false;
+    tccl_system_read(NULL, &from->system);
+    return strcmp(before.kernel, from->system.kernel) != 0 ||
+           strcmp(before.driver, from->system.driver) != 0 ||
+           strcmp(before.firmware, from->system.firmware) != 0;
+}
+
 int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, struct tccl_error *err)
 {
     struct tccl_provenance *from = &profile->from;
@@ -180,9 +195,10 @@ int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, str
     if (check_writable(profile, err) < 0)
         return -1;
     bool empty = is_empty(profile);
+    bool updated = update_system(from);
     if (begins_with(from->conditions, conditions) &&
         (!empty || !from->conditions[strlen(conditions)]))
-        return 0;
+        return updated ? tccl_provenance_write(profile->folder, from, err) : 0;
     if (!empty && !begins_with(conditions, from->conditions))
         return tccl_fail(err,
                          "%s: was measured under \"%s\", and is not mixed with \"%s\": measure as "

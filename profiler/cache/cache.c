@@ -155,6 +155,11 @@ const char *tccl_profile_conditions(const struct tccl_profile *profile)
     return profile->from.conditions;
 }
 
+const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile)
+{
+    return &profile->from.system;
+}
+
 time_t tccl_profile_time(const struct tccl_profile *profile)
 {
     char path[PATH_MAX];

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "model.h"
+#include "system.h"
 #include "table.h"
 
 struct tccl_profile;
@@ -32,6 +33,10 @@ const char *tccl_profile_source(const struct tccl_profile *profile); /* "model",
 const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profile);
 /* How it was measured, see tccl_backend_conditions; "" for a model. */
 const char *tccl_profile_conditions(const struct tccl_profile *profile);
+
+/* What the machine ran when measuring was last begun; all "" for a model, or where it isn't known.
+ */
+const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile);
 
 /* When a set was last measured; 0: never. */
 time_t tccl_profile_time(const struct tccl_profile *profile);
@@ -75,7 +80,8 @@ int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machin
                         const char *source, const json_t *model, struct tccl_profile **profile,
                         struct tccl_error *err);
 
-/* The profile (opened with create) is measured under these conditions from now on. Words behind a
+/* The profile (opened with create) is measured under these conditions from now on, and on what the
+ * machine runs now (tccl_profile_system). Words behind a
  * comma may be added later (", RDMA": NICs had not been measured), and a run may lack them. Returns
  * 0; -1 with err that names both, if what is measured already was measured under others. */
 enum { TCCL_CONDITIONS = 160 };

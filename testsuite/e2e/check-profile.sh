@@ -64,8 +64,19 @@ item profile fail '*machine.json*tccl-profile init*'
 # Cores in place of GPUs: this machine, found out anew; and one that it is not.
 admin tccl-profile init --backend host --devices 2 --machine "$machine"
 rm -r "$folder"
-admin tccl-profile run --backend host --devices 2 --cache "$cluster/nodes/n2/cache" --budget 3 >"$work/log" 2>&1 ||
-    { cat "$work/log"; fail "tccl-profile run"; }
+measure() {
+    admin tccl-profile run --backend host --devices 2 --cache "$cluster/nodes/n2/cache" --budget 3 >"$work/log" 2>&1 ||
+        { cat "$work/log"; fail "tccl-profile run"; }
+}
+measure
+kernel="the kernel was 2.6.32 when it was measured, and is $(uname -r)"
+sed -i "s/$(uname -r)/2.6.32/" "$cluster/nodes/n2/cache"/*/profile.json
+check n2 --only profile
+grep -qF "$kernel" "$work/check" || fail "another kernel is not seen"
+matches "the advice" "$(cat "$work/check")" '*tccl-profile run --check*'
+measure
+check n2 --only profile
+! grep -F "the kernel was" "$work/check" || fail "measuring does not take note of the kernel"
 cp -a "$machine" "$work/host.json"
 cp -a "$cluster/nodes/n2/cache" "$work/host"
 judged 1 gpus profile
