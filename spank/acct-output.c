@@ -2,6 +2,7 @@
 #include "acct-output.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,23 @@ int acct_print_json(const json_t *json, struct tccl_error *err)
     return 0;
 }
 
+/* Does nobody read stdout any more? */
+static bool is_unread(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 int acct_end(int rc, struct tccl_error *err)
 {
     errno = 0;
     bool unwritten = fflush(stdout) != 0 || ferror(stdout);
-    if (unwritten && errno == EPIPE)
+    int error = errno;
+    if (unwritten && (error == EPIPE || is_unread()))
         return EXIT_FAILURE;
     if (rc == 0 && unwritten)
-        rc = tccl_fail(err, "the output can't be written: %s", errno ? strerror(errno) : "error");
+        rc = tccl_fail(err, "the output can't be written: %s",
+                       error ? strerror(error) : "a part of it is lost");
     if (rc != 0)
         fprintf(stderr, "tccl: %s\n", err->text);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -183,9 +183,9 @@ static int put_card(struct pen *pen, const struct acct_ring *ring, const struct 
     put_names(pen, names, count);
     put(pen, left);
     if (drawn[chain]) {
-        put_words(pen, "as", left, "");
-        put(pen, " ");
-        put_words(pen, drawn[chain], left, "   ");
+        cleanup_free char *other = acct_escape(drawn[chain], NULL);
+        put(pen, "as ");
+        put_words(pen, other ? other : "", left, "   ");
         end_line(pen);
         return 0;
     }
