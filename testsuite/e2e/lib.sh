@@ -266,8 +266,8 @@ own_cluster() { # START-OPTION...
     use_cluster "$dir"
 }
 
-end_own_cluster() { # FOLDER
-    local status=$?
+end_own_cluster() { # FOLDER [STATUS]
+    local status=${2:-$?}
     trap - EXIT
     [ $status = 0 ] || tail -n 15 "$1"/log/tccld@* || true
     mini stop --dir "$1" || status=1

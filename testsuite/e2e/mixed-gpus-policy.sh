@@ -1,0 +1,94 @@
+#!/bin/bash
+# Policies by the model of GPUs, in a step over nodes with different ones: where one node's GPUs decide
+# against a ring, the others hear it from there; the first node's rule gives MinGain and Environment.
+# cluster: own
+. "$(dirname "$0")/lib.sh"
+
+model=$(mktemp /tmp/tccl-a100-XXXXXX.json)
+trap 'rm -f "$model"' EXIT
+sed 's/Tesla V100-PCIE-32GB/NVIDIA A100-PCIE-40GB/' "$models/amd-4gpu.json" >"$model"
+own_cluster --nodes 2 --model amd-4gpu --model "$model"
+rm -f "$model"
+cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
+sed -i 's/LD_PRELOAD)=/LD_PRELOAD|SITE_[A-Z])=/' "$work/show"
+step="-N2 --gpus-per-node=4 --ntasks-per-node=1"
+
+policies() { # tccl.conf with these, from stdin
+    cat "$cluster/tccl.conf.before" - >"$cluster/tccl.conf.new"
+    mv "$cluster/tccl.conf.new" "$cluster/tccl.conf"
+}
+
+on_node() { # NODE NAME: the value there
+    sed -nE "s/^[^ ]+ $1 [0-9]+ $2=//p" "$work/out"
+}
+
+# Only the node with A100 is to have a ring: it hears from the other why not.
+policies <<CONF
+[policy new]
+GpuTypes=a100
+Default=on
+CONF
+srun_show $step
+equal "exit status" "$status" 0
+equal "tasks" "$(tasks)" 2
+equal "state on n1" "$(on_node n1 TCCL_STATE)" ""
+equal "state on n2" "$(on_node n2 TCCL_STATE)" fallback
+equal "reason on n2" "$(on_node n2 TCCL_REASON)" "n1: policy: no ring with this node's GPUs"
+none_has TCCL_PLAN
+recorded "$(job_of)" 0 state fallback
+srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1
+applied 1
+srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1
+none_has TCCL_STATE
+srun_show $step --tccl=on
+applied 2
+
+# The other way round: the first node speaks.
+policies <<CONF
+[policy new]
+GpuTypes=a100
+Forbid=yes
+[policy old]
+GpuTypes=v100
+Default=on
+CONF
+srun_show $step
+says "tccl: no ring: n2: policy 'new': no ring with this node's GPUs (NCCL's own choice is used)"
+equal "state on n1" "$(on_node n1 TCCL_STATE)" fallback
+equal "state on n2" "$(on_node n2 TCCL_STATE)" ""
+srun_show $step --tccl=require
+[ "$status" != 0 ] || fail "the step succeeds"
+equal "tasks" "$(tasks)" 0
+matches "what is said" "$(cat "$work/err")" "*tccl: no ring: n2: policy 'new' forbids rings (the step ends*"
+
+# A rule for each: one ring, the first node's variables on both.
+policies <<CONF
+[policy new]
+GpuTypes=a100
+Default=on
+MinGain=90x
+Environment=SITE_A=new
+[policy old]
+GpuTypes=v100
+Default=on
+Environment=SITE_A=old
+Environment=SITE_B=old
+CONF
+srun_show $step
+applied 2
+all_have SITE_A old
+all_have SITE_B old
+recorded "$(job_of)" 0 policy old
+
+# The models of a node can't be read: no rule on them matches, and others do.
+rm "$cluster/nodes/n2/machine.json"
+policies <<CONF
+[policy new]
+GpuTypes=a100
+Default=off
+[policy rest]
+Default=on
+CONF
+srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1
+fallback 1 "n2: no description of this machine at *"
+recorded "$(job_of)" 0 policy rest

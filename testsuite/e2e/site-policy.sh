@@ -1,0 +1,137 @@
+#!/bin/bash
+# [policy NAME]: steps get a ring without any flag, by srun, sbatch (its script and the steps in it) and
+# salloc; the first rule that matches holds. Forbid stands above --tccl and TCCL=, MinGain in every
+# mode; Environment reaches tasks with a ring, over nothing that the user has set.
+# cluster: mixed
+. "$(dirname "$0")/lib.sh"
+
+cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
+at_end+=("mv $cluster/tccl.conf.before $cluster/tccl.conf")
+sed -i 's/LD_PRELOAD)=/LD_PRELOAD|TCCL_ENVIRONMENT|SITE_[A-Z])=/' "$work/show"
+cat >>"$cluster/tccl.conf" <<CONF
+[policy]
+Environment=SITE_A=site
+[policy no]
+Partitions=oth*,none
+Users=root,nob?dy
+Forbid=yes
+[policy gain]
+JobNames=gain *,more
+MinGain=50x
+Default=on
+[policy two]
+NodeList=n[1-2]
+Nodes=2-
+Gpus=8
+Default=on
+Environment=SITE_A=two=2
+Environment=SITE_B=two words
+[policy four]
+NodeList=n1
+Gpus=4-
+GpuTypes=a100,tesla_v100
+Default=auto
+[policy never]
+GpuTypes=h100
+Default=require
+CONF
+four="--gpus-per-node=4 --ntasks-per-node=1"
+
+# Without a flag.
+srun_show -w n1,n2 -N2 $four
+applied 2
+says "tccl: ring of 2 nodes, 8 GPUs: *"
+all_have SITE_A two=2
+all_have SITE_B "two words"
+recorded "$(job_of)" 0 policy two
+recorded "$(job_of)" 0 mode on
+srun_show -w n1 -N1 $four
+applied 1
+says_nothing
+all_have SITE_A site
+none_has SITE_B
+recorded "$(job_of)" 0 policy four
+user_show salloc -w n1,n2 -N2 $four srun --ntasks-per-node=1 "$work/show"
+applied 2
+recorded "$(job_of)" 0 policy two
+cat >"$work/job" <<JOB
+#!/bin/bash
+$work/show
+srun --ntasks-per-node=1 $work/show
+srun --ntasks-per-node=1 --tccl=off $work/show
+SITE_A=mine srun --ntasks-per-node=1 $work/show
+JOB
+batch -w n1,n2 -N2 $four "$work/job"
+applied 1 batch
+equal "the script's SITE_A" "$(values SITE_A batch)" site
+applied 2 0
+all_have SITE_A two=2 0
+none_has SITE_A 1
+none_has TCCL_ENVIRONMENT 1
+none_has TCCL_STATE 1
+applied 2 2
+all_have SITE_A mine 2
+all_have SITE_B "two words" 2
+for step in 0 2; do recorded "$job" $step policy two; done
+recorded "$job" batch policy four
+
+# What the user asks for goes before Default; no rule, no ring.
+srun_show -w n1,n2 -N2 $four --tccl=off
+none_has TCCL_STATE
+TCCL=off srun_show -w n1 -N1 $four
+none_has TCCL_STATE
+srun_show -w n3 -N1 $four
+none_has TCCL_STATE
+none_has SITE_A
+SITE_A=user srun_show -w n3 -N1 $four --tccl=on
+applied 1
+all_have SITE_A user
+recorded "$(job_of)" 0 policy ""
+
+# Forbidden: by rules that hold for this user in this partition, whatever the environment says.
+for options in --tccl=on --tccl=auto TCCL=on TCCL=require --tccl=require --tccl=off none; do
+    asks=("$options")
+    [ "$options" != none ] || asks=()
+    case $options in
+    TCCL=*) user_show env "$options" SLURM_JOB_PARTITION=all SLURM_JOB_USER=root \
+        srun -p other -w n1,n2 -N2 $four "$work/show" ;;
+    *) srun_show -p other -w n1,n2 -N2 $four ${asks[@]+"${asks[@]}"} ;;
+    esac
+    none_has TCCL_RING
+    none_has SITE_A
+    case $options in
+    *require)
+        [ "$status" != 0 ] || fail "a required ring is forbidden, and the step succeeds"
+        matches "what is said" "$(cat "$work/err")" "*tccl: no ring: policy 'no' forbids rings (the step ends*"
+        equal "tasks" "$(tasks)" 0 ;;
+    *=on)
+        equal "exit status" "$status" 0
+        fallback 2 "policy 'no' forbids rings"
+        says "tccl: no ring: policy 'no' forbids rings (NCCL's own choice is used)"
+        recorded "$(job_of)" 0 reason "*policy 'no' forbids rings" ;;
+    *)
+        equal "exit status" "$status" 0
+        equal "tasks" "$(tasks)" 2
+        says_nothing ;;
+    esac
+done
+
+# A ring that gains too little is left to NCCL in every mode, and costs nobody the step.
+for mode in on require; do
+    srun_show -J "gain $mode" -w n1,n2 -N2 $four --tccl=$mode
+    equal "exit status" "$status" 0
+    all_have TCCL_STATE nothing-to-do
+    none_has LD_PRELOAD
+    none_has SITE_A
+    says "tccl: no ring: policy 'gain': the ring is only *x NCCL's own choice (* GB/s, *), MinGain is 50x"
+    recorded "$(job_of)" 0 state nothing-to-do
+    recorded "$(job_of)" 0 policy gain
+done
+srun_show -J more -w n1 -N1 $four --tccl=auto
+all_have TCCL_STATE nothing-to-do
+says_nothing
+
+# tccl-path says the same.
+explained=$(admin tccl-path policy --explain --partition all --user nobody --nodes 'n[1-2]' --gpus 8 \
+    --gpu-type "Tesla V100-PCIE-32GB" --job-name x)
+matches "explanation" "$explained" "*\[policy no\] *no: Partitions=oth\*,none: the partition is all*\[policy two\] *holds*policy *two*mode *on*"
