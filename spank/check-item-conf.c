@@ -72,22 +72,41 @@ void check_item_config(const struct check_site *site, struct check_result *resul
         check_arguments(site, result);
 }
 
+/* [policy NAME] sections, in the order in which they are tried. */
+static void say_policies(const struct tccl_conf *conf, struct check_result *result)
+{
+    char names[400] = "";
+    size_t used = 0;
+    for (int i = 0; i < conf->n_policies && used < sizeof(names) - 100; i++) {
+        const struct tccl_policy *policy = &conf->policies[i];
+        const char *mode = policy->forbid == 1 ? "forbidden"
+                           : policy->mode >= 0 ? tccl_mode_name((enum tccl_mode)policy->mode)
+                                               : "as [policy]";
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s (%s)", used ? ", " : "",
+                                 policy->name, mode);
+    }
+    if (conf->n_policies)
+        check_say(result, CHECK_OK, "before that, the first that fits of %d: %s%s",
+                  conf->n_policies, names, used < sizeof(names) - 100 ? "" : " ...");
+}
+
 void check_item_policy(const struct check_site *site, struct check_result *result)
 {
     const struct tccl_policy *policy = &site->conf.policy;
     const char *set = getenv("TCCL");
     if (policy->mode == TCCL_MODE_OFF)
-        check_say(
-            result, CHECK_OK,
-            "steps have a ring only with --tccl or TCCL=on (Default=off): [policy] Default=auto "
-            "gives it to all");
+        check_say(result, CHECK_OK,
+                  "steps have a ring only with --tccl or TCCL=on (Default=off): [policy] "
+                  "Default=auto gives it to all");
     else
         check_say(result, CHECK_OK, "steps %s%s have mode %s unless they ask for another",
                   policy->partitions ? "of the partitions " : "of all partitions",
-                  policy->partitions ? policy->partitions : "", tccl_mode_name(policy->mode));
+                  policy->partitions ? policy->partitions : "",
+                  tccl_mode_name((enum tccl_mode)policy->mode));
     if (policy->mode == TCCL_MODE_AUTO && (policy->min_nodes > 1 || policy->min_gpus > 2))
         check_say(result, CHECK_OK, "auto begins at %d nodes, %d GPUs", policy->min_nodes,
                   policy->min_gpus);
+    say_policies(&site->conf, result);
     if (set && *set)
         check_say(result, CHECK_OK, "in this shell TCCL=%s goes before it", set);
 }

@@ -37,7 +37,7 @@ void check_item_slurm(const struct check_site *site, struct check_result *result
                   site->slurm_error.text);
     else if (site->configless || getenv("SLURM_CONF_SERVER"))
         check_say(result, CHECK_OK, "no slurm.conf here: slurmctld is asked");
-    else if (check_slurmd_find(NULL, NULL, &other) && *other.conf)
+    else if (check_slurmd_find(NULL, NULL, &other) && other.conf[0] && other.conf[1])
         check_say(result, CHECK_WARN,
                   "no slurm.conf at the usual places, but slurmd (pid %d) uses %s: export "
                   "SLURM_CONF=%s",
@@ -170,12 +170,13 @@ static int count_words(const char *list)
 /* Inside a task: are there GPUs of the step that it can't see? */
 static void look_around(struct check_result *result)
 {
-    const char *all = getenv("SLURM_STEP_GPUS"), *seen = getenv("CUDA_VISIBLE_DEVICES");
-    if (all && seen && count_words(seen) < count_words(all))
+    const char *all = getenv("SLURM_GPUS_ON_NODE"), *seen = getenv("CUDA_VISIBLE_DEVICES");
+    int count = all ? atoi(all) : 0;
+    if (getenv("SLURM_PROCID") && seen && count_words(seen) < count)
         check_say(result, CHECK_WARN,
                   "this task sees %d of the step's %d GPUs here: NCCL has no P2P between tasks: "
                   "ask for --gpus-per-node instead of --gpus-per-task, without --gpu-bind",
-                  count_words(seen), count_words(all));
+                  count_words(seen), count);
 }
 
 /* Settings of the shell that isolate without being seen. */

@@ -25,6 +25,8 @@ struct check_slurm_conf {
  * a file of its own has got from slurmctld. Writes the path, "" if there is none; *from (static)
  * says how it was found. */
 void check_slurm_conf_find(char path[static PATH_MAX], const char **from);
+/* The same without $SLURM_CONF. */
+void check_slurm_conf_usual(char path[static PATH_MAX], const char **from);
 
 /* Reads the file and those it includes. Returns 0, or -1 with err. clear is right after both. */
 int check_slurm_conf_read(const char *path, struct check_slurm_conf *conf, struct tccl_error *err);

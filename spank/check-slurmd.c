@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "check-slurm-conf.h"
 #include "cleanup.h"
 
 enum { WORDS = 64 };
@@ -67,7 +68,8 @@ static void read_words(char *const *words, int count, struct check_slurmd *slurm
     }
 }
 
-static void read_command(pid_t pid, struct check_slurmd *slurmd)
+/* Returns false for one that has ended, of which nothing but the name is left. */
+static bool read_command(pid_t pid, struct check_slurmd *slurmd)
 {
     char text[4096], *words[WORDS];
     int count = 0;
@@ -75,19 +77,51 @@ static void read_command(pid_t pid, struct check_slurmd *slurmd)
     for (char *at = text; at < text + size && count < WORDS; at += strlen(at) + 1)
         words[count++] = at;
     read_words(words, count, slurmd);
+    return count > 0;
 }
 
-static void look_at(pid_t pid, struct check_slurmd *slurmd)
+/* Without -f it is what its environment names, else what it finds. What its environment holds only
+ * root and its own user see: then the name stays empty. */
+static void find_conf(pid_t pid, struct check_slurmd *slurmd)
+{
+    static char text[65536];
+    static const char name[] = "SLURM_CONF=";
+    const char *from;
+    ssize_t size = read_proc(pid, "environ", text, sizeof(text));
+    if (*slurmd->conf || slurmd->configless || size <= 0)
+        return;
+    for (const char *at = text; at < text + size; at += strlen(at) + 1)
+        if (strncmp(at, name, sizeof(name) - 1) == 0)
+            snprintf(slurmd->conf, sizeof(slurmd->conf), "%s", at + sizeof(name) - 1);
+    if (!*slurmd->conf)
+        check_slurm_conf_usual(slurmd->conf, &from);
+    if (!*slurmd->conf)
+        strcpy(slurmd->conf, "/");
+}
+
+/* Is it in another file system's root, such as a container's? */
+static bool is_elsewhere(pid_t pid)
+{
+    char path[64], root[PATH_MAX];
+    snprintf(path, sizeof(path), "/proc/%d/root", pid);
+    ssize_t length = readlink(path, root, sizeof(root));
+    return length > 0 && (length != 1 || root[0] != '/');
+}
+
+static bool look_at(pid_t pid, struct check_slurmd *slurmd)
 {
     char path[64], file[PATH_MAX];
     *slurmd = (struct check_slurmd){.pid = pid, .started = start_time(pid)};
-    read_command(pid, slurmd);
+    if (!read_command(pid, slurmd))
+        return false;
+    find_conf(pid, slurmd);
     snprintf(path, sizeof(path), "/proc/%d/exe", pid);
     ssize_t length = readlink(path, file, sizeof(file) - 1);
     if (length > 0) {
         file[length] = '\0';
         slurmd->replaced = length > 10 && strcmp(file + length - 10, " (deleted)") == 0;
     }
+    return true;
 }
 
 static bool same_file(const char *a, const char *b)
@@ -110,9 +144,8 @@ bool check_slurmd_find(const char *node, const char *conf, struct check_slurmd *
     bool found = false;
     while (proc && !found && (entry = readdir(proc))) {
         pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        if (!pid || !is_slurmd(pid))
+        if (!pid || !is_slurmd(pid) || is_elsewhere(pid) || !look_at(pid, slurmd))
             continue;
-        look_at(pid, slurmd);
         found = (!node || !*slurmd->node || strcasecmp(node, slurmd->node) == 0) &&
                 (!conf || !*slurmd->conf || same_file(conf, slurmd->conf));
     }
