@@ -123,7 +123,7 @@ static int read_options(int argc, char **argv, struct question *question, struct
     while ((option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
         if (option == ':')
             return tccl_fail(err, "%.60s: a value is missing", argv[optind - 1]);
-        if (option == '?' && optopt) /* "--json=x" */
+        if (option == '?' && optopt && strncmp(argv[optind - 1], "--", 2) == 0) /* "--json=x" */
             return tccl_fail(err, "%.60s: this option takes no value", argv[optind - 1]);
         if (option == '?')
             return tccl_fail(err, "%.60s: unknown option", argv[optind - 1]);
