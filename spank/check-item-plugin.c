@@ -166,8 +166,9 @@ static void ask_slurmd(const struct check_site *site, struct check_result *resul
                   "plugstack.conf has changed since slurmd (pid %d) was started: restart slurmd",
                   slurmd->pid);
     else
-        check_say(result, CHECK_OK, "slurmd (pid %d) was started after the last change",
-                  slurmd->pid);
+        check_say(result, CHECK_OK, "slurmd (pid %d) was started after the last change%s",
+                  slurmd->pid,
+                  geteuid() ? "; whether its program was replaced since only root can see" : "");
 }
 
 void check_item_loaded(const struct check_site *site, struct check_result *result)

@@ -35,7 +35,7 @@ void check_item_slurm(const struct check_site *site, struct check_result *result
     else if (*site->slurm.path)
         check_say(result, CHECK_FAIL, "%s: set SLURM_CONF, or make the file readable",
                   site->slurm_error.text);
-    else if (site->configless || getenv("SLURM_CONF_SERVER"))
+    else if (check_site_fetched(site))
         check_say(result, CHECK_OK, "no slurm.conf here: slurmctld is asked");
     else if (check_slurmd_find(NULL, NULL, &other) && other.conf[0] && other.conf[1])
         check_say(result, CHECK_WARN,
@@ -88,6 +88,12 @@ void check_item_plugstack(const struct check_site *site, struct check_result *re
                   "%s can't be read by this user, and then not by srun: make it "
                   "readable",
                   stack->closed);
+    if (!stack->found && check_site_fetched(site)) {
+        check_say(result, CHECK_OK,
+                  "slurmctld sends it to each program: whether it has the line shows in the item "
+                  "loaded");
+        return;
+    }
     if (!stack->found) {
         check_say(result, CHECK_FAIL, "%s %s: add the line \"optional spank_tccl.so\"", stack->path,
                   stack->there ? "has no line for spank_tccl.so" : "is not there");
@@ -112,6 +118,12 @@ void check_item_configless(const struct check_site *site, struct check_result *r
 {
     const struct check_plugstack *stack = &site->plugstack;
     char enabled[1024] = "";
+    if (check_site_fetched(site)) {
+        check_say(result, CHECK_OK,
+                  "slurmctld sends plugstack.conf to each program, but not what it includes: the "
+                  "line must be in it");
+        return;
+    }
     if (!site->configless) {
         const char *set = check_slurm_get(&site->slurm, "SlurmctldParameters");
         snprintf(enabled, sizeof(enabled), "%s", set ? set : "");

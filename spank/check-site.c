@@ -218,3 +218,9 @@ unsigned check_site_version(const struct check_site *site, const char *program,
     snprintf(text, CHECK_VERSION, "%.*s", (int)strcspn(blank + 1, " \n"), blank + 1);
     return major << 16 | minor << 8;
 }
+
+bool check_site_fetched(const struct check_site *site)
+{
+    char text[CHECK_VERSION];
+    return !*site->slurm.path && check_site_version(site, "srun", text) != 0;
+}

@@ -52,6 +52,10 @@ void check_site_read(const struct check_options *options, int64_t deadline,
  * to text. Returns false if it is not known. */
 bool check_site_value(const struct check_site *site, const char *key, char *text, size_t size);
 
+/* Is there no file of this node's own, and do Slurm's programs work all the same, because slurmctld
+ * sends them the configuration each time? */
+bool check_site_fetched(const struct check_site *site);
+
 /* Slurm's version, by its programs on this node: 0x160500 is 22.05; 0 unknown. text: as it is
  * written. */
 enum { CHECK_VERSION = 64 };

@@ -12,9 +12,17 @@
 
 #include "check-items.h"
 #include "cleanup.h"
+#include "hostlist.h"
 #include "wire.h"
 
-enum { USAGE = 2, SECONDS = 10, MOST_SECONDS = 600, PATIENT_MS = 2000, LAST_MS = 500 };
+enum {
+    USAGE = 2,
+    SECONDS = 10,
+    MOST_SECONDS = 600,
+    PATIENT_MS = 2000,
+    LAST_MS = 500,
+    NODES_MOST = 65536
+};
 
 struct options {
     struct check_options site;
@@ -103,6 +111,24 @@ static int check_only(const char *list)
     return 0;
 }
 
+/* The nodes of --node and --peers, as they are written. */
+static int check_names(const struct check_options *options)
+{
+    struct tccl_hosts hosts;
+    struct tccl_error err = {0};
+    if (options->node && !tccl_host_valid(options->node)) {
+        fprintf(stderr, "tccl: --node %.80s: give the name of one node\n", options->node);
+        return -1;
+    }
+    if (options->peers && tccl_hosts_expand(options->peers, NODES_MOST, &hosts, &err) != 0) {
+        fprintf(stderr, "tccl: --peers: %s\n", err.text);
+        return -1;
+    }
+    if (options->peers)
+        tccl_hosts_clear(&hosts);
+    return 0;
+}
+
 static int read_seconds(const char *text, int *seconds)
 {
     char *end;
@@ -175,7 +201,7 @@ static int read_options(int argc, char **argv, struct options *options)
                 argv[optind]);
         return USAGE;
     }
-    return check_only(options->only) == 0 ? -1 : USAGE;
+    return check_only(options->only) == 0 && check_names(&options->site) == 0 ? -1 : USAGE;
 }
 
 /* ---- probes ---- */

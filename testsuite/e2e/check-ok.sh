@@ -19,6 +19,7 @@ item peers ok '4 of 4 answer'
 
 user tccl-check --node n2 >"$work/check" || fail "tccl-check as a user: $?"
 others_ok
+item loaded ok '*only root can see'
 equal "lines with --quiet" "$(admin tccl-check --node n1 --quiet)" ""
 equal "lines without peers" "$(admin tccl-check --node n1 --no-peers | grep -c peers)" 0
 equal "one peer" "$(admin tccl-check --node n1 --peers 'n[2-3]' --only peers | awk '{ $1 = $1; print }')" "ok peers 2 of 2 answer"
@@ -35,6 +36,11 @@ item node warn '4 nodes of slurm.conf are on host *n1*--node'
 check n9 --only node
 equal "exit status" "$status" 1
 item node fail '*n9 is not in *'
+for wrong in "--node ../x" "--peers n[1-" "--timeout 0" "--nonsense" "word"; do
+    status=0
+    admin tccl-check $wrong 2>"$work/err" || status=$?
+    equal "exit status of $wrong" "$status" 2
+done
 status=0
 admin tccl-check --only nonsense 2>"$work/err" || status=$?
 equal "exit status of wrong usage" "$status" 2
