@@ -13,7 +13,7 @@ const state = { range: "day", job: null, start: null, kind: null, rows: ROWS, st
 function fill(element, props, children) {
   for (const [name, value] of Object.entries(props || {}))
     if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
-  for (const child of children.flat())
+  for (const child of children.flat(Infinity))
     if (child !== null && child !== undefined && child !== false) element.append(child);
   return element;
 }
@@ -56,7 +56,7 @@ function put(element, key, ...children) {
   const text = JSON.stringify(key);
   if (element.said === text) return;
   element.said = text;
-  element.replaceChildren(...children.flat().filter(Boolean));
+  element.replaceChildren(...children.flat(Infinity).filter(Boolean));
 }
 
 /* ---- asking ---- */
