@@ -34,7 +34,8 @@ static const char help[] =
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
     "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
-    "      --devices N  --force  -o, --output FILE  --json  -q, --quiet  --version\n"
+    "      --devices N  --force  -o, --output FILE  --json  -q, --quiet\n"
+    "      --help  --version\n"
     "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
 
 enum {
