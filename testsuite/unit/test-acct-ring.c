@@ -75,8 +75,7 @@ static void test_wrong(void)
         "n1[0 -w> 1 -w> 0 2]",
         "n1[a -g> 0 -g> b c]",
         "…",
-        "n1[0 -w> 1 -w> 2 -w> 3 -w> 4 -w> 5 -w> 6 -w> 7 -w> 8 -w> 9 -w> 10 -w> 11 -w> 12 -w> 13 "
-        "-w> 14 -w> 15 -w> 16 -w> 0]"};
+        "n1[0-w>1-w>2-w>3-w>4-w>5-w>6-w>7-w>8-w>9-w>10-w>11-w>12-w>13-w>14-w>15-w>16-w>0]"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct acct_ring ring;
         struct tccl_error err = {0};
