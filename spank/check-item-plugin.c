@@ -95,7 +95,15 @@ void check_item_plugin(const struct check_site *site, struct check_result *resul
         if (!known)
             snprintf(folders, sizeof(folders), "%s", TCCL_PLUGINDIR);
         strcpy(shown, folders);
-        if (!search(folders, name, slurm, path)) {
+        bool there = search(folders, name, slurm, path);
+        if (!there && !stack->found && check_site_fetched(site)) {
+            check_say(result, CHECK_OK,
+                      "none in PluginDir=%s; the file that slurmctld's "
+                      "plugstack.conf means can't be told here",
+                      shown);
+            return;
+        }
+        if (!there) {
             check_say(result, CHECK_FAIL,
                       "no %s in PluginDir=%s: install it there, or write its "
                       "whole path into plugstack.conf",
@@ -161,7 +169,9 @@ static void ask_slurmd(const struct check_site *site, struct check_result *resul
                   "slurmd (pid %d) runs a program that has been replaced since: "
                   "restart slurmd",
                   slurmd->pid);
-    if (slurmd->started && site->plugstack.changed > slurmd->started + CLOCK_S)
+    if (site->configless) /* its copies are new after each scontrol reconfigure */
+        check_say(result, CHECK_OK, "slurmd (pid %d) runs", slurmd->pid);
+    else if (slurmd->started && site->plugstack.changed > slurmd->started + CLOCK_S)
         check_say(result, CHECK_WARN,
                   "plugstack.conf has changed since slurmd (pid %d) was started: restart slurmd",
                   slurmd->pid);
