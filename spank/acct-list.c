@@ -246,6 +246,16 @@ static int take_option(struct listing *listing, int option, int index, char *con
     }
 }
 
+/* A word that is no option: a command in the wrong place, or nobody knows what. */
+static int refuse_word(const char *word, struct tccl_error *err)
+{
+    static const char *const commands[] = {"ring", "summary", "serve"};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (!strcmp(word, commands[i]))
+            return tccl_fail(err, "a command stands before its options: tcclacct %s ...", word);
+    return tccl_fail(err, "%.60s: what is that? jobs are given with -j; see --help", word);
+}
+
 static int parse_options(struct listing *listing, int argc, char **argv, struct tccl_error *err)
 {
     int option, index = -1;
@@ -257,8 +267,7 @@ static int parse_options(struct listing *listing, int argc, char **argv, struct 
         index = -1;
     }
     if (!listing->instead && optind < argc)
-        return tccl_fail(err, "%.60s: what is that? jobs are given with -j; see --help",
-                         argv[optind]);
+        return refuse_word(argv[optind], err);
     return 0;
 }
 

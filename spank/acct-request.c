@@ -226,7 +226,7 @@ static json_t *ask(const struct acct_request *request, ask_function *function, i
 json_t *acct_request_records(const struct acct_request *request, int *complete,
                              struct tccl_error *err)
 {
-    cleanup_json json_t *records = ask(request, tccl_client_query, complete, err);
+    cleanup_json json_t *records = ask(request, tccl_client_query_long, complete, err);
     if (!records)
         return NULL;
     json_t *left = wanted(request, records, err);

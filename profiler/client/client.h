@@ -82,6 +82,11 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                           int *complete, struct tccl_error *err);
 
+/* The same for a list that may be long, and comes in many answers: timeout_ms is for each of them.
+ */
+json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                               int *complete, struct tccl_error *err);
+
 /* Asks them what the records that a filter finds have in common (WIRE.md, SUMMARY). Returns a new
  * reference to an object, or NULL with err. */
 json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,

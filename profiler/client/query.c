@@ -161,21 +161,37 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
     return NULL;
 }
 
-json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                          int *complete, struct tccl_error *err)
+/* each_ms: how long each page may take; 0: all together have the deadline that home has. */
+static json_t *query(struct home *home, const json_t *filter, int each_ms, struct tccl_error *err)
 {
-    struct home home = find_home(conf, timeout_ms, complete);
-    if (home_open(&home, err) != 0)
+    if (home_open(home, err) != 0)
         return NULL;
-    cleanup_close int fd = home.fd;
+    cleanup_close int fd = home->fd;
     cleanup_json json_t *records = json_array();
     cleanup_json json_t *page = filter ? json_deep_copy(filter) : json_object();
     size_t most = wanted(page);
-    while (page && json_array_size(records) < most)
-        if (ask_page(&home, &page, records, err) != 0)
+    while (page && json_array_size(records) < most) {
+        if (each_ms)
+            home->deadline = tccl_now_ms() + each_ms;
+        if (ask_page(home, &page, records, err) != 0)
             return NULL;
+    }
     while (json_array_size(records) > most)
         json_array_remove(records, json_array_size(records) - 1);
     (void)fd;
     return tccl_steal(records);
+}
+
+json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                          int *complete, struct tccl_error *err)
+{
+    struct home home = find_home(conf, timeout_ms, complete);
+    return query(&home, filter, 0, err);
+}
+
+json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                               int *complete, struct tccl_error *err)
+{
+    struct home home = find_home(conf, timeout_ms, complete);
+    return query(&home, filter, timeout_ms, err);
 }
