@@ -4,8 +4,8 @@
 try_on() { # SUITE OTHER
     local packages other trees
     need_namespaces
-    packages=$(packages_of "$1") || { echo "$packages"; exit $?; }
-    other=$(packages_of "$2") || { echo "$other"; exit $?; }
+    packages=$(packages_of "$1") || give_up $? "$packages"
+    other=$(packages_of "$2") || give_up $? "$other"
     trees=$(trees_of "$1")
     check_packages "$packages"
     later_packages "$packages" "$work/later"

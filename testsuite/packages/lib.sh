@@ -21,6 +21,12 @@ skip() {
     exit 77
 }
 
+# Ends as a part that ran in a subshell did.
+give_up() { # STATUS OUTPUT
+    echo "$2"
+    exit "$1"
+}
+
 # Runs a command with its output in a log, which is shown if it fails.
 quietly() { # WHAT COMMAND...
     local what=$1
@@ -103,7 +109,7 @@ trees_of() { # SUITE
 # Builds in the suite's tree what is checked out here. A source that was built before is not built again.
 packages_of() { # SUITE -> the folder with the .deb files
     local suite=$1 trees tarball sum out
-    trees=$(trees_of "$suite") || { echo "$trees"; exit 77; }
+    trees=$(trees_of "$suite") || give_up $? "$trees"
     "$root/contrib/package" tarball --out "$work" >/dev/null
     tarball=$(echo "$work"/slurm-tccl-*.tar.gz)
     sum=$(sha256sum <"$tarball" | cut -c 1-16)
@@ -127,11 +133,11 @@ build_in() { # TREE SOURCE OUT
 
 # The same packages as a later version, in which a sample and a conffile changed.
 later_packages() { # FROM TO
-    local deb tree
+    local deb file tree
     mkdir -p "$2"
     for deb in "$1"/tccl*.deb; do
         case $deb in *-dbgsym_*) continue ;; esac
-        tree=$work/later
+        tree=$work/unpacked
         rm -rf "$tree" && dpkg-deb -R "$deb" "$tree"
         sed -i 's/-1$/-2/; s/\((= [^)]*\)-1)/\1-2)/g' "$tree/DEBIAN/control"
         for file in etc/slurm/tccl.conf.sample etc/logrotate.d/tccld; do

@@ -1,0 +1,27 @@
+#!/bin/bash
+# RPMs, as far as they can be had on Debian: the spec builds, what is in its packages is what meson installs,
+# and the plugin asks for the Slurm that it was built for. No Fedora or RHEL is tried here.
+. "$(dirname "$0")/lib.sh"
+
+command -v rpmbuild >/dev/null || skip "no rpmbuild (package rpm)"
+release=$(dpkg-query -W -f '${Version}' libslurm-dev 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\).*/\1/p')
+[ -n "$release" ] || skip "no libslurm-dev"
+quietly "the RPMs can't be built" "$root/contrib/package" rpm --out "$work/rpm" -- --nodeps --define "slurm_release $release"
+! grep 'warning: .*\[-W' "$work/log" || fail "the compiler warns"
+
+# With the paths of this machine's rpm in the place of meson's.
+listed() {
+    sed -e "s,^/usr/LIBDIR/slurm-wlm/,$(rpm --eval '%_libdir')/slurm/," -e "s,^/usr/LIBDIR/,$(rpm --eval '%_libdir')/," \
+        -e '/i386-linux-gnu/d; s,^/usr/lib32/,/usr/lib/,' -e 's,^\(/usr/share/man/.*\),\1.gz,' "$root/testsuite/install.list"
+}
+for package in "$work"/rpm/tccl*.rpm; do
+    rpm -qlp "$package" 2>/dev/null
+done | grep -v '/licenses/\|/build-id\|^/usr/share/doc/tccl-\|(contains no files)' | sort >"$work/files"
+# Folders are listed too; a file is in one package only.
+[ -z "$(uniq -d "$work/files")" ] || fail "in two packages: $(uniq -d "$work/files")"
+listed | sort | comm -23 - "$work/files" >"$work/missing"
+[ ! -s "$work/missing" ] || fail "in no package: $(cat "$work/missing")"
+rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slurm(' | sort | xargs
+[ "$(rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep -c "^slurm.* $release")" = 2 ] || fail "the plugin asks for no Slurm"
+! rpm -qp --requires "$work"/rpm/tccl-runtime-*.rpm 2>/dev/null | grep -v '^lib\(c\|dl\)\.so\|^rpmlib' || fail "the runtime needs more than libc"
+[ "$(rpm -qp --configfiles "$work"/rpm/tccld-*.rpm 2>/dev/null)" = /etc/logrotate.d/tccld ] || fail "configuration of tccld"

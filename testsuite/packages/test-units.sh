@@ -1,0 +1,76 @@
+#!/bin/bash
+# Units, folders, the user and log rotation, as they are installed, in the eyes of the programs that read them.
+. "$(dirname "$0")/lib.sh"
+
+readonly build=${TCCL_BUILD:-$root/build}
+readonly tree=$work/tree
+install_root() {
+    DESTDIR=$tree meson install -C "$build" --no-rebuild >/dev/null
+    mkdir -p "$tree/etc/systemd/system"
+    # What systemd-analyze asks for: the programs that the units start, and units that ours name.
+    mkdir -p "$tree/bin" && cp /bin/sh /bin/kill "$tree/bin/"
+    for unit in network-online.target multi-user.target timers.target slurmd.service slurmctld.service slurmdbd.service munge.service; do
+        [ -e "$tree/usr/lib/systemd/system/$unit" ] || printf '[Unit]\nDescription=%s\n' "$unit" >"$tree/usr/lib/systemd/system/$unit"
+        case $unit in *.service) printf '[Service]\nExecStart=/bin/sh\n' >>"$tree/usr/lib/systemd/system/$unit" ;; esac
+    done
+}
+
+part_units() {
+    local unit units
+    command -v systemd-analyze >/dev/null || { echo "no systemd-analyze here: units not looked at"; return; }
+    units=$(cd "$tree/usr/lib/systemd/system" && echo tccl*)
+    for unit in $units; do
+        ! grep -q '@[a-z]*@' "$tree/usr/lib/systemd/system/$unit" || fail "$unit: a name was not filled in"
+        # The tree holds no more of systemd's own units than ours name: only what is said of ours counts.
+        systemd-analyze verify --root="$tree" --man=no --recursive-errors=no "$unit" >"$work/verify" 2>&1 || true
+        ! grep "$unit" "$work/verify" | grep -v 'sysinit.target\|basic.target\|shutdown.target\|system.slice\|-\.mount\|systemd-' ||
+            fail "systemd-analyze verify: $unit"
+    done
+    for unit in $units; do
+        case $unit in *.timer) continue ;; esac
+        systemd-analyze security --offline=yes --root="$tree" --threshold=60 --no-pager "$unit" >"$work/security" 2>&1 ||
+            fail "$unit is exposed: $(tail -n 1 "$work/security")"
+        tail -n 1 "$work/security"
+    done
+    systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$tree/usr/lib/systemd/system/tccl-profile-check.timer")" >/dev/null
+}
+
+# The folders are made as the daemon's unit makes them, and left alone where they are somebody's.
+part_tmpfiles() {
+    command -v systemd-tmpfiles >/dev/null || { echo "no systemd-tmpfiles here"; return; }
+    mkdir -p "$tree/run"
+    systemd-tmpfiles --root="$tree" --create "$tree/usr/lib/tmpfiles.d/tccl.conf"
+    [ "$(cd "$tree" && stat -c '%n %a %u' run/tccl var/lib/tccl var/cache/tccl | xargs)" = "run/tccl 711 0 var/lib/tccl 711 0 var/cache/tccl 755 0" ] ||
+        fail "folders: $(cd "$tree" && stat -c '%n %a %u' run/tccl var/lib/tccl var/cache/tccl)"
+    chown 4711 "$tree/var/lib/tccl"
+    systemd-tmpfiles --root="$tree" --create "$tree/usr/lib/tmpfiles.d/tccl.conf"
+    [ "$(stat -c %u "$tree/var/lib/tccl")" = 4711 ] || fail "a folder of TccldUser was taken away"
+}
+
+part_sysusers() {
+    local sample=$tree/usr/share/doc/tccl/examples/tccl.sysusers
+    command -v systemd-sysusers >/dev/null || { echo "no systemd-sysusers here"; return; }
+    sed 's/^u tccl -/u tccl 4711/' "$sample" >"$work/tccl.conf"
+    systemd-sysusers --root="$tree" "$work/tccl.conf" >/dev/null 2>&1
+    grep -q '^tccl:x:4711:' "$tree/etc/passwd" || fail "the sample makes no user 4711: $(cat "$tree/etc/passwd")"
+    [ ! -e "$tree/usr/lib/sysusers.d" ] || fail "a user is made by installation"
+}
+
+part_logrotate() {
+    local program
+    program=$(command -v logrotate) || { echo "no logrotate here: its file not tried"; return; }
+    sed "s,/var/log/,$work/log/,; s/weekly/daily/" "$tree/etc/logrotate.d/tccld" >"$work/logrotate"
+    mkdir "$work/log"
+    chmod 644 "$work/logrotate"
+    "$program" -f -s "$work/state" "$work/logrotate" # no log: nothing to do
+    [ -z "$(ls "$work/log")" ] || fail "logrotate made a file"
+    echo line >"$work/log/tccld.log"
+    exec 8>>"$work/log/tccld.log" # as tccld has it
+    "$program" -f -s "$work/state" "$work/logrotate"
+    echo later >&8
+    [ "$(cat "$work/log/tccld.log" "$work/log/tccld.log.1" | xargs)" = "later line" ] || fail "rotated: $(head "$work"/log/*)"
+}
+
+[ "$UID" = 0 ] || skip "folders of other users: only root can make them"
+install_root
+for part in units tmpfiles sysusers logrotate; do part_$part; done
