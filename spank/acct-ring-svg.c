@@ -313,11 +313,22 @@ static int put_lines(const char *text, double y, FILE *out)
     return lines;
 }
 
+/* The title, cut to what a sheet should be wide for. Allocated; NULL without memory. */
+static char *cut_title(const struct acct_ring_facts *facts)
+{
+    enum { TITLE = 80 };
+    char *text;
+    int used, bytes = acct_bytes_within(facts->title, TITLE, &used);
+    const char *dots = facts->title[bytes] ? "..." : "";
+    return asprintf(&text, "%.*s%s", bytes, facts->title, dots) < 0 ? NULL : text;
+}
+
 static void put_head(const struct sheet *sheet)
 {
     const struct acct_ring_facts *facts = sheet->facts;
     double y = MARGIN + 36;
-    tccl_svg_text(MARGIN, MARGIN + 14, "title", facts->title, sheet->out);
+    cleanup_free char *title = cut_title(facts);
+    tccl_svg_text(MARGIN, MARGIN + 14, "title", title ? title : "", sheet->out);
     for (int i = 0; i < facts->n_lines; i++)
         y += LINE * put_lines(facts->lines[i], y, sheet->out);
     put_bars(sheet, y);
@@ -335,7 +346,8 @@ static double head_height(const struct acct_ring_facts *facts)
 /* A width that the texts fit into. */
 static double head_width(const struct acct_ring_facts *facts)
 {
-    double width = 10.5 * acct_columns(facts->title);
+    cleanup_free char *title = cut_title(facts);
+    double width = 10.5 * acct_columns(title ? title : "");
     for (int i = 0; i < facts->n_lines; i++)
         width = fmax(width, 6.6 * fmin(WRAP, acct_columns(facts->lines[i])));
     return width + 2 * MARGIN;

@@ -306,6 +306,12 @@ static void test_svg(void)
     CHECK_INT(count(svg, "class=\"nic\""), 4);
     CHECK_INT(count(svg, "class=\"memory\""), 2 + 3);
     CHECK(!strstr(svg, "href") && !strstr(svg, "url(http"));
+    char name[256];
+    memset(name, 'x', 255);
+    name[255] = '\0';
+    json_object_set_new(record, "job_name", json_string(name));
+    cleanup_free char *wide = svg_of(record);
+    CHECK(atoi(strstr(wide, "width=\"") + 7) < 1000);
     cleanup_json json_t *solo = record_of("A");
     json_object_set_new(solo, "ring", json_string("n1[0 -w> 1 -w> 0]"));
     cleanup_free char *closed = svg_of(solo);
