@@ -394,6 +394,15 @@ static void take_back_shim(spank_t spank)
                  "the ring is not built: the task does not see the shim (a container?)", 1);
 }
 
+/* Is it this node that says why its tasks end? The first of the step does, which may not know of it
+ * where the policy is one for the GPUs of this node. */
+static bool tells_refusal(void)
+{
+    const struct tccl_policy *policy = policy_named(&remote.conf, remote.rule.name);
+    return remote.step.first ||
+           (!remote.choice.asked && policy && (policy->gpus.max || policy->gpu_types));
+}
+
 int remote_task_init(spank_t spank)
 {
     char line[NOTICE_SIZE];
@@ -402,7 +411,7 @@ int remote_task_init(spank_t spank)
     if (!step_is_refused())
         return 0;
     spank_get_item(spank, S_TASK_ID, &task);
-    if (remote.step.first && task == 0 &&
+    if (tells_refusal() && task == 0 &&
         notice_of_plan(remote.choice.mode, &remote.plan, (int)remote.step.hosts.count, line))
         dprintf(STDERR_FILENO, "%s\n", line);
     _exit(1);

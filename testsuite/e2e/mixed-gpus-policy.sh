@@ -80,6 +80,20 @@ all_have SITE_A old
 all_have SITE_B old
 recorded "$(job_of)" 0 policy old
 
+# A ring is required for the GPUs of the second node only, and can't be had.
+mv "$cluster/nodes/n1/cache" "$cluster/nodes/n1/no-cache"
+policies <<CONF
+[policy new]
+GpuTypes=a100
+Default=require
+[policy rest]
+Default=auto
+CONF
+srun_show $step
+[ "$status" != 0 ] || fail "the step succeeds"
+says "tccl: no ring: n1: no profile of this machine * (the step ends, because a ring is required)"
+mv "$cluster/nodes/n1/no-cache" "$cluster/nodes/n1/cache"
+
 # The models of a node can't be read: no rule on them matches, and others do.
 rm "$cluster/nodes/n2/machine.json"
 policies <<CONF
