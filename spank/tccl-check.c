@@ -256,9 +256,10 @@ static void finish(struct probe *probe)
     if (probe->pid > 0)
         waitpid(probe->pid, &status, 0);
     memset(&probe->result, 0, sizeof(probe->result));
-    if (probe->pid > 0 && WIFSIGNALED(status))
-        check_say(&probe->result, CHECK_FAIL, "tccl-check itself broke (signal %d): please report",
-                  WTERMSIG(status));
+    if (probe->pid > 0)
+        check_say(&probe->result, CHECK_FAIL, "tccl-check itself broke (%s %d): please report",
+                  WIFSIGNALED(status) ? "signal" : "status",
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     else
         check_say(&probe->result, CHECK_FAIL, "can't be looked at: no process for it");
     probe->pid = 0;
