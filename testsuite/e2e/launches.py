@@ -36,7 +36,7 @@ def read(peer):
 def launch(job, nodes):
     """On one node, on two, or with mode off, in turn; another node is first each time."""
     first = nodes[job % len(nodes)]
-    names = [first, nodes[(job + 1) % len(nodes)]] if job % 3 == 0 else [first]
+    names = [first, nodes[(job + 1) % len(nodes)]] if job % 3 == 0 and len(nodes) > 1 else [first]
     mode = "off" if job % 3 == 2 else "on"
     key = {"cluster": "minicluster", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
     peers = [connect(name) for name in names]
