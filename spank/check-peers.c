@@ -48,6 +48,8 @@ const char *check_peer_advice(const char *text)
         return "is the node up, and Port= open between nodes?";
     if (strstr(text, "not known") || strstr(text, "resolution") || strstr(text, "associated"))
         return "its name can't be looked up: correct DNS or /etc/hosts, or name it in [peers]";
+    if (strstr(text, "beyond the limit") || strstr(text, "not a message"))
+        return "another program listens there: correct Port= or [peers]";
     if (strstr(text, "TccldUser"))
         return "the same TccldUser= must hold on all nodes";
     return "see its log";
@@ -164,41 +166,46 @@ static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
 
 /* ---- what is said ---- */
 
-/* The names of those who did not answer; only those for this reason, if it is not NULL. */
-static char *fold_silent(const struct round *round, const char *reason)
+/* The names of those who did not answer; only those with this advice, if it is not NULL. */
+static char *fold_silent(const struct round *round, const char *advice)
 {
     const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
     size_t count = 0;
-    for (size_t i = 0; names && i < round->count; i++)
-        if (!round->peers[i].good && (!reason || strcmp(round->peers[i].err.text, reason) == 0))
-            names[count++] = round->peers[i].node;
+    for (size_t i = 0; names && i < round->count; i++) {
+        const struct peer *peer = &round->peers[i];
+        if (!peer->good &&
+            (!advice || (peer->asked && check_peer_advice(peer->err.text) == advice)))
+            names[count++] = peer->node;
+    }
     char *text = names ? tccl_hosts_fold(names, count) : NULL;
     free(names);
     return text;
 }
 
-/* Has one before it said the same? */
-static bool said_before(const struct round *round, size_t index)
+/* Does one before it have the same advice? */
+static bool said_before(const struct round *round, size_t index, const char *advice)
 {
     for (size_t i = 0; i < index; i++)
         if (round->peers[i].asked && !round->peers[i].good &&
-            strcmp(round->peers[i].err.text, round->peers[index].err.text) == 0)
+            check_peer_advice(round->peers[i].err.text) == advice)
             return true;
     return false;
 }
 
+/* One of each kind, with the names of all of its kind. */
 static void say_reasons(const struct round *round, enum check_level level,
                         struct check_result *result)
 {
     int said = 0;
     for (size_t i = 0; i < round->count && said < REASONS; i++) {
         const struct peer *peer = &round->peers[i];
-        if (!peer->asked || peer->good || said_before(round, i))
+        const char *advice = check_peer_advice(peer->err.text);
+        if (!peer->asked || peer->good || said_before(round, i, advice))
             continue;
-        cleanup_free char *names = fold_silent(round, peer->err.text);
+        cleanup_free char *names = fold_silent(round, advice);
         said++;
         check_say(result, level, "%.100s: %.200s: %s", names ? names : peer->node, peer->err.text,
-                  check_peer_advice(peer->err.text));
+                  advice);
     }
 }
 

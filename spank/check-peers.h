@@ -10,7 +10,7 @@
 int check_peer(const struct tccl_conf *conf, const char *node, int64_t deadline,
                struct tccl_error *err);
 
-/* What to do about an error of check_peer. */
+/* What to do about an error of check_peer: one of a few texts, the same pointer for the same. */
 const char *check_peer_advice(const char *text);
 
 #endif
