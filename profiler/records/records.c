@@ -111,9 +111,10 @@ static int prepare(struct tccl_records *records, struct tccl_error *err)
 static int write_both(struct tccl_records *records, sqlite3_stmt *statement, int rc,
                       const json_t *normal, struct tccl_error *err)
 {
-    if (tccl_store_execute(records, "SAVEPOINT put", err) != 0) {
+    bool given_up = records->together && sqlite3_get_autocommit(records->db);
+    if (given_up || tccl_store_execute(records, "SAVEPOINT put", err) != 0) {
         sqlite3_clear_bindings(statement);
-        return -1;
+        return tccl_fail(err, "%s: what came before it could not be stored", records->path);
     }
     if (run_once(records, statement, rc, err) == 0 &&
         (sqlite3_changes(records->db) == 0 || renew(records, normal, err) == 0) &&
@@ -126,11 +127,14 @@ static int write_both(struct tccl_records *records, sqlite3_stmt *statement, int
 
 int tccl_records_begin(struct tccl_records *records, struct tccl_error *err)
 {
-    return tccl_store_execute(records, "BEGIN IMMEDIATE", err);
+    int failed = tccl_store_execute(records, "BEGIN IMMEDIATE", err);
+    records->together = !failed;
+    return failed;
 }
 
 int tccl_records_commit(struct tccl_records *records, struct tccl_error *err)
 {
+    records->together = false;
     if (tccl_store_execute(records, "COMMIT", err) == 0)
         return 0;
     tccl_store_execute(records, "ROLLBACK", NULL);

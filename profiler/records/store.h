@@ -2,6 +2,8 @@
 #ifndef TCCL_STORE_H
 #define TCCL_STORE_H
 
+#include <stdbool.h>
+
 #include <sqlite3.h>
 
 #include "records.h"
@@ -10,6 +12,7 @@ struct tccl_records {
     sqlite3 *db;
     sqlite3_stmt *put, *put_build, *renew;
     char *path;
+    bool together; /* between tccl_records_begin and tccl_records_commit */
 };
 
 static inline void tccl_cleanup_statement(sqlite3_stmt **statement)

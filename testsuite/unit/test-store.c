@@ -1,6 +1,7 @@
 /* test-store.c: stores of older versions, records that get too old, and what is found by what. */
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -305,6 +306,54 @@ static void test_later_run(void)
     check_sound();
 }
 
+/* Records that are stored together */
+
+/* Puts the jobs in one go; no file may grow beyond limit bytes then. Returns what commit says. */
+static int put_batch(struct tccl_records *records, int first, int last, rlim_t limit)
+{
+    struct rlimit before, full;
+    struct tccl_error err = {0};
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    full = before;
+    full.rlim_cur = limit;
+    CHECK_INT(tccl_records_begin(records, &err), 0);
+    CHECK(setrlimit(RLIMIT_FSIZE, &full) == 0);
+    for (int job = first; job <= last; job++) {
+        cleanup_json json_t *json = record(job, "applied", 1000 + job);
+        cleanup_json json_t *built = confirmation(job, "applied", 1000 + job);
+        tccl_records_put(records, json, NULL);
+        tccl_records_put(records, built, NULL);
+    }
+    int rc = tccl_records_commit(records, &err);
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK_STR(rc == 0 ? err.text : "", "");
+    return rc;
+}
+
+static void test_batches(void)
+{
+    remove_store();
+    signal(SIGXFSZ, SIG_IGN);
+    struct tccl_records *records = open_store();
+    CHECK_INT(put_batch(records, 1, 5, RLIM_INFINITY), 0);
+    check_jobs(records, "{}", "1 2 3 4 5");
+    CHECK_INT(tccl_records_begin(records, NULL), 0);
+    put(records, record(6, "applied", 1006));
+    cleanup_json json_t *bad = json_object();
+    CHECK_INT(tccl_records_put(records, bad, NULL), 1);
+    put(records, record(7, "applied", 1007));
+    CHECK_INT(tccl_records_commit(records, NULL), 0); /* one that is refused keeps no other out */
+    check_jobs(records, "{\"jobs\": [{\"job\": 6}, {\"job\": 7}]}", "6 7");
+    CHECK_INT(put_batch(records, 1000, 4000, 120000), -1);
+    check_jobs(records, "{}", "1 2 3 4 5 6 7");
+    CHECK_INT(put_batch(records, 8, 9, RLIM_INFINITY), 0);
+    tccl_records_close(records);
+    records = open_store();
+    check_jobs(records, "{}", "1 2 3 4 5 6 7 8 9");
+    tccl_records_close(records);
+    check_sound();
+}
+
 /* Filters */
 
 static void put_with(struct tccl_records *records, int job, const char *more)
@@ -504,6 +553,7 @@ int main(void)
     test_purge();
     test_shrink();
     test_later_run();
+    test_batches();
     test_filters();
     test_bad_filters();
     test_pages(seed);
