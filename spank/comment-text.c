@@ -157,7 +157,7 @@ static void print_ring(FILE *out, const json_t *record)
 static size_t printable(const unsigned char *text)
 {
     if (*text < 0x80)
-        return *text >= ' ' && *text != 0x7f && *text != ';';
+        return *text >= ' ' && *text != 0x7f && *text != ';' && *text != '|';
     size_t length = *text >= 0xc2 && *text < 0xe0 ? 2 : *text >= 0xe0 && *text < 0xf0 ? 3 : 0;
     for (size_t i = 1; i < length; i++)
         if ((text[i] & 0xc0) != 0x80)
@@ -173,8 +173,14 @@ static size_t printable(const unsigned char *text)
     return surrogate || control || turns ? 0 : length;
 }
 
+/* What stands for a byte that is not printable: ';' and '|' separate our part from others. */
+static char instead_of(unsigned char byte)
+{
+    return byte == ';' ? ',' : byte == '|' ? '/' : '?';
+}
+
 /* Copies text as one printable line of at most size - 1 bytes, cut at a character and then ended by
- * "…". ';' becomes ',' because it separates our part from others. */
+ * "…". Behind a comma comes a blank, so that text that others add with a comma is known. */
 static void copy_line(char *to, size_t size, const char *text)
 {
     static const char more[] = "…";
@@ -182,15 +188,16 @@ static void copy_line(char *to, size_t size, const char *text)
     size_t used = 0, room = 0; /* room: where "…" still fits */
     while (*from) {
         size_t length = printable(from), step = length ? length : 1;
-        if (used + step >= size) {
+        char one = length ? (char)*from : instead_of(*from);
+        bool blank = step == 1 && one == ',' && from[1] && from[1] != ' ';
+        if (used + step + blank >= size) {
             memcpy(to + room, more, sizeof(more));
             return;
         }
-        if (length)
-            memcpy(to + used, from, length);
-        else
-            to[used] = *from == ';' ? ',' : '?';
+        memcpy(to + used, step > 1 ? (const char *)from : &one, step);
         used += step;
+        if (blank)
+            to[used++] = ' ';
         from += step;
         if (used + sizeof(more) <= size)
             room = used;
@@ -249,6 +256,16 @@ static const char *find_own(const char *existing)
     return NULL;
 }
 
+/* The end of our part: at what our text never holds. */
+static const char *end_of_own(const char *own)
+{
+    for (; *own; own++)
+        if (*own == ';' || *own == '|' || (unsigned char)*own < ' ' ||
+            (*own == ',' && own[1] && own[1] != ' '))
+            break;
+    return own;
+}
+
 int comment_merge(const char *existing, const char *own, char **merged)
 {
     *merged = NULL;
@@ -259,8 +276,7 @@ int comment_merge(const char *existing, const char *own, char **merged)
         return -1;
     const char *at = find_own(existing), *rest = "", *between = "";
     if (at) {
-        rest = strstr(at, SEPARATOR);
-        rest = rest ? rest : "";
+        rest = end_of_own(at);
     } else {
         at = existing + length;
         between = length ? SEPARATOR : "";

@@ -29,7 +29,8 @@ bool comment_tells(const json_t *record);
 /* One line for the job, from an array of records (those of other jobs, and of earlier runs of a job
  * that was requeued, are passed over): "tccl: ring 4 nodes 16 GPUs 9.8 GB/s 1.93x" or "tccl: no
  * ring: …" of the step that tells most, with the number of steps if there are several. Printable
- * UTF-8 of at most three bytes a character, without ';'. Returns false if there is nothing to say.
+ * UTF-8 of at most three bytes a character, without ';', '|', or a ',' that no blank follows.
+ * Returns false if there is nothing to say.
  */
 bool comment_of_job(const json_t *records, const struct comment_job *job,
                     char text[static COMMENT_SIZE]);

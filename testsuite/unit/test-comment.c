@@ -120,6 +120,7 @@ static void test_hostile_text(void)
 {
     check_step("fallback", "", "a\x1b[31mb\n; c\x7f\xc2\x9b", "tccl: no ring: a?[31mb?, c???");
     check_step("fallback", "", "d\xe2\x80\xae\xf0\x9f\x98\x80 é…", "tccl: no ring: d??????? é…");
+    check_step("fallback", "", "n1,n2, n3;n4|n5,", "tccl: no ring: n1, n2, n3, n4/n5,");
     json_t *record = record_of(7, 0, "fallback", 16, 9);
     char longest[600];
     memset(longest, 'x', sizeof(longest) - 1);
@@ -156,6 +157,11 @@ static void test_merge(void)
     check_merge("tccl: ring 2 GPUs; yours", "tccl: no ring: y", "tccl: no ring: y; yours");
     check_merge("a; b; tccl: ring 2 GPUs; c; d", "tccl: ring 4 GPUs",
                 "a; b; tccl: ring 4 GPUs; c; d");
+    check_merge("tccl: ring 2 GPUs, not used,yours, too", "tccl: ring 4 GPUs",
+                "tccl: ring 4 GPUs,yours, too");
+    check_merge("a; tccl: ring 2 GPUs|b", "tccl: ring 4 GPUs", "a; tccl: ring 4 GPUs|b");
+    check_merge("a; tccl: ring 2 GPUs;b", "tccl: ring 4 GPUs", "a; tccl: ring 4 GPUs;b");
+    check_merge("tccl: ring 2 GPUs\nb", "tccl: ring 4 GPUs", "tccl: ring 4 GPUs\nb");
     check_merge("tccl: please look at this", "tccl: ring 4 GPUs",
                 "tccl: please look at this; tccl: ring 4 GPUs");
     check_merge("see tccl: ring 2 GPUs", "tccl: ring 4 GPUs",
