@@ -4,93 +4,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <time.h>
 
 #include "alive.h"
-#include "announce.h"
 #include "cleanup.h"
 #include "confirm.h"
 #include "journal.h"
-#include "link.h"
-#include "log.h"
-#include "merge.h"
+#include "late.h"
 #include "metrics.h"
-#include "outcome.h"
 #include "own.h"
 #include "planfile.h"
-#include "planlist.h"
 #include "steprecord.h"
 #include "tree.h"
-#include "wire.h"
 
-enum {
-    WAITERS = 4,           /* JOINs of one step on one node */
-    LATE_REPORT_MS = 2000, /* for the parent to hear of a failure after its answer is of no use */
-    STEP_KEEP_LATE_MS = 900000 /* how long a node that an announcement stood in for may take */
-};
-
-/* A node right below this one in the tree. */
-struct child {
-    int node;
-    struct merge *merge; /* NULL: nothing has come */
-    struct peer *peer;   /* who waits for the plan */
-    struct link *probe;
-    bool there; /* its tccld listens */
-    struct step *step;
-};
-
-struct step {
-    TAILQ_ENTRY(step) link;
-    struct steps *steps;
-    struct tccl_step_key key;
-    char text[TCCL_KEY_TEXT];
-    int node, n_nodes, timeout_ms;
-    int64_t opened_us;
-    time_t start;
-    int64_t end; /* when those who wait give up; after closing: when the step is forgotten */
-    struct tccl_join_message *join; /* NULL: this node's has not come, or all is done */
-    bool joined, counted;
-    int64_t joined_us;
-    struct local *waiters[WAITERS];
-    int n_waiters;
-    struct shared_kind *kind;
-    struct child *children;
-    int n_children, n_arrived;
-    bool probed, reported, closed, recorded;
-    json_t *terms;  /* as announced, as far as it has come: what its JOINs have in common */
-    bool strange;   /* a node has not joined with what its job had announced */
-    bool called;    /* late nodes were asked to take part with that */
-    bool stands_in; /* this node does: the join is made of the announcement */
-    bool given;     /* a ring was given out */
-    bool lost;      /* the parent's answer did not come */
-    bool left;      /* it has ended on this node */
-    struct link *up;
-    char *parent;   /* its node name, once this node has joined */
-    json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
-    struct event *timer;
-    struct outcome outcome;
-    long gpus;
-    int64_t solve_us;
-    char *path, *own_ring; /* this node's plan file and ring text; NULL: none */
-};
-
-TAILQ_HEAD(step_list, step);
-
-struct steps {
-    struct daemon *daemon;
-    struct step_list open, closed; /* closed: the oldest first */
-    int count;
-    struct planlist *plans;
-    struct announces *announces;
-    struct log_limit refused, trouble;
-};
-
-static void advance(struct step *step);
-static void stand_in(struct step *step);
 static void on_timer(evutil_socket_t fd, short what, void *argument);
 
-static int64_t now_us(void)
+int64_t step_now_us(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -99,12 +27,12 @@ static int64_t now_us(void)
 
 /* Deadlines: the root closes the merging 0.4 T before those who wait give up, so that plans come
  * down by 0.7 T; a node at depth k reports 0.05 k T before that. */
-static int64_t level_time(const struct step *step)
+int64_t step_level_time(const struct step *step)
 {
     return step->end - step->timeout_ms * (40 + 5 * tree_depth(step->node)) / 100;
 }
 
-static void set_timer(struct step *step, int64_t at)
+void step_set_timer(struct step *step, int64_t at)
 {
     struct timeval wait = daemon_in(at - tccl_now_ms());
     evtimer_add(step->timer, &wait);
@@ -122,7 +50,7 @@ static void free_child(struct child *child)
     *child = (struct child){.node = child->node, .step = child->step};
 }
 
-static void free_step(struct step *step)
+void step_free(struct step *step)
 {
     TAILQ_REMOVE(step->closed ? &step->steps->closed : &step->steps->open, step, link);
     step->steps->count--;
@@ -176,7 +104,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
                               int n_nodes, int timeout_ms, struct tccl_error *err)
 {
     if (steps->count >= STEP_MOST && !TAILQ_EMPTY(&steps->closed))
-        free_step(TAILQ_FIRST(&steps->closed));
+        step_free(TAILQ_FIRST(&steps->closed));
     struct step *step = steps->count < STEP_MOST ? calloc(1, sizeof(*step)) : NULL;
     if (!step) {
         tccl_fail(err, "tccld has %d steps under way", steps->count);
@@ -188,7 +116,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
     step->node = node;
     step->n_nodes = n_nodes;
     step->timeout_ms = timeout_ms;
-    step->opened_us = now_us();
+    step->opened_us = step_now_us();
     step->start = time(NULL);
     step->end = INT64_MAX;
     TAILQ_INSERT_TAIL(&steps->open, step, link);
@@ -196,15 +124,15 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
     step->timer = evtimer_new(steps->daemon->base, on_timer, step);
     if (!step->timer || add_children(step) != 0) {
         tccl_fail(err, "out of memory");
-        free_step(step);
+        step_free(step);
         return NULL;
     }
     return step;
 }
 
 /* The step of a message, opened if it is new; NULL with err if it does not fit what is known. */
-static struct step *get_step(struct steps *steps, const struct tccl_step_key *key, int node,
-                             int n_nodes, int timeout_ms, struct tccl_error *err)
+struct step *step_get(struct steps *steps, const struct tccl_step_key *key, int node, int n_nodes,
+                      int timeout_ms, struct tccl_error *err)
 {
     struct step *step = find_step(steps, key);
     if (!step)
@@ -216,28 +144,23 @@ static struct step *get_step(struct steps *steps, const struct tccl_step_key *ke
     return NULL;
 }
 
-static bool same_job(const struct tccl_step_key *a, const struct tccl_step_key *b)
-{
-    return a->job == b->job && strcmp(a->cluster, b->cluster) == 0;
-}
-
 /* What begins under the key of a step that has ended here is another run of it: of a requeued job
  * whose steps are not told SLURM_RESTART_COUNT (srun --export=NONE). */
 static void forget_ended(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = find_step(steps, key);
     if (step && step->closed && step->left && !step->up)
-        free_step(step);
+        step_free(step);
 }
 
 /* Somebody waits from now on for wait_ms. */
-static void expect(struct step *step, int64_t wait_ms)
+void step_expect(struct step *step, int64_t wait_ms)
 {
     int64_t end = tccl_now_ms() + wait_ms;
     if (!step->closed && end < step->end) {
         step->end = end;
-        int64_t level = level_time(step);
-        set_timer(step, step->probed ? level : level - step->timeout_ms * 36 / 100);
+        int64_t level = step_level_time(step);
+        step_set_timer(step, step->probed ? level : level - step->timeout_ms * 36 / 100);
     }
 }
 
@@ -257,11 +180,11 @@ static void count_answer(struct step *step)
     if (!step->counted && step->n_waiters > 0)
         metrics_answer(step->steps->daemon->metrics, outcome->state, outcome->reason,
                        outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
-                       now_us() - step->joined_us);
+                       step_now_us() - step->joined_us);
     step->counted |= step->n_waiters > 0;
 }
 
-static void answer_waiters(struct step *step)
+void step_answer_waiters(struct step *step)
 {
     struct tccl_plan plan = {.state = step->outcome.state,
                              .gbps = step->outcome.gbps,
@@ -310,8 +233,7 @@ static bool anyone_waits(const struct step *step)
 }
 
 /* The ring was given out, and this node alone is without. */
-__attribute__((format(printf, 2, 3))) static void go_without(struct step *step, const char *fmt,
-                                                             ...)
+void step_go_without(struct step *step, const char *fmt, ...)
 {
     const struct tccl_join *join = &step->join->join;
     char why[256];
@@ -329,14 +251,15 @@ __attribute__((format(printf, 2, 3))) static void go_without(struct step *step, 
 }
 
 /* Writes this node's plan. */
-static void apply(struct step *step)
+void step_apply(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
     const struct tccl_join *join = &step->join->join;
     struct tccl_error err = {0};
     char path[PATH_MAX];
     if (!anyone_waits(step)) {
-        go_without(step, "the step no longer waited for its plan (cancelled, or tccld was late)");
+        step_go_without(step,
+                        "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
     }
     cleanup_json json_t *plan =
@@ -349,7 +272,7 @@ static void apply(struct step *step)
         planlist_add(step->steps->plans, &step->key);
         return;
     }
-    go_without(step, "%s", err.text);
+    step_go_without(step, "%s", err.text);
 }
 
 static void keep_record(struct step *step)
@@ -368,11 +291,6 @@ static void keep_record(struct step *step)
     journal_put(step->steps->daemon->journal, record);
 }
 
-static bool is_as_announced(const struct step *step)
-{
-    return step->join && step->terms && !step->strange;
-}
-
 /* All that is known of this node's range, or why there is no ring. */
 static json_t *merge_message(const struct step *step, const struct merge *merge, const char *reason,
                              struct tccl_error *err)
@@ -386,7 +304,7 @@ static json_t *merge_message(const struct step *step, const struct merge *merge,
                   (json_int_t)(step->closed || wait < 0 ? 0 : wait));
     if (!content || json_object_update(message, content) != 0 ||
         json_object_update(message, rest) != 0 ||
-        (merge && is_as_announced(step) &&
+        (merge && late_as_announced(step) &&
          json_object_set(message, "announced", step->terms) != 0) ||
         (!merge && tccl_put_text(message, "reason", reason, 511) != 0)) {
         tccl_fail(err, "out of memory");
@@ -404,12 +322,12 @@ static void on_told(void *context, json_t *answer, const struct tccl_error *err)
                     "step %s: its record does not say that it is partial: %s", step->text,
                     err->text);
     step->up = NULL;
-    advance(step);
+    step_advance(step);
 }
 
 /* The ring was given out, but a node of this range could not take it: the root puts it on record.
  */
-static void tell_partial(struct step *step, const char *reason)
+void step_tell_partial(struct step *step, const char *reason)
 {
     if (step->node == 0 && step->record) {
         cleanup_json json_t *record = json_deep_copy(step->record);
@@ -430,7 +348,7 @@ static void tell_lost(struct step *step, const struct child *child)
 {
     char reason[400];
     snprintf(reason, sizeof(reason), "%.255s: %s", step->join->join.nodes[child->node], hung_up);
-    tell_partial(step, reason);
+    step_tell_partial(step, reason);
 }
 
 /* What a closed step no longer needs goes, once this node's part is done. */
@@ -464,30 +382,30 @@ static void close_step(struct step *step)
     bool root = step->node == 0;
     const struct child *lost = lost_child(step);
     step->closed = true;
-    step->solve_us = now_us() - step->opened_us;
+    step->solve_us = step_now_us() - step->opened_us;
     TAILQ_REMOVE(&steps->open, step, link);
     TAILQ_INSERT_TAIL(&steps->closed, step, link);
     step->end =
         tccl_now_ms() + (step->called || step->stands_in ? STEP_KEEP_LATE_MS : STEP_KEEP_MS);
-    set_timer(step, step->end);
+    step_set_timer(step, step->end);
     step->recorded = step->recorded || step->outcome.recorded;
     step->outcome.recorded = step->recorded || step->join; /* then it is seen to here */
     answer_children(step);
     step->given = step->outcome.state == TCCL_STATE_APPLIED;
     if (step->given && !step->stands_in)
-        apply(step);
-    answer_waiters(step);
+        step_apply(step);
+    step_answer_waiters(step);
     if (root)
         keep_record(step);
     else if (step->outcome.partial)
-        tell_partial(step, step->outcome.reason);
+        step_tell_partial(step, step->outcome.reason);
     else if (step->given && lost)
         tell_lost(step, lost);
-    advance(step);
+    step_advance(step);
 }
 
 /* No ring on any node: the first reason counts. */
-__attribute__((format(printf, 2, 3))) static void fail(struct step *step, const char *fmt, ...)
+void step_fail(struct step *step, const char *fmt, ...)
 {
     va_list args;
     if (step->closed)
@@ -515,7 +433,7 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
     if (!step->closed && err.text[0]) {
         step->reported = false; /* once more, as others may have been given the ring */
         step->lost = true;
-        fail(step, "%s", err.text);
+        step_fail(step, "%s", err.text);
     } else if (!step->closed) {
         outcome_clear(&step->outcome);
         step->outcome = outcome;
@@ -525,7 +443,7 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
     /* It was closed, here, before the answer came: who keeps the record? */
     step->recorded = step->recorded || outcome.recorded;
     outcome_clear(&outcome);
-    advance(step);
+    step_advance(step);
 }
 
 static void report(struct step *step, const struct merge *merge)
@@ -544,7 +462,7 @@ static void report(struct step *step, const struct merge *merge)
         step->up = link_ask(step->steps->daemon, join->nodes[tree_parent(step->node)], message,
                             deadline, on_plan, step);
     if (!step->up)
-        fail(step, "%s: %s", own, err.text[0] ? err.text : "out of memory");
+        step_fail(step, "%s: %s", own, err.text[0] ? err.text : "out of memory");
 }
 
 /* This node and all below it, in order. NULL with err. */
@@ -567,12 +485,12 @@ static void complete(struct step *step)
     struct tccl_error err = {0};
     const struct child *lost = lost_child(step);
     if (lost) {
-        fail(step, "%s: %s", join->nodes[lost->node], hung_up);
+        step_fail(step, "%s: %s", join->nodes[lost->node], hung_up);
         return;
     }
     struct merge *merge = merge_all(step, &err);
     if (!merge) {
-        fail(step, "%s", err.text);
+        step_fail(step, "%s", err.text);
     } else if (step->node == 0) {
         step->gpus = merge_gpus(merge);
         step->outcome.start = step->start;
@@ -585,7 +503,7 @@ static void complete(struct step *step)
 }
 
 /* Does what can be done now. */
-static void advance(struct step *step)
+void step_advance(struct step *step)
 {
     if (!step->closed) {
         if (step->join && step->kind && step->n_arrived == step->n_children && !step->reported)
@@ -603,106 +521,19 @@ static void advance(struct step *step)
 
 /* Time */
 
-/* Whatever it answers, its MERGE comes or does not. */
-static void on_called(void *context, json_t *answer, const struct tccl_error *err)
-{
-    struct child *child = context;
-    (void)answer;
-    (void)err;
-    child->probe = NULL;
-}
-
-/* Asks a late node to take part with what its job's prolog has announced there. */
-static void call(struct child *child)
-{
-    struct step *step = child->step;
-    cleanup_json json_t *message = tccl_message_new("call");
-    cleanup_json json_t *content =
-        json_pack("{s:o,s:i,s:i,s:i,s:I,s:O}", "key", tccl_key_to_json(&step->key), "node",
-                  child->node, "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
-                  (json_int_t)(step->end - tccl_now_ms()), "announced", step->terms);
-    if (!content || json_object_update(message, content) != 0)
-        return;
-    step->called = true;
-    child->probe = link_ask(step->steps->daemon, step->join->join.nodes[child->node], message,
-                            level_time(step), on_called, child);
-}
-
-static void on_probed(void *context, json_t *answer, const struct tccl_error *err)
-{
-    struct child *child = context;
-    (void)answer;
-    child->probe = NULL;
-    child->there = !err;
-    if (err)
-        fail(child->step, "%s", err->text);
-    else if (is_as_announced(child->step))
-        call(child);
-}
-
-/* A tccld that is not there need not be waited for. */
-static void probe_children(struct step *step)
-{
-    step->probed = true;
-    set_timer(step, level_time(step));
-    for (int i = 0; step->join && i < step->n_children; i++) {
-        struct child *child = &step->children[i];
-        if (!child->merge)
-            child->probe = link_probe(step->steps->daemon, step->join->join.nodes[child->node],
-                                      level_time(step), on_probed, child);
-    }
-}
-
-/* Who has not come, and why that may be. */
-static void fail_late(struct step *step)
-{
-    const struct daemon *daemon = step->steps->daemon;
-    const struct child *first = NULL;
-    char name[32], more[48] = "";
-    long long waited = (now_us() - step->opened_us) / 1000;
-    int missing = 0;
-    for (int i = step->n_children - 1; i >= 0; i--)
-        if (!step->children[i].merge) {
-            first = &step->children[i];
-            missing++;
-        }
-    if (!step->join) {
-        fail(step, "%s: its part of the step has not started within %lld ms (a slow Prolog?)",
-             daemon->conf->node, waited);
-        return;
-    }
-    if (missing > 1)
-        snprintf(more, sizeof(more), " (and %d more)", missing - 1);
-    snprintf(name, sizeof(name), "node %d", first ? first->node : step->node);
-    fail(step, "%s: no word from its tccld within %lld ms%s%s",
-         first ? step->join->join.nodes[first->node] : name, waited,
-         first && first->there ? ": the step has not started there (a slow Prolog?), or it hangs"
-                               : "",
-         more);
-}
-
-/* Some of the nodes are late. */
-static void hurry(struct step *step)
-{
-    if (!step->join)
-        stand_in(step);
-    if (!step->closed && !step->reported)
-        probe_children(step);
-}
-
 static void on_timer(evutil_socket_t fd, short what, void *argument)
 {
     struct step *step = argument;
     (void)fd;
     (void)what;
     if (step->closed)
-        free_step(step);
+        step_free(step);
     else if (step->reported)
         return; /* the link's deadline counts */
-    else if (!step->probed && tccl_now_ms() < level_time(step))
-        hurry(step);
+    else if (!step->probed && tccl_now_ms() < step_level_time(step))
+        late_hurry(step);
     else
-        fail_late(step);
+        late_fail(step);
 }
 
 /* JOIN */
@@ -732,7 +563,8 @@ static void take_join(struct step *step)
     if (join->mode == TCCL_MODE_AUTO && join->n_nodes < join->min_nodes) {
         step->reported = true; /* all nodes know this by themselves */
         step->recorded = step->node != 0;
-        fail(step, "policy: %d nodes in this step, MinNodes is %d", join->n_nodes, join->min_nodes);
+        step_fail(step, "policy: %d nodes in this step, MinNodes is %d", join->n_nodes,
+                  join->min_nodes);
         return;
     }
     if (join->reason)
@@ -743,72 +575,24 @@ static void take_join(struct step *step)
     else if (check_children(step, &err) == 0)
         step->kind = own_kind(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
     if (!step->kind)
-        fail(step, "%s: %.400s", name, err.text);
+        step_fail(step, "%s: %.400s", name, err.text);
 }
 
 /* The node takes part, with a JOIN of its own or with what stands in for it. */
-static void begin(struct step *step, struct tccl_join_message *message)
+void step_begin(struct step *step, struct tccl_join_message *message)
 {
     step->join = message;
     if (step->node > 0)
         step->parent = strdup(message->join.nodes[tree_parent(step->node)]);
     if (step->closed) {
-        answer_waiters(step);
-        advance(step);
+        step_answer_waiters(step);
+        step_advance(step);
         return;
     }
-    expect(step, message->join.timeout_ms);
+    step_expect(step, message->join.timeout_ms);
     take_join(step);
     if (!step->closed)
-        advance(step);
-}
-
-/* Are the GPUs those that the job has announced? Then late nodes can be called. */
-static void compare_announced(struct step *step, const struct tccl_join_message *message)
-{
-    json_t *terms = announces_terms(step->steps->announces, message);
-    step->strange |= !terms;
-    json_decref(step->terms);
-    step->terms = terms;
-}
-
-/* The step has begun on other nodes and not here: until it does, this node takes part with what the
- * job's prolog has announced. */
-static void stand_in(struct step *step)
-{
-    struct tccl_join_message *message = NULL;
-    if (step->terms && !step->strange)
-        message = announces_join(step->steps->announces, &step->key, step->node, step->n_nodes,
-                                 step->timeout_ms, step->terms);
-    if (!message)
-        return;
-    step->stands_in = true;
-    begin(step, message);
-}
-
-/* The step has started here after all: if not with what stood in for it, there is no ring, or none
- * here where it has been given out. */
-static void take_over(struct step *step, struct tccl_join_message *message)
-{
-    const char *why = announce_differs(&step->join->join, &message->join);
-    tccl_join_free(step->join);
-    step->join = message;
-    step->stands_in = false;
-    if (step->closed) {
-        if (step->given && why)
-            go_without(step, "%s", why);
-        else if (step->given)
-            apply(step);
-        answer_waiters(step);
-        if (step->outcome.partial)
-            tell_partial(step, step->outcome.reason);
-        advance(step);
-    } else if (why) {
-        if (step->up)
-            link_cancel(tccl_steal(step->up));
-        step->reported = false;
-        fail(step, "%s: %s", message->join.nodes[message->join.node], why);
-    }
+        step_advance(step);
 }
 
 static void record_off(struct daemon *daemon, const struct tccl_join *join)
@@ -851,7 +635,7 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
     const struct tccl_join *join = message ? &message->join : NULL;
     if (join)
         forget_ended(daemon->steps, &join->key);
-    struct step *step = join ? get_step(daemon->steps, &join->key, join->node, join->n_nodes,
+    struct step *step = join ? step_get(daemon->steps, &join->key, join->node, join->n_nodes,
                                         join->timeout_ms, &err)
                              : NULL;
     if (!step) {
@@ -864,17 +648,17 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
     if (step->joined) { /* again */
         tccl_join_free(message);
         if (step->closed)
-            answer_waiters(step);
+            step_answer_waiters(step);
         return;
     }
     step->joined = true;
-    step->joined_us = now_us();
+    step->joined_us = step_now_us();
     if (step->stands_in) {
-        take_over(step, message);
+        late_take_over(step, message);
         return;
     }
-    compare_announced(step, message);
-    begin(step, message);
+    late_compare(step, message);
+    step_begin(step, message);
 }
 
 /* The plan is gone: whoever asks for it again must not be sent there. */
@@ -896,30 +680,6 @@ static void end_plan(struct steps *steps, const struct tccl_step_key *key)
              steps->daemon->conf->node);
 }
 
-/* What stood in for steps that did not start here stands for those of a requeued job no more. */
-static void end_stand_ins(struct steps *steps, const struct tccl_step_key *key)
-{
-    struct step *step, *next;
-    for (step = TAILQ_FIRST(&steps->open); step; step = next) {
-        next = TAILQ_NEXT(step, link);
-        if (step->stands_in && same_job(&step->key, key)) {
-            fail(step, "%s: the job has ended here", steps->daemon->conf->node);
-            step->left = true;
-        }
-    }
-    for (step = TAILQ_FIRST(&steps->closed); step; step = next) {
-        next = TAILQ_NEXT(step, link);
-        if (step->stands_in && same_job(&step->key, key) && !step->up)
-            free_step(step);
-    }
-}
-
-static void end_job(struct steps *steps, const struct tccl_step_key *key)
-{
-    announces_end(steps->announces, key);
-    end_stand_ins(steps, key);
-}
-
 void step_leave(struct daemon *daemon, struct local *local, json_t *json)
 {
     struct tccl_step_key key;
@@ -929,7 +689,7 @@ void step_leave(struct daemon *daemon, struct local *local, json_t *json)
         return;
     }
     if (key.step == TCCL_NO_STEP)
-        end_job(daemon->steps, &key);
+        late_end_job(daemon->steps, &key);
     else
         end_plan(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
@@ -937,29 +697,9 @@ void step_leave(struct daemon *daemon, struct local *local, json_t *json)
     sweep(daemon->steps);
 }
 
-void step_announce(struct daemon *daemon, struct local *local, json_t *json)
-{
-    struct tccl_step_key key;
-    struct tccl_error err = {0};
-    if (announces_put(daemon->steps->announces, json, &key, &err) != 0) {
-        log_limited(&daemon->steps->refused, "refused an ANNOUNCE: %s", err.text);
-        local_refuse(local, err.text);
-        return;
-    }
-    end_stand_ins(daemon->steps, &key);
-    cleanup_json json_t *answer = tccl_message_new("ok");
-    local_answer(local, answer);
-}
-
 /* MERGE */
 
-struct report {
-    struct tccl_step_key key;
-    json_int_t node, n_nodes, timeout_ms, wait_ms;
-    const char *reason;
-};
-
-static int read_report(const json_t *json, struct report *report, struct tccl_error *err)
+int step_read_report(const json_t *json, struct report *report, struct tccl_error *err)
 {
     if (tccl_key_from_json(json_object_get(json, "key"), &report->key, err) != 0 ||
         tccl_get_int(json, "n_nodes", 2, TCCL_MAX_NODES, &report->n_nodes, err) != 0 ||
@@ -996,7 +736,7 @@ static void refuse(struct step *step, struct peer *peer, const struct report *re
     if (plan)
         peer_answer(peer_hold(peer), plan);
     if (step)
-        fail(step, "%s", reason);
+        step_fail(step, "%s", reason);
 }
 
 /* A child that asks (again) after the step has closed: there is no ring for it any more. */
@@ -1033,18 +773,18 @@ void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
     struct step *step = NULL;
     struct child *child = NULL;
     struct merge *merge = NULL;
-    bool good = read_report(json, &report, &err) == 0;
+    bool good = step_read_report(json, &report, &err) == 0;
     if (good && !report.reason)
         forget_ended(daemon->steps, &report.key);
     if (good)
-        step = get_step(daemon->steps, &report.key, tree_parent((int)report.node),
+        step = step_get(daemon->steps, &report.key, tree_parent((int)report.node),
                         (int)report.n_nodes, (int)report.timeout_ms, &err);
     else
         memset(&report.key, 0, sizeof(report.key));
     if (step && step->closed) {
         answer_late(step, peer);
         if (report.reason && step->given)
-            tell_partial(step, report.reason);
+            step_tell_partial(step, report.reason);
         return;
     }
     if (step)
@@ -1052,7 +792,7 @@ void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
     if (child && !report.reason)
         merge = merge_from_json(json, child->node, tree_end(child->node, step->n_nodes), &err);
     if (child && report.reason) {
-        fail(step, "%s", report.reason);
+        step_fail(step, "%s", report.reason);
         answer_late(step, peer);
         return;
     }
@@ -1063,52 +803,8 @@ void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
         return;
     }
     arrive(step, child, peer, merge, json_object_get(json, "announced"));
-    expect(step, report.wait_ms);
-    advance(step);
-}
-
-/* CALL */
-
-static void answer_call(struct peer *peer, const struct tccl_error *err)
-{
-    cleanup_json json_t *answer = tccl_message_new(err->text[0] ? "error" : "ok");
-    if (answer && (!err->text[0] || tccl_put_text(answer, "text", err->text, 511) == 0))
-        peer_answer(peer_hold(peer), answer);
-}
-
-/* Has the job announced here what a CALL is about? */
-static bool is_announced(const struct steps *steps, const struct report *report,
-                         const json_t *terms)
-{
-    struct tccl_join_message *message =
-        announces_join(steps->announces, &report->key, (int)report->node, (int)report->n_nodes,
-                       (int)report->timeout_ms, terms);
-    tccl_join_free(message);
-    return message != NULL;
-}
-
-void step_call(struct daemon *daemon, struct peer *peer, json_t *json)
-{
-    struct report report;
-    struct tccl_error err = {0};
-    struct steps *steps = daemon->steps;
-    json_t *terms = json_object_get(json, "announced");
-    if (read_report(json, &report, &err) != 0) {
-        log_limited(&steps->refused, "%s: refused a CALL: %s", peer_node(peer), err.text);
-        answer_call(peer, &err);
-        return;
-    }
-    answer_call(peer, &err);
-    if (!is_announced(steps, &report, terms))
-        return;
-    struct step *step = get_step(steps, &report.key, (int)report.node, (int)report.n_nodes,
-                                 (int)report.timeout_ms, &err);
-    if (!step || step->joined || step->join || step->closed)
-        return;
-    if (!step->terms)
-        step->terms = json_incref(terms);
-    expect(step, report.wait_ms);
-    stand_in(step);
+    step_expect(step, report.wait_ms);
+    step_advance(step);
 }
 
 /* Life */
@@ -1136,7 +832,7 @@ void steps_stop(struct steps *steps)
     struct step *step;
     while ((step = TAILQ_FIRST(&steps->open)) != NULL) {
         step->reported = true; /* no more questions */
-        fail(step, "%s: its tccld is being stopped", steps->daemon->conf->node);
+        step_fail(step, "%s: its tccld is being stopped", steps->daemon->conf->node);
     }
 }
 
@@ -1146,7 +842,7 @@ void steps_free(struct steps *steps)
     if (!steps)
         return;
     while ((step = TAILQ_FIRST(&steps->open)) || (step = TAILQ_FIRST(&steps->closed)))
-        free_step(step);
+        step_free(step);
     planlist_free(steps->plans);
     announces_free(steps->announces);
     free(steps);
