@@ -1,0 +1,77 @@
+/* What policies ask about a step: the user by the uid, models by Slurm's numbers of the GPUs. */
+#include "policy-facts.h"
+
+#include <pwd.h>
+
+#include "check.h"
+#include "cleanup.h"
+
+static char path[] = "/tmp/test-policy-facts-XXXXXX";
+
+/* Two GPUs whose minors are not in the order of PCI. */
+static const char machine[] =
+    "{\"format\": \"tccl-machine\", \"version\": 1, \"memories\": 1, \"p2p\": false, \"gpus\": ["
+    "{\"busid\": \"0000:21:00.0\", \"model\": \"Tesla T4\", \"numa\": 0, \"minor\": 1},"
+    "{\"busid\": \"0000:22:00.0\", \"model\": \"NVIDIA A100\", \"numa\": 0, \"minor\": 0}]}";
+
+static void write_machine(const char *text)
+{
+    cleanup_file FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0);
+}
+
+/* The models of these GPUs, with ';' between them; "(unknown)" where they can't be read. */
+static void check_models(enum tccl_gres_order order, int a, int b, const char *expected)
+{
+    char *names[] = {"n1", "n2"}, text[256] = "";
+    struct step_info info = {.gres = {a, b}, .n_gres = 2, .hosts = {names, 2}};
+    struct tccl_policy policy = {.gpu_types = (char *)"t4"};
+    struct tccl_conf conf = {.policies = &policy, .n_policies = 1, .gres_order = order};
+    struct tccl_error err = {""};
+    struct step_facts facts;
+    snprintf(conf.machine, sizeof(conf.machine), "%s", path);
+    int rc = step_facts_read(&conf, &info, &facts, &err);
+    CHECK_INT(facts.facts.gpus, 4);
+    CHECK_INT(facts.facts.n_nodes, 2);
+    for (int i = 0; i < facts.facts.n_gpu_models; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? ";" : "",
+                 facts.facts.gpu_models[i]);
+    CHECK_STR(rc == 0 ? text : "(unknown)", expected);
+    CHECK((rc == 0) == (err.text[0] == '\0') && (rc == 0 || facts.facts.n_gpu_models == 0));
+    step_facts_clear(&facts);
+}
+
+static void check_user(uid_t uid, const char *expected)
+{
+    struct step_info info = {.uid = uid, .user = "somebody"};
+    struct tccl_policy policy = {.users = (char *)"x"};
+    struct tccl_conf conf = {.policies = &policy, .n_policies = 1};
+    struct step_facts facts;
+    CHECK_INT(step_facts_read(&conf, &info, &facts, NULL), 0);
+    CHECK_STR(facts.facts.user, expected);
+    step_facts_clear(&facts);
+    conf.n_policies = 0; /* nobody asks */
+    CHECK_INT(step_facts_read(&conf, &info, &facts, NULL), 0);
+    CHECK_STR(facts.facts.user, "");
+    step_facts_clear(&facts);
+}
+
+int main(void)
+{
+    close(mkstemp(path));
+    write_machine(machine);
+    check_models(TCCL_GRES_PCI, 0, 1, "Tesla T4;NVIDIA A100");
+    check_models(TCCL_GRES_MINOR, 0, 1, "NVIDIA A100;Tesla T4");
+    check_models(TCCL_GRES_PCI, 1, 2, "(unknown)");
+    check_models(TCCL_GRES_MINOR, 1, 2, "(unknown)");
+    write_machine("{");
+    check_models(TCCL_GRES_PCI, 0, 1, "(unknown)");
+    unlink(path);
+    check_models(TCCL_GRES_PCI, 0, 1, "(unknown)");
+
+    const struct passwd *own = getpwuid(getuid());
+    if (own)
+        check_user(getuid(), own->pw_name);
+    check_user(4000000001u, "4000000001");
+    return check_result();
+}
