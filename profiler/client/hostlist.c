@@ -137,8 +137,7 @@ static int expand_item(struct tccl_hosts *hosts, char *name, size_t used, const 
     return add_name(hosts, name, err);
 }
 
-/* The names of the whole list, if it is a list of at most max. */
-static int count_list(const char *text, size_t max, size_t *total, struct tccl_error *err)
+int tccl_hosts_count(const char *text, size_t max, size_t *total, struct tccl_error *err)
 {
     *total = 0;
     for (const char *at = text; *text; at++) {
@@ -162,7 +161,7 @@ int tccl_hosts_expand(const char *text, size_t max, struct tccl_hosts *hosts,
     char name[TCCL_HOST_NAME + 1];
     size_t total;
     *hosts = (struct tccl_hosts){0};
-    if (count_list(text, max, &total, err) != 0)
+    if (tccl_hosts_count(text, max, &total, err) != 0)
         return -1;
     hosts->names = calloc(total + 1, sizeof *hosts->names);
     if (!hosts->names)

@@ -20,6 +20,8 @@ struct tccl_hosts {
 int tccl_hosts_expand(const char *text, size_t max, struct tccl_hosts *hosts,
                       struct tccl_error *err);
 void tccl_hosts_clear(struct tccl_hosts *hosts);
+/* How many names a list of at most max has. Allocates nothing. Returns 0, or -1 with err. */
+int tccl_hosts_count(const char *text, size_t max, size_t *total, struct tccl_error *err);
 
 /* The bracket form of names in their order: runs of names that differ only in their last number are
  * drawn together. Allocated (caller frees); NULL only without memory. */

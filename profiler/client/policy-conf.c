@@ -76,10 +76,10 @@ static int set_node_list(const struct tccl_key *key, void *field, const struct t
                          const char *value, struct tccl_error *err)
 {
     (void)conf;
-    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
-    if (tccl_hosts_expand(value, NODES_MAX, &hosts, err) != 0)
+    size_t count;
+    if (tccl_hosts_count(value, NODES_MAX, &count, err) != 0)
         return tccl_fail_in(err, "%s", key->name);
-    if (hosts.count == 0)
+    if (count == 0)
         return tccl_value_refuse(key, value, "node names, such as n[1-4],m2", err);
     return append(field, strdup(value), key, err);
 }
