@@ -31,6 +31,19 @@ for late in n2 n1 "n2 n3"; do
     eventually "plans removed" eval "! ls $cluster/nodes/n*/run/$(job_of).* 2>/dev/null | grep ."
 done
 
+echo "--- without any flag, by the site's policy, whose minimums the late first node has from the others"
+cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
+printf '[policy]\nDefault=auto\nMinNodes=2\nMinGpus=12\n' >>"$cluster/tccl.conf"
+slow n1 7
+srun_show $whole
+applied 3
+recorded "$(job_of)" 0 mode auto
+srun_show -N3 --gpus-per-node=3 --ntasks-per-node=1
+equal "tasks" "$(tasks)" 3
+none_has TCCL_PLAN
+fast
+mv "$cluster/tccl.conf.before" "$cluster/tccl.conf"
+
 echo "--- sbatch and a step in it, environment twin; srun in salloc"
 cat >"$work/job" <<JOB
 #!/bin/bash
