@@ -19,6 +19,11 @@ Forbid=yes
 JobNames=gain *,more
 MinGain=50x
 Default=on
+[policy short]
+JobNames=short
+Default=on
+Timeout=701ms
+RequireTimeout=902ms
 [policy two]
 NodeList=n[1-2]
 Nodes=2-
@@ -130,6 +135,17 @@ done
 srun_show -J more -w n1 -N1 $four --tccl=auto
 all_have TCCL_STATE nothing-to-do
 says_nothing
+
+# How long a step waits: tccld sleeps.
+tccld=$(cat "$cluster/nodes/n1/tccld.sock.lock")
+at_end+=("kill -CONT $tccld")
+kill -STOP "$tccld"
+srun_show -J short -w n1 -N1 $four
+fallback 1 "n1: tccld gave no answer within 701 ms"
+srun_show -J short -w n1 -N1 $four --tccl=require
+[ "$status" != 0 ] || fail "the step succeeds without its ring"
+says "tccl: no ring: n1: tccld gave no answer within 902 ms (the step ends*"
+kill -CONT "$tccld"
 
 # tccl-path says the same.
 explained=$(admin tccl-path policy --explain --partition all --user nobody --nodes 'n[1-2]' --gpus 8 \
