@@ -132,13 +132,19 @@ int tccl_records_begin(struct tccl_records *records, struct tccl_error *err)
     return failed;
 }
 
-int tccl_records_commit(struct tccl_records *records, struct tccl_error *err)
+void tccl_records_give_up(struct tccl_records *records)
 {
     records->together = false;
-    if (tccl_store_execute(records, "COMMIT", err) == 0)
-        return 0;
     tccl_store_execute(records, "ROLLBACK", NULL);
-    return -1;
+}
+
+int tccl_records_commit(struct tccl_records *records, struct tccl_error *err)
+{
+    int failed = tccl_store_execute(records, "COMMIT", err);
+    if (failed)
+        tccl_records_give_up(records);
+    records->together = false;
+    return failed;
 }
 
 static int put_record(struct tccl_records *records, const json_t *record, struct tccl_error *err)

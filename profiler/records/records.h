@@ -47,7 +47,7 @@ int tccl_records_commit(struct tccl_records *records, struct tccl_error *err);
 /* Removes records, and what was built, of steps that started before that time (unix), the oldest
  * first, at most so many at once; what they took is used again, and given back to the file system
  * as far as it is more than a quarter of the file (of a store made by a version before 3 only used
- * again). Returns how many were removed, 0 when nothing is left to remove; -1 with err: none. */
+ * again). Returns how many were removed, 0 when nothing is left to remove; -1 with err. */
 int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
                        struct tccl_error *err);
 

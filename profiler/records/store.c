@@ -240,21 +240,36 @@ static int shrink(struct tccl_records *records, struct tccl_error *err)
     return unused > VACUUM_PAGES && unused > pages / 4 ? tccl_store_execute(records, sql, err) : 0;
 }
 
-int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
-                       struct tccl_error *err)
+/* What was built goes after the record that it is shown with. */
+static int purge_both(struct tccl_records *records, int64_t before, int most,
+                      struct tccl_error *err)
 {
+    int64_t first;
     int removed = purge_table(records,
                               "DELETE FROM records WHERE id IN (SELECT id FROM records INDEXED BY"
                               " records_facts WHERE start < ?1 ORDER BY start, id LIMIT ?2)",
                               before, most, err);
-    int builds = removed < 0
-                     ? -1
-                     : purge_table(records,
-                                   "DELETE FROM builds WHERE step_start IN (SELECT step_start FROM"
-                                   " builds INDEXED BY builds_by_start WHERE record_start < ?1"
-                                   " ORDER BY record_start LIMIT ?2)",
-                                   before, most, err);
-    if (builds < 0 || shrink(records, err) != 0)
+    if (removed < 0 ||
+        tccl_store_number(records, "SELECT coalesce(min(start), 9223372036854775807) FROM records",
+                          &first, err) != 0)
         return -1;
-    return removed > builds ? removed : builds;
+    int builds = purge_table(records,
+                             "DELETE FROM builds WHERE step_start IN (SELECT step_start FROM"
+                             " builds INDEXED BY builds_by_start WHERE record_start < ?1"
+                             " ORDER BY record_start LIMIT ?2)",
+                             first < before ? first : before, most, err);
+    return builds < 0 || builds > removed ? builds : removed;
+}
+
+int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
+                       struct tccl_error *err)
+{
+    if (tccl_records_begin(records, err) != 0)
+        return -1;
+    int removed = purge_both(records, before, most, err);
+    if (removed < 0) {
+        tccl_records_give_up(records);
+        return -1;
+    }
+    return tccl_records_commit(records, err) == 0 && shrink(records, err) == 0 ? removed : -1;
 }

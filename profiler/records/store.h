@@ -35,6 +35,9 @@ int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *nu
 int tccl_store_prepare(struct tccl_records *records, const char *sql, sqlite3_stmt **statement,
                        struct tccl_error *err);
 
+/* In place of tccl_records_commit: nothing is left of what was put. */
+void tccl_records_give_up(struct tccl_records *records);
+
 /* Opens the file and nothing else, to read a store that is there and up to date beside its writer.
  * Returns 0, or -1 with err. The caller closes it (tccl_records_close). */
 int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err);
