@@ -67,7 +67,7 @@ struct tccl_machine {
     bool gpudirect[TCCL_MAX_NICS][TCCL_MAX_GPUS]; /* may the NIC reach the GPU directly */
 };
 
-/* Reads the object "machine" of a model file, or a machine.json (see testsuite/machines/README.md).
+/* Reads the object "machine" of a model file, or a machine.json (see doc/model.md).
  * Everything is bounded and checked. Returns 0, or -1 with err. */
 int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine,
                            struct tccl_error *err);

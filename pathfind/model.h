@@ -11,7 +11,7 @@
 
 struct tccl_model;
 
-/* Reads a model file (format: testsuite/machines/README.md). Returns 0, or -1 with err naming the
+/* Reads a model file (format: doc/model.md). Returns 0, or -1 with err naming the
  * file and the place. The caller frees with tccl_model_free. */
 int tccl_model_read(const char *path, struct tccl_model **model, struct tccl_error *err);
 int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct tccl_error *err);

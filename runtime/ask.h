@@ -1,4 +1,4 @@
-/* ask.h: this node's tccld, over its unix socket (profiler/WIRE.md: CHAIN, CONFIRM). Never waits
+/* ask.h: this node's tccld, over its unix socket (doc/wire.md: CHAIN, CONFIRM). Never waits
  * beyond a deadline. */
 #ifndef SHIM_ASK_H
 #define SHIM_ASK_H

@@ -1,4 +1,4 @@
-/* plan.h: this node's part of the step's ring, as tccld wrote it (profiler/WIRE.md, "The plan
+/* plan.h: this node's part of the step's ring, as tccld wrote it (doc/wire.md, "The plan
  * file"). */
 #ifndef SHIM_PLAN_H
 #define SHIM_PLAN_H

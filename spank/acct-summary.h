@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* Writes a summary (WIRE.md, SUMMARY) for a terminal of so many columns (fewer than 72 count as
+/* Writes a summary (doc/wire.md, SUMMARY) for a terminal of so many columns (fewer than 72 count as
  * 72), in UTF-8 or in ASCII. What names and reasons hold is escaped. Errors are left to ferror. */
 void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8);
 

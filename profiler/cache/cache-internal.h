@@ -1,4 +1,4 @@
-/* cache-internal.h: what the files of the profile cache share. Formats: CACHE.md. */
+/* cache-internal.h: what the files of the profile cache share. Formats: doc/cache.md. */
 #ifndef TCCL_CACHE_INTERNAL_H
 #define TCCL_CACHE_INTERNAL_H
 

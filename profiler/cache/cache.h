@@ -1,5 +1,5 @@
 /* cache.h: profiles on disk: <CacheDir>/<machine id>/{profile.json, machine.json, model.json,
- * sets.jsonl, chains/XXXXXXXX.chains}. Formats: CACHE.md. */
+ * sets.jsonl, chains/XXXXXXXX.chains}. Formats: doc/cache.md. */
 #ifndef TCCL_CACHE_H
 #define TCCL_CACHE_H
 

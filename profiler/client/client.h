@@ -1,5 +1,5 @@
 /* client.h: what the plugin and the tools say to tccld. Every wait has a deadline; nothing here
- * logs. Messages and limits: WIRE.md. */
+ * logs. Messages and limits: doc/wire.md. */
 #ifndef TCCL_CLIENT_H
 #define TCCL_CLIENT_H
 
@@ -76,7 +76,7 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
                       struct tccl_error *err);
 
 /* Asks the records' home (AccountingHost over munge, else this node's tccld over its socket) for
- * records: filter is a JSON object (WIRE.md, QUERY). Returns a new reference to an array of
+ * records: filter is a JSON object (doc/wire.md, QUERY). Returns a new reference to an array of
  * records in the filter's order, or NULL with err. *complete = 0 when only this node's records are
  * seen. */
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
@@ -87,8 +87,8 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                                int *complete, struct tccl_error *err);
 
-/* Asks them what the records that a filter finds have in common (WIRE.md, SUMMARY). Returns a new
- * reference to an object, or NULL with err. */
+/* Asks them what the records that a filter finds have in common (doc/wire.md, SUMMARY). Returns a
+ * new reference to an object, or NULL with err. */
 json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                             int *complete, struct tccl_error *err);
 

@@ -1,4 +1,4 @@
-/* wire.h: frames and messages between the plugin, the tools and tccld. Format: WIRE.md. */
+/* wire.h: frames and messages between the plugin, the tools and tccld. Format: doc/wire.md. */
 #ifndef TCCL_WIRE_H
 #define TCCL_WIRE_H
 

@@ -7,8 +7,8 @@
 
 #include "chain.h"
 
-/* {"closed":…,"gpus":[bus ids],"edges":[{"kind":…,"node":…}],"entry":{…},"exit":{…}}, see WIRE.md.
- * A new reference; NULL only without memory. */
+/* {"closed":…,"gpus":[bus ids],"edges":[{"kind":…,"node":…}],"entry":{…},"exit":{…}}, see
+ * doc/wire.md. A new reference; NULL only without memory. */
 json_t *links_to_json(const struct tccl_chain *chain, const struct tccl_machine *machine);
 
 /* Bus ids of a set of GPUs, in the order of PCI. A new reference; NULL only without memory. */

@@ -6,7 +6,7 @@
 #include "machines.h"
 #include "notation.h"
 
-/* What is in an edge or port of the text, in the words of WIRE.md, worked out by hand. */
+/* What is in an edge or port of the text, in the words of doc/wire.md, worked out by hand. */
 static void check_links(const struct tccl_machine *machine, const char *text, const char *expected)
 {
     struct tccl_chain chain;

@@ -1,5 +1,5 @@
 /* test-model.c: what a model says of transfer sets, against the definitions in
- * testsuite/machines/README.md. */
+ * doc/model.md. */
 #include <math.h>
 
 #include "chain.h"
