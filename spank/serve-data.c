@@ -220,7 +220,7 @@ static int put_summary(const struct tccl_conf *conf, const struct serve_request 
     cleanup_json json_t *summary =
         tccl_client_summary(conf, filter, ANSWER_WITHIN_MS, &complete, &err);
     if (!summary) {
-        tccl_fail_in(&err, "no summary from %s",
+        tccl_fail_in(&err, "no records from %s",
                      *conf->accounting_host ? conf->accounting_host : "this node");
         return put_error(NO_ANSWER, err.text, out);
     }

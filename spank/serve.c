@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "acct-commands.h"
+#include "cleanup.h"
 #include "conf.h"
 #include "serve-data.h"
 #include "serve-site.h"
@@ -105,13 +106,24 @@ static int default_socket(char *path, size_t size, struct tccl_error *err)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     char folder[64];
-    if (runtime && *runtime == '/' && access(runtime, W_OK) == 0) {
+    struct stat about;
+    if (runtime && *runtime == '/' && stat(runtime, &about) == 0 && about.st_uid == geteuid()) {
         snprintf(path, size, "%s/tcclacct.sock", runtime);
         return 0;
     }
     snprintf(folder, sizeof(folder), "/tmp/tcclacct-%u", geteuid());
     snprintf(path, size, "%s/tcclacct.sock", folder);
     return make_private(folder, err);
+}
+
+static void say_socket(const char *socket)
+{
+    char host[256] = "HOST";
+    cleanup_free char *path = realpath(socket, NULL);
+    gethostname(host, sizeof(host) - 1);
+    printf("tcclacct: serving %s\n"
+           "tcclacct: from your own machine: ssh -L 8080:%s %s, then open http://localhost:8080/\n",
+           socket, path ? path : socket, host);
 }
 
 static void ready(const struct serve_place *place, const char *url)
@@ -121,10 +133,7 @@ static void ready(const struct serve_place *place, const char *url)
                "tcclacct: whoever knows this address sees what you see; Ctrl-C ends it\n",
                url);
     else
-        printf("tcclacct: serving %s\n"
-               "tcclacct: from your own machine: ssh -L 8080:%s HOST, then open "
-               "http://localhost:8080/\n",
-               place->socket, place->socket);
+        say_socket(place->socket);
     fflush(stdout);
 }
 

@@ -363,7 +363,7 @@ function bar(share) {
 
 function show_reasons(summary) {
   const reasons = summary.reasons || [], most = Math.max(1, ...reasons.map((one) => one.steps));
-  put($("reasons"), reasons, reasons.length
+  put($("reasons"), [reasons, !summary.steps], reasons.length
     ? table([["Why"], ["Steps", "n"], [""], ["For example"], ["Last"]],
       reasons.map((one) => [said(one.class), count(one.steps), bar(one.steps / most), said(one.example, "cut"), one.last ? time(one.last) : ""]))
     : h("p", { class: "empty" }, summary.steps ? "No step fell back: every one that asked has its ring." : "No steps, so no reasons."));
@@ -438,7 +438,7 @@ function show_step(answer) {
   const close = h("button", { type: "button", class: "close" }, "Close");
   close.addEventListener("click", () => go({ job: null, start: null }));
   const pictures = [];
-  if (answer.overview) pictures.push(h("figure", { class: "overview" }, picture(answer.overview, `The ring of step ${step.id}: ${step.ring}`)));
+  if (answer.overview) pictures.push(h("figure", { class: "overview" }, picture(answer.overview, `The ring of step ${step.id}: ${step.ring.slice(0, 400)}`)));
   else if (answer.no_ring) pictures.push(h("p", { class: "dim" }, said(answer.no_ring, "wide")));
   if (answer.panels.length) pictures.push(h("h3", {}, "On the nodes"), answer.panels.map(panel_figure));
   put(box, answer, close, h("h2", {}, `Step ${step.id} `, said(step.job_name)), facts_of(step), reasons_of(step), others(answer), pictures.flat(),
@@ -484,8 +484,8 @@ async function refresh_step(jump) {
 
 function show_congested(kind) {
   const rows = kind.congested.map((one) => [Math.round(one.ratio * 100) + " %" + (one.noisy ? " ~" : ""), bar(one.ratio),
-    h("span", {}, said(one.sentence, "wide"), h("br"), h("code", { class: "dim" }, one.set), one.from === "model" ? h("span", { class: "dim" }, " from the model") : "",
-      one.alike > 0 ? h("span", { class: "dim" }, ` ${count(one.alike)} like it`) : "")]);
+    h("span", {}, said(one.sentence, "wide"), h("br"), h("code", { class: "dim" }, one.set), one.from === "model" ? h("span", { class: "dim" }, ", from the model") : "",
+      one.alike > 0 ? h("span", { class: "dim" }, `, ${count(one.alike)} like it`) : "")]);
   if (rows.length === 0) return h("p", { class: "empty" }, "None: transfers that run together don't slow each other down here.");
   const heads = [["Left of it", "n"], [""], ["What runs together"]];
   return [table(heads, rows.slice(0, 12)), rows.length > 12 ? h("details", {}, h("summary", {}, `${rows.length - 12} more`), table(heads, rows.slice(12))) : null];
@@ -495,7 +495,7 @@ function show_kind(kind) {
   const source = kind.source === "model" ? "computed from a model, not measured" : kind.source === "host" ? "this host's cores in place of GPUs" : "measured on GPUs";
   put($("kind-body"), kind, h("div", { class: "card", "data-kind": kind.id },
     h("h3", {}, said(kind.name)),
-    h("p", { class: "dim" }, `${kind.gpus} GPUs`, kind.gpu_model ? [" (", said(kind.gpu_model), ")"] : "", `, ${kind.memories} memories, ${kind.nics} NICs; ${source}`,
+    h("p", { class: "dim" }, `${kind.gpus} GPUs`, kind.gpu_model ? [" (", said(kind.gpu_model), ")"] : "", `, ${kind.memories} memories, ${kind.nics} NIC${kind.nics === 1 ? "" : "s"}; ${source}`,
       kind.last_measured ? `, last on ${day(kind.last_measured)}` : "", "; machine id ", h("code", {}, kind.id)),
     h("p", {}, `Transfers that run together below ${Math.round(kind.threshold * 100)} % of what the slowest of them reaches alone, worst first.`),
     h("div", { class: "scroll" }, show_congested(kind)),

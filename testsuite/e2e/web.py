@@ -162,7 +162,7 @@ def pictures(browser, what):
 
 def check_rings(browser):
     browser.open(place())
-    browser.wait("table", f"document.querySelector('#steps tr[data-job=\"{SINGLE}.0\"]')")
+    browser.wait("table", f"document.querySelector('#steps tr[data-job=\"{SINGLE}.0\"]') !== null")
     browser.value(f"document.querySelector('#steps tr[data-job=\"{SINGLE}.0\"]').cells[3].click()")
     browser.wait("detail", f"document.querySelector('#detail:not([hidden])')?.dataset.job === '{SINGLE}.0'")
     check("pictures of one node: ring and node", pictures(browser, "pictures"), 2)
@@ -211,6 +211,7 @@ def check_daemon(browser):
     mini("stop-tccld", "n1")
     text = browser.wait("the daemon's absence is told", "!$('trouble').hidden && $('trouble').textContent")
     check("what, where", "n1" in text and "refused" in text or "No such file" in text)
+    check("once", text.count("n1: "), 1)
     check("what now", "Is tccld running" in text)
     check("what was there stays", browser.value("document.querySelectorAll('#steps tr').length"), before)
     mini("start-tccld", "n1")
