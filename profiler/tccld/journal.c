@@ -18,6 +18,7 @@ enum {
     QUERIES = POOL_QUEUE / 2, /* at a time: users who ask must not keep records out */
     SUMMARIES = 64,           /* at a time: each takes up to a second, one after the other */
     BATCH = 64,               /* records that are stored together */
+    SUMMARIES_EACH = 4,       /* of them of a user who sees no others' records */
     ROUND = 32,               /* records of the spool that are under way at a time */
     OLD_ROWS = 500,           /* removed at a time, so that nobody waits long for the disk, */
     OLD_PAUSE_MS = 50,        /* and between two times */
@@ -54,6 +55,7 @@ struct journal {
     json_t *memory;
     struct event *old;         /* time to look for records that are too old */
     int64_t n_old;             /* removed since that began */
+    int64_t askers[SUMMARIES]; /* of the summaries under way: uids, -1 of those who see all */
     TAILQ_HEAD(, chore) inbox; /* records for the store here, which wait for the batch under way */
     int n_inbox;
     bool storing; /* it is under way */
@@ -610,9 +612,25 @@ static void run_summary(struct chore *chore)
     json_object_set_new(chore->answer, "summary", summary);
 }
 
+/* Of the summaries under way, those of one user: how many, and the place of one of them. */
+static int summaries_of(const struct journal *journal, int64_t uid, int *place)
+{
+    int count = 0;
+    for (int i = 0; i < journal->n_summaries; i++) {
+        if (journal->askers[i] != uid)
+            continue;
+        *place = i;
+        count++;
+    }
+    return count;
+}
+
 static void then_summary(struct chore *chore)
 {
-    chore->journal->n_summaries--;
+    struct journal *journal = chore->journal;
+    int place;
+    if (summaries_of(journal, chore->uid, &place) > 0)
+        journal->askers[place] = journal->askers[--journal->n_summaries];
     then_answer(chore);
 }
 
@@ -645,21 +663,26 @@ static int summarise(struct daemon *daemon, uid_t uid, const json_t *message, st
                           .then = then_summary,
                           .peer = peer,
                           .local = local};
-    if (journal->n_summaries >= SUMMARIES || ask(daemon, uid, chore, message) != 0)
+    int64_t asker = daemon_shows_all(daemon, uid) ? -1 : (int64_t)uid;
+    int place, own = summaries_of(journal, asker, &place);
+    if (journal->n_summaries >= SUMMARIES || (asker >= 0 && own >= SUMMARIES_EACH) ||
+        ask(daemon, uid, chore, message) != 0)
         return -1;
-    journal->n_summaries++;
+    journal->askers[journal->n_summaries++] = asker;
     return 0;
 }
 
+static const char too_many[] = "too many questions about records at a time";
+
 static void refuse_peer(struct peer *peer)
 {
-    cleanup_json json_t *busy = error_message("the disk does not keep up", false);
+    cleanup_json json_t *busy = error_message(too_many, false);
     peer_answer(peer, busy);
 }
 
 static void refuse_local(struct local *local)
 {
-    local_refuse(local, "the disk does not keep up");
+    local_refuse(local, too_many);
     local_drop(local);
 }
 
