@@ -261,14 +261,21 @@ static void on_late(evutil_socket_t fd, short what, void *context)
     leave(context);
 }
 
-/* Room for one more: of those that have not asked yet, the one that came first goes. */
+/* May it go for another one? It has not asked yet, or has been sent all that it asked for. */
+static bool can_go(const struct visit *visit)
+{
+    return visit->answered ? evbuffer_get_length(bufferevent_get_output(visit->stream)) == 0
+                           : !visit->asked;
+}
+
+/* Room for one more: of those that can go, the one that came first does. */
 static bool make_room(struct site *site)
 {
     struct visit *oldest = NULL;
     if (site->count < SERVE_VISITS)
         return true;
     for (struct visit *each = site->visits; each; each = each->next)
-        if (!each->asked && !each->answered)
+        if (can_go(each))
             oldest = each;
     if (oldest)
         leave(oldest);
