@@ -23,5 +23,5 @@ listed | sort | comm -23 - "$work/files" >"$work/missing"
 [ ! -s "$work/missing" ] || fail "in no package: $(cat "$work/missing")"
 rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slurm(' | sort | xargs
 [ "$(rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep -c "^slurm.* $release")" = 2 ] || fail "the plugin asks for no Slurm"
-! rpm -qp --requires "$work"/rpm/tccl-runtime-*.rpm 2>/dev/null | grep -v '^lib\(c\|dl\)\.so\|^rpmlib' || fail "the runtime needs more than libc"
+! rpm -qp --requires "$work"/rpm/tccl-runtime-*.rpm 2>/dev/null | grep -v '^lib\(c\|dl\)\.so\|^rpmlib\|^rtld' || fail "the runtime needs more than libc"
 [ "$(rpm -qp --configfiles "$work"/rpm/tccld-*.rpm 2>/dev/null)" = /etc/logrotate.d/tccld ] || fail "configuration of tccld"
