@@ -101,25 +101,38 @@ static void put_path(const struct sheet *sheet, enum tccl_arrow_kind kind, const
             path, kind);
 }
 
+/* A NIC's name as far as it fits into the box: its end, which tells it from others. */
+static void put_nic(const struct sheet *sheet, double x, double y, const char *name)
+{
+    enum { FITS = 12, FITS_SMALL = 15 };
+    char text[FITS_SMALL + 1];
+    size_t length = strlen(name);
+    bool cut = length > FITS_SMALL;
+    snprintf(text, sizeof text, "%s%s", cut ? "..." : "",
+             cut ? name + length - FITS_SMALL + 3 : name);
+    tccl_svg_text(x, y, length > FITS ? "small mid" : "mid", text, sheet->out);
+}
+
 static void put_device(const struct sheet *sheet, const struct card *card, int device)
 {
     const struct acct_chain *chain = card->chain;
     double x = card->x + device_x(chain, device), w = device_w(chain, device);
     char gpu[32];
     bool nic = is_nic(chain, device), again = chain->closed && device == chain->n_gpus;
-    if (!nic)
-        snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[again ? 0 : device - !chain->closed]);
     fprintf(sheet->out,
             "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"6\"/>\n",
             nic     ? "nic"
             : again ? "gpu idle"
                     : "gpu",
             x, card->y + HEAD + ABOVE, w, DEVICE_H);
-    tccl_svg_text(x + w / 2, middle_y(card) + 4, "mid",
-                  !nic     ? gpu
-                  : device ? chain->exit
-                           : chain->entry,
-                  sheet->out);
+    x += w / 2;
+    double y = middle_y(card) + 4;
+    if (nic) {
+        put_nic(sheet, x, y, device ? chain->exit : chain->entry);
+        return;
+    }
+    snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[again ? 0 : device - !chain->closed]);
+    tccl_svg_text(x, y, "mid", gpu, sheet->out);
 }
 
 /* Through a memory that stands over the gap between x1 and x2. */

@@ -319,6 +319,19 @@ static void test_svg(void)
     CHECK_INT(count(closed, "class=\"nic\""), 0);
 }
 
+/* Names of NICs stay within their boxes. */
+static void test_svg_nics(void)
+{
+    cleanup_json json_t *record = record_of("A");
+    json_object_set_new(
+        record, "ring",
+        json_string("n1[rocep193s0f0np0 -g> 0 -w> 1 -m0> mlx5_bond_of_this_port_7]"));
+    cleanup_free char *svg = svg_of(record);
+    holds(svg, ">rocep193s0f0np0<");
+    holds(svg, ">..._this_port_7<");
+    CHECK(!strstr(svg, "mlx5_bond_of"));
+}
+
 static void test_json(void)
 {
     struct tccl_error err = {0};
@@ -350,6 +363,7 @@ int main(void)
     test_folded();
     test_none();
     test_svg();
+    test_svg_nics();
     test_json();
     return check_result();
 }
