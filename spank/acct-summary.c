@@ -81,7 +81,12 @@ static void put_time(const struct page *page, json_int_t when, const char *forma
 static void put_head(const struct page *page, const json_t *summary)
 {
     const char *format = getenv("SLURM_TIME_FORMAT");
-    fprintf(page->out, "%lld steps, started from ", (long long)number_of(summary, "steps"));
+    json_int_t steps = number_of(summary, "steps");
+    if (steps == 0) {
+        fputs("no step in that time that is yours to see\n", page->out);
+        return;
+    }
+    fprintf(page->out, "%lld step%s, started from ", (long long)steps, steps == 1 ? "" : "s");
     put_time(page, number_of(summary, "start"), format);
     fputs(" to ", page->out);
     put_time(page, number_of(summary, "end"), format);

@@ -268,11 +268,13 @@ static json_t *solve_json(struct tccl_series *solve)
 static json_t *summary_json(struct summary *summary, const struct tccl_filter *filter)
 {
     struct tccl_series *gain = &summary->gain;
+    int64_t start = filter->start ? filter->start : summary->first;
+    int64_t last = summary->steps ? summary->last : start;
     json_t *mean = gain->count ? json_real(gain->sum / (double)gain->count) : json_null();
     json_t *median = gain->count ? json_real(tccl_series_median(gain)) : json_null();
     return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "start",
-                     (json_int_t)(filter->start ? filter->start : summary->first), "end",
-                     (json_int_t)(filter->end < INT64_MAX ? filter->end : summary->last), "steps",
+                     (json_int_t)start, "end",
+                     (json_int_t)(filter->end < INT64_MAX ? filter->end : last), "steps",
                      (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
                      words_json(&summary->built), "reasons", causes_json(summary->causes), "gains",
                      gains_json(summary->histogram), "gain_median", median, "gain_mean", mean,

@@ -82,10 +82,13 @@ static void test_nothing(void)
 {
     cleanup_json json_t *none = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 0, "steps", 0);
     cleanup_free char *text = printed(none, 80, true);
-    CHECK_STR(text, "0 steps, started from 1970-01-01T00:00:00 to 1970-01-01T00:00:00\n");
+    CHECK_STR(text, "no step in that time that is yours to see\n");
     cleanup_json json_t *empty = json_object();
     cleanup_free char *nothing = printed(empty, 80, true);
-    holds(nothing, "0 steps");
+    CHECK_STR(nothing, text);
+    cleanup_json json_t *one = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 60, "steps", 1);
+    cleanup_free char *single = printed(one, 80, true);
+    holds(single, "1 step, started from 1970-01-01T00:00:00 to 1970-01-01T00:01:00\n");
 }
 
 int main(void)

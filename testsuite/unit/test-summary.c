@@ -466,6 +466,10 @@ static void test_users(void)
     CHECK_INT((int)number_of(others, "steps"), 0);
     CHECK_INT((int)json_array_size(json_object_get(others, "nodes")), 0);
     CHECK_INT((int)json_object_size(json_object_get(others, "states")), 0);
+    cleanup_json json_t *later = json_pack("{s:i}", "start", 2000000000);
+    cleanup_json json_t *none = tccl_records_summary(path, later, -1, NULL);
+    CHECK_INT((int)number_of(none, "steps"), 0);
+    CHECK_INT((int)number_of(none, "end"), 2000000000); /* not before the start */
     tccl_records_close(records);
 }
 
