@@ -114,10 +114,11 @@ static json_t *read_state(const char *text, struct tccl_error *err)
     static const char known[] = "off, applied, fallback, nothing-to-do, partial or differs";
     static const char *const states[] = {"off",     "applied", "fallback", "nothing-to-do",
                                          "partial", "differs", NULL};
-    for (int i = 0; states[i] && *text; i++)
+    bool of_jobs = is_job_state(text); /* sacct's "F", too, which is not the fallback of a ring */
+    for (int i = 0; states[i] && *text && !of_jobs; i++)
         if (!strncasecmp(text, states[i], strlen(text)))
             return json_string(states[i]);
-    if (is_job_state(text))
+    if (of_jobs)
         tccl_fail(err,
                   "'%.40s' is a state of jobs, which sacct shows; give the state of a ring: %s",
                   text, known);

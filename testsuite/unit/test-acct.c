@@ -138,6 +138,7 @@ static void test_filters(void)
     check_no_filter(acct_filter_states, "", "is not a state: give off");
     check_no_filter(acct_filter_states, "applied,CD", "'CD' is a state of jobs");
     check_no_filter(acct_filter_states, "running", "'running' is a state of jobs");
+    check_no_filter(acct_filter_states, "F", "'F' is a state of jobs");
     check_no_filter(acct_filter_classes, "no", "'no' is not a kind of reason; there are: policy");
     check_no_filter(acct_filter_classes, "", "is not a kind of reason");
 }
