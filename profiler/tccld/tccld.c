@@ -259,8 +259,7 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->seen = seen_new();
     daemon->alives = alives_new();
     daemon->metrics = metrics_new();
-    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives ||
-        !daemon->metrics)
+    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives || !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (add_signals(parts, reload, err) != 0 || !(parts->locals = locals_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
