@@ -217,13 +217,12 @@ int tccl_put_text(json_t *object, const char *name, const char *text, size_t max
 {
     if (!text)
         return 0;
-    cleanup_free char *copy = strndup(text, max);
+    size_t length = strnlen(text, max);
+    while (length > 0 && (text[length] & 0xc0) == 0x80)
+        length--; /* no half character at the cut */
+    cleanup_free char *copy = strndup(text, length);
     if (!copy)
         return -1;
-    size_t length = strlen(copy);
-    if (length == max) /* no half character at the cut */
-        while (length > 0 && (copy[length - 1] & 0x80))
-            copy[--length] = '\0';
     json_t *value = json_string(copy);
     if (!value) {
         for (char *c = copy; *c; c++)

@@ -58,6 +58,27 @@ static void test_join(void)
 }
 
 /* Each change of a good JOIN must be refused, naming the member. */
+/* A text is cut between characters, and no further than it must. */
+static void test_put_text(void)
+{
+    static const struct {
+        const char *text, *kept;
+        size_t max;
+    } cuts[] = {{"abc", "abc", 3},
+                {"abcd", "abc", 3},
+                {"\u8a13\u7df4", "\u8a13\u7df4", 6},
+                {"\u8a13\u7df4", "\u8a13", 5},
+                {"\u8a13\u7df4", "\u8a13", 3},
+                {"\u8a13\u7df4", "", 2},
+                {"a\u00e9\u00e9x", "a\u00e9\u00e9", 5},
+                {"a\xff\xffx", "a??", 3}};
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        cleanup_json json_t *json = json_object();
+        CHECK_INT(tccl_put_text(json, "x", cuts[i].text, cuts[i].max), 0);
+        CHECK_STR(json_string_value(json_object_get(json, "x")), cuts[i].kept);
+    }
+}
+
 static void test_bad_joins(void)
 {
     static const struct {
@@ -273,6 +294,7 @@ static void test_damage(void)
 int main(void)
 {
     test_join();
+    test_put_text();
     test_bad_joins();
     test_missing_members();
     test_plan();
