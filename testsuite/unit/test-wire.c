@@ -57,7 +57,6 @@ static void test_join(void)
     tccl_join_free(message);
 }
 
-/* Each change of a good JOIN must be refused, naming the member. */
 /* A text is cut between characters, and no further than it must. */
 static void test_put_text(void)
 {
@@ -79,6 +78,7 @@ static void test_put_text(void)
     }
 }
 
+/* Each change of a good JOIN must be refused, naming the member. */
 static void test_bad_joins(void)
 {
     static const struct {
