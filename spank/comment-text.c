@@ -85,27 +85,15 @@ static bool belongs(const json_t *record, const struct comment_job *job)
            strcmp(of.cluster, job->cluster) == 0 && comment_tells(record);
 }
 
-/* The restart count of the latest run; a batch step has a run in place of one. */
-static json_int_t latest_restart(const json_t *records, const struct comment_job *job)
+static json_int_t latest(const json_t *records, const struct comment_job *job, const char *field)
 {
-    json_int_t latest = 0;
+    json_int_t most = 0;
     for (size_t i = 0; i < json_array_size(records); i++) {
         const json_t *record = json_array_get(records, i);
-        if (belongs(record, job) && number_of(record, "restart") > latest)
-            latest = number_of(record, "restart");
+        if (belongs(record, job) && number_of(record, field) > most)
+            most = number_of(record, field);
     }
-    return latest;
-}
-
-static json_int_t latest_run(const json_t *records, const struct comment_job *job)
-{
-    json_int_t latest = 0;
-    for (size_t i = 0; i < json_array_size(records); i++) {
-        const json_t *record = json_array_get(records, i);
-        if (belongs(record, job) && number_of(record, "run") > latest)
-            latest = number_of(record, "run");
-    }
-    return latest;
+    return most;
 }
 
 /* What is told of a job: the step that tells most, and how many there are. */
@@ -117,7 +105,8 @@ struct told {
 static struct told look_through(const json_t *records, const struct comment_job *job)
 {
     struct told told = {0};
-    json_int_t restart = latest_restart(records, job), run = latest_run(records, job);
+    /* Of the latest run of the job; a batch step has the time of its start in place of a count. */
+    json_int_t restart = latest(records, job, "restart"), run = latest(records, job, "run");
     for (size_t i = 0; i < json_array_size(records); i++) {
         const json_t *record = json_array_get(records, i);
         bool batch = number_of(record, "run") > 0;

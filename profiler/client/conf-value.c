@@ -118,3 +118,14 @@ int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_con
     *(int *)field = mode;
     return 0;
 }
+
+int tccl_set_yes(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                 const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    bool yes = !strcasecmp(value, "yes");
+    if (!yes && strcasecmp(value, "no") != 0)
+        return tccl_value_refuse(key, value, "yes or no", err);
+    *(int *)field = yes;
+    return 0;
+}

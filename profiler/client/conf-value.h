@@ -33,7 +33,7 @@ long tccl_value_number(const char **text);
 bool tccl_value_word(const char *text, size_t length);
 
 /* Setters. Fields: char * (names with commas between them, allocated; NULL for an empty value),
- * int, int (milliseconds), int (an enum tccl_mode). conf may be NULL. */
+ * int, int (milliseconds), int (an enum tccl_mode), int (yes: 1, no: 0). conf may be NULL. */
 int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                   const char *value, struct tccl_error *err);
 int tccl_set_count(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
@@ -42,5 +42,7 @@ int tccl_set_duration(const struct tccl_key *key, void *field, const struct tccl
                       const char *value, struct tccl_error *err);
 int tccl_set_mode(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                   const char *value, struct tccl_error *err);
+int tccl_set_yes(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                 const char *value, struct tccl_error *err);
 
 #endif

@@ -144,17 +144,6 @@ static int set_days(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
-static int set_yes(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                   const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    bool yes = !strcasecmp(value, "yes");
-    if (!yes && strcasecmp(value, "no") != 0)
-        return tccl_value_refuse(key, value, "yes or no", err);
-    *(bool *)field = yes;
-    return 0;
-}
-
 static int set_gres_order(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                           const char *value, struct tccl_error *err)
 {
@@ -185,7 +174,7 @@ static const struct tccl_key keys[] = {
     {"SlurmUser", set_user, FIELD(slurm_user), 0, 0},
     {"Admins", tccl_set_list, FIELD(admins), 0, 0},
     {"KeepRecords", set_days, FIELD(keep_days), 1, 36500},
-    {"AdminComment", set_yes, FIELD(admin_comment), 0, 0},
+    {"AdminComment", tccl_set_yes, FIELD(admin_comment), 0, 0},
     {"MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},

@@ -40,7 +40,7 @@ struct tccl_conf {
     char *admins;                         /* Admins=a,b: users who see all records; NULL */
     char metrics_file[PATH_MAX];          /* MetricsFile=: OpenMetrics text; "": none */
     int keep_days;                        /* KeepRecords=: days; 0: for ever */
-    bool admin_comment;                   /* AdminComment=yes|no: rings in Slurm's own records */
+    int admin_comment;                    /* AdminComment=yes|no: rings in Slurm's own records */
     uint16_t port;                        /* Port=8517 */
     int timeout_ms;                       /* Timeout=500ms */
     int require_timeout_ms;               /* RequireTimeout=10s */

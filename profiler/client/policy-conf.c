@@ -103,17 +103,6 @@ static int set_range(const struct tccl_key *key, void *field, const struct tccl_
     return 0;
 }
 
-static int set_forbid(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                      const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    bool yes = !strcasecmp(value, "yes");
-    if (!yes && strcasecmp(value, "no") != 0)
-        return tccl_value_refuse(key, value, "yes or no", err);
-    *(int *)field = yes;
-    return 0;
-}
-
 /* "1.1x", in thousandths; -1: it is not that. */
 static long read_times(const char *text)
 {
@@ -214,7 +203,7 @@ static const struct tccl_key keys[] = {
     {"MinNodes", tccl_set_count, FIELD(min_nodes), 1, NODES_MAX},
     {"MinGpus", tccl_set_count, FIELD(min_gpus), 1, GPUS_MAX},
     {"MinGain", set_gain, FIELD(min_gain), 1000, 100000},
-    {"Forbid", set_forbid, FIELD(forbid), 0, 0},
+    {"Forbid", tccl_set_yes, FIELD(forbid), 0, 0},
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
     {"Environment", set_environment, 0, 0, 0},

@@ -38,6 +38,16 @@ static int check_failures;
         }                                                                                          \
     } while (0)
 
+#define CHECK_HOLDS(text, part)                                                                    \
+    do {                                                                                           \
+        const char *t_ = (text), *p_ = (part);                                                     \
+        if (!t_ || !strstr(t_, p_)) {                                                              \
+            fprintf(stderr, "%s:%d: no \"%s\" in:\n%s\n", __FILE__, __LINE__, p_,                  \
+                    t_ ? t_ : "(null)");                                                           \
+            check_failures++;                                                                      \
+        }                                                                                          \
+    } while (0)
+
 /* The seed of a property test: TCCL_SEED from the environment, or a new one; printed. */
 __attribute__((unused)) static unsigned long check_seed(void)
 {

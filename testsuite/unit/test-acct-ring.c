@@ -173,33 +173,27 @@ static char *text_of(const json_t *record, int columns, bool colour)
     return text;
 }
 
-static void holds(const char *text, const char *part)
-{
-    if (!strstr(text, part)) {
-        fprintf(stderr, "no '%s' in:\n%s\n", part, text);
-        check_failures++;
-    }
-}
-
 static void test_text(void)
 {
     setenv("LC_ALL", "C.UTF-8", 1);
     cleanup_json json_t *record = record_of("AAB");
     cleanup_free char *text = text_of(record, 80, false);
-    holds(text, "Step 12.0: train of ann\n3 nodes, 11 GPUs, started 1970-");
-    holds(text, "applied; NCCL has not said yet what it built\n1.92 times as fast as NCCL's own");
-    holds(text, "╭─▶ n[1-2]  ×2\n"
-                "│   mlx5_0 ─g▶ GPU 3 ─w▶ GPU 1 ─m0▶ GPU 2 ─m1▶ GPU 0 ─g▶ mlx5_1\n"
-                "├─▶ n3\n"
-                "│   ib0 ─m1▶ GPU 0 ─r▶ GPU 1 ─m12▶ GPU 7 ─m0▶ ib0\n"
-                "╰── over the network back to n1\n");
+    CHECK_HOLDS(text, "Step 12.0: train of ann\n3 nodes, 11 GPUs, started 1970-");
+    CHECK_HOLDS(text,
+                "applied; NCCL has not said yet what it built\n1.92 times as fast as NCCL's own");
+    CHECK_HOLDS(text, "╭─▶ n[1-2]  ×2\n"
+                      "│   mlx5_0 ─g▶ GPU 3 ─w▶ GPU 1 ─m0▶ GPU 2 ─m1▶ GPU 0 ─g▶ mlx5_1\n"
+                      "├─▶ n3\n"
+                      "│   ib0 ─m1▶ GPU 0 ─r▶ GPU 1 ─m12▶ GPU 7 ─m0▶ ib0\n"
+                      "╰── over the network back to n1\n");
     CHECK(!strchr(text, '\033'));
     cleanup_free char *coloured = text_of(record, 80, true);
     CHECK(strchr(coloured, '\033') != NULL);
     setenv("LC_ALL", "C", 1);
     cleanup_free char *plain = text_of(record, 80, false);
-    holds(plain, "+-> n[1-2]  x2\n|   mlx5_0 -g> GPU 3 -w> GPU 1 -m0> GPU 2 -m1> GPU 0 -g> mlx5_1\n"
-                 "+-> n3\n|   ib0 -m1> GPU 0 -r> GPU 1 -m12> GPU 7 -m0> ib0\n+-- over");
+    CHECK_HOLDS(plain,
+                "+-> n[1-2]  x2\n|   mlx5_0 -g> GPU 3 -w> GPU 1 -m0> GPU 2 -m1> GPU 0 -g> mlx5_1\n"
+                "+-> n3\n|   ib0 -m1> GPU 0 -r> GPU 1 -m12> GPU 7 -m0> ib0\n+-- over");
     for (const char *at = plain; *at; at++)
         CHECK((unsigned char)*at < 0x80);
 }
@@ -237,12 +231,12 @@ static void test_folded(void)
     letters[40] = 'B';
     cleanup_json json_t *record = record_of(letters);
     cleanup_free char *text = text_of(record, 80, false);
-    holds(text, "+-> n[1-40]  x40\n");
-    holds(text, "+-> n41\n");
-    holds(text, "+-> n[42-64]  x23\n|   as n1\n");
+    CHECK_HOLDS(text, "+-> n[1-40]  x40\n");
+    CHECK_HOLDS(text, "+-> n41\n");
+    CHECK_HOLDS(text, "+-> n[42-64]  x23\n|   as n1\n");
     cleanup_json json_t *turns = record_of("ABABABAB");
     cleanup_free char *folded = text_of(turns, 80, false);
-    holds(folded, "these 2 in turn, x4:\n+-> n[1,3,5,7]  x4\n");
+    CHECK_HOLDS(folded, "these 2 in turn, x4:\n+-> n[1,3,5,7]  x4\n");
 }
 
 static void check_none(json_t *record, const char *said)
@@ -252,10 +246,10 @@ static void check_none(json_t *record, const char *said)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     CHECK_INT(acct_ring_svg(out, record, &err), -1);
-    holds(err.text, said);
+    CHECK_HOLDS(err.text, said);
     err.text[0] = '\0';
     CHECK_INT(acct_ring_text(out, record, 80, false, &err), -1);
-    holds(err.text, said);
+    CHECK_HOLDS(err.text, said);
     fclose(out);
     CHECK_INT(size, 0);
 }
@@ -300,8 +294,8 @@ static void test_svg(void)
     CHECK(!strncmp(svg, "<svg xmlns=", 11));
     CHECK_STR(svg + strlen(svg) - 7, "</svg>\n");
     CHECK(!strstr(svg, "<script") && !strchr(svg, '\033'));
-    holds(svg, "&lt;script&gt;&amp;&quot;&#92;x1b[31m&#92;uffff");
-    holds(svg, "n[1-2]  (2 nodes)");
+    CHECK_HOLDS(svg, "&lt;script&gt;&amp;&quot;&#92;x1b[31m&#92;uffff");
+    CHECK_HOLDS(svg, "n[1-2]  (2 nodes)");
     CHECK_INT(count(svg, "class=\"gpu\""), 4 + 3);
     CHECK_INT(count(svg, "class=\"nic\""), 4);
     CHECK_INT(count(svg, "class=\"memory\""), 2 + 3);
@@ -327,8 +321,8 @@ static void test_svg_nics(void)
         record, "ring",
         json_string("n1[rocep193s0f0np0 -g> 0 -w> 1 -m0> mlx5_bond_of_this_port_7]"));
     cleanup_free char *svg = svg_of(record);
-    holds(svg, ">rocep193s0f0np0<");
-    holds(svg, ">..._this_port_7<");
+    CHECK_HOLDS(svg, ">rocep193s0f0np0<");
+    CHECK_HOLDS(svg, ">..._this_port_7<");
     CHECK(!strstr(svg, "mlx5_bond_of"));
 }
 

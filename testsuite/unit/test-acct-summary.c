@@ -39,31 +39,24 @@ static char *printed(const json_t *summary, int columns, bool utf8)
     return text;
 }
 
-static void holds(const char *text, const char *part)
-{
-    if (!strstr(text, part)) {
-        fprintf(stderr, "no '%s' in:\n%s\n", part, text);
-        check_failures++;
-    }
-}
-
 static void test_text(void)
 {
     cleanup_json json_t *summary = example();
     CHECK(summary != NULL);
     cleanup_free char *text = printed(summary, 80, false);
-    holds(text, "700 steps, started from 1970-01-01T00:00:00 to 1970-01-02T00:00:00\n");
-    holds(text, "  applied                 500   71.4 %  #####################\n"
-                "  fallback                200   28.6 %  #########\n");
-    holds(text, "  no profile              200  last 1970-01-01 13:53\n      n2: \\x1b[31m no");
-    holds(text, "(median 1.70, mean 1.80)\n"
-                "  1.50 - 2.00             300  ##############################\n"
-                "  2.00 -                  100  ##########\n");
-    holds(text, "  n7                   50.0 %        12 steps       3 fell back\n");
-    holds(text, "  n8                        -         4 steps       4 fell back\n");
-    holds(text, "median 1.50 ms, 99 % within 2.50 ms, longest 9.00 ms\n");
-    holds(text, "   3 days from  steps   applied  fallback   gain\n"
-                "  1970-01-01      30        15         6   1.00  ######################\n");
+    CHECK_HOLDS(text, "700 steps, started from 1970-01-01T00:00:00 to 1970-01-02T00:00:00\n");
+    CHECK_HOLDS(text, "  applied                 500   71.4 %  #####################\n"
+                      "  fallback                200   28.6 %  #########\n");
+    CHECK_HOLDS(text,
+                "  no profile              200  last 1970-01-01 13:53\n      n2: \\x1b[31m no");
+    CHECK_HOLDS(text, "(median 1.70, mean 1.80)\n"
+                      "  1.50 - 2.00             300  ##############################\n"
+                      "  2.00 -                  100  ##########\n");
+    CHECK_HOLDS(text, "  n7                   50.0 %        12 steps       3 fell back\n");
+    CHECK_HOLDS(text, "  n8                        -         4 steps       4 fell back\n");
+    CHECK_HOLDS(text, "median 1.50 ms, 99 % within 2.50 ms, longest 9.00 ms\n");
+    CHECK_HOLDS(text, "   3 days from  steps   applied  fallback   gain\n"
+                      "  1970-01-01      30        15         6   1.00  ######################\n");
     CHECK(!strstr(text, "1.00 - 1.50") && !strchr(text, '\033'));
 }
 
@@ -88,7 +81,7 @@ static void test_nothing(void)
     CHECK_STR(nothing, text);
     cleanup_json json_t *one = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 60, "steps", 1);
     cleanup_free char *single = printed(one, 80, true);
-    holds(single, "1 step, started from 1970-01-01T00:00:00 to 1970-01-01T00:01:00\n");
+    CHECK_HOLDS(single, "1 step, started from 1970-01-01T00:00:00 to 1970-01-01T00:01:00\n");
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #include "cleanup.h"
 #include "records.h"
 #include "spool.h"
+#include "stores.h"
 
 static char folder[] = "/tmp/test-built-XXXXXX";
 static char path[128];
@@ -20,15 +21,6 @@ static json_t *confirmation(int job, const char *built, const char *reason, int 
 {
     return json_pack("{s:s, s:i, s:i, s:s, s:s, s:i}", "cluster", "c", "job", job, "step", 0,
                      "built", built, "built_reason", reason, "start", start);
-}
-
-static struct tccl_records *open_store(void)
-{
-    struct tccl_records *records;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_open(path, &records, &err), 0);
-    CHECK_STR(err.text, "");
-    return records;
 }
 
 static void put(struct tccl_records *records, json_t *json)
@@ -186,7 +178,7 @@ int main(void)
     srand((unsigned)check_seed());
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/records.db", folder);
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     test_orders(records);
     test_first_reason(records);
     test_states(records);

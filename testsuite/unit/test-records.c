@@ -8,6 +8,7 @@
 #include "check.h"
 #include "cleanup.h"
 #include "records.h"
+#include "stores.h"
 
 enum { ALL = 1 << 20 };
 
@@ -24,19 +25,10 @@ static json_t *record(int job, int step, int reporter, const char *state)
     return json;
 }
 
-static struct tccl_records *open_store(void)
-{
-    struct tccl_records *records;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_open(path, &records, &err), 0);
-    CHECK_STR(err.text, "");
-    return records;
-}
-
 static struct tccl_records *new_store(void)
 {
     unlink(path);
-    return open_store();
+    return open_store_at(path);
 }
 
 static void put(struct tccl_records *records, json_t *json)
@@ -124,7 +116,7 @@ static void test_reopen(void)
     put(records, record(8, 0, 0, "applied"));
     CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
     tccl_records_close(records);
-    records = open_store();
+    records = open_store_at(path);
     CHECK_STR(state_of(records, 8, state), "applied");
     tccl_records_close(records);
 }
@@ -156,7 +148,7 @@ static void test_normal(void)
 static void check_refused(const char *field, json_t *value, const char *said)
 {
     struct tccl_error err = {0};
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     cleanup_json json_t *given = record(10, 0, 0, "applied");
     if (value)
         json_object_set_new(given, field, value);
@@ -288,7 +280,7 @@ static void check_bad_filter(struct tccl_records *records, const char *text, con
 
 static void test_bad_filters(void)
 {
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     check_bad_filter(records, "[]", "must be an object");
     check_bad_filter(records, "{\"jobs\":3}", "jobs must be a list");
     check_bad_filter(records, "{\"jobs\":[3]}", "an object with a job");
@@ -311,7 +303,7 @@ static void test_bad_filters(void)
 /* As many jobs as a filter may name, each with all that narrows it. */
 static void test_many_jobs(void)
 {
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     char text[TCCL_FILTER_JOBS * 50 + 50] = "{\"jobs\":[";
     for (int job = 1; job <= TCCL_FILTER_JOBS; job++)
         sprintf(text + strlen(text), "%s{\"job\":%d,\"step\":1,\"het_offset\":0}",
@@ -367,7 +359,7 @@ static void test_full_disk(void)
     check_count(records, "{}", -1, stored);
     put(records, record(1000, 0, 0, "applied"));
     tccl_records_close(records);
-    records = open_store();
+    records = open_store_at(path);
     check_count(records, "{}", -1, stored + 1);
     tccl_records_close(records);
 }
@@ -381,7 +373,7 @@ static void test_killed(void)
     CHECK(pipe(pipe_ends) == 0);
     pid_t child = fork();
     if (child == 0) {
-        struct tccl_records *records = open_store();
+        struct tccl_records *records = open_store_at(path);
         for (int job = 1;; job++) {
             put(records, record(job, 0, 0, "applied"));
             if (write(pipe_ends[1], "x", 1) != 1)
@@ -396,7 +388,7 @@ static void test_killed(void)
     while (read(pipe_ends[0], &byte, 1) == 1)
         stored++;
     close(pipe_ends[0]);
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     cleanup_json json_t *found = find(records, "{}", -1, ALL);
     CHECK((int)json_array_size(found) >= stored);
     tccl_records_close(records);

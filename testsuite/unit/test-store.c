@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "records.h"
 #include "spool.h"
+#include "stores.h"
 
 static char folder[] = "/tmp/test-store-XXXXXX";
 static char path[128];
@@ -86,15 +87,6 @@ static void remove_store(void)
         snprintf(name, sizeof name, "%s%s", path, ends[i]);
         unlink(name);
     }
-}
-
-static struct tccl_records *open_store(void)
-{
-    struct tccl_records *records;
-    struct tccl_error err = {0};
-    CHECK_INT(tccl_records_open(path, &records, &err), 0);
-    CHECK_STR(err.text, "");
-    return records;
 }
 
 static json_t *record(int job, const char *state, int start)
@@ -187,7 +179,7 @@ static void test_version_1(void)
     remove_store();
     execute(version_1);
     add_old_rows();
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     check_old_rows(records);
     check_jobs(records, "{\"states\": [\"applied\"]}", "1 3");
     put(records, confirmation(1, "differs", 5000));
@@ -206,7 +198,7 @@ static void test_version_2(void)
     execute("INSERT INTO builds VALUES ('c/1/0/0/0/0/0/5000', 'differs', 'n2: other', 4),"
             " ('c/2/0/0/0/0/0/4000', 'applied', '', 3),"
             " ('d/1/3/0/0/4294967291/0/1700000000000/5002', 'applied', '', 3)");
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     check_old_rows(records);
     check_jobs(records, "{\"states\": [\"differs\"]}", "1");
     check_jobs(records, "{\"states\": [\"applied\"]}", "3");
@@ -222,7 +214,7 @@ static void test_version_2(void)
     CHECK_INT(tccl_records_purge(records, 5002, 100, NULL), 0);
     tccl_records_close(records);
     CHECK_INT(number("SELECT count(*) FROM builds"), 1);
-    records = open_store();
+    records = open_store_at(path);
     check_jobs(records, "{}", "3");
     tccl_records_close(records);
     check_sound();
@@ -242,7 +234,7 @@ static int purge_all(struct tccl_records *records, int64_t before, int most)
 static void test_purge(void)
 {
     remove_store();
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     for (int job = 1; job <= 25; job++) {
         put(records, record(job, "applied", 1000 + job));
         put(records, confirmation(job, "applied", 1000 + job));
@@ -263,7 +255,7 @@ static void test_shrink(void)
 {
     struct stat full, empty;
     remove_store();
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     char *ring = malloc(60001);
     memset(ring, 'x', 60000);
     ring[60000] = '\0';
@@ -275,7 +267,7 @@ static void test_shrink(void)
     free(ring);
     tccl_records_close(records);
     CHECK_INT(stat(path, &full), 0);
-    records = open_store();
+    records = open_store_at(path);
     CHECK(purge_all(records, 1091, 5) > 0);
     tccl_records_close(records);
     CHECK_INT(stat(path, &empty), 0);
@@ -288,7 +280,7 @@ static void test_shrink(void)
 static void test_later_run(void)
 {
     remove_store();
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     put(records, record(1, "applied", 2000));
     put(records, record(1, "fallback", 1000)); /* from the spool, of the run before */
     check_jobs(records, "{\"states\": [\"applied\"]}", "1");
@@ -334,7 +326,7 @@ static void test_batches(void)
 {
     remove_store();
     signal(SIGXFSZ, SIG_IGN);
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     CHECK_INT(put_batch(records, 1, 5, RLIM_INFINITY), 0);
     check_jobs(records, "{}", "1 2 3 4 5");
     CHECK_INT(tccl_records_begin(records, NULL), 0);
@@ -348,7 +340,7 @@ static void test_batches(void)
     check_jobs(records, "{}", "1 2 3 4 5 6 7");
     CHECK_INT(put_batch(records, 8, 9, RLIM_INFINITY), 0);
     tccl_records_close(records);
-    records = open_store();
+    records = open_store_at(path);
     check_jobs(records, "{}", "1 2 3 4 5 6 7 8 9");
     tccl_records_close(records);
     check_sound();
@@ -367,7 +359,7 @@ static void put_with(struct tccl_records *records, int job, const char *more)
 static void test_filters(void)
 {
     remove_store();
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     put_with(records, 1, "{\"partition\": \"gpu\", \"account\": \"a\", \"policy\": \"big\"}");
     put_with(records, 2,
              "{\"partition\": \"gpu\", \"account\": \"b\", \"nodes\": \"m1\","
@@ -405,7 +397,7 @@ static void test_bad_filters(void)
         "{\"partitions\": \"gpu\"}", "{\"accounts\": [1]}", "{\"classes\": {}}",
         "{\"policies\": [null]}",    "{\"order\": 1}",      "{\"order\": \"random\"}",
     };
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct tccl_error err = {0};
         json_t *next;
@@ -433,7 +425,7 @@ static void test_pages(unsigned long seed)
     int seen[JOBS + 1] = {0};
     srand((unsigned)seed);
     remove_store();
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     for (int job = 1; job <= JOBS; job++)
         put(records, record(job, "applied", 1000 + rand() % 10));
     for (int newest = 0; newest < 2; newest++) {
@@ -470,7 +462,7 @@ static void write_until_killed(int out, int job)
 {
     char spool_path[160];
     struct tccl_spool *spool;
-    struct tccl_records *records = open_store();
+    struct tccl_records *records = open_store_at(path);
     snprintf(spool_path, sizeof spool_path, "%s/spool", folder);
     if (tccl_spool_open(spool_path, &spool, NULL) != 0)
         _exit(1);
@@ -508,7 +500,7 @@ static void test_killed(unsigned long seed)
     int last = 0;
     srand((unsigned)seed);
     remove_store();
-    tccl_records_close(open_store());
+    tccl_records_close(open_store_at(path));
     for (int round = 0; round < 25; round++) {
         int ends[2], job;
         CHECK_INT(pipe(ends), 0);
@@ -524,7 +516,7 @@ static void test_killed(unsigned long seed)
         while (read(ends[0], &job, sizeof job) == sizeof job)
             last = job;
         close(ends[0]);
-        struct tccl_records *records = open_store();
+        struct tccl_records *records = open_store_at(path);
         deliver(records);
         cleanup_json json_t *found = find(records, "{}", 1 << 24);
         /* One more may be there: in the spool, but not yet said. */
