@@ -23,11 +23,10 @@ void chore_done(void *task)
 int chore_submit(struct chore first)
 {
     struct chore *chore = malloc(sizeof(*chore));
-    struct pool *pool = first.pool ? first.pool : first.journal->disk;
     if (chore) {
         *chore = first;
         chore->since = journal_oldest(first.journal);
-        if (pool_submit(pool, chore_run, chore_done, chore) == 0)
+        if (pool_submit(first.journal->disk, chore_run, chore_done, chore) == 0)
             return 0;
     }
     free(chore);

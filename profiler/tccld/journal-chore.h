@@ -9,7 +9,7 @@ struct chore {
     TAILQ_ENTRY(chore) link; /* in the inbox or in a batch */
     TAILQ_HEAD(, chore) batch;
     struct journal *journal;
-    struct pool *pool; /* NULL: disk */
+    struct questions *questions; /* that it is one of, or NULL */
     void (*run)(struct chore *chore);
     void (*then)(struct chore *chore);
     json_t *record, *answer;

@@ -8,7 +8,12 @@
 #include "journal.h"
 #include "log.h"
 
-enum { JOURNAL_SUMMARIES = 64 }; /* at a time: each takes up to a second, one after the other */
+/* Questions of one kind. */
+struct questions {
+    struct pool *pool;
+    struct turns *waiting; /* chores */
+    bool busy;             /* one is under way */
+};
 
 struct journal {
     struct daemon *daemon;
@@ -18,7 +23,8 @@ struct journal {
     struct tccl_records *store;
     struct tccl_spool *spool;
     LIST_HEAD(, flight) flights;
-    int n_flights, n_queries, n_summaries;
+    int n_flights;
+    struct questions queries, summaries;
     struct event *retry; /* pending only while the spool or memory holds records */
     int64_t retry_ms;    /* 0: the first time */
     bool round, closing; /* round: going through the spool now */
@@ -26,10 +32,8 @@ struct journal {
     bool round_failed;   /* one of them could not be delivered */
     bool spooled;        /* the spool may hold something */
     json_t *memory;
-    struct event *old; /* time to look for records that are too old */
-    int64_t n_old;     /* removed since that began */
-    /* of the summaries under way: uids, -1 of those who see all */
-    int64_t askers[JOURNAL_SUMMARIES];
+    struct event *old;         /* time to look for records that are too old */
+    int64_t n_old;             /* removed since that began */
     TAILQ_HEAD(, chore) inbox; /* records for the store here, which wait for the batch under way */
     int n_inbox;
     bool storing; /* it is under way */

@@ -1,14 +1,15 @@
-#include "journal.h"
+#include "journal-query.h"
+
+#include <stdlib.h>
 
 #include "cleanup.h"
 #include "journal-chore.h"
 #include "records.h"
+#include "turns.h"
 #include "wire.h"
 
-enum {
-    QUERIES = POOL_QUEUE / 2, /* at a time: users who ask must not keep records out */
-    SUMMARIES_EACH = 4,       /* at a time, of a user who sees no others' records */
-};
+/* Questions that wait, and of them those of a user who sees no others' records. */
+enum { QUERIES = 512, QUERIES_EACH = 128, SUMMARIES = 64, SUMMARIES_EACH = 4 };
 
 static void run_query(struct chore *chore)
 {
@@ -36,12 +37,6 @@ static void then_answer(struct chore *chore)
     }
 }
 
-static void then_query(struct chore *chore)
-{
-    chore->journal->n_queries--;
-    then_answer(chore);
-}
-
 static void run_summary(struct chore *chore)
 {
     json_t *summary =
@@ -52,64 +47,77 @@ static void run_summary(struct chore *chore)
     json_object_set_new(chore->answer, "summary", summary);
 }
 
-/* Of the summaries under way, those of one user: how many, and the place of one of them. */
-static int summaries_of(const struct journal *journal, int64_t uid, int *place)
+static bool has_gone(const struct chore *chore)
 {
-    int count = 0;
-    for (int i = 0; i < journal->n_summaries; i++) {
-        if (journal->askers[i] != uid)
-            continue;
-        *place = i;
-        count++;
+    return chore->peer ? peer_closed(chore->peer) : local_closed(chore->local);
+}
+
+/* Nobody hears the answer. */
+static void let_go(struct chore *chore)
+{
+    if (chore->peer)
+        peer_drop(chore->peer);
+    else
+        local_drop(chore->local);
+    json_decref(chore->record);
+    free(chore);
+}
+
+static void ask_next(struct questions *questions)
+{
+    struct chore *chore;
+    while (!questions->busy && (chore = turns_take(questions->waiting)) != NULL) {
+        if (has_gone(chore)) {
+            let_go(chore);
+        } else if (pool_submit(questions->pool, chore_run, chore_done, chore) == 0) {
+            questions->busy = true;
+        } else {
+            tccl_fail(&chore->err, "the disk does not keep up");
+            chore->then = then_answer;
+            chore_done(chore);
+        }
     }
-    return count;
 }
 
-static void then_summary(struct chore *chore)
+static void then_next(struct chore *chore)
 {
-    struct journal *journal = chore->journal;
-    int place;
-    if (summaries_of(journal, chore->uid, &place) > 0)
-        journal->askers[place] = journal->askers[--journal->n_summaries];
     then_answer(chore);
+    chore->questions->busy = false;
+    ask_next(chore->questions);
 }
 
-/* Has a question about records answered, to one of the two. Returns 0, or -1: there are too many.
- */
-static int ask(struct daemon *daemon, uid_t uid, struct chore chore, const json_t *message)
+/* Has a question about records answered. Returns 0, or -1: there are too many. */
+static int ask(struct daemon *daemon, uid_t uid, struct chore first, const json_t *message)
 {
-    chore.journal = daemon->journal;
-    chore.record = json_deep_copy(json_object_get(message, "filter"));
-    chore.uid = daemon_shows_all(daemon, uid) ? -1 : (int64_t)uid;
-    return chore_submit(chore);
+    struct chore *chore = malloc(sizeof(*chore));
+    bool all = daemon_shows_all(daemon, uid);
+    if (!chore || turns_add(first.questions->waiting, uid, all, chore) != 0) {
+        free(chore);
+        return -1;
+    }
+    *chore = first;
+    chore->journal = daemon->journal;
+    chore->then = then_next;
+    chore->record = json_deep_copy(json_object_get(message, "filter"));
+    chore->uid = all ? -1 : (int64_t)uid;
+    ask_next(chore->questions);
+    return 0;
 }
 
 static int query(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
                  struct local *local)
 {
-    struct chore chore = {.run = run_query, .then = then_query, .peer = peer, .local = local};
-    if (daemon->journal->n_queries >= QUERIES || ask(daemon, uid, chore, message) != 0)
-        return -1;
-    daemon->journal->n_queries++;
-    return 0;
+    struct chore chore = {
+        .questions = &daemon->journal->queries, .run = run_query, .peer = peer, .local = local};
+    return ask(daemon, uid, chore, message);
 }
 
 static int summarise(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
                      struct local *local)
 {
-    struct journal *journal = daemon->journal;
-    struct chore chore = {.pool = journal->reader,
-                          .run = run_summary,
-                          .then = then_summary,
-                          .peer = peer,
-                          .local = local};
-    int64_t asker = daemon_shows_all(daemon, uid) ? -1 : (int64_t)uid;
-    int place, own = summaries_of(journal, asker, &place);
-    if (journal->n_summaries >= JOURNAL_SUMMARIES || (asker >= 0 && own >= SUMMARIES_EACH) ||
-        ask(daemon, uid, chore, message) != 0)
-        return -1;
-    journal->askers[journal->n_summaries++] = asker;
-    return 0;
+    struct chore chore = {
+        .questions = &daemon->journal->summaries, .run = run_summary, .peer = peer, .local = local};
+    return ask(daemon, uid, chore, message);
 }
 
 static const char too_many[] = "too many questions about records at a time";
@@ -148,4 +156,29 @@ void journal_summary_local(struct daemon *daemon, struct local *local, json_t *m
 {
     if (summarise(daemon, local_uid(local), message, NULL, local_hold(local)) != 0)
         refuse_local(local);
+}
+
+int questions_open(struct journal *journal, struct tccl_error *err)
+{
+    journal->queries =
+        (struct questions){.pool = journal->disk, .waiting = turns_new(QUERIES, QUERIES_EACH)};
+    journal->summaries = (struct questions){.pool = journal->reader,
+                                            .waiting = turns_new(SUMMARIES, SUMMARIES_EACH)};
+    return journal->queries.waiting && journal->summaries.waiting ? 0
+                                                                  : tccl_fail(err, "out of memory");
+}
+
+void questions_drop(struct journal *journal)
+{
+    struct questions *const kinds[] = {&journal->queries, &journal->summaries};
+    struct chore *chore;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        while (kinds[i]->waiting && (chore = turns_take(kinds[i]->waiting)) != NULL)
+            let_go(chore);
+}
+
+void questions_close(struct journal *journal)
+{
+    turns_free(journal->queries.waiting);
+    turns_free(journal->summaries.waiting);
 }

@@ -7,6 +7,7 @@
 #include "journal-flight.h"
 #include "journal-internal.h"
 #include "journal-old.h"
+#include "journal-query.h"
 #include "journal-spool.h"
 #include "journal-store.h"
 #include "records.h"
@@ -120,8 +121,8 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
     journal->old = evtimer_new(daemon->base, old_on_time, journal);
     journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
-    journal->reader = journal->disk ? pool_new(daemon->base, 1, JOURNAL_SUMMARIES, err) : NULL;
-    if (!journal->reader || open_files(journal, err) != 0) {
+    journal->reader = journal->disk ? pool_new(daemon->base, 1, 1, err) : NULL;
+    if (!journal->reader || questions_open(journal, err) != 0 || open_files(journal, err) != 0) {
         journal_close(journal);
         return NULL;
     }
@@ -139,6 +140,7 @@ void journal_close(struct journal *journal)
         return;
     journal->closing = true;
     flight_cancel_all(journal);
+    questions_drop(journal);
     int stuck = pool_free(journal->disk, CLOSE_MS) + pool_free(journal->reader, CLOSE_MS);
     store_empty_inbox(journal);
     json_array_foreach(journal->memory, i, record)
@@ -154,6 +156,7 @@ void journal_close(struct journal *journal)
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);
     }
+    questions_close(journal);
     json_decref(journal->memory);
     free(journal);
 }
