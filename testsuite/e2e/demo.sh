@@ -7,7 +7,7 @@ out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 "$root/contrib/demo" </dev/null >"$out" 2>&1 || { cat "$out"; fail "the demo failed"; }
 cat "$out"
-for text in 'TCCL_STATE=applied' 'GB/s' 'ratio' 'fallback' 'tcclacct' '\.svg'; do
+for text in 'TCCL_STATE=applied' '\[policy large\]' 'warn *peers' 'GB/s' 'ratio' 'fallback' 'tcclacct' '\.svg'; do
     grep -qi -- "$text" "$out" || fail "the demo does not show $text"
 done
 equal "processes after the demo" "$(grep -lsaz -- "tccl-demo[-]" /proc/[0-9]*/cmdline | wc -l)" 0
