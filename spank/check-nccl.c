@@ -102,19 +102,31 @@ static void look_in_packages(const char *folder, struct check_nccls *found)
         snprintf(found->torch, sizeof(found->torch), "%s", path);
 }
 
-static void look_in_python(int64_t deadline, struct check_nccls *found)
+/* Folders between separators, those with a whole path. */
+static void look_in_each(char *folders, const char *separator, struct check_nccls *found)
 {
-    static const char *const ask[] = {"python3", "-B", "-c",
-                                      "import sys; print('\\n'.join(sys.path))", NULL};
-    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    int64_t end = tccl_now_ms() + PYTHON_MS;
-    if (!output || check_run(ask, end < deadline ? end : deadline, output) != 0)
-        return;
-    found->python = true;
-    char *rest = output->out, *folder;
-    while ((folder = strsep(&rest, "\n")))
+    char *folder;
+    while ((folder = strsep(&folders, separator)))
         if (*folder == '/')
             look_in_packages(folder, found);
+}
+
+/* Root does not have python run what an environment that it has inherited names (-I); the packages
+ * are where they are. */
+static void look_in_python(int64_t deadline, struct check_nccls *found)
+{
+    bool root = geteuid() == 0;
+    const char *const ask[] = {"python3", root ? "-BI" : "-B", "-c",
+                               "import sys; print('\\n'.join(sys.path))", NULL};
+    const char *set = root ? getenv("PYTHONPATH") : NULL;
+    cleanup_free char *own = strdup(set ? set : "");
+    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    int64_t end = tccl_now_ms() + PYTHON_MS;
+    if (!output || !own || check_run(ask, end < deadline ? end : deadline, output) != 0)
+        return;
+    found->python = true;
+    look_in_each(own, ":", found);
+    look_in_each(output->out, "\n", found);
 }
 
 void check_nccls_find(int64_t deadline, struct check_nccls *found)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,15 +16,33 @@
 
 enum { NOT_STARTED = 127, WAIT_MS = 10 };
 
-/* PATH, and the folders that an ordinary user's PATH lacks. */
+/* Nobody but their owner can put a program there that this user would run: not the folder that we
+ * are in, whatever it is, and not one that all can write to. */
+static bool is_safe(const char *folder)
+{
+    struct stat about;
+    return *folder == '/' && stat(folder, &about) == 0 && (about.st_mode & S_IWOTH) == 0;
+}
+
+/* PATH's safe folders, and those that an ordinary user's PATH lacks. Allocated; NULL without
+ * memory. */
 static char *search_path(void)
 {
     const char *path = getenv("PATH");
-    char *whole;
-    return asprintf(&whole, "%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                    path ? path : "") < 0
-               ? NULL
-               : whole;
+    cleanup_free char *copy = strdup(path ? path : "");
+    char *rest = copy, *folder, *whole = NULL;
+    size_t size;
+    FILE *out = copy ? open_memstream(&whole, &size) : NULL;
+    if (!out)
+        return NULL;
+    while ((folder = strsep(&rest, ":")))
+        if (is_safe(folder))
+            fprintf(out, "%s:", folder);
+    fputs("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", out);
+    if (fclose(out) == 0)
+        return whole;
+    free(whole);
+    return NULL;
 }
 
 bool check_program(const char *name)
@@ -34,7 +53,7 @@ bool check_program(const char *name)
         return access(name, X_OK) == 0;
     while ((folder = strsep(&rest, ":"))) {
         cleanup_free char *file = NULL;
-        if (asprintf(&file, "%s/%s", *folder ? folder : ".", name) >= 0 && access(file, X_OK) == 0)
+        if (asprintf(&file, "%s/%s", folder, name) >= 0 && access(file, X_OK) == 0)
             return true;
     }
     return false;
@@ -45,8 +64,8 @@ static void become(const char *const argv[], int out, int err)
 {
     cleanup_free char *path = search_path();
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (path)
-        setenv("PATH", path, 1);
+    if (!path || setenv("PATH", path, 1) != 0)
+        _exit(NOT_STARTED);
     if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2)
         execvp(argv[0], (char *const *)argv);
     _exit(NOT_STARTED);

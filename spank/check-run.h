@@ -17,8 +17,8 @@ struct check_output {
 };
 
 /* Runs argv without standard input until deadline (tccl_now_ms). argv[0] without '/' is looked for
- * in PATH and where the system's own programs are. Returns its exit status (128 + signal), or one
- * of the above. */
+ * in PATH, but for its folders that have no whole path or that all can write to, and where the
+ * system's own programs are. Returns its exit status (128 + signal), or one of the above. */
 int check_run(const char *const argv[], int64_t deadline, struct check_output *output);
 
 /* Is there such a program? */

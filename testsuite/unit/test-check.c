@@ -251,6 +251,34 @@ static void test_run(void)
     CHECK(!check_program("tccl-no-such-program"));
 }
 
+/* Programs of whoever may write to the folder that we are in, or to one in PATH, are not run. */
+static void test_path(void)
+{
+    static struct check_output output;
+    const char *const ask[] = {"tccl-test-program", NULL};
+    int64_t later = tccl_now_ms() + 60000;
+    const char *before = getenv("PATH");
+    char path[128], *copy = strdup(before ? before : "");
+    CHECK_INT(chmod(put(ask[0], "#!/bin/sh\nexit 5\n"), 0755), 0);
+    CHECK_INT(chdir(folder), 0);
+    for (int all = 0; all < 2; all++) {
+        CHECK_INT(chmod(folder, all ? 0777 : 0755), 0);
+        snprintf(path, sizeof(path), "/nowhere:%s:/bin", folder);
+        const char *const paths[] = {"", ".", "/bin:", ":/bin", "./", "../tmp/.", path, NULL};
+        for (int i = 0; paths[i]; i++) {
+            bool run = paths[i] == path && !all;
+            setenv("PATH", paths[i], 1);
+            CHECK_INT(check_run(ask, later, &output), run ? 5 : CHECK_RUN_NONE);
+            CHECK_INT(check_program(ask[0]), run);
+        }
+    }
+    unsetenv("PATH");
+    CHECK_INT(check_run(ask, later, &output), CHECK_RUN_NONE);
+    setenv("PATH", copy, 1);
+    free(copy);
+    CHECK_INT(chdir("/"), 0);
+}
+
 static void test_nccl(void)
 {
     CHECK(check_nccl_supported("2.18.1+cuda12.1"));
@@ -273,6 +301,7 @@ int main(void)
     test_elf();
     test_damaged_elf();
     test_run();
+    test_path();
     test_nccl();
     char command[64];
     snprintf(command, sizeof(command), "rm -r %s", folder);
