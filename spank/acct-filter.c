@@ -200,7 +200,7 @@ int acct_filter_classes(json_t *filter, const char *text, struct tccl_error *err
     return read_list(filter, "classes", TCCL_FILTER_NAMES, text, read_class, err);
 }
 
-int acct_filter_range(const char *text, long *min, long *max, struct tccl_error *err)
+int acct_filter_range(json_t *filter, const char *text, struct tccl_error *err)
 {
     const char *at = text;
     json_int_t low = read_number(&at), high = low;
@@ -210,9 +210,10 @@ int acct_filter_range(const char *text, long *min, long *max, struct tccl_error 
     }
     if (low < 0 || high < 1 || *at || low > high)
         return tccl_fail(err, "'%.40s' is not a number of nodes: give MIN[-MAX]", text);
-    *min = (long)low;
-    *max = (long)high;
-    return 0;
+    return json_object_set_new(filter, "min_nodes", json_integer(low)) == 0 &&
+                   json_object_set_new(filter, "max_nodes", json_integer(high)) == 0
+               ? 0
+               : tccl_fail(err, "no memory");
 }
 
 int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err)

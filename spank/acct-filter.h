@@ -19,8 +19,8 @@ int acct_filter_names(json_t *filter, const char *name, const char *text,
 int acct_filter_classes(json_t *filter, const char *text,
                         struct tccl_error *err); /* words of reason.h, any case, cut short */
 
-/* MIN[-MAX]: numbers of nodes. Returns 0, or -1 with err. */
-int acct_filter_range(const char *text, long *min, long *max, struct tccl_error *err);
+int acct_filter_range(json_t *filter, const char *text, struct tccl_error *err); /* MIN[-MAX]
+                                                                                   nodes */
 
 /* The name of one of Slurm's special steps (batch, extern, interactive), or NULL. */
 const char *acct_step_name(json_int_t step);

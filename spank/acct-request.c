@@ -25,24 +25,12 @@ int acct_request_begin(struct acct_request *request, struct tccl_error *err)
 void acct_request_clear(struct acct_request *request)
 {
     json_decref(request->filter);
-    json_decref(request->names);
 }
 
 static int set_text(const char **text, const char *value)
 {
     *text = value;
     return 0;
-}
-
-static int take_names(struct acct_request *request, const char *value, struct tccl_error *err)
-{
-    cleanup_json json_t *filter = json_object();
-    if (acct_filter_names(filter, "names", value, err) != 0)
-        return -1;
-    json_t *names = json_object_get(filter, "names");
-    if (!request->names)
-        request->names = json_array();
-    return json_array_extend(request->names, names) == 0 ? 0 : tccl_fail(err, "no memory");
 }
 
 int acct_request_option(struct acct_request *request, int option, const char *value,
@@ -65,7 +53,7 @@ int acct_request_option(struct acct_request *request, int option, const char *va
     case 'R':
         return acct_filter_classes(filter, value, err);
     case 'i':
-        return acct_filter_range(value, &request->min_nodes, &request->max_nodes, err);
+        return acct_filter_range(filter, value, err);
     case 'a':
         request->all_users = true;
         return 0;
@@ -74,7 +62,7 @@ int acct_request_option(struct acct_request *request, int option, const char *va
     case 'E':
         return set_text(&request->end, value);
     case ACCT_OPTION_NAME:
-        return take_names(request, value, err);
+        return acct_filter_names(filter, "names", value, err);
     case ACCT_OPTION_CONFIG:
         return set_text(&request->config, value);
     case ACCT_OPTION_NODE:
@@ -170,38 +158,6 @@ static void name_users(json_t *records)
     }
 }
 
-static bool has_name(const json_t *names, const json_t *record)
-{
-    const char *name = json_string_value(json_object_get(record, "job_name"));
-    for (size_t i = 0; name && i < json_array_size(names); i++)
-        if (!strcmp(name, json_string_value(json_array_get(names, i))))
-            return true;
-    return names == NULL;
-}
-
-/* What the records' home is not asked to look at. */
-static bool is_wanted(const struct acct_request *request, const json_t *record)
-{
-    json_int_t nodes = json_integer_value(json_object_get(record, "n_nodes"));
-    return has_name(request->names, record) &&
-           (!request->max_nodes || (nodes >= request->min_nodes && nodes <= request->max_nodes));
-}
-
-static json_t *wanted(const struct acct_request *request, json_t *records, struct tccl_error *err)
-{
-    if (!request->names && !request->max_nodes)
-        return json_incref(records);
-    cleanup_json json_t *left = json_array();
-    for (size_t i = 0; left && i < json_array_size(records); i++) {
-        json_t *record = json_array_get(records, i);
-        if (is_wanted(request, record) && json_array_append(left, record) != 0)
-            break;
-    }
-    if (!left)
-        tccl_fail(err, "no memory");
-    return tccl_steal(left);
-}
-
 typedef json_t *ask_function(const struct tccl_conf *, const json_t *, int, int *,
                              struct tccl_error *);
 
@@ -226,12 +182,9 @@ static json_t *ask(const struct acct_request *request, ask_function *function, i
 json_t *acct_request_records(const struct acct_request *request, int *complete,
                              struct tccl_error *err)
 {
-    cleanup_json json_t *records = ask(request, tccl_client_query_long, complete, err);
-    if (!records)
-        return NULL;
-    json_t *left = wanted(request, records, err);
-    name_users(left);
-    return left;
+    json_t *records = ask(request, tccl_client_query_long, complete, err);
+    name_users(records);
+    return records;
 }
 
 json_t *acct_request_summary(const struct acct_request *request, int *complete,

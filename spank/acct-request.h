@@ -18,9 +18,7 @@ struct acct_request {
     const char *start, *end;   /* -S, -E */
     time_t now;
     bool all_users;
-    json_t *filter;            /* for the records' home (records.h) */
-    json_t *names;             /* of jobs, NULL: any */
-    long min_nodes, max_nodes; /* of a step; 0: any */
+    json_t *filter; /* for the records' home (records.h) */
 };
 
 /* Zero-initialise, and begin; clear after all. Return 0, or -1 with err. */

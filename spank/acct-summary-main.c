@@ -21,6 +21,8 @@ static const char help[] =
     "  -a, --allusers         of all users, as far as you may see them\n"
     "  -N, --nodelist=NODES   that ran on one of these nodes (n[1-4])\n"
     "  -r, --partition=NAME,…   -A, --accounts=NAME,…   of these\n"
+    "      --name=NAME,…      of jobs with one of these names\n"
+    "  -i, --nnodes=MIN[-MAX] on so many nodes\n"
     "  -s, --state=STATE,…    off, applied, fallback, nothing-to-do, partial, differs\n"
     "  -R, --reason=KIND,…    whose reason is of this kind (no profile, no daemon, …)\n"
     "  -j, --jobs=JOB[.STEP],…  these, of any day\n"
@@ -52,11 +54,6 @@ static int take_option(struct summing *summing, int option, char *const *argv,
     case OPTION_JSON:
         summing->json = true;
         return 0;
-    case 'i':
-    case ACCT_OPTION_NAME:
-        return tccl_fail(err,
-                         "%s: a summary can't be had of these only; see tcclacct summary --help",
-                         option == 'i' ? "--nnodes" : "--name");
     case '?':
         return acct_refuse_option(argv, err);
     default:

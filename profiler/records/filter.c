@@ -121,12 +121,15 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
         whole(json, "start", 0, &filter->start, err) != 0 ||
         whole(json, "end", INT64_MAX, &filter->end, err) != 0 ||
         whole(json, "limit", INT64_MAX, &filter->limit, err) != 0 ||
+        whole(json, "min_nodes", 0, &filter->min_nodes, err) != 0 ||
+        whole(json, "max_nodes", INT64_MAX, &filter->max_nodes, err) != 0 ||
         list_texts(json, "states", TCCL_FILTER_STATES, &filter->states, err) != 0 ||
         list_texts(json, "nodes", TCCL_FILTER_NODES, &filter->nodes, err) != 0 ||
         list_texts(json, "partitions", TCCL_FILTER_NAMES, &filter->partitions, err) != 0 ||
         list_texts(json, "accounts", TCCL_FILTER_NAMES, &filter->accounts, err) != 0 ||
         list_texts(json, "classes", TCCL_FILTER_NAMES, &filter->classes, err) != 0 ||
         list_texts(json, "policies", TCCL_FILTER_NAMES, &filter->policies, err) != 0 ||
+        list_texts(json, "names", TCCL_FILTER_NAMES, &filter->names, err) != 0 ||
         read_after(json, &filter->after, err) != 0 || read_order(json, &filter->newest, err) != 0)
         return -1;
     if (filter->limit == 0)
@@ -203,14 +206,15 @@ static void bound_times(const struct tccl_filter *filter, json_int_t *start, jso
         *start = at;
 }
 
-/* A '+' keeps SQLite from using an index: where jobs are given, theirs is the one to use. */
+/* A '+' keeps SQLite from using an index: where jobs are given, theirs is the one to use. Names of
+ * jobs are in none: they are fetched from the row, only where they matter. */
 static void write_select(struct query *query, const struct tccl_filter *filter, bool all)
 {
     json_int_t user = all ? -1 : one_user(filter), start, end;
     bound_times(filter, &start, &end);
     const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
-    fprintf(query->sql, "SELECT id, start, facts, partition, account, policy FROM records%s",
-            filter->jobs ? "" : by);
+    fprintf(query->sql, "SELECT id, start, facts, partition, account, policy%s FROM records%s",
+            filter->names ? ", job_name" : "", filter->jobs ? "" : by);
     add_value(query, filter->jobs ? " WHERE +start >= ?" : " WHERE start >= ?", start);
     add_value(query, filter->jobs ? " AND +start <= ?" : " AND start <= ?", end);
     if (user >= 0)
@@ -317,5 +321,7 @@ bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
            (!filter->policies || has_text(filter->policies, column(statement, 5))) &&
            (!filter->classes || has_text(filter->classes, tccl_reason_word(tccl_filter_class(
                                                               filter, facts->reason)))) &&
+           facts->n_nodes >= filter->min_nodes && facts->n_nodes <= filter->max_nodes &&
+           (!filter->names || has_text(filter->names, column(statement, 6))) &&
            (!filter->nodes || on_nodes(filter->nodes, facts->nodes));
 }

@@ -18,10 +18,10 @@ struct reason_memo;
 /* Lists are borrowed from the filter; NULL: any. */
 struct tccl_filter {
     int64_t uid; /* of whom records may be seen; -1: all */
-    json_int_t start, end, limit;
+    json_int_t start, end, limit, min_nodes, max_nodes;
     bool newest; /* first */
     json_t *jobs, *users, *states, *nodes;
-    json_t *partitions, *accounts, *classes, *policies;
+    json_t *partitions, *accounts, *classes, *policies, *names;
     const json_t *after; /* [start, id] of the last row of the page before */
     struct reason_memo *memo;
 };

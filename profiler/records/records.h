@@ -16,7 +16,7 @@ enum {
     TCCL_FILTER_USERS = 256,
     TCCL_FILTER_STATES = 16,
     TCCL_FILTER_NODES = 1024,
-    TCCL_FILTER_NAMES = 64 /* of partitions, accounts, classes, policies each */
+    TCCL_FILTER_NAMES = 64 /* of partitions, accounts, classes, policies, names each */
 };
 
 struct tccl_records;
@@ -59,6 +59,8 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
  *   nodes   [names]: the step ran on one of them
  *   states  [names of states, as shown]
  *   partitions, accounts, policies   [names]
+ *   names   [names of jobs]
+ *   min_nodes, max_nodes   of the step
  *   classes [words of tccl_reason_class]
  *   order   "oldest" or "newest": which comes first
  *   limit   at most so many records in this page

@@ -146,17 +146,10 @@ static void test_filters(void)
 static void test_ranges(void)
 {
     static const char *const bad[] = {"", "x", "-1", "4-2", "0", "1-", "1-x", "2 "};
-    struct tccl_error err = {0};
-    long min = 0, max = 0;
-    CHECK_INT(acct_filter_range("4", &min, &max, &err), 0);
-    CHECK(min == 4 && max == 4);
-    CHECK_INT(acct_filter_range("2-32", &min, &max, &err), 0);
-    CHECK(min == 2 && max == 32);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        err.text[0] = '\0';
-        CHECK_INT(acct_filter_range(bad[i], &min, &max, &err), -1);
-        CHECK(strstr(err.text, "is not a number of nodes: give MIN[-MAX]") != NULL);
-    }
+    check_filter(acct_filter_range, "4", "{\"min_nodes\":4,\"max_nodes\":4}");
+    check_filter(acct_filter_range, "2-32", "{\"min_nodes\":2,\"max_nodes\":32}");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        check_no_filter(acct_filter_range, bad[i], "is not a number of nodes: give MIN[-MAX]");
 }
 
 static json_t *example(void)

@@ -363,6 +363,7 @@ static void test_filters(void)
     put_with(records, 1, "{\"partition\": \"gpu\", \"account\": \"a\", \"policy\": \"big\"}");
     put_with(records, 2,
              "{\"partition\": \"gpu\", \"account\": \"b\", \"nodes\": \"m1\","
+             " \"job_name\": \"it's\", \"n_nodes\": 3,"
              " \"reason\": \"n1: tccld gave no answer within 500 ms\"}");
     put_with(records, 3,
              "{\"partition\": \"cpu\", \"account\": \"a\", \"uid\": 1001,"
@@ -384,6 +385,13 @@ static void test_filters(void)
     check_jobs(records, "{\"classes\": [\"other\"]}", "3");
     check_jobs(records, "{\"classes\": [\"\"]}", "1");
     check_jobs(records, "{\"users\": [1001]}", "3");
+    check_jobs(records, "{\"names\": [\"it's\", \"x\"]}", "2");
+    check_jobs(records, "{\"names\": [\"it\"]}", "");
+    check_jobs(records, "{\"names\": [\"it's\"], \"jobs\": [{\"job\": 2}, {\"job\": 3}]}", "2");
+    check_jobs(records, "{\"names\": [\"it's\"], \"users\": [1001]}", "");
+    check_jobs(records, "{\"min_nodes\": 3}", "2");
+    check_jobs(records, "{\"max_nodes\": 2, \"order\": \"newest\"}", "4 3 1");
+    check_jobs(records, "{\"min_nodes\": 3, \"max_nodes\": 3}", "2");
     check_jobs(records, "{\"users\": [1001, 1000], \"accounts\": [\"a\"]}", "1 3 4");
     check_jobs(records, "{\"nodes\": [\"m1\"], \"partitions\": [\"gpu\"]}", "2");
     check_jobs(records, "{\"jobs\": [{\"job\": 1}, {\"job\": 3}], \"partitions\": [\"gpu\"]}", "1");
@@ -396,6 +404,8 @@ static void test_bad_filters(void)
     static const char *const bad[] = {
         "{\"partitions\": \"gpu\"}", "{\"accounts\": [1]}", "{\"classes\": {}}",
         "{\"policies\": [null]}",    "{\"order\": 1}",      "{\"order\": \"random\"}",
+        "{\"names\": \"x\"}",        "{\"names\": [1]}",    "{\"min_nodes\": -1}",
+        "{\"max_nodes\": \"2\"}",
     };
     struct tccl_records *records = open_store_at(path);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
