@@ -179,6 +179,12 @@ static void later(struct comment_run *run, struct comment_todo *todo, const char
         forget(run, todo);
 }
 
+/* It may be the cause of a failure itself: the others come first, the next time. */
+static void step_back(struct comment_run *run, struct comment_todo *todo)
+{
+    comment_list_later(&run->state.list, todo, run->update_ms);
+}
+
 static void slurm_away(struct comment_run *run, const char *why)
 {
     int64_t pause = next_pause(&run->update_pause_ms);
@@ -242,6 +248,7 @@ static void act_on(struct comment_run *run, struct comment_todo *todo, const cha
         break;
     case COMMENT_AWAY:
         slurm_away(run, answer->text);
+        step_back(run, todo);
     }
 }
 
@@ -267,6 +274,7 @@ static void update(struct comment_run *run, struct comment_todo *todo)
         ask(run, json_pack("{s:[{s:I}]}", "jobs", "job", (json_int_t)todo->job.job), &err);
     if (!records) {
         tccld_failed(run, err.text);
+        step_back(run, todo);
         return;
     }
     if (!comment_of_job(records, &todo->job, text)) {
