@@ -13,6 +13,7 @@
 enum {
     MAX_VALUES = 8 + 6 * TCCL_FILTER_JOBS,
     MEMO = 1024, /* a power of two */
+    MANY = 8,    /* nodes, which are then looked up one by one */
 };
 
 /* Classes of reasons by the hash of what is no digit in them; number is 0 where none is kept. */
@@ -111,6 +112,25 @@ static int read_order(const json_t *json, bool *newest, struct tccl_error *err)
     return 0;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Returns 0, or -1 without memory. */
+static int sort_nodes(struct tccl_filter *filter)
+{
+    size_t count = json_array_size(filter->nodes);
+    if (count < MANY)
+        return 0;
+    if (!(filter->sorted = calloc(count, sizeof *filter->sorted)))
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        filter->sorted[i] = json_string_value(json_array_get(filter->nodes, i));
+    qsort(filter->sorted, count, sizeof *filter->sorted, compare_names);
+    return 0;
+}
+
 int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter,
                      struct tccl_error *err)
 {
@@ -135,13 +155,15 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
     if (filter->limit == 0)
         return tccl_fail(err, "filter: limit must be at least 1");
     filter->memo = calloc(1, sizeof *filter->memo);
-    return filter->memo ? 0 : tccl_fail(err, "no memory for a query");
+    return filter->memo && sort_nodes(filter) == 0 ? 0 : tccl_fail(err, "no memory for a query");
 }
 
 void tccl_filter_clear(struct tccl_filter *filter)
 {
     free(filter->memo);
+    free(filter->sorted);
     filter->memo = NULL;
+    filter->sorted = NULL;
 }
 
 /* SQL */
@@ -273,10 +295,22 @@ static bool has_number(const json_t *list, json_int_t number)
     return false;
 }
 
-static bool on_nodes(const json_t *nodes, const char *ran_on)
+static bool on_many(const struct tccl_filter *filter, const struct tccl_hosts *hosts)
 {
-    for (size_t i = 0; i < json_array_size(nodes); i++)
-        if (tccl_hosts_contain(ran_on, json_string_value(json_array_get(nodes, i))))
+    for (size_t i = 0; i < hosts->count; i++)
+        if (bsearch(&hosts->names[i], filter->sorted, json_array_size(filter->nodes),
+                    sizeof *filter->sorted, compare_names))
+            return true;
+    return false;
+}
+
+static bool on_nodes(const struct tccl_filter *filter, const char *ran_on)
+{
+    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
+    if (filter->sorted && tccl_hosts_expand(ran_on, TCCL_RECORD_NODES, &hosts, NULL) == 0)
+        return on_many(filter, &hosts);
+    for (size_t i = 0; i < json_array_size(filter->nodes); i++)
+        if (tccl_hosts_contain(ran_on, json_string_value(json_array_get(filter->nodes, i))))
             return true;
     return false;
 }
@@ -323,5 +357,5 @@ bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
                                                               filter, facts->reason)))) &&
            facts->n_nodes >= filter->min_nodes && facts->n_nodes <= filter->max_nodes &&
            (!filter->names || has_text(filter->names, column(statement, 6))) &&
-           (!filter->nodes || on_nodes(filter->nodes, facts->nodes));
+           (!filter->nodes || on_nodes(filter, facts->nodes));
 }

@@ -24,6 +24,7 @@ struct tccl_filter {
     json_t *partitions, *accounts, *classes, *policies, *names;
     const json_t *after; /* [start, id] of the last row of the page before */
     struct reason_memo *memo;
+    const char **sorted; /* many nodes, in order; NULL: few */
 };
 
 /* A row that was looked at. */

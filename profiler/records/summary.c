@@ -12,12 +12,15 @@
 #include "series.h"
 #include "store.h"
 #include "texts.h"
+#include "wire.h"
 
 enum {
-    WORDS = 32,     /* different states, or words for what was built; the rest are "other" */
-    NODES = 20,     /* in the answer */
-    DAYS = 1100,    /* the latest of them */
-    ROWS = 50000000 /* more are too many for one answer */
+    WORDS = 32,        /* different states, or words for what was built; the rest are "other" */
+    NODES = 20,        /* in the answer */
+    DAYS = 1100,       /* the latest of them */
+    ROWS = 50000000,   /* more are too many for one answer */
+    OTHERS_MS = 10000, /* for one who sees no others' records: others wait for theirs */
+    LOOK_ROWS = 64     /* between two looks at the clock */
 };
 
 /* Where the parts of the histogram begin. */
@@ -178,6 +181,7 @@ static int count_rows(struct summary *summary, struct tccl_records *records,
                       const struct tccl_filter *filter, struct tccl_error *err)
 {
     struct tccl_row row;
+    int64_t end = tccl_now_ms() + OTHERS_MS, looked_at = 0;
     int rc;
     cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, filter, true, err);
     if (!rows)
@@ -185,6 +189,8 @@ static int count_rows(struct summary *summary, struct tccl_records *records,
     while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
         if (summary->steps == ROWS)
             return tccl_fail(err, "more than %d records: give a shorter time", ROWS);
+        if (filter->uid >= 0 && ++looked_at % LOOK_ROWS == 0 && tccl_now_ms() > end)
+            return tccl_fail(err, "too much for one answer: give a shorter time");
         if (tccl_filter_row(filter, rows, &row) && count_row(summary, filter, &row) != 0)
             return tccl_fail(err, "no memory for a summary");
     }
