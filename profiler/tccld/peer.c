@@ -185,7 +185,11 @@ static void on_opened(void *context, uid_t uid, char *text, size_t size,
     struct peer *peer = context;
     struct tccl_error err = {0};
     if (peer->stream) {
-        cleanup_json json_t *message = text ? tccl_message_parse(text, size, &err) : NULL;
+        bool bounded = size <= PEER_STRANGER || daemon_trusts(peer->peers->daemon, uid);
+        if (text && !bounded)
+            tccl_fail(&err, "uid %u has sent a message of %zu bytes", uid, size);
+        cleanup_json json_t *message =
+            text && bounded ? tccl_message_parse(text, size, &err) : NULL;
         int handler = message ? check_question(peer, uid, message, &err) : -1;
         if (handler >= 0) {
             become_known(peer);

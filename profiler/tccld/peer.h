@@ -10,11 +10,12 @@
 #include "wire.h"
 
 enum {
-    PEER_FIRST_MS = 1000,    /* a connection must bring its credential within this time */
-    PEER_NEXT_MS = 10000,    /* and the next one within this after an answer */
-    PEER_WAITING = 256,      /* connections that have not shown a good credential yet */
-    PEER_MOST = 2048,        /* connections in all */
-    PEER_BUFFERS = 64 << 20, /* bytes of messages that have not come to their end, of all */
+    PEER_FIRST_MS = 1000,     /* a connection must bring its credential within this time */
+    PEER_NEXT_MS = 10000,     /* and the next one within this after an answer */
+    PEER_WAITING = 256,       /* connections that have not shown a good credential yet */
+    PEER_MOST = 2048,         /* connections in all */
+    PEER_STRANGER = 64 << 10, /* longest message of a user who may only ask */
+    PEER_BUFFERS = 64 << 20,  /* bytes of messages that have not come to their end, of all */
 };
 
 struct peers;

@@ -198,6 +198,9 @@ def credentials():
     case("tcp", "the same message in a new credential", frame(credential(ask)))
     case("tcp", "a credential for another node", frame(credential(changed(ask, nonce=nonce(), to="n3" if node != "n3" else "n1"))))
     case("tcp", "no envelope", frame(credential({"v": 1, "type": "query", "filter": {}})))
+    long = changed(ask, nonce=nonce(), filter={"filler": [1] * 35000})
+    case("tcp", "a long question of root", frame(credential(long)), ("records",))
+    case("tcp", "a long question of an ordinary user", frame(credential(changed(long, nonce=nonce()), user="nobody")))
     case("tcp", "a MERGE of an ordinary user", frame(credential(changed(merge, nonce=nonce()), user="nobody")))
     call = {"v": 1, "type": "call", "key": key, "node": 1, "n_nodes": 2, "timeout_ms": 1000, "wait_ms": 500, **envelope}
     case("tcp", "a CALL of an ordinary user", frame(credential(changed(call, nonce=nonce()), user="nobody")))
