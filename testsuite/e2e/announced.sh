@@ -147,9 +147,9 @@ user scontrol requeue "$job"
 fast
 start_now() { # the wait before a restart is only Slurm's caution
     [ "$(ls "$work/seen" | wc -l)" = 3 ] && return
+    sleep 1 # or else its credential is of a second that slurmd has revoked
     [ "$(admin squeue -hj "$job" -o %r)" != BeginTime ] ||
         admin scontrol update JobId="$job" StartTime=now
-    sleep 1
     false
 }
 eventually "second run" start_now

@@ -7,9 +7,9 @@
 cat >"$work/job" <<JOB
 #!/bin/bash
 $work/show
-srun --ntasks-per-node=4 $work/show
-srun --ntasks-per-node=4 --tccl=off $work/show
-srun -N1 -n4 -w n1 $work/show
+srun -c 1 --ntasks-per-node=4 $work/show
+srun -c 1 --ntasks-per-node=4 --tccl=off $work/show
+srun -c 1 -N1 -n4 -w n1 $work/show
 JOB
 batch -w n1,n2 -N2 -c 8 --gpus-per-node=4 --tccl=on "$work/job"
 applied 8 0

@@ -6,7 +6,7 @@
 cat >"$work/job" <<JOB
 #!/bin/bash
 for step in 0 1 2; do
-    srun --overlap --ntasks-per-node=2 sh -c "$work/show; sleep 1; test -z \"\\\$TCCL_PLAN\" || cat \\\$TCCL_PLAN >/dev/null" &
+    srun -c 1 --overlap --ntasks-per-node=2 sh -c "$work/show; sleep 1; test -z \"\\\$TCCL_PLAN\" || cat \\\$TCCL_PLAN >/dev/null" &
 done
 wait
 JOB

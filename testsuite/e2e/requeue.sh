@@ -16,9 +16,9 @@ eventually "first run" test -e "$work/ran-0"
 user scontrol requeue "$job"
 start_now() { # the wait before a restart is only Slurm's caution
     [ -e "$work/ran-1" ] && return
+    sleep 1 # or else its credential is of a second that slurmd has revoked
     [ "$(admin squeue -hj "$job" -o %r)" != BeginTime ] ||
         admin scontrol update JobId="$job" StartTime=now
-    sleep 1
     false
 }
 eventually "second run" start_now

@@ -6,18 +6,25 @@
 
 PATH=$PATH:/usr/sbin:/sbin
 command -v slurmrestd >/dev/null || skip "slurmrestd is not installed"
-version=v0.0.38
 slurm=$(slurmd -V) # "slurm-wlm 22.05.8"
-[[ $slurm == *" 22.05."* ]] || skip "$slurm: this test speaks openapi/$version, of Slurm 22.05"
+case $slurm in
+*" 22.05."*) version=v0.0.38 plugins=openapi/$version ;;
+*" 24."*) version=v0.0.40 plugins="openapi/slurmctld -d data_parser/$version" ;;
+*) skip "$slurm: this test speaks to slurmrestd of Slurm 22.05 and 24" ;;
+esac
 own_cluster --nodes 2
 
 cat >"$work/submit.py" <<'SUBMIT'
 import http.client, json, socket, sys
 path, version, environment, script = sys.argv[1:]
 names = dict(pair.split("=", 1) for pair in environment.split())
-job = {"name": "rest", "partition": "all", "nodes": 2, "tasks": 2, "gres": "gpu:4",
-       "current_working_directory": "/tmp", "standard_output": "/dev/null",
-       "standard_error": "/dev/null", "environment": {"PATH": "/usr/bin:/bin", **names}}
+names["PATH"] = "/usr/bin:/bin"
+job = {"name": "rest", "partition": "all", "tasks": 2, "current_working_directory": "/tmp",
+       "standard_output": "/dev/null", "standard_error": "/dev/null"}
+if version == "v0.0.38":
+    job |= {"nodes": 2, "gres": "gpu:4", "environment": names}
+else:
+    job |= {"nodes": "2", "tres_per_node": "gres/gpu:4", "environment": ["=".join(pair) for pair in names.items()]}
 connection = http.client.HTTPConnection("localhost")
 connection.sock = socket.socket(socket.AF_UNIX)
 connection.sock.settimeout(30)
@@ -38,7 +45,7 @@ srun --ntasks-per-node=1 --tccl=off $work/show
 JOB
 chmod 644 "$work"/*.py "$work/job"
 socket=$work/rest.sock
-user sh -c "echo \$\$ >$work/pid; exec slurmrestd -s openapi/$version -a rest_auth/local unix:$socket" \
+user sh -c "echo \$\$ >$work/pid; exec slurmrestd -s $plugins -a rest_auth/local unix:$socket" \
     >"$work/log" 2>&1 &
 trap 'status=$?; kill "$(cat "$work/pid")" || true; tail -n 5 "$work/log"; end_own_cluster "$cluster" $status' EXIT
 eventually "slurmrestd's socket" test -S "$socket"

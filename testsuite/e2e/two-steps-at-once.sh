@@ -6,7 +6,7 @@
 cat >"$work/job" <<JOB
 #!/bin/bash
 for step in 0 1; do
-    srun --exact --ntasks-per-node=1 --gpus-per-node=2 sh -c "$work/show; sleep 2" &
+    srun -c 1 --exact --ntasks-per-node=1 --gpus-per-node=2 sh -c "$work/show; sleep 2" &
     sleep 0.3
 done
 wait
