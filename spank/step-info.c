@@ -102,6 +102,9 @@ static int read_nodes(const struct step_items *items, char *const *env, struct s
         return tccl_fail(err, "this node is not in SLURM_STEP_NODELIST (%.80s)", list);
     /* Each component that srun starts together is a step of its own, under one node list. */
     info->spans = job_env_number(env, "SLURM_STEP_NUM_NODES", 0) > items->n_nodes;
+    /* A job of srun's own has no variables of its components; its first node is the leader's. */
+    if (info->spans && info->first && !info->key.het_job)
+        info->key.het_job = info->key.job;
     if (info->spans)
         return tccl_fail(err, "step spans heterogeneous components");
     if (info->hosts.count != items->n_nodes)

@@ -118,6 +118,13 @@ static void test_components(void)
     CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
     CHECK_INT(info.key.het_job, 0);
     step_info_clear(&info);
+
+    env[5] = "SLURM_STEP_NUM_NODES=3"; /* srun A : B, which says nothing of its components */
+    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
+    CHECK(info.spans && info.first);
+    CHECK_INT(info.key.het_job, 9);
+    CHECK_INT(info.key.het_offset, 0);
+    step_info_clear(&info);
 }
 
 /* The topology address wins over the index, and node names may hold dots. */
