@@ -35,6 +35,7 @@ static struct {
     int fd;           /* to tccld while its plan is awaited, else -1 */
     bool active;      /* the step is told something */
     bool joined;      /* tccld knows of this step */
+    bool unheard;     /* and has not answered: others may have been given a ring */
     bool pyxis;       /* which brings its tasks into a container */
     const char *shim; /* in front of LD_PRELOAD, or NULL */
 } remote = {.fd = -1};
@@ -137,6 +138,7 @@ static int environment_mode(char *const *env)
     if (!text || !*text || option_mode() != POLICY_NOT_GIVEN)
         return POLICY_NOT_GIVEN;
     int mode = tccl_mode_parse(text, &remote.bad_environment);
+    notice_clean(remote.bad_environment.text);
     return mode < 0 ? POLICY_NOT_GIVEN : mode;
 }
 
@@ -313,6 +315,7 @@ static void await_plan(void)
     int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
     close(remote.fd);
     remote.fd = -1;
+    remote.unheard = rc != 0;
     if (rc == 0)
         remote.plan = plan;
     else if (rc > 0)
@@ -417,11 +420,21 @@ int remote_task_init(spank_t spank)
     _exit(1);
 }
 
+/* Its tccld may have been given this node's plan before it died: by now there may be another, which
+ * can tell the first node that the step had its ring in part only. */
+static void tell_unheard(void)
+{
+    if (remote.unheard && !remote.step.first)
+        tell_tccld("its tccld died or hung before the step had its plan");
+    remote.unheard = false;
+}
+
 int remote_exit(void)
 {
     if (remote.fd >= 0)
         close(remote.fd);
     remote.fd = -1;
+    tell_unheard();
     if (remote.joined) {
         int fd = tccl_client_connect(remote.conf.socket, DEPART_MS, NULL);
         if (fd >= 0) {
