@@ -40,9 +40,10 @@ int policy_env_choose(char *const *env, const struct policy_rule *rule, char **l
 int policy_env_inherited(char *const *env, char **names)
 {
     cleanup_free char *found = NULL;
-    const char *list = job_env_get(env, POLICY_ENV_LIST);
+    const char *item = job_env_get(env, POLICY_ENV_LIST);
     size_t length;
-    for (const char *item = list; item && *item; item += length + (item[length] == ';')) {
+    /* No policy has set more: a user may have written the list. */
+    for (int i = 0; item && *item && i < 2 * TCCL_POLICY_ENVIRONMENT; i++) {
         length = strcspn(item, ";");
         size_t name = strcspn(item, "=;");
         const char *value = name < length ? find(env, item, name) : NULL;
@@ -50,6 +51,7 @@ int policy_env_inherited(char *const *env, char **names)
             memcmp(value, item + name + 1, length - name - 1) == 0 &&
             append(&found, item, name) != 0)
             return -1;
+        item += length + (item[length] == ';');
     }
     *names = tccl_steal(found);
     return 0;

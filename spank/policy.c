@@ -239,7 +239,8 @@ bool policy_others_want(const struct tccl_conf *conf, const struct policy_facts 
     char why[POLICY_WHY];
     bool found = false, last = facts->n_nodes < 2;
     for (int i = 0; i <= conf->n_policies && !found && !last; i++) {
-        const struct tccl_policy *policy = &conf->policies[i];
+        const struct tccl_policy *policy =
+            i < conf->n_policies ? &conf->policies[i] : &conf->policy;
         if (i < conf->n_policies && !step_matches(policy, facts, why))
             continue;
         last = i == conf->n_policies || (policy->gpus.max == 0 && !policy->gpu_types);

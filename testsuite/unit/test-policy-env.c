@@ -20,6 +20,18 @@ static void check_inherited(char *const *env, const char *expected)
     CHECK_STR(names ? names : "(none)", expected);
 }
 
+/* No policy sets more than 2 * TCCL_POLICY_ENVIRONMENT variables. */
+static void check_long_list(void)
+{
+    cleanup_free char *names = NULL;
+    char list[sizeof(POLICY_ENV_LIST) + 8000] = POLICY_ENV_LIST "=A=1";
+    char *env[] = {list, "A=1", NULL};
+    for (int i = 0; i < 1000; i++)
+        strcat(list, ";A=1");
+    CHECK_INT(policy_env_inherited(env, &names), 0);
+    CHECK_INT(names ? strlen(names) : 0, 2 * 2 * TCCL_POLICY_ENVIRONMENT - 1);
+}
+
 int main(void)
 {
     char list[] = POLICY_ENV_LIST "=NCCL_A=1;NCCL_B=two words;EMPTY=;X=a=b";
@@ -38,5 +50,6 @@ int main(void)
     check_inherited(none, "(none)");
     check_inherited(NULL, "(none)");
     check_inherited(odd, "B");
+    check_long_list();
     return check_result();
 }
