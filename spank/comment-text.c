@@ -169,7 +169,8 @@ static char instead_of(unsigned char byte)
 }
 
 /* Copies text as one printable line of at most size - 1 bytes, cut at a character and then ended by
- * "…". Behind a comma comes a blank, so that text that others add with a comma is known. */
+ * "…". Behind a comma comes a blank, and none is the last, so that text that others add with a
+ * comma is known. */
 static void copy_line(char *to, size_t size, const char *text)
 {
     static const char more[] = "…";
@@ -188,9 +189,11 @@ static void copy_line(char *to, size_t size, const char *text)
         if (blank)
             to[used++] = ' ';
         from += step;
-        if (used + sizeof(more) <= size)
+        if (used + sizeof(more) <= size && to[used - 1] != ',')
             room = used;
     }
+    while (used > 0 && to[used - 1] == ',')
+        used--;
     to[used] = '\0';
 }
 

@@ -116,11 +116,33 @@ static void test_requeued(void)
     check_both_ways(old, new, "tccl: ring 4 nodes 16 GPUs 9.0 GB/s 1.80x");
 }
 
+/* Where a text is cut, too, our part ends with what it begins with: it does not grow by being
+ * written again. */
+static void check_comma_at_cut(void)
+{
+    char reason[2 * COMMENT_SIZE];
+    for (size_t comma = COMMENT_SIZE - 40; comma < COMMENT_SIZE; comma++) {
+        char text[COMMENT_SIZE];
+        cleanup_free char *merged = NULL, *again = NULL;
+        struct comment_job job = {.cluster = "c", .job = 7};
+        json_t *record = record_of(7, 0, "fallback", 16, 9);
+        memset(reason, 'x', sizeof(reason) - 1);
+        reason[sizeof(reason) - 1] = '\0';
+        memcpy(reason + comma, ", ", 2);
+        set_text(record, "reason", reason);
+        cleanup_json json_t *records = json_pack("[o]", record);
+        CHECK(comment_of_job(records, &job, text));
+        CHECK_INT(comment_merge("tccl: no ring: y; yours", text, &merged), 1);
+        CHECK_INT(comment_merge(merged, text, &again), 0);
+    }
+}
+
 static void test_hostile_text(void)
 {
     check_step("fallback", "", "a\x1b[31mb\n; c\x7f\xc2\x9b", "tccl: no ring: a?[31mb?, c???");
     check_step("fallback", "", "d\xe2\x80\xae\xf0\x9f\x98\x80 é…", "tccl: no ring: d??????? é…");
-    check_step("fallback", "", "n1,n2, n3;n4|n5,", "tccl: no ring: n1, n2, n3, n4/n5,");
+    check_step("fallback", "", "n1,n2, n3;n4|n5,", "tccl: no ring: n1, n2, n3, n4/n5");
+    check_comma_at_cut();
     json_t *record = record_of(7, 0, "fallback", 16, 9);
     char longest[600];
     memset(longest, 'x', sizeof(longest) - 1);
