@@ -11,7 +11,7 @@
 #include "cleanup.h"
 #include "fileio.h"
 
-enum { FILE_MAX = 1 << 20, DEPTH = 8 };
+enum { FILE_MAX = 1 << 20, FILES_MOST = 1024, DEPTH = 8 };
 
 static const char blanks[] = " \t\n";
 
@@ -86,6 +86,8 @@ static int read_file(struct check_plugstack *stack, const char *path, int depth,
     cleanup_free char *text = NULL;
     struct stat st;
     size_t size;
+    if (stack->files++ >= FILES_MOST)
+        return tccl_fail(err, "%s: more than %d files", path, FILES_MOST);
     if (tccl_read_file(path, FILE_MAX, &text, &size, err) != 0)
         return -1;
     if (stat(path, &st) == 0 && st.st_mtime > stack->changed)

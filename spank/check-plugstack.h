@@ -22,6 +22,7 @@ struct check_plugstack {
     int times;           /* how many such lines there are */
     char file[PATH_MAX]; /* where it stands */
     int line;
+    int files;             /* read so far */
     char plugin[PATH_MAX]; /* as it is written */
     int n_args;
     char args[CHECK_PLUGIN_ARGS][CHECK_PLUGIN_ARG];

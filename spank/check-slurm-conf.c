@@ -12,7 +12,7 @@
 #include "fileio.h"
 #include "hostlist.h"
 
-enum { FILE_MAX = 16 << 20, DEPTH = 8, NODES_MOST = 65536 };
+enum { FILE_MAX = 16 << 20, FILES_MOST = 1024, DEPTH = 8, NODES_MOST = 65536, GPUS_MOST = 65536 };
 
 void check_slurm_conf_usual(char path[static PATH_MAX], const char **from)
 {
@@ -164,6 +164,9 @@ static int read_file(struct check_slurm_conf *conf, const char *path, int depth,
     cleanup_free char *text = NULL;
     size_t size;
     char *rest, *line;
+    if (conf->files++ >= FILES_MOST)
+        return tccl_fail(err, "%s: includes more than %d files: do they include each other?",
+                         conf->path, FILES_MOST);
     if (tccl_read_file(path, FILE_MAX, &text, &size, err) != 0)
         return -1;
     rest = text;
@@ -229,7 +232,8 @@ int check_slurm_gpus(const char *gres)
             while (digits > at && isdigit((unsigned char)digits[-1]))
                 digits--;
             bool counted = digits > at && digits[-1] == ':' && isdigit((unsigned char)*digits);
-            gpus += counted ? (int)strtol(digits, NULL, 10) : 1;
+            long more = counted ? strtol(digits, NULL, 10) : 1;
+            gpus = more < GPUS_MOST - gpus ? gpus + (int)more : GPUS_MOST;
         }
         at = end;
     }

@@ -19,6 +19,7 @@ struct check_slurm_conf {
     char path[PATH_MAX]; /* "" none found */
     struct check_slurm_entry *entries;
     size_t count;
+    int files; /* read so far */
 };
 
 /* Where Slurm's programs look, in their order: $SLURM_CONF, the usual places, what a slurmd without

@@ -73,6 +73,7 @@ static void test_gpus(void)
     CHECK_INT(check_slurm_gpus("gpux:4,mps:100"), 0);
     CHECK_INT(check_slurm_gpus("(null)"), 0);
     CHECK_INT(check_slurm_gpus(""), 0);
+    CHECK(check_slurm_gpus("gpu:2147483647,gpu:2147483647,gpu:99999999999999999999") > 0);
     CHECK(check_slurm_lists("task/affinity,task/cgroup", "task/cgroup"));
     CHECK(!check_slurm_lists("task/cgroups", "task/cgroup"));
     CHECK(!check_slurm_lists(NULL, "x"));
@@ -120,6 +121,16 @@ static void test_slurm_conf(void)
     CHECK_INT(check_slurm_conf_read(path, &conf, NULL), 0);
     CHECK_STR(check_slurm_get(&conf, "A"), "1");
     check_slurm_conf_clear(&conf);
+    /* Files that include each other many times are refused, in time. */
+    put("many2.conf", "include many*.conf\ninclude many*.conf\ninclude many*.conf\n");
+    path = put("many1.conf", "include many*.conf\ninclude many*.conf\ninclude many*.conf\n");
+    err = (struct tccl_error){0};
+    CHECK_INT(check_slurm_conf_read(path, &conf, &err), -1);
+    CHECK(strstr(err.text, "include each other"));
+    check_slurm_conf_clear(&conf);
+    struct check_plugstack stack;
+    CHECK_INT(check_plugstack_read(path, &stack, NULL), 0);
+    CHECK(*stack.closed);
 }
 
 /* Whatever stands in the file, it is read or refused. */
