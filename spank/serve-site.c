@@ -40,6 +40,7 @@ struct site {
     bool tcp;
     char token[SERVE_TOKEN];   /* TCP only */
     char cookie[SERVE_COOKIE]; /* its name: another port's server has its own */
+    char folder[SERVE_TOKEN];  /* where the cookie is sent to, as random as the token */
 };
 
 static const char common[] =
@@ -165,14 +166,15 @@ static void reply_api(struct visit *visit)
 /* Who may come in */
 
 /* The URL that was printed: from now on the browser shows a cookie, and the token leaves its
- * address bar. */
+ * address bar. Browsers send cookies to all ports of a host, so to other users' servers, too: this
+ * one only to a folder that those can't know. */
 static void welcome(struct visit *visit)
 {
     const struct site *site = visit->site;
     char extra[HEADERS];
     snprintf(extra, sizeof(extra),
-             "Location: /\r\nSet-Cookie: %s=%s; Path=/; HttpOnly; SameSite=Strict\r\n",
-             site->cookie, site->token);
+             "Location: /%s/\r\nSet-Cookie: %s=%s; Path=/%s/; HttpOnly; SameSite=Strict\r\n",
+             site->folder, site->cookie, site->token, site->folder);
     reply(visit, 303, "text/plain; charset=utf-8", extra, "", 0);
 }
 
@@ -185,10 +187,19 @@ static bool knows_token(const struct visit *visit, bool *in_url)
     return *in_url || serve_token_equal(site->token, visit->request.cookie);
 }
 
+/* Cuts off the folder. */
+static void leave_folder(const struct site *site, char *path)
+{
+    size_t length = strlen(site->folder);
+    if (length && strncmp(path + 1, site->folder, length) == 0 && path[1 + length] == '/')
+        memmove(path, path + 1 + length, strlen(path + 1 + length) + 1);
+}
+
 static void answer(struct visit *visit)
 {
     const struct serve_request *request = &visit->request;
     bool in_url = false;
+    leave_folder(visit->site, visit->request.path);
     if (!serve_host_is_local(request->host)) {
         reply_text(visit, 403,
                    "This is served as localhost, 127.0.0.1 or [::1] only: open it by one of "
@@ -338,7 +349,8 @@ static int open_tcp(struct site *site, uint16_t port, int fds[static 2], char *u
                     struct tccl_error *err)
 {
     site->tcp = true;
-    if (make_token(site->token, err) != 0 || serve_listen_loopback(&port, fds, err) != 0)
+    if (make_token(site->token, err) != 0 || make_token(site->folder, err) != 0 ||
+        serve_listen_loopback(&port, fds, err) != 0)
         return -1;
     snprintf(site->cookie, sizeof(site->cookie), "tcclacct-%u", port);
     snprintf(url, size, "http://127.0.0.1:%u/?token=%s", port, site->token);

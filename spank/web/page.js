@@ -460,7 +460,7 @@ async function refresh_step(jump) {
   }
   const start = state.start ? `&start=${encodeURIComponent(state.start)}` : "";
   try {
-    const answer = await ask(`/api/step?id=${encodeURIComponent(wanted)}${start}`);
+    const answer = await ask(`api/step?id=${encodeURIComponent(wanted)}${start}`);
     if (wanted !== state.job) return;
     show_step(answer);
     trouble("step", null);
@@ -517,10 +517,10 @@ function show_kinds(answer) {
 
 async function refresh_kinds() {
   const areas = [$("kind-body")];
-  if (!(await part("kinds", "/api/kinds", show_kinds, areas)) || kinds_known.length === 0) return;
+  if (!(await part("kinds", "api/kinds", show_kinds, areas)) || kinds_known.length === 0) return;
   const chosen = kinds_known.find((one) => one.id === state.kind) || kinds_known.find((one) => one.own) || kinds_known[0];
   $("kind").value = chosen.id;
-  await part("kind", `/api/kind?id=${encodeURIComponent(chosen.id)}`, show_kind, areas);
+  await part("kind", `api/kind?id=${encodeURIComponent(chosen.id)}`, show_kind, areas);
 }
 
 /* ---- the whole ---- */
@@ -533,8 +533,8 @@ function show_range() {
 async function refresh_range() {
   const range = state.range, still = (show) => (answer) => range === state.range && show(answer);
   await Promise.all([
-    part("steps", `/api/steps?range=${range}`, still(show_steps), [$("steps")]),
-    part("summary", `/api/summary?range=${range}`, still(show_summary), [$("tiles"), $("gain"), $("reasons"), $("nodes")]),
+    part("steps", `api/steps?range=${range}`, still(show_steps), [$("steps")]),
+    part("summary", `api/summary?range=${range}`, still(show_summary), [$("tiles"), $("gain"), $("reasons"), $("nodes")]),
   ]);
 }
 

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 
 from browser import Browser, Failed
 
@@ -93,7 +94,11 @@ def check_doors(url):
     check("a wrong cookie", status(exchange(*tcp, get("/", more=f"Cookie: tcclacct-{port}={token[:-1]}x\r\n"))), 403)
     welcome = exchange(*tcp, get(f"/?token={token}"))
     check("the printed address", status(welcome), 303)
-    check("its cookie", "; HttpOnly; SameSite=Strict" in welcome)
+    folder = re.search(r"\r\nLocation: (/[0-9a-f]{32}/)\r\n", welcome)
+    check("its folder", folder and token not in folder[1])
+    check("its cookie", f"; Path={folder and folder[1]}; HttpOnly; SameSite=Strict" in welcome)
+    check("the folder without the cookie", status(exchange(*tcp, get(folder[1]))), 403)
+    check("the folder with the cookie", status(exchange(*tcp, get(folder[1], more=f"Cookie: tcclacct-{port}={token}\r\n"))), 200)
     check("another user at the socket", reaches(OTHER, unix[1]), "PermissionError")
     check("its own user at the socket", reaches(NOBODY, unix[1]), "connected")
     listening = open("/proc/net/tcp").read() + open("/proc/net/tcp6").read()
@@ -240,7 +245,7 @@ def check_page(url):
         browser.size(1300)
         browser.open(url)
         browser.wait("the page", f"{ROUNDS} > 0")
-        check("the token has left the address", browser.value("location.href"), base)
+        check("the token has left the address", re.fullmatch(re.escape(base) + "[0-9a-f]{32}/", browser.value("location.href")) is not None)
         for part in (check_table, check_hostile, check_rings, check_kinds, check_days):
             part(browser)
         check("complaints of the page", browser.complaints, [])
@@ -251,8 +256,32 @@ def check_page(url):
         check("dialogs", browser.dialogs, [])
         check("scripts from names", browser.value("typeof hacked"), "undefined")
         check("requests elsewhere", [one for one in browser.requests if not one.startswith((base, "blob:" + base))], [])
+        check_other_port(browser)
     finally:
         browser.close()
+
+
+def check_other_port(browser):
+    """Browsers send cookies to all ports of a host: another user's server must not get ours."""
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def serve():
+            while True:
+                try:
+                    client = server.accept()[0]
+                except OSError:
+                    return
+                heard.append(client.recv(65536).decode(errors="replace"))
+                client.sendall(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<title>other</title>")
+                client.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        browser.open(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        browser.wait("another server's page", "document.title === 'other'")
+        browser.value("fetch('/api/steps').then(() => { document.title = 'asked'; }), 0")
+        browser.wait("its question", "document.title === 'asked'")
+    check("another server is asked", len(heard) >= 2)
+    check("cookies for another server", [one for one in heard if "tcclacct-" in one], [])
 
 
 url = re.search(r"open (\S+)", open(f"{WORK}/serve.tcp").read())[1]
