@@ -68,8 +68,8 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "AccountingHost=head\nAdmins=a,b\nGresOrder=minor\n[policy]\nDefault=auto\nMinNodes=2\n"
         "MinGpus=8\nPartitions=gpu,dgx\n[peers]\nn[1-4]=127.0.0.1:18001-18004\nh=::1\n",
         "[peers]\nn[1-4]=h[1-4]:8517\nx=[fe80::1]:99\n",
-        "[policy a]\nPartitions=gpu,d*\nQos=x[1-3]\nNodeList=n[1-4]\nNodes=2-8\nGpus=4-\n"
-        "GpuTypes=A100 SXM\nForbid=yes\nMinGain=1.05x\nEnvironment=NCCL_X=a=b\n[policy b]\n",
+        ("[policy a]\nPartitions=gpu,d*\nQos=x[1-3]\nNodeList=n[1-4]\nNodes=2-8\nGpus=4-\n"
+         "GpuTypes=A100 SXM\nForbid=yes\nMinGain=1.05x\nEnvironment=NCCL_X=a=b\n[policy b]\n"),
         "Timeout=1min",
         "Machine=/var/lib/%h/%%/machine.json",
         "n[1-3,7,009-011],head,x[1-2]y",
