@@ -295,7 +295,7 @@ static void put_bars(const struct sheet *sheet, double y)
     for (int i = 0; i < facts->n_bars; i++)
         most = fmax(most, facts->bars[i].gbps);
     for (int i = 0; i < facts->n_bars; i++, y += LINE) {
-        double w = BAR_W * facts->bars[i].gbps / most;
+        double w = BAR_W * (facts->bars[i].gbps / most);
         char text[48];
         snprintf(text, sizeof text, "%.2f GB/s", facts->bars[i].gbps);
         tccl_svg_text(MARGIN, y + 11, "", facts->bars[i].label, sheet->out);

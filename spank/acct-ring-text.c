@@ -269,7 +269,7 @@ static void put_bars(struct pen *pen, const struct acct_ring_facts *facts)
     if (room > 48)
         room = 48;
     for (int i = 0; i < facts->n_bars; i++) {
-        int length = (int)(room * facts->bars[i].gbps / most + 0.5);
+        int length = (int)(room * (facts->bars[i].gbps / most) + 0.5);
         fprintf(pen->out, "%-*s%*.2f GB/s  ", LABEL, facts->bars[i].label, NUMBER - 5,
                 facts->bars[i].gbps);
         set_colour(pen, facts->bars[i].ring ? "32" : "2");

@@ -181,7 +181,8 @@ static int read_half(const char **at, int hour)
 /* HH:MM[:SS] [AM|PM]. */
 static int read_clock(const char **at, struct moment *moment)
 {
-    if (!isdigit((unsigned char)**at) || ((*at)[1] != ':' && (*at)[2] != ':'))
+    size_t digits = strspn(*at, "0123456789");
+    if (digits < 1 || digits > 2 || (*at)[digits] != ':')
         return 0;
     int hour = read_digits(at, 1, 2), minute = -1, second = 0;
     if (hour <= 23 && *(*at)++ == ':')
@@ -310,7 +311,8 @@ static const char *relative_format(const struct tm *when, time_t now)
 {
     struct tm today;
     localtime_r(&now, &today);
-    int days = 1000 * (when->tm_year - today.tm_year) + when->tm_yday - today.tm_yday;
+    long long years = (long long)when->tm_year - today.tm_year;
+    long long days = 1000 * years + when->tm_yday - today.tm_yday;
     if (days >= -1 && days <= 1)
         return days == 0 ? "%H:%M:%S" : days < 0 ? "Ystday %H:%M" : "Tomorr %H:%M";
     if (days < -365 || days > 365)

@@ -342,6 +342,16 @@ static void test_json(void)
     CHECK_STR(kind, "memory");
 }
 
+/* Bandwidths that no number in between can hold: bars stay within their room. */
+static void test_endless_bars(void)
+{
+    cleanup_json json_t *record = record_of("AB");
+    json_object_set_new(record, "gbps", json_real(1e308));
+    cleanup_free char *svg = svg_of(record), *text = text_of(record, 80, false);
+    CHECK_INT(count(svg, "inf"), 0);
+    CHECK(count(text, "█") + count(text, "#") > 40);
+}
+
 int main(void)
 {
     setlocale(LC_CTYPE, "C.UTF-8");
@@ -359,5 +369,6 @@ int main(void)
     test_svg();
     test_svg_nics();
     test_json();
+    test_endless_bars();
     return check_result();
 }

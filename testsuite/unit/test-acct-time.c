@@ -296,11 +296,28 @@ static void test_relative(void)
     }
 }
 
+/* Nothing is read behind the text's end, as AddressSanitizer sees; and a far year is no near day.
+ */
+static void test_edges(void)
+{
+    char *text = strdup("5"), got[64], year[16];
+    time_t when;
+    struct tm fields;
+    CHECK_INT(acct_time_parse(text, now, &when, NULL), -1);
+    free(text);
+    localtime_r(&now, &fields);
+    fields.tm_year += 1 << 29; /* times 1000: 0 in 32 bits */
+    acct_time_print(mktime(&fields), now, "relative", got, sizeof got);
+    snprintf(year, sizeof year, " %d", fields.tm_year + 1900);
+    CHECK(strstr(got, year) != NULL);
+}
+
 int main(void)
 {
     seed = check_seed();
     test_known_texts();
     test_random_texts();
     test_relative();
+    test_edges();
     return check_result();
 }
