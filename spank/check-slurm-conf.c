@@ -70,7 +70,7 @@ static char *take_pair(char *text, char **key, char **value)
     for (; *end && (quoted || !isspace((unsigned char)*end)); end++)
         quoted ^= *end == '"';
     text[length] = '\0';
-    if (length && text[length - 1] == '+')
+    if (length > 1 && text[length - 1] == '+')
         text[length - 1] = '\0';
     if (!*end)
         return end;

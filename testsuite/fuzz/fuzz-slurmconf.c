@@ -1,0 +1,107 @@
+/* slurm.conf and plugstack.conf, as tccl-check reads them. Their includes are followed within a
+ * folder of their own; inputs that would lead out of it are left out. */
+#include <string.h>
+
+#include "check-plugstack.h"
+#include "check-slurm-conf.h"
+#include "cleanup.h"
+#include "fuzz.h"
+
+static char folder[] = "/tmp/tccl-fuzz-XXXXXX";
+static char path[64], other[64];
+
+static void end(void)
+{
+    unlink(path);
+    unlink(other);
+    rmdir(folder);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        abort();
+}
+
+static void begin(void)
+{
+    if (*path)
+        return;
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(path, sizeof path, "%s/slurm.conf", folder);
+    snprintf(other, sizeof other, "%s/other.conf", folder);
+    write_file(other, "NodeName=n9 Gres=gpu:1\noptional spank_tccl.so\ninclude other.conf\n");
+    atexit(end);
+}
+
+static int count_node(void *context, const struct check_slurm_node *node)
+{
+    FUZZ_CHECK(memchr(node->name, '\0', sizeof(node->name)) && *node->name);
+    FUZZ_CHECK(memchr(node->hostname, '\0', sizeof(node->hostname)) && *node->hostname);
+    FUZZ_CHECK(node->gpus >= 0);
+    ++*(size_t *)context;
+    return 0;
+}
+
+static void read_slurm(void)
+{
+    struct check_slurm_conf conf;
+    struct tccl_error err = {0};
+    size_t nodes = 0;
+    if (check_slurm_conf_read(path, &conf, &err) != 0) {
+        FUZZ_CHECK(err.text[0]);
+        check_slurm_conf_clear(&conf);
+        return;
+    }
+    FUZZ_CHECK(conf.count <= CHECK_SLURM_ENTRIES);
+    for (size_t i = 0; i < conf.count; i++) {
+        const struct check_slurm_entry *entry = &conf.entries[i];
+        FUZZ_CHECK(*entry->key && !strpbrk(entry->key, " \t=\n"));
+        FUZZ_CHECK(check_slurm_get(&conf, entry->key));
+        check_slurm_lists(entry->value, "task/cgroup");
+        FUZZ_CHECK(check_slurm_gpus(entry->value) >= 0);
+    }
+    FUZZ_CHECK(check_slurm_nodes(&conf, count_node, &nodes) == nodes);
+    check_slurm_conf_clear(&conf);
+}
+
+static void read_plugstack(void)
+{
+    struct check_plugstack stack;
+    FUZZ_CHECK(check_plugstack_read(path, &stack, NULL) == 0);
+    FUZZ_CHECK(stack.there && stack.n_args >= 0 && stack.n_args <= CHECK_PLUGIN_ARGS);
+    FUZZ_CHECK(stack.found == (stack.times > 0) && stack.found == (stack.line > 0));
+    const char *config = check_plugstack_config(&stack);
+    FUZZ_CHECK(!config || stack.found);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    cleanup_free char *text = fuzz_text(data, size);
+    const char *include = strcasestr(text, "include");
+    begin();
+    if (include && (strchr(include, '/') || strstr(include, "..")))
+        return 0;
+    FUZZ_CHECK(check_slurm_gpus(text) >= 0);
+    write_file(path, text);
+    read_slurm();
+    read_plugstack();
+    return 0;
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    static const char *const seeds[] = {
+        "# slurm.conf\nClusterName=c \\\n x=1\nTaskPlugin=task/cgroup,task/affinity # both\n"
+        "NodeName=DEFAULT Gres=gpu:2\nNodeName=n[1-4] NodeHostname=\"h[1-4]\" CPUs=8\n"
+        "NodeName=m1 gres = gpu:a100:4(S:0-1),shard:8\nPartitionName = p Nodes=n[1-4]\n",
+        "include other.conf\nPlugStackConfig=plugstack.conf\nKey+=value\n+=value\n",
+        "include *.conf\nNodeName=a\\#b\n",
+        "required lib/spank_tccl.so config=x  Timeout=1s\noptional y.so\ninclude other.conf\n",
+        "gpu:a100:4(S:0-1),shard:8,gpu,gpu:2,gpu:2147483647,gpu(IDX:0)",
+    };
+    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
+        add(context, seeds[i], strlen(seeds[i]));
+}
