@@ -24,10 +24,13 @@ static json_t *read_jobs(const char *text)
 {
     json_t *jobs = json_object();
     while (jobs && *text) {
-        char shown[NAME];
-        unsigned id;
-        if (sscanf(text, "%u %63[^ \n]", &id, shown) == 2)
+        char *name, shown[NAME];
+        long id = strtol(text, &name, 10); /* sscanf would go through all of the text each time */
+        size_t length = *name == ' ' ? strcspn(++name, " \n") : 0;
+        if (id > 0 && length > 0 && length < sizeof(shown)) {
+            snprintf(shown, sizeof(shown), "%.*s", (int)length, name);
             json_object_set_new(jobs, shown, json_integer(id));
+        }
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
