@@ -183,7 +183,7 @@ def check_rings(browser):
     check("chains of all nodes", [chain in " ".join(panels) for chain in re.findall(r"\[([^]]+)\]", ring)], [True] * 4)
     check("nodes of the panels", [panel.split(" ")[0] for panel in panels], ["n[1-2]", "n[3-4]"])
     check("the kind of this host's nodes", "amd-4gpu" in panels[0] and "amd-4gpu" not in panels[1])
-    svg = browser.value(f"fetch('/api/step?id={MIXED}.0').then((answer) => answer.json()).then((step) => step.overview)")
+    svg = browser.value(f"fetch('api/step?id={MIXED}.0').then((answer) => answer.json()).then((step) => step.overview)")
     check("the ring's picture names all nodes", all(name in svg for name in ("n[1-2]", "n[3-4]")))
 
 
@@ -240,12 +240,14 @@ def check_search(browser):
 
 
 def check_page(url):
+    global base
     browser = Browser()
     try:
         browser.size(1300)
         browser.open(url)
         browser.wait("the page", f"{ROUNDS} > 0")
         check("the token has left the address", re.fullmatch(re.escape(base) + "[0-9a-f]{32}/", browser.value("location.href")) is not None)
+        base = browser.value("location.href")
         for part in (check_table, check_hostile, check_rings, check_kinds, check_days):
             part(browser)
         check("complaints of the page", browser.complaints, [])
@@ -255,7 +257,8 @@ def check_page(url):
         check("complaints", [one for one in browser.complaints if "502 (Bad Gateway)" not in one and "404 (Not Found)" not in one], [])
         check("dialogs", browser.dialogs, [])
         check("scripts from names", browser.value("typeof hacked"), "undefined")
-        check("requests elsewhere", [one for one in browser.requests if not one.startswith((base, "blob:" + base))], [])
+        door = url.split("?")[0]
+        check("requests elsewhere", [one for one in browser.requests if not one.startswith((door, "blob:" + door))], [])
         check_other_port(browser)
     finally:
         browser.close()
