@@ -39,7 +39,8 @@ for name in os.listdir(f"{folder}/told"):
         bad.append(f"step {name}: plans that can't be read: {lines}")
     if 0 < states["applied"] < len(lines):
         record = records.get((int(job), int(step), int(run)))
-        print(f"step {name}: {dict(states)}; its record says {record and (record['state'], record['reason'])}")
+        why = {" ".join(line[:2] + line[3:]) for line in lines if line[0] != "applied"}
+        print(f"step {name}: {dict(states)}; its record says {record and (record['state'], record['reason'])}: {why}")
 print(f"{len(ended)} steps ended, {sum(told.values())} tasks were told: {dict(told)}")
 print("\n".join(bad))
 sys.exit(1 if bad else 0)

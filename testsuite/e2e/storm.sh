@@ -24,7 +24,7 @@ one_of() { # WORD...
 
 # ---- what tasks and steps write down ---------------------------------------------------------------
 
-# told/JOB.STEP+RUN: a line "STATE NODE TASKS PLAN" of each task, TASKS: how many there should be. ended/NAME: a
+# told/JOB.STEP+RUN: a line "STATE NODE TASKS REASON PLAN" of each task, TASKS: how many there should be. ended/NAME: a
 # line "STATUS JOB RUN SRUN-OPTIONS" of a step.
 mkdir -p "$work/told" "$work/ended" "$work/messages"
 chmod 1777 "$work/told" "$work/ended" "$work/messages"
@@ -32,7 +32,7 @@ cat >"$work/task" <<TASK
 #!/bin/sh
 state=\${TCCL_STATE:-none}
 [ "\$state" != applied ] || [ -r "\$TCCL_PLAN" ] || state=unreadable
-echo "\$state \$SLURMD_NODENAME \$SLURM_STEP_NUM_TASKS \$TCCL_PLAN" \
+echo "\$state \$SLURMD_NODENAME \$SLURM_STEP_NUM_TASKS \$TCCL_REASON \$TCCL_PLAN" \
     >>"$work/told/\$SLURM_JOB_ID.\$SLURM_STEP_ID+\${SLURM_RESTART_COUNT:-0}"
 sleep \${1:-0}
 TASK
