@@ -18,7 +18,8 @@ extern const unsigned test_check_version, test_check_zero;
 const unsigned test_check_version = 0x160508;
 const unsigned test_check_zero;
 #pragma GCC visibility pop
-static const char nccl_text[] = "NCCL version \0NCCL version info\0NCCL version 2.28.9+cuda12.9\n";
+__attribute__((used)) static const char nccl_text[] =
+    "NCCL version \0NCCL version info\0NCCL version 2.28.9+cuda12.9\n";
 
 static char folder[] = "/tmp/tccl-check-XXXXXX";
 
