@@ -1,7 +1,6 @@
 /* acct-request.c: which records tcclacct's commands are asked for, and getting them. */
 #include "acct-request.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "acct-filter.h"
 #include "acct-time.h"
+#include "acct-users.h"
 #include "cleanup.h"
 #include "client.h"
 #include "conf.h"
@@ -133,31 +133,6 @@ int acct_request_finish(struct acct_request *request, time_t start, struct tccl_
     return finish_times(request, start, err) == 0 && finish_users(request, err) == 0 ? 0 : -1;
 }
 
-/* Slurm does not tell a batch step its user's name: it is looked up here, as it would be for ls(1).
- */
-static void name_users(json_t *records)
-{
-    size_t i;
-    json_t *record;
-    json_int_t known = -1;
-    cleanup_free char *name = NULL;
-    json_array_foreach(records, i, record)
-    {
-        const char *user = json_string_value(json_object_get(record, "user"));
-        json_int_t uid = json_integer_value(json_object_get(record, "uid"));
-        if (user && *user)
-            continue;
-        if (uid != known) {
-            const struct passwd *entry = getpwuid((uid_t)uid);
-            free(name);
-            name = entry ? strdup(entry->pw_name) : NULL;
-            known = uid;
-        }
-        if (name)
-            json_object_set_new(record, "user", json_string(name));
-    }
-}
-
 typedef json_t *ask_function(const struct tccl_conf *, const json_t *, int, int *,
                              struct tccl_error *);
 
@@ -183,7 +158,7 @@ json_t *acct_request_records(const struct acct_request *request, int *complete,
                              struct tccl_error *err)
 {
     json_t *records = ask(request, tccl_client_query_long, complete, err);
-    name_users(records);
+    acct_name_users(records);
     return records;
 }
 

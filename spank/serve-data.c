@@ -11,6 +11,7 @@
 #include "acct-filter.h"
 #include "acct-ring.h"
 #include "acct-time.h"
+#include "acct-users.h"
 #include "cleanup.h"
 #include "client.h"
 #include "record.h"
@@ -133,21 +134,10 @@ static bool is_running(const json_t *record, const json_t *running)
     return json_object_get(running, name) != NULL;
 }
 
-/* Slurm does not tell a batch step its user's name. */
-static void name_user(json_t *record)
-{
-    const char *user = json_string_value(json_object_get(record, "user"));
-    json_int_t uid = json_integer_value(json_object_get(record, "uid"));
-    const struct passwd *entry = user && *user ? NULL : getpwuid((uid_t)uid);
-    if (entry)
-        tccl_put_text(record, "user", entry->pw_name, TCCL_RECORD_NAME);
-}
-
 /* What the page adds to a record. running: NULL where that isn't known. */
 static void dress(json_t *record, const json_t *running)
 {
     cleanup_free char *id = job_id(record);
-    name_user(record);
     json_object_set_new(record, "id", json_string(id ? id : "?"));
     json_object_set_new(record, "running",
                         running ? json_boolean(is_running(record, running)) : json_null());
@@ -174,6 +164,7 @@ static void dress_all(json_t *records, const json_t *running)
     cleanup_json json_t *seen = json_object();
     json_t *record;
     size_t i;
+    acct_name_users(records);
     json_array_foreach(records, i, record)
     {
         dress(record, running);

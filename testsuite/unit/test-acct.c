@@ -5,6 +5,7 @@
 #include "acct-fold.h"
 #include "acct-table.h"
 #include "acct-time.h"
+#include "acct-users.h"
 #include "check.h"
 #include "cleanup.h"
 
@@ -307,6 +308,18 @@ static void test_bad_columns(void)
     check_no_columns("all,all,all", "more than 64 fields");
 }
 
+/* The kernel's word counts, where this machine has a name for it. */
+static void test_users(void)
+{
+    json_t *records = json_pack("[{s:i,s:s},{s:I,s:s},{s:i,s:s}]", "uid", 0, "user", "ann", "uid",
+                                (json_int_t)4000000000, "user", "far", "uid", 0, "user", "");
+    static const char *const names[] = {"root", "far", "root"};
+    acct_name_users(records);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_STR(json_string_value(json_object_get(json_array_get(records, i), "user")), names[i]);
+    json_decref(records);
+}
+
 int main(void)
 {
     setenv("TZ", "XST-3", 1);
@@ -326,5 +339,6 @@ int main(void)
     test_hostile();
     test_last_column();
     test_bad_columns();
+    test_users();
     return check_result();
 }
