@@ -81,15 +81,17 @@ static bool read_command(pid_t pid, struct check_slurmd *slurmd)
 }
 
 /* Without -f it is what its environment names, else what it finds. What its environment holds only
- * root and its own user see: then the name stays empty. */
-static void find_conf(pid_t pid, struct check_slurmd *slurmd)
+ * root and its own user see: then the name stays empty. Returns false for one that has ended. */
+static bool find_conf(pid_t pid, struct check_slurmd *slurmd)
 {
     static char text[65536];
     static const char name[] = "SLURM_CONF=";
     const char *from;
     ssize_t size = read_proc(pid, "environ", text, sizeof(text));
-    if (*slurmd->conf || slurmd->configless || size <= 0)
-        return;
+    if (*slurmd->conf || slurmd->configless || size < 0)
+        return true;
+    if (size == 0)
+        return false;
     for (const char *at = text; at < text + size; at += strlen(at) + 1)
         if (strncmp(at, name, sizeof(name) - 1) == 0)
             snprintf(slurmd->conf, sizeof(slurmd->conf), "%s", at + sizeof(name) - 1);
@@ -97,6 +99,7 @@ static void find_conf(pid_t pid, struct check_slurmd *slurmd)
         check_slurm_conf_usual(slurmd->conf, &from);
     if (!*slurmd->conf)
         strcpy(slurmd->conf, "/");
+    return true;
 }
 
 /* Is it in another file system's root, such as a container's? */
@@ -108,13 +111,22 @@ static bool is_elsewhere(pid_t pid)
     return length > 0 && (length != 1 || root[0] != '/');
 }
 
+static bool is_slurmd(pid_t pid)
+{
+    char name[32];
+    return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
+}
+
+/* A child of slurmd bears its name until it has become slurmstepd, which may be right now: then
+ * what was read is half of the one and half of the other. */
 static bool look_at(pid_t pid, struct check_slurmd *slurmd)
 {
     char path[64], file[PATH_MAX];
     *slurmd = (struct check_slurmd){.pid = pid, .started = start_time(pid)};
     if (!read_command(pid, slurmd))
         return false;
-    find_conf(pid, slurmd);
+    if (!find_conf(pid, slurmd) || !is_slurmd(pid))
+        return false;
     snprintf(path, sizeof(path), "/proc/%d/exe", pid);
     ssize_t length = readlink(path, file, sizeof(file) - 1);
     if (length > 0) {
@@ -129,12 +141,6 @@ static bool same_file(const char *a, const char *b)
     struct stat x, y;
     return strcmp(a, b) == 0 ||
            (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
-}
-
-static bool is_slurmd(pid_t pid)
-{
-    char name[32];
-    return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
 }
 
 bool check_slurmd_find(const char *node, const char *conf, struct check_slurmd *slurmd)
