@@ -68,7 +68,16 @@ static void read_words(char *const *words, int count, struct check_slurmd *slurm
     }
 }
 
-/* Returns false for one that has ended, of which nothing but the name is left. */
+/* Is it one that was only asked something, as we do ourselves: its version, its hardware? */
+static bool only_says(char *const *words, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (!strcmp(words[i], "-V") || !strcmp(words[i], "-C") || !strcmp(words[i], "-h"))
+            return true;
+    return false;
+}
+
+/* Returns false for one that serves nobody, or that has ended: nothing but its name is left. */
 static bool read_command(pid_t pid, struct check_slurmd *slurmd)
 {
     char text[4096], *words[WORDS];
@@ -77,7 +86,7 @@ static bool read_command(pid_t pid, struct check_slurmd *slurmd)
     for (char *at = text; at < text + size && count < WORDS; at += strlen(at) + 1)
         words[count++] = at;
     read_words(words, count, slurmd);
-    return count > 0;
+    return count > 0 && !only_says(words, count);
 }
 
 /* Without -f it is what its environment names, else what it finds. What its environment holds only

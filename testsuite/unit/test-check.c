@@ -1,6 +1,8 @@
 /* What tccl-check reads: results, slurm.conf, plugstack.conf, ELF files, other programs' output. */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "check-elf.h"
@@ -9,6 +11,7 @@
 #include "check-result.h"
 #include "check-run.h"
 #include "check-slurm-conf.h"
+#include "check-slurmd.h"
 #include "check.h"
 #include "wire.h"
 
@@ -301,6 +304,44 @@ static void test_nccl(void)
     CHECK(!check_nccl_supported(""));
 }
 
+/* A program named slurmd that sleeps, with this slurm.conf in its environment and more on its
+ * command line. */
+static pid_t start_slurmd(const char *program, const char *conf, const char *more)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("SLURM_CONF", conf, 1);
+        execl(program, "slurmd", "-c", "sleep 20; :", more, (char *)NULL);
+        _exit(1);
+    }
+    return pid;
+}
+
+/* One that only says its version, as we ask it to ourselves, serves no node. */
+static void test_slurmd(void)
+{
+    char program[128], conf[128], command[512];
+    struct check_slurmd found;
+    snprintf(program, sizeof(program), "%s/slurmd", folder);
+    snprintf(conf, sizeof(conf), "%s/of-slurmd.conf", folder);
+    snprintf(command, sizeof(command), "cp /bin/sh %s && : >%s", program, conf);
+    CHECK_INT(system(command), 0);
+    for (int says = 0; says < 2; says++) {
+        pid_t pid = start_slurmd(program, conf, says ? "-V" : "-D");
+        bool there = false;
+        for (int i = 0; i < (says ? 20 : 200) && !there; i++) {
+            there = check_slurmd_find("n1", conf, &found);
+            usleep(20000);
+        }
+        CHECK_INT(there, !says);
+        CHECK(!there || found.pid == pid);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    unlink(program);
+    unlink(conf);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -315,6 +356,7 @@ int main(void)
     test_run();
     test_path();
     test_nccl();
+    test_slurmd();
     char command[64];
     snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
