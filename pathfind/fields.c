@@ -123,3 +123,14 @@ int tccl_digits(double value)
     }
     return 17;
 }
+
+const char *tccl_text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+json_int_t tccl_number_of(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}

@@ -34,4 +34,9 @@ int tccl_field_list(const json_t *json, const char *name, int needed, size_t max
 /* The fewest digits, 12 at least, with which a number reads back as the same. */
 int tccl_digits(double value);
 
+/* Members of an object that is known to be sound, such as a stored record: "" and 0 where there is
+ * none, or one of another type. Texts are borrowed. */
+const char *tccl_text_of(const json_t *object, const char *name);
+json_int_t tccl_number_of(const json_t *object, const char *name);
+
 #endif

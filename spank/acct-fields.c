@@ -7,6 +7,7 @@
 
 #include "acct-filter.h"
 #include "acct-time.h"
+#include "fields.h"
 #include "reason.h"
 
 static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -21,11 +22,6 @@ static char *print(const char *format, ...)
     return length < 0 ? NULL : text;
 }
 
-static json_int_t number_of(const json_t *record, const char *name)
-{
-    return json_integer_value(json_object_get(record, name));
-}
-
 static char *show_text(const struct acct_field *field, const json_t *record,
                        const struct acct_clock *clock)
 {
@@ -38,7 +34,7 @@ static char *show_number(const struct acct_field *field, const json_t *record,
                          const struct acct_clock *clock)
 {
     (void)clock;
-    return print("%" JSON_INTEGER_FORMAT, number_of(record, field->source));
+    return print("%" JSON_INTEGER_FORMAT, tccl_number_of(record, field->source));
 }
 
 /* Bandwidths and ratios: 0 is unknown. */
@@ -53,7 +49,7 @@ static char *show_real(const struct acct_field *field, const json_t *record,
 /* "12.3"; of a whole job, which has no step, "12". */
 static char *print_step(const json_t *record, const char *job)
 {
-    json_int_t step = number_of(record, "step");
+    json_int_t step = tccl_number_of(record, "step");
     const char *name = acct_step_name(step);
     if (!json_object_get(record, "step"))
         return strdup(job);
@@ -65,13 +61,13 @@ static char *show_job(const struct acct_field *field, const json_t *record,
 {
     (void)field;
     (void)clock;
-    json_int_t het = number_of(record, "het_job");
+    json_int_t het = tccl_number_of(record, "het_job");
     char job[64];
     if (het)
         snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT, het,
-                 number_of(record, "het_offset"));
+                 tccl_number_of(record, "het_offset"));
     else
-        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, number_of(record, "job"));
+        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
     return print_step(record, job);
 }
 
@@ -82,7 +78,7 @@ static char *show_raw_job(const struct acct_field *field, const json_t *record,
     (void)field;
     (void)clock;
     char job[32];
-    snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, number_of(record, "job"));
+    snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
     return print_step(record, job);
 }
 
@@ -106,21 +102,21 @@ static char *show_user(const struct acct_field *field, const json_t *record,
 {
     const char *name = json_string_value(json_object_get(record, "user"));
     return name && *name ? show_text(field, record, clock)
-                         : print("%" JSON_INTEGER_FORMAT, number_of(record, "uid"));
+                         : print("%" JSON_INTEGER_FORMAT, tccl_number_of(record, "uid"));
 }
 
 /* Of a step that was off, or fell back before all nodes had joined, the GPUs are not known. */
 static char *show_gpus(const struct acct_field *field, const json_t *record,
                        const struct acct_clock *clock)
 {
-    return number_of(record, field->source) ? show_number(field, record, clock) : strdup("");
+    return tccl_number_of(record, field->source) ? show_number(field, record, clock) : strdup("");
 }
 
 static char *show_solve_time(const struct acct_field *field, const json_t *record,
                              const struct acct_clock *clock)
 {
     (void)clock;
-    double us = (double)number_of(record, field->source);
+    double us = (double)tccl_number_of(record, field->source);
     return us <= 0 ? strdup("") : us < 1e6 ? print("%.2fms", us / 1e3) : print("%.2fs", us / 1e6);
 }
 
@@ -128,7 +124,7 @@ static char *show_time(const struct acct_field *field, const json_t *record,
                        const struct acct_clock *clock)
 {
     char text[128];
-    acct_time_print((time_t)number_of(record, field->source), clock->now, clock->format, text,
+    acct_time_print((time_t)tccl_number_of(record, field->source), clock->now, clock->format, text,
                     sizeof text);
     return strdup(text);
 }

@@ -5,22 +5,12 @@
 #include <string.h>
 
 #include "cleanup.h"
-
-static json_int_t number_of(const json_t *record, const char *name)
-{
-    return json_integer_value(json_object_get(record, name));
-}
-
-static const char *text_of(const json_t *record, const char *name)
-{
-    const char *text = json_string_value(json_object_get(record, name));
-    return text ? text : "";
-}
+#include "fields.h"
 
 static int weight_of(const json_t *record)
 {
     static const char *const states[] = {"off", "nothing-to-do", "fallback"};
-    const char *state = text_of(record, "state");
+    const char *state = tccl_text_of(record, "state");
     for (int i = 0; i < 3; i++)
         if (!strcmp(state, states[i]))
             return i;
@@ -30,10 +20,10 @@ static int weight_of(const json_t *record)
 bool acct_fold_prefers(const json_t *a, const json_t *b)
 {
     int more = weight_of(a) - weight_of(b);
-    json_int_t nodes = number_of(a, "n_nodes") - number_of(b, "n_nodes");
+    json_int_t nodes = tccl_number_of(a, "n_nodes") - tccl_number_of(b, "n_nodes");
     if (more || nodes)
         return more ? more > 0 : nodes > 0;
-    return number_of(a, "start") >= number_of(b, "start");
+    return tccl_number_of(a, "start") >= tccl_number_of(b, "start");
 }
 
 /* A step, and where it stands among the records. */
@@ -44,8 +34,8 @@ struct entry {
 
 static int compare_jobs(const json_t *a, const json_t *b)
 {
-    int order = strcmp(text_of(a, "cluster"), text_of(b, "cluster"));
-    json_int_t job = number_of(a, "job") - number_of(b, "job");
+    int order = strcmp(tccl_text_of(a, "cluster"), tccl_text_of(b, "cluster"));
+    json_int_t job = tccl_number_of(a, "job") - tccl_number_of(b, "job");
     return order ? order : (job > 0) - (job < 0);
 }
 

@@ -9,12 +9,7 @@
 #include "acct-fields.h"
 #include "acct-table.h"
 #include "cleanup.h"
-
-static const char *text_of(const json_t *record, const char *name)
-{
-    const char *text = json_string_value(json_object_get(record, name));
-    return text ? text : "";
-}
+#include "fields.h"
 
 /* A field as the table shows it, escaped. Allocated; NULL without memory. */
 static char *shown(const json_t *record, const char *name)
@@ -28,17 +23,17 @@ static char *shown(const json_t *record, const char *name)
 static int no_ring(const json_t *record, struct tccl_error *err)
 {
     cleanup_free char *job = shown(record, "JobID");
-    const char *state = text_of(record, "state"), *reason = text_of(record, "reason");
+    const char *state = tccl_text_of(record, "state"), *reason = tccl_text_of(record, "reason");
     return tccl_fail(err, "step %s has no ring: %s%s%s", job ? job : "?", state,
                      *reason ? ": " : "", reason);
 }
 
 static int read_ring(const json_t *record, struct acct_ring *ring, struct tccl_error *err)
 {
-    const char *text = text_of(record, "ring"), *node = text_of(record, "first_node");
+    const char *text = tccl_text_of(record, "ring"), *node = tccl_text_of(record, "first_node");
     if (!*text)
         return no_ring(record, err);
-    if (acct_ring_read(text, *node ? node : text_of(record, "nodes"), ring, err) == 0)
+    if (acct_ring_read(text, *node ? node : tccl_text_of(record, "nodes"), ring, err) == 0)
         return 0;
     cleanup_free char *job = shown(record, "JobID");
     return tccl_fail_in(err, "the ring of step %s can't be read", job ? job : "?");
@@ -91,7 +86,7 @@ static int add_state(const json_t *record, struct acct_ring_facts *facts)
 {
     cleanup_free char *reason = shown(record, "Reason"),
                       *built_reason = shown(record, "BuiltReason"), *state = shown(record, "State");
-    const char *built = text_of(record, "built");
+    const char *built = tccl_text_of(record, "built");
     if (!reason || !built_reason || !state)
         return -1;
     const char *of_built = *built_reason ? ": " : "";
@@ -111,7 +106,7 @@ static int add_state(const json_t *record, struct acct_ring_facts *facts)
 
 static int add_source(const json_t *record, struct acct_ring_facts *facts)
 {
-    const char *source = text_of(record, "source");
+    const char *source = tccl_text_of(record, "source");
     cleanup_free char *name = shown(record, "Source"), *took = shown(record, "SolveTime");
     if (!name || !took)
         return -1;

@@ -8,6 +8,7 @@
 #include "acct-text.h"
 #include "acct-time.h"
 #include "cleanup.h"
+#include "fields.h"
 
 enum { LEAST_COLUMNS = 72, BAR = 30, ROWS = 31 };
 
@@ -17,20 +18,9 @@ struct page {
     bool utf8;
 };
 
-static json_int_t number_of(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
 static double real_of(const json_t *object, const char *name)
 {
     return json_number_value(json_object_get(object, name));
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
 }
 
 /* A text without what acts on a terminal, cut to so many columns. */
@@ -81,15 +71,15 @@ static void put_time(const struct page *page, json_int_t when, const char *forma
 static void put_head(const struct page *page, const json_t *summary)
 {
     const char *format = getenv("SLURM_TIME_FORMAT");
-    json_int_t steps = number_of(summary, "steps");
+    json_int_t steps = tccl_number_of(summary, "steps");
     if (steps == 0) {
         fputs("no step in that time that is yours to see\n", page->out);
         return;
     }
     fprintf(page->out, "%lld step%s, started from ", (long long)steps, steps == 1 ? "" : "s");
-    put_time(page, number_of(summary, "start"), format);
+    put_time(page, tccl_number_of(summary, "start"), format);
     fputs(" to ", page->out);
-    put_time(page, number_of(summary, "end"), format);
+    put_time(page, tccl_number_of(summary, "end"), format);
     fputc('\n', page->out);
 }
 
@@ -105,10 +95,10 @@ static void put_words(const struct page *page, const char *title, const json_t *
         json_t *value;
         json_object_foreach(left, name, value)
         {
-            if (!most || json_integer_value(value) > number_of(left, most))
+            if (!most || json_integer_value(value) > tccl_number_of(left, most))
                 most = name;
         }
-        json_int_t steps = number_of(left, most);
+        json_int_t steps = tccl_number_of(left, most);
         fputs("  ", page->out);
         put_column(page, most, 18);
         fprintf(page->out, "%9lld  %5.1f %%  ", (long long)steps,
@@ -128,11 +118,11 @@ static void put_reasons(const struct page *page, const json_t *reasons)
     json_array_foreach(reasons, i, reason)
     {
         fputs("  ", page->out);
-        put_column(page, text_of(reason, "class"), 18);
-        fprintf(page->out, "%9lld  last ", (long long)number_of(reason, "steps"));
-        put_time(page, number_of(reason, "last"), "%Y-%m-%d %H:%M");
+        put_column(page, tccl_text_of(reason, "class"), 18);
+        fprintf(page->out, "%9lld  last ", (long long)tccl_number_of(reason, "steps"));
+        put_time(page, tccl_number_of(reason, "last"), "%Y-%m-%d %H:%M");
         fputs("\n      ", page->out);
-        put_text(page, text_of(reason, "example"), page->columns - 6);
+        put_text(page, tccl_text_of(reason, "example"), page->columns - 6);
         fputc('\n', page->out);
     }
 }
@@ -162,7 +152,7 @@ static void put_gains(const struct page *page, const json_t *summary)
                      json_number_value(to));
         else
             snprintf(range, sizeof range, "%.2f -", real_of(part, "from"));
-        fprintf(page->out, "  %-18s%9lld  ", range, (long long)number_of(part, "steps"));
+        fprintf(page->out, "  %-18s%9lld  ", range, (long long)tccl_number_of(part, "steps"));
         put_bar(page, real_of(part, "steps"), most, BAR);
         fputc('\n', page->out);
     }
@@ -177,14 +167,14 @@ static void put_nodes(const struct page *page, const json_t *nodes)
     json_array_foreach(nodes, i, node)
     {
         fputs("  ", page->out);
-        put_column(page, text_of(node, "node"), 18);
+        put_column(page, tccl_text_of(node, "node"), 18);
         if (json_is_number(json_object_get(node, "share")))
             fprintf(page->out, "%7.1f %%", 100 * real_of(node, "share"));
         else
             fprintf(page->out, "%9s", "-");
-        fprintf(page->out, "  %8lld steps", (long long)number_of(node, "steps"));
-        if (number_of(node, "fallbacks"))
-            fprintf(page->out, "  %6lld fell back", (long long)number_of(node, "fallbacks"));
+        fprintf(page->out, "  %8lld steps", (long long)tccl_number_of(node, "steps"));
+        if (tccl_number_of(node, "fallbacks"))
+            fprintf(page->out, "  %6lld fell back", (long long)tccl_number_of(node, "fallbacks"));
         fputc('\n', page->out);
     }
 }
@@ -202,15 +192,15 @@ static size_t add_days(const json_t *days, size_t first, json_int_t length, stru
 {
     enum { DAY = 86400 };
     size_t i = first;
-    *span = (struct span){.start = number_of(json_array_get(days, first), "start")};
+    *span = (struct span){.start = tccl_number_of(json_array_get(days, first), "start")};
     for (; i < json_array_size(days); i++) {
         const json_t *day = json_array_get(days, i);
-        json_int_t applied = number_of(day, "applied");
-        if (i > first && (number_of(day, "start") - span->start + DAY / 2) / DAY >= length)
+        json_int_t applied = tccl_number_of(day, "applied");
+        if (i > first && (tccl_number_of(day, "start") - span->start + DAY / 2) / DAY >= length)
             break;
-        span->steps += number_of(day, "steps");
+        span->steps += tccl_number_of(day, "steps");
         span->applied += applied;
-        span->fallback += number_of(day, "fallback");
+        span->fallback += tccl_number_of(day, "fallback");
         if (json_is_number(json_object_get(day, "gain_mean"))) {
             span->gains += real_of(day, "gain_mean") * (double)(applied ? applied : 1);
             span->n_gains += applied ? applied : 1;
@@ -242,8 +232,8 @@ static void put_days(const struct page *page, const json_t *days)
     double most = 0;
     if (count == 0)
         return;
-    json_int_t first = number_of(json_array_get(days, 0), "start");
-    json_int_t all = (number_of(json_array_get(days, count - 1), "start") - first) / 86400 + 1;
+    json_int_t first = tccl_number_of(json_array_get(days, 0), "start");
+    json_int_t all = (tccl_number_of(json_array_get(days, count - 1), "start") - first) / 86400 + 1;
     json_int_t each = (all + ROWS - 1) / ROWS;
     for (size_t i = 0; i < count;) {
         i = add_days(days, i, each, &span);
@@ -273,7 +263,7 @@ void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
 {
     struct page page = {
         .out = out, .columns = columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns, .utf8 = utf8};
-    json_int_t steps = number_of(summary, "steps");
+    json_int_t steps = tccl_number_of(summary, "steps");
     put_head(&page, summary);
     if (steps == 0)
         return;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "fields.h"
 
 #define SEPARATOR "; "
 
@@ -19,29 +20,19 @@ enum rank {
     RANK_BUILT
 };
 
-static const char *text_of(const json_t *record, const char *name)
-{
-    const char *text = json_string_value(json_object_get(record, name));
-    return text ? text : "";
-}
-
-static json_int_t number_of(const json_t *record, const char *name)
-{
-    return json_integer_value(json_object_get(record, name));
-}
-
 static bool is(const json_t *record, const char *name, const char *word)
 {
-    return strcmp(text_of(record, name), word) == 0;
+    return strcmp(tccl_text_of(record, name), word) == 0;
 }
 
 bool comment_job_of(const json_t *record, struct comment_job *job)
 {
-    json_int_t number = number_of(record, "job");
+    json_int_t number = tccl_number_of(record, "job");
     if (number < 1 || number > UINT32_MAX)
         return false;
-    *job = (struct comment_job){.job = (uint32_t)number, .started = number_of(record, "start")};
-    snprintf(job->cluster, sizeof(job->cluster), "%s", text_of(record, "cluster"));
+    *job =
+        (struct comment_job){.job = (uint32_t)number, .started = tccl_number_of(record, "start")};
+    snprintf(job->cluster, sizeof(job->cluster), "%s", tccl_text_of(record, "cluster"));
     return true;
 }
 
@@ -55,8 +46,8 @@ static enum rank rank_of(const json_t *record)
         return RANK_DIFFERS;
     if (is(record, "state", "fallback"))
         return RANK_FALLBACK;
-    return is(record, "state", "nothing-to-do") && *text_of(record, "reason") ? RANK_NO_GAIN
-                                                                              : RANK_NOTHING;
+    return is(record, "state", "nothing-to-do") && *tccl_text_of(record, "reason") ? RANK_NO_GAIN
+                                                                                   : RANK_NOTHING;
 }
 
 bool comment_tells(const json_t *record)
@@ -69,13 +60,13 @@ static bool tells_more(const json_t *a, const json_t *b)
 {
     if (!b || rank_of(a) != rank_of(b))
         return !b || rank_of(a) > rank_of(b);
-    if (number_of(a, "gpus") != number_of(b, "gpus"))
-        return number_of(a, "gpus") > number_of(b, "gpus");
+    if (tccl_number_of(a, "gpus") != tccl_number_of(b, "gpus"))
+        return tccl_number_of(a, "gpus") > tccl_number_of(b, "gpus");
     double fast_a = json_number_value(json_object_get(a, "gbps"));
     double fast_b = json_number_value(json_object_get(b, "gbps"));
     if (fast_a < fast_b || fast_a > fast_b)
         return fast_a > fast_b;
-    return number_of(a, "start") >= number_of(b, "start");
+    return tccl_number_of(a, "start") >= tccl_number_of(b, "start");
 }
 
 static bool belongs(const json_t *record, const struct comment_job *job)
@@ -90,8 +81,8 @@ static json_int_t latest(const json_t *records, const struct comment_job *job, c
     json_int_t most = 0;
     for (size_t i = 0; i < json_array_size(records); i++) {
         const json_t *record = json_array_get(records, i);
-        if (belongs(record, job) && number_of(record, field) > most)
-            most = number_of(record, field);
+        if (belongs(record, job) && tccl_number_of(record, field) > most)
+            most = tccl_number_of(record, field);
     }
     return most;
 }
@@ -109,9 +100,9 @@ static struct told look_through(const json_t *records, const struct comment_job 
     json_int_t restart = latest(records, job, "restart"), run = latest(records, job, "run");
     for (size_t i = 0; i < json_array_size(records); i++) {
         const json_t *record = json_array_get(records, i);
-        bool batch = number_of(record, "run") > 0;
-        if (!belongs(record, job) ||
-            (batch ? number_of(record, "run") < run : number_of(record, "restart") < restart))
+        bool batch = tccl_number_of(record, "run") > 0;
+        if (!belongs(record, job) || (batch ? tccl_number_of(record, "run") < run
+                                            : tccl_number_of(record, "restart") < restart))
             continue;
         told.steps++;
         told.without += rank_of(record) == RANK_FALLBACK;
@@ -123,7 +114,7 @@ static struct told look_through(const json_t *records, const struct comment_job 
 
 static void print_ring(FILE *out, const json_t *record)
 {
-    json_int_t nodes = number_of(record, "n_nodes"), gpus = number_of(record, "gpus");
+    json_int_t nodes = tccl_number_of(record, "n_nodes"), gpus = tccl_number_of(record, "gpus");
     double ratio = json_number_value(json_object_get(record, "ratio"));
     fputs("tccl: ring", out);
     if (nodes > 1)
@@ -136,9 +127,9 @@ static void print_ring(FILE *out, const json_t *record)
     if (is(record, "state", "applied") && is(record, "built", "not used"))
         fputs(", not used", out);
     if (!is(record, "state", "applied"))
-        fprintf(out, ", %s", text_of(record, "state"));
-    if (!is(record, "state", "applied") && *text_of(record, "reason"))
-        fprintf(out, ": %s", text_of(record, "reason"));
+        fprintf(out, ", %s", tccl_text_of(record, "state"));
+    if (!is(record, "state", "applied") && *tccl_text_of(record, "reason"))
+        fprintf(out, ": %s", tccl_text_of(record, "reason"));
 }
 
 /* Length of the UTF-8 character at text; 0 if it is none, or one of more than three bytes, which
@@ -223,7 +214,7 @@ bool comment_of_job(const json_t *records, const struct comment_job *job,
     if (!out)
         return false;
     if (rank_of(told.best) == RANK_FALLBACK || rank_of(told.best) == RANK_NO_GAIN)
-        fprintf(out, "tccl: no ring: %s", text_of(told.best, "reason"));
+        fprintf(out, "tccl: no ring: %s", tccl_text_of(told.best, "reason"));
     else
         print_ring(out, told.best);
     if (fclose(out) != 0)
