@@ -7,7 +7,7 @@
 
 # For what the daemon does in its own time.
 patiently() { # WHAT COMMAND...
-    (eventually "$@") || (eventually "$@") || eventually "$@"
+    (eventually "$@") || eventually "$@"
 }
 
 comment_cluster

@@ -1,27 +1,17 @@
 #!/bin/bash
-# A job's prolog announces its GPUs: where nodes arrive seconds apart (PrologFlags=NoHold), steps that
+# A job's prolog announces its GPUs: where nodes arrive far apart (PrologFlags=NoHold), steps that
 # begin without the late one have the ring all the same, and it finds it solved. Steps that are not what was
 # announced go the ordinary way; the late node alone is without where it is only seen then.
 # cluster: own
 . "$(dirname "$0")/lib.sh"
-
-slow() { # NODE SECONDS: its Prolog
-    printf '#!/bin/sh\nsleep %s\n' "$2" >"$cluster/nodes/$1/prolog"
-    chmod 755 "$cluster/nodes/$1/prolog"
-}
-
-fast() {
-    rm -f "$cluster"/nodes/*/prolog
-}
 
 own_cluster --nodes 3 --slurm-conf PrologFlags=Alloc,NoHold
 whole="-N3 --gpus-per-node=4 --ntasks-per-node=1"
 
 echo "--- a late node: not the first, the first, all but the first"
 for late in n2 n1 "n2 n3"; do
-    for node in $late; do slow "$node" 7; done
-    srun_show $whole --tccl=on
-    fast
+    hold $late
+    late_show $((3 - $(wc -w <<<"$late"))) srun $whole --tccl=on "$work/show"
     equal "exit status" "$status" 0
     applied 3
     as_solved 0 n1:0-3 n2:0-3 n3:0-3
@@ -34,14 +24,14 @@ done
 echo "--- without any flag, by the site's policy, whose minimums the late first node has from the others"
 cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
 printf '[policy]\nDefault=auto\nMinNodes=2\nMinGpus=12\n' >>"$cluster/tccl.conf"
-slow n1 7
-srun_show $whole
+hold n1
+late_show 2 srun $whole "$work/show"
 applied 3
 recorded "$(job_of)" 0 mode auto
-srun_show -N3 --gpus-per-node=3 --ntasks-per-node=1
+hold n1
+late_show 2 srun -N3 --gpus-per-node=3 --ntasks-per-node=1 "$work/show"
 equal "tasks" "$(tasks)" 3
 none_has TCCL_PLAN
-fast
 mv "$cluster/tccl.conf.before" "$cluster/tccl.conf"
 
 echo "--- sbatch and a step in it, environment twin; srun in salloc"
@@ -49,51 +39,64 @@ cat >"$work/job" <<JOB
 #!/bin/bash
 srun --ntasks-per-node=1 $work/show
 JOB
-slow n2 7
-TCCL=on batch $whole "$work/job"
+late_batch() { # TASKS SBATCH-OPTION... SCRIPT: as late_show
+    local number=$1
+    shift
+    rm -f "$work"/seen/*
+    job=$(user sbatch --parsable --output="$work/batch" "$@")
+    eventually "$number tasks while others are late" started "$number"
+    release
+    eventually "end of job $job" job_ended "$job"
+    cat "$work/batch"
+    collect
+}
+hold n2
+TCCL=on late_batch 2 $whole "$work/job"
 applied 3 0
-TCCL=on user_show salloc $whole srun "$work/show"
-fast
+hold n2
+TCCL=on late_show 2 salloc $whole srun "$work/show"
 applied 3 0
 
 echo "--- two steps at once, each with all GPUs"
-slow n3 7
+hold n3
 cat >"$work/job" <<JOB
 #!/bin/bash
 srun --overlap --ntasks-per-node=1 $work/show &
 srun --overlap --ntasks-per-node=1 $work/show &
 wait
 JOB
-batch $whole --tccl=on "$work/job"
-fast
+late_batch 4 $whole --tccl=on "$work/job"
 applied 3 0
 applied 3 1
 
 echo "--- fewer GPUs, on all nodes: not what was announced"
-slow n3 9
-user_show salloc $whole --tccl=on srun --gpus-per-node=2 "$work/show"
+wait_little
+hold n3
+late_show 2 salloc $whole --tccl=on srun --gpus-per-node=2 "$work/show"
 fallback 3 '*n3: *'
 recorded "$(job_of)" 0 state fallback
 
 echo "--- fewer nodes"
-user_show salloc $whole --tccl=on srun -N2 -n2 -w n2,n3 "$work/show"
+hold n3
+late_show 1 salloc $whole --tccl=on srun -N2 -n2 -w n2,n3 "$work/show"
 fallback 2 '*n3: *'
-fast
 
-# A step of a job whose late node is n3; COMMAND runs between prolog and step.
-slow_job() { # COMMAND...
+# A step of a job whose late node is n3; COMMAND runs between the announcement and the step.
+late_job() { # COMMAND...
     local pid
     rm -f "$work"/seen/* "$work/go" "$work/allocated"
-    slow n3 9
+    hold n3
     user salloc $whole --tccl=on bash -c "echo \$SLURM_JOB_ID >$work/allocated
         until [ -e $work/go ]; do sleep 0.1; done; exec srun $work/show" 2>"$work/err" &
     pid=$!
     eventually "allocation" test -s "$work/allocated"
+    eventually "n3's Prolog" test -e "$work/held.n3"
     job=$(cat "$work/allocated")
     "$@"
     touch "$work/go"
+    eventually "two tasks while n3 is late" started 2
+    release
     wait $pid
-    fast
     collect
 }
 
@@ -103,7 +106,7 @@ restart() {
 }
 
 echo "--- restarted between prolog and step: it knows of no announcement"
-slow_job restart
+late_job restart
 fallback 3 '*n3: *'
 
 # No step of this Slurm has all of its job's GPUs on one node and fewer on another: so more were announced.
@@ -123,7 +126,8 @@ ANNOUNCE
 }
 
 echo "--- other GPUs on the late node than announced there: it alone is without"
-slow_job announce_others
+wait_long
+late_job announce_others
 equal "tasks" "$(tasks)" 3
 equal "states" "$(values TCCL_STATE | xargs)" "applied fallback"
 equal "tasks with a plan" "$(carriers TCCL_PLAN)" 2
@@ -133,18 +137,16 @@ eventually "partial" partial
 recorded "$job" 0 reason 'n3: *'
 
 echo "--- requeued while a node is late, with another first run"
-slow n3 9
+hold n3
 cat >"$work/job" <<JOB
 #!/bin/bash
-[ -n "\${SLURM_RESTART_COUNT:-}" ] || touch $work/ran
 srun --export=NONE --ntasks-per-node=1 $work/show
 JOB
 job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/batch" $whole --tccl=on "$work/job")
-eventually "first run" test -e "$work/ran"
-sleep 3 # the step of n1 and n2 has begun
+eventually "the first run's step on n1 and n2" started 2
 rm -f "$work"/seen/*
 user scontrol requeue "$job"
-fast
+release
 start_now() { # the wait before a restart is only Slurm's caution
     [ "$(ls "$work/seen" | wc -l)" = 3 ] && return
     sleep 1 # or else its credential is of a second that slurmd has revoked
@@ -158,11 +160,11 @@ collect
 applied 3 0
 
 echo "--- cancelled while a node is late"
-slow n3 7
+hold n3
 job=$(user sbatch --parsable --output="$work/batch" $whole --tccl=on --wrap "srun --ntasks-per-node=1 sleep 100")
 eventually "its first step" eval "ls $cluster/nodes/n1/run | grep '^$job\.0'"
 user scancel "$job"
-fast
+release
 eventually "end of job $job" job_ended "$job"
 srun_show $whole --tccl=on
 applied 3

@@ -12,7 +12,7 @@ refused() { # LINE PATTERN
     printf '[tccl]\n%s\n' "$1" >>"$cluster/tccl.conf"
     number=$(wc -l <"$cluster/tccl.conf")
     tccld=$(readlink -f "$cluster/bin/tccld")
-    timeout 10 "$tccld" --foreground --config "$cluster/tccl.conf" --node n4 >"$work/out" 2>&1 || ended=$?
+    timeout 120 "$tccld" --foreground --config "$cluster/tccl.conf" --node n4 >"$work/out" 2>&1 || ended=$?
     cat "$work/out"
     [ "$ended" != 0 ] && [ "$ended" != 124 ] || fail "tccld ended with $ended"
     equal "lines" "$(wc -l <"$work/out")" 1

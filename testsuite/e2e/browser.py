@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE = 40  # seconds: bounds how long a broken page is waited for, nothing else
+PATIENCE = 180  # seconds: bounds how long a broken page is waited for, nothing else
 
 
 class Failed(Exception):

@@ -40,7 +40,7 @@ cat >"$work/with-slurmd" <<'WITH'
 setsid slurmd -D -N n1 --conf-server "$1" >"$2" 2>&1 &
 slurmd=$!
 trap 'kill $slurmd' EXIT
-for ((i = 0; i < 150; i++)); do
+for ((i = 0; i < 1200; i++)); do
     ! [ -e /run/slurm/conf/slurm.conf ] || ! grep -q "slurmd started" "$2" || break
     sleep 0.1
 done

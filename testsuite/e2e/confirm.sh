@@ -45,7 +45,7 @@ recorded "$job" 0 built "not used"
 recorded "$job" 0 state applied
 
 # As another user, while the step runs.
-user srun -w n1 -N1 --gpus-per-node=4 --tccl=on sh -c "cp \$TCCL_PLAN $work/plan; chmod 644 $work/plan; echo \$SLURM_JOB_ID >$work/id; timeout 60 sh -c 'until [ -e $work/go ]; do sleep 0.1; done'" &
+user srun -w n1 -N1 --gpus-per-node=4 --tccl=on sh -c "cp \$TCCL_PLAN $work/plan; chmod 644 $work/plan; echo \$SLURM_JOB_ID >$work/id; timeout 600 sh -c 'until [ -e $work/go ]; do sleep 0.1; done'" &
 step=$!
 at_end+=("touch $work/go")
 eventually "the step has its plan" test -s "$work/id"

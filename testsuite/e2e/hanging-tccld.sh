@@ -12,8 +12,9 @@ plans() {
 }
 no_plans() { [ -z "$(plans)" ]; }
 
-at_end+=("signal CONT n2")
+at_end+=("signal CONT n2" wait_long)
 signal STOP n2
+wait_little
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
 fallback 1 'n2: tccld gave no answer within * ms'
@@ -31,6 +32,7 @@ srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=require
 equal "tasks" "$(tasks)" 0
 nodes_are_up
 signal CONT n2
+wait_long
 recorded "$alone" 0 state fallback
 recorded "$both" 0 state fallback
 eventually "plan files gone" no_plans

@@ -52,10 +52,10 @@ matches() { # WHAT ACTUAL SHELL-PATTERN
 
 # Waits until the command succeeds; this bounds how long a broken program is waited for, nothing else.
 eventually() { # WHAT COMMAND...
-    local what=$1 end=$((SECONDS + 30))
+    local what=$1 end=$((SECONDS + 120))
     shift
     until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $end ] || fail "$what: did not happen in 30 s"
+        [ $SECONDS -lt $end ] || fail "$what: did not happen in 120 s"
         sleep 0.1
     done
 }
@@ -181,10 +181,27 @@ has_record() { # JOB STEP
     [ -n "$(record "$1" "$2" state)" ]
 }
 
-# A record is delivered after the step has its plan, so it may come a moment later.
+# A record is delivered after the step has its plan, and what was built comes later still.
 recorded() { # JOB STEP FIELD VALUE-PATTERN
     eventually "a record of $1.$2" has_record "$1" "$2"
-    matches "record $1.$2: $3" "$(record "$1" "$2" "$3")" "$4"
+    (eventually "record $1.$2: $3" record_matches "$@") ||
+        matches "record $1.$2: $3" "$(record "$1" "$2" "$3")" "$4"
+}
+
+record_matches() { # JOB STEP FIELD VALUE-PATTERN
+    [[ $(record "$1" "$2" "$3") == $4 ]]
+}
+
+# ---- how long steps wait ---------------------------------------------------------------------------
+
+# Where a test is about a node that never comes: as little as nodes need that do. Steps that must have their ring
+# have the minicluster's own Timeout=, which is long enough for a busy machine.
+wait_little() {
+    sed -i 's/^Timeout=.*/Timeout=6s/; s/^RequireTimeout=.*/RequireTimeout=6s/' "$cluster/tccl.conf"
+}
+
+wait_long() {
+    sed -i 's/^Timeout=.*/Timeout=30s/; s/^RequireTimeout=.*/RequireTimeout=60s/' "$cluster/tccl.conf"
 }
 
 # ---- tccl-check ----------------------------------------------------------------------------------
@@ -194,7 +211,7 @@ check() { # NODE OPTION...
     local node=$1
     shift
     status=0
-    admin tccl-check --node "$node" "$@" >"$work/check" || status=$?
+    admin tccl-check --node "$node" --timeout 60 "$@" >"$work/check" || status=$?
     cat "$work/check"
 }
 
@@ -210,6 +227,45 @@ others_ok() { # NAME...
     set -- "$@" nccl $([ ! -e /proc/driver/nvidia ] || echo profile)
     bad=$(awk -v but=" $* " '$1 != "ok" && !index(but, " " $2 " ")' "$work/check")
     equal "other items that are not ok" "$bad" ""
+}
+
+# ---- nodes that come late ------------------------------------------------------------------------
+
+# The Prolog of these nodes goes on when the test says so; $work/held.NODE: it has begun.
+hold() { # NODE...
+    local node
+    rm -f "$work/release" "$work"/held.*
+    for node in "$@"; do
+        printf '#!/bin/sh\ntouch %s/held.%s\nuntil [ -e %s/release ]; do sleep 0.1; done\n' "$work" "$node" "$work" \
+            >"$cluster/nodes/$node/prolog.new"
+        chmod 755 "$cluster/nodes/$node/prolog.new"
+        mv "$cluster/nodes/$node/prolog.new" "$cluster/nodes/$node/prolog"
+    done
+}
+
+release() {
+    touch "$work/release"
+    rm -f "$cluster"/nodes/*/prolog
+}
+
+# Have so many tasks started that run $work/show?
+started() { # NUMBER
+    [ "$(ls "$work/seen" | wc -l)" -ge "$1" ]
+}
+
+# As user_show, with nodes that are held; they come when so many tasks of the others have started.
+late_show() { # TASKS COMMAND...
+    local number=$1 pid
+    shift
+    status=0
+    rm -f "$work"/seen/*
+    user "$@" 2>"$work/err" &
+    pid=$!
+    (eventually "$number tasks while others are late" started "$number") || { cat "$work/err"; release; exit 1; }
+    release
+    wait "$pid" || status=$?
+    collect
+    cat "$work/err"
 }
 
 # ---- the cluster's health ------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 # cluster: own
 . "$(dirname "$0")/lib.sh"
 
-own_cluster --nodes 2 --tccl-conf Timeout=40s
+own_cluster --nodes 2 --tccl-conf Timeout=60s
 tccld() { # SIGNAL NODE
     kill -"$1" "$(<"$cluster/pid/tccld@$2")"
 }

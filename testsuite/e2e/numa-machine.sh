@@ -12,12 +12,12 @@ set -e
 "$build/testsuite/unit/test-stage"
 "$profile" init --backend host --machine "\$SHARED/machine.json" 2>"\$SHARED/notes"
 "$profile" show --json --backend host >"\$SHARED/shown" 2>/dev/null
-"$profile" run --backend host --cache "\$SHARED/cache" --gpus 0-1 --window 2 --repeats 3 --budget 30s --gap 0.5
+"$profile" run --backend host --cache "\$SHARED/cache" --gpus 0-1 --window 2 --repeats 3 --budget 90s --gap 0.5
 "$profile" report --json --cache "\$SHARED/cache" >"\$SHARED/report"
 INSIDE
 status=0
 cd "$root"
-SHARED=$work testsuite/vm/vm --nodes 400,0,400 --cpus 3 --timeout 160 -- bash -c "$(<"$work/inside")" || status=$?
+SHARED=$work testsuite/vm/vm --nodes 400,0,400 --cpus 3 --timeout 900 -- bash -c "$(<"$work/inside")" || status=$?
 [ $status != 77 ] || exit 77
 equal "exit status" $status 0
 

@@ -13,7 +13,7 @@ import sys
 cluster, node = sys.argv[1:]
 unix = f"{cluster}/nodes/{node}/tccld.sock"
 munge_socket = f"{cluster}/munge/socket"
-patience = 20  # seconds; tccld gives a silent peer far less
+patience = 120  # seconds; tccld gives a silent peer far less
 problems = []
 
 

@@ -21,7 +21,7 @@ for round in 1 2 3; do
     unkept+=("$(job_of)")
 done
 recorded "$first" 0 state applied
-grep -iE 'full|no space' "$cluster"/log/tccld@n1* || fail "tccld did not say that the disk is full"
+eventually "tccld says that the disk is full" eval 'grep -iE "full|no space" "$cluster"/log/tccld@n1*'
 rm "$cluster/nodes/n1/state/ballast"
 for job in "${unkept[@]}"; do recorded "$job" 0 state applied; done
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on

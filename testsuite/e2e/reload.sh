@@ -10,8 +10,7 @@ conf=$cluster/tccl.conf
 printf '[policy]\nMinGpus=2\n[policy all]\nUsers=nobody\nDefault=on\n' >>"$conf"
 cp "$conf" "$work/good"
 half=$(grep -n '^Timeout=' "$work/good" | cut -d : -f 1)
-{ head -n $((half - 1)) "$work/good"; printf Timeo; } >"$work/half"
-size=$(stat -c %s "$work/half")
+size=$({ head -n $((half - 1)) "$work/good"; printf Timeo; } | wc -c)
 
 tccld_pids() {
     cat "$cluster"/nodes/n[12]/tccld.sock.lock
@@ -24,7 +23,7 @@ rewrite() { # until $work/stop is there
         mv "$conf.new" "$conf"
         kill -HUP $(tccld_pids)
         sleep 0.3
-        cat "$work/half" >"$conf"
+        truncate -s "$size" "$conf" # at no moment less than that
         kill -HUP $(tccld_pids)
         sleep 0.2
         tail -c +$((size + 1)) "$work/good" >>"$conf"

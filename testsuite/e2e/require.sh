@@ -8,7 +8,8 @@ srun_show -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=require
 equal "exit status" "$status" 0
 applied 4
 mini stop-tccld n2
-at_end+=("mini start-tccld n2")
+at_end+=("mini start-tccld n2" wait_long)
+wait_little
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=require
 [ "$status" != 0 ] || fail "srun ended with 0"
 equal "tasks" "$(tasks)" 0

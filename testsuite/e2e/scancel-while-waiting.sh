@@ -4,7 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2 --slurm-conf PrologFlags=Alloc,NoHold
-sed -i 's/^RequireTimeout=.*/RequireTimeout=12s/' "$cluster/tccl.conf"
 printf '#!/bin/sh\nsleep 5\n' >"$cluster/nodes/n2/prolog"
 chmod 755 "$cluster/nodes/n2/prolog"
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=require &

@@ -3,10 +3,10 @@
 # cluster: mixed
 . "$(dirname "$0")/lib.sh"
 
-python3 - "$cluster/nodes/n2/tccld.sock" <<'PYTHON' &
-import socket, sys, time
-end = time.time() + 8
-while time.time() < end:
+python3 - "$cluster/nodes/n2/tccld.sock" "$work/over" <<'PYTHON' &
+import os, socket, sys, time
+end = time.monotonic() + 900
+while time.monotonic() < end and not os.path.exists(sys.argv[2]):
     peers = []
     for _ in range(100):
         peer = socket.socket(socket.AF_UNIX)
@@ -19,9 +19,11 @@ while time.time() < end:
     time.sleep(0.2)
 PYTHON
 crowd=$!
+at_end+=("kill $crowd 2>/dev/null || true")
 for round in 1 2 3; do
     srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
     equal "exit status" "$status" 0
     applied 2
 done
+touch "$work/over"
 wait $crowd

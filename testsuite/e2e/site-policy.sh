@@ -22,8 +22,8 @@ Default=on
 [policy short]
 JobNames=short
 Default=on
-Timeout=701ms
-RequireTimeout=902ms
+Timeout=4701ms
+RequireTimeout=4902ms
 [policy two]
 NodeList=n[1-2]
 Nodes=2-
@@ -141,10 +141,10 @@ tccld=$(cat "$cluster/nodes/n1/tccld.sock.lock")
 at_end+=("kill -CONT $tccld")
 kill -STOP "$tccld"
 srun_show -J short -w n1 -N1 $four
-fallback 1 "n1: tccld gave no answer within 701 ms"
+fallback 1 "n1: tccld gave no answer within 4701 ms"
 srun_show -J short -w n1 -N1 $four --tccl=require
 [ "$status" != 0 ] || fail "the step succeeds without its ring"
-says "tccl: no ring: n1: tccld gave no answer within 902 ms (the step ends*"
+says "tccl: no ring: n1: tccld gave no answer within 4902 ms (the step ends*"
 kill -CONT "$tccld"
 
 # tccl-path says the same.

@@ -27,7 +27,7 @@ else:
     job |= {"nodes": "2", "tres_per_node": "gres/gpu:4", "environment": ["=".join(pair) for pair in names.items()]}
 connection = http.client.HTTPConnection("localhost")
 connection.sock = socket.socket(socket.AF_UNIX)
-connection.sock.settimeout(30)
+connection.sock.settimeout(120)
 connection.sock.connect(path)
 connection.request("POST", f"/slurm/{version}/job/submit", json.dumps({"job": job, "script": open(script).read()}),
                    {"Content-Type": "application/json"})

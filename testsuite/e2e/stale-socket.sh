@@ -14,7 +14,7 @@ applied 2
 
 status=0
 tccld=$(readlink -f "$cluster/bin/tccld")
-timeout 10 "$tccld" --foreground --config "$cluster/tccl.conf" --node n2 >"$work/out" 2>&1 || status=$?
+timeout 120 "$tccld" --foreground --config "$cluster/tccl.conf" --node n2 >"$work/out" 2>&1 || status=$?
 cat "$work/out"
 [ "$status" != 0 ] && [ "$status" != 124 ] || fail "the second tccld ended with $status"
 grep -q 'tccl' "$work/out" || fail "the second tccld said nothing"

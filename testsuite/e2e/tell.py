@@ -33,7 +33,7 @@ def port():
 
 
 def exchange(peer, data):
-    peer.settimeout(30)
+    peer.settimeout(120)
     peer.sendall(struct.pack(">I", len(data)) + data)
     stream = peer.makefile("rb")
     return stream.read(struct.unpack(">I", stream.read(4))[0])

@@ -6,8 +6,8 @@
 cat >"$work/job" <<JOB
 #!/bin/bash
 for step in 0 1; do
-    srun -c 1 --exact --ntasks-per-node=1 --gpus-per-node=2 sh -c "$work/show; sleep 2" &
-    sleep 0.3
+    srun -c 1 --exact --ntasks-per-node=1 --gpus-per-node=2 timeout 300 \
+        sh -c "$work/show; until [ \\\$(ls $work/seen | wc -l) = 4 ]; do sleep 0.1; done" &
 done
 wait
 JOB

@@ -63,7 +63,7 @@ serve tcp nobody --port 0
 serve unix nobody --socket "$work/page.sock"
 equal "mode of the socket" "$(stat -c '%a %U' "$work/page.sock")" "600 nobody"
 
-timeout 140 python3 "$here/web.py" "$root/contrib/minicluster" "$cluster" "$work" "$mixed" "$single" "$roots" \
+timeout 900 python3 "$here/web.py" "$root/contrib/minicluster" "$cluster" "$work" "$mixed" "$single" "$roots" \
     "$(cat "$work/longer")" $(cat "$work/hostile")
 
 kill "${servers[@]}"
