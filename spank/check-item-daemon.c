@@ -8,6 +8,7 @@
 
 #include "check-items.h"
 #include "check-peers.h"
+#include "check-run.h"
 #include "cleanup.h"
 #include "cred.h"
 #include "users.h"
@@ -17,8 +18,7 @@ enum { MUNGE_MS = 3000, DAEMON_MS = 3000, ACCOUNTING_MS = 4000 };
 
 static int64_t within(const struct check_site *site, int ms)
 {
-    int64_t end = tccl_now_ms() + ms;
-    return end < site->deadline ? end : site->deadline;
+    return check_run_until(site->deadline, ms);
 }
 
 /* ---- munge ---- */
@@ -134,7 +134,8 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
         check_say(result, CHECK_OK, "none runs or is needed here: this is no compute node");
         return;
     }
-    cleanup_close int fd = tccl_client_connect(socket, DAEMON_MS, &err);
+    cleanup_close int fd =
+        tccl_client_connect(socket, (int)(within(site, DAEMON_MS) - tccl_now_ms()), &err);
     if (fd < 0) {
         check_say(result, CHECK_FAIL, "%s: start tccld (systemctl start tccld), see its log",
                   err.text);

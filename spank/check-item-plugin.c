@@ -135,13 +135,13 @@ static void ask_client(const struct check_site *site, struct check_result *resul
 {
     static const char *const programs[] = {"srun", "sbatch", "salloc"};
     cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    int64_t end = tccl_now_ms() + HELP_MS;
+    int64_t end = check_run_until(site->deadline, HELP_MS);
     char complaint[300];
     for (size_t i = 0; output && i < sizeof(programs) / sizeof(*programs); i++) {
         const char *const ask[] = {programs[i], "--help", NULL};
         if (!check_program(programs[i]))
             continue;
-        int status = check_run(ask, end < site->deadline ? end : site->deadline, output);
+        int status = check_run(ask, end, output);
         find_complaint(output->err, complaint, sizeof(complaint));
         if (status == CHECK_RUN_LATE)
             check_say(result, CHECK_WARN, "%s --help did not end in time", programs[i]);

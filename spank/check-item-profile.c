@@ -231,8 +231,7 @@ static int slurm_gpus(const struct check_site *site)
 {
     const char *const ask[] = {"scontrol", "show", "node", site->conf.node, NULL};
     cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    int64_t end = tccl_now_ms() + SLURM_MS;
-    if (!output || check_run(ask, end < site->deadline ? end : site->deadline, output) != 0)
+    if (!output || check_run(ask, check_run_until(site->deadline, SLURM_MS), output) != 0)
         return site->gpus;
     char *gres = strstr(output->out, " Gres=");
     if (!gres)

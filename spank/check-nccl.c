@@ -72,8 +72,7 @@ static void look_in_cache(int64_t deadline, struct check_nccls *found)
     FILE *lines;
     char line[PATH_MAX + 128];
     cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    int64_t end = tccl_now_ms() + CACHE_MS;
-    if (!output || check_run(ask, end < deadline ? end : deadline, output) != 0 ||
+    if (!output || check_run(ask, check_run_until(deadline, CACHE_MS), output) != 0 ||
         !(lines = fmemopen(output->out, strlen(output->out) + 1, "r")))
         return;
     while (fgets(line, sizeof(line), lines)) {
@@ -121,8 +120,7 @@ static void look_in_python(int64_t deadline, struct check_nccls *found)
     const char *set = root ? getenv("PYTHONPATH") : NULL;
     cleanup_free char *own = strdup(set ? set : "");
     cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    int64_t end = tccl_now_ms() + PYTHON_MS;
-    if (!output || !own || check_run(ask, end < deadline ? end : deadline, output) != 0)
+    if (!output || !own || check_run(ask, check_run_until(deadline, PYTHON_MS), output) != 0)
         return;
     found->python = true;
     look_in_each(own, ":", found);

@@ -85,10 +85,9 @@ static void *work(void *argument)
     struct round *round = argument;
     struct peer *peer;
     while ((peer = take_next(round))) {
-        int64_t end = tccl_now_ms() + EACH_MS, last = round->site->deadline;
+        int64_t end = check_run_until(round->site->deadline, EACH_MS);
         peer->asked = true;
-        peer->good =
-            check_peer(&round->site->conf, peer->node, end < last ? end : last, &peer->err) == 0;
+        peer->good = check_peer(&round->site->conf, peer->node, end, &peer->err) == 0;
     }
     return NULL;
 }
@@ -140,8 +139,7 @@ static int ask_sinfo(const struct check_site *site, struct tccl_hosts *hosts,
 {
     static const char *const ask[] = {"sinfo", "-h", "-o", "%N", NULL};
     cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    int64_t end = tccl_now_ms() + EACH_MS;
-    if (!output || check_run(ask, end < site->deadline ? end : site->deadline, output) != 0)
+    if (!output || check_run(ask, check_run_until(site->deadline, EACH_MS), output) != 0)
         return tccl_fail(err, "neither slurm.conf nor sinfo names nodes: name them with --peers");
     output->out[strcspn(output->out, "\n")] = '\0';
     return tccl_hosts_expand(output->out, NODES_MOST, hosts, err);

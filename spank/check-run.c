@@ -14,7 +14,7 @@
 #include "cleanup.h"
 #include "wire.h"
 
-enum { NOT_STARTED = 127, WAIT_MS = 10 };
+enum { NOT_STARTED = 127, WAIT_MS = 10, USUAL_MS = 10000 };
 
 /* Nobody but their owner can put a program there that this user would run: not the folder that we
  * are in, whatever it is, and not one that all can write to. */
@@ -43,6 +43,14 @@ static char *search_path(void)
         return whole;
     free(whole);
     return NULL;
+}
+
+int64_t check_run_until(int64_t deadline, int ms)
+{
+    int64_t now = tccl_now_ms(), left = deadline - now, share = left * ms / USUAL_MS;
+    if (share < ms)
+        share = ms;
+    return share < left ? now + share : deadline;
 }
 
 bool check_program(const char *name)

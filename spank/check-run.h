@@ -21,6 +21,10 @@ struct check_output {
  * system's own programs are. Returns its exit status (128 + signal), or one of the above. */
 int check_run(const char *const argv[], int64_t deadline, struct check_output *output);
 
+/* When a wait for one thing that takes ms at most should end: later than that where deadline (of
+ * all, tccl_now_ms) leaves more time than usual, in proportion; at deadline at the latest. */
+int64_t check_run_until(int64_t deadline, int ms);
+
 /* Is there such a program? */
 bool check_program(const char *name);
 

@@ -19,8 +19,7 @@ enum {
 
 static int64_t soon(const struct check_site *site)
 {
-    int64_t end = tccl_now_ms() + ASK_MS;
-    return end < site->deadline ? end : site->deadline;
+    return check_run_until(site->deadline, ASK_MS);
 }
 
 /* ---- this node's name ---- */
