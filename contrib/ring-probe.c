@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_COMMS = 16, MAX_SUBSETS = 16, MAX_RANKS = 4096, MAX_GPUS = 16, WAIT_SECONDS = 120 };
+enum { MAX_COMMS = 16, MAX_SUBSETS = 16, MAX_RANKS = 4096, MAX_GPUS = 16, WAIT_SECONDS = 300 };
 
 /* Communicators of a rank: the ones asked for; those of subsets; then what is made of the first. */
 enum { SUBSET = MAX_COMMS, SPLIT_OFF = SUBSET + MAX_SUBSETS, SPLIT_AGAIN, SHRUNKEN, GROWN, SLOTS };

@@ -9,16 +9,22 @@ done
 joined_in_time() { # NODE... -- MODEL OPTION...
     local try
     for try in {1..10}; do
-        joined "$@"
-        ! show_log | grep -q "did not answer in time" || continue
-        return 0
+        joined_once "$@"
+        came_late || return 0
     done
-    echo "skipped: this machine is too busy for tccld to answer in time"
-    exit 77
+    skip "this machine is too busy for tccld to answer in time"
+}
+
+joined() { # as joined_once
+    local try
+    for try in 1 2 3; do
+        joined_once "$@"
+        came_late || break
+    done
 }
 
 # Runs run-ring within a step of these nodes. After it, plans are those of the step, and the rings are in $work/rings.
-joined() { # NODE... -- MODEL OPTION...
+joined_once() { # NODE... -- MODEL OPTION...
     local nodes=() options=() after=()
     number=$((${number:-0} + 1))
     step_folder=$work/step$number
@@ -47,7 +53,7 @@ exec "$@" "${options[@]}"
 JOB
     "$here/with-tccld" "$step_folder" "${nodes[@]}" -- bash "$work/job" "$step_folder/plans" "$here/run-ring" "$model" \
         ${options[@]+"${options[@]}"} ${after[@]+"${after[@]}"} >"$work/rings" ||
-        { cat "$step_folder"/n*/log; fail "$what: run-ring ended with an error"; }
+        { local status=$?; cat "$step_folder"/n*/log; no_ring $status "$what: run-ring ended with an error"; }
     mapfile -t plans < <(sed "s,.*,$step_folder/plans.kept&/plan.json," "$step_folder/plans")
 }
 

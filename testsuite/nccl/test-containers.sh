@@ -63,10 +63,10 @@ if [ "$SLURM_LOCALID" = 0 ]; then
         done <"$top/mounts"
         echo $$ >"$top/made"
         mv "$top/made" "$top/holder"
-        exec chroot "$root" sleep 100
+        exec chroot "$root" sleep 1000
     ' bash "$top" &
 fi
-for round in {1..200}; do
+for round in {1..3000}; do
     [ ! -e "$top/holder" ] || break
     sleep 0.1
 done
@@ -87,7 +87,7 @@ chmod 755 "$home/container" "$home/train" "$home/50-tccl.sh"
 run_step() { # FILE NAMESPACE-OPTION HOOK
     local out=$work/$1
     RIG=$TCCL_MINICLUSTER/rig TCCL_MINICLUSTER=$TCCL_MINICLUSTER TCCL_CONF=$TCCL_MINICLUSTER/tccl.conf \
-        as_user timeout 120 srun -K -N2 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on "$home/container" "$2" "$3" "$home/train" \
+        as_user timeout 600 srun -K -N2 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on "$home/container" "$2" "$3" "$home/train" \
         >"$out" 2>&1 </dev/null || fail "$1: $(cat "$out")"
     grep -q '^ring-probe: comm 0, 8 ranks: ring 0 ' "$out" || fail "$1: no ring: $(cat "$out")"
     grep -q '^TCCL_STATE=applied' "$out" || fail "$1: not applied: $(cat "$out")"
@@ -95,7 +95,7 @@ run_step() { # FILE NAMESPACE-OPTION HOOK
 }
 built() { # what NCCL built in the last step
     local round
-    for round in {1..50}; do
+    for round in {1..500}; do
         as_user tcclacct -nP -o built >"$work/built"
         [ -z "$(tail -n 1 "$work/built")" ] || break
         sleep 0.2

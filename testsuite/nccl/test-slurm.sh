@@ -43,7 +43,7 @@ grep '^TCCL_STATE=applied' "$work/with" || fail "not applied: $(cat "$work/with"
 ! "$contrib/ring-compare" "$work/without" "$(sed -n 's/^TCCL_RING=//p' "$work/with")" ||
     fail "NCCL builds that ring by itself: this test shows nothing"
 
-for round in {1..50}; do
+for round in {1..500}; do
     as_user tcclacct -nP -o jobid,state,built >"$work/acct"
     ! grep -q '|applied|applied' "$work/acct" || break
     sleep 0.2

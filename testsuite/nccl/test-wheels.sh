@@ -131,7 +131,7 @@ CODE
 ran() { # NAME COMMAND...
     local name=$1 status=0
     shift
-    timeout 30 "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null || status=$?
+    timeout 120 "$@" >"$work/$name.out" 2>"$work/$name.err" </dev/null || status=$?
     echo "status $status" >>"$work/$name.out"
 }
 

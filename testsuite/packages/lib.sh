@@ -6,6 +6,7 @@ readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly root=$(cd "$here/../.." && pwd)
 readonly store=${TCCL_TEST_STORE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tccl-test}
 readonly node_packages="slurmctld slurmd slurm-client munge"
+readonly fetch_until=1200 # seconds after the start: trees that are not there by then are not waited for
 
 work=$(mktemp -d /tmp/tccl-packages.XXXXXX)
 trap 'rm -rf --one-file-system "$work"' EXIT
@@ -58,12 +59,17 @@ inside() { # TREE [NAME=FOLDER]... -- COMMAND...
     unshare --mount --propagation private --pid --net --uts --ipc --fork --kill-child "$here/enter" "$@"
 }
 
+in_time() { # COMMAND...: ended when there is no more time to fetch something
+    local left=$((fetch_until - SECONDS))
+    timeout --kill-after=5 $((left > 0 ? left : 1)) "$@"
+}
+
 apt_in() { # TREE COMMAND...: with this machine's network
     local tree=$1
     shift
-    unshare --mount --propagation private --pid --fork --kill-child /bin/sh -c \
+    in_time unshare --mount --propagation private --pid --fork --kill-child /bin/sh -c \
         'mount -t proc proc "$0/proc" && tree=$0 && exec chroot "$tree" env DEBIAN_FRONTEND=noninteractive "$@"' "$tree" \
-        apt-get -q -y --no-install-recommends -o Acquire::Retries=2 "$@"
+        apt-get -q -y --no-install-recommends -o Acquire::Retries=2 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 "$@"
 }
 
 # A node with Slurm and nothing of ours, and a copy of it in which packages are built.
@@ -72,15 +78,21 @@ make_trees() { # SUITE FOLDER
     command -v debootstrap >/dev/null || skip "no debootstrap"
     from=$(mirror)
     [ -n "$from" ] || skip "apt knows no mirror of Debian"
-    timeout 600 debootstrap --variant=minbase "$suite" "$node" "$from" >"$work/log" 2>&1 || {
+    # debootstrap waits a quarter of an hour for a mirror that does not answer.
+    timeout 100 /usr/lib/apt/apt-helper -o Acquire::Retries=1 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 \
+        download-file "$from/dists/$suite/Release" "$work/Release" >"$work/log" 2>&1 || {
         tail -n 3 "$work/log"
-        skip "no tree of $suite: its mirror has none, or can't be reached"
+        skip "no tree of $suite: its mirror can't be reached"
+    }
+    in_time debootstrap --variant=minbase "$suite" "$node" "$from" >"$work/log" 2>&1 || {
+        tail -n 3 "$work/log"
+        skip "no tree of $suite: its mirror has none, or can't be reached, or is slow"
     }
     printf '#!/bin/sh\nexit 101\n' >"$node/usr/sbin/policy-rc.d"
     chmod 755 "$node/usr/sbin/policy-rc.d"
     echo force-unsafe-io >"$node/etc/dpkg/dpkg.cfg.d/test"
     apt_in "$node" install $node_packages >"$work/log" 2>&1 </dev/null || { tail -n 5 "$work/log"; skip "Slurm of $suite can't be installed"; }
-    cp -a "$node" "$build"
+    cp -a "$node" "$build" || skip "there is no room for a tree of $suite"
     apt_in "$build" install $(build_packages) >"$work/log" 2>&1 </dev/null || { tail -n 5 "$work/log"; skip "the Build-Depends can't be installed on $suite"; }
     apt_in "$node" clean
     chmod 755 "$node" "$build"
@@ -88,16 +100,16 @@ make_trees() { # SUITE FOLDER
 
 # The folder with both trees of a suite, kept for the next time.
 trees_of() { # SUITE
-    local suite=$1 wanted folder made
+    local suite=$1 wanted folder made status
     wanted=$(echo "$node_packages $(build_packages)" | sha256sum | cut -c 1-12)
     folder=$store/packages-$suite-$wanted
-    mkdir -p "$store"
+    mkdir -p "$store" 2>/dev/null || skip "there can be no $store"
     exec 9>"$store/packages.lock"
-    flock 9
+    in_time flock 9 || skip "another one still fetches trees"
     if [ ! -e "$folder" ]; then
         rm -rf --one-file-system "$store/packages-$suite"-* "$store"/packages-work.*
         made=$(mktemp -d "$store/packages-work.XXXXXX")
-        make_trees "$suite" "$made"
+        (make_trees "$suite" "$made") || { status=$?; rm -rf --one-file-system "$made"; exit $status; }
         mv -T "$made" "$folder"
     fi
     flock -u 9
