@@ -10,6 +10,7 @@ comment_cluster
 # Nothing happens unless it is allowed.
 step -N2 --gpus-per-node=4 -J first
 first=$job
+eventually "that no ring was built" not_built "$first"
 status=0
 comment --once || status=$?
 equal "exit status" "$status" 2

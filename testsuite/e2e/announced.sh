@@ -142,6 +142,7 @@ cat >"$work/job" <<JOB
 #!/bin/bash
 srun --export=NONE --ntasks-per-node=1 $work/show
 JOB
+rm -f "$work"/seen/*
 job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/batch" $whole --tccl=on "$work/job")
 eventually "the first run's step on n1 and n2" started 2
 rm -f "$work"/seen/*

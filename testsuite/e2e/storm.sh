@@ -209,5 +209,6 @@ done
 ! plans | grep . || fail "plans that are not swept"
 ! cat "$work"/told/* | sed -nE 's|.* /.*(-[0-9a-f]{16})/plan.json$|/dev/shm/tccl-65534\1.*|p' | sort -u |
     while read -r pattern; do compgen -G "$pattern" || true; done | grep . || fail "files in /dev/shm"
+wait_long
 user srun -N4 --gpus-per-node=4 --tccl=on "$work/task" 2>"$work/err"
 says 'tccl: ring of 4 nodes, 16 GPUs: *'
