@@ -52,10 +52,10 @@ matches() { # WHAT ACTUAL SHELL-PATTERN
 
 # Waits until the command succeeds; this bounds how long a broken program is waited for, nothing else.
 eventually() { # WHAT COMMAND...
-    local what=$1 end=$((SECONDS + 120))
+    local what=$1 end=$((SECONDS + 240))
     shift
     until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $end ] || fail "$what: did not happen in 120 s"
+        [ $SECONDS -lt $end ] || fail "$what: did not happen in 240 s"
         sleep 0.1
     done
 }
