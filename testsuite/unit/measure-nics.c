@@ -10,7 +10,7 @@
 #include "mover.h"
 #include "workers.h"
 
-enum { REGION = 8 << 20, FIRST_SHARE = 1 << 25, REPEATS = 3 };
+enum { REGION = 8 << 20, FIRST_SHARE = 1 << 23, REPEATS = 3 };
 
 static void name_nics(struct tccl_machine *machine, char *names)
 {
