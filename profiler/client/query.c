@@ -20,21 +20,29 @@ struct home {
     int64_t deadline;
 };
 
+/* Connects, if it has not been done yet. */
 static int home_open(struct home *home, struct tccl_error *err)
 {
     const struct tccl_conf *conf = home->conf;
     const char *host;
     uint16_t port;
-    int64_t left = home->deadline - tccl_now_ms();
+    if (home->fd >= 0)
+        return 0;
     if (!home->node) {
-        home->fd = tccl_client_connect(conf->socket, (int)left, err);
+        int64_t left = home->deadline - tccl_now_ms();
+        home->fd = tccl_client_connect(conf->socket, left > 0 ? (int)left : 0, err);
     } else {
-        if (tccl_user_find("TccldUser", conf->tccld_user, &home->tccld, err) != 0)
-            return -1;
         tccl_peer_find(conf, home->node, &host, &port);
         home->fd = tccl_dial(host, port, home->deadline, err);
     }
     return home->fd < 0 ? -1 : 0;
+}
+
+static void home_close(struct home *home)
+{
+    if (home->fd >= 0)
+        close(home->fd);
+    home->fd = -1;
 }
 
 static int late_or_failed(int late, struct tccl_error *err)
@@ -42,7 +50,8 @@ static int late_or_failed(int late, struct tccl_error *err)
     return late > 0 ? tccl_fail(err, "no answer in time") : late;
 }
 
-/* Puts the question in a credential and takes the answer out of one. */
+/* Puts the question in a credential and takes the answer out of one. A new connection must bring
+ * its first credential soon, and munged may be slow: so that comes before the connection. */
 static int ask_sealed(struct home *home, json_t *question, char **text, size_t *size,
                       struct tccl_envelope *envelope, struct tccl_error *err)
 {
@@ -50,11 +59,14 @@ static int ask_sealed(struct home *home, json_t *question, char **text, size_t *
     cleanup_free char *data = NULL, *cred = NULL, *answer = NULL;
     uid_t uid;
     *envelope = (struct tccl_envelope){.to = home->node, .from = home->conf->node};
-    if (tccl_envelope_put(question, envelope, err) != 0)
+    if (tccl_user_find("TccldUser", home->conf->tccld_user, &home->tccld, err) != 0 ||
+        tccl_envelope_put(question, envelope, err) != 0)
         return -1;
     if (!(data = tccl_message_text(question)))
         return tccl_fail(err, "out of memory");
-    if (tccl_cred_encode(socket, home->tccld, data, strlen(data), home->deadline, &cred, err) != 0)
+    if (tccl_cred_encode(socket, home->tccld, data, strlen(data), home->deadline, &cred, err) !=
+            0 ||
+        home_open(home, err) != 0)
         return -1;
     int late = tccl_frame_write(home->fd, cred, strlen(cred), TCCL_FRAME_TCP, home->deadline, err);
     if (!late)
@@ -74,6 +86,8 @@ static int ask_plain(struct home *home, json_t *question, char **text, size_t *s
     cleanup_free char *data = tccl_message_text(question);
     if (!data)
         return tccl_fail(err, "out of memory");
+    if (home_open(home, err) != 0)
+        return -1;
     int late = tccl_frame_write(home->fd, data, strlen(data), TCCL_FRAME_UNIX, home->deadline, err);
     if (!late)
         late = tccl_frame_read(home->fd, TCCL_FRAME_UNIX, home->deadline, text, size, err);
@@ -144,9 +158,6 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
                             int *complete, struct tccl_error *err)
 {
     struct home home = find_home(conf, timeout_ms, complete);
-    if (home_open(&home, err) != 0)
-        return NULL;
-    cleanup_close int fd = home.fd;
     cleanup_json json_t *question = tccl_message_new("summary");
     if (filter && json_object_set(question, "filter", (json_t *)filter) != 0) {
         tccl_fail(err, "out of memory");
@@ -154,7 +165,7 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
     }
     cleanup_json json_t *answer = ask(&home, question, "summary", err);
     json_t *summary = json_object_get(answer, "summary");
-    (void)fd;
+    home_close(&home);
     if (json_is_object(summary))
         return json_incref(summary);
     tccl_fail(err, "summary: an object is expected");
@@ -164,9 +175,6 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
 /* each_ms: how long each page may take; 0: all together have the deadline that home has. */
 static json_t *query(struct home *home, const json_t *filter, int each_ms, struct tccl_error *err)
 {
-    if (home_open(home, err) != 0)
-        return NULL;
-    cleanup_close int fd = home->fd;
     cleanup_json json_t *records = json_array();
     cleanup_json json_t *page = filter ? json_deep_copy(filter) : json_object();
     size_t most = wanted(page);
@@ -178,7 +186,6 @@ static json_t *query(struct home *home, const json_t *filter, int each_ms, struc
     }
     while (json_array_size(records) > most)
         json_array_remove(records, json_array_size(records) - 1);
-    (void)fd;
     return tccl_steal(records);
 }
 
@@ -186,12 +193,16 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
                           int *complete, struct tccl_error *err)
 {
     struct home home = find_home(conf, timeout_ms, complete);
-    return query(&home, filter, 0, err);
+    json_t *records = query(&home, filter, 0, err);
+    home_close(&home);
+    return records;
 }
 
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                                int *complete, struct tccl_error *err)
 {
     struct home home = find_home(conf, timeout_ms, complete);
-    return query(&home, filter, timeout_ms, err);
+    json_t *records = query(&home, filter, timeout_ms, err);
+    home_close(&home);
+    return records;
 }

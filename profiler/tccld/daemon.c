@@ -6,8 +6,9 @@
 #include "cleanup.h"
 #include "log.h"
 #include "users.h"
+#include "wire.h"
 
-enum { ACCEPT_PAUSE_MS = 200 };
+enum { ACCEPT_PAUSE_MS = 200, LATE_MS = 100 };
 
 static int add_admins(struct daemon *daemon, const char *names, struct tccl_error *err)
 {
@@ -53,6 +54,12 @@ struct timeval daemon_in(int64_t ms)
     if (ms < 0)
         ms = 0;
     return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+}
+
+bool daemon_on_time(int64_t due_ms)
+{
+    int64_t late = tccl_now_ms() - due_ms;
+    return late >= 0 && late < LATE_MS;
 }
 
 static void accept_again(evutil_socket_t fd, short what, void *listener)

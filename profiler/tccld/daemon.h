@@ -50,6 +50,9 @@ bool daemon_shows_all(const struct daemon *daemon, uid_t uid);
 
 /* Milliseconds from now, for events. */
 struct timeval daemon_in(int64_t ms);
+/* Is it, in a timer's callback, about due_ms (tccl_now_ms)? Not where this tccld was given no time
+ * to run, or was busy: then it could not hear what others have sent meanwhile. */
+bool daemon_on_time(int64_t due_ms);
 
 /* Error callback of listeners: what can't be accepted now (no descriptors left) is tried again a
  * little later, and not over and over. */

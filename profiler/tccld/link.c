@@ -20,7 +20,8 @@
 struct link {
     struct daemon *daemon;
     int holders; /* the asker, until it is over, and each task under way */
-    bool over, probe, connected, sealing;
+    bool over, probe, found, connected, sealing;
+    struct address address;
     char node[TCCL_CONF_NAME];
     char nonce[TCCL_NONCE];
     char place[300];
@@ -87,10 +88,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
          *link->place ? link->place : "looking up its name");
 }
 
-static void send_if_ready(struct link *link)
+static void send_cred(struct link *link)
 {
-    if (!link->connected || !link->cred)
-        return;
     if (frames_add(bufferevent_get_output(link->stream), link->cred, strlen(link->cred),
                    TCCL_FRAME_TCP) != 0) {
         fail(link, "a message of %zu bytes is beyond the limit of %d", strlen(link->cred),
@@ -99,21 +98,6 @@ static void send_if_ready(struct link *link)
     }
     free(link->cred);
     link->cred = NULL;
-}
-
-static void on_sealed(void *context, char *cred, const struct tccl_error *err)
-{
-    struct link *link = context;
-    link->sealing = false;
-    if (link->over) {
-        free(cred);
-    } else if (!cred) {
-        fail(link, "not asked: %s", err->text);
-    } else {
-        link->cred = cred;
-        send_if_ready(link);
-    }
-    drop(link);
 }
 
 /* The answer must come from a tccld, from the node that was asked, to this node's question. */
@@ -184,7 +168,7 @@ static void on_connected(struct link *link)
     if (link->probe)
         finish(link, NULL, NULL);
     else
-        send_if_ready(link);
+        send_cred(link);
 }
 
 static void on_event(struct bufferevent *stream, short what, void *argument)
@@ -202,6 +186,41 @@ static void on_event(struct bufferevent *stream, short what, void *argument)
         fail(link, "no connection to %s: %s", link->place, strerror(code));
 }
 
+/* The other side waits only a moment for a message, and munged may take longer: it is there first.
+ */
+static void connect_if_ready(struct link *link)
+{
+    if (!link->found || !(link->probe || link->cred))
+        return;
+    link->stream = bufferevent_socket_new(link->daemon->base, -1,
+                                          BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (!link->stream) {
+        fail(link, "out of memory");
+        return;
+    }
+    bufferevent_setcb(link->stream, on_read, NULL, on_event, link);
+    bufferevent_setwatermark(link->stream, EV_READ, 0, TCCL_FRAME_TCP + TCCL_FRAME_HEADER);
+    bufferevent_enable(link->stream, EV_READ | EV_WRITE);
+    if (bufferevent_socket_connect(link->stream, (const struct sockaddr *)&link->address.sockaddr,
+                                   (int)link->address.size) != 0)
+        fail(link, "no connection to %s: %s", link->place, strerror(errno));
+}
+
+static void on_sealed(void *context, char *cred, const struct tccl_error *err)
+{
+    struct link *link = context;
+    link->sealing = false;
+    if (link->over) {
+        free(cred);
+    } else if (!cred) {
+        fail(link, "not asked: %s", err->text);
+    } else {
+        link->cred = cred;
+        connect_if_ready(link);
+    }
+    drop(link);
+}
+
 static void on_found(void *context, const struct address *address, const struct tccl_error *err)
 {
     struct link *link = context;
@@ -215,19 +234,9 @@ static void on_found(void *context, const struct address *address, const struct 
         return;
     }
     strcpy(link->place, address->place);
-    link->stream = bufferevent_socket_new(link->daemon->base, -1,
-                                          BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
-    if (!link->stream) {
-        fail(link, "out of memory");
-        drop(link);
-        return;
-    }
-    bufferevent_setcb(link->stream, on_read, NULL, on_event, link);
-    bufferevent_setwatermark(link->stream, EV_READ, 0, TCCL_FRAME_TCP + TCCL_FRAME_HEADER);
-    bufferevent_enable(link->stream, EV_READ | EV_WRITE);
-    if (bufferevent_socket_connect(link->stream, (const struct sockaddr *)&address->sockaddr,
-                                   (int)address->size) != 0)
-        fail(link, "no connection to %s: %s", link->place, strerror(errno));
+    link->address = *address;
+    link->found = true;
+    connect_if_ready(link);
     drop(link);
 }
 

@@ -32,6 +32,8 @@ struct local {
     bool trusted;               /* root, TccldUser or SlurmUser */
     struct bufferevent *stream; /* NULL: closed */
     struct event *timer;
+    int64_t due_ms; /* when it fires */
+    bool spared;    /* it has fired late once */
     uid_t uid;
     pid_t pid;
     size_t limit; /* of its messages */
@@ -110,6 +112,7 @@ static void hang_up(struct local *local)
 static void set_timer(struct local *local, int64_t ms)
 {
     struct timeval wait = daemon_in(ms);
+    local->due_ms = tccl_now_ms() + ms;
     evtimer_add(local->timer, &wait);
 }
 
@@ -164,6 +167,7 @@ static void hear(struct local *local, const char *data, size_t size)
     if (handler >= 0) {
         become_known(local);
         local->asking = true;
+        local->spared = false;
         evtimer_del(local->timer);
         handlers[handler].handle(local->locals->daemon, local, message);
         return;
@@ -202,9 +206,15 @@ static void on_event(struct bufferevent *stream, short what, void *argument)
 
 static void on_silence(evutil_socket_t fd, short what, void *argument)
 {
+    struct local *local = argument;
     (void)fd;
     (void)what;
-    hang_up(argument);
+    if (local->spared || daemon_on_time(local->due_ms)) {
+        hang_up(local);
+        return;
+    }
+    local->spared = true;
+    set_timer(local, LOCAL_FIRST_MS);
 }
 
 /* The oldest one that can go for a new one: a stranger's, else one of the trusted for another. */
