@@ -236,7 +236,8 @@ hold() { # NODE...
     local node
     rm -f "$work/release" "$work"/held.*
     for node in "$@"; do
-        printf '#!/bin/sh\ntouch %s/held.%s\nuntil [ -e %s/release ]; do sleep 0.1; done\n' "$work" "$node" "$work" \
+        printf '#!/bin/sh\ntouch %s/held.%s\nuntil [ -e %s/release -o ! -d %s ]; do sleep 0.1; done\n' \
+            "$work" "$node" "$work" "$work" \
             >"$cluster/nodes/$node/prolog.new"
         chmod 755 "$cluster/nodes/$node/prolog.new"
         mv "$cluster/nodes/$node/prolog.new" "$cluster/nodes/$node/prolog"
