@@ -12,7 +12,7 @@
 #include "metrics-profile.h"
 #include "metrics.h"
 
-enum { STOP_MS = 500 };
+enum { STOP_MS = 5000 };
 
 struct metrics_file {
     struct daemon *daemon;
