@@ -206,7 +206,8 @@ static void leave(struct shim_init *init, ncclResult_t result)
 static void keep(struct shim_init *init, const struct shim_parent *parent, ncclResult_t result,
                  const ncclComm_t *comm)
 {
-    if (!init || !comm || !*comm || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS))
+    /* After an error the handle is not looked at: it may be no place at all. */
+    if (!init || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) || !comm || !*comm)
         return;
     struct shim_parent known = *parent;
     known.handle = *comm;

@@ -18,6 +18,7 @@ enum {
     MEMBERS = 64,       /* communicators of the process that are remembered */
     CHANNELS = 64,      /* NCCL's most */
     NICS = 32,          /* NCCL's most */
+    LOCK_US = 1000000,  /* who has it reads, and may have to wait for a core */
     LONGEST_LINE = 4096 /* NCCL's buffer has 1,024 bytes */
 };
 /* The memory file never grows beyond: a process can go on logging for weeks with nobody reading. */
@@ -35,13 +36,15 @@ static bool lock(void)
 {
     int self = getpid();
 
-    for (int tries = 0; tries < 2000; tries++) {
+    int64_t deadline = shim_now_us() + LOCK_US;
+
+    do {
         int owner = __atomic_load_n(&lock_owner, __ATOMIC_RELAXED);
         if (owner != self && __atomic_compare_exchange_n(&lock_owner, &owner, self, false,
                                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
         shim_sleep_us(50);
-    }
+    } while (shim_now_us() < deadline);
     return false;
 }
 

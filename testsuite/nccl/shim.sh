@@ -30,6 +30,7 @@ run_planned() { # MODEL OPTION...
     shift
     mapfile -t options < <(with_plans)
     for try in 1 2 3; do
+        rm -f "$work"/trace.* # of a try before
         run_ring "$work/rings" "$model" "${options[@]}" "$@"
         came_late || break
     done
@@ -37,7 +38,7 @@ run_planned() { # MODEL OPTION...
 
 # Did the shim give up in the last run because something took too long?
 came_late() {
-    [ -s "$work/rings" ] && show_log | grep -E "$late"
+    { [ ! -s "$work/rings" ] || show_log; cat "$work/tccl" 2>/dev/null || true; } | grep -E "$late"
 }
 readonly late="decision in time|did not ask for all of its|did not answer in time|is left as it is: not all|log does not tell of"
 

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Programs that make communicators in ways that are seldom used: configurations of all kinds, splits that share or that
+# nobody is in, ranks in another order than GPUs, many communicators one after the other, children; arguments
+# that NCCL refuses. What NCCL returns is the same without the shim.
+. "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
+
+nccl=$("$here/get-nccl" --built)
+toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
+"${CC:-cc}" -std=gnu17 -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/odd-comms" \
+    "$here/odd-comms.c" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" || fail "odd-comms can't be built"
+"$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"
+
+key() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["key"][sys.argv[2]])' "${plans[0]}" "$1"; }
+run() { # OUTPUT NAME=VALUE... -- WORD...
+    local output=$1 settings=()
+    shift
+    while [ "$1" != -- ]; do settings+=("$1"); shift; done
+    shift
+    env LD_LIBRARY_PATH="$rig/lib" NCCL_SOCKET_IFNAME=lo CUDA_VISIBLE_DEVICES=2,0,3 "${settings[@]}" \
+        "$here/on-machine" "$work/machine" -- "$work/odd-comms" "$@" >"$output" 2>&1 ||
+        { cat "$output"; fail "$what: the program ended with an error"; }
+}
+
+way() { # COUNT WORD...: so many communicators are built as planned; the program's words are as without the shim
+    local count=$1 try
+    shift
+    what=$*
+    echo "--- $what"
+    run "$work/plain" -- "$@"
+    cat "$work/plain" | uniq -c
+    for try in 1 2 3; do
+        make_plans "dual-8gpu:0,2,3=0 -w> 3 -m0> 2 -m1> 0"
+        rm -f "$work/tccl"
+        run "$work/out" LD_PRELOAD="$TCCL_BUILD/runtime/libtccl-nccl.so" TCCL_PLAN="${plans[0]}" TCCL_DEBUG=INFO \
+            TCCL_DEBUG_FILE="$work/tccl" SLURM_JOB_ID="$(key job)" SLURM_STEP_ID="$(key step)" -- "$@"
+        came_late || break
+    done
+    cat "$work/tccl"
+    diff "$work/plain" "$work/out" || fail "$what: not as without the shim"
+    [ "$(grep -c 'built as planned' "$work/tccl")" = "$count" ] || fail "$what: not $count communicators as planned"
+    ! grep 'differs\|not known' "$work/tccl" || fail "$what"
+}
+
+way 2 configs
+way 3 splits # those that do not share their parent's buffers
+way 20 again 20
+way 1 wrong
+way 3 forks
