@@ -44,11 +44,19 @@ make_plans "$direct"
 as_alone dual-8gpu --gpus 0,2 --at 1:NCCL_P2P_LEVEL=LOC
 said WARN
 
-step "nccl.conf"
-echo NCCL_P2P_DISABLE=1 >"$work/nccl.conf"
-make_plans "$direct"
-as_alone dual-8gpu --gpus 0,2 --set "NCCL_CONF_FILE=$work/nccl.conf"
-said "WARN.*NCCL_P2P_DISABLE"
+conf_aside() { # LINE PLAN: the user's nccl.conf has that line among others
+    step "nccl.conf: $1, $2"
+    printf '%s\n' "# NCCL_ALGO=Ring" "" "NCCL_IB_TIMEOUT=20" "$1" >"$work/${1%%=*}.conf"
+    make_plans "$2"
+    as_alone dual-8gpu --gpus "${2:10:3}" --set "NCCL_CONF_FILE=$work/${1%%=*}.conf"
+    said "WARN.*${1%%=*}"
+}
+conf_aside NCCL_P2P_DISABLE=1 "$direct"
+conf_aside "NCCL_GRAPH_FILE=$work/graph.xml" "$bounces"
+conf_aside "NCCL_TOPO_FILE=$work/topo.xml" "$bounces"
+printf '%s\n' "#NCCL_P2P_DISABLE=1" "# NCCL_GRAPH_FILE=/none" "XNCCL_ALGO=Tree" "NCCL_MIN_NCHANNELS=4" "no value" "NCCL_IB_TIMEOUT" >"$work/nccl.conf"
+still "$direct" "NCCL_CONF_FILE=$work/nccl.conf"
+still "$direct" "NCCL_CONF_FILE=$work/none.conf"
 
 ports=("dual-8gpu:0,1=mlx5_0 -g> 1 -m0> 0 -g> mlx5_0" "dual-8gpu:0,1=mlx5_0 -g> 1 -m0> 0 -g> mlx5_0")
 step "no GPUDirect for the user, GPUDirect in the plan"
