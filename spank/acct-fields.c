@@ -62,8 +62,12 @@ static char *show_job(const struct acct_field *field, const json_t *record,
     (void)field;
     (void)clock;
     json_int_t het = tccl_number_of(record, "het_job");
+    json_int_t array = tccl_number_of(record, "array_job_id");
     char job[64];
-    if (het)
+    if (array && !het)
+        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT "_%" JSON_INTEGER_FORMAT, array,
+                 tccl_number_of(record, "array_task_id"));
+    else if (het)
         snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT, het,
                  tccl_number_of(record, "het_offset"));
     else
@@ -71,7 +75,7 @@ static char *show_job(const struct acct_field *field, const json_t *record,
     return print_step(record, job);
 }
 
-/* With the component's own job id. */
+/* With the job's own id, also in arrays and heterogeneous jobs. */
 static char *show_raw_job(const struct acct_field *field, const json_t *record,
                           const struct acct_clock *clock)
 {

@@ -53,29 +53,115 @@ static json_int_t read_step(const char **at)
     return read_number(at);
 }
 
-/* JOB[+OFFSET][.STEP]. A new reference, or NULL with err. */
-static json_t *read_job(const char *text, struct tccl_error *err)
+/* What stands before and behind the tasks of an array: JOB[+OFFSET][.STEP]. */
+struct job_text {
+    json_int_t job, het_offset, step; /* -1: not given */
+};
+
+/* Some tasks of an array. */
+struct task_range {
+    json_int_t first, last, by;
+};
+
+static int add_entry(json_t *jobs, const struct job_text *text, const struct task_range *tasks,
+                     struct tccl_error *err)
 {
-    const char *at = text;
-    json_int_t job = read_number(&at), offset = 0, step = 0;
-    cleanup_json json_t *entry = json_pack("{s:I}", "job", job);
-    if (*at == '+') {
-        at++;
-        offset = read_number(&at);
-        json_object_set_new(entry, "het_offset", json_integer(offset));
+    json_t *entry = tasks ? json_pack("{s:I, s:I, s:I}", "array_job", text->job, "first",
+                                      tasks->first, "last", tasks->last)
+                          : json_pack("{s:I}", "job", text->job);
+    if (text->het_offset >= 0)
+        json_object_set_new(entry, "het_offset", json_integer(text->het_offset));
+    if (text->step >= 0)
+        json_object_set_new(entry, "step", json_integer(text->step));
+    if (json_array_size(jobs) < TCCL_FILTER_JOBS)
+        return json_array_append_new(jobs, entry) == 0 ? 0 : tccl_fail(err, "no memory");
+    json_decref(entry);
+    return tccl_fail(err, "more than %d jobs", TCCL_FILTER_JOBS);
+}
+
+/* FIRST[-LAST[:BY]], as in sbatch's --array. Returns 0, or -1. */
+static int read_range(const char **at, struct task_range *range)
+{
+    range->first = range->last = read_number(at);
+    range->by = 1;
+    if (range->first < 0 || **at != '-')
+        return range->first < 0 ? -1 : 0;
+    ++*at;
+    range->last = read_number(at);
+    if (**at == ':') {
+        ++*at;
+        range->by = read_number(at);
     }
-    if (*at == '.') {
-        at++;
-        step = read_step(&at);
-        json_object_set_new(entry, "step", json_integer(step));
+    return range->last >= range->first && range->by >= 1 ? 0 : -1;
+}
+
+/* Adds the tasks of a range; those of a step of more than 1 one by one. */
+static int add_tasks(json_t *jobs, const struct job_text *text, const struct task_range *range,
+                     struct tccl_error *err)
+{
+    if (range->by == 1)
+        return add_entry(jobs, text, range, err);
+    for (json_int_t task = range->first; task <= range->last; task += range->by) {
+        struct task_range one = {task, task, 1};
+        if (add_entry(jobs, text, &one, err) != 0)
+            return -1;
     }
-    if (job >= 1 && offset >= 0 && step >= 0 && !*at)
-        return tccl_steal(entry);
-    tccl_fail(err,
-              *at == '_' ? "'%.40s': tasks of an array are found by their own job ids"
-                         : "'%.40s' is not a job: give JOB[+OFFSET][.STEP], such as 12 or 13.0",
-              text);
-    return NULL;
+    return 0;
+}
+
+/* Goes through the tasks behind '_', N or [RANGE,…] with squeue's %LIMIT at the end, at *at, which
+ * moves behind them; adds them to jobs, if that is not NULL. Returns 0; 1: they are none; -1 with
+ * err. */
+static int read_tasks(const char **at, json_t *jobs, const struct job_text *text,
+                      struct tccl_error *err)
+{
+    struct task_range range;
+    bool several = **at == '[';
+    do {
+        *at += several;
+        if (!several) {
+            range.first = range.last = read_number(at);
+            range.by = 1;
+        }
+        if (several ? read_range(at, &range) != 0 : range.first < 0)
+            return 1;
+        if (jobs && add_tasks(jobs, text, &range, err) != 0)
+            return -1;
+    } while (several && **at == ',');
+    if (several && **at == '%') {
+        ++*at;
+        if (read_number(at) < 0)
+            return 1;
+    }
+    if (several && *(*at)++ != ']')
+        return 1;
+    return 0;
+}
+
+/* JOB[_TASKS|+OFFSET][.STEP], into the list. Returns 0, or -1 with err. */
+static int read_job(json_t *jobs, const char *text, struct tccl_error *err)
+{
+    struct job_text job = {.het_offset = -1, .step = -1};
+    const char *at = text, *tasks = NULL;
+    job.job = read_number(&at);
+    bool good = job.job >= 1;
+    if (good && *at == '_') {
+        tasks = ++at;
+        good = read_tasks(&at, NULL, &job, NULL) == 0;
+    } else if (good && *at == '+') {
+        at++;
+        good = (job.het_offset = read_number(&at)) >= 0;
+    }
+    if (good && *at == '.') {
+        at++;
+        good = (job.step = read_step(&at)) >= 0;
+    }
+    if (!good || *at)
+        return tccl_fail(err,
+                         "'%.40s' is not a job: give JOB[_TASK|+OFFSET][.STEP], such as 12, 13.0 "
+                         "or 14_[1-3]",
+                         text);
+    return tasks ? read_tasks(&tasks, jobs, &job, err) : add_entry(jobs, &job, NULL, err);
 }
 
 static json_t *read_user(const char *text, struct tccl_error *err)
@@ -175,9 +261,34 @@ static int read_list(json_t *filter, const char *name, size_t max, const char *t
     return 0;
 }
 
+/* As strsep at commas, but for those in brackets. */
+static char *next_job(char **rest)
+{
+    char *job = *rest;
+    bool inside = false;
+    for (char *at = job; at && *at; at++) {
+        inside = *at == '[' || (inside && *at != ']');
+        if (*at == ',' && !inside) {
+            *at = '\0';
+            *rest = at + 1;
+            return job;
+        }
+    }
+    *rest = NULL;
+    return job;
+}
+
 int acct_filter_jobs(json_t *filter, const char *text, struct tccl_error *err)
 {
-    return read_list(filter, "jobs", TCCL_FILTER_JOBS, text, read_job, err);
+    cleanup_free char *copy = strdup(text);
+    json_t *jobs = json_object_get(filter, "jobs");
+    if (!copy || (!jobs && json_object_set_new(filter, "jobs", jobs = json_array()) != 0))
+        return tccl_fail(err, "no memory");
+    char *rest = copy;
+    for (char *job; (job = next_job(&rest));)
+        if (read_job(jobs, job, err) != 0)
+            return -1;
+    return 0;
 }
 
 int acct_filter_users(json_t *filter, const char *text, struct tccl_error *err)

@@ -9,7 +9,7 @@
 /* Each adds a comma-separated list to the filter. Returns 0, or -1 with err that names the entry.
  */
 int acct_filter_jobs(json_t *filter, const char *text,
-                     struct tccl_error *err); /* 12,13.0,14+1.batch */
+                     struct tccl_error *err); /* 12,13.0,14+1.batch,15_2,16_[1-3,7].0 */
 int acct_filter_users(json_t *filter, const char *text, struct tccl_error *err); /* names or uids */
 int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err); /* n[1-4],login */
 int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err); /* any case,

@@ -28,6 +28,7 @@ static const char help[] =
     "Usage: tcclacct [OPTION]…              rings of job steps, and what NCCL built\n"
     "       tcclacct ring|summary|serve …   draws one; over time; web page (--help)\n"
     "  -j JOB[.STEP],…   these, of any day     -X   one line a job, not a step\n"
+    "                    (12_3 or 12_[1-3]: tasks of array 12; 12+1: a component)\n"
     "  -S, -E TIME       started since; before (2026-01-31T08:00, 0131, now-2days)\n"
     "  -u USER,…  -a     of these users; of all, as far as you may see them\n"
     "  -N NODES          that ran on one of these nodes (n[1-4])\n"

@@ -12,6 +12,8 @@
 #include "cleanup.h"
 #include "client.h"
 #include "conf.h"
+#include "fields.h"
+#include "record.h"
 
 enum { ANSWER_WITHIN_MS = 20000 };
 
@@ -154,10 +156,39 @@ static json_t *ask(const struct acct_request *request, ask_function *function, i
     return answer;
 }
 
+/* Which array a step's job is of is what the step's environment said; its own id and its user are
+ * Slurm's. All tasks of an array have one user: where that isn't so, it is said. */
+static void note_mixed_arrays(const json_t *records)
+{
+    size_t i;
+    const json_t *record;
+    cleanup_json json_t *users = json_object();
+    json_array_foreach(records, i, record)
+    {
+        char array[TCCL_RECORD_NAME + 16];
+        json_int_t id = tccl_number_of(record, "array_job_id");
+        const json_t *uid = json_object_get(record, "uid"), *first;
+        snprintf(array, sizeof(array), "%" JSON_INTEGER_FORMAT " %s", id,
+                 tccl_text_of(record, "cluster"));
+        if (id == 0 || !uid)
+            continue;
+        if (!(first = json_object_get(users, array))) {
+            json_object_set(users, array, (json_t *)uid);
+        } else if (!json_equal(first, uid)) {
+            fprintf(stderr,
+                    "tccl: tasks of array %" JSON_INTEGER_FORMAT " have different users: which "
+                    "array is their own word, User and JobIDRaw are Slurm's\n",
+                    id);
+            return;
+        }
+    }
+}
+
 json_t *acct_request_records(const struct acct_request *request, int *complete,
                              struct tccl_error *err)
 {
     json_t *records = ask(request, tccl_client_query_long, complete, err);
+    note_mixed_arrays(records);
     acct_name_users(records);
     return records;
 }

@@ -17,7 +17,7 @@
 enum { OPTION_SVG = ACCT_OPTION_OWN, OPTION_JSON };
 
 static const char help[] =
-    "Usage: tcclacct ring [OPTION]… JOB[.STEP]\n"
+    "Usage: tcclacct ring [OPTION]… JOB[_TASK][.STEP]\n"
     "Draws the ring that a job's step got: the nodes in order, how one GPU hands on\n"
     "to the next, the bandwidth, and what NCCL built. Without STEP: of the steps\n"
     "with a ring the one on the most nodes, of these the last.\n"

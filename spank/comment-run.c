@@ -271,7 +271,8 @@ static void update(struct comment_run *run, struct comment_todo *todo)
     struct comment_answer answer;
     char text[COMMENT_SIZE];
     cleanup_json json_t *records =
-        ask(run, json_pack("{s:[{s:I}]}", "jobs", "job", (json_int_t)todo->job.job), &err);
+        ask(run, json_pack("{s:[{s:I, s:b}]}", "jobs", "job", (json_int_t)todo->job.job, "raw", 1),
+            &err);
     if (!records) {
         tccld_failed(run, err.text);
         step_back(run, todo);

@@ -61,13 +61,15 @@ static struct step_items read_items(spank_t spank)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    struct step_items items = {.now =
-                                   (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000};
+    struct step_items items = {.now = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
+                               .array_task = UINT32_MAX};
     spank_get_item(spank, S_JOB_ID, &items.job);
     spank_get_item(spank, S_JOB_STEPID, &items.step);
     spank_get_item(spank, S_JOB_NNODES, &items.n_nodes);
     spank_get_item(spank, S_JOB_NODEID, &items.node);
     spank_get_item(spank, S_SLURM_RESTART_COUNT, &items.restart);
+    spank_get_item(spank, S_JOB_ARRAY_ID, &items.array_job);
+    spank_get_item(spank, S_JOB_ARRAY_TASK_ID, &items.array_task);
     spank_get_item(spank, S_JOB_UID, &items.uid);
     spank_get_item(spank, S_JOB_GID, &items.gid);
     return items;
@@ -156,7 +158,7 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     const char *name = remote.step.name;
     int64_t deadline = tccl_now_ms() + timeout_ms;
     step_info_join(&remote.step, &join);
-    if (remote.step.spans) { /* recorded by one node for all */
+    if (remote.step.spans) { /* recorded by one node for all of its component */
         join.node = 0;
         join.n_nodes = 1;
         join.nodes = &name;
@@ -206,7 +208,7 @@ static void fall_back_on_step(const char *reason)
         fall_back("%s", reason);
     else
         fall_back("%s: %s", node_name(), reason);
-    if (step->placed || (step->spans && step->first))
+    if (step->placed || step->speaks)
         tell_tccld(remote.plan.reason);
 }
 
@@ -216,7 +218,7 @@ static void refuse_by_policy(void)
     const struct step_info *step = &remote.step;
     fall_back("policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "", remote.rule.name,
               remote.rule.name[0] ? "'" : "");
-    if (step->placed || (step->spans && step->first))
+    if (step->placed || step->speaks)
         tell_tccld(remote.plan.reason);
 }
 
@@ -287,6 +289,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
 {
     struct tccl_error step_error = {""}, conf_error = {""};
     struct step_items items = read_items(spank);
+    char own_job[16];
     enum step_kind kind = step_kind(items.step);
     if (kind == STEP_CONTAINER)
         return 0;
@@ -295,6 +298,10 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     const char *name = remote.step.name[0] ? remote.step.name : NULL;
     bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
     remote.environment = environment_mode(env);
+    if (step_info_needs_no_array(&items, env)) {
+        snprintf(own_job, sizeof(own_job), "%u", items.job);
+        spank_setenv(spank, STEP_NO_ARRAY, own_job, 1);
+    }
     forget_inherited(spank, configured ? remote.conf.shim : NULL);
     choose_mode(configured);
     if (!configured)

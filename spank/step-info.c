@@ -9,7 +9,10 @@
 #include "numberset.h"
 #include "wire.h"
 
-enum { HET_COMPONENTS = 128 }; /* MAX_HET_JOB_COMPS of Slurm */
+enum {
+    HET_COMPONENTS = 128,      /* MAX_HET_JOB_COMPS of Slurm */
+    ARRAY_TASK_MOST = 4000000, /* MaxArraySize is at most one more */
+};
 
 enum step_kind step_kind(uint32_t step)
 {
@@ -31,20 +34,54 @@ static void copy_text(char *text, size_t size, char *const *env, const char *nam
     snprintf(text, size, "%s", value ? value : "");
 }
 
-/* The place of this job among the components of a heterogeneous job. The variables may also be left
- * from a surrounding job: then none of them names this one. */
-static void read_component(char *const *env, struct tccl_step_key *key)
+/* Finds this job by one of the names that Slurm gives component i. */
+static bool find_component(char *const *env, const char *prefix, struct tccl_step_key *key)
 {
     char name[64];
-    uint32_t size = job_env_number(env, "SLURM_HET_SIZE", 0);
+    uint32_t size = job_env_number(env, "SLURM_HET_SIZE", 0), leader = 0;
     for (uint32_t i = 0; i < size && i < HET_COMPONENTS; i++) {
-        snprintf(name, sizeof(name), "SLURM_JOB_ID_HET_GROUP_%u", i);
-        if (job_env_number(env, name, 0) == key->job) {
-            key->het_job = job_env_number(env, "SLURM_JOB_ID_HET_GROUP_0", 0);
-            key->het_offset = i;
-            return;
-        }
+        snprintf(name, sizeof(name), "%s%u", prefix, i);
+        uint32_t job = job_env_number(env, name, 0);
+        if (i == 0)
+            leader = job;
+        if (job != key->job || !leader)
+            continue;
+        key->het_job = leader;
+        key->het_offset = i;
+        return true;
     }
+    return false;
+}
+
+/* The place of this job among the components of a heterogeneous job. The variables may also be left
+ * from a surrounding job: then none of them names this one. A job of srun's own has only the older
+ * names (22.05). */
+static void read_component(char *const *env, struct tccl_step_key *key)
+{
+    if (!find_component(env, "SLURM_JOB_ID_HET_GROUP_", key))
+        find_component(env, "SLURM_JOB_ID_PACK_GROUP_", key);
+}
+
+static bool is_array_task(const struct step_items *items)
+{
+    return items->array_job && items->array_task <= ARRAY_TASK_MOST;
+}
+
+/* In steps that srun started slurmstepd takes the items from the user's environment: what can't be
+ * true is left out. Slurm gives ids out upwards, that of the array first. */
+static void read_array(const struct step_items *items, char *const *env, struct step_info *info)
+{
+    if (!is_array_task(items) || items->array_job > items->job || info->key.het_job ||
+        job_env_number(env, STEP_NO_ARRAY, 0) == items->job)
+        return;
+    info->array_job = items->array_job;
+    info->array_task = items->array_task;
+}
+
+bool step_info_needs_no_array(const struct step_items *items, char *const *env)
+{
+    return step_kind(items->step) == STEP_BATCH && !is_array_task(items) &&
+           job_env_get(env, "SLURM_ARRAY_JOB_ID");
 }
 
 /* Up to Slurm 24.11 S_SLURM_RESTART_COUNT is always 0, and the variable reaches only the steps that
@@ -102,7 +139,8 @@ static int read_nodes(const struct step_items *items, char *const *env, struct s
         return tccl_fail(err, "this node is not in SLURM_STEP_NODELIST (%.80s)", list);
     /* Each component that srun starts together is a step of its own, under one node list. */
     info->spans = job_env_number(env, "SLURM_STEP_NUM_NODES", 0) > items->n_nodes;
-    /* A job of srun's own has no variables of its components; its first node is the leader's. */
+    info->speaks = info->spans && items->node == 0 && (info->first || info->key.het_job);
+    /* Where no variable names the components, the first node is the leader's. */
     if (info->spans && info->first && !info->key.het_job)
         info->key.het_job = info->key.job;
     if (info->spans)
@@ -158,6 +196,7 @@ int step_info_read(const struct step_items *items, char *const *env, struct step
     bool batch = step_kind(items->step) == STEP_BATCH;
     *info = (struct step_info){.uid = items->uid, .gid = items->gid};
     read_key(items, env, &info->key);
+    read_array(items, env, info);
     copy_text(info->user, sizeof(info->user), env, "SLURM_JOB_USER");
     copy_text(info->partition, sizeof(info->partition), env, "SLURM_JOB_PARTITION");
     copy_text(info->job_name, sizeof(info->job_name), env, "SLURM_JOB_NAME");
@@ -237,5 +276,7 @@ void step_info_join(const struct step_info *info, struct tccl_join *join)
         .partition = text_or_null(info->partition),
         .job_name = text_or_null(info->job_name),
         .account = text_or_null(info->account),
+        .array_job = info->array_job,
+        .array_task = info->array_task,
     };
 }

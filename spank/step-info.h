@@ -12,7 +12,8 @@ enum { STEP_MAX_GPUS = 32, STEP_TEXT = 256 };
 /* The items that SPANK gives in slurmstepd; 0 where it has none (S_JOB_NNODES of a batch step). */
 struct step_items {
     uint32_t job, step, n_nodes, node, restart;
-    uint64_t now; /* not SPANK's: unix time, milliseconds */
+    uint32_t array_job, array_task; /* array_task is beyond any where the job is of no array */
+    uint64_t now;                   /* not SPANK's: unix time, milliseconds */
     uid_t uid;
     gid_t gid;
 };
@@ -32,6 +33,8 @@ struct step_info {
     bool first;                    /* this node speaks for the step: the first of its nodes */
     bool placed; /* hosts and node are sound: other nodes of the step can be told of this one */
     bool spans;  /* one of several heterogeneous components that srun started together */
+    bool speaks; /* spans: this node puts its component on record: it is the first of that */
+    uint32_t array_job, array_task; /* of a task of a job array, else 0 */
     int gres[STEP_MAX_GPUS];
     int n_gres;
     bool has_gpus; /* although n_gres is 0 where they can't be read */
@@ -40,6 +43,14 @@ struct step_info {
     char user[STEP_TEXT], partition[STEP_TEXT], job_name[STEP_TEXT]; /* or "" */
     char account[STEP_TEXT], qos[STEP_TEXT];
 };
+
+/* A job that was submitted from within a task of an array inherits SLURM_ARRAY_JOB_ID and the like,
+ * and slurmstepd believes them in its steps, not in its script's own, where slurmctld's word
+ * counts. There this variable is set to the job's id, which its steps inherit: it is no task of an
+ * array. */
+#define STEP_NO_ARRAY "TCCL_NO_ARRAY"
+/* In a batch step: must it be set? */
+bool step_info_needs_no_array(const struct step_items *items, char *const *env);
 
 /* By the step's number (S_JOB_STEPID). */
 enum step_kind step_kind(uint32_t step);

@@ -389,6 +389,16 @@ static int put_join_texts(json_t *json, const struct tccl_join *join)
                : 0;
 }
 
+/* As the record has them; of jobs that are no array's, nothing. */
+static int put_join_array(json_t *json, const struct tccl_join *join)
+{
+    return join->array_job &&
+                   (json_object_set_new(json, "array_job_id", json_integer(join->array_job)) ||
+                    json_object_set_new(json, "array_task_id", json_integer(join->array_task)))
+               ? -1
+               : 0;
+}
+
 json_t *tccl_join_to_json(const struct tccl_join *join, struct tccl_error *err)
 {
     cleanup_json json_t *json = tccl_message_new("join");
@@ -405,7 +415,7 @@ json_t *tccl_join_to_json(const struct tccl_join *join, struct tccl_error *err)
                   join->timeout_ms, "min_nodes", join->min_nodes, "min_gpus", join->min_gpus);
     int failed = json_object_update(json, rest);
     json_decref(rest);
-    if (failed || put_join_texts(json, join) != 0) {
+    if (failed || put_join_texts(json, join) != 0 || put_join_array(json, join) != 0) {
         tccl_fail(err, "JOIN can't be written: a node name is not UTF-8, or out of memory");
         return NULL;
     }
@@ -477,13 +487,26 @@ static int read_join_numbers(const json_t *json, struct tccl_join *join, struct 
     return 0;
 }
 
+static int read_join_array(const json_t *json, struct tccl_join *join, struct tccl_error *err)
+{
+    json_int_t job = 0, task = 0;
+    if ((json_object_get(json, "array_job_id") &&
+         tccl_get_int(json, "array_job_id", 0, UINT32_MAX, &job, err) != 0) ||
+        (json_object_get(json, "array_task_id") &&
+         tccl_get_int(json, "array_task_id", 0, UINT32_MAX, &task, err) != 0))
+        return -1;
+    join->array_job = (uint32_t)job;
+    join->array_task = (uint32_t)task;
+    return 0;
+}
+
 static int read_join(struct tccl_join_message *message, struct tccl_error *err)
 {
     const json_t *json = message->json;
     struct tccl_join *join = &message->join;
     if (tccl_key_from_json(json_object_get(json, "key"), &join->key, err) != 0 ||
         read_join_nodes(message, err) != 0 || read_join_gres(message, err) != 0 ||
-        read_join_numbers(json, join, err) != 0 ||
+        read_join_numbers(json, join, err) != 0 || read_join_array(json, join, err) != 0 ||
         tccl_get_optional_text(json, "user", 255, &join->user, err) != 0 ||
         tccl_get_optional_text(json, "partition", 255, &join->partition, err) != 0 ||
         tccl_get_optional_text(json, "job_name", 255, &join->job_name, err) != 0 ||

@@ -70,22 +70,34 @@ static int list_users(const json_t *filter, json_t **users, struct tccl_error *e
     return 0;
 }
 
-static int read_job(const json_t *job, json_int_t number[static 3], struct tccl_error *err)
+/* One of jobs; -1: any. Of job and array_job one is there. */
+struct wanted_job {
+    json_int_t job, step, het_offset, array_job, first, last;
+    bool raw;
+};
+
+static int read_job(const json_t *json, struct wanted_job *job, struct tccl_error *err)
 {
-    if (whole(job, "job", -1, &number[0], err) != 0 ||
-        whole(job, "step", -1, &number[1], err) != 0 ||
-        whole(job, "het_offset", -1, &number[2], err) != 0)
+    if (whole(json, "job", -1, &job->job, err) != 0 ||
+        whole(json, "step", -1, &job->step, err) != 0 ||
+        whole(json, "het_offset", -1, &job->het_offset, err) != 0 ||
+        whole(json, "array_job", -1, &job->array_job, err) != 0 ||
+        whole(json, "first", 0, &job->first, err) != 0 ||
+        whole(json, "last", INT64_MAX, &job->last, err) != 0)
         return -1;
-    return number[0] >= 1 ? 0 : tccl_fail(err, "filter: each of jobs must be an object with a job");
+    job->raw = json_is_true(json_object_get(json, "raw"));
+    return (job->job >= 1 && job->array_job < 0) || (job->job < 0 && job->array_job >= 1)
+               ? 0
+               : tccl_fail(err, "filter: each of jobs must be an object with a job");
 }
 
 static int list_jobs(const json_t *filter, json_t **jobs, struct tccl_error *err)
 {
-    json_int_t number[3];
+    struct wanted_job job;
     if (list(filter, "jobs", TCCL_FILTER_JOBS, jobs, err) != 0)
         return -1;
     for (size_t i = 0; i < json_array_size(*jobs); i++)
-        if (read_job(json_array_get(*jobs, i), number, err) != 0)
+        if (read_job(json_array_get(*jobs, i), &job, err) != 0)
             return -1;
     return 0;
 }
@@ -173,6 +185,7 @@ struct query {
     FILE *sql;
     sqlite3_int64 values[MAX_VALUES];
     int n_values;
+    bool listing; /* jobs: one is there */
 };
 
 static void add_value(struct query *query, const char *sql, json_int_t value)
@@ -181,25 +194,57 @@ static void add_value(struct query *query, const char *sql, json_int_t value)
     query->values[query->n_values++] = value;
 }
 
-/* "column = job AND step = … AND het_offset = …" */
-static void add_job(struct query *query, const char *column, const json_int_t number[static 3])
+static void add_step(struct query *query, const struct wanted_job *job)
 {
-    add_value(query, column, number[0]);
-    if (number[1] >= 0)
-        add_value(query, " AND step = ?", number[1]);
-    if (number[2] >= 0)
-        add_value(query, " AND het_offset = ?", number[2]);
+    if (job->step >= 0)
+        add_value(query, " AND step = ?", job->step);
     fputc(')', query->sql);
+}
+
+/* Without a constant in front, which would keep older SQLite from using indexes. */
+static void begin_job(struct query *query)
+{
+    fputs(query->listing ? " OR (" : "(", query->sql);
+    query->listing = true;
+}
+
+/* The job with this id ("job = ?"), or those of this leader ("het_job = ?"). */
+static void add_job(struct query *query, const char *column, const struct wanted_job *job)
+{
+    begin_job(query);
+    add_value(query, column, job->job);
+    if (job->het_offset >= 0)
+        add_value(query, " AND het_offset = ?", job->het_offset);
+    add_step(query, job);
+}
+
+/* The index holds tasks of arrays only, which has to be said for it to be used. */
+static void add_tasks(struct query *query, const struct wanted_job *job, json_int_t array)
+{
+    begin_job(query);
+    add_value(query, "array_job_id = ? AND array_job_id > 0", array);
+    if (job->array_job >= 0) {
+        add_value(query, " AND array_task_id >= ?", job->first);
+        add_value(query, " AND array_task_id <= ?", job->last);
+    }
+    add_step(query, job);
 }
 
 static void add_jobs(struct query *query, const json_t *jobs)
 {
     fputs(json_array_size(jobs) ? " AND (" : " AND (0", query->sql);
     for (size_t i = 0; i < json_array_size(jobs); i++) {
-        json_int_t number[3];
-        read_job(json_array_get(jobs, i), number, NULL);
-        add_job(query, i ? " OR (job = ?" : "(job = ?", number);
-        add_job(query, " OR (het_job = ?", number);
+        struct wanted_job job;
+        read_job(json_array_get(jobs, i), &job, NULL);
+        if (job.array_job >= 0) {
+            add_tasks(query, &job, job.array_job);
+            continue;
+        }
+        add_job(query, "job = ?", &job);
+        if (!job.raw)
+            add_job(query, "het_job = ?", &job);
+        if (!job.raw && job.het_offset < 0)
+            add_tasks(query, &job, job.job);
     }
     fputc(')', query->sql);
 }

@@ -39,6 +39,8 @@ const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
     NUMBER("step", true, 0, UINT32_MAX),
     NUMBER("restart", false, 0, UINT32_MAX),
     NUMBER("run", false, 0, TCCL_MAX_RUN),
+    NUMBER("array_job_id", false, 0, UINT32_MAX),
+    NUMBER("array_task_id", false, 0, UINT32_MAX),
     NUMBER("uid", true, 0, UINT32_MAX),
     NAME("user"),
     NAME("account"),

@@ -27,6 +27,11 @@ struct tccl_records;
 int tccl_records_open(const char *path, struct tccl_records **records, struct tccl_error *err);
 void tccl_records_close(struct tccl_records *records); /* NULL is fine */
 
+/* Is the store there one of an older version, which tccl_records_open would bring up to date (a
+ * million records take it up to a minute)? Returns 1 with about how many records there are; 0: no,
+ * or there is none; -1 with err as tccl_records_open. Leaves it as it is. */
+int tccl_records_older(const char *path, int64_t *count, struct tccl_error *err);
+
 /* Stores a record. One that is there with the same key is replaced if it came from the same or a
  * higher reporter, else kept, so that delivering a record again changes nothing. "partial" and
  * "differs" are not replaced by the "applied" that went before them, should it arrive later.
@@ -53,7 +58,9 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
 
 /* Asks for records, oldest first (by start, then in the order of arrival). filter is an object or
  * NULL, all of it optional, and what is there must all be met:
- *   jobs    [{"job":N,"step":M|null,"het_offset":K|null}]: N the job or the leader of its het job
+ *   jobs    [{"job":N,"step":M|null,"het_offset":K|null,"raw":true|null}]: N the job, the leader of
+ *           its het job, or the array that it is a task of; with raw the job's own id only. Or
+ *           [{"array_job":N,"first":A,"last":B,"step":M|null}]: tasks A to B of the array N
  *   users   [uid]
  *   start, end   unix time: start <= record's start <= end
  *   nodes   [names]: the step ran on one of them

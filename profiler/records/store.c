@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "facts.h"
@@ -51,6 +52,10 @@ static const char *const migrations[] = {
     "UPDATE records SET facts = " TCCL_FACTS_SQL ";"
     "CREATE INDEX records_facts ON records (start, id, facts, partition, account, policy);"
     "DROP INDEX records_by_start;",
+    "ALTER TABLE records ADD COLUMN array_job_id INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE records ADD COLUMN array_task_id INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX records_by_array ON records (array_job_id, array_task_id, step)"
+    " WHERE array_job_id > 0;",
 };
 enum { VERSION = sizeof migrations / sizeof migrations[0] };
 
@@ -183,6 +188,34 @@ int tccl_records_open(const char *path, struct tccl_records **records, struct tc
     }
     *records = new;
     return 0;
+}
+
+/* As tccl_records_older, of one that was opened. */
+static int is_older(struct tccl_records *records, int64_t *count, struct tccl_error *err)
+{
+    int64_t version;
+    if (recognise(records, &version, err) != 0)
+        return -1;
+    if (version == 0 || version == VERSION)
+        return 0;
+    return tccl_store_number(records, "SELECT coalesce(max(id), 0) FROM records", count, err) == 0
+               ? 1
+               : -1;
+}
+
+int tccl_records_older(const char *path, int64_t *count, struct tccl_error *err)
+{
+    *count = 0;
+    if (access(path, F_OK) != 0)
+        return 0;
+    struct tccl_records *records = new_records(path, err);
+    if (!records)
+        return -1;
+    int older = open_file(records, SQLITE_OPEN_READWRITE, BUSY_MS, err) == 0
+                    ? is_older(records, count, err)
+                    : -1;
+    tccl_records_close(records);
+    return older;
 }
 
 int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err)

@@ -28,8 +28,8 @@ struct announces {
 
 /* What the JOINs of all nodes of a step have in common. */
 static const char *const common[] = {
-    "mode", "min_nodes", "min_gpus",  "min_gain", "policy",  "uid",
-    "gid",  "user",      "partition", "job_name", "account",
+    "mode", "min_nodes", "min_gpus", "min_gain", "policy",       "uid",           "gid",
+    "user", "partition", "job_name", "account",  "array_job_id", "array_task_id",
 };
 
 struct announces *announces_new(void)

@@ -86,10 +86,10 @@ static void then_next(struct chore *chore)
     ask_next(chore->questions);
 }
 
-/* Has a question about records answered. Returns 0, or -1: there are too many. */
+/* Has a question about records answered. Returns 0, or -1: there are too many, or no store yet. */
 static int ask(struct daemon *daemon, uid_t uid, struct chore first, const json_t *message)
 {
-    struct chore *chore = malloc(sizeof(*chore));
+    struct chore *chore = daemon->journal->upgrade.pending ? NULL : malloc(sizeof(*chore));
     bool all = daemon_shows_all(daemon, uid);
     if (!chore || turns_add(first.questions->waiting, uid, all, chore) != 0) {
         free(chore);
@@ -120,42 +120,47 @@ static int summarise(struct daemon *daemon, uid_t uid, const json_t *message, st
     return ask(daemon, uid, chore, message);
 }
 
-static const char too_many[] = "too many questions about records at a time";
-
-static void refuse_peer(struct peer *peer)
+static const char *why_refused(const struct daemon *daemon)
 {
-    cleanup_json json_t *busy = chore_error_message(too_many, false);
+    return daemon->journal->upgrade.pending
+               ? "records of an older version are being brought up to date: ask again in a minute"
+               : "too many questions about records at a time";
+}
+
+static void refuse_peer(struct daemon *daemon, struct peer *peer)
+{
+    cleanup_json json_t *busy = chore_error_message(why_refused(daemon), false);
     peer_answer(peer, busy);
 }
 
-static void refuse_local(struct local *local)
+static void refuse_local(struct daemon *daemon, struct local *local)
 {
-    local_refuse(local, too_many);
+    local_refuse(local, why_refused(daemon));
     local_drop(local);
 }
 
 void journal_query_peer(struct daemon *daemon, struct peer *peer, json_t *message)
 {
     if (query(daemon, peer_uid(peer), message, peer_hold(peer), NULL) != 0)
-        refuse_peer(peer);
+        refuse_peer(daemon, peer);
 }
 
 void journal_query_local(struct daemon *daemon, struct local *local, json_t *message)
 {
     if (query(daemon, local_uid(local), message, NULL, local_hold(local)) != 0)
-        refuse_local(local);
+        refuse_local(daemon, local);
 }
 
 void journal_summary_peer(struct daemon *daemon, struct peer *peer, json_t *message)
 {
     if (summarise(daemon, peer_uid(peer), message, peer_hold(peer), NULL) != 0)
-        refuse_peer(peer);
+        refuse_peer(daemon, peer);
 }
 
 void journal_summary_local(struct daemon *daemon, struct local *local, json_t *message)
 {
     if (summarise(daemon, local_uid(local), message, NULL, local_hold(local)) != 0)
-        refuse_local(local);
+        refuse_local(daemon, local);
 }
 
 int questions_open(struct journal *journal, struct tccl_error *err)

@@ -4,6 +4,7 @@
 
 #include "cleanup.h"
 #include "journal-spool.h"
+#include "journal-upgrade.h"
 #include "records.h"
 #include "wire.h"
 
@@ -16,7 +17,9 @@ int store_put(struct chore *chore, const json_t *record)
         chore->n_late++;
         return 0;
     }
-    return tccl_records_put(chore->journal->store, record, &chore->err);
+    return upgrade_has_store(chore->journal, &chore->err)
+               ? tccl_records_put(chore->journal->store, record, &chore->err)
+               : -1;
 }
 
 void store_log_late(struct chore *chore)
@@ -45,7 +48,7 @@ static void run_batch(struct chore *chore)
     struct tccl_records *store = chore->journal->store;
     struct chore *each;
     struct tccl_error err = {0};
-    int failed = tccl_records_begin(store, &err);
+    int failed = upgrade_has_store(chore->journal, &err) ? tccl_records_begin(store, &err) : -1;
     TAILQ_FOREACH(each, &chore->batch, link)
     each->result = failed ? -1 : store_put(each, each->record);
     failed = failed || tccl_records_commit(store, &err) != 0;
@@ -143,9 +146,13 @@ void journal_receive(struct daemon *daemon, struct peer *peer, json_t *message)
                           .then = then_receive,
                           .record = json_incref(json_object_get(message, "record")),
                           .peer = peer_hold(peer)};
-    if (store_submit(chore) == 0)
+    bool waits = daemon->journal->upgrade.pending;
+    if (!waits && store_submit(chore) == 0)
         return;
-    cleanup_json json_t *busy = chore_error_message("the disk does not keep up", false);
+    if (waits)
+        json_decref(chore.record);
+    cleanup_json json_t *busy = chore_error_message(
+        waits ? "its records are being brought up to date" : "the disk does not keep up", false);
     peer_answer(peer, busy);
 }
 

@@ -10,6 +10,7 @@
 #include "journal-query.h"
 #include "journal-spool.h"
 #include "journal-store.h"
+#include "journal-upgrade.h"
 #include "records.h"
 
 enum {
@@ -98,7 +99,7 @@ static int open_files(struct journal *journal, struct tccl_error *err)
     const char *folder = journal->daemon->conf->state_dir;
     char path[PATH_MAX + 16];
     snprintf(journal->path, sizeof(journal->path), "%s/records.db", folder);
-    if (tccl_records_open(journal->path, &journal->store, err) != 0)
+    if (upgrade_open(journal, err) != 0)
         return -1;
     snprintf(path, sizeof(path), "%s/spool", folder);
     if (tccl_spool_open(path, &journal->spool, err) != 0)
@@ -152,6 +153,7 @@ void journal_close(struct journal *journal)
     }
     event_free(journal->retry);
     event_free(journal->old);
+    upgrade_close(journal);
     if (!stuck) {
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);

@@ -40,6 +40,10 @@ json_t *steprecord(const struct tccl_join *join, const struct outcome *outcome, 
         outcome->partial ? "partial" : tccl_state_name(outcome->state), "gbps", outcome->gbps,
         "baseline_gbps", outcome->baseline_gbps, "bound_gbps", outcome->bound_gbps, "solve_us",
         (json_int_t)solve_us, "start", (json_int_t)start, "reporter", join->node);
+    if (join->array_job &&
+        (json_object_set_new(record, "array_job_id", json_integer(join->array_job)) != 0 ||
+         json_object_set_new(record, "array_task_id", json_integer(join->array_task)) != 0))
+        return NULL;
     if (json_object_update(record, rest) != 0 || put_texts(record, join, outcome) != 0)
         return NULL;
     return tccl_steal(record);

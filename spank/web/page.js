@@ -562,7 +562,7 @@ function follow() {
 
 function look_up(event) {
   const text = event.target.value.trim();
-  if (event.key === "Enter" && /^\d{1,10}(\+\d{1,10})?(\.\w{1,12})?$/.test(text)) go({ job: text, start: null });
+  if (event.key === "Enter" && /^\d{1,10}([+_]\d{1,10})?(\.\w{1,12})?$/.test(text)) go({ job: text, start: null });
 }
 
 $("ranges").addEventListener("click", (event) => event.target.dataset.range && go({ range: event.target.dataset.range }));

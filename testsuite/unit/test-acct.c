@@ -126,11 +126,26 @@ static void test_filters(void)
     check_filter(acct_filter_classes, "No Profile,munge,no d",
                  "{\"classes\":[\"no profile\",\"munge\",\"no daemon\"]}");
     static const char *const jobs[] = {
-        "",   "0",     "x",          "1,",           "1.",  "1+",   "1.x",     "-1",
-        "1 ", "1.0.0", "4294967296", "1.4294967296", "1+x", "1+.0", "1.batchx"};
+        "",         "0",      "x",       "1,",         "1.",           "1+",           "1.x",
+        "-1",       "1 ",     "1.0.0",   "4294967296", "1.4294967296", "1+x",          "1+.0",
+        "1.batchx", "_1",     "1_",      "1_x",        "1_1-2",        "1_[",          "1_[]",
+        "1_[1",     "1_[1,]", "1_[2-1]", "1_[1-]",     "1_[1-2:0]",    "1_[1-2:]",     "1_[1]x",
+        "1_[1%]",   "1_1%2",  "1_1+1",   "1+1_1",      "1_-1",         "1_4294967296", "1_[1],"};
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
         check_no_filter(acct_filter_jobs, jobs[i], "is not a job");
-    check_no_filter(acct_filter_jobs, "1_2", "tasks of an array");
+    check_filter(acct_filter_jobs, "17_1",
+                 "{\"jobs\":[{\"array_job\":17,\"first\":1,\"last\":1}]}");
+    check_filter(acct_filter_jobs, "17_0.batch,5",
+                 "{\"jobs\":[{\"array_job\":17,\"first\":0,\"last\":0,\"step\":4294967291},"
+                 "{\"job\":5}]}");
+    check_filter(acct_filter_jobs, "17_[1-3,7,10-14:2%2].0,18_[4]",
+                 "{\"jobs\":[{\"array_job\":17,\"first\":1,\"last\":3,\"step\":0},"
+                 "{\"array_job\":17,\"first\":7,\"last\":7,\"step\":0},"
+                 "{\"array_job\":17,\"first\":10,\"last\":10,\"step\":0},"
+                 "{\"array_job\":17,\"first\":12,\"last\":12,\"step\":0},"
+                 "{\"array_job\":17,\"first\":14,\"last\":14,\"step\":0},"
+                 "{\"array_job\":18,\"first\":4,\"last\":4}]}");
+    check_no_filter(acct_filter_jobs, "1_[0-1000000:2]", "more than 256 jobs");
     check_no_filter(acct_filter_users, "no-such-user-here", "there is no user 'no-such-user-here'");
     check_no_filter(acct_filter_users, "", "there is no user");
     check_no_filter(acct_filter_nodes, "n[1-", "is not a node list");
@@ -218,6 +233,10 @@ static void test_job_names(void)
     cleanup_json json_t *record = example();
     json_object_set_new(record, "step", json_integer(0xfffffffb));
     check_printed("jobid", ACCT_PARSABLE, record, "JobID\n12.batch\n");
+    json_object_set_new(record, "array_job_id", json_integer(10));
+    json_object_set_new(record, "array_task_id", json_integer(0));
+    check_printed("jobid,jobidraw", ACCT_PARSABLE, record, "JobID|JobIDRaw\n10_0.batch|12.batch\n");
+    json_object_del(record, "array_job_id");
     json_object_set_new(record, "het_job", json_integer(11));
     json_object_set_new(record, "het_offset", json_integer(1));
     json_object_set_new(record, "step", json_integer(0));

@@ -3,7 +3,10 @@
 #include "announce.h"
 #include "joins.h"
 
-enum { SHORT_MS = 4000 }; /* of a step that has nodes that won't come */
+enum {
+    SHORT_MS = 4000,     /* of a step that has nodes that won't come, */
+    MEANWHILE_MS = 15000 /* or that come in the middle of it */
+};
 
 /* The matching */
 
@@ -82,6 +85,8 @@ static void test_stand_in(void)
     a.min_gpus = 3;
     a.job_name = "train";
     a.user = "ann";
+    a.array_job = 3;
+    a.array_task = 2;
     cleanup_json json_t *terms = terms_of(first, &a);
     struct tccl_join_message *late = announces_join(second, &a.key, 1, 2, 1234, terms);
     CHECK(late != NULL);
@@ -95,6 +100,8 @@ static void test_stand_in(void)
         CHECK_INT(join->min_gpus, 3);
         CHECK_STR(join->job_name, "train");
         CHECK_STR(join->user, "ann");
+        CHECK_INT(join->array_job, 3);
+        CHECK_INT(join->array_task, 2);
         b.key = a.key;
         CHECK(announce_differs(join, &b) == NULL);
         b.n_gres = 3;
@@ -312,9 +319,10 @@ static void test_meanwhile(bool same)
     }
     for (int i = 0; i < 3; i++) {
         struct tccl_join join = new_join(key, (i * 2) % 3, 3); /* 0, 2, 1 */
+        join.timeout_ms = MEANWHILE_MS;
         if (i == 1) {
             join.n_gres -= same ? 0 : 2;
-            poll(NULL, 0, JOIN_MS * 30 / 100); /* the first calls at 0.24 */
+            poll(NULL, 0, MEANWHILE_MS * 30 / 100); /* the first calls at 0.24 */
         }
         fds[join.node] = i < 2 || same ? start_join(&join) : -1;
     }

@@ -265,6 +265,33 @@ static void test_filters(void)
     tccl_records_close(records);
 }
 
+static void test_arrays(void)
+{
+    struct tccl_records *records = new_store();
+    put(records, record(21, 0, 0, "fallback"));
+    for (int task = 0; task < 4; task++) { /* the last one has the array's own id */
+        json_t *json = record(task < 3 ? 31 + task : 30, 0, 0, "applied");
+        json_object_update_new(json,
+                               json_pack("{s:i, s:i}", "array_job_id", 30, "array_task_id", task));
+        put(records, json);
+    }
+    check_count(records, "{\"jobs\":[{\"job\":30}]}", -1, 4);
+    check_count(records, "{\"jobs\":[{\"job\":30,\"step\":0}]}", -1, 4);
+    check_count(records, "{\"jobs\":[{\"job\":30,\"step\":1}]}", -1, 0);
+    check_count(records, "{\"jobs\":[{\"job\":30,\"raw\":true}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":30,\"het_offset\":0}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":32}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"array_job\":30}]}", -1, 4);
+    check_count(records, "{\"jobs\":[{\"array_job\":30,\"first\":1,\"last\":2}]}", -1, 2);
+    check_count(records, "{\"jobs\":[{\"array_job\":30,\"first\":0,\"last\":0,\"step\":0}]}", -1,
+                1);
+    check_count(records, "{\"jobs\":[{\"array_job\":30,\"first\":1,\"last\":1},{\"job\":21}]}", -1,
+                2);
+    check_count(records, "{\"jobs\":[{\"array_job\":31}]}", -1, 0);
+    check_count(records, "{\"jobs\":[{\"array_job\":30}],\"order\":\"newest\"}", 1000, 2);
+    tccl_records_close(records);
+}
+
 static void check_bad_filter(struct tccl_records *records, const char *text, const char *said)
 {
     struct tccl_error err = {0};
@@ -285,6 +312,9 @@ static void test_bad_filters(void)
     check_bad_filter(records, "{\"jobs\":3}", "jobs must be a list");
     check_bad_filter(records, "{\"jobs\":[3]}", "an object with a job");
     check_bad_filter(records, "{\"jobs\":[{\"job\":-1}]}", "job must be");
+    check_bad_filter(records, "{\"jobs\":[{\"array_job\":0}]}", "an object with a job");
+    check_bad_filter(records, "{\"jobs\":[{\"job\":1,\"array_job\":1}]}", "an object with a job");
+    check_bad_filter(records, "{\"jobs\":[{\"array_job\":1,\"first\":-1}]}", "first must be");
     check_bad_filter(records, "{\"jobs\":[{\"job\":1,\"step\":\"x\"}]}", "step must be");
     check_bad_filter(records, "{\"users\":[\"root\"]}", "list of uids");
     check_bad_filter(records, "{\"start\":\"now\"}", "start must be");
@@ -452,6 +482,7 @@ int main(void)
     test_bad_records();
     test_texts();
     test_long_nodes();
+    test_arrays();
     test_filters();
     test_bad_filters();
     test_many_jobs();

@@ -107,8 +107,14 @@ static void test_components(void)
     env[5] = "SLURM_STEP_NUM_NODES=3";
     CHECK_INT(step_info_read(&items, env, &info, &err), -1);
     CHECK_STR(err.text, "step spans heterogeneous components");
-    CHECK(info.spans && !info.first && !info.placed);
+    CHECK(info.spans && !info.first && !info.placed && !info.speaks);
     CHECK_STR(info.name, "n3");
+    step_info_clear(&info);
+    items.node = 0; /* of the component: the second of the step's nodes */
+    env[6] = "SLURM_TOPOLOGY_ADDR=n2";
+    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
+    CHECK(info.spans && !info.first && info.speaks);
+    CHECK_INT(info.key.het_offset, 1);
     step_info_clear(&info);
 
     items = (struct step_items){.job = 9, .n_nodes = 2, .node = 0}; /* variables of another job */
@@ -121,10 +127,87 @@ static void test_components(void)
 
     env[5] = "SLURM_STEP_NUM_NODES=3"; /* srun A : B, which says nothing of its components */
     CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
-    CHECK(info.spans && info.first);
+    CHECK(info.spans && info.first && info.speaks);
     CHECK_INT(info.key.het_job, 9);
     CHECK_INT(info.key.het_offset, 0);
     step_info_clear(&info);
+}
+
+/* srun A : B outside of a job, in 22.05: only the older names, and SLURM_JOB_ID is the leader's. */
+static void test_components_of_srun(void)
+{
+    char *env[] = {"SLURM_HET_SIZE=2",
+                   "SLURM_JOB_ID=13",
+                   "SLURM_JOB_ID_PACK_GROUP_0=13",
+                   "SLURM_JOB_ID_PACK_GROUP_1=14",
+                   "SLURM_STEP_NODELIST=n[1-3]",
+                   "SLURM_STEP_NUM_NODES=3",
+                   "SLURM_TOPOLOGY_ADDR=n2",
+                   "SLURM_STEP_GPUS=0",
+                   NULL};
+    struct step_items items = {.job = 14, .n_nodes = 2};
+    struct step_info info;
+    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
+    CHECK(info.spans && !info.first && info.speaks);
+    CHECK_INT(info.key.het_job, 13);
+    CHECK_INT(info.key.het_offset, 1);
+    step_info_clear(&info);
+    items.node = 1;
+    env[6] = "SLURM_TOPOLOGY_ADDR=n3";
+    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
+    CHECK(!info.speaks);
+    step_info_clear(&info);
+    env[2] = env[3] = "X=1"; /* nothing names the component: only the leader's node speaks */
+    items.node = 0;
+    env[6] = "SLURM_TOPOLOGY_ADDR=n2";
+    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
+    CHECK(info.spans && !info.speaks);
+    step_info_clear(&info);
+}
+
+/* What the items and the environment say of an array, and what is believed. */
+static void check_array(uint32_t step, uint32_t array_job, uint32_t array_task, char *variable,
+                        uint32_t job, uint32_t task)
+{
+    char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_NODELIST=n1", variable, NULL};
+    struct step_items items = {
+        .job = 19, .step = step, .n_nodes = 1, .array_job = array_job, .array_task = array_task};
+    struct step_info info;
+    struct tccl_join join;
+    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
+    step_info_join(&info, &join);
+    CHECK_INT(join.key.job, 19);
+    CHECK_INT(join.array_job, job);
+    CHECK_INT(join.array_task, task);
+    step_info_clear(&info);
+}
+
+static void test_arrays(void)
+{
+    check_array(0, 17, 3, "X=", 17, 3);
+    check_array(0, 17, 0, "X=", 17, 0);
+    check_array(0, 19, 4000000, "X=", 19, 4000000);
+    check_array(SLURM_BATCH_SCRIPT, 17, 3, "X=", 17, 3);
+    check_array(0, 19, NO_VAL, "X=", 0, 0); /* slurmstepd's word for none */
+    check_array(SLURM_BATCH_SCRIPT, 0, NO_VAL, "SLURM_ARRAY_JOB_ID=17", 0, 0);
+    check_array(0, 0, 0, "X=", 0, 0);
+    check_array(0, 20, 3, "X=", 0, 0); /* an array of later than this job */
+    check_array(0, 4294967295u, 3, "X=", 0, 0);
+    check_array(0, 17, 4000001, "X=", 0, 0);
+    check_array(0, 17, 4294967295u, "X=", 0, 0);
+    check_array(0, 17, 3, "TCCL_NO_ARRAY=19", 0, 0); /* inherited through sbatch */
+    check_array(0, 17, 3, "TCCL_NO_ARRAY=18", 17, 3);
+
+    char *inherited[] = {"SLURM_ARRAY_JOB_ID=17", "SLURM_ARRAY_TASK_ID=3", NULL}, *none[] = {NULL};
+    struct step_items items = {.job = 19, .step = SLURM_BATCH_SCRIPT, .array_task = NO_VAL};
+    CHECK(step_info_needs_no_array(&items, inherited));
+    CHECK(!step_info_needs_no_array(&items, none));
+    items.array_job = 17;
+    items.array_task = 3;
+    CHECK(!step_info_needs_no_array(&items, inherited));
+    items.step = 0;
+    items.array_task = NO_VAL;
+    CHECK(!step_info_needs_no_array(&items, inherited));
 }
 
 /* The topology address wins over the index, and node names may hold dots. */
@@ -243,6 +326,8 @@ int main(void)
     test_batch_step();
     test_no_gpus();
     test_components();
+    test_components_of_srun();
+    test_arrays();
     test_place();
     test_bad();
     test_placed_without_gpus();

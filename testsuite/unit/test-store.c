@@ -42,6 +42,15 @@ static const char version_2[] =
     " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL) WITHOUT ROWID;"
     "PRAGMA user_version = 2;";
 
+static const char version_3[] =
+    "ALTER TABLE records ADD COLUMN policy TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE records ADD COLUMN facts BLOB NOT NULL DEFAULT x'';"
+    "ALTER TABLE builds ADD COLUMN record_start INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX builds_by_start ON builds (record_start);"
+    "CREATE INDEX records_facts ON records (start, id, facts, partition, account, policy);"
+    "DROP INDEX records_by_start;"
+    "PRAGMA user_version = 3;";
+
 static void execute(const char *sql)
 {
     sqlite3 *db;
@@ -185,7 +194,7 @@ static void test_version_1(void)
     put(records, confirmation(1, "differs", 5000));
     check_jobs(records, "{\"states\": [\"differs\"]}", "1");
     tccl_records_close(records);
-    CHECK_INT(number("PRAGMA user_version"), 3);
+    CHECK_INT(number("PRAGMA user_version"), 4);
     check_sound();
 }
 
@@ -218,6 +227,64 @@ static void test_version_2(void)
     check_jobs(records, "{}", "3");
     tccl_records_close(records);
     check_sound();
+}
+
+static void add_task(struct tccl_records *records, int job, int array, int task)
+{
+    json_t *json = record(job, "applied", 6000 + job);
+    json_object_update_new(json,
+                           json_pack("{s:i, s:i}", "array_job_id", array, "array_task_id", task));
+    put(records, json);
+}
+
+/* Of the time before arrays; what is new finds its place beside the old. */
+static void test_version_3(void)
+{
+    int64_t count = -1;
+    remove_store();
+    CHECK_INT(tccl_records_older(path, &count, NULL), 0); /* there is none */
+    CHECK(access(path, F_OK) != 0);
+    execute(version_1);
+    execute(version_2);
+    execute(version_3);
+    add_old_rows();
+    execute("INSERT INTO builds VALUES ('c/2/0/0/0/0/0/5001', 'not used', 'why', 1, 5001);"
+            "UPDATE records SET facts = x'e80300000200000008000000000000000000344000000000000000"
+            "40dc050000000000006170706c6965640000006e5b312d325d00' WHERE job = 1");
+    CHECK_INT(tccl_records_older(path, &count, NULL), 1);
+    CHECK_INT(count, 3);
+    CHECK_INT(number("PRAGMA user_version"), 3);
+    struct tccl_records *records = open_store_at(path);
+    CHECK_INT(tccl_records_older(path, &count, NULL), 0);
+    check_jobs(records, "{\"states\": [\"applied\"]}", "1");
+    cleanup_json json_t *found = find(records, "{\"jobs\": [{\"job\": 1}]}", 1 << 20);
+    CHECK_INT(json_integer_value(json_object_get(json_array_get(found, 0), "array_job_id")), 0);
+    add_task(records, 11, 10, 1);
+    add_task(records, 12, 10, 2);
+    add_task(records, 10, 10, 3);
+    check_jobs(records, "{\"jobs\": [{\"job\": 10}]}", "10 11 12");
+    check_jobs(records, "{\"jobs\": [{\"array_job\": 10, \"first\": 2, \"last\": 3}]}", "10 12");
+    tccl_records_close(records);
+    CHECK_INT(number("PRAGMA user_version"), 4);
+    CHECK_INT(number("SELECT count(*) FROM records INDEXED BY records_by_array"
+                     " WHERE array_job_id > 0"),
+              3);
+    check_sound();
+}
+
+static void test_not_older(void)
+{
+    struct tccl_error err = {0};
+    int64_t count;
+    remove_store();
+    execute("PRAGMA user_version = 9; CREATE TABLE x (y)");
+    CHECK_INT(tccl_records_older(path, &count, &err), -1);
+    CHECK(strstr(err.text, "not one of tccl's records") != NULL);
+    remove_store();
+    execute("PRAGMA application_id = 1952670572; PRAGMA user_version = 99");
+    err.text[0] = '\0';
+    CHECK_INT(tccl_records_older(path, &count, &err), -1);
+    CHECK(strstr(err.text, "made by a newer version") != NULL);
 }
 
 /* Retention */
@@ -552,6 +619,8 @@ int main(void)
     snprintf(path, sizeof path, "%s/records.db", folder);
     test_version_1();
     test_version_2();
+    test_version_3();
+    test_not_older();
     test_purge();
     test_shrink();
     test_later_run();

@@ -25,6 +25,8 @@ static struct tccl_join sample(void)
                               .timeout_ms = 10000,
                               .min_nodes = 2,
                               .min_gpus = 8,
+                              .array_job = 1230,
+                              .array_task = 4,
                               .user = "alice",
                               .job_name = "caf\xc3\xa9 \xff \"x\"\n"};
 }
@@ -51,6 +53,8 @@ static void test_join(void)
     CHECK_INT(read->mode, TCCL_MODE_REQUIRE);
     CHECK_INT(read->gid, 4294967294u);
     CHECK_INT(read->min_gpus, 8);
+    CHECK_INT(read->array_job, 1230);
+    CHECK_INT(read->array_task, 4);
     CHECK_STR(read->user, "alice");
     CHECK(read->partition == NULL && read->reason == NULL);
     CHECK(strncmp(read->job_name, "caf", 3) == 0 && strchr(read->job_name, '\n') != NULL);
