@@ -181,6 +181,7 @@ static const struct tccl_key keys[] = {
     {"GresOrder", set_gres_order, FIELD(gres_order), 0, 0},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
+_Static_assert((int)KEYS == (int)TCCL_CONF_KEYS, "each key has a line");
 
 /* Fails with the keys of [tccl], of a policy, or of both. */
 static int refuse_key(bool tccl, const struct tccl_policy *policy, const char *name,
@@ -241,8 +242,9 @@ static void default_machine(struct tccl_conf *conf)
              conf->state_dir);
 }
 
+/* line: of the file; 0: it does not come from there. */
 static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const char *value,
-                     struct tccl_error *err)
+                     int line, struct tccl_error *err)
 {
     char machine[PATH_MAX];
     snprintf(machine, sizeof machine, "%.*s/machine.json", PATH_LONGEST, conf->state_dir);
@@ -251,6 +253,7 @@ static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const c
         return -1;
     if (defaulted && key->offset == FIELD(state_dir))
         default_machine(conf);
+    conf->lines[key - keys] = line;
     return 0;
 }
 
@@ -370,11 +373,22 @@ static int begin_section(struct tccl_conf *conf, const char *section, struct tcc
     return tccl_fail(err, "unknown section [%.80s]; " SECTIONS, section);
 }
 
-static int read_entry(struct tccl_conf *conf, const char *section, const char *name,
-                      const char *value, struct tccl_error *err)
+/* Of a [peers] line: those from first on. */
+static void note_line(struct tccl_conf *conf, int first, int line)
 {
-    if (!strcasecmp(section, "peers"))
-        return read_peer(conf, name, value, err);
+    for (int i = first; i < conf->n_peers; i++)
+        conf->peers[i].line = line;
+}
+
+static int read_entry(struct tccl_conf *conf, const char *section, const char *name,
+                      const char *value, int line, struct tccl_error *err)
+{
+    int n_peers = conf->n_peers;
+    if (!strcasecmp(section, "peers")) {
+        int rc = read_peer(conf, name, value, err);
+        note_line(conf, n_peers, line);
+        return rc;
+    }
     if (!strcasecmp(section, "policy"))
         return set_policy(&conf->policy, name, value, err);
     if (policy_name(section) && conf->n_policies)
@@ -382,7 +396,7 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     if (strcasecmp(section, "tccl") != 0)
         return tccl_fail(err, "%.40s stands before any section; " SECTIONS, name);
     const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
-    return key ? set_value(conf, key, value, err) : refuse_key(true, NULL, name, err);
+    return key ? set_value(conf, key, value, line, err) : refuse_key(true, NULL, name, err);
 }
 
 /* The text being read, line by line, so that a mistake can be named with its line. */
@@ -445,7 +459,7 @@ static int take_entry(void *user, const char *section, const char *name, const c
     struct reading *reading = user;
     if (reading->wrong)
         return 0;
-    if (read_entry(reading->conf, section, name, value, reading->err) == 0)
+    if (read_entry(reading->conf, section, name, value, reading->line, reading->err) == 0)
         return 1;
     reading->wrong = reading->line;
     return 0;
@@ -478,18 +492,35 @@ static int compare_peers(const void *a, const void *b)
     return strcmp(((const struct tccl_peer *)a)->node, ((const struct tccl_peer *)b)->node);
 }
 
+/* Of two lines that name one node the later one is the mistake; of several mistakes the first. */
+static int refuse_twice(const struct tccl_conf *conf, struct tccl_error *err)
+{
+    const struct tccl_peer *wrong = NULL;
+    int line = 0, before = 0;
+    for (int i = 1; i < conf->n_peers; i++) {
+        const struct tccl_peer *peer = &conf->peers[i];
+        if (strcmp(peer->node, peer[-1].node) != 0)
+            continue;
+        int later = peer->line > peer[-1].line ? peer->line : peer[-1].line;
+        if (wrong && later >= line)
+            continue;
+        wrong = peer;
+        line = later;
+        before = peer->line + peer[-1].line - later;
+    }
+    return wrong ? tccl_fail(err, "%s:%d: [peers] names node %s twice, first in line %d",
+                             conf->path, line, wrong->node, before)
+                 : 0;
+}
+
 static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
 {
     if (conf->n_peers)
         qsort(conf->peers, (size_t)conf->n_peers, sizeof *conf->peers, compare_peers);
-    for (int i = 0; i < conf->n_peers; i++) {
-        struct tccl_peer *peer = &conf->peers[i];
-        if (peer->port == 0)
-            peer->port = conf->port;
-        if (i > 0 && !strcmp(peer->node, peer[-1].node))
-            return tccl_fail(err, "%s: [peers] names node %s twice", conf->path, peer->node);
-    }
-    return 0;
+    for (int i = 0; i < conf->n_peers; i++)
+        if (conf->peers[i].port == 0)
+            conf->peers[i].port = conf->port;
+    return refuse_twice(conf, err);
 }
 
 static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
@@ -556,9 +587,15 @@ int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tc
     snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
     const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
     if (key)
-        return set_value(conf, key, equals + 1, err);
+        return set_value(conf, key, equals + 1, 0, err);
     int rc = tccl_policy_set(&conf->policy, name, equals + 1, err);
     return rc > 0 ? refuse_key(true, &conf->policy, name, err) : rc;
+}
+
+int tccl_conf_line(const struct tccl_conf *conf, const char *key)
+{
+    const struct tccl_key *found = tccl_key_find(keys, KEYS, key);
+    return found ? conf->lines[found - keys] : 0;
 }
 
 void tccl_conf_clear(struct tccl_conf *conf)

@@ -17,7 +17,10 @@ struct tccl_peer {
     char node[TCCL_CONF_NAME];
     char host[TCCL_CONF_NAME];
     uint16_t port;
+    int line; /* of the file */
 };
+
+enum { TCCL_CONF_KEYS = 20 }; /* of [tccl] */
 
 enum tccl_gres_order { TCCL_GRES_PCI, TCCL_GRES_MINOR };
 
@@ -50,6 +53,7 @@ struct tccl_conf {
     int n_policies;
     struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
+    int lines[TCCL_CONF_KEYS]; /* see tccl_conf_line */
 };
 
 /* Built-in values; then the file, if path is not NULL; %n and %h (short host name) are replaced in
@@ -64,6 +68,9 @@ int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
  * -1. */
 int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err);
 void tccl_conf_clear(struct tccl_conf *conf);
+
+/* The line of the file that sets this key of [tccl]; 0: none does, or it was overridden. */
+int tccl_conf_line(const struct tccl_conf *conf, const char *key);
 
 /* For tools only, never for the plugin: the file to read: option if it is not NULL, else $TCCL_CONF
  * (which a set-user-id program doesn't look at), else NULL for the default path. */

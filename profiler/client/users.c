@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
+
 int tccl_user_find(const char *what, const char *name, uid_t *uid, struct tccl_error *err)
 {
     char *end;
@@ -22,4 +24,39 @@ int tccl_user_find(const char *what, const char *name, uid_t *uid, struct tccl_e
     }
     return tccl_fail(err, "%s=%s: %s", what, name,
                      code ? strerror(code) : "there is no such user here");
+}
+
+static int add_admins(const char *names, struct tccl_users *users, struct tccl_error *err)
+{
+    cleanup_free char *copy = strdup(names ? names : "");
+    char *rest = copy, *name;
+    users->n_admins = 0;
+    if (!copy)
+        return tccl_fail(err, "no memory for Admins");
+    while ((name = strsep(&rest, ",")) != NULL) {
+        if (!*name)
+            continue;
+        if (users->n_admins == TCCL_ADMINS_MAX)
+            return tccl_fail(err, "Admins: more than %d names", TCCL_ADMINS_MAX);
+        if (tccl_user_find("Admins", name, &users->admins[users->n_admins], err) != 0)
+            return -1;
+        users->n_admins++;
+    }
+    return 0;
+}
+
+/* Puts the place of the key in front of what is wrong with it. */
+static int fail_at(const struct tccl_conf *conf, const char *key, struct tccl_error *err)
+{
+    int line = tccl_conf_line(conf, key);
+    return line ? tccl_fail_in(err, "%s:%d", conf->path, line) : -1;
+}
+
+int tccl_users_find(const struct tccl_conf *conf, struct tccl_users *users, struct tccl_error *err)
+{
+    if (tccl_user_find("TccldUser", conf->tccld_user, &users->tccld, err) != 0)
+        return fail_at(conf, "TccldUser", err);
+    if (tccl_user_find("SlurmUser", conf->slurm_user, &users->slurm, NULL) != 0)
+        users->slurm = (uid_t)-1; /* the default, on a machine without it */
+    return add_admins(conf->admins, users, err) == 0 ? 0 : fail_at(conf, "Admins", err);
 }

@@ -4,10 +4,24 @@
 
 #include <sys/types.h>
 
+#include "conf.h"
 #include "error.h"
+
+enum { TCCL_ADMINS_MAX = 64 };
+
+struct tccl_users {
+    uid_t tccld; /* TccldUser */
+    uid_t slurm; /* SlurmUser; (uid_t)-1: no such user here */
+    uid_t admins[TCCL_ADMINS_MAX];
+    int n_admins;
+};
 
 /* The uid of a user's name, or of a uid written in digits. what: the key, for err. Returns 0, or -1
  * with err: there is no such user here. */
 int tccl_user_find(const char *what, const char *name, uid_t *uid, struct tccl_error *err);
+
+/* Looks up TccldUser, SlurmUser and Admins. Returns 0, or -1 with err, which names file and line:
+ * one of them (but SlurmUser) is not known here, or there are too many. */
+int tccl_users_find(const struct tccl_conf *conf, struct tccl_users *users, struct tccl_error *err);
 
 #endif

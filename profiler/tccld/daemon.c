@@ -3,48 +3,21 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "log.h"
-#include "users.h"
 #include "wire.h"
 
 enum { ACCEPT_PAUSE_MS = 200, LATE_MS = 100 };
 
-static int add_admins(struct daemon *daemon, const char *names, struct tccl_error *err)
-{
-    cleanup_free char *copy = strdup(names ? names : "");
-    char *rest = copy, *name;
-    daemon->n_admins = 0;
-    while (rest && (name = strsep(&rest, ", ")) != NULL) {
-        if (!*name)
-            continue;
-        if (daemon->n_admins == DAEMON_ADMINS)
-            return tccl_fail(err, "Admins: more than %d names", DAEMON_ADMINS);
-        if (tccl_user_find("Admins", name, &daemon->admins[daemon->n_admins], err) != 0)
-            return -1;
-        daemon->n_admins++;
-    }
-    return 0;
-}
-
-int daemon_users(struct daemon *daemon, const struct tccl_conf *conf, struct tccl_error *err)
-{
-    if (tccl_user_find("TccldUser", conf->tccld_user, &daemon->uid, err) != 0)
-        return -1;
-    if (tccl_user_find("SlurmUser", conf->slurm_user, &daemon->slurm_uid, NULL) != 0)
-        daemon->slurm_uid = (uid_t)-1; /* the default, on a machine without it */
-    return add_admins(daemon, conf->admins, err);
-}
-
 bool daemon_trusts(const struct daemon *daemon, uid_t uid)
 {
-    return uid != (uid_t)-1 && (uid == 0 || uid == daemon->uid || uid == daemon->slurm_uid);
+    return uid != (uid_t)-1 &&
+           (uid == 0 || uid == daemon->users.tccld || uid == daemon->users.slurm);
 }
 
 bool daemon_shows_all(const struct daemon *daemon, uid_t uid)
 {
-    for (int i = 0; i < daemon->n_admins; i++)
-        if (daemon->admins[i] == uid)
+    for (int i = 0; i < daemon->users.n_admins; i++)
+        if (daemon->users.admins[i] == uid)
             return true;
     return daemon_trusts(daemon, uid);
 }

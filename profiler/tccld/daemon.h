@@ -8,6 +8,7 @@
 
 #include "conf.h"
 #include "pool.h"
+#include "users.h"
 
 struct alives;
 struct journal;
@@ -17,18 +18,15 @@ struct resolver;
 struct seen;
 struct steps;
 
-enum { DAEMON_ADMINS = 64, POOL_QUEUE = 1024 };
+enum { POOL_QUEUE = 1024 };
 /* Priorities of the event loop: what has none set is served before those who may only ask. */
 enum { DAEMON_DEFAULT = 1, DAEMON_PATIENT = 2, DAEMON_PRIORITIES = 3 };
 
 struct daemon {
     struct event_base *base;
-    struct tccl_conf *conf; /* replaced by SIGHUP */
-    json_int_t epoch;       /* when this tccld started, microseconds of the clock */
-    uid_t uid;              /* of TccldUser, whom we run as */
-    uid_t slurm_uid;        /* of SlurmUser; (uid_t)-1: no such user here */
-    uid_t admins[DAEMON_ADMINS];
-    int n_admins;
+    struct tccl_conf *conf;  /* replaced by SIGHUP */
+    json_int_t epoch;        /* when this tccld started, microseconds of the clock */
+    struct tccl_users users; /* of conf; we run as TccldUser */
     char munge_socket[PATH_MAX];
     struct pool *munge, *names;
     struct resolver *resolver;
@@ -40,9 +38,6 @@ struct daemon {
     struct metrics *metrics;
 };
 
-/* Looks up TccldUser, SlurmUser and Admins of a configuration, for the daemon. Returns 0, or -1
- * with err. */
-int daemon_users(struct daemon *daemon, const struct tccl_conf *conf, struct tccl_error *err);
 /* root, TccldUser, SlurmUser: who may send JOIN, LEAVE, MERGE and RECORD. */
 bool daemon_trusts(const struct daemon *daemon, uid_t uid);
 /* Those and the admins: who may see all records. */

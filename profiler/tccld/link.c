@@ -316,7 +316,7 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
     }
     started->holders++; /* on_sealed's */
     started->sealing = true;
-    if (seal_close(daemon, daemon->uid, text, deadline, on_sealed, started, &err) != 0) {
+    if (seal_close(daemon, daemon->users.tccld, text, deadline, on_sealed, started, &err) != 0) {
         snprintf(started->early, sizeof(started->early), "%.190s", err.text);
         drop(started);
     }

@@ -117,9 +117,9 @@ static struct tccl_conf *read_conf(struct daemon *daemon, const struct options *
         return NULL;
     }
     if (tccl_conf_read(tccl_conf_tool_path(options->config), options->node, conf, err) == 0 &&
-        daemon_users(daemon, conf, err) == 0) {
+        tccl_users_find(conf, &daemon->users, err) == 0) {
         take_own_port(conf);
-        if (daemon->uid == geteuid() || options->check)
+        if (daemon->users.tccld == geteuid() || options->check)
             return conf;
         tccl_fail(err, "TccldUser=%s, but tccld was started by uid %u: start it as that user",
                   conf->tccld_user, geteuid());

@@ -19,7 +19,7 @@ enum { UID = 4001, RANKS = 4 };
 static const struct tccl_step_key key = {.cluster = "c", .job = 7, .step = 1};
 static char folder[] = "/tmp/tccl-fuzz-XXXXXX";
 static struct tccl_conf conf;
-static struct daemon daemon_ = {.conf = &conf, .uid = UID + 1, .slurm_uid = (uid_t)-1};
+static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = UID + 1, .slurm = (uid_t)-1}};
 static uid_t asking;
 static int answers, records;
 

@@ -5,6 +5,7 @@
 #include "cleanup.h"
 #include "conf.h"
 #include "hostlist.h"
+#include "users.h"
 
 static char path[] = "/tmp/test-conf-XXXXXX";
 
@@ -218,6 +219,43 @@ static void test_peers(void)
     tccl_conf_clear(&conf);
     CHECK_INT(read_text("[peers]\nn[1-2]=a:1\nn2=b:1\n", &conf, &err), -1);
     CHECK(strstr(err.text, "names node n2 twice") != NULL);
+    check_bad("[peers]\nz=a\nn[1-3]=a:1\n\n# n2\nm=b\nn2=b:1\nz=c\n", 7,
+              "names node n2 twice, first in line 3");
+    check_bad("[peers]\nn[1-2],n1=a\n", 2, "names node n1 twice, first in line 2");
+}
+
+/* Where users that are not known here are named. */
+static void test_users(void)
+{
+    struct tccl_conf conf;
+    struct tccl_users users;
+    struct tccl_error err = {0};
+    char place[PATH_MAX + 64];
+    CHECK_INT(read_text("[tccl]\nSlurmUser=tccl-nobody\nAdmins=root,4711\n", &conf, &err), 0);
+    CHECK_INT(tccl_conf_line(&conf, "Admins"), 3);
+    CHECK_INT(tccl_conf_line(&conf, "TccldUser"), 0);
+    CHECK_INT(tccl_conf_line(&conf, "nothing"), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, &err), 0);
+    CHECK(users.tccld == 0 && users.slurm == (uid_t)-1);
+    CHECK(users.n_admins == 2 && users.admins[0] == 0 && users.admins[1] == 4711);
+    tccl_conf_clear(&conf);
+
+    CHECK_INT(read_text("[tccl]\nAdmins=root\n\nadmins=root,tccl-nobody\n", &conf, &err), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
+    snprintf(place, sizeof place, "%s:4: Admins=tccl-nobody: there is no such user here", path);
+    CHECK_STR(err.text, place);
+    err.text[0] = '\0';
+    CHECK_INT(tccl_conf_override(&conf, "Admins=tccl-nobody", &err), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
+    CHECK_STR(err.text, "Admins=tccl-nobody: there is no such user here");
+    tccl_conf_clear(&conf);
+
+    err.text[0] = '\0';
+    CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", &conf, &err), 0);
+    CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
+    snprintf(place, sizeof place, "%s:2: TccldUser=tccl-nobody: ", path);
+    CHECK(strncmp(err.text, place, strlen(place)) == 0);
+    tccl_conf_clear(&conf);
 }
 
 static void test_bad_values(void)
@@ -428,6 +466,7 @@ int main(void)
     test_named_policies();
     test_bad_policies();
     test_peers();
+    test_users();
     test_bad_values();
     test_bad_forms();
     test_bad_peers();
