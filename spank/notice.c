@@ -46,7 +46,9 @@ bool notice_of_plan(enum tccl_mode mode, const struct tccl_plan *plan, int n_nod
 {
     if (mode != TCCL_MODE_ON && mode != TCCL_MODE_REQUIRE)
         return false;
-    if (plan->state == TCCL_STATE_APPLIED)
+    if (plan->state == TCCL_STATE_APPLIED && plan->reason[0])
+        snprintf(line, NOTICE_SIZE, "tccl: %s", plan->reason);
+    else if (plan->state == TCCL_STATE_APPLIED)
         describe_ring(plan, n_nodes, line);
     else if (plan->state == TCCL_STATE_FALLBACK)
         snprintf(line, NOTICE_SIZE, "tccl: no ring: %s (%s)", plan->reason,

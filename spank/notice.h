@@ -9,7 +9,8 @@
 
 enum { NOTICE_SIZE = 1024 };
 
-/* What became of a step of n_nodes nodes under mode (plan->reason is set on fallback). Returns
+/* What became of a step of n_nodes nodes under mode (plan->reason is set on fallback, and where a
+ * ring that was planned will not be built). Returns
  * false where nothing is to be said: in modes off and auto, and in state nothing-to-do without a
  * reason (one GPU). */
 bool notice_of_plan(enum tccl_mode mode, const struct tccl_plan *plan, int n_nodes,

@@ -78,8 +78,13 @@ const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool 
 {
     const char *bundle = job_env_get(env, "SLURM_CONTAINER");
     *why = NULL;
-    if (!pyxis && (!bundle || !*bundle))
-        return preload_readable(conf->shim) ? conf->shim : NULL;
+    if (!pyxis && (!bundle || !*bundle)) {
+        if (preload_readable(conf->shim))
+            return conf->shim;
+        *why = "the ring is not built: the shim is not there for this user, where Shim= of "
+               "tccl.conf has it";
+        return NULL;
+    }
     if (conf->container_shim[0])
         return conf->container_shim;
     *why =

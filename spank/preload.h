@@ -18,8 +18,8 @@ bool preload_readable(const char *path);
  * They are gone after slurm_spank_init. env may be NULL. */
 bool preload_pyxis(char *const *env);
 
-/* What is put in front of LD_PRELOAD, borrowed from conf; NULL with *why (static, or NULL where
- * there is no shim on this node at all): nothing. pyxis: preload_pyxis said so. */
+/* What is put in front of LD_PRELOAD, borrowed from conf; NULL with *why (static): nothing. pyxis:
+ * preload_pyxis said so. */
 const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool pyxis,
                            const char **why);
 

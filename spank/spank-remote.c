@@ -340,9 +340,8 @@ static void choose_shim(char *const *env)
     remote.shim = preload_choose(&remote.conf, env, remote.pyxis, &why);
     if (remote.shim)
         return;
-    slurm_verbose("tccl: no shim in front of LD_PRELOAD: %s", why ? why : remote.conf.shim);
-    if (why)
-        snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
+    slurm_verbose("tccl: no shim in front of LD_PRELOAD: %s", why);
+    snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
 }
 
 static void tell_job(spank_t spank)

@@ -72,7 +72,9 @@ equal "in a container that has the shim" "$(in_step --container-image=some)" \
 equal "outside" "$(in_step)" "applied,$shim,$shim,verify_asan_link_order=0,"
 
 plugin "Shim=/nonexistent/shim.so"
-equal "without a shim" "$(in_step)" "applied,,,,"
+equal "without a shim" "$(in_step)" \
+    "applied,,,,the ring is not built: the shim is not there for this user, where Shim= of tccl.conf has it"
+says "tccl: the ring is not built: the shim is not there *"
 
 # $LIB is ld.so's: the folder that Debian and Red Hat have it for.
 libc=$(ldd /bin/sh | sed -n 's|.* => /\(usr/\)\{0,1\}\(.*\)/libc\.so\.6 .*|\2|p')

@@ -316,6 +316,9 @@ static void test_notice_applied(void)
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_STR(line, "tccl: ring of 3 GPUs: 11.2 GB/s");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 1, line));
+    strcpy(plan.reason, "the ring is not built: why");
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_STR(line, "tccl: the ring is not built: why");
 }
 
 static void test_notice_fallback(void)
