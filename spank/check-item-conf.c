@@ -5,7 +5,11 @@
 #include <unistd.h>
 
 #include "check-items.h"
+#include "check-open.h"
 #include "cleanup.h"
+#include "plugin-conf.h"
+#include "policy.h"
+#include "users.h"
 
 static bool same_file(const char *a, const char *b)
 {
@@ -14,17 +18,22 @@ static bool same_file(const char *a, const char *b)
            (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
-/* The plugin's own file, where it is another one. */
+/* The plugin's own file, where it is another one. path: NULL for the default one, which needn't be
+ * there. */
 static void check_other(const struct check_site *site, const char *path,
                         struct check_result *result)
 {
+    const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
     struct tccl_conf conf;
     struct tccl_error err = {0};
     check_say(result, CHECK_WARN,
-              "the plugin reads %s (%s:%d), this and the tools %s: name one file for all", path,
-              site->plugstack.file, site->plugstack.line, site->conf.path);
+              "the plugin reads %s%s (%s:%d), this and the tools %s: name one file for all", file,
+              access(file, F_OK) != 0 ? ", which is not there" : "", site->plugstack.file,
+              site->plugstack.line, site->conf.path);
     if (tccl_conf_read(path, site->conf.node, &conf, &err) != 0)
-        check_say(result, CHECK_FAIL, "%s, which the plugin reads: correct it", err.text);
+        check_say(result, CHECK_FAIL,
+                  "the plugin (%s:%d) can't use its configuration: %s: correct it",
+                  site->plugstack.file, site->plugstack.line, err.text);
     else
         tccl_conf_clear(&conf);
 }
@@ -50,24 +59,54 @@ static void check_arguments(const struct check_site *site, struct check_result *
     tccl_conf_clear(&conf);
 }
 
+/* tccld does not start where it does not know a user: on this node, or on those that it runs on. */
+static void check_users(const struct check_site *site, struct check_result *result)
+{
+    bool runs = site->compute || site->accounting;
+    struct tccl_users users;
+    struct tccl_error err = {0};
+    int line = tccl_conf_line(&site->conf, "SlurmUser");
+    if (tccl_users_find(&site->conf, &users, &err) != 0)
+        check_say(result, runs ? CHECK_FAIL : CHECK_WARN,
+                  "%s: tccld does not start where that is so: correct it, or make the user known",
+                  err.text);
+    else if (line && users.slurm == (uid_t)-1)
+        check_say(result, CHECK_WARN,
+                  "%s:%d: SlurmUser=%s: there is no such user here: write it as in slurm.conf",
+                  site->conf.path, line, site->conf.slurm_user);
+}
+
 void check_item_config(const struct check_site *site, struct check_result *result)
 {
     const char *path = site->conf.path, *plugin = check_plugstack_config(&site->plugstack);
     bool there = access(path, F_OK) == 0;
+    char closed[PATH_MAX];
+    if (site->conf_closed) {
+        check_say(
+            result, CHECK_WARN,
+            "%s: let everybody read it (chmod 644): the plugin reads it as root, but tcclacct "
+            "as the user",
+            site->conf_error.text);
+        return;
+    }
     if (!site->conf_good) {
         check_say(result, CHECK_FAIL, "%s: %s", site->conf_error.text,
-                  !there ? "make the file, or name another with --config"
-                  : access(path, R_OK) != 0
-                      ? "let everybody read it (chmod 644): the plugin reads it as the user, too"
-                      : "correct it, and reload tccld");
+                  there ? "correct it, and reload tccld"
+                        : "make the file, or name another with --config");
         return;
     }
     check_say(result, CHECK_OK, there ? "%s is good" : "there is no %s: the built-in values hold",
               path);
+    if (there && !check_open_to_all(path, closed))
+        check_say(result, CHECK_WARN,
+                  "%s is closed to other users, and tcclacct reads it as the user: let all read it "
+                  "(chmod a+rX)",
+                  closed);
+    check_users(site, result);
     if (plugin && !same_file(plugin, path))
         check_other(site, plugin, result);
     if (site->plugstack.found && !plugin && !same_file(path, TCCL_SYSCONFDIR "/slurm/tccl.conf"))
-        check_other(site, TCCL_SYSCONFDIR "/slurm/tccl.conf", result);
+        check_other(site, NULL, result);
     if (site->plugstack.found)
         check_arguments(site, result);
 }
@@ -78,35 +117,55 @@ static void say_policies(const struct tccl_conf *conf, struct check_result *resu
     char names[400] = "";
     size_t used = 0;
     for (int i = 0; i < conf->n_policies && used < sizeof(names) - 100; i++) {
-        const struct tccl_policy *policy = &conf->policies[i];
-        const char *mode = policy->forbid == 1 ? "forbidden"
-                           : policy->mode >= 0 ? tccl_mode_name((enum tccl_mode)policy->mode)
-                                               : "as [policy]";
+        struct policy_rule rule = policy_rule_of(conf, &conf->policies[i]);
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s (%s)", used ? ", " : "",
-                                 policy->name, mode);
+                                 rule.name, rule.forbid ? "forbidden" : tccl_mode_name(rule.mode));
     }
     if (conf->n_policies)
         check_say(result, CHECK_OK, "before that, the first that fits of %d: %s%s",
                   conf->n_policies, names, used < sizeof(names) - 100 ? "" : " ...");
 }
 
-void check_item_policy(const struct check_site *site, struct check_result *result)
+static void say_policy(const struct tccl_conf *conf, struct check_result *result)
 {
-    const struct tccl_policy *policy = &site->conf.policy;
-    const char *set = getenv("TCCL");
-    if (policy->mode == TCCL_MODE_OFF)
+    const struct tccl_policy *policy = &conf->policy;
+    struct policy_rule rule = policy_rule_of(conf, policy);
+    if (rule.forbid)
+        check_say(result, CHECK_OK,
+                  "steps have no ring, whatever they ask for (Forbid=yes in [policy])");
+    else if (rule.mode == TCCL_MODE_OFF)
         check_say(result, CHECK_OK,
                   "steps have a ring only with --tccl or TCCL=on (Default=off): [policy] "
                   "Default=auto gives it to all");
     else
-        check_say(result, CHECK_OK, "steps %s%s have mode %s unless they ask for another",
-                  policy->partitions ? "of the partitions " : "of all partitions",
-                  policy->partitions ? policy->partitions : "",
-                  tccl_mode_name((enum tccl_mode)policy->mode));
-    if (policy->mode == TCCL_MODE_AUTO && (policy->min_nodes > 1 || policy->min_gpus > 2))
-        check_say(result, CHECK_OK, "auto begins at %d nodes, %d GPUs", policy->min_nodes,
-                  policy->min_gpus);
-    say_policies(&site->conf, result);
+        check_say(result, CHECK_OK, "steps of %s%s have mode %s unless they ask for another",
+                  policy->partitions ? "the partitions " : "all partitions",
+                  policy->partitions ? policy->partitions : "", tccl_mode_name(rule.mode));
+    if (!rule.forbid && rule.mode == TCCL_MODE_AUTO && (rule.min_nodes > 1 || rule.min_gpus > 2))
+        check_say(result, CHECK_OK, "auto begins at %d nodes, %d GPUs", rule.min_nodes,
+                  rule.min_gpus);
+    say_policies(conf, result);
+}
+
+/* The plugin's line in plugstack.conf may name another file, and override keys. */
+void check_item_policy(const struct check_site *site, struct check_result *result)
+{
+    const struct check_plugstack *stack = &site->plugstack;
+    char *args[CHECK_PLUGIN_ARGS];
+    const char *set = getenv("TCCL");
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    for (int i = 0; i < stack->n_args; i++)
+        args[i] = (char *)stack->args[i];
+    if (!stack->found) {
+        say_policy(&site->conf, result);
+    } else if (plugin_conf_read(stack->n_args, args, site->conf.node, &conf, &err) == 0) {
+        say_policy(&conf, result);
+        tccl_conf_clear(&conf);
+    } else {
+        check_say(result, CHECK_FAIL, "no step has a ring until this is corrected: %s", err.text);
+        return;
+    }
     if (set && *set)
         check_say(result, CHECK_OK, "in this shell TCCL=%s goes before it", set);
 }

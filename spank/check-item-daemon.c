@@ -116,14 +116,21 @@ static void check_version(const json_t *answer, struct check_result *result)
 static void check_name(const struct check_site *site, struct check_result *result)
 {
     struct tccl_error err = {0};
-    if (check_peer(&site->conf, site->conf.node, within(site, DAEMON_MS), &err) != 0)
+    const char *node = site->conf.node;
+    const struct tccl_peer *own = tccl_conf_peer(&site->conf, node);
+    if (check_peer(&site->conf, node, within(site, DAEMON_MS), &err) == 0)
+        check_say(result, CHECK_OK, "as %s, and also over TCP", node);
+    else if (strncmp(err.text, "munge: ", 7) == 0)
+        check_say(
+            result, CHECK_FAIL,
+            "tccld answers at its socket, but without munge not over TCP: see the item munge");
+    else
         check_say(
             result, CHECK_FAIL,
             "tccld answers at its socket, but not over TCP as node %s: %s: it must be started "
-            "with --node %s where that is not the host's name, and listen at Port=%u",
-            site->conf.node, err.text, site->conf.node, site->conf.port);
-    else
-        check_say(result, CHECK_OK, "as %s, and also over TCP", site->conf.node);
+            "with --node %s where that is not the host's name, and listen at %s%u",
+            node, err.text, node,
+            own ? "the port of [peers], " : "Port=", own ? own->port : site->conf.port);
 }
 
 void check_item_daemon(const struct check_site *site, struct check_result *result)

@@ -8,6 +8,7 @@
 #include "check-elf.h"
 #include "check-items.h"
 #include "check-nccl.h"
+#include "check-open.h"
 #include "cleanup.h"
 #include "preload.h"
 
@@ -65,6 +66,7 @@ static void check_libc(const struct check_elf *elf, const char *path, struct che
 void check_item_shim(const struct check_site *site, struct check_result *result)
 {
     cleanup_free char *path = preload_native(site->conf.shim);
+    char closed[PATH_MAX];
     struct tccl_error err = {0};
     struct check_elf elf;
     const char *preload = getenv("LD_PRELOAD");
@@ -87,6 +89,11 @@ void check_item_shim(const struct check_site *site, struct check_result *result)
     else if (!check_elf_defines(&elf, "ncclCommInitRank"))
         check_say(result, CHECK_FAIL,
                   "%s is not the shim: install it again, or correct Shim=", path);
+    else if (!check_open_to_all(path, closed))
+        check_say(result, CHECK_FAIL,
+                  "%s is closed to other users, and so the shim to their jobs: let all read it "
+                  "(chmod a+rX)",
+                  closed);
     else
         check_libc(&elf, path, result);
     if (preload && strstr(preload, "libnccl"))

@@ -7,6 +7,7 @@
 
 #include "check-elf.h"
 #include "check-items.h"
+#include "check-open.h"
 #include "check-run.h"
 #include "cleanup.h"
 #include "wire.h"
@@ -52,6 +53,7 @@ static void check_file(const char *path, unsigned slurm, const char *written,
     struct check_elf elf;
     struct tccl_error err = {0};
     uint32_t version = 0, interface;
+    char closed[PATH_MAX];
     if (check_elf_open(path, &elf, &err) != 0) {
         check_say(result, CHECK_FAIL, "%s: %s", err.text,
                   access(path, R_OK) != 0 && errno == ENOENT
@@ -75,6 +77,11 @@ static void check_file(const char *path, unsigned slurm, const char *written,
                   "%s is built for Slurm %u.%02u and refused by the %s here: install the one that "
                   "is built for it",
                   path, version >> 16, version >> 8 & 0xff, written);
+    else if (!check_open_to_all(path, closed))
+        check_say(result, CHECK_FAIL,
+                  "%s is closed to other users, whose srun then can't load the plugin: let all "
+                  "read it (chmod a+rX)",
+                  closed);
     else
         check_say(result, CHECK_OK, "%s, built for Slurm %u.%02u.%u, fits %s", path, version >> 16,
                   version >> 8 & 0xff, version & 0xff, written);

@@ -163,11 +163,24 @@ static int note_id(void *context, const char *id)
     return used > 80;
 }
 
-static void say_missing(const struct check_site *site, const char *id, const char *reason,
-                        bool missing, struct check_result *result)
+/* Ordinary users needn't see what tccld reads. Returns true if it was that. */
+static bool say_closed(int code, const char *reason, struct check_result *result)
 {
-    char others[128] = "";
-    if (!missing) {
+    if (code != EACCES || geteuid() == 0)
+        return false;
+    check_say(result, CHECK_WARN, "%s: only another user can see this: look as root", reason);
+    return true;
+}
+
+static void say_missing(const struct check_site *site, const char *id, const char *reason,
+                        struct check_result *result)
+{
+    char others[128] = "", folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.*s/%s", PATH_MAX - 64, site->conf.cache_dir, id);
+    bool there = access(folder, F_OK) == 0;
+    if (!there && say_closed(errno, folder, result))
+        return;
+    if (there) {
         check_say(result, CHECK_FAIL, "%s: run tccl-profile verify, or copy the profile again",
                   reason);
         return;
@@ -200,6 +213,8 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
         return;
     if (tccl_machine_read(site->conf.machine, machine, &err) != 0) {
         bool missing = access(site->conf.machine, F_OK) != 0;
+        if (say_closed(access(site->conf.machine, R_OK) != 0 ? errno : 0, err.text, result))
+            return;
         if (missing && site->gpus == 0)
             check_say(result, CHECK_OK, "none: Slurm knows no GPUs of this node");
         else
@@ -210,7 +225,8 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     tccl_machine_id(machine, id);
     errno = 0;
     if (tccl_profile_open(site->conf.cache_dir, id, &profile, &err) != 0) {
-        say_missing(site, id, err.text, errno == ENOENT, result);
+        if (!say_closed(errno, err.text, result))
+            say_missing(site, id, err.text, result);
         compare_machine(site, machine, NULL, result);
         return;
     }

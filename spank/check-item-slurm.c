@@ -75,6 +75,14 @@ void check_item_node(const struct check_site *site, struct check_result *result)
 
 /* ---- plugstack.conf ---- */
 
+static void say_ignored(const struct check_plugstack *stack, enum check_level level,
+                        struct check_result *result)
+{
+    if (*stack->wrong)
+        check_say(result, level, "%s is ignored by Slurm: it wants required, optional or include",
+                  stack->wrong);
+}
+
 void check_item_plugstack(const struct check_site *site, struct check_result *result)
 {
     const struct check_plugstack *stack = &site->plugstack;
@@ -97,6 +105,7 @@ void check_item_plugstack(const struct check_site *site, struct check_result *re
     if (!stack->found) {
         check_say(result, CHECK_FAIL, "%s %s: add the line \"optional spank_tccl.so\"", stack->path,
                   stack->there ? "has no line for spank_tccl.so" : "is not there");
+        say_ignored(stack, CHECK_FAIL, result);
         return;
     }
     check_say(result, CHECK_OK, "%s:%d: %s %s", stack->file, stack->line,
@@ -109,9 +118,7 @@ void check_item_plugstack(const struct check_site *site, struct check_result *re
     if (stack->times > 1)
         check_say(result, CHECK_WARN, "spank_tccl.so stands there %d times: leave one line",
                   stack->times);
-    if (*stack->wrong)
-        check_say(result, CHECK_WARN,
-                  "%s is ignored by Slurm: it wants required, optional or include", stack->wrong);
+    say_ignored(stack, CHECK_WARN, result);
 }
 
 void check_item_configless(const struct check_site *site, struct check_result *result)

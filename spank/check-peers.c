@@ -41,7 +41,7 @@ const char *check_peer_advice(const char *text)
     if (strstr(text, "connection was closed"))
         return "it did not believe us: the clocks are more than a minute apart, the munge keys "
                "differ, or its name is another (--node): its log says which";
-    if (strstr(text, "refused"))
+    if (strstr(text, "refused") || strstr(text, "No such file"))
         return "is its tccld running?";
     if (strstr(text, "timed out") || strstr(text, "in time") || strstr(text, "unreachable") ||
         strstr(text, "No route"))

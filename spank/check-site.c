@@ -1,5 +1,6 @@
 #include "check-site.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,12 @@ static void read_conf(struct check_site *site, const char *node)
         path = TCCL_SYSCONFDIR "/slurm/tccl.conf";
     bool must = site->options.config || access(path, F_OK) == 0 || tccl_conf_tool_path(NULL);
     site->conf_good = tccl_conf_read(must ? path : NULL, node, &site->conf, &site->conf_error) == 0;
-    if (!site->conf_good)
+    if (!site->conf_good && access(path, R_OK) != 0) {
+        site->conf_unread = true;
+        site->conf_closed = errno == EACCES;
+    } else if (!site->conf_good) {
         read_good_lines(path, node, &site->conf);
+    }
     snprintf(site->conf.path, sizeof(site->conf.path), "%s", path);
 }
 

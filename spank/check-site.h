@@ -23,6 +23,8 @@ struct check_site {
 
     struct tccl_conf conf; /* built-in values where it can't be read */
     bool conf_good;
+    bool conf_closed; /* this user may not read it */
+    bool conf_unread; /* there is none at all to go by: not where it was named, or closed */
     struct tccl_error conf_error;
 
     struct check_slurm_conf slurm;

@@ -35,24 +35,26 @@ static const struct {
     const char *name;
     check_item *run;
     const char *hanging; /* what hangs, if it does not end */
+    bool by_conf;        /* nothing can be said without tccl.conf */
 } items[] = {
-    {"config", check_item_config, "the file system of tccl.conf"},
-    {"slurm", check_item_slurm, "srun or slurmd, or the file system of slurm.conf"},
-    {"node", check_item_node, "the file system of slurm.conf"},
-    {"plugstack", check_item_plugstack, "the file system of plugstack.conf"},
-    {"plugin", check_item_plugin, "srun, slurmd or scontrol, or the file system of the plugin"},
-    {"loaded", check_item_loaded, "srun"},
-    {"configless", check_item_configless, "the file system of plugstack.conf"},
-    {"munge", check_item_munge, "munged: restart it"},
-    {"daemon", check_item_daemon, "tccld or munged: see the item munge, restart tccld"},
-    {"accounting", check_item_accounting, "munged: see the item munge"},
-    {"policy", check_item_policy, "the file system of tccl.conf"},
-    {"profile", check_item_profile, "a driver, or the file system of the profile"},
-    {"gpus", check_item_gpus, "scontrol"},
-    {"nccl", check_item_nccl, "ldconfig or python3, or a file system in their path"},
-    {"shim", check_item_shim, "the file system of the shim"},
-    {"isolation", check_item_isolation, "scontrol"},
-    {"peers", check_item_peers, "munged: see the item munge"},
+    {"config", check_item_config, "the file system of tccl.conf", false},
+    {"slurm", check_item_slurm, "srun or slurmd, or the file system of slurm.conf", false},
+    {"node", check_item_node, "the file system of slurm.conf", false},
+    {"plugstack", check_item_plugstack, "the file system of plugstack.conf", false},
+    {"plugin", check_item_plugin, "srun, slurmd or scontrol, or the file system of the plugin",
+     false},
+    {"loaded", check_item_loaded, "srun", false},
+    {"configless", check_item_configless, "the file system of plugstack.conf", false},
+    {"munge", check_item_munge, "munged: restart it", true},
+    {"daemon", check_item_daemon, "tccld or munged: see the item munge, restart tccld", true},
+    {"accounting", check_item_accounting, "munged: see the item munge", true},
+    {"policy", check_item_policy, "the file system of tccl.conf", true},
+    {"profile", check_item_profile, "a driver, or the file system of the profile", true},
+    {"gpus", check_item_gpus, "scontrol", true},
+    {"nccl", check_item_nccl, "ldconfig or python3, or a file system in their path", false},
+    {"shim", check_item_shim, "the file system of the shim", true},
+    {"isolation", check_item_isolation, "scontrol", false},
+    {"peers", check_item_peers, "munged: see the item munge", true},
 };
 enum { ITEMS = sizeof(items) / sizeof(*items) };
 
@@ -212,7 +214,11 @@ static void run_item(int item, const struct options *options, int64_t deadline, 
     static struct check_site site;
     static struct check_result result;
     check_site_read(&options->site, deadline, &site);
-    items[item].run(&site, &result);
+    if (items[item].by_conf && site.conf_unread)
+        check_say(&result, site.conf_closed ? CHECK_WARN : CHECK_FAIL,
+                  "can't be told without %s: see the item config", site.conf.path);
+    else
+        items[item].run(&site, &result);
     size_t sent = 0;
     while (sent < sizeof(result)) {
         ssize_t size = write(fd, (const char *)&result + sent, sizeof(result) - sent);

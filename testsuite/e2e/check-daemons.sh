@@ -33,6 +33,11 @@ item peers warn '2 of 3 answer, not n1; *'
 others_ok accounting peers
 mini start-tccld n1
 
+mini stop-tccld n1
+check n1
+item accounting fail 'n1: no tccld at *: is its tccld running?'
+mini start-tccld n1
+
 kill -STOP "$(cat "$cluster/pid/tccld@n2")"
 check n2
 kill -CONT "$(cat "$cluster/pid/tccld@n2")"
@@ -70,5 +75,6 @@ eventually "munged's end" test ! -e "/proc/$(cat "$cluster/pid/munged")"
 check n1
 equal "exit status" "$status" 1
 item munge fail '*start munged*'
+item daemon fail '*see the item munge'
 item peers fail '0 of 3 answer*munge*'
 others_ok munge daemon accounting peers loaded gpus isolation plugin

@@ -55,6 +55,20 @@ write "optional $plugin $line" "sometimes other.so"
 judged 0 plugstack
 item plugstack warn 'line 2 of plugstack.conf is ignored*'
 
+write "Optional $plugin $line"
+judged 1 plugstack plugin loaded
+item plugstack fail '*has no line for spank_tccl.so*line 1 of plugstack.conf is ignored*'
+
+# Without config=, the plugin has the built-in values; arguments count as the file does.
+write "optional $plugin"
+judged 0 config
+item config warn 'the plugin reads */slurm/tccl.conf, which is not there*name one file for all'
+write "optional $plugin $line Default=auto"
+judged 0
+item policy ok 'steps of all partitions have mode auto*'
+write "optional $plugin $line Default=auto Forbid=yes"
+item policy ok 'steps have no ring, whatever they ask for*'
+
 write "optional $work/spank_tccl.so $line"
 judged 1 plugin loaded
 item plugin fail "$work/spank_tccl.so: No such file*: install it*"

@@ -43,6 +43,15 @@ truncate -s -3 "$folder/profile.json"
 judged 1 profile
 item profile fail '*profile.json*'
 
+rm "$folder/profile.json"
+judged 1 profile
+item profile fail "$folder/profile.json: can't be read: No such file*: run tccl-profile verify*"
+
+chmod 700 "$cluster/nodes/n2/cache"
+user tccl-check --node n2 --only profile >"$work/check" || fail "what a user can't see is no failure"
+item profile warn "*only another user can see this: look as root"
+restore
+
 rm -r "$folder"
 judged 1 profile
 item profile fail "no profile in $cluster/nodes/n2/cache: run tccl-profile run*"
@@ -119,10 +128,36 @@ sed -i "s|^Shim=.*|Shim=$work/none.so|" "$conf"
 judged 1 shim
 item shim fail "Shim=$work/none.so: *"
 
+# The plugin reads it as root, whoever may read it; tcclacct does not.
 chmod 600 "$conf"
-user tccl-check --node n2 --only config >"$work/check" || true
-item config fail '*chmod 644*'
-restore
+user tccl-check --node n2 >"$work/check" || fail "what a user can't see is no failure"
+item config warn '*chmod 644*'
+item daemon warn "can't be told without $conf: *"
+judged 0 config
+item config warn "$conf is closed to other users*"
+check n2 --config "$work/nothing" --only config,daemon
+equal "exit status" "$status" 1
+item config fail "$work/nothing: *"
+item daemon fail "can't be told without $work/nothing: *"
+
+# Users that tccld does not know, and so refuses the file.
+sed -i '/^\[peers\]/i Admins=root,nosuchuser' "$conf"
+line=$(grep -n '^Admins=' "$conf" | cut -d : -f 1)
+admin tccld --node n2 --check-config 2>"$work/err" && fail "tccld takes an unknown admin"
+matches "what tccld says" "$(cat "$work/err")" "tccl: $conf:$line: Admins=nosuchuser: there is no such user here"
+judged 1 config
+item config fail "$conf:$line: Admins=nosuchuser: there is no such user here: tccld does not start*"
+sed -i 's/^SlurmUser=.*/SlurmUser=nosuchuser/' "$conf"
+judged 0 config
+item config warn "$conf:*: SlurmUser=nosuchuser: there is no such user here*"
+
+# The shim, as users have it.
+cp "$(sed -n 's/^Shim=//p' "$conf")" "$cluster/shim-copy.so"
+at_end+=("rm -f $cluster/shim-copy.so")
+chmod 600 "$cluster/shim-copy.so"
+sed -i "s|^Shim=.*|Shim=$cluster/shim-copy.so|" "$conf"
+judged 1 shim
+item shim fail "$cluster/shim-copy.so is closed to other users*"
 
 # The plugin reads another file than the tools.
 cp "$conf" "$work/other.conf"

@@ -7,6 +7,7 @@
 
 #include "check-elf.h"
 #include "check-nccl.h"
+#include "check-open.h"
 #include "check-plugstack.h"
 #include "check-result.h"
 #include "check-run.h"
@@ -342,10 +343,31 @@ static void test_slurmd(void)
     unlink(conf);
 }
 
+/* A file as a user's job would find it, told by root. */
+static void test_open(void)
+{
+    char closed[PATH_MAX], real[PATH_MAX];
+    CHECK(realpath(folder, real) && chmod(folder, 0755) == 0);
+    CHECK(mkdir(in_folder("open"), 0711) == 0 && chmod(in_folder("open"), 0711) == 0);
+    const char *file = put("open/file", "x");
+    CHECK(chmod(file, 0644) == 0);
+    CHECK(symlink(file, in_folder("link")) == 0);
+    CHECK(check_open_to_all(file, closed) && check_open_to_all(in_folder("link"), closed));
+    CHECK(check_open_to_all(in_folder("nothing"), closed));
+    CHECK(chmod(file, 0640) == 0);
+    CHECK(!check_open_to_all(in_folder("link"), closed));
+    CHECK(strncmp(closed, real, strlen(real)) == 0);
+    CHECK_STR(closed + strlen(real), "/open/file");
+    CHECK(chmod(file, 0644) == 0 && chmod(in_folder("open"), 0700) == 0);
+    CHECK(!check_open_to_all(in_folder("link"), closed));
+    CHECK_STR(closed + strlen(real), "/open");
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
         return 1;
+    test_open();
     test_results();
     test_gpus();
     test_slurm_conf();
