@@ -27,6 +27,8 @@ static const char *munge_advice(const char *text)
 {
     if (strstr(text, "xpired") || strstr(text, "ewound"))
         return "the clock jumps: look at its synchronisation";
+    if (strstr(text, "imed-out") || strstr(text, "imed out"))
+        return "what hangs is munged: restart it";
     if (strstr(text, "ocket") || strstr(text, "onnect"))
         return "start munged, or correct MungeSocket=";
     return "look at munged's log";
