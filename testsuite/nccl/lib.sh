@@ -23,14 +23,6 @@ skip() {
     exit 77
 }
 
-# Do others leave a program here less than most of a core?
-is_busy() {
-    python3 -c 'import sys, time
-start = time.monotonic()
-while time.monotonic() < start + 2: pass
-sys.exit(time.process_time() > 0.8 * (time.monotonic() - start))'
-}
-
 run_ring() { # FILE MODEL OPTION...: the rings, into a file
     local file=$1 model=$2
     shift 2
@@ -39,7 +31,7 @@ run_ring() { # FILE MODEL OPTION...: the rings, into a file
 
 # run-ring ended with an error: 75, if its time was over.
 no_ring() { # STATUS MESSAGE
-    [ "$1" != 75 ] || ! is_busy || skip "this machine is too busy: $2"
+    [ "$1" != 75 ] || ! "$here/../is-busy" || skip "this machine is too busy: $2"
     fail "$2"
 }
 
