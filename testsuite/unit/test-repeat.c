@@ -44,6 +44,13 @@ static int repeat(const char *text, struct tccl_measurement *out, struct tccl_er
     return tccl_repeat(workers, &options, &set, out, err);
 }
 
+static const double PATIENCE = 120; /* seconds */
+
+static bool is_steady(const struct tccl_measurement *out, double rate, int runs)
+{
+    return fabs(out->gbps / rate - 1) < 0.1 && runs >= 6 && runs <= 5 + 3 * 10;
+}
+
 static int runs_of(const char *text, struct tccl_measurement *out)
 {
     int before = puppet->runs[0];
@@ -53,19 +60,22 @@ static int runs_of(const char *text, struct tccl_measurement *out)
 }
 
 /* Rates of very different size: each run takes about the time it should. The first run that is long
- * enough ends the warm-up. */
+ * enough ends the warm-up. Members that are not let run are not steady: tried again. */
 static void check_steady(void)
 {
     static const double rates[] = {0.1, 3, 300};
     struct tccl_measurement out;
+    int runs;
 
     for (int i = 0; i < 3; i++) {
+        double until = tccl_seconds() + PATIENCE;
         puppet->gbps[0] = rates[i];
         puppet->gbps[1] = 10 * rates[i];
-        int runs = runs_of("g0>m0 g1>m0", &out);
-        printf("steady: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
-        CHECK(fabs(out.gbps / rates[i] - 1) < 0.1);
-        CHECK(runs >= 6 && runs <= 5 + 3 * 10);
+        do {
+            runs = runs_of("g0>m0 g1>m0", &out);
+            printf("steady: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
+        } while (!is_steady(&out, rates[i], runs) && tccl_seconds() < until);
+        CHECK(is_steady(&out, rates[i], runs));
         CHECK(out.overlap > 0 && out.overlap <= 1);
         CHECK(out.skew >= 0);
         CHECK_INT(out.marks, TCCL_MARK_MIG);
@@ -78,14 +88,18 @@ static void check_steady(void)
 static void check_noisy(void)
 {
     struct tccl_measurement out;
+    double until = tccl_seconds() + PATIENCE;
+    bool as_told;
 
     puppet->wobble[0] = 50;
-    int runs = runs_of("g0>m0", &out);
-    printf("noisy: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
-    CHECK(runs >= 16);
-    CHECK(out.noisy);
-    CHECK(out.spread > 0.25 && out.spread < 0.6);
-    CHECK(out.gbps > 0.9 && out.gbps < 1.65);
+    do {
+        int runs = runs_of("g0>m0", &out);
+        printf("noisy: %d runs, %.4g GB/s, spread %.4f\n", runs, out.gbps, out.spread);
+        CHECK(runs >= 16);
+        CHECK(out.noisy);
+        as_told = out.spread > 0.25 && out.spread < 0.6 && out.gbps > 0.9 && out.gbps < 1.65;
+    } while (!as_told && tccl_seconds() < until);
+    CHECK(as_told);
     puppet->wobble[0] = 0;
 }
 
@@ -118,9 +132,9 @@ int main(void)
 {
     const struct tccl_stage_settings settings = {.region = 1 << 20};
     const struct tccl_workers_options pool = {
-        .gpu = &puppet_mover, .prepare_limit = 5, .run_limit = 5};
+        .gpu = &puppet_mover, .prepare_limit = 60, .run_limit = 60};
 
-    alarm(170);
+    alarm(900);
     srand((unsigned)check_seed());
     check_statistics();
     puppet_make();
