@@ -67,12 +67,21 @@ static bool is_array_task(const struct step_items *items)
     return items->array_job && items->array_task <= ARRAY_TASK_MOST;
 }
 
-/* In steps that srun started slurmstepd takes the items from the user's environment: what can't be
- * true is left out. Slurm gives ids out upwards, that of the array first. */
+static bool variable_agrees(char *const *env, const char *name, uint32_t item)
+{
+    return !job_env_get(env, name) || job_env_number(env, name, ~item) == item;
+}
+
+/* In steps that srun started slurmstepd takes the items from the user's environment, with atoi:
+ * what is no number, or can't be true, is left out. Slurm gives ids out upwards, that of the array
+ * first.
+ */
 static void read_array(const struct step_items *items, char *const *env, struct step_info *info)
 {
     if (!is_array_task(items) || items->array_job > items->job || info->key.het_job ||
-        job_env_number(env, STEP_NO_ARRAY, 0) == items->job)
+        job_env_number(env, STEP_NO_ARRAY, 0) == items->job ||
+        !variable_agrees(env, "SLURM_ARRAY_JOB_ID", items->array_job) ||
+        !variable_agrees(env, "SLURM_ARRAY_TASK_ID", items->array_task))
         return;
     info->array_job = items->array_job;
     info->array_task = items->array_task;

@@ -197,6 +197,10 @@ static void test_arrays(void)
     check_array(0, 17, 4294967295u, "X=", 0, 0);
     check_array(0, 17, 3, "TCCL_NO_ARRAY=19", 0, 0); /* inherited through sbatch */
     check_array(0, 17, 3, "TCCL_NO_ARRAY=18", 17, 3);
+    check_array(0, 17, 3, "SLURM_ARRAY_TASK_ID=3", 17, 3);
+    check_array(0, 17, 0, "SLURM_ARRAY_TASK_ID=x", 0, 0); /* slurmstepd's atoi makes 0 of it */
+    check_array(0, 17, 3, "SLURM_ARRAY_TASK_ID=3x", 0, 0);
+    check_array(0, 17, 3, "SLURM_ARRAY_JOB_ID=4294967313", 0, 0);
 
     char *inherited[] = {"SLURM_ARRAY_JOB_ID=17", "SLURM_ARRAY_TASK_ID=3", NULL}, *none[] = {NULL};
     struct step_items items = {.job = 19, .step = SLURM_BATCH_SCRIPT, .array_task = NO_VAL};
