@@ -69,6 +69,10 @@ count=$(updates)
 [ $took -ge $(((count - 1) * 1000000)) ] || fail "$count updates took only $took us"
 admin sacctmgr -nP list transactions Action="Modify Job" format=Time | sort >"$work/after"
 equal "seconds with two updates" "$(comm -13 "$work/before" "$work/after" | uniq -d)" ""
+scripts_of() { # PROGRAM: what it shows of the array's scripts
+    admin "$1" -nP -j "$array" -o jobid,jobidraw | grep '\.batch|' | sort
+}
+equal "tcclacct's ids of the array" "$(scripts_of tcclacct)" "$(scripts_of sacct)"
 equal "tasks that show a ring" "$(admin sacct -nPX -j "$array" -o AdminComment | grep -c '^tccl: ring 2 GPUs ')" 20
 
 # A job that slurmctld has forgotten.
