@@ -151,16 +151,38 @@ static void forks(int count)
     drop(comms);
 }
 
+/* Communicators that are given up while they are made, at different moments; then one that is not.
+ */
+static void aborts(int count)
+{
+    ncclUniqueId id;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    for (int i = 0; i < count; i++) {
+        ncclGetUniqueId(&id);
+        ncclGroupStart();
+        for (int rank = 0; rank < n; rank++) {
+            cudaSetDevice(rank);
+            ncclCommInitRankConfig(&comms[rank], n, id, rank, &config);
+        }
+        ncclGroupEnd();
+        usleep((unsigned)i * 20000);
+        for (int rank = 0; rank < n; rank++)
+            if (comms[rank])
+                ncclCommAbort(comms[rank]);
+        memset(comms, 0, sizeof comms);
+    }
+    make("made", NULL);
+    drop(comms);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(int count);
-    } ways[] = {{"configs", configs},
-                {"splits", splits},
-                {"again", again},
-                {"wrong", wrong},
-                {"forks", forks}};
+    } ways[] = {{"configs", configs}, {"splits", splits}, {"again", again},
+                {"wrong", wrong},     {"forks", forks},   {"aborts", aborts}};
     if (argc < 2 || cudaGetDeviceCount(&n) != cudaSuccess || n > GPUS)
         return 1;
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++)
