@@ -419,7 +419,12 @@ static int take_header(struct reading *reading, const char *line, size_t length)
     if (!end)
         return 0; /* inih says what is wrong */
     snprintf(section, sizeof section, "%.*s", (int)(end - line - 1), line + 1);
-    if (begin_section(reading->conf, section, reading->err) == 0)
+    const char *rest = end + 1;
+    while (rest < line + length && isspace((unsigned char)*rest))
+        rest++;
+    if (rest < line + length && *rest != ';')
+        tccl_fail(reading->err, "[%.80s]: something stands behind it: begin another line", section);
+    else if (begin_section(reading->conf, section, reading->err) == 0)
         return 0;
     reading->wrong = reading->line;
     return -1;
@@ -533,7 +538,10 @@ static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
     if (strlen(text) != size)
         return tccl_fail(err, "%s: is not text", conf->path);
     struct tccl_error own = {0};
-    struct reading reading = {.conf = conf, .next = text, .err = &own};
+    static const char mark[] = "\xef\xbb\xbf"; /* that some editors put in front */
+    bool marked = strncmp(text, mark, sizeof mark - 1) == 0;
+    struct reading reading = {
+        .conf = conf, .next = text + (marked ? sizeof mark - 1 : 0), .err = &own};
     int rc = ini_parse_stream(read_line, &reading, take_entry, &reading);
     if (judge(&reading, rc, conf->path) != 0)
         return tccl_fail(err, "%s", own.text);

@@ -26,11 +26,13 @@ static int append(char **field, char *text, const struct tccl_key *key, struct t
     return 0;
 }
 
-/* A shell pattern without blanks at its ends, with its brackets closed. */
+/* A shell pattern without blanks or quotes at its ends, with its brackets closed. */
 static bool valid_pattern(const char *text, size_t length)
 {
     int open = 0;
     if (length == 0 || length > ITEM_MAX || text[0] == ' ' || text[length - 1] == ' ')
+        return false;
+    if (strchr("\"'", text[0]) || strchr("\"'", text[length - 1]))
         return false;
     for (size_t i = 0; i < length; i++) {
         if (iscntrl((unsigned char)text[i]) || (text[i] == '[' && open))
@@ -52,7 +54,7 @@ static int set_patterns(const struct tccl_key *key, void *field, const struct tc
         if (!valid_pattern(at, length) || (!key->min && memchr(at, ' ', length)))
             return tccl_value_refuse(key, value,
                                      "names or shell patterns (*, ?, [a-z]) with commas between "
-                                     "them, no spaces around them",
+                                     "them, no spaces or quotes around them",
                                      err);
         at += length;
     } while (*at++);

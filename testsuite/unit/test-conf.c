@@ -162,7 +162,7 @@ static void test_bad_policies(void)
     check_bad("[policy a]\nGpus=\n", 2, "from 1 to 1048576");
     check_bad("[policy a]\nPartitions=\n", 2, "names or shell patterns");
     check_bad("[policy a]\nPartitions=a,,b\n", 2, "names or shell patterns");
-    check_bad("[policy a]\nUsers=a, b\n", 2, "no spaces around them");
+    check_bad("[policy a]\nUsers=a, b\n", 2, "no spaces or quotes around them");
     check_bad("[policy a]\nJobNames=a[b\n", 2, "names or shell patterns");
     check_bad("[policy a]\nNodeList=n[1-\n", 2, "NodeList");
     check_bad("[policy a]\nNodeList=\n", 2, "node names");
@@ -222,6 +222,22 @@ static void test_peers(void)
     check_bad("[peers]\nz=a\nn[1-3]=a:1\n\n# n2\nm=b\nn2=b:1\nz=c\n", 7,
               "names node n2 twice, first in line 3");
     check_bad("[peers]\nn[1-2],n1=a\n", 2, "names node n1 twice, first in line 2");
+}
+
+/* What editors and habits from other formats bring along. */
+static void test_habits(void)
+{
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    CHECK_INT(read_text("\xef\xbb\xbf[policy a]  ; said here\r\nDefault=on\r\n", &conf, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK(conf.n_policies == 1 && conf.policies[0].mode == TCCL_MODE_ON);
+    tccl_conf_clear(&conf);
+    check_bad("[policy a]\n[policy b] Default=on\n", 2, "something stands behind it");
+    check_bad("[policy a]\nJobNames=\"my job\"\n", 2, "no spaces or quotes around them");
+    check_bad("[policy a]\nAccounts=x,'y'\n", 2, "no spaces or quotes around them");
+    CHECK_INT(read_text("[policy a]\nJobNames=o'neill\n", &conf, &err), 0);
+    tccl_conf_clear(&conf);
 }
 
 /* Where users that are not known here are named. */
@@ -467,6 +483,7 @@ int main(void)
     test_bad_policies();
     test_peers();
     test_users();
+    test_habits();
     test_bad_values();
     test_bad_forms();
     test_bad_peers();
