@@ -47,7 +47,7 @@ struct answer {
     struct policy_rule rule;
     struct policy_choice choice;
     bool ring;
-    char why[POLICY_WHY]; /* of no ring */
+    char why[POLICY_WHY]; /* of no ring; or of what is not known: on what it depends */
 };
 
 /* ---- what is asked --------------------------------------------------------------------------- */
@@ -146,10 +146,34 @@ static const char *title(const char *name, char text[static 64])
     return text;
 }
 
+/* Mode auto has minimums. Returns false with why: the step is below one; true with why where it
+ * can't be told: what it must have. */
+static bool judge_size(struct answer *answer)
+{
+    const struct policy_facts *facts = answer->facts;
+    const struct policy_rule *rule = &answer->rule;
+    if (facts->n_nodes && facts->n_nodes < rule->min_nodes) {
+        snprintf(answer->why, POLICY_WHY, "MinNodes is %d", rule->min_nodes);
+        return false;
+    }
+    if (facts->gpus && facts->gpus < rule->min_gpus) {
+        snprintf(answer->why, POLICY_WHY, "MinGpus is %d", rule->min_gpus);
+        return false;
+    }
+    bool nodes = !facts->n_nodes && rule->min_nodes > 1, gpus = !facts->gpus;
+    if (nodes && gpus)
+        snprintf(answer->why, POLICY_WHY, "it has %d nodes and %d GPUs, or more", rule->min_nodes,
+                 rule->min_gpus);
+    else if (nodes)
+        snprintf(answer->why, POLICY_WHY, "it has %d nodes or more", rule->min_nodes);
+    else if (gpus)
+        snprintf(answer->why, POLICY_WHY, "it has %d GPUs or more", rule->min_gpus);
+    return true;
+}
+
 /* Is there to be a ring, as far as the site has a say? */
 static bool judge(struct answer *answer)
 {
-    const struct policy_facts *facts = answer->facts;
     const struct policy_rule *rule = &answer->rule;
     char name[64];
     answer->why[0] = '\0';
@@ -157,13 +181,11 @@ static bool judge(struct answer *answer)
         snprintf(answer->why, POLICY_WHY, "%s forbids rings", title(rule->name, name));
     else if (answer->choice.mode == TCCL_MODE_OFF)
         snprintf(answer->why, POLICY_WHY, "mode off");
-    else if (answer->choice.mode != TCCL_MODE_AUTO)
-        return true;
-    else if (facts->n_nodes && facts->n_nodes < rule->min_nodes)
-        snprintf(answer->why, POLICY_WHY, "MinNodes is %d", rule->min_nodes);
-    else if (facts->gpus && facts->gpus < rule->min_gpus)
-        snprintf(answer->why, POLICY_WHY, "MinGpus is %d", rule->min_gpus);
-    return answer->why[0] == '\0';
+    else if (answer->facts->gpus == 1)
+        snprintf(answer->why, POLICY_WHY, "a single GPU needs none");
+    else
+        return answer->choice.mode != TCCL_MODE_AUTO || judge_size(answer);
+    return false;
 }
 
 static struct answer find_answer(const struct tccl_conf *conf, const struct question *question)
@@ -220,7 +242,11 @@ static void print_answer(const struct answer *answer)
            : choice->asked   ? ", as the user asked"
            : rule->forbid    ? ", whatever the user asks"
                              : ", by default");
-    printf("%-16s %s%s\n", "ring", answer->ring ? "yes" : "no: ", answer->why);
+    printf("%-16s %s%s\n", "ring",
+           !answer->ring    ? "no: "
+           : answer->why[0] ? "yes, if "
+                            : "yes",
+           answer->why);
     print_time("Timeout", rule->timeout_ms);
     print_time("RequireTimeout", rule->require_timeout_ms);
     printf("%-16s %.4gx\n%-16s %d\n%-16s %d\n", "MinGain", rule->min_gain, "MinNodes",
