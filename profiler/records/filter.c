@@ -208,11 +208,28 @@ static void begin_job(struct query *query)
     query->listing = true;
 }
 
-/* The job with this id ("job = ?"), or those of this leader ("het_job = ?"). */
-static void add_job(struct query *query, const char *column, const struct wanted_job *job)
+/* Which array, or leader, a job belongs to is what the environment of its step said; its own id and
+ * uid are Slurm's. Where the job of that id is another user's, of about that time (ids begin anew
+ * after a cluster was set up again), nobody finds the step there. */
+#define NOT_ANOTHERS(column)                                                                       \
+    " AND NOT EXISTS (SELECT 1 FROM records AS own WHERE own.job = records." column                \
+    " AND own.uid <> records.uid AND own.cluster = records.cluster"                                \
+    " AND own.start BETWEEN records.start - 2592000 AND records.start + 2592000)"
+
+static void add_job(struct query *query, const struct wanted_job *job)
 {
     begin_job(query);
-    add_value(query, column, job->job);
+    add_value(query, "job = ?", job->job);
+    if (job->het_offset >= 0)
+        add_value(query, " AND het_offset = ?", job->het_offset);
+    add_step(query, job);
+}
+
+/* The components of this leader. */
+static void add_components(struct query *query, const struct wanted_job *job)
+{
+    begin_job(query);
+    add_value(query, "het_job = ?" NOT_ANOTHERS("het_job"), job->job);
     if (job->het_offset >= 0)
         add_value(query, " AND het_offset = ?", job->het_offset);
     add_step(query, job);
@@ -222,7 +239,7 @@ static void add_job(struct query *query, const char *column, const struct wanted
 static void add_tasks(struct query *query, const struct wanted_job *job, json_int_t array)
 {
     begin_job(query);
-    add_value(query, "array_job_id = ? AND array_job_id > 0", array);
+    add_value(query, "array_job_id = ? AND array_job_id > 0" NOT_ANOTHERS("array_job_id"), array);
     if (job->array_job >= 0) {
         add_value(query, " AND array_task_id >= ?", job->first);
         add_value(query, " AND array_task_id <= ?", job->last);
@@ -240,9 +257,9 @@ static void add_jobs(struct query *query, const json_t *jobs)
             add_tasks(query, &job, job.array_job);
             continue;
         }
-        add_job(query, "job = ?", &job);
+        add_job(query, &job);
         if (!job.raw)
-            add_job(query, "het_job = ?", &job);
+            add_components(query, &job);
         if (!job.raw && job.het_offset < 0)
             add_tasks(query, &job, job.job);
     }

@@ -66,7 +66,8 @@ eventually "the record of one who claims the array" claimed
 claim=$(admin tcclacct -nP --name=claim -o jobidraw)
 all_there || fail "its user sees another's record in his array: '$(ids -j "$array")'"
 equal "its user" "$(admin tcclacct -nP -j "$claim" -o user)" root
-admin tcclacct -nP -j "$array" >/dev/null 2>"$work/err"
+equal "the array, for an admin" "$(admin tcclacct -nP -j "$array" -o jobid | LC_ALL=C sort | xargs)" "$(everywhere .0 1 2 3 5)"
+admin tcclacct -anP -S now-1hour >/dev/null 2>"$work/err"
 matches "what an admin is told" "$(cat "$work/err")" "tccl: tasks of array $array have different users*"
 for task in x -1 99999999999 4000001; do # no numbers of tasks
     admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=$task srun -N1 --gpus=2 -J "odd$task" --tccl=on true

@@ -272,7 +272,8 @@ static void test_arrays(void)
     for (int task = 0; task < 4; task++) { /* the last one has the array's own id */
         json_t *json = record(task < 3 ? 31 + task : 30, 0, 0, "applied");
         json_object_update_new(json,
-                               json_pack("{s:i, s:i}", "array_job_id", 30, "array_task_id", task));
+                               json_pack("{s:i, s:i, s:i, s:i}", "array_job_id", 30,
+                                         "array_task_id", task, "uid", 1000, "start", 1000030));
         put(records, json);
     }
     check_count(records, "{\"jobs\":[{\"job\":30}]}", -1, 4);
@@ -288,7 +289,23 @@ static void test_arrays(void)
     check_count(records, "{\"jobs\":[{\"array_job\":30,\"first\":1,\"last\":1},{\"job\":21}]}", -1,
                 2);
     check_count(records, "{\"jobs\":[{\"array_job\":31}]}", -1, 0);
-    check_count(records, "{\"jobs\":[{\"array_job\":30}],\"order\":\"newest\"}", 1000, 2);
+    check_count(records, "{\"jobs\":[{\"array_job\":30}],\"order\":\"newest\"}", 1001, 0);
+    /* One who says that he is of this array, or of job 21; and one of an array of long after. */
+    json_t *claim = record(41, 0, 0, "applied"), *later = record(51, 0, 0, "applied");
+    json_object_update_new(claim, json_pack("{s:i, s:i}", "array_job_id", 30, "array_task_id", 1));
+    json_object_update_new(later, json_pack("{s:i, s:i, s:i}", "array_job_id", 30, "array_task_id",
+                                            1, "start", 99000000));
+    put(records, claim);
+    put(records, later);
+    json_t *component = record(42, 0, 0, "applied");
+    json_object_update_new(component, json_pack("{s:i, s:i}", "het_job", 21, "het_offset", 1));
+    put(records, component);
+    check_count(records, "{\"jobs\":[{\"job\":30}]}", -1, 5);
+    check_count(records, "{\"jobs\":[{\"array_job\":30,\"first\":1,\"last\":1}]}", -1, 2);
+    check_count(records, "{\"jobs\":[{\"array_job\":30}]}", 1001, 1);
+    check_count(records, "{\"jobs\":[{\"job\":41}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":21}]}", -1, 1);
+    check_count(records, "{\"jobs\":[{\"job\":42}]}", -1, 1);
     tccl_records_close(records);
 }
 
