@@ -38,10 +38,11 @@ double tccl_spread(const double *sorted, int n)
 }
 
 /* Of a run that all members make together for as long as it should be. By what the last one took,
- * not by its rates: members that don't start together get a longer run, too. */
+ * not by its rates: members that don't start together get a longer run, too. One in which they
+ * never were together says little of how long it was. */
 static double choose_share(double share, double took, double window)
 {
-    double factor = took > 0 ? window / took : most_growth;
+    double factor = took > 0 ? window / took : longer;
 
     share *= factor < most_growth ? factor : most_growth;
     return share < least_share ? least_share : share > most_share ? most_share : share;

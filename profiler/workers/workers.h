@@ -31,9 +31,10 @@ struct tccl_run {
     double slowest;            /* the smallest of them */
 };
 
-/* Runs the set once; each member moves at least share bytes. Returns 0; 1 with err if the set
- * failed (a worker died, hung, or said why it can't) and the pool is ready for the next; -1 with
- * err if the pool can't go on (no processes can be started). */
+/* Runs the set once; each member moves at least share bytes. Returns 0, with a run that is all
+ * zeros if its members never ran at the same time, as a busy machine may have it; 1 with err if the
+ * set failed (a worker died, hung, or said why it can't) and the pool is ready for the next; -1
+ * with err if the pool can't go on (no processes can be started). */
 int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
                      struct tccl_run *run, struct tccl_error *err);
 

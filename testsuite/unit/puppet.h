@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "race.h"
 #include "workers.h"
 
 enum puppet_act {
@@ -31,6 +32,7 @@ struct puppet {
     _Atomic double gbps[TCCL_MAX_GPUS]; /* its rate */
     _Atomic double late[TCCL_MAX_GPUS]; /* seconds that it begins after the start */
     _Atomic int wobble[TCCL_MAX_GPUS];  /* percent by which the rate changes from run to run */
+    _Atomic int alone[TCCL_MAX_GPUS];   /* runs still to come that are over before others begin */
     _Atomic int runs[TCCL_MAX_GPUS];
     _Atomic int pid[TCCL_MAX_GPUS], fds[TCCL_MAX_GPUS], opened[TCCL_MAX_GPUS];
     _Atomic int acted[TCCL_MAX_GPUS]; /* how often it did other than move */
@@ -154,6 +156,10 @@ static int puppet_move(void *state, struct tccl_lane *lane, struct tccl_error *e
             return -1;
         if (puppet->act[gpu] == PUPPET_IS_STUCK)
             total = half;
+    }
+    if (puppet->alone[gpu] > 0) {
+        puppet->alone[gpu]--;
+        lane->trace.last.time = lane->trace.samples[0].time;
     }
     return 0;
 }

@@ -116,6 +116,23 @@ static void check_apart(void)
     puppet->late[1] = 0;
 }
 
+/* Runs in which the members never were together are made again, as others that were disturbed; a
+ * set whose members never are together, however often it is tried, has failed. */
+static void check_never_together(void)
+{
+    struct tccl_measurement out;
+    struct tccl_error err = {0};
+
+    puppet->alone[0] = 2;
+    CHECK_INT(repeat("g0>m0 g1>m0", &out, NULL), 0);
+    CHECK_INT(puppet->alone[0], 0);
+    CHECK(out.gbps > 0.5 && out.overlap > 0);
+    puppet->alone[0] = 1000;
+    CHECK_INT(repeat("g0>m0 g1>m0", &out, &err), 1);
+    CHECK_STR(err.text, "its transfers hardly run at the same time here");
+    puppet->alone[0] = 0;
+}
+
 static void check_failure(void)
 {
     struct tccl_measurement out;
@@ -145,6 +162,7 @@ int main(void)
         check_steady();
         check_noisy();
         check_apart();
+        check_never_together();
         check_failure();
     }
     tccl_workers_free(workers);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -118,12 +119,9 @@ static void check_concurrency(const int cpus[2])
 
     double until = tccl_seconds() + PATIENCE;
     do {
-        struct tccl_error err = {0};
-        if (tccl_workers_run(pool.workers, &set, 64 << 20, &run, &err) != 0) {
-            CHECK_STR(err.text, "the transfers never ran at the same time");
-            continue;
-        }
-        CHECK(run.slowest > 0 && fmin(run.gbps[0], run.gbps[1]) == run.slowest);
+        CHECK_INT(tccl_workers_run(pool.workers, &set, 64 << 20, &run, NULL), 0);
+        CHECK(run.window == 0 || run.slowest > 0);
+        CHECK(fmin(run.gbps[0], run.gbps[1]) == run.slowest);
         if (are_together(&run) || run.overlap > best.overlap)
             best = run;
     } while (!are_together(&best) && tccl_seconds() < until);
@@ -385,6 +383,15 @@ static void check_no_processes(void)
     free_pool(&pool);
 }
 
+static bool own_shared_memory;
+
+/* A /dev/shm that no other program puts files into. Returns whether we may have one. */
+static bool get_shared_memory(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tccl-test", "/dev/shm", "tmpfs", 0, NULL) == 0;
+}
+
 static int shared_memory_files(void)
 {
     DIR *folder = opendir("/dev/shm");
@@ -439,7 +446,7 @@ static void check_killed_leader(void)
     }
     CHECK_INT(inherited, 4);
     CHECK(killed >= 2); /* the keepers, who wait, may see their socket's end first */
-    CHECK_INT(shared_memory_files(), before);
+    CHECK(!own_shared_memory || shared_memory_files() == before);
     puppet->act[0] = puppet->act[1] = PUPPET_MOVES;
     close(ready[0]);
 }
@@ -449,6 +456,7 @@ int main(void)
     int cpus[2];
 
     alarm(900);
+    own_shared_memory = get_shared_memory();
     srand((unsigned)check_seed());
     puppet_make();
     mover = puppet_mover;
