@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RIG_NODES = 40, RIG_PATIENCE_MS = 20000 };
+enum { RIG_NODES = 40, RIG_PATIENCE_MS = 120000 };
 
 static struct rig {
     char folder[64];

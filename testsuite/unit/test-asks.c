@@ -13,7 +13,7 @@
 #include "search.h"
 #include "wire.h"
 
-enum { NODES = 3, HOME = 3, WAIT_MS = 15000, MACHINE_GPUS = 4 };
+enum { NODES = 3, HOME = 3, WAIT_MS = 120000, MACHINE_GPUS = 4 };
 
 static const char *const names[] = {"n1", "n2", "n3"};
 static const int all_gres[] = {0, 1, 2, 3};
@@ -113,7 +113,7 @@ static int begin_join(struct tccl_step_key key, int node, int n_nodes, int n_gre
                              .mode = TCCL_MODE_ON,
                              .uid = job_uid(),
                              .gid = getgid(),
-                             .timeout_ms = 8000};
+                             .timeout_ms = 60000};
     int fd = connect_to(node + 1);
     CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
     return fd;
