@@ -1,5 +1,6 @@
 #include "spank-remote.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,11 @@
 #include "step-info.h"
 #include "wire.h"
 
-enum { DEPART_MS = 200 }; /* for messages that nobody waits for: a record, the step's end */
+enum {
+    DEPART_MS = 200,        /* for messages that nobody waits for: a record, the step's end */
+    UNHEARD_MS = 5000,      /* for a tccld that died to be started again */
+    UNHEARD_PAUSE_MS = 100, /* between two looks */
+};
 
 /* This slurmstepd's step. */
 static struct {
@@ -178,14 +183,16 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     return fd;
 }
 
-/* For the record, and so that other nodes needn't wait for this one; no answer is awaited. */
-static void tell_tccld(const char *reason)
+/* For the record, and so that other nodes needn't wait for this one; no answer is awaited. Returns
+ * whether a tccld was there to be told. */
+static bool tell_tccld(const char *reason)
 {
     int fd = send_join(reason, DEPART_MS, NULL);
     if (fd < 0)
-        return;
+        return false;
     close(fd);
     remote.joined = remote.choice.mode != TCCL_MODE_OFF;
+    return true;
 }
 
 static void join_ring(void)
@@ -426,12 +433,15 @@ int remote_task_init(spank_t spank)
     _exit(1);
 }
 
-/* Its tccld may have been given this node's plan before it died: by now there may be another, which
- * can tell the first node that the step had its ring in part only. */
+/* Its tccld may have been given this node's plan before it died: by now, or in a moment, there may
+ * be another, which can tell the first node that the step had its ring in part only. */
 static void tell_unheard(void)
 {
+    int64_t end = tccl_now_ms() + UNHEARD_MS;
     if (remote.unheard && !remote.step.first)
-        tell_tccld("its tccld died or hung before the step had its plan");
+        while (!tell_tccld("its tccld died or hung before the step had its plan") &&
+               tccl_now_ms() < end)
+            poll(NULL, 0, UNHEARD_PAUSE_MS);
     remote.unheard = false;
 }
 

@@ -14,8 +14,8 @@
 #include "records.h"
 
 enum {
-    CLOSE_MS = 3000,
-    MEMORY = 1024, /* records kept in memory while no disk takes them */
+    CLOSE_MS = 15000, /* what a disk has not taken by then is lost */
+    MEMORY = 1024,    /* records kept in memory while no disk takes them */
     DAY = 24 * 3600,
 };
 
