@@ -145,9 +145,11 @@ JOB
 rm -f "$work"/seen/*
 job=$(user sbatch --parsable --requeue --open-mode=append --output="$work/batch" $whole --tccl=on "$work/job")
 eventually "the first run's step on n1 and n2" started 2
-rm -f "$work"/seen/*
 user scontrol requeue "$job"
 release
+first_is_over() { [ "$(admin squeue -hj "$job" -o %T)" = PENDING ]; }
+eventually "the first run's end" first_is_over
+rm -f "$work"/seen/* # n3's part of it may have run
 start_now() { # the wait before a restart is only Slurm's caution
     [ "$(ls "$work/seen" | wc -l)" = 3 ] && return
     sleep 1 # or else its credential is of a second that slurmd has revoked
