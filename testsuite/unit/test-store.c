@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "cleanup.h"
+#include "old-store.h"
 #include "records.h"
 #include "spool.h"
 #include "stores.h"
@@ -16,27 +17,7 @@
 static char folder[] = "/tmp/test-store-XXXXXX";
 static char path[128];
 
-/* The store as versions 1 and 2 made it. */
-static const char version_1[] =
-    "PRAGMA journal_mode = WAL;"
-    "CREATE TABLE records ("
-    " id INTEGER PRIMARY KEY,"
-    " cluster TEXT NOT NULL, job INTEGER NOT NULL, het_job INTEGER NOT NULL,"
-    " het_offset INTEGER NOT NULL, step INTEGER NOT NULL, restart INTEGER NOT NULL,"
-    " run INTEGER NOT NULL,"
-    " uid INTEGER NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, partition TEXT NOT NULL,"
-    " job_name TEXT NOT NULL,"
-    " nodes TEXT NOT NULL, first_node TEXT NOT NULL, n_nodes INTEGER NOT NULL,"
-    " gpus INTEGER NOT NULL,"
-    " mode TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,"
-    " gbps REAL NOT NULL, baseline_gbps REAL NOT NULL, ratio REAL NOT NULL,"
-    " bound_gbps REAL NOT NULL, solve_us INTEGER NOT NULL, ring TEXT NOT NULL,"
-    " source TEXT NOT NULL, start INTEGER NOT NULL, reporter INTEGER NOT NULL,"
-    " UNIQUE (job, step, het_job, het_offset, restart, run, cluster));"
-    "CREATE INDEX records_by_start ON records (start);"
-    "CREATE INDEX records_by_user ON records (uid, start);"
-    "CREATE INDEX records_by_het_job ON records (het_job, step);"
-    "PRAGMA application_id = 1952670572; PRAGMA user_version = 1;";
+/* What later versions added. */
 static const char version_2[] =
     "CREATE TABLE builds (step_start TEXT PRIMARY KEY, built TEXT NOT NULL,"
     " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL) WITHOUT ROWID;"
@@ -157,15 +138,7 @@ static const char *text_of(const json_t *record, const char *name)
 
 static void add_old_rows(void)
 {
-    execute("INSERT INTO records (cluster, job, het_job, het_offset, step, restart, run, uid, user,"
-            " account, partition, job_name, nodes, first_node, n_nodes, gpus, mode, state, reason,"
-            " gbps, baseline_gbps, ratio, bound_gbps, solve_us, ring, source, start, reporter)"
-            " VALUES ('c', 1, 0, 0, 0, 0, 0, 1000, 'u', 'a', 'p', 'j', 'n[1-2]', 'n1', 2, 8, 'on',"
-            " 'applied', '', 20, 10, 2, 0, 1500, 'r', 'model', 5000, 0),"
-            " ('c', 2, 0, 0, 0, 0, 0, 1000, 'u', 'a', 'p', 'j', 'n[1-2]', 'n1', 2, 8, 'on',"
-            " 'fallback', 'n2: no GPU in this step', 0, 0, 0, 0, 0, '', '', 5001, 0),"
-            " ('d/1', 3, 0, 0, 4294967291, 0, 1700000000000, 1001, 'v', 'b', 'q', 'k', 'n3', 'n3',"
-            " 1, 4, 'on', 'applied', '', 30, 20, 1.5, 0, 100, '', 'model', 5002, 0)");
+    execute(old_rows);
 }
 
 static void check_old_rows(struct tccl_records *records)
@@ -186,7 +159,7 @@ static void check_old_rows(struct tccl_records *records)
 static void test_version_1(void)
 {
     remove_store();
-    execute(version_1);
+    execute(store_version_1);
     add_old_rows();
     struct tccl_records *records = open_store_at(path);
     check_old_rows(records);
@@ -201,7 +174,7 @@ static void test_version_1(void)
 static void test_version_2(void)
 {
     remove_store();
-    execute(version_1);
+    execute(store_version_1);
     execute(version_2);
     add_old_rows();
     execute("INSERT INTO builds VALUES ('c/1/0/0/0/0/0/5000', 'differs', 'n2: other', 4),"
@@ -244,7 +217,7 @@ static void test_version_3(void)
     remove_store();
     CHECK_INT(tccl_records_older(path, &count, NULL), 0); /* there is none */
     CHECK(access(path, F_OK) != 0);
-    execute(version_1);
+    execute(store_version_1);
     execute(version_2);
     execute(version_3);
     add_old_rows();
