@@ -151,7 +151,7 @@ first_is_over() { [ "$(admin squeue -hj "$job" -o %T)" = PENDING ]; }
 eventually "the first run's end" first_is_over
 rm -f "$work"/seen/* # n3's part of it may have run
 start_now() { # the wait before a restart is only Slurm's caution
-    [ "$(ls "$work/seen" | wc -l)" = 3 ] && return
+    [ "$(ls "$work/seen" | grep -c "^$job\.1\.")" = 3 ] && return
     sleep 1 # or else its credential is of a second that slurmd has revoked
     [ "$(admin squeue -hj "$job" -o %r)" != BeginTime ] ||
         admin scontrol update JobId="$job" StartTime=now
@@ -159,6 +159,7 @@ start_now() { # the wait before a restart is only Slurm's caution
 }
 eventually "second run" start_now
 eventually "end of job $job" job_ended "$job"
+rm -f "$work/seen/$job".0.*
 collect
 applied 3 0
 

@@ -271,8 +271,13 @@ late_show() { # TASKS COMMAND...
 
 # ---- the cluster's health ------------------------------------------------------------------------
 
-nodes_are_up() {
-    ! admin sinfo -hNo '%N %T %E' | grep -E 'drain|down|fail|unk|\*'
+nodes_are_up() { # for a moment a busy one may not answer
+    eventually "all nodes up" all_up
+}
+
+all_up() {
+    local nodes
+    nodes=$(admin sinfo -hNo '%N %T %E') && ! grep -E 'drain|down|fail|unk|\*' <<<"$nodes"
 }
 
 # Submits a batch job as the user and waits for its end. Its output is in $work/batch.
@@ -284,12 +289,19 @@ batch() { # SBATCH-OPTION... SCRIPT
     collect
 }
 
+# That slurmctld had no time to answer is no answer.
 job_ended() { # JOB
-    [ -z "$(admin squeue -h -j "$1" -t PENDING,RUNNING,COMPLETING -o %i)" ]
+    local jobs
+    jobs=$(admin squeue -h -j "$1" -t PENDING,RUNNING,COMPLETING -o %i) || {
+        jobs=$(admin squeue -h -t PENDING,RUNNING,COMPLETING -o %F) && ! grep -qx "${1%%_*}" <<<"$jobs"
+        return
+    }
+    [ -z "$jobs" ]
 }
 
 no_jobs() {
-    [ -z "$(admin squeue -h)" ]
+    local jobs
+    jobs=$(admin squeue -h) && [ -z "$jobs" ]
 }
 
 undo() {
@@ -299,7 +311,7 @@ undo() {
         eval "$command" || status=1
     done
     if [ -n "${work:-}" ] && [ -d "$work" ] && [ $status = 0 -o $status = 77 ]; then
-        nodes_are_up || status=1
+        (nodes_are_up) || status=1
         eventually "no jobs left" no_jobs
         rm -rf "$work"
     fi
