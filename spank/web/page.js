@@ -6,7 +6,7 @@ const ROWS = 20;
 const SVG = "http://www.w3.org/2000/svg";
 const $ = (id) => document.getElementById(id);
 
-const state = { range: "day", job: null, start: null, kind: null, rows: ROWS, steps: null, shown: null, live: true };
+const state = { range: "day", job: null, start: null, kind: null, rows: ROWS, steps: null, summary: null, shown: null };
 
 /* ---- elements ---- */
 
@@ -154,16 +154,16 @@ function outcome(step) {
 function cells_of(step) {
   return [
     ["Step", h("a", { href: place_of({ job: step.id, start: step.start }) }, step.id)],
-    ["Job name", said(step.job_name, "cut")],
+    ["Job name", step.job_name && said(step.job_name, "cut")],
     ["User", said(step.user || step.uid, "cut")],
-    ["Nodes", said(step.nodes, "cut")],
+    ["Nodes", step.nodes && said(step.nodes, "cut")],
     ["GPUs", step.gpus ? count(step.gpus) : "", "n"],
     ["State", [mark(step.state), step.running ? [" ", h("span", { class: "live" }, "runs")] : ""]],
     ["GB/s", number(step.gbps, 2), "n"],
     ["NCCL", number(step.baseline_gbps, 2), "n"],
     ["Gain", step.ratio > 0 ? step.ratio.toFixed(2) + "×" : "", "n"],
     ["Started", time(step.start)],
-    ["Outcome", said(outcome(step), "cut wide")],
+    ["Outcome", outcome(step) && said(outcome(step), "cut wide")],
   ];
 }
 
@@ -245,12 +245,19 @@ function show_tiles(summary) {
     tile("Steps", count(steps)), tile("With a ring", count(rings), share(rings)), tile("Built by NCCL", count(built), rings ? `${Math.round((built * 100) / rings)} %` : ""),
     tile("Median gain", summary.gain_median > 0 ? summary.gain_median.toFixed(2) + "×" : "–"),
     tile("Fallbacks", count(fallbacks), share(fallbacks)),
-    tile("Time to solve", solve > 0 ? (solve / 1000).toFixed(1) + " ms" : "–", "median"));
+    tile("Time to solve", solve > 0 ? (solve / 1000).toFixed(1) + " ms" : "–", solve > 0 ? "median" : ""));
 }
 
 /* ---- gain over time ---- */
 
-const WIDTH = 1180, LEFT = 46, RIGHT = 14;
+const LEFT = 46, RIGHT = 14;
+
+/* A pixel of the chart is one of the screen, so that its texts can be read on a phone, too. */
+let WIDTH = 1180;
+
+function chart_width() {
+  return Math.max(300, $("gain").clientWidth - 32);
+}
 
 /* Steps for a scale up to most: about four. */
 function ticks(least, most) {
@@ -272,7 +279,7 @@ function gain_line(days, x, width) {
   const known = days.filter((one) => one.gain_mean > 0);
   const most = Math.max(1.5, ...known.map((one) => one.gain_mean)) * 1.06, least = Math.min(1, ...known.map((one) => one.gain_mean));
   const top = 34, bottom = 190, y = (value) => bottom - ((value - least) / (most - least)) * (bottom - top);
-  const group = s("g", {}, s("text", { class: "title", x: LEFT, y: 16 }, "Mean gain of the rings of a day (NCCL's own choice = 1)"));
+  const group = s("g", {}, s("text", { class: "title", x: LEFT, y: 16 }, "Mean gain of a day's rings (NCCL's own = 1)"));
   scale(group, ticks(least, most), y, (value) => value + "×");
   if (least <= 1) group.append(s("line", { class: "one", x1: LEFT, x2: WIDTH - RIGHT, y1: y(1), y2: y(1) }));
   const centre = (one) => x(one.start) + width / 2;
@@ -286,7 +293,7 @@ function day_bars(days, x, width) {
   const top = 236, bottom = 350, most = Math.max(1, ...days.map((one) => one.steps)), y = (value) => bottom - (value / most) * (bottom - top);
   const group = s("g", {}, s("text", { class: "title", x: LEFT, y: 222 }, "Steps of a day"));
   scale(group, ticks(0, most).filter(Number.isInteger), y, count);
-  const every = Math.ceil(days.length / Math.floor((WIDTH - LEFT) / 92));
+  const every = Math.ceil(days.length / Math.floor((WIDTH - LEFT) / (days.length > 300 ? 92 : 62)));
   days.forEach((one, i) => {
     const bar = Math.min(width * 0.72, 56), left = x(one.start) + (width - bar) / 2, parts = [["applied", one.applied], ["fallback", one.fallback],
       ["rest", Math.max(0, one.steps - one.applied - one.fallback)]];
@@ -350,14 +357,15 @@ function show_gain(summary) {
   }
   const rows = [...days].reverse().map((one) => [day(one.start), count(one.steps), count(one.applied), count(one.fallback), one.gain_mean > 0 ? one.gain_mean.toFixed(2) + "×" : ""]);
   const open = $("gain").querySelector("details")?.open;
-  put($("gain"), days, chart(days), legend(), h("details", { open }, h("summary", {}, "The same as a table"),
+  WIDTH = chart_width();
+  put($("gain"), [days, WIDTH], chart(days), legend(), h("details", { open }, h("summary", {}, "The same as a table"),
     table([["Day"], ["Steps", "n"], ["With a ring", "n"], ["Fallbacks", "n"], ["Mean gain", "n"]], rows)));
 }
 
 /* ---- reasons and nodes ---- */
 
-function bar(share) {
-  return s("svg", { class: "track", viewBox: "0 0 110 9", "aria-hidden": "true" }, s("rect", { width: 110, height: 9, rx: 4.5 }),
+function bar(share, kind) {
+  return s("svg", { class: "track " + (kind || ""), viewBox: "0 0 110 9", "aria-hidden": "true" }, s("rect", { width: 110, height: 9, rx: 4.5 }),
     s("rect", { width: Math.max(0, Math.min(1, share || 0)) * 110, height: 9, rx: 4.5 }));
 }
 
@@ -365,20 +373,27 @@ function show_reasons(summary) {
   const reasons = summary.reasons || [], most = Math.max(1, ...reasons.map((one) => one.steps));
   put($("reasons"), [reasons, !summary.steps], reasons.length
     ? table([["Why"], ["Steps", "n"], [""], ["For example"], ["Last"]],
-      reasons.map((one) => [said(one.class), count(one.steps), bar(one.steps / most), said(one.example, "cut"), one.last ? time(one.last) : ""]))
+      reasons.map((one) => [said(one.class), count(one.steps), bar(one.steps / most), said(one.example, "wide"), one.last ? time(one.last) : ""]))
     : h("p", { class: "empty" }, summary.steps ? "No step fell back: every one that asked has its ring." : "No steps, so no reasons."));
 }
 
+const SLOW = 0.95; /* of the best: below that, a node stands out */
+
 function show_nodes(summary) {
-  const nodes = summary.nodes || [];
-  put($("nodes"), nodes, nodes.length
-    ? [h("p", { class: "dim" }, "Bandwidth of a node's rings against the best of as many nodes and GPUs."),
+  const nodes = (summary.nodes || []).filter((one) => !(one.share >= SLOW) || one.fallbacks > 0);
+  const words = "Bandwidth of a node's rings against the best of as many nodes and GPUs.";
+  put($("nodes"), [nodes, !(summary.nodes || []).length], nodes.length
+    ? [h("p", { class: "dim" }, words),
       table([["Node"], ["Steps", "n"], ["Share", "n"], [""], ["Fallbacks", "n"]],
-        nodes.map((one) => [said(one.node), count(one.steps), one.share > 0 ? Math.round(one.share * 100) + " %" : "", bar(one.share), count(one.fallbacks)]))]
-    : h("p", { class: "empty" }, "No node had a ring in this time."));
+        nodes.map((one) => [said(one.node), count(one.steps), one.share > 0 ? Math.round(one.share * 100) + " %" : "",
+          one.share > 0 ? bar(one.share, one.share >= SLOW ? "good" : "") : "", one.fallbacks ? count(one.fallbacks) : ""]))]
+    : h("p", { class: "empty" }, (summary.nodes || []).length
+      ? `None stands out: rings over each node reach ${Math.round(SLOW * 100)} % or more of the best of as many nodes and GPUs, and no step fell back because of one.`
+      : "No node had a ring in this time."));
 }
 
 function show_summary(summary) {
+  state.summary = summary;
   show_tiles(summary);
   show_gain(summary);
   show_reasons(summary);
@@ -387,11 +402,16 @@ function show_summary(summary) {
 
 /* ---- one step ---- */
 
+const LEGIBLE = 0.7; /* below this scale a picture's texts can't be read: it is scrolled instead */
+
 /* Pictures come as text, and are shown as images: nothing in them can run. */
 function picture(svg, words) {
   const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
   const image = h("img", { src: url, alt: words });
-  image.addEventListener("load", () => URL.revokeObjectURL(url), { once: true });
+  image.addEventListener("load", () => {
+    URL.revokeObjectURL(url);
+    image.style.minWidth = `${Math.round(image.naturalWidth * LEGIBLE)}px`;
+  }, { once: true });
   return image;
 }
 
@@ -422,8 +442,15 @@ function reasons_of(step) {
 function panel_figure(panel) {
   const caption = h("figcaption", {}, h("strong", {}, said(panel.nodes, "wide")), panel.count > 1 ? ` (${count(panel.count)} nodes)` : "",
     panel.kind ? [": ", said(panel.kind), h("span", { class: "dim" }, " – ", panel.how)] : "", h("br"), h("code", {}, panel.chain));
-  if (panel.svg) return h("figure", { class: "panel" }, caption, picture(panel.svg, `Chain ${panel.chain} on ${panel.nodes}`));
-  return h("figure", { class: "panel" }, caption, h("p", { class: "dim" }, "No picture of these nodes: none of the profiles in CacheDir of this host has this chain. Copy the folder of their kind from one of them to get one."));
+  return h("figure", { class: "panel" }, caption, panel.svg && picture(panel.svg, `Chain ${panel.chain} on ${panel.nodes}`));
+}
+
+/* The chains of the nodes; of those without a picture, one line says why. */
+function panels_of(panels) {
+  const bare = panels.filter((one) => !one.svg).length;
+  return [h("h3", {}, "On the nodes"), panels.map(panel_figure),
+    bare > 0 && h("p", { class: "dim" }, `No picture of ${bare === panels.length ? "these nodes" : "the others"}: none of the profiles in CacheDir of this host has ` +
+      "their chain. Copy the folder of their kind from one of them to get one.")];
 }
 
 function others(answer) {
@@ -440,8 +467,8 @@ function show_step(answer) {
   const pictures = [];
   if (answer.overview) pictures.push(h("figure", { class: "overview" }, picture(answer.overview, `The ring of step ${step.id}: ${step.ring.slice(0, 400)}`)));
   else if (answer.no_ring) pictures.push(h("p", { class: "dim" }, said(answer.no_ring, "wide")));
-  if (answer.panels.length) pictures.push(h("h3", {}, "On the nodes"), answer.panels.map(panel_figure));
-  put(box, answer, close, h("h2", {}, `Step ${step.id} `, said(step.job_name)), facts_of(step), reasons_of(step), others(answer), pictures.flat(),
+  if (answer.panels.length) pictures.push(panels_of(answer.panels));
+  put(box, answer, close, h("h2", {}, `Step ${step.id} `, said(step.job_name)), facts_of(step), reasons_of(step), others(answer), pictures,
     step.ring ? h("details", {}, h("summary", {}, "The ring on one line"), h("code", {}, step.ring)) : null);
   box.hidden = false;
   box.dataset.job = step.id;
@@ -579,6 +606,7 @@ $("skip").addEventListener("click", (event) => { event.preventDefault(); $("step
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && state.job) go({ job: null, start: null }); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 addEventListener("hashchange", follow);
+addEventListener("resize", () => state.summary && show_gain(state.summary));
 
 read_place();
 show_range();

@@ -234,9 +234,35 @@ def check_search(browser):
     browser.key("Enter")
     browser.wait("a job that is not there", "$('detail').textContent.includes('no record of 12345678')")
     browser.value("$('search').value = ''; $('search').dispatchEvent(new Event('input'))")
+
+
+def check_legible(browser):
+    """Words stay whole, and on a phone texts of charts and pictures are large enough, and nothing stands there empty."""
+    browser.open(place())
+    browser.wait("rows", "document.querySelectorAll('#steps tr').length > 5")
+    check("names of users in one line", browser.value("[...document.querySelectorAll('#steps td:nth-child(3) .said')].every((one) => one.offsetHeight < 32)"))
     browser.size(390, 800, dark=True)
+    browser.wait("a chart for this width", "document.querySelector('#gain svg')?.viewBox.baseVal.width < 400")
+    check("the chart's texts", browser.value("[...document.querySelectorAll('#gain svg text')].every((one) => one.getBoundingClientRect().height > 9)"))
+    check("empty cells", browser.value("[...document.querySelectorAll('#steps td')].filter((one) => !one.textContent && one.offsetHeight > 0).length"), 0)
+    browser.open(place(job=MIXED))
+    browser.wait("mixed", f"document.querySelector('#detail:not([hidden])')?.dataset.job === '{MIXED}.0'")
+    pictures(browser, "pictures on a phone")
+    check("scale of pictures", browser.value("[...document.querySelectorAll('#detail img')].every((one) => one.width / one.naturalWidth > 0.69)"))
     check("a narrow window is not too narrow", browser.value("document.documentElement.scrollWidth <= innerWidth"))
+    check("why there is no picture is said once", browser.value("$('detail').textContent.split('No picture of').length"), 2)
     browser.size(1300)
+
+
+def check_slow_nodes(browser):
+    """Only nodes that are slow, or that steps fell back because of."""
+    shown = lambda *nodes: browser.value(f"show_nodes({{ nodes: {json.dumps(nodes)} }}), $('nodes').textContent")
+    good, slow, bad = ({"node": name, "share": share, "steps": 7, "fallbacks": fallbacks}
+                       for name, share, fallbacks in (("n1", 0.99, 0), ("n2", 0.5, 0), ("n3", 1, 4)))
+    check("all nodes are well", shown(good).startswith("None stands out"))
+    text = shown(slow, bad, good)
+    check("nodes that stand out", ["50 %" in text, "n3" in text, "n1" in text], [True, True, False])
+    check("no node", shown(), "No node had a ring in this time.")
 
 
 def check_page(url):
@@ -250,6 +276,8 @@ def check_page(url):
         base = browser.value("location.href")
         for part in (check_table, check_hostile, check_rings, check_kinds, check_days):
             part(browser)
+        check_legible(browser)
+        check_slow_nodes(browser)
         check("complaints of the page", browser.complaints, [])
         check_search(browser)
         check_daemon(browser)
