@@ -69,11 +69,13 @@ void draw_svg(const struct drawing *drawing, FILE *out)
     fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
     put_title(drawing->answer, out);
     double y = TITLE;
+    unsigned kinds = 0;
     for (int i = 0; i < drawing->n_panels; i++) {
         make_sheet(&drawing->panels[i], &sheet);
         put_panel(&drawing->panels[i], &sheet, y, out);
         y += sheet.height;
+        kinds |= tccl_picture_kinds(&sheet.picture);
     }
-    tccl_svg_legend(MARGIN, y + 12, out);
+    tccl_svg_legend(MARGIN, y + 12, kinds, out);
     fputs("</svg>\n", out);
 }

@@ -198,19 +198,26 @@ void tccl_svg_picture(const struct tccl_picture *picture, FILE *out)
         put_step(&picture->arrows[i], out);
 }
 
-void tccl_svg_legend(double left, double y, FILE *out)
+unsigned tccl_picture_kinds(const struct tccl_picture *picture)
 {
-    double x = left;
-    for (int i = 0; i < TCCL_ARROW_KINDS; i++) {
+    unsigned kinds = 0;
+    for (int i = 0; i < picture->n_arrows; i++)
+        kinds |= 1u << picture->arrows[i].kind;
+    return kinds;
+}
+
+void tccl_svg_legend(double left, double y, unsigned kinds, FILE *out)
+{
+    enum { SAMPLE = 42, COLUMN = 344, PER_LINE = 2, LINE = 22 };
+    for (int i = 0, n = 0; i < TCCL_ARROW_KINDS; i++) {
+        if (!(kinds >> i & 1))
+            continue;
+        double x = left + n % PER_LINE * COLUMN, at = y + n / PER_LINE * LINE;
         fprintf(out,
                 "<path class=\"arrow\" stroke=\"%s\"%s d=\"M%.1f,%.1f h34\" "
                 "marker-end=\"url(#head%d)\"/>\n",
-                colours[i], i == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "", x, y, i);
-        tccl_svg_text(x + 42, y + 4, "", meanings[i], out);
-        x += 42 + 6.2 * strlen(meanings[i]) + 18;
-        if (i == 1) {
-            x = left;
-            y += 22;
-        }
+                colours[i], i == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "", x, at, i);
+        tccl_svg_text(x + SAMPLE, at + 4, "", meanings[i], out);
+        n++;
     }
 }

@@ -18,9 +18,10 @@ void tccl_svg_markers(FILE *out);
 void tccl_svg_text(double x, double y, const char *class, const char *text, FILE *out);
 /* The colour of an arrow. */
 const char *tccl_svg_colour(enum tccl_arrow_kind kind);
-/* What the arrows mean, in two lines of TCCL_SVG_LEGEND pixels together. */
+/* What the arrows of these kinds (bit K: enum tccl_arrow_kind K) mean, in at most two lines of
+ * TCCL_SVG_LEGEND pixels together. */
 enum { TCCL_SVG_LEGEND = 46 };
-void tccl_svg_legend(double left, double y, FILE *out);
+void tccl_svg_legend(double left, double y, unsigned kinds, FILE *out);
 
 /* A node with the arrows of a chain, ready to be drawn; width and height in pixels. */
 struct tccl_picture {
@@ -35,6 +36,8 @@ struct tccl_picture {
 /* chain: NULL or without GPUs: no arrows. The machine must live as long as the picture. */
 void tccl_picture_make(const struct tccl_machine *machine, uint32_t gpus,
                        const struct tccl_chain *chain, struct tccl_picture *picture);
+/* The kinds of its arrows, for tccl_svg_legend. */
+unsigned tccl_picture_kinds(const struct tccl_picture *picture);
 /* Draws it with its left upper corner at 0, 0. */
 void tccl_svg_picture(const struct tccl_picture *picture, FILE *out);
 

@@ -17,17 +17,18 @@ enum {
     GPU_W = 56, /* of the devices */
     NIC_W = 86,
     DEVICE_H = 40,
-    GAP = 74,   /* between devices */
-    HEAD = 30,  /* a card's names */
-    ABOVE = 44, /* room for memories over the devices */
-    CARD_H = HEAD + ABOVE + DEVICE_H + PAD,
+    GAP = 74,     /* between devices */
+    HEAD = 30,    /* a card's names */
+    ABOVE = 44,   /* room for memories over the devices, where there are some */
+    BARE = 8,     /* where there are none */
     BETWEEN = 34, /* from card to card */
     FRAME = 26,   /* over and below cards that repeat */
     LINE = 18,
     BAR_X = 100,
     BAR_W = 320,
     MIN_WIDTH = 720,
-    NAMES = 70, /* characters of the names in a card's head */
+    LETTER =
+        8, /* of the names in a card's head, which are as wide as that at most on the average */
     CARDS = 64, /* drawn at most */
     WRAP = 110, /* characters of a line of text */
 };
@@ -80,9 +81,23 @@ static double card_w(const struct acct_chain *chain)
     return device_x(chain, last) + device_w(chain, last) + PAD;
 }
 
+/* Where the card's devices begin. */
+static double devices_y(const struct card *card)
+{
+    bool memories = false;
+    for (int i = 0; i < acct_chain_links(card->chain); i++)
+        memories |= card->chain->links[i].kind == 'm';
+    return card->y + HEAD + (memories ? ABOVE : BARE);
+}
+
 static double middle_y(const struct card *card)
 {
-    return card->y + HEAD + ABOVE + DEVICE_H / 2.0;
+    return devices_y(card) + DEVICE_H / 2.0;
+}
+
+static double card_end(const struct card *card)
+{
+    return devices_y(card) + DEVICE_H + PAD;
 }
 
 static enum tccl_arrow_kind arrow_kind(struct acct_link link)
@@ -124,7 +139,7 @@ static void put_device(const struct sheet *sheet, const struct card *card, int d
             nic     ? "nic"
             : again ? "gpu idle"
                     : "gpu",
-            x, card->y + HEAD + ABOVE, w, DEVICE_H);
+            x, devices_y(card), w, DEVICE_H);
     x += w / 2;
     double y = middle_y(card) + 4;
     if (nic) {
@@ -132,20 +147,22 @@ static void put_device(const struct sheet *sheet, const struct card *card, int d
         return;
     }
     snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[again ? 0 : device - !chain->closed]);
-    tccl_svg_text(x, y, "mid", gpu, sheet->out);
+    tccl_svg_text(x, again ? y - 6 : y, "mid", gpu, sheet->out);
+    if (again)
+        tccl_svg_text(x, y + 9, "small mid", "again", sheet->out);
 }
 
 /* Through a memory that stands over the gap between x1 and x2. */
 static void put_bounce(const struct sheet *sheet, double x1, double x2, double y, int memory)
 {
-    enum { W = 62, H = 22 };
+    enum { W = 52, H = 22, IN = 14, UP = 18 };
     char path[160], name[32];
     double x = (x1 + x2) / 2, top = y - DEVICE_H / 2.0, box = top - ABOVE + 4;
-    snprintf(path, sizeof path, "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1 - 14, top, x1 - 12,
-             top - 20, x1 + 4, box + H / 2.0, x - W / 2.0, box + H / 2.0);
+    snprintf(path, sizeof path, "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1 - IN, top, x1 - IN,
+             top - UP, x1 - IN / 2.0, box + H / 2.0, x - W / 2.0, box + H / 2.0);
     put_path(sheet, TCCL_ARROW_BOUNCE, path);
     snprintf(path, sizeof path, "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x + W / 2.0,
-             box + H / 2.0, x2 - 4, box + H / 2.0, x2 + 12, top - 20, x2 + 14, top);
+             box + H / 2.0, x2 + IN / 2.0, box + H / 2.0, x2 + IN, top - UP, x2 + IN, top);
     put_path(sheet, TCCL_ARROW_BOUNCE, path);
     fprintf(sheet->out,
             "<rect class=\"memory\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n",
@@ -174,32 +191,34 @@ static void put_link(const struct sheet *sheet, const struct card *card, int i)
                   sheet->out);
 }
 
-/* The names of a card's nodes, cut to what fits. Allocated; NULL without memory. */
-static char *card_names(const struct sheet *sheet, const struct card *card, int *count)
+/* The names of a card's nodes, cut to what fits, and how many they are if several. Allocated; NULL
+ * without memory. */
+static char *card_head(const struct sheet *sheet, const struct card *card, int *count)
 {
+    char many[32] = "", *head;
     cleanup_free char *all = acct_group_names(sheet->ring, card->group, card->place, count);
-    if (all && strlen(all) > NAMES)
-        memcpy(all + NAMES - 3, "...", 4);
-    return all ? acct_escape(all, NULL) : NULL;
+    cleanup_free char *names = all ? acct_escape(all, NULL) : NULL;
+    if (!names)
+        return NULL;
+    if (*count > 1)
+        snprintf(many, sizeof many, "  (%d nodes)", *count);
+    int fits = (int)((card->w - 2 * PAD) / LETTER) - (int)strlen(many), used;
+    if (acct_columns(names) <= fits)
+        return asprintf(&head, "%s%s", names, many) < 0 ? NULL : head;
+    int bytes = acct_bytes_within(names, fits - 3, &used);
+    return asprintf(&head, "%.*s...%s", bytes, names, many) < 0 ? NULL : head;
 }
 
 static void put_card(const struct sheet *sheet, const struct card *card)
 {
     int count;
-    cleanup_free char *names = card_names(sheet, card, &count);
-    cleanup_free char *head = NULL;
+    cleanup_free char *head = card_head(sheet, card, &count);
     for (int back = count > 1 ? 2 : 0; back >= 0; back--) /* several nodes: a pile of cards */
         fprintf(sheet->out,
-                "<rect class=\"node\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" "
+                "<rect class=\"node\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                 "rx=\"8\"/>\n",
-                card->x + 4 * back, card->y + 4 * back, card->w, CARD_H);
-    if (count > 1 && names && asprintf(&head, "%s  (%d nodes)", names, count) < 0)
-        head = NULL;
-    tccl_svg_text(card->x + PAD, card->y + 21, "head",
-                  head    ? head
-                  : names ? names
-                          : "",
-                  sheet->out);
+                card->x + 4 * back, card->y + 4 * back, card->w, card_end(card) - card->y);
+    tccl_svg_text(card->x + PAD, card->y + 21, "head", head ? head : "", sheet->out);
     for (int i = 0; i < n_devices(card->chain); i++)
         put_device(sheet, card, i);
     for (int i = 0; i < acct_chain_links(card->chain); i++)
@@ -212,7 +231,7 @@ static void put_hop(const struct sheet *sheet, const struct card *from, const st
 {
     const struct acct_chain *chain = from->chain;
     double x1 = from->x + device_x(chain, chain->n_gpus + 1) + NIC_W / 2.0;
-    double y1 = from->y + HEAD + ABOVE + DEVICE_H + 1, below = from->y + CARD_H + 17;
+    double y1 = devices_y(from) + DEVICE_H + 1, below = card_end(from) + 17;
     double rail = to == sheet->cards ? MARGIN : MARGIN + RAIL / 2.0;
     char path[200];
     snprintf(path, sizeof path,
@@ -252,7 +271,7 @@ static void put_frame(const struct sheet *sheet, const struct card *first)
     fprintf(sheet->out,
             "<rect fill=\"none\" stroke=\"#999\" stroke-dasharray=\"3 4\" x=\"%.1f\" y=\"%.1f\" "
             "width=\"%.1f\" height=\"%.1f\" rx=\"10\"/>\n",
-            first->x - 6, first->y - FRAME + 4, w + 22, last->y + CARD_H - first->y + FRAME + 8);
+            first->x - 6, first->y - FRAME + 4, w + 22, card_end(last) - first->y + FRAME + 8);
     tccl_svg_text(first->x + 4, first->y - 7, "small", text, sheet->out);
 }
 
@@ -274,7 +293,7 @@ static void place_card(struct sheet *sheet, const struct acct_group *group, int 
                           .x = MARGIN + RAIL,
                           .y = *y,
                           .w = card_w(&sheet->ring->chains[run->chain])};
-    *y += CARD_H + BETWEEN;
+    *y = card_end(card) + BETWEEN;
     sheet->width = fmax(sheet->width, card->x + card->w + MARGIN + 14);
 }
 
@@ -366,6 +385,18 @@ static double head_width(const struct acct_ring_facts *facts)
     return width + 2 * MARGIN;
 }
 
+/* The kinds of arrows in the picture. */
+static unsigned ring_kinds(const struct acct_ring *ring)
+{
+    unsigned kinds = 0;
+    for (int i = 0; i < ring->n_chains; i++) {
+        kinds |= ring->chains[i].closed ? 0 : 1u << TCCL_ARROW_NETWORK;
+        for (int k = 0; k < acct_chain_links(&ring->chains[i]); k++)
+            kinds |= 1u << arrow_kind(ring->chains[i].links[k]);
+    }
+    return kinds;
+}
+
 static void put_sheet(const struct sheet *sheet)
 {
     FILE *out = sheet->out;
@@ -390,7 +421,7 @@ static void put_sheet(const struct sheet *sheet)
         snprintf(left, sizeof left, "... and %d more nodes, which are not drawn", sheet->n_left);
         tccl_svg_text(MARGIN + RAIL, y, "head", left, out);
     }
-    tccl_svg_legend(MARGIN, y + 22, out);
+    tccl_svg_legend(MARGIN, y + 22, ring_kinds(sheet->ring), out);
     fputs("</svg>\n", out);
 }
 

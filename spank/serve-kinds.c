@@ -10,7 +10,7 @@
 #include "report.h"
 #include "svg.h"
 
-enum { LEGEND_WIDTH = 560, MOST_CONGESTED = 200 };
+enum { LEGEND_WIDTH = 600, MOST_CONGESTED = 200 };
 static const double threshold = 0.9; /* as tccl-profile report's */
 
 static int open_one(void *context, const char *id, const char *cache_dir)
@@ -127,7 +127,7 @@ json_t *serve_picture(const struct tccl_machine *machine, uint32_t gpus,
     tccl_svg_markers(out);
     tccl_svg_picture(&picture, out);
     if (chain)
-        tccl_svg_legend(4, picture.height + 16, out);
+        tccl_svg_legend(4, picture.height + 16, tccl_picture_kinds(&picture), out);
     fputs("</svg>\n", out);
     return fclose(out) == 0 ? json_stringn(text, size) : NULL;
 }

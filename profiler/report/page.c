@@ -168,7 +168,7 @@ static void put_svg(const struct tccl_report *report, uint32_t gpus, const struc
     }
     tccl_svg_picture(&picture, out);
     if (chain)
-        tccl_svg_legend(4, height + 14, out);
+        tccl_svg_legend(4, height + 14, tccl_picture_kinds(&picture), out);
     fputs("</svg>\n", out);
 }
 

@@ -313,6 +313,36 @@ static void test_svg(void)
     CHECK_INT(count(closed, "class=\"nic\""), 0);
 }
 
+static int height_of(const char *svg)
+{
+    return atoi(strstr(svg, " height=\"") + 9);
+}
+
+/* Only what is in the picture is explained, takes room, and names end within their card. */
+static void test_svg_economy(void)
+{
+    cleanup_json json_t *record = record_of("A");
+    json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -w> 2 -w> 0]"));
+    cleanup_free char *writes = svg_of(record);
+    CHECK_INT(count(writes, "(-w&gt;)"), 1);
+    CHECK_INT(count(writes, "(-r&gt;)") + count(writes, "(-mK&gt;)") + count(writes, "network"), 0);
+    CHECK_INT(count(writes, ">again<"), 1);
+    json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -m0> 2 -w> 0]"));
+    cleanup_free char *bounces = svg_of(record);
+    CHECK_INT(count(bounces, "(-mK&gt;)"), 1);
+    CHECK(height_of(writes) < height_of(bounces));
+    char ring[400] = "n1.of.a.cluster.with.long.names.at.a.place.far.away[a -g> 0 -g> a] ";
+    for (int i = 0; i < 60; i++)
+        strcat(ring, "\xc3\xa4");
+    strcat(ring, "[a -g> 1 -g> a]");
+    json_object_set_new(record, "ring", json_string(ring));
+    cleanup_free char *names = svg_of(record);
+    CHECK_HOLDS(names, ">n1.of.a.cluster.with.long.names.at.a.place.f...<");
+    CHECK_HOLDS(names, "\xc3\xa4...<");
+    cleanup_json json_t *whole = json_string(names);
+    CHECK(whole); /* no character was cut */
+}
+
 /* Names of NICs stay within their boxes. */
 static void test_svg_nics(void)
 {
@@ -367,6 +397,7 @@ int main(void)
     test_folded();
     test_none();
     test_svg();
+    test_svg_economy();
     test_svg_nics();
     test_json();
     test_endless_bars();
