@@ -101,6 +101,8 @@ static int finish_times(struct acct_request *request, time_t start, struct tccl_
         return tccl_fail_in(err, "--starttime");
     if (add_time(request->filter, "start", start, err) != 0)
         return -1;
+    if (!request->end && request->start && start > request->now)
+        return tccl_fail(err, "--starttime=%.60s is still to come", request->start);
     if (!request->end)
         return 0;
     if (acct_time_parse(request->end, request->now, &end, err) != 0)

@@ -70,6 +70,11 @@ static int parse_options(struct drawing *drawing, int argc, char **argv, struct 
         }
     if (drawing->svg && drawing->json)
         return tccl_fail(err, "--svg and --json: give one of them");
+    if (drawing->file && !*drawing->file)
+        return tccl_fail(err, "--svg=: give a file, or --svg alone for standard output");
+    if (drawing->svg && !drawing->file && optind + 2 == argc)
+        return tccl_fail(err, "%.60s: a picture's file stands behind a '=': --svg=FILE",
+                         argv[optind + 1]);
     if (optind + 1 != argc || strchr(argv[optind], ','))
         return tccl_fail(err, "give one job or step, such as 12 or 12.0; see tcclacct ring --help");
     return acct_request_option(&drawing->request, 'j', argv[optind], err);

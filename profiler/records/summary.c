@@ -174,7 +174,8 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
         return -1;
     if ((fallback || partial) && tccl_nodestats_fallback(summary->nodes, facts) != 0)
         return -1;
-    return facts->solve_us > 0 ? tccl_series_add(&summary->solve, (double)facts->solve_us) : 0;
+    return ring && facts->solve_us > 0 ? tccl_series_add(&summary->solve, (double)facts->solve_us)
+                                       : 0;
 }
 
 static int count_rows(struct summary *summary, struct tccl_records *records,

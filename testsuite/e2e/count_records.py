@@ -43,7 +43,7 @@ for day in summary["days"]:
     assert day["applied"] == sum(r["state"] == "applied" for r in there), day
     assert day["fallback"] == sum(r["state"] == "fallback" for r in there), day
 
-assert summary["solve_us"]["max"] == max((r["solve_us"] for r in records if r["solve_us"]), default=None)
+assert summary["solve_us"]["max"] == max((r["solve_us"] for r in rings if r["solve_us"]), default=None)
 for node in summary["nodes"]:
     assert node["share"] is None or 0 < node["share"] <= 1 + 1e-9, node
 print(f"{len(records)} records, {len(rings)} rings")
