@@ -1,6 +1,7 @@
 /* serve.c: tcclacct serve: rings of jobs, what they gained, and congested sets as a page for a
  * browser. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,8 @@ static int serve(const struct request *request, struct tccl_error *err)
     struct serve_place place = {.work = serve_data, .context = &conf, .socket = request->socket};
     if (request->port && parse_port(request->port, &place.port, err) != 0)
         return -1;
+    if (fcntl(STDOUT_FILENO, F_GETFD) < 0) /* sockets would take its place, too */
+        return tccl_fail(err, "serve: standard output is closed: nowhere to say the address");
     if (!request->port && !request->socket) {
         if (default_socket(path, sizeof(path), err) != 0)
             return -1;

@@ -466,9 +466,9 @@ function show_step(answer) {
   close.addEventListener("click", () => go({ job: null, start: null }));
   const pictures = [];
   if (answer.overview) pictures.push(h("figure", { class: "overview" }, picture(answer.overview, `The ring of step ${step.id}: ${step.ring.slice(0, 400)}`)));
-  else if (answer.no_ring) pictures.push(h("p", { class: "dim" }, said(answer.no_ring, "wide")));
+  else if (answer.no_ring && (step.ring || !step.reason)) pictures.push(h("p", { class: "dim" }, said(answer.no_ring, "wide")));
   if (answer.panels.length) pictures.push(panels_of(answer.panels));
-  put(box, answer, close, h("h2", {}, `Step ${step.id} `, said(step.job_name)), facts_of(step), reasons_of(step), others(answer), pictures,
+  put(box, answer, close, h("h2", {}, `Step ${step.id} `, said(step.job_name, "wide")), facts_of(step), reasons_of(step), others(answer), pictures,
     step.ring ? h("details", {}, h("summary", {}, "The ring on one line"), h("code", {}, step.ring)) : null);
   box.hidden = false;
   box.dataset.job = step.id;

@@ -145,7 +145,7 @@ def shown(text):
 
 
 def check_hostile(browser):
-    for job in HOSTILE + ["999"]:
+    for job in HOSTILE + ["999", "950"]:
         record = tcclacct("-j", job)["records"][0]
         cell = cells(browser, f"{job}.0")
         check(f"name of {job}", cell[1], shown(record["job_name"]))
@@ -153,6 +153,9 @@ def check_hostile(browser):
         text = browser.wait(f"step {job}", f"!$('detail').hidden && $('detail').dataset.job === '{job}.0' && $('detail').textContent")
         for field in ("job_name", "account", "reason"):
             check(f"{field} of {job}", shown(record[field]) in text)
+        if job == "950":
+            check("its reason is said once", text.count(record["reason"]), 1)
+        check(f"heading of {job}", browser.value("document.querySelector('#detail h2').offsetHeight < 140"))
     check("nothing was built from names", browser.value("document.querySelectorAll('#steps script, #steps svg, #steps img, #steps b, #detail script').length"), 0)
 
 

@@ -29,6 +29,8 @@ past_records() {
         echo '{"cluster":"minicluster","job":'$((900 + ago))',"step":0,"uid":'$id',"user":"nobody","state":"applied",' \
             '"gbps":9,"baseline_gbps":6,"start":'$((now - ago * day))',"reporter":0,"nodes":"n[1-2]","gpus":8,"mode":"on"}'
     done
+    echo '{"cluster":"minicluster","job":950,"step":0,"uid":'$id',"user":"nobody","state":"fallback","mode":"on","job_name":"fell",' \
+        '"reason":"n2: no profile of that machine","start":'"$now"',"reporter":0,"nodes":"n[1-2]","gpus":8}'
     python3 - "$now" "$id" <<'PYTHON'
 import json, sys
 bad = "<img src=x onerror=\"hacked=1\">\u202e\u0007'\"]]>--><script>hacked=1</script>"
