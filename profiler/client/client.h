@@ -39,8 +39,8 @@ struct tccl_join {
     double min_gain;         /* times NCCL's own choice; 0 or 1: any gain will do */
     const char *policy;      /* the site's rule for this step; NULL or "": none */
     const char *user, *partition, *job_name, *account; /* may be NULL */
-    uint32_t array_job, array_task; /* of a task of a job array, else 0 */
-    const char *reason;             /* non-NULL: this node can't take part; why */
+    uint32_t array_job, array_task;                    /* of a task of a job array, else 0 */
+    const char *reason; /* non-NULL: this node can't take part; why */
 };
 
 enum tccl_state { TCCL_STATE_OFF, TCCL_STATE_APPLIED, TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING };
