@@ -12,17 +12,20 @@ conf=${TCCL_CONF:-/etc/slurm/tccl.conf}
 value() { # KEY DEFAULT
     local found
     found=$(sed -nE "/^[[:space:]]*\[/h; G; /\n[[:space:]]*\[tccl\]/I!d
-        s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*([^\n]*).*/\1/Ip" "$conf" |
+        s/^[[:space:]]*$1[[:space:]]*[=:][[:space:]]*([^\n]*).*/\1/Ip" "$conf" |
         sed -E 's/(^|[[:space:]])[#;].*//; s/[[:space:]]+$//' | tail -n 1)
     found=${found:-$2}
+    found=${found//%%/$'\1'}
     found=${found//%n/${SLURMD_NODENAME-}}
-    printf '%s\n' "${found//%h/$(uname -n | cut -d . -f 1)}"
+    found=${found//%h/$(uname -n | cut -d . -f 1)}
+    printf '%s\n' "${found//$'\1'/%}"
 }
 
 # ld.so's $LIB, as far as it can be found by looking.
 shim_outside() {
     local path folder
     path=$(value Shim '/usr/$LIB/tccl/libtccl-nccl.so')
+    path=${path//\$\{LIB\}/\$LIB}
     for folder in "lib/$(uname -m)-linux-gnu" lib64 lib; do
         if [ -r "${path//\$LIB/$folder}" ]; then
             printf '%s\n' "${path//\$LIB/$folder}"
