@@ -310,9 +310,10 @@ static void test_nccl(void)
 static pid_t start_slurmd(const char *program, const char *conf, const char *more)
 {
     pid_t pid = fork();
+    setpgid(pid, 0); /* so that its sleep ends with it */
     if (pid == 0) {
         setenv("SLURM_CONF", conf, 1);
-        execl(program, "slurmd", "-c", "sleep 20; :", more, (char *)NULL);
+        execl(program, "slurmd", "-c", "sleep 100; :", more, (char *)NULL);
         _exit(1);
     }
     return pid;
@@ -330,13 +331,13 @@ static void test_slurmd(void)
     for (int says = 0; says < 2; says++) {
         pid_t pid = start_slurmd(program, conf, says ? "-V" : "-D");
         bool there = false;
-        for (int i = 0; i < (says ? 20 : 200) && !there; i++) {
+        for (int i = 0; i < (says ? 20 : 3000) && !there; i++) {
             there = check_slurmd_find("n1", conf, &found);
             usleep(20000);
         }
         CHECK_INT(there, !says);
         CHECK(!there || found.pid == pid);
-        kill(pid, SIGKILL);
+        kill(-pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
     unlink(program);

@@ -37,7 +37,7 @@ static void begin_on(const struct tccl_site *site, bool engine)
 {
     const struct tccl_stage_settings settings = {.region = REGION, .engine = engine};
     const struct tccl_workers_options options = {
-        .gpu = &tccl_mover_cuda, .prepare_limit = 30, .run_limit = 10};
+        .gpu = &tccl_mover_cuda, .prepare_limit = 90, .run_limit = 60};
 
     err = (struct tccl_error){0};
     stage = tccl_stage_new(site, &settings, &err);

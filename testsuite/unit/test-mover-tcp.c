@@ -29,7 +29,7 @@ static void move_bytes(struct tccl_far_stream *stream, bool send, uint64_t bytes
         rc = step(stream, tccl_far_stream_moved(stream) - before < bytes);
         if (rc == 0) {
             struct pollfd ready = tccl_far_stream_poll(stream);
-            CHECK(poll(&ready, 1, 20000) == 1);
+            CHECK(poll(&ready, 1, 60000) == 1);
         }
     } while (rc >= 0 &&
              (!tccl_far_stream_quiet(stream) || tccl_far_stream_moved(stream) - before < bytes));
@@ -87,7 +87,7 @@ static struct tccl_stage *new_stage(const char *peer, const char *munge)
 static struct tccl_workers *new_workers(struct tccl_stage *stage)
 {
     const struct tccl_workers_options options = {
-        .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 20, .run_limit = 20};
+        .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 60, .run_limit = 60};
     struct tccl_error err = {0};
     struct tccl_workers *workers = tccl_workers_new(stage, &options, &err);
 

@@ -226,7 +226,7 @@ static void test_frames(void)
     cleanup_free char *data = NULL;
     size_t size;
     struct tccl_error err = {0};
-    int64_t soon = tccl_now_ms() + 5000;
+    int64_t soon = tccl_now_ms() + 60000;
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     CHECK_INT(tccl_frame_write(fds[0], "hello", 5, 10, soon, &err), 0);
     CHECK_INT(tccl_frame_read(fds[1], 10, soon, &data, &size, &err), 0);
