@@ -242,6 +242,12 @@ static json_t *read_class(const char *text, struct tccl_error *err)
     return NULL;
 }
 
+/* Is an entry of a list nothing but what a comma too many leaves, as in "12," or "12,,13"? */
+static bool left_over(const char *entry, const char *text)
+{
+    return !*entry && text[strspn(text, ",")];
+}
+
 /* Cuts the text at commas, reads each entry and adds what came of it to the list called name. */
 static int read_list(json_t *filter, const char *name, size_t max, const char *text,
                      json_t *(*read)(const char *, struct tccl_error *), struct tccl_error *err)
@@ -252,6 +258,8 @@ static int read_list(json_t *filter, const char *name, size_t max, const char *t
         return tccl_fail(err, "no memory");
     char *rest = copy;
     for (char *entry; (entry = strsep(&rest, ","));) {
+        if (left_over(entry, text))
+            continue;
         if (json_array_size(list) == max)
             return tccl_fail(err, "more than %zu %s", max, name);
         json_t *value = read(entry, err);
@@ -286,7 +294,7 @@ int acct_filter_jobs(json_t *filter, const char *text, struct tccl_error *err)
         return tccl_fail(err, "no memory");
     char *rest = copy;
     for (char *job; (job = next_job(&rest));)
-        if (read_job(jobs, job, err) != 0)
+        if (!left_over(job, text) && read_job(jobs, job, err) != 0)
             return -1;
     return 0;
 }

@@ -123,7 +123,7 @@ int acct_layout_columns(struct acct_layout *layout, const char *text, struct tcc
     if (!copy)
         return tccl_fail(err, "no memory");
     layout->n_columns = 0;
-    for (char *entry; (entry = strsep(&rest, ","));)
+    for (char *entry; (entry = strsep(&rest, ", \t"));)
         if (*entry && read_column(layout, entry, err) != 0)
             return -1;
     return layout->n_columns ? 0 : refuse_field(text, err);

@@ -113,6 +113,7 @@ static void check_no_filter(filter_reader *read, const char *text, const char *s
 static void test_filters(void)
 {
     check_filter(acct_filter_jobs, "12", "{\"jobs\":[{\"job\":12}]}");
+    check_filter(acct_filter_jobs, ",12,,13,", "{\"jobs\":[{\"job\":12},{\"job\":13}]}");
     check_filter(acct_filter_jobs, "12,13.0,14+1,15+0.2",
                  "{\"jobs\":[{\"job\":12},{\"job\":13,\"step\":0},{\"job\":14,\"het_offset\":1},"
                  "{\"job\":15,\"het_offset\":0,\"step\":2}]}");
@@ -126,11 +127,11 @@ static void test_filters(void)
     check_filter(acct_filter_classes, "No Profile,munge,no d",
                  "{\"classes\":[\"no profile\",\"munge\",\"no daemon\"]}");
     static const char *const jobs[] = {
-        "",         "0",      "x",       "1,",         "1.",           "1+",           "1.x",
-        "-1",       "1 ",     "1.0.0",   "4294967296", "1.4294967296", "1+x",          "1+.0",
-        "1.batchx", "_1",     "1_",      "1_x",        "1_1-2",        "1_[",          "1_[]",
-        "1_[1",     "1_[1,]", "1_[2-1]", "1_[1-]",     "1_[1-2:0]",    "1_[1-2:]",     "1_[1]x",
-        "1_[1%]",   "1_1%2",  "1_1+1",   "1+1_1",      "1_-1",         "1_4294967296", "1_[1],"};
+        "",       "0",       "x",          "1.",           "1+",          "1.x",    "-1",
+        "1 ",     "1.0.0",   "4294967296", "1.4294967296", "1+x",         "1+.0",   "1.batchx",
+        "_1",     "1_",      "1_x",        "1_1-2",        "1_[",         "1_[]",   "1_[1",
+        "1_[1,]", "1_[2-1]", "1_[1-]",     "1_[1-2:0]",    "1_[1-2:]",    "1_[1]x", "1_[1%]",
+        "1_1%2",  "1_1+1",   "1+1_1",      "1_-1",         "1_4294967296"};
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
         check_no_filter(acct_filter_jobs, jobs[i], "is not a job");
     check_filter(acct_filter_jobs, "17_1",
