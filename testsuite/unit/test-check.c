@@ -267,6 +267,18 @@ static void test_run(void)
     CHECK(!check_program("tccl-no-such-program"));
 }
 
+/* However long it takes from the first line to the last. */
+static void test_run_until(void)
+{
+    int64_t now = tccl_now_ms();
+    int64_t usual = check_run_until(now + 9500, 3000);
+    int64_t patient = check_run_until(now + 600000, 3000);
+    CHECK(usual >= now + 3000 && usual <= now + 9500);
+    CHECK(patient >= now + 180000 && patient <= now + 600000);
+    CHECK_INT(check_run_until(now + 1000, 3000), now + 1000);
+    CHECK_INT(check_run_until(now - 1000, 3000), now - 1000);
+}
+
 /* Programs of whoever may write to the folder that we are in, or to one in PATH, are not run. */
 static void test_path(void)
 {
@@ -377,6 +389,7 @@ int main(void)
     test_elf();
     test_damaged_elf();
     test_run();
+    test_run_until();
     test_path();
     test_nccl();
     test_slurmd();
