@@ -139,7 +139,7 @@ static void check_sets(void)
 
 int main(void)
 {
-    alarm(170);
+    alarm(900);
     if (open_two() < 0)
         return 1;
     check_machine();
