@@ -158,14 +158,24 @@ static void put_gains(const struct page *page, const json_t *summary)
     }
 }
 
+/* Is a node slow, or did steps fall back because of it? */
+static bool stands_out(const json_t *node)
+{
+    const double slow = 0.95; /* of the best, as on the page */
+    return real_of(node, "share") < slow || tccl_number_of(node, "fallbacks");
+}
+
 static void put_nodes(const struct page *page, const json_t *nodes)
 {
-    size_t i;
+    size_t i, shown = 0;
     json_t *node;
     if (json_array_size(nodes) > 0)
         fputs("\nSlowest nodes: GB/s of their rings, of the best of that size\n", page->out);
     json_array_foreach(nodes, i, node)
     {
+        if (!stands_out(node))
+            continue;
+        shown++;
         fputs("  ", page->out);
         put_column(page, tccl_text_of(node, "node"), 18);
         if (json_is_number(json_object_get(node, "share")))
@@ -177,6 +187,8 @@ static void put_nodes(const struct page *page, const json_t *nodes)
             fprintf(page->out, "  %6lld fell back", (long long)tccl_number_of(node, "fallbacks"));
         fputc('\n', page->out);
     }
+    if (json_array_size(nodes) > 0 && shown == 0)
+        fputs("  none stands out: each reaches 95 % or more\n", page->out);
 }
 
 /* Consecutive days as one. */

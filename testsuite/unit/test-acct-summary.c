@@ -71,6 +71,25 @@ static void check_columns(const json_t *summary, int columns)
     CHECK(lines > 20);
 }
 
+static void test_nodes(void)
+{
+    cleanup_json json_t *summary =
+        json_pack("{s:i, s:[{s:s, s:f, s:i, s:i}]}", "steps", 3, "nodes", "node", "n1", "share",
+                  0.96, "steps", 3, "fallbacks", 0);
+    json_t *node = json_array_get(json_object_get(summary, "nodes"), 0);
+    cleanup_free char *well = printed(summary, 80, true);
+    CHECK_HOLDS(well, "none stands out");
+    CHECK(!strstr(well, "n1"));
+    json_object_set_new(node, "fallbacks", json_integer(1));
+    cleanup_free char *fell = printed(summary, 80, true);
+    CHECK_HOLDS(fell, "  n1                   96.0 %         3 steps       1 fell back\n");
+    json_object_set_new(node, "fallbacks", json_integer(0));
+    json_object_set_new(node, "share", json_real(0.94));
+    cleanup_free char *slow = printed(summary, 80, true);
+    CHECK_HOLDS(slow, "  n1                   94.0 %         3 steps\n");
+    CHECK(!strstr(slow, "none"));
+}
+
 static void test_nothing(void)
 {
     cleanup_json json_t *none = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 0, "steps", 0);
@@ -94,6 +113,7 @@ int main(void)
     check_columns(summary, 72);
     check_columns(summary, 80);
     check_columns(summary, 132);
+    test_nodes();
     test_nothing();
     return check_result();
 }
