@@ -15,7 +15,7 @@
 #include "wire.h"
 
 enum {
-    WAITERS = 4,           /* JOINs of one step on one node */
+    WAITERS = 4,            /* JOINs of one step on one node */
     LATE_REPORT_MS = 20000, /* for the parent to hear of a failure after its answer is of no use */
     STEP_KEEP_LATE_MS = 900000 /* how long a node that an announcement stood in for may take */
 };
