@@ -72,7 +72,7 @@ static int refuse_field(const char *name, struct tccl_error *err)
 {
     char known[400] = "";
     size_t used = 0;
-    for (int i = 0; i < ACCT_FIELDS; i++)
+    for (int i = 0; i < ACCT_FIELDS && used < sizeof known; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, " %s", acct_fields[i].name);
     return tccl_fail(err, "there is no field '%.40s'; there are:%s", name, known);
 }

@@ -20,9 +20,9 @@
 #include "wire.h"
 
 enum {
-    DEPART_MS = 200,        /* for messages that nobody waits for: a record, the step's end */
-    UNHEARD_MS = 5000,      /* for a tccld that died to be started again */
-    UNHEARD_PAUSE_MS = 100, /* between two looks */
+    DEPART_MS = 200,       /* for messages that nobody waits for: a record, the step's end */
+    UNHEARD_MS = 1000,     /* for a tccld that died to be started again */
+    UNHEARD_PAUSE_MS = 50, /* between two looks */
 };
 
 /* This slurmstepd's step. */

@@ -6,11 +6,13 @@
  *   key         cluster (text), job, het_job (leader's job id, 0 if not heterogeneous), het_offset,
  *               step (Slurm's number), restart, run (of a batch step, which knows no restart
  *               count: its start, unix time in milliseconds; else 0)
- *   array       array_job_id (the job array that the job is a task of, by its first id; 0: of
- * none), array_task_id who         uid, user, account, partition, job_name where       nodes
- * (hostlist text "n[1-4]"; an array of names is taken too, and becomes that text), first_node,
- * n_nodes, gpus (number of them in the step) what        mode (off auto on require), policy (name
- * of the site's rule that held, "" none), state (off applied fallback nothing-to-do partial
+ *   array       array_job_id (the job array that the job is a task of, by its first id; 0: none),
+ *               array_task_id
+ *   who         uid, user, account, partition, job_name
+ *   where       nodes (hostlist text "n[1-4]"; an array of names is taken too, and becomes that
+ *               text), first_node, n_nodes, gpus (number of them in the step)
+ *   what        mode (off auto on require), policy (name of the site's rule that held, "" none),
+ *               state (off applied fallback nothing-to-do partial
  *               differs), reason, gbps, baseline_gbps, ratio, bound_gbps (GB/s, proven upper
  *               bound), solve_us (first JOIN to the answer at the root, microseconds), ring
  *               (notation), source (model host cuda)

@@ -49,11 +49,11 @@ partial
 echo "--- the step ends first"
 for try in {1..5}; do
     lose_plan
-    begun=$SECONDS
+    begun=${EPOCHREALTIME/[.,]/}
     touch "$work/go"
-    eventually "no task" eval '! pgrep -u nobody -f "$work/show; until"'
     mini start-tccld n2
-    [ $SECONDS -ge $((begun + 4)) ] || { partial; exit; }
-    wait "$step"
+    [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 900000 ] || { wait "$step"; continue; }
+    partial
+    exit
 done
-skip "this machine is too busy to start a tccld within 4 s"
+echo "not shown: this machine took a second and more to start a tccld"
