@@ -438,10 +438,13 @@ int remote_task_init(spank_t spank)
 static void tell_unheard(void)
 {
     int64_t end = tccl_now_ms() + UNHEARD_MS;
-    if (remote.unheard && !remote.step.first)
-        while (!tell_tccld("its tccld died or hung before the step had its plan") &&
-               tccl_now_ms() < end)
+    bool last = !remote.unheard || remote.step.first, told = last;
+    while (!told && !last) { /* the last time after the end, however late that is */
+        last = tccl_now_ms() >= end;
+        told = tell_tccld("its tccld died or hung before the step had its plan");
+        if (!told && !last)
             poll(NULL, 0, UNHEARD_PAUSE_MS);
+    }
     remote.unheard = false;
 }
 
