@@ -195,7 +195,7 @@ record_matches() { # JOB STEP FIELD VALUE-PATTERN
 # ---- how long steps wait ---------------------------------------------------------------------------
 
 # Where a test is about a node that never comes: as little as nodes need that do. Steps that must have their ring
-# have the minicluster's own Timeout=, which is long enough for a busy machine.
+# have the Timeout= of minicluster --patient.
 wait_little() {
     sed -i 's/^Timeout=.*/Timeout=6s/; s/^RequireTimeout=.*/RequireTimeout=6s/' "$cluster/tccl.conf"
 }
@@ -333,7 +333,7 @@ own_cluster() { # START-OPTION...
     local dir=/tmp/tccl-test-$test_name-$$
     mini stop --dir "$dir"
     trap "end_own_cluster $dir" EXIT
-    mini start --dir "$dir" --build "$build" "$@"
+    mini start --patient --dir "$dir" --build "$build" "$@"
     use_cluster "$dir"
 }
 

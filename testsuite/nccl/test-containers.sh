@@ -12,7 +12,7 @@ readonly contrib=$here/../../contrib inside=/opt/tccl/libtccl-nccl.so
 chmod 755 "$work"
 export TCCL_MINICLUSTER=$work/c
 trap '"$contrib/minicluster" stop; rm -rf "$work"' EXIT
-"$contrib/minicluster" start --nccl --nodes 2 --model amd-4gpu --model intel-4gpu --build "$TCCL_BUILD" \
+"$contrib/minicluster" start --patient --nccl --nodes 2 --model amd-4gpu --model intel-4gpu --build "$TCCL_BUILD" \
     --tccl-conf "ContainerShim=$inside"
 readonly home=$TCCL_MINICLUSTER/home
 cp "$contrib/containers/50-tccl.sh" "$home/"

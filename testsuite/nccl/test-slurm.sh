@@ -8,7 +8,7 @@ readonly contrib=$here/../../contrib
 chmod 755 "$work"
 export TCCL_MINICLUSTER=$work/c
 trap '"$contrib/minicluster" stop; rm -rf "$work"' EXIT
-"$contrib/minicluster" start --nccl --nodes 4 --model amd-4gpu --model intel-4gpu --build "$TCCL_BUILD"
+"$contrib/minicluster" start --patient --nccl --nodes 4 --model amd-4gpu --model intel-4gpu --build "$TCCL_BUILD"
 
 as_user() {
     "$contrib/minicluster" run --as nobody -- "$@"
