@@ -4,8 +4,8 @@
 #include "joins.h"
 
 enum {
-    SHORT_MS = 4000,     /* of a step that has nodes that won't come, */
-    MEANWHILE_MS = 15000 /* or that come in the middle of it */
+    SHORT_MS = 4000, /* of a step that has nodes that won't come, */
+    LATE_MS = 15000  /* or that come in the middle of it, or later */
 };
 
 /* The matching */
@@ -181,7 +181,7 @@ static void join_early(struct tccl_step_key key, int n, const bool *late, const 
     int fds[NODES];
     for (int i = 0; i < n; i++) {
         struct tccl_join join = new_join(key, i, n);
-        join.timeout_ms = reason ? SHORT_MS : JOIN_MS;
+        join.timeout_ms = reason ? SHORT_MS : LATE_MS;
         fds[i] = late[i] ? -1 : start_join(&join);
     }
     for (int i = 0; i < n; i++) {
@@ -319,10 +319,10 @@ static void test_meanwhile(bool same)
     }
     for (int i = 0; i < 3; i++) {
         struct tccl_join join = new_join(key, (i * 2) % 3, 3); /* 0, 2, 1 */
-        join.timeout_ms = MEANWHILE_MS;
+        join.timeout_ms = LATE_MS;
         if (i == 1) {
             join.n_gres -= same ? 0 : 2;
-            poll(NULL, 0, MEANWHILE_MS * 30 / 100); /* the first calls at 0.24 */
+            poll(NULL, 0, LATE_MS * 30 / 100); /* the first calls at 0.24 */
         }
         fds[join.node] = i < 2 || same ? start_join(&join) : -1;
     }
