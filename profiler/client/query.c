@@ -40,10 +40,9 @@ static int home_open(struct home *home, struct tccl_error *err)
 
 static void home_close(struct home *home)
 {
-    if (home->fd >= 0)
-        close(home->fd);
-    home->fd = -1;
+    tccl_cleanup_close(&home->fd);
 }
+#define cleanup_home __attribute__((cleanup(home_close)))
 
 static int late_or_failed(int late, struct tccl_error *err)
 {
@@ -59,7 +58,8 @@ static int ask_sealed(struct home *home, json_t *question, char **text, size_t *
     cleanup_free char *data = NULL, *cred = NULL, *answer = NULL;
     uid_t uid;
     *envelope = (struct tccl_envelope){.to = home->node, .from = home->conf->node};
-    if (tccl_user_find("TccldUser", home->conf->tccld_user, &home->tccld, err) != 0 ||
+    if ((home->fd < 0 &&
+         tccl_user_find("TccldUser", home->conf->tccld_user, &home->tccld, err) != 0) ||
         tccl_envelope_put(question, envelope, err) != 0)
         return -1;
     if (!(data = tccl_message_text(question)))
@@ -157,7 +157,7 @@ static struct home find_home(const struct tccl_conf *conf, int timeout_ms, int *
 json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                             int *complete, struct tccl_error *err)
 {
-    struct home home = find_home(conf, timeout_ms, complete);
+    cleanup_home struct home home = find_home(conf, timeout_ms, complete);
     cleanup_json json_t *question = tccl_message_new("summary");
     if (filter && json_object_set(question, "filter", (json_t *)filter) != 0) {
         tccl_fail(err, "out of memory");
@@ -165,7 +165,6 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
     }
     cleanup_json json_t *answer = ask(&home, question, "summary", err);
     json_t *summary = json_object_get(answer, "summary");
-    home_close(&home);
     if (json_is_object(summary))
         return json_incref(summary);
     tccl_fail(err, "summary: an object is expected");
@@ -192,17 +191,13 @@ static json_t *query(struct home *home, const json_t *filter, int each_ms, struc
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                           int *complete, struct tccl_error *err)
 {
-    struct home home = find_home(conf, timeout_ms, complete);
-    json_t *records = query(&home, filter, 0, err);
-    home_close(&home);
-    return records;
+    cleanup_home struct home home = find_home(conf, timeout_ms, complete);
+    return query(&home, filter, 0, err);
 }
 
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                                int *complete, struct tccl_error *err)
 {
-    struct home home = find_home(conf, timeout_ms, complete);
-    json_t *records = query(&home, filter, timeout_ms, err);
-    home_close(&home);
-    return records;
+    cleanup_home struct home home = find_home(conf, timeout_ms, complete);
+    return query(&home, filter, timeout_ms, err);
 }
