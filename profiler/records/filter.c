@@ -216,20 +216,11 @@ static void begin_job(struct query *query)
     " AND own.uid <> records.uid AND own.cluster = records.cluster"                                \
     " AND own.start BETWEEN records.start - 2592000 AND records.start + 2592000)"
 
-static void add_job(struct query *query, const struct wanted_job *job)
+/* which: how its number names a job, by its own id or by that of the leader of its components. */
+static void add_job(struct query *query, const char *which, const struct wanted_job *job)
 {
     begin_job(query);
-    add_value(query, "job = ?", job->job);
-    if (job->het_offset >= 0)
-        add_value(query, " AND het_offset = ?", job->het_offset);
-    add_step(query, job);
-}
-
-/* The components of this leader. */
-static void add_components(struct query *query, const struct wanted_job *job)
-{
-    begin_job(query);
-    add_value(query, "het_job = ?" NOT_ANOTHERS("het_job"), job->job);
+    add_value(query, which, job->job);
     if (job->het_offset >= 0)
         add_value(query, " AND het_offset = ?", job->het_offset);
     add_step(query, job);
@@ -257,9 +248,9 @@ static void add_jobs(struct query *query, const json_t *jobs)
             add_tasks(query, &job, job.array_job);
             continue;
         }
-        add_job(query, &job);
+        add_job(query, "job = ?", &job);
         if (!job.raw)
-            add_components(query, &job);
+            add_job(query, "het_job = ?" NOT_ANOTHERS("het_job"), &job);
         if (!job.raw && job.het_offset < 0)
             add_tasks(query, &job, job.job);
     }
