@@ -497,31 +497,32 @@ static int compare_peers(const void *a, const void *b)
     return strcmp(((const struct tccl_peer *)a)->node, ((const struct tccl_peer *)b)->node);
 }
 
+/* One node's in the order of their lines. */
+static int compare_entries(const void *a, const void *b)
+{
+    int order = compare_peers(a, b);
+    return order ? order
+                 : ((const struct tccl_peer *)a)->line - ((const struct tccl_peer *)b)->line;
+}
+
 /* Of two lines that name one node the later one is the mistake; of several mistakes the first. */
 static int refuse_twice(const struct tccl_conf *conf, struct tccl_error *err)
 {
     const struct tccl_peer *wrong = NULL;
-    int line = 0, before = 0;
     for (int i = 1; i < conf->n_peers; i++) {
         const struct tccl_peer *peer = &conf->peers[i];
-        if (strcmp(peer->node, peer[-1].node) != 0)
-            continue;
-        int later = peer->line > peer[-1].line ? peer->line : peer[-1].line;
-        if (wrong && later >= line)
-            continue;
-        wrong = peer;
-        line = later;
-        before = peer->line + peer[-1].line - later;
+        if (!strcmp(peer->node, peer[-1].node) && (!wrong || peer->line < wrong->line))
+            wrong = peer;
     }
     return wrong ? tccl_fail(err, "%s:%d: [peers] names node %s twice, first in line %d",
-                             conf->path, line, wrong->node, before)
+                             conf->path, wrong->line, wrong->node, wrong[-1].line)
                  : 0;
 }
 
 static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
 {
     if (conf->n_peers)
-        qsort(conf->peers, (size_t)conf->n_peers, sizeof *conf->peers, compare_peers);
+        qsort(conf->peers, (size_t)conf->n_peers, sizeof *conf->peers, compare_entries);
     for (int i = 0; i < conf->n_peers; i++)
         if (conf->peers[i].port == 0)
             conf->peers[i].port = conf->port;
