@@ -29,10 +29,14 @@ struct timeval daemon_in(int64_t ms)
     return (struct timeval){.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 }
 
-bool daemon_on_time(int64_t due_ms)
+bool daemon_spares(int64_t due_ms, bool *spared)
 {
     int64_t late = tccl_now_ms() - due_ms;
-    return late >= 0 && late < LATE_MS;
+    bool on_time = late >= 0 && late < LATE_MS;
+    if (*spared || on_time)
+        return false;
+    *spared = true;
+    return true;
 }
 
 static void accept_again(evutil_socket_t fd, short what, void *listener)

@@ -45,9 +45,10 @@ bool daemon_shows_all(const struct daemon *daemon, uid_t uid);
 
 /* Milliseconds from now, for events. */
 struct timeval daemon_in(int64_t ms);
-/* Is it, in a timer's callback, about due_ms (tccl_now_ms)? Not where this tccld was given no time
- * to run, or was busy: then it could not hear what others have sent meanwhile. */
-bool daemon_on_time(int64_t due_ms);
+/* In the callback of a timer that was due at due_ms (tccl_now_ms): does who was silent get one more
+ * chance, since the callback comes late? This tccld was given no time to run then, or was busy, and
+ * could not hear what others have sent meanwhile. Sets *spared; nobody is spared twice. */
+bool daemon_spares(int64_t due_ms, bool *spared);
 
 /* Error callback of listeners: what can't be accepted now (no descriptors left) is tried again a
  * little later, and not over and over. */

@@ -209,12 +209,10 @@ static void on_silence(evutil_socket_t fd, short what, void *argument)
     struct local *local = argument;
     (void)fd;
     (void)what;
-    if (local->spared || daemon_on_time(local->due_ms)) {
+    if (daemon_spares(local->due_ms, &local->spared))
+        set_timer(local, LOCAL_FIRST_MS);
+    else
         hang_up(local);
-        return;
-    }
-    local->spared = true;
-    set_timer(local, LOCAL_FIRST_MS);
 }
 
 /* The oldest one that can go for a new one: a stranger's, else one of the trusted for another. */

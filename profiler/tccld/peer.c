@@ -276,8 +276,7 @@ static void on_silence(evutil_socket_t fd, short what, void *argument)
     struct peer *peer = argument;
     (void)fd;
     (void)what;
-    if (!peer->spared && !daemon_on_time(peer->due_ms)) {
-        peer->spared = true;
+    if (daemon_spares(peer->due_ms, &peer->spared)) {
         set_timer(peer, PEER_FIRST_MS);
         return;
     }
