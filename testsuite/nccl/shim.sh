@@ -88,6 +88,15 @@ as_alone() { # MODEL OPTION...
     "$here/same-rings" "$alone" "$work/rings" || { show_log; fail "${what:-}: not as NCCL alone"; }
 }
 
+# A program of this folder that makes communicators, in $work.
+build_comms() { # NAME
+    local nccl toolkit
+    nccl=$("$here/get-nccl" --built)
+    toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
+    "${CC:-cc}" -std=gnu17 -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/$1" \
+        "$here/$1.c" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" || fail "$1 can't be built"
+}
+
 step() { # WHAT: for messages
     what=$1
     echo "--- $what"

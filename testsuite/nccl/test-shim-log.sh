@@ -3,10 +3,7 @@
 # output, and the user's own log is left as it is.
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
-nccl=$("$here/get-nccl" --built)
-toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
-"${CC:-cc}" -std=gnu17 -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/make-comms" \
-    "$here/make-comms.c" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" || fail "make-comms can't be built"
+build_comms make-comms
 "$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"
 
 run() { # NAME=VALUE...: the program under the shim; its output is in $work/out, the shim's log in $work/tccl

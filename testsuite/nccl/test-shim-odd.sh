@@ -4,10 +4,7 @@
 # given up; arguments that NCCL refuses. What NCCL returns is the same without the shim.
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
-nccl=$("$here/get-nccl" --built)
-toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
-"${CC:-cc}" -std=gnu17 -O1 -isystem "$nccl/include" -isystem "$toolkit/include" -o "$work/odd-comms" \
-    "$here/odd-comms.c" "$rig/lib/libnccl.so.2" "$rig/lib/libcudart.so.13" || fail "odd-comms can't be built"
+build_comms odd-comms
 "$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"
 
 key() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["key"][sys.argv[2]])' "${plans[0]}" "$1"; }
