@@ -1,4 +1,4 @@
-#include "client.h"
+#include "client/client.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,8 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "wire.h"
+#include "base/cleanup.h"
+#include "client/wire.h"
 
 enum { BACKLOG_RETRY_MS = 2 };
 

@@ -1,5 +1,5 @@
 /* client.h: what the plugin and the tools say to tccld. Every wait has a deadline; nothing here
- * logs. Messages and limits: doc/wire.md. */
+ * logs. Messages and limits: profiler/client/README.md. */
 #ifndef TCCL_CLIENT_H
 #define TCCL_CLIENT_H
 
@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-#include "conf.h"
-#include "error.h"
+#include "base/error.h"
+#include "client/conf.h"
 
 /* Job step, unique over requeues and het components. */
 struct tccl_step_key {
@@ -77,9 +77,9 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
                       struct tccl_error *err);
 
 /* Asks the records' home (AccountingHost over munge, else this node's tccld over its socket) for
- * records: filter is a JSON object (doc/wire.md, QUERY). Returns a new reference to an array of
- * records in the filter's order, or NULL with err. *complete = 0 when only this node's records are
- * seen. */
+ * records: filter is a JSON object (profiler/client/README.md, QUERY). Returns a new reference to
+ * an array of records in the filter's order, or NULL with err. *complete = 0 when only this node's
+ * records are seen. */
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                           int *complete, struct tccl_error *err);
 
@@ -88,8 +88,8 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                                int *complete, struct tccl_error *err);
 
-/* Asks them what the records that a filter finds have in common (doc/wire.md, SUMMARY). Returns a
- * new reference to an object, or NULL with err. */
+/* Asks them what the records that a filter finds have in common (profiler/client/README.md,
+ * SUMMARY). Returns a new reference to an object, or NULL with err. */
 json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                             int *complete, struct tccl_error *err);
 

@@ -1,11 +1,11 @@
 /* conf-value.c: values of tccl.conf, read with all that can be wrong about them. */
-#include "conf-value.h"
+#include "client/conf-value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy-conf.h"
+#include "client/policy-conf.h"
 
 enum {
     LIST_MAX = 4096, /* bytes of a list */

@@ -9,12 +9,12 @@
 
 #include <ini.h>
 
-#include "cleanup.h"
-#include "conf-value.h"
-#include "conf.h"
-#include "fileio.h"
-#include "hostlist.h"
-#include "policy-conf.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "client/conf-value.h"
+#include "client/conf.h"
+#include "client/hostlist.h"
+#include "client/policy-conf.h"
 
 enum { FILE_MAX = 4 << 20, PEERS_MAX = 65536 };
 

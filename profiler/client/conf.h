@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "error.h"
-#include "policy-conf.h"
+#include "base/error.h"
+#include "client/policy-conf.h"
 
 enum { TCCL_CONF_NAME = 256 };
 

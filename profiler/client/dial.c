@@ -1,4 +1,4 @@
-#include "dial.h"
+#include "client/dial.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "wire.h"
+#include "base/cleanup.h"
+#include "client/wire.h"
 
 enum { DROP_MS = 100 };
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "error.h"
+#include "base/error.h"
 
 /* Connects to host (a name or address) and port until deadline (tccl_now_ms), trying its addresses
  * in turn. Returns a close-on-exec, non-blocking descriptor, or -1 with err. */

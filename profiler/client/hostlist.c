@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "hostlist.h"
+#include "base/cleanup.h"
+#include "client/hostlist.h"
 
 /* The longest number in a bracket, so that it fits an unsigned long long with room to count. */
 enum { DIGITS = 18, BRACKETS = 4 /* in one name */ };

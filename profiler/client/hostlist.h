@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "error.h"
+#include "base/error.h"
 
 enum { TCCL_HOST_NAME = 255 }; /* bytes of one name */
 

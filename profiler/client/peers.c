@@ -1,4 +1,4 @@
-#include "peers.h"
+#include "client/peers.h"
 
 void tccl_peer_find(const struct tccl_conf *conf, const char *node, const char **host,
                     uint16_t *port)

@@ -2,7 +2,7 @@
 #ifndef TCCL_PEERS_H
 #define TCCL_PEERS_H
 
-#include "conf.h"
+#include "client/conf.h"
 
 /* Host and port of a node's tccld: its entry in [peers], else its own name and Port=. *host is
  * borrowed from conf or is node itself. */

@@ -1,5 +1,5 @@
 /* policy-conf.c: the keys of [policy] and [policy NAME]. */
-#include "policy-conf.h"
+#include "client/policy-conf.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "conf-value.h"
-#include "hostlist.h"
+#include "base/cleanup.h"
+#include "client/conf-value.h"
+#include "client/hostlist.h"
 
 enum { LIST_MAX = 4096, ITEM_MAX = 255, VARIABLE_MAX = 64, NODES_MAX = 65536, GPUS_MAX = 1048576 };
 

@@ -1,13 +1,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "client.h"
-#include "cred.h"
-#include "dial.h"
-#include "peers.h"
-#include "users.h"
-#include "wire.h"
+#include "base/cleanup.h"
+#include "client/client.h"
+#include "client/credential.h"
+#include "client/dial.h"
+#include "client/peers.h"
+#include "client/users.h"
+#include "client/wire.h"
 
 enum { QUERY_MOST = 1000000 /* records that a tool keeps in memory */ };
 

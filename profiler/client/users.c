@@ -1,11 +1,11 @@
-#include "users.h"
+#include "client/users.h"
 
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 int tccl_user_find(const char *what, const char *name, uid_t *uid, struct tccl_error *err)
 {

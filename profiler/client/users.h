@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
-#include "conf.h"
-#include "error.h"
+#include "base/error.h"
+#include "client/conf.h"
 
 enum { TCCL_ADMINS_MAX = 64 };
 

@@ -1,4 +1,4 @@
-#include "wire.h"
+#include "client/wire.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "hash.h"
-#include "hostlist.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "client/hostlist.h"
 
 int64_t tccl_now_ms(void)
 {

@@ -1,4 +1,5 @@
-/* wire.h: frames and messages between the plugin, the tools and tccld. Format: doc/wire.md. */
+/* wire.h: frames and messages between the plugin, the tools and tccld. Format:
+ * profiler/client/README.md. */
 #ifndef TCCL_WIRE_H
 #define TCCL_WIRE_H
 
@@ -7,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "client.h"
+#include "client/client.h"
 
 enum {
     TCCL_WIRE_VERSION = 1,

@@ -1,7 +1,7 @@
 /* Which back end does the user mean? */
 #include <string.h>
 
-#include "profile-command.h"
+#include "command/profile-command.h"
 
 /* What nobody named: what fits. */
 static const char *choose(const struct profile_options *options, const char *usual)

@@ -7,9 +7,9 @@
 #include <sys/file.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "drift.h"
-#include "profile-command.h"
+#include "base/cleanup.h"
+#include "command/profile-command.h"
+#include "fill/drift.h"
 
 enum { EXIT_DRIFTED = 1, EXIT_UNCLEAR = 3, EXIT_INTERRUPTED = 130, SAMPLE = 20, NAMED = 5 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "profile-command.h"
+#include "command/profile-command.h"
 
 struct candidates {
     const char *cache;

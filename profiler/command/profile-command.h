@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "backend.h"
-#include "cache.h"
+#include "measure/backends/backend.h"
+#include "profile/cache.h"
 
 struct profile_options {
     const char *cache;      /* --cache, or CacheDir of tccl.conf */

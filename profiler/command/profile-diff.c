@@ -3,10 +3,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cleanup.h"
-#include "compare.h"
-#include "exchange.h"
-#include "profile-command.h"
+#include "base/cleanup.h"
+#include "command/profile-command.h"
+#include "profile/exchange.h"
+#include "report/compare.h"
 
 enum { EXIT_SAME = 0, EXIT_DIFFERENT = 1, EXIT_TROUBLE = 2, SETS_SHOWN = 20 };
 

@@ -1,9 +1,9 @@
 /* tccl-profile export. */
-#include "cleanup.h"
-#include "exchange.h"
-#include "fileio.h"
-#include "numberset.h"
-#include "profile-command.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "base/numbers.h"
+#include "command/profile-command.h"
+#include "profile/exchange.h"
 
 /* All of the profile. */
 static int write_whole(struct tccl_profile *profile, FILE *out, struct tccl_error *err)

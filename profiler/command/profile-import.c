@@ -1,7 +1,7 @@
 /* tccl-profile import. */
-#include "cleanup.h"
-#include "exchange.h"
-#include "profile-command.h"
+#include "base/cleanup.h"
+#include "command/profile-command.h"
+#include "profile/exchange.h"
 
 static int say(const struct profile_options *options, const struct tccl_exchanged *made)
 {

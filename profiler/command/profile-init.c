@@ -2,11 +2,11 @@
 #include <libgen.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "fileio.h"
-#include "machine-text.h"
-#include "profile-command.h"
-#include "profile-machine.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "command/profile-command.h"
+#include "command/profile-machine.h"
+#include "discover/machine-text.h"
 
 static int write_machine(const struct tccl_machine *machine, const char *path,
                          struct tccl_error *err)

@@ -1,5 +1,5 @@
 /* profile-machine.c: which machine do the options of tccl-profile mean? */
-#include "profile-machine.h"
+#include "command/profile-machine.h"
 
 #include <string.h>
 

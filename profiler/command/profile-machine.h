@@ -2,8 +2,8 @@
 #ifndef TCCL_PROFILE_MACHINE_H
 #define TCCL_PROFILE_MACHINE_H
 
-#include "discover.h"
-#include "profile-command.h"
+#include "command/profile-command.h"
+#include "discover/discover.h"
 
 /* That of --model, of --topology, cores with --backend host; else this machine. Of a model only the
  * machine is filled in. Returns 0, or -1 with err. */

@@ -11,13 +11,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "cleanup.h"
-#include "cred.h"
-#include "far-hello.h"
-#include "far-serve.h"
-#include "profile-command.h"
-#include "users.h"
-#include "wire.h"
+#include "base/cleanup.h"
+#include "client/credential.h"
+#include "client/users.h"
+#include "client/wire.h"
+#include "command/profile-command.h"
+#include "measure/peer/peer-hello.h"
+#include "measure/peer/peer-serve.h"
 
 enum {
     LISTENERS = 4,

@@ -3,11 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "fileio.h"
-#include "page.h"
-#include "profile-command.h"
-#include "report.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "command/profile-command.h"
+#include "report/page.h"
+#include "report/report.h"
 
 enum { CONGESTED_SHOWN = 20 };
 static const double THRESHOLD = 0.9;

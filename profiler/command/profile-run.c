@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "gpusets.h"
-#include "profile-command.h"
-#include "progress.h"
+#include "base/cleanup.h"
+#include "command/profile-command.h"
+#include "fill/gpusets.h"
+#include "fill/progress.h"
 
 enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
 

@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "machine-text.h"
-#include "notation.h"
-#include "numberset.h"
-#include "profile-command.h"
-#include "profile-machine.h"
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "chain/chain-text.h"
+#include "command/profile-command.h"
+#include "command/profile-machine.h"
+#include "discover/machine-text.h"
 
 enum { GPUS_TEXT = 64, AGE_TEXT = 24 };
 

@@ -1,8 +1,8 @@
 /* tccl-profile verify: reads every file of a profile. */
 #include <string.h>
 
-#include "cleanup.h"
-#include "profile-command.h"
+#include "base/cleanup.h"
+#include "command/profile-command.h"
 
 struct verified {
     const struct profile_options *options;

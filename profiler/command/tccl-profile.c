@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf.h"
-#include "profile-command.h"
+#include "client/conf.h"
+#include "command/profile-command.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discover-parts.h"
+#include "discover/discover-parts.h"
 
 /* A fact of the topology, "" if it is not there; older files have a package's facts at the root. */
 static const char *fact(hwloc_topology_t topology, const char *name)

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "discover-parts.h"
-#include "sysfs.h"
+#include "discover/discover-parts.h"
+#include "discover/sysfs.h"
 
 enum { NVIDIA = 0x10de, CLASS_VGA = 0x0300, CLASS_3D = 0x0302 };
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "discover-parts.h"
-#include "sysfs.h"
+#include "discover/discover-parts.h"
+#include "discover/sysfs.h"
 
 enum { USUAL_DEVICES = 8, MAX_CORES = 1024 };
 

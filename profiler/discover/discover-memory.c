@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "discover-parts.h"
-#include "sysfs.h"
+#include "discover/discover-parts.h"
+#include "discover/sysfs.h"
 
 enum { MAX_NODE = 4095 };
 

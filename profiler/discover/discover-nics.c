@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "discover-parts.h"
-#include "sysfs.h"
+#include "discover/discover-parts.h"
+#include "discover/sysfs.h"
 
 enum { MAX_PORTS = 8, CLASS_INFINIBAND = 0x0207, AMAZON = 0x1d0f };
 

@@ -2,9 +2,9 @@
 #ifndef TCCL_DISCOVER_PARTS_H
 #define TCCL_DISCOVER_PARTS_H
 
-#include "discover.h"
-#include "meter.h"
-#include "topology.h"
+#include "discover/discover.h"
+#include "discover/topology.h"
+#include "machine/meter.h"
 
 /* Devices of which one note speaks. */
 struct tccl_tally {

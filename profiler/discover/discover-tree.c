@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "discover-parts.h"
+#include "discover/discover-parts.h"
 
 static bool is_pci_bridge(hwloc_obj_t object)
 {

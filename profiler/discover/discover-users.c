@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "discover-parts.h"
-#include "sysfs.h"
+#include "base/cleanup.h"
+#include "discover/discover-parts.h"
+#include "discover/sysfs.h"
 
 enum { MAX_PROCESSES = 200000, MAX_FILES = 4096 };
 

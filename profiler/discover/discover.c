@@ -1,14 +1,14 @@
 /* discover.c: the machine that this is, or that an lstopo recorded. */
-#include "discover.h"
+#include "discover/discover.h"
 
 #include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "discover-parts.h"
-#include "sysfs.h"
+#include "base/cleanup.h"
+#include "discover/discover-parts.h"
+#include "discover/sysfs.h"
 
 enum { MAX_NOTES = sizeof((struct tccl_found){0}.notes) / sizeof(*(struct tccl_found){0}.notes) };
 

@@ -3,8 +3,8 @@
 #ifndef TCCL_DISCOVER_H
 #define TCCL_DISCOVER_H
 
-#include "nvml.h"
-#include "site.h"
+#include "discover/nvml.h"
+#include "discover/site.h"
 
 struct tccl_discover_options {
     const char *xml;  /* recorded topology (lstopo --of xml); NULL: this machine, live */

@@ -1,11 +1,11 @@
 /* machine-text.c: a machine as tables for people, and what discovery found as JSON. */
-#include "machine-text.h"
+#include "discover/machine-text.h"
 
 #include <string.h>
 
-#include "meter.h"
-#include "numberset.h"
-#include "sketch.h"
+#include "base/numbers.h"
+#include "discover/sketch.h"
+#include "machine/meter.h"
 
 enum { GPUS_TEXT = 64, NUMBER = 12 };
 

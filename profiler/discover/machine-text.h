@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "discover.h"
+#include "discover/discover.h"
 
 /* Tables of GPUs and NICs, how far each is from each other, and the drawing. found: what else was
  * found with this machine; NULL: only the description is known. */

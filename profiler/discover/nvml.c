@@ -1,7 +1,7 @@
 /* nvml.c: what NVIDIA's management library says of the GPUs. Its binary interface is written down
  * here as far as it is used (NVML API reference, sections "Device Queries" and "Struct Reference");
  * functions that an older library doesn't have leave their values unknown. */
-#include "nvml.h"
+#include "discover/nvml.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "sysfs.h"
+#include "base/cleanup.h"
+#include "discover/sysfs.h"
 
 enum {
     SUCCESS = 0,

@@ -3,7 +3,7 @@
 #ifndef TCCL_NVML_H
 #define TCCL_NVML_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 enum { TCCL_NVML_GPUS = 64, TCCL_NVML_USERS = 64 };
 

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#include "machine.h"
+#include "machine/machine.h"
 
 struct tccl_site {
     struct tccl_machine machine;

@@ -1,5 +1,5 @@
 /* sketch.c: a machine drawn as a tree of text. */
-#include "sketch.h"
+#include "discover/sketch.h"
 
 #include <langinfo.h>
 #include <locale.h>

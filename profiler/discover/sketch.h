@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "machine.h"
+#include "machine/machine.h"
 
 struct tccl_sketch_style {
     bool lines;  /* box-drawing characters; else ASCII */

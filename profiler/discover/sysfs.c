@@ -1,5 +1,5 @@
 /* sysfs.c: the small texts of /sys and /proc. */
-#include "sysfs.h"
+#include "discover/sysfs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 enum { LINE = 256, MAX_LINES = 64 };
 

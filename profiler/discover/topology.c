@@ -1,5 +1,5 @@
 /* topology.c: hwloc's picture of this machine, or of one that lstopo recorded. */
-#include "topology.h"
+#include "discover/topology.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "cleanup.h"
-#include "fileio.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
 
 enum { TRIAL_SECONDS = 10, REFUSED = 3, MAX_NUMBER = 65535 };
 

@@ -7,7 +7,7 @@
 
 #include <hwloc/distances.h>
 
-#include "error.h"
+#include "base/error.h"
 
 enum { TCCL_MAX_TOPOLOGY = 8 << 20, TCCL_MAX_NESTING = 256 };
 

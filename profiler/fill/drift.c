@@ -1,14 +1,14 @@
-#include "drift.h"
+#include "fill/drift.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "baseline.h"
-#include "cleanup.h"
-#include "gpusets.h"
-#include "numberset.h"
-#include "repeat.h"
-#include "setmap.h"
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "fill/gpusets.h"
+#include "measure/pool/repeat.h"
+#include "nccl/baseline.h"
+#include "search/setmap.h"
 
 enum { TRIES = 3 };
 static const double MARGIN = 1.5;     /* over the noise and the spreads */

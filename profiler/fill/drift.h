@@ -2,8 +2,8 @@
 #ifndef TCCL_DRIFT_H
 #define TCCL_DRIFT_H
 
-#include "backend.h"
-#include "cache.h"
+#include "measure/backends/backend.h"
+#include "profile/cache.h"
 
 enum { TCCL_DRIFT_SETS = 1000, TCCL_DRIFT_WHAT = 48 };
 

@@ -1,14 +1,14 @@
-#include "fill.h"
+#include "fill/fill.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "firstsets.h"
-#include "gauge.h"
-#include "gpusets.h"
-#include "lane.h"
-#include "search.h"
+#include "base/cleanup.h"
+#include "fill/firstsets.h"
+#include "fill/gpusets.h"
+#include "fill/run-meter.h"
+#include "measure/pool/member.h"
+#include "search/search.h"
 
 static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */

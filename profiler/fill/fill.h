@@ -2,8 +2,8 @@
 #ifndef TCCL_FILL_H
 #define TCCL_FILL_H
 
-#include "backend.h"
-#include "cache.h"
+#include "measure/backends/backend.h"
+#include "profile/cache.h"
 
 /* What a run does now: measured hardware first gets its matrix (firstsets.h), then the transfers
  * that show which parts of it are alike, then its chains. */

@@ -1,4 +1,4 @@
-#include "firstsets.h"
+#include "fill/firstsets.h"
 
 #include <stdlib.h>
 

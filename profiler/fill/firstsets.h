@@ -3,7 +3,7 @@
 #ifndef TCCL_FIRSTSETS_H
 #define TCCL_FIRSTSETS_H
 
-#include "machine.h"
+#include "machine/machine.h"
 
 enum { TCCL_FIRST_SETS = 600 };
 

@@ -1,12 +1,12 @@
-#include "gpusets.h"
+#include "fill/gpusets.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "numberset.h"
-#include "transfer.h"
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "machine/transfer.h"
 
 enum { MAX_COMPLETE = 10, MAX_SETS = 1 << MAX_COMPLETE };
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "error.h"
+#include "base/error.h"
 
 /* All sets of a machine's GPUs that get chains: first the whole node, then its aligned halves and
  * quarters (what Slurm mostly allocates), then all the others, small ones first. Machines with more

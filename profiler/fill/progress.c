@@ -1,4 +1,4 @@
-#include "progress.h"
+#include "fill/progress.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "lane.h"
-#include "numberset.h"
+#include "base/numbers.h"
+#include "measure/pool/member.h"
 
 enum { COUNT_TEXT = 32, TEXT = 160, MAX_BAR = 20, MIN_BAR = 5, NARROW = 20, WIDE = 400 };
 

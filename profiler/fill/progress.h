@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "fill.h"
+#include "fill/fill.h"
 
 struct tccl_progress_line {
     FILE *out; /* NULL: says nothing */

@@ -1,5 +1,5 @@
 /* facts.c: 36 bytes of numbers, least significant byte first, then the texts, each with a NUL. */
-#include "facts.h"
+#include "records/facts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
-#include "filter.h"
+#include "records/filter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "hash.h"
-#include "hostlist.h"
-#include "reason.h"
-#include "store.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "client/hostlist.h"
+#include "records/reason.h"
+#include "records/store.h"
 
 enum {
     MAX_VALUES = 8 + 6 * TCCL_FILTER_JOBS,

@@ -9,9 +9,9 @@
 #include <jansson.h>
 #include <sqlite3.h>
 
-#include "error.h"
-#include "facts.h"
-#include "records.h"
+#include "base/error.h"
+#include "records/facts.h"
+#include "records/records.h"
 
 struct reason_memo;
 

@@ -1,14 +1,14 @@
 /* nodestats.c: bandwidths are summed up by node list, and lists taken apart at the end: there are
  * far fewer of them than steps. */
-#include "nodestats.h"
+#include "records/nodestats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "hostlist.h"
-#include "record.h"
-#include "texts.h"
+#include "base/cleanup.h"
+#include "client/hostlist.h"
+#include "records/record.h"
+#include "records/texts.h"
 
 enum { NAMED = 8 /* nodes that one reason is looked through for */ };
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "facts.h"
+#include "records/facts.h"
 
 struct tccl_nodestats;
 

@@ -2,10 +2,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "filter.h"
-#include "records.h"
-#include "store.h"
+#include "base/cleanup.h"
+#include "records/filter.h"
+#include "records/records.h"
+#include "records/store.h"
 
 enum {
     LOOK_MS = 40,  /* per page: so that no query holds the daemon up */

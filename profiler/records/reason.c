@@ -1,4 +1,4 @@
-#include "reason.h"
+#include "records/reason.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "hostlist.h"
-#include "record.h"
-#include "wire.h"
+#include "base/cleanup.h"
+#include "client/hostlist.h"
+#include "client/wire.h"
+#include "records/record.h"
 
 #define LATEST 253402300799LL /* the end of the year 9999 */
 #define MICROSECONDS 1000000000000LL

@@ -33,7 +33,7 @@
 
 #include <jansson.h>
 
-#include "error.h"
+#include "base/error.h"
 
 /* Bounds of a record's texts, in bytes. */
 enum {

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "facts.h"
-#include "records.h"
-#include "store.h"
+#include "base/cleanup.h"
+#include "records/facts.h"
+#include "records/records.h"
+#include "records/store.h"
 
 /* INSERT … (names) VALUES (?1 …) ON CONFLICT (key) DO UPDATE SET name = excluded.name, … */
 static char *put_sql(void)

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "error.h"
-#include "record.h"
+#include "base/error.h"
+#include "records/record.h"
 
 /* Bounds of a query's lists. */
 enum {
@@ -81,9 +81,9 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
                            size_t max_bytes, json_t **next, struct tccl_error *err);
 
 /* What the records that a filter finds (limit, order and after are not looked at) have in common,
- * for people: see doc/wire.md, SUMMARY. Opens the store at path anew, to read beside its writer, in
- * any thread; it must be there and up to date. Takes half a second for a million records. Returns a
- * new reference to an object, or NULL with err. */
+ * for people: see profiler/client/README.md, SUMMARY. Opens the store at path anew, to read beside
+ * its writer, in any thread; it must be there and up to date. Takes half a second for a million
+ * records. Returns a new reference to an object, or NULL with err. */
 json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid,
                              struct tccl_error *err);
 

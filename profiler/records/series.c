@@ -1,4 +1,4 @@
-#include "series.h"
+#include "records/series.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* spool.c: undelivered records, one file each. */
-#include "spool.h"
+#include "records/spool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "fileio.h"
-#include "record.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "records/record.h"
 
 #define HEAD "tccl-spool 1 "
 enum {

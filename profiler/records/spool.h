@@ -11,8 +11,8 @@
 
 #include <jansson.h>
 
-#include "error.h"
-#include "hash.h"
+#include "base/error.h"
+#include "base/hash.h"
 
 enum {
     TCCL_SPOOL_RECORDS = 100000,    /* most files */

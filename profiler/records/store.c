@@ -1,5 +1,5 @@
 /* store.c: the store's file, its schema and how that came about, and what is removed of old age. */
-#include "store.h"
+#include "records/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "facts.h"
+#include "base/cleanup.h"
+#include "records/facts.h"
 
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header */

@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-#include "records.h"
+#include "records/records.h"
 
 struct tccl_records {
     sqlite3 *db;

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "filter.h"
-#include "nodestats.h"
-#include "reason.h"
-#include "series.h"
-#include "store.h"
-#include "texts.h"
-#include "wire.h"
+#include "base/cleanup.h"
+#include "client/wire.h"
+#include "records/filter.h"
+#include "records/nodestats.h"
+#include "records/reason.h"
+#include "records/series.h"
+#include "records/store.h"
+#include "records/texts.h"
 
 enum {
     WORDS = 32,        /* different states, or words for what was built; the rest are "other" */

@@ -1,10 +1,10 @@
-#include "texts.h"
+#include "records/texts.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "base/hash.h"
 
 enum { FIRST = 64 };
 

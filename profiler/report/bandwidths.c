@@ -1,5 +1,5 @@
 /* Bandwidth matrices. */
-#include "bandwidths.h"
+#include "report/bandwidths.h"
 
 #include <math.h>
 #include <stdio.h>

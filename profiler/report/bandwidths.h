@@ -3,8 +3,8 @@
 #ifndef TCCL_BANDWIDTHS_H
 #define TCCL_BANDWIDTHS_H
 
-#include "machine.h"
-#include "measured.h"
+#include "machine/machine.h"
+#include "profile/measured.h"
 
 enum tccl_cell_state {
     TCCL_CELL_IMPOSSIBLE, /* these two can't meet on this machine */

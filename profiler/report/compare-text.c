@@ -3,9 +3,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "compare.h"
-#include "notation.h"
-#include "numberset.h"
+#include "base/numbers.h"
+#include "chain/chain-text.h"
+#include "report/compare.h"
 
 enum { GPUS_TEXT = 64, RINGS_SHOWN = 20 };
 

@@ -1,14 +1,14 @@
 /* Two profiles side by side. */
-#include "compare.h"
-#include "backend.h"
+#include "report/compare.h"
+#include "measure/backends/backend.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "measure/backends/backend.h"
 
 static const double least_noise = 0.03;
 

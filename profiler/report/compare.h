@@ -3,7 +3,7 @@
 #ifndef TCCL_COMPARE_H
 #define TCCL_COMPARE_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* A set that both measured, and whose bandwidths differ by more than noise. */
 struct tccl_changed_set {

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "bandwidths.h"
-#include "congestion.h"
+#include "report/bandwidths.h"
+#include "report/congestion.h"
 
 enum { NAMED = 4 }; /* members that are named one by one */
 

@@ -1,11 +1,11 @@
 /* Transfer sets that stay far below what their parts reach alone. */
-#include "congestion.h"
+#include "report/congestion.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /* Bandwidths that differ less count as equal. */
 static const double TOLERANCE = 0.03;

@@ -3,8 +3,8 @@
 #ifndef TCCL_CONGESTION_H
 #define TCCL_CONGESTION_H
 
-#include "machine.h"
-#include "measured.h"
+#include "machine/machine.h"
+#include "profile/measured.h"
 
 struct tccl_congested {
     struct tccl_set set;

@@ -1,14 +1,14 @@
 /* A report as an HTML page. */
-#include "page.h"
+#include "report/page.h"
 
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
-#include "notation.h"
-#include "numberset.h"
-#include "setlog.h"
-#include "svg.h"
+#include "base/numbers.h"
+#include "chain/chain-text.h"
+#include "draw/svg.h"
+#include "search/setlog.h"
 
 enum { GPUS_TEXT = 64, OPEN_CONGESTED = 20, MOST_CONGESTED = 200, OPEN_RINGS = 12 };
 

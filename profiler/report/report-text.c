@@ -2,10 +2,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "notation.h"
-#include "numberset.h"
-#include "report.h"
-#include "setlog.h"
+#include "base/numbers.h"
+#include "chain/chain-text.h"
+#include "report/report.h"
+#include "search/setlog.h"
 
 enum { GPUS_TEXT = 64, RINGS_SHOWN = 16, WRAP = 92 };
 

@@ -1,15 +1,15 @@
 /* What a profile says, put together. */
-#include "report.h"
+#include "report/report.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache-internal.h"
-#include "cleanup.h"
-#include "notation.h"
-#include "numberset.h"
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "chain/chain-text.h"
+#include "profile/cache-internal.h"
 
 enum { GPUS_TEXT = 64 };
 

@@ -3,8 +3,8 @@
 #ifndef TCCL_REPORT_H
 #define TCCL_REPORT_H
 
-#include "bandwidths.h"
-#include "congestion.h"
+#include "report/bandwidths.h"
+#include "report/congestion.h"
 
 /* How well it was measured. */
 struct tccl_quality {

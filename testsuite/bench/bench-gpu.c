@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "backend.h"
+#include "measure/backends/backend.h"
 
 static const char help[] =
     "Usage: bench-gpu [OPTION]... [SET]...\n"

@@ -2,13 +2,13 @@
  * answers a JOIN, how much memory it takes, and whether it wakes up when there is nothing to do. */
 #include <dirent.h>
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "bench.h"
-#include "cache.h"
-#include "choice.h"
-#include "cleanup.h"
-#include "client.h"
-#include "fileio.h"
+#include "client/client.h"
 #include "machines.h"
+#include "nccl/choice.h"
+#include "profile/cache.h"
 #include "rig.h"
 
 enum { JOINS = 1000, SETS = 255, WAIT_MS = 10000, IDLE_SECONDS = 10, REST_SECONDS = 30 };

@@ -1,6 +1,6 @@
 /* bench-merge.c: how long the ring over thousands of nodes takes, and how much faster that is than
  * the recurrence of the TCCL paper as it stands there. */
-#include "segment.h"
+#include "ring/segment.h"
 
 #include "bench.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "bench.h"
-#include "model.h"
+#include "machine/model.h"
 
 enum { MAX_NODES = 8, STEPS_A_LOOK = 4096 };
 

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/cleanup.h"
 #include "bench.h"
-#include "cleanup.h"
-#include "client.h"
-#include "records.h"
+#include "client/client.h"
+#include "records/records.h"
 
 enum {
     RECORDS = 1000000,

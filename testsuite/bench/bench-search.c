@@ -1,13 +1,13 @@
 /* bench-search.c: how many transfer sets the search measures: against plain best-first search, for
  * whole 8-GPU nodes, and as machines grow. */
-#include "search.h"
+#include "search/search.h"
 
 #include <math.h>
 
 #include "bench.h"
 #include "machines.h"
 #include "plain-search.h"
-#include "ring.h"
+#include "ring/ring.h"
 #include "toy-model.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "bench.h"
-#include "repeat.h"
+#include "measure/pool/repeat.h"
 
 enum { REPEATS = 9, BUFFER = 16 << 10, PIECE = 256 << 10, MEMBERS = 2 };
 

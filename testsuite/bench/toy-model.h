@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model.h"
+#include "machine/model.h"
 
 struct toy {
     int gpus, memories, nics;

@@ -4,7 +4,7 @@ without Slurm: JOINs over the nodes' unix sockets, eight at a time, and LEAVEs. 
 
 launches.py CLUSTER records NODE: prints the same of all records that NODE's tccld keeps.
 
-Runs as root, in a minicluster. The frames are those of doc/wire.md."""
+Runs as root, in a minicluster. The frames are those of profiler/client/README.md."""
 import json
 import socket
 import struct

@@ -1,7 +1,7 @@
 """poke.py CLUSTER NODE: says to both sockets of a node's tccld what it must not fall for.
 
 Prints a line for each case; exit status 1 if an answer was wrong. Runs as root, in a minicluster. The
-frames are those of doc/wire.md: four bytes of length, then JSON or a munge credential."""
+frames are those of profiler/client/README.md: four bytes of length, then JSON or a munge credential."""
 import json
 import os
 import re

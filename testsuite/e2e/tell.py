@@ -4,7 +4,7 @@ node n2 does, or over its unix socket; MEMBERS is a JSON object that is added to
 tell.py CLUSTER NODE records FIRST COUNT DAYS [UID]: delivers records of jobs FIRST and up, of steps that started
 so many days ago; says how many of them were taken.
 
-Runs as root, in a minicluster. The frames are those of doc/wire.md."""
+Runs as root, in a minicluster. The frames are those of profiler/client/README.md."""
 import argparse
 import json
 import os

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fileio.h"
+#include "base/fileio.h"
 #include "fuzz.h"
 
 enum { MAX_SEEDS = 256, MAX_INPUT = 1 << 17, MAX_FILE = 1 << 16, SECONDS = 2 };

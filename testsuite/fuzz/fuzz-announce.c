@@ -1,8 +1,8 @@
 /* {"announce": an ANNOUNCE, "terms": what a CALL says of its step}. */
 #include <string.h>
 
-#include "announce.h"
 #include "fuzz.h"
+#include "tccld/join/announce.h"
 
 static const struct tccl_step_key key = {.cluster = "c", .job = 7, .step = 3};
 

@@ -3,16 +3,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "alive.h"
-#include "cleanup.h"
-#include "confirm.h"
+#include "base/cleanup.h"
+#include "client/wire.h"
 #include "fuzz.h"
-#include "journal.h"
-#include "own.h"
-#include "planfile.h"
-#include "record.h"
-#include "subset.h"
-#include "wire.h"
+#include "records/record.h"
+#include "tccld/join/confirm.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/join/planfile.h"
+#include "tccld/join/subset.h"
+#include "tccld/journal/journal.h"
+#include "tccld/net/liveness.h"
 
 enum { UID = 4001, RANKS = 4 };
 

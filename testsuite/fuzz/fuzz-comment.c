@@ -1,9 +1,9 @@
 /* {"records": what tccl-comment reads, "existing": an AdminComment, "state": its file}. */
 #include <string.h>
 
-#include "cleanup.h"
-#include "comment-state.h"
-#include "comment-text.h"
+#include "base/cleanup.h"
+#include "comment/comment-state.h"
+#include "comment/comment-text.h"
 #include "fuzz.h"
 
 /* As the contract has it: one printable line, of characters of at most three bytes. */

@@ -1,9 +1,9 @@
 /* tccl.conf, plugstack arguments, and node lists. */
 #include <string.h>
 
-#include "conf.h"
+#include "client/conf.h"
+#include "client/hostlist.h"
 #include "fuzz.h"
-#include "hostlist.h"
 
 static void check_conf(const struct tccl_conf *conf)
 {

@@ -2,8 +2,8 @@
 #include <link.h>
 #include <string.h>
 
-#include "check-elf.h"
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "check/check-elf.h"
 #include "fuzz.h"
 
 /* A small library that has all that is looked for. */

@@ -5,10 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "far-hello.h"
-#include "far-serve.h"
+#include "client/wire.h"
 #include "fuzz.h"
-#include "wire.h"
+#include "measure/peer/peer-hello.h"
+#include "measure/peer/peer-serve.h"
 
 enum { STREAM_BYTES = 60000 };
 

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "facts.h"
+#include "base/cleanup.h"
 #include "fuzz.h"
-#include "reason.h"
-#include "records.h"
+#include "records/facts.h"
+#include "records/reason.h"
+#include "records/records.h"
 
 enum { UID = 4001, RECORDS = 24, PAGES = 100 };
 

@@ -3,8 +3,8 @@
 #include <limits.h>
 #include <string.h>
 
-#include "exchange.h"
 #include "fuzz.h"
+#include "profile/exchange.h"
 #include "profiles.h"
 
 static void check_accepted(const char *folder)

@@ -4,9 +4,9 @@
 
 #include "check.h"
 #include "fuzz.h"
-#include "merge.h"
-#include "outcome.h"
 #include "sample.h"
+#include "tccld/join/merge.h"
+#include "tccld/join/outcome.h"
 
 enum { NODES = 6 };
 

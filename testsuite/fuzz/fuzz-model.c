@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "model.h"
+#include "machine/model.h"
 
 /* Some transfers of the machine; which ones hangs on the input. */
 static void choose(const struct tccl_machine *machine, uint32_t choice, struct tccl_set *set)

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "ncclline.h"
-#include "nccllog.h"
+#include "verify/ncclline.h"
+#include "verify/nccllog.h"
 
 static void check_nics(const struct shim_line *line)
 {

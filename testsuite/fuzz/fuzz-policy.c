@@ -2,9 +2,9 @@
  * the same file. */
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "client/policy.h"
 #include "fuzz.h"
-#include "policy.h"
 
 enum { WORDS = 64, STEPS = 8, NODES = 3 };
 

@@ -3,11 +3,11 @@
 #include <locale.h>
 #include <string.h>
 
-#include "acct-fields.h"
-#include "acct-ring-json.h"
-#include "acct-ring.h"
-#include "acct-text.h"
-#include "cleanup.h"
+#include "acct/acct-fields.h"
+#include "acct/acct-ring-json.h"
+#include "acct/acct-ring.h"
+#include "acct/acct-text.h"
+#include "base/cleanup.h"
 #include "fuzz.h"
 
 static void check_fields(const json_t *record)

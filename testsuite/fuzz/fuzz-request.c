@@ -2,10 +2,10 @@
  * request. Then the same bytes as what squeue prints. */
 #include <string.h>
 
-#include "cleanup.h"
+#include "acct/serve-request.h"
+#include "acct/serve-running.h"
+#include "base/cleanup.h"
 #include "fuzz.h"
-#include "serve-request.h"
-#include "serve-running.h"
 
 static const char cookie[] = "tcclacct-80";
 

@@ -1,9 +1,9 @@
 /* Set notation: what is read and written again is the same set; numbers of GPUs likewise. */
 #include <string.h>
 
+#include "base/numbers.h"
 #include "fuzz.h"
-#include "numberset.h"
-#include "transfer.h"
+#include "machine/transfer.h"
 
 static void check_numbers(const char *text)
 {

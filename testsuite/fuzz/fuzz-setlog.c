@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "fuzz.h"
-#include "hash.h"
-#include "setlog.h"
+#include "search/setlog.h"
 
 static int check_line(void *context, const struct tccl_set *set,
                       const struct tccl_measurement *measurement)

@@ -2,10 +2,10 @@
  * and a topology file. */
 #include <string.h>
 
+#include "base/json.h"
 #include "fuzz.h"
-#include "graph.h"
-#include "islands.h"
-#include "json.h"
+#include "nccl/graph.h"
+#include "nccl/islands.h"
 
 static void check_chain(const struct shim_chain *chain)
 {

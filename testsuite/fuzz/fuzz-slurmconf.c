@@ -2,9 +2,9 @@
  * folder of their own; inputs that would lead out of it are left out. */
 #include <string.h>
 
-#include "check-plugstack.h"
-#include "check-slurm-conf.h"
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "check/check-plugstack.h"
+#include "check/check-slurm-conf.h"
 #include "fuzz.h"
 
 static char folder[] = "/tmp/tccl-fuzz-XXXXXX";

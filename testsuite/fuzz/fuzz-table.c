@@ -2,8 +2,8 @@
  * what is accepted names only chains that the machine has. */
 #include <string.h>
 
+#include "base/fileio.h"
 #include "check.h"
-#include "fileio.h"
 #include "fuzz.h"
 #include "sample.h"
 

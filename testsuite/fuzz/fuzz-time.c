@@ -1,8 +1,8 @@
 /* Times as tcclacct's options and SLURM_TIME_FORMAT have them. */
 #include <string.h>
 
-#include "acct-time.h"
-#include "cleanup.h"
+#include "acct/acct-time.h"
+#include "base/cleanup.h"
 #include "fuzz.h"
 
 enum { NOW = 1764000000 };

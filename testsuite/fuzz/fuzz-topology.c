@@ -2,7 +2,7 @@
  * can be written and read again. hwloc's reader of XML is part of what is tried. */
 #include <string.h>
 
-#include "discover.h"
+#include "discover/discover.h"
 #include "fuzz.h"
 
 static void check_machine(const struct tccl_machine *machine)

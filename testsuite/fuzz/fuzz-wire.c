@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "client/wire.h"
 #include "fuzz.h"
-#include "wire.h"
 
 enum { STREAM_BYTES = 60000 };
 

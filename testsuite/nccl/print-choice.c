@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "choice.h"
-#include "cleanup.h"
-#include "fileio.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "nccl/choice.h"
 
 static void print_port(const struct tccl_machine *machine, struct tccl_port port)
 {

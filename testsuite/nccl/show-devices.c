@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "nics.h"
+#include "base/device.h"
+#include "nccl/nics.h"
 
 static void show_bus(int status, const shim_bus *bus, const struct shim_why *why)
 {

@@ -198,13 +198,13 @@ places() { # HEADER MEMBER...
 same_layout() { # FOLDER
     local known
     [ -e "$1/nccl.h" ] || return 0
-    members "$root/runtime/nccl-abi.h" >"$work/ours"
+    members "$root/runtime/nccl/nccl-abi.h" >"$work/ours"
     members "$1/nccl.h" >"$work/theirs"
     known=($(grep -xFf "$work/theirs" "$work/ours")) || fail "$1/nccl.h: its ncclConfig_t is not understood"
     [ ${#known[@]} -ge 7 ] || fail "$1/nccl.h: only ${known[*]}"
     [ "${known[*]}" = "$(head -n ${#known[@]} "$work/ours" | tr '\n' ' ' | sed 's/ $//')" ] ||
         fail "$1/nccl.h: ncclConfig_t has other members: $(tr '\n' ' ' <"$work/theirs")"
-    places "$root/runtime/nccl-abi.h" "${known[@]}" >"$work/ours"
+    places "$root/runtime/nccl/nccl-abi.h" "${known[@]}" >"$work/ours"
     places "$1/nccl.h" "${known[@]}" >"$work/theirs"
     diff "$work/ours" "$work/theirs" ||
         fail "$1/nccl.h: ncclConfig_t lies otherwise"

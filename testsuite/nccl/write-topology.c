@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph.h"
-#include "islands.h"
-#include "json.h"
-#include "plan.h"
+#include "base/json.h"
+#include "nccl/graph.h"
+#include "nccl/islands.h"
+#include "plan/plan.h"
 
 enum { TEXT = 65536 };
 

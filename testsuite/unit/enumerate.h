@@ -4,8 +4,8 @@
 #ifndef TCCL_ENUMERATE_H
 #define TCCL_ENUMERATE_H
 
-#include "chain.h"
-#include "model.h"
+#include "chain/chain.h"
+#include "machine/model.h"
 
 struct enumeration {
     const struct tccl_model *model;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "copy-job.h"
+#include "measure/cuda/copy-job.h"
 
 enum { GPUS = 16, RANGES = 4096, QUEUE = 64, MULTIPROCESSORS = 16, THREADS = 2048 };
 enum { BLOCKS = MULTIPROCESSORS * (THREADS / TCCL_COPY_THREADS) }; /* that fit at the same time */

@@ -3,15 +3,15 @@
 #ifndef TCCL_JOINS_H
 #define TCCL_JOINS_H
 
-#include "cache.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "check.h"
-#include "choice.h"
-#include "cleanup.h"
-#include "client.h"
-#include "fileio.h"
+#include "client/client.h"
+#include "client/wire.h"
 #include "machines.h"
+#include "nccl/choice.h"
+#include "profile/cache.h"
 #include "rig.h"
-#include "wire.h"
 
 /* JOIN_MS is what a step gives tccld that all come to; what is to end without one of them says
  * less. */

@@ -3,7 +3,7 @@
 #define TCCL_MACHINES_H
 
 #include "check.h"
-#include "model.h"
+#include "machine/model.h"
 
 static const char *const machine_names[] = {
     "amd-4gpu", "intel-4gpu", "dual-8gpu", "epyc-8gpu", "dual-8gpu-unequal", "epyc-8gpu-unequal",

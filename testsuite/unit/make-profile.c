@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cleanup.h"
-#include "fileio.h"
-#include "model.h"
-#include "numberset.h"
-#include "search.h"
-#include "setlog.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "base/numbers.h"
+#include "machine/model.h"
+#include "search/search.h"
+#include "search/setlog.h"
 
 static struct tccl_error err;
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mover.h"
-#include "workers.h"
+#include "measure/pool/mover.h"
+#include "measure/pool/workers.h"
 
 enum { REGION = 8 << 20, FIRST_SHARE = 1 << 23, REPEATS = 3, TRIES = 50 };
 

@@ -3,8 +3,8 @@
 #ifndef TCCL_PLAIN_SEARCH_H
 #define TCCL_PLAIN_SEARCH_H
 
-#include "chain.h"
-#include "model.h"
+#include "chain/chain.h"
+#include "machine/model.h"
 
 /* A path from the first GPU on; pending: the last GPU has written to a memory, nobody has read yet.
  */

@@ -4,9 +4,9 @@
 
 #include <limits.h>
 
-#include "cache.h"
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
+#include "profile/cache.h"
 #include "sample.h"
 
 /* An empty cache; removed with remove_cache. */

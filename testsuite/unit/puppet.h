@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "race.h"
-#include "workers.h"
+#include "measure/pool/run.h"
+#include "measure/pool/workers.h"
 
 enum puppet_act {
     PUPPET_MOVES,

@@ -7,9 +7,9 @@
 
 #include <sqlite3.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "old-store.h"
-#include "records.h"
+#include "records/records.h"
 
 static int run(const char *path, const char *sql, const char *more, int wait)
 {

@@ -3,7 +3,7 @@
 #define TCCL_RANDOM_MODEL_H
 
 #include "check.h"
-#include "model.h"
+#include "machine/model.h"
 
 /* A number below limit. */
 __attribute__((unused)) static int random_below(unsigned long *state, int limit)

@@ -3,8 +3,8 @@
 #ifndef TCCL_ROUGH_H
 #define TCCL_ROUGH_H
 
-#include "backend-ops.h"
 #include "machines.h"
+#include "measure/backends/backend-ops.h"
 
 static struct rough {
     const char *machine;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "kind.h"
+#include "ring/node-class.h"
 
 /* Four GPUs and two memories, two NICs; GPUs 0 and 1 reach NIC 0 directly, all GPUs each other. */
 __attribute__((unused)) static struct tccl_machine sample_machine(void)

@@ -3,7 +3,7 @@
 #define TCCL_TEST_STORES_H
 
 #include "check.h"
-#include "records.h"
+#include "records/records.h"
 
 static struct tccl_records *open_store_at(const char *path)
 {

@@ -3,12 +3,12 @@
 #include <stdint.h>
 #include <wchar.h>
 
-#include "acct-ring-json.h"
-#include "acct-ring-read.h"
-#include "acct-ring.h"
-#include "acct-text.h"
+#include "acct/acct-ring-json.h"
+#include "acct/acct-ring-read.h"
+#include "acct/acct-ring.h"
+#include "acct/acct-text.h"
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 
 #define A "mlx5_0 -g> 3 -w> 1 -m0> 2 -m1> 0 -g> mlx5_1"
 #define B "ib0 -m1> 0 -r> 1 -m12> 7 -m0> ib0"

@@ -1,10 +1,10 @@
 /* test-acct-summary.c: a summary as people read it. */
 #include <locale.h>
 
-#include "acct-summary.h"
-#include "acct-text.h"
+#include "acct/acct-summary.h"
+#include "acct/acct-text.h"
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 
 static json_t *example(void)
 {

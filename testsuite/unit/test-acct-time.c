@@ -7,7 +7,7 @@
 
 #include <slurm/slurm_errno.h>
 
-#include "acct-time.h"
+#include "acct/acct-time.h"
 #include "check.h"
 
 /* Of libslurm; its headers do not declare them. */

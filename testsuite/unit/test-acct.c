@@ -1,13 +1,13 @@
 /* test-acct.c: what tcclacct is made of: times, filters, fields and the table. */
 #include <locale.h>
 
-#include "acct-filter.h"
-#include "acct-fold.h"
-#include "acct-table.h"
-#include "acct-time.h"
-#include "acct-users.h"
+#include "acct/acct-filter.h"
+#include "acct/acct-fold.h"
+#include "acct/acct-table.h"
+#include "acct/acct-time.h"
+#include "acct/acct-users.h"
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 
 /* Saturday, 14 March 2026, 10:30:15 in the zone that main sets. */
 static time_t now;

@@ -1,7 +1,7 @@
 /* What jobs' prologs announce, and steps that begin while some of their nodes are late: the
  * matching alone, and in real tccld. */
-#include "announce.h"
 #include "joins.h"
+#include "tccld/join/announce.h"
 
 enum {
     SHORT_MS = 4000, /* of a step that has nodes that won't come, */

@@ -2,16 +2,16 @@
  * of our own and three tccld on loopback, the third of which keeps the records. */
 #include <sys/un.h>
 
-#include "cache.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "chain/chain-text.h"
 #include "check.h"
-#include "cleanup.h"
-#include "client.h"
-#include "fileio.h"
+#include "client/client.h"
+#include "client/wire.h"
 #include "machines.h"
-#include "notation.h"
+#include "profile/cache.h"
 #include "rig.h"
-#include "search.h"
-#include "wire.h"
+#include "search/search.h"
 
 enum { NODES = 3, HOME = 3, WAIT_MS = 120000, MACHINE_GPUS = 4 };
 

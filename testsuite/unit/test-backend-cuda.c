@@ -1,6 +1,6 @@
 /* The back end "cuda" from end to end, on machines that hwloc is told of, against fake-cuda.c in
  * the driver's place. */
-#include "backend.h"
+#include "measure/backends/backend.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 
 #include "ahead.h"
-#include "backend.h"
 #include "check.h"
+#include "measure/backends/backend.h"
 
 static struct tccl_backend *backend;
 

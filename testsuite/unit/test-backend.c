@@ -1,5 +1,5 @@
 /* Back ends: opening, and that "model" says what the model says. */
-#include "backend.h"
+#include "measure/backends/backend.h"
 
 #include <limits.h>
 

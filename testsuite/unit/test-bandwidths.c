@@ -1,7 +1,7 @@
 /* Bandwidth matrices: each cell is the set that its title says; what is not known is not a number.
  */
-#include "bandwidths.h"
 #include "profiles.h"
+#include "report/bandwidths.h"
 
 enum { LINE = 100 };
 

@@ -1,10 +1,10 @@
 /* NCCL's own choice where it runs several rings at once: their transfers together, and how fast. */
-#include "baseline.h"
+#include "nccl/baseline.h"
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "machines.h"
-#include "ring.h"
-#include "search.h"
+#include "ring/ring.h"
+#include "search/search.h"
 
 /* A closed ring over GPUs 0 to n - 1, all edges through one memory. */
 static struct tccl_chain ring_through(int n, int memory, bool backwards)

@@ -1,8 +1,8 @@
 /* test-built.c: confirmations of what was built, and the records they belong to. */
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "records.h"
-#include "spool.h"
+#include "records/records.h"
+#include "records/spool.h"
 #include "stores.h"
 
 static char folder[] = "/tmp/test-built-XXXXXX";

@@ -1,5 +1,5 @@
 /* The profile cache: what is written is read; what is bad is named, and stops nothing else. */
-#include "cache.h"
+#include "profile/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "check.h"
-#include "cleanup.h"
-#include "fileio.h"
 #include "sample.h"
-#include "setlog.h"
+#include "search/setlog.h"
 
 static char cache[256];
 static struct tccl_machine machine;

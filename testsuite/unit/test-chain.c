@@ -1,7 +1,7 @@
 /* test-chain.c: chains, what they transfer, and what is possible. */
-#include "chain.h"
+#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "machines.h"
-#include "notation.h"
 
 static struct tccl_chain parse(const struct tccl_machine *machine, const char *text)
 {

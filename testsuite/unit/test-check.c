@@ -5,16 +5,16 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "check-elf.h"
-#include "check-nccl.h"
-#include "check-open.h"
-#include "check-plugstack.h"
-#include "check-result.h"
-#include "check-run.h"
-#include "check-slurm-conf.h"
-#include "check-slurmd.h"
 #include "check.h"
-#include "wire.h"
+#include "check/check-elf.h"
+#include "check/check-nccl.h"
+#include "check/check-open.h"
+#include "check/check-plugstack.h"
+#include "check/check-result.h"
+#include "check/check-run.h"
+#include "check/check-slurm-conf.h"
+#include "check/check-slurmd.h"
+#include "client/wire.h"
 
 /* Seen from outside, as a plugin's are. */
 #pragma GCC visibility push(default)

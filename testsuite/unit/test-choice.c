@@ -1,8 +1,8 @@
 /* test-choice.c: what we take for NCCL's own choice. That it is what NCCL chooses is shown where
  * there is an NCCL (testsuite/nccl/test-choice.sh); here are answers that it gave. */
-#include "choice.h"
+#include "chain/chain-text.h"
 #include "machines.h"
-#include "notation.h"
+#include "nccl/choice.h"
 #include "random-model.h"
 
 static void check_chain(const struct tccl_machine *machine, const struct tccl_choice *choice, int i,

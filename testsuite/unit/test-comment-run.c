@@ -1,10 +1,10 @@
 /* test-comment-run.c: a job whose records can't be had, or that Slurm does not answer for, does not
  * keep the AdminComment of others from being written. */
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "client.h"
-#include "comment-run.h"
-#include "comment-slurm.h"
+#include "client/client.h"
+#include "comment/comment-run.h"
+#include "comment/comment-slurm.h"
 
 enum { UNREADABLE = 1, UNANSWERED = 2, GOOD = 3 };
 

@@ -3,12 +3,12 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "comment-list.h"
-#include "comment-seen.h"
-#include "comment-state.h"
-#include "comment-text.h"
+#include "comment/comment-list.h"
+#include "comment/comment-seen.h"
+#include "comment/comment-state.h"
+#include "comment/comment-text.h"
 
 static json_t *record_of(json_int_t job, json_int_t step, const char *state, json_int_t gpus,
                          double gbps)

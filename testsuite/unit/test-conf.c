@@ -1,11 +1,11 @@
 /* test-conf.c: tccl.conf, good and bad, and node lists. */
 #include <limits.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "conf.h"
-#include "hostlist.h"
-#include "users.h"
+#include "client/conf.h"
+#include "client/hostlist.h"
+#include "client/users.h"
 
 static char path[] = "/tmp/test-conf-XXXXXX";
 

@@ -1,7 +1,7 @@
 /* Congested sets: which are listed, and what is said of them. */
-#include "congestion.h"
-#include "measured.h"
+#include "profile/measured.h"
 #include "profiles.h"
+#include "report/congestion.h"
 
 static const double threshold = 0.9;
 

@@ -1,10 +1,10 @@
 /* Credentials, with a real munged of our own. */
-#include "cred.h"
+#include "client/credential.h"
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
+#include "client/wire.h"
 #include "rig.h"
-#include "wire.h"
 
 static int64_t soon(void)
 {

@@ -1,11 +1,11 @@
 /* Connections of tools: by number and by name, refused, and to nobody, each within its time. */
-#include "dial.h"
+#include "client/dial.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include "check.h"
-#include "wire.h"
+#include "client/wire.h"
 
 static uint16_t port;
 

@@ -4,13 +4,13 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "check.h"
-#include "cleanup.h"
-#include "discover.h"
-#include "fileio.h"
-#include "meter.h"
-#include "sysfs.h"
-#include "topology.h"
+#include "discover/discover.h"
+#include "discover/sysfs.h"
+#include "discover/topology.h"
+#include "machine/meter.h"
 
 static char root[PATH_MAX / 4] = "/tmp/tccl-discover-XXXXXX";
 static struct tccl_found found;

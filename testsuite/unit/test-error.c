@@ -1,6 +1,6 @@
 /* test-error.c: the error text: first error wins, places in front, nothing overruns. */
+#include "base/error.h"
 #include "check.h"
-#include "error.h"
 
 int main(void)
 {

@@ -2,11 +2,11 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "exchange.h"
-#include "fileio.h"
+#include "base/fileio.h"
 #include "machines.h"
+#include "profile/exchange.h"
 #include "profiles.h"
-#include "setlog.h"
+#include "search/setlog.h"
 
 static char *export(struct tccl_profile *profile, size_t *size)
 {

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "base/hash.h"
 #include "check.h"
-#include "cleanup.h"
-#include "fileio.h"
-#include "hash.h"
 
 static char folder[PATH_MAX];
 

@@ -1,12 +1,12 @@
 /* Filling a profile: which GPU sets and in which order; that nothing is measured twice, however
  * often it is interrupted; that a table says what the model says. */
-#include "fill.h"
+#include "fill/fill.h"
 
 #include <limits.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "gpusets.h"
+#include "fill/gpusets.h"
 #include "sample.h"
 
 static char cache[256];

@@ -1,8 +1,8 @@
 /* test-filter.c: records by their nodes, few and many of them, against each list's own words. */
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "hostlist.h"
-#include "records.h"
+#include "client/hostlist.h"
+#include "records/records.h"
 
 enum { RECORDS = 80, ROUNDS = 60, NAMES = 40, LISTS = 300 };
 

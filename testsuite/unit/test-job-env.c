@@ -1,5 +1,5 @@
 /* The edits of a step's environment. */
-#include "job-env.h"
+#include "plugin/job-env.h"
 
 #include "check.h"
 

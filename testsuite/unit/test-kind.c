@@ -1,7 +1,7 @@
 /* The kind of a node: the best of its table, and the same after a journey as JSON. */
 #include "check.h"
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "sample.h"
 
 /* Every cell against a plain search of the table. */

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "check.h"
-#include "trace.h"
-#include "workers.h"
+#include "measure/pool/trace.h"
+#include "measure/pool/workers.h"
 
 enum { SPAN = 4000, MEMBERS = 5 };
 

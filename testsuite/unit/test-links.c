@@ -1,12 +1,13 @@
 /* A chain as the runtime shim reads it: names that mean something without the machine. */
-#include "links.h"
+#include "tccld/net/links.h"
 
+#include "base/cleanup.h"
+#include "chain/chain-text.h"
 #include "check.h"
-#include "cleanup.h"
 #include "machines.h"
-#include "notation.h"
 
-/* What is in an edge or port of the text, in the words of doc/wire.md, worked out by hand. */
+/* What is in an edge or port of the text, in the words of profiler/client/README.md, worked out by
+ * hand. */
 static void check_links(const struct tccl_machine *machine, const char *text, const char *expected)
 {
     struct tccl_chain chain;

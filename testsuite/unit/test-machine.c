@@ -1,6 +1,6 @@
 /* test-machine.c: reading, writing and asking machine descriptions. */
-#include "cleanup.h"
-#include "fileio.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "machines.h"
 
 /* Two switches at memory 0, the second below the first; a GPU below each, one alone at memory 1. */

@@ -7,15 +7,15 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "drift.h"
-#include "fill.h"
-#include "firstsets.h"
-#include "gauge.h"
+#include "fill/drift.h"
+#include "fill/fill.h"
+#include "fill/firstsets.h"
+#include "fill/run-meter.h"
 #include "rough.h"
 #include "sample.h"
-#include "setmap.h"
+#include "search/setmap.h"
 
 static char cache[256];
 static const uint32_t some_sets[] = {0xf, 0x3, 0xc, 0x6, 0x1};

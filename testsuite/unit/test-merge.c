@@ -1,8 +1,8 @@
 /* Ranges of nodes: kinds are kept once, runs grow, and what comes from the wire is checked. */
-#include "merge.h"
+#include "tccld/join/merge.h"
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 
 /* A kind with one NIC, different for each number. */
 static struct shared_kind *make_kind(int number)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "metrics.h"
-#include "reason.h"
+#include "records/reason.h"
+#include "tccld/main/metrics.h"
 
 enum { EVENTS = 400, MOST_WAITS = EVENTS };
 

@@ -1,9 +1,9 @@
 /* test-model.c: what a model says of transfer sets, against the definitions in
- * doc/model.md. */
+ * pathfind/machine/README.md. */
 #include <math.h>
 
-#include "chain.h"
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "chain/chain.h"
 #include "machines.h"
 
 static bool near(double a, double b)

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "cuda-desk.h"
-#include "workers.h"
+#include "measure/cuda/cuda-request.h"
+#include "measure/pool/workers.h"
 
 enum { REGION = 1 << 20, PLACES = 8, SHARE = 128 * REGION };
 

@@ -5,14 +5,14 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "far-hello.h"
-#include "far-serve.h"
-#include "far-stream.h"
-#include "mover.h"
-#include "wire.h"
-#include "workers.h"
+#include "client/wire.h"
+#include "measure/peer/peer-hello.h"
+#include "measure/peer/peer-serve.h"
+#include "measure/peer/peer-stream.h"
+#include "measure/pool/mover.h"
+#include "measure/pool/workers.h"
 
 enum { REGION = 1 << 20, SHARE = 8 << 20, TRIES = 20 };
 

@@ -1,12 +1,12 @@
 /* test-noise.c: searches with a meter that is noisy, disturbed, or fails, against the truth. */
-#include "search.h"
+#include "search/search.h"
 
 #include <math.h>
 
 #include "enumerate.h"
 #include "machines.h"
 #include "random-model.h"
-#include "setmap.h"
+#include "search/setmap.h"
 
 /* Asks the model, and spoils the answers. */
 struct gauge {

@@ -1,7 +1,7 @@
 /* test-notation.c: chains and rings on one line. */
-#include "cleanup.h"
+#include "base/cleanup.h"
+#include "chain/chain-text.h"
 #include "machines.h"
-#include "notation.h"
 
 /* A random chain that the machine allows (all P2P and GPUDirect). */
 static struct tccl_chain random_chain(const struct tccl_machine *machine)

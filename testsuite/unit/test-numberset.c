@@ -1,6 +1,6 @@
 /* test-numberset.c: "0-3,6" and masks. */
+#include "base/numbers.h"
 #include "check.h"
-#include "numberset.h"
 
 static void check_parse(const char *text, int limit, uint32_t expected)
 {

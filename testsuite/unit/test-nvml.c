@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "check.h"
-#include "nvml.h"
+#include "discover/nvml.h"
 
 static void clear(void)
 {

@@ -1,11 +1,11 @@
 /* What came of a step: solved at the root, cut for each range, read again below. */
-#include "outcome.h"
+#include "tccld/join/outcome.h"
 
 #include <math.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "wire.h"
+#include "client/wire.h"
 
 enum { NODES = 50 };
 

@@ -1,13 +1,13 @@
 /* Plan files: who may read them, what they replace, and how forgotten ones go. */
-#include "planfile.h"
+#include "tccld/join/planfile.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "check.h"
-#include "cleanup.h"
-#include "fileio.h"
-#include "wire.h"
+#include "client/wire.h"
 
 static char run_dir[] = "/tmp/tccl-run-XXXXXX";
 

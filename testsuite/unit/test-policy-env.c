@@ -1,8 +1,8 @@
 /* Environment= of policies: what is set, what a step inherits and forgets. */
-#include "policy-env.h"
+#include "plugin/policy-env.h"
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 
 static void check_chosen(char *const *env, const char *expected)
 {

@@ -1,10 +1,10 @@
 /* What policies ask about a step: the user by the uid, models by Slurm's numbers of the GPUs. */
-#include "policy-facts.h"
+#include "plugin/policy-facts.h"
 
 #include <pwd.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 
 static char path[] = "/tmp/test-policy-facts-XXXXXX";
 

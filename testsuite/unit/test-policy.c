@@ -1,9 +1,9 @@
 /* Which mode a step has, and what its user is told. */
-#include "policy.h"
+#include "client/policy.h"
 
 #include "check.h"
-#include "notice.h"
-#include "plugin-conf.h"
+#include "plugin/notice.h"
+#include "plugin/plugin-conf.h"
 
 static char conf_path[] = "/tmp/tccl-test-conf-XXXXXX";
 

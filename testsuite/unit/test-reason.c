@@ -3,10 +3,10 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "check.h"
-#include "cleanup.h"
-#include "fileio.h"
-#include "reason.h"
+#include "records/reason.h"
 
 static void check_class(const char *reason, const char *word)
 {
@@ -98,21 +98,21 @@ static void test_words(void)
 static const struct {
     const char *file, *calls[4];
 } sources[] = {
-    {"profiler/tccld/step.c", {" fail(", " go_without(", "tccl_fail(", NULL}},
-    {"profiler/tccld/outcome.c", {"fall_back(", "tccl_fail(", NULL}},
-    {"profiler/tccld/link.c", {" fail(", "tccl_fail(", NULL}},
-    {"profiler/tccld/own.c", {"tccl_fail(", NULL}},
-    {"profiler/tccld/merge.c", {"tccl_fail(", NULL}},
-    {"profiler/tccld/planfile.c", {"tccl_fail(", NULL}},
-    {"profiler/tccld/resolver.c", {"tccl_fail(", NULL}},
-    {"profiler/tccld/seal.c", {"tccl_fail(", NULL}},
-    {"profiler/tccld/seen.c", {"tccl_fail(", NULL}},
+    {"profiler/tccld/join/step.c", {" fail(", " go_without(", "tccl_fail(", NULL}},
+    {"profiler/tccld/join/outcome.c", {"fall_back(", "tccl_fail(", NULL}},
+    {"profiler/tccld/net/link.c", {" fail(", "tccl_fail(", NULL}},
+    {"profiler/tccld/join/node-profile.c", {"tccl_fail(", NULL}},
+    {"profiler/tccld/join/merge.c", {"tccl_fail(", NULL}},
+    {"profiler/tccld/join/planfile.c", {"tccl_fail(", NULL}},
+    {"profiler/tccld/net/resolver.c", {"tccl_fail(", NULL}},
+    {"profiler/tccld/net/seal.c", {"tccl_fail(", NULL}},
+    {"profiler/tccld/net/replay.c", {"tccl_fail(", NULL}},
     {"profiler/client/client.c", {"tccl_fail(", NULL}},
     {"profiler/client/wire.c", {"tccl_fail(", NULL}},
-    {"pathfind/ring.c", {"tccl_fail(", NULL}},
-    {"pathfind/kind.c", {"tccl_fail(", NULL}},
-    {"spank/spank-remote.c", {"fall_back(", NULL}},
-    {"spank/step-info.c", {"tccl_fail(", NULL}},
+    {"pathfind/ring/ring.c", {"tccl_fail(", NULL}},
+    {"pathfind/ring/node-class.c", {"tccl_fail(", NULL}},
+    {"spank/plugin/spank-remote.c", {"fall_back(", NULL}},
+    {"spank/plugin/step-info.c", {"tccl_fail(", NULL}},
 };
 
 /* Of the system, of what is wrong with a message's members ("MERGE: " stands before them), of the

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "records.h"
+#include "records/records.h"
 #include "stores.h"
 
 enum { ALL = 1 << 20 };

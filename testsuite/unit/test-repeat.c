@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 
 #include "check.h"
+#include "measure/pool/repeat.h"
 #include "puppet.h"
-#include "repeat.h"
 
 static const struct tccl_repeat_options options = {
     .window = 0.02, .repeats = 5, .rounds = 3, .spread = 0.05};

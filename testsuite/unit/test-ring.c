@@ -1,9 +1,9 @@
 /* test-ring.c: rings over kinds of nodes equal the best of all choices of NICs. */
-#include "ring.h"
+#include "ring/ring.h"
 
 #include "machines.h"
 #include "random-model.h"
-#include "search.h"
+#include "search/search.h"
 
 enum { MAX_KINDS = 3, MAX_NODES = 6, MAX_NIC = 3 };
 

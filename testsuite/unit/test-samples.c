@@ -1,10 +1,10 @@
 /* The sample configuration: it is read without a complaint, all its keys exist, and what it says of
  * built-in values is so. argv: the sample, the plugstack sample. */
-#include "conf.h"
+#include "client/conf.h"
 
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "check.h"
-#include "cleanup.h"
-#include "fileio.h"
 
 /* "#Key=value" -> "Key=value"; the examples of [peers] stay comments. */
 static size_t uncomment(const char *text, char *out)

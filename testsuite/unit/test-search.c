@@ -1,12 +1,12 @@
 /* test-search.c: searched chains and rings equal exhaustive enumeration; bounds hold when stopped.
  */
-#include "search.h"
+#include "search/search.h"
 
 #include <math.h>
 
+#include "chain/chain-text.h"
 #include "enumerate.h"
 #include "machines.h"
-#include "notation.h"
 #include "random-model.h"
 
 struct counter {

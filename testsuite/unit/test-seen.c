@@ -1,8 +1,8 @@
 /* Messages count once. */
-#include "seen.h"
+#include "tccld/net/replay.h"
 
 #include "check.h"
-#include "cred.h"
+#include "client/credential.h"
 
 static int hear(struct seen *seen, const char *from, long epoch, const char *nonce, int64_t now)
 {

@@ -1,5 +1,5 @@
 /* test-segment.c: merges equal the paper's recurrence, in any order of merging. */
-#include "segment.h"
+#include "ring/segment.h"
 
 #include "check.h"
 #include "random-model.h"

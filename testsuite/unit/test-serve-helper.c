@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "acct/serve-helper.h"
 #include "check.h"
-#include "serve-helper.h"
 
 enum { ASKERS = 3 * SERVE_HELPERS };
 

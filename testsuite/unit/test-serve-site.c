@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "acct/serve-site.h"
 #include "check.h"
-#include "serve-site.h"
 
 enum { PATIENCE_S = 30, ANSWER = 4096 };
 

@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "acct/serve-data.h"
+#include "acct/serve-listen.h"
+#include "acct/serve-pages.h"
+#include "acct/serve-request.h"
+#include "acct/serve-running.h"
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "serve-data.h"
-#include "serve-listen.h"
-#include "serve-pages.h"
-#include "serve-request.h"
-#include "serve-running.h"
 
 static const char token[SERVE_TOKEN] = "0123456789abcdef0123456789abcdef";
 

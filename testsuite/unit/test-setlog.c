@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "cleanup.h"
-#include "fileio.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "sample.h"
-#include "setlog.h"
+#include "search/setlog.h"
 
 static char path[512];
 

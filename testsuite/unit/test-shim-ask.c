@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "ask.h"
 #include "check.h"
+#include "hook/ask.h"
 
 enum { PATIENCE_US = 400000 };
 

@@ -1,8 +1,8 @@
 /* Which communicators are taken: each doubt alone is enough to leave one. */
-#include "decide.h"
+#include "hook/decide.h"
 
 #include "check.h"
-#include "settings.h"
+#include "nccl/settings.h"
 
 static struct shim_plan plan;
 static struct shim_member members[SHIM_GPUS * 2];

@@ -2,7 +2,7 @@
 #include <locale.h>
 
 #include "check.h"
-#include "graph.h"
+#include "nccl/graph.h"
 
 enum { TEXT = 8192, ATTRIBUTES = 16 };
 

@@ -1,5 +1,5 @@
 /* The memory policy of a thread, and what memory is left. */
-#include "memory.h"
+#include "nccl/memory.h"
 
 #include <errno.h>
 #include <sys/resource.h>

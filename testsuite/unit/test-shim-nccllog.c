@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 
 #include "check.h"
-#include "ncclline.h"
-#include "nccllog.h"
+#include "verify/ncclline.h"
+#include "verify/nccllog.h"
 
 enum { PID = 1000 };
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "check.h"
-#include "pci.h"
+#include "nccl/pci.h"
 
 static char root[] = "/tmp/tccl-pci-XXXXXX";
 

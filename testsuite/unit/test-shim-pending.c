@@ -1,6 +1,6 @@
 /* An init's memory files: they are closed at its end, but not what a program has put in their place
  * meanwhile. Its end: of many threads one takes it. */
-#include "pending.h"
+#include "hook/pending.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "check.h"
-#include "json.h"
-#include "plan.h"
+#include "plan/plan.h"
 
 static const char plan_text[] =
     "{\"version\":1,\"key\":{\"cluster\":\"c\",\"job\":7,\"het_job\":0,\"het_offset\":0,\"step\":2,"

@@ -1,5 +1,5 @@
 /* The registry of a node's ranks: several processes, killed ones, a full table, foreign files. */
-#include "registry.h"
+#include "plan/registry.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* What the user has set, and what processes are given for a plan. */
 
 #include "check.h"
-#include "settings.h"
+#include "nccl/settings.h"
 
 enum { VERSION = 22907 };
 

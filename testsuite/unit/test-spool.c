@@ -5,10 +5,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "records.h"
-#include "spool.h"
+#include "records/records.h"
+#include "records/spool.h"
 
 static char base[] = "/tmp/test-spool-XXXXXX";
 static char folder[128];

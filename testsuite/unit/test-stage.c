@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "check.h"
-#include "stage.h"
+#include "measure/pool/workspace.h"
 
 static struct tccl_site site = {.machine = {.n_gpus = 2, .n_memories = 2}};
 

@@ -1,10 +1,10 @@
 /* What the job's environment says of a step, in the forms that Slurm 22.05 and 24.11 give it. */
-#include "step-info.h"
+#include "plugin/step-info.h"
 
 #include <slurm/slurm.h>
 
 #include "check.h"
-#include "wire.h"
+#include "client/wire.h"
 
 static void test_kind(void)
 {

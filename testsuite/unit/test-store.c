@@ -7,11 +7,11 @@
 
 #include <sqlite3.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 #include "old-store.h"
-#include "records.h"
-#include "spool.h"
+#include "records/records.h"
+#include "records/spool.h"
 #include "stores.h"
 
 static char folder[] = "/tmp/test-store-XXXXXX";

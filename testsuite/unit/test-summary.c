@@ -4,11 +4,11 @@
 
 #include <sqlite3.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
-#include "hostlist.h"
-#include "reason.h"
-#include "records.h"
+#include "client/hostlist.h"
+#include "records/reason.h"
+#include "records/records.h"
 
 enum { NODES = 12, RECORDS_MOST = 4000 };
 

@@ -1,13 +1,13 @@
 /* test-symmetry.c: symmetries found by measuring a machine: few measurements, no wrong exchange
  * that leads to a wrong ring. */
-#include "symmetry.h"
+#include "search/symmetry.h"
 
 #include <math.h>
 
 #include "enumerate.h"
 #include "machines.h"
 #include "random-model.h"
-#include "search.h"
+#include "search/search.h"
 
 /* Asks the model, off by a random part of the noise, the same whenever the same set is asked. */
 struct gauge {

@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "cache.h"
 #include "check.h"
+#include "profile/cache.h"
 
 static char root[] = "/tmp/tccl-system-XXXXXX";
 

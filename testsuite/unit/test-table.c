@@ -3,8 +3,8 @@
 
 #include <sys/stat.h>
 
-#include "cleanup.h"
-#include "fileio.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
 #include "sample.h"
 
 static char path[512];

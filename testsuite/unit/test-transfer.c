@@ -1,6 +1,6 @@
 /* test-transfer.c: numbers and notation of transfers, and sets of them. */
 #include "check.h"
-#include "transfer.h"
+#include "machine/transfer.h"
 
 static tccl_transfer one(const char *text)
 {

@@ -1,5 +1,5 @@
 /* The tree over the nodes of a step. */
-#include "tree.h"
+#include "tccld/join/tree.h"
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /* test-turns.c: users take turns, whatever one of them asks for. */
 #include "check.h"
-#include "turns.h"
+#include "tccld/journal/fair-queue.h"
 
 enum { MOST = 40, EACH = 16, USERS = 5, ROUNDS = 20000 };
 

@@ -1,12 +1,12 @@
 /* Frames and messages: what is written is read again; what is malformed is refused with its place.
  */
-#include "wire.h"
+#include "client/wire.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "base/cleanup.h"
 #include "check.h"
-#include "cleanup.h"
 
 static const char *const node_names[] = {"n1", "n2", "node-3.cluster"};
 static const int gres[] = {0, 2, 3};

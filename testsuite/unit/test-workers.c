@@ -11,8 +11,8 @@
 
 #include "ahead.h"
 #include "check.h"
+#include "measure/pool/repeat.h"
 #include "puppet.h"
-#include "repeat.h"
 
 static const struct tccl_stage_settings settings = {.region = 8 << 20};
 static struct tccl_mover mover;

@@ -1,0 +1,46 @@
+/* error.c: the error text that library functions fill in. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One line, and nothing that moves a terminal's cursor, whatever a name or argument in it holds. */
+static void keep_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?';
+}
+
+int tccl_fail(struct tccl_error *err, const char *fmt, ...)
+{
+    if (!err || err->text[0])
+        return -1;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, args);
+    va_end(args);
+    keep_printable(err->text);
+    return -1;
+}
+
+int tccl_fail_in(struct tccl_error *err, const char *fmt, ...)
+{
+    if (!err)
+        return -1;
+    char old[sizeof err->text];
+    memcpy(old, err->text, sizeof old);
+    old[sizeof old - 1] = '\0';
+
+    va_list args;
+    va_start(args, fmt);
+    int length = vsnprintf(err->text, sizeof err->text, fmt, args);
+    va_end(args);
+    keep_printable(err->text);
+    if (length < 0 || (size_t)length >= sizeof err->text)
+        return -1;
+    size_t left = sizeof err->text - (size_t)length;
+    snprintf(err->text + length, left, ": %.*s", (int)left, old);
+    return -1;
+}

@@ -1,0 +1,42 @@
+/* fields.h: members of JSON objects, checked and bounded. Errors name the member. */
+#ifndef TCCL_FIELDS_H
+#define TCCL_FIELDS_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* Is it an object with no other members than those of the list (ends with NULL)? Returns 0, or -1
+ * with err. */
+int tccl_fields_known(const json_t *json, const char *const *names, struct tccl_error *err);
+
+/* "format" and "version" must have these values. Returns 0, or -1 with err. */
+int tccl_fields_format(const json_t *json, const char *format, int version, struct tccl_error *err);
+
+/* Each returns 0; 1 if there is no such member, or it is null, and needed is false (the value is
+ * then left as it is); -1 with err. */
+/* A text of printable ASCII characters that fits into size bytes with its NUL. Not empty, where it
+ * is needed. */
+int tccl_field_text(const json_t *json, const char *name, int needed, char *text, size_t size,
+                    struct tccl_error *err);
+/* A whole number from min to max. */
+int tccl_field_int(const json_t *json, const char *name, int needed, int min, int max, int *value,
+                   struct tccl_error *err);
+/* A number from min to max. */
+int tccl_field_number(const json_t *json, const char *name, int needed, double min, double max,
+                      double *value, struct tccl_error *err);
+/* A list of at most max entries; borrowed. */
+int tccl_field_list(const json_t *json, const char *name, int needed, size_t max, json_t **list,
+                    struct tccl_error *err);
+
+/* The fewest digits, 12 at least, with which a number reads back as the same. */
+int tccl_digits(double value);
+
+/* Members of an object that is known to be sound, such as a stored record: "" and 0 where there is
+ * none, or one of another type. Texts are borrowed. */
+const char *tccl_text_of(const json_t *object, const char *name);
+json_int_t tccl_number_of(const json_t *object, const char *name);
+
+#endif

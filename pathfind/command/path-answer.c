@@ -1,0 +1,287 @@
+/* path-answer.c: what solve, eval and explain say of a ring, as JSON and for people. */
+#include "command/path-answer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "ring/ring.h"
+
+void answer_clear(struct answer *answer)
+{
+    route_clear(&answer->route);
+    route_clear(&answer->baseline);
+}
+
+void answer_complete(struct answer *answer)
+{
+    bool closed = answer->route.n == 1 && answer->route.stops[0].chain.closed;
+    if (route_default(&answer->route, closed, &answer->baseline, &answer->no_baseline) < 0)
+        route_clear(&answer->baseline);
+    route_expressible(&answer->route, &answer->not_expressible);
+}
+
+void format_nodes(int first, int count, char text[static 32])
+{
+    if (count == 1)
+        snprintf(text, 32, "n%d", first + 1);
+    else
+        snprintf(text, 32, "n%d-n%d", first + 1, first + count);
+}
+
+int route_alike(const struct route *route, int i)
+{
+    int count = 1;
+    while (i + count < route->n && route->stops[i + count].kind == route->stops[i].kind &&
+           memcmp(&route->stops[i + count].chain, &route->stops[i].chain,
+                  sizeof(struct tccl_chain)) == 0)
+        count++;
+    return count;
+}
+
+/* JSON */
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* How far the ring may be below the best possible one, as a part of it. */
+static double answer_gap(const struct answer *answer)
+{
+    if (answer->bound <= answer->route.gbps * (1 + 1e-9))
+        return 0;
+    return 1 - answer->route.gbps / answer->bound;
+}
+
+static double answer_ratio(const struct answer *answer)
+{
+    return answer->baseline.n && answer->baseline.gbps > 0
+               ? answer->route.gbps / answer->baseline.gbps
+               : NAN;
+}
+
+/* All that run at once. */
+static void set_chains(json_t *json, const struct stop *stop)
+{
+    json_t *chains = json_array();
+    for (int i = 0; i < stop_chains(stop); i++)
+        json_array_append_new(
+            chains, tccl_chain_to_json(stop_chain(stop, i), &stop->kind->source->machine));
+    json_object_set_new(json, "chains", chains);
+}
+
+/* Would a job get it, instead of NCCL's own choice? */
+static bool answer_gains(const struct answer *answer)
+{
+    struct tccl_ring ring = {.gbps = answer->route.gbps};
+    if (answer->baseline.n)
+        ring.baseline_gbps = answer->baseline.gbps;
+    for (int i = 0; i < answer->route.n; i++)
+        ring.noise = fmax(ring.noise, answer->route.stops[i].kind->kind->noise);
+    return tccl_ring_gains(&ring);
+}
+
+static json_t *stop_to_json(const struct stop *stop, int i)
+{
+    const struct source *source = stop->kind->source;
+    json_t *json = tccl_chain_to_json(&stop->chain, &source->machine);
+    char name[32];
+    format_nodes(i, 1, name);
+    json_object_set_new(json, "name", json_string(name));
+    json_object_set_new(json, "machine", json_string(source->machine.name));
+    json_object_set_new(json, "source", json_string(source->name));
+    json_object_set_new(json, "gbps", json_real(stop->gbps));
+    if (stop->own)
+        set_chains(json, stop);
+    return json;
+}
+
+static json_t *hop_to_json(const struct route *route, int i)
+{
+    const struct stop *from = &route->stops[i], *to = &route->stops[(i + 1) % route->n];
+    char from_name[32], to_name[32];
+    format_nodes(i, 1, from_name);
+    format_nodes((i + 1) % route->n, 1, to_name);
+    return json_pack("{s:s, s:s, s:s, s:s, s:f}", "from", from_name, "to", to_name, "from_nic",
+                     from->kind->source->machine.nics[from->chain.exit.nic].name, "to_nic",
+                     to->kind->source->machine.nics[to->chain.entry.nic].name, "gbps",
+                     route->hops[i]);
+}
+
+static void set_route(json_t *json, const struct answer *answer)
+{
+    const struct route *route = &answer->route;
+    cleanup_free char *ring = route_format(route, 0);
+    json_t *nodes = json_array(), *hops = json_array();
+    for (int i = 0; i < route->n; i++)
+        json_array_append_new(nodes, stop_to_json(&route->stops[i], i));
+    for (int i = 0; route->hops && i < route->n; i++)
+        json_array_append_new(hops, hop_to_json(route, i));
+    json_object_set_new(json, "gbps", json_real(route->gbps));
+    json_object_set_new(json, "ring", ring ? json_string(ring) : json_null());
+    json_object_set_new(json, "nodes", nodes);
+    json_object_set_new(json, "hops", hops);
+}
+
+static void set_baseline(json_t *json, const struct answer *answer)
+{
+    const struct route *baseline = &answer->baseline;
+    json_t *rings = json_array();
+    for (int i = 0; baseline->n && i < route_rings(baseline); i++) {
+        cleanup_free char *ring = route_format(baseline, i);
+        json_array_append_new(rings, ring ? json_string(ring) : json_null());
+    }
+    json_object_set_new(json, "baseline_gbps",
+                        baseline->n ? json_real(baseline->gbps) : json_null());
+    json_object_set(json, "baseline_ring", baseline->n ? json_array_get(rings, 0) : json_null());
+    json_object_set_new(json, "baseline_rings", rings);
+    json_object_set_new(json, "ratio", number_or_null(answer_ratio(answer)));
+    json_object_set_new(json, "gains", json_boolean(answer_gains(answer)));
+    if (answer->no_baseline.text[0])
+        json_object_set_new(json, "no_baseline", json_string(answer->no_baseline.text));
+}
+
+static json_t *nothing_to_json(void)
+{
+    return json_pack("{s:s, s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:[], s:i, s:[], s:[]}", "state",
+                     "nothing-to-do", "gbps", "bound_gbps", "gap", "baseline_gbps", "ratio", "ring",
+                     "baseline_ring", "baseline_rings", "measured", 0, "nodes", "hops");
+}
+
+json_t *answer_to_json(const struct answer *answer)
+{
+    if (answer->nothing)
+        return nothing_to_json();
+    bool bound = answer->solved && isfinite(answer->bound);
+    json_t *json = json_pack("{s:s}", "state", "ok");
+    set_route(json, answer);
+    set_baseline(json, answer);
+    json_object_set_new(json, "bound_gbps", bound ? json_real(answer->bound) : json_null());
+    json_object_set_new(json, "gap", bound ? json_real(answer_gap(answer)) : json_null());
+    json_object_set_new(json, "measured", json_integer(answer->measured));
+    json_object_set_new(json, "expressible", json_boolean(!answer->not_expressible.text[0]));
+    if (answer->not_expressible.text[0])
+        json_object_set_new(json, "why", json_string(answer->not_expressible.text));
+    return json;
+}
+
+int print_json(json_t *json, struct tccl_error *err)
+{
+    if (!json)
+        return tccl_fail(err, "no memory");
+    int rc = json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    if (rc < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
+        return tccl_fail(err, "standard output: %s", strerror(errno));
+    return 0;
+}
+
+/* For people */
+
+static void print_bandwidth(const struct answer *answer, FILE *out)
+{
+    fprintf(out, "bandwidth  %.2f GB/s", answer->route.gbps);
+    if (answer->solved && answer_gap(answer) == 0)
+        fprintf(out, ", proven: no ring is better");
+    else if (answer->solved && isfinite(answer->bound))
+        fprintf(out, ", no ring is better than %.2f GB/s (gap %.1f %%)", answer->bound,
+                100 * answer_gap(answer));
+    fprintf(out, "\n");
+}
+
+static void print_baseline(const struct answer *answer, FILE *out)
+{
+    if (!answer->baseline.n) {
+        fprintf(out, "NCCL       unknown: %s\n", answer->no_baseline.text);
+        return;
+    }
+    fprintf(out, "NCCL       %.2f GB/s by its own choice", answer->baseline.gbps);
+    if (isfinite(answer_ratio(answer)))
+        fprintf(out, ": this ring is %.2f times as fast%s", answer_ratio(answer),
+                answer_gains(answer) ? "" : ", and would not be applied");
+    fprintf(out, "\n");
+}
+
+static void print_stops(const struct route *route, FILE *out)
+{
+    char name[32], gpus[64], chain[TCCL_CHAIN_TEXT];
+    fprintf(out, "%-10s %-16s %-8s %-7s %7s  chain\n", "node", "machine", "source", "GPUs", "GB/s");
+    for (int i = 0, n; i < route->n; i += n) {
+        const struct stop *stop = &route->stops[i];
+        n = route_alike(route, i);
+        format_nodes(i, n, name);
+        tccl_numberset_format(stop->kind->gpus, gpus, sizeof(gpus));
+        tccl_chain_format(&stop->chain, &stop->kind->source->machine, chain);
+        fprintf(out, "%-10s %-16s %-8s %-7s %7.2f  %s\n", name, stop->kind->source->machine.name,
+                stop->kind->source->name, gpus, stop->gbps, chain);
+        for (int k = 1; k < stop_chains(stop); k++) {
+            tccl_chain_format(stop_chain(stop, k), &stop->kind->source->machine, chain);
+            fprintf(out, "%52s  %s\n", "at the same time", chain);
+        }
+    }
+}
+
+static void print_hops(const struct route *route, FILE *out)
+{
+    double slowest = INFINITY, fastest = 0;
+    for (int i = 0; route->hops && i < route->n; i++) {
+        slowest = fmin(slowest, route->hops[i]);
+        fastest = fmax(fastest, route->hops[i]);
+    }
+    if (!route->hops)
+        return;
+    if (slowest == fastest)
+        fprintf(out, "hops       %.2f GB/s each\n", slowest);
+    else
+        fprintf(out, "hops       %.2f to %.2f GB/s\n", slowest, fastest);
+}
+
+void answer_print(const struct answer *answer, FILE *out)
+{
+    if (answer->nothing) {
+        fprintf(out, "nothing to do: one GPU in all\n");
+        return;
+    }
+    print_stops(&answer->route, out);
+    print_hops(&answer->route, out);
+    print_bandwidth(answer, out);
+    if (answer->is_default) {
+        fprintf(out, "ring       NCCL's own choice\n");
+    } else {
+        print_baseline(answer, out);
+        if (answer->baseline.n)
+            print_stops(&answer->baseline, out);
+    }
+    fprintf(out, "measured   %ld transfer set%s\n", answer->measured,
+            answer->measured == 1 ? "" : "s");
+    if (answer->not_expressible.text[0])
+        fprintf(out, "note       a stock NCCL can't be made to build it: %s\n",
+                answer->not_expressible.text);
+}
+
+static int find_and_print(answer_finder *find, const struct options *options, struct nodes *nodes,
+                          struct tccl_error *err)
+{
+    struct answer answer;
+    int rc = find(options, nodes, &answer, err);
+    if (rc == 0 && options->json) {
+        cleanup_json json_t *json = answer_to_json(&answer);
+        rc = print_json(json, err);
+    } else if (rc == 0) {
+        answer_print(&answer, stdout);
+    }
+    answer_clear(&answer);
+    return rc;
+}
+
+int answer_command(answer_finder *find, const struct options *options, struct tccl_error *err)
+{
+    struct nodes nodes;
+    int rc = nodes_open(options, &nodes, err);
+    if (rc == 0)
+        rc = find_and_print(find, options, &nodes, err);
+    nodes_clear(&nodes);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* path-answer.h: what solve, eval and explain say of a ring, as JSON and for people. */
+#ifndef TCCL_PATH_ANSWER_H
+#define TCCL_PATH_ANSWER_H
+
+#include "command/path-route.h"
+
+struct answer {
+    bool is_default;                   /* the ring was not given: it is NCCL's own choice */
+    bool nothing;                      /* one GPU in all: no ring, nothing to do */
+    bool solved;                       /* bound says something */
+    struct route route, baseline;      /* n = 0: none, or unknown */
+    double bound;                      /* GB/s; +inf if unknown */
+    long measured;                     /* transfer sets measured for it */
+    struct tccl_error no_baseline;     /* why the baseline is unknown */
+    struct tccl_error not_expressible; /* "" if a stock NCCL can be made to build the ring */
+};
+
+void answer_clear(struct answer *answer);
+
+/* Fills in NCCL's own choice for the nodes of the route, and whether the ring is expressible. Never
+ * fails: what is unknown is said in the answer. */
+void answer_complete(struct answer *answer);
+
+/* A new reference; NULL without memory. */
+json_t *answer_to_json(const struct answer *answer);
+
+/* A few aligned lines. */
+void answer_print(const struct answer *answer, FILE *out);
+
+/* Prints JSON as all commands do. Returns 0, or -1 with err. */
+int print_json(json_t *json, struct tccl_error *err);
+
+/* "n1", or "n1-n4" for count nodes from number first on (from 0). */
+void format_nodes(int first, int count, char text[static 32]);
+
+/* How many stops from i on have the same chain on the same kind of node. */
+int route_alike(const struct route *route, int i);
+
+/* Finds an answer for the nodes that were asked for: returns 0, or -1 with err. */
+typedef int answer_finder(const struct options *options, struct nodes *nodes, struct answer *answer,
+                          struct tccl_error *err);
+/* A whole command: opens the nodes, finds the answer and prints it. Returns 0, or -1 with err. */
+int answer_command(answer_finder *find, const struct options *options, struct tccl_error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* path-draw.h: the drawing of a ring: a panel for each kind of node and chain. */
+#ifndef TCCL_PATH_DRAW_H
+#define TCCL_PATH_DRAW_H
+
+#include "command/path-answer.h"
+
+enum { NAMES_TEXT = 80 };
+
+/* Nodes with the same chain share a panel. */
+struct panel {
+    const struct stop *stop;
+    char names[NAMES_TEXT]; /* "n1-n4, n7" */
+    int count;
+};
+
+struct drawing {
+    const struct answer *answer;
+    struct panel *panels;
+    int n_panels;
+};
+
+/* Each writes a whole file. Errors are left to ferror. */
+void draw_svg(const struct drawing *drawing, FILE *out);
+void draw_dot(const struct drawing *drawing, FILE *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* path-nodes.h: the nodes that were asked for, in order. */
+#ifndef TCCL_PATH_NODES_H
+#define TCCL_PATH_NODES_H
+
+#include "command/path-options.h"
+#include "command/path-source.h"
+#include "nccl/choice.h"
+#include "ring/node-class.h"
+
+enum { MAX_COUNT = 4096, MAX_NODES = 65536 };
+
+/* Nodes with the same source and GPU set share one. */
+struct node_kind {
+    struct source *source;
+    uint32_t gpus;
+    struct tccl_table *table;  /* all unknown until it is solved */
+    struct tccl_kind *kind;    /* of that table */
+    struct tccl_choice own[2]; /* NCCL's own choice, open and closed, once it was asked for */
+    bool solved;
+};
+
+/* Consecutive nodes of one option. */
+struct group {
+    struct source *source;
+    uint32_t gpus;
+    bool gpus_given; /* on the command line; else all the machine has */
+    int count;
+};
+
+struct nodes {
+    struct source **sources;
+    int n_sources;
+    struct node_kind **kinds;
+    int n_kinds;
+    struct group *groups;
+    int n_groups;
+    int total;
+};
+
+/* Opens what --model, --profile and --node name, in order. Returns 0, or -1 with err; nodes_clear
+ * frees in both cases. */
+int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_error *err);
+void nodes_clear(struct nodes *nodes);
+
+/* The kind of nodes with this source and these GPUs, made at first use. NULL with err. */
+struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
+                             struct tccl_error *err);
+
+/* Draws what the ring needs from the table anew. Returns 0, or -1 with err. */
+int node_kind_refresh(struct node_kind *kind, struct tccl_error *err);
+
+/* The group of node i (from 0). */
+const struct group *nodes_group(const struct nodes *nodes, int i);
+
+#endif

@@ -1,0 +1,250 @@
+/* path-route.c: chains of all nodes in order, with the hops between them. */
+#include "command/path-route.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "nccl/baseline.h"
+#include "ring/ring.h"
+
+int route_init(struct route *route, int n, struct tccl_error *err)
+{
+    *route = (struct route){.n = n};
+    route->stops = calloc(n, sizeof(*route->stops));
+    route->hops = n > 1 ? calloc(n, sizeof(*route->hops)) : NULL;
+    if (!route->stops || (n > 1 && !route->hops))
+        return tccl_fail(err, "no memory for %d nodes", n);
+    return 0;
+}
+
+void route_clear(struct route *route)
+{
+    free(route->stops);
+    free(route->hops);
+    *route = (struct route){.n = 0};
+}
+
+void route_rate(struct route *route)
+{
+    route->gbps = INFINITY;
+    for (int i = 0; i < route->n; i++) {
+        const struct stop *from = &route->stops[i], *to = &route->stops[(i + 1) % route->n];
+        route->gbps = fmin(route->gbps, from->gbps);
+        if (!route->hops)
+            continue;
+        route->hops[i] = from->own ? tccl_default_hop(from->kind->kind, to->kind->kind)
+                                   : tccl_hop(from->kind->kind, from->chain.exit.nic,
+                                              to->kind->kind, to->chain.entry.nic);
+        route->gbps = fmin(route->gbps, route->hops[i]);
+    }
+}
+
+static bool same_chain(const struct stop *a, const struct stop *b)
+{
+    return a->kind == b->kind && memcmp(&a->chain, &b->chain, sizeof(a->chain)) == 0;
+}
+
+int route_measure(struct route *route, struct tccl_error *err)
+{
+    for (int i = 0; i < route->n; i++) {
+        struct stop *stop = &route->stops[i];
+        struct tccl_set set;
+        if (i > 0 && same_chain(stop, stop - 1)) {
+            stop->gbps = stop[-1].gbps;
+            continue;
+        }
+        tccl_chain_set(&stop->chain, &set);
+        if (source_measure(stop->kind->source, &set, &stop->gbps, err) < 0)
+            return -1;
+    }
+    route_rate(route);
+    return 0;
+}
+
+int stop_chains(const struct stop *stop)
+{
+    return stop->own ? stop->own->n_chains : 1;
+}
+
+const struct tccl_chain *stop_chain(const struct stop *stop, int i)
+{
+    return stop->own ? &stop->own->chains[i] : &stop->chain;
+}
+
+void stop_set(const struct stop *stop, struct tccl_set *set)
+{
+    if (stop->own)
+        tccl_baseline_set(stop->own, set, NULL);
+    else
+        tccl_chain_set(&stop->chain, set);
+}
+
+double stop_slowest(const struct stop *stop)
+{
+    return stop->gbps / stop_chains(stop);
+}
+
+int route_rings(const struct route *route)
+{
+    int most = 1;
+    for (int i = 0; i < route->n; i++)
+        most = stop_chains(&route->stops[i]) > most ? stop_chains(&route->stops[i]) : most;
+    return most;
+}
+
+/* Measures NCCL's choice on one node, and keeps it in the table. */
+static int measure_own(struct node_kind *kind, bool closed, struct tccl_result *result,
+                       struct tccl_error *err)
+{
+    const struct tccl_choice *own = &kind->own[closed];
+    struct tccl_set set;
+    double gbps;
+    if (tccl_baseline_set(own, &set, err) < 0 || source_measure(kind->source, &set, &gbps, err) < 0)
+        return -1;
+    gbps = tccl_baseline_gbps(own, gbps);
+    *result = (struct tccl_result){gbps, gbps, own->chains[0]};
+    return node_kind_refresh(kind, err);
+}
+
+/* NCCL's choice on one node: from the table, or now. */
+static int default_stop(struct node_kind *kind, bool closed, struct stop *stop,
+                        struct tccl_error *err)
+{
+    struct tccl_result *result = closed ? &kind->table->default_ring : &kind->table->default_chain;
+    struct tccl_choice *own = &kind->own[closed];
+    struct tccl_error why = {""};
+    if (own->n_chains == 0 &&
+        tccl_nccl_choice(&kind->source->machine, kind->gpus, closed, own, &why) < 0) {
+        own->n_chains = 0;
+        return tccl_fail(err, "%s: %s", kind->source->path, why.text);
+    }
+    if (result->chain.n_gpus == 0 && measure_own(kind, closed, result, err) < 0)
+        return -1;
+    *stop = (struct stop){kind, own->chains[0], result->gbps, own};
+    return 0;
+}
+
+int route_default(const struct route *like, bool closed, struct route *route,
+                  struct tccl_error *err)
+{
+    if (route_init(route, like->n, err) < 0)
+        return -1;
+    for (int i = 0; i < like->n; i++)
+        if (default_stop(like->stops[i].kind, closed, &route->stops[i], err) < 0)
+            return -1;
+    route_rate(route);
+    return 0;
+}
+
+/* Reading the notation. */
+
+struct parse {
+    struct nodes *nodes;
+    struct route *route;
+    int pieces;
+    bool named;
+};
+
+static int parse_stop(struct parse *parse, int i, const char *text, struct tccl_error *err)
+{
+    const struct group *group = nodes_group(parse->nodes, i);
+    struct stop *stop = &parse->route->stops[i];
+    struct tccl_error why = {""};
+    uint32_t gpus = 0;
+    char asked[64], visited[64];
+    if (tccl_chain_parse(text, &group->source->machine, &stop->chain, &why) < 0)
+        return tccl_fail(err, "--ring: n%d: %s", i + 1, why.text);
+    for (int k = 0; k < stop->chain.n_gpus; k++)
+        gpus |= UINT32_C(1) << stop->chain.gpus[k];
+    tccl_numberset_format(group->gpus, asked, sizeof(asked));
+    tccl_numberset_format(gpus, visited, sizeof(visited));
+    if (group->gpus_given && gpus != group->gpus)
+        return tccl_fail(err, "--ring: n%d: it visits GPUs %s, --gpus asks for %s", i + 1, visited,
+                         asked);
+    if (parse->route->n > 1 && stop->chain.closed)
+        return tccl_fail(err, "--ring: n%d: with several nodes each chain begins and ends at a NIC",
+                         i + 1);
+    stop->kind = nodes_kind(parse->nodes, group->source, gpus, err);
+    return stop->kind ? 0 : -1;
+}
+
+static int parse_piece(void *context, int index, const char *name, const char *chain,
+                       struct tccl_error *err)
+{
+    struct parse *parse = context;
+    char expected[32];
+    snprintf(expected, sizeof(expected), "n%d", index + 1);
+    parse->pieces = index + 1;
+    parse->named = parse->named || name[0];
+    if (index >= parse->route->n)
+        return tccl_fail(err, "--ring: more pieces than the %d nodes asked for", parse->route->n);
+    if (name[0] && strcmp(name, expected) != 0)
+        return tccl_fail(err,
+                         "--ring: node %.60s where %s is expected: pieces stand in the order of "
+                         "the nodes",
+                         name, expected);
+    return parse_stop(parse, index, chain, err);
+}
+
+int route_parse(struct nodes *nodes, const char *text, struct route *route, struct tccl_error *err)
+{
+    struct parse parse = {nodes, route, 0, false};
+    if (route_init(route, nodes->total, err) < 0 ||
+        tccl_ring_split(text, parse_piece, &parse, err) < 0)
+        return -1;
+    if (parse.pieces == 1 && !parse.named)
+        for (int i = 1; i < route->n; i++, parse.pieces++)
+            if (parse_stop(&parse, i, text, err) < 0)
+                return -1;
+    if (parse.pieces < route->n)
+        return tccl_fail(err, "--ring: %d pieces for %d nodes", parse.pieces, route->n);
+    return 0;
+}
+
+/* Notation */
+
+/* The chain of a stop with which a ring goes on that came out of the NIC. */
+static const struct tccl_chain *next_chain(const struct stop *stop, int ring, int nic)
+{
+    for (int i = 0; i < stop_chains(stop); i++)
+        if (stop_chain(stop, i)->entry.nic == nic)
+            return stop_chain(stop, i);
+    return stop_chain(stop, ring % stop_chains(stop));
+}
+
+char *route_format(const struct route *route, int ring)
+{
+    char *text = NULL, chain[TCCL_CHAIN_TEXT];
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    const struct tccl_chain *here = NULL;
+    for (int i = 0; i < route->n; i++) {
+        const struct stop *stop = &route->stops[i];
+        here = here ? next_chain(stop, ring, here->exit.nic)
+                    : stop_chain(stop, ring % stop_chains(stop));
+        tccl_chain_format(here, &stop->kind->source->machine, chain);
+        if (route->n == 1)
+            fprintf(stream, "%s", chain);
+        else
+            fprintf(stream, "%sn%d[%s]", i ? " " : "", i + 1, chain);
+    }
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+int route_expressible(const struct route *route, struct tccl_error *err)
+{
+    for (int i = 0; i < route->n; i++) {
+        struct tccl_error why = {""};
+        if (tccl_chain_expressible(&route->stops[i].chain, &why) < 0)
+            return tccl_fail(err, "n%d: %s", i + 1, why.text);
+    }
+    return 0;
+}

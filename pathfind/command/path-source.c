@@ -1,0 +1,345 @@
+/* path-source.c: where bandwidths come from: a machine model, or a profile folder. */
+#include "command/path-source.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "search/setlog.h"
+
+/* A name in a profile folder. */
+static int path_in(const struct source *source, const char *name, char path[static PATH_MAX],
+                   struct tccl_error *err)
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", source->path, name) >= PATH_MAX)
+        return tccl_fail(err, "%s: name too long", source->path);
+    return 0;
+}
+
+/* What the search asks for a set that it doesn't know. */
+static int measure_unknown(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                           struct tccl_error *err)
+{
+    const struct source *source = context;
+    if (source->model) {
+        *out = (struct tccl_measurement){0};
+        return tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err);
+    }
+    char text[TCCL_SET_TEXT];
+    tccl_set_format(set, text);
+    return tccl_fail(err,
+                     "the set \"%s\" was not measured, and there is no model.json to ask; "
+                     "run tccl-profile for these GPUs",
+                     text);
+}
+
+static int open_model(struct source *source, const char *path, struct tccl_error *err)
+{
+    if (tccl_model_read(path, &source->model, err) < 0)
+        return -1;
+    source->symmetry = tccl_symmetry_of_model(source->model);
+    return source->symmetry ? 0 : tccl_fail(err, "%s: no memory", path);
+}
+
+/* The model of a profile is there only where the profile was made from one. */
+static int open_profile_model(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX], here[TCCL_HASH_HEX], there[TCCL_HASH_HEX];
+    if (path_in(source, "model.json", path, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0)
+        return 0;
+    if (open_model(source, path, err) < 0)
+        return -1;
+    tccl_machine_id(&source->machine, here);
+    tccl_machine_id(tccl_model_machine(source->model), there);
+    return strcmp(here, there) == 0
+               ? 0
+               : tccl_fail(err, "%s: a model of another machine than machine.json", path);
+}
+
+/* The machine id that a folder is named after; NULL if it has another name. */
+static const char *id_in_name(const char *path, char id[static TCCL_HASH_HEX])
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    if (length - start != TCCL_HASH_HEX - 1 ||
+        strspn(path + start, "0123456789abcdef") < TCCL_HASH_HEX - 1)
+        return NULL;
+    snprintf(id, TCCL_HASH_HEX, "%s", path + start);
+    return id;
+}
+
+/* What names a machine, if it does, must name that of machine.json. Returns 0, or -1 with err. */
+static int check_machine(const struct source *source, const char *path, const char *named,
+                         struct tccl_error *err)
+{
+    char id[TCCL_HASH_HEX];
+    tccl_machine_id(&source->machine, id);
+    if (!named || strcmp(named, id) == 0)
+        return 0;
+    return tccl_fail(err, "%s: is of another machine: %s, but machine.json is %s", path, named, id);
+}
+
+/* The copy of the model must be the one that was profiled, where profile.json says which. */
+static int check_model(const struct source *source, const char *wanted, struct tccl_error *err)
+{
+    char path[PATH_MAX], hash[TCCL_JSON_HASH];
+    if (!source->model || !wanted)
+        return 0;
+    if (path_in(source, "model.json", path, err) < 0)
+        return -1;
+    cleanup_json json_t *json = tccl_read_json(path, 4 << 20, err);
+    if (!json)
+        return -1;
+    if (tccl_json_hash(json, hash) < 0)
+        return tccl_fail(err, "no memory");
+    if (strcmp(hash, wanted) == 0)
+        return 0;
+    return tccl_fail(err, "%s: altered: it is not the model that the profile was made from", path);
+}
+
+/* profile.json names the machine and the back end; without it, the latter follows from the model
+ * being there. */
+static int read_provenance(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX], id[TCCL_HASH_HEX];
+    strcpy(source->name, source->model ? "model" : "measured");
+    if (check_machine(source, source->path, id_in_name(source->path, id), err) < 0 ||
+        path_in(source, "profile.json", path, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    cleanup_json json_t *json = tccl_read_json(path, 1 << 20, err);
+    if (!json)
+        return -1;
+    const char *name = json_string_value(json_object_get(json, "source"));
+    if (name && strlen(name) < sizeof(source->name))
+        strcpy(source->name, name);
+    if (check_machine(source, path, json_string_value(json_object_get(json, "machine")), err) < 0)
+        return -1;
+    return check_model(source, json_string_value(json_object_get(json, "model")), err);
+}
+
+static int open_profile(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    source->profile = true;
+    if (path_in(source, "machine.json", path, err) < 0 ||
+        tccl_machine_read(path, &source->machine, err) < 0)
+        return -1;
+    return open_profile_model(source, err) < 0 ? -1 : read_provenance(source, err);
+}
+
+static int open_plain_model(struct source *source, struct tccl_error *err)
+{
+    if (open_model(source, source->path, err) < 0)
+        return -1;
+    source->machine = *tccl_model_machine(source->model);
+    strcpy(source->name, "model");
+    return 0;
+}
+
+static int know(void *context, const struct tccl_set *set,
+                const struct tccl_measurement *measurement)
+{
+    return tccl_search_know(context, set, measurement->gbps);
+}
+
+static int open_search(struct source *source, struct tccl_error *err)
+{
+    struct tccl_meter meter = {measure_unknown, source};
+    source->search = tccl_search_new(&source->machine, meter, source->symmetry);
+    return source->search ? 0 : tccl_fail(err, "%s: no memory", source->path);
+}
+
+int source_know(struct source *source, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    if (!source->profile || source->knows)
+        return 0;
+    if (path_in(source, "sets.jsonl", path, err) < 0 ||
+        tccl_setlog_read(path, know, source->search, NULL, err) < 0)
+        return -1;
+    source->knows = true;
+    return 0;
+}
+
+int source_check(const char *path, bool profile, struct tccl_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || S_ISDIR(st.st_mode) == profile)
+        return 0;
+    return tccl_fail(err, "%s: %s", path,
+                     profile ? "not a folder; a model is given with --model"
+                             : "a folder; a profile is given with --profile");
+}
+
+struct source *source_open(const char *path, struct tccl_error *err)
+{
+    struct stat st;
+    struct source *source = calloc(1, sizeof(*source));
+    if (!source || !(source->path = strdup(path))) {
+        free(source);
+        tccl_fail(err, "no memory");
+        return NULL;
+    }
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if ((folder ? open_profile(source, err) : open_plain_model(source, err)) < 0 ||
+        open_search(source, err) < 0) {
+        source_free(source);
+        return NULL;
+    }
+    return source;
+}
+
+void source_free(struct source *source)
+{
+    if (!source)
+        return;
+    tccl_search_free(source->search);
+    tccl_symmetry_free(source->symmetry);
+    tccl_model_free(source->model);
+    free(source->path);
+    free(source);
+}
+
+int source_measure(struct source *source, const struct tccl_set *set, double *gbps,
+                   struct tccl_error *err)
+{
+    struct tccl_error why = {""};
+    if (source_know(source, err) < 0)
+        return -1;
+    if (tccl_search_measure(source->search, set, gbps, &why) < 0)
+        return tccl_fail(err, "%s: %s", source->path, why.text);
+    return 0;
+}
+
+int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
+                 struct tccl_error *err)
+{
+    char name[32], path[PATH_MAX];
+    *table = NULL;
+    snprintf(name, sizeof(name), "chains/%08x.chains", gpus);
+    if (!source->profile)
+        return 0;
+    if (path_in(source, name, path, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    if (tccl_table_read(path, &source->machine, table, err) < 0)
+        return -1;
+    if ((*table)->gpus == gpus)
+        return 0;
+    tccl_fail(err, "%s: is of another set of GPUs (mask %08x)", path, (*table)->gpus);
+    tccl_table_free(*table);
+    *table = NULL;
+    return -1;
+}
+
+/* The smallest slow part. */
+
+static int shrink_by_model(const struct source *source, double limit, struct tccl_set *part,
+                           struct tccl_error *err)
+{
+    for (int i = part->count - 1; i >= 0 && part->count > 1; i--) {
+        struct tccl_set less = {.count = 0};
+        double gbps;
+        for (int k = 0; k < part->count; k++)
+            if (k != i)
+                tccl_set_add(&less, part->transfers[k]);
+        if (tccl_model_measure(source->model, &less, &gbps, NULL, NULL, err) < 0)
+            return -1;
+        if (gbps <= limit)
+            *part = less;
+    }
+    return 0;
+}
+
+/* Search for a smaller part: of size members, those taken so far in part. */
+struct subsets {
+    const struct source *source;
+    const struct tccl_set *set;
+    double limit;
+    int size, left; /* left: how many more may be measured */
+};
+
+/* Adds members from the set's place `from` on. Returns 1: part is found; 0: there is none; -1: with
+ * err, or none are left to measure. */
+static int find_subset(struct subsets *subsets, int from, struct tccl_set *part,
+                       struct tccl_error *err)
+{
+    double gbps;
+    if (part->count == subsets->size) {
+        if (subsets->left-- == 0 ||
+            tccl_model_measure(subsets->source->model, part, &gbps, NULL, NULL, err) < 0)
+            return -1;
+        return gbps <= subsets->limit;
+    }
+    for (int i = from; i < subsets->set->count; i++) {
+        struct tccl_set more = *part;
+        tccl_set_add(&more, subsets->set->transfers[i]);
+        int rc = find_subset(subsets, i + 1, &more, err);
+        if (rc == 1)
+            *part = more;
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* Taking away alone can end with a part that is larger than the smallest. */
+static int smallest_by_model(const struct source *source, const struct tccl_set *set, double limit,
+                             struct tccl_set *part, struct tccl_error *err)
+{
+    struct subsets subsets = {source, set, limit, 1, 20000};
+    if (shrink_by_model(source, limit, part, err) < 0)
+        return -1;
+    for (; subsets.size < part->count && subsets.left > 0; subsets.size++) {
+        struct tccl_set found = {.count = 0};
+        int rc = find_subset(&subsets, 0, &found, err);
+        if (rc < 0 && subsets.left >= 0)
+            return -1;
+        if (rc == 1)
+            *part = found;
+    }
+    return 0;
+}
+
+struct smallest {
+    const struct tccl_set *set;
+    struct tccl_set *part;
+    double limit;
+};
+
+static int keep_smaller(void *context, const struct tccl_set *set,
+                        const struct tccl_measurement *measurement)
+{
+    struct smallest *smallest = context;
+    if (set->count > 0 && set->count < smallest->part->count &&
+        measurement->gbps <= smallest->limit && tccl_set_contains(smallest->set, set))
+        *smallest->part = *set;
+    return 0;
+}
+
+int source_slow_part(const struct source *source, const struct tccl_set *set, double gbps,
+                     struct tccl_set *part, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    *part = *set;
+    if (source->model)
+        return smallest_by_model(source, set, gbps * (1 + 1e-9), part, err);
+    /* Measured values scatter: within 1 % counts as equal. */
+    struct smallest smallest = {set, part, gbps * 1.01};
+    if (path_in(source, "sets.jsonl", path, err) < 0)
+        return -1;
+    return tccl_setlog_read(path, keep_smaller, &smallest, NULL, err) < 0 ? -1 : 0;
+}

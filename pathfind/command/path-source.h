@@ -1,0 +1,49 @@
+/* path-source.h: where bandwidths come from: a machine model, or a profile folder. */
+#ifndef TCCL_PATH_SOURCE_H
+#define TCCL_PATH_SOURCE_H
+
+#include "machine/model.h"
+#include "search/search.h"
+
+struct source {
+    char *path;
+    bool profile;         /* a folder with machine.json, sets.jsonl, model.json, chains/ */
+    char name[TCCL_NAME]; /* "model", "host", "cuda" */
+    struct tccl_machine machine;
+    struct tccl_model *model;       /* NULL: only what was measured is known */
+    struct tccl_symmetry *symmetry; /* NULL without a model */
+    struct tccl_search *search;
+    bool knows; /* the search was told what sets.jsonl holds */
+};
+
+/* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if
+ * there is no such file), or -1 with err. */
+int source_check(const char *path, bool profile, struct tccl_error *err);
+
+/* Opens a model file, or a profile folder. Returns NULL with err. */
+struct source *source_open(const char *path, struct tccl_error *err);
+void source_free(struct source *source); /* NULL is fine */
+
+/* Tells the search what the profile has measured, once: to be called before the search is used.
+ * Tables of chains are enough for most questions, and sets.jsonl may be long. Returns 0, or -1 with
+ * err. */
+int source_know(struct source *source, struct tccl_error *err);
+
+/* Bandwidth of a set, GB/s: measured earlier, or asked from the model. Returns 0, or -1 with err
+ * that names the source. */
+int source_measure(struct source *source, const struct tccl_set *set, double *gbps,
+                   struct tccl_error *err);
+
+/* The chain table of a GPU set, if the source is a profile that has one. Returns 0 with *table
+ * (NULL: none there; else the caller's), or -1 with err: it is there, but damaged. */
+int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
+                 struct tccl_error *err);
+
+/* The smallest part of a set that already is as slow as the set: with a model the smallest of all
+ * (beyond 20,000 tries by taking away members as long as it stays as slow), else among the measured
+ * sets. *part is the whole set if
+ * nothing smaller is known. Returns 0, or -1 with err. */
+int source_slow_part(const struct source *source, const struct tccl_set *set, double gbps,
+                     struct tccl_set *part, struct tccl_error *err);
+
+#endif

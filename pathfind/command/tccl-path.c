@@ -1,0 +1,189 @@
+/* tccl-path.c: the rings of a cluster, offline, from models and profiles. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command/path-commands.h"
+#include "command/path-extern.h"
+
+enum { EXIT_USAGE = 2 };
+
+static const char help[] =
+    "Usage: tccl-path COMMAND (--model FILE | --profile DIR) [OPTION]...\n"
+    "Which ring over these GPUs is the fastest, from a model or a measured profile?\n"
+    "\n"
+    "  solve     find the best ring\n"
+    "  eval      bandwidth of a ring that you give (--ring), and of NCCL's own\n"
+    "  explain   why this ring: what limits it, what comes next to it\n"
+    "  draw      picture of the nodes and the ring, SVG or DOT\n"
+    "  measure   bandwidth of one transfer set\n"
+    "  policy    which site policy (tccl.conf) holds for a step; needs no model\n"
+    "\n"
+    "  --model FILE, --profile DIR  machine model, or profile folder: one node\n"
+    "  --node FILE[=COUNT[:GPUS]]   COUNT more nodes of this model or profile, in this\n"
+    "                   place of the order; repeat as needed. If FILE is the one of\n"
+    "                   --model, --model adds no node, and may then be left out\n"
+    "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2; default: all\n"
+    "  --json           for scripts\n"
+    "  -h, --help       with a command: its options\n"
+    "  -V, --version\n"
+    "\n"
+    "Exit status: 0 done; 1 bad input, or no ring; 2 wrong usage. See tccl-path(1).\n";
+
+static const char nodes_help[] =
+    "  --model FILE     machine model: one node (see also --node)\n"
+    "  --profile DIR    profile folder: one node\n"
+    "  --node FILE[=COUNT[:GPUS]]\n"
+    "                   COUNT (1 to 4096, default 1) more nodes of this model or\n"
+    "                   profile, in this place of the order, named n1, n2, ... If FILE\n"
+    "                   is the one of --model, --model adds no node itself\n"
+    "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2,5; default: all\n";
+
+static const char search_help[] =
+    "  --any            also rings that a stock NCCL can't be made to build\n"
+    "  --gap RATIO      stop when the ring is proven to be this close to the best\n"
+    "                   (default 0 up to 5 GPUs a node, else 0.03)\n"
+    "  --noise RATIO    bandwidths closer than this count as equal (default 0)\n"
+    "  --budget N       transfer sets to measure at most per kind of node, 0: no limit\n"
+    "                   (default 0 up to 5 GPUs a node, else 5000)\n"
+    "  --pairs N        port pairs to search to the end, 0: all\n"
+    "                   (default 0 up to 5 GPUs a node, else 16)\n";
+
+struct command {
+    const char *name;
+    int (*run)(const struct options *options, struct tccl_error *err);
+    const char *accepted; /* letters of options, see path-options.c */
+    bool nodes, search;   /* which of the texts above belong to it */
+    const char *usage, *more;
+};
+
+static const struct command commands[] = {
+    {"solve", command_solve, "mpngjaGNBP", true, true,
+     "Usage: tccl-path solve (--model FILE | --profile DIR) [OPTION]...\n"
+     "Finds the best ring over the nodes: the best order of GPUs, edges and ports.\n",
+     "  --json           print JSON\n"},
+    {"eval", command_eval, "mpngrj", true, false,
+     "Usage: tccl-path eval (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
+     "Bandwidth of a ring, and of NCCL's own choice for the same nodes and GPUs.\n",
+     "  --ring RING      the ring: \"0 -w> 1 -m0> 0\" for one node, for several\n"
+     "                   \"n1[nic -g> 0 -w> 1 -m0> nic] n2[...]\", or one chain without\n"
+     "                   brackets for all of them; -: from standard input.\n"
+     "                   Default: NCCL's own\n"
+     "  --json           print JSON\n"},
+    {"explain", command_explain, "mpngrjaGNBP", true, true,
+     "Usage: tccl-path explain (--model FILE | --profile DIR) [--ring RING]\n"
+     "                         [OPTION]...\n"
+     "Why this ring: what limits it, the same for NCCL's own, and the runners-up.\n",
+     "  --ring RING      explain this ring (see eval) in place of the best one\n"
+     "  --json           print JSON\n"},
+    {"draw", command_draw, "mpngrfoaGNBP", true, true,
+     "Usage: tccl-path draw (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
+     "Draws the nodes and the ring through them; like nodes share a picture.\n",
+     "  --ring RING      draw this ring (see eval) in place of the best one\n"
+     "  --format FORMAT  svg (default) or dot\n"
+     "  -o, --output FILE   write to FILE in place of standard output\n"},
+    {"measure", command_measure, "mpsj", false, false,
+     "Usage: tccl-path measure (--model FILE | --profile DIR) --set SET [--json]\n"
+     "Bandwidth of transfers that run at the same time: that of the slowest one, and\n"
+     "with a model the rate of each and what holds it.\n",
+     "  --model FILE     ask a machine model\n"
+     "  --profile DIR    look up in a profile (and its model.json where it has one)\n"
+     "  --set SET        transfers, who starts them first: \"g0>g1\" GPU 0 writes to\n"
+     "                   GPU 1, \"g1<m0\" GPU 1 reads from memory 0, \"n0>g0\" NIC 0\n"
+     "                   writes to GPU 0\n"
+     "  --json           print JSON\n"},
+};
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int usage_error(const struct command *command, const char *text)
+{
+    fprintf(stderr, "tccl: %s; see tccl-path %s%s--help\n", text, command ? command->name : "",
+            command ? " " : "");
+    return EXIT_USAGE;
+}
+
+/* What was printed must have arrived: a full disk is a failure. Returns the exit status. */
+static int end_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "tccl: standard output: %s\n", strerror(errno));
+    return EXIT_FAILURE;
+}
+
+static int print_help(const struct command *command)
+{
+    printf("%s\n%s%s%s", command->usage, command->nodes ? nodes_help : "",
+           command->search ? search_help : "", command->more);
+    return end_output();
+}
+
+/* What is missing, or does not go together; NULL if nothing. */
+static const char *find_fault(const struct command *command, const struct options *options)
+{
+    if (options->model && options->profile)
+        return "--model and --profile exclude each other; --node takes both";
+    if (!options->model && !options->profile && !options->n_nodes)
+        return command->nodes ? "--model, --profile or --node is missing"
+                              : "--model or --profile is missing";
+    if (!command->nodes && !options->set)
+        return "--set is missing";
+    if (options->format && strcmp(options->format, "svg") != 0 &&
+        strcmp(options->format, "dot") != 0)
+        return "--format: svg or dot is wanted";
+    return NULL;
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    static struct options options;
+    struct tccl_error err = {""};
+    if (options_parse(argc, argv, command->accepted, &options, &err) < 0)
+        return usage_error(command, err.text);
+    if (options.help)
+        return print_help(command);
+    const char *fault = find_fault(command, &options);
+    if (fault)
+        return usage_error(command, fault);
+    if (command->run(&options, &err) < 0) {
+        fprintf(stderr, "tccl: %s\n", err.text);
+        return EXIT_FAILURE;
+    }
+    return end_output();
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (!name)
+        return usage_error(NULL,
+                           "a command is missing: solve, eval, explain, draw, measure or policy");
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        fputs(help, stdout);
+        return end_output();
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        puts("tccl-path " TCCL_VERSION);
+        return end_output();
+    }
+    if (strcmp(name, "policy") == 0) {
+        struct tccl_error err = {""};
+        path_extern(name, argv + 1, &err);
+        fprintf(stderr, "tccl: %s\n", err.text);
+        return EXIT_FAILURE;
+    }
+    const struct command *command = find_command(name);
+    if (!command) {
+        char text[120];
+        snprintf(text, sizeof(text), "%.60s: no such command", name);
+        return usage_error(NULL, text);
+    }
+    return run_command(command, argc - 1, argv + 1);
+}

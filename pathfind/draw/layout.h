@@ -1,0 +1,55 @@
+/* layout.h: where the parts of a node stand in a drawing, and the arrows of a chain. */
+#ifndef TCCL_PICTURE_H
+#define TCCL_PICTURE_H
+
+#include "chain/chain.h"
+
+/* Left, top, width and height, in pixels. */
+struct tccl_box {
+    double x, y, w, h;
+};
+
+/* A node: NUMA nodes side by side, each with its memory at the top and its devices in a row below.
+ */
+struct tccl_layout {
+    struct tccl_box node;
+    struct tccl_box numas[TCCL_MAX_MEMORIES], memories[TCCL_MAX_MEMORIES];
+    struct tccl_box switches[TCCL_MAX_SWITCHES];
+    struct tccl_box gpus[TCCL_MAX_GPUS], nics[TCCL_MAX_NICS];
+};
+
+void tccl_layout_machine(const struct tccl_machine *machine, struct tccl_layout *layout);
+const struct tccl_box *tccl_layout_box(const struct tccl_layout *layout, struct tccl_device device);
+
+enum tccl_arrow_kind {
+    TCCL_ARROW_WRITE,
+    TCCL_ARROW_READ,
+    TCCL_ARROW_BOUNCE,
+    TCCL_ARROW_NETWORK,
+    TCCL_ARROW_KINDS
+};
+
+/* One way that data go. Ends lie at the top of a device (to a memory), or at its bottom (to another
+ * device). */
+struct tccl_arrow {
+    struct tccl_device from, to;
+    enum tccl_arrow_kind kind;
+    int step;              /* 1, 2, … along the chain; both halves of a bounce have the same */
+    double x1, y1, x2, y2; /* set by tccl_place_arrows */
+    bool below;
+};
+
+enum { TCCL_MAX_ARROWS = 2 * TCCL_MAX_GPUS + 4 };
+
+/* The arrows of a chain, in order. Returns how many. */
+int tccl_chain_arrows(const struct tccl_chain *chain,
+                      struct tccl_arrow arrows[static TCCL_MAX_ARROWS]);
+
+/* Gives each arrow its ends, side by side where several meet. */
+void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arrows, int count);
+
+/* How far below the devices the arrows reach. */
+double tccl_arrows_depth(const struct tccl_arrow *arrows, int count);
+double tccl_arrow_depth(const struct tccl_arrow *arrow);
+
+#endif

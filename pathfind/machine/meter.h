@@ -1,0 +1,36 @@
+/* meter.h: whatever can tell the bandwidth of a transfer set: a model, a profile, real hardware. */
+#ifndef TCCL_METER_H
+#define TCCL_METER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "machine/transfer.h"
+
+/* Conditions that NCCL won't have; chains found under them are never served. */
+enum tccl_mark {
+    TCCL_MARK_MIG = 1,      /* a GPU is cut into instances */
+    TCCL_MARK_MPS = 2,      /* a GPU is shared by the MPS daemon */
+    TCCL_MARK_BUSY = 4,     /* others used the GPUs meanwhile */
+    TCCL_MARK_STAND_IN = 8, /* one GPU stood for several */
+};
+
+struct tccl_measurement {
+    double gbps;    /* bandwidth of the slowest member while all run, GB/s, median of the repeats */
+    double spread;  /* (max - min) / median over the repeats; 0 for a model */
+    double skew;    /* from the first member's start to the last one's, microseconds, median */
+    double overlap; /* part of the time in which all members ran, the least of the repeats; 0: not
+                       known (a model) */
+    unsigned marks; /* of enum tccl_mark */
+    bool noisy;     /* the spread stayed too large, however often it was measured */
+    bool failed;    /* could not be measured: gbps is 0, and says nothing */
+};
+
+/* measure returns 0, or -1 with err. */
+struct tccl_meter {
+    int (*measure)(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *err);
+    void *context;
+};
+
+#endif

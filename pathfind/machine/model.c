@@ -1,0 +1,724 @@
+/* model.c: a machine model: devices, shared resources with capacities, and congestion rules. */
+#include "machine/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "base/fileio.h"
+#include "machine/pattern.h"
+
+enum {
+    MAX_MODEL_FILE = 4 << 20,
+    MAX_RESOURCES = 1024,
+    MAX_USERS = 256, /* patterns of one resource */
+    MAX_RULES = 128,
+    MAX_CONDITIONS = 256, /* patterns in the "when" of all rules together */
+    RULE_WORDS = MAX_RULES / 64,
+    CONDITION_WORDS = MAX_CONDITIONS / 64,
+};
+
+/* A transfer uses weight times its rate of a resource. */
+struct use {
+    tccl_transfer transfer;
+    uint16_t resource;
+    double weight;
+};
+
+struct resource {
+    char name[TCCL_NAME];
+    double gbps;
+    size_t first, count; /* its part of by_resource */
+};
+
+struct rule {
+    char name[TCCL_NAME];
+    double gbps;
+    int first, count; /* its conditions */
+};
+
+/* What a transfer means to the rules: the conditions that it meets, the rules that can cap it. */
+struct role {
+    uint64_t conditions[CONDITION_WORDS];
+    uint64_t rules[RULE_WORDS];
+};
+
+struct tccl_model {
+    char name[TCCL_NAME];
+    struct tccl_machine machine;
+    int n_possible; /* the transfers that the machine allows, in order */
+    tccl_transfer possible[TCCL_TRANSFERS];
+    bool allowed[TCCL_TRANSFERS];
+    int n_resources, n_rules, n_conditions;
+    struct resource *resources;
+    struct rule *rules;
+    struct role *roles; /* by transfer */
+    size_t n_uses, room;
+    struct use *by_resource;              /* ordered by resource, then by transfer */
+    struct use *by_transfer;              /* the same, ordered by transfer */
+    uint32_t uses_of[TCCL_TRANSFERS + 1]; /* where a transfer's part of by_transfer begins */
+};
+
+static bool has_bit(const uint64_t *words, int bit)
+{
+    return words[bit / 64] >> (bit % 64) & 1;
+}
+
+static void set_bit(uint64_t *words, int bit)
+{
+    words[bit / 64] |= UINT64_C(1) << (bit % 64);
+}
+
+/* Reading */
+
+/* A model while it is read. */
+struct builder {
+    struct tccl_model *model;
+    struct tccl_groups groups;
+    double weights[TCCL_TRANSFERS]; /* of the resource being read; 0: no user */
+};
+
+static void list_possible(struct tccl_model *model)
+{
+    for (int i = 0; i < TCCL_TRANSFERS; i++) {
+        tccl_transfer transfer = (tccl_transfer)i;
+        model->allowed[i] = tccl_machine_allows(&model->machine, transfer, NULL) == 0;
+        if (model->allowed[i])
+            model->possible[model->n_possible++] = transfer;
+    }
+}
+
+/* Reads "g0->*" or {"of": "g0->*", "weight": 1.2}. Returns 0, or -1 with err. */
+static int read_user(struct builder *builder, const json_t *json, struct tccl_pattern *pattern,
+                     double *weight, struct tccl_error *err)
+{
+    static const char *const names[] = {"of", "weight", NULL};
+    const struct tccl_machine *machine = &builder->model->machine;
+    char text[2 * TCCL_NAME];
+
+    *weight = 1;
+    if (json_is_string(json))
+        return tccl_pattern_parse(json_string_value(json), machine, &builder->groups, pattern, err);
+    if (tccl_fields_known(json, names, err) < 0 ||
+        tccl_field_text(json, "of", 1, text, sizeof text, err) < 0 ||
+        tccl_field_number(json, "weight", 0, 0.001, 1000, weight, err) < 0)
+        return -1;
+    return tccl_pattern_parse(text, machine, &builder->groups, pattern, err);
+}
+
+/* Adds the uses of the resource that has just been read. Returns 0, or -1 without memory. */
+static int add_uses(struct builder *builder)
+{
+    struct tccl_model *model = builder->model;
+    struct resource *resource = &model->resources[model->n_resources];
+
+    resource->first = model->n_uses;
+    for (int i = 0; i < model->n_possible; i++) {
+        tccl_transfer transfer = model->possible[i];
+        if (builder->weights[transfer] <= 0)
+            continue;
+        if (model->n_uses == model->room) {
+            size_t room = model->room ? model->room * 2 : 1024;
+            struct use *more = reallocarray(model->by_resource, room, sizeof *more);
+            if (!more)
+                return -1;
+            model->by_resource = more;
+            model->room = room;
+        }
+        model->by_resource[model->n_uses++] =
+            (struct use){transfer, (uint16_t)model->n_resources, builder->weights[transfer]};
+    }
+    resource->count = model->n_uses - resource->first;
+    return 0;
+}
+
+static int read_resource(struct builder *builder, const json_t *json, struct tccl_error *err)
+{
+    static const char *const names[] = {"name", "gbps", "users", "about", NULL};
+    struct tccl_model *model = builder->model;
+    struct resource *resource = &model->resources[model->n_resources];
+    json_t *users, *user;
+    size_t index;
+
+    if (tccl_fields_known(json, names, err) < 0 ||
+        tccl_field_text(json, "name", 1, resource->name, sizeof resource->name, err) < 0 ||
+        tccl_field_number(json, "gbps", 1, 0.001, 100000, &resource->gbps, err) < 0 ||
+        tccl_field_list(json, "users", 1, MAX_USERS, &users, err) < 0)
+        return -1;
+    memset(builder->weights, 0, sizeof builder->weights);
+    json_array_foreach(users, index, user)
+    {
+        struct tccl_pattern pattern;
+        double weight;
+        if (read_user(builder, user, &pattern, &weight, err) < 0)
+            return tccl_fail_in(err, "users[%zu]", index);
+        for (int i = 0; i < model->n_possible; i++) {
+            tccl_transfer transfer = model->possible[i];
+            if (weight > builder->weights[transfer] && tccl_pattern_match(&pattern, transfer))
+                builder->weights[transfer] = weight;
+        }
+    }
+    if (add_uses(builder) < 0)
+        return tccl_fail(err, "out of memory");
+    model->n_resources++;
+    return 0;
+}
+
+/* Reads a list of patterns and marks the transfers that they match: each pattern with a condition
+ * of its own (conditions), or all with the rule's bit. Returns 0, or -1 with err. */
+static int read_patterns(struct builder *builder, const json_t *list, bool conditions,
+                         struct tccl_error *err)
+{
+    struct tccl_model *model = builder->model;
+    const json_t *entry;
+    size_t index;
+
+    json_array_foreach(list, index, entry)
+    {
+        struct tccl_pattern pattern;
+        const char *text = json_string_value(entry);
+        if (!text)
+            return tccl_fail(err, "entry %zu is not a text", index);
+        if (tccl_pattern_parse(text, &model->machine, &builder->groups, &pattern, err) < 0)
+            return -1;
+        if (conditions && model->n_conditions == MAX_CONDITIONS)
+            return tccl_fail(err, "all rules together have more than %d patterns", MAX_CONDITIONS);
+        for (int i = 0; i < model->n_possible; i++) {
+            struct role *role = &model->roles[model->possible[i]];
+            if (!tccl_pattern_match(&pattern, model->possible[i]))
+                continue;
+            if (conditions)
+                set_bit(role->conditions, model->n_conditions);
+            else
+                set_bit(role->rules, model->n_rules);
+        }
+        if (conditions)
+            model->n_conditions++;
+    }
+    return 0;
+}
+
+static int read_rule(struct builder *builder, const json_t *json, struct tccl_error *err)
+{
+    static const char *const names[] = {"name", "when", "gbps", "limits", "about", NULL};
+    struct tccl_model *model = builder->model;
+    struct rule *rule = &model->rules[model->n_rules];
+    json_t *when, *limits;
+
+    if (tccl_fields_known(json, names, err) < 0 ||
+        tccl_field_text(json, "name", 1, rule->name, sizeof rule->name, err) < 0 ||
+        tccl_field_number(json, "gbps", 1, 0.001, 100000, &rule->gbps, err) < 0 ||
+        tccl_field_list(json, "when", 1, MAX_CONDITIONS, &when, err) < 0)
+        return -1;
+    limits = when;
+    if (tccl_field_list(json, "limits", 0, MAX_CONDITIONS, &limits, err) < 0)
+        return -1;
+    if (json_array_size(when) == 0)
+        return tccl_fail(err, "\"when\" is empty");
+    rule->first = model->n_conditions;
+    if (read_patterns(builder, when, true, err) < 0)
+        return tccl_fail_in(err, "when");
+    rule->count = model->n_conditions - rule->first;
+    if (read_patterns(builder, limits, false, err) < 0)
+        return tccl_fail_in(err, "limits");
+    model->n_rules++;
+    return 0;
+}
+
+/* Reads each entry of a list; errors name the entry. Returns 0, or -1 with err. */
+static int read_each(struct builder *builder, const json_t *list, const char *name,
+                     int (*read)(struct builder *, const json_t *, struct tccl_error *),
+                     struct tccl_error *err)
+{
+    const json_t *entry;
+    size_t index;
+
+    json_array_foreach(list, index, entry) if (read(builder, entry, err) < 0)
+    {
+        const char *what = json_string_value(json_object_get(entry, "name"));
+        return tccl_fail_in(err, "%s[%zu] (%.60s)", name, index, what ? what : "no name");
+    }
+    return 0;
+}
+
+static int read_lists(struct builder *builder, const json_t *json, struct tccl_error *err)
+{
+    struct tccl_model *model = builder->model;
+    json_t *resources = NULL, *rules = NULL;
+
+    if (tccl_groups_from_json(json_object_get(json, "groups"), &model->machine, &builder->groups,
+                              err) < 0 ||
+        tccl_field_list(json, "resources", 0, MAX_RESOURCES, &resources, err) < 0 ||
+        tccl_field_list(json, "rules", 0, MAX_RULES, &rules, err) < 0)
+        return -1;
+    model->resources = calloc(json_array_size(resources) + 1, sizeof *model->resources);
+    model->rules = calloc(json_array_size(rules) + 1, sizeof *model->rules);
+    model->roles = calloc(TCCL_TRANSFERS, sizeof *model->roles);
+    if (!model->resources || !model->rules || !model->roles)
+        return tccl_fail(err, "out of memory");
+    if (read_each(builder, resources, "resources", read_resource, err) < 0)
+        return -1;
+    return read_each(builder, rules, "rules", read_rule, err);
+}
+
+/* Orders the uses by transfer too. Returns 0, or -1 without memory. */
+static int index_uses(struct tccl_model *model)
+{
+    uint32_t next[TCCL_TRANSFERS + 1] = {0};
+
+    model->by_transfer = calloc(model->n_uses + 1, sizeof *model->by_transfer);
+    if (!model->by_transfer)
+        return -1;
+    for (size_t i = 0; i < model->n_uses; i++)
+        next[model->by_resource[i].transfer + 1]++;
+    for (int i = 0; i < TCCL_TRANSFERS; i++)
+        next[i + 1] += next[i];
+    memcpy(model->uses_of, next, sizeof next);
+    for (size_t i = 0; i < model->n_uses; i++) {
+        const struct use *use = &model->by_resource[i];
+        model->by_transfer[next[use->transfer]++] = *use;
+    }
+    return 0;
+}
+
+/* Is each possible transfer limited by something, also when it runs alone? */
+static int check_limited(const struct tccl_model *model, struct tccl_error *err)
+{
+    for (int i = 0; i < model->n_possible; i++) {
+        struct tccl_set set = {.count = 1, .transfers = {model->possible[i]}};
+        double gbps;
+        if (tccl_model_measure(model, &set, &gbps, NULL, NULL, err) < 0)
+            return -1;
+        if (isinf(gbps)) {
+            char text[12];
+            tccl_transfer_format(model->possible[i], text);
+            return tccl_fail(err, "nothing limits %s: it uses no resource", text);
+        }
+    }
+    return 0;
+}
+
+static int read_model(struct builder *builder, const json_t *json, struct tccl_error *err)
+{
+    static const char *const names[] = {"format",  "version", "name",      "about", "sources",
+                                        "machine", "groups",  "resources", "rules", NULL};
+    struct tccl_model *model = builder->model;
+
+    if (tccl_fields_known(json, names, err) < 0 ||
+        tccl_fields_format(json, "tccl-model", 1, err) < 0 ||
+        tccl_field_text(json, "name", 1, model->name, sizeof model->name, err) < 0)
+        return -1;
+    if (tccl_machine_from_json(json_object_get(json, "machine"), &model->machine, err) < 0)
+        return tccl_fail_in(err, "machine");
+    if (!model->machine.name[0])
+        strcpy(model->machine.name, model->name);
+    list_possible(model);
+    if (read_lists(builder, json, err) < 0)
+        return -1;
+    if (index_uses(model) < 0)
+        return tccl_fail(err, "out of memory");
+    return check_limited(model, err);
+}
+
+int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct tccl_error *err)
+{
+    cleanup_free struct builder *builder = calloc(1, sizeof *builder);
+
+    *model = NULL;
+    if (!builder || !(builder->model = calloc(1, sizeof *builder->model)))
+        return tccl_fail(err, "out of memory");
+    if (read_model(builder, json, err) < 0) {
+        tccl_model_free(builder->model);
+        return -1;
+    }
+    *model = builder->model;
+    return 0;
+}
+
+int tccl_model_read(const char *path, struct tccl_model **model, struct tccl_error *err)
+{
+    cleanup_json json_t *json = tccl_read_json(path, MAX_MODEL_FILE, err);
+
+    *model = NULL;
+    if (!json)
+        return -1;
+    if (tccl_model_from_json(json, model, err) < 0)
+        return tccl_fail_in(err, "%s", path);
+    return 0;
+}
+
+void tccl_model_free(struct tccl_model *model)
+{
+    if (!model)
+        return;
+    free(model->resources);
+    free(model->rules);
+    free(model->roles);
+    free(model->by_resource);
+    free(model->by_transfer);
+    free(model);
+}
+
+const struct tccl_machine *tccl_model_machine(const struct tccl_model *model)
+{
+    return &model->machine;
+}
+
+const char *tccl_model_name(const struct tccl_model *model)
+{
+    return model->name;
+}
+
+/* Measuring */
+
+/* The rules that hold for the set: all their conditions are met by a member. */
+static void find_rules(const struct tccl_model *model, const struct tccl_set *set,
+                       uint64_t active[static RULE_WORDS])
+{
+    uint64_t met[CONDITION_WORDS] = {0};
+
+    memset(active, 0, RULE_WORDS * sizeof *active);
+    if (model->n_rules == 0)
+        return;
+    for (int i = 0; i < set->count; i++)
+        for (int word = 0; word < CONDITION_WORDS; word++)
+            met[word] |= model->roles[set->transfers[i]].conditions[word];
+    for (int i = 0; i < model->n_rules; i++) {
+        const struct rule *rule = &model->rules[i];
+        bool all = true;
+        for (int condition = 0; condition < rule->count && all; condition++)
+            all = has_bit(met, rule->first + condition);
+        if (all)
+            set_bit(active, i);
+    }
+}
+
+/* The lowest cap that the active rules put on a transfer, +inf if none, and the name of the rule.
+ */
+static double find_cap(const struct tccl_model *model, const uint64_t *active,
+                       tccl_transfer transfer, const char **name)
+{
+    const struct role *role = &model->roles[transfer];
+    double cap = INFINITY;
+
+    for (int word = 0; word < RULE_WORDS; word++)
+        for (uint64_t bits = active[word] & role->rules[word]; bits; bits &= bits - 1) {
+            const struct rule *rule = &model->rules[word * 64 + __builtin_ctzll(bits)];
+            if (rule->gbps < cap) {
+                cap = rule->gbps;
+                *name = rule->name;
+            }
+        }
+    return cap;
+}
+
+/* Adds (sign 1) or takes away (-1) what a transfer uses of each resource at a rate of 1. */
+static void load(const struct tccl_model *model, tccl_transfer transfer, double sign, double *loads)
+{
+    for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
+        loads[model->by_transfer[i].resource] += sign * model->by_transfer[i].weight;
+}
+
+/* While all rates rise together, the first to stop is the slowest in the end: so the smallest rate
+ * is known without going on: the first resource to be used up, or the lowest cap. */
+static double slowest(const struct tccl_model *model, const struct tccl_set *set)
+{
+    uint64_t active[RULE_WORDS];
+    double loads[MAX_RESOURCES], lowest = INFINITY;
+    const char *name;
+
+    memset(loads, 0, (size_t)model->n_resources * sizeof *loads);
+    find_rules(model, set, active);
+    for (int i = 0; i < set->count; i++) {
+        load(model, set->transfers[i], 1, loads);
+        lowest = fmin(lowest, find_cap(model, active, set->transfers[i], &name));
+    }
+    for (int i = 0; i < model->n_resources; i++)
+        if (loads[i] > 0 && model->resources[i].gbps < lowest * loads[i])
+            lowest = model->resources[i].gbps / loads[i];
+    return lowest;
+}
+
+/* Progressive filling: the members that still rise, and what is left of each resource for them. */
+struct filling {
+    const struct tccl_model *model;
+    const struct tccl_set *set;
+    bool stopped[TCCL_MAX_SET];
+    double caps[TCCL_MAX_SET];
+    const char *cap_names[TCCL_MAX_SET];
+    double left[MAX_RESOURCES], loads[MAX_RESOURCES];
+    double *rates;
+    const char **limits;
+};
+
+static void stop_member(struct filling *filling, int member, double rate, const char *name)
+{
+    const struct tccl_model *model = filling->model;
+    tccl_transfer transfer = filling->set->transfers[member];
+
+    filling->stopped[member] = true;
+    filling->rates[member] = rate;
+    filling->limits[member] = name;
+    for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++) {
+        const struct use *use = &model->by_transfer[i];
+        filling->left[use->resource] -= use->weight * rate;
+        filling->loads[use->resource] -= use->weight;
+    }
+}
+
+/* The rate at which the resource is used up by the members that still rise. */
+static double level_of(const struct filling *filling, int resource)
+{
+    if (filling->loads[resource] < 1e-9)
+        return INFINITY;
+    return fmax(filling->left[resource], 0) / filling->loads[resource];
+}
+
+/* The resource that stops the member at this rate, or -1. */
+static int stopping_resource(const struct filling *filling, int member, double rate)
+{
+    const struct tccl_model *model = filling->model;
+    tccl_transfer transfer = filling->set->transfers[member];
+
+    for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
+        if (level_of(filling, model->by_transfer[i].resource) <= rate * (1 + 1e-9))
+            return model->by_transfer[i].resource;
+    return -1;
+}
+
+/* Stops all members that can't go beyond the next level. Returns how many still rise. */
+static int fill_step(struct filling *filling)
+{
+    const struct tccl_model *model = filling->model;
+    int stoppers[TCCL_MAX_SET], rising = 0;
+    double level = INFINITY;
+
+    for (int i = 0; i < model->n_resources; i++)
+        level = fmin(level, level_of(filling, i));
+    for (int i = 0; i < filling->set->count; i++)
+        if (!filling->stopped[i])
+            level = fmin(level, filling->caps[i]);
+    for (int i = 0; i < filling->set->count; i++)
+        stoppers[i] = filling->stopped[i] ? -1 : stopping_resource(filling, i, level);
+    for (int i = 0; i < filling->set->count; i++) {
+        if (filling->stopped[i])
+            continue;
+        if (stoppers[i] >= 0)
+            stop_member(filling, i, level, model->resources[stoppers[i]].name);
+        else if (filling->caps[i] <= level)
+            stop_member(filling, i, level, filling->cap_names[i]);
+        else
+            rising++;
+    }
+    return rising;
+}
+
+/* Rates and limits of all members. */
+static void fill(const struct tccl_model *model, const struct tccl_set *set, double *rates,
+                 const char **limits)
+{
+    struct filling filling = {.model = model, .set = set, .rates = rates, .limits = limits};
+    uint64_t active[RULE_WORDS];
+
+    find_rules(model, set, active);
+    for (int i = 0; i < model->n_resources; i++)
+        filling.left[i] = model->resources[i].gbps;
+    for (int i = 0; i < set->count; i++) {
+        load(model, set->transfers[i], 1, filling.loads);
+        filling.caps[i] = find_cap(model, active, set->transfers[i], &filling.cap_names[i]);
+    }
+    /* Each step stops a member, since every transfer has a limit. */
+    for (int i = 0; i < set->count && fill_step(&filling) > 0; i++)
+        ;
+}
+
+int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *set, double *gbps,
+                       double *rates, const char **limits, struct tccl_error *err)
+{
+    double own_rates[TCCL_MAX_SET];
+    const char *own_limits[TCCL_MAX_SET];
+
+    for (int i = 0; i < set->count; i++)
+        if (set->transfers[i] >= TCCL_TRANSFERS || !model->allowed[set->transfers[i]])
+            return tccl_machine_allows(&model->machine, set->transfers[i], err);
+    *gbps = slowest(model, set);
+    if (rates || limits)
+        fill(model, set, rates ? rates : own_rates, limits ? limits : own_limits);
+    return 0;
+}
+
+static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *err)
+{
+    out->spread = 0;
+    return tccl_model_measure(context, set, &out->gbps, NULL, NULL, err);
+}
+
+struct tccl_meter tccl_model_meter(const struct tccl_model *model)
+{
+    return (struct tccl_meter){.measure = measure, .context = (void *)model};
+}
+
+/* Symmetry */
+
+/* Where exchanging devices takes each transfer, and how exactly limits must match. */
+struct exchange {
+    const struct tccl_model *model;
+    bool nics;        /* transfers with NICs count too */
+    double tolerance; /* by which capacities may differ */
+    tccl_transfer image[TCCL_TRANSFERS];
+};
+
+static bool counts(const struct exchange *exchange, tccl_transfer transfer)
+{
+    return exchange->nics || (tccl_transfer_initiator(transfer).kind != TCCL_NIC &&
+                              tccl_transfer_target(transfer).kind != TCCL_NIC);
+}
+
+/* Fills image. Returns whether possible transfers stay possible. */
+static bool map_transfers(struct exchange *exchange, const uint8_t *const *maps)
+{
+    const struct tccl_model *model = exchange->model;
+
+    for (int i = 0; i < model->n_possible; i++) {
+        struct tccl_device from = tccl_transfer_initiator(model->possible[i]);
+        struct tccl_device to = tccl_transfer_target(model->possible[i]);
+        from.index = maps[from.kind][from.index];
+        to.index = maps[to.kind][to.index];
+        tccl_transfer image = tccl_transfer_make(from, tccl_transfer_reads(model->possible[i]), to);
+        if (!model->allowed[image] && counts(exchange, model->possible[i]))
+            return false;
+        exchange->image[model->possible[i]] = image;
+    }
+    return true;
+}
+
+static bool close_to(const struct exchange *exchange, double a, double b)
+{
+    return fmax(a, b) <= fmin(a, b) * (1 + exchange->tolerance);
+}
+
+static size_t counted_users(const struct exchange *exchange, int resource)
+{
+    const struct resource *own = &exchange->model->resources[resource];
+    size_t count = 0;
+
+    for (size_t i = 0; i < own->count; i++)
+        count += counts(exchange, exchange->model->by_resource[own->first + i].transfer);
+    return count;
+}
+
+static bool uses_by(const struct tccl_model *model, tccl_transfer transfer, int resource,
+                    double weight)
+{
+    for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
+        if (model->by_transfer[i].resource == resource)
+            return model->by_transfer[i].weight == weight;
+    return false;
+}
+
+/* Does the exchange make b of a? As many users, and each user's image uses b by the same weight. */
+static bool resource_becomes(const struct exchange *exchange, int a, int b)
+{
+    const struct tccl_model *model = exchange->model;
+    const struct resource *from = &model->resources[a], *to = &model->resources[b];
+
+    if (!close_to(exchange, from->gbps, to->gbps) ||
+        counted_users(exchange, a) != counted_users(exchange, b))
+        return false;
+    for (size_t i = 0; i < from->count; i++) {
+        const struct use *use = &model->by_resource[from->first + i];
+        if (counts(exchange, use->transfer) &&
+            !uses_by(model, exchange->image[use->transfer], b, use->weight))
+            return false;
+    }
+    return true;
+}
+
+/* Do exactly the images of the transfers that meet condition a meet condition b? */
+static bool condition_becomes(const struct exchange *exchange, int a, int b)
+{
+    const struct tccl_model *model = exchange->model;
+
+    for (int i = 0; i < model->n_possible; i++) {
+        tccl_transfer transfer = model->possible[i];
+        if (counts(exchange, transfer) &&
+            has_bit(model->roles[transfer].conditions, a) !=
+                has_bit(model->roles[exchange->image[transfer]].conditions, b))
+            return false;
+    }
+    return true;
+}
+
+static bool limits_become(const struct exchange *exchange, int a, int b)
+{
+    const struct tccl_model *model = exchange->model;
+
+    for (int i = 0; i < model->n_possible; i++) {
+        tccl_transfer transfer = model->possible[i];
+        if (counts(exchange, transfer) &&
+            has_bit(model->roles[transfer].rules, a) !=
+                has_bit(model->roles[exchange->image[transfer]].rules, b))
+            return false;
+    }
+    return true;
+}
+
+typedef bool (*becomes)(const struct exchange *exchange, int a, int b);
+
+/* Does each of the count things from first_a on become another one of those from first_b on? To
+ * become the same is an equivalence, so the first free match is as good as any. image may be NULL.
+ */
+static bool all_become(const struct exchange *exchange, int first_a, int first_b, int count,
+                       becomes same, uint16_t *image)
+{
+    bool taken[MAX_RESOURCES] = {false};
+
+    for (int a = 0; a < count; a++) {
+        int b = 0;
+        while (b < count && (taken[b] || !same(exchange, first_a + a, first_b + b)))
+            b++;
+        if (b == count)
+            return false;
+        taken[b] = true;
+        if (image)
+            image[a] = b;
+    }
+    return true;
+}
+
+static bool rule_becomes(const struct exchange *exchange, int a, int b)
+{
+    const struct rule *from = &exchange->model->rules[a], *to = &exchange->model->rules[b];
+
+    return close_to(exchange, from->gbps, to->gbps) && from->count == to->count &&
+           limits_become(exchange, a, b) &&
+           all_become(exchange, from->first, to->first, from->count, condition_becomes, NULL);
+}
+
+int tccl_model_limits(const struct tccl_model *model)
+{
+    return model->n_resources + model->n_rules;
+}
+
+double tccl_model_limit(const struct tccl_model *model, int limit)
+{
+    return limit < model->n_resources ? model->resources[limit].gbps
+                                      : model->rules[limit - model->n_resources].gbps;
+}
+
+bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
+                      double tolerance, uint16_t *image)
+{
+    struct exchange exchange = {.model = model, .nics = nics, .tolerance = tolerance};
+
+    if (!map_transfers(&exchange, maps) ||
+        !all_become(&exchange, 0, 0, model->n_resources, resource_becomes, image) ||
+        !all_become(&exchange, 0, 0, model->n_rules, rule_becomes, image + model->n_resources))
+        return false;
+    for (int i = 0; i < model->n_rules; i++)
+        image[model->n_resources + i] += model->n_resources;
+    return true;
+}

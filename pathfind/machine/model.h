@@ -1,0 +1,44 @@
+/* model.h: a machine model: devices, shared resources with capacities, and congestion rules.
+ *
+ * The bandwidth of a transfer set is that of its slowest member under max-min fair rates: all rates
+ * rise together from 0; a resource whose capacity is used up stops its users (Bertsekas & Gallager,
+ * Data Networks, 6.5.2). A rule caps its members when each of its patterns is met by the set. */
+#ifndef TCCL_MODEL_H
+#define TCCL_MODEL_H
+
+#include "machine/machine.h"
+#include "machine/meter.h"
+
+struct tccl_model;
+
+/* Reads a model file (format: pathfind/machine/README.md). Returns 0, or -1 with err naming the
+ * file and the place. The caller frees with tccl_model_free. */
+int tccl_model_read(const char *path, struct tccl_model **model, struct tccl_error *err);
+int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct tccl_error *err);
+void tccl_model_free(struct tccl_model *model); /* NULL is fine */
+
+const struct tccl_machine *tccl_model_machine(const struct tccl_model *model);
+const char *tccl_model_name(const struct tccl_model *model);
+
+/* Bandwidth of the set in GB/s. rates may be NULL, or holds count values: each member's rate.
+ * limits may be NULL, or gets for each member the name (owned by the model) of the resource or rule
+ * that stopped it. An empty set has bandwidth +inf. Returns 0, or -1 with err if a member is not
+ * possible on the machine. */
+int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *set, double *gbps,
+                       double *rates, const char **limits, struct tccl_error *err);
+
+/* The model's limits: its resources, then its rules, and the capacity of each in GB/s. */
+int tccl_model_limits(const struct tccl_model *model);
+double tccl_model_limit(const struct tccl_model *model, int limit);
+
+/* Does exchanging devices leave the model as it is, but for capacities that differ by the ratio
+ * tolerance (0: not at all)? maps give the image of each GPU, memory and NIC, by enum
+ * tccl_device_kind. Without nics only transfers between GPUs and memories count. image gets, for
+ * each limit, the one that it becomes. */
+bool tccl_model_alike(const struct tccl_model *model, const uint8_t *const maps[3], bool nics,
+                      double tolerance, uint16_t *image);
+
+/* A meter that asks the model; it lives as long as the model. */
+struct tccl_meter tccl_model_meter(const struct tccl_model *model);
+
+#endif

@@ -1,0 +1,200 @@
+/* transfer.c: one copy with a kind, a source and a destination, and sets of them.
+ *
+ * A transfer's number has 12 bits: initiator is a NIC (1), target's kind (2), reads (1),
+ * initiator's index (4), target's index (4). */
+#include "machine/transfer.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { INVALID = 3 << 9 };
+
+tccl_transfer tccl_transfer_make(struct tccl_device initiator, bool reads,
+                                 struct tccl_device target)
+{
+    if (initiator.kind != TCCL_GPU && initiator.kind != TCCL_NIC)
+        return INVALID;
+    if (target.kind > TCCL_NIC || initiator.index > 15 || target.index > 15)
+        return INVALID;
+    return (tccl_transfer)((initiator.kind == TCCL_NIC) << 11 | target.kind << 9 | reads << 8 |
+                           initiator.index << 4 | target.index);
+}
+
+struct tccl_device tccl_transfer_initiator(tccl_transfer transfer)
+{
+    uint8_t kind = transfer >> 11 & 1 ? TCCL_NIC : TCCL_GPU;
+    return (struct tccl_device){.kind = kind, .index = transfer >> 4 & 15};
+}
+
+struct tccl_device tccl_transfer_target(tccl_transfer transfer)
+{
+    return (struct tccl_device){.kind = transfer >> 9 & 3, .index = transfer & 15};
+}
+
+bool tccl_transfer_reads(tccl_transfer transfer)
+{
+    return transfer >> 8 & 1;
+}
+
+struct tccl_device tccl_transfer_source(tccl_transfer transfer)
+{
+    return tccl_transfer_reads(transfer) ? tccl_transfer_target(transfer)
+                                         : tccl_transfer_initiator(transfer);
+}
+
+struct tccl_device tccl_transfer_sink(tccl_transfer transfer)
+{
+    return tccl_transfer_reads(transfer) ? tccl_transfer_initiator(transfer)
+                                         : tccl_transfer_target(transfer);
+}
+
+bool tccl_transfer_valid(tccl_transfer transfer)
+{
+    struct tccl_device initiator = tccl_transfer_initiator(transfer);
+    struct tccl_device target = tccl_transfer_target(transfer);
+
+    if (transfer >= TCCL_TRANSFERS || target.kind > TCCL_MEMORY)
+        return false;
+    return initiator.kind != target.kind || initiator.index != target.index;
+}
+
+/* The position of the first member that is not below the transfer. */
+static int find_place(const struct tccl_set *set, tccl_transfer transfer)
+{
+    int place = 0;
+
+    while (place < set->count && set->transfers[place] < transfer)
+        place++;
+    return place;
+}
+
+int tccl_set_add(struct tccl_set *set, tccl_transfer transfer)
+{
+    int place = find_place(set, transfer);
+
+    if (place < set->count && set->transfers[place] == transfer)
+        return 1;
+    if (set->count >= TCCL_MAX_SET)
+        return -1;
+    memmove(set->transfers + place + 1, set->transfers + place,
+            (size_t)(set->count - place) * sizeof set->transfers[0]);
+    set->transfers[place] = transfer;
+    set->count++;
+    return 0;
+}
+
+bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer)
+{
+    int place = find_place(set, transfer);
+
+    return place < set->count && set->transfers[place] == transfer;
+}
+
+bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset)
+{
+    int at = 0;
+
+    for (int i = 0; i < subset->count; i++) {
+        while (at < set->count && set->transfers[at] < subset->transfers[i])
+            at++;
+        if (at == set->count || set->transfers[at] != subset->transfers[i])
+            return false;
+    }
+    return true;
+}
+
+bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b)
+{
+    return a->count == b->count &&
+           memcmp(a->transfers, b->transfers, a->count * sizeof a->transfers[0]) == 0;
+}
+
+/* Reads "g12" and moves *text behind it. Returns 0, or -1. */
+static int parse_device(const char **text, struct tccl_device *device)
+{
+    static const char kinds[] = "gmn"; /* in the order of enum tccl_device_kind */
+    const char *at = *text;
+    const char *kind = *at ? strchr(kinds, *at) : NULL;
+    int index = 0, digits = 0;
+
+    if (!kind)
+        return -1;
+    for (at++; isdigit((unsigned char)*at) && digits < 3; at++, digits++)
+        index = index * 10 + (*at - '0');
+    if (digits == 0 || index > 15)
+        return -1;
+    *device = (struct tccl_device){.kind = (uint8_t)(kind - kinds), .index = (uint8_t)index};
+    *text = at;
+    return 0;
+}
+
+static bool is_gap(char character)
+{
+    return character == ',' || isspace((unsigned char)character);
+}
+
+/* Reads one member and moves *text behind it. Returns 0, or -1. */
+static int parse_transfer(const char **text, tccl_transfer *transfer)
+{
+    const char *at = *text;
+    struct tccl_device initiator, target;
+
+    if (parse_device(&at, &initiator) < 0 || (*at != '>' && *at != '<'))
+        return -1;
+    bool reads = *at++ == '<';
+    if (parse_device(&at, &target) < 0 || (*at && !is_gap(*at)))
+        return -1;
+    *transfer = tccl_transfer_make(initiator, reads, target);
+    if (!tccl_transfer_valid(*transfer))
+        return -1;
+    *text = at;
+    return 0;
+}
+
+int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *err)
+{
+    const char *at = text;
+
+    set->count = 0;
+    for (;;) {
+        while (is_gap(*at))
+            at++;
+        if (!*at)
+            return 0;
+        const char *member = at;
+        int length = (int)strcspn(member, ", \t\r\n");
+        tccl_transfer transfer;
+        if (parse_transfer(&at, &transfer) < 0)
+            return tccl_fail(err, "\"%.*s\" is no transfer; write g0>g1, g1<g0, g0>m2, n0<m1",
+                             length > 40 ? 40 : length, member);
+        int added = tccl_set_add(set, transfer);
+        if (added > 0)
+            return tccl_fail(err, "\"%.*s\" stands in the set twice", length, member);
+        if (added < 0)
+            return tccl_fail(err, "the set has more than %d transfers", TCCL_MAX_SET);
+    }
+}
+
+void tccl_transfer_format(tccl_transfer transfer, char text[static 12])
+{
+    static const char kinds[] = "gmn?";
+    struct tccl_device initiator = tccl_transfer_initiator(transfer);
+    struct tccl_device target = tccl_transfer_target(transfer);
+
+    snprintf(text, 12, "%c%d%c%c%d", kinds[initiator.kind & 3], initiator.index,
+             tccl_transfer_reads(transfer) ? '<' : '>', kinds[target.kind & 3], target.index);
+}
+
+void tccl_set_format(const struct tccl_set *set, char text[static TCCL_SET_TEXT])
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < set->count; i++) {
+        char member[12];
+        tccl_transfer_format(set->transfers[i], member);
+        length +=
+            (size_t)snprintf(text + length, TCCL_SET_TEXT - length, "%s%s", i ? " " : "", member);
+    }
+}

@@ -1,0 +1,63 @@
+/* transfer.h: one copy with a kind, a source and a destination, and sets of them. */
+#ifndef TCCL_TRANSFER_H
+#define TCCL_TRANSFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Bounds of every machine; a machine description beyond them is refused when it is read. */
+enum { TCCL_MAX_GPUS = 16, TCCL_MAX_MEMORIES = 16, TCCL_MAX_NICS = 16 };
+
+enum tccl_device_kind { TCCL_GPU, TCCL_MEMORY, TCCL_NIC };
+
+struct tccl_device {
+    uint8_t kind; /* enum tccl_device_kind */
+    uint8_t index;
+};
+
+/* A transfer as a small number: who starts it, with whom, and whether it reads. Numbers are dense
+ * enough to index tables of TCCL_TRANSFERS entries. A memory never starts a transfer, and a NIC
+ * never meets a NIC. */
+typedef uint16_t tccl_transfer;
+enum { TCCL_TRANSFERS = 4096 };
+
+/* The initiator reads from the target, or writes to it. Kinds that do not exist give a number that
+ * tccl_transfer_valid refuses. */
+tccl_transfer tccl_transfer_make(struct tccl_device initiator, bool reads,
+                                 struct tccl_device target);
+struct tccl_device tccl_transfer_initiator(tccl_transfer transfer);
+struct tccl_device tccl_transfer_target(tccl_transfer transfer);
+bool tccl_transfer_reads(tccl_transfer transfer);
+/* Where the data come from and go to, whoever starts the transfer. */
+struct tccl_device tccl_transfer_source(tccl_transfer transfer);
+struct tccl_device tccl_transfer_sink(tccl_transfer transfer);
+bool tccl_transfer_valid(tccl_transfer transfer);
+
+/* A set of transfers that run at the same time, sorted by number, without repeats. */
+enum { TCCL_MAX_SET = 64 };
+struct tccl_set {
+    uint16_t count;
+    tccl_transfer transfers[TCCL_MAX_SET];
+};
+
+/* Adds a transfer, keeping the order. Returns 0; 1 if it was there; -1 if the set is full. */
+int tccl_set_add(struct tccl_set *set, tccl_transfer transfer);
+bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer);
+bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset);
+bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b);
+
+/* Notation, the one who starts first, g GPU, m memory, n NIC: "g0>g1" GPU 0 writes to GPU 1,
+ * "g1<g0" GPU 1 reads from GPU 0, "g0>m2", "g1<m2", "n0>g0" NIC 0 writes to GPU 0, "n0<m1" NIC 0
+ * reads from memory 1. Members of a set are separated by spaces or commas; repeats are refused.
+ * Parse returns 0, or -1 with err naming the member. */
+int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *err);
+
+enum { TCCL_SET_TEXT = TCCL_MAX_SET * 10 };
+/* Writes the notation, members separated by one space, in the set's order. */
+void tccl_set_format(const struct tccl_set *set, char text[static TCCL_SET_TEXT]);
+void tccl_transfer_format(tccl_transfer transfer, char text[static 12]);
+
+#endif

@@ -1,0 +1,755 @@
+/* search.c: NCCL's search for rings on what it sees of a machine.
+ *
+ * NCCL tries to fit channels, each a way over all GPUs with the same rate on all of its links, into
+ * the nominal rates of the links: at a high rate and near, first; then farther, slower. It tries
+ * next GPUs in an order of preference and gives up after a number of steps, so that its answer
+ * depends on order and counts, which are followed here. */
+#include "nccl/search.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* In the inner loop: nothing may fail there, all sizes are those of the view. */
+
+enum { RING, BALANCED_TREE, TREE };
+enum order { FREE, AS_NUMBERED, AS_BEFORE };
+enum { CROSS_IN_PAIRS = 2 };
+enum { NEVER = -1 };
+
+/* Steps that a search may take, and all searches together. */
+enum { STEPS = 1 << 14, STEPS_ALIKE = 1 << 8, STEPS_NUMBERED = 1 << 10, STEPS_ALL = 1 << 19 };
+enum { PERFECT = -1 }; /* what is left of the steps when nothing better can come */
+
+struct graph {
+    int pattern;
+    int n_channels, min_channels, max_channels;
+    bool alike;                 /* all channels the same */
+    int cross;                  /* 0 or CROSS_IN_PAIRS */
+    int far_gpus, far_nics;     /* enum tccl_far: no further than that */
+    float gbps_gpus, gbps_nics; /* of each channel */
+    int hops;
+    uint8_t gpus[TCCL_SEARCH_CHANNELS][TCCL_MAX_GPUS];
+    uint8_t nics[TCCL_SEARCH_CHANNELS][2];
+};
+
+struct search {
+    struct tccl_view *view;
+    bool closed;
+    struct graph now, best;
+    uint32_t used[TCCL_SEARCH_CHANNELS + 1]; /* GPUs of each channel */
+    int64_t steps;
+};
+
+/* Where a channel is being extended. */
+struct spot {
+    int step;
+    int to_nic;   /* the step at which it goes back to a NIC, or NEVER */
+    int to_first; /* the step after which it closes, or NEVER */
+    enum order order;
+};
+
+static void visit(struct search *search, int gpu, struct spot spot);
+
+/* What is left of a link, in NCCL's rounding. */
+static void take_from(struct tccl_link *link, float gbps)
+{
+    link->gbps = roundf((link->gbps - gbps) * 1000) / 1000;
+}
+
+/* Takes the rate from the first `count` links of a way. Returns from how many: less if one of them
+ * has not that much left. */
+static int take_links(struct tccl_view *view, const struct tccl_way *way, bool from_gpu, int count,
+                      float gbps)
+{
+    float gbps_pci = gbps;
+
+    for (int i = 0; i < way->n_links; i++)
+        if (from_gpu && way->far == TCCL_FAR_NODE && view->links[way->links[i]].to_intel)
+            gbps_pci = gbps * 6 / 5;
+    for (int i = 0; i < count; i++) {
+        struct tccl_link *link = &view->links[way->links[i]];
+        struct tccl_link *back = &view->links[link->back];
+        float there = link->pci ? gbps_pci : gbps;
+        float returned = link->to_old_gpu && !from_gpu ? there / 8 : 0;
+        if (link->gbps < there || (returned != 0 && back->gbps < returned))
+            return i;
+        take_from(link, there);
+        if (returned != 0)
+            take_from(back, returned);
+    }
+    return count;
+}
+
+/* Takes the rate from all links of the way, or from none. */
+static bool take(struct search *search, const struct tccl_way *way, bool from_gpu, float gbps)
+{
+    int taken = take_links(search->view, way, from_gpu, way->n_links, gbps);
+
+    if (taken < way->n_links) {
+        take_links(search->view, way, from_gpu, taken, -gbps);
+        return false;
+    }
+    search->now.hops += way->n_links;
+    return true;
+}
+
+static void give_back(struct search *search, const struct tccl_way *way, bool from_gpu, float gbps)
+{
+    take_links(search->view, way, from_gpu, way->n_links, -gbps);
+    search->now.hops -= way->n_links;
+}
+
+/* Is a way near enough? Trees are used in both directions. */
+static bool near_enough(const struct graph *graph, const struct tccl_way *way,
+                        const struct tccl_way *back, int far)
+{
+    if (way->far >= TCCL_FAR_UNREACHABLE || way->far > far)
+        return false;
+    return graph->pattern == RING || back->far <= far;
+}
+
+static void enter(struct search *search, int gpu, struct spot spot)
+{
+    uint32_t *used = &search->used[search->now.n_channels];
+
+    *used ^= UINT32_C(1) << gpu;
+    visit(search, gpu, spot);
+    *used ^= UINT32_C(1) << gpu;
+}
+
+static void enter_from_gpu(struct search *search, int from, int to, struct spot spot)
+{
+    struct tccl_view *view = search->view;
+    const struct tccl_way *way = &view->gpus[from].to_gpu[to];
+    float gbps = search->now.gbps_gpus;
+
+    if (!near_enough(&search->now, way, &view->gpus[to].to_gpu[from], search->now.far_gpus) ||
+        !take(search, way, true, gbps))
+        return;
+    enter(search, to, spot);
+    give_back(search, way, true, gbps);
+}
+
+static void enter_from_nic(struct search *search, int nic, int gpu, struct spot spot)
+{
+    struct tccl_view *view = search->view;
+    const struct tccl_way *way = &view->nics[nic].to_gpu[gpu];
+    float gbps = search->now.gbps_nics;
+
+    if (!near_enough(&search->now, way, &view->gpus[gpu].to_nic[nic], search->now.far_nics) ||
+        !take(search, way, false, gbps))
+        return;
+    enter(search, gpu, spot);
+    give_back(search, way, false, gbps);
+}
+
+/* Is the graph that was just completed better than the best one? */
+static bool is_better(const struct graph *graph, const struct graph *best)
+{
+    float gbps = (float)graph->n_channels * graph->gbps_gpus;
+    float best_gbps = (float)best->n_channels * best->gbps_gpus;
+
+    if (graph->n_channels < graph->min_channels)
+        return false;
+    if (gbps != best_gbps)
+        return gbps > best_gbps;
+    return graph->pattern == best->pattern && graph->cross == best->cross &&
+           graph->hops < best->hops;
+}
+
+struct score {
+    int gpu, distance;
+    int hops, gbps;
+    int nic_hops, nic_gbps, slot;
+};
+
+static int compare_scores(const void *a, const void *b)
+{
+    const struct score *one = a, *two = b;
+
+    if (one->nic_gbps != two->nic_gbps)
+        return two->nic_gbps - one->nic_gbps;
+    if (one->slot != two->slot)
+        return two->slot - one->slot;
+    if (one->nic_hops != two->nic_hops)
+        return one->nic_hops - two->nic_hops;
+    if (one->gbps != two->gbps)
+        return two->gbps - one->gbps;
+    if (one->hops != two->hops)
+        return one->hops - two->hops;
+    return one->distance - two->distance;
+}
+
+/* What is left of a GPU's own link, whole GB/s. */
+static int slot_left(const struct tccl_view *view, int gpu)
+{
+    const struct tccl_link *up = &view->links[view->gpus[gpu].up];
+
+    return (int)fminf(up->gbps, view->links[up->back].gbps);
+}
+
+/* The score of a GPU as the next after `from`; nic: the one it shall be near to, or NEVER. */
+static struct score score_of(const struct tccl_view *view, int from, int distance, int nic)
+{
+    int gpu = (from + distance) % view->n_gpus;
+    const struct tccl_way *way = &view->gpus[from].to_gpu[gpu];
+    struct score score = {
+        .gpu = gpu, .distance = distance, .hops = way->n_links, .gbps = (int)way->gbps};
+
+    if (nic != NEVER) {
+        score.nic_hops = view->nics[nic].to_gpu[gpu].n_links;
+        score.nic_gbps = (int)view->nics[nic].to_gpu[gpu].gbps;
+        score.slot = slot_left(view, gpu);
+    }
+    return score;
+}
+
+static bool all_alike(const struct score *scores, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (scores[i].gbps != scores[0].gbps || scores[i].hops != scores[0].hops)
+            return false;
+    return true;
+}
+
+/* GPUs to go to next, the preferred first. Where the way ends at a NIC the last GPU is one near to
+ * it; before that, of equal GPUs the ones behind come first. Returns how many. */
+static int next_gpus(const struct search *search, int from, struct spot spot,
+                     uint8_t next[static TCCL_MAX_GPUS])
+{
+    const struct tccl_view *view = search->view;
+    const struct graph *now = &search->now;
+    struct score scores[TCCL_MAX_GPUS] = {0};
+    bool last = spot.to_nic == spot.step + 1;
+    int nic = spot.to_nic == NEVER ? NEVER : now->nics[now->n_channels][0], count = 0;
+
+    for (int distance = 1; distance < view->n_gpus; distance++)
+        if (!(search->used[now->n_channels] & UINT32_C(1) << (from + distance) % view->n_gpus))
+            scores[count++] = score_of(view, from, distance, nic);
+    qsort(scores, (size_t)count, sizeof *scores, compare_scores);
+    bool reverse = nic != NEVER && !last && all_alike(scores, count);
+    for (int i = 0; i < count; i++)
+        next[i] = (uint8_t)scores[reverse ? count - 1 - i : i].gpu;
+    return count;
+}
+
+static void add_once(uint8_t nic, uint8_t nics[static TCCL_MAX_NICS], int *count)
+{
+    if (!memchr(nics, nic, (size_t)*count))
+        nics[(*count)++] = nic;
+}
+
+/* NICs to try, from a GPU (or for all: gpu NEVER): those that GPUs prefer, then others that are no
+ * further than `far`. Returns how many. */
+static int select_nics(const struct tccl_view *view, int gpu, int far,
+                       uint8_t nics[static TCCL_MAX_NICS])
+{
+    int first = gpu == NEVER ? 0 : gpu, end = gpu == NEVER ? view->n_gpus : gpu + 1, count = 0;
+    int own[TCCL_MAX_NICS];
+
+    for (int g = first; g < end; g++) {
+        int n_own = tccl_view_own_nics(view, g, own);
+        for (int i = 0; i < n_own; i++)
+            add_once((uint8_t)own[i], nics, &count);
+    }
+    for (int at = 0; at <= far; at++)
+        for (int g = first; g < end; g++)
+            for (int nic = 0; nic < view->n_nics; nic++)
+                if (view->gpus[g].to_nic[nic].far == at)
+                    add_once((uint8_t)nic, nics, &count);
+    return count;
+}
+
+/* May the channel leave by the NIC, given the one that it came in by? */
+static bool may_leave_by(const struct graph *now, int nic, int step)
+{
+    const uint8_t *ends = now->nics[now->n_channels];
+
+    if (now->pattern == TREE && nic != ends[0])
+        return false;
+    if (now->pattern == RING && now->cross == CROSS_IN_PAIRS) {
+        if (now->n_channels % 2 == 1 && nic != now->nics[now->n_channels - 1][0])
+            return false;
+    } else if (now->cross == 0 && nic != ends[0]) {
+        return false;
+    }
+    return now->pattern != BALANCED_TREE || step == 0 || nic == ends[1];
+}
+
+static void leave(struct search *search, int gpu, struct spot spot)
+{
+    struct graph *now = &search->now;
+    struct tccl_view *view = search->view;
+    uint8_t nics[TCCL_MAX_NICS];
+    int count = select_nics(view, gpu, now->far_nics, nics);
+    float gbps = now->pattern == BALANCED_TREE ? now->gbps_nics / 2 : now->gbps_nics;
+    struct spot after = spot;
+
+    /* A balanced tree uses the NIC from its first two GPUs, half of the rate each. */
+    after.to_nic = now->pattern == BALANCED_TREE && spot.step == 0 ? 1 : NEVER;
+    for (int i = 0; i < count; i++) {
+        const struct tccl_way *way = &view->gpus[gpu].to_nic[nics[i]];
+        if (!may_leave_by(now, nics[i], spot.step) ||
+            !near_enough(now, way, &view->nics[nics[i]].to_gpu[gpu], now->far_nics) ||
+            !take(search, way, true, gbps))
+            continue;
+        now->nics[now->n_channels][1] = nics[i];
+        visit(search, gpu, after);
+        give_back(search, way, true, gbps);
+    }
+}
+
+static void go_on(struct search *search, int gpu, struct spot spot)
+{
+    struct graph *now = &search->now;
+    uint8_t next[TCCL_MAX_GPUS];
+    int count = 1;
+
+    if (spot.order == AS_NUMBERED)
+        next[0] = (uint8_t)(spot.step + 1);
+    else if (spot.order == AS_BEFORE)
+        next[0] = now->gpus[now->n_channels - 1][spot.step + 1];
+    else
+        count = next_gpus(search, gpu, spot, next);
+    spot.step++;
+    for (int i = 0; i < count; i++)
+        enter_from_gpu(search, gpu, next[i], spot);
+}
+
+static void close_ring(struct search *search, int gpu, struct spot spot)
+{
+    struct tccl_view *view = search->view;
+    int first = search->now.gpus[search->now.n_channels][0];
+    const struct tccl_way *way = &view->gpus[gpu].to_gpu[first];
+    float gbps = search->now.gbps_gpus;
+
+    if (way->far > search->now.far_gpus || !take(search, way, true, gbps))
+        return;
+    spot.step++;
+    spot.to_first = NEVER;
+    visit(search, first, spot);
+    give_back(search, way, true, gbps);
+}
+
+/* Where every channel starts from, and where it has to go. */
+static struct spot first_spot(const struct search *search, enum order order)
+{
+    int last = search->view->n_gpus - 1, pattern = search->now.pattern;
+    struct spot spot = {.step = 0, .to_nic = NEVER, .to_first = NEVER, .order = order};
+
+    if (!search->closed)
+        spot.to_nic = pattern == RING ? last : 0;
+    else if (pattern == RING)
+        spot.to_first = last;
+    return spot;
+}
+
+/* The first channel in the order of numbers has steps of its own. */
+static void start_as_numbered(struct search *search, int nic)
+{
+    int64_t steps = search->steps;
+
+    search->steps = STEPS_NUMBERED;
+    enter_from_nic(search, nic, 0, first_spot(search, AS_NUMBERED));
+    search->steps = search->steps == PERFECT ? PERFECT : steps;
+}
+
+static void start_at_nic(struct search *search, int nic)
+{
+    const struct tccl_view *view = search->view;
+    struct graph *now = &search->now;
+    int gpus[TCCL_MAX_GPUS], nearest = view->nics[nic].nearest;
+
+    if (now->n_channels > 0 && now->alike) {
+        enter_from_nic(search, nic, now->gpus[now->n_channels - 1][0],
+                       first_spot(search, AS_BEFORE));
+        return;
+    }
+    if (now->n_channels == 0)
+        start_as_numbered(search, nic);
+    if (nearest >= 0)
+        enter_from_nic(search, nic, nearest, first_spot(search, FREE));
+    int count = tccl_view_near_gpus(view, nic, gpus);
+    for (int i = 0; i < count; i++)
+        if (gpus[i] != nearest)
+            enter_from_nic(search, nic, gpus[i], first_spot(search, FREE));
+}
+
+static void start_at_nics(struct search *search)
+{
+    struct graph *now = &search->now;
+    int gbps = (int)now->gbps_nics; /* whole GB/s, as NCCL counts there */
+    uint8_t nics[TCCL_MAX_NICS];
+    int count = select_nics(search->view, NEVER, now->far_nics, nics);
+
+    for (int i = 0; i < count; i++) {
+        int nic = nics[(now->n_channels + i) % count];
+        float *left = &search->view->nics[nic].gbps;
+        if (*left < (float)gbps)
+            continue;
+        if (now->pattern == RING && now->cross == CROSS_IN_PAIRS && now->n_channels % 2 == 1 &&
+            nic != now->nics[now->n_channels - 1][1])
+            continue;
+        now->nics[now->n_channels][0] = (uint8_t)nic;
+        *left -= (float)gbps;
+        start_at_nic(search, nic);
+        *left += (float)gbps;
+    }
+}
+
+static void start_at_gpus(struct search *search)
+{
+    const struct graph *now = &search->now;
+
+    if (now->n_channels == 0)
+        enter(search, 0, first_spot(search, AS_NUMBERED));
+    else
+        enter(search, now->gpus[now->n_channels - 1][0], first_spot(search, AS_BEFORE));
+    if (now->alike && now->n_channels > 0)
+        return;
+    for (int gpu = 0; gpu < search->view->n_gpus; gpu++)
+        enter(search, gpu, first_spot(search, FREE));
+}
+
+static void add_channel(struct search *search)
+{
+    if (search->closed)
+        start_at_gpus(search);
+    else
+        start_at_nics(search);
+}
+
+/* A channel is complete: keep the graph if it is better, and look for one more. */
+static void complete(struct search *search)
+{
+    struct graph *now = &search->now;
+
+    now->n_channels++;
+    if (is_better(now, &search->best)) {
+        search->best = *now;
+        if (now->n_channels == now->max_channels)
+            search->steps = PERFECT;
+    }
+    if (now->n_channels < now->max_channels)
+        add_channel(search);
+    now->n_channels--;
+}
+
+static void visit(struct search *search, int gpu, struct spot spot)
+{
+    int n_gpus = search->view->n_gpus;
+
+    if (search->steps <= 0)
+        return;
+    search->steps--;
+    if (spot.step == n_gpus) {
+        complete(search);
+        return;
+    }
+    search->now.gpus[search->now.n_channels][spot.step] = (uint8_t)gpu;
+    if (spot.step == spot.to_nic) {
+        leave(search, gpu, spot);
+    } else if (spot.step < n_gpus - 1) {
+        go_on(search, gpu, spot);
+    } else if (spot.step == spot.to_first) {
+        close_ring(search, gpu, spot);
+    } else {
+        spot.step = n_gpus;
+        spot.to_nic = spot.to_first = NEVER;
+        visit(search, gpu, spot);
+    }
+}
+
+/* Rates that NCCL tries, GB/s, falling: for rings inside a node, and for those between nodes; by
+ * the oldest of the GPUs. */
+struct rates {
+    int count;
+    float gbps[20];
+};
+
+static const struct rates *rates_to_try(bool closed, int least_sm)
+{
+    static const struct rates within = {13, {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3}};
+    static const struct rates within_90 = {11, {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3}};
+    static const struct rates within_100 = {12, {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18}};
+    static const struct rates between = {
+        19, {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
+    static const struct rates between_90 = {
+        17, {48, 45, 42, 40, 30, 24, 22, 20, 17.5F, 15, 12, 6, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
+    static const struct rates between_100 = {
+        19,
+        {96, 80, 48, 45.1F, 42, 40, 30, 24, 22, 20, 17.5F, 15, 12, 6, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
+
+    if (least_sm >= 100)
+        return closed ? &within_100 : &between_100;
+    if (least_sm >= 90)
+        return closed ? &within_90 : &between_90;
+    return closed ? &within : &between;
+}
+
+/* What one graph is looked for with. */
+struct limits {
+    const struct rates *rates;
+    int rate; /* index of the one that is tried */
+    int least_sm;
+    bool crossing;           /* channels may cross NICs in pairs */
+    int near_gpus, far_gpus; /* from where to where to look, enum tccl_far */
+    int near_nics, far_nics;
+    float most, total; /* GB/s: of the best way, and of a GPU's slot */
+    int64_t steps;     /* left of all searches */
+};
+
+static int least_sm(const struct tccl_view *view)
+{
+    int least = view->gpus[0].sm;
+
+    for (int i = 1; i < view->n_gpus; i++)
+        least = view->gpus[i].sm < least ? view->gpus[i].sm : least;
+    return least;
+}
+
+static void widen(const struct tccl_way *way, int *near, int *far)
+{
+    *near = way->far < *near ? way->far : *near;
+    *far = way->far > *far ? way->far : *far;
+}
+
+static void set_distances(const struct tccl_view *view, bool closed, struct limits *limits)
+{
+    limits->near_gpus = limits->near_nics = TCCL_FAR_SYSTEM;
+    limits->far_gpus = limits->far_nics = TCCL_FAR_SAME;
+    for (int a = 0; a < view->n_gpus; a++) {
+        for (int b = 0; b < view->n_gpus; b++)
+            if (a != b)
+                widen(&view->gpus[a].to_gpu[b], &limits->near_gpus, &limits->far_gpus);
+        for (int nic = 0; nic < view->n_nics; nic++)
+            widen(&view->gpus[a].to_nic[nic], &limits->near_nics, &limits->far_nics);
+    }
+    if (view->n_gpus == 1)
+        limits->near_gpus = TCCL_FAR_SAME;
+    if (closed || limits->least_sm < 90)
+        limits->far_nics = TCCL_FAR_SYSTEM;
+    if (closed)
+        limits->near_nics = TCCL_FAR_SWITCH;
+}
+
+static void set_rates(const struct tccl_view *view, bool closed, struct limits *limits)
+{
+    limits->most = limits->total = 0;
+    for (int a = 0; a < view->n_gpus; a++) {
+        const struct tccl_view_gpu *gpu = &view->gpus[a];
+        const struct tccl_way *ways = closed ? gpu->to_gpu : gpu->to_nic;
+        for (int i = 0; i < (closed ? view->n_gpus : view->n_nics); i++)
+            if (ways[i].n_links > 0)
+                limits->most = fmaxf(limits->most, ways[i].gbps);
+        limits->total = fmaxf(limits->total, gpu->slot);
+    }
+    limits->rates = rates_to_try(closed, limits->least_sm);
+}
+
+static bool is_slowest(const struct limits *limits)
+{
+    return limits->rate == limits->rates->count - 1;
+}
+
+static void set_rate(struct graph *graph, const struct limits *limits)
+{
+    graph->gbps_gpus = graph->gbps_nics = limits->rates->gbps[limits->rate];
+}
+
+/* The fastest rate that one way, and all channels together, can have. */
+static void choose_first_rate(const struct search *search, struct limits *limits)
+{
+    int n_gpus = search->view->n_gpus;
+    float total = limits->total;
+    const float *gbps = limits->rates->gbps;
+
+    if (n_gpus > 1 && search->best.pattern != RING)
+        total = (float)(total * (n_gpus * 1.0 / (n_gpus - 1)));
+    limits->rate = 0;
+    while (!is_slowest(limits) && (gbps[limits->rate] > limits->most ||
+                                   gbps[limits->rate] * (float)search->best.min_channels > total))
+        limits->rate++;
+}
+
+static void attempt(struct search *search, struct limits *limits)
+{
+    search->steps = search->now.alike ? STEPS_ALIKE : STEPS;
+    search->now.n_channels = 0;
+    limits->steps -= search->steps;
+    add_channel(search);
+}
+
+static bool is_enough(const struct search *search, const struct limits *limits)
+{
+    return search->steps == PERFECT ||
+           (float)search->best.n_channels * search->best.gbps_nics >= limits->total;
+}
+
+/* Allows GPUs, then NICs, to be farther apart, while nothing is found that is as near. Returns
+ * false if that is at its end, and begins anew. */
+static bool look_farther(struct search *search, const struct limits *limits)
+{
+    struct graph *now = &search->now;
+    const struct graph *best = &search->best;
+    bool nothing = best->n_channels == 0;
+    int far_gpus = search->closed ? limits->far_gpus : now->far_nics;
+
+    if (now->far_gpus < far_gpus && (nothing || now->far_gpus < best->far_gpus)) {
+        now->far_gpus++;
+        return true;
+    }
+    now->far_gpus = limits->near_gpus;
+    if (!search->closed && now->far_nics < limits->far_nics &&
+        (nothing || now->far_nics < best->far_nics || now->far_nics < TCCL_FAR_RELAYED)) {
+        now->far_nics++;
+        return true;
+    }
+    now->far_nics = limits->near_nics;
+    return false;
+}
+
+/* Asks for less after an attempt that was not enough. Returns false if there is nothing left. */
+static bool ask_less(struct search *search, struct limits *limits)
+{
+    struct graph *now = &search->now;
+    const struct graph *best = &search->best;
+    bool across_amd = search->view->cpu == TCCL_CPU_AMD && now->far_gpus == TCCL_FAR_SYSTEM;
+
+    if (now->alike && !across_amd) {
+        now->alike = false;
+        return true;
+    }
+    now->alike = true;
+    limits->steps += search->steps;
+    if (limits->steps < 0 && best->n_channels > 0)
+        return false;
+    if (limits->least_sm >= 90 && now->pattern == BALANCED_TREE) {
+        now->pattern = TREE;
+        return true;
+    }
+    now->pattern = best->pattern;
+    if (look_farther(search, limits))
+        return true;
+    if (limits->crossing && now->cross == 0 && best->pattern != TREE) {
+        now->cross = CROSS_IN_PAIRS;
+        return true;
+    }
+    now->cross = 0;
+    const float *gbps = limits->rates->gbps;
+    if (is_slowest(limits) ||
+        (best->n_channels > 0 && gbps[limits->rate + 1] / best->gbps_nics <= .49))
+        return false;
+    limits->rate++;
+    set_rate(now, limits);
+    return true;
+}
+
+/* Fast channels are doubled, each at half of the rate. */
+static void double_channels(struct graph *graph, int least_sm)
+{
+    int before = graph->n_channels;
+    int count = before * 2 < graph->max_channels ? before * 2 : graph->max_channels;
+
+    if (before == 0 || graph->gbps_gpus < 25 ||
+        (least_sm > 80 && graph->gbps_gpus < 50 && before > 4))
+        return;
+    memcpy(graph->gpus[before], graph->gpus[0], sizeof graph->gpus[0] * (size_t)(count - before));
+    memcpy(graph->nics[before], graph->nics[0], sizeof graph->nics[0] * (size_t)(count - before));
+    graph->gbps_gpus /= (float)((count + before - 1) / before);
+    graph->gbps_nics /= (float)((count + before - 1) / before);
+    graph->n_channels = count;
+}
+
+/* Tries to have the same number of channels, or more, at higher rates. */
+static void ask_more(struct search *search, struct limits *limits)
+{
+    struct graph *now = &search->now;
+    const struct graph *best = &search->best;
+
+    *now = *best;
+    limits->rate = 0;
+    while (!is_slowest(limits) && limits->rates->gbps[limits->rate] > best->gbps_nics)
+        limits->rate++;
+    set_rate(now, limits);
+    now->min_channels = best->n_channels;
+    search->steps = PERFECT;
+    while (search->steps != 0 && limits->rate > 0) {
+        bool ring = best->pattern == RING;
+        if (!ring && (now->gbps_gpus != best->gbps_gpus || now->gbps_gpus >= now->gbps_nics * 2))
+            break;
+        now->gbps_gpus = limits->rates->gbps[--limits->rate];
+        if (ring)
+            now->gbps_nics = now->gbps_gpus;
+        attempt(search, limits);
+    }
+}
+
+/* Where nothing fits: GPUs as they are numbered. */
+static void fall_back(struct search *search)
+{
+    struct graph *best = &search->best;
+    const struct tccl_view *view = search->view;
+    uint8_t nics[TCCL_MAX_NICS] = {0};
+
+    best->n_channels = 1;
+    for (int i = 0; i < view->n_gpus; i++)
+        best->gpus[0][i] = (uint8_t)i;
+    for (int end = 0; end < 2; end++) {
+        select_nics(view, end == 0 ? 0 : view->n_gpus - 1, NEVER, nics);
+        best->nics[0][end] = nics[0];
+    }
+}
+
+/* Searches for one graph, into search->best. */
+static void find_graph(struct search *search, int pattern, int least, int most)
+{
+    const struct tccl_view *view = search->view;
+    struct limits limits = {.least_sm = least_sm(view), .steps = STEPS_ALL};
+
+    limits.crossing = view->n_nics > 1;
+    set_distances(view, search->closed, &limits);
+    set_rates(view, search->closed, &limits);
+    search->best = (struct graph){
+        .pattern = view->n_gpus == 1 && pattern != RING ? TREE : pattern,
+        .min_channels = least,
+        .max_channels = most,
+        .alike = true,
+        .far_gpus = limits.near_gpus,
+        .far_nics = limits.near_nics,
+    };
+    choose_first_rate(search, &limits);
+    search->now = search->best;
+    set_rate(&search->now, &limits);
+    do
+        attempt(search, &limits);
+    while (!is_enough(search, &limits) && ask_less(search, &limits));
+    double_channels(&search->best, limits.least_sm);
+    ask_more(search, &limits);
+    if (search->best.n_channels == 0)
+        fall_back(search);
+}
+
+int tccl_choice_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
+                       struct tccl_error *err)
+{
+    cleanup_free struct search *search = calloc(1, sizeof *search);
+
+    if (!search)
+        return tccl_fail(err, "no memory");
+    search->view = view;
+    search->closed = closed;
+    find_graph(search, RING, 1, TCCL_SEARCH_CHANNELS);
+    memset(rings, 0, sizeof *rings);
+    rings->n_channels = search->best.n_channels;
+    rings->crosses = search->best.cross == CROSS_IN_PAIRS;
+    memcpy(rings->gpus, search->best.gpus, sizeof rings->gpus);
+    memcpy(rings->nics, search->best.nics, sizeof rings->nics);
+    /* There are as many rings as trees. */
+    find_graph(search, BALANCED_TREE, rings->n_channels, rings->n_channels);
+    if (search->best.n_channels < rings->n_channels)
+        rings->n_channels = search->best.n_channels;
+    return 0;
+}

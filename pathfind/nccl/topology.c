@@ -1,0 +1,550 @@
+/* topology.c: a machine as NCCL sees it before it searches for rings: GPUs and NICs in its
+ * order, links with nominal rates, and the way between any two devices. */
+#include "nccl/topology.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* Places in the tree: CPUs (NUMA nodes), switches, GPUs, NICs, and the port behind each NIC. */
+enum {
+    FIRST_SWITCH = TCCL_MAX_MEMORIES,
+    FIRST_GPU = FIRST_SWITCH + TCCL_MAX_SWITCHES,
+    FIRST_NIC = FIRST_GPU + TCCL_MAX_GPUS,
+    FIRST_PORT = FIRST_NIC + TCCL_MAX_NICS,
+    PLACES = FIRST_PORT + TCCL_MAX_NICS,
+};
+
+static const float SAME_GBPS = 5000; /* no limit */
+enum { FUSED = 4 };                  /* ports of one NIC */
+
+struct place {
+    bool met;
+    int parent; /* -1: a CPU */
+    int up;     /* the link to the parent; its back leads down */
+    int n_children;
+    int children[TCCL_MAX_SWITCHES + TCCL_MAX_GPUS + TCCL_MAX_NICS];
+    char key[TCCL_BUSID]; /* bus id; of a switch: the lowest below it */
+};
+
+struct tree {
+    struct place places[PLACES];
+    int n_cpus;
+    int cpus[TCCL_MAX_MEMORIES]; /* as they were met */
+    int across[TCCL_MAX_MEMORIES][TCCL_MAX_MEMORIES];
+};
+
+/* What NCCL takes for the rate from socket to socket, GB/s. */
+static float cpu_gbps(enum tccl_cpu cpu)
+{
+    static const float gbps[] = {
+        [TCCL_CPU_UNKNOWN] = 5000, [TCCL_CPU_AMD] = 16,       [TCCL_CPU_INTEL_BDW] = 6,
+        [TCCL_CPU_INTEL_SKL] = 10, [TCCL_CPU_INTEL_SRP] = 22, [TCCL_CPU_INTEL_ERP] = 40,
+        [TCCL_CPU_ARM] = 6,        [TCCL_CPU_POWER] = 32,     [TCCL_CPU_ZHAOXIN] = 6,
+        [TCCL_CPU_YONGFENG] = 9,
+    };
+    return gbps[cpu];
+}
+
+static bool is_intel(enum tccl_cpu cpu)
+{
+    return cpu >= TCCL_CPU_INTEL_BDW && cpu <= TCCL_CPU_INTEL_ERP;
+}
+
+/* A machine doesn't say how fast its slots are: 16 lanes of the generation that the GPU has. */
+static float gpu_slot_gbps(const struct tccl_gpu *gpu)
+{
+    if (gpu->sm != 0 && gpu->sm < 80)
+        return 12;
+    return gpu->sm < 90 ? 24 : 48;
+}
+
+/* The line rate, GB/s, that the NIC must have: what is noted may be what it reaches. */
+static float nic_line_gbps(const struct tccl_nic *nic)
+{
+    static const int gigabits[] = {10, 25, 40, 50, 56, 100, 200, 400, 800};
+    int best = gigabits[0];
+
+    for (size_t i = 1; i < sizeof gigabits / sizeof *gigabits; i++)
+        if (fabs(gigabits[i] - nic->gbps * 8) < fabs(best - nic->gbps * 8))
+            best = gigabits[i];
+    return (float)best / 8;
+}
+
+static float nic_slot_gbps(const struct tccl_nic *nic)
+{
+    float line = nic_line_gbps(nic);
+
+    return line <= 12.5F ? 12 : line <= 25 ? 24 : 48;
+}
+
+/* A switch's own link is as fast as the fastest slot of the machine. */
+static float switch_slot_gbps(const struct tccl_machine *machine)
+{
+    float best = 0;
+
+    for (int i = 0; i < machine->n_gpus; i++)
+        best = fmaxf(best, gpu_slot_gbps(&machine->gpus[i]));
+    for (int i = 0; i < machine->n_nics; i++)
+        best = fmaxf(best, nic_slot_gbps(&machine->nics[i]));
+    return best;
+}
+
+/* Two links, there and back. Returns the first, or -1 where there is no room. */
+static int add_links(struct tccl_view *view, float gbps, bool pci)
+{
+    int there = view->n_links;
+
+    if (there + 2 > TCCL_VIEW_LINKS)
+        return -1;
+    view->n_links += 2;
+    view->links[there] =
+        (struct tccl_link){.gbps = gbps, .pci = pci, .back = (uint16_t)(there + 1)};
+    view->links[there + 1] = (struct tccl_link){.gbps = gbps, .pci = pci, .back = (uint16_t)there};
+    return there;
+}
+
+static void lower_key(char key[static TCCL_BUSID], const char *busid)
+{
+    if (!key[0] || strcmp(busid, key) < 0)
+        memcpy(key, busid, TCCL_BUSID);
+}
+
+/* Bus ids of all places: buses are numbered depth first, so that of a switch is next to the lowest
+ * below it. */
+static void set_keys(const struct tccl_machine *machine, struct tree *tree)
+{
+    for (int i = 0; i < machine->n_gpus; i++) {
+        memcpy(tree->places[FIRST_GPU + i].key, machine->gpus[i].busid, TCCL_BUSID);
+        for (int s = machine->gpus[i].parent; s >= 0; s = machine->switches[s].parent)
+            lower_key(tree->places[FIRST_SWITCH + s].key, machine->gpus[i].busid);
+    }
+    for (int i = 0; i < machine->n_nics; i++) {
+        memcpy(tree->places[FIRST_NIC + i].key, machine->nics[i].busid, TCCL_BUSID);
+        for (int s = machine->nics[i].parent; s >= 0; s = machine->switches[s].parent)
+            lower_key(tree->places[FIRST_SWITCH + s].key, machine->nics[i].busid);
+    }
+}
+
+static int place_above(const struct tccl_machine *machine, int place)
+{
+    int parent = -1, numa = 0;
+
+    if (place < FIRST_SWITCH)
+        return -1;
+    if (place < FIRST_GPU) {
+        parent = machine->switches[place - FIRST_SWITCH].parent;
+        numa = machine->switches[place - FIRST_SWITCH].numa;
+    } else if (place < FIRST_NIC) {
+        parent = machine->gpus[place - FIRST_GPU].parent;
+        numa = machine->gpus[place - FIRST_GPU].numa;
+    } else if (place < FIRST_PORT) {
+        parent = machine->nics[place - FIRST_NIC].parent;
+        numa = machine->nics[place - FIRST_NIC].numa;
+    } else {
+        return place - FIRST_PORT + FIRST_NIC;
+    }
+    return parent < 0 ? numa : FIRST_SWITCH + parent;
+}
+
+static void add_child(struct tree *tree, int parent, int child, bool sorted)
+{
+    struct place *above = &tree->places[parent];
+    int at = above->n_children++;
+
+    while (sorted && at > 0 &&
+           strcmp(tree->places[child].key, tree->places[above->children[at - 1]].key) < 0) {
+        above->children[at] = above->children[at - 1];
+        at--;
+    }
+    above->children[at] = child;
+}
+
+/* NCCL meets a place, and with it those above. Children stand in the order of bus ids as far as one
+ * process sees them; what other processes add comes last. */
+static void meet(const struct tccl_machine *machine, struct tree *tree, int place, bool sorted)
+{
+    if (tree->places[place].met)
+        return;
+    int parent = place_above(machine, place);
+    tree->places[place].met = true;
+    tree->places[place].parent = parent;
+    if (parent < 0) {
+        tree->cpus[tree->n_cpus++] = place;
+        return;
+    }
+    meet(machine, tree, parent, sorted);
+    add_child(tree, parent, place, sorted);
+}
+
+/* The next NIC by bus id after `after` (-1: the first), or -1. */
+static int next_nic(const struct tccl_machine *machine, int after)
+{
+    int best = -1;
+
+    for (int i = 0; i < machine->n_nics; i++) {
+        int order = after < 0 ? 1 : strcmp(machine->nics[i].busid, machine->nics[after].busid);
+        if (order < 0 || (order == 0 && i <= after))
+            continue;
+        if (best < 0 || strcmp(machine->nics[i].busid, machine->nics[best].busid) < 0)
+            best = i;
+    }
+    return best;
+}
+
+/* NCCL fuses up to four ports of one NIC, the functions of one PCI device, to one device. Returns
+ * the first port of those that `nic` is fused with. */
+static int first_port(const struct tccl_machine *machine, int nic)
+{
+    const char *busid = machine->nics[nic].busid;
+    size_t bus = strlen("0000:00:");
+    int first = nic, before = 0;
+
+    for (int i = next_nic(machine, -1); i != nic; i = next_nic(machine, i)) {
+        if (strncmp(machine->nics[i].busid, busid, bus) != 0)
+            continue;
+        first = before % FUSED == 0 ? i : first;
+        before++;
+    }
+    return before % FUSED == 0 ? nic : first;
+}
+
+static float fused_gbps(const struct tccl_machine *machine, int nic)
+{
+    float gbps = 0;
+
+    for (int i = 0; i < machine->n_nics; i++)
+        if (first_port(machine, i) == nic)
+            gbps += nic_line_gbps(&machine->nics[i]);
+    return gbps;
+}
+
+/* The first process sees its GPU and all NICs, each further one adds its GPU. */
+static void meet_all(const struct tccl_machine *machine, uint32_t all, struct tree *tree)
+{
+    bool first = true;
+
+    for (int i = 0; i < machine->n_gpus; i++) {
+        if (!(all & UINT32_C(1) << i))
+            continue;
+        meet(machine, tree, FIRST_GPU + i, first);
+        for (int nic = next_nic(machine, -1); first && nic >= 0; nic = next_nic(machine, nic))
+            if (first_port(machine, nic) == nic)
+                meet(machine, tree, FIRST_PORT + nic, true);
+        first = false;
+    }
+}
+
+static float slot_gbps(const struct tccl_machine *machine, int place)
+{
+    if (place < FIRST_GPU)
+        return switch_slot_gbps(machine);
+    if (place < FIRST_NIC)
+        return gpu_slot_gbps(&machine->gpus[place - FIRST_GPU]);
+    if (place < FIRST_PORT)
+        return nic_slot_gbps(&machine->nics[place - FIRST_NIC]);
+    return fused_gbps(machine, place - FIRST_PORT);
+}
+
+static int link_up(const struct tccl_machine *machine, struct tree *tree, int place,
+                   struct tccl_view *view)
+{
+    struct place *here = &tree->places[place];
+    int sm = place >= FIRST_GPU && place < FIRST_NIC ? machine->gpus[place - FIRST_GPU].sm : 0;
+
+    here->up = add_links(view, slot_gbps(machine, place), place < FIRST_PORT);
+    if (here->up < 0)
+        return -1;
+    view->links[here->up].to_intel = here->parent < FIRST_SWITCH && is_intel(machine->cpu);
+    view->links[here->up + 1].to_old_gpu = sm != 0 && sm < 80;
+    return 0;
+}
+
+static int link_all(const struct tccl_machine *machine, struct tree *tree, struct tccl_view *view)
+{
+    for (int i = FIRST_SWITCH; i < PLACES; i++)
+        if (tree->places[i].met && link_up(machine, tree, i, view) < 0)
+            return -1;
+    for (int a = 0; a < tree->n_cpus; a++)
+        for (int b = 0; b < a; b++) {
+            int link = add_links(view, cpu_gbps(machine->cpu), false);
+            if (link < 0)
+                return -1;
+            view->links[link].to_intel = view->links[link + 1].to_intel = is_intel(machine->cpu);
+            tree->across[tree->cpus[a]][tree->cpus[b]] = link;
+            tree->across[tree->cpus[b]][tree->cpus[a]] = link + 1;
+        }
+    return 0;
+}
+
+/* Numbers GPUs of part and NICs as they stand in the tree. */
+static void number_below(const struct tccl_machine *machine, const struct tree *tree, int place,
+                         uint32_t part, struct tccl_view *view)
+{
+    const struct place *here = &tree->places[place];
+
+    if (place >= FIRST_PORT) {
+        int index = place - FIRST_PORT;
+        view->nics[view->n_nics++] = (struct tccl_view_nic){
+            .index = index, .gbps = fused_gbps(machine, index), .nearest = -1};
+    } else if (place >= FIRST_GPU && place < FIRST_NIC &&
+               part & UINT32_C(1) << (place - FIRST_GPU)) {
+        const struct tccl_gpu *gpu = &machine->gpus[place - FIRST_GPU];
+        struct tccl_view_gpu *numbered = &view->gpus[view->n_gpus++];
+        memset(numbered, 0, sizeof *numbered);
+        numbered->index = place - FIRST_GPU;
+        numbered->sm = gpu->sm != 0 ? gpu->sm : 80;
+        numbered->slot = gpu_slot_gbps(gpu);
+        numbered->up = here->up;
+    }
+    for (int i = 0; i < here->n_children; i++)
+        number_below(machine, tree, here->children[i], part, view);
+}
+
+/* The places from one to its CPU, both included. Returns how many. */
+static int climb(const struct tree *tree, int place, int line[static PLACES])
+{
+    int count = 0;
+
+    for (; place >= 0; place = tree->places[place].parent)
+        line[count++] = place;
+    return count;
+}
+
+static int add_step(const struct tccl_view *view, int link, struct tccl_way *way)
+{
+    if (way->n_links == TCCL_WAY_LINKS)
+        return -1;
+    way->gbps = fminf(way->gbps, view->links[link].gbps);
+    way->links[way->n_links++] = (uint16_t)link;
+    return 0;
+}
+
+/* Does a line up to a switch lead through another one? */
+static bool has_switch_below(const int *line, int length)
+{
+    for (int i = 0; i + 1 < length; i++)
+        if (line[i] >= FIRST_SWITCH && line[i] < FIRST_GPU)
+            return true;
+    return false;
+}
+
+/* The way up one line and down the other; past a common switch up to the CPU if they may not meet
+ * there. Returns 0, or -1 if it has too many links. */
+static int find_way(const struct tree *tree, const struct tccl_view *view, int from, int to,
+                    bool meet_below, struct tccl_way *way)
+{
+    int up[PLACES], down[PLACES];
+    int n_up = climb(tree, from, up), n_down = climb(tree, to, down);
+    int cpu_from = up[n_up - 1], cpu_to = down[n_down - 1];
+
+    *way = (struct tccl_way){.gbps = SAME_GBPS, .far = TCCL_FAR_SAME};
+    if (from == to)
+        return 0;
+    while (meet_below && n_up > 1 && n_down > 1 && up[n_up - 2] == down[n_down - 2]) {
+        n_up--;
+        n_down--;
+    }
+    for (int i = 0; i + 1 < n_up; i++)
+        if (add_step(view, tree->places[up[i]].up, way) < 0)
+            return -1;
+    if (cpu_from != cpu_to && add_step(view, tree->across[cpu_from][cpu_to], way) < 0)
+        return -1;
+    for (int i = n_down - 2; i >= 0; i--)
+        if (add_step(view, tree->places[down[i]].up + 1, way) < 0)
+            return -1;
+    if (cpu_from != cpu_to)
+        way->far = TCCL_FAR_SYSTEM;
+    else if (up[n_up - 1] == cpu_from)
+        way->far = TCCL_FAR_NODE;
+    else
+        way->far = has_switch_below(up, n_up) || has_switch_below(down, n_down) ? TCCL_FAR_SWITCHES
+                                                                                : TCCL_FAR_SWITCH;
+    return 0;
+}
+
+static bool allows_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
+                       int to, enum tccl_far far)
+{
+    bool pair = machine->cpu == TCCL_CPU_AMD && view->n_gpus <= 2;
+
+    if (from == to)
+        return true;
+    return far <= (pair ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES) &&
+           machine->p2p[view->gpus[from].index][view->gpus[to].index];
+}
+
+bool tccl_view_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
+                   int to)
+{
+    return allows_p2p(view, machine, from, to, view->gpus[from].to_gpu[to].far);
+}
+
+/* Does the GPU have a NIC below the same switches with a wider way than that? */
+static bool has_faster_nic(const struct tccl_view *view, int gpu, float than)
+{
+    for (int i = 0; i < view->n_nics; i++) {
+        const struct tccl_way *way = &view->gpus[gpu].to_nic[i];
+        if (way->far <= TCCL_FAR_SWITCHES && way->gbps > than)
+            return true;
+    }
+    return false;
+}
+
+bool tccl_view_by_network(const struct tccl_view *view, int from, int to)
+{
+    float gbps = view->gpus[from].to_gpu[to].gbps;
+
+    return has_faster_nic(view, from, gbps) && has_faster_nic(view, to, gbps);
+}
+
+static int find_gpu_ways(const struct tccl_machine *machine, const struct tree *tree,
+                         struct tccl_view *view)
+{
+    for (int a = 0; a < view->n_gpus; a++)
+        for (int b = 0; b < view->n_gpus; b++) {
+            struct tccl_way *way = &view->gpus[a].to_gpu[b];
+            int from = FIRST_GPU + view->gpus[a].index, to = FIRST_GPU + view->gpus[b].index;
+            if (find_way(tree, view, from, to, true, way) < 0)
+                return -1;
+            bool direct = allows_p2p(view, machine, a, b, way->far);
+            if (!direct && find_way(tree, view, from, to, false, way) < 0)
+                return -1;
+            if (a != b && tccl_view_by_network(view, a, b))
+                way->far = TCCL_FAR_NETWORK;
+        }
+    return 0;
+}
+
+static int find_nic_ways(const struct tree *tree, struct tccl_view *view, bool direct,
+                         const struct tccl_machine *machine)
+{
+    for (int g = 0; g < view->n_gpus; g++)
+        for (int n = 0; n < view->n_nics; n++) {
+            int gpu = view->gpus[g].index, nic = view->nics[n].index;
+            bool meet_below = direct || machine->gpudirect[nic][gpu];
+            if (find_way(tree, view, FIRST_GPU + gpu, FIRST_PORT + nic, meet_below,
+                         &view->gpus[g].to_nic[n]) < 0 ||
+                find_way(tree, view, FIRST_PORT + nic, FIRST_GPU + gpu, meet_below,
+                         &view->nics[n].to_gpu[g]) < 0)
+                return -1;
+        }
+    return 0;
+}
+
+/* Keeps, of `count` ways, those of the largest rate, of these the nearest. Returns how many. */
+static int best_ways(const struct tccl_way *ways, int count, int best[])
+{
+    int found = 0, far = TCCL_FAR_UNREACHABLE;
+    float gbps = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (ways[i].gbps > gbps || (ways[i].gbps == gbps && ways[i].far < far)) {
+            gbps = ways[i].gbps;
+            far = ways[i].far;
+            found = 0;
+        }
+        if (ways[i].gbps == gbps && ways[i].far == far)
+            best[found++] = i;
+    }
+    return found;
+}
+
+int tccl_view_near_gpus(const struct tccl_view *view, int nic, int gpus[static TCCL_MAX_GPUS])
+{
+    return best_ways(view->nics[nic].to_gpu, view->n_gpus, gpus);
+}
+
+/* The bits of a number below `count`, a power of two, in reverse. */
+static int reverse_bits(int number, int count)
+{
+    int reversed = 0;
+
+    for (int bit = 1, mirror = count >> 1; bit < count; bit <<= 1, mirror >>= 1)
+        if (number & bit)
+            reversed |= mirror;
+    return reversed;
+}
+
+int tccl_view_own_nics(const struct tccl_view *view, int gpu, int nics[static TCCL_MAX_NICS])
+{
+    int best[TCCL_MAX_NICS], gpus[TCCL_MAX_GPUS];
+    int count = best_ways(view->gpus[gpu].to_nic, view->n_nics, best);
+
+    if (count == 0)
+        return 0;
+    int sharers = tccl_view_near_gpus(view, best[0], gpus);
+    int each = (count + sharers - 1) / sharers, start = view->gpus[gpu].index;
+    if ((count & (count - 1)) == 0)
+        start = reverse_bits(start, count);
+    for (int i = 0; i < each; i++)
+        nics[i] = best[(start + i) % count];
+    return each;
+}
+
+/* The GPU of those near a NIC that has it as its first choice; else as its second, and so on. */
+static int nearest_gpu(const struct tccl_view *view, int nic)
+{
+    int gpus[TCCL_MAX_GPUS], nics[TCCL_MAX_NICS];
+    int count = tccl_view_near_gpus(view, nic, gpus);
+
+    for (int choice = 0; choice < TCCL_MAX_NICS; choice++)
+        for (int i = 0; i < count; i++) {
+            int own = tccl_view_own_nics(view, gpus[i], nics);
+            if (own > 0 && nics[choice % own] == nic)
+                return gpus[i];
+        }
+    return -1;
+}
+
+static int fill(const struct tccl_machine *machine, uint32_t part, const struct tree *tree,
+                struct tccl_view *view)
+{
+    for (int i = 0; i < tree->n_cpus; i++)
+        number_below(machine, tree, tree->cpus[i], part, view);
+    /* Whether GPUs have better NICs is judged before GPUDirect is. */
+    if (find_nic_ways(tree, view, true, machine) < 0 || find_gpu_ways(machine, tree, view) < 0 ||
+        find_nic_ways(tree, view, false, machine) < 0)
+        return -1;
+    for (int i = 0; i < view->n_nics; i++)
+        view->nics[i].nearest = nearest_gpu(view, i);
+    return 0;
+}
+
+int tccl_view_make(const struct tccl_machine *machine, uint32_t all, uint32_t part,
+                   struct tccl_view *view, struct tccl_error *err)
+{
+    cleanup_free struct tree *tree = calloc(1, sizeof *tree);
+
+    if (!tree)
+        return tccl_fail(err, "no memory");
+    view->cpu = machine->cpu;
+    view->n_gpus = view->n_nics = view->n_links = 0;
+    set_keys(machine, tree);
+    meet_all(machine, all, tree);
+    if (link_all(machine, tree, view) < 0 || fill(machine, part, tree, view) < 0)
+        return tccl_fail(err, "the tree of PCI switches is too deep");
+    return 0;
+}
+
+int tccl_view_parts(const struct tccl_view *view, uint32_t parts[static TCCL_MAX_GPUS])
+{
+    int part_of[TCCL_MAX_GPUS] = {0}, count = 0;
+    uint32_t by_position[TCCL_MAX_GPUS] = {0};
+
+    for (int g = 0; g < view->n_gpus; g++) {
+        part_of[g] = g;
+        for (int p = 0; p < g; p++)
+            if (view->gpus[g].to_gpu[p].far < TCCL_FAR_NETWORK && part_of[p] < part_of[g])
+                part_of[g] = part_of[p];
+        by_position[part_of[g]] |= UINT32_C(1) << view->gpus[g].index;
+    }
+    for (int index = 0; index < TCCL_MAX_GPUS; index++)
+        for (int i = 0; i < view->n_gpus; i++)
+            if (by_position[i] && !(by_position[i] & ((UINT32_C(1) << index) - 1)) &&
+                by_position[i] & UINT32_C(1) << index)
+                parts[count++] = by_position[i];
+    return count;
+}

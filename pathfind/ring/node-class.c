@@ -1,0 +1,327 @@
+/* node-class.c: what the ring needs to know of one node, from its chain table or from the wire. */
+#include "ring/node-class.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+void tccl_kind_free(struct tccl_kind *kind)
+{
+    if (!kind)
+        return;
+    for (int i = 0; kind->cells && i < kind->n_nics * kind->n_nics; i++)
+        free(kind->cells[i].chain);
+    free(kind->cells);
+    free(kind->ring.chain);
+    free(kind);
+}
+
+static void cleanup_kind_(struct tccl_kind **kind)
+{
+    tccl_kind_free(*kind);
+}
+#define cleanup_kind __attribute__((cleanup(cleanup_kind_)))
+
+/* A kind with cells for so many NICs. */
+static struct tccl_kind *kind_alloc(int n_nics)
+{
+    struct tccl_kind *kind = calloc(1, sizeof(*kind));
+    if (!kind)
+        return NULL;
+    kind->n_nics = n_nics;
+    kind->cells = calloc(n_nics * n_nics + 1, sizeof(*kind->cells));
+    if (!kind->cells) {
+        free(kind);
+        return NULL;
+    }
+    return kind;
+}
+
+/* From a table. */
+
+static int set_chain(struct tccl_cell *cell, const struct tccl_result *result,
+                     const struct tccl_machine *machine)
+{
+    char text[TCCL_CHAIN_TEXT];
+    if (!result->chain.n_gpus)
+        return 0;
+    tccl_chain_format(&result->chain, machine, text);
+    cell->gbps = result->gbps;
+    cell->chain = strdup(text);
+    return cell->chain ? 0 : -1;
+}
+
+/* For each pair of NICs the best port pair, and the highest bound of all of them. */
+static int fill_cells(struct tccl_kind *kind, const struct tccl_table *table,
+                      const struct tccl_machine *machine)
+{
+    const struct tccl_result *best[TCCL_MAX_NICS * TCCL_MAX_NICS] = {NULL};
+    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
+        const struct tccl_result *result = &table->pairs[i];
+        int cell = table->ports[i / table->n_ports].nic * kind->n_nics +
+                   table->ports[i % table->n_ports].nic;
+        kind->cells[cell].bound = fmax(kind->cells[cell].bound, result->bound);
+        if (!best[cell] || result->gbps > best[cell]->gbps)
+            best[cell] = result;
+    }
+    for (int cell = 0; cell < kind->n_nics * kind->n_nics; cell++)
+        if (best[cell] && set_chain(&kind->cells[cell], best[cell], machine) < 0)
+            return -1;
+    return 0;
+}
+
+static void add_ascending(uint8_t *nics, int count, uint8_t nic)
+{
+    for (; count > 0 && nics[count - 1] > nic; count--)
+        nics[count] = nics[count - 1];
+    nics[count] = nic;
+}
+
+/* The chains themselves follow from the machine; the table keeps what was measured. */
+static void fill_default(struct tccl_kind *kind, const struct tccl_table *table,
+                         const struct tccl_machine *machine)
+{
+    struct tccl_choice choice;
+    kind->default_ring_gbps = table->default_ring.chain.n_gpus ? table->default_ring.gbps : 0;
+    if (!table->default_chain.chain.n_gpus ||
+        tccl_nccl_choice(machine, table->gpus, false, &choice, NULL) < 0)
+        return;
+    kind->default_chain_gbps = table->default_chain.gbps;
+    for (int i = 0; i < choice.n_chains; i++) {
+        add_ascending(kind->default_entry_nics, i, choice.chains[i].entry.nic);
+        add_ascending(kind->default_exit_nics, i, choice.chains[i].exit.nic);
+    }
+    kind->n_default = choice.n_chains;
+}
+
+struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
+                                       const struct tccl_machine *machine)
+{
+    cleanup_kind struct tccl_kind *kind = kind_alloc(machine->n_nics);
+    if (!kind)
+        return NULL;
+    memcpy(kind->machine, table->machine, sizeof(kind->machine));
+    memcpy(kind->source, table->source, sizeof(kind->source));
+    kind->gpus = table->gpus;
+    kind->n_gpus = __builtin_popcount(table->gpus);
+    for (int i = 0; i < machine->n_nics; i++) {
+        memcpy(kind->nics[i].name, machine->nics[i].name, TCCL_NAME);
+        memcpy(kind->nics[i].fabric, machine->nics[i].fabric, TCCL_NAME);
+        kind->nics[i].gbps = machine->nics[i].gbps;
+    }
+    kind->noise = table->noise;
+    fill_default(kind, table, machine);
+    kind->ring.bound = kind->n_gpus > 1 ? table->ring.bound : 0;
+    if (fill_cells(kind, table, machine) < 0 || set_chain(&kind->ring, &table->ring, machine) < 0)
+        return NULL;
+    return tccl_steal(kind);
+}
+
+/* JSON. An unknown bound (infinite) is null. */
+
+static json_t *cell_to_json(const struct tccl_cell *cell)
+{
+    return json_pack("{s:f, s:o, s:o}", "gbps", cell->gbps, "bound",
+                     isfinite(cell->bound) ? json_real(cell->bound) : json_null(), "chain",
+                     cell->chain ? json_string(cell->chain) : json_null());
+}
+
+static json_t *numbers_to_json(const uint8_t *numbers, int count)
+{
+    json_t *json = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(json, json_integer(numbers[i]));
+    return json;
+}
+
+json_t *tccl_kind_to_json(const struct tccl_kind *kind)
+{
+    json_t *nics = json_array(), *cells = json_array();
+    int n = kind->n_default;
+    for (int i = 0; i < kind->n_nics; i++)
+        json_array_append_new(nics,
+                              json_pack("{s:s, s:s, s:f}", "name", kind->nics[i].name, "fabric",
+                                        kind->nics[i].fabric, "gbps", kind->nics[i].gbps));
+    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
+        json_array_append_new(cells, cell_to_json(&kind->cells[i]));
+    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "machine",
+                     kind->machine, "source", kind->source, "gpus", (json_int_t)kind->gpus, "nics",
+                     nics, "cells", cells, "ring", cell_to_json(&kind->ring), "noise", kind->noise,
+                     "default_ring_gbps", kind->default_ring_gbps, "default_chain_gbps",
+                     kind->default_chain_gbps, "default_entry_nics",
+                     numbers_to_json(kind->default_entry_nics, n), "default_exit_nics",
+                     numbers_to_json(kind->default_exit_nics, n));
+}
+
+/* Copies a name: printable, and none of the characters that notation and JSON give a meaning. */
+static int take_name(const char *text, char *name, size_t size, bool may_be_empty)
+{
+    size_t length = strlen(text);
+    if (length >= size || (length == 0 && !may_be_empty))
+        return -1;
+    for (const char *at = text; *at; at++)
+        if (*at < ' ' || *at > '~')
+            return -1;
+    memcpy(name, text, length + 1);
+    return 0;
+}
+
+static bool is_rate(double gbps)
+{
+    return gbps >= 0 && gbps <= 1e6;
+}
+
+static int cell_from_json(json_t *json, struct tccl_cell *cell)
+{
+    json_t *bound, *chain;
+    char text[TCCL_CHAIN_TEXT];
+    if (json_unpack(json, "{s:F, s:o, s:o!}", "gbps", &cell->gbps, "bound", &bound, "chain",
+                    &chain) < 0)
+        return -1;
+    cell->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
+    if (!is_rate(cell->gbps) || !(cell->bound >= cell->gbps) ||
+        !(json_is_null(bound) || (json_is_number(bound) && is_rate(cell->bound))))
+        return -1;
+    if (json_is_null(chain))
+        return cell->gbps == 0 ? 0 : -1;
+    if (!json_is_string(chain) ||
+        take_name(json_string_value(chain), text, sizeof(text), false) < 0)
+        return -1;
+    cell->chain = strdup(text);
+    return cell->chain ? 0 : -1;
+}
+
+static int nic_from_json(json_t *json, struct tccl_kind *kind, int i)
+{
+    const char *name, *fabric;
+    if (json_unpack(json, "{s:s, s:s, s:F!}", "name", &name, "fabric", &fabric, "gbps",
+                    &kind->nics[i].gbps) < 0 ||
+        !is_rate(kind->nics[i].gbps) || take_name(name, kind->nics[i].name, TCCL_NAME, false) < 0)
+        return -1;
+    return take_name(fabric, kind->nics[i].fabric, TCCL_NAME, true);
+}
+
+/* NICs in ascending order, in as many entries as count says. */
+static int default_nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t *nics)
+{
+    json_int_t least = 0;
+    if (!json_is_array(json) || json_array_size(json) != count)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *entry = json_array_get(json, i);
+        json_int_t nic = json_is_integer(entry) ? json_integer_value(entry) : -1;
+        if (nic < least || nic >= n_nics)
+            return -1;
+        nics[i] = (uint8_t)nic;
+        least = nic;
+    }
+    return 0;
+}
+
+static int defaults_from_json(json_t *json, struct tccl_kind *kind)
+{
+    const json_t *entries = json_object_get(json, "default_entry_nics");
+    const json_t *exits = json_object_get(json, "default_exit_nics");
+    size_t count = json_array_size(entries);
+    if (json_unpack(json, "{s:F, s:F, s:F}", "default_ring_gbps", &kind->default_ring_gbps,
+                    "default_chain_gbps", &kind->default_chain_gbps, "noise", &kind->noise) < 0)
+        return -1;
+    if (!is_rate(kind->default_ring_gbps) || !is_rate(kind->default_chain_gbps) ||
+        !(kind->noise >= 0 && kind->noise < 1) || count > TCCL_MAX_CHANNELS ||
+        (count == 0 && kind->default_chain_gbps > 0))
+        return -1;
+    kind->n_default = (int)count;
+    if (default_nics_from_json(entries, kind->n_nics, count, kind->default_entry_nics) < 0)
+        return -1;
+    return default_nics_from_json(exits, kind->n_nics, count, kind->default_exit_nics);
+}
+
+static int identity_from_json(json_t *json, struct tccl_kind *kind)
+{
+    const char *machine, *source;
+    json_int_t gpus;
+    if (json_unpack(json, "{s:s, s:s, s:I}", "machine", &machine, "source", &source, "gpus",
+                    &gpus) < 0)
+        return -1;
+    if (strlen(machine) != TCCL_HASH_HEX - 1 ||
+        strspn(machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || gpus < 1 ||
+        gpus >= 1 << TCCL_MAX_GPUS)
+        return -1;
+    memcpy(kind->machine, machine, TCCL_HASH_HEX);
+    kind->gpus = gpus;
+    kind->n_gpus = __builtin_popcount(kind->gpus);
+    return take_name(source, kind->source, TCCL_NAME, true);
+}
+
+static int parts_from_json(const json_t *json, struct tccl_kind *kind, struct tccl_error *err)
+{
+    json_t *object = (json_t *)json, *nics = json_object_get(json, "nics");
+    json_t *cells = json_object_get(json, "cells");
+    if (identity_from_json(object, kind) < 0)
+        return tccl_fail(err, "machine, source or gpus of a node's kind is missing or wrong");
+    if (defaults_from_json(object, kind) < 0)
+        return tccl_fail(err, "noise or default_* of a node's kind is missing or wrong");
+    for (int i = 0; i < kind->n_nics; i++)
+        if (nic_from_json(json_array_get(nics, i), kind, i) < 0)
+            return tccl_fail(err, "NIC %d of a node's kind is wrong", i);
+    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
+        if (cell_from_json(json_array_get(cells, i), &kind->cells[i]) < 0)
+            return tccl_fail(err, "cell %d of a node's kind is wrong", i);
+    if (cell_from_json(json_object_get(json, "ring"), &kind->ring) < 0)
+        return tccl_fail(err, "the ring of a node's kind is missing or wrong");
+    return 0;
+}
+
+struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err)
+{
+    const json_t *nics = json_object_get(json, "nics"), *cells = json_object_get(json, "cells");
+    size_t n = json_array_size(nics);
+    if (!json_is_array(nics) || n > TCCL_MAX_NICS || json_array_size(cells) != n * n) {
+        tccl_fail(err, "nics and cells of a node's kind do not fit together");
+        return NULL;
+    }
+    cleanup_kind struct tccl_kind *kind = kind_alloc(n);
+    if (!kind) {
+        tccl_fail(err, "no memory");
+        return NULL;
+    }
+    return parts_from_json(json, kind, err) < 0 ? NULL : tccl_steal(kind);
+}
+
+/* Comparison. */
+
+static bool cell_equal(const struct tccl_cell *a, const struct tccl_cell *b)
+{
+    return a->gbps == b->gbps && a->bound == b->bound && !a->chain == !b->chain &&
+           (!a->chain || strcmp(a->chain, b->chain) == 0);
+}
+
+static bool nics_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+{
+    for (int i = 0; i < a->n_nics; i++)
+        if (strcmp(a->nics[i].name, b->nics[i].name) != 0 ||
+            strcmp(a->nics[i].fabric, b->nics[i].fabric) != 0 || a->nics[i].gbps != b->nics[i].gbps)
+            return false;
+    return true;
+}
+
+static bool defaults_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+{
+    return a->default_ring_gbps == b->default_ring_gbps &&
+           a->default_chain_gbps == b->default_chain_gbps && a->n_default == b->n_default &&
+           memcmp(a->default_entry_nics, b->default_entry_nics, a->n_default) == 0 &&
+           memcmp(a->default_exit_nics, b->default_exit_nics, a->n_default) == 0;
+}
+
+bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+{
+    if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
+        a->gpus != b->gpus || a->n_nics != b->n_nics || !nics_equal(a, b) || a->noise != b->noise ||
+        !defaults_equal(a, b) || !cell_equal(&a->ring, &b->ring))
+        return false;
+    for (int i = 0; i < a->n_nics * a->n_nics; i++)
+        if (!cell_equal(&a->cells[i], &b->cells[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,47 @@
+/* node-class.h: what the ring needs to know of one node: the best chain for each pair of NICs.
+ * Nodes with the same profile and GPU set are of one kind. */
+#ifndef TCCL_KIND_H
+#define TCCL_KIND_H
+
+#include "chain/chain-text.h"
+#include "nccl/choice.h"
+#include "ring/table.h"
+
+/* A hop depends only on the pair of NICs, so of all ports with the same NICs only the best pair
+ * matters. */
+struct tccl_cell {
+    double gbps;  /* 0: no chain */
+    double bound; /* proven upper bound over all port pairs of these NICs */
+    char *chain;  /* notation; NULL if none */
+};
+
+struct tccl_kind {
+    char machine[TCCL_HASH_HEX];
+    char source[TCCL_NAME];
+    uint32_t gpus;
+    int n_gpus;
+    int n_nics;
+    struct {
+        char name[TCCL_NAME];
+        char fabric[TCCL_NAME];
+        double gbps;
+    } nics[TCCL_MAX_NICS];
+    struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
+    struct tccl_cell ring;   /* single-node ring */
+    double noise;            /* of what measured: values closer than this ratio count as equal */
+    /* NCCL's own choice: what its rings reach together on this node alone, and what its chains do
+     * with several nodes, 0 where it has none; and the NICs of those chains, in ascending order. */
+    double default_ring_gbps, default_chain_gbps;
+    int n_default; /* chains at once */
+    uint8_t default_entry_nics[TCCL_MAX_CHANNELS], default_exit_nics[TCCL_MAX_CHANNELS];
+};
+
+struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
+                                       const struct tccl_machine *machine);
+void tccl_kind_free(struct tccl_kind *kind);
+/* For the wire. from_json checks and bounds everything. NULL with err. */
+json_t *tccl_kind_to_json(const struct tccl_kind *kind);
+struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err);
+bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b);
+
+#endif

@@ -1,0 +1,306 @@
+/* ring.c: the ring over the nodes of a job step. */
+#include "ring/ring.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ring/segment.h"
+
+double tccl_hop(const struct tccl_kind *from, int exit_nic, const struct tccl_kind *to,
+                int entry_nic)
+{
+    if (strcmp(from->nics[exit_nic].fabric, to->nics[entry_nic].fabric) != 0)
+        return 0;
+    double out = from->nics[exit_nic].gbps, in = to->nics[entry_nic].gbps;
+    return out < in ? out : in;
+}
+
+void tccl_ring_clear(struct tccl_ring *ring)
+{
+    free(ring->choices);
+    *ring = (struct tccl_ring){0};
+}
+
+static int count_nodes(const struct tccl_run *runs, int n_runs, int *gpus)
+{
+    int nodes = 0;
+    *gpus = 0;
+    for (int i = 0; i < n_runs; i++) {
+        nodes += runs[i].count;
+        *gpus += runs[i].count * runs[i].kind->n_gpus;
+    }
+    return nodes;
+}
+
+/* How many of the chains, of which this node has count, go through the NIC of chain i. */
+static int sharers(const uint8_t *nics, int count, int chains, int i)
+{
+    int sharing = 0;
+    for (int j = 0; j < chains; j++)
+        sharing += nics[j % count] == nics[i % count];
+    return sharing;
+}
+
+double tccl_default_hop(const struct tccl_kind *from, const struct tccl_kind *to)
+{
+    int chains = from->n_default > to->n_default ? from->n_default : to->n_default;
+    double least = 0;
+    for (int i = 0; i < chains; i++) {
+        int out = from->default_exit_nics[i % from->n_default];
+        int in = to->default_entry_nics[i % to->n_default];
+        double sent =
+            from->nics[out].gbps / sharers(from->default_exit_nics, from->n_default, chains, i);
+        double taken =
+            to->nics[in].gbps / sharers(to->default_entry_nics, to->n_default, chains, i);
+        double rate = tccl_hop(from, out, to, in) > 0 ? fmin(sent, taken) : 0;
+        least = i == 0 ? rate : fmin(least, rate);
+    }
+    return chains * least;
+}
+
+/* What NCCL's own choice reaches: the slowest of its nodes and hops; 0 if unknown. */
+static double baseline(const struct tccl_run *runs, int n_runs)
+{
+    double least = INFINITY;
+    if (n_runs == 1 && runs[0].count == 1)
+        return runs[0].kind->default_ring_gbps;
+    for (int i = 0; i < n_runs; i++)
+        if (runs[i].kind->default_chain_gbps <= 0)
+            return 0;
+    for (int i = 0; i < n_runs; i++) {
+        const struct tccl_kind *own = runs[i].kind, *next = runs[(i + 1) % n_runs].kind;
+        least = fmin(least, fmin(own->default_chain_gbps, tccl_default_hop(own, next)));
+        if (runs[i].count > 1)
+            least = fmin(least, tccl_default_hop(own, own));
+    }
+    return least;
+}
+
+bool tccl_ring_gains(const struct tccl_ring *ring)
+{
+    return ring->gbps > ring->baseline_gbps * (1 + ring->noise) * (1 + 1e-9);
+}
+
+/* The nodes as segment.h wants them: what is shared by equal nodes is kept once. */
+struct lists {
+    int count;
+    int *nics;
+    const float **low, **high; /* bandwidths, and their proven bounds */
+    const unsigned char **nic;
+    const float **hop;
+    float *cells;                      /* of all runs, low then high */
+    float *hops;                       /* of all runs: inside the run, and on to the next */
+    unsigned char same[TCCL_MAX_NICS]; /* port p is NIC p */
+};
+
+static void lists_clear(struct lists *lists)
+{
+    free(lists->nics);
+    free(lists->low);
+    free(lists->high);
+    free(lists->nic);
+    free(lists->hop);
+    free(lists->cells);
+    free(lists->hops);
+}
+
+static float rounded_up(double gbps)
+{
+    float nearest = (float)gbps;
+    return nearest < gbps ? __builtin_nextafterf(nearest, __builtin_inff()) : nearest;
+}
+
+static void fill_cells(const struct tccl_kind *kind, float *low, float *high)
+{
+    for (int i = 0; i < kind->n_nics * kind->n_nics; i++) {
+        low[i] = (float)kind->cells[i].gbps;
+        high[i] = rounded_up(kind->cells[i].bound);
+    }
+}
+
+static void fill_hop(const struct tccl_kind *from, const struct tccl_kind *to, float *hop)
+{
+    for (int x = 0; x < from->n_nics; x++)
+        for (int y = 0; y < to->n_nics; y++)
+            hop[x * to->n_nics + y] = (float)tccl_hop(from, x, to, y);
+}
+
+enum { CELLS = TCCL_MAX_NICS * TCCL_MAX_NICS };
+
+static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_runs, int count)
+{
+    lists->count = count;
+    lists->nics = calloc(count, sizeof(*lists->nics));
+    lists->low = calloc(count, sizeof(*lists->low));
+    lists->high = calloc(count, sizeof(*lists->high));
+    lists->nic = calloc(count, sizeof(*lists->nic));
+    lists->hop = calloc(count, sizeof(*lists->hop));
+    lists->cells = calloc((size_t)n_runs * 2 * CELLS, sizeof(float));
+    lists->hops = calloc((size_t)n_runs * 2 * CELLS, sizeof(float));
+    if (!lists->nics || !lists->low || !lists->high || !lists->nic || !lists->hop ||
+        !lists->cells || !lists->hops)
+        return -1;
+    for (int i = 0; i < TCCL_MAX_NICS; i++)
+        lists->same[i] = i;
+    for (int run = 0, node = 0; run < n_runs; run++) {
+        const struct tccl_kind *kind = runs[run].kind;
+        float *low = lists->cells + (size_t)run * 2 * CELLS, *high = low + CELLS;
+        float *inside = lists->hops + (size_t)run * 2 * CELLS, *on = inside + CELLS;
+        fill_cells(kind, low, high);
+        fill_hop(kind, kind, inside);
+        fill_hop(kind, runs[(run + 1) % n_runs].kind, on);
+        for (int i = 0; i < runs[run].count; i++, node++) {
+            lists->nics[node] = kind->n_nics;
+            lists->low[node] = low;
+            lists->high[node] = high;
+            lists->nic[node] = lists->same;
+            lists->hop[node] = i + 1 < runs[run].count ? inside : on;
+        }
+    }
+    return 0;
+}
+
+static int solve_nodes(const struct lists *lists, struct tccl_ring *ring)
+{
+    struct tccl_nodes nodes = {
+        .count = lists->count,
+        .ports = lists->nics,
+        .nics = lists->nics,
+        .gbps = lists->high,
+        .nic = lists->nic,
+        .hop = lists->hop,
+    };
+    float low, high;
+    cleanup_free struct tccl_node_ports *choices = calloc(lists->count, sizeof(*choices));
+    if (!choices || tccl_nodes_ring(&nodes, &high, NULL) < 0)
+        return -1;
+    nodes.gbps = lists->low;
+    if (tccl_nodes_ring(&nodes, &low, choices) < 0)
+        return -1;
+    ring->gbps = low;
+    ring->bound = high;
+    for (int i = 0; i < lists->count; i++)
+        ring->choices[i] = (struct tccl_ring_choice){choices[i].entry, choices[i].exit};
+    return 0;
+}
+
+/* The chosen cells and hops hold the exact numbers; the products worked with rounded ones. */
+static double exact_gbps(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring)
+{
+    double least = -1;
+    for (int run = 0, node = 0; run < n_runs; run++) {
+        for (int i = 0; i < runs[run].count; i++, node++) {
+            const struct tccl_kind *own = runs[run].kind;
+            const struct tccl_kind *next =
+                i + 1 < runs[run].count ? own : runs[(run + 1) % n_runs].kind;
+            struct tccl_ring_choice choice = ring->choices[node];
+            struct tccl_ring_choice after = ring->choices[(node + 1) % ring->n_nodes];
+            double chain = own->cells[choice.entry_nic * own->n_nics + choice.exit_nic].gbps;
+            double hop = tccl_hop(own, choice.exit_nic, next, after.entry_nic);
+            double slower = chain < hop ? chain : hop;
+            least = least < 0 || slower < least ? slower : least;
+        }
+    }
+    return least;
+}
+
+static int single_node(const struct tccl_kind *kind, struct tccl_ring *ring, struct tccl_error *err)
+{
+    if (kind->ring.gbps <= 0)
+        return tccl_fail(err, "the profile has no ring over these %d GPUs", kind->n_gpus);
+    ring->gbps = kind->ring.gbps;
+    ring->bound = kind->ring.bound;
+    ring->choices[0] = (struct tccl_ring_choice){-1, -1};
+    return 0;
+}
+
+static bool has_chain(const struct tccl_kind *kind)
+{
+    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
+        if (kind->cells[i].gbps > 0)
+            return true;
+    return false;
+}
+
+/* Can the kind be a part of a larger ring? */
+static int check_kind(const struct tccl_kind *kind, struct tccl_error *err)
+{
+    if (kind->n_nics == 0)
+        return tccl_fail(err, "a node of machine %.8s has no NIC in its profile", kind->machine);
+    if (!has_chain(kind))
+        return tccl_fail(err,
+                         "the profile of machine %.8s has no chain between NICs for these %d GPUs: "
+                         "measure them with tccl-profile run --peer",
+                         kind->machine, kind->n_gpus);
+    return 0;
+}
+
+static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+                         struct tccl_error *err)
+{
+    __attribute__((cleanup(lists_clear))) struct lists lists = {0};
+    for (int i = 0; i < n_runs; i++)
+        if (check_kind(runs[i].kind, err) < 0)
+            return -1;
+    if (make_lists(&lists, runs, n_runs, ring->n_nodes) < 0 || solve_nodes(&lists, ring) < 0)
+        return tccl_fail(err, "no memory for a ring over %d nodes", ring->n_nodes);
+    if (ring->gbps <= 0)
+        return tccl_fail(err,
+                         "no ring can be closed over these %d nodes: a chain is missing, or "
+                         "NICs are on fabrics that do not meet",
+                         ring->n_nodes);
+    ring->gbps = exact_gbps(runs, n_runs, ring);
+    if (ring->bound < ring->gbps)
+        ring->bound = ring->gbps;
+    return 0;
+}
+
+int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+                    struct tccl_error *err)
+{
+    int gpus;
+    *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, &gpus)};
+    if (ring->n_nodes < 1 || gpus < 1)
+        return tccl_fail(err, "a ring needs a GPU");
+    ring->choices = calloc(ring->n_nodes, sizeof(*ring->choices));
+    if (!ring->choices)
+        return tccl_fail(err, "no memory for a ring over %d nodes", ring->n_nodes);
+    if (gpus == 1)
+        return 1;
+    ring->baseline_gbps = baseline(runs, n_runs);
+    for (int i = 0; i < n_runs; i++)
+        ring->noise = fmax(ring->noise, runs[i].kind->noise);
+    if (ring->n_nodes == 1)
+        return single_node(runs[0].kind, ring, err);
+    return several_nodes(runs, n_runs, ring, err);
+}
+
+static const char *chosen_chain(const struct tccl_kind *kind, struct tccl_ring_choice choice)
+{
+    const struct tccl_cell *cell =
+        choice.entry_nic < 0 ? &kind->ring
+                             : &kind->cells[choice.entry_nic * kind->n_nics + choice.exit_nic];
+    return cell->chain ? cell->chain : "";
+}
+
+char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
+                       const char *const *names)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    for (int run = 0, node = 0; run < n_runs; run++)
+        for (int i = 0; i < runs[run].count; i++, node++)
+            fprintf(stream, "%s%s[%s]", node ? " " : "", names[node],
+                    chosen_chain(runs[run].kind, ring->choices[node]));
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

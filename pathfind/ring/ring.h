@@ -1,0 +1,51 @@
+/* ring.h: the closed result for a job step, from the kinds of its nodes. */
+#ifndef TCCL_RING_H
+#define TCCL_RING_H
+
+#include "ring/node-class.h"
+
+/* Consecutive nodes of one kind. */
+struct tccl_run {
+    const struct tccl_kind *kind;
+    int count;
+};
+
+struct tccl_ring_choice {
+    int entry_nic, exit_nic; /* -1 in a single-node ring */
+};
+
+struct tccl_ring {
+    double gbps;          /* of the slowest chain or hop; 0: no ring can be closed */
+    double bound;         /* proven: no ring is better than this */
+    double baseline_gbps; /* what NCCL's own choice reaches; 0 if unknown */
+    double noise;         /* of the bandwidths, as a ratio; the largest of the kinds' */
+    int n_nodes;
+    struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
+};
+
+/* Rate of a hop: the slower line rate of both NICs; 0 if their fabrics differ. GB/s. */
+double tccl_hop(const struct tccl_kind *from, int exit_nic, const struct tccl_kind *to,
+                int entry_nic);
+
+/* What a hop carries of NCCL's own choice, which both kinds must have: its chains share the data
+ * equally, and those that go through one NIC share its rate. They are taken to leave and to enter
+ * in the order of the NICs. GB/s of all of them; 0 if two NICs do not meet. */
+double tccl_default_hop(const struct tccl_kind *from, const struct tccl_kind *to);
+
+/* Solves the ring over the nodes of the runs in order. Returns 0; 1 if there is nothing to do (one
+ * GPU in all); -1 with err saying why there is no ring (a node without NIC, fabrics that do not
+ * meet). tccl_ring_clear frees. */
+int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+                    struct tccl_error *err);
+/* Is the ring faster than NCCL's own choice, by more than the noise? Also true where that choice is
+ * unknown. If not, nothing is to be applied. */
+bool tccl_ring_gains(const struct tccl_ring *ring);
+
+void tccl_ring_clear(struct tccl_ring *ring);
+
+/* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL without memory.
+ */
+char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
+                       const char *const *names);
+
+#endif

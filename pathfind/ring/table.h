@@ -1,0 +1,54 @@
+/* table.h: the chain table of one GPU set of one kind of machine: the best chain known for every
+ * pair of ports, with proven bounds. On disk: compact, checksummed, written whole. */
+#ifndef TCCL_TABLE_H
+#define TCCL_TABLE_H
+
+#include "chain/chain.h"
+
+/* The best chain known (gbps; 0 and n_gpus = 0 if none) and the proven upper bound (bound >= gbps;
+ * 0: proven that there is none). GB/s. */
+struct tccl_result {
+    double gbps;
+    double bound;
+    struct tccl_chain chain;
+};
+
+struct tccl_table {
+    char machine[TCCL_HASH_HEX]; /* machine id */
+    char source[TCCL_NAME];      /* back end that measured: "model", "host", "cuda" */
+    uint32_t gpus;               /* the GPU set, as a mask of GPU positions */
+    uint32_t measured;           /* transfer sets measured for it */
+    double noise;                /* values closer than this ratio count as equal */
+    int n_ports;
+    struct tccl_port *ports;
+    struct tccl_result *pairs;        /* n_ports * n_ports: [entry * n_ports + exit] */
+    struct tccl_result ring;          /* single-node ring; chain.n_gpus = 0 with one GPU */
+    struct tccl_result default_ring;  /* NCCL's own choice: the first of its rings, with the
+                                         bandwidth of all of them together; bound = gbps */
+    struct tccl_result default_chain; /* the same with several nodes; n_gpus = 0 without a NIC */
+};
+
+/* An empty table: all ports of the GPU set (for each NIC: its GPUs with GPUDirect, then all
+ * memories), all bounds +inf. NULL only without memory. */
+struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus);
+void tccl_table_free(struct tccl_table *table); /* NULL is fine */
+
+/* Writes the table whole. Returns 0, or -1 with err. */
+int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);
+/* Reads and checks (size, checksum, every chain against the machine, machine id). *table is the
+ * caller's. Returns 0; -1 with err naming the file. */
+int tccl_table_read(const char *path, const struct tccl_machine *machine, struct tccl_table **table,
+                    struct tccl_error *err);
+/* Are its ports and chains possible on the machine, and do they agree with its GPU set and bounds?
+ * Returns 0, or -1 with err. */
+int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *machine,
+                     struct tccl_error *err);
+
+/* JSON export (table-json.c). A new reference; NULL only without memory. */
+json_t *tccl_table_to_json(const struct tccl_table *table, const struct tccl_machine *machine);
+/* The table that the export describes: nothing may be missing, unknown, or impossible on the
+ * machine. Returns 0 with *table, which is the caller's, or -1 with err. */
+int tccl_table_from_json(const json_t *json, const struct tccl_machine *machine,
+                         struct tccl_table **table, struct tccl_error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* likeness.h: whether a machine can be told from its image when some of its devices are exchanged.
+ */
+#ifndef TCCL_LIKENESS_H
+#define TCCL_LIKENESS_H
+
+#include "machine/machine.h"
+#include "machine/meter.h"
+
+/* The image of each GPU, memory and NIC, by enum tccl_device_kind. */
+struct tccl_exchange {
+    uint8_t image[3][TCCL_MAX_GPUS];
+};
+
+void tccl_exchange_set(const struct tccl_exchange *exchange, const struct tccl_set *set,
+                       struct tccl_set *image);
+
+/* Does the description stay as it is: GPU models, P2P, GPUDirect, paths, NIC rates? Without nics
+ * only GPUs and memories count. */
+bool tccl_likeness_described(const struct tccl_machine *machine,
+                             const struct tccl_exchange *exchange, bool nics);
+
+/* What was measured to tell likenesses; each set once. */
+struct tccl_likeness;
+
+/* All are borrowed. NULL only without memory. */
+struct tccl_likeness *tccl_likeness_new(const struct tccl_machine *machine,
+                                        const struct tccl_meter *meter, double noise);
+void tccl_likeness_free(struct tccl_likeness *likeness); /* NULL is fine */
+long tccl_likeness_probes(const struct tccl_likeness *likeness);
+
+/* Sets that look alike need not all be asked: gives out[i] for walk[i], equal for such. */
+struct tccl_likeness_view {
+    void (*relabel)(const void *context, const tccl_transfer *walk, int count, tccl_transfer *out);
+    const void *context;
+};
+
+/* Do measurements agree that the exchange changes nothing? Returns 1 if so, 0, or -1 with err if
+ * the meter can't go on or without memory. */
+int tccl_likeness_measured(struct tccl_likeness *likeness, const struct tccl_exchange *exchange,
+                           bool nics, struct tccl_likeness_view view, struct tccl_error *err);
+
+#endif

@@ -1,0 +1,296 @@
+/* probe.c: measuring for the search, and explaining what was measured. */
+#include "search/probe.h"
+
+#include <math.h>
+
+enum {
+    MAX_TRIES = 4,  /* of explaining a set, where second measurements refute the first */
+    MISMATCHES = 3, /* of sets with symmetric ones, before the symmetry is given up */
+};
+
+static bool used_up(const struct tccl_probe *probe, bool archived)
+{
+    return (probe->limit > 0 && probe->asked >= probe->limit) ||
+           (!archived && probe->budget > 0 && probe->measured >= probe->budget);
+}
+
+static void set_of_walk(const struct tccl_walk *walk, struct tccl_set *set)
+{
+    set->count = 0;
+    for (int i = 0; i < walk->count; i++)
+        tccl_set_add(set, walk->transfers[i]);
+}
+
+static int keep(struct tccl_probe *probe, const struct tccl_walk *walk,
+                const struct tccl_measurement *measured, struct tccl_error *err)
+{
+    double upper = measured->gbps * (measured->noisy ? 1 + measured->spread : 1);
+    int status = measured->failed
+                     ? tccl_knowledge_fail(probe->knowledge, walk)
+                     : tccl_knowledge_add(probe->knowledge, walk, measured->gbps, upper);
+    return status < 0 ? tccl_fail(err, "no memory for the measured sets") : 0;
+}
+
+static int ask(struct tccl_probe *probe, struct tccl_meter meter, const struct tccl_set *set,
+               struct tccl_measurement *out, struct tccl_error *err)
+{
+    *out = (struct tccl_measurement){0};
+    if (meter.measure(meter.context, set, out, err) < 0)
+        return -1;
+    if (out->failed)
+        out->gbps = 0;
+    probe->measured++;
+    probe->failed += out->failed;
+    if (probe->poll && probe->poll(probe->context) != 0)
+        probe->stopped = true;
+    return 0;
+}
+
+/* Measures, or looks into the archive. */
+static int measure_now(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
+                       struct tccl_error *err)
+{
+    struct tccl_measurement measurement = {0};
+    struct tccl_set set;
+    set_of_walk(walk, &set);
+    const struct tccl_setmap_entry *archived = tccl_setmap_find(&probe->archive, &set);
+    if (probe->stopped || used_up(probe, archived))
+        return 1;
+    if (archived)
+        measurement.gbps = archived->gbps;
+    else if (ask(probe, probe->meter, &set, &measurement, err) < 0)
+        return -1;
+    probe->asked++;
+    *gbps = measurement.gbps;
+    return keep(probe, walk, &measurement, err);
+}
+
+int tccl_probe_measure(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
+                       struct tccl_error *err)
+{
+    struct tccl_known known;
+    if (!tccl_knowledge_find(probe->knowledge, walk, &known))
+        return measure_now(probe, walk, gbps, err);
+    probe->shared += known.symmetric;
+    *gbps = known.gbps;
+    return 0;
+}
+
+/* Measures a known set anew; *known becomes the larger of both: what disturbs only slows down. */
+static int measure_again(struct tccl_probe *probe, const struct tccl_walk *walk,
+                         struct tccl_known *known, struct tccl_error *err)
+{
+    struct tccl_measurement again;
+    struct tccl_set set;
+    if (probe->stopped || used_up(probe, false))
+        return 1;
+    set_of_walk(walk, &set);
+    struct tccl_meter meter = probe->again.measure ? probe->again : probe->meter;
+    if (ask(probe, meter, &set, &again, err) < 0)
+        return -1;
+    probe->asked++;
+    if (again.failed)
+        return 0;
+    if (!again.noisy || again.gbps > known->gbps) {
+        again.gbps = fmax(again.gbps, known->gbps);
+        if (keep(probe, walk, &again, err) < 0)
+            return -1;
+    }
+    tccl_knowledge_confirm(probe->knowledge, walk);
+    tccl_knowledge_find(probe->knowledge, walk, known);
+    return 0;
+}
+
+/* Values that true symmetry can't explain: each of the two is off by the noise at most. */
+static bool differ(const struct tccl_probe *probe, double low, double high)
+{
+    return low < high * (1 - 2 * probe->noise - 1e-9);
+}
+
+/* The set itself was measured: is it what a symmetric one is? */
+static int compare(struct tccl_probe *probe, const struct tccl_walk *walk, double shared,
+                   double *gbps, struct tccl_error *err)
+{
+    struct tccl_known own;
+    if (!tccl_knowledge_find(probe->knowledge, walk, &own) || own.failed)
+        return 0;
+    if (differ(probe, own.gbps, shared)) {
+        int status = measure_again(probe, walk, &own, err);
+        if (status != 0)
+            return status;
+        *gbps = own.gbps;
+    }
+    bool slower = differ(probe, own.upper, shared);
+    probe->mismatches += slower || differ(probe, shared, own.gbps);
+    if (!slower && probe->mismatches < MISMATCHES)
+        return 0;
+    probe->distrusts = true;
+    return 0;
+}
+
+int tccl_probe_measure_itself(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
+                              struct tccl_error *err)
+{
+    struct tccl_known known;
+    bool found = tccl_knowledge_find(probe->knowledge, walk, &known);
+    if (found && !(known.symmetric && tccl_knowledge_assumes(probe->knowledge))) {
+        *gbps = known.gbps;
+        return 0;
+    }
+    int status = measure_now(probe, walk, gbps, err);
+    return status != 0 || !found ? status : compare(probe, walk, known.gbps, gbps, err);
+}
+
+/* The search for a smallest explanation; subsets of the walk are bit masks. */
+struct explain {
+    struct tccl_probe *probe;
+    const struct tccl_walk *walk;
+    double most;
+    struct tccl_error *err;
+    int status; /* 0, or why it had to stop */
+};
+
+static struct tccl_walk part_of(const struct tccl_walk *walk, uint64_t mask)
+{
+    struct tccl_walk part = {.count = 0};
+    for (int i = 0; i < walk->count; i++)
+        if (mask >> i & 1)
+            part.transfers[part.count++] = walk->transfers[i];
+    return part;
+}
+
+/* Does this part reach no more than most? */
+static bool is_slow(struct explain *explain, uint64_t mask)
+{
+    struct tccl_probe *probe = explain->probe;
+    struct tccl_walk part = part_of(explain->walk, mask);
+    struct tccl_known known = {0};
+    double gbps;
+    if (explain->status != 0 || mask == 0)
+        return false;
+    bool found = tccl_knowledge_find(probe->knowledge, &part, &known);
+    /* Of a set and a larger one that is faster, the set is measured wrong. */
+    double most = explain->most * (found ? 1 + 1e-9 : 1);
+    if (tccl_knowledge_floor(probe->knowledge, &part) > most)
+        return false;
+    explain->status = tccl_probe_measure(probe, &part, &gbps, explain->err);
+    return explain->status == 0 && tccl_knowledge_find(probe->knowledge, &part, &known) &&
+           !known.failed && known.upper <= explain->most;
+}
+
+/* The smallest part of candidates that is slow together with base. added: base has grown since it
+ * was last looked at. */
+static uint64_t shrink(struct explain *explain, uint64_t base, bool added, uint64_t candidates)
+{
+    if (explain->status != 0 || (added && is_slow(explain, base)))
+        return 0;
+    int count = __builtin_popcountll(candidates);
+    if (count <= 1)
+        return candidates;
+    uint64_t left = 0, rest = candidates;
+    for (int i = 0; i < count / 2; i++) {
+        left |= rest & -rest;
+        rest &= rest - 1;
+    }
+    uint64_t from_rest = shrink(explain, base | left, true, rest);
+    uint64_t from_left = shrink(explain, base | from_rest, from_rest != 0, left);
+    return from_left | from_rest;
+}
+
+/* The smallest slow part of a set that is itself slow. */
+static uint64_t smallest_part(struct explain *explain, uint64_t all)
+{
+    const struct tccl_walk *walk = explain->walk;
+    uint64_t inside = 0;
+    for (int i = 0; i < walk->count; i++)
+        if (tccl_transfer_initiator(walk->transfers[i]).kind != TCCL_NIC)
+            inside |= 1ULL << i;
+    /* What lies inside the node says more: it bounds chains between any ports. */
+    bool is_inside = inside != all && is_slow(explain, inside);
+    return shrink(explain, 0, false, is_inside ? inside : all);
+}
+
+/* Measures the part again if it may be wrong. Returns as measure; *slow: it is still no faster than
+ * most. */
+static int confirm(struct explain *explain, const struct tccl_walk *part, bool *slow)
+{
+    struct tccl_probe *probe = explain->probe;
+    struct tccl_known known;
+    double gbps;
+    int status = tccl_probe_measure(probe, part, &gbps, explain->err);
+    if (status != 0 || !tccl_knowledge_find(probe->knowledge, part, &known))
+        return status;
+    if (probe->noise > 0 && !known.failed && known.upper <= explain->most &&
+        !tccl_knowledge_confirmed(probe->knowledge, part))
+        status = measure_again(probe, part, &known, explain->err);
+    *slow = !known.failed && known.upper <= explain->most;
+    return status;
+}
+
+/* Finds a part that is slow for sure; the whole where none is. */
+static int find_part(struct explain *explain, struct tccl_walk *part)
+{
+    uint64_t all = explain->walk->count == 64 ? ~0ULL : (1ULL << explain->walk->count) - 1;
+    for (int try = 0; try < MAX_TRIES; try++) {
+        bool slow = false;
+        *part = part_of(explain->walk, smallest_part(explain, all));
+        int status = explain->status != 0 ? explain->status : confirm(explain, part, &slow);
+        if (status != 0 || slow)
+            return status;
+    }
+    *part = *explain->walk; /* noise: the whole must do */
+    return 0;
+}
+
+/* Did the part fail? A part of what could be measured is not asked. */
+static bool has_failed(struct explain *explain, const struct tccl_walk *part)
+{
+    struct tccl_knowledge *knowledge = explain->probe->knowledge;
+    struct tccl_known known;
+    double gbps;
+    if (explain->status != 0 || part->count == 0 || tccl_knowledge_floor(knowledge, part) > 0)
+        return false;
+    explain->status = tccl_probe_measure(explain->probe, part, &gbps, explain->err);
+    return explain->status == 0 && tccl_knowledge_find(knowledge, part, &known) && known.failed;
+}
+
+/* Of a set that failed, follows the half that fails, too, as long as one does alone. */
+static int avoid_part(struct explain *explain)
+{
+    struct tccl_walk part = *explain->walk;
+    bool smaller = true;
+    while (smaller && part.count > 1) {
+        struct tccl_walk halves[2] = {{.count = 0}};
+        for (int i = 0; i < part.count; i++) {
+            struct tccl_walk *half = &halves[i >= part.count / 2];
+            half->transfers[half->count++] = part.transfers[i];
+        }
+        smaller = false;
+        for (int i = 0; i < 2 && !smaller; i++)
+            if ((smaller = has_failed(explain, &halves[i])))
+                part = halves[i];
+    }
+    if (explain->status == 0 && tccl_knowledge_avoid(explain->probe->knowledge, &part) < 0)
+        return tccl_fail(explain->err, "no memory for the limits");
+    return explain->status;
+}
+
+int tccl_probe_explain(struct tccl_probe *probe, const struct tccl_walk *walk, double most,
+                       struct tccl_error *err)
+{
+    struct explain explain = {probe, walk, most, err, 0};
+    struct tccl_walk part;
+    struct tccl_known known;
+    if (tccl_knowledge_find(probe->knowledge, walk, &known) && known.failed)
+        return avoid_part(&explain);
+    int status = find_part(&explain, &part);
+    if (status != 0 || !tccl_knowledge_find(probe->knowledge, &part, &known))
+        return status;
+    double gbps = known.upper <= most ? known.upper : known.gbps;
+    double floor = tccl_knowledge_floor(probe->knowledge, &part);
+    if (floor > gbps * (1 + 1e-9) && floor <= most)
+        gbps = floor;
+    if (tccl_knowledge_limit(probe->knowledge, &part, gbps) < 0)
+        return tccl_fail(err, "no memory for the limits");
+    return 0;
+}

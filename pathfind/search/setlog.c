@@ -1,0 +1,389 @@
+/* setlog.c: sets.jsonl, the append-only log of measured transfer sets. */
+#include "search/setlog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "base/hash.h"
+
+enum { MAX_LINE = 2048, SUM_DIGITS = 16, MAX_SOURCE = 64 };
+static const double MAX_SKEW = 1e9; /* microseconds */
+
+struct tccl_setlog {
+    int fd;
+    off_t end; /* where the next line goes; what lies behind it is the rest of a failed append */
+    char source[MAX_SOURCE];
+    char path[PATH_MAX];
+};
+
+const char *tccl_mark_name(unsigned mark)
+{
+    static const char *const names[TCCL_MARKS] = {"mig", "mps", "busy", "stand-in"};
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (mark == 1U << i)
+            return names[i];
+    return "";
+}
+
+/* Reading. */
+
+/* Splits "JSON checksum" and compares the checksum. Returns the JSON's length, or -1. */
+static long line_check(const char *line, size_t size)
+{
+    if (size < SUM_DIGITS + 3 || line[size - SUM_DIGITS - 1] != ' ')
+        return -1;
+    size_t length = size - SUM_DIGITS - 1;
+    char sum[SUM_DIGITS + 1];
+    snprintf(sum, sizeof(sum), "%016llx", (unsigned long long)tccl_hash64(line, length));
+    return memcmp(sum, line + length + 1, SUM_DIGITS) == 0 ? (long)length : -1;
+}
+
+static int parse_flag(const json_t *json, const char *name, bool *flag, struct tccl_error *err)
+{
+    const json_t *value = json_object_get(json, name);
+    *flag = json_is_true(value);
+    return !value || json_is_boolean(value) ? 0
+                                            : tccl_fail(err, "%s is neither true nor false", name);
+}
+
+static unsigned mark_of(const char *name)
+{
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (name && strcmp(name, tccl_mark_name(1U << i)) == 0)
+            return 1U << i;
+    return 0;
+}
+
+static int parse_marks(const json_t *json, unsigned *marks, struct tccl_error *err)
+{
+    json_t *list = NULL;
+    *marks = 0;
+    if (tccl_field_list(json, "marks", 0, TCCL_MARKS, &list, err) < 0)
+        return -1;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        unsigned mark = mark_of(json_string_value(json_array_get(list, i)));
+        if (!mark)
+            return tccl_fail(err, "marks has one that is not known here");
+        *marks |= mark;
+    }
+    return 0;
+}
+
+/* What only some lines have. */
+static int parse_rest(const json_t *json, struct tccl_measurement *measurement,
+                      struct tccl_error *err)
+{
+    if (tccl_field_number(json, "skew", 0, 0, MAX_SKEW, &measurement->skew, err) < 0 ||
+        tccl_field_number(json, "overlap", 0, 0, 1, &measurement->overlap, err) < 0 ||
+        parse_marks(json, &measurement->marks, err) < 0 ||
+        parse_flag(json, "noisy", &measurement->noisy, err) < 0 ||
+        parse_flag(json, "failed", &measurement->failed, err) < 0)
+        return -1;
+    if (measurement->failed && measurement->gbps > 0)
+        return tccl_fail(err, "it failed, and has a bandwidth");
+    return 0;
+}
+
+static int line_parse(const char *line, size_t size, struct tccl_set *set,
+                      struct tccl_measurement *measurement, struct tccl_error *err)
+{
+    long length = line_check(line, size);
+    if (length < 0)
+        return tccl_fail(err, "checksum does not match");
+    json_error_t why;
+    cleanup_json json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, &why);
+    const char *text;
+    double gbps, spread;
+    if (!json || json_unpack_ex(json, &why, 0, "{s:s, s:F, s:F}", "set", &text, "gbps", &gbps,
+                                "spread", &spread) < 0)
+        return tccl_fail(err, "%s", why.text);
+    if (!(gbps >= 0) || !(spread >= 0))
+        return tccl_fail(err, "gbps or spread is out of range");
+    *measurement = (struct tccl_measurement){.gbps = gbps, .spread = spread};
+    return parse_rest(json, measurement, err) < 0 ? -1 : tccl_set_parse(text, set, err);
+}
+
+/* Reads one line into line (without its newline). Returns its length; -1 at the end of the file; -2
+ * if it is too long; *torn says whether the newline is missing. */
+static long line_read(FILE *file, char line[static MAX_LINE], bool *torn)
+{
+    long size = 0;
+    int c;
+    *torn = false;
+    while ((c = getc_unlocked(file)) != EOF && c != '\n') {
+        if (size == MAX_LINE)
+            return -2;
+        line[size++] = c;
+    }
+    *torn = c == EOF;
+    return c == EOF && size == 0 ? -1 : size;
+}
+
+/* Opens a regular file for reading; NULL with err, or with errno ENOENT when there is none. */
+static FILE *open_regular(const char *path, struct tccl_error *err)
+{
+    struct stat st;
+    cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        if (errno != ENOENT)
+            tccl_fail(err, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    FILE *file = S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    if (file)
+        fd = -1;
+    else
+        tccl_fail(err, "%s: not a regular file", path), errno = EINVAL;
+    return file;
+}
+
+long tccl_setlog_read(const char *path,
+                      int (*each)(void *context, const struct tccl_set *set,
+                                  const struct tccl_measurement *measurement),
+                      void *context, int *dropped, struct tccl_error *err)
+{
+    if (dropped)
+        *dropped = 0;
+    cleanup_file FILE *file = open_regular(path, err);
+    if (!file)
+        return errno == ENOENT ? 0 : -1;
+    char line[MAX_LINE];
+    bool torn;
+    long n = 0, size;
+    while ((size = line_read(file, line, &torn)) != -1) {
+        struct tccl_error why = {""};
+        struct tccl_set set = {0};
+        struct tccl_measurement measurement;
+        if (size >= 0 && torn) {
+            if (dropped)
+                *dropped = 1;
+            break;
+        }
+        if (size < 0 || line_parse(line, size, &set, &measurement, &why) < 0)
+            return tccl_fail(err, "%s:%ld: %s; remove the line, or the file to measure anew", path,
+                             n + 1, size < 0 ? "line too long" : why.text);
+        n++;
+        if (each(context, &set, &measurement) != 0)
+            return tccl_fail(err, "%s:%ld: reading was stopped here", path, n);
+    }
+    if (ferror(file))
+        return tccl_fail(err, "%s: %s", path, strerror(errno));
+    return n;
+}
+
+/* Writing. */
+
+/* Where the last complete line ends. Returns -1 with err if the torn rest is longer than a line. */
+static off_t find_end(int fd, off_t size, struct tccl_error *err)
+{
+    char tail[MAX_LINE + 1];
+    size_t want = size < (off_t)sizeof(tail) ? (size_t)size : sizeof(tail);
+    ssize_t got = pread(fd, tail, want, size - want);
+    if (got != (ssize_t)want)
+        return tccl_fail(err, "%s", got < 0 ? strerror(errno) : "the file shrinks");
+    const char *newline = memrchr(tail, '\n', want);
+    if (newline)
+        return size - (off_t)want + (newline - tail) + 1;
+    if (size < (off_t)sizeof(tail))
+        return 0;
+    return tccl_fail(err, "its last line is too long: not a log of sets");
+}
+
+/* A new file's name is on the disk only when its folder is. */
+static void sync_folder(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof(copy), "%s", path);
+    cleanup_close int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        fsync(fd);
+}
+
+/* Is it still there by its name? An import may have replaced it before it was locked. */
+static bool in_place(const struct tccl_setlog *log, const struct stat *opened)
+{
+    struct stat named;
+    return stat(log->path, &named) == 0 && named.st_dev == opened->st_dev &&
+           named.st_ino == opened->st_ino;
+}
+
+static int prepare(struct tccl_setlog *log, struct tccl_error *err)
+{
+    struct stat st;
+    if (flock(log->fd, LOCK_EX | LOCK_NB) < 0)
+        return tccl_fail(err, "%s",
+                         errno == EWOULDBLOCK ? "another process is measuring into it; wait for it"
+                                              : strerror(errno));
+    if (fstat(log->fd, &st) < 0)
+        return tccl_fail(err, "%s", strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return tccl_fail(err, "not a regular file");
+    if (!in_place(log, &st))
+        return tccl_fail(err, "was replaced at this moment; try again");
+    log->end = find_end(log->fd, st.st_size, err);
+    if (log->end < 0)
+        return -1;
+    if (log->end < st.st_size && ftruncate(log->fd, log->end) < 0)
+        return tccl_fail(err, "cannot cut off a torn line: %s", strerror(errno));
+    if (st.st_size == 0)
+        sync_folder(log->path);
+    return 0;
+}
+
+struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struct tccl_error *err)
+{
+    struct tccl_setlog *log = calloc(1, sizeof(*log));
+    if (!log || strlen(path) >= sizeof(log->path) || strlen(source) >= sizeof(log->source)) {
+        tccl_fail(err, "%s: %s", path, log ? "name too long" : "no memory");
+        free(log);
+        return NULL;
+    }
+    strcpy(log->path, path);
+    strcpy(log->source, source);
+    struct tccl_error why = {""};
+    log->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (log->fd < 0)
+        tccl_fail(&why, "%s", strerror(errno));
+    if (log->fd < 0 || prepare(log, &why) < 0) {
+        tccl_fail(err, "%s: %s", path, why.text);
+        if (log->fd >= 0)
+            close(log->fd);
+        free(log);
+        return NULL;
+    }
+    return log;
+}
+
+static int most_digits(const struct tccl_measurement *measurement)
+{
+    const double values[] = {measurement->gbps, measurement->spread, measurement->skew,
+                             measurement->overlap};
+    int most = 0;
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+        int digits = tccl_digits(values[i]);
+        most = digits > most ? digits : most;
+    }
+    return most;
+}
+
+static json_t *list_of_marks(unsigned marks)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < TCCL_MARKS; i++)
+        if (marks >> i & 1)
+            json_array_append_new(list, json_string(tccl_mark_name(1U << i)));
+    return list;
+}
+
+/* Members that say something only for some measurements. Returns 0, or -1 without memory. */
+static int add_rest(json_t *json, const struct tccl_measurement *measurement)
+{
+    int rc = 0;
+    if (measurement->skew > 0)
+        rc |= json_object_set_new(json, "skew", json_real(measurement->skew));
+    if (measurement->overlap > 0)
+        rc |= json_object_set_new(json, "overlap", json_real(measurement->overlap));
+    if (measurement->noisy)
+        rc |= json_object_set_new(json, "noisy", json_true());
+    if (measurement->failed)
+        rc |= json_object_set_new(json, "failed", json_true());
+    if (measurement->marks)
+        rc |= json_object_set_new(json, "marks", list_of_marks(measurement->marks));
+    return rc;
+}
+
+/* The line with its newline; -1 if it can't be written. */
+static int line_format(const struct tccl_setlog *log, const struct tccl_set *set,
+                       const struct tccl_measurement *measurement, char line[static MAX_LINE])
+{
+    char text[TCCL_SET_TEXT];
+    tccl_set_format(set, text);
+    cleanup_json json_t *json =
+        json_pack("{s:s, s:f, s:f, s:s, s:I}", "set", text, "gbps", measurement->gbps, "spread",
+                  measurement->spread, "source", log->source, "time", (json_int_t)time(NULL));
+    if (!json || add_rest(json, measurement) < 0)
+        return -1;
+    cleanup_free char *dump =
+        json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(most_digits(measurement)));
+    if (!dump)
+        return -1;
+    unsigned long long sum = tccl_hash64(dump, strlen(dump));
+    int size = snprintf(line, MAX_LINE, "%s %016llx\n", dump, sum);
+    return size < MAX_LINE ? size : -1;
+}
+
+/* Would it be read again? */
+static bool writable(const struct tccl_measurement *measurement)
+{
+    return measurement->gbps >= 0 && isfinite(measurement->gbps) && measurement->spread >= 0 &&
+           isfinite(measurement->spread) && measurement->skew >= 0 &&
+           measurement->skew <= MAX_SKEW && measurement->overlap >= 0 &&
+           measurement->overlap <= 1 && !(measurement->failed && measurement->gbps > 0);
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        data += n;
+        size -= n;
+    }
+    return 0;
+}
+
+/* Takes back what a failed append left. */
+static int cut(struct tccl_setlog *log)
+{
+    struct stat st;
+    if (fstat(log->fd, &st) < 0)
+        return -1;
+    return st.st_size == log->end ? 0 : ftruncate(log->fd, log->end);
+}
+
+int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
+                       const struct tccl_measurement *measurement, struct tccl_error *err)
+{
+    char line[MAX_LINE];
+    int size = writable(measurement) ? line_format(log, set, measurement, line) : -1;
+    if (size < 0)
+        return tccl_fail(err, "%s: this measurement cannot be written", log->path);
+    if (cut(log) < 0)
+        return tccl_fail(err, "%s: %s", log->path, strerror(errno));
+    if (write_all(log->fd, line, size) < 0) {
+        tccl_fail(err, "%s: %s: the latest measurement is lost, all before it are kept", log->path,
+                  strerror(errno));
+        return cut(log), -1;
+    }
+    log->end += size;
+    return 0;
+}
+
+int tccl_setlog_sync(struct tccl_setlog *log, struct tccl_error *err)
+{
+    return fdatasync(log->fd) == 0 ? 0 : tccl_fail(err, "%s: %s", log->path, strerror(errno));
+}
+
+void tccl_setlog_close(struct tccl_setlog *log)
+{
+    if (!log)
+        return;
+    cut(log);
+    fsync(log->fd);
+    close(log->fd);
+    free(log);
+}

@@ -1,0 +1,75 @@
+/* setmap.c: a hash table of transfer sets, with open addressing. */
+#include "search/setmap.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+
+int tccl_grow(void **array, size_t count, size_t *room, size_t element)
+{
+    if (count < *room)
+        return 0;
+    size_t wanted = *room ? *room * 2 : 64;
+    void *larger = realloc(*array, wanted * element);
+    if (!larger)
+        return -1;
+    *array = larger;
+    *room = wanted;
+    return 0;
+}
+
+void tccl_setmap_clear(struct tccl_setmap *map)
+{
+    free(map->slots);
+    free(map->entries);
+    *map = (struct tccl_setmap){0};
+}
+
+/* The slot that holds the set, or the empty one where it belongs. Slots hold index + 1. */
+static size_t slot_of(const struct tccl_setmap *map, const struct tccl_set *set)
+{
+    uint64_t hash = tccl_hash64(set->transfers, set->count * sizeof(set->transfers[0]));
+    size_t slot = hash & (map->n_slots - 1);
+    while (map->slots[slot] && !tccl_set_equal(&map->entries[map->slots[slot] - 1].set, set))
+        slot = (slot + 1) & (map->n_slots - 1);
+    return slot;
+}
+
+struct tccl_setmap_entry *tccl_setmap_find(const struct tccl_setmap *map,
+                                           const struct tccl_set *set)
+{
+    if (map->n_slots == 0)
+        return NULL;
+    uint32_t entry = map->slots[slot_of(map, set)];
+    return entry ? &map->entries[entry - 1] : NULL;
+}
+
+static int rehash(struct tccl_setmap *map)
+{
+    if (2 * (map->count + 1) <= map->n_slots)
+        return 0;
+    size_t wanted = map->n_slots ? map->n_slots * 2 : 256;
+    uint32_t *slots = calloc(wanted, sizeof(*slots));
+    if (!slots)
+        return -1;
+    free(map->slots);
+    map->slots = slots;
+    map->n_slots = wanted;
+    for (size_t i = 0; i < map->count; i++)
+        slots[slot_of(map, &map->entries[i].set)] = i + 1;
+    return 0;
+}
+
+int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set, double gbps)
+{
+    if (rehash(map) < 0)
+        return -1;
+    size_t slot = slot_of(map, set);
+    if (map->slots[slot])
+        return 0;
+    if (tccl_grow((void **)&map->entries, map->count, &map->room, sizeof(*map->entries)) < 0)
+        return -1;
+    map->entries[map->count] = (struct tccl_setmap_entry){.set = *set, .gbps = gbps, .upper = gbps};
+    map->slots[slot] = ++map->count;
+    return 1;
+}

@@ -1,0 +1,501 @@
+/* symmetry.c: finds like parts of a model or a machine and exchanges them. */
+#include "search/symmetry.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/likeness.h"
+
+enum {
+    DEVICES = TCCL_MAX_GPUS + TCCL_MAX_MEMORIES + TCCL_MAX_NICS,
+    MAX_PARTS = 1 + 2 * TCCL_MAX_MEMORIES + TCCL_MAX_SWITCHES + DEVICES,
+    MAX_EXCHANGES = MAX_PARTS,
+    MAX_CHILDREN = TCCL_MAX_SWITCHES + DEVICES,
+};
+
+/* A part of the machine: the whole, a group of like NUMA nodes, a NUMA node, a switch or a device.
+ */
+struct part {
+    int parent;
+    int brothers; /* brothers with the same number may be exchanged */
+    int device;   /* index in the table of devices, -1 for an inner part */
+    char kind;    /* 'r'oot, 'c' group, 'u' NUMA node, 's'witch, 'g', 'm', 'n' */
+    int n_children;
+    int children[MAX_CHILDREN];
+};
+
+struct permutation {
+    uint8_t device[DEVICES];
+};
+
+/* Brothers exactly alike, or alike but for capacities that differ a little. */
+enum { EXACT, NEAR, CLOSENESSES };
+static const double TOLERANCE[CLOSENESSES] = {0, 0.15};
+
+enum { MAX_PASSES = 8 }; /* of measuring symmetries */
+
+struct tree {
+    const struct tccl_machine *machine;
+    const struct tccl_model *model; /* NULL: the machine is measured, */
+    struct tccl_likeness *likeness; /* by this; NULL: only its description counts, */
+    const struct tree *view;        /* and sets that this tree has alike are not all asked */
+    struct tccl_error *err;
+    int status; /* 0, or -1 with err */
+    bool nics;  /* false: only what transfers between GPUs and memories see */
+    double tolerance;
+    int n_parts;
+    struct part parts[MAX_PARTS];
+    int part_of[DEVICES];
+    int n_exchanges;
+    struct permutation exchanges[MAX_EXCHANGES];
+    uint16_t *class_of_limit; /* limits that exchanges turn into one another */
+    uint16_t *image;          /* room for one exchange */
+};
+
+struct tccl_symmetry {
+    struct tree trees[2][CLOSENESSES]; /* without and with NICs */
+    double factor[2];
+    long probes;
+    bool assumed;
+};
+
+static int device_number(struct tccl_device device)
+{
+    static const int first[] = {
+        [TCCL_GPU] = 0,
+        [TCCL_MEMORY] = TCCL_MAX_GPUS,
+        [TCCL_NIC] = TCCL_MAX_GPUS + TCCL_MAX_MEMORIES,
+    };
+    return first[device.kind] + device.index;
+}
+
+static struct tccl_device device_of_number(int number)
+{
+    if (number < TCCL_MAX_GPUS)
+        return (struct tccl_device){TCCL_GPU, number};
+    if (number < TCCL_MAX_GPUS + TCCL_MAX_MEMORIES)
+        return (struct tccl_device){TCCL_MEMORY, number - TCCL_MAX_GPUS};
+    return (struct tccl_device){TCCL_NIC, number - TCCL_MAX_GPUS - TCCL_MAX_MEMORIES};
+}
+
+static int add_part(struct tree *tree, int parent, char kind, int device)
+{
+    int index = tree->n_parts++;
+    struct part *part = &tree->parts[index];
+    *part = (struct part){.parent = parent, .brothers = index, .device = device, .kind = kind};
+    if (device >= 0)
+        tree->part_of[device] = index;
+    if (parent >= 0) {
+        struct part *above = &tree->parts[parent];
+        above->children[above->n_children++] = index;
+    }
+    return index;
+}
+
+static void add_devices(struct tree *tree, int part, int numa, int parent_switch)
+{
+    const struct tccl_machine *machine = tree->machine;
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (machine->gpus[i].numa == numa && machine->gpus[i].parent == parent_switch)
+            add_part(tree, part, 'g', device_number((struct tccl_device){TCCL_GPU, i}));
+    for (int i = 0; tree->nics && i < machine->n_nics; i++)
+        if (machine->nics[i].numa == numa && machine->nics[i].parent == parent_switch)
+            add_part(tree, part, 'n', device_number((struct tccl_device){TCCL_NIC, i}));
+    for (int i = 0; i < machine->n_switches; i++)
+        if (machine->switches[i].numa == numa && machine->switches[i].parent == parent_switch)
+            add_devices(tree, add_part(tree, part, 's', -1), numa, i);
+}
+
+static int add_numa(struct tree *tree, int parent, int numa)
+{
+    int part = add_part(tree, parent, 'u', -1);
+    add_part(tree, part, 'm', device_number((struct tccl_device){TCCL_MEMORY, numa}));
+    add_devices(tree, part, numa, -1);
+    return part;
+}
+
+/* Devices whose switch belongs to another NUMA node hang from the root. */
+static void add_strays(struct tree *tree)
+{
+    const struct tccl_machine *machine = tree->machine;
+    int counts[] = {machine->n_gpus, machine->n_memories, tree->nics ? machine->n_nics : 0};
+    for (int kind = TCCL_GPU; kind <= TCCL_NIC; kind++) {
+        for (int i = 0; i < counts[kind]; i++) {
+            int number = device_number((struct tccl_device){kind, i});
+            if (tree->part_of[number] < 0)
+                add_part(tree, 0, "gmn"[kind], number);
+        }
+    }
+}
+
+/* Pairs up the devices below two parts in order. Returns 0, or -1 if their shapes differ. */
+static int pair_up(const struct tree *tree, int a, int b, struct permutation *map)
+{
+    const struct part *x = &tree->parts[a], *y = &tree->parts[b];
+    if (x->kind != y->kind || x->n_children != y->n_children)
+        return -1;
+    if (x->device >= 0) {
+        map->device[x->device] = y->device;
+        map->device[y->device] = x->device;
+    }
+    for (int i = 0; i < x->n_children; i++)
+        if (pair_up(tree, x->children[i], y->children[i], map) < 0)
+            return -1;
+    return 0;
+}
+
+static void identity(struct permutation *map)
+{
+    for (int i = 0; i < DEVICES; i++)
+        map->device[i] = i;
+}
+
+/* The state of one relabelling: each part's image, and which images are taken. */
+struct relabel {
+    const struct tree *tree;
+    int16_t image[MAX_PARTS];
+    bool taken[MAX_PARTS];
+};
+
+/* A part met for the first time becomes the first free child of its parent's image that is its
+ * brother's equal. */
+static int image_of(struct relabel *state, int part)
+{
+    const struct part *parts = state->tree->parts;
+    if (state->image[part] >= 0)
+        return state->image[part];
+    const struct part *own = &parts[parts[part].parent];
+    const struct part *above = &parts[image_of(state, parts[part].parent)];
+    int rank = 0;
+    while (own->children[rank] != part)
+        rank++;
+    int brothers = parts[above->children[rank]].brothers;
+    for (int i = 0; i < above->n_children; i++) {
+        int child = above->children[i];
+        if (parts[child].brothers == brothers && !state->taken[child]) {
+            state->taken[child] = true;
+            state->image[part] = child;
+            return child;
+        }
+    }
+    return part; /* not reached: a parent's image has as many children of each class */
+}
+
+static struct tccl_device image_of_device(struct relabel *state, struct tccl_device device)
+{
+    int part = state->tree->part_of[device_number(device)];
+    return device_of_number(state->tree->parts[image_of(state, part)].device);
+}
+
+static void relabel(const struct tree *tree, const tccl_transfer *walk, int count,
+                    tccl_transfer *out)
+{
+    struct relabel state = {.tree = tree};
+    memset(state.image, -1, sizeof(state.image));
+    state.image[0] = 0;
+    for (int i = 0; i < count; i++) {
+        struct tccl_device source = image_of_device(&state, tccl_transfer_source(walk[i]));
+        struct tccl_device sink = image_of_device(&state, tccl_transfer_sink(walk[i]));
+        bool reads = tccl_transfer_reads(walk[i]);
+        out[i] = tccl_transfer_make(reads ? sink : source, reads, reads ? source : sink);
+    }
+}
+
+static void relabel_in_view(const void *context, const tccl_transfer *walk, int count,
+                            tccl_transfer *out)
+{
+    relabel(context, walk, count, out);
+}
+
+/* Are the same of the one's children alike as of the other's? */
+static bool same_families(const struct tree *tree, int a, int b)
+{
+    const struct part *x = &tree->parts[a], *y = &tree->parts[b];
+    for (int i = 0; i < x->n_children; i++) {
+        for (int j = 0; j < i; j++)
+            if ((tree->parts[x->children[i]].brothers == tree->parts[x->children[j]].brothers) !=
+                (tree->parts[y->children[i]].brothers == tree->parts[y->children[j]].brothers))
+                return false;
+        if (!same_families(tree, x->children[i], y->children[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Does an exchange leave a machine that is measured as it is? */
+static bool machine_alike(struct tree *tree, const struct tccl_exchange *exchange)
+{
+    struct tccl_likeness_view view = {relabel_in_view, tree->view};
+    if (!tccl_likeness_described(tree->machine, exchange, tree->nics) || tree->status < 0)
+        return false;
+    if (!tree->likeness)
+        return true;
+    int alike = tccl_likeness_measured(tree->likeness, exchange, tree->nics, view, tree->err);
+    tree->status = alike < 0 ? -1 : 0;
+    return alike > 0;
+}
+
+/* Does exchanging two parts leave everything as it is? map gets the exchange. */
+static bool exchangeable(struct tree *tree, int a, int b, struct permutation *map)
+{
+    struct tccl_exchange exchange;
+    _Static_assert(TCCL_MAX_GPUS == TCCL_MAX_MEMORIES && TCCL_MAX_GPUS == TCCL_MAX_NICS,
+                   "one width for all images");
+    const uint8_t *const maps[] = {exchange.image[TCCL_GPU], exchange.image[TCCL_MEMORY],
+                                   exchange.image[TCCL_NIC]};
+    identity(map);
+    if (pair_up(tree, a, b, map) < 0)
+        return false;
+    for (int number = 0; number < DEVICES; number++) {
+        struct tccl_device device = device_of_number(number);
+        exchange.image[device.kind][device.index] = device_of_number(map->device[number]).index;
+    }
+    if (!tree->model)
+        return same_families(tree, a, b) && machine_alike(tree, &exchange);
+    return tccl_model_alike(tree->model, maps, tree->nics, tree->tolerance, tree->image);
+}
+
+/* Limits that the last exchange turns into one another come into one class. */
+static void join_limits(struct tree *tree)
+{
+    int limits = tree->model ? tccl_model_limits(tree->model) : 0;
+    for (int i = 0; i < limits; i++) {
+        uint16_t from = tree->class_of_limit[i], to = tree->class_of_limit[tree->image[i]];
+        for (int j = 0; j < limits && from != to; j++)
+            if (tree->class_of_limit[j] == from)
+                tree->class_of_limit[j] = to;
+    }
+}
+
+/* Brothers that may be exchanged get one number, and the exchange of each with the one before it is
+ * kept. Being exchangeable is transitive. */
+static void find_brothers(struct tree *tree, int part)
+{
+    struct permutation map;
+    const struct part *above = &tree->parts[part];
+    for (int i = 1; i < above->n_children; i++) {
+        for (int j = i - 1; j >= 0; j--) {
+            if (!exchangeable(tree, above->children[j], above->children[i], &map))
+                continue;
+            tree->parts[above->children[i]].brothers = tree->parts[above->children[j]].brothers;
+            tree->exchanges[tree->n_exchanges++] = map;
+            join_limits(tree);
+            break;
+        }
+    }
+}
+
+static void move_child(struct tree *tree, int child, int to)
+{
+    struct part *above = &tree->parts[to];
+    above->children[above->n_children++] = child;
+    tree->parts[child].parent = to;
+}
+
+/* NUMA nodes that may be exchanged (those of one socket) become children of a group; groups may
+ * then be exchanged as a whole (sockets). */
+static void group_numa_nodes(struct tree *tree)
+{
+    struct part *root = &tree->parts[0];
+    int children[MAX_CHILDREN], count = root->n_children, group_of[MAX_PARTS];
+    memcpy(children, root->children, sizeof(children));
+    memset(group_of, -1, sizeof(group_of));
+    root->n_children = 0;
+    for (int i = 0; i < count; i++) {
+        struct part *child = &tree->parts[children[i]];
+        if (child->kind != 'u') {
+            move_child(tree, children[i], 0);
+            continue;
+        }
+        if (group_of[child->brothers] < 0)
+            group_of[child->brothers] = add_part(tree, 0, 'c', -1);
+        move_child(tree, children[i], group_of[child->brothers]);
+    }
+}
+
+static void build(struct tree *tree)
+{
+    memset(tree->part_of, -1, sizeof(tree->part_of));
+    add_part(tree, -1, 'r', -1);
+    for (int numa = 0; numa < tree->machine->n_memories; numa++)
+        add_numa(tree, 0, numa);
+    add_strays(tree);
+    for (int part = tree->n_parts - 1; part >= 0; part--)
+        find_brothers(tree, part);
+    group_numa_nodes(tree);
+    find_brothers(tree, 0);
+}
+
+static int build_of_model(struct tree *tree, const struct tccl_model *model, bool nics,
+                          double tolerance)
+{
+    int limits = tccl_model_limits(model);
+    *tree = (struct tree){
+        .machine = tccl_model_machine(model), .model = model, .nics = nics, .tolerance = tolerance};
+    tree->class_of_limit = calloc(limits + 1, sizeof(*tree->class_of_limit));
+    tree->image = calloc(limits + 1, sizeof(*tree->image));
+    if (!tree->class_of_limit || !tree->image)
+        return -1;
+    for (int i = 0; i < limits; i++)
+        tree->class_of_limit[i] = i;
+    build(tree);
+    return 0;
+}
+
+/* By the description, then by measurements until no exchange is refuted any more: what looks alike
+ * at first may be asked about apart later. Returns 0, or -1 with err. */
+static int build_of_machine(struct tree *tree, const struct tccl_machine *machine,
+                            struct tccl_likeness *likeness, bool nics, struct tccl_error *err)
+{
+    struct tree *view = malloc(sizeof(*view));
+    if (!view)
+        return tccl_fail(err, "no memory to look for symmetries");
+    *tree = (struct tree){.machine = machine, .nics = nics, .err = err};
+    build(tree);
+    for (int pass = 0, before = -1;
+         likeness && pass < MAX_PASSES && before != tree->n_exchanges && tree->status == 0;
+         pass++) {
+        *view = *tree;
+        before = view->n_exchanges;
+        *tree = (struct tree){
+            .machine = machine, .likeness = likeness, .view = view, .nics = nics, .err = err};
+        build(tree);
+    }
+    free(view);
+    return tree->status;
+}
+
+/* With each limit raised to the largest of its class the exchanges are exact, and no bandwidth is
+ * raised by more than the largest ratio in a class: rates grow at most as capacities do. */
+static double largest_ratio(const struct tree *tree)
+{
+    int limits = tccl_model_limits(tree->model);
+    double ratio = 1;
+    for (int i = 0; i < limits; i++)
+        for (int j = 0; j < limits; j++)
+            if (tree->class_of_limit[i] == tree->class_of_limit[j])
+                ratio = fmax(ratio,
+                             tccl_model_limit(tree->model, i) / tccl_model_limit(tree->model, j));
+    return ratio;
+}
+
+struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model)
+{
+    struct tccl_symmetry *symmetry = calloc(1, sizeof(*symmetry));
+    if (!symmetry)
+        return NULL;
+    for (int nics = 0; nics < 2; nics++) {
+        for (int closeness = EXACT; closeness < CLOSENESSES; closeness++) {
+            if (build_of_model(&symmetry->trees[nics][closeness], model, nics,
+                               TOLERANCE[closeness]) < 0) {
+                tccl_symmetry_free(symmetry);
+                return NULL;
+            }
+        }
+        symmetry->factor[nics] = largest_ratio(&symmetry->trees[nics][NEAR]);
+    }
+    return symmetry;
+}
+
+/* Both trees, without near exchanges. */
+static int build_all(struct tccl_symmetry *symmetry, const struct tccl_machine *machine,
+                     struct tccl_likeness *likeness, struct tccl_error *err)
+{
+    int status = 0;
+    for (int nics = 0; nics < 2 && status == 0; nics++) {
+        struct tree *trees = symmetry->trees[nics];
+        status = build_of_machine(&trees[EXACT], machine, likeness, nics, err);
+        trees[NEAR] = (struct tree){.machine = machine, .nics = nics};
+        symmetry->factor[nics] = 1;
+    }
+    return status;
+}
+
+struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machine,
+                                               const struct tccl_meter *meter, double noise,
+                                               struct tccl_error *err)
+{
+    struct tccl_symmetry *symmetry = calloc(1, sizeof(*symmetry));
+    struct tccl_likeness *likeness = meter ? tccl_likeness_new(machine, meter, noise) : NULL;
+    int status = !symmetry || (meter && !likeness)
+                     ? tccl_fail(err, "no memory to look for symmetries")
+                     : build_all(symmetry, machine, likeness, err);
+    if (symmetry) {
+        symmetry->assumed = true;
+        symmetry->probes = likeness ? tccl_likeness_probes(likeness) : 0;
+    }
+    tccl_likeness_free(likeness);
+    if (status == 0)
+        return symmetry;
+    tccl_symmetry_free(symmetry);
+    return NULL;
+}
+
+long tccl_symmetry_probes(const struct tccl_symmetry *symmetry)
+{
+    return symmetry->probes;
+}
+
+bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry)
+{
+    return symmetry->assumed;
+}
+
+void tccl_symmetry_free(struct tccl_symmetry *symmetry)
+{
+    if (!symmetry)
+        return;
+    for (int nics = 0; nics < 2; nics++) {
+        for (int closeness = EXACT; closeness < CLOSENESSES; closeness++) {
+            free(symmetry->trees[nics][closeness].class_of_limit);
+            free(symmetry->trees[nics][closeness].image);
+        }
+    }
+    free(symmetry);
+}
+
+static bool has_nic(const tccl_transfer *walk, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (tccl_transfer_initiator(walk[i]).kind == TCCL_NIC)
+            return true;
+    return false;
+}
+
+void tccl_symmetry_relabel(const struct tccl_symmetry *symmetry, const tccl_transfer *walk,
+                           int count, tccl_transfer *out)
+{
+    relabel(&symmetry->trees[has_nic(walk, count)][EXACT], walk, count, out);
+}
+
+static const struct tree *tree_for(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                                   bool near)
+{
+    return &symmetry->trees[has_nic(set->transfers, set->count)][near ? NEAR : EXACT];
+}
+
+int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                            bool near)
+{
+    return symmetry ? tree_for(symmetry, set, near)->n_exchanges : 0;
+}
+
+void tccl_symmetry_exchange(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
+                            bool near, int exchange, struct tccl_set *image)
+{
+    const uint8_t *map = tree_for(symmetry, set, near)->exchanges[exchange].device;
+    image->count = 0;
+    for (int i = 0; i < set->count; i++) {
+        struct tccl_device initiator = tccl_transfer_initiator(set->transfers[i]);
+        struct tccl_device target = tccl_transfer_target(set->transfers[i]);
+        tccl_set_add(image, tccl_transfer_make(device_of_number(map[device_number(initiator)]),
+                                               tccl_transfer_reads(set->transfers[i]),
+                                               device_of_number(map[device_number(target)])));
+    }
+}
+
+double tccl_symmetry_factor(const struct tccl_symmetry *symmetry, const struct tccl_set *set)
+{
+    return symmetry ? symmetry->factor[has_nic(set->transfers, set->count)] : 1;
+}

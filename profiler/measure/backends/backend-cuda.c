@@ -1,0 +1,153 @@
+/* The back end "cuda": the GPUs of this machine copy, all members of a set at the same time. */
+#include <stdio.h>
+
+#include "measure/backends/pooled.h"
+#include "measure/cuda/cuda-driver.h"
+#include "measure/peer/rdma.h"
+
+/* Said at once, not by the processes that would fail at it later. */
+static int check_driver(struct tccl_error *err)
+{
+    struct tccl_cuda cuda;
+
+    if (tccl_cuda_load(&cuda, err) < 0)
+        return -1;
+    tccl_cuda_unload(&cuda);
+    return 0;
+}
+
+static int check_users(const struct tccl_found *found, bool force, unsigned *marks,
+                       struct tccl_error *err)
+{
+    for (int i = 0; i < found->site.machine.n_gpus; i++) {
+        if (found->n_users[i] == 0)
+            continue;
+        if (!force)
+            return tccl_fail(err,
+                             "GPU %d (%s) is in use by %s: wait for its end, or measure next to it "
+                             "with --force",
+                             i, found->site.gpu_busid[i], found->user[i]);
+        *marks |= TCCL_MARK_BUSY;
+    }
+    return 0;
+}
+
+static int check_sharing(const struct tccl_found *found, bool force, struct tccl_error *err)
+{
+    if (force || !(found->marks & (TCCL_MARK_MIG | TCCL_MARK_MPS)))
+        return 0;
+    return tccl_fail(err,
+                     "%s: what is measured now is not what NCCL will have; end that, or measure "
+                     "all the same with --force, for reports only",
+                     found->marks & TCCL_MARK_MIG ? "a GPU is in MIG mode" : "MPS is running");
+}
+
+static bool stands_in(const struct tccl_site *site)
+{
+    for (int i = 1; i < site->machine.n_gpus; i++)
+        if (site->gpu_device[i] == site->gpu_device[0])
+            return true;
+    return false;
+}
+
+static void say_conditions(struct tccl_pooled *pooled, const struct tccl_backend_options *options)
+{
+    const char *copies = options->engine ? "copy engines" : "kernel copies";
+    const struct tccl_machine *machine = &pooled->found.site.machine;
+    bool rdma = machine->n_nics > 0 && tccl_rdma_is_here(machine->nics[0].name);
+    const char *hops = !options->peer ? "" : rdma ? ", RDMA" : ", TCP through host memory";
+    int gpus = machine->n_gpus;
+
+    if (pooled->marks & TCCL_MARK_STAND_IN)
+        snprintf(pooled->conditions, sizeof(pooled->conditions),
+                 "%s%s, one GPU stands for %d that take turns on it", copies, hops, gpus);
+    else
+        snprintf(pooled->conditions, sizeof(pooled->conditions), "%s%s", copies, hops);
+}
+
+static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
+                struct tccl_error *err)
+{
+    const struct tccl_discover_options what = {.devices = options->devices};
+    struct tccl_found *found = &pooled->found;
+
+    if (tccl_discover(&what, found, err) < 0)
+        return -1;
+    if (found->recorded)
+        return tccl_fail(err, "the topology is a recorded one: only this machine can be measured");
+    if (check_driver(err) < 0 || check_users(found, options->force, &pooled->marks, err) < 0 ||
+        check_sharing(found, options->force, err) < 0)
+        return -1;
+    pooled->marks |= found->marks;
+    if (stands_in(&found->site))
+        pooled->marks |= TCCL_MARK_STAND_IN;
+    say_conditions(pooled, options);
+    return 0;
+}
+
+/* Where several processes take turns on one GPU, a run spans many turns of some 2 ms. */
+static double usual_window(const struct tccl_pooled *pooled)
+{
+    return pooled->marks & TCCL_MARK_STAND_IN ? 0.1 : 0.02;
+}
+
+/* What the buffers of NCCL's channels between two GPUs come to. */
+static size_t usual_region(const struct tccl_machine *machine)
+{
+    (void)machine;
+    return 16 << 20;
+}
+
+static bool always(const struct tccl_machine *machine)
+{
+    (void)machine;
+    return true;
+}
+
+static int cuda_open(const struct tccl_backend_options *options, void **out, struct tccl_error *err)
+{
+    static const struct tccl_pooled_way way = {
+        .look = look,
+        .window = usual_window,
+        .region = usual_region,
+        .bind = always,
+        .gpu = &tccl_mover_cuda,
+        .nic = &tccl_mover_nic,
+        .prepare_limit = 60, /* many GPUs without nvidia-persistenced start slowly */
+    };
+
+    return tccl_pooled_open(&way, options, out, err);
+}
+
+static int cuda_can(const void *context, tccl_transfer transfer, struct tccl_error *err)
+{
+    const struct tccl_pooled *pooled = context;
+    const struct tccl_machine *machine = &pooled->found.site.machine;
+    struct tccl_device initiator = tccl_transfer_initiator(transfer);
+    bool nic = initiator.kind == TCCL_NIC;
+
+    if (tccl_machine_allows(machine, transfer, err) < 0)
+        return -1;
+    if (nic && !pooled->peer)
+        return tccl_fail(err, "NICs are measured only against another node: --peer HOST, where "
+                              "\"tccl-profile peer\" runs");
+    if (nic && tccl_transfer_target(transfer).kind == TCCL_GPU &&
+        !tccl_rdma_is_here(machine->nics[initiator.index].name))
+        return tccl_fail(err,
+                         "between a NIC and a GPU only RDMA could do: %s speaks TCP, which "
+                         "goes through host memory",
+                         machine->nics[initiator.index].name);
+    return 0;
+}
+
+const struct tccl_backend_ops tccl_backend_of_cuda = {
+    .name = "cuda",
+    .noise = 0.03,
+    .open = cuda_open,
+    .can = cuda_can,
+    .machine = tccl_pooled_machine,
+    .conditions = tccl_pooled_conditions,
+    .marks = tccl_pooled_marks,
+    .measure = tccl_pooled_measure,
+    .close = tccl_pooled_close,
+};

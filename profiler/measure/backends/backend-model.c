@@ -1,0 +1,89 @@
+/* The back end "model": a machine model says what a transfer set would reach. */
+#include <stdlib.h>
+
+#include "base/fileio.h"
+#include "machine/model.h"
+#include "measure/backends/backend-ops.h"
+
+enum { MODEL_BYTES = 4 << 20 };
+
+struct state {
+    json_t *json;
+    struct tccl_model *model;
+    struct tccl_symmetry *symmetry;
+};
+
+static void model_close(void *context)
+{
+    struct state *state = context;
+
+    tccl_symmetry_free(state->symmetry);
+    tccl_model_free(state->model);
+    json_decref(state->json);
+    free(state);
+}
+
+static int load(struct state *state, const char *path, struct tccl_error *err)
+{
+    state->json = tccl_read_json(path, MODEL_BYTES, err);
+    if (!state->json)
+        return -1;
+    if (tccl_model_from_json(state->json, &state->model, err) < 0)
+        return tccl_fail_in(err, "%s", path);
+    state->symmetry = tccl_symmetry_of_model(state->model);
+    return state->symmetry ? 0 : tccl_fail(err, "out of memory");
+}
+
+static int model_open(const struct tccl_backend_options *options, void **out,
+                      struct tccl_error *err)
+{
+    if (!options->model)
+        return tccl_fail(err, "the back end \"model\" needs a model file: --model FILE");
+    struct state *state = calloc(1, sizeof(*state));
+    if (!state)
+        return tccl_fail(err, "out of memory");
+    if (load(state, options->model, err) < 0) {
+        model_close(state);
+        return -1;
+    }
+    *out = state;
+    return 0;
+}
+
+static const struct tccl_machine *model_machine(const void *context)
+{
+    const struct state *state = context;
+    return tccl_model_machine(state->model);
+}
+
+static const json_t *model_json(const void *context)
+{
+    const struct state *state = context;
+    return state->json;
+}
+
+static const struct tccl_symmetry *model_symmetry(const void *context)
+{
+    const struct state *state = context;
+    return state->symmetry;
+}
+
+static int model_measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                         struct tccl_error *err)
+{
+    const struct state *state = context;
+
+    *out = (struct tccl_measurement){0};
+    return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) < 0 ? 1 : 0;
+}
+
+const struct tccl_backend_ops tccl_backend_of_model = {
+    .name = "model",
+    .noise = 0,
+    .open = model_open,
+    .machine = model_machine,
+    .model = model_json,
+    .symmetry = model_symmetry,
+    .measure = model_measure,
+    .close = model_close,
+};

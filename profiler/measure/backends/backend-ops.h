@@ -1,0 +1,33 @@
+/* backend-ops.h: what a back end implements; seen by backend.c and backend-NAME.c only. */
+#ifndef TCCL_BACKEND_OPS_H
+#define TCCL_BACKEND_OPS_H
+
+#include "measure/backends/backend.h"
+
+/* Contracts as in backend.h. state is what open made; close gets it also when it is the last. */
+struct tccl_backend_ops {
+    const char *name;
+    double noise;
+    int (*open)(const struct tccl_backend_options *options, void **state, struct tccl_error *err);
+    const struct tccl_machine *(*machine)(const void *state);
+    const json_t *(*model)(const void *state);                  /* NULL: measures real hardware */
+    const struct tccl_symmetry *(*symmetry)(const void *state); /* NULL: none known */
+    const char *(*conditions)(const void *state);               /* NULL: "" */
+    unsigned (*marks)(const void *state);                       /* NULL: none */
+    /* Can it measure the transfer at all? 0, or -1 with err. NULL: all that the machine allows. */
+    int (*can)(const void *state, tccl_transfer transfer, struct tccl_error *err);
+    int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,
+                   struct tccl_error *err);
+    void (*close)(void *state);
+};
+
+/* Opens a back end that need not be built in (tests have theirs). As tccl_backend_open. */
+int tccl_backend_open_as(const struct tccl_backend_ops *ops,
+                         const struct tccl_backend_options *options, struct tccl_backend **backend,
+                         struct tccl_error *err);
+
+extern const struct tccl_backend_ops tccl_backend_of_model;
+extern const struct tccl_backend_ops tccl_backend_of_host;
+extern const struct tccl_backend_ops tccl_backend_of_cuda; /* in builds with CUDA */
+
+#endif

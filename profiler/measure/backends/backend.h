@@ -1,0 +1,74 @@
+/* backend.h: where bandwidths come from: one interface, one back end per file (backend-NAME.c). */
+#ifndef TCCL_BACKEND_H
+#define TCCL_BACKEND_H
+
+#include <jansson.h>
+
+#include "machine/machine.h"
+#include "machine/meter.h"
+#include "search/symmetry.h"
+
+struct tccl_backend;
+
+/* What a back end may need to know to open; each uses what concerns it. */
+struct tccl_backend_options {
+    const char *model; /* model file, of the back end "model" */
+    const char *peer;  /* "HOST[:PORT]" of a tccl-profile peer, for transfers of NICs; NULL: none */
+    const char *munge; /* munged's socket, for the peer; NULL or "": munge's own default */
+    int devices;       /* host: cores that stand for GPUs; cuda: GPUs that the one GPU stands for */
+    bool engine;       /* cuda: copy engines instead of kernels */
+    bool force;        /* also where others use the GPUs, and under MIG and MPS: sets are marked */
+    double window;     /* seconds of each run; 0: the back end's own */
+    int repeats;       /* runs of each set; 0: the back end's own */
+};
+
+/* Opens a back end by name. An unknown name is refused with the list of those built in. Returns 0
+ * with *backend, which the caller closes, or -1 with err. */
+int tccl_backend_open(const char *name, const struct tccl_backend_options *options,
+                      struct tccl_backend **backend, struct tccl_error *err);
+void tccl_backend_close(struct tccl_backend *backend); /* NULL is fine */
+
+/* Name of the i-th back end built in, NULL behind the last. */
+const char *tccl_backend_list(int i);
+
+/* Also the source that every profile, set and table carries: "model", "host", "cuda". */
+const char *tccl_backend_name(const struct tccl_backend *backend);
+
+/* The machine it measures; owned by the back end. */
+const struct tccl_machine *tccl_backend_machine(const struct tccl_backend *backend);
+
+/* The model's JSON, to be kept with the profile; NULL where real hardware is measured. Borrowed. */
+const json_t *tccl_backend_model(const struct tccl_backend *backend);
+
+/* Which sets may share a measurement; owned by the back end. NULL where real hardware is measured:
+ * see tccl_symmetry_of_machine. */
+const struct tccl_symmetry *tccl_backend_symmetry(const struct tccl_backend *backend);
+
+/* How it measures, in a few words that are kept with the profile ("kernel copies, TCP"); sets
+ * measured otherwise don't mix with them. "" for a model. Owned by the back end. */
+const char *tccl_backend_conditions(const struct tccl_backend *backend);
+
+/* Conditions that NCCL won't have (enum tccl_mark): no chains may be made of what it measures. */
+unsigned tccl_backend_marks(const struct tccl_backend *backend);
+
+/* Values closer than this ratio can't be told apart by this back end; 0 for a model. */
+double tccl_backend_noise(const struct tccl_backend *backend);
+/* The same by the name of a back end, as profiles carry it; 0: none of this build. */
+double tccl_backend_noise_of(const char *name);
+
+/* Could it measure a set such as this one: devices exist, may meet, and it knows how? Returns 0, or
+ * -1 with err. */
+int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,
+                     struct tccl_error *err);
+
+/* Runs all transfers of the set at the same time, as often as the back end needs for a stable
+ * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. Returns 0; 1
+ * with err if this set can't be measured (a member that the machine doesn't allow, a worker that
+ * died) and others can; -1 with err if the back end can't go on. */
+int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *set,
+                         struct tccl_measurement *out, struct tccl_error *err);
+
+/* The same as a meter, which lives as long as the back end. */
+struct tccl_meter tccl_backend_meter(struct tccl_backend *backend);
+
+#endif

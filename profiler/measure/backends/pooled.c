@@ -1,0 +1,127 @@
+#include "measure/backends/pooled.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "client/wire.h"
+#include "measure/peer/peer-hello.h"
+
+enum { REPEATS = 5, LEAST_REPEATS = 3, ROUNDS = 3, PEER_MS = 5000 };
+
+static int check_peer(const struct tccl_backend_options *options, struct tccl_error *err)
+{
+    const char *munge = options->munge ? options->munge : "";
+
+    if (!options->peer)
+        return 0;
+    cleanup_close int fd = tccl_far_connect(options->peer, "", munge, tccl_now_ms() + PEER_MS, err);
+    return fd < 0 ? -1 : 0;
+}
+
+/* The median of an odd number of runs is one of them. */
+static void choose_repeats(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
+                           const struct tccl_backend_options *options)
+{
+    int repeats = options->repeats > 0 ? options->repeats : REPEATS;
+
+    pooled->repeat = (struct tccl_repeat_options){
+        .window = options->window > 0 ? options->window : way->window(pooled),
+        .repeats = repeats < LEAST_REPEATS ? LEAST_REPEATS : repeats | 1,
+        .rounds = ROUNDS,
+        .spread = 0.05,
+    };
+}
+
+static int copy_setting(char *to, size_t size, const char *from, const char *what,
+                        struct tccl_error *err)
+{
+    if (snprintf(to, size, "%s", from ? from : "") >= (int)size)
+        return tccl_fail(err, "%s is too long: at most %zu bytes", what, size - 1);
+    return 0;
+}
+
+static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
+                      const struct tccl_backend_options *options, struct tccl_error *err)
+{
+    const struct tccl_machine *machine = &pooled->found.site.machine;
+    struct tccl_stage_settings settings = {
+        .region = way->region(machine), .bind = way->bind(machine), .engine = options->engine};
+    const struct tccl_workers_options pool = {
+        .gpu = way->gpu,
+        .nic = options->peer ? way->nic : way->nic_alone,
+        .prepare_limit = way->prepare_limit,
+        .run_limit = 5 + 20 * pooled->repeat.window,
+    };
+
+    if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) < 0 ||
+        copy_setting(settings.munge, sizeof(settings.munge), options->munge, "munged's socket",
+                     err) < 0)
+        return -1;
+    pooled->stage = tccl_stage_new(&pooled->found.site, &settings, err);
+    if (!pooled->stage)
+        return -1;
+    pooled->workers = tccl_workers_new(pooled->stage, &pool, err);
+    return pooled->workers ? 0 : -1;
+}
+
+static int start(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
+                 const struct tccl_backend_options *options, struct tccl_error *err)
+{
+    pooled->peer = options->peer != NULL;
+    if (way->look(pooled, options, err) < 0 || check_peer(options, err) < 0)
+        return -1;
+    choose_repeats(pooled, way, options);
+    return start_pool(pooled, way, options, err);
+}
+
+int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backend_options *options,
+                     void **out, struct tccl_error *err)
+{
+    struct tccl_pooled *pooled = calloc(1, sizeof(*pooled));
+
+    if (!pooled)
+        return tccl_fail(err, "out of memory");
+    if (start(pooled, way, options, err) < 0) {
+        tccl_pooled_close(pooled);
+        return -1;
+    }
+    *out = pooled;
+    return 0;
+}
+
+const struct tccl_machine *tccl_pooled_machine(const void *state)
+{
+    const struct tccl_pooled *pooled = state;
+    return &pooled->found.site.machine;
+}
+
+const char *tccl_pooled_conditions(const void *state)
+{
+    const struct tccl_pooled *pooled = state;
+    return pooled->conditions;
+}
+
+unsigned tccl_pooled_marks(const void *state)
+{
+    const struct tccl_pooled *pooled = state;
+    return pooled->marks;
+}
+
+int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
+                        struct tccl_error *err)
+{
+    struct tccl_pooled *pooled = state;
+
+    *out = (struct tccl_measurement){.marks = pooled->marks};
+    return tccl_repeat(pooled->workers, &pooled->repeat, set, out, err);
+}
+
+void tccl_pooled_close(void *state)
+{
+    struct tccl_pooled *pooled = state;
+
+    tccl_workers_free(pooled->workers);
+    tccl_stage_free(pooled->stage);
+    free(pooled);
+}

@@ -1,0 +1,45 @@
+/* pooled.h: what back ends have in common that measure with a worker pool. Their state is this. */
+#ifndef TCCL_POOLED_H
+#define TCCL_POOLED_H
+
+#include "discover/discover.h"
+#include "measure/backends/backend-ops.h"
+#include "measure/pool/repeat.h"
+
+struct tccl_pooled {
+    struct tccl_found found;
+    struct tccl_stage *stage;
+    struct tccl_workers *workers;
+    struct tccl_repeat_options repeat;
+    unsigned marks;
+    bool peer; /* there is one */
+    char conditions[128];
+};
+
+/* How a back end differs from the others. look sets found, marks and conditions: 0, or -1 with err.
+ */
+struct tccl_pooled_way {
+    int (*look)(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
+                struct tccl_error *err);
+    double (*window)(const struct tccl_pooled *pooled);   /* usual seconds of each run */
+    size_t (*region)(const struct tccl_machine *machine); /* bytes, see tccl_stage_settings */
+    bool (*bind)(const struct tccl_machine *machine);
+    const struct tccl_mover *gpu, *nic, *nic_alone; /* the last: without a peer; NULL: none */
+    double prepare_limit;
+};
+
+/* Makes the state and starts the pool. A peer that can't be reached is an error: better known
+ * before an hour of measuring. Returns 0 with *out, which tccl_pooled_close frees, or -1 with err.
+ */
+int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backend_options *options,
+                     void **out, struct tccl_error *err);
+
+/* Members of tccl_backend_ops. */
+const struct tccl_machine *tccl_pooled_machine(const void *state);
+const char *tccl_pooled_conditions(const void *state);
+unsigned tccl_pooled_marks(const void *state);
+int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
+                        struct tccl_error *err);
+void tccl_pooled_close(void *state);
+
+#endif

@@ -1,0 +1,50 @@
+/* cuda-gpu.h: what a keeper process has set up on its GPU: the context, the kernel, memory of its
+ * own for each worker, memory that it lends to other GPUs, and mappings of what it can reach. All
+ * of it is kept until the process ends. */
+#ifndef TCCL_CUDA_GPU_H
+#define TCCL_CUDA_GPU_H
+
+#include "measure/cuda/cuda-driver.h"
+#include "measure/cuda/cuda-request.h"
+
+struct tccl_cuda_gpu {
+    struct tccl_cuda cuda;
+    struct tccl_stage *stage;
+    int gpu;
+    CUdevice device;
+    CUcontext context;
+    CUfunction copy;
+    int blocks; /* of each copy: several copies fit on the GPU at once */
+    CUdeviceptr lent;
+    CUdeviceptr desk;
+    CUstream streams[TCCL_STAGE_PLACES];
+    CUdeviceptr own[TCCL_STAGE_PLACES];
+    CUdeviceptr host[TCCL_MAX_MEMORIES][TCCL_STAGE_PLACES];
+    struct {
+        uint32_t turn; /* of the loan that is mapped; 0: none */
+        CUdeviceptr address;
+    } peers[TCCL_MAX_GPUS];
+};
+
+/* In the process that keeps the GPU, once. Returns NULL with err. */
+struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_stage *stage, int gpu, struct tccl_error *err);
+
+/* Fills the loan but for its turn. A GPU whose memory can't be lent lends 0 bytes, and the handle
+ * holds the reason: transfers with the host's memories go all the same. */
+void tccl_cuda_gpu_lend(struct tccl_cuda_gpu *gpu);
+
+/* Is all there for that transfer of the worker at that place? If not, to be set up, which may wait
+ * for kernels that run. Returns 0, or -1 with err. */
+bool tccl_cuda_gpu_is_set_up(const struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place);
+int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place,
+                         struct tccl_error *err);
+
+/* The GPU's addresses of the place's regions at both ends of a transfer that is set up. */
+void tccl_cuda_gpu_ends(const struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int place,
+                        CUdeviceptr *source, CUdeviceptr *sink);
+
+/* Says which GPU failed at what, and why. Returns -1. */
+int tccl_cuda_gpu_fail(const struct tccl_cuda_gpu *gpu, CUresult result, const char *what,
+                       struct tccl_error *err);
+
+#endif

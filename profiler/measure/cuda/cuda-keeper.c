@@ -1,0 +1,353 @@
+#include "measure/cuda/cuda-keeper.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "measure/cuda/cuda-engine.h"
+
+/* Seconds until a kernel must be there, and until one that was told to stop must be gone. */
+static const double arm_patience = 5, end_patience = 2;
+enum { WATCH_NAP = 20 /* microseconds */, ENGINE_NAP = 2 };
+
+/* One worker's copy. */
+struct run {
+    bool active;
+    bool parked; /* taken off the GPU before its start, to be put back */
+    int64_t end; /* CLOCK_MONOTONIC: no new pieces of an engine after it */
+    tccl_transfer transfer;
+    struct tccl_cuda_engine engine;
+};
+
+struct keeper {
+    struct tccl_cuda_gpu *gpu;
+    struct tccl_desk *desk;
+    struct tccl_error *last_words; /* shared with the pool */
+    bool engine;
+    struct run runs[TCCL_STAGE_PLACES];
+};
+
+static struct tccl_desk_slot *slot_of(const struct keeper *keeper, int place)
+{
+    return &keeper->desk->slots[place];
+}
+
+static uint32_t word(const uint32_t *address)
+{
+    return __atomic_load_n(address, __ATOMIC_SEQ_CST);
+}
+
+static bool has_started(const struct keeper *keeper, int place)
+{
+    const struct tccl_desk_slot *slot = slot_of(keeper, place);
+
+    return word(&slot->control.go) == slot->turn;
+}
+
+/* ---- the end of a copy ---- */
+
+/* A context in which a kernel failed is of no more use: the pool sees this process end, says what
+ * it left as last words, and puts a new one in its place. */
+static void collapse(const struct keeper *keeper, CUresult result)
+{
+    keeper->last_words->text[0] = '\0';
+    tccl_cuda_gpu_fail(keeper->gpu, result, "the copy failed", keeper->last_words);
+    _exit(1);
+}
+
+static void finish(struct keeper *keeper, int place)
+{
+    keeper->runs[place].active = false;
+    tccl_desk_end(slot_of(keeper, place));
+}
+
+static bool is_running(struct keeper *keeper, int place)
+{
+    const struct tccl_cuda_gpu *gpu = keeper->gpu;
+    CUresult result = gpu->cuda.cuStreamQuery(gpu->streams[place]);
+
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+        collapse(keeper, result);
+    return result == CUDA_ERROR_NOT_READY;
+}
+
+static void drive_engine(struct keeper *keeper, int place)
+{
+    struct run *run = &keeper->runs[place];
+    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    bool stopped =
+        (int32_t)(word(&slot->control.stop) - slot->turn) >= 0 || tccl_desk_now() > run->end;
+    bool started = word(&slot->control.go) == slot->turn;
+    CUresult result = tccl_cuda_engine_pump(&run->engine, started && !stopped);
+
+    if (result != CUDA_SUCCESS)
+        collapse(keeper, result);
+    if (started)
+        __atomic_store_n(&slot->control.lines[0].begun, slot->turn, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->control.lines[0].moved, run->engine.moved, __ATOMIC_RELEASE);
+    if (stopped && tccl_cuda_engine_idle(&run->engine))
+        finish(keeper, place);
+}
+
+static void look_after(struct keeper *keeper, int place)
+{
+    if (keeper->engine)
+        drive_engine(keeper, place);
+    else if (!is_running(keeper, place))
+        finish(keeper, place);
+}
+
+/* A copy that does not end ends with this process. */
+static void end_it(struct keeper *keeper, int place)
+{
+    int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
+
+    tccl_desk_stop(slot_of(keeper, place));
+    while (keeper->runs[place].active) {
+        if (tccl_desk_now() > end)
+            collapse(keeper, CUDA_ERROR_LAUNCH_TIMEOUT);
+        tccl_desk_nap(WATCH_NAP);
+        look_after(keeper, place);
+    }
+}
+
+/* ---- kernels ---- */
+
+static bool is_armed(const struct keeper *keeper, int place)
+{
+    const struct tccl_desk_slot *slot = slot_of(keeper, place);
+
+    for (int block = 0; block < keeper->gpu->blocks; block++)
+        if (word(&slot->control.lines[block].armed) != slot->turn)
+            return false;
+    return true;
+}
+
+static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
+{
+    int64_t end = tccl_desk_now() + (int64_t)(arm_patience * 1e9);
+
+    while (!is_armed(keeper, place)) {
+        if (tccl_desk_now() > end) {
+            tccl_desk_stop(slot_of(keeper, place));
+            return tccl_fail(err,
+                             "GPU %d: the copying kernel was not there within %g s: is something "
+                             "else running on the GPU?",
+                             keeper->gpu->gpu, arm_patience);
+        }
+        is_running(keeper, place); /* a kernel that fails is found here */
+        tccl_desk_nap(WATCH_NAP);
+    }
+    return 0;
+}
+
+static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *err)
+{
+    const struct tccl_cuda_gpu *gpu = keeper->gpu;
+    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    CUdeviceptr source, sink;
+
+    tccl_cuda_gpu_ends(gpu, keeper->runs[place].transfer, place, &source, &sink);
+    struct tccl_copy_job job = {
+        .source = source,
+        .sink = sink,
+        .control = gpu->desk + ((uintptr_t)&slot->control - (uintptr_t)keeper->desk),
+        .limit = (uint64_t)slot->limit,
+        .pieces = (uint32_t)(tccl_stage_settings(gpu->stage)->region / TCCL_COPY_PIECE),
+        .turn = slot->turn,
+        .hold = slot->control.hold,
+    };
+    void *parameters[] = {&job};
+    memset(slot->control.lines, 0, sizeof(slot->control.lines));
+    CUresult result =
+        gpu->cuda.cuLaunchKernel(gpu->copy, (unsigned)gpu->blocks, 1, 1, TCCL_COPY_THREADS, 1, 1, 0,
+                                 gpu->streams[place], parameters, NULL);
+    if (result != CUDA_SUCCESS)
+        return tccl_cuda_gpu_fail(gpu, result, "the copying kernel can't be started", err);
+    keeper->runs[place].active = true;
+    return await_armed(keeper, place, err);
+}
+
+static bool waits_for_start(const struct keeper *keeper, int place)
+{
+    return keeper->runs[place].active && !keeper->engine && !has_started(keeper, place);
+}
+
+static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
+{
+    int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
+
+    keeper->runs[place].parked = true;
+    __atomic_add_fetch(&slot_of(keeper, place)->control.hold, 1, __ATOMIC_SEQ_CST);
+    while (is_running(keeper, place)) {
+        if (tccl_desk_now() > end)
+            return tccl_fail(err, "GPU %d: a kernel that waits for its start does not end",
+                             keeper->gpu->gpu);
+        tccl_desk_nap(WATCH_NAP);
+    }
+    return 0;
+}
+
+/* What sets memory up may wait for the kernels that run, and these wait for a start that comes only
+ * when all is set up: so they are off the GPU meanwhile. */
+static int park(struct keeper *keeper, struct tccl_error *err)
+{
+    for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+        if (waits_for_start(keeper, place) && take_off(keeper, place, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int unpark(struct keeper *keeper, struct tccl_error *err)
+{
+    int result = 0;
+
+    for (int place = 0; place < TCCL_STAGE_PLACES; place++) {
+        if (!keeper->runs[place].parked)
+            continue;
+        keeper->runs[place].parked = false;
+        if (launch_kernel(keeper, place, err) < 0)
+            result = -1;
+    }
+    return result;
+}
+
+/* ---- requests ---- */
+
+/* What a worker that died left behind. */
+static void end_last(struct keeper *keeper, int place)
+{
+    if (keeper->runs[place].active)
+        end_it(keeper, place);
+}
+
+/* Before a set starts, none of its members has: what runs is of an earlier one. It would be
+ * measured along with this one, and what sets memory up might wait for its end. */
+static void end_strays(struct keeper *keeper)
+{
+    for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+        if (keeper->runs[place].active && has_started(keeper, place))
+            end_it(keeper, place);
+}
+
+static int prepare(struct keeper *keeper, int place, struct tccl_error *err)
+{
+    tccl_transfer transfer = slot_of(keeper, place)->transfer;
+
+    end_last(keeper, place);
+    end_strays(keeper);
+    if (tccl_cuda_gpu_is_set_up(keeper->gpu, transfer, place))
+        return 0;
+    int result = park(keeper, err);
+    if (result == 0)
+        result = tccl_cuda_gpu_set_up(keeper->gpu, transfer, place, err);
+    return unpark(keeper, err) < 0 ? -1 : result;
+}
+
+static int arm_engine(struct keeper *keeper, int place, struct tccl_error *err)
+{
+    struct run *run = &keeper->runs[place];
+    CUresult result = tccl_cuda_engine_arm(&run->engine, keeper->gpu, run->transfer, place);
+
+    if (result != CUDA_SUCCESS)
+        return tccl_cuda_gpu_fail(keeper->gpu, result, "no event on it", err);
+    memset(slot_of(keeper, place)->control.lines, 0, sizeof(struct tccl_copy_line));
+    run->active = true;
+    return 0;
+}
+
+static int launch(struct keeper *keeper, int place, struct tccl_error *err)
+{
+    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    struct run *run = &keeper->runs[place];
+
+    end_last(keeper, place);
+    if (!tccl_cuda_gpu_is_set_up(keeper->gpu, slot->transfer, place))
+        return tccl_fail(err, "GPU %d was replaced meanwhile", keeper->gpu->gpu);
+    slot->turn++;
+    run->transfer = slot->transfer;
+    run->end = tccl_desk_now() + slot->limit;
+    return keeper->engine ? arm_engine(keeper, place, err) : launch_kernel(keeper, place, err);
+}
+
+/* Errors of some kinds stay in the context, whatever call met them first. */
+static void check_context(const struct keeper *keeper)
+{
+    CUresult result = keeper->gpu->cuda.cuStreamQuery(NULL);
+
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+        collapse(keeper, result);
+}
+
+static void attend(struct keeper *keeper, int place)
+{
+    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    uint32_t asked = atomic_load(&slot->asked);
+
+    if (asked != atomic_load(&slot->answered)) {
+        int result = slot->request == TCCL_DESK_LAUNCH ? launch(keeper, place, &slot->error)
+                                                       : prepare(keeper, place, &slot->error);
+        tccl_desk_answer(slot, asked, result);
+        if (result < 0)
+            check_context(keeper);
+    }
+    if (keeper->runs[place].active)
+        look_after(keeper, place);
+}
+
+static bool is_busy(const struct keeper *keeper)
+{
+    for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+        if (keeper->runs[place].active)
+            return true;
+    return false;
+}
+
+static void *serve(void *context)
+{
+    struct keeper *keeper = context;
+
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    keeper->gpu->cuda.cuCtxSetCurrent(keeper->gpu->context);
+    for (;;) {
+        for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+            attend(keeper, place);
+        if (is_busy(keeper))
+            tccl_desk_nap(keeper->engine ? ENGINE_NAP : WATCH_NAP);
+        else
+            sem_wait(&keeper->desk->bell);
+    }
+    return NULL;
+}
+
+static int start(struct keeper *keeper, struct tccl_stage *stage, int gpu, struct tccl_error *err)
+{
+    pthread_t thread;
+
+    keeper->gpu = tccl_cuda_gpu_open(stage, gpu, err);
+    keeper->desk = tccl_desk_of(stage, gpu, err);
+    if (!keeper->gpu || !keeper->desk)
+        return -1;
+    keeper->engine = tccl_stage_settings(stage)->engine;
+    keeper->last_words = err;
+    tccl_desk_open(keeper->desk, atomic_load(&tccl_stage_loan(stage, gpu)->turn) == 0);
+    tccl_cuda_gpu_lend(keeper->gpu);
+    if (pthread_create(&thread, NULL, serve, keeper) != 0)
+        return tccl_fail(err, "no thread for GPU %d", gpu);
+    pthread_detach(thread);
+    return 0;
+}
+
+int tccl_cuda_keep(struct tccl_stage *stage, int gpu, struct tccl_error *err)
+{
+    struct keeper *keeper = calloc(1, sizeof(*keeper));
+
+    if (!keeper)
+        return tccl_fail(err, "out of memory");
+    if (start(keeper, stage, gpu, err) == 0)
+        return 0;
+    free(keeper);
+    return -1;
+}

@@ -1,0 +1,64 @@
+/* cuda-request.h: where the workers of a GPU ask its keeper for what only the keeper can do. A GPU
+ * runs kernels of one process at a time (those of several take turns, some milliseconds each), so
+ * transfers that one GPU starts run together only out of one process: its keeper. Each worker then
+ * starts, watches and stops its own transfer through the control words here, which the kernel reads
+ * and writes itself. The desk lies in the stage's memory of the GPU, at its NUMA node. */
+#ifndef TCCL_CUDA_DESK_H
+#define TCCL_CUDA_DESK_H
+
+#include <semaphore.h>
+
+#include "measure/cuda/copy-job.h"
+#include "measure/pool/workspace.h"
+
+enum tccl_desk_request { TCCL_DESK_PREPARE, TCCL_DESK_LAUNCH };
+
+/* One worker's, by its place. What is not atomic belongs to the worker until asked grows, and to
+ * the keeper until answered follows. */
+struct tccl_desk_slot {
+    _Alignas(64) struct tccl_copy_control control; /* the GPU reads vectors of it */
+    _Atomic uint32_t asked, answered;              /* numbers of requests */
+    _Atomic uint32_t ended;                        /* = turn: nothing runs any more */
+    uint32_t request;
+    uint32_t turn; /* of the run that is launched; grows with each */
+    tccl_transfer transfer;
+    int64_t limit; /* nanoseconds that what is launched may live */
+    int result;
+    struct tccl_error error; /* where result is -1 */
+};
+
+struct tccl_desk {
+    sem_t bell;
+    pid_t keeper;
+    struct tccl_desk_slot slots[TCCL_STAGE_PLACES];
+};
+
+/* Returns NULL with err. Same address in all processes of the stage. */
+struct tccl_desk *tccl_desk_of(struct tccl_stage *stage, int gpu, struct tccl_error *err);
+
+/* In the keeper, before it lends: clears the desk; what was asked of an earlier keeper is answered
+ * with its end. */
+void tccl_desk_open(struct tccl_desk *desk, bool first);
+void tccl_desk_answer(struct tccl_desk_slot *slot, uint32_t number, int result);
+void tccl_desk_end(struct tccl_desk_slot *slot);
+
+/* In the worker: asks and waits for the answer, patience seconds; a keeper that has not answered
+ * then is killed. Returns 0, or -1 with err. */
+int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request request,
+                  double patience, struct tccl_error *err);
+
+/* The run of the slot's turn: to start it, whether the GPU has seen that, what has been moved so
+ * far (bytes), to stop it. */
+void tccl_desk_go(struct tccl_desk_slot *slot);
+bool tccl_desk_begun(const struct tccl_desk_slot *slot);
+uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot);
+void tccl_desk_stop(struct tccl_desk_slot *slot);
+bool tccl_desk_ended(const struct tccl_desk_slot *slot);
+
+/* Has the keeper ended, and has the pool seen that? Returns 0, or -1 with err. */
+int tccl_desk_check(const struct tccl_desk *desk, struct tccl_error *err);
+
+int64_t tccl_desk_now(void); /* nanoseconds of CLOCK_MONOTONIC */
+void tccl_desk_nap(int microseconds);
+
+#endif

@@ -1,0 +1,149 @@
+/* A GPU copies. Its keeper has the context; this side, one process for each transfer, starts,
+ * watches and stops it. */
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "measure/cuda/cuda-keeper.h"
+#include "measure/cuda/cuda-request.h"
+#include "measure/pool/mover.h"
+
+/* Seconds: what is asked of the keeper (page-locking memory takes milliseconds, mapping a peer's
+ * for the first time up to a second, and others may be served before), and a copy's end after the
+ * stop. */
+static const double ask_patience = 25, end_patience = 3;
+enum { WATCH_NAP = 20 /* microseconds */ };
+/* Nanoseconds. */
+static const int64_t no_pause = 1000000, stalled = 10000000;
+
+struct state {
+    struct tccl_desk *desk;
+    struct tccl_desk_slot *slot;
+    int gpu, place;
+};
+
+static int cuda_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
+                     struct tccl_error *err)
+{
+    struct tccl_desk *desk = tccl_desk_of(stage, device.index, err);
+
+    if (!desk)
+        return -1;
+    struct state *state = calloc(1, sizeof(*state));
+    if (!state)
+        return tccl_fail(err, "out of memory");
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    *state = (struct state){
+        .desk = desk, .slot = &desk->slots[place], .gpu = device.index, .place = place};
+    *out = state;
+    return 0;
+}
+
+static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
+{
+    struct state *state = context;
+
+    state->slot->transfer = transfer;
+    return tccl_desk_ask(state->desk, state->place, TCCL_DESK_PREPARE, ask_patience, err);
+}
+
+/* So long after the deadline that it is launched under (the run's own is set at its start) the GPU
+ * ends by itself, should both processes hang by then. */
+static const int64_t grace = INT64_C(60000000000);
+
+static int64_t limit_of(const struct tccl_lane *lane)
+{
+    int64_t left = tccl_lane_deadline(lane) - tccl_desk_now();
+
+    return (left > 0 ? left : 0) + grace;
+}
+
+static int await_end(const struct state *state, struct tccl_error *err)
+{
+    int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
+
+    tccl_desk_stop(state->slot);
+    while (!tccl_desk_ended(state->slot)) {
+        if (tccl_desk_now() > end)
+            return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
+                             end_patience);
+        if (tccl_desk_check(state->desk, err) < 0)
+            return -1;
+        tccl_desk_nap(WATCH_NAP);
+    }
+    return 0;
+}
+
+static int check_ended(const struct state *state, struct tccl_error *err)
+{
+    return tccl_desk_ended(state->slot)
+               ? tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu)
+               : 0;
+}
+
+/* Until the GPU says that it has begun: the start is when it did, so there is no pause at first.
+ * Returns 0; 1: not to go on; -1 with err. */
+static int await_begin(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+{
+    int64_t start = tccl_desk_now();
+
+    tccl_desk_go(state->slot);
+    while (!tccl_desk_begun(state->slot)) {
+        if (!tccl_lane_moved(lane, 0))
+            return 1;
+        if (check_ended(state, err) < 0)
+            return -1;
+        if (tccl_desk_now() - start > no_pause)
+            tccl_desk_nap(WATCH_NAP);
+    }
+    return 0;
+}
+
+/* Bytes are counted by the piece: as long as there are none, nothing is said, or the start would
+ * seem to be that of the second piece. */
+static int watch(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+{
+    int64_t begun = tccl_desk_now();
+
+    for (;;) {
+        uint64_t moved = tccl_desk_moved(state->slot);
+        bool news = moved > 0 || tccl_desk_now() - begun > stalled;
+        if (news && !tccl_lane_moved(lane, moved))
+            return 0;
+        if (check_ended(state, err) < 0)
+            return -1;
+        tccl_desk_nap(WATCH_NAP);
+    }
+}
+
+static int run(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+{
+    int rc = await_begin(state, lane, err);
+
+    if (rc == 0)
+        rc = watch(state, lane, err);
+    return rc < 0 ? -1 : await_end(state, err);
+}
+
+static int cuda_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+{
+    struct state *state = context;
+
+    state->slot->limit = limit_of(lane);
+    if (tccl_desk_ask(state->desk, state->place, TCCL_DESK_LAUNCH, ask_patience, err) < 0)
+        return -1;
+    return tccl_lane_wait(lane) < 0 ? await_end(state, err) : run(state, lane, err);
+}
+
+static void cuda_close(void *context)
+{
+    free(context);
+}
+
+const struct tccl_mover tccl_mover_cuda = {
+    .name = "cuda",
+    .keep = tccl_cuda_keep,
+    .open = cuda_open,
+    .prepare = cuda_prepare,
+    .move = cuda_move,
+    .close = cuda_close,
+};

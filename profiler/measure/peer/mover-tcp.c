@@ -1,0 +1,268 @@
+/* A NIC by TCP: one thread drives some connections, as NCCL's proxy does. Without a peer the other
+ * end is a thread of this process, over 127.0.0.1. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/wire.h"
+#include "measure/peer/peer-hello.h"
+#include "measure/peer/peer-serve.h"
+#include "measure/peer/peer-stream.h"
+#include "measure/pool/mover.h"
+
+enum {
+    STREAMS = 4,         /* to a peer: switches and links that spread by connection get some */
+    CONNECT_MS = 5000,   /* to reach the peer, and its answer; */
+    RECONNECT_MS = 1000, /* after it was lost */
+    STALL_MS = 3000,     /* without a byte: the peer is lost */
+    DRAIN_MS = 500,      /* for what is under way at the end of a run */
+    POLL_MS = 1,
+};
+
+struct state {
+    struct tccl_stage *stage;
+    int nic, place;
+    bool sends, lost;
+    int n_streams; /* 0: not connected */
+    struct tccl_far_stream streams[STREAMS];
+    struct tccl_far_loop *loop;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void disconnect(struct state *state)
+{
+    for (int i = 0; i < state->n_streams; i++)
+        tccl_far_stream_close(&state->streams[i]);
+    state->n_streams = 0;
+    tccl_far_loop_close(state->loop, NULL);
+    state->loop = NULL;
+}
+
+static const char *peer_of(const struct state *state)
+{
+    return tccl_stage_settings(state->stage)->peer;
+}
+
+static int lose(struct state *state, struct tccl_error *err)
+{
+    char host[TCCL_FAR_HOST];
+    uint16_t port;
+
+    disconnect(state);
+    state->lost = true;
+    if (!*peer_of(state))
+        return tccl_fail(err, "loopback: connection lost");
+    if (tccl_far_address(peer_of(state), false, host, &port, err) < 0)
+        return -1;
+    return tccl_fail(err, "peer %s:%u: connection lost (is tccl-profile peer still running there?)",
+                     host, port);
+}
+
+static int tcp_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
+                    struct tccl_error *err)
+{
+    struct state *state = calloc(1, sizeof(*state));
+
+    if (!state)
+        return tccl_fail(err, "out of memory");
+    *state = (struct state){.stage = stage, .nic = device.index, .place = place};
+    *out = state;
+    return 0;
+}
+
+/* The network interface of a NIC: itself, or what its RDMA device has; "" if none is here. */
+static void find_interface(const char *nic, char name[static TCCL_NAME])
+{
+    char path[sizeof("/sys/class/infiniband//device/net") + TCCL_NAME];
+    struct dirent **entries;
+
+    snprintf(path, sizeof(path), "/sys/class/net/%s", nic);
+    snprintf(name, TCCL_NAME, "%s", access(path, F_OK) == 0 ? nic : "");
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/net", nic);
+    int count = scandir(path, &entries, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        if (!*name && entries[i]->d_name[0] != '.')
+            snprintf(name, TCCL_NAME, "%.*s", TCCL_NAME - 1, entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
+
+static int connect_loop(struct state *state, struct tccl_error *err)
+{
+    int fd;
+
+    state->loop = tccl_far_loop_open(&fd, err);
+    if (!state->loop)
+        return -1;
+    tccl_far_stream_begin(&state->streams[0], fd, TCCL_FAR_WINDOW);
+    state->n_streams = 1;
+    return 0;
+}
+
+static int connect_peer(struct state *state, struct tccl_error *err)
+{
+    const struct tccl_stage_settings *settings = tccl_stage_settings(state->stage);
+    int64_t deadline = tccl_now_ms() + (state->lost ? RECONNECT_MS : CONNECT_MS);
+    char interface[TCCL_NAME];
+
+    find_interface(tccl_stage_site(state->stage)->machine.nics[state->nic].name, interface);
+    while (state->n_streams < STREAMS) {
+        int fd = tccl_far_connect(settings->peer, interface, settings->munge, deadline, err);
+        if (fd < 0) {
+            disconnect(state);
+            state->lost = true;
+            return -1;
+        }
+        tccl_far_stream_begin(&state->streams[state->n_streams++], fd, TCCL_FAR_WINDOW / STREAMS);
+    }
+    state->lost = false;
+    return 0;
+}
+
+/* Is what is open still good? A peer that was ended has left word. */
+static bool is_connected(const struct state *state)
+{
+    for (int i = 0; i < state->n_streams; i++)
+        if (!tccl_far_stream_alive(&state->streams[i]))
+            return false;
+    return state->n_streams > 0;
+}
+
+static int make_connected(struct state *state, struct tccl_error *err)
+{
+    if (is_connected(state))
+        return 0;
+    disconnect(state);
+    return *peer_of(state) ? connect_peer(state, err) : connect_loop(state, err);
+}
+
+static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error *err)
+{
+    struct state *state = context;
+    struct tccl_device memory = tccl_transfer_target(transfer);
+    size_t size = tccl_stage_settings(state->stage)->region;
+
+    if (memory.kind != TCCL_MEMORY)
+        return tccl_fail(err,
+                         "NIC %d: TCP can't reach the memory of a GPU: no GPUDirect without "
+                         "RDMA",
+                         state->nic);
+    unsigned char *region = tccl_stage_memory(state->stage, memory.index, state->place, err);
+    if (!region || make_connected(state, err) < 0)
+        return -1;
+    state->sends = tccl_transfer_reads(transfer);
+    for (int i = 0; i < state->n_streams; i++) {
+        state->streams[i].region = region + size / (size_t)state->n_streams * (size_t)i;
+        state->streams[i].size = size / (size_t)state->n_streams;
+        state->streams[i].at = 0;
+    }
+    return 0;
+}
+
+static uint64_t moved_so_far(const struct state *state)
+{
+    uint64_t total = 0;
+
+    for (int i = 0; i < state->n_streams; i++)
+        total += tccl_far_stream_moved(&state->streams[i]);
+    return total;
+}
+
+/* A step of every stream. Returns 1, 0 or -1, as for one. */
+static int step(struct state *state, bool more)
+{
+    int any = 0;
+
+    for (int i = 0; i < state->n_streams; i++) {
+        struct tccl_far_stream *stream = &state->streams[i];
+        int rc = state->sends ? tccl_far_stream_send(stream, more)
+                              : tccl_far_stream_receive(stream, more);
+        if (rc < 0)
+            return -1;
+        any |= rc;
+    }
+    return any;
+}
+
+static void rest(const struct state *state)
+{
+    struct pollfd ready[STREAMS];
+
+    for (int i = 0; i < state->n_streams; i++)
+        ready[i] = tccl_far_stream_poll(&state->streams[i]);
+    poll(ready, (nfds_t)state->n_streams, POLL_MS);
+}
+
+static bool is_quiet(const struct state *state)
+{
+    for (int i = 0; i < state->n_streams; i++)
+        if (!tccl_far_stream_quiet(&state->streams[i]))
+            return false;
+    return true;
+}
+
+/* What is under way must not count in the next run: waits for it, or gives the connections up. */
+static void drain(struct state *state, const struct tccl_lane *lane)
+{
+    int64_t end = now_ns() + (int64_t)DRAIN_MS * 1000000;
+
+    if (end > tccl_lane_deadline(lane))
+        end = tccl_lane_deadline(lane);
+    while (!is_quiet(state)) {
+        int rc = step(state, false);
+        if (rc < 0 || now_ns() > end) {
+            disconnect(state);
+            return;
+        }
+        if (rc == 0)
+            rest(state);
+    }
+}
+
+static int tcp_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+{
+    struct state *state = context;
+    uint64_t before = moved_so_far(state);
+    int64_t last = tccl_lane_wait(lane);
+
+    if (last < 0)
+        return 0;
+    do {
+        int rc = step(state, true);
+        int64_t now = now_ns();
+        if (rc < 0 || now - last > (int64_t)STALL_MS * 1000000)
+            return lose(state, err);
+        if (rc > 0)
+            last = now;
+        else
+            rest(state);
+    } while (tccl_lane_moved(lane, moved_so_far(state) - before));
+    drain(state, lane);
+    return 0;
+}
+
+static void tcp_close(void *context)
+{
+    disconnect(context);
+    free(context);
+}
+
+const struct tccl_mover tccl_mover_tcp = {
+    .name = "tcp",
+    .open = tcp_open,
+    .prepare = tcp_prepare,
+    .move = tcp_move,
+    .close = tcp_close,
+};

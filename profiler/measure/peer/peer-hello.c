@@ -1,0 +1,311 @@
+#include "measure/peer/peer-hello.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "client/credential.h"
+#include "client/dial.h"
+#include "client/wire.h"
+#include "measure/peer/peer-end.h"
+
+enum { HELLO_BYTES = 4096, CRED_BYTES = 16384, REASON_BYTES = 300, END_BYTES = 64 };
+
+int tccl_far_address(const char *text, bool any, char host[static TCCL_FAR_HOST], uint16_t *port,
+                     struct tccl_error *err)
+{
+    const char *six = text[0] == '[' ? strchr(text, ']') : NULL;
+    const char *colon = six ? (six[1] == ':' ? six + 1 : NULL) : strrchr(text, ':');
+    const char *begin = six ? text + 1 : text;
+    char *end = NULL;
+
+    if (!six && colon && strchr(text, ':') != colon) /* an IPv6 address without a port */
+        colon = NULL;
+    size_t length = six ? (size_t)(six - begin) : colon ? (size_t)(colon - text) : strlen(text);
+    long number = colon ? strtol(colon + 1, &end, 10) : TCCL_FAR_PORT;
+    bool good_port = !colon || (colon[1] >= '0' && colon[1] <= '9' && !*end);
+    if ((text[0] == '[' && !six) || (six && six[1] && !colon) || !good_port || number < 1 ||
+        number > UINT16_MAX || length >= TCCL_FAR_HOST || (length == 0 && !any))
+        return tccl_fail(err, "%.80s: is not HOST, HOST:PORT or [IPV6]:PORT", text);
+    memcpy(host, begin, length);
+    host[length] = '\0';
+    *port = (uint16_t)number;
+    return 0;
+}
+
+/* ---- messages ---- */
+
+static int write_message(int fd, json_t *message, int64_t deadline, struct tccl_error *err)
+{
+    cleanup_json json_t *owned = message;
+    cleanup_free char *text = owned ? tccl_message_text(owned) : NULL;
+
+    if (!text)
+        return tccl_fail(err, "out of memory");
+    int rc = tccl_frame_write(fd, text, strlen(text), HELLO_BYTES, deadline, err);
+    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+}
+
+static int read_text(int fd, size_t limit, int64_t deadline, char **text, size_t *size,
+                     struct tccl_error *err)
+{
+    int rc = tccl_frame_read(fd, limit, deadline, text, size, err);
+    return rc == 1 ? tccl_fail(err, "does not say hello in time") : rc;
+}
+
+static json_t *read_message(int fd, int64_t deadline, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    size_t size;
+
+    if (read_text(fd, HELLO_BYTES, deadline, &text, &size, err) < 0)
+        return NULL;
+    return tccl_message_parse(text, size, err);
+}
+
+static json_t *new_message(const char *type)
+{
+    return json_pack("{s:i, s:s, s:i, s:s}", "v", TCCL_WIRE_VERSION, "type", type, "protocol",
+                     TCCL_FAR_PROTOCOL, "program", TCCL_VERSION);
+}
+
+/* Both say the type and the protocol. */
+static int check_message(const json_t *message, const char *type, struct tccl_error *err)
+{
+    json_int_t protocol;
+
+    if (strcmp(tccl_message_type(message), type) != 0)
+        return tccl_fail(err, "is no tccl-profile%s", strcmp(type, "peer") == 0 ? " peer" : "");
+    if (tccl_get_int(message, "protocol", 0, INT32_MAX, &protocol, err) < 0)
+        return -1;
+    if (protocol != TCCL_FAR_PROTOCOL)
+        return tccl_fail(err,
+                         "speaks protocol %d, this tccl-profile (%s) speaks %d: update the "
+                         "older side",
+                         (int)protocol, TCCL_VERSION, TCCL_FAR_PROTOCOL);
+    return 0;
+}
+
+/* Address and port of the peer's end of a connection, as both sides see them: "10.0.0.1 8518". */
+static void name_end(int fd, bool ours, char text[static END_BYTES])
+{
+    struct sockaddr_storage any = {0};
+    const struct sockaddr_in *four = (const void *)&any;
+    const struct sockaddr_in6 *six = (const void *)&any;
+    socklen_t size = sizeof(any);
+    char address[INET6_ADDRSTRLEN] = "?";
+
+    if (ours)
+        getsockname(fd, (struct sockaddr *)&any, &size);
+    else
+        getpeername(fd, (struct sockaddr *)&any, &size);
+    bool is_six = any.ss_family == AF_INET6;
+    inet_ntop(any.ss_family, is_six ? (const void *)&six->sin6_addr : &four->sin_addr, address,
+              sizeof(address));
+    snprintf(text, END_BYTES, "%s %u", address, ntohs(is_six ? six->sin6_port : four->sin_port));
+}
+
+/* ---- the peer ---- */
+
+static int check_user(const struct tccl_far_rules *rules, uid_t uid, struct tccl_error *err)
+{
+    for (int i = 0; i < rules->n_users; i++)
+        if (rules->users[i] == uid)
+            return 0;
+    return tccl_fail(err, "user %u may not use this peer", (unsigned)uid);
+}
+
+/* The hello out of its credential, if there must be one. */
+static int open_hello(const char *text, size_t size, const struct tccl_far_rules *rules,
+                      int64_t deadline, char **hello, size_t *hello_size, uid_t *who,
+                      struct tccl_error *err)
+{
+    *who = (uid_t)-1;
+    if (rules->munge)
+        return tccl_cred_decode(rules->munge, text, deadline, who, hello, hello_size, err);
+    *hello = strdup(text);
+    *hello_size = size;
+    return *hello ? 0 : tccl_fail(err, "out of memory");
+}
+
+/* Who answers in our place could hand our nonce to a guest of their own, and come here with what
+ * that one says. */
+static int check_end(int fd, const json_t *message, struct tccl_error *err)
+{
+    char here[END_BYTES];
+    const char *there;
+
+    if (tccl_get_text(message, "to", END_BYTES - 1, &there, err) < 0)
+        return -1;
+    name_end(fd, true, here);
+    return strcmp(here, there) == 0
+               ? 0
+               : tccl_fail(err, "the hello is for %s, this is %s: reach it without a relay", there,
+                           here);
+}
+
+static int check_hello(int fd, const char *hello, size_t size, const char *nonce, bool sealed,
+                       struct tccl_far_guest *guest, struct tccl_error *err)
+{
+    cleanup_json json_t *message = tccl_message_parse(hello, size, err);
+    const char *text;
+
+    if (!message || check_message(message, "measure", err) < 0 ||
+        tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) < 0)
+        return -1;
+    if (strcmp(text, nonce) != 0)
+        return tccl_fail(err, "the hello is for another connection");
+    if (sealed && check_end(fd, message, err) < 0)
+        return -1;
+    const json_t *rdma = json_object_get(message, "rdma");
+    guest->rdma = rdma;
+    return rdma ? tccl_rdma_from_json(rdma, &guest->end, err) : 0;
+}
+
+static int take_hello(int fd, const struct tccl_far_rules *rules, const char *nonce,
+                      int64_t deadline, struct tccl_far_guest *guest, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL, *hello = NULL;
+    size_t size, hello_size;
+
+    if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0 ||
+        open_hello(text, size, rules, deadline, &hello, &hello_size, &guest->user, err) < 0 ||
+        check_hello(fd, hello, hello_size, nonce, rules->munge != NULL, guest, err) < 0)
+        return -1;
+    return rules->munge ? check_user(rules, guest->user, err) : 0;
+}
+
+void tccl_far_refuse(int fd, const char *why)
+{
+    json_t *message = tccl_message_new("refused");
+
+    if (message)
+        tccl_put_text(message, "reason", why, REASON_BYTES);
+    write_message(fd, message, tccl_now_ms(), NULL);
+}
+
+int tccl_far_hear(int fd, const struct tccl_far_rules *rules, int64_t deadline,
+                  struct tccl_far_guest *guest, struct tccl_error *err)
+{
+    struct tccl_envelope envelope = {.to = "run", .from = "peer"};
+    struct tccl_error reason = {0};
+    json_t *greeting = new_message("peer");
+
+    *guest = (struct tccl_far_guest){.user = (uid_t)-1};
+    if (greeting && (json_object_set_new(greeting, "munge", json_boolean(rules->munge)) < 0 ||
+                     tccl_envelope_put(greeting, &envelope, err) < 0)) {
+        json_decref(greeting);
+        return tccl_fail(err, "out of memory");
+    }
+    if (write_message(fd, greeting, deadline, err) < 0)
+        return -1;
+    if (take_hello(fd, rules, envelope.nonce, deadline, guest, &reason) == 0)
+        return 0;
+    tccl_far_refuse(fd, reason.text);
+    return tccl_fail(err, "%s", reason.text);
+}
+
+/* Adds an end; NULL adds nothing. */
+static int put_end(json_t *message, const struct tccl_rdma_end *end)
+{
+    return message && end ? json_object_set_new(message, "rdma", tccl_rdma_to_json(end)) : 0;
+}
+
+int tccl_far_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
+                   struct tccl_error *err)
+{
+    json_t *welcome = tccl_message_new("welcome");
+
+    if (put_end(welcome, ours) < 0) {
+        json_decref(welcome);
+        return tccl_fail(err, "out of memory");
+    }
+    return write_message(fd, welcome, deadline, err);
+}
+
+/* ---- our side ---- */
+
+static int send_hello(int fd, const char *nonce, const struct tccl_rdma_end *ours, bool sealed,
+                      const char *munge, int64_t deadline, struct tccl_error *err)
+{
+    cleanup_json json_t *hello = new_message("measure");
+    char to[END_BYTES];
+
+    name_end(fd, false, to);
+    bool whole = hello && json_object_set_new(hello, "nonce", json_string(nonce)) == 0 &&
+                 json_object_set_new(hello, "to", json_string(to)) == 0 &&
+                 put_end(hello, ours) == 0;
+    cleanup_free char *text = whole ? tccl_message_text(hello) : NULL;
+    cleanup_free char *cred = NULL;
+
+    if (!text)
+        return tccl_fail(err, "out of memory");
+    if (sealed && tccl_cred_encode(munge, (uid_t)TCCL_CRED_ANYONE, text, strlen(text), deadline,
+                                   &cred, err) < 0)
+        return -1;
+    const char *sent = sealed ? cred : text;
+    int rc = tccl_frame_write(fd, sent, strlen(sent), CRED_BYTES, deadline, err);
+    return rc == 1 ? tccl_fail(err, "no time left to say hello") : rc;
+}
+
+static int refusal(const json_t *message, struct tccl_error *err)
+{
+    const char *reason = NULL;
+
+    if (strcmp(tccl_message_type(message), "refused") != 0)
+        return tccl_fail(err, "is no tccl-profile peer");
+    tccl_get_optional_text(message, "reason", REASON_BYTES, &reason, NULL);
+    return tccl_fail(err, "refuses: %s", reason ? reason : "no reason given");
+}
+
+/* theirs is set where ours is given. */
+static int say_hello(int fd, const char *munge, const struct tccl_rdma_end *ours,
+                     struct tccl_rdma_end *theirs, int64_t deadline, struct tccl_error *err)
+{
+    cleanup_json json_t *greeting = read_message(fd, deadline, err);
+    const char *nonce;
+
+    if (!greeting)
+        return -1;
+    if (strcmp(tccl_message_type(greeting), "refused") == 0)
+        return refusal(greeting, err);
+    if (check_message(greeting, "peer", err) < 0 ||
+        tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) < 0 ||
+        send_hello(fd, nonce, ours, json_is_true(json_object_get(greeting, "munge")), munge,
+                   deadline, err) < 0)
+        return -1;
+    cleanup_json json_t *answer = read_message(fd, deadline, err);
+    if (!answer)
+        return -1;
+    if (strcmp(tccl_message_type(answer), "welcome") != 0)
+        return refusal(answer, err);
+    return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
+}
+
+int tccl_far_connect_rdma(const char *peer, const char *device, const char *munge,
+                          const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
+                          int64_t deadline, struct tccl_error *err)
+{
+    char host[TCCL_FAR_HOST];
+    uint16_t port;
+
+    if (tccl_far_address(peer, false, host, &port, err) < 0)
+        return tccl_fail_in(err, "peer");
+    cleanup_close int fd = tccl_dial_as("tccl-profile peer", device, host, port, deadline, err);
+    if (fd < 0)
+        return -1;
+    tccl_far_tune(fd);
+    if (say_hello(fd, munge, ours, theirs, deadline, err) < 0)
+        return tccl_fail_in(err, "peer %s:%u", host, port);
+    int connected = fd;
+    fd = -1;
+    return connected;
+}
+
+int tccl_far_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
+                     struct tccl_error *err)
+{
+    return tccl_far_connect_rdma(peer, device, munge, NULL, NULL, deadline, err);
+}

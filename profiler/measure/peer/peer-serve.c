@@ -1,0 +1,162 @@
+#include "measure/peer/peer-serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+
+enum { ENDED = 1, NO_PROGRESS = 0, PROGRESS = 2 };
+
+struct serving {
+    int fd;
+    unsigned char head[TCCL_FAR_HEAD], answer[TCCL_FAR_HEAD];
+    size_t head_have, answer_left;
+    uint64_t swallow, owed; /* bytes of this block still to come; bytes to be sent */
+    struct tccl_far_count *count;
+    unsigned char *buffer;
+};
+
+static bool is_idle(const struct serving *serving)
+{
+    return !serving->head_have && !serving->answer_left && !serving->swallow && !serving->owed;
+}
+
+/* What recv or send returned, less than 1. */
+static int no_bytes(const struct serving *serving, ssize_t done, struct tccl_error *err)
+{
+    if (done < 0 && (errno == EAGAIN || errno == EINTR))
+        return NO_PROGRESS;
+    if (done == 0 && is_idle(serving))
+        return ENDED;
+    return tccl_fail(err, "left in the middle%s%s", done < 0 ? ": " : "",
+                     done < 0 ? strerror(errno) : "");
+}
+
+static int take_head(struct serving *serving, struct tccl_error *err)
+{
+    struct tccl_far_head head;
+
+    serving->head_have = 0;
+    if (tccl_far_get(serving->head, &head, err) < 0)
+        return -1;
+    if (head.kind == TCCL_FAR_DATA && serving->owed == 0) {
+        serving->swallow = head.bytes;
+        return PROGRESS;
+    }
+    if (head.kind == TCCL_FAR_DATA || serving->owed + head.bytes > TCCL_FAR_WINDOW)
+        return tccl_fail(err, "asks for too much at once");
+    serving->owed += head.bytes;
+    return PROGRESS;
+}
+
+static int read_head(struct serving *serving, struct tccl_error *err)
+{
+    ssize_t done = recv(serving->fd, serving->head + serving->head_have,
+                        TCCL_FAR_HEAD - serving->head_have, MSG_DONTWAIT);
+
+    if (done < 1)
+        return no_bytes(serving, done, err);
+    serving->head_have += (size_t)done;
+    return serving->head_have == TCCL_FAR_HEAD ? take_head(serving, err) : PROGRESS;
+}
+
+static int swallow(struct serving *serving, struct tccl_error *err)
+{
+    ssize_t done = recv(serving->fd, serving->buffer, serving->swallow, MSG_DONTWAIT);
+
+    if (done < 1)
+        return no_bytes(serving, done, err);
+    serving->swallow -= (uint64_t)done;
+    serving->count->received += (uint64_t)done;
+    if (serving->swallow == 0) {
+        tccl_far_put_number(serving->count->received, serving->answer);
+        serving->answer_left = TCCL_FAR_HEAD;
+    }
+    return PROGRESS;
+}
+
+/* Nothing is read while an answer waits: so at most one does. */
+static int take_input(struct serving *serving, struct tccl_error *err)
+{
+    if (serving->answer_left > 0)
+        return NO_PROGRESS;
+    return serving->swallow > 0 ? swallow(serving, err) : read_head(serving, err);
+}
+
+static int give_answer(struct serving *serving, struct tccl_error *err)
+{
+    ssize_t done = send(serving->fd, serving->answer + TCCL_FAR_HEAD - serving->answer_left,
+                        serving->answer_left, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (done < 1)
+        return no_bytes(serving, done, err);
+    serving->answer_left -= (size_t)done;
+    return PROGRESS;
+}
+
+static int give_bytes(struct serving *serving, struct tccl_error *err)
+{
+    size_t size = serving->owed < TCCL_FAR_PIECE ? serving->owed : TCCL_FAR_PIECE;
+    ssize_t done = send(serving->fd, serving->buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (done < 1)
+        return no_bytes(serving, done, err);
+    serving->owed -= (uint64_t)done;
+    serving->count->sent += (uint64_t)done;
+    return PROGRESS;
+}
+
+static int give_output(struct serving *serving, struct tccl_error *err)
+{
+    return serving->answer_left > 0 ? give_answer(serving, err)
+           : serving->owed > 0      ? give_bytes(serving, err)
+                                    : NO_PROGRESS;
+}
+
+/* Waits for the next thing to do. Returns 0, or -1 with err. */
+static int rest(const struct serving *serving, const struct tccl_far_limits *limits,
+                struct tccl_error *err)
+{
+    bool full = serving->answer_left > 0 || serving->owed > 0;
+    struct pollfd ready = {.fd = serving->fd,
+                           .events =
+                               (short)((serving->answer_left ? 0 : POLLIN) | (full ? POLLOUT : 0))};
+    int limit = is_idle(serving) ? limits->idle_ms : limits->stall_ms;
+    int rc = poll(&ready, 1, limit);
+
+    if (rc < 0 && errno != EINTR)
+        return tccl_fail(err, "poll: %s", strerror(errno));
+    if (rc == 0)
+        return tccl_fail(err, "silent for %d s", limit / 1000);
+    return 0;
+}
+
+static int step(struct serving *serving, const struct tccl_far_limits *limits,
+                struct tccl_error *err)
+{
+    int in = take_input(serving, err);
+    if (in == ENDED || in < 0)
+        return in;
+    int out = give_output(serving, err);
+    if (out < 0 || in == PROGRESS || out == PROGRESS)
+        return out;
+    return rest(serving, limits, err);
+}
+
+int tccl_far_serve(int fd, const struct tccl_far_limits *limits, struct tccl_far_count *count,
+                   struct tccl_error *err)
+{
+    cleanup_free unsigned char *buffer = calloc(1, TCCL_FAR_PIECE);
+    struct serving serving = {.fd = fd, .count = count, .buffer = buffer};
+    int rc;
+
+    *count = (struct tccl_far_count){0};
+    if (!buffer)
+        return tccl_fail(err, "out of memory");
+    do
+        rc = step(&serving, limits, err);
+    while (rc >= 0 && rc != ENDED);
+    return rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,64 @@
+/* rdma.h: one connection between two RDMA devices (a reliable queue pair), over which one side
+ * reads and writes memory of the other's. In a build without verbs it can't be opened. */
+#ifndef TCCL_RDMA_H
+#define TCCL_RDMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+enum { TCCL_RDMA_NAME = 64, TCCL_RDMA_DEPTH = 16 /* pieces under way, at most */ };
+
+/* What each side tells the other. */
+struct tccl_rdma_end {
+    char device[TCCL_RDMA_NAME];
+    bool ethernet; /* RoCE; else InfiniBand */
+    uint8_t mtu;   /* enum ibv_mtu */
+    uint8_t reads; /* that it serves at a time */
+    uint16_t lid;
+    uint32_t number; /* of the queue pair, 24 bits */
+    unsigned char gid[16];
+    /* Memory that the other side may read and write; bytes 0: none. */
+    uint32_t key;
+    uint64_t address, bytes;
+};
+
+/* A new reference, NULL only without memory; and back, all bounded: 0, or -1 with err. */
+json_t *tccl_rdma_to_json(const struct tccl_rdma_end *end);
+int tccl_rdma_from_json(const json_t *json, struct tccl_rdma_end *end, struct tccl_error *err);
+
+struct tccl_rdma;
+
+/* Is this the name of an RDMA device of this machine, and are verbs built in? */
+bool tccl_rdma_is_here(const char *name);
+
+/* Opens that device, or if there is none of that name and any is true, the first one with an active
+ * port. Returns NULL with err. */
+struct tccl_rdma *tccl_rdma_open(const char *name, bool any, struct tccl_error *err);
+void tccl_rdma_close(struct tccl_rdma *rdma); /* NULL is fine */
+
+/* Makes memory known to the device, so that it moves data from and to it; shared: the other side
+ * may, too (one memory, told by tccl_rdma_describe). dmabuf: the memory of a GPU, as a file
+ * descriptor of it; -1: what the address says. Returns its number, or -1 with err. */
+int tccl_rdma_register(struct tccl_rdma *rdma, void *address, size_t bytes, int dmabuf, bool shared,
+                       struct tccl_error *err);
+
+void tccl_rdma_describe(const struct tccl_rdma *rdma, struct tccl_rdma_end *end);
+/* Connects to what the other side has told; both do. Returns 0, or -1 with err. */
+int tccl_rdma_join(struct tccl_rdma *rdma, const struct tccl_rdma_end *there,
+                   struct tccl_error *err);
+
+/* Starts a piece between a registered memory and the other side's, at these offsets (both within
+ * their memories): from there to here (reads) or from here to there. No more than TCCL_RDMA_DEPTH
+ * may be under way. Returns 0, or -1 with err. */
+int tccl_rdma_start(struct tccl_rdma *rdma, bool reads, int memory, uint64_t here, uint64_t there,
+                    uint32_t bytes, struct tccl_error *err);
+/* How many pieces have ended since the last call: all their bytes have arrived. Does not wait.
+ * Returns the number, or -1 with err: the connection is lost. */
+int tccl_rdma_ended(struct tccl_rdma *rdma, struct tccl_error *err);
+
+#endif

@@ -1,0 +1,543 @@
+/* workers.c: the worker pool: who works where, and one run after another. */
+#include "measure/pool/workers.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "measure/pool/child.h"
+#include "measure/pool/worker.h"
+
+/* From the word that starts a run to the start: each member must wake up for it. */
+static const int64_t lead_ns = 150000, lead_per_member_ns = 20000;
+/* Seconds: members told to stop are killed after that; the dead are waited for. */
+static const double stop_limit = 1, death_limit = 1;
+static const int64_t late_ns = 200000000; /* members notice the deadline themselves */
+
+enum state { IDLE, CALLED, READY, DONE };
+
+struct worker {
+    struct tccl_child child; /* pid 0: the place is free */
+    struct tccl_device device;
+    int slot;    /* the device's how manieth transfer in a set */
+    bool keeper; /* of a GPU: in no set, but all need it */
+    bool dying;  /* killed, and not yet gone: its place can't be used */
+    enum state state;
+    struct tccl_lane *lane;
+};
+
+enum { KEEPERS = TCCL_MAX_GPUS };
+
+struct shared {
+    struct tccl_race race;
+    struct tccl_lane keepers[KEEPERS];
+};
+
+struct tccl_workers {
+    struct tccl_stage *stage;
+    struct tccl_workers_options options;
+    struct shared *shared;
+    struct worker workers[TCCL_STAGE_PLACES]; /* by place */
+    struct worker keepers[KEEPERS];
+    long replaced;
+};
+
+/* The workers of a set, in its order; behind them the keepers, which only must not die. */
+struct squad {
+    int members, count;
+    struct worker *workers[TCCL_MAX_SET + KEEPERS];
+};
+
+static int64_t nanoseconds(double seconds)
+{
+    return (int64_t)(seconds * 1e9);
+}
+
+static void name_worker(const struct worker *worker, char name[16])
+{
+    char kind = worker->device.kind == TCCL_NIC ? 'n' : 'g';
+
+    if (worker->keeper)
+        snprintf(name, 16, "tccl keep g%u", worker->device.index & 0xfU);
+    else
+        snprintf(name, 16, "tccl %c%u.%u", kind, worker->device.index & 0xfU,
+                 (unsigned)worker->slot & 0xffU);
+}
+
+static const cpu_set_t *cpus_of(const struct tccl_workers *workers, struct tccl_device device)
+{
+    const struct tccl_site *site = tccl_stage_site(workers->stage);
+
+    return device.kind == TCCL_NIC ? &site->nic_cpus[device.index] : &site->gpu_cpus[device.index];
+}
+
+static int start_worker(struct tccl_workers *workers, struct worker *worker, struct tccl_error *err)
+{
+    const struct tccl_workers_options *options = &workers->options;
+    struct tccl_worker_job job = {.stage = workers->stage, .device = worker->device};
+    char name[16];
+
+    job.mover = worker->device.kind == TCCL_NIC ? options->nic : options->gpu;
+    job.place = worker->keeper ? 0 : (int)(worker - workers->workers);
+    job.lane = worker->lane;
+    name_worker(worker, name);
+    worker->state = IDLE;
+    worker->dying = false;
+    return tccl_child_start(&worker->child, name, cpus_of(workers, worker->device),
+                            worker->keeper ? tccl_keeper_body : tccl_worker_body, &job, err);
+}
+
+/* Returns true if the worker is gone, and its place free again. */
+static bool bury(struct tccl_workers *workers, struct worker *worker, double seconds,
+                 char how[TCCL_CHILD_HOW])
+{
+    if (worker->child.pid > 0 && !tccl_child_ended(&worker->child, seconds, how))
+        return false;
+    if (!worker->dying)
+        workers->replaced++;
+    worker->dying = false;
+    return true;
+}
+
+/* One that sleeps in the kernel for good does not hold up the others. */
+static void kill_worker(struct tccl_workers *workers, struct worker *worker)
+{
+    if (worker->child.pid == 0)
+        return;
+    tccl_child_kill(&worker->child);
+    if (!bury(workers, worker, death_limit, NULL)) {
+        worker->dying = true;
+        workers->replaced++;
+    }
+}
+
+/* Looks after those that died since the last run. */
+static void look_around(struct tccl_workers *workers)
+{
+    for (int i = 0; i < TCCL_STAGE_PLACES; i++)
+        if (workers->workers[i].child.pid > 0)
+            bury(workers, &workers->workers[i], 0, NULL);
+    for (int i = 0; i < KEEPERS; i++)
+        if (workers->keepers[i].child.pid > 0)
+            bury(workers, &workers->keepers[i], 0, NULL);
+}
+
+static bool is_in(const struct squad *squad, const struct worker *worker)
+{
+    for (int i = 0; i < squad->count; i++)
+        if (squad->workers[i] == worker)
+            return true;
+    return false;
+}
+
+static struct worker *find_worker(struct tccl_workers *workers, struct tccl_device device, int slot)
+{
+    for (int i = 0; i < TCCL_STAGE_PLACES; i++) {
+        struct worker *worker = &workers->workers[i];
+        if (worker->child.pid > 0 && !worker->dying && worker->slot == slot &&
+            worker->device.kind == device.kind && worker->device.index == device.index)
+            return worker;
+    }
+    return NULL;
+}
+
+/* A free place; else that of a worker which this set does not need. */
+static struct worker *find_place(struct tccl_workers *workers, const struct squad *squad)
+{
+    struct worker *idle = NULL;
+
+    for (int i = 0; i < TCCL_STAGE_PLACES; i++) {
+        struct worker *worker = &workers->workers[i];
+        if (worker->child.pid == 0)
+            return worker;
+        if (!worker->dying && !is_in(squad, worker))
+            idle = worker;
+    }
+    if (!idle)
+        return NULL;
+    tccl_child_kill(&idle->child);
+    idle->dying = !tccl_child_ended(&idle->child, death_limit, NULL);
+    return idle->dying ? NULL : idle;
+}
+
+/* Returns 0; 1 or -1 with err, as tccl_workers_run. */
+static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl_device device,
+                  int slot, struct tccl_error *err)
+{
+    struct worker *worker = find_worker(workers, device, slot);
+
+    if (!worker) {
+        worker = find_place(workers, squad);
+        if (!worker)
+            return -tccl_fail(err, "no place for another worker: %d are there, some of them dying",
+                              TCCL_STAGE_PLACES);
+        worker->device = device;
+        worker->slot = slot;
+        worker->lane = &workers->shared->race.lanes[worker - workers->workers];
+        if (start_worker(workers, worker, err) < 0)
+            return -1;
+    }
+    squad->workers[squad->count++] = worker;
+    squad->members = squad->count;
+    return 0;
+}
+
+static int enlist_set(struct tccl_workers *workers, const struct tccl_set *set, struct squad *squad,
+                      struct tccl_error *err)
+{
+    int slots[3][TCCL_MAX_GPUS] = {0};
+
+    for (int i = 0; i < set->count; i++) {
+        struct tccl_device device = tccl_transfer_initiator(set->transfers[i]);
+        if (device.kind == TCCL_NIC && !workers->options.nic)
+            return -tccl_fail(err, "n%d: there are no NICs here", device.index);
+        int rc = enlist(workers, squad, device, slots[device.kind][device.index]++, err);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int fail_member(const struct worker *worker, struct tccl_error *err, const char *text)
+{
+    char transfer[12];
+
+    if (worker->keeper)
+        return tccl_fail(err, "g%d: %s", worker->device.index, text);
+    tccl_transfer_format(worker->lane->transfer, transfer);
+    return tccl_fail(err, "%s: %s", transfer, text);
+}
+
+static int mourn(struct tccl_workers *workers, struct worker *worker, struct tccl_error *err)
+{
+    char how[TCCL_CHILD_HOW] = "ended", text[TCCL_CHILD_HOW + 16];
+
+    if (!bury(workers, worker, death_limit, how))
+        kill_worker(workers, worker);
+    worker->state = DONE;
+    if (worker->keeper && worker->lane->error.text[0])
+        return fail_member(worker, err, worker->lane->error.text);
+    snprintf(text, sizeof(text), "its %s %s", worker->keeper ? "keeper" : "worker", how);
+    return fail_member(worker, err, text);
+}
+
+/* What a worker says. Returns 0, or -1 with err: it failed or died. */
+static int hear(struct tccl_workers *workers, struct worker *worker, struct tccl_error *err)
+{
+    char word;
+    ssize_t got = recv(worker->child.fd, &word, 1, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got != 1)
+        return mourn(workers, worker, err);
+    enum state before = worker->state;
+    worker->state = word == TCCL_LANE_READY ? READY : DONE;
+    if (worker->state != DONE || worker->lane->result == 0)
+        return worker->state == DONE && before != READY && !worker->keeper
+                   ? fail_member(worker, err, "it ended before it began")
+                   : 0;
+    return fail_member(worker, err, worker->lane->error.text);
+}
+
+static bool all_are(const struct squad *squad, enum state wanted)
+{
+    for (int i = 0; i < squad->members; i++)
+        if (squad->workers[i]->state < wanted)
+            return false;
+    return true;
+}
+
+/* Returns how many are heard. */
+static int poll_squad(const struct squad *squad, struct pollfd *polls, int64_t until)
+{
+    int64_t left = until - tccl_race_now();
+    struct timespec patience = {0, 0};
+
+    if (left > 0)
+        patience = (struct timespec){left / 1000000000, left % 1000000000};
+    for (int i = 0; i < squad->count; i++) {
+        int fd = squad->workers[i]->child.pid > 0 ? squad->workers[i]->child.fd : -1;
+        polls[i] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+    return ppoll(polls, (nfds_t)squad->count, &patience, NULL);
+}
+
+/* Waits until all members have come so far. Returns 0; 1: past the time; -1 with err: one failed.
+ */
+static int await_squad(struct tccl_workers *workers, const struct squad *squad, enum state wanted,
+                       int64_t until, struct tccl_error *err)
+{
+    struct pollfd polls[TCCL_MAX_SET + KEEPERS];
+    int rc = 0;
+
+    while (rc == 0 && !all_are(squad, wanted)) {
+        if (tccl_race_now() >= until)
+            return 1;
+        if (poll_squad(squad, polls, until) <= 0)
+            continue;
+        for (int i = 0; i < squad->count; i++)
+            if (polls[i].revents && hear(workers, squad->workers[i], err) < 0)
+                rc = -1;
+    }
+    return rc;
+}
+
+/* Members that share their CPUs with more of their kind than these can run at once. */
+static bool is_crowded(const struct tccl_workers *workers, const struct squad *squad, int member)
+{
+    const cpu_set_t *cpus = cpus_of(workers, squad->workers[member]->device);
+    cpu_set_t allowed, usable;
+    int same = 0;
+
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    CPU_AND(&usable, cpus, &allowed);
+    if (CPU_COUNT(&usable) == 0)
+        usable = allowed;
+    for (int i = 0; i < squad->members; i++)
+        same += CPU_EQUAL(cpus, cpus_of(workers, squad->workers[i]->device));
+    return same > CPU_COUNT(&usable) || squad->members > CPU_COUNT(&allowed);
+}
+
+static int call(struct tccl_workers *workers, const struct tccl_set *set, const struct squad *squad,
+                struct tccl_error *err)
+{
+    const char word = TCCL_LANE_RUN;
+
+    for (int i = 0; i < squad->members; i++) {
+        struct worker *worker = squad->workers[i];
+        tccl_race_lane(&workers->shared->race, (int)(worker - workers->workers), set->transfers[i],
+                       is_crowded(workers, squad, i));
+    }
+    for (int i = 0; i < squad->members; i++) {
+        struct worker *worker = squad->workers[i];
+        worker->state = CALLED;
+        if (send(worker->child.fd, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+            return mourn(workers, worker, err);
+    }
+    return 0;
+}
+
+/* Members that are not where they should be by now hang. Returns -1 with err. */
+static int fail_late(struct tccl_workers *workers, const struct squad *squad, enum state wanted,
+                     struct tccl_error *err)
+{
+    char text[96];
+
+    for (int i = 0; i < squad->members; i++) {
+        struct worker *worker = squad->workers[i];
+        if (worker->state >= wanted)
+            continue;
+        snprintf(text, sizeof(text), "its worker hangs: not %s within %g s",
+                 wanted == READY ? "ready" : "done",
+                 wanted == READY ? workers->options.prepare_limit : workers->options.run_limit);
+        fail_member(worker, err, text);
+        kill_worker(workers, worker);
+        worker->state = DONE;
+    }
+    return -1;
+}
+
+/* No member is left in this run when this returns. */
+static void call_off(struct tccl_workers *workers, struct squad *squad)
+{
+    int64_t until = tccl_race_now() + nanoseconds(stop_limit);
+
+    tccl_race_off(&workers->shared->race);
+    squad->count = squad->members;
+    for (int i = 0; i < squad->members; i++)
+        if (squad->workers[i]->state == IDLE)
+            squad->workers[i]->state = DONE;
+    while (await_squad(workers, squad, DONE, until, NULL) < 0)
+        ;
+    for (int i = 0; i < squad->members; i++)
+        if (squad->workers[i]->state != DONE)
+            kill_worker(workers, squad->workers[i]);
+}
+
+static int check_shares(const struct tccl_workers *workers, const struct squad *squad,
+                        struct tccl_error *err)
+{
+    char text[128];
+
+    for (int i = 0; i < squad->members; i++) {
+        const struct tccl_lane *lane = squad->workers[i]->lane;
+        if (lane->arrived)
+            continue;
+        snprintf(text, sizeof(text), "moved %.3g of %.3g MB within %g s",
+                 (double)lane->trace.last.bytes * 1e-6, (double)workers->shared->race.share * 1e-6,
+                 workers->options.run_limit);
+        return fail_member(squad->workers[i], err, text);
+    }
+    return 0;
+}
+
+/* From the call until all have moved their share. Returns 0, or -1 with err. */
+static int race(struct tccl_workers *workers, const struct tccl_set *set, const struct squad *squad,
+                struct tccl_error *err)
+{
+    const struct tccl_workers_options *options = &workers->options;
+    struct tccl_race *race = &workers->shared->race;
+    int64_t until = atomic_load(&race->deadline);
+
+    if (call(workers, set, squad, err) < 0)
+        return -1;
+    int rc = await_squad(workers, squad, READY, until, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : fail_late(workers, squad, READY, err);
+    tccl_race_go(race, lead_ns + squad->members * lead_per_member_ns,
+                 nanoseconds(options->run_limit));
+    until = atomic_load(&race->deadline) + late_ns;
+    rc = await_squad(workers, squad, DONE, until, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : fail_late(workers, squad, DONE, err);
+    return check_shares(workers, squad, err);
+}
+
+static void judge(const struct squad *squad, struct tccl_run *run)
+{
+    const struct tccl_trace *traces[TCCL_MAX_SET];
+
+    for (int i = 0; i < squad->members; i++)
+        traces[i] = &squad->workers[i]->lane->trace;
+    if (tccl_trace_run(traces, squad->members, run) < 0)
+        *run = (struct tccl_run){0}; /* one was not let run until another was done */
+}
+
+/* Keepers that died are started again. Returns 0; 1 or -1 with err, as tccl_workers_run. */
+static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
+{
+    int count = tccl_stage_site(workers->stage)->machine.n_gpus;
+    int64_t until = tccl_race_now() + nanoseconds(workers->options.prepare_limit);
+    struct squad squad = {0};
+
+    for (int i = 0; i < count; i++) {
+        struct worker *keeper = &workers->keepers[i];
+        if (keeper->child.pid > 0 && !keeper->dying)
+            continue;
+        if (keeper->dying)
+            return -tccl_fail(err, "g%d: its keeper was killed, but does not die", i);
+        keeper->lane->error.text[0] = '\0';
+        if (start_worker(workers, keeper, err) < 0)
+            return -1;
+        squad.workers[squad.count++] = keeper;
+    }
+    squad.members = squad.count;
+    int rc = await_squad(workers, &squad, DONE, until, err);
+    if (rc > 0)
+        fail_late(workers, &squad, DONE, err);
+    for (int i = 0; i < squad.members && rc != 0; i++)
+        kill_worker(workers, squad.workers[i]);
+    return rc == 0 ? 0 : 1;
+}
+
+static void add_keepers(struct tccl_workers *workers, struct squad *squad)
+{
+    for (int i = 0; i < KEEPERS; i++)
+        if (workers->keepers[i].child.pid > 0)
+            squad->workers[squad->count++] = &workers->keepers[i];
+}
+
+int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
+                     struct tccl_run *run, struct tccl_error *err)
+{
+    struct squad squad = {0};
+    int rc = 0;
+
+    *run = (struct tccl_run){0};
+    if (set->count == 0)
+        return -tccl_fail(err, "the set is empty");
+    look_around(workers);
+    if (workers->options.gpu->keep)
+        rc = start_keepers(workers, err);
+    if (rc == 0)
+        rc = enlist_set(workers, set, &squad, err);
+    if (rc != 0)
+        return rc;
+    add_keepers(workers, &squad);
+    tccl_race_set(&workers->shared->race, set->count, share,
+                  tccl_race_now() + nanoseconds(workers->options.prepare_limit));
+    if (race(workers, set, &squad, err) < 0) {
+        call_off(workers, &squad);
+        return 1;
+    }
+    judge(&squad, run);
+    return 0;
+}
+
+struct tccl_workers *tccl_workers_new(struct tccl_stage *stage,
+                                      const struct tccl_workers_options *options,
+                                      struct tccl_error *err)
+{
+    struct tccl_workers *workers = calloc(1, sizeof(*workers));
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (!workers || shared == MAP_FAILED) {
+        free(workers);
+        if (shared != MAP_FAILED)
+            munmap(shared, sizeof(*shared));
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    workers->stage = stage;
+    workers->options = *options;
+    workers->shared = shared;
+    for (int i = 0; i < KEEPERS; i++) {
+        workers->keepers[i].device = (struct tccl_device){TCCL_GPU, (uint8_t)i};
+        workers->keepers[i].keeper = true;
+        workers->keepers[i].lane = &shared->keepers[i];
+    }
+    if (options->gpu->keep && start_keepers(workers, err) != 0) {
+        tccl_workers_free(workers);
+        return NULL;
+    }
+    return workers;
+}
+
+static void dismiss(struct worker *all, int count, double limit)
+{
+    int64_t until = tccl_race_now() + nanoseconds(limit);
+
+    for (int i = 0; i < count; i++)
+        if (all[i].child.pid > 0)
+            shutdown(all[i].child.fd, SHUT_RDWR);
+    for (int i = 0; i < count; i++) {
+        int64_t left = until - tccl_race_now();
+        if (tccl_child_ended(&all[i].child, left > 0 ? (double)left * 1e-9 : 0, NULL))
+            continue;
+        tccl_child_kill(&all[i].child);
+        tccl_child_ended(&all[i].child, 0.1, NULL);
+    }
+}
+
+void tccl_workers_free(struct tccl_workers *workers)
+{
+    if (!workers)
+        return;
+    tccl_race_off(&workers->shared->race);
+    dismiss(workers->workers, TCCL_STAGE_PLACES, 0.5);
+    dismiss(workers->keepers, KEEPERS, 0.3);
+    munmap(workers->shared, sizeof(*workers->shared));
+    free(workers);
+}
+
+int tccl_workers_count(const struct tccl_workers *workers)
+{
+    int count = 0;
+
+    for (int i = 0; i < TCCL_STAGE_PLACES; i++)
+        count += workers->workers[i].child.pid > 0;
+    for (int i = 0; i < KEEPERS; i++)
+        count += workers->keepers[i].child.pid > 0;
+    return count;
+}
+
+long tccl_workers_replaced(const struct tccl_workers *workers)
+{
+    return workers->replaced;
+}

@@ -1,0 +1,45 @@
+/* workers.h: the worker pool: processes that are started once, pinned near their device, and run
+ * the transfers of a set all together, again and again. A worker that dies or hangs fails the run
+ * and is replaced at the next one. */
+#ifndef TCCL_WORKERS_H
+#define TCCL_WORKERS_H
+
+#include "measure/pool/mover.h"
+
+struct tccl_workers;
+
+struct tccl_workers_options {
+    const struct tccl_mover *gpu; /* runs the transfers that GPUs start */
+    const struct tccl_mover *nic; /* and those of NICs; NULL: there can be none */
+    double prepare_limit;         /* seconds until all members are ready, at most */
+    double run_limit;             /* seconds that a run may take, at most */
+};
+
+/* Starts the keepers; workers are started when first needed, and kept. stage is borrowed for the
+ * pool's life. Returns NULL with err. */
+struct tccl_workers *tccl_workers_new(struct tccl_stage *stage,
+                                      const struct tccl_workers_options *options,
+                                      struct tccl_error *err);
+/* Ends all processes; takes a second at most. NULL is fine. */
+void tccl_workers_free(struct tccl_workers *workers);
+
+struct tccl_run {
+    double window;             /* seconds in which all members ran */
+    double overlap;            /* window / time from the first start to the last end */
+    double skew;               /* from the first start to the last one, microseconds */
+    double gbps[TCCL_MAX_SET]; /* of each member within the window, in the set's order, GB/s */
+    double slowest;            /* the smallest of them */
+};
+
+/* Runs the set once; each member moves at least share bytes. Returns 0, with a run that is all
+ * zeros if its members never ran at the same time, as a busy machine may have it; 1 with err if the
+ * set failed (a worker died, hung, or said why it can't) and the pool is ready for the next; -1
+ * with err if the pool can't go on (no processes can be started). */
+int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
+                     struct tccl_run *run, struct tccl_error *err);
+
+/* Processes that run now, and how many had to be replaced so far. */
+int tccl_workers_count(const struct tccl_workers *workers);
+long tccl_workers_replaced(const struct tccl_workers *workers);
+
+#endif

@@ -1,0 +1,254 @@
+/* workspace.c: memory on every NUMA node, shared by the worker processes of a pool. */
+#include "measure/pool/workspace.h"
+
+#include <errno.h>
+#include <numa.h>
+#include <numaif.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { REGIONS = TCCL_MAX_MEMORIES + TCCL_MAX_GPUS, SAMPLED_PAGES = 64 };
+
+/* What all processes see of it. */
+struct board {
+    struct tccl_loan loans[TCCL_MAX_GPUS];
+    _Atomic bool touched[REGIONS][TCCL_STAGE_PLACES];
+};
+
+struct tccl_stage {
+    struct tccl_site site;
+    struct tccl_stage_settings settings;
+    struct board *board;
+    unsigned char *memory; /* regions of the memories, then those of the GPUs, each by place */
+    size_t bytes;
+};
+
+/* A file without a name takes no memory until it is touched, however strict the kernel is. */
+static void *map_memory(size_t bytes, struct tccl_error *err)
+{
+    cleanup_close int fd = memfd_create("tccl-stage", MFD_CLOEXEC);
+    void *memory = MAP_FAILED;
+
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        tccl_fail(err, "%zu MB of address space for transfers: %s%s", bytes >> 20, strerror(errno),
+                  errno == EFBIG ? " (raise ulimit -f)" : "");
+        return NULL;
+    }
+    return memory;
+}
+
+static int map_stage(struct tccl_stage *stage, struct tccl_error *err)
+{
+    const struct tccl_machine *machine = &stage->site.machine;
+    size_t regions = (size_t)(machine->n_memories + machine->n_gpus) * TCCL_STAGE_PLACES;
+
+    if (stage->settings.region == 0 || stage->settings.region > SIZE_MAX / 4 / regions)
+        return tccl_fail(err, "regions of %zu bytes", stage->settings.region);
+    stage->board = mmap(NULL, sizeof(*stage->board), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (stage->board == MAP_FAILED) {
+        stage->board = NULL;
+        return tccl_fail(err, "out of memory");
+    }
+    stage->bytes = regions * stage->settings.region;
+    stage->memory = map_memory(stage->bytes, err);
+    return stage->memory ? 0 : -1;
+}
+
+struct tccl_stage *tccl_stage_new(const struct tccl_site *site,
+                                  const struct tccl_stage_settings *settings,
+                                  struct tccl_error *err)
+{
+    struct tccl_stage *stage = calloc(1, sizeof(*stage));
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    if (!stage) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    stage->site = *site;
+    stage->settings = *settings;
+    stage->settings.region = (settings->region + page - 1) / page * page;
+    if (map_stage(stage, err) < 0) {
+        tccl_stage_free(stage);
+        return NULL;
+    }
+    return stage;
+}
+
+void tccl_stage_free(struct tccl_stage *stage)
+{
+    if (!stage)
+        return;
+    if (stage->memory)
+        munmap(stage->memory, stage->bytes);
+    if (stage->board)
+        munmap(stage->board, sizeof(*stage->board));
+    free(stage);
+}
+
+const struct tccl_site *tccl_stage_site(const struct tccl_stage *stage)
+{
+    return &stage->site;
+}
+
+const struct tccl_stage_settings *tccl_stage_settings(const struct tccl_stage *stage)
+{
+    return &stage->settings;
+}
+
+struct tccl_loan *tccl_stage_loan(struct tccl_stage *stage, int gpu)
+{
+    return &stage->board->loans[gpu];
+}
+
+/* Bytes of the node that may be had: free ones, and what only caches files. Returns -1 where the
+ * kernel doesn't tell. */
+static long long node_room(int node, long long *total)
+{
+    char path[64], line[128];
+    long long room = -1, kb;
+    int of;
+
+    snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/meminfo", node);
+    cleanup_file FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "Node %d MemTotal: %lld", &of, &kb) == 2)
+            *total = kb << 10;
+        else if (sscanf(line, "Node %d MemFree: %lld", &of, &kb) == 2)
+            room = kb << 10;
+        else if (sscanf(line, "Node %d Active(file): %lld", &of, &kb) == 2 ||
+                 sscanf(line, "Node %d Inactive(file): %lld", &of, &kb) == 2)
+            room += kb << 10;
+    }
+    return room;
+}
+
+/* The kernel would kill the worker that touches more than there is. */
+static int check_room(int node, size_t bytes, struct tccl_error *err)
+{
+    long long total = -1, room = node_room(node, &total);
+
+    if (total == 0)
+        return tccl_fail(err, "NUMA node %d has no memory", node);
+    if (room >= 0 && (unsigned long long)room < bytes)
+        return tccl_fail(err, "NUMA node %d is full: %lld MB free, %zu MB needed", node, room >> 20,
+                         bytes >> 20);
+    return 0;
+}
+
+static int fail_bind(int node, const char *call, struct tccl_error *err)
+{
+    if (errno == EPERM || errno == ENOSYS)
+        return tccl_fail(
+            err,
+            "host memory can't be bound to NUMA node %d: %s: %s; in a container, allow "
+            "%s (CAP_SYS_NICE)",
+            node, call, strerror(errno), call);
+    return tccl_fail(err, "host memory can't be bound to NUMA node %d: %s: %s", node, call,
+                     errno == EINVAL ? "no such node, or not allowed here" : strerror(errno));
+}
+
+/* Memory lies on the only node there is, bound or not; containers, and kernels without NUMA, often
+ * have no call that says so. */
+static bool is_excused(const struct tccl_stage *stage, int failed)
+{
+    return stage->site.machine.n_memories == 1 && (failed == EPERM || failed == ENOSYS);
+}
+
+static int bind_region(const struct tccl_stage *stage, void *region, int node,
+                       struct tccl_error *err)
+{
+    if (numa_available() < 0 && is_excused(stage, ENOSYS))
+        return 0;
+    struct bitmask *nodes = numa_allocate_nodemask();
+
+    if (!nodes || node < 0 || (unsigned long)node >= nodes->size) {
+        if (nodes)
+            numa_free_nodemask(nodes);
+        return tccl_fail(err, "no NUMA node %d", node);
+    }
+    numa_bitmask_setbit(nodes, (unsigned)node);
+    long rc = mbind(region, stage->settings.region, MPOL_BIND, nodes->maskp, nodes->size + 1,
+                    MPOL_MF_STRICT);
+    int failed = errno;
+    numa_free_nodemask(nodes);
+    errno = failed;
+    return rc == 0 || is_excused(stage, failed) ? 0 : fail_bind(node, "mbind", err);
+}
+
+static int check_placement(const struct tccl_stage *stage, unsigned char *region, int node,
+                           struct tccl_error *err)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = stage->settings.region / page;
+    int count = pages < SAMPLED_PAGES ? (int)pages : SAMPLED_PAGES;
+    void *sampled[SAMPLED_PAGES];
+    int status[SAMPLED_PAGES] = {0};
+
+    for (int i = 0; i < count; i++)
+        sampled[i] = region + pages * (size_t)i / (size_t)count * page;
+    if (move_pages(0, (unsigned long)count, sampled, NULL, status, 0) < 0)
+        return is_excused(stage, errno) ? 0 : fail_bind(node, "move_pages", err);
+    for (int i = 0; i < count; i++)
+        if (status[i] != node && status[i] < 0)
+            return tccl_fail(err, "memory of NUMA node %d: where it lies can't be told: %s", node,
+                             strerror(-status[i]));
+        else if (status[i] != node)
+            return tccl_fail(err, "memory that was bound to NUMA node %d lies on node %d", node,
+                             status[i]);
+    return 0;
+}
+
+static int touch(const struct tccl_stage *stage, unsigned char *region, int node,
+                 struct tccl_error *err)
+{
+    size_t bytes = stage->settings.region;
+
+    if (check_room(node, bytes, err) < 0 ||
+        (stage->settings.bind && bind_region(stage, region, node, err) < 0))
+        return -1;
+    memset(region, 0x5a, bytes);
+    return stage->settings.bind ? check_placement(stage, region, node, err) : 0;
+}
+
+static void *get_region(struct tccl_stage *stage, int index, int place, int node,
+                        struct tccl_error *err)
+{
+    size_t number = (size_t)index * TCCL_STAGE_PLACES + (size_t)place;
+    unsigned char *region = stage->memory + number * stage->settings.region;
+    _Atomic bool *touched = &stage->board->touched[index][place];
+
+    if (!atomic_load(touched)) {
+        if (touch(stage, region, node, err) < 0)
+            return NULL;
+        atomic_store(touched, true);
+    }
+    return region;
+}
+
+void *tccl_stage_memory(struct tccl_stage *stage, int memory, int place, struct tccl_error *err)
+{
+    if (memory < 0 || memory >= stage->site.machine.n_memories) {
+        tccl_fail(err, "no memory %d", memory);
+        return NULL;
+    }
+    return get_region(stage, memory, place, stage->site.nodes[memory], err);
+}
+
+void *tccl_stage_gpu(struct tccl_stage *stage, int gpu, int place, struct tccl_error *err)
+{
+    const struct tccl_machine *machine = &stage->site.machine;
+
+    if (gpu < 0 || gpu >= machine->n_gpus) {
+        tccl_fail(err, "no GPU %d", gpu);
+        return NULL;
+    }
+    return get_region(stage, machine->n_memories + gpu, place,
+                      stage->site.nodes[machine->gpus[gpu].numa], err);
+}

@@ -1,0 +1,76 @@
+/* profile.json: which machine was profiled, and where the numbers come from. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "base/fileio.h"
+#include "profile/cache-internal.h"
+
+/* Copies a string of exactly size - 1 (exact) or fewer characters. */
+static int take(const json_t *json, const char *key, bool exact, char *out, size_t size,
+                struct tccl_error *err)
+{
+    const char *text = json_string_value(json_object_get(json, key));
+
+    if (!text || strlen(text) >= size || (exact && strlen(text) != size - 1) || !*text)
+        return tccl_fail(err, "\"%s\" is missing or not as it should be", key);
+    memcpy(out, text, strlen(text) + 1);
+    return 0;
+}
+
+static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_error *err)
+{
+    const json_t *format = json_object_get(json, "format");
+
+    *from = (struct tccl_provenance){0};
+    if (!json_is_integer(format))
+        return tccl_fail(err, "is not the description of a profile");
+    if (json_integer_value(format) != PROFILE_FORMAT)
+        return tccl_fail(err, "has format %lld, this program knows %d: profile again, or update",
+                         (long long)json_integer_value(format), PROFILE_FORMAT);
+    if (take(json, "machine", true, from->machine, sizeof(from->machine), err) < 0 ||
+        take(json, "source", false, from->source, sizeof(from->source), err) < 0 ||
+        tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
+        return -1;
+    tccl_system_from_json(json_object_get(json, "system"), &from->system);
+    if (strcmp(from->source, "model") != 0)
+        return 0;
+    return take(json, "model", true, from->model, sizeof(from->model), err);
+}
+
+int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(folder, ABOUT, path);
+    errno = 0;
+    cleanup_json json_t *json = tccl_read_json(path, PROFILE_BYTES, err);
+    if (!json)
+        return -1;
+    if (parse(json, from, err) < 0) {
+        errno = EINVAL;
+        return tccl_fail_in(err, "%s", path);
+    }
+    return 0;
+}
+
+int tccl_provenance_write(const char *folder, const struct tccl_provenance *from,
+                          struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    bool measured = strcmp(from->source, "model") != 0;
+    cleanup_json json_t *json = json_pack(
+        "{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:I, s:s}", "format", PROFILE_FORMAT, "machine",
+        from->machine, "source", from->source, "model", from->model[0] ? from->model : NULL,
+        "conditions", from->conditions[0] ? from->conditions : NULL, "system",
+        measured ? tccl_system_to_json(&from->system) : NULL, "created", (json_int_t)time(NULL),
+        "by", "slurm-tccl " TCCL_VERSION);
+    if (!json)
+        return tccl_fail(err, "out of memory");
+    tccl_profile_path(folder, ABOUT, path);
+    return tccl_write_json(path, 0644, json, err);
+}

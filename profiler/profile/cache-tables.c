@@ -1,0 +1,225 @@
+/* The chain tables of a profile: read on demand, the least recently used dropped. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "profile/cache-internal.h"
+
+void tccl_table_path(const char *folder, uint32_t gpus, char path[static PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%.*s/chains/%08" PRIx32 ".chains", FOLDER_MAX, folder, gpus);
+}
+
+static size_t table_bytes(const struct tccl_table *table)
+{
+    size_t ports = (size_t)table->n_ports;
+
+    return sizeof(*table) + ports * sizeof(*table->ports) + ports * ports * sizeof(*table->pairs);
+}
+
+static int find(const struct tccl_profile *profile, uint32_t gpus)
+{
+    for (int i = 0; i < profile->n_loaded; i++)
+        if (profile->loaded[i].table->gpus == gpus)
+            return i;
+    return -1;
+}
+
+static void drop(struct tccl_profile *profile, int i)
+{
+    tccl_table_free(profile->loaded[i].table);
+    profile->loaded[i] = profile->loaded[--profile->n_loaded];
+}
+
+void tccl_profile_drop_tables(struct tccl_profile *profile)
+{
+    while (profile->n_loaded > 0)
+        drop(profile, profile->n_loaded - 1);
+}
+
+size_t tccl_profile_memory(const struct tccl_profile *profile)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < profile->n_loaded; i++)
+        sum += profile->loaded[i].bytes;
+    return sum;
+}
+
+/* Drops tables, the one not asked for longest first, until the new one has room. */
+static void make_room(struct tccl_profile *profile, size_t bytes)
+{
+    while (profile->n_loaded > 0) {
+        int oldest = 0;
+
+        if (tccl_profile_memory(profile) + bytes <= TABLES_BYTES &&
+            profile->n_loaded < TABLES_COUNT)
+            return;
+        for (int i = 1; i < profile->n_loaded; i++)
+            if (profile->loaded[i].used < profile->loaded[oldest].used)
+                oldest = i;
+        drop(profile, oldest);
+    }
+}
+
+static int check_gpus(const struct tccl_profile *profile, uint32_t gpus, struct tccl_error *err)
+{
+    uint32_t all = (UINT32_C(1) << profile->machine.n_gpus) - 1;
+    char extra[128];
+
+    if (gpus == 0)
+        return tccl_fail(err, "no GPUs are named");
+    if (!(gpus & ~all))
+        return 0;
+    tccl_numberset_format(gpus & ~all, extra, sizeof(extra));
+    return tccl_fail(err, "the machine has %d GPUs, and no GPU %s", profile->machine.n_gpus, extra);
+}
+
+static int fail_missing(uint32_t gpus, struct tccl_error *err)
+{
+    char text[128];
+
+    tccl_numberset_format(gpus, text, sizeof(text));
+    return tccl_fail(err, "no chains for GPUs %s: run tccl-profile run --gpus %s", text, text);
+}
+
+static int check_table(const struct tccl_profile *profile, const struct tccl_table *table,
+                       uint32_t gpus, struct tccl_error *err)
+{
+    if (strcmp(table->machine, profile->from.machine) != 0)
+        return tccl_fail(err, "is of another machine: %s", table->machine);
+    if (table->gpus != gpus)
+        return tccl_fail(err, "is of another set of GPUs (mask %08" PRIx32 ")", table->gpus);
+    if (strcmp(table->source, profile->from.source) != 0)
+        return tccl_fail(err, "comes from \"%s\", the profile from \"%s\"", table->source,
+                         profile->from.source);
+    return 0;
+}
+
+static struct tccl_table *read_table(const struct tccl_profile *profile, const char *path,
+                                     uint32_t gpus, struct tccl_error *err)
+{
+    struct tccl_table *table = NULL;
+
+    if (tccl_table_read(path, &profile->machine, &table, err) < 0)
+        return NULL;
+    if (check_table(profile, table, gpus, err) < 0) {
+        tccl_fail_in(err, "%s", path);
+        tccl_table_free(table);
+        return NULL;
+    }
+    return table;
+}
+
+static const struct tccl_table *keep(struct tccl_profile *profile, struct tccl_table *table,
+                                     struct tccl_stamp stamp)
+{
+    size_t bytes = table_bytes(table);
+
+    make_room(profile, bytes);
+    profile->loaded[profile->n_loaded++] = (struct tccl_loaded){
+        .table = table, .stamp = stamp, .bytes = bytes, .used = ++profile->calls};
+    return table;
+}
+
+const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
+                                            struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    errno = EINVAL;
+    if (check_gpus(profile, gpus, err) < 0)
+        return NULL;
+    tccl_table_path(profile->folder, gpus, path);
+    struct tccl_stamp stamp = tccl_stamp_take(path);
+    int known = find(profile, gpus);
+    if (known >= 0 && tccl_stamp_equal(&stamp, &profile->loaded[known].stamp)) {
+        profile->loaded[known].used = ++profile->calls;
+        return profile->loaded[known].table;
+    }
+    if (known >= 0)
+        drop(profile, known);
+    if (!tccl_stamp_exists(&stamp)) {
+        fail_missing(gpus, err);
+        errno = ENOENT;
+        return NULL;
+    }
+    struct tccl_table *table = read_table(profile, path, gpus, err);
+    errno = EINVAL;
+    return table ? keep(profile, table, stamp) : NULL;
+}
+
+static bool moved(const char *path, const struct tccl_stamp *then)
+{
+    struct tccl_stamp now = tccl_stamp_take(path);
+
+    return !tccl_stamp_equal(&now, then);
+}
+
+bool tccl_profile_changed(const struct tccl_profile *profile)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, CHAINS, path);
+    if (moved(path, &profile->chains))
+        return true;
+    tccl_profile_path(profile->folder, ABOUT, path);
+    if (moved(path, &profile->about))
+        return true;
+    tccl_profile_path(profile->folder, MACHINE, path);
+    if (moved(path, &profile->description))
+        return true;
+    for (int i = 0; i < profile->n_loaded; i++) {
+        tccl_table_path(profile->folder, profile->loaded[i].table->gpus, path);
+        if (moved(path, &profile->loaded[i].stamp))
+            return true;
+    }
+    return false;
+}
+
+bool tccl_profile_has_table(const struct tccl_profile *profile, uint32_t gpus)
+{
+    char path[PATH_MAX];
+
+    tccl_table_path(profile->folder, gpus, path);
+    struct tccl_stamp stamp = tccl_stamp_take(path);
+    return tccl_stamp_exists(&stamp);
+}
+
+/* "0000000f.chains" -> 0xf; 0: not the name of a chain table. */
+static uint32_t mask_in_name(const char *name)
+{
+    if (strspn(name, "0123456789abcdef") != 8 || strcmp(name + 8, ".chains") != 0)
+        return 0;
+    return (uint32_t)strtoul(name, NULL, 16);
+}
+
+static int is_table(const struct dirent *entry)
+{
+    return mask_in_name(entry->d_name) != 0;
+}
+
+int tccl_profile_tables(const struct tccl_profile *profile, uint32_t **masks,
+                        struct tccl_error *err)
+{
+    struct dirent **names = NULL;
+    char path[PATH_MAX];
+
+    *masks = NULL;
+    tccl_profile_path(profile->folder, CHAINS, path);
+    int count = scandir(path, &names, is_table, alphasort);
+    if (count < 0)
+        return errno == ENOENT ? 0 : tccl_fail(err, "%s: %s", path, strerror(errno));
+    *masks = calloc((size_t)count + 1, sizeof(**masks));
+    for (int i = 0; i < count; i++) {
+        if (*masks)
+            (*masks)[i] = mask_in_name(names[i]->d_name);
+        free(names[i]);
+    }
+    free(names);
+    return *masks ? count : tccl_fail(err, "out of memory");
+}

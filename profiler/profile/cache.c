@@ -1,0 +1,238 @@
+#include "profile/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "profile/cache-internal.h"
+
+void tccl_profile_path(const char *folder, enum tccl_profile_file file, char path[static PATH_MAX])
+{
+    static const char *const names[] = {[ABOUT] = "profile.json",
+                                        [MACHINE] = "machine.json",
+                                        [MODEL] = "model.json",
+                                        [SETS] = "sets.jsonl",
+                                        [CHAINS] = "chains"};
+
+    snprintf(path, PATH_MAX, "%.*s/%s", FOLDER_MAX, folder, names[file]);
+}
+
+static bool looks_like_id(const char *name)
+{
+    return strlen(name) == TCCL_HASH_HEX - 1 &&
+           strspn(name, "0123456789abcdef") == TCCL_HASH_HEX - 1;
+}
+
+/* The name of a folder without what stands before it; NULL unless it looks like a machine id. */
+static const char *id_in_name(const char *folder)
+{
+    const char *slash = strrchr(folder, '/');
+    const char *name = slash ? slash + 1 : folder;
+
+    return looks_like_id(name) ? name : NULL;
+}
+
+static int check_identity(const struct tccl_profile *profile, struct tccl_error *err)
+{
+    const char *named = id_in_name(profile->folder);
+    char id[TCCL_HASH_HEX];
+
+    tccl_machine_id(&profile->machine, id);
+    if (named && strcmp(named, id) != 0)
+        return tccl_fail(err, "%s/machine.json: is of another machine: %s", profile->folder, id);
+    if (strcmp(profile->from.machine, id) != 0)
+        return tccl_fail(err, "%s: is of another machine: %s was profiled, machine.json is %s",
+                         profile->folder, profile->from.machine, id);
+    return 0;
+}
+
+/* Stamps first: what changes while it is read is then seen by tccl_profile_changed. */
+static int load(struct tccl_profile *profile, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, CHAINS, path);
+    profile->chains = tccl_stamp_take(path);
+    tccl_profile_path(profile->folder, ABOUT, path);
+    profile->about = tccl_stamp_take(path);
+    tccl_profile_path(profile->folder, MACHINE, path);
+    profile->description = tccl_stamp_take(path);
+
+    errno = 0;
+    if (tccl_machine_read(path, &profile->machine, err) < 0 ||
+        tccl_provenance_read(profile->folder, &profile->from, err) < 0)
+        return -1;
+    errno = EINVAL;
+    return check_identity(profile, err);
+}
+
+int tccl_profile_open_folder(const char *folder, struct tccl_profile **out, struct tccl_error *err)
+{
+    size_t length = strlen(folder);
+
+    *out = NULL;
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    if (length == 0 || length >= FOLDER_MAX) {
+        errno = ENAMETOOLONG;
+        return tccl_fail(err, "no profile in \"%.40s\": the path is empty or too long", folder);
+    }
+    struct tccl_profile *profile = calloc(1, sizeof(*profile));
+    if (!profile)
+        return tccl_fail(err, "out of memory");
+    memcpy(profile->folder, folder, length);
+    if (load(profile, err) < 0) {
+        int saved = errno;
+        tccl_profile_close(profile);
+        errno = saved;
+        return -1;
+    }
+    *out = profile;
+    return 0;
+}
+
+int tccl_profile_open(const char *cache_dir, const char *id, struct tccl_profile **profile,
+                      struct tccl_error *err)
+{
+    char folder[PATH_MAX];
+
+    *profile = NULL;
+    if (!looks_like_id(id)) {
+        errno = EINVAL;
+        return tccl_fail(err, "\"%.40s\" is not a machine id (32 hexadecimal digits)", id);
+    }
+    if (snprintf(folder, sizeof(folder), "%s/%s", cache_dir, id) >= FOLDER_MAX) {
+        errno = ENAMETOOLONG;
+        return tccl_fail(err, "%.40s…: the path of the cache is too long", cache_dir);
+    }
+    struct tccl_stamp stamp = tccl_stamp_take(folder);
+    if (!tccl_stamp_exists(&stamp)) {
+        errno = ENOENT;
+        return tccl_fail(err,
+                         "no profile of this machine in %s (id %s): run tccl-profile, or copy the "
+                         "folder from a node of its kind",
+                         cache_dir, id);
+    }
+    return tccl_profile_open_folder(folder, profile, err);
+}
+
+void tccl_profile_close(struct tccl_profile *profile)
+{
+    if (!profile)
+        return;
+    if (profile->log)
+        tccl_setlog_close(profile->log);
+    tccl_profile_drop_tables(profile);
+    tccl_model_free(profile->model);
+    free(profile);
+}
+
+const char *tccl_profile_folder(const struct tccl_profile *profile)
+{
+    return profile->folder;
+}
+
+const char *tccl_profile_id(const struct tccl_profile *profile)
+{
+    return profile->from.machine;
+}
+
+const char *tccl_profile_source(const struct tccl_profile *profile)
+{
+    return profile->from.source;
+}
+
+const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profile)
+{
+    return &profile->machine;
+}
+
+const char *tccl_profile_conditions(const struct tccl_profile *profile)
+{
+    return profile->from.conditions;
+}
+
+const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile)
+{
+    return &profile->from.system;
+}
+
+time_t tccl_profile_time(const struct tccl_profile *profile)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, SETS, path);
+    return tccl_stamp_take(path).modified.tv_sec;
+}
+
+/* The copy must be the model that was profiled, of this machine. */
+static int check_model(const struct tccl_profile *profile, const json_t *json,
+                       const struct tccl_model *model, struct tccl_error *err)
+{
+    char hash[TCCL_JSON_HASH], id[TCCL_HASH_HEX];
+
+    if (tccl_json_hash(json, hash) < 0)
+        return tccl_fail(err, "out of memory");
+    if (strcmp(hash, profile->from.model) != 0)
+        return tccl_fail(err, "altered: it is not the model that the profile was made from");
+    tccl_machine_id(tccl_model_machine(model), id);
+    if (strcmp(id, profile->from.machine) != 0)
+        return tccl_fail(err, "is of another machine: %s", id);
+    return 0;
+}
+
+const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct tccl_error *err)
+{
+    struct tccl_model *model = NULL;
+    char path[PATH_MAX];
+
+    if (profile->model || !profile->from.model[0])
+        return profile->model;
+    tccl_profile_path(profile->folder, MODEL, path);
+    cleanup_json json_t *json = tccl_read_json(path, MODEL_BYTES, err);
+    if (!json)
+        return NULL;
+    if (tccl_model_from_json(json, &model, err) < 0 || check_model(profile, json, model, err) < 0) {
+        tccl_model_free(model);
+        tccl_fail_in(err, "%s", path);
+        return NULL;
+    }
+    profile->model = model;
+    return model;
+}
+
+long tccl_profile_sets(const struct tccl_profile *profile,
+                       int (*each)(void *context, const struct tccl_set *set,
+                                   const struct tccl_measurement *measurement),
+                       void *context, int *dropped, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, SETS, path);
+    return tccl_setlog_read(path, each, context, dropped, err);
+}
+
+static int is_id(const struct dirent *entry)
+{
+    return looks_like_id(entry->d_name);
+}
+
+int tccl_cache_list(const char *cache_dir, int (*each)(void *context, const char *id),
+                    void *context, struct tccl_error *err)
+{
+    struct dirent **names = NULL;
+    int count = scandir(cache_dir, &names, is_id, alphasort);
+    bool going = true;
+
+    if (count < 0)
+        return errno == ENOENT ? 0 : tccl_fail(err, "%s: %s", cache_dir, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        going = going && each(context, names[i]->d_name) == 0;
+        free(names[i]);
+    }
+    free(names);
+    return count;
+}

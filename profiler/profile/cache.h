@@ -1,0 +1,108 @@
+/* cache.h: profiles on disk: <CacheDir>/<machine id>/{profile.json, machine.json, model.json,
+ * sets.jsonl, chains/XXXXXXXX.chains}. Formats: profiler/profile/README.md. */
+#ifndef TCCL_CACHE_H
+#define TCCL_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "machine/model.h"
+#include "profile/system.h"
+#include "ring/table.h"
+
+struct tccl_profile;
+
+/* Opens the profile of a machine. Reads the description only, no chains. The id is checked against
+ * the machine that the folder describes, which must also be the one that was profiled: else err
+ * says "… is of another machine". Returns 0 with *profile, which the caller closes; -1 with err,
+ * errno ENOENT where there is no such profile. */
+int tccl_profile_open(const char *cache_dir, const char *id, struct tccl_profile **profile,
+                      struct tccl_error *err);
+/* The same by folder, whatever its name. */
+int tccl_profile_open_folder(const char *folder, struct tccl_profile **profile,
+                             struct tccl_error *err);
+void tccl_profile_close(struct tccl_profile *profile); /* NULL is fine */
+
+/* All owned by the profile. */
+const char *tccl_profile_folder(const struct tccl_profile *profile);
+const char *tccl_profile_id(const struct tccl_profile *profile);     /* machine id */
+const char *tccl_profile_source(const struct tccl_profile *profile); /* "model", "host", "cuda" */
+const struct tccl_machine *tccl_profile_machine(const struct tccl_profile *profile);
+/* How it was measured, see tccl_backend_conditions; "" for a model. */
+const char *tccl_profile_conditions(const struct tccl_profile *profile);
+
+/* What the machine ran when measuring was last begun; all "" for a model, or where it isn't known.
+ */
+const struct tccl_system *tccl_profile_system(const struct tccl_profile *profile);
+
+/* When a set was last measured; 0: never. */
+time_t tccl_profile_time(const struct tccl_profile *profile);
+
+/* The model it was made from, read at the first call; NULL without err: measured on hardware. NULL
+ * with err: model.json is missing, altered or not readable. Owned by the profile. */
+const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct tccl_error *err);
+
+/* The chains of a GPU set, read from disk at first use and again when the file has changed. At most
+ * about 4 MiB of tables are kept (the latest in any case), so the table is borrowed only until the
+ * next call with this profile. NULL with err: "no chains for GPUs 0-2: run tccl-profile …" (errno
+ * ENOENT), or which file is bad and how; other GPU sets go on working. */
+const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32_t gpus,
+                                            struct tccl_error *err);
+
+/* Bytes of the tables in memory now. */
+size_t tccl_profile_memory(const struct tccl_profile *profile);
+
+/* Has anything on disk changed since the profile was opened: description replaced, folder gone, a
+ * table added, or one that is in memory altered? A few stat calls. What to do then: close, open,
+ * and forget all that was derived from its tables. */
+bool tccl_profile_changed(const struct tccl_profile *profile);
+
+/* Is there a file of chains for the GPU set? It may still be bad. */
+bool tccl_profile_has_table(const struct tccl_profile *profile, uint32_t gpus);
+/* The GPU sets with a file of chains, ascending; *masks is the caller's. Returns how many, or -1.
+ */
+int tccl_profile_tables(const struct tccl_profile *profile, uint32_t **masks,
+                        struct tccl_error *err);
+
+/* Calls each for every measured set, see tccl_setlog_read. Returns their number, or -1 with err. */
+long tccl_profile_sets(const struct tccl_profile *profile,
+                       int (*each)(void *context, const struct tccl_set *set,
+                                   const struct tccl_measurement *measurement),
+                       void *context, int *dropped, struct tccl_error *err);
+
+/* Makes a profile, or opens the one that is there: then its source and model must be these, or err
+ * says which differs. model is the model's JSON, or NULL. The profile is open for writing: only one
+ * process at a time. Returns 0 with *profile, or -1 with err. */
+int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machine,
+                        const char *source, const json_t *model, struct tccl_profile **profile,
+                        struct tccl_error *err);
+
+/* The profile (opened with create) is measured under these conditions from now on, and on what the
+ * machine runs now (tccl_profile_system). Words behind a
+ * comma may be added later (", RDMA": NICs had not been measured), and a run may lack them. Returns
+ * 0; -1 with err that names both, if what is measured already was measured under others. */
+enum { TCCL_CONDITIONS = 160 };
+bool tccl_conditions_agree(const char *a, const char *b);
+int tccl_profile_claim(struct tccl_profile *profile, const char *conditions,
+                       struct tccl_error *err);
+
+/* Appends a measured set (profile opened with create). Returns 0, or -1 with err. */
+int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,
+                        const struct tccl_measurement *measurement, struct tccl_error *err);
+/* What was appended is on the disk when this returns. Returns 0, or -1 with err. */
+int tccl_profile_sync(struct tccl_profile *profile, struct tccl_error *err);
+
+/* Writes the chains of a GPU set, whole. Machine id, source and GPU set are the table's own and are
+ * checked against the profile's. Returns 0, or -1 with err. */
+int tccl_profile_put(struct tccl_profile *profile, const struct tccl_table *table,
+                     struct tccl_error *err);
+
+/* Calls each with the name of every folder in the cache that looks like a machine id, in order.
+ * each returns non-zero to stop. Returns how many (0: no cache folder), or -1 with err. */
+int tccl_cache_list(const char *cache_dir, int (*each)(void *context, const char *id),
+                    void *context, struct tccl_error *err);
+
+#endif

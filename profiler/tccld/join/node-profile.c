@@ -1,0 +1,188 @@
+#include "tccld/join/node-profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "profile/cache.h"
+#include "profile/stamp.h"
+
+enum { KINDS = 64 /* GPU sets kept ready */ };
+
+struct own {
+    struct tccl_machine machine;
+    bool have_machine;
+    char machine_path[PATH_MAX], cache_dir[PATH_MAX];
+    struct tccl_stamp stamp; /* of the machine's description */
+    struct tccl_profile *profile;
+    struct shared_kind *kinds[KINDS];
+    int n_kinds, next; /* next: the one to be replaced */
+};
+
+struct own *own_new(void)
+{
+    return calloc(1, sizeof(struct own));
+}
+
+static void forget_profile(struct own *own)
+{
+    for (int i = 0; i < own->n_kinds; i++)
+        shared_kind_drop(own->kinds[i]);
+    own->n_kinds = own->next = 0;
+    tccl_profile_close(own->profile);
+    own->profile = NULL;
+}
+
+void own_free(struct own *own)
+{
+    if (!own)
+        return;
+    forget_profile(own);
+    free(own);
+}
+
+const struct tccl_machine *own_machine(const struct own *own)
+{
+    return own->have_machine ? &own->machine : NULL;
+}
+
+static int refresh_machine(struct own *own, const struct tccl_conf *conf, struct tccl_error *err)
+{
+    struct tccl_stamp stamp = tccl_stamp_take(conf->machine);
+    if (own->have_machine && tccl_stamp_equal(&stamp, &own->stamp) &&
+        strcmp(own->machine_path, conf->machine) == 0 &&
+        strcmp(own->cache_dir, conf->cache_dir) == 0)
+        return 0;
+    forget_profile(own);
+    own->have_machine = false;
+    if (!tccl_stamp_exists(&stamp))
+        return tccl_fail(err, "no description of this machine at %s: run tccl-profile init",
+                         conf->machine);
+    if (tccl_machine_read(conf->machine, &own->machine, err) != 0)
+        return -1;
+    own->stamp = stamp;
+    strcpy(own->machine_path, conf->machine);
+    strcpy(own->cache_dir, conf->cache_dir);
+    own->have_machine = true;
+    return 0;
+}
+
+static int refresh_profile(struct own *own, struct tccl_error *err)
+{
+    char id[TCCL_HASH_HEX];
+    if (own->profile && !tccl_profile_changed(own->profile))
+        return 0;
+    forget_profile(own);
+    tccl_machine_id(&own->machine, id);
+    struct tccl_error why = {0};
+    errno = 0;
+    if (tccl_profile_open(own->cache_dir, id, &own->profile, &why) == 0)
+        return 0;
+    own->profile = NULL;
+    if (errno == ENOENT)
+        return tccl_fail(err,
+                         "no profile of this machine in %s (its id is %s): run tccl-profile run",
+                         own->cache_dir, id);
+    return tccl_fail(err, "%s", why.text);
+}
+
+/* Position of a GPU by its GRES index; -1 with err. */
+static int position(const struct own *own, enum tccl_gres_order order, int index,
+                    struct tccl_error *err)
+{
+    const struct tccl_machine *machine = &own->machine;
+    if (order == TCCL_GRES_PCI && index < machine->n_gpus)
+        return index;
+    for (int i = 0; order == TCCL_GRES_MINOR && i < machine->n_gpus; i++)
+        if (machine->gpus[i].minor == index)
+            return i;
+    return tccl_fail(err, "GPU %d is not in the profile's machine, which has %d GPUs (%s; %s)",
+                     index, machine->n_gpus,
+                     order == TCCL_GRES_PCI ? "GresOrder=pci: counted from 0"
+                                            : "GresOrder=minor: N of /dev/nvidiaN",
+                     own->machine_path);
+}
+
+static int find_gpus(const struct own *own, enum tccl_gres_order order, const int *gres, int n_gres,
+                     uint32_t *gpus, struct tccl_error *err)
+{
+    *gpus = 0;
+    for (int i = 0; i < n_gres; i++) {
+        int gpu = position(own, order, gres[i], err);
+        if (gpu < 0)
+            return -1;
+        if (*gpus & 1u << gpu)
+            return tccl_fail(err, "GPU %d is listed twice: rings over parts of a GPU don't exist",
+                             gres[i]);
+        *gpus |= 1u << gpu;
+    }
+    return 0;
+}
+
+static struct shared_kind *make_kind(struct own *own, uint32_t gpus, struct tccl_error *err)
+{
+    const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
+    if (!table)
+        return NULL;
+    struct tccl_kind *kind = tccl_kind_from_table(table, &own->machine);
+    struct shared_kind *shared = kind ? shared_kind_new(kind) : NULL;
+    if (!shared) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    if (own->n_kinds < KINDS) {
+        own->kinds[own->n_kinds++] = shared;
+        return shared;
+    }
+    shared_kind_drop(own->kinds[own->next]);
+    own->kinds[own->next] = shared;
+    own->next = (own->next + 1) % KINDS;
+    return shared;
+}
+
+/* As it is on disk now. */
+static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_error *err)
+{
+    return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
+}
+
+static struct shared_kind *kind_of(struct own *own, uint32_t gpus, struct tccl_error *err)
+{
+    for (int i = 0; i < own->n_kinds; i++)
+        if (own->kinds[i]->kind->gpus == gpus)
+            return shared_kind_hold(own->kinds[i]);
+    struct shared_kind *shared = make_kind(own, gpus, err);
+    return shared ? shared_kind_hold(shared) : NULL;
+}
+
+struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, const int *gres,
+                             int n_gres, struct tccl_error *err)
+{
+    uint32_t gpus;
+    if (n_gres == 0) {
+        tccl_fail(err, "no GPU in this step");
+        return NULL;
+    }
+    if (refresh(own, conf, err) != 0 ||
+        find_gpus(own, conf->gres_order, gres, n_gres, &gpus, err) != 0)
+        return NULL;
+    return kind_of(own, gpus, err);
+}
+
+struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *conf,
+                                    const char *const *busids, int count, struct tccl_error *err)
+{
+    uint32_t gpus = 0;
+    if (refresh(own, conf, err) != 0)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        int gpu = tccl_machine_find_gpu(&own->machine, busids[i]);
+        if (gpu < 0) {
+            tccl_fail(err, "GPU %s is not in %s", busids[i], own->machine_path);
+            return NULL;
+        }
+        gpus |= 1u << gpu;
+    }
+    return kind_of(own, gpus, err);
+}

@@ -1,0 +1,29 @@
+/* node-profile.h: this node: its description, its profile, and the kind it is with some of its
+ * GPUs. */
+#ifndef TCCL_OWN_H
+#define TCCL_OWN_H
+
+#include "client/conf.h"
+#include "machine/machine.h"
+#include "tccld/join/merge.h"
+
+struct own;
+
+/* Knows nothing yet. NULL without memory. */
+struct own *own_new(void);
+void own_free(struct own *own); /* NULL is fine */
+
+/* The kind of this node with those GPUs (GRES indices). The machine's description and its profile
+ * are read at first use and again when they have changed on disk. The caller drops what it gets.
+ * NULL with err, without the node's name: no profile, an unknown GPU, no GPU at all. */
+struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, const int *gres,
+                             int n_gres, struct tccl_error *err);
+
+/* The same, of GPUs by their bus ids. */
+struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *conf,
+                                    const char *const *busids, int count, struct tccl_error *err);
+
+/* The machine that the last kind was made for; NULL before that. */
+const struct tccl_machine *own_machine(const struct own *own);
+
+#endif

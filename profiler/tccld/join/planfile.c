@@ -1,0 +1,247 @@
+#include "tccld/join/planfile.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "client/wire.h"
+
+#define PLAN_NAME "plan.json"
+#define NOTE_NAME "built"
+enum { PLAN_MOST = 256 * 1024 /* longest plan that is read, bytes */ };
+
+static void cleanup_folder_(DIR **folder)
+{
+    if (*folder)
+        closedir(*folder);
+}
+#define cleanup_folder __attribute__((cleanup(cleanup_folder_)))
+
+/* Opens the step's folder, which must be a real folder of our own. Returns -1 with errno. */
+static int open_folder(const char *run_dir, const char *name, bool make)
+{
+    cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    struct stat stat;
+    if (parent < 0 || (make && mkdirat(parent, name, 0711) != 0 && errno != EEXIST))
+        return -1;
+    cleanup_close int fd = openat(parent, name, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &stat) != 0)
+        return -1;
+    if (stat.st_uid != geteuid()) {
+        errno = EPERM;
+        return -1;
+    }
+    if (make && fchmod(fd, 0711) != 0) /* whatever the umask */
+        return -1;
+    int opened = fd;
+    fd = -1;
+    return opened;
+}
+
+static int write_text(int folder, gid_t gid, const char *text, size_t size)
+{
+    int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    mode_t mode = geteuid() == 0 ? 0640 : 0644;
+    unlinkat(folder, NOTE_NAME, 0);
+    if (unlinkat(folder, PLAN_NAME, 0) != 0 && errno != ENOENT)
+        return -1;
+    cleanup_close int fd = openat(folder, PLAN_NAME, flags, 0600);
+    if (fd < 0 || (geteuid() == 0 && fchown(fd, 0, gid) != 0))
+        return -1;
+    while (size > 0) {
+        ssize_t done = write(fd, text, size);
+        if (done < 0 && errno != EINTR)
+            return -1;
+        if (done > 0) {
+            text += done;
+            size -= (size_t)done;
+        }
+    }
+    return fchmod(fd, mode);
+}
+
+/* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
+static int shared_path(const char *name, const json_t *plan, char path[static PATH_MAX])
+{
+    const json_t *uid = json_object_get(plan, "uid"), *index = json_object_get(plan, "index");
+    const char *digits = strrchr(name, '-');
+    if (!digits || !json_is_integer(uid) || !json_is_integer(index))
+        return -1;
+    snprintf(path, PATH_MAX, PLANFILE_SHARED "/tccl-%u%.17s.%u", (unsigned)json_integer_value(uid),
+             digits, (unsigned)json_integer_value(index));
+    return 0;
+}
+
+/* Whatever is there, a folder with something in it too. */
+static void free_name(const char *path)
+{
+    char away[PATH_MAX + 8];
+    if (unlink(path) == 0 || errno == ENOENT)
+        return;
+    snprintf(away, sizeof(away), "%s.XXXXXX", path);
+    if (mkdtemp(away) && rename(path, away) != 0)
+        rmdir(away);
+}
+
+static bool is_users(const char *path, uid_t uid)
+{
+    struct stat stat;
+    return lstat(path, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == uid &&
+           stat.st_nlink == 1 && (stat.st_mode & 07777) == 0600;
+}
+
+/* Everybody may make files there, and their names can be guessed: the shim's is made ahead, after
+ * which nobody else can take its place. As far as it goes: without, there is no ring. */
+static void make_shared(const char *name, const json_t *plan, gid_t gid)
+{
+    char path[PATH_MAX];
+    uid_t uid = (uid_t)json_integer_value(json_object_get(plan, "uid"));
+    if (geteuid() != 0 || shared_path(name, plan, path) != 0 || is_users(path, uid))
+        return;
+    for (int tries = 0; tries < 8; tries++) {
+        free_name(path);
+        cleanup_close int fd =
+            open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 && (fchmod(fd, 0600) != 0 || fchown(fd, uid, gid) != 0))
+            unlink(path);
+        if (fd >= 0 || errno != EEXIST)
+            return;
+    }
+}
+
+int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
+                   const json_t *plan, char path[static PATH_MAX], struct tccl_error *err)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    int length = snprintf(path, PATH_MAX, "%s/%s/" PLAN_NAME, run_dir, name);
+    cleanup_free char *text = json_dumps(plan, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+    if (!text || length >= PATH_MAX)
+        return tccl_fail(err, "the plan can't be written: %s",
+                         text ? "the path of RunDir is too long" : "out of memory");
+    cleanup_close int folder = open_folder(run_dir, name, true);
+    if (folder < 0 || write_text(folder, gid, text, strlen(text)) != 0) {
+        tccl_fail(err, "the plan can't be written to %s: %s", path, strerror(errno));
+        planfile_remove(run_dir, key);
+        *path = '\0';
+        return -1;
+    }
+    make_shared(name, plan, gid);
+    return 0;
+}
+
+static int open_plan(const char *run_dir, const char *name, const char *file)
+{
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    return folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static json_t *read_plan(const char *run_dir, const char *name)
+{
+    struct stat stat;
+    cleanup_close int fd = open_plan(run_dir, name, PLAN_NAME);
+    if (fd < 0 || fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode) || stat.st_size > PLAN_MOST)
+        return NULL;
+    return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+}
+
+json_t *planfile_read(const char *run_dir, const struct tccl_step_key *key)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    return read_plan(run_dir, name);
+}
+
+void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *word)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    if (folder < 0)
+        return;
+    unlinkat(folder, NOTE_NAME, 0);
+    cleanup_close int fd =
+        openat(folder, NOTE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        dprintf(fd, "%s\n", word);
+}
+
+int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
+                   char word[static PLANFILE_NOTE])
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    cleanup_close int fd = open_plan(run_dir, name, NOTE_NAME);
+    ssize_t size = fd < 0 ? -1 : read(fd, word, PLANFILE_NOTE - 1);
+    if (size < 0)
+        return -1;
+    word[size] = '\0';
+    word[strcspn(word, "\n")] = '\0';
+    return 0;
+}
+
+/* It belongs to the job's user, so nothing is asked of it but its name. */
+static void remove_shared(const char *run_dir, const char *name)
+{
+    cleanup_json json_t *plan = geteuid() == 0 ? read_plan(run_dir, name) : NULL;
+    char path[PATH_MAX];
+    if (shared_path(name, plan, path) == 0)
+        unlink(path);
+}
+
+static int remove_folder(const char *run_dir, const char *name)
+{
+    remove_shared(run_dir, name);
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    cleanup_close int parent = open(run_dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    if (folder < 0 || parent < 0)
+        return -1;
+    unlinkat(folder, PLAN_NAME, 0);
+    unlinkat(folder, NOTE_NAME, 0);
+    return unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void planfile_remove(const char *run_dir, const struct tccl_step_key *key)
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    remove_folder(run_dir, name);
+}
+
+/* Does the name look like one that tccl_key_folder makes: "7.0.0-0123456789abcdef"? */
+static bool is_ours(const char *name)
+{
+    unsigned job, step, restart;
+    unsigned long long hash;
+    int end = -1;
+    return isdigit((unsigned char)*name) &&
+           sscanf(name, "%u.%u.%u-%16llx%n", &job, &step, &restart, &hash, &end) == 4 && end > 0 &&
+           name[end] == '\0';
+}
+
+int planfile_sweep(const char *run_dir, time_t now,
+                   bool (*known)(const void *context, const char *folder), const void *context)
+{
+    cleanup_folder DIR *folder = opendir(run_dir);
+    const struct dirent *entry;
+    struct stat stat;
+    int removed = 0, kept = 0;
+    while (folder && (entry = readdir(folder)) != NULL) {
+        if (!is_ours(entry->d_name) ||
+            fstatat(dirfd(folder), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        time_t keep = ++kept > PLANFILE_CROWD ? PLANFILE_CROWD_KEEP_S : PLANFILE_KEEP_S;
+        if (now - stat.st_mtime > keep && !known(context, entry->d_name) &&
+            remove_folder(run_dir, entry->d_name) == 0)
+            removed++;
+    }
+    return removed;
+}

@@ -1,0 +1,44 @@
+/* planfile.h: RunDir/<step>/plan.json, what a node's tasks read of the ring. */
+#ifndef TCCL_PLANFILE_H
+#define TCCL_PLANFILE_H
+
+#include <limits.h>
+
+#include <jansson.h>
+
+#include "client/client.h"
+
+enum {
+    PLANFILE_KEEP_S = 7 * 86400, /* a folder that no LEAVE removed, of an unknown step, */
+    PLANFILE_CROWD = 4096,       /* or, beyond so many of them, */
+    PLANFILE_CROWD_KEEP_S = 86400
+};
+
+/* Writes the plan of a step. Mode 0640 root:gid as root, else 0644. path gets its name. As root it
+ * also makes the runtime shim's file (see planfile_remove), empty and the job's user's, in place of
+ * what others may have put there. Returns 0, or -1 with err: nothing is then left of the plan. */
+int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
+                   const json_t *plan, char path[static PATH_MAX], struct tccl_error *err);
+
+/* Reads a plan that is there: a new reference, or NULL. */
+json_t *planfile_read(const char *run_dir, const struct tccl_step_key *key);
+
+/* One word kept beside a plan until it is removed or replaced. As far as the disk allows. */
+enum { PLANFILE_NOTE = 32 };
+void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *word);
+/* Returns 0, or -1: there is none. */
+int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
+                   char word[static PLANFILE_NOTE]);
+
+/* Removes a step's plan and its folder, if they are there, and, as root, the file that the runtime
+ * shim keeps for the step in PLANFILE_SHARED: tccl-<uid>-<the 16 digits of the folder's
+ * name>.<index of the node>. */
+#define PLANFILE_SHARED "/dev/shm"
+void planfile_remove(const char *run_dir, const struct tccl_step_key *key);
+
+/* Removes folders of plans that are too old. known, called with a folder's name, says whether its
+ * step is alive. now: unix time. Returns how many were removed. */
+int planfile_sweep(const char *run_dir, time_t now,
+                   bool (*known)(const void *context, const char *folder), const void *context);
+
+#endif

@@ -1,0 +1,85 @@
+#include "tccld/join/planlist.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "client/wire.h"
+#include "tccld/join/planfile.h"
+
+struct plan {
+    TAILQ_ENTRY(plan) link;
+    char folder[TCCL_KEY_TEXT];
+};
+
+struct planlist {
+    TAILQ_HEAD(, plan) plans; /* the oldest first */
+    int count;
+    int64_t next_sweep;
+};
+
+struct planlist *planlist_new(void)
+{
+    struct planlist *list = calloc(1, sizeof(*list));
+    if (list)
+        TAILQ_INIT(&list->plans);
+    return list;
+}
+
+static struct plan *find(const struct planlist *list, const char *folder)
+{
+    struct plan *plan;
+    TAILQ_FOREACH(plan, &list->plans, link)
+    if (strcmp(plan->folder, folder) == 0)
+        return plan;
+    return NULL;
+}
+
+static void forget(struct planlist *list, struct plan *plan)
+{
+    TAILQ_REMOVE(&list->plans, plan, link);
+    list->count--;
+    free(plan);
+}
+
+void planlist_add(struct planlist *list, const struct tccl_step_key *key)
+{
+    struct plan *plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return;
+    if (list->count == PLANLIST_MOST)
+        forget(list, TAILQ_FIRST(&list->plans));
+    tccl_key_folder(key, plan->folder);
+    TAILQ_INSERT_TAIL(&list->plans, plan, link);
+    list->count++;
+}
+
+void planlist_remove(struct planlist *list, const struct tccl_step_key *key)
+{
+    char folder[TCCL_KEY_TEXT];
+    struct plan *plan;
+    tccl_key_folder(key, folder);
+    while ((plan = find(list, folder)) != NULL)
+        forget(list, plan);
+}
+
+static bool is_known(const void *context, const char *folder)
+{
+    return find(context, folder) != NULL;
+}
+
+int planlist_sweep(struct planlist *list, const char *run_dir)
+{
+    if (tccl_now_ms() < list->next_sweep)
+        return 0;
+    list->next_sweep = tccl_now_ms() + PLANLIST_SWEEP_MS;
+    return planfile_sweep(run_dir, time(NULL), is_known, list);
+}
+
+void planlist_free(struct planlist *list)
+{
+    while (list && !TAILQ_EMPTY(&list->plans))
+        forget(list, TAILQ_FIRST(&list->plans));
+    free(list);
+}

@@ -1,0 +1,24 @@
+/* planlist.h: which plan files belong to steps that live, and the sweeping of those forgotten. */
+#ifndef TCCL_PLANLIST_H
+#define TCCL_PLANLIST_H
+
+#include "client/client.h"
+
+enum {
+    PLANLIST_MOST = 4096,       /* plans remembered; beyond, a plan's age alone protects it */
+    PLANLIST_SWEEP_MS = 3600000 /* between looks for forgotten plan files */
+};
+
+struct planlist;
+
+struct planlist *planlist_new(void);       /* NULL without memory */
+void planlist_free(struct planlist *list); /* NULL is fine */
+
+/* The step's plan has been written; it has been removed. */
+void planlist_add(struct planlist *list, const struct tccl_step_key *key);
+void planlist_remove(struct planlist *list, const struct tccl_step_key *key);
+
+/* Removes forgotten plan files (planfile_sweep), if that was not done lately. Returns how many. */
+int planlist_sweep(struct planlist *list, const char *run_dir);
+
+#endif

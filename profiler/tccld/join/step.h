@@ -1,0 +1,24 @@
+/* step.h: steps that start: JOINs of this node, MERGEs of the nodes below it in the tree, the
+ * answer of the node above, and what is left of a closed step for whoever comes late. */
+#ifndef TCCL_STEP_H
+#define TCCL_STEP_H
+
+#include "tccld/main/daemon.h"
+#include "tccld/net/local.h"
+#include "tccld/net/peer.h"
+
+enum {
+    STEP_MOST = 2048,    /* steps kept, open and closed */
+    STEP_KEEP_MS = 60000 /* how long a closed step answers late comers */
+};
+
+struct steps *steps_new(struct daemon *daemon); /* NULL without memory */
+/* Ends all open steps, with a fallback where somebody waits. */
+void steps_stop(struct steps *steps);
+/* NULL is fine. */
+void steps_free(struct steps *steps);
+
+local_handler step_announce, step_join, step_leave;
+peer_handler step_call, step_merge;
+
+#endif

@@ -1,0 +1,62 @@
+/* journal-internal.h: a journal as its parts know it. */
+#ifndef TCCL_JOURNAL_INTERNAL_H
+#define TCCL_JOURNAL_INTERNAL_H
+
+#include <limits.h>
+#include <sys/queue.h>
+
+#include "tccld/journal/journal.h"
+#include "tccld/main/log.h"
+
+/* Questions of one kind. */
+struct questions {
+    struct pool *pool;
+    struct turns *waiting; /* chores */
+    bool busy;             /* one is under way */
+};
+
+/* An older store is being brought up to date (journal-upgrade.h). */
+struct upgrade {
+    bool pending, running; /* not done; at it now */
+    int64_t began_ms, again_ms;
+    struct event *timer;
+};
+
+struct journal {
+    struct daemon *daemon;
+    struct pool *disk;          /* its one thread alone uses store and spool */
+    struct pool *reader;        /* of summaries, beside it */
+    char path[PATH_MAX + 16];   /* of the store */
+    struct tccl_records *store; /* NULL until it is up to date */
+    struct upgrade upgrade;
+    struct tccl_spool *spool;
+    LIST_HEAD(, flight) flights;
+    int n_flights;
+    struct questions queries, summaries;
+    struct event *retry; /* pending only while the spool or memory holds records */
+    int64_t retry_ms;    /* 0: the first time */
+    bool round, closing; /* round: going through the spool now */
+    int round_flights;   /* of those under way */
+    bool round_failed;   /* one of them could not be delivered */
+    bool spooled;        /* the spool may hold something */
+    json_t *memory;
+    struct event *old;         /* time to look for records that are too old */
+    int64_t n_old;             /* removed since that began */
+    TAILQ_HEAD(, chore) inbox; /* records for the store here, which wait for the batch under way */
+    int n_inbox;
+    bool storing; /* it is under way */
+    struct log_limit trouble, refused, late;
+};
+
+/* Where records go: a node, or NULL, which is this one. */
+const char *journal_home(const struct journal *journal);
+/* KeepRecords= as a time: records of steps that started before are not kept; 0: all are. */
+int64_t journal_oldest(const struct journal *journal);
+
+/* Has what the spool and the memory hold looked at again, later each time. */
+void journal_retry_later(struct journal *journal);
+/* Keeps a record (borrowed) that no disk takes, for a reason; beyond a bound it is lost, with a
+ * line in the log. */
+void journal_keep_in_memory(struct journal *journal, json_t *record, const char *why);
+
+#endif

@@ -1,0 +1,37 @@
+/* journal.h: where records of steps go: into this node's store, or to AccountingHost, or, while
+ * that can't be reached, into the spool, from where they are sent later, once. */
+#ifndef TCCL_JOURNAL_H
+#define TCCL_JOURNAL_H
+
+#include "tccld/main/daemon.h"
+#include "tccld/net/local.h"
+#include "tccld/net/peer.h"
+
+enum {
+    JOURNAL_SEND_MS = 5000,  /* for one record to be taken by AccountingHost */
+    JOURNAL_RETRY_MS = 1000, /* until the first round through the spool, while it holds records; */
+    JOURNAL_RETRY_MOST_MS = 60000, /* doubled up to this while they can't be delivered */
+    JOURNAL_FLIGHT = 256,          /* records under way; more go to the spool */
+    JOURNAL_PAGE = 400 * 1024      /* bytes of records in one answer */
+};
+
+/* Opens store and spool in conf's StateDir. Returns NULL with err. */
+struct journal *journal_open(struct daemon *daemon, struct tccl_error *err);
+/* Lets what is being written be written, for a bounded time. NULL is fine. */
+void journal_close(struct journal *journal);
+
+/* Keeps a record (taken over) of a step. Never fails for the caller: what goes wrong is logged. */
+void journal_put(struct journal *journal, json_t *record);
+
+/* The same of a record that belongs, where there is no AccountingHost, into the store of that node
+ * (NULL: of this one). There it is sent once, and lost with a line in the log if that fails. */
+void journal_put_at(struct journal *journal, json_t *record, const char *node);
+
+/* The configuration was read again: what is too old now goes soon. */
+void journal_reloaded(struct journal *journal);
+
+/* Handlers of RECORD, QUERY and SUMMARY. */
+peer_handler journal_receive, journal_query_peer, journal_summary_peer;
+local_handler journal_query_local, journal_summary_local;
+
+#endif

@@ -1,0 +1,57 @@
+/* daemon.h: the parts of a running tccld, as they know each other. */
+#ifndef TCCL_DAEMON_H
+#define TCCL_DAEMON_H
+
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <jansson.h>
+
+#include "client/conf.h"
+#include "client/users.h"
+#include "tccld/main/threads.h"
+
+struct alives;
+struct journal;
+struct metrics;
+struct own;
+struct resolver;
+struct seen;
+struct steps;
+
+enum { POOL_QUEUE = 1024 };
+/* Priorities of the event loop: what has none set is served before those who may only ask. */
+enum { DAEMON_DEFAULT = 1, DAEMON_PATIENT = 2, DAEMON_PRIORITIES = 3 };
+
+struct daemon {
+    struct event_base *base;
+    struct tccl_conf *conf;  /* replaced by SIGHUP */
+    json_int_t epoch;        /* when this tccld started, microseconds of the clock */
+    struct tccl_users users; /* of conf; we run as TccldUser */
+    char munge_socket[PATH_MAX];
+    struct pool *munge, *names;
+    struct resolver *resolver;
+    struct seen *seen;
+    struct own *own;
+    struct journal *journal;
+    struct steps *steps;
+    struct alives *alives;
+    struct metrics *metrics;
+};
+
+/* root, TccldUser, SlurmUser: who may send JOIN, LEAVE, MERGE and RECORD. */
+bool daemon_trusts(const struct daemon *daemon, uid_t uid);
+/* Those and the admins: who may see all records. */
+bool daemon_shows_all(const struct daemon *daemon, uid_t uid);
+
+/* Milliseconds from now, for events. */
+struct timeval daemon_in(int64_t ms);
+/* In the callback of a timer that was due at due_ms (tccl_now_ms): does who was silent get one more
+ * chance, since the callback comes late? This tccld was given no time to run then, or was busy, and
+ * could not hear what others have sent meanwhile. Sets *spared; nobody is spared twice. */
+bool daemon_spares(int64_t due_ms, bool *spared);
+
+/* Error callback of listeners: what can't be accepted now (no descriptors left) is tried again a
+ * little later, and not over and over. */
+void daemon_accept_failed(struct evconnlistener *listener, void *context);
+
+#endif

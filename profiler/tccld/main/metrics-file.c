@@ -1,0 +1,133 @@
+#include "tccld/main/metrics-file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "tccld/main/log.h"
+#include "tccld/main/metrics-profile.h"
+#include "tccld/main/metrics.h"
+
+enum { STOP_MS = 5000 };
+
+struct metrics_file {
+    struct daemon *daemon;
+    struct pool *pool; /* of one thread, which alone uses count */
+    struct event *timer;
+    struct metrics_count count;
+    bool busy;
+    char written[PATH_MAX]; /* what is there now; "": nothing */
+    time_t started;
+    struct log_limit trouble;
+};
+
+/* A round: made on the event loop, done in the thread. */
+struct writing {
+    struct metrics_file *file;
+    struct metrics *metrics;
+    char path[PATH_MAX], machine[PATH_MAX], cache_dir[PATH_MAX];
+    int failed;
+    struct tccl_error err;
+};
+
+static void run_writing(void *task)
+{
+    struct writing *writing = task;
+    struct metrics_file *file = writing->file;
+    metrics_count_profile(&file->count, writing->machine, writing->cache_dir);
+    cleanup_free char *text =
+        metrics_text(writing->metrics, &file->count.profile, file->started, time(NULL));
+    writing->failed = text ? tccl_write_file(writing->path, 0644, text, strlen(text), &writing->err)
+                           : tccl_fail(&writing->err, "%s: out of memory", writing->path);
+}
+
+static void free_writing(struct writing *writing)
+{
+    metrics_free(writing->metrics);
+    free(writing);
+}
+
+static void done_writing(void *task)
+{
+    struct writing *writing = task;
+    struct metrics_file *file = writing->file;
+    file->busy = false;
+    if (writing->failed)
+        log_limited(&file->trouble, "MetricsFile: %s", writing->err.text);
+    else
+        strcpy(file->written, writing->path);
+    free_writing(writing);
+}
+
+/* A file of a tccld that has ended, or under an old name, would show numbers that stand still. */
+static void remove_written(struct metrics_file *file)
+{
+    if (*file->written && unlink(file->written) != 0 && errno != ENOENT)
+        log_line("MetricsFile: %s can't be removed: %s", file->written, strerror(errno));
+    *file->written = '\0';
+}
+
+static void begin_writing(struct metrics_file *file)
+{
+    const struct tccl_conf *conf = file->daemon->conf;
+    struct writing *writing = calloc(1, sizeof(*writing));
+    if (!writing)
+        return;
+    writing->file = file;
+    writing->metrics = metrics_copy(file->daemon->metrics);
+    strcpy(writing->path, conf->metrics_file);
+    strcpy(writing->machine, conf->machine);
+    strcpy(writing->cache_dir, conf->cache_dir);
+    file->busy =
+        writing->metrics && pool_submit(file->pool, run_writing, done_writing, writing) == 0;
+    if (!file->busy)
+        free_writing(writing);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *argument)
+{
+    struct metrics_file *file = argument;
+    struct timeval wait = daemon_in(METRICS_SECONDS * 1000);
+    (void)fd;
+    (void)what;
+    evtimer_add(file->timer, &wait);
+    if (file->busy)
+        return;
+    if (strcmp(file->written, file->daemon->conf->metrics_file) != 0)
+        remove_written(file);
+    if (*file->daemon->conf->metrics_file)
+        begin_writing(file);
+}
+
+struct metrics_file *metrics_file_new(struct daemon *daemon, struct tccl_error *err)
+{
+    struct metrics_file *file = calloc(1, sizeof(*file));
+    struct timeval now = {0};
+    if (file) {
+        file->daemon = daemon;
+        file->started = time(NULL);
+        file->pool = pool_new(daemon->base, 1, 1, err);
+        file->timer = evtimer_new(daemon->base, on_timer, file);
+    }
+    if (file && file->pool && file->timer && evtimer_add(file->timer, &now) == 0)
+        return file;
+    tccl_fail(err, "out of memory");
+    metrics_file_free(file);
+    return NULL;
+}
+
+void metrics_file_free(struct metrics_file *file)
+{
+    if (!file)
+        return;
+    if (file->timer)
+        event_free(file->timer);
+    if (pool_free(file->pool, STOP_MS) != 0)
+        return; /* its thread is stuck on the disk, and goes with the process */
+    remove_written(file);
+    free(file);
+}

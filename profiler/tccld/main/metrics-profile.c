@@ -1,0 +1,87 @@
+#include "tccld/main/metrics-profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "profile/cache.h"
+#include "profile/measured.h"
+
+static struct tccl_stamp stamp_below(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return tccl_stamp_take(path);
+}
+
+static void count_sets(struct tccl_profile *profile, struct metrics_profile *counted)
+{
+    struct tccl_measured measured = {0};
+    if (tccl_measured_load(profile, &measured, NULL) == 0)
+        for (size_t i = 0; i < measured.sets.count; i++) {
+            counted->sets++;
+            counted->noisy += measured.values[i].noisy;
+            counted->failed += measured.values[i].failed;
+        }
+    tccl_measured_clear(&measured);
+}
+
+static void count_tables(struct tccl_profile *profile, struct metrics_profile *counted)
+{
+    cleanup_free uint32_t *masks = NULL;
+    int n = tccl_profile_tables(profile, &masks, NULL);
+    counted->tables = n > 0 ? n : 0;
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "chains/%08x.chains", masks[i]);
+        struct tccl_stamp stamp = stamp_below(tccl_profile_folder(profile), name);
+        if (tccl_stamp_exists(&stamp) &&
+            (!counted->searched || stamp.modified.tv_sec < counted->searched))
+            counted->searched = stamp.modified.tv_sec;
+    }
+}
+
+static struct tccl_profile *open_profile(const char *machine, const char *cache_dir)
+{
+    struct tccl_machine description;
+    struct tccl_profile *profile = NULL;
+    char id[TCCL_HASH_HEX];
+    if (tccl_machine_read(machine, &description, NULL) != 0)
+        return NULL;
+    tccl_machine_id(&description, id);
+    return tccl_profile_open(cache_dir, id, &profile, NULL) == 0 ? profile : NULL;
+}
+
+static bool is_current(const struct metrics_count *count, const struct tccl_stamp *described,
+                       const struct tccl_stamp *sets, const struct tccl_stamp *chains)
+{
+    return count->profile.there && tccl_stamp_equal(described, &count->described) &&
+           tccl_stamp_equal(sets, &count->sets) && tccl_stamp_equal(chains, &count->chains);
+}
+
+void metrics_count_profile(struct metrics_count *count, const char *machine, const char *cache_dir)
+{
+    struct tccl_profile *profile = open_profile(machine, cache_dir);
+    if (!profile) {
+        count->profile = (struct metrics_profile){0};
+        return;
+    }
+    const char *folder = tccl_profile_folder(profile);
+    struct tccl_stamp described = tccl_stamp_take(machine);
+    struct tccl_stamp sets = stamp_below(folder, "sets.jsonl");
+    struct tccl_stamp chains = stamp_below(folder, "chains");
+    if (!is_current(count, &described, &sets, &chains)) {
+        struct metrics_profile *counted = &count->profile;
+        *counted = (struct metrics_profile){.there = true, .measured = tccl_profile_time(profile)};
+        snprintf(counted->machine, sizeof(counted->machine), "%s", tccl_profile_id(profile));
+        snprintf(counted->source, sizeof(counted->source), "%s", tccl_profile_source(profile));
+        count_sets(profile, counted);
+        count_tables(profile, counted);
+        count->described = described;
+        count->sets = sets;
+        count->chains = chains;
+    }
+    tccl_profile_close(profile);
+}

@@ -1,0 +1,199 @@
+#include "tccld/main/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "records/reason.h"
+
+enum { MODES = 4, STATES = 4 };
+
+/* Upper ends; the last bucket has none. */
+static const double wait_ends[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
+                                   0.2,   0.5,   1,     2,    5,    10};
+static const double gain_ends[] = {1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3};
+enum {
+    WAITS = sizeof(wait_ends) / sizeof(*wait_ends),
+    GAINS = sizeof(gain_ends) / sizeof(*gain_ends)
+};
+
+struct metrics {
+    unsigned long long joins[MODES], states[STATES];
+    unsigned long long reasons[TCCL_REASON_CLASSES];
+    unsigned long long waits[WAITS + 1], gains[GAINS + 1];
+    double waited, gained; /* sums: seconds, ratios */
+};
+
+struct metrics *metrics_new(void)
+{
+    return calloc(1, sizeof(struct metrics));
+}
+
+struct metrics *metrics_copy(const struct metrics *metrics)
+{
+    struct metrics *copy = metrics_new();
+    if (copy)
+        *copy = *metrics;
+    return copy;
+}
+
+void metrics_free(struct metrics *metrics)
+{
+    free(metrics);
+}
+
+void metrics_join(struct metrics *metrics, enum tccl_mode mode)
+{
+    if ((int)mode >= 0 && (int)mode < MODES)
+        metrics->joins[mode]++;
+}
+
+static void count_value(unsigned long long *buckets, const double *ends, int n, double value)
+{
+    int i = 0;
+    while (i < n && value > ends[i])
+        i++;
+    buckets[i]++;
+}
+
+void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
+                    double ratio, int64_t waited_us)
+{
+    double seconds = (double)waited_us * 1e-6;
+    if ((int)state >= 0 && (int)state < STATES)
+        metrics->states[state]++;
+    if (state == TCCL_STATE_FALLBACK && tccl_reason_number(reason) >= 0)
+        metrics->reasons[tccl_reason_number(reason)]++;
+    if (state == TCCL_STATE_OFF)
+        return; /* nobody waited */
+    if (state == TCCL_STATE_APPLIED && ratio > 0) {
+        count_value(metrics->gains, gain_ends, GAINS, ratio);
+        metrics->gained += ratio;
+    }
+    count_value(metrics->waits, wait_ends, WAITS, seconds);
+    metrics->waited += seconds;
+}
+
+/* Text */
+
+static void describe(FILE *out, const char *name, const char *type, const char *unit,
+                     const char *help)
+{
+    fprintf(out, "# TYPE %s %s\n", name, type);
+    if (unit)
+        fprintf(out, "# UNIT %s %s\n", name, unit);
+    fprintf(out, "# HELP %s %s\n", name, help);
+}
+
+static void put_label(FILE *out, const char *name, const char *value)
+{
+    fprintf(out, "%s=\"", name);
+    for (; *value; value++)
+        if (*value == '\n')
+            fputs("\\n", out);
+        else if (*value == '"' || *value == '\\')
+            fprintf(out, "\\%c", *value);
+        else
+            fputc(*value, out);
+    fputc('"', out);
+}
+
+static void put_counter(FILE *out, const char *name, const char *label, const char *value,
+                        unsigned long long count)
+{
+    fprintf(out, "%s{", name);
+    put_label(out, label, value);
+    fprintf(out, "} %llu\n", count);
+}
+
+static void put_histogram(FILE *out, const char *name, const unsigned long long *buckets,
+                          const double *ends, int n, double sum)
+{
+    unsigned long long count = 0;
+    for (int i = 0; i < n; i++)
+        fprintf(out, "%s_bucket{le=\"%.10g\"} %llu\n", name, ends[i], count += buckets[i]);
+    count += buckets[n];
+    fprintf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.6f\n%s_count %llu\n", name, count, name,
+            sum, name, count);
+}
+
+static void put_gauge(FILE *out, const struct metrics_profile *profile, const char *name,
+                      const char *unit, const char *help, long long value)
+{
+    describe(out, name, "gauge", unit, help);
+    fprintf(out, "%s{", name);
+    put_label(out, "machine", profile->machine);
+    fputc(',', out);
+    put_label(out, "source", profile->source);
+    fprintf(out, "} %lld\n", value);
+}
+
+static long long age(time_t then, time_t now)
+{
+    return now > then ? (long long)(now - then) : 0;
+}
+
+static void put_profile(FILE *out, const struct metrics_profile *profile, time_t now)
+{
+    describe(out, "tccl_profile", "gauge", NULL, "1 if this node's machine has a profile.");
+    fprintf(out, "tccl_profile %d\n", profile->there);
+    if (!profile->there)
+        return;
+    if (profile->measured)
+        put_gauge(out, profile, "tccl_profile_age_seconds", "seconds",
+                  "Since a set of transfers was last measured.", age(profile->measured, now));
+    if (profile->searched)
+        put_gauge(out, profile, "tccl_chains_age_seconds", "seconds",
+                  "Since the oldest of the chain tables was written.", age(profile->searched, now));
+    put_gauge(out, profile, "tccl_profile_sets", NULL, "Measured sets of transfers.",
+              profile->sets);
+    put_gauge(out, profile, "tccl_profile_noisy_sets", NULL,
+              "Measured sets whose repeats did not agree.", profile->noisy);
+    put_gauge(out, profile, "tccl_profile_failed_sets", NULL, "Sets that could not be measured.",
+              profile->failed);
+    put_gauge(out, profile, "tccl_profile_gpu_sets", NULL, "GPU sets with chains.",
+              profile->tables);
+}
+
+static void put_steps(FILE *out, const struct metrics *metrics)
+{
+    describe(out, "tccl_joins", "counter", NULL, "Job steps that asked this node's tccld.");
+    for (int i = 0; i < MODES; i++)
+        put_counter(out, "tccl_joins_total", "mode", tccl_mode_name((enum tccl_mode)i),
+                    metrics->joins[i]);
+    describe(out, "tccl_answers", "counter", NULL, "What they were answered.");
+    for (int i = 0; i < STATES; i++)
+        put_counter(out, "tccl_answers_total", "state", tccl_state_name((enum tccl_state)i),
+                    metrics->states[i]);
+    describe(out, "tccl_fallbacks", "counter", NULL, "Steps without a ring, by reason.");
+    for (int i = 0; i < TCCL_REASON_CLASSES; i++)
+        put_counter(out, "tccl_fallbacks_total", "reason", tccl_reason_word(i),
+                    metrics->reasons[i]);
+    describe(out, "tccl_wait_seconds", "histogram", "seconds", "From JOIN to answer.");
+    put_histogram(out, "tccl_wait_seconds", metrics->waits, wait_ends, WAITS, metrics->waited);
+    describe(out, "tccl_gain_ratio", "histogram", "ratio",
+             "Bandwidth of rings over that of NCCL's own choice.");
+    put_histogram(out, "tccl_gain_ratio", metrics->gains, gain_ends, GAINS, metrics->gained);
+}
+
+char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
+                   time_t started, time_t now)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    describe(out, "tccl_build_info", "gauge", NULL, "Version of this tccld.");
+    fputs("tccl_build_info{", out);
+    put_label(out, "version", TCCL_VERSION);
+    fputs("} 1\n", out);
+    describe(out, "tccl_start_time_seconds", "gauge", "seconds", "When it started, unix time.");
+    fprintf(out, "tccl_start_time_seconds %lld\n", (long long)started);
+    put_steps(out, metrics);
+    put_profile(out, profile, now);
+    fputs("# EOF\n", out);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}

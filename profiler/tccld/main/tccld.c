@@ -1,0 +1,366 @@
+/* tccld: serves the profile cache, joins and merges the nodes of a step, and keeps the records. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "client/wire.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/join/step.h"
+#include "tccld/journal/journal.h"
+#include "tccld/main/daemon.h"
+#include "tccld/main/exec-check.h"
+#include "tccld/main/log.h"
+#include "tccld/main/metrics-file.h"
+#include "tccld/main/metrics.h"
+#include "tccld/net/liveness.h"
+#include "tccld/net/local.h"
+#include "tccld/net/peer.h"
+#include "tccld/net/replay.h"
+#include "tccld/net/resolver.h"
+
+enum { MUNGE_THREADS = 4, NAME_THREADS = 2, STOP_MS = 500, DESCRIPTORS = 8192 };
+
+struct options {
+    const char *config, *node, *pid_file;
+    bool check;
+};
+
+static void usage(FILE *out)
+{
+    fputs("Usage: tccld [OPTION]...\n"
+          "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
+          "on the ring of each job step, and keep the records. Runs in the foreground.\n\n"
+          "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+          "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
+          "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
+          "      --check-config    read the configuration, say what is wrong, and exit\n"
+          "      --check           say whether all works on this node: see tccl-check(8)\n"
+          "      --foreground      accepted, and the only way it runs\n"
+          "  -h, --help            show this help and exit\n"
+          "  -V, --version         show the version and exit\n\n"
+          "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8).\n",
+          out);
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int read_options(int argc, char **argv, struct options *options)
+{
+    enum { PID_FILE = 256, CHECK, FOREGROUND };
+    static const struct option longs[] = {{"config", required_argument, NULL, 'f'},
+                                          {"node", required_argument, NULL, 'N'},
+                                          {"pid-file", required_argument, NULL, PID_FILE},
+                                          {"check-config", no_argument, NULL, CHECK},
+                                          {"foreground", no_argument, NULL, FOREGROUND},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "f:N:hV", longs, NULL)) != -1) {
+        switch (option) {
+        case 'f':
+            options->config = optarg;
+            break;
+        case 'N':
+            options->node = optarg;
+            break;
+        case PID_FILE:
+            options->pid_file = optarg;
+            break;
+        case CHECK:
+            options->check = true;
+            break;
+        case FOREGROUND:
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        case 'V':
+            puts("tccld (slurm-tccl) " TCCL_VERSION);
+            return 0;
+        default:
+            fputs("Try 'tccld --help'.\n", stderr);
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "tccl: tccld takes no argument \"%s\": see tccld --help\n", argv[optind]);
+        return 2;
+    }
+    return -1;
+}
+
+/* Where others look for this node is where it listens. */
+static void take_own_port(struct tccl_conf *conf)
+{
+    const struct tccl_peer *own = tccl_conf_peer(conf, conf->node);
+    if (own && own->port)
+        conf->port = own->port;
+}
+
+/* A configuration and the users it names, checked. NULL with err. */
+static struct tccl_conf *read_conf(struct daemon *daemon, const struct options *options,
+                                   struct tccl_error *err)
+{
+    struct tccl_conf *conf = calloc(1, sizeof(*conf));
+    if (!conf) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    if (tccl_conf_read(tccl_conf_tool_path(options->config), options->node, conf, err) == 0 &&
+        tccl_users_find(conf, &daemon->users, err) == 0) {
+        take_own_port(conf);
+        if (daemon->users.tccld == geteuid() || options->check)
+            return conf;
+        tccl_fail(err, "TccldUser=%s, but tccld was started by uid %u: start it as that user",
+                  conf->tccld_user, geteuid());
+    }
+    tccl_conf_clear(conf);
+    free(conf);
+    return NULL;
+}
+
+/* What has been read at the start and is in use stays as it was until the next start. */
+static bool needs_restart(const struct tccl_conf *old, const struct tccl_conf *new)
+{
+    return strcmp(old->socket, new->socket) != 0 || strcmp(old->bind_addr, new->bind_addr) != 0 ||
+           old->port != new->port || strcmp(old->state_dir, new->state_dir) != 0 ||
+           strcmp(old->run_dir, new->run_dir) != 0 ||
+           strcmp(old->munge_socket, new->munge_socket) != 0 || strcmp(old->node, new->node) != 0;
+}
+
+struct reload {
+    struct daemon *daemon;
+    const struct options *options;
+};
+
+static void on_hangup(evutil_socket_t signal, short what, void *argument)
+{
+    struct reload *reload = argument;
+    struct daemon *daemon = reload->daemon, before = *daemon;
+    struct tccl_error err = {0};
+    struct tccl_conf *conf = read_conf(daemon, reload->options, &err);
+    (void)signal;
+    (void)what;
+    if (conf && needs_restart(daemon->conf, conf)) {
+        tccl_fail(&err, "Socket, BindAddr, Port, StateDir, RunDir, MungeSocket and the node's name "
+                        "change only when tccld is started again");
+        tccl_conf_clear(conf);
+        free(conf);
+        conf = NULL;
+    }
+    if (!conf) {
+        *daemon = before;
+        log_line("the configuration stays as it was: %s", err.text);
+        return;
+    }
+    tccl_conf_clear(daemon->conf);
+    free(daemon->conf);
+    daemon->conf = conf;
+    journal_reloaded(daemon->journal);
+    log_line("the configuration was read again");
+}
+
+static void on_stop(evutil_socket_t signal, short what, void *argument)
+{
+    (void)signal;
+    (void)what;
+    event_base_loopbreak(argument);
+}
+
+static int make_folders(const struct tccl_conf *conf, struct tccl_error *err)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s", conf->socket);
+    char *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = '\0';
+        if (access(folder, F_OK) != 0 && tccl_make_folder(folder, 0711, err) != 0)
+            return -1;
+    }
+    if (access(conf->run_dir, F_OK) != 0 && tccl_make_folder(conf->run_dir, 0711, err) != 0)
+        return -1;
+    return tccl_make_folder(conf->state_dir, 0755, err);
+}
+
+static int write_pid(const char *path, struct tccl_error *err)
+{
+    char text[32];
+    int size = snprintf(text, sizeof(text), "%d\n", getpid());
+    return path ? tccl_write_file(path, 0644, text, (size_t)size, err) : 0;
+}
+
+/* Room for all connections that the bounds allow. */
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Everything that serves, in the order in which it is made; freed in the reverse order. */
+struct parts {
+    struct daemon daemon;
+    struct locals *locals;
+    struct peers *peers;
+    struct metrics_file *metrics_file;
+    struct event *hangup, *terminate, *interrupt;
+};
+
+static int add_signals(struct parts *parts, struct reload *reload, struct tccl_error *err)
+{
+    struct event_base *base = parts->daemon.base;
+    signal(SIGPIPE, SIG_IGN);
+    parts->hangup = evsignal_new(base, SIGHUP, on_hangup, reload);
+    parts->terminate = evsignal_new(base, SIGTERM, on_stop, base);
+    parts->interrupt = evsignal_new(base, SIGINT, on_stop, base);
+    if (!parts->hangup || !parts->terminate || !parts->interrupt ||
+        evsignal_add(parts->hangup, NULL) != 0 || evsignal_add(parts->terminate, NULL) != 0 ||
+        evsignal_add(parts->interrupt, NULL) != 0)
+        return tccl_fail(err, "signals can't be caught");
+    return 0;
+}
+
+/* It looks for what is more urgent after every few patient events. */
+static struct event_base *new_base(void)
+{
+    static const struct timeval interval = {0, 1000};
+    struct event_config *config = event_config_new();
+    struct event_base *base = NULL;
+    if (config && event_config_set_max_dispatch_interval(config, &interval, 8, DAEMON_PATIENT) == 0)
+        base = event_base_new_with_config(config);
+    if (config)
+        event_config_free(config);
+    if (base && event_base_priority_init(base, DAEMON_PRIORITIES) != 0) {
+        event_base_free(base);
+        return NULL;
+    }
+    return base;
+}
+
+static int begin(struct parts *parts, struct reload *reload, struct tccl_error *err)
+{
+    struct daemon *daemon = &parts->daemon;
+    if (make_folders(daemon->conf, err) != 0)
+        return -1;
+    daemon->base = new_base();
+    daemon->own = own_new();
+    daemon->seen = seen_new();
+    daemon->alives = alives_new();
+    daemon->metrics = metrics_new();
+    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives || !daemon->metrics)
+        return tccl_fail(err, "out of memory");
+    if (add_signals(parts, reload, err) != 0 || !(parts->locals = locals_new(daemon, err)) ||
+        !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
+        !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
+        return -1;
+    daemon->resolver = resolver_new(daemon->names);
+    daemon->journal = daemon->resolver ? journal_open(daemon, err) : NULL;
+    daemon->steps = daemon->journal ? steps_new(daemon) : NULL;
+    if (!daemon->steps)
+        return tccl_fail(err, "out of memory");
+    parts->peers = peers_listen(daemon, err);
+    if (!parts->peers || !(parts->metrics_file = metrics_file_new(daemon, err)))
+        return -1;
+    return locals_listen(parts->locals, err);
+}
+
+/* Those who wait get an answer, for which the loop turns a little longer. */
+static void end(struct parts *parts)
+{
+    struct daemon *daemon = &parts->daemon;
+    if (daemon->steps)
+        steps_stop(daemon->steps);
+    for (int64_t until = tccl_now_ms() + STOP_MS; daemon->steps && tccl_now_ms() < until;)
+        if (event_base_loop(daemon->base, EVLOOP_NONBLOCK) != 0 ||
+            event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
+            break;
+    if (parts->peers)
+        peers_stop(parts->peers);
+    locals_free(parts->locals);
+    steps_free(daemon->steps);
+    journal_close(daemon->journal);
+    metrics_file_free(parts->metrics_file);
+    int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
+    if (!stuck)
+        resolver_free(daemon->resolver);
+    peers_free(parts->peers);
+    own_free(daemon->own);
+    seen_free(daemon->seen);
+    alives_free(daemon->alives);
+    metrics_free(daemon->metrics);
+    struct event *events[] = {parts->hangup, parts->terminate, parts->interrupt};
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
+        if (events[i])
+            event_free(events[i]);
+    if (daemon->base)
+        event_base_free(daemon->base);
+}
+
+static int serve(const struct options *options, struct parts *parts)
+{
+    struct daemon *daemon = &parts->daemon;
+    struct reload reload = {.daemon = daemon, .options = options};
+    struct tccl_error err = {0};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    daemon->epoch = (json_int_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    strcpy(daemon->munge_socket, daemon->conf->munge_socket);
+    int failed = begin(parts, &reload, &err) || write_pid(options->pid_file, &err);
+    if (failed) {
+        log_line("%s", err.text);
+    } else {
+        log_line("tccld %s serves node %s at %s and port %u", TCCL_VERSION, daemon->conf->node,
+                 daemon->conf->socket, daemon->conf->port);
+        event_base_dispatch(daemon->base);
+        log_line("tccld of node %s ends", daemon->conf->node);
+    }
+    end(parts);
+    if (options->pid_file && !failed)
+        unlink(options->pid_file);
+    return failed ? 1 : 0;
+}
+
+static void say_good(const struct tccl_conf *conf)
+{
+    if (access(conf->path, F_OK) == 0)
+        printf("tccl: %s is good, as read for node %s\n", conf->path, conf->node);
+    else
+        printf("tccl: there is no %s: the built-in values hold\n", conf->path);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    struct parts parts = {0};
+    struct tccl_error err = {0};
+    if (wants_check(argc, argv))
+        return exec_check(argc, argv);
+    int status = read_options(argc, argv, &options);
+    if (status >= 0)
+        return status;
+    umask(022);
+    allow_descriptors();
+    parts.daemon.conf = read_conf(&parts.daemon, &options, &err);
+    if (!parts.daemon.conf) {
+        log_line("%s", err.text);
+        return 1;
+    }
+    status = options.check ? 0 : serve(&options, &parts);
+    if (options.check)
+        say_good(parts.daemon.conf);
+    tccl_conf_clear(parts.daemon.conf);
+    free(parts.daemon.conf);
+    return status;
+}

@@ -1,0 +1,24 @@
+/* threads.h: a few threads for calls that block (munge, getaddrinfo, the disk), so that the event
+ * loop never does. */
+#ifndef TCCL_POOL_H
+#define TCCL_POOL_H
+
+#include <event2/event.h>
+
+#include "base/error.h"
+
+struct pool;
+
+/* A pool of at most that many threads, started when first needed, with at most queue tasks waiting.
+ * Returns NULL with err. */
+struct pool *pool_new(struct event_base *base, int threads, int queue, struct tccl_error *err);
+
+/* Has run(task) called in a thread, then done(task) on the event loop. Returns 0, or -1 when the
+ * queue is full (nothing is called then). */
+int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *task), void *task);
+
+/* Lets the queue run empty for at most wait_ms, calling done for what is ready; what is stuck
+ * beyond that is left to the end of the process. NULL is fine. Returns 0; 1: something is stuck. */
+int pool_free(struct pool *pool, int wait_ms);
+
+#endif

@@ -1,0 +1,324 @@
+#include "tccld/net/link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/bufferevent.h>
+
+#include "base/cleanup.h"
+#include "client/wire.h"
+#include "tccld/net/frames.h"
+#include "tccld/net/replay.h"
+#include "tccld/net/resolver.h"
+#include "tccld/net/seal.h"
+
+struct link {
+    struct daemon *daemon;
+    int holders; /* the asker, until it is over, and each task under way */
+    bool over, probe, found, connected, sealing;
+    struct address address;
+    char node[TCCL_CONF_NAME];
+    char nonce[TCCL_NONCE];
+    char place[300];
+    char early[200]; /* what went wrong before it began */
+    char *cred;      /* made, and not sent yet */
+    int64_t begun, deadline;
+    struct event *timer;
+    struct bufferevent *stream;
+    void (*done)(void *context, json_t *answer, const struct tccl_error *err);
+    void *context;
+};
+
+static void drop(struct link *link)
+{
+    if (--link->holders > 0)
+        return;
+    free(link->cred);
+    free(link);
+}
+
+void link_cancel(struct link *link)
+{
+    link->over = true;
+    if (link->timer)
+        event_free(link->timer);
+    if (link->stream)
+        bufferevent_free(link->stream);
+    link->timer = NULL;
+    link->stream = NULL;
+    drop(link);
+}
+
+static void finish(struct link *link, json_t *answer, const struct tccl_error *err)
+{
+    link->holders++;
+    link_cancel(link);
+    link->done(link->context, answer, err);
+    drop(link);
+}
+
+__attribute__((format(printf, 2, 3))) static void fail(struct link *link, const char *fmt, ...)
+{
+    struct tccl_error err = {0};
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    tccl_fail(&err, "%s: %s", link->node, text);
+    finish(link, NULL, &err);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *argument)
+{
+    struct link *link = argument;
+    (void)fd;
+    (void)what;
+    const char *missing = link->connected ? "answer" : "connection";
+    if (!*link->place)
+        missing = "address found";
+    else if (link->sealing)
+        missing = "credential made by munged for it";
+    fail(link, "no %s within %lld ms (%s)", missing, (long long)(tccl_now_ms() - link->begun),
+         *link->place ? link->place : "looking up its name");
+}
+
+static void send_cred(struct link *link)
+{
+    if (frames_add(bufferevent_get_output(link->stream), link->cred, strlen(link->cred),
+                   TCCL_FRAME_TCP) != 0) {
+        fail(link, "a message of %zu bytes is beyond the limit of %d", strlen(link->cred),
+             TCCL_FRAME_TCP);
+        return;
+    }
+    free(link->cred);
+    link->cred = NULL;
+}
+
+/* The answer must come from a tccld, from the node that was asked, to this node's question. */
+static json_t *check_answer(struct link *link, uid_t uid, const char *text, size_t size,
+                            struct tccl_error *err)
+{
+    struct tccl_envelope envelope;
+    const char *re = "";
+    cleanup_json json_t *answer = tccl_message_parse(text, size, err);
+    if (!answer || tccl_envelope_get(answer, &envelope, err) != 0 ||
+        tccl_get_text(answer, "re", TCCL_NONCE, &re, err) != 0)
+        return NULL;
+    if (!daemon_trusts(link->daemon, uid))
+        tccl_fail(err, "its answer was made by uid %u, which is neither root nor TccldUser", uid);
+    else if (strcmp(envelope.to, link->daemon->conf->node) != 0 ||
+             strcmp(envelope.from, link->node) != 0 || strcmp(re, link->nonce) != 0)
+        tccl_fail(err, "its answer belongs to another question, of %s to %s", envelope.to,
+                  envelope.from);
+    else if (seen_check(link->daemon->seen, &envelope, tccl_now_ms() / 1000, err) == 0)
+        return tccl_steal(answer);
+    return NULL;
+}
+
+static void on_opened(void *context, uid_t uid, char *text, size_t size,
+                      const struct tccl_error *why)
+{
+    struct link *link = context;
+    struct tccl_error err = {0};
+    cleanup_json json_t *answer = NULL;
+    if (!link->over) {
+        if (!text)
+            tccl_fail(&err, "its answer can't be read: %s", why->text);
+        else
+            answer = check_answer(link, uid, text, size, &err);
+        if (answer)
+            finish(link, answer, NULL);
+        else
+            fail(link, "%s", err.text);
+    }
+    free(text);
+    drop(link);
+}
+
+static void on_read(struct bufferevent *stream, void *argument)
+{
+    struct link *link = argument;
+    struct tccl_error err = {0};
+    char *data;
+    size_t size;
+    int taken = frames_take(bufferevent_get_input(stream), TCCL_FRAME_TCP, &data, &size);
+    if (taken < 0) {
+        fail(link, "its answer is beyond the limit of %d bytes", TCCL_FRAME_TCP);
+    } else if (taken > 0) {
+        bufferevent_disable(stream, EV_READ);
+        link->holders++;
+        if (seal_open(link->daemon, data, link->deadline, on_opened, link, &err) != 0) {
+            drop(link);
+            fail(link, "%s", err.text);
+        }
+    }
+}
+
+static void on_connected(struct link *link)
+{
+    int one = 1;
+    setsockopt(bufferevent_getfd(link->stream), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    link->connected = true;
+    if (link->probe)
+        finish(link, NULL, NULL);
+    else
+        send_cred(link);
+}
+
+static void on_event(struct bufferevent *stream, short what, void *argument)
+{
+    struct link *link = argument;
+    int code = EVUTIL_SOCKET_ERROR();
+    (void)stream;
+    if (what & BEV_EVENT_CONNECTED)
+        on_connected(link);
+    else if (what & BEV_EVENT_EOF)
+        fail(link, "its tccld (%s) closed the connection without an answer", link->place);
+    else if (code == ECONNREFUSED || (code == 0 && !link->connected))
+        fail(link, "connection refused by %s: is its tccld running?", link->place);
+    else
+        fail(link, "no connection to %s: %s", link->place, strerror(code));
+}
+
+/* The other side waits only a moment for a message, and munged may take longer: it is there first.
+ */
+static void connect_if_ready(struct link *link)
+{
+    if (!link->found || !(link->probe || link->cred))
+        return;
+    link->stream = bufferevent_socket_new(link->daemon->base, -1,
+                                          BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+    if (!link->stream) {
+        fail(link, "out of memory");
+        return;
+    }
+    bufferevent_setcb(link->stream, on_read, NULL, on_event, link);
+    bufferevent_setwatermark(link->stream, EV_READ, 0, TCCL_FRAME_TCP + TCCL_FRAME_HEADER);
+    bufferevent_enable(link->stream, EV_READ | EV_WRITE);
+    if (bufferevent_socket_connect(link->stream, (const struct sockaddr *)&link->address.sockaddr,
+                                   (int)link->address.size) != 0)
+        fail(link, "no connection to %s: %s", link->place, strerror(errno));
+}
+
+static void on_sealed(void *context, char *cred, const struct tccl_error *err)
+{
+    struct link *link = context;
+    link->sealing = false;
+    if (link->over) {
+        free(cred);
+    } else if (!cred) {
+        fail(link, "not asked: %s", err->text);
+    } else {
+        link->cred = cred;
+        connect_if_ready(link);
+    }
+    drop(link);
+}
+
+static void on_found(void *context, const struct address *address, const struct tccl_error *err)
+{
+    struct link *link = context;
+    if (link->over) {
+        drop(link);
+        return;
+    }
+    if (err) {
+        fail(link, "%s", err->text);
+        drop(link);
+        return;
+    }
+    strcpy(link->place, address->place);
+    link->address = *address;
+    link->found = true;
+    connect_if_ready(link);
+    drop(link);
+}
+
+/* Starts when the asker is back on the event loop. */
+static void on_start(evutil_socket_t fd, short what, void *argument)
+{
+    struct link *link = argument;
+    struct timeval wait = daemon_in(link->deadline - tccl_now_ms());
+    (void)fd;
+    (void)what;
+    event_free(link->timer);
+    link->timer = NULL;
+    if (*link->early) {
+        fail(link, "%s", link->early);
+        return;
+    }
+    link->timer = evtimer_new(link->daemon->base, on_deadline, link);
+    if (!link->timer || evtimer_add(link->timer, &wait) != 0) {
+        fail(link, "out of memory");
+        return;
+    }
+    link->holders++; /* on_found's */
+    resolver_find(link->daemon->resolver, link->daemon->conf, link->node, on_found, link);
+}
+
+static struct link *start(struct link link)
+{
+    struct link *started = malloc(sizeof(*started));
+    if (!started)
+        return NULL;
+    *started = link;
+    started->holders = 1;
+    started->begun = tccl_now_ms();
+    started->timer = evtimer_new(link.daemon->base, on_start, started);
+    if (!started->timer) {
+        free(started);
+        return NULL;
+    }
+    event_active(started->timer, EV_TIMEOUT, 0);
+    return started;
+}
+
+struct link *link_probe(struct daemon *daemon, const char *node, int64_t deadline,
+                        void (*done)(void *context, json_t *answer, const struct tccl_error *err),
+                        void *context)
+{
+    struct link link = {
+        .daemon = daemon, .probe = true, .deadline = deadline, .done = done, .context = context};
+    snprintf(link.node, sizeof(link.node), "%s", node);
+    return start(link);
+}
+
+struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
+                      void (*done)(void *context, json_t *answer, const struct tccl_error *err),
+                      void *context)
+{
+    struct link link = {.daemon = daemon, .deadline = deadline, .done = done, .context = context};
+    struct tccl_envelope envelope = {
+        .to = node, .from = daemon->conf->node, .epoch = daemon->epoch};
+    struct tccl_error err = {0};
+    snprintf(link.node, sizeof(link.node), "%s", node);
+    if (tccl_envelope_put(message, &envelope, &err) != 0)
+        return NULL;
+    memcpy(link.nonce, envelope.nonce, sizeof(link.nonce));
+    char *text = tccl_message_text(message);
+    struct link *started = text ? start(link) : NULL;
+    if (!started) {
+        free(text);
+        return NULL;
+    }
+    if (strlen(text) > LINK_BYTES) {
+        snprintf(started->early, sizeof(started->early),
+                 "a message of %zu bytes is beyond the limit of %d: too many kinds of node?",
+                 strlen(text), LINK_BYTES);
+        free(text);
+        return started;
+    }
+    started->holders++; /* on_sealed's */
+    started->sealing = true;
+    if (seal_close(daemon, daemon->users.tccld, text, deadline, on_sealed, started, &err) != 0) {
+        snprintf(started->early, sizeof(started->early), "%.190s", err.text);
+        drop(started);
+    }
+    return started;
+}

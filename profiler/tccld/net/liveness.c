@@ -1,0 +1,162 @@
+#include "tccld/net/liveness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "client/wire.h"
+#include "records/record.h"
+#include "tccld/join/planfile.h"
+
+struct known {
+    TAILQ_ENTRY(known) link;
+    struct alive alive;
+    int64_t second; /* in which it was asked about last */
+    int questions;  /* in that second */
+};
+
+struct alives {
+    TAILQ_HEAD(, known) list; /* the oldest first */
+    int count;
+};
+
+struct alives *alives_new(void)
+{
+    struct alives *alives = calloc(1, sizeof(*alives));
+    if (alives)
+        TAILQ_INIT(&alives->list);
+    return alives;
+}
+
+static void drop(struct alives *alives, struct known *known)
+{
+    TAILQ_REMOVE(&alives->list, known, link);
+    alives->count--;
+    free(known);
+}
+
+void alives_free(struct alives *alives)
+{
+    while (alives && !TAILQ_EMPTY(&alives->list))
+        drop(alives, TAILQ_FIRST(&alives->list));
+    free(alives);
+}
+
+static int read_gpus(const json_t *plan, struct alive *alive)
+{
+    const json_t *gpus = json_object_get(plan, "gpus");
+    alive->n_gpus = (int)json_array_size(gpus);
+    if (alive->n_gpus < 1 || alive->n_gpus > TCCL_MAX_GPUS)
+        return -1;
+    for (int i = 0; i < alive->n_gpus; i++) {
+        const char *busid = json_string_value(json_array_get(gpus, (size_t)i));
+        if (!busid || strlen(busid) >= TCCL_BUSID)
+            return -1;
+        strcpy(alive->gpus[i], busid);
+    }
+    return 0;
+}
+
+/* A plan as this version of tccld writes it. Returns 0 or -1. */
+static int read_plan(const json_t *plan, const struct tccl_step_key *key, struct alive *alive)
+{
+    struct tccl_step_key theirs;
+    json_int_t uid, index, start;
+    const char *root;
+    if (tccl_key_from_json(json_object_get(plan, "key"), &theirs, NULL) != 0 ||
+        !tccl_key_equal(&theirs, key) ||
+        tccl_get_int(plan, "uid", 0, UINT32_MAX, &uid, NULL) != 0 ||
+        tccl_get_int(plan, "index", 0, TCCL_MAX_NODES - 1, &index, NULL) != 0 ||
+        tccl_get_int(plan, "start", 0, INT64_MAX, &start, NULL) != 0 ||
+        tccl_get_text(plan, "root", TCCL_HOST_NAME, &root, NULL) != 0)
+        return -1;
+    alive->key = *key;
+    alive->uid = (uid_t)uid;
+    alive->index = (int)index;
+    alive->start = start;
+    strcpy(alive->root, root);
+    return read_gpus(plan, alive);
+}
+
+static struct known *load(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    struct alives *alives = daemon->alives;
+    const char *run_dir = daemon->conf->run_dir;
+    cleanup_json json_t *plan = planfile_read(run_dir, key);
+    cleanup_free struct known *known = plan ? calloc(1, sizeof(*known)) : NULL;
+    char word[PLANFILE_NOTE];
+    if (!known || read_plan(plan, key, &known->alive) != 0)
+        return NULL;
+    known->alive.told = planfile_noted(run_dir, key, word) == 0 ? tccl_built_rank(word) : 0;
+    if (alives->count == ALIVE_MOST)
+        drop(alives, TAILQ_FIRST(&alives->list));
+    TAILQ_INSERT_TAIL(&alives->list, known, link);
+    alives->count++;
+    return tccl_steal(known);
+}
+
+static struct known *find(const struct alives *alives, const struct tccl_step_key *key)
+{
+    struct known *known;
+    TAILQ_FOREACH(known, &alives->list, link)
+    if (tccl_key_equal(&known->alive.key, key))
+        return known;
+    return NULL;
+}
+
+static struct known *find_or_load(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    struct known *known = find(daemon->alives, key);
+    return known ? known : load(daemon, key);
+}
+
+struct alive *alives_find(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    struct known *known = find_or_load(daemon, key);
+    return known ? &known->alive : NULL;
+}
+
+void alives_forget(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    struct known *known = find(daemon->alives, key);
+    if (known)
+        drop(daemon->alives, known);
+}
+
+static bool too_often(struct known *known)
+{
+    int64_t second = tccl_now_ms() / 1000;
+    if (known->second != second)
+        known->questions = 0;
+    known->second = second;
+    return ++known->questions > ALIVE_QUESTIONS;
+}
+
+struct alive *alives_asked(struct daemon *daemon, const struct local *local, const json_t *message,
+                           struct tccl_error *err)
+{
+    struct tccl_step_key key;
+    uid_t uid = local_uid(local);
+    if (tccl_key_from_json(json_object_get(message, "key"), &key, err) != 0)
+        return NULL;
+    struct known *known = find_or_load(daemon, &key);
+    if (!known || (known->alive.uid != uid && !daemon_trusts(daemon, uid))) {
+        char text[TCCL_KEY_TEXT];
+        tccl_key_format(&key, text);
+        tccl_fail(err, "uid %u has no step %s with a plan on this node", uid, text);
+        return NULL;
+    }
+    if (too_often(known)) {
+        tccl_fail(err, "more than %d questions about this step within a second", ALIVE_QUESTIONS);
+        return NULL;
+    }
+    return &known->alive;
+}
+
+void alive_told(struct daemon *daemon, struct alive *alive, int rank)
+{
+    alive->told = rank;
+    planfile_note(daemon->conf->run_dir, &alive->key, tccl_built_name(rank));
+}

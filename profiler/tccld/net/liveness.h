@@ -1,0 +1,46 @@
+/* liveness.h: the steps that have a plan on this node, for those who ask about one over the unix
+ * socket. What is not in memory (tccld was started again) is read from the plan file. */
+#ifndef TCCL_ALIVE_H
+#define TCCL_ALIVE_H
+
+#include "client/client.h"
+#include "client/hostlist.h"
+#include "machine/machine.h"
+#include "tccld/main/daemon.h"
+#include "tccld/net/local.h"
+
+enum {
+    ALIVE_MOST = 1024,     /* kept in memory */
+    ALIVE_QUESTIONS = 1024 /* of one step, answered within a second */
+};
+
+struct alive {
+    struct tccl_step_key key;
+    uid_t uid;
+    int index; /* of this node */
+    int64_t start;
+    char root[TCCL_HOST_NAME + 1]; /* name of node 0 */
+    int n_gpus;
+    char gpus[TCCL_MAX_GPUS][TCCL_BUSID];
+    int told; /* rank of the last verdict that was put on record (tccl_built_rank) */
+};
+
+struct alives;
+
+struct alives *alives_new(void);        /* NULL without memory */
+void alives_free(struct alives *alive); /* NULL is fine */
+
+/* The step of that key; borrowed until the next call. NULL: it has no plan here. */
+struct alive *alives_find(struct daemon *daemon, const struct tccl_step_key *key);
+/* Its plan has been written anew, or is about to go. */
+void alives_forget(struct daemon *daemon, const struct tccl_step_key *key);
+
+/* The step that a message's key names, if the other side may ask about it and has not asked too
+ * often. NULL with err. */
+struct alive *alives_asked(struct daemon *daemon, const struct local *local, const json_t *message,
+                           struct tccl_error *err);
+
+/* A verdict of that rank has been put on record: also on disk, for the next tccld. */
+void alive_told(struct daemon *daemon, struct alive *alive, int rank);
+
+#endif

@@ -1,0 +1,72 @@
+#include "tccld/net/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "client/credential.h"
+
+enum { BUCKETS = 16384, WAYS = 4, SENDERS = 4096, KEEP = 2 * TCCL_CRED_TTL };
+
+struct nonce {
+    uint64_t hash;
+    int64_t until; /* 0: free */
+};
+
+struct sender {
+    uint64_t hash;
+    json_int_t epoch;
+    int64_t until;
+};
+
+struct seen {
+    struct nonce nonces[BUCKETS][WAYS];
+    struct sender senders[SENDERS];
+};
+
+struct seen *seen_new(void)
+{
+    return calloc(1, sizeof(struct seen));
+}
+
+void seen_free(struct seen *seen)
+{
+    free(seen);
+}
+
+static int check_epoch(struct seen *seen, const struct tccl_envelope *envelope, int64_t now,
+                       struct tccl_error *err)
+{
+    uint64_t hash = tccl_hash64(envelope->from, strlen(envelope->from));
+    struct sender *sender = &seen->senders[hash % SENDERS];
+    bool known = sender->hash == hash && sender->until > now;
+    if (known && envelope->epoch < sender->epoch)
+        return tccl_fail(err, "a message of %s from before its tccld was started again",
+                         envelope->from);
+    *sender = (struct sender){.hash = hash, .epoch = envelope->epoch, .until = now + KEEP};
+    return 0;
+}
+
+static int check_nonce(struct seen *seen, const struct tccl_envelope *envelope, int64_t now,
+                       struct tccl_error *err)
+{
+    uint64_t hash = tccl_hash64(envelope->nonce, strlen(envelope->nonce));
+    struct nonce *bucket = seen->nonces[hash % BUCKETS], *oldest = bucket;
+    for (struct nonce *each = bucket; each < bucket + WAYS; each++) {
+        if (each->hash == hash && each->until > now)
+            return tccl_fail(err, "a message of %s was sent twice", envelope->from);
+        if (each->until < oldest->until)
+            oldest = each;
+    }
+    *oldest = (struct nonce){.hash = hash, .until = now + KEEP};
+    return 0;
+}
+
+int seen_check(struct seen *seen, const struct tccl_envelope *envelope, int64_t now,
+               struct tccl_error *err)
+{
+    /* Tools (epoch 0) come and go: only their nonces count. */
+    if (envelope->epoch && check_epoch(seen, envelope, now, err) != 0)
+        return -1;
+    return check_nonce(seen, envelope, now, err);
+}

@@ -1,0 +1,152 @@
+#include "tccld/net/resolver.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/peers.h"
+#include "client/wire.h"
+
+typedef void found_callback(void *context, const struct address *address,
+                            const struct tccl_error *err);
+
+struct entry {
+    char host[TCCL_CONF_NAME];
+    uint16_t port;
+    int64_t until;
+    struct address address;
+    struct tccl_error why; /* where there is none */
+};
+
+struct resolver {
+    struct pool *pool;
+    struct entry *entries[RESOLVER_NAMES];
+    int next;
+};
+
+struct lookup {
+    struct resolver *resolver;
+    struct entry entry;
+    found_callback *found;
+    void *context;
+};
+
+struct resolver *resolver_new(struct pool *names)
+{
+    struct resolver *resolver = calloc(1, sizeof(*resolver));
+    if (resolver)
+        resolver->pool = names;
+    return resolver;
+}
+
+void resolver_free(struct resolver *resolver)
+{
+    for (int i = 0; resolver && i < RESOLVER_NAMES; i++)
+        free(resolver->entries[i]);
+    free(resolver);
+}
+
+/* An address written in numbers needs no lookup. */
+static bool numeric(const char *host, uint16_t port, struct address *address)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&address->sockaddr;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->sockaddr;
+    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        address->size = sizeof(*v4);
+    } else if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        address->size = sizeof(*v6);
+    }
+    return address->size > 0;
+}
+
+static void name_place(struct entry *entry)
+{
+    snprintf(entry->address.place, sizeof(entry->address.place),
+             strchr(entry->host, ':') ? "[%s]:%u" : "%s:%u", entry->host, entry->port);
+}
+
+/* In a thread of the pool. */
+static void look_up(void *task)
+{
+    struct lookup *lookup = task;
+    struct entry *entry = &lookup->entry;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *found = NULL;
+    char port[8];
+    snprintf(port, sizeof(port), "%u", entry->port);
+    int code = getaddrinfo(entry->host, port, &hints, &found);
+    if (code == 0 && found->ai_addrlen <= sizeof(entry->address.sockaddr)) {
+        memcpy(&entry->address.sockaddr, found->ai_addr, found->ai_addrlen);
+        entry->address.size = found->ai_addrlen;
+    } else {
+        tccl_fail(&entry->why, "its name %s has no address: %s", entry->host, gai_strerror(code));
+    }
+    if (found)
+        freeaddrinfo(found);
+}
+
+static void keep(struct resolver *resolver, const struct entry *entry)
+{
+    struct entry **slot = &resolver->entries[resolver->next];
+    if (!*slot && !(*slot = malloc(sizeof(**slot))))
+        return;
+    **slot = *entry;
+    resolver->next = (resolver->next + 1) % RESOLVER_NAMES;
+}
+
+static void answer(found_callback *found, void *context, const struct entry *entry)
+{
+    found(context, &entry->address, entry->address.size ? NULL : &entry->why);
+}
+
+static void looked_up(void *task)
+{
+    struct lookup *lookup = task;
+    struct entry *entry = &lookup->entry;
+    entry->until = tccl_now_ms() + (entry->address.size ? RESOLVER_KEEP_MS : RESOLVER_KEEP_NOT_MS);
+    keep(lookup->resolver, entry);
+    answer(lookup->found, lookup->context, entry);
+    free(lookup);
+}
+
+static const struct entry *cached(const struct resolver *resolver, const char *host, uint16_t port)
+{
+    int64_t now = tccl_now_ms();
+    for (int i = 0; i < RESOLVER_NAMES && resolver->entries[i]; i++) {
+        const struct entry *entry = resolver->entries[i];
+        if (entry->until > now && entry->port == port && strcmp(entry->host, host) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+void resolver_find(struct resolver *resolver, const struct tccl_conf *conf, const char *node,
+                   found_callback *found, void *context)
+{
+    const char *host;
+    struct entry entry = {0};
+    tccl_peer_find(conf, node, &host, &entry.port);
+    snprintf(entry.host, sizeof(entry.host), "%s", host);
+    name_place(&entry);
+    const struct entry *known = cached(resolver, entry.host, entry.port);
+    if (known || numeric(entry.host, entry.port, &entry.address)) {
+        answer(found, context, known ? known : &entry);
+        return;
+    }
+    struct lookup *lookup = malloc(sizeof(*lookup));
+    if (lookup) {
+        *lookup = (struct lookup){
+            .resolver = resolver, .entry = entry, .found = found, .context = context};
+        if (pool_submit(resolver->pool, look_up, looked_up, lookup) == 0)
+            return;
+        free(lookup);
+    }
+    tccl_fail(&entry.why, "too many names are being looked up");
+    answer(found, context, &entry);
+}

@@ -1,0 +1,87 @@
+#include "tccld/net/seal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/credential.h"
+#include "client/wire.h"
+
+struct seal {
+    const char *socket;
+    uid_t uid;
+    char *in, *out;
+    size_t size;
+    int64_t deadline;
+    struct tccl_error err;
+    void (*closed)(void *context, char *cred, const struct tccl_error *err);
+    void (*opened)(void *context, uid_t uid, char *text, size_t size, const struct tccl_error *err);
+    void *context;
+};
+
+static void run_close(void *task)
+{
+    struct seal *seal = task;
+    if (tccl_cred_encode(seal->socket, seal->uid, seal->in, strlen(seal->in), seal->deadline,
+                         &seal->out, &seal->err) != 0)
+        seal->out = NULL;
+}
+
+static void done_close(void *task)
+{
+    struct seal *seal = task;
+    seal->closed(seal->context, seal->out, &seal->err);
+    free(seal->in);
+    free(seal);
+}
+
+static void run_open(void *task)
+{
+    struct seal *seal = task;
+    if (tccl_cred_decode(seal->socket, seal->in, seal->deadline, &seal->uid, &seal->out,
+                         &seal->size, &seal->err) != 0)
+        seal->out = NULL;
+}
+
+static void done_open(void *task)
+{
+    struct seal *seal = task;
+    seal->opened(seal->context, seal->uid, seal->out, seal->size, &seal->err);
+    free(seal->in);
+    free(seal);
+}
+
+static int submit(struct daemon *daemon, struct seal seal, void (*run)(void *),
+                  void (*done)(void *), struct tccl_error *err)
+{
+    struct seal *task = malloc(sizeof(*task));
+    int64_t most = tccl_now_ms() + SEAL_PATIENCE_MS;
+    if (task) {
+        *task = seal;
+        task->socket = daemon->munge_socket;
+        if (task->deadline > most)
+            task->deadline = most;
+        if (pool_submit(daemon->munge, run, done, task) == 0)
+            return 0;
+    }
+    free(task);
+    free(seal.in);
+    return tccl_fail(err, "munge does not keep up: %d credentials are waiting", POOL_QUEUE);
+}
+
+int seal_close(struct daemon *daemon, uid_t reader, char *text, int64_t deadline,
+               void (*done)(void *context, char *cred, const struct tccl_error *err), void *context,
+               struct tccl_error *err)
+{
+    struct seal seal = {
+        .uid = reader, .in = text, .deadline = deadline, .closed = done, .context = context};
+    return submit(daemon, seal, run_close, done_close, err);
+}
+
+int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
+              void (*done)(void *context, uid_t uid, char *text, size_t size,
+                           const struct tccl_error *err),
+              void *context, struct tccl_error *err)
+{
+    struct seal seal = {.in = cred, .deadline = deadline, .opened = done, .context = context};
+    return submit(daemon, seal, run_open, done_open, err);
+}

@@ -1,0 +1,406 @@
+/* device.c: GPUs by the numbers of CUDA and NVML, by their public interfaces. CUDA is used as the
+ * process has it, never loaded; NVML is what NCCL loads too. */
+#include "base/device.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ORDINALS = 64, LINKS = 18, BUS_TEXT = 32 };
+
+/* ---- CUDA ---- */
+
+typedef int (*get_int)(int *value);
+typedef int (*get_busid)(char *text, int size, int device);
+
+/* The runtime and the driver have the same functions, and the same numbers of devices. */
+struct cuda {
+    get_int current, count;
+    get_busid busid;
+    int (*start)(unsigned flags); /* the driver only */
+};
+
+static int look_for_runtime(struct dl_phdr_info *object, size_t size, void *path)
+{
+    const char *slash = strrchr(object->dlpi_name, '/');
+
+    (void)size;
+    if (strncmp(slash ? slash + 1 : object->dlpi_name, "libcudart.so", 12) != 0 ||
+        strlen(object->dlpi_name) >= SHIM_PATH)
+        return 0;
+    strcpy(path, object->dlpi_name);
+    return 1;
+}
+
+static bool fill_runtime(struct cuda *cuda, void *handle)
+{
+    cuda->current = (get_int)dlsym(handle, "cudaGetDevice");
+    cuda->count = (get_int)dlsym(handle, "cudaGetDeviceCount");
+    cuda->busid = (get_busid)dlsym(handle, "cudaDeviceGetPCIBusId");
+    return cuda->current && cuda->count && cuda->busid;
+}
+
+/* Libraries that are found are kept: programs hardly unload them. */
+static bool find_runtime(struct cuda *cuda)
+{
+    char path[SHIM_PATH];
+    void *handle;
+
+    memset(cuda, 0, sizeof *cuda);
+    if (fill_runtime(cuda, RTLD_DEFAULT))
+        return true;
+    handle = dl_iterate_phdr(look_for_runtime, path) ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+    return handle && fill_runtime(cuda, handle);
+}
+
+static bool find_driver(struct cuda *cuda)
+{
+    void *handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+
+    memset(cuda, 0, sizeof *cuda);
+    if (!handle)
+        return false;
+    cuda->current = (get_int)dlsym(handle, "cuCtxGetDevice");
+    cuda->count = (get_int)dlsym(handle, "cuDeviceGetCount");
+    cuda->busid = (get_busid)dlsym(handle, "cuDeviceGetPCIBusId");
+    cuda->start = (int (*)(unsigned))dlsym(handle, "cuInit");
+    return cuda->current && cuda->count && cuda->busid && cuda->start;
+}
+
+/* A thread's context is what every runtime in the process goes by, also one that is linked into
+ * NCCL; without a context yet it is the runtime that knows. */
+static int current_ordinal(int *ordinal, struct shim_why *why)
+{
+    struct cuda cuda;
+
+    if (find_driver(&cuda) && cuda.current(ordinal) == 0)
+        return 0;
+    if (!find_runtime(&cuda))
+        return shim_fail(why, "CUDA can't be asked for the thread's device: it has no context, and "
+                              "no CUDA runtime is loaded");
+    if (cuda.current(ordinal) != 0)
+        return shim_fail(why, "CUDA does not tell the thread's device");
+    return 0;
+}
+
+static int read_bus(const struct cuda *cuda, int ordinal, shim_bus *bus)
+{
+    char text[BUS_TEXT] = "";
+
+    return cuda->busid(text, sizeof text, ordinal) == 0 ? shim_bus_parse(text, bus) : -1;
+}
+
+/* Several devices with one bus id are parts of a GPU. */
+static int bus_of(const struct cuda *cuda, int ordinal, shim_bus *bus, struct shim_why *why)
+{
+    int count = 0;
+    shim_bus other;
+
+    if (cuda->count(&count) != 0 || ordinal >= count || read_bus(cuda, ordinal, bus))
+        return shim_fail(why, "CUDA does not tell the bus id of device %d", ordinal);
+    for (int i = 0; i < count && i < ORDINALS; i++)
+        if (i != ordinal && read_bus(cuda, i, &other) == 0 && other == *bus)
+            return shim_fail(why, "CUDA's devices %d and %d have the same bus id", ordinal, i);
+    return 0;
+}
+
+static int ask_cuda(int ordinal, shim_bus *bus, struct shim_why *why)
+{
+    struct cuda cuda;
+
+    if (find_runtime(&cuda))
+        return bus_of(&cuda, ordinal, bus, why);
+    /* NCCL starts the driver too. */
+    if (find_driver(&cuda) && cuda.start(0) == 0)
+        return bus_of(&cuda, ordinal, bus, why);
+    return shim_fail(why, "CUDA is not loaded");
+}
+
+/* ---- NVML ---- */
+
+typedef void *device;
+
+struct pci_info {
+    char legacy[16];
+    unsigned domain, bus, device, pci_device, pci_subsystem;
+    char busid[BUS_TEXT];
+};
+
+struct field_value {
+    unsigned field, scope;
+    int64_t time, latency;
+    int type, status;
+    union {
+        unsigned number;
+        uint64_t bytes;
+    } value;
+};
+enum { FIELD_NVLINK_STATE = 165, CAPABILITY_P2P = 0, NOT_SUPPORTED = 3 };
+
+struct nvml {
+    int (*init)(void);
+    int (*by_busid)(const char *busid, device *gpu);
+    int (*index)(device gpu, unsigned *index);
+    /* These may be missing in an old one. */
+    int (*mig)(device gpu, unsigned *current, unsigned *pending);
+    int (*link_state)(device gpu, unsigned link, unsigned *active);
+    int (*link_can)(device gpu, unsigned link, unsigned capability, unsigned *can);
+    int (*link_remote)(device gpu, unsigned link, struct pci_info *remote);
+    int (*fields)(device gpu, int count, struct field_value *values);
+};
+
+static bool fill_nvml(struct nvml *nvml)
+{
+    const char *name = "libnvidia-ml.so.1";
+    void *handle = dlopen(name, RTLD_NOW);
+
+    if (!handle)
+        return false;
+    *(void **)&nvml->init = dlsym(handle, "nvmlInit_v2");
+    *(void **)&nvml->by_busid = dlsym(handle, "nvmlDeviceGetHandleByPciBusId_v2");
+    *(void **)&nvml->index = dlsym(handle, "nvmlDeviceGetIndex");
+    *(void **)&nvml->mig = dlsym(handle, "nvmlDeviceGetMigMode");
+    *(void **)&nvml->link_state = dlsym(handle, "nvmlDeviceGetNvLinkState");
+    *(void **)&nvml->link_can = dlsym(handle, "nvmlDeviceGetNvLinkCapability");
+    *(void **)&nvml->link_remote = dlsym(handle, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
+    *(void **)&nvml->fields = dlsym(handle, "nvmlDeviceGetFieldValues");
+    return nvml->init && nvml->by_busid && nvml->index;
+}
+
+/* Started once in a process and left so, as NCCL does: starting it takes long. Threads that come at
+ * the same time both do it, with the same result. */
+static const struct nvml *find_nvml(struct shim_why *why)
+{
+    static struct nvml shared;
+    static int started_by; /* process id: not what a parent had */
+    struct nvml nvml = {0};
+
+    if (__atomic_load_n(&started_by, __ATOMIC_ACQUIRE) == getpid())
+        return &shared;
+    if (!fill_nvml(&nvml) || nvml.init() != 0) {
+        shim_fail(why, "NVML can't be loaded or started");
+        return NULL;
+    }
+    shared = nvml;
+    __atomic_store_n(&started_by, getpid(), __ATOMIC_RELEASE);
+    return &shared;
+}
+
+static int nvml_gpu(const struct nvml *nvml, shim_bus bus, device *gpu, struct shim_why *why)
+{
+    char text[SHIM_BUS_TEXT];
+
+    shim_bus_format(bus, text);
+    if (nvml->by_busid(text, gpu) != 0)
+        return shim_fail(why, "NVML does not know the GPU %s", text);
+    return 0;
+}
+
+static int refuse_mig(const struct nvml *nvml, device gpu, shim_bus bus, struct shim_why *why)
+{
+    char text[SHIM_BUS_TEXT];
+    unsigned current = 0, pending = 0;
+
+    if (!nvml->mig || nvml->mig(gpu, &current, &pending) != 0 || current == 0)
+        return 0;
+    shim_bus_format(bus, text);
+    return shim_fail(why, "the GPU %s is cut into MIG instances", text);
+}
+
+/* ---- bus ids ---- */
+
+static uint64_t known[ORDINALS]; /* bus + 1 */
+
+int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why)
+{
+    const struct nvml *nvml;
+    device gpu;
+
+    if (ordinal < 0 || ordinal >= ORDINALS)
+        return shim_fail(why, "there is no CUDA device %d", ordinal);
+    *bus = __atomic_load_n(&known[ordinal], __ATOMIC_RELAXED) - 1;
+    if (*bus != (shim_bus)SHIM_NO_BUS)
+        return 0;
+    if (ask_cuda(ordinal, bus, why) || !(nvml = find_nvml(why)) ||
+        nvml_gpu(nvml, *bus, &gpu, why) || refuse_mig(nvml, gpu, *bus, why))
+        return -1;
+    __atomic_store_n(&known[ordinal], *bus + 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+int shim_device_current(shim_bus *bus, struct shim_why *why)
+{
+    int ordinal;
+
+    return current_ordinal(&ordinal, why) ? -1 : shim_device_bus(ordinal, bus, why);
+}
+
+int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)
+{
+    const struct nvml *nvml = find_nvml(why);
+    unsigned number;
+    device gpu;
+
+    if (!nvml || nvml_gpu(nvml, bus, &gpu, why))
+        return -1;
+    if (nvml->index(gpu, &number) != 0 || number > 1023)
+        return shim_fail(why, "NVML does not tell the index of a GPU");
+    *index = (int)number;
+    return 0;
+}
+
+/* ---- NVLink ---- */
+
+struct links {
+    bool to_switch;
+    int n;
+    shim_bus to[LINKS]; /* GPUs */
+};
+
+/* A GPU without NVLink says so of its first link. */
+static bool has_nvlink(const struct nvml *nvml, device gpu)
+{
+    unsigned can, active;
+
+    if (!nvml->link_state || !nvml->link_remote)
+        return false; /* NVML is older than NVLink */
+    return !(nvml->link_can && nvml->link_can(gpu, 0, CAPABILITY_P2P, &can) == NOT_SUPPORTED &&
+             nvml->link_state(gpu, 0, &active) == NOT_SUPPORTED);
+}
+
+static bool link_is_up(const struct nvml *nvml, device gpu, unsigned link)
+{
+    struct field_value value = {.field = FIELD_NVLINK_STATE, .scope = link};
+    unsigned active = 0, can = 0;
+
+    if (nvml->link_can && (nvml->link_can(gpu, link, CAPABILITY_P2P, &can) != 0 || !can))
+        return false;
+    if (nvml->link_state(gpu, link, &active) == 0)
+        return active;
+    return nvml->fields && nvml->fields(gpu, 1, &value) == 0 && value.status == 0 &&
+           value.value.number;
+}
+
+/* As NCCL has it: what can't be seen in /sys is a switch. */
+static bool is_switch(const char *busid)
+{
+    char path[96] = "/sys/bus/pci/devices/", kind[32];
+    size_t length = strlen(path), skip = strlen(busid) > 12 ? strlen(busid) - 12 : 0;
+
+    for (; busid[skip] && length < sizeof path - 8; skip++)
+        path[length++] = (char)tolower((unsigned char)busid[skip]);
+    strcpy(path + length, "/class");
+    return shim_read_file(path, kind, sizeof kind) < 0 || strncmp(kind, "0x0680", 6) == 0;
+}
+
+static void add_link(struct links *links, const struct pci_info *remote)
+{
+    char busid[BUS_TEXT];
+    shim_bus bus;
+
+    snprintf(busid, sizeof busid, "%.*s", BUS_TEXT - 1, remote->busid);
+    if (is_switch(busid))
+        links->to_switch = true;
+    else if (shim_bus_parse(busid, &bus) == 0)
+        links->to[links->n++] = bus;
+}
+
+static int read_links(const struct nvml *nvml, shim_bus bus, struct links *links,
+                      struct shim_why *why)
+{
+    struct pci_info remote;
+    device gpu;
+
+    memset(links, 0, sizeof *links);
+    if (nvml_gpu(nvml, bus, &gpu, why))
+        return -1;
+    if (!has_nvlink(nvml, gpu))
+        return 0;
+    for (unsigned link = 0; link < LINKS; link++) {
+        memset(&remote, 0, sizeof remote);
+        if (link_is_up(nvml, gpu, link) && nvml->link_remote(gpu, link, &remote) == 0)
+            add_link(links, &remote);
+    }
+    return 0;
+}
+
+/* Hundreds of questions to NVML take long: each is asked once in a process. Entries are only added;
+ * two threads may add the same. */
+enum { FREE, FILLING, FILLED };
+static struct {
+    int state;
+    shim_bus bus;
+    struct links links;
+} cache[2 * SHIM_GPUS];
+
+static bool find_links(shim_bus bus, struct links *links)
+{
+    for (int i = 0; i < 2 * SHIM_GPUS; i++)
+        if (__atomic_load_n(&cache[i].state, __ATOMIC_ACQUIRE) == FILLED && cache[i].bus == bus) {
+            *links = cache[i].links;
+            return true;
+        }
+    return false;
+}
+
+static void keep_links(shim_bus bus, const struct links *links)
+{
+    for (int i = 0; i < 2 * SHIM_GPUS; i++) {
+        int state = FREE;
+        if (!__atomic_compare_exchange_n(&cache[i].state, &state, FILLING, false, __ATOMIC_ACQUIRE,
+                                         __ATOMIC_RELAXED))
+            continue;
+        cache[i].bus = bus;
+        cache[i].links = *links;
+        __atomic_store_n(&cache[i].state, FILLED, __ATOMIC_RELEASE);
+        return;
+    }
+}
+
+static int get_links(const struct nvml *nvml, shim_bus bus, struct links *links,
+                     struct shim_why *why)
+{
+    if (find_links(bus, links))
+        return 0;
+    if (read_links(nvml, bus, links, why))
+        return -1;
+    keep_links(bus, links);
+    return 0;
+}
+
+static bool are_linked(const struct links *a, const struct links *b, shim_bus bus_of_b)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->to[i] == bus_of_b)
+            return true;
+    return a->to_switch && b->to_switch;
+}
+
+int shim_device_nvlink(const shim_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
+                       struct shim_why *why)
+{
+    const struct nvml *nvml = find_nvml(why);
+    struct links links[SHIM_GPUS];
+    int pairs = 0, found = 0;
+
+    if (n > SHIM_GPUS)
+        return shim_fail(why, "too many GPUs");
+    if (!nvml)
+        return -1;
+    for (int i = 0; i < n; i++)
+        if (get_links(nvml, gpus[i], &links[i], why))
+            return -1;
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < n; b++) {
+            bool both = a != b && (are_linked(&links[a], &links[b], gpus[b]) ||
+                                   are_linked(&links[b], &links[a], gpus[a]));
+            if (linked)
+                linked[a][b] = both;
+            pairs += a < b;
+            found += a < b && both;
+        }
+    return found == 0 ? SHIM_NVLINK_NONE : found < pairs ? SHIM_NVLINK_SOME : SHIM_NVLINK_ALL;
+}

@@ -1,0 +1,23 @@
+/* device.h: GPUs by the numbers of CUDA and NVML. Of CUDA only what the process has loaded; NVML is
+ * loaded and started if NCCL has not done so yet, and left so. */
+#ifndef SHIM_DEVICE_H
+#define SHIM_DEVICE_H
+
+#include "base/base.h"
+
+/* The bus id of the calling thread's current CUDA device, or of CUDA's device number ordinal.
+ * Returns 0, or -1 with why (no CUDA, no device chosen so far, a MIG instance). */
+int shim_device_current(shim_bus *bus, struct shim_why *why);
+int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why);
+
+/* NVML's index of a GPU, which is NCCL's dev in a graph file. Returns 0, or -1 with why. */
+int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why);
+
+/* Are all pairs of these GPUs joined by NVLink, directly or by switches (SHIM_NVLINK_ALL), some of
+ * them (SHIM_NVLINK_SOME), or none? -1 with why: can't be known. linked: for each pair, may be
+ * NULL. */
+enum shim_nvlink { SHIM_NVLINK_NONE, SHIM_NVLINK_SOME, SHIM_NVLINK_ALL };
+int shim_device_nvlink(const shim_bus *gpus, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
+                       struct shim_why *why);
+
+#endif

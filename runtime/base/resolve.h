@@ -1,0 +1,28 @@
+/* resolve.h: NCCL's own functions, those that a caller of a wrapper would have reached without us.
+ */
+#ifndef SHIM_REAL_H
+#define SHIM_REAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The library (or program) that holds an NCCL. */
+struct shim_nccl {
+    uintptr_t start, end; /* its loaded range, which tells whose getenv it is */
+    uint32_t version;     /* ncclGetVersion's number (21807, 22907 …); 0: unknown */
+    const char *name;     /* its file, borrowed from the loader; "" the program itself */
+};
+
+/* The function "pncclX" (name without p: "ncclCommInitRank") behind the wrapper that was called
+ * from caller, and whose NCCL it is (may be NULL). Searched in this order: what the caller's object
+ * would have reached; the next object that has it; a loaded libnccl.so.2 of any visibility; and at
+ * last libnccl.so.2 as the loader would find it. NULL: none; then also name itself is tried (an
+ * NCCL built without the twins), but never our wrapper. */
+void *shim_real(const char *name, const void *caller, struct shim_nccl *nccl);
+
+/* Was an address in one of the NCCLs that shim_real has found? No lock, no allocation. */
+bool shim_is_nccl(const void *address);
+/* Its version; 0: unknown. */
+uint32_t shim_nccl_version(const void *address);
+
+#endif

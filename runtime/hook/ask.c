@@ -1,0 +1,213 @@
+/* ask.c: one question to this node's tccld, and its answer. */
+#include "hook/ask.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/json.h"
+
+enum { QUESTION = 4096, ANSWER = 16 * 1024, HEAD = 4 };
+
+/* Waits until the socket can be read or written. What is there is taken, however late this process
+ * comes to look. */
+static int wait_for(int fd, short events, int64_t deadline_us)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = events};
+
+    for (;;) {
+        int64_t left = deadline_us - shim_now_us();
+        int most = left <= 0 ? 0 : left > 60000000 ? 60000 : (int)(left / 1000 + 1);
+        int ready = poll(&poll_fd, 1, most);
+        if (ready > 0)
+            return 0;
+        if (ready < 0 ? errno != EINTR : most == 0)
+            return -1;
+    }
+}
+
+/* A unix socket connects at once or not at all; where its queue is full, a little later. */
+static int connect_to(int fd, const struct sockaddr_un *address, int64_t deadline_us)
+{
+    while (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            return errno == EISCONN ? 0 : -1;
+        if (shim_now_us() >= deadline_us) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        shim_sleep_us(500);
+    }
+    return 0;
+}
+
+static int open_socket(const char *path, int64_t deadline_us, struct shim_why *why)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd;
+
+    if (strlen(path) >= sizeof address.sun_path)
+        return shim_fail(why, "the path of tccld's socket is too long");
+    strcpy(address.sun_path, path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return shim_fail(why, "no socket: %s", strerror(errno));
+    if (connect_to(fd, &address, deadline_us) != 0) {
+        shim_fail(why, "tccld does not listen on %s: %s", path, strerror(errno));
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int send_all(int fd, const char *bytes, size_t size, int64_t deadline_us)
+{
+    while (size > 0) {
+        ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
+        if (n > 0) {
+            bytes += n;
+            size -= (size_t)n;
+        } else if (errno != EINTR && (errno != EAGAIN || wait_for(fd, POLLOUT, deadline_us) != 0)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int receive_all(int fd, char *bytes, size_t size, int64_t deadline_us)
+{
+    while (size > 0) {
+        ssize_t n = recv(fd, bytes, size, 0);
+        if (n > 0) {
+            bytes += n;
+            size -= (size_t)n;
+        } else if (n == 0 || (errno != EINTR &&
+                              (errno != EAGAIN || wait_for(fd, POLLIN, deadline_us) != 0))) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Returns the length of the answer, or -1. */
+static long receive_answer(int fd, char answer[static ANSWER], int64_t deadline_us,
+                           struct shim_why *why)
+{
+    unsigned char head[HEAD];
+    size_t size;
+
+    if (receive_all(fd, (char *)head, sizeof head, deadline_us) != 0)
+        return shim_fail(why, "tccld did not answer in time");
+    size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+    if (size == 0 || size > ANSWER)
+        return shim_fail(why, "tccld's answer is %zu bytes long", size);
+    if (receive_all(fd, answer, size, deadline_us) != 0)
+        return shim_fail(why, "tccld did not end its answer in time");
+    return (long)size;
+}
+
+/* question: HEAD bytes, to be filled here, and the message. */
+static long ask(const struct shim_plan *plan, struct shim_text *question, int64_t deadline_us,
+                char answer[static ANSWER], struct shim_why *why)
+{
+    size_t size = question->length - HEAD;
+    long length = -1;
+    int fd;
+
+    if (question->full)
+        return shim_fail(why, "the question to tccld is too long");
+    for (int i = 0; i < HEAD; i++)
+        question->at[i] = (char)(size >> 8 * (HEAD - 1 - i));
+    fd = open_socket(plan->socket, deadline_us, why);
+    if (fd < 0)
+        return -1;
+    if (send_all(fd, question->at, question->length, deadline_us) != 0)
+        shim_fail(why, "tccld did not take the question");
+    else
+        length = receive_answer(fd, answer, deadline_us, why);
+    close(fd);
+    return length;
+}
+
+static void begin(struct shim_text *question, const struct shim_plan *plan, const char *type)
+{
+    shim_text_add(question, "head{\"v\":1,\"type\":\"%s\",\"key\":%s", type, plan->key);
+}
+
+int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
+                   int64_t deadline_us, struct shim_chain *chain, struct shim_why *why)
+{
+    char bytes[QUESTION], bus[SHIM_BUS_TEXT], *answer;
+    struct shim_text question = {.at = bytes, .size = sizeof bytes};
+    long length;
+    int status = -1;
+
+    begin(&question, plan, "chain");
+    shim_text_add(&question, ",\"closed\":%s,\"gpus\":[", closed ? "true" : "false");
+    for (int i = 0; i < n; i++) {
+        shim_bus_format(gpus[i], bus);
+        shim_text_add(&question, "%s\"%s\"", i ? "," : "", bus);
+    }
+    shim_text_add(&question, "]}");
+    answer = shim_scratch(ANSWER);
+    if (!answer)
+        return shim_fail(why, "there is no memory left");
+    length = ask(plan, &question, deadline_us, answer, why);
+    if (length >= 0)
+        status = shim_chain_parse(answer, (size_t)length, gpus, n, closed, chain, why);
+    shim_scratch_free(answer, ANSWER);
+    return status;
+}
+
+/* As the inside of a JSON string. What is not ASCII comes from a log, and may be anything. */
+static void add_escaped(struct shim_text *question, const char *text)
+{
+    for (int i = 0; text[i] && i < 255; i++) {
+        bool plain = text[i] >= ' ' && text[i] <= '~';
+        if (text[i] == '"' || text[i] == '\\')
+            shim_text_add(question, "\\");
+        shim_text_add(question, "%c", plain ? text[i] : '?');
+    }
+}
+
+static int check_ok(const char *answer, size_t size, struct shim_why *why)
+{
+    struct shim_json object;
+    char type[16] = "", text[200] = "";
+
+    if (shim_json_parse(answer, size, &object, why) != 0)
+        return -1;
+    shim_json_text(shim_json_member(object, "type"), type, sizeof type);
+    if (strcmp(type, "ok") == 0)
+        return 0;
+    shim_json_text(shim_json_member(object, "text"), text, sizeof text);
+    return shim_fail(why, "tccld refused it%s%s", text[0] ? ": " : "", text);
+}
+
+int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
+                     int ranks, bool whole, int gpus, int64_t deadline_us, struct shim_why *why)
+{
+    static const char *const words[] = {"applied", "unknown", "differs", "not used"};
+    char bytes[QUESTION], *answer;
+    struct shim_text question = {.at = bytes, .size = sizeof bytes};
+    long length;
+    int status = -1;
+
+    begin(&question, plan, "confirm");
+    shim_text_add(&question, ",\"verdict\":\"%s\",\"text\":\"", words[verdict]);
+    add_escaped(&question, text);
+    shim_text_add(&question, "\",\"ranks\":%d,\"whole\":%s,\"gpus\":%d}", ranks,
+                  whole ? "true" : "false", gpus);
+    answer = shim_scratch(ANSWER);
+    if (!answer)
+        return shim_fail(why, "there is no memory left");
+    length = ask(plan, &question, deadline_us, answer, why);
+    if (length >= 0)
+        status = check_ok(answer, (size_t)length, why);
+    shim_scratch_free(answer, ANSWER);
+    return status;
+}

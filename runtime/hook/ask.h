@@ -1,0 +1,22 @@
+/* ask.h: this node's tccld, over its unix socket (profiler/client/README.md: CHAIN, CONFIRM). Never
+ * waits beyond a deadline. */
+#ifndef SHIM_ASK_H
+#define SHIM_ASK_H
+
+#include "plan/plan.h"
+#include "verify/verdict.h"
+
+enum { SHIM_CONFIRM_US = 20000 }; /* what telling may take at the most */
+
+/* The best chain of a subset of the step's GPUs on this node. Returns 0; 1 with why: NCCL's own
+ * choice is as good; -1 with why: tccld has none, can't be asked, or did not answer in time. */
+int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
+                   int64_t deadline_us, struct shim_chain *chain, struct shim_why *why);
+
+/* Tells what became of a communicator. Does not wait for the answer longer than to deadline.
+ * ranks: of the communicator, gpus: those of them on this node; whole: it holds all GPUs of the
+ * step. Returns 0, or -1 with why. */
+int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
+                     int ranks, bool whole, int gpus, int64_t deadline_us, struct shim_why *why);
+
+#endif

@@ -1,0 +1,545 @@
+/* calls.c: the wrappers. Each finds NCCL's function, writes down what is about to begin, calls on,
+ * and looks at what came of it. With no plan, or any doubt, it only calls on. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/device.h"
+#include "base/log.h"
+#include "hook/parent-comms.h"
+#include "hook/process.h"
+#include "hook/question.h"
+#include "nccl/memory.h"
+#include "nccl/nccl-abi.h"
+#include "nccl/nics.h"
+#include "nccl/settings.h"
+
+#define CALLER __builtin_return_address(0)
+
+/* What a thread asks in a wrapper that has nothing to give. */
+static struct shim_init nothing;
+
+/* NCCL's function and, if the process has a plan that fits, the process. */
+static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
+                   const struct shim_process **process)
+{
+    void *real = shim_real(name, caller, nccl);
+    *process = real ? shim_process_arm(nccl->version) : NULL;
+    if (!real)
+        shim_log(SHIM_LOG_WARN, "no NCCL has %s", name);
+    if (!*process)
+        return real;
+    for (struct shim_init *over = NULL; (over = shim_pending_over(over));)
+        shim_question_finish(over);
+    shim_pending_sweep();
+    shim_pending_here(&nothing);
+    return real;
+}
+
+/* ---- A communicator's settings ---- */
+
+struct config {
+    bool split_share, shrink_share;
+    uint32_t user; /* settings.h: bits */
+};
+
+#define HAS(config, member)                                                                        \
+    ((config)->size >= offsetof(ncclConfig_t, member) + sizeof(config)->member)
+
+static void read_config(const ncclConfig_t *config, struct config *read)
+{
+    if (!config || config->size < offsetof(ncclConfig_t, cgaClusterSize) ||
+        config->magic != NCCL_CONFIG_MAGIC)
+        return;
+    read->split_share = HAS(config, splitShare) && config->splitShare == 1;
+    read->shrink_share = HAS(config, shrinkShare) && config->shrinkShare == 1;
+    if (HAS(config, netName) && config->netName)
+        read->user |= SHIM_USER_NET;
+    if (HAS(config, collnetEnable) && config->collnetEnable == 1)
+        read->user |= SHIM_USER_SHARP;
+}
+
+static bool set_in_environment(const char *name)
+{
+    const char *value = shim_env(name);
+    return value && strcmp(value, "0") != 0;
+}
+
+/* ---- Before ---- */
+
+static void describe(const struct shim_process *process, const struct shim_nccl *nccl, shim_bus gpu,
+                     struct shim_member *member)
+{
+    int nvml;
+    *member = (struct shim_member){.gpu = gpu,
+                                   .rank = -1,
+                                   .nvml = shim_device_nvml(gpu, &nvml, NULL) ? -1 : nvml,
+                                   .version = nccl->version,
+                                   .host = process->host,
+                                   .nics = shim_nics_settings(),
+                                   .pid = getpid(),
+                                   .room = shim_memory_limits_left()};
+    member->given = shim_process_given(&member->user);
+    member->promised = shim_process_promised();
+}
+
+static int make_file(const char *name, char path[static 40])
+{
+    int fd = shim_memory_file(name, "", 0);
+    snprintf(path, 40, "/proc/self/fd/%d", fd);
+    if (fd <= 0 || access(path, R_OK)) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    return fd;
+}
+
+/* Room for what will be written to a file, so that it can't fail then. */
+static int reserve(int fd, long size)
+{
+    return syscall(SYS_fallocate, fd, 1 /* FALLOC_FL_KEEP_SIZE */, 0L, size) ? -1 : 0;
+}
+
+static int make_files(struct shim_init *init)
+{
+    init->graph_fd = make_file(SHIM_GRAPH_NAME, init->graph_path);
+    init->topo_fd = make_file(SHIM_TOPO_NAME, init->topo_path);
+    return init->graph_fd && init->topo_fd && !reserve(init->graph_fd, SHIM_GRAPH_SIZE) &&
+                   !reserve(init->topo_fd, SHIM_TOPO_SIZE)
+               ? 0
+               : -1;
+}
+
+static void drop_files(struct shim_init *init)
+{
+    if (init->graph_fd)
+        close(init->graph_fd);
+    if (init->topo_fd)
+        close(init->topo_fd);
+}
+
+/* Writes a rank down where the others of the node see it. Returns what is under way, or NULL: this
+ * rank is answered nothing, nor are others of its communicator. */
+static struct shim_init *enter(const struct shim_process *process, const struct shim_member *member,
+                               const struct shim_comm *comm)
+{
+    static const struct shim_why why = {"a rank can't keep its files, or has too many inits"},
+                                 late = {"NCCL has asked for a setting just before"};
+    struct shim_init init = {.comm = *comm,
+                             .gpu = member->gpu,
+                             .rank = member->rank,
+                             .given = member->given,
+                             .called = true};
+    init.entry = shim_registry_entry(process->registry, comm->key);
+    if (!init.entry) {
+        shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL's own choice: no room in /dev/shm",
+                 (unsigned long long)comm->key);
+        return NULL;
+    }
+    if (member->gpu != (shim_bus)SHIM_NO_BUS)
+        shim_registry_claim_gpu(process->registry, member->gpu);
+    init.place = shim_entry_join(init.entry, member);
+    struct shim_init *added = NULL;
+    if (init.place >= 0 && !make_files(&init))
+        added = shim_pending_add(&init);
+    if (!added) {
+        drop_files(&init);
+        shim_decide_aside(init.entry, comm, &why);
+    } else if (member->given & ~shim_process_given(NULL)) {
+        shim_decide_aside(init.entry, comm, &late);
+    }
+    return added;
+}
+
+static void fill_comm(struct shim_comm *comm, uint64_t key, int ranks, const struct shim_nccl *nccl)
+{
+    *comm = (struct shim_comm){.key = key ? key : 1, .ranks = ranks, .expected = -1, .nccl = *nccl};
+}
+
+static struct shim_init *enter_rank(const struct shim_process *process,
+                                    const struct shim_nccl *nccl, uint64_t key, int ranks, int rank,
+                                    const ncclConfig_t *config)
+{
+    struct shim_member member;
+    struct shim_comm comm;
+    struct config read = {0};
+    struct shim_why why = {""};
+    shim_bus gpu;
+    /* With NCCL_COMM_ID all communicators have the same id. */
+    if (!process || ranks < 2 || shim_env("NCCL_COMM_ID"))
+        return NULL;
+    if (shim_device_current(&gpu, &why)) {
+        shim_log(SHIM_LOG_WARN, "the GPU of rank %d: %s", rank, why.text);
+        gpu = (shim_bus)SHIM_NO_BUS;
+    }
+    read_config(config, &read);
+    describe(process, nccl, gpu, &member);
+    member.rank = rank;
+    member.user |= read.user;
+    fill_comm(&comm, key, ranks, nccl);
+    struct shim_init *init = enter(process, &member, &comm);
+    if (init)
+        shim_pending_here(init);
+    return init;
+}
+
+/* ---- After ---- */
+
+/* The wrapper returns. In a group, or without waiting, NCCL has not asked yet. */
+static void leave(struct shim_init *init, ncclResult_t result)
+{
+    shim_pending_here(NULL);
+    if (!init)
+        return;
+    shim_policy_restore(&init->policy);
+    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
+        shim_pending_forget(init);
+    else if (result == NCCL_SUCCESS && init->claimed_by)
+        shim_question_finish(init);
+    else
+        init->called = false;
+}
+
+static void keep(struct shim_init *init, const struct shim_parent *parent, ncclResult_t result,
+                 const ncclComm_t *comm)
+{
+    /* After an error the handle is not looked at: it may be no place at all. */
+    if (!init || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) || !comm || !*comm)
+        return;
+    struct shim_parent known = *parent;
+    known.handle = *comm;
+    known.key = init->comm.key;
+    known.entry = init->entry;
+    known.roll = init->comm.roll;
+    known.gpu = init->gpu;
+    known.rank = init->rank;
+    known.ranks = init->comm.ranks;
+    init->handle = *comm;
+    shim_family_add(&known);
+}
+
+static void keep_rank(struct shim_init *init, const ncclConfig_t *config, ncclResult_t result,
+                      const ncclComm_t *comm)
+{
+    struct config read = {0};
+    read_config(config, &read);
+    keep(init,
+         &(struct shim_parent){.split_share = read.split_share, .shrink_share = read.shrink_share},
+         result, comm);
+    leave(init, result);
+}
+
+/* ---- The wrappers ---- */
+
+NCCL_WRAPPER ncclGetUniqueId(ncclUniqueId *id)
+{
+    struct shim_nccl nccl;
+    ncclResult_t (*real)(ncclUniqueId *) = shim_real(__func__, CALLER, &nccl);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    shim_process_arm(nccl.version); /* ahead of NCCL's first line in its log */
+    return real(id);
+}
+
+NCCL_WRAPPER ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t *, int, ncclUniqueId, int) =
+        begin(__func__, CALLER, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof id);
+    struct shim_init *init = enter_rank(process, &nccl, key, ranks, rank, NULL);
+    ncclResult_t result = real(comm, ranks, id, rank);
+    keep_rank(init, NULL, result, comm);
+    return result;
+}
+
+NCCL_WRAPPER ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *) =
+        begin(__func__, CALLER, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof id);
+    struct shim_init *init = enter_rank(process, &nccl, key, ranks, rank, config);
+    ncclResult_t result = real(comm, ranks, id, rank, config);
+    keep_rank(init, config, result, comm);
+    return result;
+}
+
+NCCL_WRAPPER ncclCommInitRankScalable(ncclComm_t *comm, int ranks, int rank, int n_ids,
+                                      ncclUniqueId *ids, ncclConfig_t *config)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t *, int, int, int, ncclUniqueId *, ncclConfig_t *) =
+        begin(__func__, CALLER, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    struct shim_init *init = NULL;
+    if (ids && n_ids > 0 && n_ids <= ranks) {
+        uint64_t key = shim_hash(SHIM_HASH_START, ids, (size_t)n_ids * sizeof *ids);
+        init = enter_rank(process, &nccl, key, ranks, rank, config);
+    }
+    ncclResult_t result = real(comm, ranks, rank, n_ids, ids, config);
+    keep_rank(init, config, result, comm);
+    return result;
+}
+
+/* All ranks of it are this process': its key need only be its own. */
+static void enter_all(const struct shim_process *process, const struct shim_nccl *nccl, int n,
+                      const int *devices, struct shim_init *inits[static SHIM_GPUS])
+{
+    static unsigned count;
+    const uint64_t words[] = {(uint64_t)getpid(), (uint64_t)shim_now_us(),
+                              __atomic_fetch_add(&count, 1, __ATOMIC_SEQ_CST)};
+    struct shim_member member;
+    struct shim_comm comm;
+    shim_bus gpu;
+    if (!process || n < 2 || n > SHIM_GPUS)
+        return;
+    fill_comm(&comm, shim_hash(SHIM_HASH_START, words, sizeof words), n, nccl);
+    comm.expected = n;
+    for (int i = 0; i < n; i++) {
+        if (shim_device_bus(devices ? devices[i] : i, &gpu, NULL))
+            gpu = (shim_bus)SHIM_NO_BUS;
+        describe(process, nccl, gpu, &member);
+        member.rank = i;
+        inits[i] = enter(process, &member, &comm);
+    }
+}
+
+NCCL_WRAPPER ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t *, int, const int *) = begin(__func__, CALLER, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    struct shim_init *inits[SHIM_GPUS] = {NULL};
+    enter_all(process, &nccl, n, devices, inits);
+    if (inits[0])
+        shim_pending_here(NULL);
+    ncclResult_t result = real(comms, n, devices);
+    for (int i = 0; i < SHIM_GPUS; i++)
+        if (inits[i])
+            keep_rank(inits[i], NULL, result, comms + i);
+    shim_pending_here(NULL);
+    return result;
+}
+
+/* ---- Children ---- */
+
+/* Fills in what a child has of its parent; false: nothing is given to it. */
+static bool begin_child(const struct shim_process *process, const struct shim_nccl *nccl,
+                        ncclComm_t handle, enum shim_kind kind, struct shim_parent *parent,
+                        struct shim_member *member)
+{
+    if (!process || shim_family_child(handle, kind, parent))
+        return false;
+    bool shares =
+        kind == SHIM_SPLIT
+            ? parent->split_share || set_in_environment("NCCL_COMM_SPLIT_SHARE_RESOURCES")
+            : parent->shrink_share || set_in_environment("NCCL_COMM_SHRINK_SHARE_RESOURCES");
+    if (shares || shim_entry_proven(parent->entry) == 0) {
+        shim_log(SHIM_LOG_WARN, "child of communicator %016llx: NCCL's own choice: %s",
+                 (unsigned long long)parent->key,
+                 shares ? "it shares its parent's buffers" : "not all is known of its parent");
+        return false;
+    }
+    describe(process, nccl, parent->gpu, member);
+    return true;
+}
+
+/* A child without settings of its own has its parent's. */
+static void inherit(const ncclConfig_t *config, struct shim_parent *parent,
+                    struct shim_member *member)
+{
+    struct config read = {0};
+    if (!config)
+        return;
+    read_config(config, &read);
+    parent->split_share = read.split_share;
+    parent->shrink_share = read.shrink_share;
+    member->user |= read.user;
+}
+
+static uint64_t child_key(uint64_t parent, const char *kind, uint64_t a, uint64_t b)
+{
+    const uint64_t words[] = {parent, a, b};
+    return shim_hash(shim_hash(SHIM_HASH_START, kind, strlen(kind)), words, sizeof words);
+}
+
+static struct shim_init *enter_split(const struct shim_process *process,
+                                     const struct shim_nccl *nccl, ncclComm_t handle, int color,
+                                     const ncclConfig_t *config, struct shim_parent *parent)
+{
+    struct shim_member member;
+    struct shim_comm comm;
+    if (!begin_child(process, nccl, handle, SHIM_SPLIT, parent, &member))
+        return NULL;
+    inherit(config, parent, &member);
+    uint64_t roll = child_key(parent->key, "roll", parent->splits, 0);
+    fill_comm(&comm, child_key(parent->key, "split", parent->splits, (uint64_t)(int64_t)color), -1,
+              nccl);
+    member.color = comm.color = color;
+    comm.roll_locals = shim_entry_proven(parent->entry);
+    comm.roll_ranks = parent->ranks;
+    comm.roll = shim_registry_entry(process->registry, roll ? roll : 1);
+    if (!comm.roll || shim_entry_join(comm.roll, &member) < 0 || color == NCCL_NO_COLOR)
+        return NULL;
+    parent->splits = parent->shrinks = 0;
+    return enter(process, &member, &comm);
+}
+
+NCCL_WRAPPER ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *child,
+                           ncclConfig_t *config)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t, int, int, ncclComm_t *, ncclConfig_t *) =
+        begin(__func__, CALLER, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    struct shim_parent parent;
+    struct shim_init *init = enter_split(process, &nccl, comm, color, config, &parent);
+    if (init)
+        shim_pending_here(init);
+    ncclResult_t result = real(comm, color, key, child, config);
+    keep(init, &parent, result, child);
+    leave(init, result);
+    return result;
+}
+
+static bool listed(const int *list, int n, int rank)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == rank)
+            return true;
+    return false;
+}
+
+/* How many local ranks of the parent stay; -1: it can't be known. */
+static int staying(const struct shim_parent *parent, const int *excluded, int n)
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    int locals = shim_entry_proven(parent->entry), stay = 0;
+    if (locals == parent->ranks)
+        return locals - n;
+    if (shim_entry_members(parent->entry, members) != locals)
+        return -1;
+    for (int i = 0; i < locals; i++) {
+        if (members[i].rank < 0)
+            return -1;
+        stay += !listed(excluded, n, members[i].rank);
+    }
+    return stay;
+}
+
+static struct shim_init *enter_shrink(const struct shim_process *process,
+                                      const struct shim_nccl *nccl, ncclComm_t handle,
+                                      const int *excluded, int n, const ncclConfig_t *config,
+                                      struct shim_parent *parent)
+{
+    struct shim_member member;
+    struct shim_comm comm;
+    uint64_t set = 0; /* whatever their order */
+    if (!excluded || n < 1 || !begin_child(process, nccl, handle, SHIM_SHRINK, parent, &member))
+        return NULL;
+    inherit(config, parent, &member);
+    for (int i = 0; i < n; i++)
+        set += shim_hash(SHIM_HASH_START, &excluded[i], sizeof excluded[i]);
+    int ranks = parent->ranks < 0 ? -1 : parent->ranks - n;
+    fill_comm(&comm, child_key(parent->key, "shrink", parent->shrinks, set), ranks, nccl);
+    comm.expected = staying(parent, excluded, n);
+    parent->splits = parent->shrinks = 0;
+    return ranks == 1 ? NULL : enter(process, &member, &comm);
+}
+
+NCCL_WRAPPER ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *child,
+                            ncclConfig_t *config, int flags)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t, int *, int, ncclComm_t *, ncclConfig_t *, int) =
+        begin(__func__, CALLER, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    struct shim_parent parent;
+    struct shim_init *init =
+        enter_shrink(process, &nccl, comm, excluded, n_excluded, config, &parent);
+    if (init)
+        shim_pending_here(init);
+    ncclResult_t result = real(comm, excluded, n_excluded, child, config, flags);
+    keep(init, &parent, result, child);
+    leave(init, result);
+    return result;
+}
+
+/* Ranks that join later can't be known to those that are there: NCCL's own choice. */
+NCCL_WRAPPER ncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank,
+                          ncclComm_t *child, ncclConfig_t *config)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *) =
+        begin(__func__, CALLER, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    if (process)
+        shim_log(SHIM_LOG_WARN, "communicator of %d ranks: NCCL's own choice: it is grown", ranks);
+    ncclResult_t result = real(comm, ranks, id, rank, child, config);
+    leave(NULL, result);
+    return result;
+}
+
+/* ---- The end ---- */
+
+static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, bool gone)
+{
+    struct shim_nccl nccl;
+    const struct shim_process *process;
+    ncclResult_t (*real)(ncclComm_t) = begin(name, caller, &nccl, &process);
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
+    if (process && gone)
+        shim_family_forget(comm);
+    ncclResult_t result = real(comm);
+    if (init)
+        shim_pending_forget(init); /* only now: a thread of NCCL's may have been at it */
+    leave(NULL, result);
+    return result;
+}
+
+NCCL_WRAPPER ncclCommFinalize(ncclComm_t comm)
+{
+    return end(__func__, CALLER, comm, false);
+}
+
+NCCL_WRAPPER ncclCommDestroy(ncclComm_t comm)
+{
+    return end(__func__, CALLER, comm, true);
+}
+
+NCCL_WRAPPER ncclCommAbort(ncclComm_t comm)
+{
+    return end(__func__, CALLER, comm, true);
+}
+
+/* What is left at the end of the process that has called NCCL. */
+__attribute__((destructor)) static void at_end(void)
+{
+    if (!shim_process_armed())
+        return;
+    for (struct shim_init *over = NULL; (over = shim_pending_over(over));)
+        shim_question_finish(over);
+}

@@ -1,0 +1,461 @@
+#include "hook/decide.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/device.h"
+#include "base/log.h"
+#include "hook/ask.h"
+#include "nccl/graph.h"
+#include "nccl/islands.h"
+#include "nccl/memory.h"
+#include "nccl/nics.h"
+#include "nccl/settings.h"
+
+enum {
+    OLDEST = 21800,
+    NEWEST = 23099,
+    ASK_US = 50000,
+    ASKED_US = 2000000, /* between the first local rank's question and the last one's */
+    WAIT_US = 5000000,
+    LEFT_OVER = 256 << 20 /* bytes that stay free beside what NCCL takes for the graph file */
+};
+
+/* Each one by itself, and all alike. members are in the order of their GPUs. */
+static int check_alike(const struct shim_plan *plan, const struct shim_member *members, int n,
+                       struct shim_why *why)
+{
+    for (int i = 0; i < n; i++) {
+        const struct shim_member *member = &members[i];
+        if (member->gpu == (shim_bus)SHIM_NO_BUS)
+            return shim_fail(why, "the GPU of a rank (process %d) is not known", member->pid);
+        if (shim_bus_find(plan->gpus, plan->n_gpus, member->gpu) < 0)
+            return shim_fail(why, "the GPU of a rank (process %d) is none of the step's",
+                             member->pid);
+        if (i > 0 && members[i - 1].gpu == member->gpu)
+            return shim_fail(why, "two ranks are on one GPU (processes %d and %d)",
+                             members[i - 1].pid, member->pid);
+        if (member->version < OLDEST || member->version > NEWEST)
+            return shim_fail(why, "NCCL's version %u is not known", member->version);
+        if (member->version != members[0].version)
+            return shim_fail(why, "ranks have different NCCL versions (%u and %u)",
+                             members[0].version, member->version);
+        if (member->host != members[0].host)
+            return shim_fail(why, "NCCL takes local ranks for ones on different hosts");
+    }
+    return 0;
+}
+
+/* Is nobody missing who has not the shim? */
+static int check_complete(const struct shim_plan *plan, const struct shim_registry *registry,
+                          const struct shim_comm *comm, int n, struct shim_why *why)
+{
+    if (comm->ranks < 0)
+        return shim_fail(why, "how many ranks it has can't be known");
+    if (n > comm->ranks)
+        return shim_fail(why, "more local ranks (%d) than it has (%d)", n, comm->ranks);
+    if (comm->expected >= 0)
+        return n == comm->expected
+                   ? 0
+                   : shim_fail(why, "%d of its %d local ranks have the shim", n, comm->expected);
+    if (n == comm->ranks || n == plan->n_gpus)
+        return 0;
+    if (registry && shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus))
+        return 0;
+    return shim_fail(why, "only %d local ranks are seen, there may be others without the shim", n);
+}
+
+int shim_check_members(const struct shim_plan *plan, const struct shim_registry *registry,
+                       const struct shim_comm *comm, const struct shim_member *members, int n,
+                       struct shim_why *why)
+{
+    if (n < 1 || n > SHIM_GPUS)
+        return shim_fail(why, "%d local ranks", n);
+    if (check_alike(plan, members, n, why))
+        return -1;
+    return check_complete(plan, registry, comm, n, why);
+}
+
+/* What the users want themselves, and NVLink, are better than any ring over PCIe. */
+static int check_wanted(const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
+                        struct shim_why *why)
+{
+    shim_bus gpus[SHIM_GPUS];
+    uint32_t user = 0;
+    for (int i = 0; i < n; i++) {
+        gpus[i] = members[i].gpu;
+        user |= members[i].user;
+    }
+    if (user & (SHIM_USER_FILES | SHIM_USER_SHARP)) {
+        char words[160];
+        struct shim_text text = {words, sizeof words, 0, false};
+        words[0] = '\0';
+        shim_settings_user_words(user & (SHIM_USER_FILES | SHIM_USER_SHARP), &text);
+        return shim_fail(why, "the user has set %s", words[0] ? words : "it otherwise");
+    }
+    if (n < 2)
+        return 0;
+    int nvlink = shim_device_nvlink(gpus, n, linked, why);
+    if (nvlink == SHIM_NVLINK_ALL)
+        return shim_fail(why, "NVLink joins all of its GPUs");
+    return nvlink < 0 ? -1 : 0;
+}
+
+/* Ranks of one process may read their files at the same time. */
+static int check_limits(const struct shim_member *members, int n, struct shim_why *why)
+{
+    for (int i = 0; i < n; i++) {
+        uint64_t needed = LEFT_OVER;
+        for (int j = 0; j < n; j++)
+            if (members[j].pid == members[i].pid)
+                needed += shim_graph_memory(members[0].version);
+        if (members[i].room < needed)
+            return shim_fail(
+                why, "the limits of process %d leave it %llu MiB, NCCL takes %llu MiB for a moment",
+                members[i].pid, (unsigned long long)(members[i].room >> 20),
+                (unsigned long long)(needed >> 20));
+    }
+    return 0;
+}
+
+static int check_memory(const struct shim_member *members, int n, struct shim_why *why)
+{
+    uint64_t left = shim_memory_left();
+    uint64_t needed = (uint64_t)n * shim_graph_memory(members[0].version) + LEFT_OVER;
+    if (check_limits(members, n, why))
+        return -1;
+    if (left >= needed)
+        return 0;
+    return shim_fail(why, "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment",
+                     (unsigned long long)(left >> 20), (unsigned long long)(needed >> 20));
+}
+
+static bool same_gpus(const struct shim_chain *chain, const struct shim_member *members, int n)
+{
+    if (chain->n != n)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (shim_bus_find(chain->gpus, chain->n, members[i].gpu) < 0)
+            return false;
+    return true;
+}
+
+static bool is_whole(const struct shim_plan *plan, const struct shim_comm *comm, int n)
+{
+    uint32_t step_gpus = plan->step_gpus || plan->n_nodes > 1 ? plan->step_gpus : plan->n_gpus;
+    return comm->ranks > 0 && (uint32_t)comm->ranks == step_gpus && n == plan->n_gpus;
+}
+
+static int find_chain(const struct shim_plan *plan, const struct shim_member *members, int n,
+                      const struct shim_comm *comm, struct shim_answer *answer,
+                      struct shim_why *why)
+{
+    bool closed = comm->ranks == n;
+    if (same_gpus(&plan->chain, members, n) && plan->chain.closed == closed &&
+        (closed || answer->whole)) {
+        answer->chain = plan->chain;
+        return 0;
+    }
+    if (!closed && !plan->one_fabric)
+        return shim_fail(why, "its nodes need not reach each other over every NIC");
+    shim_bus gpus[SHIM_GPUS];
+    for (int i = 0; i < n; i++)
+        gpus[i] = members[i].gpu;
+    int asked = shim_ask_chain(plan, gpus, n, closed, shim_now_us() + ASK_US, &answer->chain, why);
+    answer->no_gain = asked > 0;
+    return asked ? -1 : 0;
+}
+
+/* What a graph file is made of beside the chain. */
+struct places {
+    struct shim_pci pci;
+    bool linked[SHIM_GPUS][SHIM_GPUS]; /* in the order of the chain */
+    bool islands;
+};
+
+static enum shim_path path_between(const struct shim_chain *chain, struct places *places,
+                                   shim_bus a, shim_bus b)
+{
+    return shim_islands_path(chain, &places->pci, places->islands, a, b);
+}
+
+static enum shim_path farthest_edge(const struct shim_chain *chain, struct places *places)
+{
+    enum shim_path farthest = SHIM_PIX;
+    for (int i = 0; i < shim_chain_edges(chain); i++) {
+        enum shim_path path =
+            path_between(chain, places, chain->gpus[i], chain->gpus[(i + 1) % chain->n]);
+        farthest = path > farthest ? path : farthest;
+    }
+    return farthest;
+}
+
+static enum shim_path farthest_end(const struct shim_chain *chain, struct places *places)
+{
+    if (chain->closed)
+        return SHIM_PIX;
+    enum shim_path entry = path_between(chain, places, chain->entry.bus, chain->gpus[0]);
+    enum shim_path exit = path_between(chain, places, chain->exit.bus, chain->gpus[chain->n - 1]);
+    return entry > exit ? entry : exit;
+}
+
+/* GPUs by NVML's number, on which all must agree; NICs by NCCL's. */
+static int find_numbers(const struct shim_chain *chain, const struct shim_member *members, int n,
+                        const struct shim_nccl *nccl, struct shim_numbers *numbers,
+                        struct shim_why *why)
+{
+    memset(numbers, 0, sizeof *numbers);
+    for (int i = 0; i < n; i++) {
+        int at = shim_bus_find(chain->gpus, chain->n, members[i].gpu);
+        if (at < 0)
+            return shim_fail(why, "the chain is one of other GPUs");
+        if (shim_device_nvml(members[i].gpu, &numbers->gpus[at], why))
+            return -1;
+        if (numbers->gpus[at] != members[i].nvml)
+            return shim_fail(why, "ranks see GPUs under different numbers of NVML");
+    }
+    if (chain->closed)
+        return 0;
+    for (int i = 1; i < n; i++)
+        if (members[i].nics != members[0].nics)
+            return shim_fail(why, "ranks have different settings for NICs");
+    numbers->entry = shim_nic_number(chain->entry.nic, nccl, why);
+    numbers->exit = shim_nic_number(chain->exit.nic, nccl, why);
+    return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;
+}
+
+/* Settings of the members in the order of the chain. P2P reads are for all of the node's GPUs. */
+static int check_settings(const struct shim_chain *chain, const struct shim_pci *pci,
+                          const struct shim_member *members, int n, bool all_gpus, uint32_t *all,
+                          struct shim_why *why)
+{
+    uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0};
+    *all = 0;
+    for (int i = 0; i < n; i++) {
+        int at = shim_bus_find(chain->gpus, chain->n, members[i].gpu);
+        user[at] = members[i].user;
+        given[at] = members[i].given;
+        if (!all_gpus && !(members[i].promised & SHIM_GIVE_P2P_READ))
+            given[at] &= ~(uint32_t)SHIM_GIVE_P2P_READ;
+        *all |= given[at];
+    }
+    return shim_settings_suit(chain, pci, user, given, members[0].version, why);
+}
+
+/* Does NCCL take P2P up to PXB in all processes? */
+static bool level_pxb(const struct shim_member *members, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!shim_settings_level_pxb(members[i].user, members[i].given))
+            return false;
+    return true;
+}
+
+/* The links in the order of the chain, as islands.h has them. */
+static void order_links(const struct shim_chain *chain, const struct shim_member *members, int n,
+                        bool from[SHIM_GPUS][SHIM_GPUS], bool to[SHIM_GPUS][SHIM_GPUS])
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            to[shim_bus_find(chain->gpus, chain->n, members[i].gpu)]
+              [shim_bus_find(chain->gpus, chain->n, members[j].gpu)] = from[i][j];
+}
+
+/* The topology file, then the graph file, which depends on it. */
+static int write_texts(const struct shim_member *members, int n, struct places *places,
+                       const struct shim_numbers *numbers, struct shim_answer *answer,
+                       struct shim_why *why)
+{
+    const struct shim_chain *chain = &answer->chain;
+    struct shim_text topo = {answer->topo, sizeof answer->topo, 0, false};
+    struct shim_text graph = {answer->graph, sizeof answer->graph, 0, false};
+    uint32_t version = members[0].version;
+    int islands = shim_islands(chain, &places->pci, places->linked, level_pxb(members, n), version,
+                               &topo, why);
+    places->islands = islands > 0;
+    if (islands < 0 ||
+        shim_graph(chain, numbers, farthest_edge(chain, places), farthest_end(chain, places),
+                   shim_graph_gives_tree(version), &graph, why))
+        return -1;
+    if (topo.full || graph.full)
+        return shim_fail(why, "the files would be too long");
+    answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
+    answer->graph_size = (uint32_t)graph.length;
+    return 0;
+}
+
+/* NCCL takes the entry's NIC for both ends of a single GPU. */
+static int check_ends(const struct shim_chain *chain, struct shim_why *why)
+{
+    if (chain->closed || chain->n > 1 || chain->entry.bus == chain->exit.bus)
+        return 0;
+    return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s", chain->entry.nic,
+                     chain->exit.nic);
+}
+
+static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
+                       const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
+                       struct shim_answer *answer, struct shim_why *why)
+{
+    const struct shim_chain *chain = &answer->chain;
+    struct places places = {.islands = false};
+    struct shim_numbers numbers;
+    for (int i = 0; i < n; i++)
+        if (shim_settings_user_allows(chain, members[i].user, why))
+            return -1;
+    if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
+        shim_islands_read(chain, &places.pci, why) ||
+        check_settings(chain, &places.pci, members, n, n == plan->n_gpus, &answer->settings, why))
+        return -1;
+    answer->entry = chain->closed ? -1 : numbers.entry;
+    answer->exit = chain->closed ? -1 : numbers.exit;
+    order_links(chain, members, n, linked, places.linked);
+    return write_texts(members, n, &places, &numbers, answer, why);
+}
+
+int shim_work_out(const struct shim_plan *plan, const struct shim_registry *registry,
+                  const struct shim_comm *comm, const struct shim_member *members, int n,
+                  struct shim_answer *answer, struct shim_why *why)
+{
+    bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
+    answer->ranks = comm->ranks;
+    answer->locals = 0;
+    answer->no_gain = false;
+    answer->whole = is_whole(plan, comm, n);
+    if (shim_check_members(plan, registry, comm, members, n, why))
+        return -1;
+    answer->locals = n;
+    if (comm->ranks < 2)
+        return shim_fail(why, "it has one rank");
+    if (check_wanted(members, n, linked, why) || check_memory(members, n, why) ||
+        find_chain(plan, members, n, comm, answer, why))
+        return -1;
+    return write_files(plan, comm, members, n, linked, answer, why);
+}
+
+/* ---- In the registry ---- */
+
+/* Of a split: how many local ranks have this color, once all of the parent's have said theirs. */
+static int call_roll(struct shim_comm *comm, struct shim_why *why)
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    if (!comm->roll)
+        return 0;
+    int n = shim_entry_members(comm->roll, members), same = 0;
+    if (n != comm->roll_locals)
+        return shim_fail(why, "%d of its parent's %d local ranks are seen", n, comm->roll_locals);
+    for (int i = 0; i < n; i++)
+        same += members[i].color == comm->color;
+    comm->expected = same;
+    if (comm->roll_locals == comm->roll_ranks)
+        comm->ranks = same;
+    return 0;
+}
+
+/* A copy for the user: whatever is there under that name stays. */
+static void keep_file(const char *folder, uint64_t key, const char *kind, const char *text,
+                      size_t size)
+{
+    char path[SHIM_PATH];
+    int length = snprintf(path, sizeof path, "%s/tccl-%d-%016llx.%s.xml", folder, (int)getpid(),
+                          (unsigned long long)key, kind);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || shim_write_all(fd, text, size))
+        shim_log(SHIM_LOG_WARN, "%s can't be written", path);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void tell_use(const struct shim_comm *comm, const struct shim_answer *answer)
+{
+    char line[1024];
+    struct shim_text text = {line, sizeof line, 0, false};
+    line[0] = '\0';
+    shim_chain_format(&answer->chain, &text);
+    shim_log(SHIM_LOG_INFO,
+             "communicator %016llx of %d ranks, %d here: ring %s; %s, %.2f GB/s (NCCL's own %.2f); "
+             "graph file of %u bytes%s",
+             (unsigned long long)comm->key, answer->ranks, answer->locals, line,
+             answer->chain.source, answer->chain.gbps, answer->chain.baseline_gbps,
+             answer->graph_size, answer->topo_size ? ", topology file" : "");
+    const char *folder = shim_env("TCCL_DEBUG_FILES");
+    if (!folder || !folder[0])
+        return;
+    keep_file(folder, comm->key, "graph", answer->graph, answer->graph_size);
+    if (answer->topo_size)
+        keep_file(folder, comm->key, "topo", answer->topo, answer->topo_size);
+}
+
+static void tell_aside(const struct shim_comm *comm, enum shim_level level,
+                       const struct shim_why *why)
+{
+    char ranks[32] = "of some ranks";
+    if (comm->ranks >= 0)
+        snprintf(ranks, sizeof ranks, "of %d ranks", comm->ranks);
+    shim_log(level, "communicator %016llx %s: NCCL's own choice: %s", (unsigned long long)comm->key,
+             ranks, why->text);
+}
+
+/* Files for some ranks of a node would fail the init: all are there to take theirs. */
+static int await_all(const struct shim_entry *entry, int n, struct shim_why *why)
+{
+    return shim_entry_await(entry, n, shim_now_us() + ASKED_US) == 0
+               ? 0
+               : shim_fail(why, "NCCL did not ask for all of its local ranks");
+}
+
+static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
+                                     struct shim_entry *entry, const struct shim_comm *given,
+                                     struct shim_answer *answer)
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    struct shim_comm comm = *given;
+    struct shim_why why = {""};
+    int n = shim_entry_members(entry, members);
+    bool good = !call_roll(&comm, &why) &&
+                !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
+                !await_all(entry, n, &why);
+    *shim_entry_answer(entry) = *answer;
+    shim_entry_prove(entry, answer->locals);
+    enum shim_decision decision =
+        shim_entry_decide(entry, good ? SHIM_USE : SHIM_ASIDE, good ? NULL : &why);
+    if (decision == SHIM_USE) {
+        tell_use(&comm, answer);
+        return decision;
+    }
+    shim_entry_why(entry, &why);
+    tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
+    if (answer->whole)
+        shim_ask_confirm(plan, SHIM_NOT_USED, why.text, comm.ranks, true, n,
+                         shim_now_us() + SHIM_CONFIRM_US, NULL);
+    return decision;
+}
+
+enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
+                               struct shim_entry *entry, const struct shim_comm *comm)
+{
+    static const struct shim_why why = {"there is no memory left"};
+    struct shim_answer *answer;
+    if (shim_entry_begin(entry)) {
+        answer = shim_scratch(sizeof *answer);
+        if (!answer)
+            return shim_entry_decide(entry, SHIM_ASIDE, &why);
+        enum shim_decision decision = decide_now(plan, registry, entry, comm, answer);
+        shim_scratch_free(answer, sizeof *answer);
+        return decision;
+    }
+    return shim_entry_wait(entry, shim_now_us() + WAIT_US);
+}
+
+enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim_comm *comm,
+                                     const struct shim_why *why)
+{
+    if (!shim_entry_begin(entry))
+        return shim_entry_aside(entry, why); /* who decides there will log it */
+    tell_aside(comm, SHIM_LOG_WARN, why);
+    return shim_entry_decide(entry, SHIM_ASIDE, why);
+}

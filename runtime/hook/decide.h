@@ -1,0 +1,39 @@
+/* decide.h: what all ranks of a communicator on this node are answered. */
+#ifndef SHIM_DECIDE_H
+#define SHIM_DECIDE_H
+
+#include "base/resolve.h"
+#include "plan/registry.h"
+
+/* What the asking rank knows of its communicator. */
+struct shim_comm {
+    uint64_t key; /* in the registry */
+    int ranks;    /* -1: unknown (a split of a parent over several nodes) */
+    int color;    /* of a split */
+    int expected; /* local members that must have joined; -1: unknown, to be proven otherwise */
+    struct shim_entry *roll;     /* of a split: all local ranks of the parent; else NULL */
+    int roll_locals, roll_ranks; /* how many the parent has on this node, and in all */
+    struct shim_nccl nccl;
+};
+
+/* Decides for the entry, if nobody has; waits for who does. Returns SHIM_USE (the answer is in the
+ * entry) or SHIM_ASIDE; why it is ASIDE is logged once. */
+enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
+                               struct shim_entry *entry, const struct shim_comm *comm);
+
+/* Makes the entry ASIDE, which is logged once; too late if it is SHIM_USE. Returns what stands. */
+enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim_comm *comm,
+                                     const struct shim_why *why);
+
+/* The step that needs no registry: is the set of members complete and consistent, which chain,
+ * which files? Fills answer. Returns 0, or -1 with why. members: those of this communicator. */
+int shim_work_out(const struct shim_plan *plan, const struct shim_registry *registry,
+                  const struct shim_comm *comm, const struct shim_member *members, int n,
+                  struct shim_answer *answer, struct shim_why *why);
+
+/* The first half of that: are these all of its ranks on this node, and alike? */
+int shim_check_members(const struct shim_plan *plan, const struct shim_registry *registry,
+                       const struct shim_comm *comm, const struct shim_member *members, int n,
+                       struct shim_why *why);
+
+#endif

@@ -1,0 +1,66 @@
+#include "hook/parent-comms.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct shim_parent parents[SHIM_PARENTS];
+static shim_lock lock;
+static pid_t owner;
+
+/* After a fork the handles are of no use. Returns -1: the lock can't be had. */
+static int enter(void)
+{
+    pid_t pid = getpid();
+    pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
+    if (before != pid && before != 0) {
+        memset(parents, 0, sizeof parents);
+        shim_lock_release(&lock);
+    }
+    return shim_lock_take(&lock);
+}
+
+static struct shim_parent *find(const void *handle)
+{
+    for (int i = 0; i < SHIM_PARENTS; i++)
+        if (parents[i].handle == handle)
+            return &parents[i];
+    return NULL;
+}
+
+void shim_family_add(const struct shim_parent *parent)
+{
+    if (!parent->handle || enter())
+        return;
+    struct shim_parent *place = find(parent->handle);
+    if (!place)
+        place = find(NULL);
+    if (place)
+        *place = *parent;
+    shim_lock_release(&lock);
+}
+
+int shim_family_child(const void *handle, enum shim_kind kind, struct shim_parent *parent)
+{
+    if (!handle || enter())
+        return -1;
+    struct shim_parent *found = find(handle);
+    if (found) {
+        *parent = *found;
+        if (kind == SHIM_SPLIT)
+            found->splits++;
+        else
+            found->shrinks++;
+    }
+    shim_lock_release(&lock);
+    return found ? 0 : -1;
+}
+
+void shim_family_forget(const void *handle)
+{
+    if (!handle || enter())
+        return;
+    struct shim_parent *found = find(handle);
+    if (found)
+        found->handle = NULL;
+    shim_lock_release(&lock);
+}

@@ -1,0 +1,234 @@
+#include "hook/pending.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/device.h"
+#include "verify/nccllog.h"
+
+static struct shim_init inits[SHIM_INITS];
+static shim_lock lock;
+static pid_t owner; /* the process whose inits these are */
+
+static __thread struct {
+    struct shim_init *calling, *claimed;
+    pid_t pid;
+} here;
+
+/* After a fork nothing of the parent's is under way here. */
+static void notice_fork(void)
+{
+    pid_t pid = getpid();
+    if (here.pid != pid) {
+        memset(&here, 0, sizeof here);
+        here.pid = pid;
+    }
+    pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
+    if (before != pid && before != 0) {
+        memset(inits, 0, sizeof inits);
+        shim_lock_release(&lock);
+    }
+}
+
+static int state_of(const struct shim_init *init)
+{
+    return __atomic_load_n(&init->state, __ATOMIC_SEQ_CST);
+}
+
+static void set_state(struct shim_init *init, enum shim_state state)
+{
+    __atomic_store_n(&init->state, (int)state, __ATOMIC_SEQ_CST);
+}
+
+/* An unclaimed init on that GPU other than but. Called with the lock. */
+static struct shim_init *find_pending(shim_bus gpu, const struct shim_init *but)
+{
+    for (int i = 0; i < SHIM_INITS; i++)
+        if (&inits[i] != but && state_of(&inits[i]) == SHIM_WAITING && inits[i].gpu == gpu)
+            return &inits[i];
+    return NULL;
+}
+
+static void await_claim(const struct shim_init *init)
+{
+    int64_t deadline = shim_now_us() + 10000000;
+    while (state_of(init) == SHIM_WAITING && shim_now_us() < deadline)
+        shim_sleep_us(200);
+}
+
+/* Other unclaimed ones on this GPU: all ASIDE; but those that others build already are waited for,
+ * they come to their question without fail. */
+static void keep_apart(struct shim_init *init)
+{
+    static const struct shim_why why = {"several communicators begin at once on one GPU"};
+    for (int i = 0; i < SHIM_INITS; i++) {
+        struct shim_init *other = &inits[i];
+        if (other == init || state_of(other) != SHIM_WAITING || other->gpu != init->gpu)
+            continue;
+        if (shim_decide_aside(other->entry, &other->comm, &why) == SHIM_USE)
+            await_claim(other);
+        if (state_of(other) == SHIM_WAITING)
+            shim_decide_aside(init->entry, &init->comm, &why);
+    }
+}
+
+struct shim_init *shim_pending_add(const struct shim_init *init)
+{
+    struct shim_init *added = NULL;
+    notice_fork();
+    if (shim_lock_take(&lock))
+        return NULL;
+    for (int i = 0; i < SHIM_INITS && !added; i++)
+        if (state_of(&inits[i]) == SHIM_FREE)
+            added = &inits[i];
+    if (added) {
+        *added = *init;
+        added->added_by = shim_tid();
+        set_state(added, SHIM_WAITING);
+    }
+    shim_lock_release(&lock);
+    if (added)
+        keep_apart(added);
+    return added;
+}
+
+void shim_pending_here(struct shim_init *init)
+{
+    notice_fork();
+    here.calling = init;
+    here.claimed = NULL;
+}
+
+/* Returns NULL: it is about to be forgotten. */
+static struct shim_init *claim(struct shim_init *init)
+{
+    int waiting = SHIM_WAITING;
+    init->claimed_by = shim_tid();
+    if (!__atomic_compare_exchange_n(&init->state, &waiting, SHIM_CLAIMED, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
+        return NULL;
+    here.claimed = init;
+    return init;
+}
+
+/* What NCCL's log says that this thread is joining is another one. */
+static bool another(const struct shim_init *init)
+{
+    int rank, ranks;
+    shim_bus gpu;
+    if (!shim_nccllog_there())
+        return false;
+    shim_nccllog_read();
+    if (shim_nccllog_joining(shim_tid(), &rank, &ranks, &gpu))
+        return false;
+    return gpu != init->gpu || (init->rank >= 0 && rank != init->rank) ||
+           (init->comm.ranks >= 0 && ranks != init->comm.ranks);
+}
+
+static struct shim_init *claim_by_device(void)
+{
+    shim_bus gpu;
+    if (shim_device_current(&gpu, NULL) || shim_lock_take(&lock))
+        return NULL;
+    struct shim_init *found = find_pending(gpu, NULL);
+    if (found && find_pending(gpu, found))
+        found = NULL;
+    if (found && another(found))
+        found = NULL;
+    if (found)
+        found = claim(found);
+    shim_lock_release(&lock);
+    return found;
+}
+
+struct shim_init *shim_pending_claim(bool fresh)
+{
+    notice_fork();
+    struct shim_init *init = here.calling;
+    if (init)
+        return state_of(init) == SHIM_WAITING ? claim(init) : init;
+    init = here.claimed;
+    if (init && (state_of(init) != SHIM_CLAIMED || init->claimed_by != shim_tid() ||
+                 (fresh && init->graphs > 0)))
+        init = here.claimed = NULL;
+    return init ? init : claim_by_device();
+}
+
+void shim_pending_forget(struct shim_init *init)
+{
+    if (init->graph_fd > 0 && shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME))
+        close(init->graph_fd);
+    if (init->topo_fd > 0 && shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME))
+        close(init->topo_fd);
+    init->graph_fd = init->topo_fd = 0;
+    set_state(init, SHIM_FREE);
+}
+
+/* True for one thread. */
+static bool take(struct shim_init *init, int state)
+{
+    return __atomic_compare_exchange_n(&init->state, &state, SHIM_ENDING, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+struct shim_init *shim_pending_take(const void *handle)
+{
+    notice_fork();
+    for (int i = 0; handle && i < SHIM_INITS; i++)
+        if (inits[i].handle == handle &&
+            (take(&inits[i], SHIM_WAITING) || take(&inits[i], SHIM_CLAIMED)))
+            return &inits[i];
+    return NULL;
+}
+
+static bool swept(const struct shim_init *init)
+{
+    struct shim_built built;
+    return state_of(init) == SHIM_WAITING && !init->called && init->handle &&
+           shim_entry_stands(init->entry) == SHIM_ASIDE && shim_nccllog_there() &&
+           !shim_nccllog_built(init->handle, init->gpu, init->rank, init->comm.ranks, &built) &&
+           built.complete;
+}
+
+void shim_pending_sweep(void)
+{
+    bool read = false;
+    notice_fork();
+    for (int i = 0; i < SHIM_INITS; i++) {
+        if (state_of(&inits[i]) != SHIM_WAITING || inits[i].called)
+            continue;
+        if (!read)
+            shim_nccllog_read();
+        read = true;
+        if (swept(&inits[i]) && take(&inits[i], SHIM_WAITING))
+            shim_pending_forget(&inits[i]);
+    }
+}
+
+struct shim_init *shim_pending_next(struct shim_init *after)
+{
+    notice_fork();
+    for (int i = after ? (int)(after - inits) + 1 : 0; i < SHIM_INITS; i++)
+        if (state_of(&inits[i]) != SHIM_FREE)
+            return &inits[i];
+    return NULL;
+}
+
+static bool over(const struct shim_init *init)
+{
+    int tid = shim_tid();
+    return state_of(init) == SHIM_CLAIMED && !init->called &&
+           (init->claimed_by == tid ||
+            (syscall(SYS_tgkill, getpid(), init->claimed_by, 0) && errno == ESRCH));
+}
+
+struct shim_init *shim_pending_over(struct shim_init *after)
+{
+    notice_fork();
+    for (int i = after ? (int)(after - inits) + 1 : 0; i < SHIM_INITS; i++)
+        if (over(&inits[i]) && take(&inits[i], SHIM_CLAIMED))
+            return &inits[i];
+    return NULL;
+}

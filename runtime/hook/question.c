@@ -1,0 +1,283 @@
+#include "hook/question.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "hook/ask.h"
+#include "hook/process.h"
+#include "nccl/graph.h"
+#include "nccl/settings.h"
+#include "verify/nccllog.h"
+#include "verify/verdict.h"
+
+enum { AGREE_US = 1000000 };
+
+/* Memories that the chain wants for buffers of one GPU's process; -1: none. */
+struct memories {
+    int in, out; /* where it receives; where it sends to the network from */
+};
+
+static struct memories memories_of(const struct shim_chain *chain, shim_bus gpu)
+{
+    struct memories memories = {-1, -1};
+    int at = shim_bus_find(chain->gpus, chain->n, gpu);
+    if (at < 0)
+        return memories;
+    const struct shim_edge *edge = &chain->edges[at > 0 ? at - 1 : chain->n - 1];
+    if (at == 0 && !chain->closed)
+        memories.in = chain->entry.gpudirect ? -1 : chain->entry.node;
+    else if (edge->kind == SHIM_BOUNCE)
+        memories.in = edge->node;
+    if (at == chain->n - 1 && !chain->closed && !chain->exit.gpudirect)
+        memories.out = chain->exit.node;
+    return memories;
+}
+
+static void set_policy(struct shim_init *init, const struct shim_answer *answer)
+{
+    struct shim_why why = {""};
+    /* In a group's only job nothing of ours would run behind it in this thread to restore it. */
+    if (init->claimed_by == init->added_by && !init->called)
+        return;
+    struct memories memories = memories_of(&answer->chain, init->gpu);
+    if (memories.in >= 0 && memories.out >= 0 && memories.in != memories.out)
+        shim_log(SHIM_LOG_WARN,
+                 "bounce buffers of the way to the network lie on NUMA node %d, not %d: NCCL has "
+                 "them where it receives",
+                 memories.in, memories.out);
+    if (shim_policy_prefer(memories.in >= 0 ? memories.in : memories.out, &init->policy, &why))
+        shim_log(SHIM_LOG_WARN, "bounce buffers lie where the kernel puts them: %s", why.text);
+}
+
+/* Ranks of a split are only known inside it. */
+static void learn_rank(struct shim_init *init)
+{
+    int rank, ranks;
+    shim_bus gpu;
+    if ((init->rank >= 0 && init->comm.ranks >= 0) || !shim_nccllog_there())
+        return;
+    shim_nccllog_read();
+    if (shim_nccllog_joining(shim_tid(), &rank, &ranks, &gpu) || gpu != init->gpu)
+        return;
+    init->rank = rank;
+    init->comm.ranks = ranks;
+    shim_entry_set_rank(init->entry, init->place, rank);
+}
+
+/* What NCCL is told because this communicator is steered: all that its process needs for the plan.
+ * Ends of an edge that read and write by P2P spoil memory: reading is for all GPUs of the step on
+ * this node, or for none. */
+static uint32_t relies_on(const struct shim_process *process, const struct shim_answer *answer)
+{
+    return answer->locals == process->plan.n_gpus ? UINT32_MAX : ~(uint32_t)SHIM_GIVE_P2P_READ;
+}
+
+/* A copy of what was decided for an init; NULL: it can't be had. To be freed. */
+static struct shim_answer *read_answer(const struct shim_init *init)
+{
+    struct shim_answer *answer = shim_scratch(sizeof *answer);
+    if (answer && shim_entry_read(init->entry, answer))
+        return answer;
+    shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
+             (unsigned long long)init->comm.key);
+    shim_scratch_free(answer, sizeof *answer);
+    return NULL;
+}
+
+static int fill(int fd, const char *name, const char *text, size_t size)
+{
+    return shim_is_memory_file(fd, name) ? shim_write_all(fd, text, size) : -1;
+}
+
+/* Is there all that this rank needs to take an answer? Programs close what they did not open. */
+static bool files_there(const struct shim_init *init)
+{
+    return shim_is_memory_file(init->graph_fd, SHIM_GRAPH_NAME) &&
+           shim_is_memory_file(init->topo_fd, SHIM_TOPO_NAME);
+}
+
+/* This rank's files, once. */
+static void take_answer(const struct shim_process *process, struct shim_init *init)
+{
+    static const struct shim_why closed = {"a program has closed files of the shim's"};
+    learn_rank(init);
+    if (files_there(init))
+        shim_entry_asked(init->entry, init->place);
+    else
+        shim_decide_aside(init->entry, &init->comm, &closed);
+    init->decision = shim_decide(&process->plan, process->registry, init->entry, &init->comm);
+    if (init->decision != SHIM_USE)
+        return;
+    struct shim_answer *answer = read_answer(init);
+    if (!answer) {
+        init->decision = SHIM_ASIDE;
+        return;
+    }
+    if (fill(init->graph_fd, SHIM_GRAPH_NAME, answer->graph, answer->graph_size) ||
+        fill(init->topo_fd, SHIM_TOPO_NAME, answer->topo, answer->topo_size)) {
+        shim_log(SHIM_LOG_WARN, "a memory file can't be written, or the program has closed it");
+        init->decision = SHIM_ASIDE;
+        shim_scratch_free(answer, sizeof *answer);
+        return;
+    }
+    shim_process_promise(shim_process_given(NULL) & relies_on(process, answer));
+    set_policy(init, answer);
+    shim_scratch_free(answer, sizeof *answer);
+}
+
+static const char *graph_answer(struct shim_init *init)
+{
+    bool first = init->graphs++ == 0;
+    return first || shim_graph_gives_tree(init->comm.nccl.version) ? init->graph_path : NULL;
+}
+
+static const char *file_answer(const struct shim_process *process, bool graph)
+{
+    struct shim_init *init = shim_pending_claim(!graph);
+    if (!init || !init->entry)
+        return NULL;
+    if (init->decision == SHIM_UNDECIDED)
+        take_answer(process, init);
+    if (init->decision != SHIM_USE)
+        return NULL;
+    if (graph)
+        return graph_answer(init);
+    return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
+}
+
+/* NCCL asks once in a process. What it is told nothing for can't be given later on: no communicator
+ * that is under way may rely on it, but if one does already it is told. Other threads may wait for
+ * this one while it asks, so this waits for nobody. */
+static void refuse(const struct shim_process *process, uint32_t settings)
+{
+    static const struct shim_why why = {"NCCL has asked for a setting for another communicator"};
+    shim_process_refuse(settings);
+    for (struct shim_init *init = NULL; (init = shim_pending_next(init));) {
+        if (!init->entry || !(init->given & settings))
+            continue;
+        if (shim_decide_aside(init->entry, &init->comm, &why) == SHIM_USE)
+            shim_process_promise(init->given & settings &
+                                 relies_on(process, shim_entry_answer(init->entry)));
+    }
+}
+
+/* Ranks of a node that make buffers in different ways can't connect: all have it, or none, and
+ * those without the shim have it not. */
+static const char *ahead_answer(const struct shim_process *process, uint32_t asked,
+                                const char *name)
+{
+    const struct shim_plan *plan = &process->plan;
+    if (shim_registry_agree(process->registry, plan->gpus, plan->n_gpus, shim_now_us() + AGREE_US))
+        return shim_settings_answer(asked, name);
+    shim_log(SHIM_LOG_INFO,
+             "%s is left as it is: not all of the node's GPUs are used with the shim", name);
+    refuse(process, SHIM_GIVE_AHEAD);
+    return NULL;
+}
+
+/* The first of them can come before the files (2.27), but after the first exchange between ranks.
+ * For the others NCCL holds a lock that ranks in other threads need: nothing is decided there. */
+static const char *setting_answer(const struct shim_process *process, const char *name)
+{
+    uint32_t asked = shim_settings_asked(name) & shim_process_given(NULL);
+    if (!asked)
+        return NULL;
+    if (asked & SHIM_GIVE_AHEAD)
+        return ahead_answer(process, asked, name);
+    struct shim_init *init = asked & SHIM_GIVE_P2P_LEVEL ? shim_pending_claim(false) : NULL;
+    if (init && init->entry && init->decision == SHIM_UNDECIDED)
+        take_answer(process, init);
+    if (!(asked & shim_process_promised()))
+        refuse(process, asked);
+    return shim_settings_answer(asked & shim_process_promised(), name);
+}
+
+static const char *answer(const struct shim_process *process, const char *name, uint32_t version)
+{
+    if (!strcmp(name, "NCCL_GRAPH_FILE"))
+        return file_answer(process, true);
+    if (!strcmp(name, "NCCL_TOPO_FILE"))
+        return file_answer(process, false);
+    const char *debug = shim_nccllog_answer(name, version);
+    return debug ? debug : setting_answer(process, name);
+}
+
+/* The caller is an NCCL (or may be one that nobody has met). */
+static const char *nccl_asks(const char *name, const void *caller)
+{
+    const struct shim_process *process = shim_process_armed();
+    if (process && shim_is_nccl(caller))
+        return answer(process, name, shim_nccl_version(caller));
+    if (!process && shim_settings_asked(name))
+        shim_process_asked_early();
+    if (!process && !strcmp(name, "NCCL_GRAPH_FILE"))
+        shim_process_bypassed();
+    return NULL;
+}
+
+char *shim_question(const char *name, const void *caller)
+{
+    char *own = shim_env(name);
+    if (strncmp(name, "NCCL_", 5) || (own && strncmp(name, "NCCL_DEBUG", 10)))
+        return own;
+    int before = errno;
+    const char *text = nccl_asks(name, caller);
+    errno = before;
+    return own ? own : (char *)text; /* the log has seen where the user's is */
+}
+
+/* ---- Afterwards ---- */
+
+static enum shim_verdict compare(const struct shim_init *init, const struct shim_answer *answer,
+                                 char text[static 256])
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    struct shim_built built;
+    struct shim_why why = {""};
+    if (!shim_nccllog_there()) {
+        shim_nccllog_missing(&why);
+        snprintf(text, 256, "%s", why.text);
+        return SHIM_UNKNOWN;
+    }
+    shim_nccllog_read();
+    if (shim_nccllog_built(init->handle, init->gpu, init->rank, answer->ranks, &built)) {
+        snprintf(text, 256, "NCCL's log does not tell of this communicator");
+        return SHIM_UNKNOWN;
+    }
+    int n = shim_entry_members(init->entry, members);
+    return shim_verdict_of(&answer->chain, members, n, init->gpu, &built, answer->entry,
+                           answer->exit, text);
+}
+
+static void tell(const struct shim_process *process, struct shim_init *init,
+                 const struct shim_answer *answer)
+{
+    char text[256], worst_text[256];
+    int worst;
+    enum shim_verdict verdict = compare(init, answer, text);
+    if (verdict == SHIM_DIFFERS)
+        shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL built something else: %s",
+                 (unsigned long long)init->comm.key, text);
+    if (!shim_entry_done(init->entry, answer->locals, verdict, text, &worst, worst_text))
+        return;
+    shim_log(SHIM_LOG_INFO, "communicator %016llx: %s%s", (unsigned long long)init->comm.key,
+             worst == SHIM_APPLIED   ? "built as planned"
+             : worst == SHIM_UNKNOWN ? "what was built is not known: "
+                                     : "differs: ",
+             worst == SHIM_APPLIED ? "" : worst_text);
+    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
+                     answer->whole, answer->locals, shim_now_us() + SHIM_CONFIRM_US, NULL);
+}
+
+void shim_question_finish(struct shim_init *init)
+{
+    const struct shim_process *process = shim_process_armed();
+    struct shim_answer *answer = process && init->decision == SHIM_USE ? read_answer(init) : NULL;
+    if (answer)
+        tell(process, init, answer);
+    shim_scratch_free(answer, sizeof *answer);
+    shim_pending_forget(init);
+}

@@ -1,0 +1,374 @@
+#include "nccl/islands.h"
+
+#include <string.h>
+
+enum {
+    DEFAULT_PXB = 22300, /* from this version on P2P is by default taken up to PXB only */
+    HOST_HASHES = 22100, /* from here up to … */
+    OWN_HASHES = 22703,  /* … here CPUs of the file and others are taken for those of two hosts */
+    MOST_CPUS = 24       /* NCCL reads 32 things below one, of which some may be there already */
+};
+
+/* Where the topology file puts the devices of pci. */
+struct map {
+    const struct shim_chain *chain;
+    int island[SHIM_GPUS]; /* of chain->gpus[i]: the index of the first GPU in it */
+    struct shim_pci_device gpus[SHIM_GPUS]; /* as in the chain */
+    bool done[SHIM_GPUS];
+};
+
+bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version)
+{
+    bool before = !pci->cautious, since = pci->amd && n <= 2;
+    if (version == 0)
+        return before || since;
+    return version < DEFAULT_PXB ? before : since;
+}
+
+/* NCCL hands on over NVLink, also by one GPU between. */
+static bool nvlink(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS], int a, int b)
+{
+    if (linked[a][b] || linked[b][a])
+        return true;
+    for (int i = 0; i < chain->n; i++)
+        if (i != a && i != b && (linked[a][i] || linked[i][a]) && (linked[i][b] || linked[b][i]))
+            return true;
+    return false;
+}
+
+static void join(struct map *map, int a, int b)
+{
+    int from = map->island[a] > map->island[b] ? map->island[a] : map->island[b];
+    int to = map->island[a] + map->island[b] - from;
+    for (int i = 0; i < map->chain->n; i++)
+        if (map->island[i] == from)
+            map->island[i] = to;
+}
+
+/* Islands: what is joined by P2P edges. */
+static void find_islands(struct map *map)
+{
+    const struct shim_chain *chain = map->chain;
+    for (int i = 0; i < chain->n; i++)
+        map->island[i] = i;
+    for (int i = 0; i < shim_chain_edges(chain); i++)
+        if (chain->edges[i].kind != SHIM_BOUNCE)
+            join(map, i, (i + 1) % chain->n);
+}
+
+static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
+{
+    for (int i = 0; i < device->depth; i++)
+        if (device->above[i] == bridge)
+            return true;
+    return false;
+}
+
+static const struct shim_pci_device *gpu_of(const struct map *map, const struct shim_pci *pci,
+                                            int i)
+{
+    return &pci->devices[shim_pci_find(pci, map->chain->gpus[i])];
+}
+
+/* Does the chain meet the network here, directly, with GPU and NIC below this bridge? */
+static bool serves_end(const struct map *map, const struct shim_pci *pci, int gpu, shim_bus bridge)
+{
+    const struct shim_chain *chain = map->chain;
+    const struct shim_end *ends[] = {&chain->entry, &chain->exit};
+    const int gpus[] = {0, chain->n - 1};
+    for (int i = 0; i < 2 && !chain->closed; i++) {
+        int nic = shim_pci_find(pci, ends[i]->bus);
+        if (gpus[i] == gpu && ends[i]->gpudirect && nic >= 0 &&
+            is_below(&pci->devices[nic], bridge))
+            return true;
+    }
+    return false;
+}
+
+/* The island that keeps a bridge with all NICs below it; GPUs of others are put elsewhere. */
+static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus bridge)
+{
+    int owner = -1;
+    for (int i = 0; i < map->chain->n; i++) {
+        if (!is_below(gpu_of(map, pci, i), bridge))
+            continue;
+        if (serves_end(map, pci, i, bridge))
+            return map->island[i];
+        if (owner < 0)
+            owner = map->island[i];
+    }
+    return owner;
+}
+
+/* The NUMA node that most GPUs of an island are at; of equals the first. */
+static int16_t node_of(const struct map *map, const struct shim_pci *pci, int island)
+{
+    int16_t best = -1;
+    int most = 0;
+    for (int i = 0; i < map->chain->n; i++) {
+        int count = 0;
+        for (int other = 0; other < map->chain->n; other++)
+            count += map->island[i] == island && map->island[other] == island &&
+                     gpu_of(map, pci, i)->node == gpu_of(map, pci, other)->node;
+        if (count > most) {
+            most = count;
+            best = gpu_of(map, pci, i)->node;
+        }
+    }
+    return best;
+}
+
+/* Below the bridges that its island keeps. */
+static void place_gpu(struct map *map, const struct shim_pci *pci, int i)
+{
+    const struct shim_pci_device *real = gpu_of(map, pci, i);
+    struct shim_pci_device *place = &map->gpus[i];
+    *place = (struct shim_pci_device){.bus = real->bus, .node = node_of(map, pci, map->island[i])};
+    for (int d = 0; d < real->depth; d++)
+        if (owner_of(map, pci, real->above[d]) == map->island[i])
+            place->above[place->depth++] = real->above[d];
+}
+
+/* Has an island no bridge yet that is above all of its GPUs? */
+static bool is_apart(const struct map *map, int island)
+{
+    const struct shim_pci_device *first = &map->gpus[island];
+    for (int i = 0; i < map->chain->n; i++)
+        if (map->island[i] == island && i != island &&
+            (first->depth == 0 || map->gpus[i].depth == 0 ||
+             map->gpus[i].above[0] != first->above[0]))
+            return true;
+    return false;
+}
+
+static bool is_taken(const struct shim_pci *pci, shim_bus bus)
+{
+    for (int i = 0; i < pci->n; i++)
+        if (pci->devices[i].bus == bus || is_below(&pci->devices[i], bus))
+            return true;
+    return false;
+}
+
+/* An address that nothing has: the last ones of the last domain. */
+static shim_bus invent(const struct shim_pci *pci, int island)
+{
+    shim_bus bus = UINT64_C(0xffff) << 16 | (shim_bus)(0xff - island) << 8 | 0x1f << 3;
+    while (is_taken(pci, bus))
+        bus -= SHIM_GPUS << 8;
+    return bus;
+}
+
+static int put_below(struct shim_pci_device *place, shim_bus bridge, struct shim_why *why)
+{
+    if (place->depth == SHIM_PCI_DEPTH)
+        return shim_fail(why, "the PCI tree is too deep");
+    memmove(place->above + 1, place->above, place->depth * sizeof(*place->above));
+    place->above[0] = bridge;
+    place->depth++;
+    return 0;
+}
+
+static int draw(struct map *map, const struct shim_chain *chain, const struct shim_pci *pci,
+                struct shim_why *why)
+{
+    memset(map, 0, sizeof(*map));
+    map->chain = chain;
+    for (int i = 0; i < chain->n; i++)
+        if (shim_pci_find(pci, chain->gpus[i]) < 0)
+            return shim_fail(why, "a GPU's place is not known");
+    find_islands(map);
+    for (int i = 0; i < chain->n; i++)
+        place_gpu(map, pci, i);
+    bool apart[SHIM_GPUS] = {false};
+    for (int i = 0; i < chain->n; i++)
+        apart[i] = is_apart(map, map->island[i]);
+    for (int i = 0; i < chain->n; i++)
+        if (apart[i] && put_below(&map->gpus[i], invent(pci, map->island[i]), why) != 0)
+            return -1;
+    return 0;
+}
+
+/* Does NCCL take each edge as planned, where GPUs are far from each other as distance says? */
+static bool as_planned(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS],
+                       const struct shim_pci_device *const *gpus, enum shim_path level)
+{
+    for (int i = 0; i < shim_chain_edges(chain); i++) {
+        int next = (i + 1) % chain->n;
+        bool direct =
+            nvlink(chain, linked, i, next) || shim_pci_distance(gpus[i], gpus[next]) <= level;
+        if (direct == (chain->edges[i].kind == SHIM_BOUNCE))
+            return false;
+    }
+    return true;
+}
+
+static void add_cpu(const struct shim_pci *pci, int node, struct shim_text *text)
+{
+    shim_text_add(text, "<cpu numaid=\"%d\"", node);
+    if (pci->vendor[0])
+        shim_text_add(text, " arch=\"x86_64\" vendor=\"%s\"", pci->vendor);
+    if (pci->vendor[0] && pci->family >= 0 && pci->model >= 0)
+        shim_text_add(text, " familyid=\"%d\" modelid=\"%d\"", pci->family, pci->model);
+    shim_text_add(text, ">\n");
+}
+
+static bool same_place(const struct shim_pci_device *a, const struct shim_pci_device *b, int depth)
+{
+    return a->node == b->node && b->depth >= depth &&
+           memcmp(a->above, b->above, (size_t)depth * sizeof(*a->above)) == 0;
+}
+
+/* All that is below the first depth bridges above a GPU. A bridge is as fast as any, so that the
+ * links of GPUs are what counts. */
+static void add_below(struct map *map, const struct shim_pci_device *place, int depth,
+                      struct shim_text *text)
+{
+    char bus[SHIM_BUS_TEXT];
+    for (int i = 0; i < map->chain->n; i++) {
+        const struct shim_pci_device *gpu = &map->gpus[i];
+        if (map->done[i] || !same_place(place, gpu, depth))
+            continue;
+        if (gpu->depth > depth) {
+            bool invented = gpu->above[depth] >> 16 == 0xffff;
+            shim_bus_format(gpu->above[depth], bus);
+            shim_text_add(text, "<pci busid=\"%s\" class=\"0x060400\"%s>\n", bus,
+                          invented ? " link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"" : "");
+            add_below(map, gpu, depth + 1, text);
+            shim_text_add(text, "</pci>\n");
+        } else {
+            shim_bus_format(gpu->bus, bus);
+            shim_text_add(text, "<pci busid=\"%s\"/>\n", bus);
+            map->done[i] = true;
+        }
+    }
+}
+
+static bool holds_gpu(const struct map *map, int node)
+{
+    for (int i = 0; i < map->chain->n; i++)
+        if (map->gpus[i].node == node)
+            return true;
+    return false;
+}
+
+/* CPUs without GPUs, which NICs may be at. NCCL drops those that it does not need. */
+static int add_others(const struct map *map, const struct shim_pci *pci, struct shim_text *text)
+{
+    int n = 0;
+    for (int node = -1; node < SHIM_PCI_NODES; node++) {
+        if (holds_gpu(map, node) || (node >= 0 && !(pci->nodes[node / 64] >> node % 64 & 1)))
+            continue;
+        add_cpu(pci, node, text);
+        shim_text_add(text, "</cpu>\n");
+        n++;
+    }
+    return n;
+}
+
+static int write_file(struct map *map, const struct shim_pci *pci, uint32_t version,
+                      struct shim_text *text, struct shim_why *why)
+{
+    int cpus = 0;
+    shim_text_add(text, "<system version=\"1\">\n");
+    for (int i = 0; i < map->chain->n; i++) {
+        if (map->done[i])
+            continue;
+        add_cpu(pci, map->gpus[i].node, text);
+        add_below(map, &map->gpus[i], 0, text);
+        shim_text_add(text, "</cpu>\n");
+        cpus++;
+    }
+    if (version == 0 || (version >= HOST_HASHES && version < OWN_HASHES))
+        cpus += add_others(map, pci, text);
+    shim_text_add(text, "</system>\n");
+    if (cpus > MOST_CPUS)
+        return shim_fail(why, "the machine has more NUMA nodes than NCCL reads");
+    return text->full ? shim_fail(why, "the topology file is too long") : 1;
+}
+
+int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
+                 bool linked[SHIM_GPUS][SHIM_GPUS], bool p2p_level_pxb, uint32_t version,
+                 struct shim_text *text, struct shim_why *why)
+{
+    bool far = !p2p_level_pxb && shim_islands_far_p2p(pci, chain->n, version);
+    bool either = far && version == 0; /* both defaults must do */
+    const struct shim_pci_device *gpus[SHIM_GPUS];
+    struct map map;
+    if (draw(&map, chain, pci, why) != 0)
+        return -1;
+    for (int i = 0; i < chain->n; i++)
+        gpus[i] = gpu_of(&map, pci, i);
+    if (as_planned(chain, linked, gpus, far ? SHIM_SYS : SHIM_PXB) &&
+        (!either || as_planned(chain, linked, gpus, SHIM_PXB)))
+        return 0;
+    for (int i = 0; i < chain->n; i++)
+        gpus[i] = &map.gpus[i];
+    if (!as_planned(chain, linked, gpus, SHIM_PXB))
+        return shim_fail(why, "NCCL can't be made to go through host memory between all GPUs "
+                              "where the chain does");
+    if (far && !as_planned(chain, linked, gpus, SHIM_SYS))
+        return shim_fail(why, "this NCCL takes P2P at any distance");
+    return write_file(&map, pci, version, text, why);
+}
+
+/* A device that the file does not name hangs below the first bridge of its own that is there. */
+static struct shim_pci_device place_other(const struct map *map, const struct shim_pci_device *real)
+{
+    for (int d = real->depth - 1; d >= 0; d--) {
+        for (int i = 0; i < map->chain->n; i++) {
+            const struct shim_pci_device *gpu = &map->gpus[i];
+            for (int at = 0; at < gpu->depth; at++) {
+                if (gpu->above[at] != real->above[d] || at + real->depth - d > SHIM_PCI_DEPTH)
+                    continue;
+                struct shim_pci_device place = *gpu;
+                place.bus = real->bus;
+                place.depth = (uint8_t)(at + real->depth - d);
+                memcpy(place.above + at, real->above + d,
+                       (size_t)(real->depth - d) * sizeof(*place.above));
+                return place;
+            }
+        }
+    }
+    return *real;
+}
+
+static int find_place(const struct map *map, const struct shim_pci *pci, shim_bus bus,
+                      struct shim_pci_device *place)
+{
+    int i = shim_bus_find(map->chain->gpus, map->chain->n, bus);
+    if (i >= 0) {
+        *place = map->gpus[i];
+        return 0;
+    }
+    i = shim_pci_find(pci, bus);
+    if (i < 0)
+        return -1;
+    *place = place_other(map, &pci->devices[i]);
+    return 0;
+}
+
+enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,
+                                 bool islands, shim_bus a, shim_bus b)
+{
+    struct shim_pci_device first, second;
+    struct map map;
+    if (!islands)
+        return shim_pci_path(pci, a, b);
+    if (draw(&map, chain, pci, NULL) != 0 || find_place(&map, pci, a, &first) != 0 ||
+        find_place(&map, pci, b, &second) != 0)
+        return SHIM_SYS;
+    return shim_pci_distance(&first, &second);
+}
+
+int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
+{
+    shim_bus devices[SHIM_PCI_DEVICES];
+    int n = 0;
+    for (int i = 0; i < chain->n; i++)
+        devices[n++] = chain->gpus[i];
+    if (!chain->closed)
+        devices[n++] = chain->entry.bus;
+    if (!chain->closed && chain->exit.bus != chain->entry.bus)
+        devices[n++] = chain->exit.bus;
+    return shim_pci_read(devices, n, pci, why);
+}

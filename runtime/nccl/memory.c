@@ -1,0 +1,185 @@
+#include "nccl/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PREFERRED = 1, NODES = 1024, WORD = 8 * sizeof(unsigned long) }; /* linux/mempolicy.h */
+#define NO_LIMIT (UINT64_MAX / 2)
+
+int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why)
+{
+    unsigned long nodes[NODES / WORD] = {0};
+    saved->changed = false;
+    if (node < 0)
+        return 0;
+    if (node >= NODES)
+        return shim_fail(why, "NUMA node %d", node);
+    memset(saved->nodes, 0, sizeof saved->nodes);
+    if (syscall(SYS_get_mempolicy, &saved->mode, saved->nodes, (unsigned long)NODES + 1, NULL, 0UL))
+        return errno == ENOSYS ? 0 : shim_fail(why, "get_mempolicy: %s", strerror(errno));
+    nodes[node / WORD] = 1UL << node % WORD;
+    if (syscall(SYS_set_mempolicy, PREFERRED, nodes, (unsigned long)NODES + 1))
+        return shim_fail(why, "set_mempolicy to node %d: %s", node, strerror(errno));
+    saved->changed = true;
+    return 0;
+}
+
+void shim_policy_restore(struct shim_policy *saved)
+{
+    if (saved->changed)
+        syscall(SYS_set_mempolicy, saved->mode, saved->nodes, (unsigned long)NODES + 1);
+    saved->changed = false;
+}
+
+/* The number in a file that holds only that. UINT64_MAX: none ("max"). */
+static uint64_t number_in(const char *folder, const char *name)
+{
+    char path[SHIM_PATH + 64], text[64];
+    uint64_t number;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (shim_read_file(path, text, sizeof text) < 0)
+        return UINT64_MAX;
+    text[strcspn(text, "\n")] = '\0';
+    if (shim_number(text, 10, UINT64_MAX, &number) || number > NO_LIMIT)
+        return UINT64_MAX;
+    return number;
+}
+
+/* A value of memory.stat, in bytes; 0: not there. */
+static uint64_t stat_in(const char *folder, const char *name)
+{
+    char path[SHIM_PATH + 64], text[8192];
+    uint64_t number;
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
+    if (shim_read_file(path, text, sizeof text) < 0)
+        return 0;
+    size_t length = strlen(name);
+    for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        if (strncmp(line, name, length) || line[length] != ' ')
+            continue;
+        char *value = line + length + 1;
+        value[strcspn(value, "\n")] = '\0';
+        return shim_number(value, 10, UINT64_MAX, &number) ? 0 : number;
+    }
+    return 0;
+}
+
+/* What one cgroup leaves: files in the page cache that nobody uses can be dropped. */
+static uint64_t left_in(const char *folder, const char *limit_file, const char *used_file,
+                        const char *cache)
+{
+    uint64_t limit = number_in(folder, limit_file), used = number_in(folder, used_file);
+    if (limit == UINT64_MAX || used == UINT64_MAX)
+        return UINT64_MAX;
+    uint64_t droppable = stat_in(folder, cache);
+    used = used > droppable ? used - droppable : 0;
+    return limit > used ? limit - used : 0;
+}
+
+/* The least that is left from a cgroup up to the root. */
+static uint64_t left_above(const char *mount, const char *group, bool unified)
+{
+    char folder[SHIM_PATH];
+    uint64_t least = UINT64_MAX;
+    int length = snprintf(folder, sizeof folder, "%s%s", mount, group);
+    if (length < 0 || (size_t)length >= sizeof folder)
+        return UINT64_MAX;
+    size_t end = strlen(mount);
+    for (;;) {
+        uint64_t left = unified ? left_in(folder, "memory.max", "memory.current", "inactive_file")
+                                : left_in(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                          "total_inactive_file");
+        least = left < least ? left : least;
+        char *slash = strrchr(folder, '/');
+        if (!slash || slash < folder + end)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* A line of /proc/self/cgroup: "0::/a/b", or "5:cpu,memory:/a/b". */
+static uint64_t left_by_line(char *line)
+{
+    char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
+    if (!group)
+        return UINT64_MAX;
+    *group++ = '\0';
+    names++;
+    if (!names[0])
+        return left_above("/sys/fs/cgroup", group, true);
+    for (char *name = names; name; name = strchr(name, ',') ? strchr(name, ',') + 1 : NULL)
+        if (!strncmp(name, "memory", 6) && (name[6] == ',' || name[6] == '\0'))
+            return left_above("/sys/fs/cgroup/memory", group, false);
+    return UINT64_MAX;
+}
+
+static uint64_t left_of_machine(void)
+{
+    char text[8192];
+    if (shim_read_file("/proc/meminfo", text, sizeof text) < 0)
+        return UINT64_MAX;
+    char *value = strstr(text, "MemAvailable:");
+    uint64_t kib;
+    if (!value)
+        return UINT64_MAX;
+    value += strlen("MemAvailable:");
+    value += strspn(value, " ");
+    value[strcspn(value, " \n")] = '\0';
+    return shim_number(value, 10, UINT64_MAX >> 10, &kib) ? UINT64_MAX : kib << 10;
+}
+
+/* A line of /proc/self/status in KiB, as bytes; 0: not there. */
+static uint64_t used_of(const char *status, const char *name)
+{
+    const char *line = strstr(status, name);
+    uint64_t kib = 0;
+    if (!line)
+        return 0;
+    line += strlen(name);
+    line += strspn(line, " \t");
+    for (; *line >= '0' && *line <= '9' && kib < UINT64_MAX >> 20; line++)
+        kib = kib * 10 + (uint64_t)(*line - '0');
+    return kib << 10;
+}
+
+uint64_t shim_memory_limits_left(void)
+{
+    static const struct {
+        int limit;
+        const char *used;
+    } limits[] = {{RLIMIT_AS, "\nVmSize:"}, {RLIMIT_DATA, "\nVmData:"}};
+    char text[8192] = "";
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit limit;
+        if (getrlimit(limits[i].limit, &limit) || limit.rlim_cur == RLIM_INFINITY)
+            continue;
+        if (!text[0] && shim_read_file("/proc/self/status", text, sizeof text) < 0)
+            return 0;
+        uint64_t used = used_of(text, limits[i].used);
+        uint64_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+        least = left < least ? left : least;
+    }
+    return least;
+}
+
+uint64_t shim_memory_left(void)
+{
+    char text[8192];
+    uint64_t least = left_of_machine();
+    if (shim_read_file("/proc/self/cgroup", text, sizeof text) < 0)
+        return least;
+    for (char *line = text; line && *line;) {
+        char *next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        uint64_t left = left_by_line(line);
+        least = left < least ? left : least;
+        line = next;
+    }
+    return least;
+}

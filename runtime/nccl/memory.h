@@ -1,0 +1,26 @@
+/* memory.h: bounce buffers on the memory of the chain. NCCL's receiver allocates them, in a thread
+ * that the init thread makes, which inherits the policy. */
+#ifndef SHIM_MEMORY_H
+#define SHIM_MEMORY_H
+
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct shim_policy {
+    bool changed;
+    int mode;
+    unsigned long nodes[16]; /* 1,024 nodes */
+};
+/* Prefers the NUMA node for the calling thread and those that it makes from now on; saved gets what
+ * was before. node -1 or a kernel without NUMA: nothing. Returns 0, or -1 with why. */
+int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why);
+void shim_policy_restore(struct shim_policy *saved);
+
+/* Bytes that the process can still have: of the machine, and of its memory cgroups. UINT64_MAX:
+ * unknown. */
+uint64_t shim_memory_left(void);
+/* Bytes that its own limits leave to the process (ulimit -v, -d). UINT64_MAX: there are none. */
+uint64_t shim_memory_limits_left(void);
+
+#endif

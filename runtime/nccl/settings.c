@@ -1,0 +1,574 @@
+#include "nccl/settings.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "nccl/islands.h"
+
+enum {
+    CUMEM_HOST = 22300, /* from here on buffers can come from CUDA's host memory */
+    LAZY = 22200,       /* the one release that makes buffers in a thread of a later call */
+    AFTER_LAZY = 22300,
+    CONF_SIZE = 8192,  /* longest nccl.conf */
+    VALUE_SIZE = 1024, /* NCCL cuts values there */
+    TOPOLOGY_SIZE = 16384
+};
+
+/* ---- What the user has set ---- */
+
+/* Which values count. Numbers as NCCL reads them: those of strtoll, 0 if it is none. */
+enum test {
+    SET,
+    NONZERO,
+    ZERO,
+    NOT_TWO,
+    IS_ONE,
+    LEVEL_PXB,
+    NOT_LEVEL_PXB,
+    NOT_IB,
+    NOT_NONE,
+    OTHER_PLUGIN,
+    NO_RING
+};
+
+static const struct variable {
+    const char *name;
+    uint32_t bit;
+    enum test test;
+} variables[] = {
+    {"NCCL_GRAPH_FILE", SHIM_USER_FILES, SET},
+    {"NCCL_TOPO_FILE", SHIM_USER_FILES, SET},
+    {"NCCL_ENV_PLUGIN", SHIM_USER_FILES, OTHER_PLUGIN},
+    {"NCCL_P2P_DISABLE", SHIM_USER_P2P, NONZERO},
+    {"NCCL_P2P_LEVEL", SHIM_USER_P2P, NOT_LEVEL_PXB},
+    {"NCCL_P2P_LEVEL", SHIM_USER_PXB, LEVEL_PXB},
+    {"NCCL_P2P_READ_ENABLE", SHIM_USER_P2P, NONZERO},
+    {"NCCL_P2P_READ_ENABLE", SHIM_USER_READ, SET},
+    {"NCCL_P2P_USE_CUDA_MEMCPY", SHIM_USER_P2P, NONZERO},
+    {"NCCL_SHM_DISABLE", SHIM_USER_SHM, NONZERO},
+    {"NCCL_SHM_LOCALITY", SHIM_USER_SHM, NOT_TWO},
+    {"NCCL_SHM_USE_CUDA_MEMCPY", SHIM_USER_SHM, NONZERO},
+    {"NCCL_CUMEM_HOST_ENABLE", SHIM_USER_HOST, NONZERO},
+    {"NCCL_RUNTIME_CONNECT", SHIM_USER_CONNECT, NONZERO},
+    {"NCCL_NET", SHIM_USER_NET, NOT_IB},
+    {"NCCL_NET_PLUGIN", SHIM_USER_NET, NOT_NONE},
+    {"NCCL_IB_DISABLE", SHIM_USER_NET, NONZERO},
+    {"NCCL_NET_MERGE_LEVEL", SHIM_USER_NET, SET},
+    {"NCCL_NET_MERGE_POLICY", SHIM_USER_NET, SET},
+    {"NCCL_NET_FORCE_MERGE", SHIM_USER_NET, SET},
+    {"NCCL_IB_MERGE_VFS", SHIM_USER_NET, SET},
+    {"NCCL_IB_MERGE_NICS", SHIM_USER_NET, NONZERO},
+    {"NCCL_NET_DISABLE_INTRA", SHIM_USER_NET, ZERO},
+    {"NCCL_NET_GDR_LEVEL", SHIM_USER_GDR, SET},
+    {"NCCL_NET_GDR_READ", SHIM_USER_GDR, SET},
+    {"NCCL_COLLNET_ENABLE", SHIM_USER_SHARP, NONZERO},
+    {"NCCL_ALGO", SHIM_USER_ALGO, NO_RING},
+    {"NCCL_CROSS_NIC", SHIM_USER_ALGO, IS_ONE},
+};
+enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
+
+struct conf {
+    /* In the order in which NCCL reads them; of own and home only one, by its version. */
+    char own[CONF_SIZE], home[CONF_SIZE], site[CONF_SIZE];
+    bool unknown;
+};
+
+static void read_conf(const char *path, char text[static CONF_SIZE], struct conf *conf)
+{
+    *text = '\0';
+    if (shim_read_file(path, text, CONF_SIZE) < 0 && errno == EFBIG) {
+        conf->unknown = true;
+        *text = '\0';
+    }
+}
+
+/* NCCL finds it by the user database, from 2.30 on by HOME. */
+static void read_own(struct conf *conf)
+{
+    const char *named = shim_env("NCCL_CONF_FILE"); /* 2.23 */
+    char path[PATH_MAX], buffer[4096];
+    struct shim_text text = {path, sizeof(path), 0, false};
+    struct passwd entry, *user = NULL;
+    if (named && *named) {
+        read_conf(named, conf->own, conf);
+        return;
+    }
+    const char *home = shim_env("HOME");
+    shim_text_add(&text, "%s/.nccl.conf", home ? home : "");
+    if (home && !text.full)
+        read_conf(path, conf->home, conf);
+    text = (struct shim_text){path, sizeof(path), 0, false};
+    if (getpwuid_r(getuid(), &entry, buffer, sizeof(buffer), &user) != 0 || !user)
+        return;
+    shim_text_add(&text, "%s/.nccl.conf", user->pw_dir);
+    if (!text.full)
+        read_conf(path, conf->own, conf);
+}
+
+/* The value of "NAME=value", a line for itself, up to the end of that. */
+static const char *find_line(const char *text, const char *name, size_t *length)
+{
+    size_t size = strlen(name);
+    for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, size) == 0 && line[size] == '=') {
+            *length = strcspn(line + size + 1, "\n");
+            return line + size + 1;
+        }
+    }
+    return NULL;
+}
+
+/* The first one counts. Returns value, or NULL: not set. */
+static const char *find_value(const struct conf *conf, const char *name,
+                              char value[static VALUE_SIZE])
+{
+    size_t length;
+    const char *own = shim_env(name);
+    if (own) {
+        length = strlen(own);
+    } else {
+        own = find_line(conf->own, name, &length);
+        own = own ? own : find_line(conf->home, name, &length);
+        own = own ? own : find_line(conf->site, name, &length);
+    }
+    if (!own)
+        return NULL;
+    length = length < VALUE_SIZE ? length : VALUE_SIZE - 1;
+    memcpy(value, own, length);
+    value[length] = '\0';
+    return value;
+}
+
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+/* strtoll(text, NULL, 0), which itself would be bound to the newest libc. Large ones stay large. */
+static long number_of(const char *text)
+{
+    while (*text == ' ' || (*text >= '\t' && *text <= '\r'))
+        text++;
+    bool negative = *text == '-';
+    if (*text == '-' || *text == '+')
+        text++;
+    int base = 10;
+    if (*text == '0')
+        base = (text[1] | 0x20) == 'x' && digit_of(text[2]) < 16 ? 16 : 8;
+    if (base == 16)
+        text += 2;
+    long number = 0;
+    for (; digit_of(*text) < base && number < LONG_MAX / 32; text++)
+        number = number * base + digit_of(*text);
+    return negative ? -number : number;
+}
+
+/* "2" is how it was written once. */
+static bool is_level_pxb(const char *value)
+{
+    return strcmp(value, "PXB") == 0 || (*value == '2' && number_of(value) == 2);
+}
+
+/* NCCL_ALGO is a list of what may be used, ^ before one of what may not, each for all collectives
+ * or, behind "name:", for one: "allreduce:tree,ring;broadcast:ring". */
+static bool has_no_ring(const char *value)
+{
+    for (const char *part = value; *part;) {
+        size_t length = strcspn(part, ";");
+        const char *colon = memchr(part, ':', length);
+        const char *list = colon ? colon + 1 : part, *end = part + length;
+        bool excludes = list < end && *list == '^', ring = false;
+        for (const char *at = list + excludes; at < end; at += strcspn(at, ",;") + 1)
+            ring = ring || (strcspn(at, ",;") == 4 && strncasecmp(at, "ring", 4) == 0);
+        if (list < end && ring == excludes)
+            return true;
+        part = *end ? end + 1 : end;
+    }
+    return false;
+}
+
+/* Neither none nor the shim itself (env.c). */
+static bool is_other_plugin(const char *value)
+{
+    const char *slash = strrchr(value, '/');
+    return strcasecmp(value, "none") != 0 &&
+           strcmp(slash ? slash + 1 : value, "libtccl-nccl.so") != 0;
+}
+
+static bool passes(enum test test, const char *value)
+{
+    bool empty = !*value; /* NCCL takes its default for an empty number */
+    switch (test) {
+    case SET:
+        return true;
+    case NONZERO:
+        return !empty && number_of(value) != 0;
+    case ZERO:
+        return !empty && number_of(value) != 1;
+    case NOT_TWO:
+        return !empty && number_of(value) != 2;
+    case IS_ONE:
+        return !empty && number_of(value) == 1;
+    case LEVEL_PXB:
+        return is_level_pxb(value);
+    case NOT_LEVEL_PXB:
+        return !is_level_pxb(value);
+    case NOT_IB:
+        return strcasecmp(value, "IB") != 0;
+    case NOT_NONE:
+        return strcasecmp(value, "none") != 0;
+    case OTHER_PLUGIN:
+        return is_other_plugin(value);
+    case NO_RING:
+        return has_no_ring(value);
+    }
+    return true;
+}
+
+static void read_all(struct conf *conf)
+{
+    read_own(conf);
+    read_conf("/etc/nccl.conf", conf->site, conf);
+}
+
+/* The bits of variables that are set so that they count, and words for them. */
+static uint32_t collect_from(const struct conf *conf, uint32_t wanted, struct shim_text *words)
+{
+    char value[VALUE_SIZE];
+    uint32_t bits = 0;
+    const char *between = "";
+    if (conf->unknown && wanted & SHIM_USER_FILES) {
+        bits = SHIM_USER_FILES;
+        if (words)
+            shim_text_add(words, "an nccl.conf that is too long to be read");
+        between = ", ";
+    }
+    for (int i = 0; i < VARIABLES; i++) {
+        if (!(variables[i].bit & wanted) || !find_value(conf, variables[i].name, value) ||
+            !passes(variables[i].test, value))
+            continue;
+        bits |= variables[i].bit;
+        if (words)
+            shim_text_add(words, "%s%s=%.40s", between, variables[i].name, value);
+        between = ", ";
+    }
+    return bits;
+}
+
+static uint32_t collect(uint32_t wanted, struct shim_text *words)
+{
+    struct conf *conf = shim_scratch(sizeof(*conf));
+    if (!conf)
+        return SHIM_USER_FILES & wanted;
+    read_all(conf);
+    uint32_t bits = collect_from(conf, wanted, words);
+    shim_scratch_free(conf, sizeof(*conf));
+    return bits;
+}
+
+uint32_t shim_settings_user(void)
+{
+    return collect(UINT32_MAX, NULL);
+}
+
+void shim_settings_user_words(uint32_t user, struct shim_text *text)
+{
+    if (text->size)
+        text->at[text->length] = '\0';
+    collect(user, text);
+}
+
+/* ---- What a process is given ---- */
+
+static const struct gift {
+    uint32_t bit;
+    const char *name, *value;
+} gifts[] = {
+    {SHIM_GIVE_P2P_LEVEL, "NCCL_P2P_LEVEL", "PXB"},
+    {SHIM_GIVE_P2P_READ, "NCCL_P2P_READ_ENABLE", "1"},
+    {SHIM_GIVE_SHM_HOST, "NCCL_CUMEM_HOST_ENABLE", "0"},
+    {SHIM_GIVE_CONNECT, "NCCL_RUNTIME_CONNECT", "0"},
+    {SHIM_GIVE_GDR_READ, "NCCL_NET_GDR_READ", "1"},
+    {SHIM_GIVE_NO_GDR_READ, "NCCL_NET_GDR_READ", "0"},
+    {SHIM_GIVE_GDR_LEVEL, "NCCL_NET_GDR_LEVEL", "SYS"},
+    {SHIM_GIVE_NO_GDR, "NCCL_NET_GDR_LEVEL", "LOC"},
+    {SHIM_GIVE_NO_NET_INTRA, "NCCL_NET_DISABLE_INTRA", "1"},
+};
+
+uint32_t shim_settings_asked(const char *name)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < sizeof(gifts) / sizeof(*gifts); i++)
+        if (strcmp(name, gifts[i].name) == 0)
+            bits |= gifts[i].bit;
+    return bits;
+}
+
+const char *shim_settings_answer(uint32_t given, const char *name)
+{
+    for (size_t i = 0; i < sizeof(gifts) / sizeof(*gifts); i++)
+        if (given & gifts[i].bit && strcmp(name, gifts[i].name) == 0)
+            return gifts[i].value;
+    return NULL;
+}
+
+bool shim_settings_level_pxb(uint32_t user, uint32_t given)
+{
+    return user & SHIM_USER_PXB || given & SHIM_GIVE_P2P_LEVEL;
+}
+
+static bool has_edge(const struct shim_chain *chain, enum shim_edge_kind kind)
+{
+    for (int i = 0; i < shim_chain_edges(chain); i++)
+        if (chain->edges[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* Is that another memory than the GPU's own, where NCCL puts a buffer by itself? */
+static bool is_moved(const struct shim_pci *pci, shim_bus gpu, int node)
+{
+    int i = shim_pci_find(pci, gpu);
+    return node >= 0 && (i < 0 || pci->devices[i].node != node);
+}
+
+/* Must the GPU's process have a buffer on a memory that NCCL would not take? */
+static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *pci, int gpu)
+{
+    for (int i = 0; i < shim_chain_edges(chain); i++)
+        if ((i + 1) % chain->n == gpu && chain->edges[i].kind == SHIM_BOUNCE &&
+            is_moved(pci, chain->gpus[gpu], chain->edges[i].node))
+            return true;
+    if (chain->closed)
+        return false;
+    return (gpu == 0 && !chain->entry.gpudirect &&
+            is_moved(pci, chain->gpus[gpu], chain->entry.node)) ||
+           (gpu == chain->n - 1 && !chain->exit.gpudirect &&
+            is_moved(pci, chain->gpus[gpu], chain->exit.node));
+}
+
+/* Buffers' settings are given to all processes of the node alike: both of an edge use them. */
+static uint32_t policy_needs(const struct shim_chain *chain, const struct shim_pci *pci,
+                             uint32_t version)
+{
+    bool needed = false;
+    uint32_t needs = 0;
+    for (int i = 0; i < chain->n; i++)
+        needed = needed || needs_policy(chain, pci, i);
+    if (needed && (version == 0 || version >= CUMEM_HOST))
+        needs |= SHIM_GIVE_SHM_HOST;
+    if (needed && (version == 0 || (version >= LAZY && version < AFTER_LAZY)))
+        needs |= SHIM_GIVE_CONNECT;
+    return needs;
+}
+
+/* The chain's topology: 1 with islands, 0 without, -1: not to be had. pxb: NCCL_P2P_LEVEL is PXB.
+ */
+static int find_islands(const struct shim_chain *chain, const struct shim_pci *pci, bool pxb,
+                        uint32_t version, struct shim_why *why)
+{
+    bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
+    struct shim_text text = {shim_scratch(TOPOLOGY_SIZE), TOPOLOGY_SIZE, 0, false};
+    if (!text.at)
+        return shim_fail(why, "there is no memory left");
+    int islands = shim_islands(chain, pci, linked, pxb, version, &text, why);
+    shim_scratch_free(text.at, TOPOLOGY_SIZE);
+    return islands;
+}
+
+struct distances {
+    enum shim_path entry, exit; /* between NIC and GPU, as NCCL will see them */
+};
+
+static struct distances measure(const struct shim_chain *chain, const struct shim_pci *pci,
+                                bool islands)
+{
+    shim_bus head = chain->gpus[0], tail = chain->gpus[chain->n - 1];
+    return (struct distances){shim_islands_path(chain, pci, islands, head, chain->entry.bus),
+                              shim_islands_path(chain, pci, islands, tail, chain->exit.bus)};
+}
+
+/* NCCL uses GPUDirect up to a distance, PXB by default, for reading (sending) only if
+ * NCCL_NET_GDR_READ is 1, or by itself depending on the GPU. Returns -1: it depends. */
+static int uses_direct(uint32_t given, enum shim_path distance, bool reads)
+{
+    if (given & SHIM_GIVE_NO_GDR || (!(given & SHIM_GIVE_GDR_LEVEL) && distance > SHIM_PXB))
+        return 0;
+    if (reads && !(given & SHIM_GIVE_GDR_READ))
+        return given & SHIM_GIVE_NO_GDR_READ ? 0 : -1;
+    return 1;
+}
+
+static bool ends_come_out(const struct shim_chain *chain, struct distances distances, uint32_t head,
+                          uint32_t tail)
+{
+    return uses_direct(head, distances.entry, false) == chain->entry.gpudirect &&
+           uses_direct(tail, distances.exit, true) == chain->exit.gpudirect;
+}
+
+/* For a process with the head, the tail, or both: the fewest settings that make them as planned. */
+static int end_needs(const struct shim_chain *chain, struct distances distances, bool head,
+                     bool tail, uint32_t *needs, struct shim_why *why)
+{
+    static const uint32_t levels[] = {0, SHIM_GIVE_GDR_LEVEL, SHIM_GIVE_NO_GDR};
+    const uint32_t reads[] = {0,
+                              chain->exit.gpudirect ? SHIM_GIVE_GDR_READ : SHIM_GIVE_NO_GDR_READ};
+    for (int i = 0; i < 6; i++) {
+        uint32_t given = levels[i / 2] | reads[i % 2];
+        if ((!head || uses_direct(given, distances.entry, false) == chain->entry.gpudirect) &&
+            (!tail || uses_direct(given, distances.exit, true) == chain->exit.gpudirect)) {
+            *needs |= given;
+            return 0;
+        }
+    }
+    return shim_fail(why, "one process can't use GPUDirect at one end of the chain only");
+}
+
+/* There is what stands against any chain, and what stands against this one. */
+int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
+{
+    uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
+    if (chain->n > 1)
+        against |= SHIM_USER_P2P;
+    if (has_edge(chain, SHIM_BOUNCE))
+        against |= SHIM_USER_SHM;
+    if (has_edge(chain, SHIM_P2P_READ))
+        against |= SHIM_USER_READ;
+    if (!chain->closed)
+        against |= SHIM_USER_NET;
+    if (!(user & against))
+        return 0;
+    char words[160];
+    struct shim_text text = {words, sizeof(words), 0, false};
+    shim_settings_user_words(user & against, &text);
+    return shim_fail(why, "the user has set %s", *words ? words : "something else for NCCL");
+}
+
+static int check_gdr(uint32_t user, struct shim_why *why)
+{
+    return user & SHIM_USER_GDR
+               ? shim_fail(why, "the user has set NCCL_NET_GDR_LEVEL or NCCL_NET_GDR_READ")
+               : 0;
+}
+
+static int check_policy(uint32_t user, uint32_t needs, struct shim_why *why)
+{
+    if ((needs & SHIM_GIVE_SHM_HOST && user & SHIM_USER_HOST) ||
+        (needs & SHIM_GIVE_CONNECT && user & SHIM_USER_CONNECT))
+        return shim_fail(why, "the user has set NCCL_CUMEM_HOST_ENABLE or NCCL_RUNTIME_CONNECT");
+    return 0;
+}
+
+/* Ends of the chain that are in this process. */
+static int add_ends(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
+                    const shim_bus *mine, int n, uint32_t *needs, struct shim_why *why)
+{
+    bool head = shim_bus_find(mine, n, chain->gpus[0]) >= 0;
+    bool tail = shim_bus_find(mine, n, chain->gpus[chain->n - 1]) >= 0;
+    if (chain->n > 1)
+        *needs |= SHIM_GIVE_NO_NET_INTRA;
+    if (!head && !tail)
+        return 0;
+    return end_needs(chain, measure(chain, pci, islands), head, tail, needs, why);
+}
+
+int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
+                      const shim_bus *mine, int n, uint32_t version, uint32_t user, uint32_t *given,
+                      struct shim_why *why)
+{
+    const struct shim_chain *chain = &plan->chain;
+    bool pxb = user & SHIM_USER_PXB;
+    uint32_t needs = policy_needs(chain, pci, version);
+    *given = 0;
+    if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
+        (!chain->closed && check_gdr(user, why) != 0))
+        return -1;
+    if (has_edge(chain, SHIM_P2P_READ) && has_edge(chain, SHIM_P2P_WRITE))
+        return shim_fail(why, "a process either writes or reads by P2P, the chain has both");
+    int islands = find_islands(chain, pci, pxb, version, NULL);
+    if (islands < 0 && !pxb) {
+        needs |= SHIM_GIVE_P2P_LEVEL;
+        islands = find_islands(chain, pci, true, version, why);
+    }
+    if (islands < 0)
+        return shim_fail(why, "the chain can't be expressed");
+    if (has_edge(chain, SHIM_P2P_READ))
+        needs |= SHIM_GIVE_P2P_READ;
+    /* NCCL takes NICs instead of host memory where they are faster on paper. */
+    if (has_edge(chain, SHIM_BOUNCE))
+        needs |= SHIM_GIVE_NO_NET_INTRA;
+    *given = needs & SHIM_GIVE_AHEAD;
+    if (!chain->closed && add_ends(chain, pci, islands, mine, n, &needs, why) != 0)
+        return -1;
+    *given = needs;
+    return 0;
+}
+
+/* ---- Do settings suit a chain? ---- */
+
+static int check_level(const struct shim_chain *chain, const uint32_t *user, const uint32_t *given,
+                       bool *pxb, struct shim_why *why)
+{
+    *pxb = shim_settings_level_pxb(user[0], given[0]);
+    for (int i = 1; i < chain->n; i++)
+        if (shim_settings_level_pxb(user[i], given[i]) != *pxb)
+            return shim_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
+    return 0;
+}
+
+/* Sends and receives outside the ring may join any two GPUs: so all write, or all read. */
+static int check_reads(const struct shim_chain *chain, const uint32_t *given, struct shim_why *why)
+{
+    bool reads = given[0] & SHIM_GIVE_P2P_READ;
+    for (int i = 1; i < chain->n; i++)
+        if (!(given[i] & SHIM_GIVE_P2P_READ) == reads)
+            return shim_fail(why, "P2P would read in some processes only");
+    for (int i = 0; i < shim_chain_edges(chain); i++)
+        if (chain->edges[i].kind == (reads ? SHIM_P2P_WRITE : SHIM_P2P_READ))
+            return shim_fail(why, "P2P is to %s in this chain, NCCL would %s",
+                             reads ? "write" : "read", reads ? "read" : "write");
+    return 0;
+}
+
+static int check_network(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
+                         const uint32_t *given, struct shim_why *why)
+{
+    int last = chain->n - 1;
+    if (!ends_come_out(chain, measure(chain, pci, islands), given[0], given[last]))
+        return shim_fail(why, "GPUDirect would be used otherwise at the chain's ends");
+    return 0;
+}
+
+int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pci,
+                       const uint32_t *user, const uint32_t *given, uint32_t version,
+                       struct shim_why *why)
+{
+    uint32_t policy = policy_needs(chain, pci, version);
+    bool pxb;
+    if (!chain->closed && check_gdr(user[0] | user[chain->n - 1], why) != 0)
+        return -1;
+    for (int i = 0; i < chain->n; i++) {
+        if (shim_settings_user_allows(chain, user[i], why) != 0 ||
+            check_policy(user[i], policy, why) != 0)
+            return -1;
+        if ((given[i] & policy) != policy)
+            return shim_fail(why, "buffers can't be put on the memories of the chain");
+    }
+    if (check_level(chain, user, given, &pxb, why) != 0 || check_reads(chain, given, why) != 0)
+        return -1;
+    int islands = find_islands(chain, pci, pxb, version, why);
+    if (islands < 0)
+        return -1;
+    for (int i = 0; i < chain->n && has_edge(chain, SHIM_BOUNCE); i++)
+        if (!(given[i] & SHIM_GIVE_NO_NET_INTRA))
+            return shim_fail(why, "NCCL may take the network within the node");
+    return chain->closed ? 0 : check_network(chain, pci, islands, given, why);
+}

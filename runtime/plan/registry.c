@@ -1,0 +1,437 @@
+#include "plan/registry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MEMBERS = SHIM_GPUS * 2, CLAIMS = 64, PAGE = 4096 };
+enum { AGREED = 1, REFUSED };
+
+/* Zero is the state of everything that has not begun: a new file needs no first writer. */
+struct place {
+    int ready; /* written at last */
+    int asked;
+    struct shim_member member;
+};
+
+struct shim_entry {
+    int decision; /* enum shim_decision */
+    int joined;   /* places taken */
+    int locals;
+    int why_taken, why_ready;
+    struct shim_why why;
+    struct place places[MEMBERS];
+    int done;                /* verdicts told */
+    char worst_text[3][256]; /* for each verdict, of the first one */
+    int worst_ready[3];      /* 1 taken, 2 written */
+    struct shim_answer answer;
+} __attribute__((aligned(PAGE)));
+
+struct claim {
+    uint64_t owner; /* pid, and when it started */
+    uint64_t gpu;   /* bus + 1 */
+};
+
+struct shim_registry {
+    uint64_t layout; /* tells versions of this file apart */
+    int agreed;      /* AGREED, REFUSED */
+    struct claim claims[CLAIMS];
+    uint64_t keys[SHIM_ENTRIES];
+    struct shim_entry entries[SHIM_ENTRIES];
+};
+
+static struct {
+    struct shim_registry *map;
+    pid_t pid;
+    dev_t device;
+    ino_t file;
+    char path[SHIM_PATH];
+} opened;
+
+static uint64_t layout(void)
+{
+    return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
+           (uint64_t)sizeof(struct shim_answer) ^ 2;
+}
+
+/* A file that grows beyond this limit ends the program with a signal. */
+static bool limited(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct shim_registry);
+}
+
+/* Makes room for a part of the file now, since a write to the mapping of a full /dev/shm kills. */
+static int reserve(int fd, size_t offset, size_t size)
+{
+    if (limited()) {
+        errno = EFBIG;
+        return -1;
+    }
+    return syscall(SYS_fallocate, fd, 0, (off_t)offset, (off_t)size) ? -1 : 0;
+}
+
+/* The file is opened anew for it: programs close descriptors that they did not open, and use the
+ * number for something else. */
+static int reserve_entry(size_t at)
+{
+    struct stat status;
+    int fd = open(opened.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    size_t offset = offsetof(struct shim_registry, entries) + at * sizeof(struct shim_entry);
+    bool same = !syscall(SYS_fstat, fd, &status) && status.st_dev == opened.device &&
+                status.st_ino == opened.file;
+    int result = same ? reserve(fd, offset, sizeof(struct shim_entry)) : -1;
+    close(fd);
+    return result;
+}
+
+/* A file that is ours alone and as long as it has to be. */
+static int check_file(int fd, const char *path, struct stat *file, struct shim_why *why)
+{
+    struct stat status;
+    if (syscall(SYS_fstat, fd, &status))
+        return shim_fail(why, "%s: %s", path, strerror(errno));
+    *file = status;
+    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1)
+        return shim_fail(why, "%s is not this user's own file", path);
+    if (status.st_mode & 077)
+        return shim_fail(why, "%s is open to others", path);
+    if (limited())
+        return shim_fail(why, "the size of files is limited (ulimit -f)");
+    if (status.st_size == 0 && ftruncate(fd, sizeof(struct shim_registry)))
+        return shim_fail(why, "%s: %s", path, strerror(errno));
+    if (status.st_size != 0 && status.st_size != sizeof(struct shim_registry))
+        return shim_fail(why, "%s has another length", path);
+    if (reserve(fd, 0, offsetof(struct shim_registry, entries)))
+        return shim_fail(why, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static struct shim_registry *map_file(int fd, const char *path, struct stat *file,
+                                      struct shim_why *why)
+{
+    if (check_file(fd, path, file, why))
+        return NULL;
+    struct shim_registry *map =
+        mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (map == MAP_FAILED) {
+        shim_fail(why, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    uint64_t none = 0;
+    __atomic_compare_exchange_n(&map->layout, &none, layout(), false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&map->layout, __ATOMIC_SEQ_CST) != layout()) {
+        shim_fail(why, "%s is of another version", path);
+        munmap(map, sizeof *map);
+        return NULL;
+    }
+    return map;
+}
+
+struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why)
+{
+    char path[SHIM_PATH];
+    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s.%u", plan->uid, plan->folder, plan->index);
+    if (opened.map && opened.pid == getpid() && !strcmp(path, opened.path))
+        return opened.map;
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (fd < 0) {
+        shim_fail(why, "%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    struct stat file = {0};
+    struct shim_registry *map = map_file(fd, path, &file, why);
+    close(fd);
+    if (!map)
+        return NULL;
+    opened.map = map;
+    opened.device = file.st_dev;
+    opened.file = file.st_ino;
+    opened.pid = getpid();
+    memcpy(opened.path, path, sizeof path);
+    return map;
+}
+
+struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key)
+{
+    for (size_t i = 0; i < SHIM_ENTRIES; i++) {
+        size_t at = (size_t)((key + i) % SHIM_ENTRIES);
+        uint64_t there = 0;
+        if (!__atomic_compare_exchange_n(&registry->keys[at], &there, key, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST) &&
+            there != key)
+            continue;
+        return reserve_entry(at) ? NULL : &registry->entries[at];
+    }
+    return NULL;
+}
+
+int shim_entry_join(struct shim_entry *entry, const struct shim_member *member)
+{
+    if (__atomic_load_n(&entry->decision, __ATOMIC_SEQ_CST) != SHIM_UNDECIDED)
+        return -1;
+    int place = __atomic_fetch_add(&entry->joined, 1, __ATOMIC_SEQ_CST);
+    if (place < 0 || place >= MEMBERS)
+        return -1;
+    entry->places[place].member = *member;
+    __atomic_store_n(&entry->places[place].ready, 1, __ATOMIC_SEQ_CST);
+    return place;
+}
+
+void shim_entry_set_rank(struct shim_entry *entry, int place, int rank)
+{
+    if (place >= 0 && place < MEMBERS)
+        __atomic_store_n(&entry->places[place].member.rank, rank, __ATOMIC_SEQ_CST);
+}
+
+int shim_entry_members(const struct shim_entry *entry,
+                       struct shim_member members[static SHIM_GPUS * 2])
+{
+    int joined = __atomic_load_n(&entry->joined, __ATOMIC_SEQ_CST), n = 0;
+    for (int i = 0; i < joined && i < MEMBERS; i++) {
+        if (!__atomic_load_n(&entry->places[i].ready, __ATOMIC_SEQ_CST))
+            continue;
+        struct shim_member member = entry->places[i].member;
+        int at = n++;
+        for (; at > 0 && members[at - 1].gpu > member.gpu; at--)
+            members[at] = members[at - 1];
+        members[at] = member;
+    }
+    return n;
+}
+
+void shim_entry_asked(struct shim_entry *entry, int place)
+{
+    if (place >= 0 && place < MEMBERS)
+        __atomic_store_n(&entry->places[place].asked, 1, __ATOMIC_SEQ_CST);
+}
+
+int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us)
+{
+    for (;;) {
+        int asked = 0;
+        for (int i = 0; i < MEMBERS; i++)
+            asked += __atomic_load_n(&entry->places[i].asked, __ATOMIC_SEQ_CST) == 1;
+        if (asked >= n)
+            return 0;
+        if (shim_entry_stands(entry) == SHIM_ASIDE || shim_now_us() >= deadline_us)
+            return -1;
+        shim_sleep_us(50);
+    }
+}
+
+static bool change(struct shim_entry *entry, int from, int to)
+{
+    return __atomic_compare_exchange_n(&entry->decision, &from, to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+enum shim_decision shim_entry_stands(const struct shim_entry *entry)
+{
+    return (enum shim_decision)__atomic_load_n(&entry->decision, __ATOMIC_SEQ_CST);
+}
+
+bool shim_entry_begin(struct shim_entry *entry)
+{
+    return change(entry, SHIM_UNDECIDED, SHIM_DECIDING);
+}
+
+struct shim_answer *shim_entry_answer(struct shim_entry *entry)
+{
+    return &entry->answer;
+}
+
+static bool is_chain(struct shim_chain *chain)
+{
+    char *const names[] = {chain->source, chain->entry.nic, chain->exit.nic};
+    for (int i = 0; i < 3; i++)
+        names[i][SHIM_NAME - 1] = '\0';
+    for (int i = 0; i < chain->n && i < SHIM_GPUS; i++)
+        if (chain->edges[i].kind > SHIM_BOUNCE)
+            return false;
+    return chain->n >= 1 && chain->n <= SHIM_GPUS;
+}
+
+/* Copied first: others can write to it at any time. */
+bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer)
+{
+    memcpy(answer, &entry->answer, sizeof *answer);
+    return answer->graph_size <= sizeof answer->graph && answer->topo_size <= sizeof answer->topo &&
+           is_chain(&answer->chain);
+}
+
+static void keep_why(struct shim_entry *entry, const struct shim_why *why)
+{
+    if (!why || __atomic_exchange_n(&entry->why_taken, 1, __ATOMIC_SEQ_CST))
+        return;
+    entry->why = *why;
+    __atomic_store_n(&entry->why_ready, 1, __ATOMIC_SEQ_CST);
+}
+
+enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
+                                     const struct shim_why *why)
+{
+    if (decision == SHIM_ASIDE)
+        keep_why(entry, why);
+    change(entry, SHIM_DECIDING, decision);
+    return shim_entry_stands(entry);
+}
+
+enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_why *why)
+{
+    while (shim_entry_stands(entry) < SHIM_USE)
+        if (change(entry, SHIM_UNDECIDED, SHIM_ASIDE) || change(entry, SHIM_DECIDING, SHIM_ASIDE))
+            keep_why(entry, why);
+    return shim_entry_stands(entry);
+}
+
+enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us)
+{
+    static const struct shim_why why = {"another rank did not come to a decision in time"};
+    while (shim_entry_stands(entry) < SHIM_USE) {
+        if (shim_now_us() >= deadline_us)
+            return shim_entry_aside(entry, &why);
+        shim_sleep_us(50);
+    }
+    return shim_entry_stands(entry);
+}
+
+void shim_entry_why(const struct shim_entry *entry, struct shim_why *why)
+{
+    if (__atomic_load_n(&entry->why_ready, __ATOMIC_SEQ_CST))
+        *why = entry->why;
+    why->text[sizeof why->text - 1] = '\0';
+}
+
+void shim_entry_prove(struct shim_entry *entry, int locals)
+{
+    __atomic_store_n(&entry->locals, locals, __ATOMIC_SEQ_CST);
+}
+
+int shim_entry_proven(const struct shim_entry *entry)
+{
+    return __atomic_load_n(&entry->locals, __ATOMIC_SEQ_CST);
+}
+
+/* A process, told apart from later ones with its number; 0: there is none. */
+static uint64_t process_word(pid_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (shim_read_file(path, text, sizeof text) < 0)
+        return 0;
+    char *at = strrchr(text, ')'); /* behind the program's name: state is field 3 */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return 0;
+    char *end = strchr(++at, ' ');
+    uint64_t start;
+    if (!end)
+        return 0;
+    *end = '\0';
+    if (shim_number(at, 10, UINT64_MAX, &start))
+        return 0;
+    return (uint64_t)(uint32_t)pid << 32 | (uint32_t)start;
+}
+
+static bool lives(uint64_t owner)
+{
+    return owner && process_word((pid_t)(owner >> 32)) == owner;
+}
+
+void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu)
+{
+    uint64_t self = process_word(getpid());
+    if (!self)
+        return;
+    for (int i = 0; i < CLAIMS; i++) {
+        struct claim *claim = &registry->claims[i];
+        uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
+        if (owner == self && __atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1)
+            return;
+    }
+    for (int i = 0; i < CLAIMS; i++) {
+        struct claim *claim = &registry->claims[i];
+        uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
+        if (owner == self || lives(owner))
+            continue;
+        __atomic_store_n(&claim->gpu, 0, __ATOMIC_SEQ_CST);
+        if (!__atomic_compare_exchange_n(&claim->owner, &owner, self, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_SEQ_CST))
+            continue;
+        __atomic_store_n(&claim->gpu, gpu + 1, __ATOMIC_SEQ_CST);
+        return;
+    }
+}
+
+static bool claimed(const struct shim_registry *registry, shim_bus gpu)
+{
+    for (int i = 0; i < CLAIMS; i++) {
+        const struct claim *claim = &registry->claims[i];
+        uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1 && lives(owner))
+            return true;
+    }
+    return false;
+}
+
+bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!claimed(registry, gpus[i]))
+            return false;
+    return true;
+}
+
+bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,
+                     int *worst, char worst_text[static 256])
+{
+    if (verdict < 0 || verdict > 2)
+        verdict = 1;
+    int none = 0;
+    if (__atomic_compare_exchange_n(&entry->worst_ready[verdict], &none, 1, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+        snprintf(entry->worst_text[verdict], sizeof entry->worst_text[verdict], "%s", text);
+        __atomic_store_n(&entry->worst_ready[verdict], 2, __ATOMIC_SEQ_CST);
+    }
+    if (__atomic_add_fetch(&entry->done, 1, __ATOMIC_SEQ_CST) != members)
+        return false;
+    *worst = 0;
+    worst_text[0] = '\0';
+    for (int i = 2; i >= 0; i--) {
+        int ready = __atomic_load_n(&entry->worst_ready[i], __ATOMIC_SEQ_CST);
+        if (!ready)
+            continue;
+        *worst = i;
+        if (ready == 2)
+            memcpy(worst_text, entry->worst_text[i], 256);
+        worst_text[255] = '\0';
+        break;
+    }
+    return true;
+}
+
+bool shim_registry_agree(struct shim_registry *registry, const shim_bus *gpus, int n,
+                         int64_t deadline_us)
+{
+    int agreed;
+    bool all;
+    while (!(all = shim_registry_all_claimed(registry, gpus, n)) &&
+           __atomic_load_n(&registry->agreed, __ATOMIC_SEQ_CST) == 0 && shim_now_us() < deadline_us)
+        shim_sleep_us(500);
+    agreed = 0; /* whoever comes first says it for all */
+    return __atomic_compare_exchange_n(&registry->agreed, &agreed, all ? AGREED : REFUSED, false,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+               ? all
+               : agreed == AGREED;
+}

@@ -1,0 +1,108 @@
+/* registry.h: shared memory of the step's processes on this node: who is in which communicator, and
+ * what was decided for it. /dev/shm/tccl-<uid>-<folder>.<index> (several nodes can be on one
+ * machine), mode 0600, sparse. Without locks: entries
+ * are only ever added, a process that is killed at any moment leaves nothing that stops others. */
+#ifndef SHIM_REGISTRY_H
+#define SHIM_REGISTRY_H
+
+#include "plan/plan.h"
+
+enum {
+    SHIM_ENTRIES = 1024,
+    SHIM_GRAPH_SIZE = 8192, /* longest graph file */
+    SHIM_TOPO_SIZE = 16384  /* longest topology file */
+};
+
+/* What a rank tells of itself before it enters NCCL. */
+struct shim_member {
+    shim_bus gpu;     /* SHIM_NO_BUS: could not be found out */
+    int32_t rank;     /* in the communicator; -1 unknown (split) */
+    int32_t color;    /* of a split; 0 otherwise */
+    int32_t nvml;     /* NVML's index of the GPU in this process, -1 unknown */
+    uint32_t version; /* NCCL's, as ncclGetVersion tells it */
+    uint64_t host;    /* hash of what NCCL takes for the host: NCCL_HOSTID or host name and boot id;
+                         and /dev/shm's device */
+    uint32_t user;    /* settings.h: what the user has set */
+    uint64_t nics;    /* nics.h: shim_nics_settings */
+    uint32_t given;   /* settings.h: what the process has been given, or can still be given */
+    uint32_t promised; /* of these, what NCCL is told whatever becomes of this communicator */
+    int32_t pid;
+    uint64_t room; /* bytes that its own limits leave to the process */
+};
+
+enum shim_decision { SHIM_UNDECIDED, SHIM_DECIDING, SHIM_USE, SHIM_ASIDE };
+
+/* What was decided, written by the one who decides and read by all. */
+struct shim_answer {
+    struct shim_chain chain;
+    uint32_t settings;              /* settings.h: those that this chain relies on */
+    int32_t ranks;                  /* of the communicator, -1 unknown */
+    int32_t entry, exit;            /* NCCL's numbers of the chain's NICs, -1: none */
+    int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
+    bool whole;                     /* it holds all GPUs of the step */
+    bool no_gain;                   /* NCCL's own choice is as good as any chain */
+    uint32_t graph_size, topo_size; /* topo_size 0: no topology file */
+    char graph[SHIM_GRAPH_SIZE], topo[SHIM_TOPO_SIZE];
+};
+
+struct shim_registry;
+struct shim_entry;
+
+/* Opens it, or makes it. One mapping for the process; NULL with why. */
+struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why);
+
+/* The entry with that key (not 0); made if it is not there. NULL: the table is full, which is then
+ * so for all. */
+struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key);
+
+/* Adds a member. Returns its place, or -1: there are too many, or it was decided without it. */
+int shim_entry_join(struct shim_entry *entry, const struct shim_member *member);
+/* The rank of the member at that place, which is known only now. */
+void shim_entry_set_rank(struct shim_entry *entry, int place, int rank);
+/* Copies the members, at most SHIM_GPUS * 2, in the order of their GPUs. Returns how many. */
+int shim_entry_members(const struct shim_entry *entry,
+                       struct shim_member members[static SHIM_GPUS * 2]);
+
+/* NCCL has asked for the rank at that place, and the answer will reach it. */
+void shim_entry_asked(struct shim_entry *entry, int place);
+/* Waits until that is so for n ranks. Returns 0, or -1: not before deadline_us (shim_now_us), or
+ * the entry is ASIDE meanwhile. */
+int shim_entry_await(const struct shim_entry *entry, int n, int64_t deadline_us);
+
+/* True for exactly one caller of all processes: it decides, and must call shim_entry_decide. */
+bool shim_entry_begin(struct shim_entry *entry);
+/* Where it is put: written only. */
+struct shim_answer *shim_entry_answer(struct shim_entry *entry);
+/* A copy of it. False: it is not what a decision leaves, somebody has written to the file. */
+bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer);
+/* SHIM_USE or SHIM_ASIDE. Returns what stands: ASIDE if others have given up waiting. why is kept
+ * for the log. */
+enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
+                                     const struct shim_why *why);
+/* Whoever finds it undecided can make it ASIDE, before or in place of a decision; too late if it is
+ * SHIM_USE. Returns what stands. */
+enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_why *why);
+enum shim_decision shim_entry_stands(const struct shim_entry *entry);
+/* What stands; waits for one that decides until deadline (shim_now_us), then makes it ASIDE. */
+enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us);
+void shim_entry_why(const struct shim_entry *entry, struct shim_why *why);
+/* So many local members are proven to be all of this communicator's on this node; 0: not proven.
+ * Children rely on it, whatever was decided. */
+void shim_entry_prove(struct shim_entry *entry, int locals);
+int shim_entry_proven(const struct shim_entry *entry);
+
+/* A process that has the shim and works on that GPU of the step. Is there a living one for each of
+ * them? */
+void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu);
+bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n);
+/* One answer for all processes of the node, and for good: true if each of these GPUs is claimed by
+ * a living process, for which this waits until deadline (shim_now_us) at most. */
+bool shim_registry_agree(struct shim_registry *registry, const shim_bus *gpus, int n,
+                         int64_t deadline_us);
+
+/* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
+ * entry's members gets true, and *worst the worst of all with its text. */
+bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,
+                     int *worst, char worst_text[static 256]);
+
+#endif

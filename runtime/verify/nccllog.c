@@ -1,0 +1,609 @@
+/* nccllog.c: NCCL's own log: where it is, and notes of what was read from it. */
+#include "verify/nccllog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "verify/ncclline.h"
+
+enum {
+    MEMBERS = 64,       /* communicators of the process that are remembered */
+    CHANNELS = 64,      /* NCCL's most */
+    NICS = 32,          /* NCCL's most */
+    LOCK_US = 1000000,  /* who has it reads, and may have to wait for a core */
+    LONGEST_LINE = 4096 /* NCCL's buffer has 1,024 bytes */
+};
+/* The memory file never grows beyond: a process can go on logging for weeks with nobody reading. */
+#define MOST_LOG (32L << 20)
+#define MOST_AT_ONCE (8L << 20)
+
+/* Of the kernel's headers, which may be older than this code. */
+enum { CLOEXEC_SEALING = 1 | 2, ADD_SEALS = 1033, SEAL_GROW = 4, HOLE_KEEP_SIZE = 2 | 1 };
+
+/* ---- one thread at a time ---- */
+
+static int lock_owner; /* a process id: a lock that was held at a fork does not matter */
+
+static bool lock(void)
+{
+    int self = getpid();
+
+    int64_t deadline = shim_now_us() + LOCK_US;
+
+    do {
+        int owner = __atomic_load_n(&lock_owner, __ATOMIC_RELAXED);
+        if (owner != self && __atomic_compare_exchange_n(&lock_owner, &owner, self, false,
+                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
+        shim_sleep_us(50);
+    } while (shim_now_us() < deadline);
+    return false;
+}
+
+static void unlock(void)
+{
+    __atomic_store_n(&lock_owner, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- notes ---- */
+
+struct channel {
+    int prev, next; /* -1: not said */
+    struct shim_reach send, receive;
+};
+
+struct member {
+    uint64_t comm, order; /* order: rising; 0: not used */
+    int tid;              /* that is at it; 0: none */
+    int rank, ranks;      /* -1: not said so far */
+    shim_bus gpu;
+    bool complete, asked;
+    int n_channels;
+    struct channel channels[CHANNELS];
+};
+
+static struct notes {
+    struct member members[MEMBERS];
+    uint64_t order;
+    bool nics_said, nics_unclear, nics_fused;
+    int n_nics;
+    struct {
+        int number;
+        char name[SHIM_NAME];
+    } nics[NICS];
+    char network[SHIM_NAME];
+} notes;
+
+static struct member *of_thread(int tid)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        if (notes.members[i].order && notes.members[i].tid == tid)
+            return &notes.members[i];
+    return NULL;
+}
+
+/* In place of the oldest. */
+static struct member *add_member(int tid)
+{
+    struct member *member = &notes.members[0];
+
+    for (int i = 1; i < MEMBERS; i++)
+        if (notes.members[i].order < member->order)
+            member = &notes.members[i];
+    memset(member, 0, sizeof *member);
+    member->order = ++notes.order;
+    member->tid = tid;
+    member->rank = member->ranks = -1;
+    member->gpu = (shim_bus)SHIM_NO_BUS;
+    for (int i = 0; i < CHANNELS; i++) {
+        struct channel *channel = &member->channels[i];
+        channel->prev = channel->next = -1;
+        channel->send.nic = channel->receive.nic = -1;
+    }
+    return member;
+}
+
+/* 2.18.1 has no "Init START". */
+static void note_init(const struct shim_line *line)
+{
+    struct member *member = of_thread(line->tid);
+
+    if (line->kind == SHIM_LINE_START && member) {
+        member->tid = 0;
+        member = NULL;
+    }
+    if (!member)
+        member = add_member(line->tid);
+    member->comm = line->comm;
+    member->rank = line->rank;
+    member->ranks = line->ranks;
+    member->gpu = line->gpu;
+    if (line->kind == SHIM_LINE_COMPLETE) {
+        member->complete = true;
+        member->tid = 0;
+    }
+}
+
+static void note_ring(const struct shim_line *line)
+{
+    struct member *member = of_thread(line->tid);
+
+    if (!member)
+        member = add_member(line->tid);
+    if (line->channel >= CHANNELS || (member->rank >= 0 && member->rank != line->rank))
+        return;
+    member->rank = line->rank;
+    member->channels[line->channel].prev = line->prev;
+    member->channels[line->channel].next = line->next;
+    if (line->channel >= member->n_channels)
+        member->n_channels = line->channel + 1;
+}
+
+static bool starts(const struct shim_line *line, const char *text)
+{
+    size_t length = strlen(text);
+
+    return (size_t)(line->end - line->text) >= length && memcmp(line->text, text, length) == 0;
+}
+
+static bool has(const struct shim_line *line, const char *text)
+{
+    return memmem(line->text, (size_t)(line->end - line->text), text, strlen(text));
+}
+
+/* "P2P/IPC/read", "SHM/direct/direct", "NET/IB/0(3)/GDRDMA(PCI)/Shared". */
+static struct shim_reach reach_of(const struct shim_line *line)
+{
+    struct shim_reach reach = {.way = SHIM_WAY_UNKNOWN, .nic = -1};
+    const char *slash, *at;
+
+    if (starts(line, "P2P/"))
+        reach.way = SHIM_WAY_P2P;
+    else if (starts(line, "SHM/"))
+        reach.way = SHIM_WAY_SHM;
+    reach.read = reach.way == SHIM_WAY_P2P && has(line, "/read");
+    if (!starts(line, "NET/"))
+        return reach;
+    reach.way = SHIM_WAY_NET;
+    reach.gdr = has(line, "/GDRDMA");
+    slash = memchr(line->text + 4, '/', (size_t)(line->end - line->text - 4));
+    for (at = slash ? slash + 1 : line->end;
+         at < line->end && *at >= '0' && *at <= '9' && reach.nic < 1000; at++)
+        reach.nic = (reach.nic < 0 ? 0 : reach.nic * 10) + (*at - '0');
+    reach.pxn = at < line->end && *at == '(';
+    return reach;
+}
+
+/* The same is said of trees, whose edges may lead to the same neighbour: then over the connection
+ * that the ring has made before. */
+static void note_edge(const struct shim_line *line)
+{
+    struct member *member = of_thread(line->tid);
+
+    if (!member || line->p2p || line->channel >= CHANNELS)
+        return;
+    struct channel *channel = &member->channels[line->channel];
+    if (!line->receive && line->from == member->rank && line->to == channel->next &&
+        channel->send.way == SHIM_WAY_UNKNOWN)
+        channel->send = reach_of(line);
+    if (line->receive && line->to == member->rank && line->from == channel->prev &&
+        channel->receive.way == SHIM_WAY_UNKNOWN)
+        channel->receive = reach_of(line);
+}
+
+static void note_nics(const struct shim_line *line)
+{
+    const char *at = line->text;
+    int more = 1;
+
+    notes.nics_said = true;
+    notes.n_nics = 0;
+    while (notes.n_nics < NICS &&
+           (more = shim_line_nic(&at, line->end, &notes.nics[notes.n_nics].number,
+                                 notes.nics[notes.n_nics].name)) > 0)
+        notes.n_nics++;
+    notes.nics_unclear = more != 0;
+}
+
+static void note_network(const struct shim_line *line)
+{
+    snprintf(notes.network, sizeof notes.network, "%.*s", (int)(line->end - line->text),
+             line->text);
+}
+
+static void note(const struct shim_line *line)
+{
+    switch (line->kind) {
+    case SHIM_LINE_START:
+    case SHIM_LINE_COMPLETE:
+        note_init(line);
+        break;
+    case SHIM_LINE_RING:
+        note_ring(line);
+        break;
+    case SHIM_LINE_EDGE:
+        note_edge(line);
+        break;
+    case SHIM_LINE_NICS:
+        note_nics(line);
+        break;
+    case SHIM_LINE_NETWORK:
+        note_network(line);
+        break;
+    case SHIM_LINE_VIRTUAL:
+        notes.nics_fused |= line->devices > 1;
+        break;
+    case SHIM_LINE_ORDER:
+    case SHIM_LINE_OTHER:
+        break;
+    }
+}
+
+size_t shim_nccllog_take(const char *text, size_t size, int pid)
+{
+    const char *at = text, *end = text + size, *newline;
+    struct shim_line line;
+
+    for (; (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1)
+        if (newline - at < LONGEST_LINE && shim_line_read(at, newline, &line) && line.pid == pid)
+            note(&line);
+    return (size_t)(at - text);
+}
+
+/* ---- where the log is ---- */
+
+enum place { NOT_ASKED, NOWHERE, MEMORY, USERS_FILE };
+
+static struct {
+    int pid;
+    enum place place;
+    const char *why;   /* it is nowhere */
+    int fd;            /* for reading; -1 */
+    int spare;         /* held until NCCL opens its own; -1 */
+    bool handed, done; /* the name was given; no more can come */
+    off_t offset;
+    char path[SHIM_PATH];
+} file = {.fd = -1, .spare = -1};
+
+static bool user_has_set(void)
+{
+    return shim_env("NCCL_DEBUG") || shim_env("NCCL_DEBUG_SUBSYS") || shim_env("NCCL_DEBUG_FILE");
+}
+
+/* Is a subsystem in the list, as NCCL understands it: "INIT,GRAPH", "ALL", "^ENV"? */
+static bool is_listed(const char *list, const char *name)
+{
+    bool invert = list[0] == '^', found = false;
+
+    for (const char *at = list + invert; *at; at += strspn(at, ",")) {
+        size_t length = strcspn(at, ",");
+        if ((length == strlen(name) && strncasecmp(at, name, length) == 0) ||
+            (length == 3 && strncasecmp(at, "ALL", 3) == 0))
+            found = true;
+        at += length;
+    }
+    return found != invert;
+}
+
+static bool user_logs_enough(void)
+{
+    const char *level = shim_env("NCCL_DEBUG"), *list = shim_env("NCCL_DEBUG_SUBSYS");
+
+    return level && list && shim_env("NCCL_DEBUG_FILE") &&
+           (strcasecmp(level, "INFO") == 0 || strcasecmp(level, "TRACE") == 0 ||
+            strcasecmp(level, "ABORT") == 0) &&
+           is_listed(list, "INIT") && is_listed(list, "GRAPH") && is_listed(list, "NET");
+}
+
+/* NCCL's: %h is the host name up to the first dot, %p the process id, %% a %. */
+static bool expand(const char *name, struct shim_text *path)
+{
+    char host[256] = "";
+
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    for (; *name; name++) {
+        bool two = name[0] == '%' && name[1] != '\0';
+        if (two && name[1] == 'h')
+            shim_text_add(path, "%s", host);
+        else if (two && name[1] == 'p')
+            shim_text_add(path, "%d", (int)getpid());
+        else if (two && name[1] == '%')
+            shim_text_add(path, "%%");
+        else
+            shim_text_add(path, two ? "%c%c" : "%c", name[0], name[1]);
+        name += two;
+    }
+    return !path->full && path->length > 0;
+}
+
+static const char memory_name[] = "tccl-nccl-log";
+
+static void nowhere(const char *why)
+{
+    if (file.fd >= 0 && shim_is_memory_file(file.fd, memory_name))
+        close(file.fd);
+    if (file.spare >= 0)
+        close(file.spare);
+    file.fd = file.spare = -1;
+    file.place = NOWHERE;
+    file.why = why;
+}
+
+static void users_file(void)
+{
+    struct shim_text path = {.at = file.path, .size = sizeof file.path};
+
+    if (user_logs_enough() && expand(shim_env("NCCL_DEBUG_FILE"), &path))
+        file.place = USERS_FILE;
+    else
+        nowhere("NCCL_DEBUG is the user's own");
+}
+
+/* A file limit would end the program with a signal. That the file can be opened by name is tried:
+ * NCCL would log to the standard output. */
+static void memory_file(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) {
+        nowhere("the size of files is limited");
+        return;
+    }
+    file.fd = (int)syscall(SYS_memfd_create, memory_name, CLOEXEC_SEALING);
+    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
+    if (file.fd >= 0)
+        file.spare = open(file.path, O_WRONLY | O_CLOEXEC);
+    if (file.spare < 0)
+        nowhere("there is no memory file for NCCL's log");
+    else
+        file.place = MEMORY;
+}
+
+/* A child begins anew: its parent's file is not its own. */
+static void find_place(void)
+{
+    if (file.pid != getpid()) {
+        memset(&notes, 0, sizeof notes);
+        memset(&file, 0, sizeof file);
+        file.fd = file.spare = -1;
+        file.pid = getpid();
+    }
+    if (file.place == NOT_ASKED) {
+        if (user_has_set())
+            users_file();
+        else
+            memory_file();
+    } else if (file.place == MEMORY && user_has_set()) {
+        nowhere("NCCL_DEBUG is the user's own");
+    }
+}
+
+/* A second NCCL in the process, or one that starts its log anew, gets none. */
+static const char *answer(const char *name)
+{
+    find_place();
+    if (file.place != MEMORY || file.handed)
+        return NULL;
+    if (strcmp(name, "NCCL_DEBUG") == 0)
+        return "INFO";
+    if (strcmp(name, "NCCL_DEBUG_SUBSYS") == 0)
+        return "INIT,GRAPH,P2P,SHM,NET";
+    file.handed = true;
+    close(file.spare);
+    file.spare = -1;
+    return file.path;
+}
+
+const char *shim_nccllog_answer(const char *name, uint32_t version)
+{
+    const char *value = NULL;
+
+    if (strncmp(name, "NCCL_DEBUG", 10) != 0 ||
+        (name[10] != '\0' && strcmp(name + 10, "_SUBSYS") != 0 && strcmp(name + 10, "_FILE") != 0))
+        return NULL;
+    if (!lock())
+        return NULL;
+    if (version >= 22200 || user_has_set())
+        value = answer(name);
+    unlock();
+    return value;
+}
+
+bool shim_nccllog_there(void)
+{
+    return file.pid == getpid() &&
+           (file.place == USERS_FILE || (file.place == MEMORY && file.handed && !file.done));
+}
+
+int shim_nccllog_missing(struct shim_why *why)
+{
+    return shim_fail(why, "%s", file.why ? file.why : "NCCL can't be made to log what it builds");
+}
+
+/* ---- reading ---- */
+
+static bool open_users_file(void)
+{
+    struct stat status;
+
+    if (file.fd >= 0)
+        return true;
+    /* Not what a reader would take something away from. */
+    if (syscall(SYS_newfstatat, AT_FDCWD, file.path, &status, 0) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    file.fd = open(file.path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return file.fd >= 0;
+}
+
+static void give_back(off_t from)
+{
+    off_t start = from & ~4095L, end = file.offset & ~4095L;
+
+    if (end > start)
+        syscall(SYS_fallocate, file.fd, HOLE_KEEP_SIZE, start, end - start);
+}
+
+/* A line that is longer than the buffer is not NCCL's: it is left out piece by piece. */
+static long read_some(void)
+{
+    static char buffer[4 * LONGEST_LINE];
+    ssize_t n = pread(file.fd, buffer, sizeof buffer, file.offset);
+    size_t size = n > 0 ? strnlen(buffer, (size_t)n) : 0; /* zero bytes: not written so far */
+    size_t used = shim_nccllog_take(buffer, size, file.pid);
+
+    if (used == 0 && size == sizeof buffer)
+        used = size;
+    file.offset += (off_t)used;
+    return (long)used;
+}
+
+static void read_file(void)
+{
+    off_t start = file.offset;
+    long n;
+
+    while ((n = read_some()) > 0 && file.offset - start < MOST_AT_ONCE)
+        ;
+    if (file.place == MEMORY && file.offset > 0) {
+        /* Once NCCL has opened it, which empties it. */
+        if (start == 0 && ftruncate(file.fd, MOST_LOG) == 0)
+            fcntl(file.fd, ADD_SEALS, SEAL_GROW);
+        give_back(start);
+        file.done = file.offset > MOST_LOG - LONGEST_LINE;
+    }
+}
+
+void shim_nccllog_read(void)
+{
+    if (!shim_nccllog_there() || !lock())
+        return;
+    if (file.place == MEMORY && !shim_is_memory_file(file.fd, memory_name))
+        nowhere("the program has closed NCCL's log");
+    else if (file.place == MEMORY || open_users_file())
+        read_file();
+    unlock();
+}
+
+/* ---- questions ---- */
+
+static int nic_number(const char *name, struct shim_why *why)
+{
+    int found = -1;
+
+    if (!notes.network[0])
+        return shim_fail(why, "NCCL has not said which network it uses");
+    if (strcmp(notes.network, "IB") != 0)
+        return shim_fail(why, "NCCL uses the network %s", notes.network);
+    if (!notes.nics_said || notes.nics_unclear)
+        return shim_fail(why, "NCCL has joined ports of NICs, or has not said which there are");
+    if (notes.nics_fused)
+        return shim_fail(why, "NCCL has fused NICs");
+    for (int i = 0; i < notes.n_nics; i++) {
+        if (strcmp(notes.nics[i].name, name) != 0)
+            continue;
+        if (found >= 0)
+            return shim_fail(why, "the NIC %s has several ports", name);
+        found = notes.nics[i].number;
+    }
+    return found >= 0 ? found : shim_fail(why, "NCCL leaves out the NIC %s", name);
+}
+
+int shim_nccllog_nic(const char *name, struct shim_why *why)
+{
+    if (!shim_nccllog_there())
+        return shim_nccllog_missing(why);
+    if (!lock())
+        return shim_fail(why, "NCCL's log is being read by others");
+    int number = nic_number(name, why);
+    unlock();
+    return number;
+}
+
+int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu)
+{
+    if (!lock())
+        return -1;
+    const struct member *member = of_thread(tid);
+    bool found = member && member->ranks > 0;
+    if (found) {
+        *rank = member->rank;
+        *ranks = member->ranks;
+        *gpu = member->gpu;
+    }
+    unlock();
+    return found ? 0 : -1;
+}
+
+static bool fits(const struct member *member, const void *comm, shim_bus gpu, int rank, int ranks)
+{
+    return member->order && !member->asked && member->gpu == gpu &&
+           (rank < 0 || member->rank == rank) && (ranks < 0 || member->ranks == ranks) &&
+           (!comm || member->comm == (uint64_t)(uintptr_t)comm);
+}
+
+static struct member *find_built(const void *comm, shim_bus gpu, int rank, int ranks)
+{
+    struct member *newest = NULL;
+
+    for (int i = 0; i < MEMBERS; i++) {
+        struct member *member = &notes.members[i];
+        if (fits(member, comm, gpu, rank, ranks) && (!newest || member->order > newest->order))
+            newest = member;
+    }
+    return newest;
+}
+
+static void join(struct shim_reach *all, struct shim_reach one)
+{
+    if (all->way != one.way)
+        all->way = SHIM_WAY_MIXED;
+    if (all->nic != one.nic)
+        all->nic = -1;
+    all->gdr &= one.gdr;
+    all->read &= one.read;
+    all->pxn |= one.pxn;
+}
+
+static void sum_up(const struct member *member, struct shim_built *built)
+{
+    const struct channel *first = &member->channels[0];
+
+    *built = (struct shim_built){.rank = member->rank,
+                                 .ranks = member->ranks,
+                                 .channels = member->n_channels,
+                                 .same = true,
+                                 .prev = first->prev,
+                                 .next = first->next,
+                                 .complete = member->complete};
+    built->send = first->send;
+    built->receive = first->receive;
+    for (int i = 1; i < member->n_channels; i++) {
+        const struct channel *channel = &member->channels[i];
+        built->same &= channel->prev == first->prev && channel->next == first->next;
+        join(&built->send, channel->send);
+        join(&built->receive, channel->receive);
+    }
+}
+
+int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks,
+                       struct shim_built *built)
+{
+    if (!lock())
+        return -1;
+    struct member *member = find_built(comm, gpu, rank, ranks);
+    if (member) {
+        member->asked = true;
+        sum_up(member, built);
+    }
+    unlock();
+    return member ? 0 : -1;
+}

@@ -1,0 +1,65 @@
+/* nccllog.h: NCCL's own log, read by the shim. Where the user has set none of NCCL_DEBUG,
+ * NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, NCCL's questions for them are answered so that it logs
+ * into a memory file that nobody else sees. Where the user has a file with all that is needed
+ * (NCCL_DEBUG=INFO or TRACE, subsystems INIT, GRAPH, NET), that file is read. Otherwise there is no
+ * log. Before 2.22 NCCL also writes its version to the standard output when it logs: these are only
+ * read where the user has it so. */
+#ifndef SHIM_NCCLLOG_H
+#define SHIM_NCCLLOG_H
+
+#include "base/base.h"
+
+/* The shim's answer to the question for one of these names by an NCCL of that version
+ * (ncclGetVersion's number; 0: unknown, no answer); NULL: none. The first call with one of them
+ * makes the memory file. */
+const char *shim_nccllog_answer(const char *name, uint32_t version);
+
+/* Is there a log? If not, shim_nccllog_missing says why. */
+bool shim_nccllog_there(void);
+int shim_nccllog_missing(struct shim_why *why); /* returns -1 */
+
+/* Reads what has been written since, and takes note of it: NICs, and for each communicator "Init
+ * START" … "Init COMPLETE", rings, how peers are reached. Bounded; memory that has been read is
+ * given back. */
+void shim_nccllog_read(void);
+
+/* The number of NCCL's NIC of that name; -1 with why. After shim_nccllog_read. */
+int shim_nccllog_nic(const char *name, struct shim_why *why);
+
+/* What the communicator is that thread tid has begun to join and is not done with. Returns 0, or
+ * -1. */
+int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu);
+
+/* MIXED: not the same on all channels. */
+enum shim_way { SHIM_WAY_UNKNOWN, SHIM_WAY_P2P, SHIM_WAY_SHM, SHIM_WAY_NET, SHIM_WAY_MIXED };
+
+/* How one rank reaches a neighbour. */
+struct shim_reach {
+    enum shim_way way;
+    int nic;   /* of NET, NCCL's number; -1 unknown, or not the same on all channels */
+    bool gdr;  /* GPUDirect, on all channels */
+    bool read; /* P2P by reading, on all channels */
+    bool pxn;  /* of NET: through another GPU, on some channel */
+};
+
+/* What NCCL built for one rank. */
+struct shim_built {
+    int rank, ranks, channels; /* channels: how many rings, with copies */
+    bool same;                 /* all channels have the same neighbours */
+    int prev, next;            /* ranks */
+    struct shim_reach send;    /* to next */
+    struct shim_reach receive; /* from prev; NCCL tells it of NET only */
+    bool complete;             /* "Init COMPLETE" was read */
+};
+
+/* The newest communicator of a GPU and rank that the log tells of and that was not asked for
+ * before. comm: its ncclComm_t, or NULL: any; rank, ranks: -1: any. Returns 0, or -1: there is
+ * none. */
+int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks,
+                       struct shim_built *built);
+
+/* Takes lines into the notes as shim_nccllog_read does; what is behind the last newline is left.
+ * Returns how many bytes were used. For tests, too. */
+size_t shim_nccllog_take(const char *text, size_t size, int pid);
+
+#endif

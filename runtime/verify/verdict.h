@@ -1,0 +1,20 @@
+/* verdict.h: is what NCCL built the chain? */
+#ifndef SHIM_VERDICT_H
+#define SHIM_VERDICT_H
+
+#include "plan/registry.h"
+#include "verify/nccllog.h"
+
+/* From good to bad. NOT_USED: the plan was left alone; never an answer of shim_verdict_of. */
+enum shim_verdict { SHIM_APPLIED, SHIM_UNKNOWN, SHIM_DIFFERS, SHIM_NOT_USED };
+
+/* Compares one rank's part with the chain: its neighbours, and how it reaches them. members: the
+ * local ranks, with their GPUs. entry, exit: NCCL's numbers of the chain's NICs, -1: not compared.
+ * text: how it differs, or why it can't be known; empty for APPLIED. The memory of a bounce can't
+ * be seen, and neither can the order of nodes: a rank knows its neighbours on other nodes by their
+ * rank only. */
+enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct shim_member *members,
+                                  int n, shim_bus gpu, const struct shim_built *built, int entry,
+                                  int exit, char text[static 256]);
+
+#endif

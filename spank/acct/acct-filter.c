@@ -1,0 +1,352 @@
+/* acct-filter.c: what tcclacct's options ask for. */
+#include "acct/acct-filter.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "client/hostlist.h"
+#include "records/reason.h"
+#include "records/records.h"
+
+/* Numbers of special steps, from slurm.h (SLURM_BATCH_SCRIPT and the like). */
+static const struct {
+    const char *name;
+    uint32_t step;
+} special_steps[] = {{"interactive", 0xfffffffa}, {"batch", 0xfffffffb}, {"extern", 0xfffffffc}};
+
+const char *acct_step_name(json_int_t step)
+{
+    for (size_t i = 0; i < sizeof special_steps / sizeof special_steps[0]; i++)
+        if (special_steps[i].step == step)
+            return special_steps[i].name;
+    return NULL;
+}
+
+/* A number of 32 bits at *at, which moves behind it; -1 if there is none. */
+static json_int_t read_number(const char **at)
+{
+    size_t length = strspn(*at, "0123456789");
+    if (length == 0 || length > 10)
+        return -1;
+    json_int_t number = strtoll(*at, NULL, 10);
+    *at += length;
+    return number <= UINT32_MAX ? number : -1;
+}
+
+/* The step at *at, a number or a name; -1 if it is none. */
+static json_int_t read_step(const char **at)
+{
+    for (size_t i = 0; i < sizeof special_steps / sizeof special_steps[0]; i++) {
+        size_t length = strlen(special_steps[i].name);
+        if (!strncasecmp(*at, special_steps[i].name, length)) {
+            *at += length;
+            return special_steps[i].step;
+        }
+    }
+    return read_number(at);
+}
+
+/* What stands before and behind the tasks of an array: JOB[+OFFSET][.STEP]. */
+struct job_text {
+    json_int_t job, het_offset, step; /* -1: not given */
+};
+
+/* Some tasks of an array. */
+struct task_range {
+    json_int_t first, last, by;
+};
+
+static int add_entry(json_t *jobs, const struct job_text *text, const struct task_range *tasks,
+                     struct tccl_error *err)
+{
+    json_t *entry = tasks ? json_pack("{s:I, s:I, s:I}", "array_job", text->job, "first",
+                                      tasks->first, "last", tasks->last)
+                          : json_pack("{s:I}", "job", text->job);
+    if (text->het_offset >= 0)
+        json_object_set_new(entry, "het_offset", json_integer(text->het_offset));
+    if (text->step >= 0)
+        json_object_set_new(entry, "step", json_integer(text->step));
+    if (json_array_size(jobs) < TCCL_FILTER_JOBS)
+        return json_array_append_new(jobs, entry) == 0 ? 0 : tccl_fail(err, "no memory");
+    json_decref(entry);
+    return tccl_fail(err, "more than %d jobs", TCCL_FILTER_JOBS);
+}
+
+/* FIRST[-LAST[:BY]], as in sbatch's --array. Returns 0, or -1. */
+static int read_range(const char **at, struct task_range *range)
+{
+    range->first = range->last = read_number(at);
+    range->by = 1;
+    if (range->first < 0 || **at != '-')
+        return range->first < 0 ? -1 : 0;
+    ++*at;
+    range->last = read_number(at);
+    if (**at == ':') {
+        ++*at;
+        range->by = read_number(at);
+    }
+    return range->last >= range->first && range->by >= 1 ? 0 : -1;
+}
+
+/* Adds the tasks of a range; those of a step of more than 1 one by one. */
+static int add_tasks(json_t *jobs, const struct job_text *text, const struct task_range *range,
+                     struct tccl_error *err)
+{
+    if (range->by == 1)
+        return add_entry(jobs, text, range, err);
+    for (json_int_t task = range->first; task <= range->last; task += range->by) {
+        struct task_range one = {task, task, 1};
+        if (add_entry(jobs, text, &one, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Goes through the tasks behind '_', N or [RANGE,…] with squeue's %LIMIT at the end, at *at, which
+ * moves behind them; adds them to jobs, if that is not NULL. Returns 0; 1: they are none; -1 with
+ * err. */
+static int read_tasks(const char **at, json_t *jobs, const struct job_text *text,
+                      struct tccl_error *err)
+{
+    struct task_range range;
+    bool several = **at == '[';
+    do {
+        *at += several;
+        if (!several) {
+            range.first = range.last = read_number(at);
+            range.by = 1;
+        }
+        if (several ? read_range(at, &range) != 0 : range.first < 0)
+            return 1;
+        if (jobs && add_tasks(jobs, text, &range, err) != 0)
+            return -1;
+    } while (several && **at == ',');
+    if (several && **at == '%') {
+        ++*at;
+        if (read_number(at) < 0)
+            return 1;
+    }
+    if (several && *(*at)++ != ']')
+        return 1;
+    return 0;
+}
+
+/* JOB[_TASKS|+OFFSET][.STEP], into the list. Returns 0, or -1 with err. */
+static int read_job(json_t *jobs, const char *text, struct tccl_error *err)
+{
+    struct job_text job = {.het_offset = -1, .step = -1};
+    const char *at = text, *tasks = NULL;
+    job.job = read_number(&at);
+    bool good = job.job >= 1;
+    if (good && *at == '_') {
+        tasks = ++at;
+        good = read_tasks(&at, NULL, &job, NULL) == 0;
+    } else if (good && *at == '+') {
+        at++;
+        good = (job.het_offset = read_number(&at)) >= 0;
+    }
+    if (good && *at == '.') {
+        at++;
+        good = (job.step = read_step(&at)) >= 0;
+    }
+    if (!good || *at)
+        return tccl_fail(err,
+                         "'%.40s' is not a job: give JOB[_TASK|+OFFSET][.STEP], such as 12, 13.0 "
+                         "or 14_[1-3]",
+                         text);
+    return tasks ? read_tasks(&tasks, jobs, &job, err) : add_entry(jobs, &job, NULL, err);
+}
+
+static json_t *read_user(const char *text, struct tccl_error *err)
+{
+    const char *at = text;
+    json_int_t uid = read_number(&at);
+    if (uid >= 0 && !*at)
+        return json_integer(uid);
+    errno = 0;
+    struct passwd *user = getpwnam(text);
+    if (user)
+        return json_integer(user->pw_uid);
+    tccl_fail(err, "there is no user '%.40s'", text);
+    return NULL;
+}
+
+/* The states of jobs, which sacct's -s takes, and their short forms. */
+static bool is_job_state(const char *text)
+{
+    static const char *const states[] = {
+        "pending",      "pd", "running",       "r",  "suspended",   "s",  "completed",     "cd",
+        "cancelled",    "ca", "failed",        "f",  "timeout",     "to", "node_fail",     "nf",
+        "preempted",    "pr", "boot_fail",     "bf", "deadline",    "dl", "out_of_memory", "oom",
+        "completing",   "cg", "configuring",   "cf", "resizing",    "rs", "requeued",      "rq",
+        "revoked",      "rv", "stopped",       "st", "signaling",   "si", "stage_out",     "so",
+        "special_exit", "se", "resv_del_hold", "rd", "requeue_fed", "rf", "requeue_hold",  "rh"};
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+        if (!strcasecmp(text, states[i]))
+            return true;
+    return false;
+}
+
+/* A state, in any case of letters, or as much of it as no other begins with. */
+static json_t *read_state(const char *text, struct tccl_error *err)
+{
+    static const char known[] = "off, applied, fallback, nothing-to-do, partial or differs";
+    static const char *const states[] = {"off",     "applied", "fallback", "nothing-to-do",
+                                         "partial", "differs", NULL};
+    bool of_jobs = is_job_state(text); /* sacct's "F", too, which is not the fallback of a ring */
+    for (int i = 0; states[i] && *text && !of_jobs; i++)
+        if (!strncasecmp(text, states[i], strlen(text)))
+            return json_string(states[i]);
+    if (of_jobs)
+        tccl_fail(err,
+                  "'%.40s' is a state of jobs, which sacct shows; give the state of a ring: %s",
+                  text, known);
+    else
+        tccl_fail(err, "'%.40s' is not a state: give %s", text, known);
+    return NULL;
+}
+
+static json_t *read_name(const char *text, struct tccl_error *err)
+{
+    json_t *name = *text ? json_string(text) : NULL;
+    if (!name)
+        tccl_fail(err, *text ? "'%.40s' is not UTF-8" : "there is an empty name in the list", text);
+    return name;
+}
+
+/* The class whose word is the text, or the only one that begins with it. */
+static json_t *read_class(const char *text, struct tccl_error *err)
+{
+    char known[400] = "";
+    const char *found = NULL;
+    int n_found = 0;
+    for (int i = 0; i < TCCL_REASON_CLASSES; i++) {
+        const char *word = tccl_reason_word(i);
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", word);
+        if (!strcasecmp(text, word))
+            return json_string(word);
+        if (*text && !strncasecmp(text, word, strlen(text)) && n_found++ == 0)
+            found = word;
+    }
+    if (n_found == 1)
+        return json_string(found);
+    tccl_fail(err, "'%.40s' is not a kind of reason; there are: %s", text, known);
+    return NULL;
+}
+
+/* Is an entry of a list nothing but what a comma too many leaves, as in "12," or "12,,13"? */
+static bool left_over(const char *entry, const char *text)
+{
+    return !*entry && text[strspn(text, ",")];
+}
+
+/* Cuts the text at commas, reads each entry and adds what came of it to the list called name. */
+static int read_list(json_t *filter, const char *name, size_t max, const char *text,
+                     json_t *(*read)(const char *, struct tccl_error *), struct tccl_error *err)
+{
+    cleanup_free char *copy = strdup(text);
+    json_t *list = json_object_get(filter, name);
+    if (!list && json_object_set_new(filter, name, list = json_array()) != 0)
+        return tccl_fail(err, "no memory");
+    char *rest = copy;
+    for (char *entry; (entry = strsep(&rest, ","));) {
+        if (left_over(entry, text))
+            continue;
+        if (json_array_size(list) == max)
+            return tccl_fail(err, "more than %zu %s", max, name);
+        json_t *value = read(entry, err);
+        if (!value || json_array_append_new(list, value) != 0)
+            return tccl_fail(err, "no memory");
+    }
+    return 0;
+}
+
+/* As strsep at commas, but for those in brackets. */
+static char *next_job(char **rest)
+{
+    char *job = *rest;
+    bool inside = false;
+    for (char *at = job; at && *at; at++) {
+        inside = *at == '[' || (inside && *at != ']');
+        if (*at == ',' && !inside) {
+            *at = '\0';
+            *rest = at + 1;
+            return job;
+        }
+    }
+    *rest = NULL;
+    return job;
+}
+
+int acct_filter_jobs(json_t *filter, const char *text, struct tccl_error *err)
+{
+    cleanup_free char *copy = strdup(text);
+    json_t *jobs = json_object_get(filter, "jobs");
+    if (!copy || (!jobs && json_object_set_new(filter, "jobs", jobs = json_array()) != 0))
+        return tccl_fail(err, "no memory");
+    char *rest = copy;
+    for (char *job; (job = next_job(&rest));)
+        if (!left_over(job, text) && read_job(jobs, job, err) != 0)
+            return -1;
+    return 0;
+}
+
+int acct_filter_users(json_t *filter, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, "users", TCCL_FILTER_USERS, text, read_user, err);
+}
+
+int acct_filter_states(json_t *filter, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, "states", TCCL_FILTER_STATES, text, read_state, err);
+}
+
+int acct_filter_names(json_t *filter, const char *name, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, name, TCCL_FILTER_NAMES, text, read_name, err);
+}
+
+int acct_filter_classes(json_t *filter, const char *text, struct tccl_error *err)
+{
+    return read_list(filter, "classes", TCCL_FILTER_NAMES, text, read_class, err);
+}
+
+int acct_filter_range(json_t *filter, const char *text, struct tccl_error *err)
+{
+    const char *at = text;
+    json_int_t low = read_number(&at), high = low;
+    if (low >= 0 && *at == '-') {
+        at++;
+        high = read_number(&at);
+    }
+    if (low < 0 || high < 1 || *at || low > high)
+        return tccl_fail(err, "'%.40s' is not a number of nodes: give MIN[-MAX]", text);
+    return json_object_set_new(filter, "min_nodes", json_integer(low)) == 0 &&
+                   json_object_set_new(filter, "max_nodes", json_integer(high)) == 0
+               ? 0
+               : tccl_fail(err, "no memory");
+}
+
+int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err)
+{
+    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
+    json_t *list = json_object_get(filter, "nodes");
+    if (tccl_hosts_expand(text, TCCL_FILTER_NODES, &hosts, err) != 0)
+        return -1;
+    if (!list && json_object_set_new(filter, "nodes", list = json_array()) != 0)
+        return tccl_fail(err, "no memory");
+    if (json_array_size(list) + hosts.count > TCCL_FILTER_NODES)
+        return tccl_fail(err, "more than %d nodes", TCCL_FILTER_NODES);
+    for (size_t i = 0; i < hosts.count; i++)
+        if (json_array_append_new(list, json_string(hosts.names[i])) != 0)
+            return tccl_fail(err, "no memory");
+    return 0;
+}

@@ -1,0 +1,341 @@
+/* acct-list.c: tcclacct without a command: the records as a table, or as text for other programs.
+ */
+#include "acct/acct-list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "acct/acct-fold.h"
+#include "acct/acct-output.h"
+#include "acct/acct-request.h"
+#include "acct/acct-table.h"
+#include "acct/acct-time.h"
+#include "base/cleanup.h"
+
+#define DEFAULT_FIELDS                                                                             \
+    "JobID,JobName,User,NodeList,GPUs,Mode,State,Built,GBps,BaselineGBps,Ratio,SolveTime,Reason"
+#define BRIEF_FIELDS "JobID,State,Reason"
+
+enum {
+    OPTION_JSON = ACCT_OPTION_OWN,
+    OPTION_DELIMITER,
+    OPTION_IGNORED, /* of sacct: changes nothing here */
+    OPTION_REFUSED, /* of sacct: would change what is shown, and can't */
+};
+
+static const char help[] =
+    "Usage: tcclacct [OPTION]…              rings of job steps, and what NCCL built\n"
+    "       tcclacct ring|summary|serve …   draws one; over time; web page (--help)\n"
+    "  -j JOB[.STEP],…   these, of any day     -X   one line a job, not a step\n"
+    "                    (12_3 or 12_[1-3]: tasks of array 12; 12+1: a component)\n"
+    "  -S, -E TIME       started since; before (2026-01-31T08:00, 0131, now-2days)\n"
+    "  -u USER,…  -a     of these users; of all, as far as you may see them\n"
+    "  -N NODES          that ran on one of these nodes (n[1-4])\n"
+    "  -s STATE,…        off, applied, fallback, nothing-to-do, partial, differs\n"
+    "  -R KIND,…         whose reason is of this kind (no profile, no daemon, …)\n"
+    "  -r PART,…  -A ACCOUNT,…  --name=NAME,…  -i MIN[-MAX]   of these partitions,\n"
+    "                    accounts, job names; on so many nodes\n"
+    "  -o FIELD[%W],…    these fields, W characters wide (-W: to the left)\n"
+    "  -l, -b            all fields, few fields   -e   list the fields\n"
+    "  -n  -P  -p        no header; '|' between the fields; and at the end\n"
+    "  --delimiter=TEXT  this instead of '|'      --json   all that is known\n"
+    "  --config=FILE     instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+    "  --node=NAME       this node's Slurm name, where it isn't the host's\n"
+    "  -h, --help   -V, --version\n"
+    "Long: --jobs --starttime --endtime --user --allusers --nodelist --state --reason\n"
+    "--partition --accounts --nnodes --allocations --format --long --brief\n"
+    "--helpformat --noheader --parsable --parsable2. sacct's -D -L -M -T are\n"
+    "ignored. Default: since midnight, yours; as root everyone's.\n"
+    "Environment: TCCLACCT_FORMAT (as -o), SLURM_TIME_FORMAT, TCCL_CONF; tcclacct(1).\n";
+
+#define LETTERS ACCT_REQUEST_LETTERS "o:XlbenpPhVDLM:TvBcC:f:F:g:I:k:K:q:UW:x:"
+
+static const struct option long_options[] = {
+    ACCT_REQUEST_OPTIONS,
+    {"allocations", no_argument, NULL, 'X'},
+    {"format", required_argument, NULL, 'o'},
+    {"fields", required_argument, NULL, 'o'},
+    {"long", no_argument, NULL, 'l'},
+    {"brief", no_argument, NULL, 'b'},
+    {"helpformat", no_argument, NULL, 'e'},
+    {"help-fields", no_argument, NULL, 'e'},
+    {"noheader", no_argument, NULL, 'n'},
+    {"parsable", no_argument, NULL, 'p'},
+    {"parsable2", no_argument, NULL, 'P'},
+    {"delimiter", required_argument, NULL, OPTION_DELIMITER},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, 'h'},
+    {"usage", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {"duplicates", no_argument, NULL, 'D'},
+    {"allclusters", no_argument, NULL, 'L'},
+    {"clusters", required_argument, NULL, 'M'},
+    {"cluster", required_argument, NULL, 'M'},
+    {"truncate", no_argument, NULL, 'T'},
+    {"verbose", no_argument, NULL, 'v'},
+    {"federation", no_argument, NULL, OPTION_IGNORED},
+    {"local", no_argument, NULL, OPTION_IGNORED},
+    {"noconvert", no_argument, NULL, OPTION_IGNORED},
+    {"units", required_argument, NULL, OPTION_IGNORED},
+    {"use-local-uid", no_argument, NULL, OPTION_IGNORED},
+    {"whole-hetjob", optional_argument, NULL, OPTION_IGNORED},
+    {"batch-script", no_argument, NULL, 'B'},
+    {"completion", no_argument, NULL, 'c'},
+    {"constraints", required_argument, NULL, 'C'},
+    {"file", required_argument, NULL, 'f'},
+    {"flags", required_argument, NULL, 'F'},
+    {"gid", required_argument, NULL, 'g'},
+    {"group", required_argument, NULL, 'g'},
+    {"ncpus", required_argument, NULL, 'I'},
+    {"timelimit-min", required_argument, NULL, 'k'},
+    {"timelimit-max", required_argument, NULL, 'K'},
+    {"qos", required_argument, NULL, 'q'},
+    {"wckeys", required_argument, NULL, 'W'},
+    {"associations", required_argument, NULL, 'x'},
+    {"env-vars", no_argument, NULL, OPTION_REFUSED},
+    {"yaml", no_argument, NULL, OPTION_REFUSED},
+    {NULL, 0, NULL, 0},
+};
+
+/* What was asked on the command line. */
+struct listing {
+    struct acct_request request;
+    struct acct_layout layout;
+    char *fields;       /* of all -o, with commas; NULL: none given */
+    const char *preset; /* of -l or -b */
+    bool json, fold;
+    void (*instead)(void); /* help and the like: nothing else is done */
+};
+
+static void print_help(void)
+{
+    fputs(help, stdout);
+}
+
+static void print_version(void)
+{
+    puts("tcclacct " TCCL_VERSION);
+}
+
+static void print_fields(void)
+{
+    for (int i = 0; i < ACCT_FIELDS; i++)
+        printf("%-16s%s", acct_fields[i].name, i % 4 == 3 || i == ACCT_FIELDS - 1 ? "\n" : "");
+}
+
+/* The name of an option as it stands on the command line, for messages. */
+static const char *option_name(int option, int index, char text[static 40])
+{
+    if (index >= 0)
+        snprintf(text, 40, "--%s", long_options[index].name);
+    else
+        snprintf(text, 40, "-%c", option);
+    return text;
+}
+
+/* What sacct's users type by habit, and changes nothing here: one line says so. */
+static void ignore(int option, int index)
+{
+    char name[40];
+    static const struct {
+        int option;
+        const char *why;
+    } reasons[] = {{'M', "the records of all clusters that AccountingHost serves are shown"},
+                   {'L', "the records of all clusters that AccountingHost serves are shown"},
+                   {'D', "the steps of a job that was requeued are all shown"},
+                   {'T', "records have a start only"}};
+    const char *why = "there is nothing here that it could change";
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].option == option)
+            why = reasons[i].why;
+    fprintf(stderr, "tccl: %s is ignored: %s\n", option_name(option, index, name), why);
+}
+
+/* What can't be done is not passed over: it would show something else than was asked for. */
+static int refuse(int option, int index, struct tccl_error *err)
+{
+    char name[40];
+    if (index >= 0 && !strcmp(long_options[index].name, "yaml"))
+        return tccl_fail(err, "--yaml: give --json");
+    return tccl_fail(err,
+                     "%s: rings' records do not hold that; ask sacct for the jobs, and give them "
+                     "here with -j",
+                     option_name(option, index, name));
+}
+
+/* Fields of one -o more. */
+static int add_fields(struct listing *listing, const char *value, struct tccl_error *err)
+{
+    char *both;
+    if (asprintf(&both, "%s%s%s", listing->fields ? listing->fields : "",
+                 listing->fields ? "," : "", value) < 0)
+        return tccl_fail(err, "no memory");
+    free(listing->fields);
+    listing->fields = both;
+    return 0;
+}
+
+static int set_delimiter(struct listing *listing, const char *value, struct tccl_error *err)
+{
+    listing->layout.delimiter = value;
+    return *value ? 0 : tccl_fail(err, "--delimiter: give at least one character");
+}
+
+/* The options of the output. Returns 0; 1 if it is none of them; -1 with err. */
+static int take_output(struct listing *listing, int option, const char *value,
+                       struct tccl_error *err)
+{
+    switch (option) {
+    case 'o':
+        return add_fields(listing, value, err);
+    case 'X':
+        listing->fold = true;
+        return 0;
+    case 'l':
+        listing->preset = "all";
+        return 0;
+    case 'b':
+        listing->preset = BRIEF_FIELDS;
+        return 0;
+    case 'n':
+        listing->layout.header = false;
+        return 0;
+    case 'p':
+        listing->layout.style = ACCT_PARSABLE_ENDING;
+        return 0;
+    case 'P':
+        listing->layout.style = ACCT_PARSABLE;
+        return 0;
+    case OPTION_DELIMITER:
+        return set_delimiter(listing, value, err);
+    case OPTION_JSON:
+        listing->json = true;
+        return 0;
+    default:
+        return 1;
+    }
+}
+
+static int take_option(struct listing *listing, int option, int index, char *const *argv,
+                       struct tccl_error *err)
+{
+    int rc = acct_request_option(&listing->request, option, optarg, err);
+    if (rc > 0)
+        rc = take_output(listing, option, optarg, err);
+    if (rc <= 0)
+        return rc;
+    switch (option) {
+    case '?':
+        return acct_refuse_option(argv, err);
+    case 'h':
+    case 'U':
+        listing->instead = print_help;
+        return 0;
+    case 'V':
+        listing->instead = print_version;
+        return 0;
+    case 'e':
+        listing->instead = print_fields;
+        return 0;
+    default:
+        if (option == OPTION_IGNORED || strchr("DLMTv", option)) {
+            ignore(option, index);
+            return 0;
+        }
+        return refuse(option, index, err);
+    }
+}
+
+/* A word that is no option: a command in the wrong place, or nobody knows what. */
+static int refuse_word(const char *word, struct tccl_error *err)
+{
+    static const char *const commands[] = {"ring", "summary", "serve"};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (!strcmp(word, commands[i]))
+            return tccl_fail(err, "a command stands before its options: tcclacct %s ...", word);
+    return tccl_fail(err, "%.60s: what is that? jobs are given with -j; see --help", word);
+}
+
+static int parse_options(struct listing *listing, int argc, char **argv, struct tccl_error *err)
+{
+    int option, index = -1;
+    opterr = 0;
+    while (!listing->instead &&
+           (option = getopt_long(argc, argv, LETTERS, long_options, &index)) != -1) {
+        if (take_option(listing, option, index, argv, err) != 0)
+            return -1;
+        index = -1;
+    }
+    if (!listing->instead && optind < argc)
+        return refuse_word(argv[optind], err);
+    return 0;
+}
+
+static int choose_fields(struct listing *listing, struct tccl_error *err)
+{
+    const char *variable = getenv("TCCLACCT_FORMAT");
+    if (listing->fields)
+        return acct_layout_columns(&listing->layout, listing->fields, err);
+    if (listing->preset || !variable || !*variable)
+        return acct_layout_columns(&listing->layout,
+                                   listing->preset ? listing->preset : DEFAULT_FIELDS, err);
+    return acct_layout_columns(&listing->layout, variable, err) == 0
+               ? 0
+               : tccl_fail_in(err, "TCCLACCT_FORMAT");
+}
+
+static int print_json(json_t *records, int complete, struct tccl_error *err)
+{
+    cleanup_json json_t *all = json_pack("{s:{s:s, s:b}, s:O}", "meta", "version", TCCL_VERSION,
+                                         "complete", complete, "records", records);
+    return acct_print_json(all, err);
+}
+
+static int print_table(const struct acct_layout *layout, const json_t *records, time_t now,
+                       struct tccl_error *err)
+{
+    struct acct_clock clock = {.now = now, .format = getenv("SLURM_TIME_FORMAT")};
+    if (layout->header)
+        acct_print_header(stdout, layout);
+    for (size_t i = 0; i < json_array_size(records) && !ferror(stdout); i++)
+        if (acct_print_row(stdout, layout, json_array_get(records, i), &clock) != 0)
+            return tccl_fail(err, "no memory");
+    return 0;
+}
+
+/* Returns 0, or -1 with err. */
+static int answer(struct listing *listing, struct tccl_error *err)
+{
+    struct acct_request *request = &listing->request;
+    int complete = 0;
+    if (choose_fields(listing, err) != 0 ||
+        acct_request_finish(request, acct_midnight(request->now), err) != 0)
+        return -1;
+    cleanup_json json_t *steps = acct_request_records(request, &complete, err);
+    if (!steps)
+        return -1;
+    cleanup_json json_t *records = listing->fold ? acct_fold(steps) : json_incref(steps);
+    if (!records)
+        return tccl_fail(err, "no memory");
+    return listing->json ? print_json(records, complete, err)
+                         : print_table(&listing->layout, records, request->now, err);
+}
+
+int list_main(int argc, char **argv)
+{
+    struct tccl_error err = {0};
+    struct listing listing = {
+        .layout = {.style = ACCT_ALIGNED, .delimiter = "|", .header = true},
+    };
+    int rc = acct_request_begin(&listing.request, &err);
+    if (rc == 0)
+        rc = parse_options(&listing, argc, argv, &err);
+    if (rc == 0 && listing.instead)
+        listing.instead();
+    else if (rc == 0)
+        rc = answer(&listing, &err);
+    acct_request_clear(&listing.request);
+    free(listing.fields);
+    return acct_end(rc, &err);
+}

@@ -1,0 +1,202 @@
+/* acct-request.c: which records tcclacct's commands are asked for, and getting them. */
+#include "acct/acct-request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "acct/acct-filter.h"
+#include "acct/acct-time.h"
+#include "acct/acct-users.h"
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "client/client.h"
+#include "client/conf.h"
+#include "records/record.h"
+
+enum { ANSWER_WITHIN_MS = 20000 };
+
+int acct_request_begin(struct acct_request *request, struct tccl_error *err)
+{
+    request->now = time(NULL);
+    request->filter = json_object();
+    return request->filter ? 0 : tccl_fail(err, "no memory");
+}
+
+void acct_request_clear(struct acct_request *request)
+{
+    json_decref(request->filter);
+}
+
+static int set_text(const char **text, const char *value)
+{
+    *text = value;
+    return 0;
+}
+
+int acct_request_option(struct acct_request *request, int option, const char *value,
+                        struct tccl_error *err)
+{
+    json_t *filter = request->filter;
+    switch (option) {
+    case 'j':
+        return acct_filter_jobs(filter, value, err);
+    case 'u':
+        return acct_filter_users(filter, value, err);
+    case 'N':
+        return acct_filter_nodes(filter, value, err);
+    case 's':
+        return acct_filter_states(filter, value, err);
+    case 'r':
+        return acct_filter_names(filter, "partitions", value, err);
+    case 'A':
+        return acct_filter_names(filter, "accounts", value, err);
+    case 'R':
+        return acct_filter_classes(filter, value, err);
+    case 'i':
+        return acct_filter_range(filter, value, err);
+    case 'a':
+        request->all_users = true;
+        return 0;
+    case 'S':
+        return set_text(&request->start, value);
+    case 'E':
+        return set_text(&request->end, value);
+    case ACCT_OPTION_NAME:
+        return acct_filter_names(filter, "names", value, err);
+    case ACCT_OPTION_CONFIG:
+        return set_text(&request->config, value);
+    case ACCT_OPTION_NODE:
+        return set_text(&request->node, value);
+    default:
+        return 1;
+    }
+}
+
+int acct_refuse_option(char *const *argv, struct tccl_error *err)
+{
+    const char *word = argv[optind - 1];
+    if (optopt > 0 && optopt < ACCT_OPTION_CONFIG && strncmp(word, "--", 2) != 0)
+        return tccl_fail(err, "-%c: no such option, or its value is missing; see --help", optopt);
+    return tccl_fail(err, "%.60s: no such option, or its value is missing or too much; see --help",
+                     word);
+}
+
+static int add_time(json_t *filter, const char *name, time_t when, struct tccl_error *err)
+{
+    if (when < 0)
+        when = 0;
+    return json_object_set_new(filter, name, json_integer(when)) == 0 ? 0
+                                                                      : tccl_fail(err, "no memory");
+}
+
+/* The end itself is not asked for, unless it is also the start, or now: as sacct has it. */
+static int finish_times(struct acct_request *request, time_t start, struct tccl_error *err)
+{
+    time_t end;
+    if (json_object_get(request->filter, "jobs"))
+        start = 0;
+    if (request->start && acct_time_parse(request->start, request->now, &start, err) != 0)
+        return tccl_fail_in(err, "--starttime");
+    if (add_time(request->filter, "start", start, err) != 0)
+        return -1;
+    if (!request->end && request->start && start > request->now)
+        return tccl_fail(err, "--starttime=%.60s is still to come", request->start);
+    if (!request->end)
+        return 0;
+    if (acct_time_parse(request->end, request->now, &end, err) != 0)
+        return tccl_fail_in(err, "--endtime");
+    if (end < start) {
+        char text[64];
+        acct_time_print(start, request->now, NULL, text, sizeof text);
+        return tccl_fail(err, "--endtime=%.60s is before the start (%s%s)", request->end, text,
+                         request->start ? "" : "; give --starttime");
+    }
+    if (end != start && end != request->now)
+        end--;
+    return add_time(request->filter, "end", end, err);
+}
+
+/* tccld shows nobody what isn't theirs, whatever the filter says. */
+static int finish_users(struct acct_request *request, struct tccl_error *err)
+{
+    json_t *filter = request->filter;
+    if (request->all_users)
+        json_object_del(filter, "users");
+    if (request->all_users || getuid() == 0 || json_object_get(filter, "users") ||
+        json_object_get(filter, "jobs"))
+        return 0;
+    return json_object_set_new(filter, "users", json_pack("[I]", (json_int_t)getuid())) == 0
+               ? 0
+               : tccl_fail(err, "no memory");
+}
+
+int acct_request_finish(struct acct_request *request, time_t start, struct tccl_error *err)
+{
+    return finish_times(request, start, err) == 0 && finish_users(request, err) == 0 ? 0 : -1;
+}
+
+typedef json_t *ask_function(const struct tccl_conf *, const json_t *, int, int *,
+                             struct tccl_error *);
+
+static json_t *ask(const struct acct_request *request, ask_function *function, int *complete,
+                   struct tccl_error *err)
+{
+    struct tccl_conf conf;
+    if (tccl_conf_read(tccl_conf_tool_path(request->config), request->node, &conf, err) != 0)
+        return NULL;
+    json_t *answer = function(&conf, request->filter, ANSWER_WITHIN_MS, complete, err);
+    if (!answer)
+        tccl_fail_in(err, "no records from %s",
+                     *conf.accounting_host ? conf.accounting_host : "this node");
+    else if (!*complete)
+        fprintf(stderr,
+                "tccl: AccountingHost is not set in %s: only records of this node (%s) are shown\n",
+                conf.path, conf.node);
+    tccl_conf_clear(&conf);
+    return answer;
+}
+
+/* Which array a step's job is of is what the step's environment said; its own id and its user are
+ * Slurm's. All tasks of an array have one user: where that isn't so, it is said. */
+static void note_mixed_arrays(const json_t *records)
+{
+    size_t i;
+    const json_t *record;
+    cleanup_json json_t *users = json_object();
+    json_array_foreach(records, i, record)
+    {
+        char array[TCCL_RECORD_NAME + 16];
+        json_int_t id = tccl_number_of(record, "array_job_id");
+        const json_t *uid = json_object_get(record, "uid"), *first;
+        snprintf(array, sizeof(array), "%" JSON_INTEGER_FORMAT " %s", id,
+                 tccl_text_of(record, "cluster"));
+        if (id == 0 || !uid)
+            continue;
+        if (!(first = json_object_get(users, array))) {
+            json_object_set(users, array, (json_t *)uid);
+        } else if (!json_equal(first, uid)) {
+            fprintf(stderr,
+                    "tccl: tasks of array %" JSON_INTEGER_FORMAT " have different users: which "
+                    "array is their own word, User and JobIDRaw are Slurm's\n",
+                    id);
+            return;
+        }
+    }
+}
+
+json_t *acct_request_records(const struct acct_request *request, int *complete,
+                             struct tccl_error *err)
+{
+    json_t *records = ask(request, tccl_client_query_long, complete, err);
+    note_mixed_arrays(records);
+    acct_name_users(records);
+    return records;
+}
+
+json_t *acct_request_summary(const struct acct_request *request, int *complete,
+                             struct tccl_error *err)
+{
+    return ask(request, tccl_client_summary, complete, err);
+}

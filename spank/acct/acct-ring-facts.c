@@ -1,0 +1,174 @@
+/* acct-ring-facts.c: what a drawing of a record's ring says beside it. */
+#include "acct/acct-ring-facts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "acct/acct-fields.h"
+#include "acct/acct-table.h"
+#include "base/cleanup.h"
+#include "base/fields.h"
+
+/* A field as the table shows it, escaped. Allocated; NULL without memory. */
+static char *shown(const json_t *record, const char *name)
+{
+    struct acct_clock clock = {.now = time(NULL), .format = getenv("SLURM_TIME_FORMAT")};
+    const struct acct_field *field = acct_field_find(name);
+    cleanup_free char *text = field->text(field, record, &clock);
+    return text ? acct_escape(text, NULL) : NULL;
+}
+
+static int no_ring(const json_t *record, struct tccl_error *err)
+{
+    cleanup_free char *job = shown(record, "JobID");
+    const char *state = tccl_text_of(record, "state"), *reason = tccl_text_of(record, "reason");
+    return tccl_fail(err, "step %s has no ring: %s%s%s", job ? job : "?", state,
+                     *reason ? ": " : "", reason);
+}
+
+static int read_ring(const json_t *record, struct acct_ring *ring, struct tccl_error *err)
+{
+    const char *text = tccl_text_of(record, "ring"), *node = tccl_text_of(record, "first_node");
+    if (!*text)
+        return no_ring(record, err);
+    if (acct_ring_read(text, *node ? node : tccl_text_of(record, "nodes"), ring, err) == 0)
+        return 0;
+    cleanup_free char *job = shown(record, "JobID");
+    return tccl_fail_in(err, "the ring of step %s can't be read", job ? job : "?");
+}
+
+__attribute__((format(printf, 2, 3))) static int add_line(struct acct_ring_facts *facts,
+                                                          const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(&facts->lines[facts->n_lines], format, list);
+    va_end(list);
+    if (length < 0) {
+        facts->lines[facts->n_lines] = NULL;
+        return -1;
+    }
+    facts->n_lines++;
+    return 0;
+}
+
+static int add_title(const json_t *record, struct acct_ring_facts *facts)
+{
+    cleanup_free char *job = shown(record, "JobID"), *name = shown(record, "JobName"),
+                      *user = shown(record, "User");
+    if (!job || !name || !user ||
+        asprintf(&facts->title, "Step %s%s%s of %s", job, *name ? ": " : "", name, user) < 0) {
+        facts->title = NULL;
+        return -1;
+    }
+    return 0;
+}
+
+static int add_size(const json_t *record, const struct acct_ring *ring,
+                    struct acct_ring_facts *facts)
+{
+    json_int_t nodes = json_integer_value(json_object_get(record, "n_nodes"));
+    json_int_t gpus = json_integer_value(json_object_get(record, "gpus"));
+    cleanup_free char *start = shown(record, "Start");
+    if (!ring->cut || nodes < ring->n_nodes)
+        nodes = ring->n_nodes;
+    if (!ring->cut || gpus < ring->n_gpus)
+        gpus = ring->n_gpus;
+    return add_line(facts, "%lld node%s, %lld GPU%s, started %s", (long long)nodes,
+                    nodes == 1 ? "" : "s", (long long)gpus, gpus == 1 ? "" : "s",
+                    start ? start : "?");
+}
+
+/* What became of the ring, as far as that is known. */
+static int add_state(const json_t *record, struct acct_ring_facts *facts)
+{
+    cleanup_free char *reason = shown(record, "Reason"),
+                      *built_reason = shown(record, "BuiltReason"), *state = shown(record, "State");
+    const char *built = tccl_text_of(record, "built");
+    if (!reason || !built_reason || !state)
+        return -1;
+    const char *of_built = *built_reason ? ": " : "";
+    if (!strcmp(built, "applied"))
+        return add_line(facts, "applied, and NCCL built it");
+    if (!strcmp(built, "differs"))
+        return add_line(facts, "NCCL built something else%s%s", of_built, built_reason);
+    if (!strcmp(built, "not used"))
+        return add_line(facts, "not used%s%s", of_built, built_reason);
+    if (!strcmp(built, "unknown"))
+        return add_line(facts, "%s; what NCCL built can't be seen%s%s", state, of_built,
+                        built_reason);
+    if (!strcmp(state, "applied"))
+        return add_line(facts, "applied; NCCL has not said yet what it built");
+    return add_line(facts, "%s%s%s", state, *reason ? ": " : "", reason);
+}
+
+static int add_source(const json_t *record, struct acct_ring_facts *facts)
+{
+    const char *source = tccl_text_of(record, "source");
+    cleanup_free char *name = shown(record, "Source"), *took = shown(record, "SolveTime");
+    if (!name || !took)
+        return -1;
+    const char *what = !strcmp(source, "model")  ? "from a model of the machines"
+                       : !strcmp(source, "host") ? "from measurements of cores in place of GPUs"
+                       : !strcmp(source, "cuda") ? "from measurements"
+                                                 : name;
+    return !*what && !*took
+               ? 0
+               : add_line(facts, "bandwidths %s%s%s", *what ? what : "of unknown source",
+                          *took ? "; solved in " : "", took);
+}
+
+static int add_gain(const json_t *record, struct acct_ring_facts *facts)
+{
+    double ratio = json_number_value(json_object_get(record, "ratio"));
+    return ratio > 0 ? add_line(facts, "%.2f times as fast as NCCL's own choice", ratio) : 0;
+}
+
+static void add_bar(const json_t *record, const char *name, const char *label,
+                    struct acct_ring_facts *facts)
+{
+    double gbps = json_number_value(json_object_get(record, name));
+    if (!(gbps > 0))
+        return;
+    facts->bars[facts->n_bars].label = label;
+    facts->bars[facts->n_bars].ring = !strcmp(name, "gbps");
+    facts->bars[facts->n_bars++].gbps = gbps;
+}
+
+/* What was cut from the record is not shown as if it were all. */
+static int add_cut(const struct acct_ring *ring, struct acct_ring_facts *facts)
+{
+    return ring->cut ? add_line(facts,
+                                "the record's text of the ring is cut: only its first %d node%s "
+                                "can be drawn",
+                                ring->n_nodes, ring->n_nodes == 1 ? "" : "s")
+                     : 0;
+}
+
+int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
+                         struct acct_ring_facts *facts, struct tccl_error *err)
+{
+    memset(ring, 0, sizeof *ring);
+    memset(facts, 0, sizeof *facts);
+    if (read_ring(record, ring, err) != 0)
+        return -1;
+    add_bar(record, "gbps", "this ring", facts);
+    add_bar(record, "baseline_gbps", "NCCL's own", facts);
+    add_bar(record, "bound_gbps", "proven bound", facts);
+    return add_title(record, facts) == 0 && add_size(record, ring, facts) == 0 &&
+                   add_state(record, facts) == 0 && add_gain(record, facts) == 0 &&
+                   add_source(record, facts) == 0 && add_cut(ring, facts) == 0
+               ? 0
+               : tccl_fail(err, "no memory for a ring");
+}
+
+void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts)
+{
+    free(facts->title);
+    for (int i = 0; i < facts->n_lines; i++)
+        free(facts->lines[i]);
+    memset(facts, 0, sizeof *facts);
+    acct_ring_clear(ring);
+}

@@ -1,0 +1,54 @@
+/* acct-ring-json.c: the ring of a record as JSON, for other programs. */
+#include "acct/acct-ring-json.h"
+
+#include "acct/acct-ring-facts.h"
+#include "base/cleanup.h"
+
+static json_t *link_json(struct acct_link link)
+{
+    const char *kind = link.kind == 'w'   ? "write"
+                       : link.kind == 'r' ? "read"
+                       : link.kind == 'm' ? "memory"
+                                          : "gpudirect";
+    return json_pack("{s:s, s:o}", "kind", kind, "memory",
+                     link.kind == 'm' ? json_integer(link.memory) : json_null());
+}
+
+static json_t *chain_json(const struct acct_chain *chain)
+{
+    json_t *gpus = json_array(), *links = json_array();
+    for (int i = 0; i < chain->n_gpus; i++)
+        json_array_append_new(gpus, json_integer(chain->gpus[i]));
+    for (int i = 0; i < acct_chain_links(chain); i++)
+        json_array_append_new(links, link_json(chain->links[i]));
+    return json_pack("{s:s?, s:o, s:o, s:s?}", "entry", chain->closed ? NULL : chain->entry, "gpus",
+                     gpus, "links", links, "exit", chain->closed ? NULL : chain->exit);
+}
+
+static json_t *ring_json(const struct acct_ring *ring)
+{
+    json_t *nodes = json_array(), *chains = json_array();
+    for (int run = 0; run < ring->n_runs; run++)
+        for (int i = 0; i < ring->runs[run].count; i++)
+            json_array_append_new(nodes, json_pack("{s:s, s:i}", "name",
+                                                   ring->names[ring->runs[run].first + i], "chain",
+                                                   ring->runs[run].chain));
+    for (int i = 0; i < ring->n_chains; i++)
+        json_array_append_new(chains, chain_json(&ring->chains[i]));
+    return json_pack("{s:b, s:b, s:o, s:o}", "closed", ring->chains[0].closed, "cut", ring->cut,
+                     "nodes", nodes, "chains", chains);
+}
+
+json_t *acct_ring_json(json_t *record, struct tccl_error *err)
+{
+    struct acct_ring ring;
+    struct acct_ring_facts facts;
+    json_t *json = NULL;
+    if (acct_ring_facts_read(record, &ring, &facts, err) == 0) {
+        json = json_pack("{s:O, s:o}", "step", record, "ring", ring_json(&ring));
+        if (!json)
+            tccl_fail(err, "no memory for a ring");
+    }
+    acct_ring_facts_clear(&ring, &facts);
+    return json;
+}

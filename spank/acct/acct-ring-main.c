@@ -1,0 +1,172 @@
+/* acct-ring-main.c: tcclacct ring: draws the ring of a job's step. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "acct/acct-commands.h"
+#include "acct/acct-fold.h"
+#include "acct/acct-output.h"
+#include "acct/acct-request.h"
+#include "acct/acct-ring-json.h"
+#include "acct/acct-ring.h"
+#include "acct/acct-table.h"
+#include "acct/acct-text.h"
+#include "base/cleanup.h"
+#include "base/fileio.h"
+
+enum { OPTION_SVG = ACCT_OPTION_OWN, OPTION_JSON };
+
+static const char help[] =
+    "Usage: tcclacct ring [OPTION]… JOB[_TASK][.STEP]\n"
+    "Draws the ring that a job's step got: the nodes in order, how one GPU hands on\n"
+    "to the next, the bandwidth, and what NCCL built. Without STEP: of the steps\n"
+    "with a ring the one on the most nodes, of these the last.\n"
+    "\n"
+    "      --svg[=FILE]   as a picture, into FILE or on standard output\n"
+    "      --json         as JSON\n"
+    "      --config=FILE  instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+    "      --node=NAME    this node's Slurm name, where it isn't the host's\n"
+    "  -h, --help\n"
+    "\n"
+    "The arrows show where the data go: -w> the GPU writes to the next, -r> the next\n"
+    "one reads from it, -m0> through memory 0, -g> between NIC and GPU directly. See\n"
+    "tcclacct(1).\n";
+
+static const struct option long_options[] = {
+    {"svg", optional_argument, NULL, OPTION_SVG},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"config", required_argument, NULL, ACCT_OPTION_CONFIG},
+    {"node", required_argument, NULL, ACCT_OPTION_NODE},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+struct drawing {
+    struct acct_request request;
+    bool help, svg, json;
+    const char *file; /* of the SVG; NULL: standard output */
+};
+
+static int parse_options(struct drawing *drawing, int argc, char **argv, struct tccl_error *err)
+{
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1)
+        switch (option) {
+        case 'h':
+            drawing->help = true;
+            return 0;
+        case OPTION_SVG:
+            drawing->svg = true;
+            drawing->file = optarg;
+            break;
+        case OPTION_JSON:
+            drawing->json = true;
+            break;
+        case '?':
+            return acct_refuse_option(argv, err);
+        default:
+            acct_request_option(&drawing->request, option, optarg, err);
+        }
+    if (drawing->svg && drawing->json)
+        return tccl_fail(err, "--svg and --json: give one of them");
+    if (drawing->file && !*drawing->file)
+        return tccl_fail(err, "--svg=: give a file, or --svg alone for standard output");
+    if (drawing->svg && !drawing->file && optind + 2 == argc)
+        return tccl_fail(err, "%.60s: a picture's file stands behind a '=': --svg=FILE",
+                         argv[optind + 1]);
+    if (optind + 1 != argc || strchr(argv[optind], ','))
+        return tccl_fail(err, "give one job or step, such as 12 or 12.0; see tcclacct ring --help");
+    return acct_request_option(&drawing->request, 'j', argv[optind], err);
+}
+
+static bool has_ring(const json_t *record)
+{
+    const char *ring = json_string_value(json_object_get(record, "ring"));
+    return ring && *ring;
+}
+
+/* The step that tells most, one with a ring if there is one; borrowed, NULL if there is none.
+ * *rings: how many steps have one. */
+static json_t *choose_step(const json_t *records, int *rings)
+{
+    json_t *best = NULL;
+    *rings = 0;
+    for (size_t i = 0; i < json_array_size(records); i++) {
+        json_t *record = json_array_get(records, i);
+        *rings += has_ring(record);
+        if (!best || has_ring(record) > has_ring(best) ||
+            (has_ring(record) == has_ring(best) && acct_fold_prefers(record, best)))
+            best = record;
+    }
+    return best;
+}
+
+/* Which of several it is, on stderr: what is drawn stays as it is. */
+static void name_choice(const json_t *record, int rings)
+{
+    const struct acct_field *field = acct_field_find("JobID");
+    struct acct_clock clock = {0};
+    cleanup_free char *name = field->text(field, record, &clock);
+    if (rings > 1 && name)
+        fprintf(stderr, "tccl: this is %s; %d more step%s a ring: tcclacct -j shows which\n", name,
+                rings - 1, rings == 2 ? " of the job has" : "s of the job have");
+}
+
+static int draw_svg(const struct drawing *drawing, const json_t *record, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return tccl_fail(err, "no memory for a drawing");
+    int rc = acct_ring_svg(out, record, err);
+    if (fclose(out) != 0)
+        rc = tccl_fail(err, "no memory for a drawing");
+    if (rc != 0 || drawing->file)
+        return rc != 0 ? rc : tccl_write_output(drawing->file, text, size, err);
+    fwrite(text, 1, size, stdout);
+    return 0;
+}
+
+static int draw(const struct drawing *drawing, json_t *record, struct tccl_error *err)
+{
+    if (drawing->svg)
+        return draw_svg(drawing, record, err);
+    if (!drawing->json)
+        return acct_ring_text(stdout, record, acct_terminal_columns(), acct_terminal_colour(), err);
+    cleanup_json json_t *json = acct_ring_json(record, err);
+    return json ? acct_print_json(json, err) : -1;
+}
+
+static int answer(struct drawing *drawing, const char *job, struct tccl_error *err)
+{
+    int complete, rings;
+    if (acct_request_finish(&drawing->request, 0, err) != 0)
+        return -1;
+    cleanup_json json_t *records = acct_request_records(&drawing->request, &complete, err);
+    if (!records)
+        return -1;
+    json_t *record = choose_step(records, &rings);
+    if (!record)
+        return tccl_fail(err, "there is no record of %.60s, or it is not yours to see", job);
+    int rc = draw(drawing, record, err);
+    if (rc == 0)
+        name_choice(record, rings);
+    return rc;
+}
+
+int ring_main(int argc, char **argv)
+{
+    struct tccl_error err = {0};
+    struct drawing drawing = {0};
+    int rc = acct_request_begin(&drawing.request, &err);
+    if (rc == 0)
+        rc = parse_options(&drawing, argc, argv, &err);
+    if (rc == 0 && drawing.help)
+        fputs(help, stdout);
+    else if (rc == 0)
+        rc = answer(&drawing, argv[optind], &err);
+    acct_request_clear(&drawing.request);
+    return acct_end(rc, &err);
+}

@@ -1,0 +1,447 @@
+/* acct-ring-svg.c: the ring of a step as SVG. Each card is a chain and the nodes that have it, from
+ * the NIC where the data come in to the one where they leave; the cards stand in the ring's order.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "acct/acct-ring-facts.h"
+#include "acct/acct-ring.h"
+#include "acct/acct-text.h"
+#include "base/cleanup.h"
+#include "draw/svg.h"
+
+enum {
+    MARGIN = 24,
+    RAIL = 22,  /* from the margin to the cards: arrows from card to card */
+    PAD = 18,   /* within a card */
+    GPU_W = 56, /* of the devices */
+    NIC_W = 86,
+    DEVICE_H = 40,
+    GAP = 74,     /* between devices */
+    HEAD = 30,    /* a card's names */
+    ABOVE = 44,   /* room for memories over the devices, where there are some */
+    BARE = 8,     /* where there are none */
+    BETWEEN = 34, /* from card to card */
+    FRAME = 26,   /* over and below cards that repeat */
+    LINE = 18,
+    BAR_X = 100,
+    BAR_W = 320,
+    MIN_WIDTH = 720,
+    LETTER =
+        8, /* of the names in a card's head, which are as wide as that at most on the average */
+    CARDS = 64, /* drawn at most */
+    WRAP = 110, /* characters of a line of text */
+};
+
+/* A card on the sheet. */
+struct card {
+    const struct acct_chain *chain;
+    const struct acct_group *group;
+    int place; /* of its run in the group */
+    double x, y, w;
+};
+
+struct sheet {
+    const struct acct_ring *ring;
+    const struct acct_ring_facts *facts;
+    struct card cards[CARDS];
+    int n_cards, n_left; /* nodes of runs that are not drawn */
+    double top, width, height;
+    FILE *out;
+};
+
+/* Devices of a chain in order, NICs included. */
+static int n_devices(const struct acct_chain *chain)
+{
+    return chain->closed ? chain->n_gpus + 1 : chain->n_gpus + 2;
+}
+
+static bool is_nic(const struct acct_chain *chain, int device)
+{
+    return !chain->closed && (device == 0 || device == chain->n_gpus + 1);
+}
+
+static double device_w(const struct acct_chain *chain, int device)
+{
+    return is_nic(chain, device) ? NIC_W : GPU_W;
+}
+
+/* The left edge of a device, from the card's. */
+static double device_x(const struct acct_chain *chain, int device)
+{
+    double x = PAD;
+    for (int i = 0; i < device; i++)
+        x += device_w(chain, i) + GAP;
+    return x;
+}
+
+static double card_w(const struct acct_chain *chain)
+{
+    int last = n_devices(chain) - 1;
+    return device_x(chain, last) + device_w(chain, last) + PAD;
+}
+
+/* Where the card's devices begin. */
+static double devices_y(const struct card *card)
+{
+    bool memories = false;
+    for (int i = 0; i < acct_chain_links(card->chain); i++)
+        memories |= card->chain->links[i].kind == 'm';
+    return card->y + HEAD + (memories ? ABOVE : BARE);
+}
+
+static double middle_y(const struct card *card)
+{
+    return devices_y(card) + DEVICE_H / 2.0;
+}
+
+static double card_end(const struct card *card)
+{
+    return devices_y(card) + DEVICE_H + PAD;
+}
+
+static enum tccl_arrow_kind arrow_kind(struct acct_link link)
+{
+    return link.kind == 'w'   ? TCCL_ARROW_WRITE
+           : link.kind == 'r' ? TCCL_ARROW_READ
+           : link.kind == 'm' ? TCCL_ARROW_BOUNCE
+                              : TCCL_ARROW_NETWORK;
+}
+
+static void put_path(const struct sheet *sheet, enum tccl_arrow_kind kind, const char *path)
+{
+    fprintf(sheet->out,
+            "<path class=\"arrow\" stroke=\"%s\"%s d=\"%s\" marker-end=\"url(#head%d)\"/>\n",
+            tccl_svg_colour(kind), kind == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "",
+            path, kind);
+}
+
+/* A NIC's name as far as it fits into the box: its end, which tells it from others. */
+static void put_nic(const struct sheet *sheet, double x, double y, const char *name)
+{
+    enum { FITS = 12, FITS_SMALL = 15 };
+    char text[FITS_SMALL + 1];
+    size_t length = strlen(name);
+    bool cut = length > FITS_SMALL;
+    snprintf(text, sizeof text, "%s%s", cut ? "..." : "",
+             cut ? name + length - FITS_SMALL + 3 : name);
+    tccl_svg_text(x, y, length > FITS ? "small mid" : "mid", text, sheet->out);
+}
+
+static void put_device(const struct sheet *sheet, const struct card *card, int device)
+{
+    const struct acct_chain *chain = card->chain;
+    double x = card->x + device_x(chain, device), w = device_w(chain, device);
+    char gpu[32];
+    bool nic = is_nic(chain, device), again = chain->closed && device == chain->n_gpus;
+    fprintf(sheet->out,
+            "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"6\"/>\n",
+            nic     ? "nic"
+            : again ? "gpu idle"
+                    : "gpu",
+            x, devices_y(card), w, DEVICE_H);
+    x += w / 2;
+    double y = middle_y(card) + 4;
+    if (nic) {
+        put_nic(sheet, x, y, device ? chain->exit : chain->entry);
+        return;
+    }
+    snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[again ? 0 : device - !chain->closed]);
+    tccl_svg_text(x, again ? y - 6 : y, "mid", gpu, sheet->out);
+    if (again)
+        tccl_svg_text(x, y + 9, "small mid", "again", sheet->out);
+}
+
+/* Through a memory that stands over the gap between x1 and x2. */
+static void put_bounce(const struct sheet *sheet, double x1, double x2, double y, int memory)
+{
+    enum { W = 52, H = 22, IN = 14, UP = 18 };
+    char path[160], name[32];
+    double x = (x1 + x2) / 2, top = y - DEVICE_H / 2.0, box = top - ABOVE + 4;
+    snprintf(path, sizeof path, "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1 - IN, top, x1 - IN,
+             top - UP, x1 - IN / 2.0, box + H / 2.0, x - W / 2.0, box + H / 2.0);
+    put_path(sheet, TCCL_ARROW_BOUNCE, path);
+    snprintf(path, sizeof path, "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x + W / 2.0,
+             box + H / 2.0, x2 + IN / 2.0, box + H / 2.0, x2 + IN, top - UP, x2 + IN, top);
+    put_path(sheet, TCCL_ARROW_BOUNCE, path);
+    fprintf(sheet->out,
+            "<rect class=\"memory\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n",
+            x - W / 2.0, box, W, H);
+    snprintf(name, sizeof name, "mem %d", memory);
+    tccl_svg_text(x, box + 15, "mid", name, sheet->out);
+}
+
+static void put_link(const struct sheet *sheet, const struct card *card, int i)
+{
+    const struct acct_chain *chain = card->chain;
+    struct acct_link link = chain->links[i];
+    double x1 = card->x + device_x(chain, i) + device_w(chain, i);
+    double x2 = card->x + device_x(chain, i + 1), y = middle_y(card);
+    char path[64];
+    if (link.kind == 'm') {
+        put_bounce(sheet, x1, x2, y, link.memory);
+        return;
+    }
+    snprintf(path, sizeof path, "M%.1f,%.1f H%.1f", x1 + 2, y, x2 - 2);
+    put_path(sheet, arrow_kind(link), path);
+    tccl_svg_text((x1 + x2) / 2, y - 7, "small mid",
+                  link.kind == 'w'   ? "write"
+                  : link.kind == 'r' ? "read"
+                                     : "GPUDirect",
+                  sheet->out);
+}
+
+/* The names of a card's nodes, cut to what fits, and how many they are if several. Allocated; NULL
+ * without memory. */
+static char *card_head(const struct sheet *sheet, const struct card *card, int *count)
+{
+    char many[32] = "", *head;
+    cleanup_free char *all = acct_group_names(sheet->ring, card->group, card->place, count);
+    cleanup_free char *names = all ? acct_escape(all, NULL) : NULL;
+    if (!names)
+        return NULL;
+    if (*count > 1)
+        snprintf(many, sizeof many, "  (%d nodes)", *count);
+    int fits = (int)((card->w - 2 * PAD) / LETTER) - (int)strlen(many), used;
+    if (acct_columns(names) <= fits)
+        return asprintf(&head, "%s%s", names, many) < 0 ? NULL : head;
+    int bytes = acct_bytes_within(names, fits - 3, &used);
+    return asprintf(&head, "%.*s...%s", bytes, names, many) < 0 ? NULL : head;
+}
+
+static void put_card(const struct sheet *sheet, const struct card *card)
+{
+    int count;
+    cleanup_free char *head = card_head(sheet, card, &count);
+    for (int back = count > 1 ? 2 : 0; back >= 0; back--) /* several nodes: a pile of cards */
+        fprintf(sheet->out,
+                "<rect class=\"node\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                "rx=\"8\"/>\n",
+                card->x + 4 * back, card->y + 4 * back, card->w, card_end(card) - card->y);
+    tccl_svg_text(card->x + PAD, card->y + 21, "head", head ? head : "", sheet->out);
+    for (int i = 0; i < n_devices(card->chain); i++)
+        put_device(sheet, card, i);
+    for (int i = 0; i < acct_chain_links(card->chain); i++)
+        put_link(sheet, card, i);
+}
+
+/* From the exit of a card around its outside to the entry of another; the first: the ring closes.
+ */
+static void put_hop(const struct sheet *sheet, const struct card *from, const struct card *to)
+{
+    const struct acct_chain *chain = from->chain;
+    double x1 = from->x + device_x(chain, chain->n_gpus + 1) + NIC_W / 2.0;
+    double y1 = devices_y(from) + DEVICE_H + 1, below = card_end(from) + 17;
+    double rail = to == sheet->cards ? MARGIN : MARGIN + RAIL / 2.0;
+    char path[200];
+    snprintf(path, sizeof path,
+             "M%.1f,%.1f V%.1f Q%.1f,%.1f %.1f,%.1f H%.1f Q%.1f,%.1f %.1f,%.1f V%.1f "
+             "Q%.1f,%.1f %.1f,%.1f H%.1f",
+             x1, y1, below - 8, x1, below, x1 - 8, below, rail + 8, rail, below, rail,
+             to == sheet->cards ? below - 8 : below + 8,
+             middle_y(to) + (to == sheet->cards ? 8 : -8), rail, middle_y(to), rail + 8,
+             middle_y(to), to->x + PAD - 2);
+    put_path(sheet, TCCL_ARROW_NETWORK, path);
+}
+
+static void put_hops(const struct sheet *sheet)
+{
+    if (sheet->cards[0].chain->closed)
+        return;
+    for (int i = 0; i + 1 < sheet->n_cards; i++)
+        if (!sheet->cards[i + 1].chain->closed)
+            put_hop(sheet, &sheet->cards[i], &sheet->cards[i + 1]);
+    const struct card *last = &sheet->cards[sheet->n_cards - 1];
+    if (!last->chain->closed && !sheet->ring->cut && !sheet->n_left)
+        put_hop(sheet, last, sheet->cards);
+}
+
+/* A frame around cards that repeat. */
+static void put_frame(const struct sheet *sheet, const struct card *first)
+{
+    const struct card *last = first + first->group->n_runs - 1;
+    double w = 0;
+    char text[80];
+    if (first->group->times == 1 || first->place || last >= sheet->cards + sheet->n_cards)
+        return;
+    for (const struct card *card = first; card <= last; card++)
+        w = fmax(w, card->w);
+    snprintf(text, sizeof text, "these %d in turn, %d times", first->group->n_runs,
+             first->group->times);
+    fprintf(sheet->out,
+            "<rect fill=\"none\" stroke=\"#999\" stroke-dasharray=\"3 4\" x=\"%.1f\" y=\"%.1f\" "
+            "width=\"%.1f\" height=\"%.1f\" rx=\"10\"/>\n",
+            first->x - 6, first->y - FRAME + 4, w + 22, card_end(last) - first->y + FRAME + 8);
+    tccl_svg_text(first->x + 4, first->y - 7, "small", text, sheet->out);
+}
+
+/* Where everything goes. */
+
+static void place_card(struct sheet *sheet, const struct acct_group *group, int place, double *y)
+{
+    const struct acct_run *run = &sheet->ring->runs[group->first + place];
+    if (sheet->n_cards == CARDS) {
+        sheet->n_left += run->count * group->times;
+        return;
+    }
+    struct card *card = &sheet->cards[sheet->n_cards++];
+    if (group->times > 1 && place == 0)
+        *y += FRAME;
+    *card = (struct card){.chain = &sheet->ring->chains[run->chain],
+                          .group = group,
+                          .place = place,
+                          .x = MARGIN + RAIL,
+                          .y = *y,
+                          .w = card_w(&sheet->ring->chains[run->chain])};
+    *y = card_end(card) + BETWEEN;
+    sheet->width = fmax(sheet->width, card->x + card->w + MARGIN + 14);
+}
+
+static void place_cards(struct sheet *sheet)
+{
+    const struct acct_ring *ring = sheet->ring;
+    double y = sheet->top;
+    for (int i = 0; i < ring->n_groups; i++)
+        for (int place = 0; place < ring->groups[i].n_runs; place++)
+            place_card(sheet, &ring->groups[i], place, &y);
+    sheet->height = y + (sheet->n_left ? LINE : 0) + TCCL_SVG_LEGEND + MARGIN;
+}
+
+static void put_bars(const struct sheet *sheet, double y)
+{
+    const struct acct_ring_facts *facts = sheet->facts;
+    double most = 0;
+    for (int i = 0; i < facts->n_bars; i++)
+        most = fmax(most, facts->bars[i].gbps);
+    for (int i = 0; i < facts->n_bars; i++, y += LINE) {
+        double w = BAR_W * (facts->bars[i].gbps / most);
+        char text[48];
+        snprintf(text, sizeof text, "%.2f GB/s", facts->bars[i].gbps);
+        tccl_svg_text(MARGIN, y + 11, "", facts->bars[i].label, sheet->out);
+        fprintf(sheet->out,
+                "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"13\" rx=\"2\" fill=\"%s\"/>\n",
+                MARGIN + BAR_X, y, w, facts->bars[i].ring ? "#2e7d32" : "#b4bdc6");
+        tccl_svg_text(MARGIN + BAR_X + w + 8, y + 11, "", text, sheet->out);
+    }
+}
+
+/* Cuts a text into lines of at most WRAP columns, at spaces where there are some, and writes them
+ * unless out is NULL. Returns how many. */
+static int put_lines(const char *text, double y, FILE *out)
+{
+    int lines = 0;
+    do {
+        int used, bytes = acct_bytes_within(text, WRAP, &used), end = bytes;
+        while (text[bytes] && end > 0 && text[end] != ' ')
+            end--;
+        if (end == 0)
+            end = bytes;
+        cleanup_free char *line = strndup(text, (size_t)end);
+        if (out && line)
+            tccl_svg_text(MARGIN, y + LINE * lines, "", line, out);
+        lines++;
+        text += end + (text[end] == ' ');
+    } while (*text);
+    return lines;
+}
+
+/* The title, cut to what a sheet should be wide for. Allocated; NULL without memory. */
+static char *cut_title(const struct acct_ring_facts *facts)
+{
+    enum { TITLE = 80 };
+    char *text;
+    int used, bytes = acct_bytes_within(facts->title, TITLE, &used);
+    const char *dots = facts->title[bytes] ? "..." : "";
+    return asprintf(&text, "%.*s%s", bytes, facts->title, dots) < 0 ? NULL : text;
+}
+
+static void put_head(const struct sheet *sheet)
+{
+    const struct acct_ring_facts *facts = sheet->facts;
+    double y = MARGIN + 36;
+    cleanup_free char *title = cut_title(facts);
+    tccl_svg_text(MARGIN, MARGIN + 14, "title", title ? title : "", sheet->out);
+    for (int i = 0; i < facts->n_lines; i++)
+        y += LINE * put_lines(facts->lines[i], y, sheet->out);
+    put_bars(sheet, y);
+}
+
+/* Where the cards begin. */
+static double head_height(const struct acct_ring_facts *facts)
+{
+    int lines = facts->n_bars;
+    for (int i = 0; i < facts->n_lines; i++)
+        lines += put_lines(facts->lines[i], 0, NULL);
+    return MARGIN + 58 + LINE * lines;
+}
+
+/* A width that the texts fit into. */
+static double head_width(const struct acct_ring_facts *facts)
+{
+    cleanup_free char *title = cut_title(facts);
+    double width = 10.5 * acct_columns(title ? title : "");
+    for (int i = 0; i < facts->n_lines; i++)
+        width = fmax(width, 6.6 * fmin(WRAP, acct_columns(facts->lines[i])));
+    return width + 2 * MARGIN;
+}
+
+/* The kinds of arrows in the picture. */
+static unsigned ring_kinds(const struct acct_ring *ring)
+{
+    unsigned kinds = 0;
+    for (int i = 0; i < ring->n_chains; i++) {
+        kinds |= ring->chains[i].closed ? 0 : 1u << TCCL_ARROW_NETWORK;
+        for (int k = 0; k < acct_chain_links(&ring->chains[i]); k++)
+            kinds |= 1u << arrow_kind(ring->chains[i].links[k]);
+    }
+    return kinds;
+}
+
+static void put_sheet(const struct sheet *sheet)
+{
+    FILE *out = sheet->out;
+    char left[80];
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+            "viewBox=\"0 0 %.0f %.0f\">\n<title>",
+            sheet->width, sheet->height, sheet->width, sheet->height);
+    tccl_svg_escape(sheet->facts->title, out);
+    fputs("</title>\n", out);
+    tccl_svg_style(out);
+    tccl_svg_markers(out);
+    fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
+    put_head(sheet);
+    for (int i = 0; i < sheet->n_cards; i++)
+        put_frame(sheet, &sheet->cards[i]);
+    for (int i = 0; i < sheet->n_cards; i++)
+        put_card(sheet, &sheet->cards[i]);
+    put_hops(sheet);
+    double y = sheet->height - MARGIN - TCCL_SVG_LEGEND;
+    if (sheet->n_left) {
+        snprintf(left, sizeof left, "... and %d more nodes, which are not drawn", sheet->n_left);
+        tccl_svg_text(MARGIN + RAIL, y, "head", left, out);
+    }
+    tccl_svg_legend(MARGIN, y + 22, ring_kinds(sheet->ring), out);
+    fputs("</svg>\n", out);
+}
+
+int acct_ring_svg(FILE *out, const json_t *record, struct tccl_error *err)
+{
+    struct acct_ring ring;
+    struct acct_ring_facts facts;
+    int rc = acct_ring_facts_read(record, &ring, &facts, err);
+    cleanup_free struct sheet *sheet = rc == 0 ? calloc(1, sizeof *sheet) : NULL;
+    if (sheet) {
+        sheet->ring = &ring;
+        sheet->facts = &facts;
+        sheet->out = out;
+        sheet->width = fmax(MIN_WIDTH, head_width(&facts));
+        sheet->top = head_height(&facts);
+        place_cards(sheet);
+        put_sheet(sheet);
+    } else if (rc == 0) {
+        rc = tccl_fail(err, "no memory for a drawing");
+    }
+    acct_ring_facts_clear(&ring, &facts);
+    return rc;
+}

@@ -1,0 +1,121 @@
+/* acct-summary-main.c: tcclacct summary: what became of steps over time. */
+#include <stdio.h>
+
+#include "acct/acct-commands.h"
+#include "acct/acct-output.h"
+#include "acct/acct-request.h"
+#include "acct/acct-summary.h"
+#include "acct/acct-time.h"
+#include "base/cleanup.h"
+
+enum { OPTION_JSON = ACCT_OPTION_OWN, DAYS = 30 };
+
+static const char help[] =
+    "Usage: tcclacct summary [OPTION]…\n"
+    "Sums up records: steps, how many got a ring, why others didn't, what it gained,\n"
+    "the slowest nodes, day by day. Yours of the last 30 days, as root everyone's.\n"
+    "\n"
+    "  -S, --starttime=TIME   started since (2026-01-31T08:00, 0131, now-7days)\n"
+    "  -E, --endtime=TIME     started before\n"
+    "  -u, --user=USER,…      of these users (names or uids)\n"
+    "  -a, --allusers         of all users, as far as you may see them\n"
+    "  -N, --nodelist=NODES   that ran on one of these nodes (n[1-4])\n"
+    "  -r, --partition=NAME,…   -A, --accounts=NAME,…   of these\n"
+    "      --name=NAME,…      of jobs with one of these names\n"
+    "  -i, --nnodes=MIN[-MAX] on so many nodes\n"
+    "  -s, --state=STATE,…    off, applied, fallback, nothing-to-do, partial, differs\n"
+    "  -R, --reason=KIND,…    whose reason is of this kind (no profile, no daemon, …)\n"
+    "  -j, --jobs=JOB[.STEP],…  these, of any day\n"
+    "      --json             as JSON\n"
+    "      --config=FILE      instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+    "      --node=NAME        this node's Slurm name, where it isn't the host's\n"
+    "  -h, --help\n"
+    "Bandwidths are those of the profiles: see tcclacct(1).\n";
+
+static const struct option long_options[] = {
+    ACCT_REQUEST_OPTIONS,
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+struct summing {
+    struct acct_request request;
+    bool help, json;
+};
+
+static int take_option(struct summing *summing, int option, char *const *argv,
+                       struct tccl_error *err)
+{
+    switch (option) {
+    case 'h':
+        summing->help = true;
+        return 0;
+    case OPTION_JSON:
+        summing->json = true;
+        return 0;
+    case '?':
+        return acct_refuse_option(argv, err);
+    default:
+        return acct_request_option(&summing->request, option, optarg, err);
+    }
+}
+
+static int parse_options(struct summing *summing, int argc, char **argv, struct tccl_error *err)
+{
+    int option;
+    opterr = 0;
+    while (!summing->help &&
+           (option = getopt_long(argc, argv, ACCT_REQUEST_LETTERS "h", long_options, NULL)) != -1)
+        if (take_option(summing, option, argv, err) != 0)
+            return -1;
+    if (!summing->help && optind < argc)
+        return tccl_fail(err, "%.60s: what is that? see tcclacct summary --help", argv[optind]);
+    return 0;
+}
+
+/* Local midnight, so many days ago. */
+static time_t days_ago(time_t now)
+{
+    struct tm fields;
+    time_t midnight = acct_midnight(now);
+    localtime_r(&midnight, &fields);
+    fields.tm_mday -= DAYS;
+    fields.tm_isdst = -1;
+    return mktime(&fields);
+}
+
+static int answer(struct summing *summing, struct tccl_error *err)
+{
+    struct acct_request *request = &summing->request;
+    int complete;
+    bool jobs = json_object_get(request->filter, "jobs") != NULL;
+    if (acct_request_finish(request, days_ago(request->now), err) != 0)
+        return -1;
+    cleanup_json json_t *summary = acct_request_summary(request, &complete, err);
+    if (!summary)
+        return -1;
+    if (summing->json) {
+        json_object_set_new(summary, "complete", json_boolean(complete));
+        return acct_print_json(summary, err);
+    }
+    if (!request->start && !jobs)
+        printf("The last %d days (another time: --starttime)\n", DAYS);
+    acct_summary_text(stdout, summary, acct_terminal_columns(), acct_terminal_utf8());
+    return 0;
+}
+
+int summary_main(int argc, char **argv)
+{
+    struct tccl_error err = {0};
+    struct summing summing = {0};
+    int rc = acct_request_begin(&summing.request, &err);
+    if (rc == 0)
+        rc = parse_options(&summing, argc, argv, &err);
+    if (rc == 0 && summing.help)
+        fputs(help, stdout);
+    else if (rc == 0)
+        rc = answer(&summing, &err);
+    acct_request_clear(&summing.request);
+    return acct_end(rc, &err);
+}

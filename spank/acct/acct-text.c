@@ -1,0 +1,101 @@
+/* acct-text.c: texts of records that are safe to print, and how wide they are. */
+#include "acct/acct-text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <wchar.h>
+
+/* Reads one character of a UTF-8 text and moves behind it. A wrong byte stands for itself. */
+static uint32_t next_character(const char **at)
+{
+    const unsigned char *text = (const unsigned char *)*at;
+    int more = text[0] >= 0xf8   ? 0
+               : text[0] >= 0xf0 ? 3
+               : text[0] >= 0xe0 ? 2
+               : text[0] >= 0xc0 ? 1
+                                 : 0;
+    uint32_t character = more ? text[0] & (0x3fu >> more) : text[0];
+    for (int i = 1; i <= more; i++) {
+        if ((text[i] & 0xc0) != 0x80) {
+            ++*at;
+            return text[0];
+        }
+        character = character << 6 | (text[i] & 0x3fu);
+    }
+    *at += more + 1;
+    return character;
+}
+
+/* Could it move the cursor, hide something or turn the direction of writing? */
+static bool is_unsafe(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0xfeff ||
+           (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2060 && c <= 0x206f) || (c & 0xfffe) == 0xfffe || (c >= 0xe0000 && c <= 0xe007f);
+}
+
+static void escape_character(FILE *out, uint32_t c)
+{
+    if (c == '\\')
+        fputs("\\\\", out);
+    else if (c == '\n')
+        fputs("\\n", out);
+    else if (c == '\t')
+        fputs("\\t", out);
+    else
+        fprintf(out, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
+}
+
+char *acct_escape(const char *text, const char *delimiter)
+{
+    char *escaped = NULL;
+    size_t size;
+    FILE *out = open_memstream(&escaped, &size);
+    if (!out)
+        return NULL;
+    while (*text) {
+        const char *begin = text;
+        uint32_t c = next_character(&text);
+        bool wrong = c >= 0x80 && text == begin + 1;
+        if (wrong || is_unsafe(c) || c == '\\' || (delimiter && c == (unsigned char)*delimiter))
+            escape_character(out, c);
+        else
+            fwrite(begin, 1, (size_t)(text - begin), out);
+    }
+    if (fclose(out) == 0)
+        return escaped;
+    free(escaped);
+    return NULL;
+}
+
+/* Columns that a character takes on the terminal. */
+static int columns_of(uint32_t c)
+{
+    int width = wcwidth((wchar_t)c);
+    return width < 0 ? 1 : width;
+}
+
+int acct_columns(const char *text)
+{
+    int columns = 0;
+    while (*text)
+        columns += columns_of(next_character(&text));
+    return columns;
+}
+
+int acct_bytes_within(const char *text, int columns, int *used)
+{
+    const char *at = text;
+    *used = 0;
+    while (*at) {
+        const char *next = at;
+        int width = columns_of(next_character(&next));
+        if (*used + width > columns)
+            break;
+        *used += width;
+        at = next;
+    }
+    return (int)(at - text);
+}

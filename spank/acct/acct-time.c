@@ -1,0 +1,331 @@
+/* acct-time.c: times as Slurm's commands read and print them. */
+#include "acct/acct-time.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(const char *text, struct tccl_error *err)
+{
+    return tccl_fail(
+        err,
+        "'%.60s' is not a time: give YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], MM/DD[/YY], "
+        "HH:MM[:SS][AM|PM], now[-N{seconds,minutes,hours,days,weeks}], today, noon or yesterday",
+        text);
+}
+
+/* What a text has said so far; -1: nothing. Years since 1900, months from 0. */
+struct moment {
+    int year, month, day, hour, minute, second;
+    bool exact; /* nothing but "now" and what is added to it, which is at */
+    time_t at;
+};
+
+/* Local time of the fields; a day that a month doesn't have goes on into the next, as Slurm has it.
+ * Returns 0 or -1. */
+static int make_time(const struct moment *moment, time_t *result)
+{
+    struct tm fields = {.tm_year = moment->year,
+                        .tm_mon = moment->month,
+                        .tm_mday = moment->day,
+                        .tm_hour = moment->hour,
+                        .tm_min = moment->minute,
+                        .tm_sec = moment->second,
+                        .tm_isdst = -1};
+    *result = mktime(&fields);
+    return *result == (time_t)-1 ? -1 : 0;
+}
+
+static void set_day(struct moment *moment, time_t when)
+{
+    struct tm fields;
+    localtime_r(&when, &fields);
+    moment->year = fields.tm_year;
+    moment->month = fields.tm_mon;
+    moment->day = fields.tm_mday;
+}
+
+static void set_clock(struct moment *moment, int hour, int minute, int second)
+{
+    moment->hour = hour;
+    moment->minute = minute;
+    moment->second = second;
+}
+
+time_t acct_midnight(time_t now)
+{
+    struct moment moment = {0};
+    time_t midnight;
+    set_day(&moment, now);
+    return make_time(&moment, &midnight) == 0 ? midnight : now;
+}
+
+/* Each of these reads what is at *at and moves behind it. Returns 1 if it was there, 0 if it is
+ * something else, -1 if it is wrong. */
+
+static int read_word(const char **at, time_t now, struct moment *moment)
+{
+    enum { NO_HOUR = -1, DAY = 86400 };
+    static const struct {
+        const char *word;
+        int days, hour; /* the day of so many days from now, or an hour */
+    } words[] = {
+        {"today", 0, NO_HOUR}, {"tomorrow", 1, NO_HOUR}, {"yesterday", -1, NO_HOUR},
+        {"midnight", 0, 0},    {"noon", 0, 12},          {"fika", 0, 15},
+        {"teatime", 0, 16},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i].word);
+        if (strncasecmp(*at, words[i].word, length) != 0)
+            continue;
+        *at += length;
+        if (words[i].hour == NO_HOUR)
+            set_day(moment, now + words[i].days * DAY);
+        else
+            set_clock(moment, words[i].hour, 0, 0);
+        return 1;
+    }
+    return 0;
+}
+
+/* Seconds of the unit at *at, which may be cut short ("min"); 0 if there is none. */
+static long read_unit(const char **at)
+{
+    static const struct {
+        const char *name;
+        long seconds;
+    } units[] = {
+        {"seconds", 1}, {"minutes", 60}, {"hours", 3600}, {"days", 86400}, {"weeks", 604800}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        size_t same = 0;
+        while (units[i].name[same] && tolower((unsigned char)(*at)[same]) == units[i].name[same])
+            same++;
+        if (same == 0)
+            continue;
+        *at += same;
+        return units[i].seconds;
+    }
+    return 0;
+}
+
+/* What follows "now+" or "now-": a number, and a unit or the end. */
+static int read_delta(const char **at, long *delta)
+{
+    enum { DIGITS = 11 };
+    int digits = 0;
+    *delta = 0;
+    for (;; ++*at) {
+        if (isspace((unsigned char)**at))
+            continue;
+        if (!isdigit((unsigned char)**at))
+            break;
+        *delta = *delta * 10 + (**at - '0');
+        if (++digits > DIGITS)
+            return -1;
+    }
+    long unit = **at ? read_unit(at) : 1;
+    *delta *= unit;
+    return digits && unit ? 1 : -1;
+}
+
+static int read_now(const char **at, time_t now, struct moment *moment)
+{
+    struct tm fields;
+    long delta = 0;
+    if (strncasecmp(*at, "now", 3) != 0)
+        return 0;
+    for (*at += 3; isblank((unsigned char)**at);)
+        ++*at;
+    if (**at) {
+        int sign = **at == '-' ? -1 : **at == '+' ? 1 : 0;
+        ++*at;
+        if (!sign || read_delta(at, &delta) < 0)
+            return -1;
+        delta *= sign;
+    }
+    moment->at = now + delta;
+    if (!localtime_r(&moment->at, &fields))
+        return -1;
+    set_day(moment, moment->at);
+    set_clock(moment, fields.tm_hour, fields.tm_min, fields.tm_sec);
+    moment->exact = true;
+    return 1;
+}
+
+/* A number of min to max digits at *at, or -1. */
+static int read_digits(const char **at, int min, int max)
+{
+    int number = 0, digits = 0;
+    for (; digits < max && isdigit((unsigned char)**at); digits++)
+        number = number * 10 + (*(*at)++ - '0');
+    return digits < min ? -1 : number;
+}
+
+/* "AM" or "PM" makes 12 hours into 24. Returns the hour, or -1 if there is no such one. */
+static int read_half(const char **at, int hour)
+{
+    while (isspace((unsigned char)**at))
+        ++*at;
+    bool pm = !strncasecmp(*at, "pm", 2), am = !strncasecmp(*at, "am", 2);
+    if (!pm && !am)
+        return hour;
+    *at += 2;
+    if (hour > 12 || (pm && hour + 12 > 24))
+        return -1;
+    return hour % 12 + (pm ? 12 : 0);
+}
+
+/* HH:MM[:SS] [AM|PM]. */
+static int read_clock(const char **at, struct moment *moment)
+{
+    size_t digits = strspn(*at, "0123456789");
+    if (digits < 1 || digits > 2 || (*at)[digits] != ':')
+        return 0;
+    int hour = read_digits(at, 1, 2), minute = -1, second = 0;
+    if (hour <= 23 && *(*at)++ == ':')
+        minute = read_digits(at, 2, 2);
+    if (minute < 0 || minute > 59)
+        return -1;
+    if (**at == ':') {
+        ++*at;
+        second = read_digits(at, 2, 2);
+    }
+    if (second < 0 || second > 59 || (hour = read_half(at, hour)) < 0)
+        return -1;
+    set_clock(moment, hour, minute, second);
+    return 1;
+}
+
+/* YYYY-MM-DD. */
+static int read_long_date(const char **at, struct moment *moment)
+{
+    if (strnlen(*at, 8) < 8 || (*at)[4] != '-' || (*at)[7] != '-')
+        return 0;
+    int year = read_digits(at, 4, 4);
+    ++*at;
+    int month = year < 0 ? -1 : read_digits(at, 2, 2);
+    ++*at;
+    int day = month < 0 ? -1 : read_digits(at, 1, 2);
+    if (month < 1 || month > 12 || day < 1 || day > 31)
+        return -1;
+    moment->year = year - 1900;
+    moment->month = month - 1;
+    moment->day = day;
+    return 1;
+}
+
+static void skip_separator(const char **at)
+{
+    if (**at == '.' || **at == '/')
+        ++*at;
+}
+
+/* MMDD[YY], MM/DD[/YY], MM.DD[.YY]; the year 00 is as none. */
+static int read_date(const char **at, struct moment *moment)
+{
+    int longer = read_long_date(at, moment);
+    if (longer)
+        return longer;
+    int month = read_digits(at, 1, 2);
+    skip_separator(at);
+    int day = read_digits(at, 1, 2), year = 0;
+    skip_separator(at);
+    if (isdigit((unsigned char)**at))
+        year = read_digits(at, 2, 2);
+    if (month < 1 || month > 12 || day < 1 || day > 31 || year < 0)
+        return -1;
+    moment->month = month - 1;
+    moment->day = day;
+    if (year)
+        moment->year = year + 100;
+    return 1;
+}
+
+/* The parts of a text, in any order; the last one of each counts. Returns 0 or -1. */
+static int read_parts(const char *at, time_t now, struct moment *moment)
+{
+    while (*at) {
+        int found = read_word(&at, now, moment);
+        bool was_now = false;
+        if (!found)
+            was_now = (found = read_now(&at, now, moment)) > 0;
+        if (!found && (isblank((unsigned char)*at) || *at == '-' || *at == 'T')) {
+            at++;
+            continue;
+        }
+        if (!found)
+            found = read_clock(&at, moment);
+        if (!found)
+            found = isdigit((unsigned char)*at) ? read_date(&at, moment) : -1;
+        if (found < 0)
+            return -1;
+        moment->exact = was_now;
+    }
+    return moment->hour < 0 && moment->month < 0 ? -1 : 0;
+}
+
+/* What was not said: the hour is midnight, the day today's, the year the last that has had this
+ * month. */
+static void fill_gaps(struct moment *moment, time_t now)
+{
+    struct tm today;
+    localtime_r(&now, &today);
+    if (moment->hour < 0)
+        moment->hour = moment->minute = 0;
+    if (moment->month < 0)
+        set_day(moment, now);
+    if (moment->year == -1)
+        moment->year = moment->month > today.tm_mon ? today.tm_year - 1 : today.tm_year;
+}
+
+/* "uts" and seconds since 1970. */
+static int read_seconds(const char *text, time_t *result)
+{
+    char *end;
+    errno = 0;
+    long seconds = strtol(text, &end, 10);
+    *result = seconds;
+    return seconds < 1000000 || errno || *end ? -1 : 0;
+}
+
+int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_error *err)
+{
+    struct moment moment = {.year = -1, .month = -1, .day = -1, .hour = -1, .minute = -1};
+    if (!strncasecmp(text, "uts", 3))
+        return read_seconds(text + 3, result) == 0 ? 0 : refuse(text, err);
+    if (read_parts(text, now, &moment) != 0)
+        return refuse(text, err);
+    fill_gaps(&moment, now);
+    if (moment.exact)
+        *result = moment.at;
+    else if (make_time(&moment, result) != 0)
+        return refuse(text, err);
+    return 0;
+}
+
+/* Slurm's "relative": the nearer, the more exact. Days of another year are far. */
+static const char *relative_format(const struct tm *when, time_t now)
+{
+    struct tm today;
+    localtime_r(&now, &today);
+    long long years = (long long)when->tm_year - today.tm_year;
+    long long days = 1000 * years + when->tm_yday - today.tm_yday;
+    if (days >= -1 && days <= 1)
+        return days == 0 ? "%H:%M:%S" : days < 0 ? "Ystday %H:%M" : "Tomorr %H:%M";
+    if (days < -365 || days > 365)
+        return "%-d %b %Y";
+    return days < 0 || days > 6 ? "%-d %b %H:%M" : "%a %H:%M";
+}
+
+void acct_time_print(time_t when, time_t now, const char *format, char *text, size_t size)
+{
+    struct tm fields;
+    if (!format || !strchr(format, '%'))
+        format = format && !strcmp(format, "relative") ? NULL : "%Y-%m-%dT%H:%M:%S";
+    if (!localtime_r(&when, &fields) ||
+        strftime(text, size, format ? format : relative_format(&fields, now), &fields) == 0)
+        snprintf(text, size, "%lld", (long long)when);
+}

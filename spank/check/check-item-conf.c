@@ -1,0 +1,170 @@
+/* check-item-conf.c: tccl.conf. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "check/check-items.h"
+#include "check/check-open.h"
+#include "client/policy.h"
+#include "client/users.h"
+#include "plugin/plugin-conf.h"
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+/* The plugin's own file, where it is another one. path: NULL for the default one, which needn't be
+ * there. */
+static void check_other(const struct check_site *site, const char *path,
+                        struct check_result *result)
+{
+    const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    check_say(result, CHECK_WARN,
+              "the plugin reads %s%s (%s:%d), this and the tools %s: name one file for all", file,
+              access(file, F_OK) != 0 ? ", which is not there" : "", site->plugstack.file,
+              site->plugstack.line, site->conf.path);
+    if (tccl_conf_read(path, site->conf.node, &conf, &err) != 0)
+        check_say(result, CHECK_FAIL,
+                  "the plugin (%s:%d) can't use its configuration: %s: correct it",
+                  site->plugstack.file, site->plugstack.line, err.text);
+    else
+        tccl_conf_clear(&conf);
+}
+
+/* Arguments of plugstack.conf that are no key of tccl.conf, or put the plugin elsewhere. */
+static void check_arguments(const struct check_site *site, struct check_result *result)
+{
+    const struct check_plugstack *stack = &site->plugstack;
+    struct tccl_conf conf;
+    if (tccl_conf_read(site->conf.path, site->conf.node, &conf, NULL) != 0 &&
+        tccl_conf_read(NULL, site->conf.node, &conf, NULL) != 0)
+        return;
+    for (int i = 0; i < stack->n_args; i++) {
+        struct tccl_error err = {0};
+        if (strncmp(stack->args[i], "config=", 7) != 0 &&
+            tccl_conf_override(&conf, stack->args[i], &err) != 0)
+            check_say(result, CHECK_FAIL, "%s:%d: %s", stack->file, stack->line, err.text);
+    }
+    if (strcmp(conf.socket, site->conf.socket) != 0)
+        check_say(result, CHECK_WARN,
+                  "%s:%d puts Socket=%s over %s of %s: set it in the file alone, tccld reads that",
+                  stack->file, stack->line, conf.socket, site->conf.socket, site->conf.path);
+    tccl_conf_clear(&conf);
+}
+
+/* tccld does not start where it does not know a user: on this node, or on those that it runs on. */
+static void check_users(const struct check_site *site, struct check_result *result)
+{
+    bool runs = site->compute || site->accounting;
+    struct tccl_users users;
+    struct tccl_error err = {0};
+    int line = tccl_conf_line(&site->conf, "SlurmUser");
+    if (tccl_users_find(&site->conf, &users, &err) != 0)
+        check_say(result, runs ? CHECK_FAIL : CHECK_WARN,
+                  "%s: tccld does not start where that is so: correct it, or make the user known",
+                  err.text);
+    else if (line && users.slurm == (uid_t)-1)
+        check_say(result, CHECK_WARN,
+                  "%s:%d: SlurmUser=%s: there is no such user here: write it as in slurm.conf",
+                  site->conf.path, line, site->conf.slurm_user);
+}
+
+void check_item_config(const struct check_site *site, struct check_result *result)
+{
+    const char *path = site->conf.path, *plugin = check_plugstack_config(&site->plugstack);
+    bool there = access(path, F_OK) == 0;
+    char closed[PATH_MAX];
+    if (site->conf_closed) {
+        check_say(
+            result, CHECK_WARN,
+            "%s: let everybody read it (chmod 644): the plugin reads it as root, but tcclacct "
+            "as the user",
+            site->conf_error.text);
+        return;
+    }
+    if (!site->conf_good) {
+        check_say(result, CHECK_FAIL, "%s: %s", site->conf_error.text,
+                  there ? "correct it, and reload tccld"
+                        : "make the file, or name another with --config");
+        return;
+    }
+    check_say(result, CHECK_OK, there ? "%s is good" : "there is no %s: the built-in values hold",
+              path);
+    if (there && !check_open_to_all(path, closed))
+        check_say(result, CHECK_WARN,
+                  "%s is closed to other users, and tcclacct reads it as the user: let all read it "
+                  "(chmod a+rX)",
+                  closed);
+    check_users(site, result);
+    if (plugin && !same_file(plugin, path))
+        check_other(site, plugin, result);
+    if (site->plugstack.found && !plugin && !same_file(path, TCCL_SYSCONFDIR "/slurm/tccl.conf"))
+        check_other(site, NULL, result);
+    if (site->plugstack.found)
+        check_arguments(site, result);
+}
+
+/* [policy NAME] sections, in the order in which they are tried. */
+static void say_policies(const struct tccl_conf *conf, struct check_result *result)
+{
+    char names[400] = "";
+    size_t used = 0;
+    for (int i = 0; i < conf->n_policies && used < sizeof(names) - 100; i++) {
+        struct policy_rule rule = policy_rule_of(conf, &conf->policies[i]);
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s (%s)", used ? ", " : "",
+                                 rule.name, rule.forbid ? "forbidden" : tccl_mode_name(rule.mode));
+    }
+    if (conf->n_policies)
+        check_say(result, CHECK_OK, "before that, the first that fits of %d: %s%s",
+                  conf->n_policies, names, used < sizeof(names) - 100 ? "" : " ...");
+}
+
+static void say_policy(const struct tccl_conf *conf, struct check_result *result)
+{
+    const struct tccl_policy *policy = &conf->policy;
+    struct policy_rule rule = policy_rule_of(conf, policy);
+    if (rule.forbid)
+        check_say(result, CHECK_OK,
+                  "steps have no ring, whatever they ask for (Forbid=yes in [policy])");
+    else if (rule.mode == TCCL_MODE_OFF)
+        check_say(result, CHECK_OK,
+                  "steps have a ring only with --tccl or TCCL=on (Default=off): [policy] "
+                  "Default=auto gives it to all");
+    else
+        check_say(result, CHECK_OK, "steps of %s%s have mode %s unless they ask for another",
+                  policy->partitions ? "the partitions " : "all partitions",
+                  policy->partitions ? policy->partitions : "", tccl_mode_name(rule.mode));
+    if (!rule.forbid && rule.mode == TCCL_MODE_AUTO && (rule.min_nodes > 1 || rule.min_gpus > 2))
+        check_say(result, CHECK_OK, "auto begins at %d nodes, %d GPUs", rule.min_nodes,
+                  rule.min_gpus);
+    say_policies(conf, result);
+}
+
+/* The plugin's line in plugstack.conf may name another file, and override keys. */
+void check_item_policy(const struct check_site *site, struct check_result *result)
+{
+    const struct check_plugstack *stack = &site->plugstack;
+    char *args[CHECK_PLUGIN_ARGS];
+    const char *set = getenv("TCCL");
+    struct tccl_conf conf;
+    for (int i = 0; i < stack->n_args; i++)
+        args[i] = (char *)stack->args[i];
+    if (!stack->found) {
+        say_policy(&site->conf, result);
+    } else if (plugin_conf_read(stack->n_args, args, site->conf.node, &conf, NULL) == 0) {
+        say_policy(&conf, result);
+        tccl_conf_clear(&conf);
+    } else {
+        check_say(result, CHECK_OK, "no step has a ring until the item config is ok");
+        say_policy(&site->conf, result);
+    }
+    if (set && *set)
+        check_say(result, CHECK_OK, "in this shell TCCL=%s goes before it", set);
+}

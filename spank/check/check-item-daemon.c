@@ -1,0 +1,184 @@
+/* check-item-daemon.c: munge, this node's tccld, and the records' home. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "check/check-items.h"
+#include "check/check-peers.h"
+#include "check/check-run.h"
+#include "client/credential.h"
+#include "client/users.h"
+#include "client/wire.h"
+
+enum { MUNGE_MS = 3000, DAEMON_MS = 3000, ACCOUNTING_MS = 4000 };
+
+static int64_t within(const struct check_site *site, int ms)
+{
+    return check_run_until(site->deadline, ms);
+}
+
+/* ---- munge ---- */
+
+static const char *munge_advice(const char *text)
+{
+    if (strstr(text, "xpired") || strstr(text, "ewound"))
+        return "the clock jumps: look at its synchronisation";
+    if (strstr(text, "imed-out") || strstr(text, "imed out"))
+        return "what hangs is munged: restart it";
+    if (strstr(text, "ocket") || strstr(text, "onnect"))
+        return "start munged, or correct MungeSocket=";
+    return "look at munged's log";
+}
+
+void check_item_munge(const struct check_site *site, struct check_result *result)
+{
+    static const char word[] = "tccl-check";
+    const char *socket = site->conf.munge_socket;
+    cleanup_free char *cred = NULL, *data = NULL;
+    struct tccl_error err = {0};
+    struct stat st;
+    size_t size;
+    uid_t uid;
+    int64_t deadline = within(site, MUNGE_MS);
+    if (*socket && (stat(socket, &st) != 0 || !S_ISSOCK(st.st_mode)))
+        check_say(result, CHECK_FAIL,
+                  "MungeSocket=%s: no munged has this socket: start munged, or "
+                  "correct MungeSocket=",
+                  socket);
+    else if (tccl_cred_encode(socket, geteuid(), word, sizeof(word), deadline, &cred, &err) != 0 ||
+             tccl_cred_decode(socket, cred, deadline, &uid, &data, &size, &err) != 0)
+        check_say(result, CHECK_FAIL, "%s: %s", err.text, munge_advice(err.text));
+    else if (uid != geteuid() || size != sizeof(word) || memcmp(data, word, size) != 0)
+        check_say(result, CHECK_FAIL, "a credential came back altered (uid %u): look at munged",
+                  uid);
+    else
+        check_say(result, CHECK_OK, "a credential was made and read at %s",
+                  *socket ? socket : "munge's usual socket");
+}
+
+/* ---- tccld ---- */
+
+/* Asks for as good as nothing. Returns the answer, or NULL with err. */
+static json_t *ask(int fd, int64_t deadline, struct tccl_error *err)
+{
+    cleanup_json json_t *question = tccl_message_new("query");
+    cleanup_json json_t *filter = json_pack("{s:i}", "limit", 1);
+    cleanup_free char *text = NULL, *answer = NULL;
+    size_t size;
+    if (!question || !filter || json_object_set(question, "filter", filter) != 0 ||
+        !(text = tccl_message_text(question))) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    int late = tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, err);
+    if (!late)
+        late = tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &answer, &size, err);
+    if (late > 0)
+        tccl_fail(err, "no answer in time");
+    return late ? NULL : tccl_message_parse(answer, size, err);
+}
+
+static void check_user(const struct check_site *site, int fd, struct check_result *result)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    struct tccl_error err = {0};
+    uid_t wanted;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return;
+    if (tccl_user_find("TccldUser", site->conf.tccld_user, &wanted, &err) != 0)
+        check_say(result, CHECK_FAIL, "%s: correct TccldUser=", err.text);
+    else if (peer.uid != wanted)
+        check_say(result, CHECK_FAIL,
+                  "tccld (pid %d) runs as uid %u, and TccldUser=%s is %u: other nodes don't "
+                  "believe it: start it as that user",
+                  peer.pid, peer.uid, site->conf.tccld_user, wanted);
+}
+
+static void check_version(const json_t *answer, struct check_result *result)
+{
+    const char *version = json_string_value(json_object_get(answer, "version"));
+    const char *type = tccl_message_type(answer);
+    if (strcmp(type, "records") != 0) {
+        const char *text = json_string_value(json_object_get(answer, "text"));
+        check_say(result, CHECK_WARN, "tccld answers \"%.200s\": see its log", text ? text : type);
+    } else if (!version || strcmp(version, TCCL_VERSION) != 0) {
+        check_say(result, CHECK_WARN, "tccld is of version %.40s, this is %s: restart tccld",
+                  version ? version : "0.1.0 or older", TCCL_VERSION);
+    } else {
+        check_say(result, CHECK_OK, "tccld %s answers", version);
+    }
+}
+
+/* Other nodes call it by its Slurm name. */
+static void check_name(const struct check_site *site, struct check_result *result)
+{
+    struct tccl_error err = {0};
+    const char *node = site->conf.node;
+    const struct tccl_peer *own = tccl_conf_peer(&site->conf, node);
+    if (check_peer(&site->conf, node, within(site, DAEMON_MS), &err) == 0)
+        check_say(result, CHECK_OK, "as %s, and also over TCP", node);
+    else if (strncmp(err.text, "munge: ", 7) == 0)
+        check_say(
+            result, CHECK_FAIL,
+            "tccld answers at its socket, but without munge not over TCP: see the item munge");
+    else
+        check_say(
+            result, CHECK_FAIL,
+            "tccld answers at its socket, but not over TCP as node %s: %s: it must be started "
+            "with --node %s where that is not the host's name, and listen at %s%u",
+            node, err.text, node,
+            own ? "the port of [peers], " : "Port=", own ? own->port : site->conf.port);
+}
+
+void check_item_daemon(const struct check_site *site, struct check_result *result)
+{
+    const char *socket = site->conf.socket;
+    struct tccl_error err = {0};
+    if (!site->compute && !site->accounting && access(socket, F_OK) != 0) {
+        check_say(result, CHECK_OK, "none runs or is needed here: this is no compute node");
+        return;
+    }
+    cleanup_close int fd =
+        tccl_client_connect(socket, (int)(within(site, DAEMON_MS) - tccl_now_ms()), &err);
+    if (fd < 0) {
+        check_say(result, CHECK_FAIL, "%s: start tccld (systemctl start tccld), see its log",
+                  err.text);
+        return;
+    }
+    cleanup_json json_t *answer = ask(fd, within(site, DAEMON_MS), &err);
+    if (!answer) {
+        check_say(result, CHECK_FAIL, "tccld at %s: %s: restart it, see its log", socket, err.text);
+        return;
+    }
+    check_user(site, fd, result);
+    check_version(answer, result);
+    check_name(site, result);
+}
+
+/* ---- AccountingHost ---- */
+
+void check_item_accounting(const struct check_site *site, struct check_result *result)
+{
+    const char *host = site->conf.accounting_host;
+    struct tccl_error err = {0};
+    cleanup_json json_t *filter = json_pack("{s:i}", "limit", 1);
+    int complete;
+    if (!*host) {
+        check_say(result, CHECK_WARN,
+                  "AccountingHost= is not set: each node keeps the records of its own steps: name "
+                  "one node for all");
+        return;
+    }
+    int64_t left = within(site, ACCOUNTING_MS) - tccl_now_ms();
+    cleanup_json json_t *records =
+        tccl_client_query(&site->conf, filter, left > 0 ? (int)left : 0, &complete, &err);
+    if (!records)
+        check_say(result, CHECK_FAIL, "%s: %s: %s", host, err.text, check_peer_advice(err.text));
+    else
+        check_say(result, CHECK_OK, "%s answers", host);
+}

@@ -1,0 +1,195 @@
+/* check-item-plugin.c: the plugin's file, and whether Slurm has loaded it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "check/check-elf.h"
+#include "check/check-items.h"
+#include "check/check-open.h"
+#include "check/check-run.h"
+#include "client/wire.h"
+
+/* SPANK plugins must be of the Slurm that loads them, but for the last part of the version. */
+enum { COMPARED = 0xffff00 };
+enum { HELP_MS = 5000, CLOCK_S = 2 /* how exactly the start of a process is known */ };
+
+/* The plugin's version; 0 if it says none, or is no library for this machine. */
+static unsigned version_of(const char *path)
+{
+    struct check_elf elf;
+    uint32_t version = 0;
+    if (check_elf_open(path, &elf, NULL) != 0)
+        return 0;
+    check_elf_number(&elf, "plugin_version", &version);
+    check_elf_close(&elf);
+    return version;
+}
+
+/* Takes the first folder of PluginDir with a plugin of this version, else the first that has one.
+ * Returns false if none has. */
+static bool search(char *folders, const char *name, unsigned version, char path[static PATH_MAX])
+{
+    char *state, *folder;
+    *path = '\0';
+    for (folder = strtok_r(folders, ":", &state); folder; folder = strtok_r(NULL, ":", &state)) {
+        cleanup_free char *each = NULL;
+        if (asprintf(&each, "%s/%s", folder, name) < 0 || access(each, F_OK) != 0)
+            continue;
+        bool fits = (version_of(each) & COMPARED) == version;
+        if (!*path || fits)
+            snprintf(path, PATH_MAX, "%s", each);
+        if (fits)
+            break;
+    }
+    return *path != '\0';
+}
+
+static void check_file(const char *path, unsigned slurm, const char *written,
+                       struct check_result *result)
+{
+    struct check_elf elf;
+    struct tccl_error err = {0};
+    uint32_t version = 0, interface;
+    char closed[PATH_MAX];
+    if (check_elf_open(path, &elf, &err) != 0) {
+        check_say(result, CHECK_FAIL, "%s: %s", err.text,
+                  access(path, R_OK) != 0 && errno == ENOENT
+                      ? "install it, or correct the path in plugstack.conf"
+                      : "install it again, readable for all");
+        return;
+    }
+    if (!check_elf_native(&elf))
+        check_say(result, CHECK_FAIL, "%s is for another kind of machine: install this one's",
+                  path);
+    else if (!check_elf_number(&elf, "plugin_version", &version) ||
+             !check_elf_number(&elf, "spank_plugin_version", &interface) ||
+             !check_elf_defines(&elf, "slurm_spank_init"))
+        check_say(result, CHECK_FAIL, "%s is no SPANK plugin: install it again", path);
+    else if (!slurm)
+        check_say(result, CHECK_WARN,
+                  "%s is built for Slurm %u.%02u; which one runs here is not known", path,
+                  version >> 16, version >> 8 & 0xff);
+    else if ((version & COMPARED) != slurm)
+        check_say(result, CHECK_FAIL,
+                  "%s is built for Slurm %u.%02u and refused by the %s here: install the one that "
+                  "is built for it",
+                  path, version >> 16, version >> 8 & 0xff, written);
+    else if (!check_open_to_all(path, closed))
+        check_say(result, CHECK_FAIL,
+                  "%s is closed to other users, whose srun then can't load the plugin: let all "
+                  "read it (chmod a+rX)",
+                  closed);
+    else
+        check_say(result, CHECK_OK, "%s, built for Slurm %u.%02u.%u, fits %s", path, version >> 16,
+                  version >> 8 & 0xff, version & 0xff, written);
+    check_elf_close(&elf);
+}
+
+void check_item_plugin(const struct check_site *site, struct check_result *result)
+{
+    const struct check_plugstack *stack = &site->plugstack;
+    char path[PATH_MAX], folders[4096] = TCCL_PLUGINDIR, shown[4096], written[CHECK_VERSION];
+    const char *name = stack->found ? stack->plugin : "spank_tccl.so";
+    unsigned slurm = check_site_version(site, "srun", written);
+    if (!slurm)
+        slurm = check_site_version(site, "slurmd", written);
+    snprintf(path, sizeof(path), "%s", name);
+    if (*name != '/') {
+        bool known = check_site_value(site, "PluginDir", folders, sizeof(folders));
+        if (!known)
+            snprintf(folders, sizeof(folders), "%s", TCCL_PLUGINDIR);
+        strcpy(shown, folders);
+        bool there = search(folders, name, slurm, path);
+        if (!there && !stack->found && check_site_fetched(site)) {
+            check_say(result, CHECK_OK,
+                      "none in PluginDir=%s; the file that slurmctld's "
+                      "plugstack.conf means can't be told here",
+                      shown);
+            return;
+        }
+        if (!there) {
+            check_say(result, CHECK_FAIL,
+                      "no %s in PluginDir=%s: install it there, or write its "
+                      "whole path into plugstack.conf",
+                      name, shown);
+            return;
+        }
+    }
+    check_file(path, slurm, written, result);
+    if (!stack->found && result->level == CHECK_OK)
+        check_say(result, CHECK_OK, "but nothing names it");
+}
+
+/* ---- loaded ---- */
+
+/* The first line of what a program complained about the plugin. */
+static void find_complaint(const char *text, char *line, size_t size)
+{
+    *line = '\0';
+    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        int length = (int)strcspn(at, "\n");
+        snprintf(line, size, "%.*s", length, at);
+        if (strstr(line, "tccl") || strstr(line, "spank") || strstr(line, "plugin"))
+            return;
+    }
+    *line = '\0';
+}
+
+static void ask_client(const struct check_site *site, struct check_result *result)
+{
+    static const char *const programs[] = {"srun", "sbatch", "salloc"};
+    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    int64_t end = check_run_until(site->deadline, HELP_MS);
+    char complaint[300];
+    for (size_t i = 0; output && i < sizeof(programs) / sizeof(*programs); i++) {
+        const char *const ask[] = {programs[i], "--help", NULL};
+        if (!check_program(programs[i]))
+            continue;
+        int status = check_run(ask, end, output);
+        find_complaint(output->err, complaint, sizeof(complaint));
+        if (status == CHECK_RUN_LATE)
+            check_say(result, CHECK_WARN, "%s --help did not end in time", programs[i]);
+        else if (strstr(output->out, "--tccl"))
+            check_say(result, CHECK_OK, "%s --help shows --tccl", programs[i]);
+        else
+            check_say(result, CHECK_FAIL, "%s --help does not show --tccl: %s%s", programs[i],
+                      *complaint ? "it says: " : "see the items plugstack and plugin", complaint);
+        return;
+    }
+    check_say(result, CHECK_WARN, "no srun, sbatch or salloc here to ask");
+}
+
+static void ask_slurmd(const struct check_site *site, struct check_result *result)
+{
+    const struct check_slurmd *slurmd = &site->slurmd;
+    if (!slurmd->pid) {
+        if (site->known)
+            check_say(result, CHECK_WARN, "no slurmd of this node is seen%s: start it",
+                      geteuid() ? " by this user" : "");
+        return;
+    }
+    if (slurmd->replaced)
+        check_say(result, CHECK_WARN,
+                  "slurmd (pid %d) runs a program that has been replaced since: "
+                  "restart slurmd",
+                  slurmd->pid);
+    if (site->configless) /* its copies are new after each scontrol reconfigure */
+        check_say(result, CHECK_OK, "slurmd (pid %d) runs", slurmd->pid);
+    else if (slurmd->started && site->plugstack.changed > slurmd->started + CLOCK_S)
+        check_say(result, CHECK_WARN,
+                  "plugstack.conf has changed since slurmd (pid %d) was started: restart slurmd",
+                  slurmd->pid);
+    else
+        check_say(result, CHECK_OK, "slurmd (pid %d) was started after the last change%s",
+                  slurmd->pid,
+                  geteuid() ? "; whether its program was replaced since only root can see" : "");
+}
+
+void check_item_loaded(const struct check_site *site, struct check_result *result)
+{
+    ask_client(site, result);
+    ask_slurmd(site, result);
+}

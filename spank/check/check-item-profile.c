@@ -1,0 +1,330 @@
+/* check-item-profile.c: what was measured of this machine, and the GPUs that Slurm knows. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/numbers.h"
+#include "check/check-items.h"
+#include "check/check-run.h"
+#include "client/wire.h"
+#include "discover/discover.h"
+#include "fill/gpusets.h"
+#include "profile/cache.h"
+
+enum {
+    DAY = 86400,
+    OLD_DAYS = 400,
+    SLURM_MS = 3000,
+    SPARE_MS = 500 /* before the deadline, for all that is still to be said */
+};
+
+/* ---- which machine ---- */
+
+/* Names of GPUs that this machine has, by the driver or the PCI bus; 0 none. */
+static int count_gpus(void)
+{
+    const struct tccl_discover_options live = {0};
+    cleanup_free struct tccl_found *found = calloc(1, sizeof(*found));
+    if (!found || tccl_discover(&live, found, NULL) != 0)
+        return 0;
+    return found->site.machine.n_gpus;
+}
+
+/* Is the description that of this machine? A model's need not be. source: NULL unknown. */
+static void compare_machine(const struct check_site *site, const struct tccl_machine *machine,
+                            const char *source, struct check_result *result)
+{
+    bool host = source && strcmp(source, "host") == 0;
+    const struct tccl_discover_options how = {.host = host, .devices = host ? machine->n_gpus : 0};
+    cleanup_free struct tccl_found *found = calloc(1, sizeof(*found));
+    struct tccl_error err = {0};
+    char here[TCCL_HASH_HEX], there[TCCL_HASH_HEX];
+    if (!found)
+        return;
+    if (tccl_discover(&how, found, &err) != 0) {
+        if (source)
+            check_say(result, CHECK_FAIL,
+                      "%s describes %d GPUs, and here: %.*s: load the driver, or run tccl-profile "
+                      "init",
+                      site->conf.machine, machine->n_gpus, (int)strcspn(err.text, ":"), err.text);
+        return;
+    }
+    tccl_machine_id(&found->site.machine, here);
+    tccl_machine_id(machine, there);
+    if (strcmp(here, there) != 0)
+        check_say(result, CHECK_FAIL,
+                  "%s is of another machine (%s, this is %s): run tccl-profile init, and "
+                  "tccl-profile run if there is no profile of it",
+                  site->conf.machine, there, here);
+    if (found->marks)
+        check_say(result, CHECK_WARN, "GPUs are under MIG or MPS: they get no ring");
+}
+
+/* ---- the profile ---- */
+
+/* Reads the tables of all GPU sets, as long as there is time. */
+static void check_tables(const struct check_site *site, struct tccl_profile *profile,
+                         struct check_result *result)
+{
+    cleanup_free uint32_t *masks = NULL;
+    cleanup_free uint32_t *wanted = NULL;
+    struct tccl_error err = {0};
+    int count = tccl_profile_tables(profile, &masks, &err), read = 0, bad = 0;
+    int all = tccl_gpusets_all(tccl_profile_machine(profile)->n_gpus, &wanted, NULL);
+    if (count < 0) {
+        check_say(result, CHECK_FAIL, "%s: run tccl-profile run", err.text);
+        return;
+    }
+    for (; read < count && tccl_now_ms() < site->deadline - SPARE_MS; read++) {
+        struct tccl_error reason = {0};
+        if (tccl_profile_table(profile, masks[read], &reason) || bad++)
+            continue;
+        check_say(result, CHECK_FAIL,
+                  "%s: remove the file and run tccl-profile run, or copy the profile again",
+                  reason.text);
+    }
+    if (bad > 1)
+        check_say(result, CHECK_FAIL, "%d more are bad", bad - 1);
+    if (count == 0)
+        check_say(result, CHECK_FAIL, "no chains for any GPU set: run tccl-profile run");
+    else if (count < all)
+        check_say(result, CHECK_WARN,
+                  "chains for %d of %d GPU sets, others get no ring: run tccl-profile run again",
+                  count, all);
+    else
+        check_say(result, CHECK_OK, "chains for all %d GPU sets%s", count,
+                  read < count ? ", not all of them were read in time" : "");
+}
+
+static void check_age(struct tccl_profile *profile, struct check_result *result)
+{
+    time_t measured = tccl_profile_time(profile), now = time(NULL);
+    if (!measured)
+        return;
+    long days = (long)((now - measured) / DAY);
+    if (measured > now + DAY)
+        check_say(result, CHECK_WARN, "measured in the future: look at the clock");
+    else if (days > OLD_DAYS)
+        check_say(result, CHECK_WARN,
+                  "measured %ld days ago: see with tccl-profile run --check whether it still holds",
+                  days);
+    else
+        check_say(result, CHECK_OK, days > 0 ? "measured %ld days ago" : "measured today", days);
+}
+
+/* What the machine runs may have changed since. */
+static void check_system(struct tccl_profile *profile, struct check_result *result)
+{
+    const struct tccl_system *then = tccl_profile_system(profile);
+    struct tccl_system now;
+    tccl_system_read(NULL, &now);
+    const struct {
+        const char *what, *then, *now;
+    } words[] = {{"the driver", then->driver, now.driver},
+                 {"the kernel", then->kernel, now.kernel},
+                 {"the firmware", then->firmware, now.firmware}};
+    bool changed = false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+        if (!*words[i].then || !*words[i].now || strcmp(words[i].then, words[i].now) == 0)
+            continue;
+        check_say(result, CHECK_WARN, "%s was %s when it was measured, and is %s", words[i].what,
+                  words[i].then, words[i].now);
+        changed = true;
+    }
+    if (changed)
+        check_say(result, CHECK_WARN,
+                  "see with tccl-profile run --check whether it still holds; if it does, "
+                  "tccl-profile run takes note of it");
+}
+
+static void check_source(const char *source, struct check_result *result)
+{
+    bool cuda = strcmp(source, "cuda") == 0;
+    int gpus = cuda ? 0 : count_gpus();
+    if (gpus > 0)
+        check_say(result, CHECK_WARN,
+                  "its numbers come from \"%s\", and this node has %d GPUs: measure them with "
+                  "tccl-profile run",
+                  source, gpus);
+    else
+        check_say(result, CHECK_OK, "%s \"%s\"", cuda ? "source" : "no GPUs here, source", source);
+}
+
+/* No profile of that machine: what is there instead? */
+static int note_id(void *context, const char *id)
+{
+    char *list = context;
+    size_t used = strlen(list);
+    snprintf(list + used, 128 - used, "%s%s", used ? ", " : "", id);
+    return used > 80;
+}
+
+/* Ordinary users needn't see what tccld reads. Returns true if it was that. */
+static bool say_closed(int code, const char *reason, struct check_result *result)
+{
+    if (code != EACCES || geteuid() == 0)
+        return false;
+    check_say(result, CHECK_WARN, "%s: only another user can see this: look as root", reason);
+    return true;
+}
+
+static void say_missing(const struct check_site *site, const char *id, const char *reason,
+                        struct check_result *result)
+{
+    char others[128] = "", folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.*s/%s", PATH_MAX - 64, site->conf.cache_dir, id);
+    bool there = access(folder, F_OK) == 0;
+    if (!there && say_closed(errno, folder, result))
+        return;
+    if (there) {
+        check_say(result, CHECK_FAIL, "%s: run tccl-profile verify, or copy the profile again",
+                  reason);
+        return;
+    }
+    tccl_cache_list(site->conf.cache_dir, note_id, others, NULL);
+    if (*others)
+        check_say(result, CHECK_FAIL,
+                  "%s is a machine %s, and %s has only profiles of others (%s): run tccl-profile "
+                  "run, or copy the folder of a node of the same kind",
+                  site->conf.machine, id, site->conf.cache_dir, others);
+    else
+        check_say(
+            result, CHECK_FAIL,
+            "no profile in %s: run tccl-profile run, or copy the folder of a node of the same "
+            "kind",
+            site->conf.cache_dir);
+}
+
+void check_item_profile(const struct check_site *site, struct check_result *result)
+{
+    cleanup_free struct tccl_machine *machine = calloc(1, sizeof(*machine));
+    struct tccl_profile *profile;
+    struct tccl_error err = {0};
+    char id[TCCL_HASH_HEX];
+    if (!site->compute && access(site->conf.machine, F_OK) != 0) {
+        check_say(result, CHECK_OK, "none is needed here: this is no compute node");
+        return;
+    }
+    if (!machine)
+        return;
+    if (tccl_machine_read(site->conf.machine, machine, &err) != 0) {
+        bool missing = access(site->conf.machine, F_OK) != 0;
+        if (say_closed(access(site->conf.machine, R_OK) != 0 ? errno : 0, err.text, result))
+            return;
+        if (missing && site->gpus == 0)
+            check_say(result, CHECK_OK, "none: Slurm knows no GPUs of this node");
+        else
+            check_say(result, CHECK_FAIL, "%s: run tccl-profile init%s", err.text,
+                      missing ? ", then tccl-profile run" : "");
+        return;
+    }
+    tccl_machine_id(machine, id);
+    errno = 0;
+    if (tccl_profile_open(site->conf.cache_dir, id, &profile, &err) != 0) {
+        if (!say_closed(errno, err.text, result))
+            say_missing(site, id, err.text, result);
+        compare_machine(site, machine, NULL, result);
+        return;
+    }
+    check_say(result, CHECK_OK, "%s", id);
+    if (strcmp(tccl_profile_source(profile), "model") != 0)
+        compare_machine(site, machine, tccl_profile_source(profile), result);
+    check_source(tccl_profile_source(profile), result);
+    check_tables(site, profile, result);
+    check_system(profile, result);
+    check_age(profile, result);
+    tccl_profile_close(profile);
+}
+
+/* ---- GPUs ---- */
+
+/* As slurmctld has them, else slurm.conf; -1 unknown. */
+static int slurm_gpus(const struct check_site *site)
+{
+    const char *const ask[] = {"scontrol", "show", "node", site->conf.node, NULL};
+    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    if (!output || check_run(ask, check_run_until(site->deadline, SLURM_MS), output) != 0)
+        return site->gpus;
+    char *gres = strstr(output->out, " Gres=");
+    if (!gres)
+        return site->gpus;
+    gres += 6;
+    gres[strcspn(gres, " \n")] = '\0';
+    return check_slurm_gpus(gres);
+}
+
+/* Does the order of minors differ from that of PCI on this machine? */
+static bool orders_differ(const struct tccl_machine *machine)
+{
+    for (int i = 1; i < machine->n_gpus; i++)
+        if (machine->gpus[i].minor >= 0 && machine->gpus[i - 1].minor > machine->gpus[i].minor)
+            return true;
+    return false;
+}
+
+/* AutoDetect of gres.conf; NULL where it is not set. */
+static char *auto_detect(const struct check_site *site)
+{
+    struct check_slurm_conf gres;
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
+    char *slash = strrchr(path, '/');
+    if (slash)
+        strcpy(slash + 1, "gres.conf");
+    check_slurm_conf_read(path, &gres, NULL);
+    const char *value = check_slurm_get(&gres, "AutoDetect");
+    char *copy = value && strcasecmp(value, "off") != 0 ? strdup(value) : NULL;
+    check_slurm_conf_clear(&gres);
+    return copy;
+}
+
+static void check_order(const struct check_site *site, const struct tccl_machine *machine,
+                        struct check_result *result)
+{
+    cleanup_free char *detected = auto_detect(site);
+    bool minor = site->conf.gres_order == TCCL_GRES_MINOR;
+    if (!orders_differ(machine))
+        return;
+    if (detected && minor)
+        check_say(result, CHECK_WARN,
+                  "gres.conf has AutoDetect=%s, which counts in PCI order, and GresOrder=minor: "
+                  "rings would be for other GPUs: set GresOrder=pci",
+                  detected);
+    if (!detected && !minor)
+        check_say(result, CHECK_WARN,
+                  "gres.conf lists devices, which count by /dev/nvidiaN, in another order than PCI "
+                  "here: rings would be for other GPUs: set GresOrder=minor");
+}
+
+void check_item_gpus(const struct check_site *site, struct check_result *result)
+{
+    cleanup_free struct tccl_machine *machine = calloc(1, sizeof(*machine));
+    int gpus = site->compute ? slurm_gpus(site) : -1;
+    if (!site->compute || !machine) {
+        check_say(result, CHECK_OK, "this is no compute node");
+    } else if (gpus < 0) {
+        check_say(result, CHECK_WARN, "neither scontrol nor slurm.conf says how many GPUs %s has",
+                  site->conf.node);
+    } else if (tccl_machine_read(site->conf.machine, machine, NULL) != 0) {
+        if (gpus)
+            check_say(result, CHECK_WARN,
+                      "Slurm has %d, and there is no description of the machine to compare: see "
+                      "the item profile",
+                      gpus);
+        else
+            check_say(result, CHECK_OK, "Slurm has none");
+    } else {
+        if (gpus != machine->n_gpus)
+            check_say(result, gpus > machine->n_gpus ? CHECK_FAIL : CHECK_WARN,
+                      "Slurm has %d, the machine %d (%s): correct Gres= and gres.conf, or run "
+                      "tccl-profile init",
+                      gpus, machine->n_gpus, site->conf.machine);
+        else
+            check_say(result, CHECK_OK, "%d, as Slurm has them", gpus);
+        check_order(site, machine, result);
+    }
+}

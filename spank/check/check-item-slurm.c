@@ -1,0 +1,240 @@
+/* check-item-slurm.c: Slurm as it is set up on this node. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "check/check-items.h"
+#include "check/check-run.h"
+
+enum { FILE_MAX = 1 << 20 };
+
+static void compare_versions(const struct check_site *site, struct check_result *result)
+{
+    char client[CHECK_VERSION] = "", daemon[CHECK_VERSION] = "";
+    unsigned of_client = check_site_version(site, "srun", client);
+    unsigned of_daemon = check_site_version(site, "slurmd", daemon);
+    if (!of_client && !of_daemon)
+        check_say(result, CHECK_FAIL,
+                  "neither srun nor slurmd says its version: install Slurm, or put it in PATH");
+    else if (of_client && of_daemon && of_client != of_daemon)
+        check_say(result, CHECK_WARN,
+                  "srun is of %s and slurmd of %s: one plugin can't fit both: install one version",
+                  client, daemon);
+    else
+        check_say(result, CHECK_OK, "Slurm %s", of_client ? client : daemon);
+}
+
+void check_item_slurm(const struct check_site *site, struct check_result *result)
+{
+    struct check_slurmd other;
+    compare_versions(site, result);
+    if (site->slurm_good)
+        check_say(result, CHECK_OK, "%s (%s)", site->slurm.path, site->slurm_from);
+    else if (*site->slurm.path)
+        check_say(result, CHECK_FAIL, "%s: set SLURM_CONF, or make the file readable",
+                  site->slurm_error.text);
+    else if (check_site_fetched(site))
+        check_say(result, CHECK_OK, "no slurm.conf here: slurmctld is asked");
+    else if (check_slurmd_find(NULL, NULL, &other) && other.conf[0] && other.conf[1])
+        check_say(result, CHECK_WARN,
+                  "no slurm.conf at the usual places, but slurmd (pid %d) uses %s: export "
+                  "SLURM_CONF=%s",
+                  other.pid, other.conf, other.conf);
+    else
+        check_say(result, CHECK_WARN,
+                  "no slurm.conf found: set SLURM_CONF, unless slurmctld hands it out");
+}
+
+void check_item_node(const struct check_site *site, struct check_result *result)
+{
+    const char *node = site->conf.node;
+    bool guessed = site->nodes_here > 1 && !site->options.node && !getenv("SLURMD_NODENAME");
+    if (guessed)
+        check_say(result, CHECK_WARN,
+                  "%d nodes of slurm.conf are on host %s, this is about %s: name another with "
+                  "--node",
+                  site->nodes_here, site->hostname, node);
+    else if (site->known)
+        check_say(result, CHECK_OK, "%s in Slurm%s%s", node,
+                  strcasecmp(node, site->hostname) ? ", host " : "",
+                  strcasecmp(node, site->hostname) ? site->hostname : "");
+    else if (site->options.node)
+        check_say(result, CHECK_FAIL, "%s is not in %s: give a NodeName with --node", node,
+                  *site->slurm.path ? site->slurm.path : "slurm.conf");
+    else if (site->slurmd.pid && site->slurm_good)
+        check_say(result, CHECK_FAIL,
+                  "a slurmd runs, but %s has no node of host %s: give tccld and this program the "
+                  "node's name with --node",
+                  site->slurm.path, site->hostname);
+    else
+        check_say(result, CHECK_OK, "%s is no compute node%s", site->hostname,
+                  site->accounting ? ", but AccountingHost" : "");
+}
+
+/* ---- plugstack.conf ---- */
+
+static void say_ignored(const struct check_plugstack *stack, enum check_level level,
+                        struct check_result *result)
+{
+    if (*stack->wrong)
+        check_say(result, level, "%s is ignored by Slurm: it wants required, optional or include",
+                  stack->wrong);
+}
+
+void check_item_plugstack(const struct check_site *site, struct check_result *result)
+{
+    const struct check_plugstack *stack = &site->plugstack;
+    if (!site->plugstack_good) {
+        check_say(result, CHECK_FAIL, "%s: Slurm can't read it either: make it readable",
+                  site->plugstack_error.text);
+        return;
+    }
+    if (*stack->closed)
+        check_say(result, CHECK_FAIL,
+                  "%s can't be read by this user, and then not by srun: make it "
+                  "readable",
+                  stack->closed);
+    if (!stack->found && check_site_fetched(site)) {
+        check_say(result, CHECK_OK,
+                  "slurmctld sends it to each program: whether it has the line shows in the item "
+                  "loaded");
+        return;
+    }
+    if (!stack->found) {
+        check_say(result, CHECK_FAIL, "%s %s: add the line \"optional spank_tccl.so\"", stack->path,
+                  stack->there ? "has no line for spank_tccl.so" : "is not there");
+        say_ignored(stack, CHECK_FAIL, result);
+        return;
+    }
+    check_say(result, CHECK_OK, "%s:%d: %s %s", stack->file, stack->line,
+              stack->required ? "required" : "optional", stack->plugin);
+    if (stack->required)
+        check_say(result, CHECK_WARN,
+                  "%s:%d says required: if the plugin can't be loaded no job starts, and nodes are "
+                  "drained: write optional",
+                  stack->file, stack->line);
+    if (stack->times > 1)
+        check_say(result, CHECK_WARN, "spank_tccl.so stands there %d times: leave one line",
+                  stack->times);
+    say_ignored(stack, CHECK_WARN, result);
+}
+
+void check_item_configless(const struct check_site *site, struct check_result *result)
+{
+    const struct check_plugstack *stack = &site->plugstack;
+    char enabled[1024] = "";
+    if (check_site_fetched(site)) {
+        check_say(result, CHECK_OK,
+                  "slurmctld sends plugstack.conf to each program, but not what it includes: the "
+                  "line must be in it");
+        return;
+    }
+    if (!site->configless) {
+        const char *set = check_slurm_get(&site->slurm, "SlurmctldParameters");
+        snprintf(enabled, sizeof(enabled), "%s", set ? set : "");
+        check_say(result, CHECK_OK, "this node has files of its own");
+        if (check_slurm_lists(enabled, "enable_configless") && *stack->empty && !stack->found)
+            check_say(result, CHECK_WARN, "nodes that get their files from slurmctld don't get %s",
+                      stack->empty);
+        return;
+    }
+    if (stack->found && strcmp(stack->file, stack->path) == 0)
+        check_say(result, CHECK_OK, "slurmctld hands out %s with the line in it", stack->path);
+    else if (*stack->empty)
+        check_say(result, CHECK_FAIL,
+                  "slurmctld hands out plugstack.conf, but not what it includes (%s): write the "
+                  "line \"optional spank_tccl.so\" into plugstack.conf itself on slurmctld's host, "
+                  "then scontrol reconfigure",
+                  stack->empty);
+    else if (!stack->there)
+        check_say(result, CHECK_FAIL,
+                  "slurmctld has handed out no plugstack.conf: make one beside its slurm.conf, "
+                  "then scontrol reconfigure");
+    else if (stack->found)
+        check_say(result, CHECK_OK, "the line stands in %s, which is this node's own", stack->file);
+    else
+        check_say(result, CHECK_FAIL,
+                  "the plugstack.conf that slurmctld hands out has no line for spank_tccl.so: add "
+                  "it on slurmctld's host, then scontrol reconfigure");
+}
+
+/* ---- isolation ---- */
+
+/* Is ConstrainDevices=yes in the cgroup.conf beside slurm.conf? *seen: can the file be read? */
+static bool constrains(const struct check_site *site, bool *seen)
+{
+    struct check_slurm_conf cgroup;
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
+    char *slash = strrchr(path, '/');
+    if (slash)
+        strcpy(slash + 1, "cgroup.conf");
+    *seen = check_slurm_conf_read(path, &cgroup, NULL) == 0;
+    const char *value = check_slurm_get(&cgroup, "ConstrainDevices");
+    bool yes = value && strcasecmp(value, "yes") == 0;
+    check_slurm_conf_clear(&cgroup);
+    return yes;
+}
+
+static int count_words(const char *list)
+{
+    int count = list && *list;
+    for (; list && *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* Inside a task: are there GPUs of the step that it can't see? */
+static void look_around(struct check_result *result)
+{
+    const char *all = getenv("SLURM_GPUS_ON_NODE"), *seen = getenv("CUDA_VISIBLE_DEVICES");
+    int count = all ? atoi(all) : 0;
+    if (getenv("SLURM_PROCID") && seen && count_words(seen) < count)
+        check_say(result, CHECK_WARN,
+                  "this task sees %d of the step's %d GPUs here: NCCL has no P2P between tasks: "
+                  "ask for --gpus-per-node instead of --gpus-per-task, without --gpu-bind",
+                  count_words(seen), count);
+}
+
+/* Settings of the shell that isolate without being seen. */
+static void look_at_shell(struct check_result *result)
+{
+    static const char *const names[] = {"SLURM_GPUS_PER_TASK",  "SBATCH_GPUS_PER_TASK",
+                                        "SALLOC_GPUS_PER_TASK", "SLURM_GPU_BIND",
+                                        "SBATCH_GPU_BIND",      "SALLOC_GPU_BIND"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value && strcmp(value, "none") != 0)
+            check_say(result, CHECK_WARN,
+                      "%s=%s is set here: tasks see only some of the step's GPUs each, and NCCL "
+                      "has no P2P between them: unset it, ask for --gpus-per-node",
+                      names[i], value);
+    }
+}
+
+void check_item_isolation(const struct check_site *site, struct check_result *result)
+{
+    char plugins[1024] = "";
+    bool seen, devices = constrains(site, &seen);
+    bool known = check_site_value(site, "TaskPlugin", plugins, sizeof(plugins));
+    bool cgroup = check_slurm_lists(plugins, "task/cgroup") || check_slurm_lists(plugins, "cgroup");
+    if (devices && cgroup)
+        check_say(result, CHECK_OK,
+                  "cgroups hide the GPUs of other jobs, and with --gpus-per-task or --gpu-bind "
+                  "those of the step's other tasks: NCCL then has no P2P between them; jobs do "
+                  "best with --gpus-per-node");
+    else if (devices)
+        check_say(result, CHECK_WARN,
+                  "ConstrainDevices=yes has no effect without TaskPlugin=task/cgroup: tasks are "
+                  "kept apart by CUDA_VISIBLE_DEVICES alone");
+    else
+        check_say(result, CHECK_OK,
+                  "GPUs are not hidden by cgroups (%s, TaskPlugin %s): with --gpus-per-task or "
+                  "--gpu-bind CUDA_VISIBLE_DEVICES is all that does",
+                  seen ? "ConstrainDevices is not set" : "no cgroup.conf to read",
+                  known ? plugins : "not known");
+    look_around(result);
+    look_at_shell(result);
+}

@@ -1,0 +1,252 @@
+#include "check/check-peers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "check/check-items.h"
+#include "check/check-run.h"
+#include "client/client.h"
+#include "client/hostlist.h"
+#include "client/wire.h"
+
+enum { AT_ONCE = 64, NODES_MOST = 65536, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
+
+int check_peer(const struct tccl_conf *conf, const char *node, int64_t deadline,
+               struct tccl_error *err)
+{
+    struct tccl_conf other = *conf;
+    int64_t left = deadline - tccl_now_ms();
+    int complete;
+    cleanup_json json_t *filter = json_pack("{s:i}", "limit", 1);
+    if (left <= 0)
+        return tccl_fail(err, "no time left to ask");
+    /* As tools ask AccountingHost; a node does not ask itself over TCP, so it goes by another name.
+     */
+    snprintf(other.accounting_host, sizeof(other.accounting_host), "%s", node);
+    if (strcmp(other.node, node) == 0)
+        strcpy(other.node, strcmp(node, "tccl-check") ? "tccl-check" : "tccl-check-2");
+    json_t *records = tccl_client_query(&other, filter, (int)left, &complete, err);
+    json_decref(records);
+    return records ? 0 : -1;
+}
+
+const char *check_peer_advice(const char *text)
+{
+    if (strstr(text, "munge: ") && (strstr(text, "xpired") || strstr(text, "ewound")))
+        return "the clocks of the two nodes differ: synchronise them";
+    if (strstr(text, "munge: "))
+        return "see the item munge; the munge key must be the same on all nodes";
+    if (strstr(text, "connection was closed"))
+        return "it did not believe us: the clocks are more than a minute apart, the munge keys "
+               "differ, or its name is another (--node): its log says which";
+    if (strstr(text, "refused") || strstr(text, "No such file"))
+        return "is its tccld running?";
+    if (strstr(text, "timed out") || strstr(text, "in time") || strstr(text, "unreachable") ||
+        strstr(text, "No route"))
+        return "is the node up, and Port= open between nodes?";
+    if (strstr(text, "not known") || strstr(text, "resolution") || strstr(text, "associated"))
+        return "its name can't be looked up: correct DNS or /etc/hosts, or name it in [peers]";
+    if (strstr(text, "beyond the limit") || strstr(text, "not a message"))
+        return "another program listens there: correct Port= or [peers]";
+    if (strstr(text, "TccldUser"))
+        return "the same TccldUser= must hold on all nodes";
+    return "see its log";
+}
+
+/* ---- all of them ---- */
+
+struct peer {
+    const char *node;
+    bool asked, good;
+    struct tccl_error err;
+};
+
+struct round {
+    const struct check_site *site;
+    struct peer *peers;
+    size_t count, next;
+    pthread_mutex_t lock;
+};
+
+static struct peer *take_next(struct round *round)
+{
+    struct peer *peer = NULL;
+    pthread_mutex_lock(&round->lock);
+    if (round->next < round->count && tccl_now_ms() < round->site->deadline)
+        peer = &round->peers[round->next++];
+    pthread_mutex_unlock(&round->lock);
+    return peer;
+}
+
+static void *work(void *argument)
+{
+    struct round *round = argument;
+    struct peer *peer;
+    while ((peer = take_next(round))) {
+        int64_t end = check_run_until(round->site->deadline, EACH_MS);
+        peer->asked = true;
+        peer->good = check_peer(&round->site->conf, peer->node, end, &peer->err) == 0;
+    }
+    return NULL;
+}
+
+static void ask_all(struct round *round)
+{
+    pthread_t threads[AT_ONCE];
+    size_t started = 0, wanted = round->count < AT_ONCE ? round->count : AT_ONCE;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK);
+    while (started < wanted && pthread_create(&threads[started], &attributes, work, round) == 0)
+        started++;
+    pthread_attr_destroy(&attributes);
+    if (!started)
+        work(round);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- which nodes ---- */
+
+struct list {
+    struct tccl_hosts hosts;
+    bool gpus_only;
+};
+
+static int add_node(void *context, const struct check_slurm_node *node)
+{
+    struct list *list = context;
+    if (list->gpus_only && node->gpus == 0)
+        return 0;
+    if ((list->hosts.count & (list->hosts.count - 1)) == 0) { /* full at powers of two */
+        size_t room = list->hosts.count ? 2 * list->hosts.count : 1;
+        char **names = realloc(list->hosts.names, room * sizeof(*names));
+        if (!names)
+            return 1;
+        list->hosts.names = names;
+    }
+    char *name = strdup(node->name);
+    if (name)
+        list->hosts.names[list->hosts.count++] = name;
+    return !name;
+}
+
+/* Slurm's own list, where there is no slurm.conf to read. */
+static int ask_sinfo(const struct check_site *site, struct tccl_hosts *hosts,
+                     struct tccl_error *err)
+{
+    static const char *const ask[] = {"sinfo", "-h", "-o", "%N", NULL};
+    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    if (!output || check_run(ask, check_run_until(site->deadline, EACH_MS), output) != 0)
+        return tccl_fail(err, "neither slurm.conf nor sinfo names nodes: name them with --peers");
+    output->out[strcspn(output->out, "\n")] = '\0';
+    return tccl_hosts_expand(output->out, NODES_MOST, hosts, err);
+}
+
+/* Those of --peers; else those of slurm.conf with GPUs, or all if none has. */
+static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
+                      struct tccl_error *err)
+{
+    struct list list = {.gpus_only = true};
+    if (site->options.peers)
+        return tccl_hosts_expand(site->options.peers, NODES_MOST, hosts, err);
+    if (!site->slurm_good)
+        return ask_sinfo(site, hosts, err);
+    check_slurm_nodes(&site->slurm, add_node, &list);
+    list.gpus_only = false;
+    if (!list.hosts.count)
+        check_slurm_nodes(&site->slurm, add_node, &list);
+    *hosts = list.hosts;
+    return 0;
+}
+
+/* ---- what is said ---- */
+
+/* The names of those who did not answer; only those with this advice, if it is not NULL. */
+static char *fold_silent(const struct round *round, const char *advice)
+{
+    const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
+    size_t count = 0;
+    for (size_t i = 0; names && i < round->count; i++) {
+        const struct peer *peer = &round->peers[i];
+        if (!peer->good &&
+            (!advice || (peer->asked && check_peer_advice(peer->err.text) == advice)))
+            names[count++] = peer->node;
+    }
+    char *text = names ? tccl_hosts_fold(names, count) : NULL;
+    free(names);
+    return text;
+}
+
+/* Does one before it have the same advice? */
+static bool said_before(const struct round *round, size_t index, const char *advice)
+{
+    for (size_t i = 0; i < index; i++)
+        if (round->peers[i].asked && !round->peers[i].good &&
+            check_peer_advice(round->peers[i].err.text) == advice)
+            return true;
+    return false;
+}
+
+/* One of each kind, with the names of all of its kind. */
+static void say_reasons(const struct round *round, enum check_level level,
+                        struct check_result *result)
+{
+    int said = 0;
+    for (size_t i = 0; i < round->count && said < REASONS; i++) {
+        const struct peer *peer = &round->peers[i];
+        const char *advice = check_peer_advice(peer->err.text);
+        if (!peer->asked || peer->good || said_before(round, i, advice))
+            continue;
+        cleanup_free char *names = fold_silent(round, advice);
+        said++;
+        check_say(result, level, "%.100s: %.200s: %s", names ? names : peer->node, peer->err.text,
+                  advice);
+    }
+}
+
+static void say(const struct round *round, struct check_result *result)
+{
+    size_t good = 0, silent = 0;
+    for (size_t i = 0; i < round->count; i++) {
+        good += round->peers[i].good;
+        silent += round->peers[i].asked && !round->peers[i].good;
+    }
+    if (good == round->count) {
+        check_say(result, CHECK_OK, "%zu of %zu answer", good, round->count);
+        return;
+    }
+    cleanup_free char *names = fold_silent(round, NULL);
+    enum check_level level = good ? CHECK_WARN : CHECK_FAIL;
+    check_say(result, level, "%zu of %zu answer, not %.200s", good, round->count,
+              names ? names : "all");
+    say_reasons(round, level, result);
+    if (good + silent < round->count)
+        check_say(result, level, "%zu were not asked in time: choose fewer with --peers",
+                  round->count - good - silent);
+}
+
+void check_item_peers(const struct check_site *site, struct check_result *result)
+{
+    struct tccl_hosts hosts = {0};
+    struct tccl_error err = {0};
+    struct round round = {.site = site, .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (list_nodes(site, &hosts, &err) != 0) {
+        check_say(result, CHECK_WARN, "%s", err.text);
+        return;
+    }
+    round.count = hosts.count;
+    round.peers = calloc(hosts.count ? hosts.count : 1, sizeof(*round.peers));
+    for (size_t i = 0; round.peers && i < hosts.count; i++)
+        round.peers[i].node = hosts.names[i];
+    if (round.peers && round.count) {
+        ask_all(&round);
+        say(&round, result);
+    } else {
+        check_say(result, CHECK_WARN, "slurm.conf names no nodes to ask");
+    }
+    free(round.peers);
+    tccl_hosts_clear(&hosts);
+}

@@ -1,0 +1,230 @@
+#include "check/check-site.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "check/check-run.h"
+#include "client/wire.h"
+
+enum {
+    ASK_MS = 3000, /* how long one of Slurm's programs is waited for */
+    CONF_MOST = 4 << 20,
+    MISTAKES = 50,
+};
+
+static int64_t soon(const struct check_site *site)
+{
+    return check_run_until(site->deadline, ASK_MS);
+}
+
+/* ---- this node's name ---- */
+
+struct search {
+    struct check_site *site;
+    char first[256]; /* of those on this host */
+};
+
+static int look_for_host(void *context, const struct check_slurm_node *node)
+{
+    struct search *search = context;
+    char hostname[256];
+    snprintf(hostname, sizeof(hostname), "%s", node->hostname);
+    hostname[strcspn(hostname, ".")] = '\0';
+    if (strcasecmp(hostname, search->site->hostname) != 0)
+        return 0;
+    if (!search->site->nodes_here++)
+        snprintf(search->first, sizeof(search->first), "%s", node->name);
+    return 0;
+}
+
+static int look_for_name(void *context, const struct check_slurm_node *node)
+{
+    struct check_site *site = context;
+    if (strcmp(node->name, site->conf.node) != 0)
+        return 0;
+    site->known = true;
+    site->gpus = node->gpus;
+    return 1;
+}
+
+/* --node; in a job, what Slurm says; the first one of slurm.conf here; what slurmd was told; else
+ * NULL: the host's name. */
+static const char *choose_node(struct check_site *site, struct search *search)
+{
+    const char *here = getenv("SLURMD_NODENAME");
+    const char *conf = *site->slurm.path ? site->slurm.path : NULL;
+    check_slurm_nodes(&site->slurm, look_for_host, search);
+    if (site->options.node)
+        return site->options.node;
+    if (here && *here)
+        return here;
+    if (site->nodes_here)
+        return search->first;
+    return check_slurmd_find(NULL, conf, &site->slurmd) && *site->slurmd.node && conf
+               ? site->slurmd.node
+               : NULL;
+}
+
+/* ---- files ---- */
+
+static void read_slurm(struct check_site *site)
+{
+    char path[PATH_MAX];
+    check_slurm_conf_find(path, &site->slurm_from);
+    if (*path)
+        site->slurm_good = check_slurm_conf_read(path, &site->slurm, &site->slurm_error) == 0;
+    else
+        tccl_fail(&site->slurm_error, "no slurm.conf");
+}
+
+static void read_plugstack(struct check_site *site)
+{
+    const char *set = check_slurm_get(&site->slurm, "PlugStackConfig");
+    char path[PATH_MAX + 32];
+    char *slash;
+    snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
+    if ((slash = strrchr(path, '/')))
+        strcpy(slash + 1, "plugstack.conf");
+    site->plugstack_good =
+        check_plugstack_read(set ? set : path, &site->plugstack, &site->plugstack_error) == 0;
+}
+
+/* Makes a line of the text blank. Returns false if there is no such line. */
+static bool blank_line(char *text, long number)
+{
+    while (--number > 0 && (text = strchr(text, '\n')))
+        text++;
+    if (number != 0 || !text || !*text || *text == '\n')
+        return false;
+    memset(text, ' ', strcspn(text, "\n"));
+    return true;
+}
+
+/* What the good lines of a file with mistakes say: one mistake is not to hide all else. Where that
+ * can't be had, conf stays as it is. */
+static void read_good_lines(const char *path, const char *node, struct tccl_conf *conf)
+{
+    cleanup_free char *text = NULL;
+    char name[64];
+    size_t size;
+    cleanup_close int fd = memfd_create("tccl.conf", MFD_CLOEXEC);
+    if (fd < 0 || tccl_read_file(path, CONF_MOST, &text, &size, NULL) != 0)
+        return;
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    for (int mistakes = 0; mistakes < MISTAKES; mistakes++) {
+        struct tccl_error err = {0};
+        size_t length = strlen(name);
+        if (pwrite(fd, text, size, 0) != (ssize_t)size ||
+            tccl_conf_read(name, node, conf, &err) == 0 || strncmp(err.text, name, length) != 0 ||
+            err.text[length] != ':' || !blank_line(text, strtol(err.text + length + 1, NULL, 10)))
+            return;
+    }
+}
+
+/* What --config or TCCL_CONF name, else the default; where that is missing, what the plugin reads.
+ */
+static void read_conf(struct check_site *site, const char *node)
+{
+    const char *path = tccl_conf_tool_path(site->options.config);
+    const char *plugin = check_plugstack_config(&site->plugstack);
+    if (!path && plugin && access(TCCL_SYSCONFDIR "/slurm/tccl.conf", F_OK) != 0)
+        path = plugin;
+    if (!path)
+        path = TCCL_SYSCONFDIR "/slurm/tccl.conf";
+    bool must = site->options.config || access(path, F_OK) == 0 || tccl_conf_tool_path(NULL);
+    site->conf_good = tccl_conf_read(must ? path : NULL, node, &site->conf, &site->conf_error) == 0;
+    if (!site->conf_good && access(path, R_OK) != 0) {
+        site->conf_unread = true;
+        site->conf_closed = errno == EACCES;
+    } else if (!site->conf_good) {
+        read_good_lines(path, node, &site->conf);
+    }
+    snprintf(site->conf.path, sizeof(site->conf.path), "%s", path);
+}
+
+/* The folder that a slurmd without a slurm.conf of its own keeps what it was sent in. */
+static bool is_cache(const char *path)
+{
+    char real[PATH_MAX];
+    return *path && (strncmp(path, "/run/slurm/conf/", 16) == 0 || strstr(path, "/conf-cache/") ||
+                     (realpath(path, real) && strstr(real, "/conf-cache/")));
+}
+
+void check_site_read(const struct check_options *options, int64_t deadline, struct check_site *site)
+{
+    struct search search = {.site = site};
+    *site = (struct check_site){.options = *options, .deadline = deadline, .gpus = -1};
+    if (gethostname(site->hostname, sizeof(site->hostname) - 1) != 0)
+        site->hostname[0] = '\0';
+    site->hostname[strcspn(site->hostname, ".")] = '\0';
+    read_slurm(site);
+    read_plugstack(site);
+    read_conf(site, choose_node(site, &search));
+    check_slurm_nodes(&site->slurm, look_for_name, site);
+    bool running = check_slurmd_find(site->conf.node, site->slurm.path, &site->slurmd);
+    site->compute = site->known || running;
+    site->accounting = strcmp(site->conf.accounting_host, site->conf.node) == 0;
+    site->configless = site->slurmd.configless || is_cache(site->slurm.path) ||
+                       (!*site->slurm.path && getenv("SLURM_CONF_SERVER"));
+}
+
+/* ---- what Slurm's programs say ---- */
+
+/* "Key   = value" of scontrol show config. */
+static bool find_value(const char *text, const char *key, char *value, size_t size)
+{
+    size_t length = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        const char *at = line + length;
+        if (strncasecmp(line, key, length) != 0)
+            continue;
+        at += strspn(at, " ");
+        if (*at++ != '=')
+            continue;
+        at += strspn(at, " ");
+        snprintf(value, size, "%.*s", (int)strcspn(at, "\n"), at);
+        return *value && strcmp(value, "(null)") != 0;
+    }
+    return false;
+}
+
+bool check_site_value(const struct check_site *site, const char *key, char *text, size_t size)
+{
+    static const char *const ask[] = {"scontrol", "show", "config", NULL};
+    const char *set = check_slurm_get(&site->slurm, key);
+    if (set) {
+        snprintf(text, size, "%s", set);
+        return true;
+    }
+    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    return output && check_run(ask, soon(site), output) == 0 &&
+           find_value(output->out, key, text, size);
+}
+
+unsigned check_site_version(const struct check_site *site, const char *program,
+                            char text[static CHECK_VERSION])
+{
+    const char *const ask[] = {program, "-V", NULL};
+    unsigned major, minor;
+    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    *text = '\0';
+    if (!output || check_run(ask, soon(site), output) != 0)
+        return 0;
+    const char *blank = strchr(output->out, ' ');
+    if (!blank || sscanf(blank, " %u.%u", &major, &minor) != 2 || major > 0xffff || minor > 0xff)
+        return 0;
+    snprintf(text, CHECK_VERSION, "%.*s", (int)strcspn(blank + 1, " \n"), blank + 1);
+    return major << 16 | minor << 8;
+}
+
+bool check_site_fetched(const struct check_site *site)
+{
+    char text[CHECK_VERSION];
+    return !*site->slurm.path && check_site_version(site, "srun", text) != 0;
+}

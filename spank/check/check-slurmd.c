@@ -1,0 +1,172 @@
+#include "check/check-slurmd.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "check/check-slurm-conf.h"
+
+enum { WORDS = 64 };
+
+/* A file of /proc, whole or cut; its length, or -1. */
+static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+    text[got > 0 ? got : 0] = '\0';
+    return got;
+}
+
+/* Its start, the 22nd field of stat; the second one, a name in brackets, may hold anything. */
+static time_t start_time(pid_t pid)
+{
+    char text[1024], *at;
+    unsigned long long ticks = 0;
+    long each = sysconf(_SC_CLK_TCK);
+    if (read_proc(pid, "stat", text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')) || each <= 0)
+        return 0;
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at || sscanf(at, "%llu", &ticks) != 1)
+        return 0;
+    struct timespec up;
+    if (clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+        return 0;
+    return time(NULL) - (up.tv_sec - (time_t)(ticks / (unsigned long long)each));
+}
+
+/* The value of an option at words[i]: "-Nn1", "-N n1", or NULL. */
+static const char *value_of(char *const *words, int count, int i, const char *option)
+{
+    size_t length = strlen(option);
+    if (strncmp(words[i], option, length) != 0)
+        return NULL;
+    if (words[i][length])
+        return words[i] + length;
+    return i + 1 < count ? words[i + 1] : NULL;
+}
+
+static void read_words(char *const *words, int count, struct check_slurmd *slurmd)
+{
+    for (int i = 1; i < count; i++) {
+        const char *node = value_of(words, count, i, "-N");
+        const char *conf = value_of(words, count, i, "-f");
+        if (node)
+            snprintf(slurmd->node, sizeof(slurmd->node), "%s", node);
+        if (conf)
+            snprintf(slurmd->conf, sizeof(slurmd->conf), "%s", conf);
+        if (strncmp(words[i], "--conf-server", 13) == 0)
+            slurmd->configless = true;
+    }
+}
+
+/* Is it one that was only asked something, as we do ourselves: its version, its hardware? */
+static bool only_says(char *const *words, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (!strcmp(words[i], "-V") || !strcmp(words[i], "-C") || !strcmp(words[i], "-h"))
+            return true;
+    return false;
+}
+
+/* Returns false for one that serves nobody, or that has ended: nothing but its name is left. */
+static bool read_command(pid_t pid, struct check_slurmd *slurmd)
+{
+    char text[4096], *words[WORDS];
+    int count = 0;
+    ssize_t size = read_proc(pid, "cmdline", text, sizeof(text));
+    for (char *at = text; at < text + size && count < WORDS; at += strlen(at) + 1)
+        words[count++] = at;
+    read_words(words, count, slurmd);
+    return count > 0 && !only_says(words, count);
+}
+
+/* Without -f it is what its environment names, else what it finds. What its environment holds only
+ * root and its own user see: then the name stays empty. Returns false for one that has ended. */
+static bool find_conf(pid_t pid, struct check_slurmd *slurmd)
+{
+    static char text[65536];
+    static const char name[] = "SLURM_CONF=";
+    const char *from;
+    ssize_t size = read_proc(pid, "environ", text, sizeof(text));
+    if (*slurmd->conf || slurmd->configless || size < 0)
+        return true;
+    if (size == 0)
+        return false;
+    for (const char *at = text; at < text + size; at += strlen(at) + 1)
+        if (strncmp(at, name, sizeof(name) - 1) == 0)
+            snprintf(slurmd->conf, sizeof(slurmd->conf), "%s", at + sizeof(name) - 1);
+    if (!*slurmd->conf)
+        check_slurm_conf_usual(slurmd->conf, &from);
+    if (!*slurmd->conf)
+        strcpy(slurmd->conf, "/");
+    return true;
+}
+
+/* Is it in another file system's root, such as a container's? */
+static bool is_elsewhere(pid_t pid)
+{
+    char path[64], root[PATH_MAX];
+    snprintf(path, sizeof(path), "/proc/%d/root", pid);
+    ssize_t length = readlink(path, root, sizeof(root));
+    return length > 0 && (length != 1 || root[0] != '/');
+}
+
+static bool is_slurmd(pid_t pid)
+{
+    char name[32];
+    return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
+}
+
+/* A child of slurmd bears its name until it has become slurmstepd, which may be right now: then
+ * what was read is half of the one and half of the other. */
+static bool look_at(pid_t pid, struct check_slurmd *slurmd)
+{
+    char path[64], file[PATH_MAX];
+    *slurmd = (struct check_slurmd){.pid = pid, .started = start_time(pid)};
+    if (!read_command(pid, slurmd))
+        return false;
+    if (!find_conf(pid, slurmd) || !is_slurmd(pid))
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    ssize_t length = readlink(path, file, sizeof(file) - 1);
+    if (length > 0) {
+        file[length] = '\0';
+        slurmd->replaced = length > 10 && strcmp(file + length - 10, " (deleted)") == 0;
+    }
+    return true;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+bool check_slurmd_find(const char *node, const char *conf, struct check_slurmd *slurmd)
+{
+    struct dirent *entry;
+    DIR *proc = opendir("/proc");
+    bool found = false;
+    while (proc && !found && (entry = readdir(proc))) {
+        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        if (!pid || !is_slurmd(pid) || is_elsewhere(pid) || !look_at(pid, slurmd))
+            continue;
+        found = (!node || !*slurmd->node || strcasecmp(node, slurmd->node) == 0) &&
+                (!conf || !*slurmd->conf || same_file(conf, slurmd->conf));
+    }
+    if (proc)
+        closedir(proc);
+    if (!found)
+        *slurmd = (struct check_slurmd){0};
+    return found;
+}

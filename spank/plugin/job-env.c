@@ -1,0 +1,233 @@
+#include "plugin/job-env.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* TCCL_SHIM tells a later step which element of LD_PRELOAD was ours, even after Shim= has changed.
+ */
+static const char *const plan_variables[] = {
+    "TCCL_STATE", "TCCL_REASON", "TCCL_GBPS", "TCCL_BASELINE_GBPS",
+    "TCCL_PLAN",  "TCCL_RING",   "TCCL_SHIM",
+};
+
+static const char *const container_preloads[] = {"APPTAINERENV_LD_PRELOAD",
+                                                 "SINGULARITYENV_LD_PRELOAD"};
+
+void job_env_edits_clear(struct job_env_edits *edits)
+{
+    for (int i = 0; i < edits->count; i++)
+        free(edits->list[i].value);
+    edits->count = 0;
+}
+
+const char *job_env_get(char *const *env, const char *name)
+{
+    size_t length = strlen(name);
+    for (; env && *env; env++)
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return *env + length + 1;
+    return NULL;
+}
+
+uint32_t job_env_number(char *const *env, const char *name, uint32_t fallback)
+{
+    const char *text = job_env_get(env, name);
+    char *end;
+    if (!text || *text < '0' || *text > '9')
+        return fallback;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    return errno || *end || number > UINT32_MAX ? fallback : (uint32_t)number;
+}
+
+/* Takes value. Returns 0, or -1 where there was no memory for it. */
+static int add_edit(struct job_env_edits *edits, const char *name, char *value)
+{
+    if (!value || edits->count == JOB_ENV_EDITS) {
+        free(value);
+        return -1;
+    }
+    edits->list[edits->count++] = (struct job_env_edit){name, value};
+    return 0;
+}
+
+static int add_unset(struct job_env_edits *edits, const char *name)
+{
+    if (edits->count == JOB_ENV_EDITS)
+        return -1;
+    edits->list[edits->count++] = (struct job_env_edit){name, NULL};
+    return 0;
+}
+
+static int is_element(const char *text, size_t length, const char *element)
+{
+    return element && strlen(element) == length && memcmp(text, element, length) == 0;
+}
+
+char *job_env_preload_without(const char *list, const char *a, const char *b)
+{
+    static const char dividers[] = ": ";
+    char *kept = strdup(list), *end = kept;
+    size_t removed = 0, gap, length;
+    if (!kept)
+        return NULL;
+    for (const char *at = list, *element; *at; at = element + length) {
+        gap = strspn(at, dividers);
+        element = at + gap;
+        length = strcspn(element, dividers);
+        if (length && (is_element(element, length, a) || is_element(element, length, b))) {
+            removed++;
+            continue;
+        }
+        if (end == kept) /* no divider in front of the first that is kept */
+            gap = 0;
+        end = mempcpy(end, element - gap, gap + length);
+    }
+    *end = '\0';
+    return removed ? kept : strcpy(kept, list);
+}
+
+static int forget_preload(char *const *env, const char *shim, struct job_env_edits *edits)
+{
+    const char *list = job_env_get(env, "LD_PRELOAD");
+    if (!list)
+        return 0;
+    cleanup_free char *kept = job_env_preload_without(list, shim, job_env_get(env, "TCCL_SHIM"));
+    if (!kept)
+        return -1;
+    if (kept[0] == '\0')
+        return add_unset(edits, "LD_PRELOAD");
+    return strcmp(kept, list) == 0 ? 0 : add_edit(edits, "LD_PRELOAD", tccl_steal(kept));
+}
+
+/* What add_asan put in front. */
+static int forget_asan(char *const *env, struct job_env_edits *edits)
+{
+    static const size_t length = sizeof(JOB_ENV_ASAN) - 1;
+    const char *options = job_env_get(env, "ASAN_OPTIONS");
+    if (!job_env_get(env, "TCCL_SHIM") || !options || strncmp(options, JOB_ENV_ASAN, length) != 0)
+        return 0;
+    if (options[length] == '\0')
+        return add_unset(edits, "ASAN_OPTIONS");
+    return options[length] == ':' ? add_edit(edits, "ASAN_OPTIONS", strdup(options + length + 1))
+                                  : 0;
+}
+
+static int forget_containers(char *const *env, struct job_env_edits *edits)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *value = job_env_get(env, container_preloads[i]);
+        if (value && *value == ':' && add_unset(edits, container_preloads[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits)
+{
+    if (forget_preload(env, shim, edits) != 0 || forget_asan(env, edits) != 0 ||
+        forget_containers(env, edits) != 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(plan_variables) / sizeof(*plan_variables); i++)
+        if (job_env_get(env, plan_variables[i]) && add_unset(edits, plan_variables[i]) != 0)
+            return -1;
+    return 0;
+}
+
+int job_env_unload(char *const *env, struct job_env_edits *edits)
+{
+    if (!job_env_get(env, "TCCL_SHIM"))
+        return 0;
+    return forget_preload(env, NULL, edits) != 0 || forget_asan(env, edits) != 0 ||
+                   forget_containers(env, edits) != 0
+               ? -1
+               : add_unset(edits, "TCCL_SHIM");
+}
+
+static int add_text(struct job_env_edits *edits, const char *name, const char *text)
+{
+    return text && *text ? add_edit(edits, name, strdup(text)) : 0;
+}
+
+static int add_gbps(struct job_env_edits *edits, const char *name, double gbps)
+{
+    char *text = NULL;
+    if (!(gbps > 0))
+        return 0;
+    return asprintf(&text, "%.2f", gbps) < 0 ? -1 : add_edit(edits, name, text);
+}
+
+/* name = text:(what it was) */
+static int add_in_front(char *const *env, const char *name, const char *text,
+                        struct job_env_edits *edits)
+{
+    const char *list = job_env_get(env, name);
+    char *whole = NULL;
+    if (asprintf(&whole, "%s%s%s", text, list && *list ? ":" : "", list ? list : "") < 0)
+        return -1;
+    return add_edit(edits, name, whole);
+}
+
+/* Name, value, '=' and the NUL: the kernel starts no program with a longer string in its
+ * environment. */
+static bool is_short(const char *name, size_t length)
+{
+    enum { LONGEST = 32 * 4096 };
+    return strlen(name) + length + 2 <= LONGEST;
+}
+
+static bool has_room(char *const *env, const char *name, const char *text)
+{
+    const char *list = job_env_get(env, name);
+    return is_short(name, strlen(text) + (list ? strlen(list) + 1 : 0));
+}
+
+int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
+                     struct job_env_edits *edits)
+{
+    int applied = plan->state == TCCL_STATE_APPLIED;
+    int failed = add_text(edits, "TCCL_STATE", tccl_state_name(plan->state)) ||
+                 add_text(edits, "TCCL_REASON", plan->reason) ||
+                 add_gbps(edits, "TCCL_BASELINE_GBPS", plan->baseline_gbps);
+    if (!failed && applied)
+        failed = add_gbps(edits, "TCCL_GBPS", plan->gbps) ||
+                 add_text(edits, "TCCL_PLAN", plan->path) ||
+                 add_text(edits, "TCCL_RING", plan->ring);
+    if (!failed && applied && shim && has_room(env, "LD_PRELOAD", shim) &&
+        has_room(env, "ASAN_OPTIONS", JOB_ENV_ASAN))
+        failed = add_text(edits, "TCCL_SHIM", shim) ||
+                 add_in_front(env, "LD_PRELOAD", shim, edits) ||
+                 add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits);
+    return failed ? -1 : 0;
+}
+
+/* One of the two alone would contradict the other. */
+static bool may_contain(char *const *env, size_t length)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *value = job_env_get(env, container_preloads[i]);
+        if ((value && *value != ':') || !is_short(container_preloads[i], length))
+            return false;
+    }
+    return true;
+}
+
+int job_env_contain(char *const *env, const char *inside, struct job_env_edits *edits)
+{
+    const char *list = job_env_get(env, "LD_PRELOAD");
+    const char *own = list ? list : "";
+    cleanup_free char *value = NULL;
+    if (asprintf(&value, ":%s%s%s", inside, *inside && *own ? ":" : "", own) < 0)
+        return -1;
+    if (strchr(value, '$') || !may_contain(env, strlen(value)))
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (add_edit(edits, container_preloads[i], strdup(value)) != 0)
+            return -1;
+    return 0;
+}

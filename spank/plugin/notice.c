@@ -1,0 +1,63 @@
+#include "plugin/notice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void notice_clean(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = ' ';
+}
+
+/* GPUs of a ring, from its notation: one more arrow than GPUs in each node's open chain, as many in
+ * a closed one. 0 where the notation isn't the whole ring. */
+static int ring_gpus(const char *ring, int n_nodes)
+{
+    int arrows = 0, chains = 0;
+    if (!ring || strstr(ring, "…"))
+        return 0;
+    for (; *ring; ring++) {
+        arrows += *ring == '>';
+        chains += *ring == '[';
+    }
+    if (n_nodes == 1)
+        return arrows;
+    return chains == n_nodes && arrows > chains ? arrows - chains : 0;
+}
+
+static void describe_ring(const struct tccl_plan *plan, int n_nodes, char *line)
+{
+    int gpus = ring_gpus(plan->ring, n_nodes), end;
+    char of[64] = "", baseline[64] = "";
+    if (n_nodes > 1)
+        snprintf(of, sizeof(of), gpus ? " of %d nodes, %d GPUs" : " of %d nodes", n_nodes, gpus);
+    else if (gpus)
+        snprintf(of, sizeof(of), " of %d GPUs", gpus);
+    if (plan->baseline_gbps > 0)
+        snprintf(baseline, sizeof(baseline), " (NCCL's own choice: %.1f, %.2fx)",
+                 plan->baseline_gbps, plan->gbps / plan->baseline_gbps);
+    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %.1f GB/s%s", of, plan->gbps, baseline);
+    line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';
+}
+
+bool notice_of_plan(enum tccl_mode mode, const struct tccl_plan *plan, int n_nodes,
+                    char line[static NOTICE_SIZE])
+{
+    if (mode != TCCL_MODE_ON && mode != TCCL_MODE_REQUIRE)
+        return false;
+    if (plan->state == TCCL_STATE_APPLIED && plan->reason[0])
+        snprintf(line, NOTICE_SIZE, "tccl: %s", plan->reason);
+    else if (plan->state == TCCL_STATE_APPLIED)
+        describe_ring(plan, n_nodes, line);
+    else if (plan->state == TCCL_STATE_FALLBACK)
+        snprintf(line, NOTICE_SIZE, "tccl: no ring: %s (%s)", plan->reason,
+                 mode == TCCL_MODE_ON ? "NCCL's own choice is used"
+                                      : "the step ends, because a ring is required");
+    else if (plan->state == TCCL_STATE_NOTHING && plan->reason[0])
+        snprintf(line, NOTICE_SIZE, "tccl: no ring: %s", plan->reason);
+    else
+        return false;
+    notice_clean(line);
+    return true;
+}

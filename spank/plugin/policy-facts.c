@@ -1,0 +1,77 @@
+#include "plugin/policy-facts.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PASSWD_SIZE = 16384 };
+
+/* The environment's SLURM_JOB_USER is as good as who wrote it. */
+static void read_user(uid_t uid, char name[static STEP_TEXT])
+{
+    char *buffer = malloc(PASSWD_SIZE);
+    struct passwd entry, *found = NULL;
+    if (buffer)
+        getpwuid_r(uid, &entry, buffer, PASSWD_SIZE, &found);
+    if (found)
+        snprintf(name, STEP_TEXT, "%s", found->pw_name);
+    else
+        snprintf(name, STEP_TEXT, "%lu", (unsigned long)uid);
+    free(buffer);
+}
+
+/* The GPU that Slurm counts as index; -1: none. */
+static int find_gpu(const struct tccl_machine *machine, enum tccl_gres_order order, int index)
+{
+    if (order == TCCL_GRES_PCI)
+        return index < machine->n_gpus ? index : -1;
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (machine->gpus[i].minor == index)
+            return i;
+    return -1;
+}
+
+static int read_models(const struct tccl_conf *conf, const struct step_info *info,
+                       struct step_facts *facts, struct tccl_error *err)
+{
+    facts->machine = malloc(sizeof(*facts->machine));
+    if (!facts->machine)
+        return tccl_fail(err, "out of memory");
+    if (tccl_machine_read(conf->machine, facts->machine, err) != 0)
+        return -1;
+    for (int i = 0; i < info->n_gres; i++) {
+        int gpu = find_gpu(facts->machine, conf->gres_order, info->gres[i]);
+        if (gpu < 0)
+            return tccl_fail(err, "GPU %d is not in %s", info->gres[i], conf->machine);
+        facts->models[i] = facts->machine->gpus[gpu].model;
+    }
+    facts->facts.n_gpu_models = info->n_gres;
+    return 0;
+}
+
+int step_facts_read(const struct tccl_conf *conf, const struct step_info *info,
+                    struct step_facts *facts, struct tccl_error *err)
+{
+    int n_nodes = (int)info->hosts.count;
+    *facts = (struct step_facts){.machine = NULL};
+    facts->facts = (struct policy_facts){
+        .partition = info->partition,
+        .account = info->account,
+        .qos = info->qos,
+        .user = facts->user,
+        .job_name = info->job_name,
+        .nodes = (const char *const *)info->hosts.names,
+        .n_nodes = n_nodes,
+        .gpus = info->n_gres * n_nodes,
+        .gpu_models = facts->models,
+    };
+    if (policy_needs_user(conf))
+        read_user(info->uid, facts->user);
+    return policy_needs_models(conf) ? read_models(conf, info, facts, err) : 0;
+}
+
+void step_facts_clear(struct step_facts *facts)
+{
+    free(facts->machine);
+    *facts = (struct step_facts){.machine = NULL};
+}

@@ -1,0 +1,94 @@
+#include "plugin/preload.h"
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "plugin/job-env.h"
+
+/* ld.so's $LIB is the folder that its libc was made for, below / or /usr. Returns its length. */
+static int libc_folder(const char **folder)
+{
+    Dl_info libc;
+    const char *begin = "lib/";
+    if (dladdr((void *)(uintptr_t)gnu_get_libc_version, &libc) && libc.dli_fname[0] == '/')
+        begin = libc.dli_fname + 1;
+    if (strncmp(begin, "usr/", 4) == 0)
+        begin += 4;
+    const char *end = strrchr(begin, '/');
+    *folder = begin;
+    return end ? (int)(end - begin) : 0;
+}
+
+/* Length of the token at text, 0 if there is none. */
+static size_t token(const char *text)
+{
+    static const char *const forms[] = {"${LIB}", "$LIB"};
+    for (int i = 0; i < 2; i++)
+        if (strncmp(text, forms[i], strlen(forms[i])) == 0)
+            return strlen(forms[i]);
+    return 0;
+}
+
+char *preload_native(const char *path)
+{
+    char *native = NULL;
+    size_t size;
+    const char *folder;
+    int length = libc_folder(&folder);
+    FILE *out = open_memstream(&native, &size);
+    if (!out)
+        return NULL;
+    while (*path) {
+        size_t skip = token(path);
+        if (skip)
+            fprintf(out, "%.*s", length, folder);
+        else
+            fputc(*path, out);
+        path += skip ? skip : 1;
+    }
+    if (fclose(out) == 0)
+        return native;
+    free(native);
+    return NULL;
+}
+
+bool preload_readable(const char *path)
+{
+    cleanup_free char *native = preload_native(path);
+    return native && euidaccess(native, R_OK) == 0;
+}
+
+bool preload_pyxis(char *const *env)
+{
+    static const char *const options[] = {"_SLURM_SPANK_OPTION_pyxis_container_image",
+                                          "_SLURM_SPANK_OPTION_pyxis_container_name"};
+    for (int i = 0; i < 2; i++)
+        if (job_env_get(env, options[i]))
+            return true;
+    return false;
+}
+
+const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool pyxis,
+                           const char **why)
+{
+    const char *bundle = job_env_get(env, "SLURM_CONTAINER");
+    *why = NULL;
+    if (!pyxis && (!bundle || !*bundle)) {
+        if (preload_readable(conf->shim))
+            return conf->shim;
+        *why = "the ring is not built: the shim is not there for this user, where Shim= of "
+               "tccl.conf has it";
+        return NULL;
+    }
+    if (conf->container_shim[0])
+        return conf->container_shim;
+    *why =
+        "the ring is not built: the step runs in a container, and ContainerShim= of tccl.conf does "
+        "not say where the shim is inside";
+    return NULL;
+}

@@ -1,0 +1,71 @@
+/* spank-dispatch.c: the calls that Slurm makes, handed to the part for the program it makes them
+ * in. */
+#include <slurm/spank.h>
+
+#include "plugin/spank-local.h"
+#include "plugin/spank-option.h"
+#include "plugin/spank-prolog.h"
+#include "plugin/spank-remote.h"
+
+/* Seen from outside (spank_tccl.map); spank.h declares the callbacks, but not these. */
+#pragma GCC visibility push(default)
+SPANK_PLUGIN(tccl, 1)
+#pragma GCC visibility pop
+
+#define CALLBACK __attribute__((visibility("default"))) int
+
+CALLBACK slurm_spank_init(spank_t spank, int argc, char *argv[])
+{
+    (void)argc, (void)argv;
+    switch (spank_context()) {
+    case S_CTX_LOCAL:
+    case S_CTX_ALLOCATOR:
+        return option_register(spank) == ESPANK_SUCCESS ? 0 : -1;
+    case S_CTX_REMOTE:
+        remote_init(spank);
+        return option_register(spank) == ESPANK_SUCCESS ? 0 : -1;
+    default:
+        return 0;
+    }
+}
+
+CALLBACK slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
+{
+    switch (spank_context()) {
+    case S_CTX_LOCAL:
+    case S_CTX_ALLOCATOR:
+        return local_init_post_opt();
+    case S_CTX_REMOTE:
+        return remote_init_post_opt(spank, argc, argv);
+    default:
+        return 0;
+    }
+}
+
+CALLBACK slurm_spank_user_init(spank_t spank, int argc, char *argv[])
+{
+    (void)argc, (void)argv;
+    return remote_user_init(spank);
+}
+
+CALLBACK slurm_spank_task_init(spank_t spank, int argc, char *argv[])
+{
+    (void)argc, (void)argv;
+    return remote_task_init(spank);
+}
+
+CALLBACK slurm_spank_exit(spank_t spank, int argc, char *argv[])
+{
+    (void)spank, (void)argc, (void)argv;
+    return spank_context() == S_CTX_REMOTE ? remote_exit() : 0;
+}
+
+CALLBACK slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
+{
+    return prolog_announce(spank, argc, argv);
+}
+
+CALLBACK slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
+{
+    return epilog_forget(spank, argc, argv);
+}

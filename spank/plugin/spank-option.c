@@ -1,0 +1,46 @@
+#include "plugin/spank-option.h"
+
+#include <string.h>
+
+#include "client/policy.h"
+
+static int given = POLICY_NOT_GIVEN;
+
+/* Without an argument Slurm passes NULL, "" or "(null)", depending on the way the option came. */
+static int is_bare(const char *argument)
+{
+    return !argument || !*argument || strcmp(argument, "(null)") == 0;
+}
+
+/* Called again for each way that the option came (environment, command line, launch message); the
+ * last one counts. */
+static int take_option(int value, const char *argument, int remote)
+{
+    struct tccl_error err = {""};
+    (void)value;
+    int mode = is_bare(argument) ? (int)TCCL_MODE_ON : tccl_mode_parse(argument, &err);
+    if (mode >= 0) {
+        given = mode;
+        return ESPANK_SUCCESS;
+    }
+    if (!remote)
+        slurm_error("tccl: --tccl: %s", err.text);
+    return ESPANK_BAD_ARG;
+}
+
+int option_register(spank_t spank)
+{
+    struct spank_option option = {
+        .name = (char *)"tccl",
+        .arginfo = (char *)"[off|auto|on|require]",
+        .usage = (char *)"measured ring for NCCL (no argument: on); see tccl(7)",
+        .has_arg = 2,
+        .cb = take_option,
+    };
+    return spank_option_register(spank, &option);
+}
+
+int option_mode(void)
+{
+    return given;
+}

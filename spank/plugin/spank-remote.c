@@ -1,0 +1,471 @@
+#include "plugin/spank-remote.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/policy.h"
+#include "client/wire.h"
+#include "plugin/job-env.h"
+#include "plugin/notice.h"
+#include "plugin/plugin-conf.h"
+#include "plugin/policy-env.h"
+#include "plugin/policy-facts.h"
+#include "plugin/preload.h"
+#include "plugin/spank-option.h"
+#include "plugin/step-info.h"
+
+enum {
+    DEPART_MS = 200,       /* for messages that nobody waits for: a record, the step's end */
+    UNHEARD_MS = 1000,     /* for a tccld that died to be started again */
+    UNHEARD_PAUSE_MS = 50, /* between two looks */
+};
+
+/* This slurmstepd's step. */
+static struct {
+    struct tccl_conf conf;
+    struct step_info step;
+    struct step_facts facts;
+    struct policy_rule rule; /* where tccl.conf can be read */
+    struct policy_choice choice;
+    int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
+    struct tccl_error bad_environment; /* why TCCL= is ignored */
+    struct tccl_plan plan;             /* what the step is told, if active */
+    int64_t deadline;                  /* tccl_now_ms */
+    int timeout_ms;
+    int fd;           /* to tccld while its plan is awaited, else -1 */
+    bool active;      /* the step is told something */
+    bool joined;      /* tccld knows of this step */
+    bool unheard;     /* and has not answered: others may have been given a ring */
+    bool pyxis;       /* which brings its tasks into a container */
+    const char *shim; /* in front of LD_PRELOAD, or NULL */
+} remote = {.fd = -1};
+
+static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
+{
+    va_list arguments;
+    tccl_plan_clear(&remote.plan);
+    remote.plan.state = TCCL_STATE_FALLBACK;
+    remote.active = true;
+    va_start(arguments, format);
+    vsnprintf(remote.plan.reason, sizeof(remote.plan.reason), format, arguments);
+    va_end(arguments);
+    notice_clean(remote.plan.reason);
+}
+
+static const char *node_name(void)
+{
+    return remote.step.name[0] ? remote.step.name : "a node";
+}
+
+static struct step_items read_items(spank_t spank)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct step_items items = {.now = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
+                               .array_task = UINT32_MAX};
+    spank_get_item(spank, S_JOB_ID, &items.job);
+    spank_get_item(spank, S_JOB_STEPID, &items.step);
+    spank_get_item(spank, S_JOB_NNODES, &items.n_nodes);
+    spank_get_item(spank, S_JOB_NODEID, &items.node);
+    spank_get_item(spank, S_SLURM_RESTART_COUNT, &items.restart);
+    spank_get_item(spank, S_JOB_ARRAY_ID, &items.array_job);
+    spank_get_item(spank, S_JOB_ARRAY_TASK_ID, &items.array_task);
+    spank_get_item(spank, S_JOB_UID, &items.uid);
+    spank_get_item(spank, S_JOB_GID, &items.gid);
+    return items;
+}
+
+static char **job_environment(spank_t spank)
+{
+    char **env = NULL;
+    return spank_get_item(spank, S_JOB_ENV, &env) == ESPANK_SUCCESS ? env : NULL;
+}
+
+static void apply_edits(spank_t spank, struct job_env_edits *edits)
+{
+    for (int i = 0; i < edits->count; i++)
+        if (edits->list[i].value)
+            spank_setenv(spank, edits->list[i].name, edits->list[i].value, 1);
+        else
+            spank_unsetenv(spank, edits->list[i].name);
+    job_env_edits_clear(edits);
+}
+
+/* What a policy has set in a surrounding step. */
+static void forget_environment(spank_t spank)
+{
+    char *names = NULL, *name;
+    if (policy_env_inherited(job_environment(spank), &names) != 0)
+        slurm_error("tccl: out of memory: variables of a policy may be left");
+    for (char *rest = names; (name = strsep(&rest, ";"));)
+        spank_unsetenv(spank, name);
+    if (job_env_get(job_environment(spank), POLICY_ENV_LIST))
+        spank_unsetenv(spank, POLICY_ENV_LIST);
+    free(names);
+}
+
+/* Environment= of the rule of the first node, so that all nodes have the same. */
+static void set_environment(spank_t spank)
+{
+    const char *name = remote.plan.policy;
+    const struct tccl_policy *policy =
+        name[0] ? policy_named(&remote.conf, name) : &remote.conf.policy;
+    struct policy_rule rule = policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
+    char *list = NULL, *item;
+    if (policy_env_choose(job_environment(spank), &rule, &list) != 0)
+        slurm_error("tccl: out of memory: Environment= of the policy is not set");
+    if (list)
+        spank_setenv(spank, POLICY_ENV_LIST, list, 1);
+    for (char *rest = list; (item = strsep(&rest, ";"));) {
+        char *equals = strchr(item, '=');
+        *equals = '\0';
+        spank_setenv(spank, item, equals + 1, 1);
+    }
+    free(list);
+}
+
+static void forget_inherited(spank_t spank, const char *shim)
+{
+    forget_environment(spank);
+    struct job_env_edits edits = {.count = 0};
+    if (job_env_forget(job_environment(spank), shim, &edits) != 0)
+        slurm_error("tccl: out of memory: the variables of a surrounding step may be left");
+    apply_edits(spank, &edits);
+}
+
+/* TCCL= of the job's environment, where no --tccl takes its place. */
+static int environment_mode(char *const *env)
+{
+    const char *text = job_env_get(env, "TCCL");
+    if (!text || !*text || option_mode() != POLICY_NOT_GIVEN)
+        return POLICY_NOT_GIVEN;
+    int mode = tccl_mode_parse(text, &remote.bad_environment);
+    notice_clean(remote.bad_environment.text);
+    return mode < 0 ? POLICY_NOT_GIVEN : mode;
+}
+
+static int left_until(int64_t deadline)
+{
+    int64_t left = deadline - tccl_now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+/* Connects and sends a JOIN; reason: why this node can't take part, or NULL. Returns the
+ * connection, or -1 with err. */
+static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
+{
+    struct tccl_join join;
+    const char *name = remote.step.name;
+    int64_t deadline = tccl_now_ms() + timeout_ms;
+    step_info_join(&remote.step, &join);
+    if (remote.step.spans) { /* recorded by one node for all of its component */
+        join.node = 0;
+        join.n_nodes = 1;
+        join.nodes = &name;
+    }
+    join.mode = remote.choice.mode;
+    join.timeout_ms = timeout_ms;
+    join.min_nodes = remote.rule.min_nodes;
+    join.min_gpus = remote.rule.min_gpus;
+    join.min_gain = remote.rule.min_gain;
+    join.policy = remote.rule.name;
+    join.reason = reason;
+    int fd = tccl_client_connect(remote.conf.socket, timeout_ms, err);
+    if (fd >= 0 && tccl_client_join(fd, &join, left_until(deadline), err) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* For the record, and so that other nodes needn't wait for this one; no answer is awaited. Returns
+ * whether a tccld was there to be told. */
+static bool tell_tccld(const char *reason)
+{
+    int fd = send_join(reason, DEPART_MS, NULL);
+    if (fd < 0)
+        return false;
+    close(fd);
+    remote.joined = remote.choice.mode != TCCL_MODE_OFF;
+    return true;
+}
+
+static void join_ring(void)
+{
+    struct tccl_error err = {""};
+    remote.timeout_ms = remote.choice.mode == TCCL_MODE_REQUIRE ? remote.rule.require_timeout_ms
+                                                                : remote.rule.timeout_ms;
+    remote.deadline = tccl_now_ms() + remote.timeout_ms;
+    remote.fd = send_join(NULL, remote.timeout_ms, &err);
+    if (remote.fd < 0)
+        fall_back("%s: %s", node_name(), err.text);
+    remote.active = true;
+    remote.joined = remote.fd >= 0;
+}
+
+static void fall_back_on_step(const char *reason)
+{
+    const struct step_info *step = &remote.step;
+    if (step->spans)
+        fall_back("%s", reason);
+    else
+        fall_back("%s: %s", node_name(), reason);
+    if (step->placed || step->speaks)
+        tell_tccld(remote.plan.reason);
+}
+
+/* The user asks for what the site forbids. */
+static void refuse_by_policy(void)
+{
+    const struct step_info *step = &remote.step;
+    fall_back("policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "", remote.rule.name,
+              remote.rule.name[0] ? "'" : "");
+    if (step->placed || step->speaks)
+        tell_tccld(remote.plan.reason);
+}
+
+/* This node wants no ring for this step. Others of the step may have other GPUs, and so another
+ * policy: they needn't wait. */
+static void warn_others(void)
+{
+    struct policy_rule own = remote.rule;
+    struct policy_choice choice = remote.choice;
+    char reason[64 + TCCL_POLICY_NAME];
+    if (remote.step.placed &&
+        policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
+                           &remote.rule, &remote.choice)) {
+        snprintf(reason, sizeof(reason), "policy%s%s%s: no ring with this node's GPUs",
+                 own.name[0] ? " '" : "", own.name, own.name[0] ? "'" : "");
+        tell_tccld(reason);
+    }
+    remote.rule = own;
+    remote.choice = choice;
+}
+
+/* What is asked for is known, and tccl.conf is read: goes as far as no other node is needed. */
+static void begin_step(const char *step_error)
+{
+    const struct step_info *step = &remote.step;
+    enum tccl_mode mode = remote.choice.mode;
+    int n_nodes = (int)step->hosts.count;
+    if (!step->has_gpus) {
+        if (remote.choice.asked && mode >= TCCL_MODE_ON)
+            fall_back("no GPUs in this step");
+    } else if (remote.choice.forbidden) {
+        refuse_by_policy();
+    } else if (mode == TCCL_MODE_OFF && remote.choice.asked) {
+        if (step->placed && step->first)
+            tell_tccld(NULL);
+    } else if (!policy_wants(&remote.rule, &remote.choice, n_nodes, step->n_gres)) {
+        warn_others();
+    } else if (step_error) {
+        fall_back_on_step(step_error);
+    } else if (n_nodes == 1 && step->n_gres == 1) {
+        remote.plan.state = TCCL_STATE_NOTHING;
+        remote.active = true;
+        tell_tccld(NULL);
+    } else {
+        join_ring();
+    }
+}
+
+/* Which policy holds, and so which mode. */
+static void choose_mode(bool configured)
+{
+    struct tccl_error err = {""};
+    if (configured) {
+        if (step_facts_read(&remote.conf, &remote.step, &remote.facts, &err) != 0)
+            slurm_verbose("tccl: GpuTypes= of policies match nothing: %s", err.text);
+        remote.rule = policy_find(&remote.conf, &remote.facts.facts);
+    }
+    remote.choice =
+        policy_choose(configured ? &remote.rule : NULL, option_mode(), remote.environment);
+}
+
+void remote_init(spank_t spank)
+{
+    remote.pyxis = preload_pyxis(job_environment(spank));
+}
+
+int remote_init_post_opt(spank_t spank, int argc, char **argv)
+{
+    struct tccl_error step_error = {""}, conf_error = {""};
+    struct step_items items = read_items(spank);
+    char own_job[16];
+    enum step_kind kind = step_kind(items.step);
+    if (kind == STEP_CONTAINER)
+        return 0;
+    char **env = job_environment(spank);
+    int step_rc = step_info_read(&items, env, &remote.step, &step_error);
+    const char *name = remote.step.name[0] ? remote.step.name : NULL;
+    bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
+    remote.environment = environment_mode(env);
+    if (step_info_needs_no_array(&items, env)) {
+        snprintf(own_job, sizeof(own_job), "%u", items.job);
+        spank_setenv(spank, STEP_NO_ARRAY, own_job, 1);
+    }
+    forget_inherited(spank, configured ? remote.conf.shim : NULL);
+    choose_mode(configured);
+    if (!configured)
+        slurm_error("tccl: %s", conf_error.text);
+    if (kind == STEP_SHELL)
+        return 0;
+    if (configured)
+        begin_step(step_rc == 0 ? NULL : step_error.text);
+    else if (remote.choice.mode != TCCL_MODE_OFF)
+        fall_back("%s: %s", node_name(), conf_error.text);
+    return 0;
+}
+
+static void await_plan(void)
+{
+    struct tccl_error err = {""};
+    struct tccl_plan plan;
+    int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
+    close(remote.fd);
+    remote.fd = -1;
+    remote.unheard = rc != 0;
+    if (rc == 0)
+        remote.plan = plan;
+    else if (rc > 0)
+        fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
+    else
+        fall_back("%s: tccld: %s", node_name(), err.text);
+}
+
+/* Where there is none for an applied plan, the step is told why. */
+static void choose_shim(char *const *env)
+{
+    const char *why;
+    if (remote.plan.state != TCCL_STATE_APPLIED)
+        return;
+    remote.shim = preload_choose(&remote.conf, env, remote.pyxis, &why);
+    if (remote.shim)
+        return;
+    slurm_verbose("tccl: no shim in front of LD_PRELOAD: %s", why);
+    snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
+}
+
+static void tell_job(spank_t spank)
+{
+    struct job_env_edits edits = {.count = 0};
+    char **env = job_environment(spank);
+    notice_clean(remote.plan.reason);
+    choose_shim(env);
+    if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0 ||
+        (remote.shim && job_env_contain(env, remote.conf.container_shim, &edits) != 0))
+        slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
+    apply_edits(spank, &edits);
+    if (remote.shim)
+        set_environment(spank);
+}
+
+static bool step_is_refused(void)
+{
+    return remote.active && remote.choice.mode == TCCL_MODE_REQUIRE &&
+           remote.plan.state == TCCL_STATE_FALLBACK;
+}
+
+static void tell_user(void)
+{
+    char line[NOTICE_SIZE];
+    if (!notice_of_plan(remote.choice.mode, &remote.plan, (int)remote.step.hosts.count, line)) {
+        if (remote.plan.state == TCCL_STATE_FALLBACK)
+            slurm_verbose("tccl: no ring: %s", remote.plan.reason);
+    } else if (remote.step.first && !step_is_refused()) {
+        slurm_spank_log("%s", line);
+    }
+}
+
+int remote_user_init(spank_t spank)
+{
+    if (remote.bad_environment.text[0] && remote.step.first)
+        slurm_spank_log("tccl: TCCL is ignored: %s", remote.bad_environment.text);
+    if (!remote.active)
+        return 0;
+    if (remote.fd >= 0)
+        await_plan();
+    tell_job(spank);
+    tell_user();
+    return 0;
+}
+
+/* Another plugin may have brought the task into a container by now. ContainerShim= is believed: the
+ * other plugin may come later. */
+static void take_back_shim(spank_t spank)
+{
+    struct job_env_edits edits = {.count = 0};
+    if (!remote.shim || remote.shim == remote.conf.container_shim || preload_readable(remote.shim))
+        return;
+    if (job_env_unload(job_environment(spank), &edits) != 0)
+        return;
+    apply_edits(spank, &edits);
+    forget_environment(spank);
+    spank_setenv(spank, "TCCL_REASON",
+                 "the ring is not built: the task does not see the shim (a container?)", 1);
+}
+
+/* Is it this node that says why its tasks end? The first of the step does, which may not know of it
+ * where the policy is one for the GPUs of this node. */
+static bool tells_refusal(void)
+{
+    const struct tccl_policy *policy = policy_named(&remote.conf, remote.rule.name);
+    return remote.step.first ||
+           (!remote.choice.asked && policy && (policy->gpus.max || policy->gpu_types));
+}
+
+int remote_task_init(spank_t spank)
+{
+    char line[NOTICE_SIZE];
+    int task = 0;
+    take_back_shim(spank);
+    if (!step_is_refused())
+        return 0;
+    spank_get_item(spank, S_TASK_ID, &task);
+    if (tells_refusal() && task == 0 &&
+        notice_of_plan(remote.choice.mode, &remote.plan, (int)remote.step.hosts.count, line))
+        dprintf(STDERR_FILENO, "%s\n", line);
+    _exit(1);
+}
+
+/* Its tccld may have been given this node's plan before it died: by now, or in a moment, there may
+ * be another, which can tell the first node that the step had its ring in part only. */
+static void tell_unheard(void)
+{
+    int64_t end = tccl_now_ms() + UNHEARD_MS;
+    bool last = !remote.unheard || remote.step.first, told = last;
+    while (!told && !last) { /* the last time after the end, however late that is */
+        last = tccl_now_ms() >= end;
+        told = tell_tccld("its tccld died or hung before the step had its plan");
+        if (!told && !last)
+            poll(NULL, 0, UNHEARD_PAUSE_MS);
+    }
+    remote.unheard = false;
+}
+
+int remote_exit(void)
+{
+    if (remote.fd >= 0)
+        close(remote.fd);
+    remote.fd = -1;
+    tell_unheard();
+    if (remote.joined) {
+        int fd = tccl_client_connect(remote.conf.socket, DEPART_MS, NULL);
+        if (fd >= 0) {
+            tccl_client_leave(fd, &remote.step.key, DEPART_MS, NULL);
+            close(fd);
+        }
+    }
+    tccl_plan_clear(&remote.plan);
+    step_facts_clear(&remote.facts);
+    step_info_clear(&remote.step);
+    tccl_conf_clear(&remote.conf);
+    remote.active = remote.joined = false;
+    remote.shim = NULL;
+    return 0;
+}
