@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 
 enum { BACKLOG_RETRY_MS = 2 };

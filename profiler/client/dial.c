@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 
 enum { DROP_MS = 100 };

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/client.h"
 #include "client/credential.h"
 #include "client/dial.h"

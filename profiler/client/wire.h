@@ -23,9 +23,6 @@ enum {
 #define TCCL_NO_STEP 0xfffffffeu     /* the step in an announcement's key: Slurm's NO_VAL */
 #define TCCL_MAX_RUN 253402300799999 /* of a key: the end of the year 9999, milliseconds */
 
-/* Milliseconds of a clock that never jumps. */
-int64_t tccl_now_ms(void);
-
 /* The four bytes in front of a frame: its length, most significant byte first. */
 void tccl_frame_header(size_t size, unsigned char header[static TCCL_FRAME_HEADER]);
 size_t tccl_frame_size(const unsigned char header[static TCCL_FRAME_HEADER]);

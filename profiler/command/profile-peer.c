@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/credential.h"
 #include "client/users.h"
 #include "client/wire.h"

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "records/filter.h"
 #include "records/records.h"
 #include "records/store.h"
@@ -20,13 +21,6 @@ struct page {
     json_t *records;
     int64_t last_start, last_id;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* A text that is no UTF-8 (a damaged file) must not hide the other records. */
 static json_t *column_text(const char *text)
@@ -84,7 +78,8 @@ static json_t *fetch(struct tccl_records *records, sqlite3_stmt *one, int64_t id
 
 static bool long_enough(struct page *page)
 {
-    return page->rows > 0 && page->rows % LOOK_ROWS == 0 && now_ms() - page->begun_ms >= LOOK_MS;
+    return page->rows > 0 && page->rows % LOOK_ROWS == 0 &&
+           tccl_now_ms() - page->begun_ms >= LOOK_MS;
 }
 
 /* Takes the row into the page, or passes over it. Returns 1 when the page is full: the row is not
@@ -169,7 +164,8 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, false, err);
     cleanup_stmt sqlite3_stmt *one = rows ? prepare_one(records, err) : NULL;
     cleanup_json json_t *found = json_array();
-    struct page page = {.records = found, .max_bytes = max_bytes, .bytes = 2, .begun_ms = now_ms()};
+    struct page page = {
+        .records = found, .max_bytes = max_bytes, .bytes = 2, .begun_ms = tccl_now_ms()};
     if (!one || fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
         return NULL;
     if (more && !(*next = next_filter(filter, &page))) {

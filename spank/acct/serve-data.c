@@ -15,6 +15,7 @@
 #include "acct/serve-panels.h"
 #include "acct/serve-running.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/client.h"
 #include "client/wire.h"
 #include "records/record.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "check/check-items.h"
 #include "check/check-peers.h"
 #include "check/check-run.h"

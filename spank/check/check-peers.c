@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "check/check-items.h"
 #include "check/check-run.h"
 #include "client/client.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "check/check-items.h"
 #include "client/hostlist.h"
 #include "client/wire.h"

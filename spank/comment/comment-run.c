@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/client.h"
 #include "client/wire.h"
 #include "comment/comment-slurm.h"

@@ -18,6 +18,7 @@
 #include <slurm/slurmdb.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 
 /* How far the clocks of a step's first node and of slurmctld may be apart, seconds. */

@@ -14,6 +14,7 @@
 
 #include "acct/acct-time.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/users.h"
 #include "client/wire.h"
 #include "comment/comment-run.h"

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/policy.h"
 #include "client/wire.h"
 #include "plugin/job-env.h"
@@ -64,10 +65,7 @@ static const char *node_name(void)
 
 static struct step_items read_items(spank_t spank)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    struct step_items items = {.now = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
-                               .array_task = UINT32_MAX};
+    struct step_items items = {.now = (uint64_t)tccl_wall_us() / 1000, .array_task = UINT32_MAX};
     spank_get_item(spank, S_JOB_ID, &items.job);
     spank_get_item(spank, S_JOB_STEPID, &items.step);
     spank_get_item(spank, S_JOB_NNODES, &items.n_nodes);

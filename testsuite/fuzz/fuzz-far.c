@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/wire.h"
 #include "fuzz.h"
 #include "measure/peer/peer-hello.h"

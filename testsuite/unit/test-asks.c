@@ -3,6 +3,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fileio.h"
 #include "chain/chain-text.h"
 #include "check.h"

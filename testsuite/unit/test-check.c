@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "check.h"
 #include "check/check-elf.h"
 #include "check/check-nccl.h"

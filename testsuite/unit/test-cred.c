@@ -2,6 +2,7 @@
 #include "client/credential.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "check.h"
 #include "client/wire.h"
 #include "rig.h"

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "check.h"
 #include "client/wire.h"
 

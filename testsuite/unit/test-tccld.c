@@ -1,6 +1,7 @@
 /* tccld, really: a munged of our own, several tccld on loopback, and the client library. */
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "client/credential.h"
 #include "joins.h"
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "check.h"
 
 static const char *const node_names[] = {"n1", "n2", "node-3.cluster"};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 #include "measure/peer/peer-hello.h"
 

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "measure/cuda/cuda-engine.h"
 
 /* Seconds until a kernel must be there, and until one that was told to stop must be gone. */
@@ -78,7 +79,7 @@ static void drive_engine(struct keeper *keeper, int place)
     struct run *run = &keeper->runs[place];
     struct tccl_desk_slot *slot = slot_of(keeper, place);
     bool stopped =
-        (int32_t)(word(&slot->control.stop) - slot->turn) >= 0 || tccl_desk_now() > run->end;
+        (int32_t)(word(&slot->control.stop) - slot->turn) >= 0 || tccl_now_ns() > run->end;
     bool started = word(&slot->control.go) == slot->turn;
     CUresult result = tccl_cuda_engine_pump(&run->engine, started && !stopped);
 
@@ -102,11 +103,11 @@ static void look_after(struct keeper *keeper, int place)
 /* A copy that does not end ends with this process. */
 static void end_it(struct keeper *keeper, int place)
 {
-    int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
+    int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
 
     tccl_desk_stop(slot_of(keeper, place));
     while (keeper->runs[place].active) {
-        if (tccl_desk_now() > end)
+        if (tccl_now_ns() > end)
             collapse(keeper, CUDA_ERROR_LAUNCH_TIMEOUT);
         tccl_desk_nap(WATCH_NAP);
         look_after(keeper, place);
@@ -127,10 +128,10 @@ static bool is_armed(const struct keeper *keeper, int place)
 
 static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
 {
-    int64_t end = tccl_desk_now() + (int64_t)(arm_patience * 1e9);
+    int64_t end = tccl_now_ns() + (int64_t)(arm_patience * 1e9);
 
     while (!is_armed(keeper, place)) {
-        if (tccl_desk_now() > end) {
+        if (tccl_now_ns() > end) {
             tccl_desk_stop(slot_of(keeper, place));
             return tccl_fail(err,
                              "GPU %d: the copying kernel was not there within %g s: is something "
@@ -177,12 +178,12 @@ static bool waits_for_start(const struct keeper *keeper, int place)
 
 static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
 {
-    int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
+    int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
 
     keeper->runs[place].parked = true;
     __atomic_add_fetch(&slot_of(keeper, place)->control.hold, 1, __ATOMIC_SEQ_CST);
     while (is_running(keeper, place)) {
-        if (tccl_desk_now() > end)
+        if (tccl_now_ns() > end)
             return tccl_fail(err, "GPU %d: a kernel that waits for its start does not end",
                              keeper->gpu->gpu);
         tccl_desk_nap(WATCH_NAP);
@@ -268,7 +269,7 @@ static int launch(struct keeper *keeper, int place, struct tccl_error *err)
         return tccl_fail(err, "GPU %d was replaced meanwhile", keeper->gpu->gpu);
     slot->turn++;
     run->transfer = slot->transfer;
-    run->end = tccl_desk_now() + slot->limit;
+    run->end = tccl_now_ns() + slot->limit;
     return keeper->engine ? arm_engine(keeper, place, err) : launch_kernel(keeper, place, err);
 }
 

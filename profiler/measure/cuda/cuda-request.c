@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 enum { ASK_NAP = 20 /* microseconds */ };
 
 struct tccl_desk *tccl_desk_of(struct tccl_stage *stage, int gpu, struct tccl_error *err)
@@ -56,14 +58,6 @@ void tccl_desk_end(struct tccl_desk_slot *slot)
     atomic_store(&slot->ended, slot->turn);
 }
 
-int64_t tccl_desk_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 void tccl_desk_nap(int microseconds)
 {
     nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000L}, NULL);
@@ -81,7 +75,7 @@ int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request requ
                   double patience, struct tccl_error *err)
 {
     struct tccl_desk_slot *slot = &desk->slots[place];
-    int64_t end = tccl_desk_now() + (int64_t)(patience * 1e9);
+    int64_t end = tccl_now_ns() + (int64_t)(patience * 1e9);
     uint32_t number = atomic_load(&slot->asked) + 1;
 
     slot->request = request;
@@ -89,7 +83,7 @@ int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request requ
     atomic_store(&slot->asked, number);
     sem_post(&desk->bell);
     while (atomic_load(&slot->answered) != number) {
-        if (tccl_desk_now() > end)
+        if (tccl_now_ns() > end)
             return give_up(desk, patience, err);
         if (tccl_desk_check(desk, err) < 0)
             return -1;

@@ -58,7 +58,6 @@ bool tccl_desk_ended(const struct tccl_desk_slot *slot);
 /* Has the keeper ended, and has the pool seen that? Returns 0, or -1 with err. */
 int tccl_desk_check(const struct tccl_desk *desk, struct tccl_error *err);
 
-int64_t tccl_desk_now(void); /* nanoseconds of CLOCK_MONOTONIC */
 void tccl_desk_nap(int microseconds);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "base/clock.h"
 #include "measure/cuda/cuda-keeper.h"
 #include "measure/cuda/cuda-request.h"
 #include "measure/pool/mover.h"
@@ -52,18 +53,18 @@ static const int64_t grace = INT64_C(60000000000);
 
 static int64_t limit_of(const struct tccl_lane *lane)
 {
-    int64_t left = tccl_lane_deadline(lane) - tccl_desk_now();
+    int64_t left = tccl_lane_deadline(lane) - tccl_now_ns();
 
     return (left > 0 ? left : 0) + grace;
 }
 
 static int await_end(const struct state *state, struct tccl_error *err)
 {
-    int64_t end = tccl_desk_now() + (int64_t)(end_patience * 1e9);
+    int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
 
     tccl_desk_stop(state->slot);
     while (!tccl_desk_ended(state->slot)) {
-        if (tccl_desk_now() > end)
+        if (tccl_now_ns() > end)
             return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
                              end_patience);
         if (tccl_desk_check(state->desk, err) < 0)
@@ -84,7 +85,7 @@ static int check_ended(const struct state *state, struct tccl_error *err)
  * Returns 0; 1: not to go on; -1 with err. */
 static int await_begin(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
 {
-    int64_t start = tccl_desk_now();
+    int64_t start = tccl_now_ns();
 
     tccl_desk_go(state->slot);
     while (!tccl_desk_begun(state->slot)) {
@@ -92,7 +93,7 @@ static int await_begin(const struct state *state, struct tccl_lane *lane, struct
             return 1;
         if (check_ended(state, err) < 0)
             return -1;
-        if (tccl_desk_now() - start > no_pause)
+        if (tccl_now_ns() - start > no_pause)
             tccl_desk_nap(WATCH_NAP);
     }
     return 0;
@@ -102,11 +103,11 @@ static int await_begin(const struct state *state, struct tccl_lane *lane, struct
  * seem to be that of the second piece. */
 static int watch(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
 {
-    int64_t begun = tccl_desk_now();
+    int64_t begun = tccl_now_ns();
 
     for (;;) {
         uint64_t moved = tccl_desk_moved(state->slot);
-        bool news = moved > 0 || tccl_desk_now() - begun > stalled;
+        bool news = moved > 0 || tccl_now_ns() - begun > stalled;
         if (news && !tccl_lane_moved(lane, moved))
             return 0;
         if (check_ended(state, err) < 0)

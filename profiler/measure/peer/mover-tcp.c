@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/wire.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-serve.h"
@@ -30,14 +31,6 @@ struct state {
     struct tccl_far_stream streams[STREAMS];
     struct tccl_far_loop *loop;
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void disconnect(struct state *state)
 {
@@ -216,13 +209,13 @@ static bool is_quiet(const struct state *state)
 /* What is under way must not count in the next run: waits for it, or gives the connections up. */
 static void drain(struct state *state, const struct tccl_lane *lane)
 {
-    int64_t end = now_ns() + (int64_t)DRAIN_MS * 1000000;
+    int64_t end = tccl_now_ns() + (int64_t)DRAIN_MS * 1000000;
 
     if (end > tccl_lane_deadline(lane))
         end = tccl_lane_deadline(lane);
     while (!is_quiet(state)) {
         int rc = step(state, false);
-        if (rc < 0 || now_ns() > end) {
+        if (rc < 0 || tccl_now_ns() > end) {
             disconnect(state);
             return;
         }
@@ -241,7 +234,7 @@ static int tcp_move(void *context, struct tccl_lane *lane, struct tccl_error *er
         return 0;
     do {
         int rc = step(state, true);
-        int64_t now = now_ns();
+        int64_t now = tccl_now_ns();
         if (rc < 0 || now - last > (int64_t)STALL_MS * 1000000)
             return lose(state, err);
         if (rc > 0)

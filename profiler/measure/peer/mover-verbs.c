@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 #include "measure/peer/gpu-memory.h"
 #include "measure/peer/peer-hello.h"

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/credential.h"
 #include "client/dial.h"
 #include "client/wire.h"

@@ -8,22 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "measure/pool/run.h"
 
 /* How long a member that shares its CPU goes on before it lets others have it. */
 static const int64_t turn_ns = 100000;
 
-int64_t tccl_race_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 double tccl_seconds(void)
 {
-    return (double)tccl_race_now() / 1e9;
+    return (double)tccl_now_ns() / 1e9;
 }
 
 void tccl_race_set(struct tccl_race *race, uint32_t members, uint64_t share, int64_t deadline)
@@ -56,7 +49,7 @@ static void set_state(struct tccl_race *race, enum tccl_race_state state)
 
 void tccl_race_go(struct tccl_race *race, int64_t lead, int64_t limit)
 {
-    race->start = tccl_race_now() + lead;
+    race->start = tccl_now_ns() + lead;
     atomic_store(&race->deadline, race->start + limit);
     set_state(race, TCCL_RACE_GO);
 }
@@ -72,7 +65,7 @@ static uint32_t await_state(struct tccl_race *race)
     uint32_t state;
 
     while ((state = atomic_load(&race->state)) == TCCL_RACE_WAIT) {
-        int64_t left = atomic_load(&race->deadline) - tccl_race_now();
+        int64_t left = atomic_load(&race->deadline) - tccl_now_ns();
         if (left <= 0)
             break;
         struct timespec patience = {left / 1000000000, left % 1000000000};
@@ -88,7 +81,7 @@ static int64_t await_start(int64_t start, bool crowded)
 
     if (crowded)
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-    while ((now = tccl_race_now()) < start)
+    while ((now = tccl_now_ns()) < start)
         ;
     return now;
 }
@@ -110,13 +103,13 @@ static void take_turns(struct tccl_lane *lane, int64_t now)
     if (now < lane->turn)
         return;
     sched_yield();
-    lane->turn = tccl_race_now() + turn_ns;
+    lane->turn = tccl_now_ns() + turn_ns;
 }
 
 bool tccl_lane_moved(struct tccl_lane *lane, uint64_t total)
 {
     struct tccl_race *race = lane->race;
-    int64_t now = tccl_race_now();
+    int64_t now = tccl_now_ns();
 
     tccl_trace_add(&lane->trace, now, total);
     if (!lane->arrived && total >= race->share) {

@@ -37,8 +37,6 @@ struct tccl_race {
     _Alignas(64) struct tccl_lane lanes[TCCL_STAGE_PLACES]; /* by place */
 };
 
-int64_t tccl_race_now(void); /* nanoseconds of CLOCK_MONOTONIC */
-
 /* Before the members are called. Their lanes are set up one by one. */
 void tccl_race_set(struct tccl_race *race, uint32_t members, uint64_t share, int64_t deadline);
 void tccl_race_lane(struct tccl_race *race, int place, tccl_transfer transfer, bool crowded);

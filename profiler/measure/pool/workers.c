@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "measure/pool/child.h"
 #include "measure/pool/worker.h"
 
@@ -254,7 +255,7 @@ static bool all_are(const struct squad *squad, enum state wanted)
 /* Returns how many are heard. */
 static int poll_squad(const struct squad *squad, struct pollfd *polls, int64_t until)
 {
-    int64_t left = until - tccl_race_now();
+    int64_t left = until - tccl_now_ns();
     struct timespec patience = {0, 0};
 
     if (left > 0)
@@ -275,7 +276,7 @@ static int await_squad(struct tccl_workers *workers, const struct squad *squad, 
     int rc = 0;
 
     while (rc == 0 && !all_are(squad, wanted)) {
-        if (tccl_race_now() >= until)
+        if (tccl_now_ns() >= until)
             return 1;
         if (poll_squad(squad, polls, until) <= 0)
             continue;
@@ -345,7 +346,7 @@ static int fail_late(struct tccl_workers *workers, const struct squad *squad, en
 /* No member is left in this run when this returns. */
 static void call_off(struct tccl_workers *workers, struct squad *squad)
 {
-    int64_t until = tccl_race_now() + nanoseconds(stop_limit);
+    int64_t until = tccl_now_ns() + nanoseconds(stop_limit);
 
     tccl_race_off(&workers->shared->race);
     squad->count = squad->members;
@@ -412,7 +413,7 @@ static void judge(const struct squad *squad, struct tccl_run *run)
 static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
 {
     int count = tccl_stage_site(workers->stage)->machine.n_gpus;
-    int64_t until = tccl_race_now() + nanoseconds(workers->options.prepare_limit);
+    int64_t until = tccl_now_ns() + nanoseconds(workers->options.prepare_limit);
     struct squad squad = {0};
 
     for (int i = 0; i < count; i++) {
@@ -460,7 +461,7 @@ int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, u
         return rc;
     add_keepers(workers, &squad);
     tccl_race_set(&workers->shared->race, set->count, share,
-                  tccl_race_now() + nanoseconds(workers->options.prepare_limit));
+                  tccl_now_ns() + nanoseconds(workers->options.prepare_limit));
     if (race(workers, set, &squad, err) < 0) {
         call_off(workers, &squad);
         return 1;
@@ -501,13 +502,13 @@ struct tccl_workers *tccl_workers_new(struct tccl_stage *stage,
 
 static void dismiss(struct worker *all, int count, double limit)
 {
-    int64_t until = tccl_race_now() + nanoseconds(limit);
+    int64_t until = tccl_now_ns() + nanoseconds(limit);
 
     for (int i = 0; i < count; i++)
         if (all[i].child.pid > 0)
             shutdown(all[i].child.fd, SHUT_RDWR);
     for (int i = 0; i < count; i++) {
-        int64_t left = until - tccl_race_now();
+        int64_t left = until - tccl_now_ns();
         if (tccl_child_ended(&all[i].child, left > 0 ? (double)left * 1e-9 : 0, NULL))
             continue;
         tccl_child_kill(&all[i].child);

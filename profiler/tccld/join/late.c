@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 /* Who is late? */
 
@@ -77,7 +78,7 @@ void late_fail(struct step *step)
     const struct daemon *daemon = step->steps->daemon;
     const struct child *first = NULL;
     char name[32], more[48] = "";
-    long long waited = (step_now_us() - step->opened_us) / 1000;
+    long long waited = (tccl_now_us() - step->opened_us) / 1000;
     int missing = 0;
     for (int i = step->n_children - 1; i >= 0; i--)
         if (!step->children[i].merge) {

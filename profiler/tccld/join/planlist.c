@@ -5,6 +5,7 @@
 #include <sys/queue.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "client/wire.h"
 #include "tccld/join/planfile.h"
 

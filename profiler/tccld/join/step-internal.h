@@ -105,8 +105,6 @@ __attribute__((format(printf, 2, 3))) void step_go_without(struct step *step, co
 void step_answer_waiters(struct step *step);
 void step_tell_partial(struct step *step, const char *reason);
 
-/* Microseconds of a clock that never jumps. */
-int64_t step_now_us(void);
 /* When this node has to have reported (tccl_now_ms). */
 int64_t step_level_time(const struct step *step);
 void step_set_timer(struct step *step, int64_t at);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "tccld/join/confirm.h"
 #include "tccld/join/late.h"
 #include "tccld/join/node-profile.h"
@@ -17,13 +18,6 @@
 #include "tccld/net/liveness.h"
 
 static void on_timer(evutil_socket_t fd, short what, void *argument);
-
-int64_t step_now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* Deadlines: the root closes the merging 0.4 T before those who wait give up, so that plans come
  * down by 0.7 T; a node at depth k reports 0.05 k T before that. */
@@ -116,7 +110,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
     step->node = node;
     step->n_nodes = n_nodes;
     step->timeout_ms = timeout_ms;
-    step->opened_us = step_now_us();
+    step->opened_us = tccl_now_us();
     step->start = time(NULL);
     step->end = INT64_MAX;
     TAILQ_INSERT_TAIL(&steps->open, step, link);
@@ -180,7 +174,7 @@ static void count_answer(struct step *step)
     if (!step->counted && step->n_waiters > 0)
         metrics_answer(step->steps->daemon->metrics, outcome->state, outcome->reason,
                        outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
-                       step_now_us() - step->joined_us);
+                       tccl_now_us() - step->joined_us);
     step->counted |= step->n_waiters > 0;
 }
 
@@ -382,7 +376,7 @@ static void close_step(struct step *step)
     bool root = step->node == 0;
     const struct child *lost = lost_child(step);
     step->closed = true;
-    step->solve_us = step_now_us() - step->opened_us;
+    step->solve_us = tccl_now_us() - step->opened_us;
     TAILQ_REMOVE(&steps->open, step, link);
     TAILQ_INSERT_TAIL(&steps->closed, step, link);
     step->end =
@@ -652,7 +646,7 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
         return;
     }
     step->joined = true;
-    step->joined_us = step_now_us();
+    step->joined_us = tccl_now_us();
     if (step->stands_in) {
         late_take_over(step, message);
         return;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 #include "tccld/journal/journal-spool.h"
 #include "tccld/net/link.h"

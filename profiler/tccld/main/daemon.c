@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "client/wire.h"
 #include "tccld/main/log.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "client/wire.h"
 
 enum { LINE = 2048 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fileio.h"
 #include "client/wire.h"
 #include "tccld/join/node-profile.h"
@@ -313,9 +314,7 @@ static int serve(const struct options *options, struct parts *parts)
     struct daemon *daemon = &parts->daemon;
     struct reload reload = {.daemon = daemon, .options = options};
     struct tccl_error err = {0};
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    daemon->epoch = (json_int_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    daemon->epoch = tccl_wall_us();
     strcpy(daemon->munge_socket, daemon->conf->munge_socket);
     int failed = begin(parts, &reload, &err) || write_pid(options->pid_file, &err);
     if (failed) {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/wire.h"
 
 enum { STACK = 512 * 1024 };

@@ -11,6 +11,7 @@
 #include <event2/bufferevent.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 #include "tccld/net/frames.h"
 #include "tccld/net/replay.h"

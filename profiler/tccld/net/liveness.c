@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 #include "records/record.h"
 #include "tccld/join/planfile.h"

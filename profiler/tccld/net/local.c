@@ -16,6 +16,7 @@
 #include <event2/listener.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/wire.h"
 #include "tccld/join/confirm.h"
 #include "tccld/join/step.h"

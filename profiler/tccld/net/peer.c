@@ -14,6 +14,7 @@
 #include <event2/listener.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "tccld/join/step.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"

@@ -1,0 +1,17 @@
+/* clock.h: time for durations and deadlines, by a clock that never jumps; and the time of day, only
+ * for what is shown or told to others. None of these can fail. */
+#ifndef TCCL_CLOCK_H
+#define TCCL_CLOCK_H
+
+#include <stdint.h>
+
+/* Monotonic time since some moment before this program started: nanoseconds, microseconds,
+ * milliseconds. */
+int64_t tccl_now_ns(void);
+int64_t tccl_now_us(void);
+int64_t tccl_now_ms(void);
+
+/* Time of day: microseconds since 1970, UTC. */
+int64_t tccl_wall_us(void);
+
+#endif
