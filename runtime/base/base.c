@@ -1,3 +1,4 @@
+/* base.c: what libc may not offer in every program that the shim is loaded into. */
 #include "base/base.h"
 
 #include <errno.h>

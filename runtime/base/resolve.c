@@ -1,3 +1,5 @@
+/* resolve.c: finds NCCL's functions by the loader's own data. Python loads extensions RTLD_LOCAL,
+ * so dlsym(RTLD_NEXT) alone would not find the NCCL that the caller uses. */
 #include "base/resolve.h"
 
 #include <dlfcn.h>
@@ -145,7 +147,7 @@ static void remember(const struct shim_nccl *nccl)
     shim_lock_release(&adding);
 }
 
-void *shim_real(const char *name, const void *caller, struct shim_nccl *nccl)
+void *shim_resolve(const char *name, const void *caller, struct shim_nccl *nccl)
 {
     void *found = look(name, caller);
     struct shim_nccl object = {0};

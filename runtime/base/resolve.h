@@ -1,7 +1,7 @@
 /* resolve.h: NCCL's own functions, those that a caller of a wrapper would have reached without us.
  */
-#ifndef SHIM_REAL_H
-#define SHIM_REAL_H
+#ifndef SHIM_RESOLVE_H
+#define SHIM_RESOLVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,9 +18,9 @@ struct shim_nccl {
  * would have reached; the next object that has it; a loaded libnccl.so.2 of any visibility; and at
  * last libnccl.so.2 as the loader would find it. NULL: none; then also name itself is tried (an
  * NCCL built without the twins), but never our wrapper. */
-void *shim_real(const char *name, const void *caller, struct shim_nccl *nccl);
+void *shim_resolve(const char *name, const void *caller, struct shim_nccl *nccl);
 
-/* Was an address in one of the NCCLs that shim_real has found? No lock, no allocation. */
+/* Was an address in one of the NCCLs that shim_resolve has found? No lock, no allocation. */
 bool shim_is_nccl(const void *address);
 /* Its version; 0: unknown. */
 uint32_t shim_nccl_version(const void *address);

@@ -25,7 +25,7 @@ static struct shim_init nothing;
 static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
                    const struct shim_process **process)
 {
-    void *real = shim_real(name, caller, nccl);
+    void *real = shim_resolve(name, caller, nccl);
     *process = real ? shim_process_arm(nccl->version) : NULL;
     if (!real)
         shim_log(SHIM_LOG_WARN, "no NCCL has %s", name);
@@ -218,7 +218,7 @@ static void keep(struct shim_init *init, const struct shim_parent *parent, ncclR
     known.rank = init->rank;
     known.ranks = init->comm.ranks;
     init->handle = *comm;
-    shim_family_add(&known);
+    shim_parent_add(&known);
 }
 
 static void keep_rank(struct shim_init *init, const ncclConfig_t *config, ncclResult_t result,
@@ -237,7 +237,7 @@ static void keep_rank(struct shim_init *init, const ncclConfig_t *config, ncclRe
 NCCL_WRAPPER ncclGetUniqueId(ncclUniqueId *id)
 {
     struct shim_nccl nccl;
-    ncclResult_t (*real)(ncclUniqueId *) = shim_real(__func__, CALLER, &nccl);
+    ncclResult_t (*real)(ncclUniqueId *) = shim_resolve(__func__, CALLER, &nccl);
     if (!real)
         return NCCL_SYSTEM_ERROR;
     shim_process_arm(nccl.version); /* ahead of NCCL's first line in its log */
@@ -343,7 +343,7 @@ static bool begin_child(const struct shim_process *process, const struct shim_nc
                         ncclComm_t handle, enum shim_kind kind, struct shim_parent *parent,
                         struct shim_member *member)
 {
-    if (!process || shim_family_child(handle, kind, parent))
+    if (!process || shim_parent_child(handle, kind, parent))
         return false;
     bool shares =
         kind == SHIM_SPLIT
@@ -512,7 +512,7 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
         return NCCL_SYSTEM_ERROR;
     struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
     if (process && gone)
-        shim_family_forget(comm);
+        shim_parent_forget(comm);
     ncclResult_t result = real(comm);
     if (init)
         shim_pending_forget(init); /* only now: a thread of NCCL's may have been at it */

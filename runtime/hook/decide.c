@@ -1,3 +1,5 @@
+/* decide.c: the checks before a communicator is steered, and the two files. The first rank that
+ * asks works them out for all ranks of the node; any doubt makes all of them stand aside. */
 #include "hook/decide.h"
 
 #include <fcntl.h>

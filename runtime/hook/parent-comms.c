@@ -1,3 +1,4 @@
+/* parent-comms.c: a small table under a lock, of handles that the program may split or shrink. */
 #include "hook/parent-comms.h"
 
 #include <string.h>
@@ -27,7 +28,7 @@ static struct shim_parent *find(const void *handle)
     return NULL;
 }
 
-void shim_family_add(const struct shim_parent *parent)
+void shim_parent_add(const struct shim_parent *parent)
 {
     if (!parent->handle || enter())
         return;
@@ -39,7 +40,7 @@ void shim_family_add(const struct shim_parent *parent)
     shim_lock_release(&lock);
 }
 
-int shim_family_child(const void *handle, enum shim_kind kind, struct shim_parent *parent)
+int shim_parent_child(const void *handle, enum shim_kind kind, struct shim_parent *parent)
 {
     if (!handle || enter())
         return -1;
@@ -55,7 +56,7 @@ int shim_family_child(const void *handle, enum shim_kind kind, struct shim_paren
     return found ? 0 : -1;
 }
 
-void shim_family_forget(const void *handle)
+void shim_parent_forget(const void *handle)
 {
     if (!handle || enter())
         return;

@@ -1,6 +1,6 @@
 /* parent-comms.h: communicators of this process that children can be made of. */
-#ifndef SHIM_FAMILY_H
-#define SHIM_FAMILY_H
+#ifndef SHIM_PARENT_COMMS_H
+#define SHIM_PARENT_COMMS_H
 
 #include "plan/registry.h"
 
@@ -19,10 +19,10 @@ struct shim_parent {
 };
 
 /* Takes note of a communicator; one with the same handle is gone. */
-void shim_family_add(const struct shim_parent *parent);
+void shim_parent_add(const struct shim_parent *parent);
 /* Copies it and counts one more child of that kind. Returns 0, or -1: not known. */
 enum shim_kind { SHIM_SPLIT, SHIM_SHRINK };
-int shim_family_child(const void *handle, enum shim_kind kind, struct shim_parent *parent);
-void shim_family_forget(const void *handle);
+int shim_parent_child(const void *handle, enum shim_kind kind, struct shim_parent *parent);
+void shim_parent_forget(const void *handle);
 
 #endif

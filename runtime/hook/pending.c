@@ -1,3 +1,5 @@
+/* pending.c: inits between wrapper and question. Where two on one GPU can't be told apart, both
+ * stand aside. */
 #include "hook/pending.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* process.c: reads the plan once, opens the registry, and keeps what this process was told. */
 #include "hook/process.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+/* question.c: finds out which communicator a question belongs to, has it decided, and answers from
+ * what was decided. It is NCCL's thread that asks: nothing here waits for another rank without a
+ * deadline. */
 #include "hook/question.h"
 
 #include <errno.h>

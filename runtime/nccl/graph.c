@@ -1,3 +1,4 @@
+/* graph.c: writes the graph file, and says what NCCL needs to read it. */
 #include "nccl/graph.h"
 
 /* As NCCL numbers graphs and their patterns. */

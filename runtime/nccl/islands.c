@@ -1,3 +1,5 @@
+/* islands.c: writes the topology file, after trying by NCCL's own rules whether it makes each edge
+ * as planned. */
 #include "nccl/islands.h"
 
 #include <string.h>

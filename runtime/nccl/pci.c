@@ -1,3 +1,4 @@
+/* pci.c: walks /sys as NCCL does, level by level, so that distances are what NCCL will find. */
 #include "nccl/pci.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* settings.c: reads what the user has set (environment and nccl.conf, as NCCL does) and keeps the
+ * table of what the shim may add. */
 #include "nccl/settings.h"
 
 #include <errno.h>

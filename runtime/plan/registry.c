@@ -1,3 +1,5 @@
+/* registry.c: the registry's shared memory. Other processes of the same user write to it at any
+ * time, so what is used is copied first, and every number is checked. */
 #include "plan/registry.h"
 
 #include <errno.h>
