@@ -9,7 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/frame.h"
+#include "client/message.h"
 
 enum { BACKLOG_RETRY_MS = 2 };
 

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
 
 static void cleanup_context_(munge_ctx_t *context)
 {

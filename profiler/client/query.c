@@ -6,9 +6,11 @@
 #include "client/client.h"
 #include "client/credential.h"
 #include "client/dial.h"
+#include "client/envelope.h"
+#include "client/frame.h"
+#include "client/message.h"
 #include "client/peers.h"
 #include "client/users.h"
-#include "client/wire.h"
 
 enum { QUERY_MOST = 1000000 /* records that a tool keeps in memory */ };
 

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "client/credential.h"
 #include "client/users.h"
-#include "client/wire.h"
 #include "command/profile-command.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-serve.h"

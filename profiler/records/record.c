@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "client/hostlist.h"
-#include "client/wire.h"
+#include "client/key.h"
 #include "records/record.h"
 
 #define LATEST 253402300799LL /* the end of the year 9999 */

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
 #include "records/filter.h"
 #include "records/nodestats.h"
 #include "records/reason.h"

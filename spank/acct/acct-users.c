@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "client/wire.h"
+#include "client/message.h"
 #include "records/record.h"
 
 /* known: {"uid": name or null}. A name, borrowed, or NULL. */

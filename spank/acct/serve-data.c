@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/client.h"
-#include "client/wire.h"
+#include "client/message.h"
 #include "records/record.h"
 
 enum {

@@ -13,7 +13,6 @@
 #include <event2/buffer.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
 
 enum { QUESTIONS = 64 /* remembered at most */, DESCRIPTORS = 1024, CHUNK = 1 << 16 };
 

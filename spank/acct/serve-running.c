@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
 
 extern char **environ;
 

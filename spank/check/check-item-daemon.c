@@ -11,9 +11,11 @@
 #include "check/check-items.h"
 #include "check/check-peers.h"
 #include "check/check-run.h"
+#include "client/client.h"
 #include "client/credential.h"
+#include "client/frame.h"
+#include "client/message.h"
 #include "client/users.h"
-#include "client/wire.h"
 
 enum { MUNGE_MS = 3000, DAEMON_MS = 3000, ACCOUNTING_MS = 4000 };
 

@@ -10,7 +10,6 @@
 #include "check/check-items.h"
 #include "check/check-open.h"
 #include "check/check-run.h"
-#include "client/wire.h"
 
 /* SPANK plugins must be of the Slurm that loads them, but for the last part of the version. */
 enum { COMPARED = 0xffff00 };

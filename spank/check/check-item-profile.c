@@ -11,7 +11,6 @@
 #include "base/numbers.h"
 #include "check/check-items.h"
 #include "check/check-run.h"
-#include "client/wire.h"
 #include "discover/discover.h"
 #include "fill/gpusets.h"
 #include "profile/cache.h"

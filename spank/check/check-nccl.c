@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "check/check-elf.h"
 #include "check/check-run.h"
-#include "client/wire.h"
 
 enum { PYTHON_MS = 4000, CACHE_MS = 2000, FIRST = 18, LAST = 30 };
 

@@ -10,7 +10,6 @@
 #include "check/check-run.h"
 #include "client/client.h"
 #include "client/hostlist.h"
-#include "client/wire.h"
 
 enum { AT_ONCE = 64, NODES_MOST = 65536, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
 

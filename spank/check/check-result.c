@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "client/wire.h"
+#include "client/message.h"
 
 static const char *const names[] = {"ok", "warn", "fail"};
 static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};

@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
 
 enum { NOT_STARTED = 127, WAIT_MS = 10, USUAL_MS = 10000 };
 

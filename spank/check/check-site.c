@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check/check-run.h"
-#include "client/wire.h"
 
 enum {
     ASK_MS = 3000, /* how long one of Slurm's programs is waited for */

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "check/check-items.h"
 #include "client/hostlist.h"
-#include "client/wire.h"
 
 enum {
     USAGE = 2,

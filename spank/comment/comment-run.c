@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/client.h"
-#include "client/wire.h"
 #include "comment/comment-slurm.h"
 
 enum {

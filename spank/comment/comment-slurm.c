@@ -19,7 +19,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
 
 /* How far the clocks of a step's first node and of slurmctld may be apart, seconds. */
 enum { CLOCKS_APART = 60 };

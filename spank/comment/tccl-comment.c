@@ -16,7 +16,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/users.h"
-#include "client/wire.h"
 #include "comment/comment-run.h"
 
 enum { SAVE_MS = 10000, EXIT_REFUSED = 2 };

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "client/wire.h"
+#include "client/step-fields.h"
 #include "plugin/plugin-conf.h"
 #include "plugin/step-info.h"
 

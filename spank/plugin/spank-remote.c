@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/client.h"
+#include "client/outcome.h"
 #include "client/policy.h"
-#include "client/wire.h"
+#include "client/step-fields.h"
 #include "plugin/job-env.h"
 #include "plugin/notice.h"
 #include "plugin/plugin-conf.h"

@@ -6,7 +6,8 @@
 #include <slurm/slurm.h>
 
 #include "base/numbers.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/step-fields.h"
 #include "plugin/job-env.h"
 
 enum {

@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/message.h"
 #include "fuzz.h"
 #include "records/record.h"
 #include "tccld/join/confirm.h"

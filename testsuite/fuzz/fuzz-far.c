@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/frame.h"
 #include "fuzz.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-serve.h"

@@ -6,7 +6,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/envelope.h"
+#include "client/frame.h"
+#include "client/key.h"
+#include "client/message.h"
+#include "client/outcome.h"
+#include "client/step-fields.h"
 #include "fuzz.h"
 
 enum { STREAM_BYTES = 60000 };

@@ -7,7 +7,6 @@
 #include "base/fileio.h"
 #include "check.h"
 #include "client/client.h"
-#include "client/wire.h"
 #include "machines.h"
 #include "nccl/choice.h"
 #include "profile/cache.h"

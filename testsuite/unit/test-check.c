@@ -15,7 +15,6 @@
 #include "check/check-run.h"
 #include "check/check-slurm-conf.h"
 #include "check/check-slurmd.h"
-#include "client/wire.h"
 
 /* Seen from outside, as a plugin's are. */
 #pragma GCC visibility push(default)

@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "check.h"
-#include "client/wire.h"
 #include "rig.h"
 
 static int64_t soon(void)

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "check.h"
-#include "client/wire.h"
 
 static uint16_t port;
 

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "check.h"
-#include "client/wire.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-serve.h"
 #include "measure/peer/peer-stream.h"

@@ -5,7 +5,9 @@
 
 #include "base/cleanup.h"
 #include "check.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/outcome.h"
+#include "client/step-fields.h"
 
 enum { NODES = 50 };
 

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 #include "check.h"
-#include "client/wire.h"
+#include "client/key.h"
 
 static char run_dir[] = "/tmp/tccl-run-XXXXXX";
 

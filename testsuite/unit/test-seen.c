@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "client/credential.h"
+#include "client/envelope.h"
 
 static int hear(struct seen *seen, const char *from, long epoch, const char *nonce, int64_t now)
 {

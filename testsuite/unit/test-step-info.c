@@ -4,7 +4,8 @@
 #include <slurm/slurm.h>
 
 #include "check.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/step-fields.h"
 
 static void test_kind(void)
 {

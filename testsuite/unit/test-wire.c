@@ -1,6 +1,11 @@
 /* Frames and messages: what is written is read again; what is malformed is refused with its place.
  */
-#include "client/wire.h"
+#include "client/envelope.h"
+#include "client/frame.h"
+#include "client/key.h"
+#include "client/message.h"
+#include "client/outcome.h"
+#include "client/step-fields.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
 #include "measure/peer/peer-hello.h"
 
 enum { REPEATS = 5, LEAST_REPEATS = 3, ROUNDS = 3, PEER_MS = 5000 };

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/peer/peer-serve.h"
 #include "measure/peer/peer-stream.h"

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
 #include "measure/peer/gpu-memory.h"
 #include "measure/peer/peer-hello.h"
 #include "measure/pool/mover.h"

@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "client/credential.h"
 #include "client/dial.h"
-#include "client/wire.h"
+#include "client/envelope.h"
+#include "client/frame.h"
+#include "client/message.h"
 #include "measure/peer/peer-end.h"
 
 enum { HELLO_BYTES = 4096, CRED_BYTES = 16384, REASON_BYTES = 300, END_BYTES = 64 };

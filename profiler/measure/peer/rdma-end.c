@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/wire.h"
+#include "client/message.h"
 #include "measure/peer/rdma.h"
 
 enum { GID_TEXT = 33, MTU_LEAST = 1, MTU_MOST = 5, NUMBER_MOST = (1 << 24) - 1 };

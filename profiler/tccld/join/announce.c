@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "client/hostlist.h"
+#include "client/message.h"
 
 enum { DIGEST = 17, DIGEST_LINK = DIGEST + TCCL_HOST_NAME + 1 };
 

@@ -4,7 +4,8 @@
 #ifndef TCCL_ANNOUNCE_H
 #define TCCL_ANNOUNCE_H
 
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/step-fields.h"
 
 enum {
     ANNOUNCES_MOST = 64 /* jobs of several nodes with GPUs of this one; then the oldest goes */

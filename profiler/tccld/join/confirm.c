@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/message.h"
 #include "records/record.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/message.h"
 
 /* Who is late? */
 

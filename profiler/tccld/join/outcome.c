@@ -8,7 +8,10 @@
 
 #include "base/cleanup.h"
 #include "chain/chain-text.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/message.h"
+#include "client/outcome.h"
+#include "client/step-fields.h"
 #include "tccld/net/links.h"
 
 enum {

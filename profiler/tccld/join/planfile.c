@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "client/wire.h"
+#include "client/key.h"
 
 #define PLAN_NAME "plan.json"
 #define NOTE_NAME "built"

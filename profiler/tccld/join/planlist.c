@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/key.h"
 #include "tccld/join/planfile.h"
 
 struct plan {

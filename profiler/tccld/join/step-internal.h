@@ -5,7 +5,8 @@
 #include <sys/queue.h>
 #include <time.h>
 
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/step-fields.h"
 #include "tccld/join/announce.h"
 #include "tccld/join/merge.h"
 #include "tccld/join/outcome.h"

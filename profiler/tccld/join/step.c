@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/message.h"
 #include "tccld/join/confirm.h"
 #include "tccld/join/late.h"
 #include "tccld/join/node-profile.h"

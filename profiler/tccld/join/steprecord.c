@@ -4,7 +4,10 @@
 
 #include "base/cleanup.h"
 #include "client/hostlist.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/message.h"
+#include "client/outcome.h"
+#include "client/step-fields.h"
 #include "records/records.h"
 
 static int put_texts(json_t *record, const struct tccl_join *join, const struct outcome *outcome)

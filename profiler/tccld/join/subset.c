@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client/wire.h"
+#include "client/message.h"
+#include "client/outcome.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/net/links.h"
 #include "tccld/net/liveness.h"

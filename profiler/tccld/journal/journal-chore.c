@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "client/wire.h"
+#include "client/message.h"
 
 void chore_run(void *task)
 {

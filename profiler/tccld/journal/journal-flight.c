@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/message.h"
 #include "tccld/journal/journal-spool.h"
 #include "tccld/net/link.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "client/wire.h"
+#include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/fair-queue.h"
 #include "tccld/journal/journal-chore.h"

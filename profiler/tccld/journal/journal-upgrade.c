@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
 #include "records/records.h"
 #include "tccld/journal/journal-chore.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
 #include "tccld/main/log.h"
 
 enum { ACCEPT_PAUSE_MS = 200, LATE_MS = 100 };

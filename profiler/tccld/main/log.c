@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
 
 enum { LINE = 2048 };
 

@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
-#include "client/wire.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/step.h"
 #include "tccld/journal/journal.h"

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/wire.h"
 
 enum { STACK = 512 * 1024 };
 

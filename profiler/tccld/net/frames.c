@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client/wire.h"
+#include "client/frame.h"
+#include "client/message.h"
 
 int frames_take(struct evbuffer *in, size_t limit, char **data, size_t *size)
 {

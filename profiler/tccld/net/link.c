@@ -12,7 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/envelope.h"
+#include "client/frame.h"
+#include "client/message.h"
 #include "tccld/net/frames.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"

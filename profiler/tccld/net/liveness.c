@@ -7,7 +7,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/key.h"
+#include "client/message.h"
+#include "client/step-fields.h"
 #include "records/record.h"
 #include "tccld/join/planfile.h"
 

@@ -17,7 +17,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "client/wire.h"
+#include "client/frame.h"
+#include "client/message.h"
 #include "tccld/join/confirm.h"
 #include "tccld/join/step.h"
 #include "tccld/join/subset.h"

@@ -15,6 +15,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/envelope.h"
+#include "client/frame.h"
+#include "client/message.h"
 #include "tccld/join/step.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"

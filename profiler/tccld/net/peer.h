@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 
-#include "client/wire.h"
 #include "tccld/main/daemon.h"
 
 enum {

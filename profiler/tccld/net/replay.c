@@ -1,10 +1,12 @@
 #include "tccld/net/replay.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "client/credential.h"
+#include "client/envelope.h"
 
 enum { BUCKETS = 16384, WAYS = 4, SENDERS = 4096, KEEP = 2 * TCCL_CRED_TTL };
 

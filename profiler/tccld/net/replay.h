@@ -4,7 +4,7 @@
 #ifndef TCCL_SEEN_H
 #define TCCL_SEEN_H
 
-#include "client/wire.h"
+#include "client/envelope.h"
 
 struct seen;
 

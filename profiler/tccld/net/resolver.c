@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "client/peers.h"
-#include "client/wire.h"
 
 typedef void found_callback(void *context, const struct address *address,
                             const struct tccl_error *err);

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "client/credential.h"
-#include "client/wire.h"
 
 struct seal {
     const char *socket;

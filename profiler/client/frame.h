@@ -1,0 +1,31 @@
+/* frame.h: frames on a connection, the four bytes of a length and so many bytes. Format:
+ * profiler/client/README.md. */
+#ifndef TCCL_FRAME_H
+#define TCCL_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum {
+    TCCL_FRAME_HEADER = 4,
+    TCCL_FRAME_UNIX = 512 * 1024, /* largest frame on the unix socket, bytes */
+    TCCL_FRAME_TCP = 1024 * 1024, /* largest frame (a credential) over TCP, bytes */
+};
+
+/* The four bytes in front of a frame: its length, most significant byte first. */
+void tccl_frame_header(size_t size, unsigned char header[static TCCL_FRAME_HEADER]);
+size_t tccl_frame_size(const unsigned char header[static TCCL_FRAME_HEADER]);
+
+/* Writes one frame to a non-blocking descriptor until deadline (tccl_now_ms). Returns 0; 1 when the
+ * time is over; -1 with err (also if size is over limit). */
+int tccl_frame_write(int fd, const char *data, size_t size, size_t limit, int64_t deadline,
+                     struct tccl_error *err);
+/* Reads one frame of 1 to limit bytes. *data is allocated (caller frees) and has a NUL behind its
+ * *size bytes. Returns 0; 1 when the time is over (the descriptor is then good for closing only);
+ * -1 with err. */
+int tccl_frame_read(int fd, size_t limit, int64_t deadline, char **data, size_t *size,
+                    struct tccl_error *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* message.h: messages, JSON objects with a version and a type, and checked access to their members.
+ * Format: profiler/client/README.md. */
+#ifndef TCCL_MESSAGE_H
+#define TCCL_MESSAGE_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+enum { TCCL_WIRE_VERSION = 1 };
+
+/* Text of a message -> object with the right version and a type. A new reference, or NULL with err.
+ */
+json_t *tccl_message_parse(const char *data, size_t size, struct tccl_error *err);
+/* A message as compact text; allocated, NULL only without memory. */
+char *tccl_message_text(const json_t *message);
+/* The type of a parsed message. */
+const char *tccl_message_type(const json_t *message);
+/* A new message of that type; NULL only without memory. */
+json_t *tccl_message_new(const char *type);
+
+/* Members of an object, checked: an integer within [min, max]; a finite number >= 0; a text of at
+ * most max bytes (*text is borrowed; NULL where it is absent and optional). Each returns 0, or -1
+ * with err that names the member. */
+int tccl_get_int(const json_t *object, const char *name, json_int_t min, json_int_t max,
+                 json_int_t *value, struct tccl_error *err);
+int tccl_get_number(const json_t *object, const char *name, double *value, struct tccl_error *err);
+int tccl_get_text(const json_t *object, const char *name, size_t max, const char **text,
+                  struct tccl_error *err);
+int tccl_get_optional_text(const json_t *object, const char *name, size_t max, const char **text,
+                           struct tccl_error *err);
+/* Adds a text of any bytes, cut to max bytes; NULL adds nothing. What is not UTF-8 becomes '?'. */
+int tccl_put_text(json_t *object, const char *name, const char *text, size_t max);
+
+#endif
