@@ -1,6 +1,7 @@
 /* peer-hello.h: how a connection to a tccl-profile peer begins: it says which protocol it speaks
  * and a number used once, we answer with who we are (a munge credential around that number and the
- * peer's address), and it agrees or says why not. Frames and messages as in wire.h. */
+ * peer's address), and it agrees or says why not. Frames and messages as in frame.h and message.h.
+ */
 #ifndef TCCL_FAR_HELLO_H
 #define TCCL_FAR_HELLO_H
 
