@@ -152,21 +152,36 @@ static bool same_file(const char *a, const char *b)
            (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
+/* How surely it is the one of this node and this slurm.conf: 0 if it isn't, more for each of the
+ * two that it is known to have. One that hides its slurm.conf may be, if no other is known to be.
+ */
+static int likeness(const struct check_slurmd *slurmd, const char *node, const char *conf)
+{
+    bool named = node && *slurmd->node, configured = conf && *slurmd->conf;
+    if ((named && strcasecmp(node, slurmd->node) != 0) ||
+        (configured && !same_file(conf, slurmd->conf)))
+        return 0;
+    return 1 + named + 2 * configured;
+}
+
 bool check_slurmd_find(const char *node, const char *conf, struct check_slurmd *slurmd)
 {
+    struct check_slurmd each;
     struct dirent *entry;
     DIR *proc = opendir("/proc");
-    bool found = false;
-    while (proc && !found && (entry = readdir(proc))) {
+    int best = 0;
+    *slurmd = (struct check_slurmd){0};
+    while (proc && (entry = readdir(proc))) {
         pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        if (!pid || !is_slurmd(pid) || is_elsewhere(pid) || !look_at(pid, slurmd))
+        if (!pid || !is_slurmd(pid) || is_elsewhere(pid) || !look_at(pid, &each))
             continue;
-        found = (!node || !*slurmd->node || strcasecmp(node, slurmd->node) == 0) &&
-                (!conf || !*slurmd->conf || same_file(conf, slurmd->conf));
+        int like = likeness(&each, node, conf);
+        if (like > best) {
+            best = like;
+            *slurmd = each;
+        }
     }
     if (proc)
         closedir(proc);
-    if (!found)
-        *slurmd = (struct check_slurmd){0};
-    return found;
+    return best > 0;
 }

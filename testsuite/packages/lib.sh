@@ -37,8 +37,9 @@ quietly() { # WHAT COMMAND...
 
 # ---- trees -------------------------------------------------------------------------------------
 
-mirror() { # that apt takes Debian's packages from
-    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sort -u | head -n 1
+# The mirror that apt takes Debian's packages from. Some refuse a second / in front of what is appended.
+mirror() {
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sort -u | sed -n '1s,/*$,,p'
 }
 
 need_namespaces() {

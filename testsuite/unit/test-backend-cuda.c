@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "busy.h"
 #include "check.h"
 
 static char path[] = "/tmp/tccl-test-cuda-XXXXXX";
 static struct tccl_error err;
+static bool kept; /* from running a set's transfers at the same time */
 
 /* This machine, as hwloc and NVML are to see it: one core, memory of node 0, so many GPUs. */
 static void make_machine(int gpus)
@@ -60,7 +62,13 @@ static struct tccl_measurement measure(struct tccl_backend *backend, const char 
 
     err = (struct tccl_error){0};
     CHECK_INT(tccl_set_parse(text, &set, &err), 0);
-    CHECK_INT(tccl_backend_measure(backend, &set, &measured, &err), expected);
+    int rc = tccl_backend_measure(backend, &set, &measured, &err);
+    if (rc != 0 && strstr(err.text, "hardly run at the same time")) {
+        fprintf(stderr, "%s: %s\n", text, err.text);
+        kept = true;
+        return measured;
+    }
+    CHECK_INT(rc, expected);
     CHECK((expected == 0) == (err.text[0] == '\0'));
     if (expected == 0 && err.text[0])
         fprintf(stderr, "%s: \"%s\"\n", text, err.text);
@@ -82,7 +90,8 @@ static void test_measure(bool engine)
     CHECK(tccl_backend_model(backend) == NULL && tccl_backend_noise(backend) > 0);
     CHECK_INT(tccl_backend_machine(backend)->n_gpus, 2);
     measured = measure(backend, "g0>m0", 0);
-    CHECK(measured.gbps > 0 && measured.overlap > 0 && measured.marks == 0 && !measured.failed);
+    CHECK(kept || (measured.gbps > 0 && measured.overlap > 0));
+    CHECK(measured.marks == 0 && !measured.failed);
     measure(backend, "g0>m0 g0<m0 g0>g1 g1<m0", 0);
     measure(backend, "g0>g5", 1);
     measure(backend, "n0>m0", 1);
@@ -102,7 +111,7 @@ static void test_stand_ins(void)
     CHECK_INT(tccl_backend_marks(backend), TCCL_MARK_STAND_IN);
     CHECK_INT(tccl_backend_machine(backend)->n_gpus, 2);
     measured = measure(backend, "g0>m0 g1<m0 g0>g1", 0);
-    CHECK_INT(measured.marks, TCCL_MARK_STAND_IN);
+    CHECK(kept || measured.marks == TCCL_MARK_STAND_IN);
     tccl_backend_close(backend);
 }
 
@@ -143,7 +152,7 @@ static void test_force(const char *variable, const char *value, const char *why,
     backend = open_with(&options);
     if (backend) {
         CHECK_INT(tccl_backend_marks(backend), mark);
-        CHECK_INT(measure(backend, "g0>m0", 0).marks, mark);
+        CHECK(measure(backend, "g0>m0", 0).marks == mark || kept);
     }
     tccl_backend_close(backend);
     unsetenv(variable);
@@ -224,5 +233,10 @@ int main(int argc, char **argv)
     test_stand_ins();
     test_refused();
     unlink(path);
+    if (kept && check_result() == 0 && is_busy()) {
+        printf("skipped: this machine is too busy for transfers to run at the same time\n");
+        return 77;
+    }
+    CHECK(!kept);
     return check_result();
 }

@@ -319,13 +319,14 @@ static void test_nccl(void)
 
 /* A program named slurmd that sleeps, with this slurm.conf in its environment and more on its
  * command line. */
-static pid_t start_slurmd(const char *program, const char *conf, const char *more)
+static pid_t start_slurmd(const char *program, const char *conf, const char *option,
+                          const char *value)
 {
     pid_t pid = fork();
     setpgid(pid, 0); /* so that its sleep ends with it */
     if (pid == 0) {
         setenv("SLURM_CONF", conf, 1);
-        execl(program, "slurmd", "-c", "sleep 100; :", more, (char *)NULL);
+        execl(program, "slurmd", "-c", "sleep 100; :", option, value, (char *)NULL);
         _exit(1);
     }
     return pid;
@@ -341,7 +342,7 @@ static void test_slurmd(void)
     snprintf(command, sizeof(command), "cp /bin/sh %s && : >%s", program, conf);
     CHECK_INT(system(command), 0);
     for (int says = 0; says < 2; says++) {
-        pid_t pid = start_slurmd(program, conf, says ? "-V" : "-D");
+        pid_t pid = start_slurmd(program, conf, says ? "-V" : "-D", NULL);
         bool there = false;
         for (int i = 0; i < (says ? 20 : 3000) && !there; i++) {
             there = check_slurmd_find("n1", conf, &found);
@@ -352,6 +353,39 @@ static void test_slurmd(void)
         kill(-pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
+    unlink(program);
+    unlink(conf);
+}
+
+/* As a user who can't see what the first one's environment names: the slurmd whose command line
+ * names this slurm.conf is taken, though the other one stands first. */
+static void test_other_slurmd(void)
+{
+    char program[128], conf[128], command[512];
+    struct check_slurmd found;
+    int status;
+    snprintf(program, sizeof(program), "%s/slurmd", folder);
+    snprintf(conf, sizeof(conf), "%s/of-slurmd.conf", folder);
+    snprintf(command, sizeof(command), "cp /bin/sh %s && : >%s", program, conf);
+    if (geteuid() != 0) /* who could see it then */
+        return;
+    CHECK_INT(system(command), 0);
+    CHECK_INT(chmod(folder, 0711), 0);
+    pid_t other = start_slurmd(program, "/nowhere/slurm.conf", "-D", NULL);
+    pid_t ours = start_slurmd(program, conf, "-f", conf);
+    for (int i = 0; i < 3000 && !check_slurmd_find("n1", conf, &found); i++)
+        usleep(20000);
+    CHECK_INT(found.pid, ours);
+    pid_t user = fork();
+    if (user == 0) {
+        bool there = setuid(65534) == 0 && check_slurmd_find("n1", conf, &found);
+        _exit(!there || found.pid != ours);
+    }
+    CHECK(waitpid(user, &status, 0) == user && status == 0);
+    kill(-other, SIGKILL);
+    kill(-ours, SIGKILL);
+    waitpid(other, NULL, 0);
+    waitpid(ours, NULL, 0);
     unlink(program);
     unlink(conf);
 }
@@ -393,6 +427,7 @@ int main(void)
     test_path();
     test_nccl();
     test_slurmd();
+    test_other_slurmd();
     char command[64];
     snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
