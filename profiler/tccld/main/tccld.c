@@ -18,7 +18,6 @@
 #include "tccld/join/step.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/daemon.h"
-#include "tccld/main/exec-check.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics-file.h"
 #include "tccld/main/metrics.h"
@@ -44,22 +43,23 @@ static void usage(FILE *out)
           "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
           "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
           "      --check-config    read the configuration, say what is wrong, and exit\n"
-          "      --check           say whether all works on this node: see tccl-check(8)\n"
           "      --foreground      accepted, and the only way it runs\n"
           "  -h, --help            show this help and exit\n"
           "  -V, --version         show the version and exit\n\n"
-          "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8).\n",
+          "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8); whether all\n"
+          "works on this node says tccl-check(8).\n",
           out);
 }
 
 /* Returns -1 to go on, else the exit status. */
 static int read_options(int argc, char **argv, struct options *options)
 {
-    enum { PID_FILE = 256, CHECK, FOREGROUND };
+    enum { PID_FILE = 256, CHECK_CONFIG, CHECK, FOREGROUND };
     static const struct option longs[] = {{"config", required_argument, NULL, 'f'},
                                           {"node", required_argument, NULL, 'N'},
                                           {"pid-file", required_argument, NULL, PID_FILE},
-                                          {"check-config", no_argument, NULL, CHECK},
+                                          {"check-config", no_argument, NULL, CHECK_CONFIG},
+                                          {"check", no_argument, NULL, CHECK},
                                           {"foreground", no_argument, NULL, FOREGROUND},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'V'},
@@ -76,9 +76,12 @@ static int read_options(int argc, char **argv, struct options *options)
         case PID_FILE:
             options->pid_file = optarg;
             break;
-        case CHECK:
+        case CHECK_CONFIG:
             options->check = true;
             break;
+        case CHECK: /* else getopt would take it for the start of --check-config */
+            fputs("tccl: tccld has no --check: run tccl-check, or tccld --check-config\n", stderr);
+            return 2;
         case FOREGROUND:
             break;
         case 'h':
@@ -343,8 +346,6 @@ int main(int argc, char **argv)
     struct options options = {0};
     struct parts parts = {0};
     struct tccl_error err = {0};
-    if (wants_check(argc, argv))
-        return exec_check(argc, argv);
     int status = read_options(argc, argv, &options);
     if (status >= 0)
         return status;
