@@ -7,6 +7,5 @@
  * been used before; LC_CTYPE is C.UTF-8. */
 int ring_main(int argc, char **argv);
 int summary_main(int argc, char **argv);
-int serve_main(int argc, char **argv);
 
 #endif

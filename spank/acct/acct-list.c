@@ -26,7 +26,7 @@ enum {
 
 static const char help[] =
     "Usage: tcclacct [OPTION]…              rings of job steps, and what NCCL built\n"
-    "       tcclacct ring|summary|serve …   draws one; over time; web page (--help)\n"
+    "       tcclacct ring|summary …         draws one; sums up (--help)\n"
     "  -j JOB[.STEP],…   these, of any day     -X   one line a job, not a step\n"
     "                    (12_3 or 12_[1-3]: tasks of array 12; 12+1: a component)\n"
     "  -S, -E TIME       started since; before (2026-01-31T08:00, 0131, now-2days)\n"
@@ -250,7 +250,7 @@ static int take_option(struct listing *listing, int option, int index, char *con
 /* A word that is no option: a command in the wrong place, or nobody knows what. */
 static int refuse_word(const char *word, struct tccl_error *err)
 {
-    static const char *const commands[] = {"ring", "summary", "serve"};
+    static const char *const commands[] = {"ring", "summary"};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (!strcmp(word, commands[i]))
             return tccl_fail(err, "a command stands before its options: tcclacct %s ...", word);

@@ -10,7 +10,6 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"ring", ring_main},
-    {"serve", serve_main},
     {"summary", summary_main},
 };
 
