@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -184,6 +185,23 @@ int tccl_write_output(const char *path, const void *data, size_t size, struct tc
     if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && follow_link(path, &target, err) < 0)
         return -1;
     return tccl_write_file(target ? target : path, 0644, data, size, err);
+}
+
+int tccl_print_output(const char *path,
+                      int (*print)(FILE *out, const void *what, struct tccl_error *err),
+                      const void *what, struct tccl_error *err)
+{
+    cleanup_free char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return tccl_fail(err, "out of memory");
+    int rc = print(out, what, err);
+    bool lost = ferror(out) != 0;
+    if ((fclose(out) != 0 || lost) && rc == 0)
+        rc = tccl_fail(err, "out of memory");
+    return rc == 0 ? tccl_write_output(path, text, size, err) : rc;
 }
 
 /* Makes one folder. Returns 0 (also if it is there), or -1 with errno. */

@@ -3,6 +3,7 @@
 #define TCCL_FILEIO_H
 
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <jansson.h>
@@ -23,6 +24,12 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
  * NULL or "-"; into a device or pipe that is there; else a file, whole, with mode 0644 (where path
  * is a link, the file that it leads to). Returns 0, or -1 with err. */
 int tccl_write_output(const char *path, const void *data, size_t size, struct tccl_error *err);
+
+/* The same with what print writes, once all of it is there. print returns 0, or -1 with err.
+ * Returns 0, or -1 with err: print's, or why it can't be written. */
+int tccl_print_output(const char *path,
+                      int (*print)(FILE *out, const void *what, struct tccl_error *err),
+                      const void *what, struct tccl_error *err);
 
 /* Makes a folder and its parents. Returns 0 (also if it is there), or -1 with err. */
 int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err);

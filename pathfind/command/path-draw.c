@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "command/path-commands.h"
 
@@ -48,26 +47,24 @@ static int make_panels(struct drawing *drawing, struct tccl_error *err)
     return 0;
 }
 
-/* The whole file in memory. *text is the caller's. */
-static int render(const struct drawing *drawing, bool dot, char **text, size_t *size,
-                  struct tccl_error *err)
+static int print_dot(FILE *out, const void *drawing, struct tccl_error *err)
 {
-    FILE *out = open_memstream(text, size);
-    if (!out)
-        return tccl_fail(err, "no memory");
-    if (dot)
-        draw_dot(drawing, out);
-    else
-        draw_svg(drawing, out);
-    return fclose(out) == 0 ? 0 : tccl_fail(err, "no memory");
+    (void)err;
+    draw_dot(drawing, out);
+    return 0;
+}
+
+static int print_svg(FILE *out, const void *drawing, struct tccl_error *err)
+{
+    (void)err;
+    draw_svg(drawing, out);
+    return 0;
 }
 
 static int draw(const struct options *options, struct nodes *nodes, struct answer *answer,
                 struct tccl_error *err)
 {
     struct drawing drawing = {.answer = answer};
-    cleanup_free char *text = NULL;
-    size_t size = 0;
     bool dot = options->format && strcmp(options->format, "dot") == 0;
     int rc =
         options->ring ? evaluate(options, nodes, answer, err) : solve(options, nodes, answer, err);
@@ -76,9 +73,7 @@ static int draw(const struct options *options, struct nodes *nodes, struct answe
     if (rc == 0)
         rc = make_panels(&drawing, err);
     if (rc == 0)
-        rc = render(&drawing, dot, &text, &size, err);
-    if (rc == 0)
-        rc = tccl_write_output(options->output, text, size, err);
+        rc = tccl_print_output(options->output, dot ? print_dot : print_svg, &drawing, err);
     free(drawing.panels);
     return rc;
 }

@@ -58,8 +58,11 @@ void tccl_svg_escape(const char *text, FILE *out)
         case '\\':
             fputs("&#92;", out);
             break;
-        default:
-            fputc(*text, out);
+        default: /* control characters can't be in XML */
+            if ((unsigned char)*text >= 0x20 || *text == '\n' || *text == '\t')
+                fputc(*text, out);
+            else
+                fputs("&#xFFFD;", out);
         }
 }
 

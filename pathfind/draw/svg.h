@@ -8,7 +8,8 @@
 
 /* Errors of all these are left to ferror. */
 
-/* Writes text with the characters that XML, HTML and DOT give a meaning replaced. */
+/* Writes text with the characters replaced that XML, HTML and DOT give a meaning; for control
+ * characters, which XML can't hold, stands U+FFFD. */
 void tccl_svg_escape(const char *text, FILE *out);
 
 /* What stands once in a file, before the first picture: classes (an element "style"), and the heads

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/fileio.h"
 #include "command/profile-command.h"
 #include "report/page.h"
@@ -29,28 +28,21 @@ static int warn(const struct tccl_report *report)
     return report->bad_rings > 0 ? profile_complain(&report->bad) : 0;
 }
 
-static int write_page(const char *path, const struct tccl_report *report)
+static int print_page(FILE *out, const void *report, struct tccl_error *err)
 {
-    struct tccl_error err = {0};
-    cleanup_free char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    bool whole = false;
-
-    if (out) {
-        tccl_page_write(report, out);
-        whole = !ferror(out);
-        whole = fclose(out) == 0 && whole;
-    }
-    if (!whole)
-        tccl_fail(&err, "out of memory");
-    return !whole || tccl_write_output(path, text, size, &err) < 0 ? profile_complain(&err) : 0;
+    (void)err;
+    tccl_page_write(report, out);
+    return 0;
 }
 
 static int show(const struct profile_options *options, const struct tccl_report *report)
 {
+    struct tccl_error err = {0};
+
     if (options->html)
-        return write_page(options->html, report);
+        return tccl_print_output(options->html, print_page, report, &err) != 0
+                   ? profile_complain(&err)
+                   : 0;
     if (options->json)
         return profile_print(tccl_report_to_json(report));
     tccl_report_print(report, wants_colours(), CONGESTED_SHOWN, stdout);

@@ -1,75 +1,20 @@
 /* A report as an HTML page. */
 #include "report/page.h"
 
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/numbers.h"
 #include "chain/chain-text.h"
+#include "draw/html.h"
 #include "draw/svg.h"
 #include "search/setlog.h"
 
 enum { GPUS_TEXT = 64, OPEN_CONGESTED = 20, MOST_CONGESTED = 200, OPEN_RINGS = 12 };
 
-static const char style[] =
-    ":root{color-scheme:light dark;--ink:#1f2328;--dim:#5f6871;--back:#f6f7f9;--card:#fff;"
-    "--line:#dfe3e8;--bar:#c2570c;--heat:23,105,170}"
-    "*{box-sizing:border-box}"
-    "body{margin:0;background:var(--back);color:var(--ink);font:15px/1.45 system-ui,Helvetica,"
-    "Arial,sans-serif}"
-    "main{max-width:1180px;margin:0 auto;padding:28px 24px 48px}"
-    "h1{font-size:26px;margin:0 0 2px}h2{font-size:19px;margin:34px 0 8px}"
-    "h3{font-size:14px;margin:0 0 8px}p{margin:6px 0}.dim{color:var(--dim)}"
-    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;"
-    "padding:16px 18px;margin:12px 0;overflow-x:auto}"
-    ".facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(170px,1fr));gap:12px 22px;"
-    "margin:0}.facts div{min-width:0}.facts dt{color:var(--dim);font-size:12.5px}"
-    ".facts dd{margin:0;overflow-wrap:anywhere}"
-    ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
-    "gap:12px}.grid .card{margin:0}"
-    "table{border-collapse:collapse;font-size:13px}th{font-weight:600;text-align:left;"
-    "color:var(--dim)}td,th{padding:5px 8px;vertical-align:top}"
-    ".heat{font-size:12px}.heat td,.heat th{padding:4px;white-space:nowrap}"
-    ".heat td{text-align:right;font-variant-numeric:tabular-nums;border:1px solid var(--card)}"
-    ".heat td.no{color:var(--dim);text-align:center}"
-    ".rows{width:100%}.rows tr{border-top:1px solid var(--line)}.rows tr:first-child{border-top:0}"
-    ".n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}"
-    "code{font:12.5px ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}"
-    ".track{display:block;width:110px;height:9px;margin-top:6px;border-radius:5px;"
-    "background:var(--line)}.fill{display:block;height:9px;border-radius:5px;"
-    "background:var(--bar)}"
-    ".ramp{display:inline-block;width:150px;height:11px;border-radius:3px;vertical-align:middle;"
-    "background:linear-gradient(90deg,rgba(var(--heat),.06),rgba(var(--heat),.86))}"
-    "summary{cursor:pointer;color:var(--dim);margin-top:8px}svg{display:block;height:auto;"
-    "max-width:100%}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e4e7eb;--dim:#9aa4ae;--back:#14171a;"
-    "--card:#1c2024;--line:#343a41;--bar:#e07b39;--heat:56,139,208}"
-    "svg text{fill:#dfe3e8}svg .small{fill:#a4adb6}svg .step{fill:#fff}"
-    "svg .node{fill:#1c2024;stroke:#555d66}svg .numa{fill:#23282d;stroke:#454d55}"
-    "svg .switch{fill:#2e2b24;stroke:#5b5546}svg .memory{fill:#3a3220;stroke:#80703a}"
-    "svg .gpu{fill:#20362a;stroke:#4d7d5a}svg .nic{fill:#2e2840;stroke:#6f5f97}"
-    "svg .arrow{filter:brightness(1.5)}}"
-    "@media print{body{background:#fff}.card{break-inside:avoid}}";
-
 static void put(FILE *out, const char *text)
 {
     tccl_svg_escape(text, out);
-}
-
-/* A cell of a definition list; the value is escaped. */
-__attribute__((format(printf, 3, 4))) static void put_fact(FILE *out, const char *name,
-                                                           const char *fmt, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    fprintf(out, "<div><dt>%s</dt><dd>", name);
-    put(out, text);
-    fputs("</dd></div>\n", out);
 }
 
 static void format_date(long long when, char text[static 32])
@@ -86,14 +31,15 @@ static void put_quality(const struct tccl_quality *quality, FILE *out)
 {
     char marks[64] = "";
 
-    put_fact(out, "Transfer sets", "%ld (%ld noisy, %ld failed)", quality->sets, quality->noisy,
-             quality->failed);
-    put_fact(out, "Spread of repeats", "%.1f %% median, %.1f %% worst",
-             quality->median_spread * 100, quality->worst_spread * 100);
+    tccl_html_fact(out, "Transfer sets", "%ld (%ld noisy, %ld failed)", quality->sets,
+                   quality->noisy, quality->failed);
+    tccl_html_fact(out, "Spread of repeats", "%.1f %% median, %.1f %% worst",
+                   quality->median_spread * 100, quality->worst_spread * 100);
     if (quality->timed > 0) {
-        put_fact(out, "Start skew", "%.1f us median, %.1f us worst", quality->median_skew,
-                 quality->worst_skew);
-        put_fact(out, "Overlap of the members", "at least %.1f %%", quality->least_overlap * 100);
+        tccl_html_fact(out, "Start skew", "%.1f us median, %.1f us worst", quality->median_skew,
+                       quality->worst_skew);
+        tccl_html_fact(out, "Overlap of the members", "at least %.1f %%",
+                       quality->least_overlap * 100);
     }
     for (int i = 0; i < TCCL_MARKS; i++)
         if (quality->marks & 1u << i) {
@@ -101,7 +47,7 @@ static void put_quality(const struct tccl_quality *quality, FILE *out)
             snprintf(marks + length, sizeof(marks) - length, " %s", tccl_mark_name(1u << i));
         }
     if (quality->marked > 0)
-        put_fact(out, "Marked, never served", "%ld sets:%s", quality->marked, marks);
+        tccl_html_fact(out, "Marked, never served", "%ld sets:%s", quality->marked, marks);
 }
 
 static void put_origin(const struct tccl_report *report, FILE *out)
@@ -110,26 +56,24 @@ static void put_origin(const struct tccl_report *report, FILE *out)
     const char *conditions = tccl_profile_conditions(report->profile);
     char when[32];
 
-    fputs("<h1>", out);
-    put(out, report->machine->name);
-    fputs("</h1>\n<p class=\"dim\">Bandwidths of transfers that run together, in GB/s (1e9 bytes a "
-          "second)</p>\n<h2>How it was measured</h2>\n<div class=\"card\"><dl class=\"facts\">\n",
-          out);
-    put_fact(out, "Source", "%s%s", source,
-             strcmp(source, "model") == 0  ? ": computed, not measured"
-             : strcmp(source, "host") == 0 ? ": cores and memory of this machine in place of GPUs"
-                                           : "");
+    fputs("<h2>How it was measured</h2>\n<div class=\"card\"><dl class=\"facts\">\n", out);
+    tccl_html_fact(out, "Source", "%s%s", source,
+                   strcmp(source, "model") == 0 ? ": computed, not measured"
+                   : strcmp(source, "host") == 0
+                       ? ": cores and memory of this machine in place of GPUs"
+                       : "");
     if (*conditions)
-        put_fact(out, "Conditions", "%s", conditions);
+        tccl_html_fact(out, "Conditions", "%s", conditions);
     format_date(report->last, when);
-    put_fact(out, "Last measured", "%s", when);
+    tccl_html_fact(out, "Last measured", "%s", when);
     put_quality(&report->quality, out);
-    put_fact(out, "Machine id", "%s", tccl_profile_id(report->profile));
-    put_fact(out, "GPUs, memories, NICs, PCI switches", "%d, %d, %d, %d", report->machine->n_gpus,
-             report->machine->n_memories, report->machine->n_nics, report->machine->n_switches);
+    tccl_html_fact(out, "Machine id", "%s", tccl_profile_id(report->profile));
+    tccl_html_fact(out, "GPUs, memories, NICs, PCI switches", "%d, %d, %d, %d",
+                   report->machine->n_gpus, report->machine->n_memories, report->machine->n_nics,
+                   report->machine->n_switches);
     if (report->machine->n_gpus > 0)
-        put_fact(out, "GPU 0", "%s", report->machine->gpus[0].model);
-    put_fact(out, "Made by", "%s", report->created_by);
+        tccl_html_fact(out, "GPU 0", "%s", report->machine->gpus[0].model);
+    tccl_html_fact(out, "Made by", "%s", report->created_by);
     fputs("</dl></div>\n", out);
 }
 
@@ -150,8 +94,8 @@ static void put_caption(const struct tccl_report *report, const struct tccl_resu
     fputs("</code></p>\n", out);
 }
 
-static void put_svg(const struct tccl_report *report, uint32_t gpus, const struct tccl_chain *chain,
-                    bool first, FILE *out)
+static void put_svg(const struct tccl_report *report, const char *what, uint32_t gpus,
+                    const struct tccl_chain *chain, bool first, FILE *out)
 {
     struct tccl_picture picture;
 
@@ -160,8 +104,11 @@ static void put_svg(const struct tccl_report *report, uint32_t gpus, const struc
     double legend = chain ? TCCL_SVG_LEGEND : 0;
     if (width < 600)
         width = 600;
-    fprintf(out, "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"-1 -1 %.0f %.0f\" role=\"img\">\n",
-            width, height + legend, width, height + legend);
+    tccl_html_wide_begin(what, out);
+    fprintf(out,
+            "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"-1 -1 %.0f %.0f\" "
+            "style=\"min-width:%.0fpx\" role=\"img\" aria-label=\"%s: picture\">\n",
+            width, height + legend, width, height + legend, TCCL_HTML_LEGIBLE * width, what);
     if (first) {
         tccl_svg_style(out);
         tccl_svg_markers(out);
@@ -170,27 +117,34 @@ static void put_svg(const struct tccl_report *report, uint32_t gpus, const struc
     if (chain)
         tccl_svg_legend(4, height + 14, tccl_picture_kinds(&picture), out);
     fputs("</svg>\n", out);
+    tccl_html_wide_end(out);
+}
+
+static void put_found(const struct tccl_report *report, const struct tccl_result *found,
+                      const struct tccl_result *other, const char *what, bool first, FILE *out)
+{
+    fputs("<div class=\"card\">\n", out);
+    put_caption(report, found, other, what, out);
+    put_svg(report, what, report->rings[0].gpus, &found->chain, first, out);
+    fputs("</div>\n", out);
 }
 
 static void put_pictures(const struct tccl_report *report, FILE *out)
 {
     const struct tccl_found_rings *all = report->n_rings > 0 ? &report->rings[0] : NULL;
     bool ring = all && all->ring.chain.n_gpus > 0, chain = all && all->chain.chain.n_gpus > 0;
-    uint32_t gpus = all ? all->gpus : UINT32_MAX;
 
-    fputs("<h2>The machine</h2>\n<div class=\"card\">\n", out);
+    fputs("<h2>The machine</h2>\n", out);
     if (ring)
-        put_caption(report, &all->ring, &all->default_ring, "Best ring on this node alone", out);
-    else if (chain)
-        put_caption(report, &all->chain, &all->default_chain, "Best chain, one node of several",
-                    out);
-    put_svg(report, gpus, ring ? &all->ring.chain : chain ? &all->chain.chain : NULL, true, out);
-    fputs("</div>\n", out);
-    if (!ring || !chain)
+        put_found(report, &all->ring, &all->default_ring, "Best ring on this node alone", true,
+                  out);
+    if (chain)
+        put_found(report, &all->chain, &all->default_chain, "Best chain, one node of several",
+                  !ring, out);
+    if (ring || chain)
         return;
     fputs("<div class=\"card\">\n", out);
-    put_caption(report, &all->chain, &all->default_chain, "Best chain, one node of several", out);
-    put_svg(report, gpus, &all->chain.chain, false, out);
+    put_svg(report, "The machine", all ? all->gpus : UINT32_MAX, NULL, true, out);
     fputs("</div>\n", out);
 }
 
@@ -206,8 +160,9 @@ static void put_cell(const struct tccl_matrix *matrix, const struct tccl_matrix_
     if (heat < 0)
         fprintf(out, "<td class=\"no\">%s</td>", text);
     else
+        /* Black up to here, white from here on: either way at least 4.5 to 1 against the cell. */
         fprintf(out, "<td style=\"background:rgba(var(--heat),%.2f)%s\">%s</td>", shade,
-                shade > 0.72 ? ";color:#fff" : "", text);
+                shade > 0.78 ? ";color:#fff" : "", text);
 }
 
 static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
@@ -215,18 +170,19 @@ static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machi
 {
     char label[TCCL_LABEL];
 
-    fprintf(out, "<div class=\"card\"><h3>%s</h3>\n<table class=\"heat\">\n<tr><th></th>",
-            matrix->title);
+    fprintf(out, "<div class=\"card\"><h3>%s</h3>\n", matrix->title);
+    tccl_html_wide_begin(matrix->title, out);
+    fputs("<table class=\"heat\">\n<tr><td></td>", out);
     for (int i = 0; i < matrix->columns; i++) {
         tccl_device_label(machine, (struct tccl_device){matrix->column_kind, (uint8_t)i}, label);
-        fputs("<th>", out);
+        fputs("<th scope=\"col\">", out);
         put(out, label);
         fputs("</th>", out);
     }
     fputs("</tr>\n", out);
     for (int i = 0; i < matrix->rows; i++) {
         tccl_device_label(machine, (struct tccl_device){matrix->row_kind, (uint8_t)i}, label);
-        fputs("<tr><th>", out);
+        fputs("<tr><th scope=\"row\">", out);
         put(out, label);
         fputs("</th>", out);
         for (int j = 0; j < matrix->columns; j++)
@@ -234,6 +190,7 @@ static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machi
         fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
+    tccl_html_wide_end(out);
     if (matrix->known > 0)
         fprintf(out, "<p class=\"dim\">min %.2f, median %.2f, max %.2f</p>\n", matrix->min,
                 matrix->median, matrix->max);
@@ -344,10 +301,15 @@ static void put_some_rings(const struct tccl_report *report, int from, int to, F
 {
     char gpus[GPUS_TEXT];
 
-    fputs("<table class=\"rows\">\n<tr><th>GPUs</th><th></th><th>in order</th><th "
-          "class=\"n\">GB/s</th><th class=\"n\">NCCL</th><th class=\"n\">ratio</th><th "
-          "class=\"n\">gap</th></tr>\n",
+    static const char *const numbers[] = {"GB/s", "NCCL", "ratio", "gap"};
+
+    tccl_html_wide_begin("Rings found", out);
+    fputs("<table class=\"rows\">\n<tr><th scope=\"col\">GPUs</th><th scope=\"col\">what</th>"
+          "<th scope=\"col\">in order</th>",
           out);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        fprintf(out, "<th scope=\"col\" class=\"n\">%s</th>", numbers[i]);
+    fputs("</tr>\n", out);
     for (int i = from; i < to; i++) {
         const struct tccl_found_rings *found = &report->rings[i];
         tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
@@ -355,6 +317,7 @@ static void put_some_rings(const struct tccl_report *report, int from, int to, F
         put_result(report, gpus, "chain", &found->chain, &found->default_chain, out);
     }
     fputs("</table>\n", out);
+    tccl_html_wide_end(out);
 }
 
 static void put_rings(const struct tccl_report *report, FILE *out)
@@ -381,17 +344,12 @@ static void put_rings(const struct tccl_report *report, FILE *out)
 
 void tccl_page_write(const struct tccl_report *report, FILE *out)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta "
-          "name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>",
-          out);
-    put(out, report->machine->name);
-    fprintf(out, ": bandwidths</title>\n<style>%s</style>\n</head>\n<body>\n<main>\n", style);
+    tccl_html_begin("tccl-profile", report->machine->name,
+                    "Bandwidths of transfers that run together, in GB/s (1e9 bytes a second)", out);
     put_origin(report, out);
     put_pictures(report, out);
     put_matrices(report, out);
     put_congestion(report, out);
     put_rings(report, out);
-    fputs("<p class=\"dim\">tccl-profile (slurm-tccl) " TCCL_VERSION "</p>\n</main>\n</body>\n"
-          "</html>\n",
-          out);
+    tccl_html_end("tccl-profile", out);
 }

@@ -1,0 +1,36 @@
+/* html.h: the frame of a page for browsers that needs nothing but itself: no script, nothing
+ * loaded, readable on paper, on a phone and in the dark. */
+#ifndef TCCL_HTML_H
+#define TCCL_HTML_H
+
+#include <stdio.h>
+
+/* Errors of all these are left to ferror. Texts are escaped (tccl_svg_escape) unless it says
+ * otherwise. */
+
+/* Opens the page: head, style, a link that skips the header, and the header with the heading (h1)
+ * and one line below it (NULL: none). What is written next is the page's main part. program: that
+ * made it. */
+void tccl_html_begin(const char *program, const char *heading, const char *line, FILE *out);
+/* Closes what tccl_html_begin has opened. */
+void tccl_html_end(const char *program, FILE *out);
+
+/* A name and its value, within <dl class="facts">; of the value, the first 4,095 bytes. */
+__attribute__((format(printf, 3, 4))) void tccl_html_fact(FILE *out, const char *name,
+                                                          const char *fmt, ...);
+/* A bar of that part (0 to 1) of its full length. It says nothing to a screen reader: the number
+ * must stand beside it. */
+void tccl_html_bar(double part, FILE *out);
+
+/* What may be wider than the page, and then scrolls by itself, by keyboard too. name: what it is.
+ */
+void tccl_html_wide_begin(const char *name, FILE *out);
+void tccl_html_wide_end(FILE *out);
+
+/* A picture in there is at least so many times its own size, so that its texts can be read. */
+#define TCCL_HTML_LEGIBLE 0.7
+
+/* The style of such pages: html.css. */
+extern const char tccl_html_style[];
+
+#endif
