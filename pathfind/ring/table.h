@@ -44,11 +44,4 @@ int tccl_table_read(const char *path, const struct tccl_machine *machine, struct
 int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *machine,
                      struct tccl_error *err);
 
-/* JSON export (table-json.c). A new reference; NULL only without memory. */
-json_t *tccl_table_to_json(const struct tccl_table *table, const struct tccl_machine *machine);
-/* The table that the export describes: nothing may be missing, unknown, or impossible on the
- * machine. Returns 0 with *table, which is the caller's, or -1 with err. */
-int tccl_table_from_json(const json_t *json, const struct tccl_machine *machine,
-                         struct tccl_table **table, struct tccl_error *err);
-
 #endif

@@ -210,7 +210,7 @@ static void sync_folder(const char *path)
         fsync(fd);
 }
 
-/* Is it still there by its name? An import may have replaced it before it was locked. */
+/* Is it still there by its name? The folder may have been replaced before the file was locked. */
 static bool in_place(const struct tccl_setlog *log, const struct stat *opened)
 {
     struct stat named;

@@ -20,8 +20,7 @@ struct profile_options {
     const char *peer;       /* --peer */
     const char *listen;     /* --listen; NULL: every address, the usual port */
     const char *html;       /* --html */
-    const char *output;     /* --output; NULL: standard output */
-    const char *profile;    /* the operand: folder, machine id or name; import: a file */
+    const char *profile;    /* the operand: folder, machine id or name */
     const char *other;      /* diff: the second one */
     double gap;
     long budget;    /* sets; -1: the command's own */
@@ -37,9 +36,7 @@ int profile_run(const struct profile_options *options);
 int profile_init(const struct profile_options *options);
 int profile_show(const struct profile_options *options);
 int profile_list(const struct profile_options *options);
-int profile_export(const struct profile_options *options);
 int profile_verify(const struct profile_options *options);
-int profile_import(const struct profile_options *options);
 int profile_diff(const struct profile_options *options);
 int profile_report(const struct profile_options *options);
 int profile_peer(const struct profile_options *options);

@@ -22,8 +22,6 @@ static const char help[] =
     "  report [PROFILE]      bandwidth matrix, congested sets; --html FILE: as a page\n"
     "  list                  all profiles in the cache\n"
     "  diff PROFILE PROFILE  what differs\n"
-    "  export [PROFILE]      all of it, or with --gpus SET one set's chains, as JSON\n"
-    "  import FILE           put an exported profile into the cache\n"
     "  verify [PROFILE]      read every file (default: of all); 1 if one is bad\n"
     "  peer [--listen ADDR]  be the other end of another node's network transfers\n"
     "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
@@ -34,7 +32,7 @@ static const char help[] =
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
     "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
-    "      --devices N  --force  -o, --output FILE  --json  -q, --quiet\n"
+    "      --devices N  --force  --json  -q, --quiet\n"
     "      --help  --version\n"
     "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
 
@@ -78,7 +76,6 @@ static const struct option long_options[] = {{"cache", required_argument, NULL, 
                                              {"html", required_argument, NULL, OPT_HTML},
                                              {"window", required_argument, NULL, OPT_WINDOW},
                                              {"repeats", required_argument, NULL, OPT_REPEATS},
-                                             {"output", required_argument, NULL, 'o'},
                                              {"gpus", required_argument, NULL, OPT_GPUS},
                                              {"gap", required_argument, NULL, OPT_GAP},
                                              {"budget", required_argument, NULL, OPT_BUDGET},
@@ -94,10 +91,8 @@ static const struct command {
     int (*run)(const struct profile_options *options);
     int least, most; /* operands */
 } commands[] = {
-    {"run", profile_run, 0, 0},       {"init", profile_init, 0, 0},
-    {"show", profile_show, 0, 1},     {"report", profile_report, 0, 1},
-    {"list", profile_list, 0, 0},     {"diff", profile_diff, 2, 2},
-    {"export", profile_export, 0, 1}, {"import", profile_import, 1, 1},
+    {"run", profile_run, 0, 0},       {"init", profile_init, 0, 0}, {"show", profile_show, 0, 1},
+    {"report", profile_report, 0, 1}, {"list", profile_list, 0, 0}, {"diff", profile_diff, 2, 2},
     {"verify", profile_verify, 0, 1}, {"peer", profile_peer, 0, 0},
 };
 
@@ -224,8 +219,6 @@ static const char **text_option(struct profile_options *options, struct setting 
         return &options->listen;
     case OPT_HTML:
         return &options->html;
-    case 'o':
-        return &options->output;
     default:
         return NULL;
     }
@@ -304,9 +297,7 @@ static const struct command *take_command(int count, char **words, struct profil
     if (count - 1 > (alone || (options->check && command->run == profile_run) ? 1 : command->most))
         return usage("too many operands: ", words[count - 1]), NULL;
     if (count - 1 < command->least)
-        return usage(command->name,
-                     command->least > 1 ? ": two profiles are needed" : ": a file is needed"),
-               NULL;
+        return usage(command->name, ": two profiles are needed"), NULL;
     options->profile = count > 1 ? words[1] : NULL;
     options->other = count > 2 ? words[2] : NULL;
     return command;
@@ -318,7 +309,7 @@ static const struct command *parse(int argc, char **argv, struct profile_options
     int option;
 
     opterr = 0; /* getopt's own messages would be a line more */
-    while ((option = getopt_long(argc, argv, ":qhVo:", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":qhV", long_options, NULL)) != -1) {
         int rc = option == ':'   ? usage("a value is missing: ", argv[optind - 1])
                  : option == '?' ? refuse_option(argv)
                                  : take_option(options, setting, option);

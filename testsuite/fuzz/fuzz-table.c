@@ -32,7 +32,6 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     struct tccl_kind *kind = tccl_kind_from_table(table, machine);
     FUZZ_CHECK(kind != NULL);
     tccl_kind_free(kind);
-    json_decref(tccl_table_to_json(table, machine));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

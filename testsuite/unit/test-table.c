@@ -180,100 +180,6 @@ static void test_size(void)
     tccl_table_free(table);
 }
 
-static void test_json(const struct tccl_machine *machine)
-{
-    struct tccl_table *table = sample_table(machine, 15);
-    cleanup_json json_t *json = tccl_table_to_json(table, machine);
-    CHECK(json_is_object(json));
-    json_t *pairs = json_object_get(json, "pairs");
-    CHECK_INT(json_array_size(pairs), table->n_ports * table->n_ports);
-    CHECK_INT(json_array_size(json_object_get(json, "gpus")), 4);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++) {
-        json_t *chain = json_object_get(json_array_get(pairs, i), "chain");
-        struct tccl_chain parsed;
-        CHECK(json_is_string(chain) == (table->pairs[i].chain.n_gpus > 0));
-        if (json_is_string(chain))
-            CHECK_INT(tccl_chain_parse(json_string_value(chain), machine, &parsed, NULL), 0);
-    }
-    tccl_table_free(table);
-}
-
-/* What was exported comes back the same, also through text. */
-static void test_from_json(const struct tccl_machine *machine)
-{
-    for (uint32_t gpus = 1; gpus < 16; gpus++) {
-        struct tccl_table *table = sample_table(machine, gpus), *back = NULL;
-        struct tccl_error err = {""};
-        cleanup_json json_t *json = tccl_table_to_json(table, machine);
-        cleanup_free char *text = json_dumps(json, JSON_REAL_PRECISION(17));
-        cleanup_json json_t *read = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        CHECK_INT(tccl_table_from_json(read, machine, &back, &err), 0);
-        CHECK_STR(err.text, "");
-        if (back)
-            check_equal(table, back);
-        tccl_table_free(back);
-        tccl_table_free(table);
-    }
-}
-
-static void refuse_json(const struct tccl_machine *machine, const json_t *json, const char *why)
-{
-    struct tccl_error err = {""};
-    struct tccl_table *table = NULL;
-    CHECK_INT(tccl_table_from_json(json, machine, &table, &err), -1);
-    CHECK(!table);
-    if (!strstr(err.text, why))
-        CHECK_STR(err.text, why);
-}
-
-static void refuse_member(const struct tccl_machine *machine, const json_t *good, const char *name,
-                          json_t *value, const char *why)
-{
-    cleanup_json json_t *bad = json_deep_copy(good);
-    if (value)
-        json_object_set_new(bad, name, value);
-    else
-        json_object_del(bad, name);
-    refuse_json(machine, bad, why);
-}
-
-static void refuse_pair(const struct tccl_machine *machine, const json_t *good, const char *name,
-                        json_t *value, const char *why)
-{
-    cleanup_json json_t *bad = json_deep_copy(good);
-    json_object_set_new(json_array_get(json_object_get(bad, "pairs"), 3), name, value);
-    refuse_json(machine, bad, why);
-}
-
-static void test_refused_json(const struct tccl_machine *machine)
-{
-    struct tccl_table *table = sample_table(machine, 15);
-    cleanup_json json_t *good = tccl_table_to_json(table, machine);
-    tccl_table_free(table);
-    const char *const names[] = {"machine", "source", "gpus",         "measured",      "noise",
-                                 "ports",   "pairs",  "default_ring", "default_chain", "ring"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        refuse_member(machine, good, names[i], NULL, names[i]);
-    refuse_member(machine, good, "colour", json_null(), "unknown member");
-    refuse_member(machine, good, "machine", json_string("0123"), "another machine");
-    refuse_member(machine, good, "gpus", json_pack("[ii]", 1, 1), "twice");
-    refuse_member(machine, good, "gpus", json_pack("[i]", 4), "has not");
-    refuse_member(machine, good, "gpus", json_pack("[ii]", 1, 2), "ports");
-    refuse_member(machine, good, "measured", json_integer(-1), "measured");
-    refuse_member(machine, good, "noise", json_real(1), "noise");
-    refuse_member(machine, good, "pairs", json_array(), "0 entries");
-    refuse_member(
-        machine, good, "ring",
-        json_pack("{s:f, s:f, s:s}", "gbps", 1.0, "bound_gbps", 1.0, "chain", "0 -w> 1 -w> 0"),
-        "contradicts itself");
-    refuse_pair(machine, good, "gbps", json_real(-1), "\"pairs\"[3]");
-    refuse_pair(machine, good, "gbps", json_real(1e9), "contradicts itself");
-    refuse_pair(machine, good, "entry", json_integer(2), "twice");
-    refuse_pair(machine, good, "exit", json_integer(99), "exit");
-    refuse_pair(machine, good, "chain", json_string("0 -x> 1"), "\"pairs\"[3]");
-    refuse_pair(machine, good, "chain", json_string("0 -w> 1 -w> 2 -w> 3 -w> 0"), "contradicts");
-}
-
 int main(void)
 {
     srand(check_seed());
@@ -286,9 +192,6 @@ int main(void)
     test_other_machine(machine);
     test_contradiction(&machine);
     test_size();
-    test_json(&machine);
-    test_from_json(&machine);
-    test_refused_json(&machine);
     sample_remove(path);
     return check_result();
 }
