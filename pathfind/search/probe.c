@@ -10,8 +10,7 @@ enum {
 
 static bool used_up(const struct tccl_probe *probe, bool archived)
 {
-    return (probe->limit > 0 && probe->asked >= probe->limit) ||
-           (!archived && probe->budget > 0 && probe->measured >= probe->budget);
+    return !archived && probe->budget > 0 && probe->measured >= probe->budget;
 }
 
 static void set_of_walk(const struct tccl_walk *walk, struct tccl_set *set)

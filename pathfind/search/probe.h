@@ -17,7 +17,6 @@ struct tccl_probe {
     long shared;                /* known from a symmetric set */
     long failed;                /* could not be measured */
     long budget;                /* measured may not pass this; 0: no limit */
-    long limit;                 /* asked may not pass this; 0: no limit */
     int (*poll)(void *context); /* called after each measured set; non-zero stops. May be NULL */
     void *context;
     bool stopped;   /* nothing is measured any more */

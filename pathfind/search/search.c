@@ -8,14 +8,13 @@
 
 #include "base/cleanup.h"
 #include "nccl/baseline.h"
-#include "search/lazy.h"
+#include "search/probe.h"
+#include "search/route.h"
 
 enum {
     FIRST_STEPS = 20000, /* of one route search, in transfers tried, */
     STEPS = 60000,       /* and of its second try */
-    BOLD = 16,           /* sets to have saved before a whole chain is tried */
-    PATIENCE = 600, /* sets more than the plain search surely needs, where ties hide what it does */
-    FEW_SETS = 50,  /* that one pair of ports may cost in any case; beyond, all its chains are */
+    FEW_SETS = 50,    /* that one pair of ports may cost in any case; beyond, all its chains are */
     CHAINS_A_SET = 4, /* measured when it has cost one set for so many of them, or so much search */
     STEPS_A_CHAIN = 8,    /* for each, */
     MANY_CHAINS = 100000, /* unless there are as many as this */
@@ -125,7 +124,6 @@ struct task {
     struct tccl_crowd crowd;
     long spent;               /* transfers tried in route searches */
     long effort;              /* that it may cost */
-    bool patient;             /* never measure more than the plain search would */
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
     size_t raises;            /* raised limits that the goals' bounds know of */
     bool shaken;              /* what was proven may not be true */
@@ -718,23 +716,29 @@ static bool is_proven(struct task *task, const struct goal *goal, double above)
     return task->spent < task->effort && tccl_route_find(&route, &chain) == 0;
 }
 
-/* The lowest of the limits that is a proven bound, by halving their list. */
-static double honest_bound(struct task *task, const struct goal *goal)
+/* The lowest of the limits from least on that is a proven bound, by halving their list; infinity if
+ * none is. */
+static double lowest_proven(struct task *task, const struct goal *goal, double least)
 {
     const double *values;
-    double bound = goal->result->bound;
-    if (!isfinite(bound) || is_proven(task, goal, bound))
-        return bound;
     size_t low = 0, count = tccl_knowledge_values(task->search->probe.knowledge, &values);
     size_t high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (values[middle] > bound && is_proven(task, goal, values[middle]))
+        if (values[middle] >= least && is_proven(task, goal, values[middle]))
             high = middle;
         else
             low = middle + 1;
     }
     return high < count ? values[high] : INFINITY;
+}
+
+static double honest_bound(struct task *task, const struct goal *goal)
+{
+    double bound = goal->result->bound;
+    if (!isfinite(bound) || is_proven(task, goal, bound))
+        return bound;
+    return lowest_proven(task, goal, bound);
 }
 
 /* The search kept off sets that failed; what they reach is not known. */
@@ -864,73 +868,27 @@ static void set_up(struct task *task, struct tccl_search *search,
     task->raises = tccl_knowledge_raises(search->probe.knowledge, &raises);
 }
 
-/* One step of the lazy search. Returns 0; 1 when stopped; -1 with err. */
-static int step_lazily(struct task *task, struct goal *goal, struct tccl_ledger *ledger)
+/* The best ring, one chain after the other. Returns 0; 1 when stopped; -1 with err. */
+static int search_ring(struct task *task, struct goal *goal)
 {
-    struct tccl_chain chain;
-    double gbps, bound;
-    struct tccl_route route = route_to(task, goal, 0);
-    enum tccl_lazy_step step =
-        tccl_lazy_step(&task->search->probe, &route, ledger, &chain, &gbps, &bound, task->err);
-    if (step == TCCL_LAZY_ERROR)
-        return -1;
-    if (step == TCCL_LAZY_MEASURED && isfinite(bound))
-        task->latest = chain; /* what is left of it is tried first: the more complete chain */
-    if (step == TCCL_LAZY_BUDGET || report(task))
-        return 1;
-    if (step == TCCL_LAZY_GAVE_UP) {
-        task->patient = false;
-        return 0;
-    }
-    goal->result->bound = fmax(fmin(goal->result->bound, bound), goal->result->gbps);
-    if (step == TCCL_LAZY_NONE)
-        goal->result->bound = goal->result->gbps;
-    if (step == TCCL_LAZY_BEST || step == TCCL_LAZY_CHAIN)
-        return offer(task, goal, &chain, &gbps);
-    return 0;
-}
-
-/* One chain tried with all its measurements, within what the lazy search has saved against the
- * plain one. Returns as step_lazily. */
-static int step_boldly(struct task *task, struct goal *goal, long saved)
-{
-    struct tccl_probe *probe = &task->search->probe;
-    long limit = task->patient ? probe->asked + saved : 0;
-    probe->limit = limit;
-    enum improvement outcome = try_some(task, goal, ask(task, goal, goal->result->gbps));
-    probe->limit = 0;
-    if (outcome == FAILED)
-        return -1;
-    return outcome == STOPPED && (limit == 0 || probe->asked < limit || probe->stopped);
-}
-
-/* The best ring: boldly where the plain search would have measured as much, else lazily. */
-static int search_ring(struct task *task, struct goal *goal, struct tccl_ledger *ledger)
-{
-    long before = task->search->probe.asked;
     while (!goal->done && goal->result->bound > with_gap(task, goal->result->gbps)) {
-        long saved =
-            tccl_ledger_plain(ledger, goal->result->bound) - (task->search->probe.asked - before);
-        if (saved < -PATIENCE)
-            task->patient = false;
-        bool bold = !task->patient || saved >= BOLD;
-        int status = bold ? step_boldly(task, goal, saved) : step_lazily(task, goal, ledger);
-        if (status == 0)
-            status = reconsider(task);
-        if (status != 0)
-            return status;
+        enum improvement outcome = try_some(task, goal, ask(task, goal, goal->result->gbps));
+        if (outcome == FAILED || reconsider(task) < 0)
+            return -1;
+        if (outcome == STOPPED)
+            return 1;
     }
     return 0;
 }
 
 /* Searches until the best ring is proven, also after what NCCL's own choice teaches; it may be the
  * best one. Returns as search_ring. */
-static int prove_ring(struct task *task, struct goal *goal, struct tccl_ledger *ledger)
+static int prove_ring(struct task *task, struct goal *goal)
 {
     struct tccl_result own;
     int status = 0;
     for (int round = 0; round < MAX_RUNS && status == 0; round++) {
-        status = search_ring(task, goal, ledger);
+        status = search_ring(task, goal);
         if (status < 0 ||
             measure_default(task->search, task->options, task->gpus, true, &own, task->err) < 0 ||
             keep_default(task) < 0 || reconsider(task) < 0)
@@ -953,16 +911,13 @@ static int find_ring(struct tccl_search *search, uint32_t gpus,
         result->bound = 0;
         return 0;
     }
-    struct tccl_ledger *ledger = tccl_ledger_new();
-    if (!ledger)
-        return tccl_fail(err, "no memory for the search");
     set_up(&task, search, options, gpus, err);
     task.closed = true;
-    task.patient = options->noise <= 0; /* the plain search is not made for noise */
     task.goals = &goal;
     task.n_goals = 1;
-    int status = prove_ring(&task, &goal, ledger);
-    tccl_ledger_free(ledger);
+    int status = prove_ring(&task, &goal);
+    if (status >= 0 && !isfinite(result->bound))
+        result->bound = lowest_proven(&task, &goal, result->gbps);
     if (status >= 0)
         be_honest(&task);
     search->probe.poll = NULL;
