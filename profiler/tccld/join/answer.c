@@ -1,0 +1,144 @@
+/* Gives the outcome of a step out. The outcome is the same for all nodes; where this node alone
+ * can't have the ring, `partial` and `reason` in it say so. */
+#include "tccld/join/answer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "tccld/join/children.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/join/planfile.h"
+#include "tccld/join/tree.h"
+#include "tccld/main/metrics.h"
+#include "tccld/net/liveness.h"
+
+/* This node */
+
+void answer_without(struct step *step, const char *fmt, ...)
+{
+    const struct tccl_join *join = &step->join->join;
+    char why[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+    step->outcome.state = TCCL_STATE_FALLBACK;
+    step->outcome.partial = step->n_nodes > 1;
+    free(step->own_ring);
+    step->own_ring = NULL;
+    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%.255s: %.250s",
+             join->nodes[join->node], why);
+    log_limited(&step->steps->trouble, "step %s: %s", step->text, step->outcome.reason);
+}
+
+static bool anyone_waits(const struct step *step)
+{
+    for (int i = 0; i < step->n_waiters; i++)
+        if (!local_closed(step->waiters[i]))
+            return true;
+    return false;
+}
+
+void answer_apply(struct step *step)
+{
+    struct daemon *daemon = step->steps->daemon;
+    const struct tccl_join *join = &step->join->join;
+    struct tccl_error err = {0};
+    char path[PATH_MAX];
+    if (!anyone_waits(step)) {
+        answer_without(step,
+                       "the step no longer waited for its plan (cancelled, or tccld was late)");
+        return;
+    }
+    cleanup_json json_t *plan =
+        outcome_plan(&step->outcome, join, step->kind->kind, own_machine(daemon->own),
+                     daemon->conf->socket, &step->own_ring, &err);
+    if (plan &&
+        planfile_write(daemon->conf->run_dir, &step->key, join->gid, plan, path, &err) == 0) {
+        step->path = strdup(path);
+        alives_forget(daemon, &step->key);
+        planlist_add(step->steps->plans, &step->key);
+        return;
+    }
+    answer_without(step, "%s", err.text);
+}
+
+void answer_waiters(struct step *step)
+{
+    struct tccl_plan plan = {.state = step->outcome.state,
+                             .gbps = step->outcome.gbps,
+                             .baseline_gbps = step->outcome.baseline_gbps,
+                             .ring = step->own_ring};
+    strcpy(plan.reason, step->outcome.reason);
+    strcpy(plan.policy, step->outcome.policy);
+    if (step->path) {
+        strcpy(plan.path, step->path);
+    } else if (plan.state == TCCL_STATE_APPLIED) { /* LEAVE has removed the plan */
+        plan.state = TCCL_STATE_FALLBACK;
+        snprintf(plan.reason, sizeof(plan.reason), "%s: the step has ended here",
+                 step->steps->daemon->conf->node);
+    }
+    cleanup_json json_t *message = tccl_plan_to_json(&plan);
+    for (int i = 0; i < step->n_waiters; i++) {
+        if (message)
+            local_answer(step->waiters[i], message);
+        local_drop(step->waiters[i]);
+    }
+    step->n_waiters = 0;
+}
+
+void answer_join(struct step *step)
+{
+    const struct outcome *outcome = &step->outcome;
+    metrics_answer(step->steps->daemon->metrics, outcome->state, outcome->reason,
+                   outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
+                   tccl_now_us() - step->joined_us);
+    answer_waiters(step);
+}
+
+/* Children */
+
+/* The hold on peer ends. */
+static void send_plan(struct peer *peer, const struct outcome *outcome,
+                      const struct tccl_step_key *key, int first, int end)
+{
+    cleanup_json json_t *plan = outcome_to_json(outcome, key, first, end);
+    if (plan)
+        peer_answer(peer, plan);
+    else
+        peer_drop(peer);
+}
+
+void answer_children(struct step *step)
+{
+    for (int i = 0; i < step->n_children; i++) {
+        struct child *child = &step->children[i];
+        struct peer *peer = tccl_steal(child->peer);
+        if (peer)
+            send_plan(peer, &step->outcome, &step->key, child->node,
+                      tree_end(child->node, step->n_nodes));
+        child_clear(child);
+    }
+}
+
+void answer_late(struct step *step, struct peer *peer)
+{
+    struct outcome outcome = step->outcome;
+    if (outcome.state == TCCL_STATE_APPLIED) {
+        outcome.state = TCCL_STATE_FALLBACK;
+        snprintf(outcome.reason, sizeof(outcome.reason),
+                 "%s: the ring was given out before it asked again", peer_node(peer));
+    }
+    send_plan(peer_hold(peer), &outcome, &step->key, 0, 0);
+}
+
+void answer_refused(struct peer *peer, const struct tccl_step_key *key, const char *reason)
+{
+    struct outcome outcome = {.state = TCCL_STATE_FALLBACK};
+    snprintf(outcome.reason, sizeof(outcome.reason), "%s", reason);
+    send_plan(peer_hold(peer), &outcome, key, 0, 0);
+}

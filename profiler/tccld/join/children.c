@@ -1,0 +1,179 @@
+/* MERGE: what children report of their ranges. It is kept until the MERGE of each child is there
+ * (step.c), and so is its connection, on which the PLAN goes down (answer.c). */
+#include "tccld/join/children.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "client/message.h"
+#include "tccld/join/answer.h"
+#include "tccld/join/deadline.h"
+#include "tccld/join/proxy-join.h"
+#include "tccld/join/report.h"
+#include "tccld/join/tree.h"
+
+const char child_hung_up[] = "its tccld closed the connection before its plan was sent";
+
+void child_clear(struct child *child)
+{
+    merge_free(child->merge);
+    if (child->peer)
+        peer_drop(child->peer);
+    if (child->probe)
+        link_cancel(child->probe);
+    *child = (struct child){.node = child->node, .step = child->step};
+}
+
+int children_init(struct step *step)
+{
+    int count = 0;
+    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
+        count++;
+    step->children = calloc((size_t)count + 1, sizeof(*step->children));
+    if (!step->children)
+        return -1;
+    for (int c = step->node; (c = tree_next_child(step->node, c, step->n_nodes)) >= 0;)
+        step->children[step->n_children++] = (struct child){.node = c, .step = step};
+    return 0;
+}
+
+static int check_name(const struct step *step, int node, const char *name, struct tccl_error *err)
+{
+    const char *expected = step->join ? step->join->join.nodes[node] : name;
+    if (strcmp(expected, name) == 0)
+        return 0;
+    return tccl_fail(err, "the node lists of this step do not match: node %d is %s here, %s there",
+                     node, expected, name);
+}
+
+int children_check(const struct step *step, struct tccl_error *err)
+{
+    for (int i = 0; i < step->n_children; i++) {
+        const struct child *child = &step->children[i];
+        if (child->peer && check_name(step, child->node, peer_node(child->peer), err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+const struct child *children_lost(const struct step *step)
+{
+    for (int i = 0; i < step->n_children; i++)
+        if (step->children[i].peer && peer_closed(step->children[i].peer))
+            return &step->children[i];
+    return NULL;
+}
+
+struct merge *children_merge(const struct step *step, struct tccl_error *err)
+{
+    struct merge *merge = merge_new(step->node);
+    int failed = !merge || merge_add(merge, step->kind, 1, err) != 0;
+    for (int i = 0; !failed && i < step->n_children; i++)
+        failed = merge_append(merge, step->children[i].merge, err) != 0;
+    if (!failed)
+        return merge;
+    merge_free(merge);
+    tccl_fail(err, "out of memory");
+    return NULL;
+}
+
+/* MERGE */
+
+int report_read(const json_t *json, struct report *report, struct tccl_error *err)
+{
+    if (tccl_key_from_json(json_object_get(json, "key"), &report->key, err) != 0 ||
+        tccl_get_int(json, "n_nodes", 2, TCCL_MAX_NODES, &report->n_nodes, err) != 0 ||
+        tccl_get_int(json, "node", 1, report->n_nodes - 1, &report->node, err) != 0 ||
+        tccl_get_int(json, "timeout_ms", 1, TCCL_MAX_TIMEOUT_MS, &report->timeout_ms, err) != 0 ||
+        tccl_get_int(json, "wait_ms", 0, report->timeout_ms, &report->wait_ms, err) != 0 ||
+        tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0)
+        return tccl_fail_in(err, "MERGE");
+    return 0;
+}
+
+/* The place of the sender below this node; NULL with err if it is not what its name says. */
+static struct child *find_child(struct step *step, int node, const char *name,
+                                struct tccl_error *err)
+{
+    if (check_name(step, node, name, err) != 0)
+        return NULL;
+    for (int i = 0; i < step->n_children; i++)
+        if (step->children[i].node == node)
+            return &step->children[i];
+    tccl_fail(err, "node %d is not below node %d", node, step->node);
+    return NULL;
+}
+
+static void arrive(struct step *step, struct child *child, struct peer *peer, struct merge *merge)
+{
+    step->n_arrived += !child->merge;
+    child_clear(child);
+    child->merge = merge;
+    child->peer = peer_hold(peer);
+}
+
+/* Takes a MERGE in. Returns 0, or -1 with err, where it can't be believed; *child is its place
+ * then, if it has one. */
+static int take_merge(struct step *step, struct child **child, struct peer *peer,
+                      const json_t *json, const struct report *report, struct tccl_error *err)
+{
+    struct merge *merge;
+    *child = find_child(step, (int)report->node, peer_node(peer), err);
+    if (!*child)
+        return -1;
+    if (report->reason) {
+        step_fail(step, "%s", report->reason);
+        answer_late(step, peer);
+        return 0;
+    }
+    merge = merge_from_json(json, (*child)->node, tree_end((*child)->node, step->n_nodes), err);
+    if (!merge)
+        return -1;
+    arrive(step, *child, peer, merge);
+    proxy_hear(step, json_object_get(json, "announced"));
+    deadline_expect(step, report->wait_ms);
+    step_advance(step);
+    return 0;
+}
+
+/* The step of a MERGE that could be read. NULL with err. */
+static struct step *step_of(struct daemon *daemon, const struct report *report,
+                            struct tccl_error *err)
+{
+    if (!report->reason)
+        steps_forget_ended(daemon->steps, &report->key);
+    struct step *step = steps_get(daemon->steps, &report->key, tree_parent((int)report->node),
+                                  (int)report->n_nodes, (int)report->timeout_ms, err);
+    if (step && !step_enter(step, STEP_MERGE)) {
+        tccl_fail(err, "the step is %s", phase_name(step->phase));
+        return NULL;
+    }
+    return step;
+}
+
+void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
+{
+    struct report report = {.reason = NULL};
+    struct tccl_error err = {0};
+    struct child *child = NULL;
+    struct step *step = NULL;
+    if (report_read(json, &report, &err) == 0)
+        step = step_of(daemon, &report, &err);
+    else
+        memset(&report.key, 0, sizeof(report.key));
+    if (step && !step_is_open(step)) {
+        answer_late(step, peer);
+        if (report.reason && step_has_ring(step))
+            report_partial(step, report.reason);
+        return;
+    }
+    if (step && take_merge(step, &child, peer, json, &report, &err) == 0)
+        return;
+    tccl_fail_in(&err, "%s", peer_node(peer));
+    log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
+    answer_refused(peer, &report.key, err.text);
+    if (child)
+        step_fail(step, "%s", err.text);
+}

@@ -1,0 +1,130 @@
+/* JOIN: a step starts on this node, and what this node brings along. */
+#include "tccld/join/join.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "tccld/join/answer.h"
+#include "tccld/join/children.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/join/proxy-join.h"
+#include "tccld/join/steprecord.h"
+#include "tccld/journal/journal.h"
+#include "tccld/main/metrics.h"
+
+/* The policy says no by what every node knows: no node needs to be told, and the root keeps the
+ * record. */
+static bool is_too_small(struct step *step)
+{
+    const struct tccl_join *join = &step->join->join;
+    struct outcome *outcome = &step->outcome;
+    if (join->mode != TCCL_MODE_AUTO || join->n_nodes >= join->min_nodes)
+        return false;
+    outcome->state = TCCL_STATE_FALLBACK;
+    snprintf(outcome->reason, sizeof(outcome->reason),
+             "policy: %d nodes in this step, MinNodes is %d", join->n_nodes, join->min_nodes);
+    step->recorded = step->node != 0;
+    step_close(step, STEP_PLAN);
+    return true;
+}
+
+void join_take(struct step *step)
+{
+    struct daemon *daemon = step->steps->daemon;
+    const struct tccl_join *join = &step->join->join;
+    const char *name = join->nodes[join->node];
+    struct tccl_error err = {0};
+    if (is_too_small(step))
+        return;
+    if (join->reason)
+        tccl_fail(&err, "%s", join->reason);
+    else if (strcmp(name, daemon->conf->node) != 0)
+        tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
+                  daemon->conf->node);
+    else if (children_check(step, &err) == 0)
+        step->kind = own_kind(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
+    if (!step->kind)
+        step_fail(step, "%s: %.400s", name, err.text);
+}
+
+static void record_off(struct daemon *daemon, const struct tccl_join *join)
+{
+    struct outcome outcome = {.state = TCCL_STATE_OFF};
+    long gpus = join->n_nodes == 1 ? join->n_gres : 0;
+    json_t *record = join->node == 0 ? steprecord(join, &outcome, time(NULL), 0, gpus) : NULL;
+    if (record)
+        journal_put(daemon->journal, record);
+}
+
+static void join_off(struct daemon *daemon, struct local *local, struct tccl_join_message *message)
+{
+    struct tccl_plan plan = {.state = TCCL_STATE_OFF};
+    cleanup_json json_t *answer = tccl_plan_to_json(&plan);
+    record_off(daemon, &message->join);
+    metrics_answer(daemon->metrics, plan.state, "", 0, 0);
+    local_answer(local, answer);
+    tccl_join_free(message);
+}
+
+/* The step of a JOIN. NULL with err. */
+static struct step *step_of(struct daemon *daemon, const struct tccl_join *join,
+                            struct tccl_error *err)
+{
+    steps_forget_ended(daemon->steps, &join->key);
+    struct step *step =
+        steps_get(daemon->steps, &join->key, join->node, join->n_nodes, join->timeout_ms, err);
+    if (step && !step_enter(step, STEP_JOIN)) {
+        tccl_fail(err, "the step is %s", phase_name(step->phase));
+        return NULL;
+    }
+    return step;
+}
+
+static void add_waiter(struct step *step, struct local *local)
+{
+    if (step->n_waiters == WAITERS)
+        local_refuse(local, "this step has been joined too often");
+    else
+        step->waiters[step->n_waiters++] = local_hold(local);
+}
+
+/* The first JOIN of this node. */
+static void take_part(struct step *step, struct tccl_join_message *message)
+{
+    step->joined_us = tccl_now_us();
+    if (step->join) {
+        proxy_replace(step, message);
+        return;
+    }
+    proxy_hear_join(step, message);
+    step_begin(step, message);
+}
+
+void step_join(struct daemon *daemon, struct local *local, json_t *json)
+{
+    struct tccl_error err = {0};
+    struct tccl_join_message *message = tccl_join_from_json(json, &err);
+    if (message)
+        metrics_join(daemon->metrics, message->join.mode);
+    if (message && message->join.mode == TCCL_MODE_OFF) {
+        join_off(daemon, local, message);
+        return;
+    }
+    struct step *step = message ? step_of(daemon, &message->join, &err) : NULL;
+    if (!step) {
+        log_limited(&daemon->steps->refused, "refused a JOIN: %s", err.text);
+        local_refuse(local, err.text);
+        tccl_join_free(message);
+        return;
+    }
+    add_waiter(step, local);
+    if (!step_has_joined(step)) {
+        take_part(step, message);
+        return;
+    }
+    tccl_join_free(message);
+    if (!step_is_open(step))
+        answer_waiters(step);
+}

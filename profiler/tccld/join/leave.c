@@ -1,0 +1,50 @@
+/* LEAVE: a step, or a job, has ended on this node. */
+#include "tccld/join/leave.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "client/message.h"
+#include "tccld/join/confirm.h"
+#include "tccld/join/planfile.h"
+#include "tccld/join/proxy-join.h"
+#include "tccld/net/liveness.h"
+
+void sweep_plans(struct steps *steps)
+{
+    int removed = planlist_sweep(steps->plans, steps->daemon->conf->run_dir);
+    if (removed)
+        log_line("%s: removed %d plan files of steps that ended without a LEAVE",
+                 steps->daemon->conf->run_dir, removed);
+}
+
+/* Whoever asks for the plan again must not be sent to its file. */
+static void end_step(struct steps *steps, const struct tccl_step_key *key)
+{
+    struct step *step = steps_find(steps, key);
+    confirm_end(steps->daemon, key);
+    alives_forget(steps->daemon, key);
+    planfile_remove(steps->daemon->conf->run_dir, key);
+    planlist_remove(steps->plans, key);
+    if (!step || !step_enter(step, STEP_LEAVE))
+        return;
+    free(step->path);
+    step->path = NULL;
+}
+
+void step_leave(struct daemon *daemon, struct local *local, json_t *json)
+{
+    struct tccl_step_key key;
+    struct tccl_error err = {0};
+    if (tccl_key_from_json(json_object_get(json, "key"), &key, &err) != 0) {
+        local_refuse(local, err.text);
+        return;
+    }
+    if (key.step == TCCL_NO_STEP)
+        proxy_end_job(daemon->steps, &key);
+    else
+        end_step(daemon->steps, &key);
+    cleanup_json json_t *answer = tccl_message_new("ok");
+    local_answer(local, answer);
+    sweep_plans(daemon->steps);
+}

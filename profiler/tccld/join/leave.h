@@ -1,0 +1,10 @@
+/* leave.h: the end of a step on this node, and of its plan file. */
+#ifndef TCCL_LEAVE_H
+#define TCCL_LEAVE_H
+
+#include "tccld/join/step-internal.h"
+
+/* Removes plan files whose LEAVE never came, if that was not done lately. */
+void sweep_plans(struct steps *steps);
+
+#endif

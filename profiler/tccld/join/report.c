@@ -1,0 +1,147 @@
+/* Up the tree. One message of a step is under way at a time, on a connection of its own (link.h);
+ * `up` in the step says that there is one. */
+#include "tccld/join/report.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "client/message.h"
+#include "tccld/join/deadline.h"
+#include "tccld/join/proxy-join.h"
+#include "tccld/join/tree.h"
+#include "tccld/journal/journal.h"
+
+/* For the parent to hear of a failure, when the PLAN is of no use any more. */
+enum { FAILURE_MS = 20000 };
+
+typedef void link_done(void *context, json_t *answer, const struct tccl_error *err);
+
+/* A MERGE with the range, or with a reason. NULL with err. */
+static json_t *new_message(const struct step *step, const struct merge *merge, const char *reason,
+                           struct tccl_error *err)
+{
+    int64_t wait = step_is_open(step) ? step->end - tccl_now_ms() : 0;
+    cleanup_json json_t *message = tccl_message_new("merge");
+    cleanup_json json_t *content = merge ? merge_to_json(merge, err) : json_object();
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", step->node,
+                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
+                  (json_int_t)(wait < 0 ? 0 : wait));
+    if (!content || json_object_update(message, content) != 0 ||
+        json_object_update(message, rest) != 0 || (merge && proxy_put_terms(step, message) != 0) ||
+        (!merge && tccl_put_text(message, "reason", reason, 511) != 0)) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    return tccl_steal(message);
+}
+
+/* Returns 0, or -1: nothing is under way then. */
+static int send_up(struct step *step, json_t *message, int64_t deadline, link_done *done)
+{
+    if (message && step->parent)
+        step->up = link_ask(step->steps->daemon, step->parent, message, deadline, done, step);
+    if (!step->up)
+        return -1;
+    if (step_enter(step, STEP_SEND))
+        return 0;
+    link_cancel(tccl_steal(step->up));
+    return -1;
+}
+
+/* The reason that counts is the one here; the parent is told whom it is missing. */
+static void lose_plan(struct step *step, const struct tccl_error *err)
+{
+    char reason[sizeof(step->outcome.reason)];
+    snprintf(reason, sizeof(reason), "%.200s: no plan came from %.280s",
+             step->join->join.nodes[step->node], err->text);
+    snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%s", err->text);
+    step->outcome.state = TCCL_STATE_FALLBACK;
+    step_close(step, STEP_LOST);
+    report_failure(step, reason); /* others may have been given the ring */
+}
+
+static int read_plan(struct step *step, const json_t *answer, struct outcome *outcome,
+                     struct tccl_error *err)
+{
+    int end = tree_end(step->node, step->n_nodes);
+    if (outcome_from_json(outcome, answer, &step->key, step->node, end, err) == 0)
+        return 0;
+    return tccl_fail_in(err, "%s: its plan", step->parent);
+}
+
+static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
+{
+    struct step *step = context;
+    struct outcome outcome = {0};
+    struct tccl_error err = {0};
+    step->up = NULL;
+    if (!answer || read_plan(step, answer, &outcome, &err) != 0) {
+        lose_plan(step, answer ? &err : why);
+        return;
+    }
+    outcome_clear(&step->outcome);
+    step->outcome = outcome;
+    step_close(step, STEP_PLAN);
+    step_advance(step);
+}
+
+void report_range(struct step *step, const struct merge *merge)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *message = new_message(step, merge, NULL, &err);
+    if (send_up(step, message, deadline_plan(step), on_plan) != 0)
+        step_fail(step, "%s: %s", step->join->join.nodes[step->node],
+                  err.text[0] ? err.text : "out of memory");
+}
+
+static void on_failure_heard(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct step *step = context;
+    struct outcome outcome = {0};
+    (void)err;
+    step->up = NULL;
+    if (answer && read_plan(step, answer, &outcome, NULL) == 0)
+        step->recorded |= outcome.recorded;
+    outcome_clear(&outcome);
+    step_settle(step);
+}
+
+void report_failure(struct step *step, const char *reason)
+{
+    cleanup_json json_t *message = new_message(step, NULL, reason, NULL);
+    if (send_up(step, message, tccl_now_ms() + FAILURE_MS, on_failure_heard) != 0)
+        step_settle(step);
+}
+
+static void on_partial_heard(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct step *step = context;
+    (void)answer;
+    if (err)
+        log_limited(&step->steps->trouble,
+                    "step %s: its record says that all nodes have the ring, but one has not, and "
+                    "its first node can't be told: %s",
+                    step->text, err->text);
+    step->up = NULL;
+    step_settle(step);
+}
+
+static void record_partial(const struct step *step, const char *reason)
+{
+    cleanup_json json_t *record = json_deep_copy(step->record);
+    if (json_object_set_new(record, "state", json_string("partial")) == 0 &&
+        tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0)
+        journal_put(step->steps->daemon->journal, tccl_steal(record));
+}
+
+void report_partial(struct step *step, const char *reason)
+{
+    if (step->node == 0 && step->record)
+        record_partial(step, reason);
+    if (step->node == 0 || step->up)
+        return;
+    cleanup_json json_t *message = new_message(step, NULL, reason, NULL);
+    send_up(step, message, tccl_now_ms() + FAILURE_MS, on_partial_heard);
+}

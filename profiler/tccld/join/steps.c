@@ -1,0 +1,138 @@
+/* The steps that this tccld knows: looked up by key, opened by the first message about them, freed
+ * when nobody is expected any more, or, beyond STEP_MOST, the oldest closed one for a new one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tccld/join/children.h"
+#include "tccld/join/deadline.h"
+#include "tccld/join/leave.h"
+#include "tccld/join/step-internal.h"
+
+void step_free(struct step *step)
+{
+    bool open = step_is_open(step);
+    TAILQ_REMOVE(open ? &step->steps->open : &step->steps->closed, step, link);
+    step->steps->count--;
+    for (int i = 0; i < step->n_children; i++)
+        child_clear(&step->children[i]);
+    for (int i = 0; i < step->n_waiters; i++)
+        local_drop(step->waiters[i]);
+    if (step->up)
+        link_cancel(step->up);
+    if (step->timer)
+        event_free(step->timer);
+    shared_kind_drop(step->kind);
+    tccl_join_free(step->join);
+    outcome_clear(&step->outcome);
+    json_decref(step->record);
+    json_decref(step->announced);
+    free(step->parent);
+    free(step->path);
+    free(step->own_ring);
+    free(step->children);
+    free(step);
+}
+
+struct step *steps_find(const struct steps *steps, const struct tccl_step_key *key)
+{
+    struct step *step;
+    TAILQ_FOREACH(step, &steps->open, link)
+    if (tccl_key_equal(&step->key, key))
+        return step;
+    TAILQ_FOREACH_REVERSE(step, &steps->closed, step_list, link)
+    if (tccl_key_equal(&step->key, key))
+        return step;
+    return NULL;
+}
+
+/* NULL with err: too many steps. */
+static struct step *open_step(struct steps *steps, const struct tccl_step_key *key, int node,
+                              int n_nodes, int timeout_ms, struct tccl_error *err)
+{
+    if (steps->count >= STEP_MOST && !TAILQ_EMPTY(&steps->closed))
+        step_free(TAILQ_FIRST(&steps->closed));
+    struct step *step = steps->count < STEP_MOST ? calloc(1, sizeof(*step)) : NULL;
+    if (!step) {
+        tccl_fail(err, "tccld has %d steps under way", steps->count);
+        return NULL;
+    }
+    step->steps = steps;
+    step->key = *key;
+    tccl_key_format(key, step->text);
+    step->node = node;
+    step->n_nodes = n_nodes;
+    step->timeout_ms = timeout_ms;
+    step->phase = STEP_GATHERING;
+    step->opened_us = tccl_now_us();
+    step->start = time(NULL);
+    step->end = INT64_MAX;
+    TAILQ_INSERT_TAIL(&steps->open, step, link);
+    steps->count++;
+    if (deadline_init(step) != 0 || children_init(step) != 0) {
+        tccl_fail(err, "out of memory");
+        step_free(step);
+        return NULL;
+    }
+    return step;
+}
+
+struct step *steps_get(struct steps *steps, const struct tccl_step_key *key, int node, int n_nodes,
+                       int timeout_ms, struct tccl_error *err)
+{
+    struct step *step = steps_find(steps, key);
+    if (!step)
+        return open_step(steps, key, node, n_nodes, timeout_ms, err);
+    if (step->node == node && step->n_nodes == n_nodes)
+        return step;
+    tccl_fail(err, "the node lists of this step do not match: node %d of %d here, %d of %d there",
+              step->node, step->n_nodes, node, n_nodes);
+    return NULL;
+}
+
+void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key)
+{
+    struct step *step = steps_find(steps, key);
+    if (step && step->phase == STEP_ENDED)
+        step_free(step);
+}
+
+struct steps *steps_new(struct daemon *daemon)
+{
+    struct steps *steps = calloc(1, sizeof(*steps));
+    if (!steps)
+        return NULL;
+    steps->daemon = daemon;
+    TAILQ_INIT(&steps->open);
+    TAILQ_INIT(&steps->closed);
+    steps->plans = planlist_new();
+    steps->announces = announces_new();
+    if (!steps->plans || !steps->announces) {
+        steps_free(steps);
+        return NULL;
+    }
+    sweep_plans(steps);
+    return steps;
+}
+
+void steps_stop(struct steps *steps)
+{
+    struct step *step;
+    steps->stopping = true;
+    while ((step = TAILQ_FIRST(&steps->open)) != NULL) {
+        step->recorded |= step->phase == STEP_REPORTED; /* that is up to its parent */
+        step_fail(step, "%s: its tccld is being stopped", steps->daemon->conf->node);
+    }
+}
+
+void steps_free(struct steps *steps)
+{
+    struct step *step;
+    if (!steps)
+        return;
+    while ((step = TAILQ_FIRST(&steps->open)) || (step = TAILQ_FIRST(&steps->closed)))
+        step_free(step);
+    planlist_free(steps->plans);
+    announces_free(steps->announces);
+    free(steps);
+}
