@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "client/frame.h"
 #include "client/message.h"
+#include "client/step-json.h"
 
 enum { BACKLOG_RETRY_MS = 2 };
 
@@ -79,7 +80,7 @@ static int receive_message(int fd, int64_t deadline, json_t **message, struct tc
     return 0;
 }
 
-int tccl_client_join(int fd, const struct tccl_join *join, int timeout_ms, struct tccl_error *err)
+int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struct tccl_error *err)
 {
     int64_t deadline = tccl_now_ms() + timeout_ms;
     cleanup_json json_t *message = tccl_join_to_json(join, err);
@@ -89,7 +90,7 @@ int tccl_client_join(int fd, const struct tccl_join *join, int timeout_ms, struc
     return late > 0 ? tccl_fail(err, "tccld did not take the JOIN within %d ms", timeout_ms) : late;
 }
 
-int tccl_client_announce(int fd, const struct tccl_join *join, int timeout_ms,
+int tccl_client_announce(int fd, const struct tccl_step *join, int timeout_ms,
                          struct tccl_error *err)
 {
     int64_t deadline = tccl_now_ms() + timeout_ms;

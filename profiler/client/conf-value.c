@@ -12,19 +12,19 @@ enum {
     USER_MAX = 64,
 };
 
-static const char *const mode_names[] = {"off", "auto", "on", "require"};
+const char *const tccl_mode_names[] = {"off", "auto", "on", "require", NULL};
 
 int tccl_mode_parse(const char *text, struct tccl_error *err)
 {
     for (int i = 0; i < 4; i++)
-        if (!strcasecmp(text, mode_names[i]))
+        if (!strcasecmp(text, tccl_mode_names[i]))
             return i;
     return tccl_fail(err, "'%.40s' is not a mode: give off, auto, on or require", text);
 }
 
 const char *tccl_mode_name(enum tccl_mode mode)
 {
-    return mode_names[mode];
+    return tccl_mode_names[mode];
 }
 
 const struct tccl_key *tccl_key_find(const struct tccl_key *keys, int count, const char *name)

@@ -12,6 +12,7 @@ enum tccl_mode { TCCL_MODE_OFF, TCCL_MODE_AUTO, TCCL_MODE_ON, TCCL_MODE_REQUIRE 
 /* "on" -> TCCL_MODE_ON, in any case of letters; -1 with err that lists what is allowed. */
 int tccl_mode_parse(const char *text, struct tccl_error *err);
 const char *tccl_mode_name(enum tccl_mode mode);
+extern const char *const tccl_mode_names[]; /* in the order of the modes, NULL behind the last */
 
 enum {
     TCCL_POLICY_NAME = 32,        /* bytes of a policy's name */

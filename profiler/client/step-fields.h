@@ -1,10 +1,11 @@
-/* step-fields.h: the facts of a job step, and the message JOIN that carries them. */
+/* step-fields.h: the facts of a job step in one struct, and the table of all members that a step
+ * has in the messages JOIN and PLAN, in records (records/record.h), in the store, in filters and in
+ * tcclacct's output. profiler/client/README.md shows the table. */
 #ifndef TCCL_STEP_FIELDS_H
 #define TCCL_STEP_FIELDS_H
 
+#include <stddef.h>
 #include <sys/types.h>
-
-#include <jansson.h>
 
 #include "client/conf.h"
 #include "client/key.h"
@@ -13,38 +14,87 @@ enum {
     TCCL_MAX_NODES = 16384,        /* nodes of one step */
     TCCL_MAX_GRES = 64,            /* GRES indices in a JOIN */
     TCCL_MAX_TIMEOUT_MS = 3600000, /* longest wait a message may ask for */
+    TCCL_STEP_TEXT = 255,          /* bytes of a text of Slurm's */
+    TCCL_STEP_REASON = 511,
 };
 
-/* What a node says when a step starts. Pointers are borrowed for the call. */
-struct tccl_join {
+/* Where a member is used. */
+enum tccl_use {
+    TCCL_IN_KEY = 1,
+    TCCL_IN_JOIN = 2,
+    TCCL_IN_TERMS = 4, /* it is the same in the JOINs of all nodes of a step */
+    TCCL_IN_RECORD = 8,
+    TCCL_MUST_JOIN = 16, /* it must be there; otherwise absent is "" or 0 */
+    TCCL_MUST_RECORD = 32,
+    TCCL_EVERYWHERE = TCCL_IN_JOIN | TCCL_IN_TERMS | TCCL_IN_RECORD,
+};
+
+/* What Slurm says of a job: TEXT(member, the plugin's variable of it, where used, the list that
+ * asks for it in a filter, column of tcclacct, its width) and NUMBER(type, member, where used,
+ * column, width). To carry one more fact from Slurm's environment to tcclacct, add its line. */
+#define TCCL_STEP_FACTS(TEXT, NUMBER)                                                              \
+    TEXT(job_name, "SLURM_JOB_NAME", TCCL_EVERYWHERE, "names", "JobName", 10)                      \
+    TEXT(user, "SLURM_JOB_USER", TCCL_EVERYWHERE, NULL, "User", 9)                                 \
+    NUMBER(uid_t, uid, TCCL_EVERYWHERE | TCCL_MUST_JOIN | TCCL_MUST_RECORD, "UID", 6)              \
+    NUMBER(gid_t, gid, TCCL_IN_JOIN | TCCL_IN_TERMS | TCCL_MUST_JOIN, NULL, 0)                     \
+    TEXT(account, "SLURM_JOB_ACCOUNT", TCCL_EVERYWHERE, "accounts", "Account", 10)                 \
+    TEXT(partition, "SLURM_JOB_PARTITION", TCCL_EVERYWHERE, "partitions", "Partition", 10)         \
+    TEXT(qos, "SLURM_JOB_QOS", 0, NULL, NULL, 0)
+
+/* What a node knows of a step when it starts. All zeros is one without nodes; tccl_step_clear frees
+ * what it owns. */
+struct tccl_step {
     struct tccl_step_key key;
-    int node; /* index i of this node in the step */
+#define TCCL_TEXT_MEMBER(member, ...) char member[TCCL_STEP_TEXT + 1];
+#define TCCL_NUMBER_MEMBER(type, member, ...) type member;
+    TCCL_STEP_FACTS(TCCL_TEXT_MEMBER, TCCL_NUMBER_MEMBER)
+    uint32_t array_job, array_task; /* of a task of a job array, else 0 */
+    char **nodes;                   /* all node names, in NCCL's order; one allocation */
     int n_nodes;
-    const char *const *nodes; /* all node names, in NCCL's order */
-    const int *gres;          /* GRES indices of the step's GPUs on this node */
+    int node;                /* index of this node */
+    int gres[TCCL_MAX_GRES]; /* GRES indices of the step's GPUs on this node */
     int n_gres;
     enum tccl_mode mode; /* OFF: only a record is wanted, no answer */
-    uid_t uid;
-    gid_t gid;
     int timeout_ms;
-    int min_nodes, min_gpus; /* of the site policy; looked at in mode auto */
-    double min_gain;         /* times NCCL's own choice; 0 or 1: any gain will do */
-    const char *policy;      /* the site's rule for this step; NULL or "": none */
-    const char *user, *partition, *job_name, *account; /* may be NULL */
-    uint32_t array_job, array_task;                    /* of a task of a job array, else 0 */
-    const char *reason; /* non-NULL: this node can't take part; why */
+    int min_nodes, min_gpus;           /* of the site policy; looked at in mode auto */
+    double min_gain;                   /* times NCCL's own choice; 0 or 1: any gain will do */
+    char policy[TCCL_POLICY_NAME + 1]; /* the site's rule for this step; "": none */
+    char reason[TCCL_STEP_REASON + 1]; /* not "": this node can't take part; why */
 };
 
-/* JOIN. A message read holds all that its join points to. */
-struct tccl_join_message {
-    struct tccl_join join;
-    json_t *json;
-    const char **nodes;
-    int gres[TCCL_MAX_GRES];
+/* Takes copies of count names (at most TCCL_MAX_NODES), in place of those that the step has.
+ * Returns 0, or -1 without memory. */
+int tccl_step_set_nodes(struct tccl_step *step, const char *const *names, size_t count);
+/* A step of its own with the same content; NULL without memory. tccl_step_free frees it. */
+struct tccl_step *tccl_step_copy(const struct tccl_step *step);
+void tccl_step_clear(struct tccl_step *step);
+void tccl_step_free(struct tccl_step *step); /* NULL is fine */
+
+/* The table */
+
+enum tccl_field_type {
+    TCCL_FIELD_TEXT,
+    TCCL_FIELD_WORD,    /* one of words, by its index */
+    TCCL_FIELD_NODES,   /* of struct tccl_step; in records one text, a hostlist */
+    TCCL_FIELD_NUMBERS, /* gres of struct tccl_step */
+    TCCL_FIELD_INT,     /* a whole number in 4 or 8 bytes */
+    TCCL_FIELD_REAL,
 };
-json_t *tccl_join_to_json(const struct tccl_join *join, struct tccl_error *err);
-/* Returns NULL with err. */
-struct tccl_join_message *tccl_join_from_json(json_t *json, struct tccl_error *err);
-void tccl_join_free(struct tccl_join_message *message);
+
+struct tccl_field {
+    const char *name; /* of the member in JSON, and of the store's column */
+    enum tccl_field_type type;
+    unsigned use;
+    long long min, max;   /* of texts: bytes */
+    size_t at, size;      /* of the member in struct tccl_step */
+    const char *column;   /* of tcclacct; NULL: none */
+    int width;            /* negative: to the left */
+    const char *filter;   /* the list of texts that asks for it; NULL: none */
+    const char *variable; /* of Slurm's, in the environment of slurmstepd */
+    const char *const *words;
+};
+
+extern const struct tccl_field tccl_step_fields[];
+extern const int tccl_n_step_fields;
 
 #endif

@@ -7,16 +7,16 @@
 enum { PASSWD_SIZE = 16384 };
 
 /* The environment's SLURM_JOB_USER is as good as who wrote it. */
-static void read_user(uid_t uid, char name[static STEP_TEXT])
+static void read_user(uid_t uid, char name[static TCCL_STEP_TEXT + 1])
 {
     char *buffer = malloc(PASSWD_SIZE);
     struct passwd entry, *found = NULL;
     if (buffer)
         getpwuid_r(uid, &entry, buffer, PASSWD_SIZE, &found);
     if (found)
-        snprintf(name, STEP_TEXT, "%s", found->pw_name);
+        snprintf(name, TCCL_STEP_TEXT + 1, "%s", found->pw_name);
     else
-        snprintf(name, STEP_TEXT, "%lu", (unsigned long)uid);
+        snprintf(name, TCCL_STEP_TEXT + 1, "%lu", (unsigned long)uid);
     free(buffer);
 }
 
@@ -31,7 +31,7 @@ static int find_gpu(const struct tccl_machine *machine, enum tccl_gres_order ord
     return -1;
 }
 
-static int read_models(const struct tccl_conf *conf, const struct step_info *info,
+static int read_models(const struct tccl_conf *conf, const struct tccl_step *step,
                        struct step_facts *facts, struct tccl_error *err)
 {
     facts->machine = malloc(sizeof(*facts->machine));
@@ -39,35 +39,34 @@ static int read_models(const struct tccl_conf *conf, const struct step_info *inf
         return tccl_fail(err, "out of memory");
     if (tccl_machine_read(conf->machine, facts->machine, err) != 0)
         return -1;
-    for (int i = 0; i < info->n_gres; i++) {
-        int gpu = find_gpu(facts->machine, conf->gres_order, info->gres[i]);
+    for (int i = 0; i < step->n_gres; i++) {
+        int gpu = find_gpu(facts->machine, conf->gres_order, step->gres[i]);
         if (gpu < 0)
-            return tccl_fail(err, "GPU %d is not in %s", info->gres[i], conf->machine);
+            return tccl_fail(err, "GPU %d is not in %s", step->gres[i], conf->machine);
         facts->models[i] = facts->machine->gpus[gpu].model;
     }
-    facts->facts.n_gpu_models = info->n_gres;
+    facts->facts.n_gpu_models = step->n_gres;
     return 0;
 }
 
-int step_facts_read(const struct tccl_conf *conf, const struct step_info *info,
+int step_facts_read(const struct tccl_conf *conf, const struct tccl_step *step,
                     struct step_facts *facts, struct tccl_error *err)
 {
-    int n_nodes = (int)info->hosts.count;
     *facts = (struct step_facts){.machine = NULL};
     facts->facts = (struct policy_facts){
-        .partition = info->partition,
-        .account = info->account,
-        .qos = info->qos,
+        .partition = step->partition,
+        .account = step->account,
+        .qos = step->qos,
         .user = facts->user,
-        .job_name = info->job_name,
-        .nodes = (const char *const *)info->hosts.names,
-        .n_nodes = n_nodes,
-        .gpus = info->n_gres * n_nodes,
+        .job_name = step->job_name,
+        .nodes = (const char *const *)step->nodes,
+        .n_nodes = step->n_nodes,
+        .gpus = step->n_gres * step->n_nodes,
         .gpu_models = facts->models,
     };
     if (policy_needs_user(conf))
-        read_user(info->uid, facts->user);
-    return policy_needs_models(conf) ? read_models(conf, info, facts, err) : 0;
+        read_user(step->uid, facts->user);
+    return policy_needs_models(conf) ? read_models(conf, step, facts, err) : 0;
 }
 
 void step_facts_clear(struct step_facts *facts)

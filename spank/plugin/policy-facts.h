@@ -8,16 +8,16 @@
 
 struct step_facts {
     struct policy_facts facts;
-    char user[STEP_TEXT];
+    char user[TCCL_STEP_TEXT + 1];
     struct tccl_machine *machine; /* NULL: not asked for, or not readable */
     const char *models[STEP_MAX_GPUS];
 };
 
 /* Only what some policy of conf asks for is looked up: the name of the step's uid (its number if it
- * has none), and the models of its GPUs in Machine=. facts borrows from info and conf, and must not
+ * has none), and the models of its GPUs in Machine=. facts borrows from step and conf, and must not
  * be moved. Returns 0, or -1 with err: the models are not known, and why; the rest is good.
  * step_facts_clear frees. */
-int step_facts_read(const struct tccl_conf *conf, const struct step_info *info,
+int step_facts_read(const struct tccl_conf *conf, const struct tccl_step *step,
                     struct step_facts *facts, struct tccl_error *err);
 void step_facts_clear(struct step_facts *facts);
 

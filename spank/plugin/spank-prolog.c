@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "client/step-fields.h"
+#include "client/client.h"
 #include "plugin/plugin-conf.h"
 #include "plugin/step-info.h"
 
@@ -18,37 +18,35 @@ static struct step_items read_items(spank_t spank)
 }
 
 /* A job of several nodes with GPUs: there may be a node to wait for. */
-static bool has_ring(spank_t spank, struct step_info *job)
+static bool has_ring(spank_t spank, struct tccl_step *job, struct step_place *place)
 {
     struct step_items items = read_items(spank);
     struct tccl_error err = {""};
-    if (step_info_read_job(&items, environ, job, &err) != 0) {
+    if (step_info_read_job(&items, environ, job, place, &err) != 0) {
         slurm_verbose("tccl: job %u is not announced: %s", items.job, err.text);
         return false;
     }
-    return job->n_gres > 0 && job->hosts.count > 1;
+    return job->n_gres > 0 && job->n_nodes > 1;
 }
 
-static void announce(int fd, const struct step_info *job)
+static void announce(int fd, struct tccl_step *job)
 {
-    struct tccl_join join;
-    step_info_join(job, &join);
-    join.mode = TCCL_MODE_ON;
-    join.timeout_ms = TELL_MS;
-    tccl_client_announce(fd, &join, TELL_MS, NULL);
+    job->mode = TCCL_MODE_ON;
+    job->timeout_ms = TELL_MS;
+    tccl_client_announce(fd, job, TELL_MS, NULL);
 }
 
-static void leave(int fd, const struct step_info *job)
+static void leave(int fd, struct tccl_step *job)
 {
     tccl_client_leave(fd, &job->key, TELL_MS, NULL);
 }
 
-static void tell(const struct step_info *job, int argc, char **argv,
-                 void (*say)(int fd, const struct step_info *job))
+static void tell(struct tccl_step *job, const char *name, int argc, char **argv,
+                 void (*say)(int fd, struct tccl_step *job))
 {
     struct tccl_conf conf;
     struct tccl_error err = {""};
-    if (plugin_conf_read(argc, argv, job->name, &conf, &err) != 0) {
+    if (plugin_conf_read(argc, argv, name, &conf, &err) != 0) {
         slurm_verbose("tccl: %s", err.text);
         return;
     }
@@ -62,20 +60,23 @@ static void tell(const struct step_info *job, int argc, char **argv,
     tccl_conf_clear(&conf);
 }
 
+static int tell_of_job(spank_t spank, int argc, char **argv,
+                       void (*say)(int fd, struct tccl_step *job))
+{
+    struct tccl_step job;
+    struct step_place place;
+    if (has_ring(spank, &job, &place))
+        tell(&job, place.name, argc, argv, say);
+    tccl_step_clear(&job);
+    return 0;
+}
+
 int prolog_announce(spank_t spank, int argc, char **argv)
 {
-    struct step_info job;
-    if (has_ring(spank, &job))
-        tell(&job, argc, argv, announce);
-    step_info_clear(&job);
-    return 0;
+    return tell_of_job(spank, argc, argv, announce);
 }
 
 int epilog_forget(spank_t spank, int argc, char **argv)
 {
-    struct step_info job;
-    if (has_ring(spank, &job))
-        tell(&job, argc, argv, leave);
-    step_info_clear(&job);
-    return 0;
+    return tell_of_job(spank, argc, argv, leave);
 }

@@ -31,7 +31,8 @@ enum {
 /* This slurmstepd's step. */
 static struct {
     struct tccl_conf conf;
-    struct step_info step;
+    struct tccl_step step;
+    struct step_place place;
     struct step_facts facts;
     struct policy_rule rule; /* where tccl.conf can be read */
     struct policy_choice choice;
@@ -62,7 +63,7 @@ static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, 
 
 static const char *node_name(void)
 {
-    return remote.step.name[0] ? remote.step.name : "a node";
+    return remote.place.name[0] ? remote.place.name : "a node";
 }
 
 static struct step_items read_items(spank_t spank)
@@ -159,11 +160,10 @@ static int left_until(int64_t deadline)
  * connection, or -1 with err. */
 static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
 {
-    struct tccl_join join;
-    const char *name = remote.step.name;
+    struct tccl_step join = remote.step; /* which owns the nodes */
+    char *name = remote.place.name;
     int64_t deadline = tccl_now_ms() + timeout_ms;
-    step_info_join(&remote.step, &join);
-    if (remote.step.spans) { /* recorded by one node for all of its component */
+    if (remote.place.spans) { /* recorded by one node for all of its component */
         join.node = 0;
         join.n_nodes = 1;
         join.nodes = &name;
@@ -173,8 +173,8 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     join.min_nodes = remote.rule.min_nodes;
     join.min_gpus = remote.rule.min_gpus;
     join.min_gain = remote.rule.min_gain;
-    join.policy = remote.rule.name;
-    join.reason = reason;
+    snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
+    snprintf(join.reason, sizeof(join.reason), "%s", reason ? reason : "");
     int fd = tccl_client_connect(remote.conf.socket, timeout_ms, err);
     if (fd >= 0 && tccl_client_join(fd, &join, left_until(deadline), err) != 0) {
         close(fd);
@@ -210,22 +210,22 @@ static void join_ring(void)
 
 static void fall_back_on_step(const char *reason)
 {
-    const struct step_info *step = &remote.step;
-    if (step->spans)
+    const struct step_place *place = &remote.place;
+    if (place->spans)
         fall_back("%s", reason);
     else
         fall_back("%s: %s", node_name(), reason);
-    if (step->placed || step->speaks)
+    if (place->placed || place->speaks)
         tell_tccld(remote.plan.reason);
 }
 
 /* The user asks for what the site forbids. */
 static void refuse_by_policy(void)
 {
-    const struct step_info *step = &remote.step;
+    const struct step_place *place = &remote.place;
     fall_back("policy%s%s%s forbids rings", remote.rule.name[0] ? " '" : "", remote.rule.name,
               remote.rule.name[0] ? "'" : "");
-    if (step->placed || step->speaks)
+    if (place->placed || place->speaks)
         tell_tccld(remote.plan.reason);
 }
 
@@ -236,7 +236,7 @@ static void warn_others(void)
     struct policy_rule own = remote.rule;
     struct policy_choice choice = remote.choice;
     char reason[64 + TCCL_POLICY_NAME];
-    if (remote.step.placed &&
+    if (remote.place.placed &&
         policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
                            &remote.rule, &remote.choice)) {
         snprintf(reason, sizeof(reason), "policy%s%s%s: no ring with this node's GPUs",
@@ -250,22 +250,22 @@ static void warn_others(void)
 /* What is asked for is known, and tccl.conf is read: goes as far as no other node is needed. */
 static void begin_step(const char *step_error)
 {
-    const struct step_info *step = &remote.step;
+    const struct tccl_step *step = &remote.step;
+    const struct step_place *place = &remote.place;
     enum tccl_mode mode = remote.choice.mode;
-    int n_nodes = (int)step->hosts.count;
-    if (!step->has_gpus) {
+    if (!place->has_gpus) {
         if (remote.choice.asked && mode >= TCCL_MODE_ON)
             fall_back("no GPUs in this step");
     } else if (remote.choice.forbidden) {
         refuse_by_policy();
     } else if (mode == TCCL_MODE_OFF && remote.choice.asked) {
-        if (step->placed && step->first)
+        if (place->placed && place->first)
             tell_tccld(NULL);
-    } else if (!policy_wants(&remote.rule, &remote.choice, n_nodes, step->n_gres)) {
+    } else if (!policy_wants(&remote.rule, &remote.choice, step->n_nodes, step->n_gres)) {
         warn_others();
     } else if (step_error) {
         fall_back_on_step(step_error);
-    } else if (n_nodes == 1 && step->n_gres == 1) {
+    } else if (step->n_nodes == 1 && step->n_gres == 1) {
         remote.plan.state = TCCL_STATE_NOTHING;
         remote.active = true;
         tell_tccld(NULL);
@@ -301,8 +301,8 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     if (kind == STEP_CONTAINER)
         return 0;
     char **env = job_environment(spank);
-    int step_rc = step_info_read(&items, env, &remote.step, &step_error);
-    const char *name = remote.step.name[0] ? remote.step.name : NULL;
+    int step_rc = step_info_read(&items, env, &remote.step, &remote.place, &step_error);
+    const char *name = remote.place.name[0] ? remote.place.name : NULL;
     bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
     remote.environment = environment_mode(env);
     if (step_info_needs_no_array(&items, env)) {
@@ -374,17 +374,17 @@ static bool step_is_refused(void)
 static void tell_user(void)
 {
     char line[NOTICE_SIZE];
-    if (!notice_of_plan(remote.choice.mode, &remote.plan, (int)remote.step.hosts.count, line)) {
+    if (!notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line)) {
         if (remote.plan.state == TCCL_STATE_FALLBACK)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
-    } else if (remote.step.first && !step_is_refused()) {
+    } else if (remote.place.first && !step_is_refused()) {
         slurm_spank_log("%s", line);
     }
 }
 
 int remote_user_init(spank_t spank)
 {
-    if (remote.bad_environment.text[0] && remote.step.first)
+    if (remote.bad_environment.text[0] && remote.place.first)
         slurm_spank_log("tccl: TCCL is ignored: %s", remote.bad_environment.text);
     if (!remote.active)
         return 0;
@@ -415,7 +415,7 @@ static void take_back_shim(spank_t spank)
 static bool tells_refusal(void)
 {
     const struct tccl_policy *policy = policy_named(&remote.conf, remote.rule.name);
-    return remote.step.first ||
+    return remote.place.first ||
            (!remote.choice.asked && policy && (policy->gpus.max || policy->gpu_types));
 }
 
@@ -428,7 +428,7 @@ int remote_task_init(spank_t spank)
         return 0;
     spank_get_item(spank, S_TASK_ID, &task);
     if (tells_refusal() && task == 0 &&
-        notice_of_plan(remote.choice.mode, &remote.plan, (int)remote.step.hosts.count, line))
+        notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line))
         dprintf(STDERR_FILENO, "%s\n", line);
     _exit(1);
 }
@@ -438,7 +438,7 @@ int remote_task_init(spank_t spank)
 static void tell_unheard(void)
 {
     int64_t end = tccl_now_ms() + UNHEARD_MS;
-    bool last = !remote.unheard || remote.step.first, told = last;
+    bool last = !remote.unheard || remote.place.first, told = last;
     while (!told && !last) { /* the last time after the end, however late that is */
         last = tccl_now_ms() >= end;
         told = tell_tccld("its tccld died or hung before the step had its plan");
@@ -463,7 +463,7 @@ int remote_exit(void)
     }
     tccl_plan_clear(&remote.plan);
     step_facts_clear(&remote.facts);
-    step_info_clear(&remote.step);
+    tccl_step_clear(&remote.step);
     tccl_conf_clear(&remote.conf);
     remote.active = remote.joined = false;
     remote.shim = NULL;

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-#include "client/client.h"
 #include "client/hostlist.h"
+#include "client/step-fields.h"
 
-enum { STEP_MAX_GPUS = 32, STEP_TEXT = 256 };
+enum { STEP_MAX_GPUS = 32 };
 
 /* The items that SPANK gives in slurmstepd; 0 where it has none (S_JOB_NNODES of a batch step). */
 struct step_items {
@@ -25,23 +25,14 @@ enum step_kind {
     STEP_CONTAINER, /* Slurm's extern step: no program of the user in it */
 };
 
-struct step_info {
-    struct tccl_step_key key;
-    struct tccl_hosts hosts;       /* the step's nodes, in order */
-    int node;                      /* this node's place in hosts */
+/* How a step lies on its nodes, as this one sees it. */
+struct step_place {
     char name[TCCL_HOST_NAME + 1]; /* this node's Slurm name; "" if unknown */
     bool first;                    /* this node speaks for the step: the first of its nodes */
-    bool placed; /* hosts and node are sound: other nodes of the step can be told of this one */
-    bool spans;  /* one of several heterogeneous components that srun started together */
-    bool speaks; /* spans: this node puts its component on record: it is the first of that */
-    uint32_t array_job, array_task; /* of a task of a job array, else 0 */
-    int gres[STEP_MAX_GPUS];
-    int n_gres;
+    bool placed;   /* nodes and node are sound: other nodes of the step can be told of this one */
+    bool spans;    /* one of several heterogeneous components that srun started together */
+    bool speaks;   /* spans: this node puts its component on record: it is the first of that */
     bool has_gpus; /* although n_gres is 0 where they can't be read */
-    uid_t uid;
-    gid_t gid;
-    char user[STEP_TEXT], partition[STEP_TEXT], job_name[STEP_TEXT]; /* or "" */
-    char account[STEP_TEXT], qos[STEP_TEXT];
 };
 
 /* A job that was submitted from within a task of an array inherits SLURM_ARRAY_JOB_ID and the like,
@@ -55,20 +46,16 @@ bool step_info_needs_no_array(const struct step_items *items, char *const *env);
 /* By the step's number (S_JOB_STEPID). */
 enum step_kind step_kind(uint32_t step);
 
-/* Reads a step of kind STEP_TASKS or STEP_BATCH. Nothing of env is kept. Returns 0, or -1 with err:
- * why this step can't have a ring, with name and first as far as they are known. No GPUs is no
- * error. step_info_clear frees. */
-int step_info_read(const struct step_items *items, char *const *env, struct step_info *info,
-                   struct tccl_error *err);
-void step_info_clear(struct step_info *info);
+/* Reads a step of kind STEP_TASKS or STEP_BATCH: all but mode, times and minimums. Nothing of env
+ * is kept. Returns 0, or -1 with err: why this step can't have a ring, with name and first as far
+ * as they are known. No GPUs is no error. tccl_step_clear frees. */
+int step_info_read(const struct step_items *items, char *const *env, struct tccl_step *step,
+                   struct step_place *place, struct tccl_error *err);
 
 /* The same of a whole job, by the environment of its prolog or epilog on this node (which has no
  * job name), with a key for all its steps: TCCL_NO_STEP. Of items, job, uid and gid are looked at.
  */
-int step_info_read_job(const struct step_items *items, char *const *env, struct step_info *info,
-                       struct tccl_error *err);
-
-/* The JOIN of a step: pointers are borrowed from info. The caller adds mode, times and minimums. */
-void step_info_join(const struct step_info *info, struct tccl_join *join);
+int step_info_read_job(const struct step_items *items, char *const *env, struct tccl_step *step,
+                       struct step_place *place, struct tccl_error *err);
 
 #endif

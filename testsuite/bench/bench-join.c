@@ -133,25 +133,22 @@ static void make_profile(void)
 /* Milliseconds from connecting to the plan; the step's end, which frees its plan, is not timed. */
 static double join_ms(uint32_t gpus)
 {
-    static const char *const names[] = {"n1"};
+    static char *names[] = {"n1"};
     static uint32_t job = 100;
     char path[256];
-    int gres[8], n_gres = 0;
     struct tccl_plan plan;
     struct tccl_error err = {0};
-    for (int g = 0; g < 8; g++)
-        if (gpus >> g & 1)
-            gres[n_gres++] = g;
-    struct tccl_join join = {.key = {.cluster = "bench", .job = ++job},
+    struct tccl_step join = {.key = {.cluster = "bench", .job = ++job},
                              .n_nodes = 1,
                              .nodes = names,
-                             .gres = gres,
-                             .n_gres = n_gres,
                              .mode = TCCL_MODE_ON,
                              .uid = getuid(),
                              .gid = getgid(),
                              .timeout_ms = WAIT_MS,
                              .user = "bench"};
+    for (int g = 0; g < 8; g++)
+        if (gpus >> g & 1)
+            join.gres[join.n_gres++] = g;
     rig_path(path, "tccld.sock", 1);
     double start = bench_clock();
     cleanup_close int fd = tccl_client_connect(path, WAIT_MS, &err);
@@ -162,7 +159,7 @@ static double join_ms(uint32_t gpus)
         exit(1);
     }
     double ms = (bench_clock() - start) * 1e3;
-    if (plan.state != (n_gres > 1 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING)) {
+    if (plan.state != (join.n_gres > 1 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING)) {
         fprintf(stderr, "bench-join: GPUs %x: %s: %s\n", gpus, tccl_state_name(plan.state),
                 plan.reason);
         exit(1);

@@ -11,8 +11,8 @@
 enum { NODES = 6 };
 
 static const struct tccl_step_key key = {.cluster = "c", .job = 7};
-static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6"};
-static const struct tccl_join join = {.nodes = names, .policy = "p"};
+static char *names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6"};
+static const struct tccl_step join = {.nodes = names, .policy = "p"};
 
 static int nodes_of(const struct merge *merge)
 {

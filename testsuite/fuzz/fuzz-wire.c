@@ -11,7 +11,7 @@
 #include "client/key.h"
 #include "client/message.h"
 #include "client/outcome.h"
-#include "client/step-fields.h"
+#include "client/step-json.h"
 #include "fuzz.h"
 
 enum { STREAM_BYTES = 60000 };
@@ -33,12 +33,12 @@ static void read_message(const char *data, size_t size)
     tccl_key_from_json(json_object_get(message, "key"), &key, NULL);
     if (tccl_plan_from_json(message, &plan, NULL) == 0)
         tccl_plan_clear(&plan);
-    struct tccl_join_message *join = tccl_join_from_json(message, &err);
+    struct tccl_step *join = tccl_join_from_json(message, &err);
     if (join) {
-        FUZZ_CHECK(join->join.n_nodes <= TCCL_MAX_NODES && join->join.n_gres <= TCCL_MAX_GRES);
-        FUZZ_CHECK(join->join.node >= 0 && join->join.node < join->join.n_nodes);
+        FUZZ_CHECK(join->n_nodes <= TCCL_MAX_NODES && join->n_gres <= TCCL_MAX_GRES);
+        FUZZ_CHECK(join->node >= 0 && join->node < join->n_nodes);
     }
-    tccl_join_free(join);
+    tccl_step_free(join);
     json_decref(message);
 }
 
@@ -108,12 +108,11 @@ static void add_both(fuzz_add *add, void *context, json_t *message)
 
 void fuzz_seeds(fuzz_add *add, void *context)
 {
-    static const char *const nodes[] = {"n1", "n2"};
-    static const int gres[] = {0, 1, 3};
-    const struct tccl_join join = {.key = {.cluster = "c", .job = 7, .step = 1},
+    static char *nodes[] = {"n1", "n2"};
+    const struct tccl_step join = {.key = {.cluster = "c", .job = 7, .step = 1},
                                    .n_nodes = 2,
                                    .nodes = nodes,
-                                   .gres = gres,
+                                   .gres = {0, 1, 3},
                                    .n_gres = 3,
                                    .mode = TCCL_MODE_ON,
                                    .uid = 1000,

@@ -17,8 +17,7 @@
 enum { NODES = 20, WAIT_MS = 150000, JOIN_MS = 60000, ALL_GPUS = 0xf };
 
 static char node_text[NODES][8];
-static const char *node_names[NODES];
-static const int all_gres[] = {0, 1, 2, 3};
+static char *node_names[NODES];
 
 /* Profiles */
 
@@ -106,13 +105,13 @@ static struct tccl_step_key new_key(void)
     return (struct tccl_step_key){.cluster = "test", .job = ++job};
 }
 
-static struct tccl_join new_join(struct tccl_step_key key, int node, int n_nodes)
+static struct tccl_step new_join(struct tccl_step_key key, int node, int n_nodes)
 {
-    return (struct tccl_join){.key = key,
+    return (struct tccl_step){.key = key,
                               .node = node,
                               .n_nodes = n_nodes,
                               .nodes = node_names,
-                              .gres = all_gres,
+                              .gres = {0, 1, 2, 3},
                               .n_gres = 4,
                               .mode = TCCL_MODE_ON,
                               .uid = getuid(),
@@ -121,7 +120,7 @@ static struct tccl_join new_join(struct tccl_step_key key, int node, int n_nodes
                               .user = "tester"};
 }
 
-static int start_join(const struct tccl_join *join)
+static int start_join(const struct tccl_step *join)
 {
     char path[256];
     struct tccl_error err = {0};
@@ -145,7 +144,7 @@ static struct tccl_plan end_join(int fd)
     return plan;
 }
 
-static struct tccl_plan join_once(const struct tccl_join *join)
+static struct tccl_plan join_once(const struct tccl_step *join)
 {
     return end_join(start_join(join));
 }

@@ -1,5 +1,6 @@
 /* What jobs' prologs announce, and steps that begin while some of their nodes are late: the
  * matching alone, and in real tccld. */
+#include "client/step-json.h"
 #include "joins.h"
 #include "tccld/join/announce.h"
 
@@ -10,7 +11,7 @@ enum {
 
 /* The matching */
 
-static void put(struct announces *announces, const struct tccl_join *join)
+static void put(struct announces *announces, const struct tccl_step *join)
 {
     struct tccl_error err = {0};
     struct tccl_step_key key;
@@ -20,23 +21,23 @@ static void put(struct announces *announces, const struct tccl_join *join)
 }
 
 /* The terms of a step that joins like this. */
-static json_t *terms_of(const struct announces *announces, const struct tccl_join *join)
+static json_t *terms_of(const struct announces *announces, const struct tccl_step *join)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = tccl_join_to_json(join, &err);
-    struct tccl_join_message *message = tccl_join_from_json(json, &err);
+    struct tccl_step *message = tccl_join_from_json(json, &err);
     json_t *terms = announces_terms(announces, message);
-    tccl_join_free(message);
+    tccl_step_free(message);
     return terms;
 }
 
-static bool fits(const struct announces *announces, const struct tccl_join *join)
+static bool fits(const struct announces *announces, const struct tccl_step *join)
 {
     cleanup_json json_t *terms = terms_of(announces, join);
     return terms != NULL;
 }
 
-static struct tccl_join job_join(uint32_t job, int node, int n_nodes)
+static struct tccl_step job_join(uint32_t job, int node, int n_nodes)
 {
     struct tccl_step_key key = {.cluster = "test", .job = job, .step = TCCL_NO_STEP};
     return new_join(key, node, n_nodes);
@@ -45,12 +46,11 @@ static struct tccl_join job_join(uint32_t job, int node, int n_nodes)
 static void test_fits(void)
 {
     struct announces *announces = announces_new();
-    struct tccl_join job = job_join(7, 1, 3);
+    struct tccl_step job = job_join(7, 1, 3);
     put(announces, &job);
     for (int change = 0; change < 9; change++) {
-        static const int other_gres[] = {0, 1, 2, 5};
-        static const char *const other_nodes[] = {"n1", "n2", "n4"};
-        struct tccl_join join = job;
+        static char *other_nodes[] = {"n1", "n2", "n4"};
+        struct tccl_step join = job;
         join.key.step = 3;
         join.key.restart = 1;
         join.mode = TCCL_MODE_REQUIRE;
@@ -60,14 +60,14 @@ static void test_fits(void)
         join.uid += change == 3;
         join.n_gres -= change == 4;
         if (change == 5)
-            join.gres = other_gres;
+            join.gres[3] = 5;
         join.n_nodes -= change == 6;
         join.node -= change == 7;
         if (change == 8)
             join.nodes = other_nodes;
         CHECK_INT(fits(announces, &join), change == 0);
     }
-    job.reason = "no profile";
+    strcpy(job.reason, "no profile");
     CHECK(!fits(announces, &job));
     announces_free(announces);
 }
@@ -76,22 +76,22 @@ static void test_fits(void)
 static void test_stand_in(void)
 {
     struct announces *first = announces_new(), *second = announces_new();
-    struct tccl_join a = job_join(7, 0, 2), b = job_join(7, 1, 2);
+    struct tccl_step a = job_join(7, 0, 2), b = job_join(7, 1, 2);
     b.n_gres = 2;
     put(first, &a);
     put(second, &b);
     a.key.step = 5;
     a.mode = TCCL_MODE_AUTO;
     a.min_gpus = 3;
-    a.job_name = "train";
-    a.user = "ann";
+    strcpy(a.job_name, "train");
+    strcpy(a.user, "ann");
     a.array_job = 3;
     a.array_task = 2;
     cleanup_json json_t *terms = terms_of(first, &a);
-    struct tccl_join_message *late = announces_join(second, &a.key, 1, 2, 1234, terms);
+    struct tccl_step *late = announces_join(second, &a.key, 1, 2, 1234, terms);
     CHECK(late != NULL);
     if (late) {
-        const struct tccl_join *join = &late->join;
+        const struct tccl_step *join = late;
         CHECK(tccl_key_equal(&join->key, &a.key));
         CHECK_INT(join->n_gres, 2);
         CHECK_INT(join->node, 1);
@@ -106,10 +106,10 @@ static void test_stand_in(void)
         CHECK(announce_differs(join, &b) == NULL);
         b.n_gres = 3;
         CHECK(strstr(announce_differs(join, &b), "other GPUs") != NULL);
-        b.reason = "why not";
+        strcpy(b.reason, "why not");
         CHECK_STR(announce_differs(join, &b), "why not");
     }
-    tccl_join_free(late);
+    tccl_step_free(late);
     CHECK(!announces_join(second, &a.key, 0, 2, 1234, terms));
     CHECK(!announces_join(second, &a.key, 1, 3, 1234, terms));
     a.key.job++;
@@ -129,7 +129,7 @@ static void test_stand_in(void)
 static void test_kept(void)
 {
     struct announces *announces = announces_new();
-    struct tccl_join join = job_join(1, 0, 2);
+    struct tccl_step join = job_join(1, 0, 2);
     put(announces, &join);
     join.n_gres = 2;
     put(announces, &join);
@@ -151,11 +151,11 @@ static void test_kept(void)
 
 /* Real tccld */
 
-static void announce(const struct tccl_join *join)
+static void announce(const struct tccl_step *join)
 {
     char path[256];
     struct tccl_error err = {0};
-    struct tccl_join job = *join;
+    struct tccl_step job = *join;
     job.key.step = TCCL_NO_STEP;
     rig_path(path, "tccld.sock", join->node + 1);
     int fd = tccl_client_connect(path, WAIT_MS, &err);
@@ -169,7 +169,7 @@ static void announce(const struct tccl_join *join)
 static void announce_all(struct tccl_step_key key, int n)
 {
     for (int i = 0; i < n; i++) {
-        struct tccl_join join = new_join(key, i, n);
+        struct tccl_step join = new_join(key, i, n);
         announce(&join);
     }
 }
@@ -180,7 +180,7 @@ static void join_early(struct tccl_step_key key, int n, const bool *late, const 
 {
     int fds[NODES];
     for (int i = 0; i < n; i++) {
-        struct tccl_join join = new_join(key, i, n);
+        struct tccl_step join = new_join(key, i, n);
         join.timeout_ms = reason ? SHORT_MS : LATE_MS;
         fds[i] = late[i] ? -1 : start_join(&join);
     }
@@ -203,7 +203,7 @@ static void join_early(struct tccl_step_key key, int n, const bool *late, const 
 static void join_late(struct tccl_step_key key, int n, const bool *late)
 {
     for (int i = 0; i < n; i++) {
-        struct tccl_join join = new_join(key, i, n);
+        struct tccl_step join = new_join(key, i, n);
         if (!late[i])
             continue;
         struct tccl_plan plan = join_once(&join);
@@ -237,7 +237,7 @@ static void test_other_gpus(int n, int late_node)
     late[late_node] = true;
     announce_all(key, n);
     join_early(key, n, late, NULL);
-    struct tccl_join join = new_join(key, late_node, n);
+    struct tccl_step join = new_join(key, late_node, n);
     join.n_gres = 2;
     struct tccl_plan plan = join_once(&join);
     check_fallback(&plan, "other GPUs here than the job's prolog announced");
@@ -250,21 +250,21 @@ static void test_ordinary(void)
     static const bool late[NODES] = {[2] = true};
     struct tccl_step_key key = new_key();
     for (int i = 0; i < 2; i++) { /* not by the late node */
-        struct tccl_join join = new_join(key, i, 3);
+        struct tccl_step join = new_join(key, i, 3);
         announce(&join);
     }
     join_early(key, 3, late, "n3: no word from its tccld");
 
     key = new_key();
     for (int i = 1; i < 3; i++) { /* not by one that is there */
-        struct tccl_join join = new_join(key, i, 3);
+        struct tccl_step join = new_join(key, i, 3);
         announce(&join);
     }
     join_early(key, 3, late, "n3: no word from its tccld");
 
     key = new_key(); /* one that is there has other GPUs */
     announce_all(key, 3);
-    struct tccl_join join = new_join(key, 1, 3);
+    struct tccl_step join = new_join(key, 1, 3);
     join.n_gres = 2;
     announce(&join);
     join_early(key, 3, late, "n3: no word from its tccld");
@@ -294,7 +294,7 @@ static void test_requeue(void)
     leave(1, &key);
     announce_all(key, 3);
     for (int i = 0; i < 3; i++) {
-        struct tccl_join join = new_join(key, i, 3);
+        struct tccl_step join = new_join(key, i, 3);
         join.n_gres = 2;
         fds[i] = start_join(&join);
     }
@@ -314,11 +314,11 @@ static void test_meanwhile(bool same)
     struct tccl_step_key key = new_key();
     int fds[3];
     for (int i = 0; i < 3; i += 2) {
-        struct tccl_join join = new_join(key, i, 3);
+        struct tccl_step join = new_join(key, i, 3);
         announce(&join);
     }
     for (int i = 0; i < 3; i++) {
-        struct tccl_join join = new_join(key, (i * 2) % 3, 3); /* 0, 2, 1 */
+        struct tccl_step join = new_join(key, (i * 2) % 3, 3); /* 0, 2, 1 */
         join.timeout_ms = LATE_MS;
         if (i == 1) {
             join.n_gres -= same ? 0 : 2;

@@ -17,8 +17,7 @@
 
 enum { NODES = 3, HOME = 3, WAIT_MS = 120000, MACHINE_GPUS = 4 };
 
-static const char *const names[] = {"n1", "n2", "n3"};
-static const int all_gres[] = {0, 1, 2, 3};
+static char *names[] = {"n1", "n2", "n3"};
 static const uint32_t masks[] = {1, 3, 5, 7, 0xf};
 enum { MASKS = sizeof masks / sizeof masks[0] };
 static struct tccl_table *tables[MASKS]; /* as searched: what answers are compared with */
@@ -106,11 +105,11 @@ static int connect_to(int node)
 static int begin_join(struct tccl_step_key key, int node, int n_nodes, int n_gres)
 {
     struct tccl_error err = {0};
-    struct tccl_join join = {.key = key,
+    struct tccl_step join = {.key = key,
                              .node = node,
                              .n_nodes = n_nodes,
                              .nodes = names,
-                             .gres = all_gres,
+                             .gres = {0, 1, 2, 3},
                              .n_gres = n_gres,
                              .mode = TCCL_MODE_ON,
                              .uid = job_uid(),

@@ -24,13 +24,13 @@ static void write_machine(const char *text)
 static void check_models(enum tccl_gres_order order, int a, int b, const char *expected)
 {
     char *names[] = {"n1", "n2"}, text[256] = "";
-    struct step_info info = {.gres = {a, b}, .n_gres = 2, .hosts = {names, 2}};
+    struct tccl_step step = {.gres = {a, b}, .n_gres = 2, .nodes = names, .n_nodes = 2};
     struct tccl_policy policy = {.gpu_types = (char *)"t4"};
     struct tccl_conf conf = {.policies = &policy, .n_policies = 1, .gres_order = order};
     struct tccl_error err = {""};
     struct step_facts facts;
     snprintf(conf.machine, sizeof(conf.machine), "%s", path);
-    int rc = step_facts_read(&conf, &info, &facts, &err);
+    int rc = step_facts_read(&conf, &step, &facts, &err);
     CHECK_INT(facts.facts.gpus, 4);
     CHECK_INT(facts.facts.n_nodes, 2);
     for (int i = 0; i < facts.facts.n_gpu_models; i++)
@@ -43,15 +43,15 @@ static void check_models(enum tccl_gres_order order, int a, int b, const char *e
 
 static void check_user(uid_t uid, const char *expected)
 {
-    struct step_info info = {.uid = uid, .user = "somebody"};
+    struct tccl_step step = {.uid = uid, .user = "somebody"};
     struct tccl_policy policy = {.users = (char *)"x"};
     struct tccl_conf conf = {.policies = &policy, .n_policies = 1};
     struct step_facts facts;
-    CHECK_INT(step_facts_read(&conf, &info, &facts, NULL), 0);
+    CHECK_INT(step_facts_read(&conf, &step, &facts, NULL), 0);
     CHECK_STR(facts.facts.user, expected);
     step_facts_clear(&facts);
     conf.n_policies = 0; /* nobody asks */
-    CHECK_INT(step_facts_read(&conf, &info, &facts, NULL), 0);
+    CHECK_INT(step_facts_read(&conf, &step, &facts, NULL), 0);
     CHECK_STR(facts.facts.user, "");
     step_facts_clear(&facts);
 }

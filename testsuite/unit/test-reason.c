@@ -113,7 +113,7 @@ static const struct {
     {"profiler/client/key.c", {"tccl_fail(", NULL}},
     {"profiler/client/message.c", {"tccl_fail(", NULL}},
     {"profiler/client/outcome.c", {"tccl_fail(", NULL}},
-    {"profiler/client/step-fields.c", {"tccl_fail(", NULL}},
+    {"profiler/client/step-json.c", {"tccl_fail(", NULL}},
     {"pathfind/ring/ring.c", {"tccl_fail(", NULL}},
     {"pathfind/ring/node-class.c", {"tccl_fail(", NULL}},
     {"spank/plugin/spank-remote.c", {"fall_back(", NULL}},

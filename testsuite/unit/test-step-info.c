@@ -26,32 +26,31 @@ static void test_nested_step(void)
                    "SLURM_RESTART_COUNT=2",      NULL};
     struct step_items items = {
         .job = 7, .step = 3, .n_nodes = 2, .node = 1, .now = 1700000000000, .uid = 99, .gid = 98};
-    struct step_info info;
+    struct tccl_step step;
+    struct step_place place;
     struct tccl_error err = {""};
-    struct tccl_join join;
-    CHECK_INT(step_info_read(&items, env, &info, &err), 0);
-    step_info_join(&info, &join);
-    CHECK_STR(info.name, "n2");
-    CHECK(!info.first);
-    CHECK_INT(join.node, 1);
-    CHECK_INT(join.n_nodes, 2);
-    CHECK_STR(join.nodes[0], "n1");
-    CHECK_STR(join.nodes[1], "n2");
-    CHECK_INT(join.n_gres, 2);
-    CHECK_INT(join.gres[0], 1);
-    CHECK_INT(join.gres[1], 3);
-    CHECK_STR(join.key.cluster, "c");
-    CHECK_INT(join.key.job, 7);
-    CHECK_INT(join.key.step, 3);
-    CHECK_INT(join.key.restart, 2);
-    CHECK_INT(join.key.run, 0);
-    CHECK_INT(join.key.het_job, 0);
-    CHECK_INT(join.uid, 99);
-    CHECK_INT(join.gid, 98);
-    CHECK_STR(join.partition, "p");
-    CHECK_STR(join.user, "ann");
-    CHECK(!join.account && !join.job_name && !join.reason);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, &err), 0);
+    CHECK_STR(place.name, "n2");
+    CHECK(!place.first);
+    CHECK_INT(step.node, 1);
+    CHECK_INT(step.n_nodes, 2);
+    CHECK_STR(step.nodes[0], "n1");
+    CHECK_STR(step.nodes[1], "n2");
+    CHECK_INT(step.n_gres, 2);
+    CHECK_INT(step.gres[0], 1);
+    CHECK_INT(step.gres[1], 3);
+    CHECK_STR(step.key.cluster, "c");
+    CHECK_INT(step.key.job, 7);
+    CHECK_INT(step.key.step, 3);
+    CHECK_INT(step.key.restart, 2);
+    CHECK_INT(step.key.run, 0);
+    CHECK_INT(step.key.het_job, 0);
+    CHECK_INT(step.uid, 99);
+    CHECK_INT(step.gid, 98);
+    CHECK_STR(step.partition, "p");
+    CHECK_STR(step.user, "ann");
+    CHECK(!step.account[0] && !step.job_name[0] && !step.reason[0]);
+    tccl_step_clear(&step);
 }
 
 static void test_batch_step(void)
@@ -59,28 +58,30 @@ static void test_batch_step(void)
     char *env[] = {"SLURM_JOB_GPUS=0-2", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TOPOLOGY_ADDR=n2",
                    "SLURM_STEP_GPUS=7", NULL};
     struct step_items items = {.job = 7, .step = SLURM_BATCH_SCRIPT, .now = 1700000000000};
-    struct step_info info;
-    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
-    CHECK_INT(info.key.run, 1700000000000);
-    CHECK_STR(info.name, "n2");
-    CHECK(info.first && info.placed);
-    CHECK_INT(info.hosts.count, 1);
-    CHECK_STR(info.hosts.names[0], "n2");
-    CHECK_INT(info.n_gres, 3);
-    CHECK_INT(info.node, 0);
-    step_info_clear(&info);
+    struct tccl_step step;
+    struct step_place place;
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(step.key.run, 1700000000000);
+    CHECK_STR(place.name, "n2");
+    CHECK(place.first && place.placed);
+    CHECK_INT(step.n_nodes, 1);
+    CHECK_STR(step.nodes[0], "n2");
+    CHECK_INT(step.n_gres, 3);
+    CHECK_INT(step.node, 0);
+    tccl_step_clear(&step);
 }
 
 static void test_no_gpus(void)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_GPUS=0,1", NULL};
     struct step_items items = {.job = 7, .n_nodes = 1};
-    struct step_info info;
-    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
-    CHECK(!info.has_gpus);
-    CHECK_INT(info.n_gres, 0);
-    CHECK(info.first);
-    step_info_clear(&info);
+    struct tccl_step step;
+    struct step_place place;
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK(!place.has_gpus);
+    CHECK_INT(step.n_gres, 0);
+    CHECK(place.first);
+    tccl_step_clear(&step);
 }
 
 /* Component 1 of two; srun --het-group=1, then --het-group=0,1. */
@@ -96,42 +97,43 @@ static void test_components(void)
                    "SLURM_STEP_GPUS=0",
                    NULL};
     struct step_items items = {.job = 4, .n_nodes = 2, .node = 1};
-    struct step_info info;
+    struct tccl_step step;
+    struct step_place place;
     struct tccl_error err = {""};
-    CHECK_INT(step_info_read(&items, env, &info, &err), 0);
-    CHECK_INT(info.key.het_job, 3);
-    CHECK_INT(info.key.het_offset, 1);
-    CHECK_INT(info.node, 1);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, &err), 0);
+    CHECK_INT(step.key.het_job, 3);
+    CHECK_INT(step.key.het_offset, 1);
+    CHECK_INT(step.node, 1);
+    tccl_step_clear(&step);
 
     env[4] = "SLURM_STEP_NODELIST=n[1-3]";
     env[5] = "SLURM_STEP_NUM_NODES=3";
-    CHECK_INT(step_info_read(&items, env, &info, &err), -1);
+    CHECK_INT(step_info_read(&items, env, &step, &place, &err), -1);
     CHECK_STR(err.text, "step spans heterogeneous components");
-    CHECK(info.spans && !info.first && !info.placed && !info.speaks);
-    CHECK_STR(info.name, "n3");
-    step_info_clear(&info);
+    CHECK(place.spans && !place.first && !place.placed && !place.speaks);
+    CHECK_STR(place.name, "n3");
+    tccl_step_clear(&step);
     items.node = 0; /* of the component: the second of the step's nodes */
     env[6] = "SLURM_TOPOLOGY_ADDR=n2";
-    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
-    CHECK(info.spans && !info.first && info.speaks);
-    CHECK_INT(info.key.het_offset, 1);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK(place.spans && !place.first && place.speaks);
+    CHECK_INT(step.key.het_offset, 1);
+    tccl_step_clear(&step);
 
     items = (struct step_items){.job = 9, .n_nodes = 2, .node = 0}; /* variables of another job */
     env[4] = "SLURM_STEP_NODELIST=n[2-3]";
     env[5] = "SLURM_STEP_NUM_NODES=2";
     env[6] = "SLURM_TOPOLOGY_ADDR=n2";
-    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
-    CHECK_INT(info.key.het_job, 0);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(step.key.het_job, 0);
+    tccl_step_clear(&step);
 
     env[5] = "SLURM_STEP_NUM_NODES=3"; /* srun A : B, which says nothing of its components */
-    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
-    CHECK(info.spans && info.first && info.speaks);
-    CHECK_INT(info.key.het_job, 9);
-    CHECK_INT(info.key.het_offset, 0);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK(place.spans && place.first && place.speaks);
+    CHECK_INT(step.key.het_job, 9);
+    CHECK_INT(step.key.het_offset, 0);
+    tccl_step_clear(&step);
 }
 
 /* srun A : B outside of a job, in 22.05: only the older names, and SLURM_JOB_ID is the leader's. */
@@ -147,40 +149,40 @@ static void test_components_of_srun(void)
                    "SLURM_STEP_GPUS=0",
                    NULL};
     struct step_items items = {.job = 14, .n_nodes = 2};
-    struct step_info info;
-    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
-    CHECK(info.spans && !info.first && info.speaks);
-    CHECK_INT(info.key.het_job, 13);
-    CHECK_INT(info.key.het_offset, 1);
-    step_info_clear(&info);
+    struct tccl_step step;
+    struct step_place place;
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK(place.spans && !place.first && place.speaks);
+    CHECK_INT(step.key.het_job, 13);
+    CHECK_INT(step.key.het_offset, 1);
+    tccl_step_clear(&step);
     items.node = 1;
     env[6] = "SLURM_TOPOLOGY_ADDR=n3";
-    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
-    CHECK(!info.speaks);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK(!place.speaks);
+    tccl_step_clear(&step);
     env[2] = env[3] = "X=1"; /* nothing names the component: only the leader's node speaks */
     items.node = 0;
     env[6] = "SLURM_TOPOLOGY_ADDR=n2";
-    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
-    CHECK(info.spans && !info.speaks);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK(place.spans && !place.speaks);
+    tccl_step_clear(&step);
 }
 
 /* What the items and the environment say of an array, and what is believed. */
-static void check_array(uint32_t step, uint32_t array_job, uint32_t array_task, char *variable,
+static void check_array(uint32_t number, uint32_t array_job, uint32_t array_task, char *variable,
                         uint32_t job, uint32_t task)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n1", "SLURM_JOB_NODELIST=n1", variable, NULL};
     struct step_items items = {
-        .job = 19, .step = step, .n_nodes = 1, .array_job = array_job, .array_task = array_task};
-    struct step_info info;
-    struct tccl_join join;
-    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
-    step_info_join(&info, &join);
-    CHECK_INT(join.key.job, 19);
-    CHECK_INT(join.array_job, job);
-    CHECK_INT(join.array_task, task);
-    step_info_clear(&info);
+        .job = 19, .step = number, .n_nodes = 1, .array_job = array_job, .array_task = array_task};
+    struct tccl_step step;
+    struct step_place place;
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(step.key.job, 19);
+    CHECK_INT(step.array_job, job);
+    CHECK_INT(step.array_task, task);
+    tccl_step_clear(&step);
 }
 
 static void test_arrays(void)
@@ -221,25 +223,27 @@ static void test_place(void)
     char *env[] = {"SLURM_STEP_NODELIST=a.b,b,c", "SLURM_TOPOLOGY_ADDR=s1.a.b", "SLURM_STEP_GPUS=0",
                    NULL};
     struct step_items items = {.job = 7, .n_nodes = 3, .node = 0};
-    struct step_info info;
-    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
-    CHECK_STR(info.name, "a.b");
-    step_info_clear(&info);
+    struct tccl_step step;
+    struct step_place place;
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_STR(place.name, "a.b");
+    tccl_step_clear(&step);
     env[1] = "SLURM_TOPOLOGY_ADDR=c";
-    CHECK_INT(step_info_read(&items, env, &info, NULL), 0);
-    CHECK_INT(info.node, 2);
-    CHECK(!info.first);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(step.node, 2);
+    CHECK(!place.first);
+    tccl_step_clear(&step);
 }
 
 static void check_refused(char *const *env, struct step_items items, const char *expected)
 {
-    struct step_info info;
+    struct tccl_step step;
+    struct step_place place;
     struct tccl_error err = {""};
-    CHECK_INT(step_info_read(&items, env, &info, &err), -1);
+    CHECK_INT(step_info_read(&items, env, &step, &place, &err), -1);
     if (!strstr(err.text, expected))
         CHECK_STR(err.text, expected);
-    step_info_clear(&info);
+    tccl_step_clear(&step);
 }
 
 static void test_bad(void)
@@ -268,11 +272,12 @@ static void test_placed_without_gpus(void)
 {
     char *env[] = {"SLURM_STEP_NODELIST=n[1-2]", "SLURM_STEP_GPUS=40", NULL};
     struct step_items items = {.job = 7, .n_nodes = 2, .node = 1};
-    struct step_info info;
-    CHECK_INT(step_info_read(&items, env, &info, NULL), -1);
-    CHECK(info.placed && info.has_gpus && info.n_gres == 0);
-    CHECK_STR(info.name, "n2");
-    step_info_clear(&info);
+    struct tccl_step step;
+    struct step_place place;
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), -1);
+    CHECK(place.placed && place.has_gpus && step.n_gres == 0);
+    CHECK_STR(place.name, "n2");
+    tccl_step_clear(&step);
 }
 
 /* A whole job, as its prolog sees it: 22.05 has only SLURM_NODELIST. */
@@ -282,45 +287,44 @@ static void test_job(void)
                    "SLURM_NODELIST=n[1-3]", "SLURM_JOB_USER=ann",   "SLURM_JOB_PARTITION=p",
                    "SLURM_STEP_GPUS=1",     "SLURM_JOB_ACCOUNT=a",  NULL};
     static const struct step_items items = {.job = 7, .uid = 99, .gid = 98};
-    struct step_info info;
+    struct tccl_step step;
+    struct step_place place;
     struct tccl_error err = {""};
-    struct tccl_join join;
-    CHECK_INT(step_info_read_job(&items, env, &info, &err), 0);
-    step_info_join(&info, &join);
-    CHECK_STR(info.name, "n2");
-    CHECK_INT(join.node, 1);
-    CHECK_INT(join.n_nodes, 3);
-    CHECK_INT(join.n_gres, 2);
-    CHECK_INT(join.gres[1], 2);
-    CHECK_STR(join.key.cluster, "c");
-    CHECK_INT(join.key.job, 7);
-    CHECK(join.key.step == TCCL_NO_STEP);
-    CHECK_INT(join.uid, 99);
-    CHECK_STR(join.user, "ann");
-    CHECK_STR(join.partition, "p");
-    CHECK_STR(join.account, "a");
-    step_info_clear(&info);
+    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), 0);
+    CHECK_STR(place.name, "n2");
+    CHECK_INT(step.node, 1);
+    CHECK_INT(step.n_nodes, 3);
+    CHECK_INT(step.n_gres, 2);
+    CHECK_INT(step.gres[1], 2);
+    CHECK_STR(step.key.cluster, "c");
+    CHECK_INT(step.key.job, 7);
+    CHECK(step.key.step == TCCL_NO_STEP);
+    CHECK_INT(step.uid, 99);
+    CHECK_STR(step.user, "ann");
+    CHECK_STR(step.partition, "p");
+    CHECK_STR(step.account, "a");
+    tccl_step_clear(&step);
 
     env[3] = "SLURM_JOB_NODELIST=n[2-3]";
-    CHECK_INT(step_info_read_job(&items, env, &info, &err), 0);
-    CHECK_INT(info.node, 0);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), 0);
+    CHECK_INT(step.node, 0);
+    tccl_step_clear(&step);
 
     env[2] = "SLURM_JOB_GPUS=";
-    CHECK_INT(step_info_read_job(&items, env, &info, &err), 0);
-    CHECK_INT(info.n_gres, 0);
-    step_info_clear(&info);
+    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), 0);
+    CHECK_INT(step.n_gres, 0);
+    tccl_step_clear(&step);
 
     env[0] = "SLURMD_NODENAME=n4";
-    CHECK_INT(step_info_read_job(&items, env, &info, &err), -1);
+    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), -1);
     CHECK(strstr(err.text, "n4") != NULL);
-    step_info_clear(&info);
+    tccl_step_clear(&step);
 
     env[3] = "SLURM_NODES=n[1-3]";
     err.text[0] = 0;
-    CHECK_INT(step_info_read_job(&items, env, &info, &err), -1);
+    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), -1);
     CHECK_STR(err.text, "SLURM_NODELIST is not set");
-    step_info_clear(&info);
+    tccl_step_clear(&step);
 }
 
 int main(void)

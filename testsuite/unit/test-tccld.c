@@ -13,7 +13,7 @@
 static void test_one_node(void)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_join join = new_join(key, 0, 1);
+    struct tccl_step join = new_join(key, 0, 1);
     struct tccl_error err = {0};
     struct stat stat_;
     struct tccl_plan plan = join_once(&join);
@@ -37,7 +37,7 @@ static void test_one_node(void)
 static void test_second_run(void)
 {
     int complete;
-    struct tccl_join join = new_join(new_key(), 0, 1);
+    struct tccl_step join = new_join(new_key(), 0, 1);
     for (uint32_t run = 0; run < 2; run++) {
         join.key.run = 1700000000000 + run;
         struct tccl_plan plan = join_once(&join);
@@ -66,7 +66,7 @@ static void join_within(int ms, struct tccl_step_key key, int n, int skip, struc
 {
     int fds[NODES];
     for (int i = 0; i < n; i++) {
-        struct tccl_join join = new_join(key, i, n);
+        struct tccl_step join = new_join(key, i, n);
         join.timeout_ms = ms;
         fds[i] = i == skip ? -1 : start_join(&join);
     }
@@ -127,7 +127,7 @@ static void test_two_at_once(void)
     struct tccl_step_key a = new_key(), b = new_key();
     int fds[2][4];
     for (int i = 0; i < 4; i++) {
-        struct tccl_join join_a = new_join(a, i, 4), join_b = new_join(b, 3 - i, 4);
+        struct tccl_step join_a = new_join(a, i, 4), join_b = new_join(b, 3 - i, 4);
         fds[0][i] = start_join(&join_a);
         fds[1][i] = start_join(&join_b);
     }
@@ -140,16 +140,15 @@ static void test_two_at_once(void)
 
 static void test_gpus(void)
 {
-    static const int unknown[] = {0, 7}, twice[] = {1, 1};
-    struct tccl_join join = new_join(new_key(), 0, 1);
-    join.gres = unknown;
+    struct tccl_step join = new_join(new_key(), 0, 1);
+    join.gres[1] = 7;
     join.n_gres = 2;
     struct tccl_plan plan = join_once(&join);
     check_fallback(&plan, "n1: GPU 7 is not in the profile's machine, which has 4 GPUs");
     check_record(0, join.key.job, "fallback", "GPU 7");
 
     join = new_join(new_key(), 0, 1);
-    join.gres = twice;
+    join.gres[0] = 1;
     join.n_gres = 2;
     plan = join_once(&join);
     check_fallback(&plan, "n1: GPU 1 is listed twice");
@@ -175,7 +174,7 @@ static void test_gpus(void)
 static void test_modes(void)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_join join = new_join(key, 0, 2);
+    struct tccl_step join = new_join(key, 0, 2);
     join.mode = TCCL_MODE_OFF;
     close(start_join(&join));
     check_record(0, key.job, "off", "");
@@ -206,9 +205,9 @@ static void test_reason(void)
     struct tccl_step_key key = new_key();
     int fds[3];
     for (int i = 0; i < 3; i++) {
-        struct tccl_join join = new_join(key, i, 3);
+        struct tccl_step join = new_join(key, i, 3);
         join.timeout_ms = 600000;
-        join.reason = i == 2 ? "MIG is on" : NULL;
+        strcpy(join.reason, i == 2 ? "MIG is on" : "");
         fds[i] = start_join(&join);
     }
     for (int i = 0; i < 3; i++) {
@@ -255,7 +254,7 @@ static void test_missing_node(int n, int missing)
                 tccl_plan_clear(&plans[i]);
         known = known || ms > JOIN_MS;
     }
-    struct tccl_join join = new_join(key, missing, n);
+    struct tccl_step join = new_join(key, missing, n);
     struct tccl_plan plan = join_once(&join);
     check_fallback(&plan, reason);
     check_record(0, key.job, "fallback", reason);
@@ -305,7 +304,7 @@ static void test_partial(int n, int broken)
 
 /* Node late joins head_ms before its tccld is stopped, and then all others. Returns how many of
  * them get a ring; *waiting: the late node's connection. */
-static int join_without(struct tccl_join *join, int late, int head_ms, int *waiting)
+static int join_without(struct tccl_step *join, int late, int head_ms, int *waiting)
 {
     int applied = 0, fds[NODES];
     join->node = late;
@@ -330,7 +329,7 @@ static int join_without(struct tccl_join *join, int late, int head_ms, int *wait
  * when its step has given up. */
 static void test_late_plan(int n, int late)
 {
-    struct tccl_join join = {.n_nodes = 0};
+    struct tccl_step join = {.n_nodes = 0};
     int applied = 0, waiting = -1;
     char reason[64];
     for (int head_ms = 200; applied == 0 && head_ms < RIG_PATIENCE_MS; head_ms *= 2) {
@@ -353,7 +352,7 @@ static void test_late_plan(int n, int late)
 static void test_dying_tccld(void)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_join join = new_join(key, 1, 3);
+    struct tccl_step join = new_join(key, 1, 3);
     int fds[3] = {-1, start_join(&join), -1};
     poll(NULL, 0, 300);
     rig_stop_tccld(2, SIGKILL);
@@ -373,7 +372,7 @@ static void test_dying_tccld(void)
 /* tccld hangs for longer than the step waits: nothing is left behind, and the record is true. */
 static void test_given_up(void)
 {
-    struct tccl_join join = new_join(new_key(), 0, 1);
+    struct tccl_step join = new_join(new_key(), 0, 1);
     char path[256];
     rig_path(path, "run", 1);
     kill(rig.tccld[1], SIGSTOP);
@@ -389,7 +388,7 @@ static void test_given_up(void)
 static void test_mismatch(void)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_join join = new_join(key, 1, 3), other = new_join(key, 1, 4);
+    struct tccl_step join = new_join(key, 1, 3), other = new_join(key, 1, 4);
     struct tccl_error err = {0};
     struct tccl_plan plan;
     join.timeout_ms = 60000;
@@ -405,8 +404,8 @@ static void test_mismatch(void)
 static void test_other_second(bool early)
 {
     struct tccl_step_key key = new_key();
-    const char *const others[] = {"n1", "n3"};
-    struct tccl_join join = new_join(key, 0, 2), other = new_join(key, 1, 2);
+    char *others[] = {"n1", "n3"};
+    struct tccl_step join = new_join(key, 0, 2), other = new_join(key, 1, 2);
     char path[256];
     struct tccl_error err = {0};
     other.nodes = others;
@@ -428,9 +427,9 @@ static void test_other_second(bool early)
 /* A node whose name nobody knows: said at once, and not looked up again for every step. */
 static void test_unknown_name(void)
 {
-    const char *const nodes[] = {"no-such-node.invalid", "n2"};
+    char *nodes[] = {"no-such-node.invalid", "n2"};
     for (int i = 0; i < 2; i++) {
-        struct tccl_join join = new_join(new_key(), 1, 2);
+        struct tccl_step join = new_join(new_key(), 1, 2);
         join.nodes = nodes;
         join.timeout_ms = 60000;
         struct tccl_plan plan = join_once(&join);
@@ -442,8 +441,8 @@ static void test_unknown_name(void)
 static void test_spool(void)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_join join = new_join(key, 0, 1);
-    const char *name = "n3";
+    struct tccl_step join = new_join(key, 0, 1);
+    char *name = "n3";
     rig_stop_tccld(1, SIGTERM);
     join.nodes = &name;
     char path[256];
@@ -463,8 +462,8 @@ static void test_spool(void)
 /* A record that neither AccountingHost nor the spool took is put on disk when tccld ends. */
 static void test_memory(void)
 {
-    struct tccl_join join = new_join(new_key(), 0, 1);
-    const char *name = "n3";
+    struct tccl_step join = new_join(new_key(), 0, 1);
+    char *name = "n3";
     char path[256], spool[256], away[300];
     struct tccl_error err = {0};
     rig_stop_tccld(1, SIGTERM);
@@ -585,8 +584,8 @@ static void test_bad_credentials(void)
 static void test_bad_merge(void)
 {
     struct tccl_step_key key = new_key();
-    const char *const nodes[] = {"n1", "stranger"};
-    struct tccl_join join = new_join(key, 0, 2);
+    char *nodes[] = {"n1", "stranger"};
+    struct tccl_step join = new_join(key, 0, 2);
     join.nodes = nodes;
     join.timeout_ms = 60000;
     int waiting = start_join(&join);
@@ -627,7 +626,7 @@ static void in_child_as_nobody(int *failures)
     check_failures = 0;
     if (setgid(nobody->pw_gid) != 0 || setuid(uid) != 0)
         _exit(1);
-    struct tccl_join join = new_join(new_key(), 0, 1);
+    struct tccl_step join = new_join(new_key(), 0, 1);
     int fd = start_join(&join);
     CHECK_INT(tccl_client_wait_plan(fd, WAIT_MS, &plan, &err), -1);
     CHECK(strstr(err.text, "may not send \"join\"") != NULL);
@@ -658,7 +657,7 @@ static void test_other_user(void)
         printf("not as root: what other users may do is not tested\n");
         return;
     }
-    struct tccl_join join = new_join(new_key(), 0, 1);
+    struct tccl_step join = new_join(new_key(), 0, 1);
     join.uid = getpwnam("nobody")->pw_uid;
     struct tccl_plan plan = join_once(&join);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
@@ -694,7 +693,7 @@ static void test_second_tccld(void)
     CHECK_INT(tccl_read_file(log, 4096, &text, &size, &err), 0);
     snprintf(expected, sizeof(expected), "tccl: tccld is already running (pid %d", rig.tccld[1]);
     CHECK(text && strncmp(text, expected, strlen(expected)) == 0);
-    struct tccl_join join = new_join(new_key(), 0, 1);
+    struct tccl_step join = new_join(new_key(), 0, 1);
     struct tccl_plan plan = join_once(&join); /* the first one is unharmed */
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
     tccl_plan_clear(&plan);
@@ -705,7 +704,7 @@ static void await_state(enum tccl_state state)
 {
     struct tccl_plan plan = {0};
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
-        struct tccl_join join = new_join(new_key(), 0, 1);
+        struct tccl_step join = new_join(new_key(), 0, 1);
         plan = join_once(&join);
         enum tccl_state found = plan.state;
         tccl_plan_clear(&plan);
@@ -770,11 +769,11 @@ static void test_stuck_munged(void)
     int fds[2];
     kill(rig.munged, SIGSTOP);
     for (int i = 0; i < 2; i++) {
-        struct tccl_join join = new_join(key, i, 2);
+        struct tccl_step join = new_join(key, i, 2);
         join.timeout_ms = 500;
         fds[i] = start_join(&join);
     }
-    struct tccl_join alone = new_join(new_key(), 1, 2);
+    struct tccl_step alone = new_join(new_key(), 1, 2);
     alone.node = 0;
     alone.n_nodes = 1;
     struct tccl_plan plan = join_once(&alone);

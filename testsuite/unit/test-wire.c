@@ -5,7 +5,7 @@
 #include "client/key.h"
 #include "client/message.h"
 #include "client/outcome.h"
-#include "client/step-fields.h"
+#include "client/step-json.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -14,16 +14,15 @@
 #include "base/clock.h"
 #include "check.h"
 
-static const char *const node_names[] = {"n1", "n2", "node-3.cluster"};
-static const int gres[] = {0, 2, 3};
+static char *node_names[] = {"n1", "n2", "node-3.cluster"};
 
-static struct tccl_join sample(void)
+static struct tccl_step sample(void)
 {
-    return (struct tccl_join){.key = {"c1", 1234, 1233, 1, 0xfffffffb, 2, 0},
+    return (struct tccl_step){.key = {"c1", 1234, 1233, 1, 0xfffffffb, 2, 0},
                               .node = 1,
                               .n_nodes = 3,
                               .nodes = node_names,
-                              .gres = gres,
+                              .gres = {0, 2, 3},
                               .n_gres = 3,
                               .mode = TCCL_MODE_REQUIRE,
                               .uid = 1000,
@@ -39,18 +38,18 @@ static struct tccl_join sample(void)
 
 static void test_join(void)
 {
-    struct tccl_join join = sample();
+    struct tccl_step join = sample();
     struct tccl_error err = {0};
     cleanup_json json_t *json = tccl_join_to_json(&join, &err);
     cleanup_free char *text = tccl_message_text(json);
     CHECK(text != NULL);
     cleanup_json json_t *again = tccl_message_parse(text, strlen(text), &err);
     CHECK_STR(tccl_message_type(again), "join");
-    struct tccl_join_message *message = tccl_join_from_json(again, &err);
+    struct tccl_step *message = tccl_join_from_json(again, &err);
     CHECK_STR(err.text, "");
     if (!message)
         return;
-    const struct tccl_join *read = &message->join;
+    const struct tccl_step *read = message;
     CHECK(tccl_key_equal(&read->key, &join.key));
     CHECK_INT(read->n_nodes, 3);
     CHECK_STR(read->nodes[2], "node-3.cluster");
@@ -62,9 +61,9 @@ static void test_join(void)
     CHECK_INT(read->array_job, 1230);
     CHECK_INT(read->array_task, 4);
     CHECK_STR(read->user, "alice");
-    CHECK(read->partition == NULL && read->reason == NULL);
+    CHECK(!read->partition[0] && !read->reason[0]);
     CHECK(strncmp(read->job_name, "caf", 3) == 0 && strchr(read->job_name, '\n') != NULL);
-    tccl_join_free(message);
+    tccl_step_free(message);
 }
 
 /* A text is cut between characters, and no further than it must. */
@@ -118,15 +117,15 @@ static void test_bad_joins(void)
         {"min_gpus", "-1"},
         {"user", "7"},
     };
-    struct tccl_join join = sample();
+    struct tccl_step join = sample();
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct tccl_error err = {0};
         cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
         json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
-        struct tccl_join_message *message = tccl_join_from_json(json, &err);
+        struct tccl_step *message = tccl_join_from_json(json, &err);
         CHECK(message == NULL);
         CHECK(strstr(err.text, bad[i].name) != NULL);
-        tccl_join_free(message);
+        tccl_step_free(message);
     }
 }
 
@@ -134,7 +133,7 @@ static void test_missing_members(void)
 {
     static const char *const names[] = {"key",  "node", "nodes",     "gres",
                                         "mode", "uid",  "timeout_ms"};
-    struct tccl_join join = sample();
+    struct tccl_step join = sample();
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct tccl_error err = {0};
         cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
@@ -286,7 +285,7 @@ static void test_envelope(void)
 static void test_damage(void)
 {
     srand((unsigned)check_seed());
-    struct tccl_join join = sample();
+    struct tccl_step join = sample();
     cleanup_json json_t *json = tccl_join_to_json(&join, NULL);
     cleanup_free char *good = tccl_message_text(json);
     size_t size = strlen(good);
@@ -297,7 +296,7 @@ static void test_damage(void)
         struct tccl_error err = {0};
         cleanup_json json_t *message = tccl_message_parse(bad, size, &err);
         if (message && strcmp(tccl_message_type(message), "join") == 0)
-            tccl_join_free(tccl_join_from_json(message, &err));
+            tccl_step_free(tccl_join_from_json(message, &err));
     }
 }
 

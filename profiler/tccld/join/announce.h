@@ -18,7 +18,7 @@ void announces_free(struct announces *announces); /* NULL is fine */
 
 /* Takes an ANNOUNCE in, in place of what its job announced before; *key is then its key. Returns 0,
  * or -1 with err. */
-int announces_put(struct announces *announces, json_t *message, struct tccl_step_key *key,
+int announces_put(struct announces *announces, const json_t *message, struct tccl_step_key *key,
                   struct tccl_error *err);
 /* The job has ended on this node. key: of any step of it. */
 void announces_end(struct announces *announces, const struct tccl_step_key *key);
@@ -26,15 +26,14 @@ void announces_end(struct announces *announces, const struct tccl_step_key *key)
 /* Has a step, on this node, just the nodes and the GPUs that its job has announced? Then its terms:
  * what the JOINs of all its nodes have in common, as MERGE and CALL carry it (a new reference).
  * Else NULL. */
-json_t *announces_terms(const struct announces *announces, const struct tccl_join_message *message);
+json_t *announces_terms(const struct announces *announces, const struct tccl_step *message);
 
 /* The JOIN that this node, node of n_nodes, would send for a step with these terms, by what the job
  * has announced here. NULL: nothing announced, or something else. */
-struct tccl_join_message *announces_join(const struct announces *announces,
-                                         const struct tccl_step_key *key, int node, int n_nodes,
-                                         int timeout_ms, const json_t *terms);
+struct tccl_step *announces_join(const struct announces *announces, const struct tccl_step_key *key,
+                                 int node, int n_nodes, int timeout_ms, const json_t *terms);
 
 /* Is a JOIN what stood in for it? Returns NULL, or how it differs. */
-const char *announce_differs(const struct tccl_join *announced, const struct tccl_join *join);
+const char *announce_differs(const struct tccl_step *announced, const struct tccl_step *join);
 
 #endif

@@ -20,7 +20,7 @@
 
 void answer_without(struct step *step, const char *fmt, ...)
 {
-    const struct tccl_join *join = &step->join->join;
+    const struct tccl_step *join = step->join;
     char why[256];
     va_list args;
     va_start(args, fmt);
@@ -46,7 +46,7 @@ static bool anyone_waits(const struct step *step)
 void answer_apply(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
-    const struct tccl_join *join = &step->join->join;
+    const struct tccl_step *join = step->join;
     struct tccl_error err = {0};
     char path[PATH_MAX];
     if (!anyone_waits(step)) {

@@ -41,7 +41,7 @@ int children_init(struct step *step)
 
 static int check_name(const struct step *step, int node, const char *name, struct tccl_error *err)
 {
-    const char *expected = step->join ? step->join->join.nodes[node] : name;
+    const char *expected = step->join ? step->join->nodes[node] : name;
     if (strcmp(expected, name) == 0)
         return 0;
     return tccl_fail(err, "the node lists of this step do not match: node %d is %s here, %s there",

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/step-json.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
@@ -18,7 +19,7 @@
  * record. */
 static bool is_too_small(struct step *step)
 {
-    const struct tccl_join *join = &step->join->join;
+    const struct tccl_step *join = step->join;
     struct outcome *outcome = &step->outcome;
     if (join->mode != TCCL_MODE_AUTO || join->n_nodes >= join->min_nodes)
         return false;
@@ -33,12 +34,12 @@ static bool is_too_small(struct step *step)
 void join_take(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
-    const struct tccl_join *join = &step->join->join;
+    const struct tccl_step *join = step->join;
     const char *name = join->nodes[join->node];
     struct tccl_error err = {0};
     if (is_too_small(step))
         return;
-    if (join->reason)
+    if (join->reason[0])
         tccl_fail(&err, "%s", join->reason);
     else if (strcmp(name, daemon->conf->node) != 0)
         tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
@@ -49,7 +50,7 @@ void join_take(struct step *step)
         step_fail(step, "%s: %.400s", name, err.text);
 }
 
-static void record_off(struct daemon *daemon, const struct tccl_join *join)
+static void record_off(struct daemon *daemon, const struct tccl_step *join)
 {
     struct outcome outcome = {.state = TCCL_STATE_OFF};
     long gpus = join->n_nodes == 1 ? join->n_gres : 0;
@@ -58,18 +59,18 @@ static void record_off(struct daemon *daemon, const struct tccl_join *join)
         journal_put(daemon->journal, record);
 }
 
-static void join_off(struct daemon *daemon, struct local *local, struct tccl_join_message *message)
+static void join_off(struct daemon *daemon, struct local *local, struct tccl_step *message)
 {
     struct tccl_plan plan = {.state = TCCL_STATE_OFF};
     cleanup_json json_t *answer = tccl_plan_to_json(&plan);
-    record_off(daemon, &message->join);
+    record_off(daemon, message);
     metrics_answer(daemon->metrics, plan.state, "", 0, 0);
     local_answer(local, answer);
-    tccl_join_free(message);
+    tccl_step_free(message);
 }
 
 /* The step of a JOIN. NULL with err. */
-static struct step *step_of(struct daemon *daemon, const struct tccl_join *join,
+static struct step *step_of(struct daemon *daemon, const struct tccl_step *join,
                             struct tccl_error *err)
 {
     steps_forget_ended(daemon->steps, &join->key);
@@ -91,7 +92,7 @@ static void add_waiter(struct step *step, struct local *local)
 }
 
 /* The first JOIN of this node. */
-static void take_part(struct step *step, struct tccl_join_message *message)
+static void take_part(struct step *step, struct tccl_step *message)
 {
     step->joined_us = tccl_now_us();
     if (step->join) {
@@ -105,18 +106,18 @@ static void take_part(struct step *step, struct tccl_join_message *message)
 void step_join(struct daemon *daemon, struct local *local, json_t *json)
 {
     struct tccl_error err = {0};
-    struct tccl_join_message *message = tccl_join_from_json(json, &err);
+    struct tccl_step *message = tccl_join_from_json(json, &err);
     if (message)
-        metrics_join(daemon->metrics, message->join.mode);
-    if (message && message->join.mode == TCCL_MODE_OFF) {
+        metrics_join(daemon->metrics, message->mode);
+    if (message && message->mode == TCCL_MODE_OFF) {
         join_off(daemon, local, message);
         return;
     }
-    struct step *step = message ? step_of(daemon, &message->join, &err) : NULL;
+    struct step *step = message ? step_of(daemon, message, &err) : NULL;
     if (!step) {
         log_limited(&daemon->steps->refused, "refused a JOIN: %s", err.text);
         local_refuse(local, err.text);
-        tccl_join_free(message);
+        tccl_step_free(message);
         return;
     }
     add_waiter(step, local);
@@ -124,7 +125,7 @@ void step_join(struct daemon *daemon, struct local *local, json_t *json)
         take_part(step, message);
         return;
     }
-    tccl_join_free(message);
+    tccl_step_free(message);
     if (!step_is_open(step))
         answer_waiters(step);
 }

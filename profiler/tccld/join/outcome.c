@@ -54,7 +54,7 @@ static void leave_to_nccl(struct outcome *outcome, const struct tccl_ring *ring)
 
 /* Too small a gain for the policy? */
 static bool gains_enough(struct outcome *outcome, const struct tccl_ring *ring,
-                         const struct tccl_join *join)
+                         const struct tccl_step *join)
 {
     double own = ring->baseline_gbps;
     bool named = outcome->policy[0];
@@ -70,7 +70,7 @@ static bool gains_enough(struct outcome *outcome, const struct tccl_ring *ring,
 }
 
 static void take_ring(struct outcome *outcome, struct tccl_ring *ring, const struct tccl_run *runs,
-                      int n_runs, const struct tccl_join *join)
+                      int n_runs, const struct tccl_step *join)
 {
     outcome->baseline_gbps = ring->baseline_gbps;
     outcome->bound_gbps = isfinite(ring->bound) ? ring->bound : 0;
@@ -87,18 +87,18 @@ static void take_ring(struct outcome *outcome, struct tccl_ring *ring, const str
     outcome->state = TCCL_STATE_APPLIED;
     outcome->gbps = ring->gbps;
     if (ring->n_nodes <= FORMAT_NODES)
-        outcome->ring = tccl_ring_format(runs, n_runs, ring, join->nodes);
+        outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
     outcome->choices = tccl_steal(ring->choices);
     outcome->n_choices = ring->n_nodes;
 }
 
-void outcome_solve(struct outcome *outcome, const struct merge *merge, const struct tccl_join *join)
+void outcome_solve(struct outcome *outcome, const struct merge *merge, const struct tccl_step *join)
 {
     cleanup_free struct tccl_run *runs = merge_runs(merge);
     struct tccl_ring ring = {0};
     struct tccl_error err = {0};
     long gpus = merge_gpus(merge);
-    snprintf(outcome->policy, sizeof(outcome->policy), "%s", join->policy ? join->policy : "");
+    snprintf(outcome->policy, sizeof(outcome->policy), "%s", join->policy);
     outcome->first = 0;
     outcome->step_gpus = gpus;
     strcpy(outcome->source, merge->kinds[0]->kind->source);
@@ -252,7 +252,7 @@ static const struct tccl_cell *chosen(const struct outcome *outcome, int node,
 }
 
 /* The whole ring if it is short, else this node's chain. */
-static char *ring_text(const struct outcome *outcome, const struct tccl_join *join,
+static char *ring_text(const struct outcome *outcome, const struct tccl_step *join,
                        const char *chain)
 {
     char *text;
@@ -263,7 +263,7 @@ static char *ring_text(const struct outcome *outcome, const struct tccl_join *jo
     return text;
 }
 
-json_t *outcome_plan(const struct outcome *outcome, const struct tccl_join *join,
+json_t *outcome_plan(const struct outcome *outcome, const struct tccl_step *join,
                      const struct tccl_kind *kind, const struct tccl_machine *machine,
                      const char *socket, char **ring, struct tccl_error *err)
 {

@@ -29,7 +29,7 @@ void outcome_clear(struct outcome *outcome);
 /* Solves the ring over all nodes of a step. Always gives an outcome. join: of node 0; its nodes,
  * and its policy: name, minimums, gain. */
 void outcome_solve(struct outcome *outcome, const struct merge *merge,
-                   const struct tccl_join *join);
+                   const struct tccl_step *join);
 
 /* The PLAN for the nodes [first, end): a new reference, NULL without memory. */
 json_t *outcome_to_json(const struct outcome *outcome, const struct tccl_step_key *key, int first,
@@ -40,7 +40,7 @@ int outcome_from_json(struct outcome *outcome, const json_t *json, const struct 
 
 /* This node's plan: chain, JSON for the plan file, ring text for the job. kind and machine are this
  * node's; socket: tccld's. Returns a new reference, or NULL with err. *ring is allocated. */
-json_t *outcome_plan(const struct outcome *outcome, const struct tccl_join *join,
+json_t *outcome_plan(const struct outcome *outcome, const struct tccl_step *join,
                      const struct tccl_kind *kind, const struct tccl_machine *machine,
                      const char *socket, char **ring, struct tccl_error *err);
 

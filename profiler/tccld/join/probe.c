@@ -29,7 +29,7 @@ void probe_late(struct step *step)
     for (int i = 0; i < step->n_children; i++) {
         struct child *child = &step->children[i];
         if (!child->merge)
-            child->probe = link_probe(step->steps->daemon, step->join->join.nodes[child->node],
+            child->probe = link_probe(step->steps->daemon, step->join->nodes[child->node],
                                       deadline_report(step), on_probed, child);
     }
 }
@@ -54,7 +54,7 @@ void probe_give_up(struct step *step)
         snprintf(more, sizeof(more), " (and %d more)", missing - 1);
     snprintf(name, sizeof(name), "node %d", first ? first->node : step->node);
     step_fail(step, "%s: no word from its tccld within %lld ms%s%s",
-              first ? step->join->join.nodes[first->node] : name, waited,
+              first ? step->join->nodes[first->node] : name, waited,
               first && first->listens
                   ? ": the step has not started there (a slow Prolog?), or it hangs"
                   : "",

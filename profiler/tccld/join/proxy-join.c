@@ -28,7 +28,7 @@ static void hear(struct step *step, json_t *terms)
     step->announced = next;
 }
 
-void proxy_hear_join(struct step *step, const struct tccl_join_message *message)
+void proxy_hear_join(struct step *step, const struct tccl_step *message)
 {
     cleanup_json json_t *terms = announces_terms(step->steps->announces, message);
     hear(step, terms);
@@ -69,7 +69,7 @@ void proxy_call(struct child *child)
     if (!content || json_object_update(message, content) != 0)
         return;
     step->called = true;
-    child->probe = link_ask(step->steps->daemon, step->join->join.nodes[child->node], message,
+    child->probe = link_ask(step->steps->daemon, step->join->nodes[child->node], message,
                             deadline_report(step), on_called, child);
 }
 
@@ -89,9 +89,8 @@ void proxy_take_part(struct step *step)
 {
     if (step->join || !all_as_announced(step))
         return;
-    struct tccl_join_message *message =
-        announces_join(step->steps->announces, &step->key, step->node, step->n_nodes,
-                       step->timeout_ms, step->announced);
+    struct tccl_step *message = announces_join(step->steps->announces, &step->key, step->node,
+                                               step->n_nodes, step->timeout_ms, step->announced);
     if (message)
         step_begin(step, message);
 }
@@ -108,15 +107,15 @@ static void replace_closed(struct step *step, const char *why)
     step_advance(step);
 }
 
-void proxy_replace(struct step *step, struct tccl_join_message *message)
+void proxy_replace(struct step *step, struct tccl_step *message)
 {
-    const char *why = announce_differs(&step->join->join, &message->join);
-    tccl_join_free(step->join);
+    const char *why = announce_differs(step->join, message);
+    tccl_step_free(step->join);
     step->join = message;
     if (!step_is_open(step))
         replace_closed(step, why);
     else if (why)
-        step_fail(step, "%s: %s", message->join.nodes[message->join.node], why);
+        step_fail(step, "%s: %s", message->nodes[message->node], why);
 }
 
 static bool same_job(const struct tccl_step_key *a, const struct tccl_step_key *b)
@@ -175,10 +174,10 @@ static void answer_call(struct peer *peer, const struct tccl_error *err)
 static bool is_announced(const struct steps *steps, const struct report *report,
                          const json_t *terms)
 {
-    struct tccl_join_message *message =
+    struct tccl_step *message =
         announces_join(steps->announces, &report->key, (int)report->node, (int)report->n_nodes,
                        (int)report->timeout_ms, terms);
-    tccl_join_free(message);
+    tccl_step_free(message);
     return message != NULL;
 }
 

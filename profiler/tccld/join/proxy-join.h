@@ -10,7 +10,7 @@ enum { STEP_KEEP_PROXY_MS = 900000 /* how long after closing a node with a proxy
 
 /* What a JOIN of this node, or a MERGE (its "announced", which may be NULL), says of announcements.
  */
-void proxy_hear_join(struct step *step, const struct tccl_join_message *message);
+void proxy_hear_join(struct step *step, const struct tccl_step *message);
 void proxy_hear(struct step *step, json_t *announced);
 /* Puts that into a MERGE of the range. Returns 0, or -1 without memory. */
 int proxy_put_terms(const struct step *step, json_t *message);
@@ -26,7 +26,7 @@ bool proxy_stands(const struct step *step);
 bool proxy_is_awaited(const struct step *step);
 /* The JOIN has come (taken over) for which a proxy stood. If it isn't what was announced there is
  * no ring, or none here where one has been given out. */
-void proxy_replace(struct step *step, struct tccl_join_message *message);
+void proxy_replace(struct step *step, struct tccl_step *message);
 
 /* The job has ended on this node. key: of any step of it. */
 void proxy_end_job(struct steps *steps, const struct tccl_step_key *key);

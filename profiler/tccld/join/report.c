@@ -55,7 +55,7 @@ static void lose_plan(struct step *step, const struct tccl_error *err)
 {
     char reason[sizeof(step->outcome.reason)];
     snprintf(reason, sizeof(reason), "%.200s: no plan came from %.280s",
-             step->join->join.nodes[step->node], err->text);
+             step->join->nodes[step->node], err->text);
     snprintf(step->outcome.reason, sizeof(step->outcome.reason), "%s", err->text);
     step->outcome.state = TCCL_STATE_FALLBACK;
     step_close(step, STEP_LOST);
@@ -92,7 +92,7 @@ void report_range(struct step *step, const struct merge *merge)
     struct tccl_error err = {0};
     cleanup_json json_t *message = new_message(step, merge, NULL, &err);
     if (send_up(step, message, deadline_plan(step), on_plan) != 0)
-        step_fail(step, "%s: %s", step->join->join.nodes[step->node],
+        step_fail(step, "%s: %s", step->join->nodes[step->node],
                   err.text[0] ? err.text : "out of memory");
 }
 

@@ -41,8 +41,8 @@ struct step {
     int64_t end; /* when those who wait give up; once closed: when the step is forgotten */
 
     /* This node. */
-    struct tccl_join_message *join; /* NULL: none has come, or no longer needed */
-    int64_t joined_us;              /* 0: no JOIN has come; join, if there is one, is a proxy */
+    struct tccl_step *join; /* NULL: none has come, or no longer needed */
+    int64_t joined_us;      /* 0: no JOIN has come; join, if there is one, is a proxy */
     struct local *waiters[WAITERS];
     int n_waiters;
     struct shared_kind *kind;
@@ -99,7 +99,7 @@ void step_free(struct step *step);
  * once. */
 bool step_enter(struct step *step, enum step_event event);
 /* This node takes part (message is taken over). */
-void step_begin(struct step *step, struct tccl_join_message *message);
+void step_begin(struct step *step, struct tccl_step *message);
 /* Does what can be done in this phase. */
 void step_advance(struct step *step);
 /* The parent need not be told any more, or has been: the record is kept, unless it is elsewhere. */

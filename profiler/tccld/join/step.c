@@ -40,13 +40,13 @@ bool step_enter(struct step *step, enum step_event event)
     return true;
 }
 
-void step_begin(struct step *step, struct tccl_join_message *message)
+void step_begin(struct step *step, struct tccl_step *message)
 {
     step->join = message;
     if (step->node > 0)
-        step->parent = strdup(message->join.nodes[tree_parent(step->node)]);
+        step->parent = strdup(message->nodes[tree_parent(step->node)]);
     if (step_is_open(step)) {
-        deadline_expect(step, message->join.timeout_ms);
+        deadline_expect(step, message->timeout_ms);
         join_take(step);
     } else {
         answer_join(step);
@@ -62,7 +62,7 @@ static void keep_record(struct step *step)
         return;
     step->recorded = true;
     json_t *record =
-        steprecord(&step->join->join, &step->outcome, step->start, step->solve_us, step->gpus);
+        steprecord(step->join, &step->outcome, step->start, step->solve_us, step->gpus);
     if (!record) {
         log_line("step %s: out of memory: it has no record", step->text);
         return;
@@ -77,7 +77,7 @@ static void drop_details(struct step *step)
 {
     if (!step_has_joined(step))
         return;
-    tccl_join_free(step->join);
+    tccl_step_free(step->join);
     step->join = NULL;
     free(step->outcome.choices);
     step->outcome.choices = NULL;
@@ -97,8 +97,7 @@ void step_settle(struct step *step)
 static void tell_lost(struct step *step, const struct child *lost)
 {
     char reason[400];
-    snprintf(reason, sizeof(reason), "%.255s: %s", step->join->join.nodes[lost->node],
-             child_hung_up);
+    snprintf(reason, sizeof(reason), "%.255s: %s", step->join->nodes[lost->node], child_hung_up);
     report_partial(step, reason);
 }
 
@@ -151,7 +150,7 @@ static void complete(struct step *step)
     struct tccl_error err = {0};
     const struct child *lost = children_lost(step);
     if (lost) {
-        step_fail(step, "%s: %s", step->join->join.nodes[lost->node], child_hung_up);
+        step_fail(step, "%s: %s", step->join->nodes[lost->node], child_hung_up);
         return;
     }
     struct merge *merge = children_merge(step, &err);
@@ -160,7 +159,7 @@ static void complete(struct step *step)
     } else if (step->node == 0) {
         step->gpus = merge_gpus(merge);
         step->outcome.start = step->start;
-        outcome_solve(&step->outcome, merge, &step->join->join);
+        outcome_solve(&step->outcome, merge, step->join);
         step_close(step, STEP_PLAN);
         step_advance(step);
     } else {

@@ -6,7 +6,7 @@
 
 /* start: unix time; solve_us: first JOIN to the answer, 0 if nothing was solved; gpus: in the step,
  * 0 if unknown. A new reference; NULL without memory. */
-json_t *steprecord(const struct tccl_join *join, const struct outcome *outcome, time_t start,
+json_t *steprecord(const struct tccl_step *join, const struct outcome *outcome, time_t start,
                    int64_t solve_us, long gpus);
 
 #endif

@@ -23,7 +23,7 @@ void step_free(struct step *step)
     if (step->timer)
         event_free(step->timer);
     shared_kind_drop(step->kind);
-    tccl_join_free(step->join);
+    tccl_step_free(step->join);
     outcome_clear(&step->outcome);
     json_decref(step->record);
     json_decref(step->announced);

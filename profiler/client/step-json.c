@@ -1,0 +1,286 @@
+/* step-json.c: the members of a step in JSON. Each type of member is written and read in one place;
+ * what there is of them, and their bounds, is in the table. */
+#include "client/step-json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "client/hostlist.h"
+#include "client/message.h"
+
+static const void *member_of(const struct tccl_step *step, const struct tccl_field *field)
+{
+    return (const char *)step + field->at;
+}
+
+static bool must_be(const struct tccl_field *field, enum tccl_use use)
+{
+    switch (use) {
+    case TCCL_IN_KEY:
+        return true;
+    case TCCL_IN_RECORD:
+        return field->use & TCCL_MUST_RECORD;
+    default:
+        return field->use & TCCL_MUST_JOIN;
+    }
+}
+
+static json_int_t load_int(const void *member, size_t size)
+{
+    uint32_t small;
+    uint64_t large;
+    if (size == sizeof(small)) {
+        memcpy(&small, member, sizeof(small));
+        return small;
+    }
+    memcpy(&large, member, sizeof(large));
+    return (json_int_t)large;
+}
+
+static void store_int(void *member, size_t size, json_int_t value)
+{
+    uint32_t small = (uint32_t)value;
+    uint64_t large = (uint64_t)value;
+    if (size == sizeof(small))
+        memcpy(member, &small, sizeof(small));
+    else
+        memcpy(member, &large, sizeof(large));
+}
+
+/* Writing */
+
+static json_t *nodes_to_json(const struct tccl_step *step)
+{
+    cleanup_json json_t *array = json_array();
+    for (int i = 0; i < step->n_nodes; i++)
+        if (json_array_append_new(array, json_string(step->nodes[i])) != 0)
+            return NULL;
+    return tccl_steal(array);
+}
+
+static json_t *gres_to_json(const struct tccl_step *step)
+{
+    cleanup_json json_t *array = json_array();
+    for (int i = 0; i < step->n_gres; i++)
+        if (json_array_append_new(array, json_integer(step->gres[i])) != 0)
+            return NULL;
+    return tccl_steal(array);
+}
+
+static int put_nodes(json_t *json, enum tccl_use use, const struct tccl_step *step)
+{
+    if (use != TCCL_IN_RECORD)
+        return json_object_set_new(json, "nodes", nodes_to_json(step));
+    cleanup_free char *text =
+        tccl_hosts_fold((const char *const *)step->nodes, (size_t)step->n_nodes);
+    return text ? json_object_set_new(json, "nodes", json_string(text)) : -1;
+}
+
+static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *field,
+                     const struct tccl_step *step)
+{
+    const void *member = member_of(step, field);
+    bool must = must_be(field, use);
+    json_int_t number;
+    double real;
+    switch (field->type) {
+    case TCCL_FIELD_TEXT:
+        return must || *(const char *)member
+                   ? tccl_put_text(json, field->name, member, (size_t)field->max)
+                   : 0;
+    case TCCL_FIELD_WORD:
+        number = load_int(member, field->size);
+        return json_object_set_new(json, field->name, json_string(field->words[number]));
+    case TCCL_FIELD_NODES:
+        return put_nodes(json, use, step);
+    case TCCL_FIELD_NUMBERS:
+        return json_object_set_new(json, field->name, gres_to_json(step));
+    case TCCL_FIELD_INT:
+        number = load_int(member, field->size);
+        return must || number ? json_object_set_new(json, field->name, json_integer(number)) : 0;
+    case TCCL_FIELD_REAL:
+        memcpy(&real, member, sizeof(real));
+        return must || real > 0 ? json_object_set_new(json, field->name, json_real(real)) : 0;
+    }
+    return -1;
+}
+
+int tccl_step_put(json_t *json, enum tccl_use use, const struct tccl_step *step)
+{
+    for (int i = 0; i < tccl_n_step_fields; i++)
+        if (tccl_step_fields[i].use & use && put_field(json, use, &tccl_step_fields[i], step) != 0)
+            return -1;
+    return 0;
+}
+
+/* Reading */
+
+static int get_nodes(const json_t *array, struct tccl_step *step, struct tccl_error *err)
+{
+    size_t count = json_array_size(array);
+    if (count == 0 || count > TCCL_MAX_NODES)
+        return tccl_fail(err, "nodes: a list of 1 to %d names is expected", TCCL_MAX_NODES);
+    cleanup_free const char **names = calloc(count, sizeof(*names));
+    if (!names)
+        return tccl_fail(err, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        names[i] = json_string_value(json_array_get(array, i));
+        if (!names[i] || !tccl_host_valid(names[i]))
+            return tccl_fail(err, "nodes: entry %zu is not a node name", i);
+    }
+    return tccl_step_set_nodes(step, names, count) == 0 ? 0 : tccl_fail(err, "out of memory");
+}
+
+static int get_gres(const json_t *array, struct tccl_step *step, struct tccl_error *err)
+{
+    size_t count = json_array_size(array);
+    if (!json_is_array(array) || count > TCCL_MAX_GRES)
+        return tccl_fail(err, "gres: a list of at most %d numbers is expected", TCCL_MAX_GRES);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *index = json_array_get(array, i);
+        json_int_t value = json_integer_value(index);
+        if (!json_is_integer(index) || value < 0 || value > 4095)
+            return tccl_fail(err, "gres: entry %zu is not a GPU index", i);
+        step->gres[i] = (int)value;
+    }
+    step->n_gres = (int)count;
+    return 0;
+}
+
+static int get_word(const json_t *json, const struct tccl_field *field, void *member,
+                    struct tccl_error *err)
+{
+    const char *word;
+    if (tccl_get_text(json, field->name, (size_t)field->max, &word, err) != 0)
+        return -1;
+    for (int i = 0; field->words[i]; i++)
+        if (strcmp(word, field->words[i]) == 0) {
+            store_int(member, field->size, i);
+            return 0;
+        }
+    return tccl_fail(err, "%s: \"%.32s\" is unknown", field->name, word);
+}
+
+static int get_real(const json_t *json, const struct tccl_field *field, void *member,
+                    struct tccl_error *err)
+{
+    double real;
+    if (tccl_get_number(json, field->name, &real, err) != 0)
+        return -1;
+    if (real > (double)field->max)
+        return tccl_fail(err, "%s: more than %lld", field->name, field->max);
+    memcpy(member, &real, sizeof(real));
+    return 0;
+}
+
+static int get_text(const json_t *json, const struct tccl_field *field, void *member,
+                    struct tccl_error *err)
+{
+    const char *text;
+    if (tccl_get_text(json, field->name, (size_t)field->max, &text, err) != 0)
+        return -1;
+    strcpy(member, text);
+    return 0;
+}
+
+static int get_int(const json_t *json, const struct tccl_field *field, void *member,
+                   struct tccl_error *err)
+{
+    json_int_t number;
+    if (tccl_get_int(json, field->name, field->min, field->max, &number, err) != 0)
+        return -1;
+    store_int(member, field->size, number);
+    return 0;
+}
+
+static int get_field(const json_t *json, const struct tccl_field *field, bool must,
+                     struct tccl_step *step, struct tccl_error *err)
+{
+    const json_t *value = json_object_get(json, field->name);
+    void *member = (char *)step + field->at;
+    if (!must && (!value || json_is_null(value))) {
+        memset(member, 0, field->size);
+        return 0;
+    }
+    switch (field->type) {
+    case TCCL_FIELD_TEXT:
+        return get_text(json, field, member, err);
+    case TCCL_FIELD_WORD:
+        return get_word(json, field, member, err);
+    case TCCL_FIELD_NODES:
+        return get_nodes(value, step, err);
+    case TCCL_FIELD_NUMBERS:
+        return get_gres(value, step, err);
+    case TCCL_FIELD_INT:
+        return get_int(json, field, member, err);
+    case TCCL_FIELD_REAL:
+        return get_real(json, field, member, err);
+    }
+    return -1;
+}
+
+int tccl_step_get(const json_t *json, enum tccl_use use, struct tccl_step *step,
+                  struct tccl_error *err)
+{
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        if (field->use & use && get_field(json, field, must_be(field, use), step, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Keys (key.h) */
+
+json_t *tccl_key_to_json(const struct tccl_step_key *key)
+{
+    cleanup_json json_t *json = json_object();
+    struct tccl_step step = {.key = *key};
+    return tccl_step_put(json, TCCL_IN_KEY, &step) == 0 ? tccl_steal(json) : NULL;
+}
+
+int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tccl_error *err)
+{
+    struct tccl_step step = {.n_nodes = 0};
+    int failed = tccl_step_get(json, TCCL_IN_KEY, &step, err);
+    *key = step.key;
+    return failed ? tccl_fail_in(err, "key") : 0;
+}
+
+/* JOIN */
+
+json_t *tccl_join_to_json(const struct tccl_step *step, struct tccl_error *err)
+{
+    cleanup_json json_t *json = tccl_message_new("join");
+    if (step->n_gres > TCCL_MAX_GRES || step->n_nodes > TCCL_MAX_NODES) {
+        tccl_fail(err, "%d nodes with %d GPUs: at most %d nodes and %d GPUs a node are supported",
+                  step->n_nodes, step->n_gres, TCCL_MAX_NODES, TCCL_MAX_GRES);
+        return NULL;
+    }
+    if (json_object_set_new(json, "key", tccl_key_to_json(&step->key)) != 0 ||
+        tccl_step_put(json, TCCL_IN_JOIN, step) != 0) {
+        tccl_fail(err, "JOIN can't be written: a node name is not UTF-8, or out of memory");
+        return NULL;
+    }
+    return tccl_steal(json);
+}
+
+struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err)
+{
+    struct tccl_step *step = calloc(1, sizeof(*step));
+    if (!step) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    int failed = tccl_key_from_json(json_object_get(json, "key"), &step->key, err) != 0 ||
+                 tccl_step_get(json, TCCL_IN_JOIN, step, err) != 0;
+    if (!failed && step->node >= step->n_nodes)
+        failed = tccl_fail(err, "node: %d is not below %d", step->node, step->n_nodes);
+    if (!failed)
+        return step;
+    tccl_fail_in(err, "JOIN");
+    tccl_step_free(step);
+    return NULL;
+}
