@@ -46,7 +46,7 @@ def freeze(door, message, other_message):
         if time.monotonic() > begun + 0.7:
             return None
         send(silent, message)
-        time.sleep(1.5)  # longer than LOCAL_FIRST_MS and PEER_FIRST_MS
+        time.sleep(1.5)  # longer than a connection may be silent
     finally:
         os.kill(tccld, signal.SIGCONT)
     return len(silent.recv(4))

@@ -24,24 +24,24 @@ static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = UID + 1, .slur
 static uid_t asking;
 static int answers, records;
 
-/* In place of local.c and journal.c. */
-uid_t local_uid(const struct local *local)
+/* In place of connection.c and journal.c. */
+uid_t connection_uid(const struct connection *connection)
 {
-    (void)local;
+    (void)connection;
     return asking;
 }
 
-void local_answer(struct local *local, const json_t *message)
+void connection_answer(struct connection *connection, json_t *message)
 {
     cleanup_free char *text = tccl_message_text(message);
-    (void)local;
+    (void)connection;
     FUZZ_CHECK(text && strlen(text) < 16384);
     answers++;
 }
 
-void local_refuse(struct local *local, const char *text)
+void connection_refuse(struct connection *connection, const char *text)
 {
-    (void)local;
+    (void)connection;
     FUZZ_CHECK(text[0]);
     answers++;
 }

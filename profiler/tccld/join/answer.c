@@ -38,7 +38,7 @@ void answer_without(struct step *step, const char *fmt, ...)
 static bool anyone_waits(const struct step *step)
 {
     for (int i = 0; i < step->n_waiters; i++)
-        if (!local_closed(step->waiters[i]))
+        if (!connection_closed(step->waiters[i]))
             return true;
     return false;
 }
@@ -85,8 +85,8 @@ void answer_waiters(struct step *step)
     cleanup_json json_t *message = tccl_plan_to_json(&plan);
     for (int i = 0; i < step->n_waiters; i++) {
         if (message)
-            local_answer(step->waiters[i], message);
-        local_drop(step->waiters[i]);
+            connection_answer(step->waiters[i], message);
+        connection_drop(step->waiters[i]);
     }
     step->n_waiters = 0;
 }
@@ -102,43 +102,40 @@ void answer_join(struct step *step)
 
 /* Children */
 
-/* The hold on peer ends. */
-static void send_plan(struct peer *peer, const struct outcome *outcome,
+static void send_plan(struct connection *connection, const struct outcome *outcome,
                       const struct tccl_step_key *key, int first, int end)
 {
     cleanup_json json_t *plan = outcome_to_json(outcome, key, first, end);
     if (plan)
-        peer_answer(peer, plan);
-    else
-        peer_drop(peer);
+        connection_answer(connection, plan);
 }
 
 void answer_children(struct step *step)
 {
     for (int i = 0; i < step->n_children; i++) {
         struct child *child = &step->children[i];
-        struct peer *peer = tccl_steal(child->peer);
-        if (peer)
-            send_plan(peer, &step->outcome, &step->key, child->node,
+        if (child->connection)
+            send_plan(child->connection, &step->outcome, &step->key, child->node,
                       tree_end(child->node, step->n_nodes));
         child_clear(child);
     }
 }
 
-void answer_late(struct step *step, struct peer *peer)
+void answer_late(struct step *step, struct connection *connection)
 {
     struct outcome outcome = step->outcome;
     if (outcome.state == TCCL_STATE_APPLIED) {
         outcome.state = TCCL_STATE_FALLBACK;
         snprintf(outcome.reason, sizeof(outcome.reason),
-                 "%s: the ring was given out before it asked again", peer_node(peer));
+                 "%s: the ring was given out before it asked again", connection_node(connection));
     }
-    send_plan(peer_hold(peer), &outcome, &step->key, 0, 0);
+    send_plan(connection, &outcome, &step->key, 0, 0);
 }
 
-void answer_refused(struct peer *peer, const struct tccl_step_key *key, const char *reason)
+void answer_refused(struct connection *connection, const struct tccl_step_key *key,
+                    const char *reason)
 {
     struct outcome outcome = {.state = TCCL_STATE_FALLBACK};
     snprintf(outcome.reason, sizeof(outcome.reason), "%s", reason);
-    send_plan(peer_hold(peer), &outcome, key, 0, 0);
+    send_plan(connection, &outcome, key, 0, 0);
 }

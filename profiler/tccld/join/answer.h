@@ -17,8 +17,9 @@ void answer_waiters(struct step *step);
 /* Sends each child the PLAN for its range. */
 void answer_children(struct step *step);
 /* A child that asks (again) after the step has closed: there is no ring for it any more. */
-void answer_late(struct step *step, struct peer *peer);
+void answer_late(struct step *step, struct connection *connection);
 /* A MERGE that can't be believed. */
-void answer_refused(struct peer *peer, const struct tccl_step_key *key, const char *reason);
+void answer_refused(struct connection *connection, const struct tccl_step_key *key,
+                    const char *reason);
 
 #endif

@@ -19,8 +19,8 @@ const char child_hung_up[] = "its tccld closed the connection before its plan wa
 void child_clear(struct child *child)
 {
     merge_free(child->merge);
-    if (child->peer)
-        peer_drop(child->peer);
+    if (child->connection)
+        connection_drop(child->connection);
     if (child->probe)
         link_cancel(child->probe);
     *child = (struct child){.node = child->node, .step = child->step};
@@ -52,7 +52,8 @@ int children_check(const struct step *step, struct tccl_error *err)
 {
     for (int i = 0; i < step->n_children; i++) {
         const struct child *child = &step->children[i];
-        if (child->peer && check_name(step, child->node, peer_node(child->peer), err) != 0)
+        if (child->connection &&
+            check_name(step, child->node, connection_node(child->connection), err) != 0)
             return -1;
     }
     return 0;
@@ -61,7 +62,7 @@ int children_check(const struct step *step, struct tccl_error *err)
 const struct child *children_lost(const struct step *step)
 {
     for (int i = 0; i < step->n_children; i++)
-        if (step->children[i].peer && peer_closed(step->children[i].peer))
+        if (step->children[i].connection && connection_closed(step->children[i].connection))
             return &step->children[i];
     return NULL;
 }
@@ -106,32 +107,33 @@ static struct child *find_child(struct step *step, int node, const char *name,
     return NULL;
 }
 
-static void arrive(struct step *step, struct child *child, struct peer *peer, struct merge *merge)
+static void arrive(struct step *step, struct child *child, struct connection *connection,
+                   struct merge *merge)
 {
     step->n_arrived += !child->merge;
     child_clear(child);
     child->merge = merge;
-    child->peer = peer_hold(peer);
+    child->connection = connection_hold(connection);
 }
 
 /* Takes a MERGE in. Returns 0, or -1 with err, where it can't be believed; *child is its place
  * then, if it has one. */
-static int take_merge(struct step *step, struct child **child, struct peer *peer,
+static int take_merge(struct step *step, struct child **child, struct connection *connection,
                       const json_t *json, const struct report *report, struct tccl_error *err)
 {
     struct merge *merge;
-    *child = find_child(step, (int)report->node, peer_node(peer), err);
+    *child = find_child(step, (int)report->node, connection_node(connection), err);
     if (!*child)
         return -1;
     if (report->reason) {
         step_fail(step, "%s", report->reason);
-        answer_late(step, peer);
+        answer_late(step, connection);
         return 0;
     }
     merge = merge_from_json(json, (*child)->node, tree_end((*child)->node, step->n_nodes), err);
     if (!merge)
         return -1;
-    arrive(step, *child, peer, merge);
+    arrive(step, *child, connection, merge);
     proxy_hear(step, json_object_get(json, "announced"));
     deadline_expect(step, report->wait_ms);
     step_advance(step);
@@ -153,7 +155,7 @@ static struct step *step_of(struct daemon *daemon, const struct report *report,
     return step;
 }
 
-void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
+void step_merge(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct report report = {.reason = NULL};
     struct tccl_error err = {0};
@@ -164,16 +166,16 @@ void step_merge(struct daemon *daemon, struct peer *peer, json_t *json)
     else
         memset(&report.key, 0, sizeof(report.key));
     if (step && !step_is_open(step)) {
-        answer_late(step, peer);
+        answer_late(step, connection);
         if (report.reason && step_has_ring(step))
             report_partial(step, report.reason);
         return;
     }
-    if (step && take_merge(step, &child, peer, json, &report, &err) == 0)
+    if (step && take_merge(step, &child, connection, json, &report, &err) == 0)
         return;
-    tccl_fail_in(&err, "%s", peer_node(peer));
+    tccl_fail_in(&err, "%s", connection_node(connection));
     log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
-    answer_refused(peer, &report.key, err.text);
+    answer_refused(connection, &report.key, err.text);
     if (child)
         step_fail(step, "%s", err.text);
 }

@@ -61,19 +61,19 @@ static void put(struct daemon *daemon, struct alive *alive, int rank, const char
     alive_told(daemon, alive, rank);
 }
 
-void confirm_hear(struct daemon *daemon, struct local *local, json_t *message)
+void confirm_hear(struct daemon *daemon, struct connection *connection, json_t *message)
 {
     struct tccl_error err = {0};
     struct verdict verdict;
-    struct alive *alive = alives_asked(daemon, local, message, &err);
+    struct alive *alive = alives_asked(daemon, connection, message, &err);
     if (!alive || read_verdict(message, &verdict, &err) != 0) {
-        local_refuse(local, err.text);
+        connection_refuse(connection, err.text);
         return;
     }
     if (verdict.whole)
         put(daemon, alive, verdict.rank, verdict.text);
     cleanup_json json_t *answer = tccl_message_new("ok");
-    local_answer(local, answer);
+    connection_answer(connection, answer);
 }
 
 void confirm_end(struct daemon *daemon, const struct tccl_step_key *key)

@@ -3,12 +3,12 @@
 #define TCCL_CONFIRM_H
 
 #include "client/client.h"
-#include "tccld/net/local.h"
+#include "tccld/net/connection.h"
 
 enum { CONFIRM_TEXT = 255 };
 
 /* Handler of CONFIRM. */
-local_handler confirm_hear;
+request_handler confirm_hear;
 
 /* The step ends on this node, its plan file is still there: if nothing was heard, that is put on
  * record, by node 0. */

@@ -59,13 +59,14 @@ static void record_off(struct daemon *daemon, const struct tccl_step *join)
         journal_put(daemon->journal, record);
 }
 
-static void join_off(struct daemon *daemon, struct local *local, struct tccl_step *message)
+static void join_off(struct daemon *daemon, struct connection *connection,
+                     struct tccl_step *message)
 {
     struct tccl_plan plan = {.state = TCCL_STATE_OFF};
     cleanup_json json_t *answer = tccl_plan_to_json(&plan);
     record_off(daemon, message);
     metrics_answer(daemon->metrics, plan.state, "", 0, 0);
-    local_answer(local, answer);
+    connection_answer(connection, answer);
     tccl_step_free(message);
 }
 
@@ -83,12 +84,12 @@ static struct step *step_of(struct daemon *daemon, const struct tccl_step *join,
     return step;
 }
 
-static void add_waiter(struct step *step, struct local *local)
+static void add_waiter(struct step *step, struct connection *connection)
 {
     if (step->n_waiters == WAITERS)
-        local_refuse(local, "this step has been joined too often");
+        connection_refuse(connection, "this step has been joined too often");
     else
-        step->waiters[step->n_waiters++] = local_hold(local);
+        step->waiters[step->n_waiters++] = connection_hold(connection);
 }
 
 /* The first JOIN of this node. */
@@ -103,24 +104,24 @@ static void take_part(struct step *step, struct tccl_step *message)
     step_begin(step, message);
 }
 
-void step_join(struct daemon *daemon, struct local *local, json_t *json)
+void step_join(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct tccl_error err = {0};
     struct tccl_step *message = tccl_join_from_json(json, &err);
     if (message)
         metrics_join(daemon->metrics, message->mode);
     if (message && message->mode == TCCL_MODE_OFF) {
-        join_off(daemon, local, message);
+        join_off(daemon, connection, message);
         return;
     }
     struct step *step = message ? step_of(daemon, message, &err) : NULL;
     if (!step) {
         log_limited(&daemon->steps->refused, "refused a JOIN: %s", err.text);
-        local_refuse(local, err.text);
+        connection_refuse(connection, err.text);
         tccl_step_free(message);
         return;
     }
-    add_waiter(step, local);
+    add_waiter(step, connection);
     if (!step_has_joined(step)) {
         take_part(step, message);
         return;

@@ -32,12 +32,12 @@ static void end_step(struct steps *steps, const struct tccl_step_key *key)
     step->path = NULL;
 }
 
-void step_leave(struct daemon *daemon, struct local *local, json_t *json)
+void step_leave(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct tccl_step_key key;
     struct tccl_error err = {0};
     if (tccl_key_from_json(json_object_get(json, "key"), &key, &err) != 0) {
-        local_refuse(local, err.text);
+        connection_refuse(connection, err.text);
         return;
     }
     if (key.step == TCCL_NO_STEP)
@@ -45,6 +45,6 @@ void step_leave(struct daemon *daemon, struct local *local, json_t *json)
     else
         end_step(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
-    local_answer(local, answer);
+    connection_answer(connection, answer);
     sweep_plans(daemon->steps);
 }

@@ -149,25 +149,25 @@ void proxy_end_job(struct steps *steps, const struct tccl_step_key *key)
 
 /* Messages */
 
-void step_announce(struct daemon *daemon, struct local *local, json_t *json)
+void step_announce(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct tccl_step_key key;
     struct tccl_error err = {0};
     if (announces_put(daemon->steps->announces, json, &key, &err) != 0) {
         log_limited(&daemon->steps->refused, "refused an ANNOUNCE: %s", err.text);
-        local_refuse(local, err.text);
+        connection_refuse(connection, err.text);
         return;
     }
     end_proxies(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
-    local_answer(local, answer);
+    connection_answer(connection, answer);
 }
 
-static void answer_call(struct peer *peer, const struct tccl_error *err)
+static void answer_call(struct connection *connection, const struct tccl_error *err)
 {
     cleanup_json json_t *answer = tccl_message_new(err->text[0] ? "error" : "ok");
     if (answer && (!err->text[0] || tccl_put_text(answer, "text", err->text, 511) == 0))
-        peer_answer(peer_hold(peer), answer);
+        connection_answer(connection, answer);
 }
 
 /* Has the job announced here what a CALL is about? */
@@ -181,18 +181,19 @@ static bool is_announced(const struct steps *steps, const struct report *report,
     return message != NULL;
 }
 
-void step_call(struct daemon *daemon, struct peer *peer, json_t *json)
+void step_call(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct report report;
     struct tccl_error err = {0};
     struct steps *steps = daemon->steps;
     json_t *terms = json_object_get(json, "announced");
     if (report_read(json, &report, &err) != 0) {
-        log_limited(&steps->refused, "%s: refused a CALL: %s", peer_node(peer), err.text);
-        answer_call(peer, &err);
+        log_limited(&steps->refused, "%s: refused a CALL: %s", connection_node(connection),
+                    err.text);
+        answer_call(connection, &err);
         return;
     }
-    answer_call(peer, &err);
+    answer_call(connection, &err);
     if (!is_announced(steps, &report, terms))
         return;
     struct step *step = steps_get(steps, &report.key, (int)report.node, (int)report.n_nodes,

@@ -22,8 +22,8 @@ enum { WAITERS = 4 /* JOINs of one step on one node */ };
 /* A node right below this one in the tree. */
 struct child {
     int node;
-    struct merge *merge; /* NULL: its MERGE has not come */
-    struct peer *peer;   /* its connection, which waits for the PLAN */
+    struct merge *merge;           /* NULL: its MERGE has not come */
+    struct connection *connection; /* its connection, which waits for the PLAN */
     struct link *probe;
     bool listens; /* its tccld has answered a probe */
     struct step *step;
@@ -43,7 +43,7 @@ struct step {
     /* This node. */
     struct tccl_step *join; /* NULL: none has come, or no longer needed */
     int64_t joined_us;      /* 0: no JOIN has come; join, if there is one, is a proxy */
-    struct local *waiters[WAITERS];
+    struct connection *waiters[WAITERS];
     int n_waiters;
     struct shared_kind *kind;
     char *path, *own_ring; /* plan file and ring text; NULL: none */

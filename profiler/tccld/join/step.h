@@ -4,8 +4,7 @@
 #define TCCL_STEP_H
 
 #include "tccld/main/daemon.h"
-#include "tccld/net/local.h"
-#include "tccld/net/peer.h"
+#include "tccld/net/connection.h"
 
 enum {
     STEP_MOST = 2048,    /* steps kept, open and closed */
@@ -18,7 +17,6 @@ void steps_stop(struct steps *steps);
 /* NULL is fine. */
 void steps_free(struct steps *steps);
 
-local_handler step_announce, step_join, step_leave;
-peer_handler step_call, step_merge;
+request_handler step_announce, step_join, step_leave, step_call, step_merge;
 
 #endif

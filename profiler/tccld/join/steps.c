@@ -17,7 +17,7 @@ void step_free(struct step *step)
     for (int i = 0; i < step->n_children; i++)
         child_clear(&step->children[i]);
     for (int i = 0; i < step->n_waiters; i++)
-        local_drop(step->waiters[i]);
+        connection_drop(step->waiters[i]);
     if (step->up)
         link_cancel(step->up);
     if (step->timer)

@@ -102,13 +102,13 @@ json_t *subset_answer(const struct tccl_kind *kind, const struct tccl_machine *m
     return found(kind, machine, cell, closed ? kind->default_ring_gbps : kind->default_chain_gbps);
 }
 
-void subset_ask(struct daemon *daemon, struct local *local, json_t *message)
+void subset_ask(struct daemon *daemon, struct connection *connection, json_t *message)
 {
     struct tccl_error err = {0};
     struct question question;
-    struct alive *alive = alives_asked(daemon, local, message, &err);
+    struct alive *alive = alives_asked(daemon, connection, message, &err);
     if (!alive || read_question(message, alive, &question, &err) != 0) {
-        local_refuse(local, err.text);
+        connection_refuse(connection, err.text);
         return;
     }
     struct shared_kind *kind =
@@ -118,7 +118,7 @@ void subset_ask(struct daemon *daemon, struct local *local, json_t *message)
              : answer(TCCL_STATE_FALLBACK, err.text);
     shared_kind_drop(kind);
     if (json)
-        local_answer(local, json);
+        connection_answer(connection, json);
     else
-        local_refuse(local, "out of memory");
+        connection_refuse(connection, "out of memory");
 }

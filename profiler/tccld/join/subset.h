@@ -4,10 +4,10 @@
 
 #include "machine/machine.h"
 #include "tccld/join/merge.h"
-#include "tccld/net/local.h"
+#include "tccld/net/connection.h"
 
 /* Handler of CHAIN. */
-local_handler subset_ask;
+request_handler subset_ask;
 
 /* The answer for a kind of that GPU set: a new reference; NULL only without memory. */
 json_t *subset_answer(const struct tccl_kind *kind, const struct tccl_machine *machine,

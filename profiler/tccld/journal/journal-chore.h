@@ -22,8 +22,7 @@ struct chore {
     int result; /* of the store */
     int kept;   /* of the spool: 0 it is there, -1 it is not */
     struct tccl_error err, spool_err;
-    struct peer *peer;
-    struct local *local;
+    struct connection *connection; /* who has asked, or brought the record */
 };
 
 /* Has a copy of first done. Takes its references over, also when it fails. Returns 0 or -1. */
@@ -36,7 +35,7 @@ void chore_done(void *task);
 /* A then: logs err, if there is one. */
 void chore_log_error(struct chore *chore);
 
-/* An ERROR for a peer or a user; refused: asking again is of no use. */
+/* An ERROR for who has asked; refused: asking again is of no use. */
 json_t *chore_error_message(const char *text, bool refused);
 
 #endif

@@ -29,12 +29,8 @@ static void then_answer(struct chore *chore)
 {
     if (!chore->answer)
         chore->answer = chore_error_message(chore->err.text, true);
-    if (chore->peer) {
-        peer_answer(chore->peer, chore->answer);
-    } else {
-        local_answer(chore->local, chore->answer);
-        local_drop(chore->local);
-    }
+    connection_answer(chore->connection, chore->answer);
+    connection_drop(chore->connection);
 }
 
 static void run_summary(struct chore *chore)
@@ -47,18 +43,10 @@ static void run_summary(struct chore *chore)
     json_object_set_new(chore->answer, "summary", summary);
 }
 
-static bool has_gone(const struct chore *chore)
-{
-    return chore->peer ? peer_closed(chore->peer) : local_closed(chore->local);
-}
-
 /* Nobody hears the answer. */
 static void let_go(struct chore *chore)
 {
-    if (chore->peer)
-        peer_drop(chore->peer);
-    else
-        local_drop(chore->local);
+    connection_drop(chore->connection);
     json_decref(chore->record);
     free(chore);
 }
@@ -67,7 +55,7 @@ static void ask_next(struct questions *questions)
 {
     struct chore *chore;
     while (!questions->busy && (chore = turns_take(questions->waiting)) != NULL) {
-        if (has_gone(chore)) {
+        if (connection_closed(chore->connection)) {
             let_go(chore);
         } else if (pool_submit(questions->pool, chore_run, chore_done, chore) == 0) {
             questions->busy = true;
@@ -86,81 +74,46 @@ static void then_next(struct chore *chore)
     ask_next(chore->questions);
 }
 
-/* Has a question about records answered. Returns 0, or -1: there are too many, or no store yet. */
-static int ask(struct daemon *daemon, uid_t uid, struct chore first, const json_t *message)
+static void refuse(const struct journal *journal, struct connection *connection)
 {
-    struct chore *chore = daemon->journal->upgrade.pending ? NULL : malloc(sizeof(*chore));
-    bool all = daemon_shows_all(daemon, uid);
-    if (!chore || turns_add(first.questions->waiting, uid, all, chore) != 0) {
+    cleanup_json json_t *message = chore_error_message(
+        journal->upgrade.pending
+            ? "records of an older version are being brought up to date: ask again in a minute"
+            : "too many questions about records at a time",
+        false);
+    connection_answer(connection, message);
+}
+
+/* Has a question about records answered in its turn. */
+static void ask(struct journal *journal, struct questions *questions, void (*run)(struct chore *),
+                struct connection *connection, const json_t *message)
+{
+    uid_t uid = connection_uid(connection);
+    bool all = daemon_shows_all(journal->daemon, uid);
+    struct chore *chore = journal->upgrade.pending ? NULL : malloc(sizeof(*chore));
+    if (!chore || turns_add(questions->waiting, uid, all, chore) != 0) {
         free(chore);
-        return -1;
+        refuse(journal, connection);
+        return;
     }
-    *chore = first;
-    chore->journal = daemon->journal;
-    chore->then = then_next;
-    chore->record = json_deep_copy(json_object_get(message, "filter"));
-    chore->uid = all ? -1 : (int64_t)uid;
-    ask_next(chore->questions);
-    return 0;
+    *chore = (struct chore){.journal = journal,
+                            .questions = questions,
+                            .run = run,
+                            .then = then_next,
+                            .record = json_deep_copy(json_object_get(message, "filter")),
+                            .uid = all ? -1 : (int64_t)uid,
+                            .connection = connection_hold(connection)};
+    ask_next(questions);
 }
 
-static int query(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
-                 struct local *local)
+void journal_query(struct daemon *daemon, struct connection *connection, json_t *message)
 {
-    struct chore chore = {
-        .questions = &daemon->journal->queries, .run = run_query, .peer = peer, .local = local};
-    return ask(daemon, uid, chore, message);
+    ask(daemon->journal, &daemon->journal->queries, run_query, connection, message);
 }
 
-static int summarise(struct daemon *daemon, uid_t uid, const json_t *message, struct peer *peer,
-                     struct local *local)
+void journal_summary(struct daemon *daemon, struct connection *connection, json_t *message)
 {
-    struct chore chore = {
-        .questions = &daemon->journal->summaries, .run = run_summary, .peer = peer, .local = local};
-    return ask(daemon, uid, chore, message);
-}
-
-static const char *why_refused(const struct daemon *daemon)
-{
-    return daemon->journal->upgrade.pending
-               ? "records of an older version are being brought up to date: ask again in a minute"
-               : "too many questions about records at a time";
-}
-
-static void refuse_peer(struct daemon *daemon, struct peer *peer)
-{
-    cleanup_json json_t *busy = chore_error_message(why_refused(daemon), false);
-    peer_answer(peer, busy);
-}
-
-static void refuse_local(struct daemon *daemon, struct local *local)
-{
-    local_refuse(local, why_refused(daemon));
-    local_drop(local);
-}
-
-void journal_query_peer(struct daemon *daemon, struct peer *peer, json_t *message)
-{
-    if (query(daemon, peer_uid(peer), message, peer_hold(peer), NULL) != 0)
-        refuse_peer(daemon, peer);
-}
-
-void journal_query_local(struct daemon *daemon, struct local *local, json_t *message)
-{
-    if (query(daemon, local_uid(local), message, NULL, local_hold(local)) != 0)
-        refuse_local(daemon, local);
-}
-
-void journal_summary_peer(struct daemon *daemon, struct peer *peer, json_t *message)
-{
-    if (summarise(daemon, peer_uid(peer), message, peer_hold(peer), NULL) != 0)
-        refuse_peer(daemon, peer);
-}
-
-void journal_summary_local(struct daemon *daemon, struct local *local, json_t *message)
-{
-    if (summarise(daemon, local_uid(local), message, NULL, local_hold(local)) != 0)
-        refuse_local(daemon, local);
+    ask(daemon->journal, &daemon->journal->summaries, run_summary, connection, message);
 }
 
 int questions_open(struct journal *journal, struct tccl_error *err)

@@ -59,7 +59,7 @@ static void run_batch(struct chore *chore)
             if (!each->err.text[0])
                 each->err = err;
         }
-        if (each->result < 0 && !each->peer)
+        if (each->result < 0 && !each->connection)
             spooled_run(each);
     }
 }
@@ -136,16 +136,17 @@ static void then_receive(struct chore *chore)
     store_log_late(chore);
     if (chore->result != 0)
         log_limited(&chore->journal->refused, "a record from %s is not stored: %s",
-                    peer_node(chore->peer), chore->err.text);
-    peer_answer(chore->peer, message);
+                    connection_node(chore->connection), chore->err.text);
+    connection_answer(chore->connection, message);
+    connection_drop(chore->connection);
 }
 
-void journal_receive(struct daemon *daemon, struct peer *peer, json_t *message)
+void journal_receive(struct daemon *daemon, struct connection *connection, json_t *message)
 {
     struct chore chore = {.journal = daemon->journal,
                           .then = then_receive,
                           .record = json_incref(json_object_get(message, "record")),
-                          .peer = peer_hold(peer)};
+                          .connection = connection_hold(connection)};
     bool waits = daemon->journal->upgrade.pending;
     if (!waits && store_submit(chore) == 0)
         return;
@@ -153,7 +154,8 @@ void journal_receive(struct daemon *daemon, struct peer *peer, json_t *message)
         json_decref(chore.record);
     cleanup_json json_t *busy = chore_error_message(
         waits ? "its records are being brought up to date" : "the disk does not keep up", false);
-    peer_answer(peer, busy);
+    connection_answer(connection, busy);
+    connection_drop(connection);
 }
 
 void store_empty_inbox(struct journal *journal)
@@ -161,8 +163,8 @@ void store_empty_inbox(struct journal *journal)
     struct chore *each;
     while ((each = TAILQ_FIRST(&journal->inbox)) != NULL) {
         TAILQ_REMOVE(&journal->inbox, each, link);
-        if (each->peer)
-            peer_drop(each->peer);
+        if (each->connection)
+            connection_drop(each->connection);
         else
             json_array_append(journal->memory, each->record);
         json_decref(each->record);

@@ -4,8 +4,7 @@
 #define TCCL_JOURNAL_H
 
 #include "tccld/main/daemon.h"
-#include "tccld/net/local.h"
-#include "tccld/net/peer.h"
+#include "tccld/net/connection.h"
 
 enum {
     JOURNAL_SEND_MS = 5000,  /* for one record to be taken by AccountingHost */
@@ -31,7 +30,6 @@ void journal_put_at(struct journal *journal, json_t *record, const char *node);
 void journal_reloaded(struct journal *journal);
 
 /* Handlers of RECORD, QUERY and SUMMARY. */
-peer_handler journal_receive, journal_query_peer, journal_summary_peer;
-local_handler journal_query_local, journal_summary_local;
+request_handler journal_receive, journal_query, journal_summary;
 
 #endif

@@ -21,9 +21,9 @@
 #include "tccld/main/log.h"
 #include "tccld/main/metrics-file.h"
 #include "tccld/main/metrics.h"
+#include "tccld/net/front-tcp.h"
+#include "tccld/net/front-unix.h"
 #include "tccld/net/liveness.h"
-#include "tccld/net/local.h"
-#include "tccld/net/peer.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
 
@@ -36,19 +36,20 @@ struct options {
 
 static void usage(FILE *out)
 {
-    fputs("Usage: tccld [OPTION]...\n"
-          "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
-          "on the ring of each job step, and keep the records. Runs in the foreground.\n\n"
-          "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-          "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
-          "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
-          "      --check-config    read the configuration, say what is wrong, and exit\n"
-          "      --foreground      accepted, and the only way it runs\n"
-          "  -h, --help            show this help and exit\n"
-          "  -V, --version         show the version and exit\n\n"
-          "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8); whether all\n"
-          "works on this node says tccl-check(8).\n",
-          out);
+    fputs(
+        "Usage: tccld [OPTION]...\n"
+        "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
+        "on the ring of each job step, and keep the records. Runs in the foreground.\n\n"
+        "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+        "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
+        "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
+        "      --check-config    read the configuration, say what is wrong, and exit\n"
+        "      --foreground      accepted, and the only way it runs\n"
+        "  -h, --help            show this help and exit\n"
+        "  -V, --version         show the version and exit\n\n"
+        "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8); whether all\n"
+        "works on this node says tccl-check(8).\n",
+        out);
 }
 
 /* Returns -1 to go on, else the exit status. */
@@ -215,8 +216,8 @@ static void allow_descriptors(void)
 /* Everything that serves, in the order in which it is made; freed in the reverse order. */
 struct parts {
     struct daemon daemon;
-    struct locals *locals;
-    struct peers *peers;
+    struct unix_socket *unix_socket;
+    struct connections *tcp;
     struct metrics_file *metrics_file;
     struct event *hangup, *terminate, *interrupt;
 };
@@ -264,7 +265,8 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->metrics = metrics_new();
     if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives || !daemon->metrics)
         return tccl_fail(err, "out of memory");
-    if (add_signals(parts, reload, err) != 0 || !(parts->locals = locals_new(daemon, err)) ||
+    if (add_signals(parts, reload, err) != 0 ||
+        !(parts->unix_socket = unix_socket_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
         !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
         return -1;
@@ -273,10 +275,10 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->steps = daemon->journal ? steps_new(daemon) : NULL;
     if (!daemon->steps)
         return tccl_fail(err, "out of memory");
-    parts->peers = peers_listen(daemon, err);
-    if (!parts->peers || !(parts->metrics_file = metrics_file_new(daemon, err)))
+    parts->tcp = tcp_listen(daemon, err);
+    if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
         return -1;
-    return locals_listen(parts->locals, err);
+    return unix_socket_listen(parts->unix_socket, err);
 }
 
 /* Those who wait get an answer, for which the loop turns a little longer. */
@@ -289,16 +291,14 @@ static void end(struct parts *parts)
         if (event_base_loop(daemon->base, EVLOOP_NONBLOCK) != 0 ||
             event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
             break;
-    if (parts->peers)
-        peers_stop(parts->peers);
-    locals_free(parts->locals);
+    connections_free(parts->tcp);
+    unix_socket_free(parts->unix_socket);
     steps_free(daemon->steps);
     journal_close(daemon->journal);
     metrics_file_free(parts->metrics_file);
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
     if (!stuck)
         resolver_free(daemon->resolver);
-    peers_free(parts->peers);
     own_free(daemon->own);
     seen_free(daemon->seen);
     alives_free(daemon->alives);

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "client/frame.h"
-#include "client/message.h"
 
 int frames_take(struct evbuffer *in, size_t limit, char **data, size_t *size)
 {
@@ -35,10 +33,4 @@ int frames_add(struct evbuffer *out, const char *data, size_t size, size_t limit
     if (evbuffer_add(out, header, sizeof(header)) != 0)
         return -1;
     return evbuffer_add(out, data, size);
-}
-
-int frames_add_json(struct evbuffer *out, const json_t *message, size_t limit)
-{
-    cleanup_free char *text = tccl_message_text(message);
-    return text ? frames_add(out, text, strlen(text), limit) : -1;
 }

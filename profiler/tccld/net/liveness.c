@@ -137,11 +137,11 @@ static bool too_often(struct known *known)
     return ++known->questions > ALIVE_QUESTIONS;
 }
 
-struct alive *alives_asked(struct daemon *daemon, const struct local *local, const json_t *message,
-                           struct tccl_error *err)
+struct alive *alives_asked(struct daemon *daemon, const struct connection *connection,
+                           const json_t *message, struct tccl_error *err)
 {
     struct tccl_step_key key;
-    uid_t uid = local_uid(local);
+    uid_t uid = connection_uid(connection);
     if (tccl_key_from_json(json_object_get(message, "key"), &key, err) != 0)
         return NULL;
     struct known *known = find_or_load(daemon, &key);

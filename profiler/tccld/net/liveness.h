@@ -7,7 +7,7 @@
 #include "client/hostlist.h"
 #include "machine/machine.h"
 #include "tccld/main/daemon.h"
-#include "tccld/net/local.h"
+#include "tccld/net/connection.h"
 
 enum {
     ALIVE_MOST = 1024,     /* kept in memory */
@@ -37,8 +37,8 @@ void alives_forget(struct daemon *daemon, const struct tccl_step_key *key);
 
 /* The step that a message's key names, if the other side may ask about it and has not asked too
  * often. NULL with err. */
-struct alive *alives_asked(struct daemon *daemon, const struct local *local, const json_t *message,
-                           struct tccl_error *err);
+struct alive *alives_asked(struct daemon *daemon, const struct connection *connection,
+                           const json_t *message, struct tccl_error *err);
 
 /* A verdict of that rank has been put on record: also on disk, for the next tccld. */
 void alive_told(struct daemon *daemon, struct alive *alive, int rank);

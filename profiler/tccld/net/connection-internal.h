@@ -1,0 +1,52 @@
+/* connection-internal.h: a connection as connection.c and connections.c know it. */
+#ifndef TCCL_CONNECTION_INTERNAL_H
+#define TCCL_CONNECTION_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+
+#include "tccld/main/log.h"
+#include "tccld/net/front.h"
+
+enum { LISTENERS = 4 };
+
+/* LISTENING: for the next frame. ASKED: a question is under way. ANSWERED: the answer is on its
+ * way. */
+enum connection_state { LISTENING, ASKED, ANSWERED };
+
+struct connection {
+    TAILQ_ENTRY(connection) link;
+    struct connections *all; /* valid while it is open */
+    int holders;             /* itself while it is open, and who will answer */
+    enum connection_state state;
+    bool known;                 /* has sent a good message */
+    bool trusted;               /* root, TccldUser or SlurmUser */
+    struct bufferevent *stream; /* NULL: closed */
+    struct event *timer;
+    int64_t due_ms; /* when it fires */
+    bool spared;    /* it has fired late once */
+    size_t limit;   /* of its frames */
+    struct asker asker;
+};
+
+struct connections {
+    struct daemon *daemon;
+    const struct front *front;
+    const struct request *requests;
+    struct evconnlistener *listeners[LISTENERS];
+    int n_listeners;
+    TAILQ_HEAD(, connection) list; /* the oldest first */
+    int n_all, n_waiting;          /* waiting: not known yet */
+    int accepted;                  /* in this turn of the loop */
+    struct event *again;           /* the next turn */
+    struct log_limit refused, closed, crowd;
+};
+
+/* A connection whose descriptor is in its asker's hands. NULL without memory, with fd closed. */
+struct connection *connection_new(struct connections *all, int fd, const struct asker *asker);
+/* Who makes too much wait in buffers has to go. */
+void connections_bound_buffers(struct connections *all);
+
+#endif

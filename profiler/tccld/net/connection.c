@@ -1,0 +1,273 @@
+/* One connection: a frame comes in, the front end opens it, the message goes to its handler, the
+ * answer goes out, and then the next frame is looked at. What comes meanwhile stays in the kernel's
+ * buffers and, up to one frame, in ours. A timer runs whenever the other side has to do something.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "client/frame.h"
+#include "client/message.h"
+#include "tccld/net/connection-internal.h"
+#include "tccld/net/frames.h"
+
+enum { SHORT = 16384 /* bytes that need not be counted */ };
+
+uid_t connection_uid(const struct connection *connection)
+{
+    return connection->asker.uid;
+}
+
+const char *connection_node(const struct connection *connection)
+{
+    return connection->asker.node;
+}
+
+const struct asker *connection_asker(const struct connection *connection)
+{
+    return &connection->asker;
+}
+
+bool connection_closed(const struct connection *connection)
+{
+    char byte;
+    if (!connection->stream)
+        return true;
+    /* It may have gone before the event loop has seen it. */
+    ssize_t size =
+        recv(bufferevent_getfd(connection->stream), &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+    return size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+struct connection *connection_hold(struct connection *connection)
+{
+    connection->holders++;
+    return connection;
+}
+
+void connection_close(struct connection *connection)
+{
+    struct connections *all = connection->all;
+    if (!connection->stream)
+        return;
+    TAILQ_REMOVE(&all->list, connection, link);
+    all->n_waiting -= !connection->known;
+    all->n_all--;
+    bufferevent_free(connection->stream);
+    event_free(connection->timer);
+    connection->stream = NULL;
+    connection_drop(connection);
+}
+
+void connection_drop(struct connection *connection)
+{
+    if (--connection->holders == 0)
+        free(connection);
+    else if (connection->holders == 1 && connection->stream && connection->state == ASKED)
+        connection_close(connection);
+}
+
+static void set_timer(struct connection *connection, int64_t ms)
+{
+    struct timeval wait = daemon_in(ms);
+    connection->due_ms = tccl_now_ms() + ms;
+    evtimer_add(connection->timer, &wait);
+}
+
+static void on_silence(evutil_socket_t fd, short what, void *argument)
+{
+    struct connection *connection = argument;
+    (void)fd;
+    (void)what;
+    if (daemon_spares(connection->due_ms, &connection->spared)) {
+        set_timer(connection, connection->all->front->first_ms);
+        return;
+    }
+    if (connection->state == ANSWERED || !connection->known)
+        log_limited(&connection->all->closed, "closed the connection from %s: it has not %s",
+                    connection->asker.place,
+                    connection->state == ANSWERED ? "read its answer" : "sent its message in time");
+    connection_close(connection);
+}
+
+/* Questions */
+
+/* Returns NULL with err. */
+static const struct request *find_request(const struct connection *connection,
+                                          const json_t *message, struct tccl_error *err)
+{
+    const struct connections *all = connection->all;
+    const char *type = tccl_message_type(message);
+    for (const struct request *each = all->requests; each->type; each++) {
+        if (!(each->from & all->front->from) || strcmp(type, each->type) != 0)
+            continue;
+        if (!each->trusted || connection->trusted)
+            return each;
+        tccl_fail(err, "uid %u may not send \"%s\"", connection->asker.uid, type);
+        return NULL;
+    }
+    tccl_fail(err, "a message of type \"%s\"", type);
+    return NULL;
+}
+
+/* Returns NULL with err. */
+static json_t *read_message(struct connection *connection, const char *text, size_t size,
+                            struct tccl_error *err)
+{
+    const struct front *front = connection->all->front;
+    if (!connection->trusted && size > front->untrusted) {
+        tccl_fail(err, "uid %u has sent a message of %zu bytes", connection->asker.uid, size);
+        return NULL;
+    }
+    cleanup_json json_t *message = tccl_message_parse(text, size, err);
+    if (message && front->check &&
+        front->check(connection->all->daemon, &connection->asker, message, err) != 0)
+        return NULL;
+    return tccl_steal(message);
+}
+
+void connection_hear(struct connection *connection, uid_t uid, const char *text, size_t size)
+{
+    struct tccl_error err = {0};
+    if (!connection->stream)
+        return;
+    connection->asker.uid = uid;
+    connection->trusted = daemon_trusts(connection->all->daemon, uid);
+    cleanup_json json_t *message = read_message(connection, text, size, &err);
+    const struct request *request = message ? find_request(connection, message, &err) : NULL;
+    if (!request) {
+        connection_reject(connection, err.text);
+        return;
+    }
+    connection->all->n_waiting -= !connection->known;
+    connection->known = true;
+    request->handle(connection->all->daemon, connection, message);
+}
+
+void connection_reject(struct connection *connection, const char *why)
+{
+    if (!connection->stream)
+        return;
+    log_limited(&connection->all->refused, "refused a message from %s: %s", connection->asker.place,
+                why);
+    if (connection->all->front->forgiving)
+        connection_refuse(connection, why);
+    else
+        connection_close(connection);
+}
+
+static void take_question(struct connection *connection, char *data, size_t size)
+{
+    struct connections *all = connection->all;
+    connection->state = ASKED;
+    connection->spared = false;
+    evtimer_del(connection->timer);
+    connection_hold(connection);
+    all->front->open(all->daemon, connection, data, size);
+    connection_drop(connection);
+}
+
+static void on_read(struct bufferevent *stream, void *argument)
+{
+    struct connection *connection = argument;
+    struct evbuffer *in = bufferevent_get_input(stream);
+    bool counts = evbuffer_get_length(in) > SHORT;
+    char *data;
+    size_t size;
+    int taken =
+        connection->state == LISTENING ? frames_take(in, connection->limit, &data, &size) : 0;
+    if (taken > 0) {
+        take_question(connection, data, size);
+    } else if (taken < 0) {
+        log_limited(&connection->all->refused,
+                    "closed the connection from %s: its message is longer than %zu bytes",
+                    connection->asker.place, connection->limit);
+        connection_close(connection);
+    } else if (counts) {
+        connections_bound_buffers(connection->all);
+    }
+}
+
+/* Answers */
+
+void connection_answer(struct connection *connection, json_t *message)
+{
+    if (connection->stream)
+        connection->all->front->answer(connection->all->daemon, connection, message);
+}
+
+void connection_refuse(struct connection *connection, const char *text)
+{
+    cleanup_json json_t *message = tccl_message_new("error");
+    tccl_put_text(message, "text", text, 511);
+    connection_answer(connection, message);
+}
+
+void connection_send(struct connection *connection, const char *data, size_t size)
+{
+    if (!connection->stream)
+        return;
+    if (frames_add(bufferevent_get_output(connection->stream), data, size,
+                   connection->all->front->frame) != 0) {
+        connection_close(connection);
+        return;
+    }
+    connection->state = ANSWERED;
+    set_timer(connection, connection->all->front->next_ms);
+    if (size > SHORT)
+        connections_bound_buffers(connection->all);
+}
+
+static void on_written(struct bufferevent *stream, void *argument)
+{
+    struct connection *connection = argument;
+    if (connection->state != ANSWERED || evbuffer_get_length(bufferevent_get_output(stream)) > 0)
+        return;
+    connection->state = LISTENING;
+    connection->spared = false;
+    set_timer(connection, connection->all->front->next_ms);
+    on_read(stream, connection); /* for what came meanwhile */
+}
+
+static void on_event(struct bufferevent *stream, short what, void *argument)
+{
+    (void)stream;
+    (void)what;
+    connection_close(argument);
+}
+
+struct connection *connection_new(struct connections *all, int fd, const struct asker *asker)
+{
+    struct connection *connection = calloc(1, sizeof(*connection));
+    struct event_base *base = all->daemon->base;
+    struct bufferevent *stream =
+        connection
+            ? bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS)
+            : NULL;
+    struct event *timer = stream ? evtimer_new(base, on_silence, connection) : NULL;
+    if (!timer) {
+        if (stream)
+            bufferevent_free(stream); /* closes fd */
+        else
+            close(fd);
+        free(connection);
+        return NULL;
+    }
+    bool limited = asker->uid != (uid_t)-1 && !daemon_trusts(all->daemon, asker->uid);
+    *connection = (struct connection){.all = all,
+                                      .holders = 1,
+                                      .trusted = daemon_trusts(all->daemon, asker->uid),
+                                      .stream = stream,
+                                      .timer = timer,
+                                      .limit = limited ? all->front->untrusted : all->front->frame,
+                                      .asker = *asker};
+    if (limited)
+        bufferevent_priority_set(stream, DAEMON_PATIENT);
+    bufferevent_setcb(stream, on_read, on_written, on_event, connection);
+    bufferevent_setwatermark(stream, EV_READ, 0, connection->limit + TCCL_FRAME_HEADER);
+    set_timer(connection, all->front->first_ms);
+    bufferevent_enable(stream, EV_READ | EV_WRITE);
+    return connection;
+}

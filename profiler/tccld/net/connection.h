@@ -1,0 +1,46 @@
+/* connection.h: whoever is connected to tccld and asks, for those who answer. The unix socket and
+ * TCP are the same from here. A connection has one question under way; the next one is heard when
+ * the answer to it has been read. */
+#ifndef TCCL_CONNECTION_H
+#define TCCL_CONNECTION_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "tccld/main/daemon.h"
+
+struct connection;
+
+/* Who asks: the uid of the socket or the credential; the node that the envelope names ("" on the
+ * unix socket). Both until the next question. */
+uid_t connection_uid(const struct connection *connection);
+const char *connection_node(const struct connection *connection);
+
+/* Keeps the question open beyond its handler; each hold ends with connection_drop. A question that
+ * nobody holds any more and nobody has answered ends the connection. */
+struct connection *connection_hold(struct connection *connection);
+void connection_drop(struct connection *connection);
+
+/* Answers the question; over TCP an envelope is put on the message (borrowed). Does nothing on a
+ * closed connection. */
+void connection_answer(struct connection *connection, json_t *message);
+/* Answers with an error. */
+void connection_refuse(struct connection *connection, const char *text);
+/* Has the other side gone? */
+bool connection_closed(const struct connection *connection);
+
+/* What can be asked. */
+enum { FROM_UNIX = 1, FROM_TCP = 2 };
+typedef void request_handler(struct daemon *daemon, struct connection *connection, json_t *message);
+struct request {
+    const char *type;
+    unsigned from;
+    bool trusted; /* from root, TccldUser and SlurmUser only */
+    request_handler *handle;
+};
+
+/* All that tccld is asked (requests.c); a type of NULL ends it. */
+extern const struct request tccld_requests[];
+
+#endif

@@ -1,0 +1,161 @@
+/* The unix socket: the kernel says who is there, and a frame is a message. One tccld serves a
+ * socket: whoever holds the lock beside it. */
+#include "tccld/net/front-unix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "client/frame.h"
+#include "client/message.h"
+
+struct unix_socket {
+    struct daemon *daemon;
+    struct connections *all;
+    char path[PATH_MAX];
+    int lock;
+    bool listens;
+};
+
+static int meet(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker)
+{
+    struct ucred ucred;
+    socklen_t length = sizeof(ucred);
+    (void)address;
+    (void)size;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) != 0)
+        return -1;
+    asker->uid = ucred.uid;
+    snprintf(asker->place, sizeof(asker->place), "uid %u (pid %d)", ucred.uid, ucred.pid);
+    return 0;
+}
+
+static void open_frame(struct daemon *daemon, struct connection *connection, char *data,
+                       size_t size)
+{
+    (void)daemon;
+    connection_hear(connection, connection_uid(connection), data, size);
+    free(data);
+}
+
+static void answer(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    cleanup_free char *text = tccl_message_text(message);
+    (void)daemon;
+    if (text)
+        connection_send(connection, text, strlen(text));
+    else
+        connection_close(connection);
+}
+
+const struct front front_unix = {
+    .from = FROM_UNIX,
+    .frame = TCCL_FRAME_UNIX,
+    .untrusted = 64 << 10,
+    .buffered = 64 << 20,
+    .most = 2048,
+    .waiting = 256,
+    .each = 128,
+    .first_ms = 1000,
+    .next_ms = 10000,
+    .forgiving = true,
+    .meet = meet,
+    .open = open_frame,
+    .answer = answer,
+};
+
+static int take_lock(struct unix_socket *own, struct tccl_error *err)
+{
+    char path[PATH_MAX + 8], pid[32] = "";
+    snprintf(path, sizeof(path), "%s.lock", own->path);
+    own->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (own->lock < 0)
+        return tccl_fail(err, "%s: %s", path, strerror(errno));
+    if (flock(own->lock, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t size = pread(own->lock, pid, sizeof(pid) - 1, 0);
+        pid[size > 0 ? strcspn(pid, "\n") : 0] = '\0';
+        return tccl_fail(err, "tccld is already running (pid %s, %s)", *pid ? pid : "unknown",
+                         own->path);
+    }
+    int size = snprintf(pid, sizeof(pid), "%d\n", getpid());
+    if (ftruncate(own->lock, 0) != 0 || pwrite(own->lock, pid, (size_t)size, 0) != size)
+        return tccl_fail(err, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int connects(const struct sockaddr_un *address)
+{
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN;
+}
+
+/* Removes a socket that a dead tccld left; anything else in its place stays. */
+static int remove_stale(const struct sockaddr_un *address, struct tccl_error *err)
+{
+    struct stat stat;
+    if (lstat(address->sun_path, &stat) != 0)
+        return errno == ENOENT ? 0 : tccl_fail(err, "%s: %s", address->sun_path, strerror(errno));
+    if (!S_ISSOCK(stat.st_mode))
+        return tccl_fail(err, "%s is not a socket: remove it, or set Socket=", address->sun_path);
+    if (connects(address))
+        return tccl_fail(err, "%s: somebody else listens there", address->sun_path);
+    if (unlink(address->sun_path) != 0)
+        return tccl_fail(err, "%s: %s", address->sun_path, strerror(errno));
+    return 0;
+}
+
+int unix_socket_listen(struct unix_socket *own, struct tccl_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(own->path) >= sizeof(address.sun_path))
+        return tccl_fail(err, "Socket=%s: a socket's path has at most %zu bytes", own->path,
+                         sizeof(address.sun_path) - 1);
+    strcpy(address.sun_path, own->path);
+    if (remove_stale(&address, err) != 0)
+        return -1;
+    own->all = connections_new(own->daemon, &front_unix, tccld_requests);
+    if (!own->all)
+        return tccl_fail(err, "out of memory");
+    own->listens =
+        connections_listen(own->all, (struct sockaddr *)&address, sizeof(address), 0) == 0;
+    if (!own->listens || chmod(own->path, 0666) != 0)
+        return tccl_fail(err, "Socket=%s: %s", own->path, strerror(errno));
+    return 0;
+}
+
+struct unix_socket *unix_socket_new(struct daemon *daemon, struct tccl_error *err)
+{
+    struct unix_socket *own = calloc(1, sizeof(*own));
+    if (!own) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    own->daemon = daemon;
+    strcpy(own->path, daemon->conf->socket);
+    own->lock = -1;
+    if (take_lock(own, err) == 0)
+        return own;
+    unix_socket_free(own);
+    return NULL;
+}
+
+void unix_socket_free(struct unix_socket *own)
+{
+    if (!own)
+        return;
+    if (own->listens)
+        unlink(own->path);
+    connections_free(own->all);
+    if (own->lock >= 0)
+        close(own->lock); /* the file stays: removing it would let two locks exist */
+    free(own);
+}

@@ -1,0 +1,67 @@
+/* front.h: a front end (front-unix.c, front-tcp.c): who is at the other end, how a message lies in
+ * a frame, and what is allowed; and all connections of one. */
+#ifndef TCCL_FRONT_H
+#define TCCL_FRONT_H
+
+#include <sys/socket.h>
+
+#include "client/conf.h"
+#include "client/envelope.h"
+#include "tccld/net/connection.h"
+
+/* Who is at the other end, as far as it is known. */
+struct asker {
+    uid_t uid; /* -1: not known yet */
+    char place[128];
+    char node[TCCL_CONF_NAME], nonce[TCCL_NONCE]; /* of the envelope */
+};
+
+struct front {
+    unsigned from;    /* FROM_UNIX or FROM_TCP */
+    size_t frame;     /* longest frame, bytes */
+    size_t untrusted; /* longest message of a user who may only ask, bytes */
+    size_t buffered;  /* bytes that have come or wait to be read, of all connections */
+    int most;         /* connections in all */
+    int waiting;      /* of them those without a good message yet */
+    int each;         /* of them those of one user who may only ask */
+    int first_ms;     /* a connection must bring its message within this time */
+    int next_ms;      /* read its answer within this, and bring the next message */
+    bool forgiving;   /* what is refused is answered by an error, else the connection is closed */
+    /* Fills in who has connected. Returns 0, or -1: it is closed. */
+    int (*meet)(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker);
+    /* A frame (taken over) has come: ends, now or later, in connection_hear or connection_reject.
+     */
+    void (*open)(struct daemon *daemon, struct connection *connection, char *data, size_t size);
+    /* Checks what goes with a message. Returns 0, or -1 with err. NULL: nothing. */
+    int (*check)(struct daemon *daemon, struct asker *asker, const json_t *message,
+                 struct tccl_error *err);
+    /* An answer: ends, now or later, in connection_send or connection_close. */
+    void (*answer)(struct daemon *daemon, struct connection *connection, json_t *message);
+};
+
+extern const struct front front_unix, front_tcp;
+
+/* For open and answer. None of them does anything on a closed connection. */
+const struct asker *connection_asker(const struct connection *connection);
+/* The message of the frame, and who has made it. */
+void connection_hear(struct connection *connection, uid_t uid, const char *text, size_t size);
+/* The frame is no good. */
+void connection_reject(struct connection *connection, const char *why);
+void connection_send(struct connection *connection, const char *data, size_t size);
+void connection_close(struct connection *connection);
+
+/* All connections of a front end, which with requests must outlive them. NULL without memory. */
+struct connections *connections_new(struct daemon *daemon, const struct front *front,
+                                    const struct request *requests);
+/* Listens there, too. Returns 0, or -1 with errno. */
+int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size,
+                       unsigned flags);
+/* Takes over the descriptor of whoever has connected. */
+void connections_add(struct connections *all, int fd, const struct sockaddr *address,
+                     socklen_t size);
+/* Those that are open. */
+int connections_count(const struct connections *all);
+/* Hangs up on everybody and listens no more. NULL is fine. */
+void connections_free(struct connections *all);
+
+#endif

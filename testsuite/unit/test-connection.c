@@ -1,0 +1,673 @@
+/* Connections to tccld, over socketpairs: the unix socket's front end and TCP's by the same cases.
+ * Who is at the other end, and what munge does, the test says. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "check.h"
+#include "client/frame.h"
+#include "client/message.h"
+#include "tccld/net/front.h"
+#include "tccld/net/replay.h"
+#include "tccld/net/seal.h"
+
+enum { USER = 1000, TCCLD = 999, PATIENCE_MS = 120000, SOON_MS = 50, PAGE = 200000 };
+
+static struct tccl_conf conf = {.node = "n1"};
+static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = TCCLD, .slurm = (uid_t)-1}};
+static struct connections *all;
+static struct front front; /* a copy of the one that is tested, with bounds of the test's */
+static uid_t uid = USER;   /* of who connects next */
+
+/* In place of munge: a credential is "UID TEXT", opened and made at the loop's next turn. */
+
+struct task {
+    char *in;
+    void *context;
+    void (*closed)(void *context, char *cred, const struct tccl_error *err);
+    void (*opened)(void *context, uid_t uid, char *text, size_t size, const struct tccl_error *err);
+};
+
+static int tasks;
+
+static void run_task(evutil_socket_t fd, short what, void *argument)
+{
+    struct task *task = argument;
+    struct tccl_error err = {0};
+    char *text = NULL;
+    unsigned from = 0;
+    int skip = 0;
+    (void)fd;
+    (void)what;
+    tasks--;
+    if (task->closed) {
+        task->closed(task->context, task->in, &err);
+        free(task);
+        return;
+    }
+    if (sscanf(task->in, "%u %n", &from, &skip) == 1 && skip)
+        text = strdup(task->in + skip);
+    else
+        tccl_fail(&err, "not a credential");
+    task->opened(task->context, from, text, text ? strlen(text) : 0, &err);
+    free(task->in);
+    free(task);
+}
+
+static int add_task(struct task first)
+{
+    static const struct timeval now = {0, 0};
+    struct task *task = malloc(sizeof(*task));
+    *task = first;
+    tasks++;
+    return event_base_once(daemon_.base, -1, EV_TIMEOUT, run_task, task, &now);
+}
+
+int seal_close(struct daemon *daemon, uid_t reader, char *text, int64_t deadline,
+               void (*done)(void *context, char *cred, const struct tccl_error *err), void *context,
+               struct tccl_error *err)
+{
+    char *cred;
+    (void)daemon;
+    (void)deadline;
+    (void)err;
+    CHECK(asprintf(&cred, "%u %s", reader, text) > 0);
+    free(text);
+    return add_task((struct task){.in = cred, .context = context, .closed = done});
+}
+
+int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
+              void (*done)(void *context, uid_t uid, char *text, size_t size,
+                           const struct tccl_error *err),
+              void *context, struct tccl_error *err)
+{
+    (void)daemon;
+    (void)deadline;
+    (void)err;
+    return add_task((struct task){.in = cred, .context = context, .opened = done});
+}
+
+static int meet(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker)
+{
+    (void)fd;
+    (void)address;
+    (void)size;
+    if (front.from == FROM_UNIX)
+        asker->uid = uid;
+    strcpy(asker->place, "the test");
+    return 0;
+}
+
+/* What can be asked */
+
+static int heard;
+static struct connection *kept;
+
+static void hear_echo(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    (void)daemon;
+    heard++;
+    CHECK_INT(connection_uid(connection), uid);
+    CHECK_STR(connection_node(connection), front.from == FROM_TCP ? "n2" : "");
+    cleanup_json json_t *answer = tccl_message_new("ok");
+    json_object_set(answer, "n", json_object_get(message, "n"));
+    connection_answer(connection, answer);
+}
+
+static void hear_keep(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    (void)daemon;
+    (void)message;
+    heard++;
+    CHECK(kept == NULL); /* one question at a time */
+    kept = connection_hold(connection);
+}
+
+static void hear_drop(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    (void)daemon;
+    (void)message;
+    connection_drop(connection_hold(connection));
+}
+
+static void hear_page(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    static char filler[PAGE + 1];
+    (void)daemon;
+    (void)message;
+    heard++;
+    memset(filler, 'x', PAGE);
+    cleanup_json json_t *answer = tccl_message_new("page");
+    json_object_set_new(answer, "filler", json_string(filler));
+    connection_answer(connection, answer);
+}
+
+static const struct request requests[] = {
+    {"echo", FROM_UNIX | FROM_TCP, false, hear_echo},
+    {"keep", FROM_UNIX | FROM_TCP, false, hear_keep},
+    {"drop", FROM_UNIX | FROM_TCP, false, hear_drop},
+    {"page", FROM_UNIX | FROM_TCP, false, hear_page},
+    {"root", FROM_UNIX | FROM_TCP, true, hear_echo},
+    {"here", FROM_UNIX, false, hear_echo},
+    {"far", FROM_TCP, false, hear_echo},
+    {0},
+};
+
+static void answer_kept(void)
+{
+    cleanup_json json_t *answer = tccl_message_new("ok");
+    struct connection *connection = tccl_steal(kept);
+    connection_answer(connection, answer);
+    connection_drop(connection);
+}
+
+/* The other end */
+
+static void turn(void)
+{
+    CHECK(event_base_loop(daemon_.base, EVLOOP_NONBLOCK) >= 0);
+}
+
+/* Until nothing is left to do at once. */
+static void settle(void)
+{
+    for (int i = 0; i < 20 || tasks > 0; i++)
+        turn();
+}
+
+/* Connects; what is sent waits in the kernel, of which there is room for size bytes. */
+static int open_end(int size)
+{
+    int fds[2];
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    for (int i = 0; i < 2 && size; i++)
+        setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    connections_add(all, fds[1], NULL, 0);
+    return fds[0];
+}
+
+static void send_bytes(int fd, const void *data, size_t size)
+{
+    size_t sent = 0;
+    for (int64_t until = tccl_now_ms() + PATIENCE_MS; sent < size && tccl_now_ms() < until;) {
+        ssize_t more = send(fd, (const char *)data + sent, size - sent, MSG_NOSIGNAL);
+        if (more < 0 && errno != EAGAIN)
+            return;
+        sent += more > 0 ? (size_t)more : 0;
+        turn();
+    }
+    CHECK_INT(sent, size);
+}
+
+/* A whole frame with a message; the caller frees it. */
+static char *frame_of(const char *type, int n, size_t *size)
+{
+    cleanup_json json_t *message = tccl_message_new(type);
+    struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 1};
+    struct tccl_error err = {0};
+    cleanup_free char *data = NULL;
+    json_object_set_new(message, "n", json_integer(n));
+    if (front.from == FROM_TCP)
+        CHECK_INT(tccl_envelope_put(message, &envelope, &err), 0);
+    cleanup_free char *text = tccl_message_text(message);
+    int length =
+        front.from == FROM_TCP ? asprintf(&data, "%u %s", uid, text) : asprintf(&data, "%s", text);
+    char *frame = malloc((size_t)length + TCCL_FRAME_HEADER);
+    tccl_frame_header((size_t)length, (unsigned char *)frame);
+    memcpy(frame + TCCL_FRAME_HEADER, data, (size_t)length);
+    *size = (size_t)length + TCCL_FRAME_HEADER;
+    return frame;
+}
+
+static void ask(int fd, const char *type, int n)
+{
+    size_t size;
+    cleanup_free char *frame = frame_of(type, n, &size);
+    send_bytes(fd, frame, size);
+}
+
+/* Reads that many bytes. Returns 0; -1: closed. */
+static int read_bytes(int fd, char *data, size_t size)
+{
+    size_t got = 0;
+    for (int64_t until = tccl_now_ms() + PATIENCE_MS; got < size && tccl_now_ms() < until;) {
+        ssize_t more = recv(fd, data + got, size - got, 0);
+        if (more == 0 || (more < 0 && errno != EAGAIN))
+            return -1;
+        got += more > 0 ? (size_t)more : 0;
+        turn();
+    }
+    CHECK_INT(got, size);
+    return 0;
+}
+
+/* Type of the next answer: "closed" without one; n gets its member of that name. */
+static const char *next(int fd, int *n)
+{
+    static char type[32];
+    unsigned char header[TCCL_FRAME_HEADER];
+    struct tccl_error err = {0};
+    if (read_bytes(fd, (char *)header, sizeof(header)) != 0)
+        return "closed";
+    size_t size = tccl_frame_size(header);
+    cleanup_free char *data = malloc(size + 1);
+    if (read_bytes(fd, data, size) != 0)
+        return "torn";
+    data[size] = '\0';
+    const char *text = front.from == FROM_TCP ? strchr(data, ' ') + 1 : data;
+    cleanup_json json_t *answer = tccl_message_parse(text, strlen(text), &err);
+    snprintf(type, sizeof(type), "%.31s", answer ? tccl_message_type(answer) : err.text);
+    if (n)
+        *n = (int)json_integer_value(json_object_get(answer, "n"));
+    return type;
+}
+
+static bool is_open(int fd)
+{
+    char byte;
+    settle();
+    return recv(fd, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
+}
+
+static void begin(const struct front *of)
+{
+    front = *of;
+    front.meet = meet;
+    front.first_ms = front.next_ms = PATIENCE_MS;
+    uid = USER;
+    heard = 0;
+    all = connections_new(&daemon_, &front, requests);
+}
+
+static void end(void)
+{
+    connections_free(all);
+    settle();
+    CHECK(kept == NULL);
+}
+
+/* Frames */
+
+static void test_questions(void)
+{
+    int fd = open_end(0), n;
+    for (int i = 1; i <= 3; i++) {
+        ask(fd, "echo", i);
+        CHECK_STR(next(fd, &n), "ok");
+        CHECK_INT(n, i);
+    }
+    for (int i = 1; i <= 50; i++)
+        ask(fd, "echo", i); /* without waiting */
+    for (int i = 1; i <= 50; i++) {
+        CHECK_STR(next(fd, &n), "ok");
+        CHECK_INT(n, i);
+    }
+    CHECK_INT(connections_count(all), 1);
+    close(fd);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+}
+
+static void test_torn(void)
+{
+    size_t size;
+    int fd = open_end(0), n;
+    cleanup_free char *frame = frame_of("echo", 7, &size);
+    for (size_t i = 0; i < size; i++) {
+        CHECK_INT(heard, 0);
+        send_bytes(fd, frame + i, 1);
+        settle();
+    }
+    CHECK_STR(next(fd, &n), "ok");
+    CHECK_INT(n, 7);
+    ask(fd, "echo", 8);
+    send_bytes(fd, frame, size - 1); /* its end never comes */
+    CHECK_STR(next(fd, &n), "ok");
+    CHECK_INT(n, 8);
+    CHECK(is_open(fd));
+    close(fd);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+    CHECK_INT(heard, 2);
+}
+
+static void check_length(size_t length, bool good)
+{
+    unsigned char header[TCCL_FRAME_HEADER];
+    int fd = open_end(0);
+    tccl_frame_header(length, header);
+    send_bytes(fd, header, sizeof(header));
+    CHECK_INT(is_open(fd), good);
+    if (!good)
+        CHECK_STR(next(fd, NULL), "closed");
+    close(fd);
+    settle();
+}
+
+static void test_length(void)
+{
+    size_t most = front.from == FROM_UNIX ? front.untrusted : front.frame;
+    check_length(0, false);
+    check_length(most, true);
+    check_length(most + 1, false);
+    check_length(0xffffffff, false);
+    uid = TCCLD;
+    check_length(front.frame, true);
+    check_length(front.frame + 1, false);
+    CHECK_INT(connections_count(all), 0);
+}
+
+/* A long message of a user who may only ask ends the connection, whatever its frame allows. */
+static void test_long_message(void)
+{
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        uid = i ? TCCLD : USER;
+        front.untrusted = 20;
+        int fd = open_end(0);
+        cleanup_free char *frame = frame_of("echo", 1, &size);
+        send_bytes(fd, frame, size);
+        CHECK_STR(next(fd, NULL), i ? "ok" : "closed");
+        close(fd);
+    }
+}
+
+static void test_refused(void)
+{
+    static const char *const types[] = {"root", "dance"};
+    for (int i = 0; i < 3; i++) {
+        int fd = open_end(0);
+        const char *other = front.from == FROM_UNIX ? "far" : "here";
+        ask(fd, i < 2 ? types[i] : other, 1);
+        CHECK_STR(next(fd, NULL), front.forgiving ? "error" : "closed");
+        if (front.forgiving) { /* may go on */
+            ask(fd, "echo", 1);
+            CHECK_STR(next(fd, NULL), "ok");
+        }
+        close(fd);
+    }
+    uid = TCCLD;
+    int fd = open_end(0);
+    ask(fd, "root", 1);
+    CHECK_STR(next(fd, NULL), "ok");
+    ask(fd, front.from == FROM_UNIX ? "here" : "far", 1);
+    CHECK_STR(next(fd, NULL), "ok");
+    send_bytes(fd, "\0\0\0\4junk", 8);
+    CHECK_STR(next(fd, NULL), front.forgiving ? "error" : "closed");
+    close(fd);
+}
+
+/* Timers */
+
+/* Who stops in the middle of a frame is closed, and who has had an answer and says no more. */
+static void test_slow(void)
+{
+    size_t size;
+    front.first_ms = front.next_ms = SOON_MS;
+    cleanup_free char *frame = frame_of("echo", 1, &size);
+    int fd = open_end(0);
+    send_bytes(fd, frame, size / 2);
+    CHECK_STR(next(fd, NULL), "closed");
+    close(fd);
+    fd = open_end(0);
+    CHECK_STR(next(fd, NULL), "closed");
+    close(fd);
+    front.first_ms = PATIENCE_MS;
+    fd = open_end(0);
+    send_bytes(fd, frame, size);
+    CHECK_STR(next(fd, NULL), "ok");
+    front.first_ms = SOON_MS; /* should its timer be late */
+    CHECK_STR(next(fd, NULL), "closed");
+    close(fd);
+}
+
+/* No timer runs while a question is under way. */
+static void test_patient(void)
+{
+    int fd = open_end(0);
+    ask(fd, "keep", 1);
+    settle();
+    front.first_ms = front.next_ms = SOON_MS;
+    for (int64_t until = tccl_now_ms() + 4 * SOON_MS; tccl_now_ms() < until; turn())
+        poll(NULL, 0, 1);
+    CHECK(is_open(fd));
+    answer_kept();
+    CHECK_STR(next(fd, NULL), "ok");
+    close(fd);
+}
+
+/* Answers */
+
+static void test_hang_up(void)
+{
+    int fd = open_end(0);
+    ask(fd, "keep", 1);
+    settle();
+    CHECK(kept && !connection_closed(kept));
+    ask(fd, "echo", 1); /* waits for its turn */
+    CHECK_INT(heard, 1);
+    close(fd);
+    settle();
+    CHECK(connection_closed(kept));
+    CHECK_INT(connections_count(all), 0);
+    answer_kept();
+    /* while munge opens its question, or makes the credential of its answer */
+    fd = open_end(0);
+    ask(fd, "echo", 1);
+    close(fd);
+    settle();
+    fd = open_end(0);
+    ask(fd, "keep", 1);
+    settle();
+    answer_kept();
+    close(fd);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+}
+
+/* A connection that has no reader any more is seen as closed, even before the loop has seen it. */
+static void test_gone(void)
+{
+    int fd = open_end(0);
+    ask(fd, "keep", 1);
+    settle();
+    close(fd);
+    CHECK(connection_closed(kept));
+    answer_kept();
+    settle();
+    CHECK_INT(connections_count(all), 0);
+}
+
+static void test_forgotten(void)
+{
+    int fd = open_end(0);
+    ask(fd, "drop", 1);
+    CHECK_STR(next(fd, NULL), "closed");
+    close(fd);
+}
+
+static void test_stop(void)
+{
+    int fd = open_end(0);
+    ask(fd, "keep", 1);
+    settle();
+    connections_free(all);
+    CHECK_STR(next(fd, NULL), "closed");
+    CHECK(connection_closed(kept));
+    answer_kept();
+    close(fd);
+    all = connections_new(&daemon_, &front, requests);
+}
+
+/* Who doesn't read gets no second answer, and is closed. */
+static void test_unread(void)
+{
+    int fd = open_end(4096);
+    for (int i = 0; i < 20; i++)
+        ask(fd, "page", i);
+    settle();
+    CHECK_INT(heard, 1);
+    CHECK(connections_count(all) == 1);
+    for (int i = 0; i < 20; i++)
+        CHECK_STR(next(fd, NULL), "page"); /* all the same, if it does read */
+    CHECK_INT(heard, 20);
+    front.first_ms = front.next_ms = SOON_MS;
+    ask(fd, "page", 1);
+    for (int64_t until = tccl_now_ms() + PATIENCE_MS;
+         connections_count(all) > 0 && tccl_now_ms() < until; turn())
+        poll(NULL, 0, 1);
+    CHECK_INT(connections_count(all), 0);
+    CHECK_STR(next(fd, NULL), "torn");
+    close(fd);
+}
+
+/* Unread answers, and unfinished messages, of all together. */
+static void test_buffers(void)
+{
+    static char filler[20000];
+    int fds[8];
+    front.buffered = 4 * PAGE;
+    for (int i = 0; i < 8; i++) {
+        fds[i] = open_end(4096);
+        ask(fds[i], "page", i);
+        settle();
+    }
+    CHECK(connections_count(all) >= 3 && connections_count(all) <= 4);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+    front.buffered = 3 * sizeof(filler);
+    for (int i = 0; i < 8; i++) {
+        fds[i] = open_end(0);
+        send_bytes(fds[i], "\0\0\xea\x60", 4); /* 60000 */
+        send_bytes(fds[i], filler, sizeof(filler));
+        settle();
+    }
+    CHECK_INT(connections_count(all), 2);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    settle();
+}
+
+/* Room */
+
+/* Of those who have said nothing yet the oldest has to go, but nobody who is being answered. */
+static void test_room(void)
+{
+    int fds[6];
+    front.waiting = 2;
+    fds[0] = open_end(0);
+    ask(fds[0], "keep", 1);
+    settle();
+    for (int i = 1; i < 4; i++)
+        fds[i] = open_end(0);
+    CHECK(!is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
+    CHECK(is_open(fds[0]));
+    front.most = 3;
+    ask(fds[2], "echo", 1);
+    CHECK_STR(next(fds[2], NULL), "ok");
+    fds[4] = open_end(0);
+    CHECK(!is_open(fds[2]) && is_open(fds[3]) && is_open(fds[4]));
+    ask(fds[3], "drop", 1); /* room for one more */
+    settle();
+    CHECK(!is_open(fds[3]));
+    fds[5] = open_end(0);
+    CHECK(is_open(fds[5]) && is_open(fds[0]));
+    answer_kept();
+    CHECK_STR(next(fds[0], NULL), "ok");
+    for (int i = 0; i < 6; i++)
+        close(fds[i]);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+}
+
+/* Who may only ask does not close a connection of root's. */
+static void test_trusted_room(void)
+{
+    int fds[4];
+    front.most = 3;
+    for (int i = 0; i < 4; i++) {
+        uid = i == 0 ? TCCLD : USER;
+        fds[i] = open_end(0);
+        ask(fds[i], "echo", 1);
+        CHECK_STR(next(fds[i], NULL), "ok");
+    }
+    CHECK(is_open(fds[0]) && !is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    settle();
+}
+
+/* Of one user; over TCP nobody knows whose they are. */
+static void test_each(void)
+{
+    int fds[4];
+    if (!front.each)
+        return;
+    front.each = 2;
+    for (int i = 0; i < 4; i++) {
+        uid = i == 3 ? USER + 1 : USER;
+        fds[i] = open_end(0);
+    }
+    CHECK(is_open(fds[0]) && is_open(fds[1]) && !is_open(fds[2]) && is_open(fds[3]));
+    uid = TCCLD;
+    for (int i = 0; i < 4; i++) {
+        close(fds[i]);
+        fds[i] = open_end(0);
+        CHECK(is_open(fds[i]));
+    }
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    settle();
+}
+
+/* TCP only: an envelope makes a message good for one node, once. */
+static void test_envelope(void)
+{
+    size_t size;
+    if (front.from != FROM_TCP)
+        return;
+    cleanup_free char *frame = frame_of("echo", 1, &size);
+    for (int i = 0; i < 2; i++) {
+        int fd = open_end(0);
+        send_bytes(fd, frame, size);
+        CHECK_STR(next(fd, NULL), i == 0 ? "ok" : "closed");
+        close(fd);
+    }
+    strcpy(conf.node, "n3");
+    int fd = open_end(0);
+    ask(fd, "echo", 1);
+    CHECK_STR(next(fd, NULL), "closed");
+    close(fd);
+    strcpy(conf.node, "n1");
+}
+
+int main(void)
+{
+    static void (*const tests[])(void) = {
+        test_questions, test_torn,     test_length,  test_long_message, test_refused,
+        test_slow,      test_patient,  test_hang_up, test_gone,         test_forgotten,
+        test_stop,      test_unread,   test_buffers, test_room,         test_trusted_room,
+        test_each,      test_envelope,
+    };
+    static const struct front *const fronts[] = {&front_unix, &front_tcp};
+    signal(SIGPIPE, SIG_IGN); /* as tccld does */
+    daemon_.base = event_base_new();
+    CHECK_INT(event_base_priority_init(daemon_.base, DAEMON_PRIORITIES), 0);
+    daemon_.seen = seen_new();
+    for (int i = 0; i < 2; i++)
+        for (size_t test = 0; test < sizeof(tests) / sizeof(*tests); test++) {
+            begin(fronts[i]);
+            tests[test]();
+            end();
+        }
+    seen_free(daemon_.seen);
+    event_base_free(daemon_.base);
+    return check_result();
+}
