@@ -1,23 +1,65 @@
-/* chain-text.c: chains and rings on one line that a person can read. */
+/* chain-text.c: chains and rings on one line that a person can read. Of libc only. */
 #include "chain/chain-text.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Formatting */
+/* Not those of ctype.h: they depend on the locale, and newer libcs give them new names. */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Printing */
+
+int tccl_named_edges(const struct tccl_named_chain *chain)
+{
+    return chain->closed || chain->n_gpus == 0 ? chain->n_gpus : chain->n_gpus - 1;
+}
+
+int tccl_named_arrows(const struct tccl_named_chain *chain)
+{
+    return chain->closed ? chain->n_gpus : chain->n_gpus + 1;
+}
+
+static struct tccl_text_arrow port_arrow(const struct tccl_named_port *port)
+{
+    return (struct tccl_text_arrow){port->gpudirect ? 'g' : 'm',
+                                    port->gpudirect ? -1 : port->memory};
+}
+
+struct tccl_text_arrow tccl_named_arrow(const struct tccl_named_chain *chain, int i)
+{
+    if (!chain->closed && i == 0)
+        return port_arrow(&chain->entry);
+    if (!chain->closed && i == chain->n_gpus)
+        return port_arrow(&chain->exit);
+    const struct tccl_named_edge *edge = &chain->edges[chain->closed ? i : i - 1];
+    return (struct tccl_text_arrow){"wrm"[edge->kind],
+                                    edge -> kind == TCCL_BOUNCE ? edge -> memory : -1};
+}
 
 struct writer {
     char *text;
-    size_t length, size;
+    size_t length;
 };
 
 __attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *fmt, ...)
 {
     va_list args;
-    size_t left = writer->size - writer->length;
-
+    size_t left = TCCL_CHAIN_TEXT - writer->length;
     va_start(args, fmt);
     int more = vsnprintf(writer->text + writer->length, left, fmt, args);
     va_end(args);
@@ -25,333 +67,314 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *writer, con
         writer->length += (size_t)more < left ? (size_t)more : left - 1;
 }
 
-static void put_edge(struct writer *writer, struct tccl_edge edge)
+static void put_arrow(struct writer *writer, const struct tccl_named_chain *chain, int i)
 {
-    if (edge.kind == TCCL_BOUNCE)
-        put(writer, " -m%d> ", edge.memory);
+    struct tccl_text_arrow arrow = tccl_named_arrow(chain, i);
+    if (arrow.kind == 'm')
+        put(writer, " -m%d> ", arrow.memory);
     else
-        put(writer, " -%c> ", edge.kind == TCCL_P2P_WRITE ? 'w' : 'r');
+        put(writer, " -%c> ", arrow.kind);
 }
 
-static void put_port(struct writer *writer, struct tccl_port port)
+static void put_gpu(struct writer *writer, const struct tccl_named_chain *chain, int i)
 {
-    if (port.via.kind == TCCL_GPU)
-        put(writer, " -g> ");
-    else
-        put(writer, " -m%d> ", port.via.index);
+    char bus[TCCL_BUS_TEXT];
+    if (chain->numbers) {
+        put(writer, "%u", (unsigned)chain->gpus[i]);
+        return;
+    }
+    tccl_bus_format(chain->gpus[i], bus);
+    put(writer, "%s", bus);
 }
 
-void tccl_chain_format(const struct tccl_chain *chain, const struct tccl_machine *machine,
-                       char text[static TCCL_CHAIN_TEXT])
+void tccl_named_format(const struct tccl_named_chain *chain, char text[static TCCL_CHAIN_TEXT])
 {
-    struct writer writer = {.text = text, .size = TCCL_CHAIN_TEXT};
-
+    struct writer writer = {.text = text};
+    int arrow = 0;
     text[0] = '\0';
     if (chain->n_gpus == 0)
         return;
     if (!chain->closed) {
-        put(&writer, "%s", machine->nics[chain->entry.nic].name);
-        put_port(&writer, chain->entry);
+        put(&writer, "%s", chain->entry.nic);
+        put_arrow(&writer, chain, arrow++);
     }
     for (int i = 0; i < chain->n_gpus; i++) {
-        put(&writer, "%d", chain->gpus[i]);
-        if (i < tccl_chain_edges(chain))
-            put_edge(&writer, chain->edges[i]);
+        put_gpu(&writer, chain, i);
+        put_arrow(&writer, chain, arrow++);
     }
-    if (chain->closed) {
-        put(&writer, "%d", chain->gpus[0]);
-    } else {
-        put_port(&writer, chain->exit);
-        put(&writer, "%s", machine->nics[chain->exit.nic].name);
-    }
+    if (chain->closed)
+        put_gpu(&writer, chain, 0);
+    else
+        put(&writer, "%s", chain->exit.nic);
 }
 
 /* Parsing */
 
 struct reader {
     const char *text, *at;
-    const struct tccl_machine *machine;
     struct tccl_error *err;
 };
 
-/* What an arrow says: w, r, g, or m with a memory. */
-struct arrow {
-    char kind;
-    int memory;
-};
-
-static void skip_spaces(struct reader *reader)
+static void skip_blanks(struct reader *reader)
 {
-    while (isspace((unsigned char)*reader->at))
+    while (is_blank(*reader->at))
         reader->at++;
 }
 
-static int fail_here(struct reader *reader, const char *wanted)
+static int fail_at(const struct reader *reader, const char *at, const char *wanted)
 {
     return tccl_fail(reader->err, "column %d: %s was expected, found \"%.12s\"",
-                     (int)(reader->at - reader->text) + 1, wanted,
-                     *reader->at ? reader->at : "the end");
+                     (int)(at - reader->text) + 1, wanted, *at ? at : "the end");
 }
 
-/* A number of one to three digits, or -1. */
-static int read_number(struct reader *reader)
+static int fail_here(const struct reader *reader, const char *wanted)
 {
-    int number = 0, digits = 0;
-
-    for (; isdigit((unsigned char)*reader->at) && digits < 3; digits++)
-        number = number * 10 + (*reader->at++ - '0');
-    return digits ? number : -1;
+    return fail_at(reader, reader->at, wanted);
 }
 
-static int read_gpu(struct reader *reader)
+/* How many characters the name of a device has here. */
+static size_t name_length(const char *at)
 {
-    skip_spaces(reader);
-    struct reader before = *reader;
-    int gpu = read_number(reader);
-
-    if (gpu >= 0 && gpu < reader->machine->n_gpus)
-        return gpu;
-    *reader = before;
-    return fail_here(reader, "a GPU of this machine");
-}
-
-static int read_nic(struct reader *reader)
-{
-    char name[TCCL_NAME];
     size_t length = 0;
-
-    skip_spaces(reader);
-    while (isalnum((unsigned char)reader->at[length]) || reader->at[length] == '_' ||
-           reader->at[length] == '.')
+    while (is_letter(at[length]) || is_digit(at[length]) ||
+           (at[length] && strchr("_.:", at[length])))
         length++;
-    if (length == 0 || length >= sizeof name)
+    return length;
+}
+
+/* A bus id may begin with a letter, but only bus ids have a colon. */
+static bool at_nic(const char *at)
+{
+    return is_letter(*at) && !memchr(at, ':', name_length(at));
+}
+
+static int read_nic(struct reader *reader, char nic[static TCCL_CHAIN_NIC])
+{
+    size_t length = name_length(reader->at);
+    if (!at_nic(reader->at) || length >= TCCL_CHAIN_NIC)
         return fail_here(reader, "the name of a NIC");
-    memcpy(name, reader->at, length);
-    name[length] = '\0';
-    int nic = tccl_machine_find_nic(reader->machine, name);
-    if (nic < 0)
-        return fail_here(reader, "the name of a NIC of this machine");
+    memcpy(nic, reader->at, length);
     reader->at += length;
-    return nic;
-}
-
-/* Reads an arrow of one of the kinds. Returns 0, or -1 with the reader's err. */
-static int read_arrow(struct reader *reader, const char *kinds, const char *wanted,
-                      struct arrow *arrow)
-{
-    skip_spaces(reader);
-    struct reader before = *reader;
-    bool good = *reader->at == '-' && reader->at[1] && strchr(kinds, reader->at[1]);
-
-    *arrow = (struct arrow){0};
-    if (good) {
-        arrow->kind = reader->at[1];
-        reader->at += 2;
-        if (arrow->kind == 'm')
-            arrow->memory = read_number(reader);
-        good = arrow->memory >= 0 && arrow->memory < reader->machine->n_memories &&
-               *reader->at++ == '>';
-    }
-    if (good)
-        return 0;
-    *reader = before;
-    return fail_here(reader, wanted);
-}
-
-static int read_port(struct reader *reader, struct arrow *arrow)
-{
-    return read_arrow(reader, "gm", "an arrow such as -g> or -m0>, with a memory of this machine,",
-                      arrow);
-}
-
-static struct tccl_port make_port(int nic, struct arrow arrow, int gpu)
-{
-    struct tccl_device via = {.kind = arrow.kind == 'g' ? TCCL_GPU : TCCL_MEMORY,
-                              .index = (uint8_t)(arrow.kind == 'g' ? gpu : arrow.memory)};
-
-    return (struct tccl_port){.nic = (uint8_t)nic, .via = via};
-}
-
-static struct tccl_edge make_edge(struct arrow arrow)
-{
-    uint8_t kind = arrow.kind == 'w'   ? TCCL_P2P_WRITE
-                   : arrow.kind == 'r' ? TCCL_P2P_READ
-                                       : TCCL_BOUNCE;
-
-    return (struct tccl_edge){.kind = kind, .memory = (uint8_t)arrow.memory};
-}
-
-/* Does the text go on with "-...> NIC", the exit of an open chain? */
-static bool at_exit(const struct reader *reader)
-{
-    const char *arrow_end = strchr(reader->at, '>');
-
-    if (!arrow_end)
-        return false;
-    for (arrow_end++; isspace((unsigned char)*arrow_end);)
-        arrow_end++;
-    return isalpha((unsigned char)*arrow_end);
-}
-
-/* Reads GPUs and edges up to the exit, or back to the first GPU. Returns 0, or -1 with err. */
-static int read_gpus(struct reader *reader, struct tccl_chain *chain)
-{
-    for (;;) {
-        int gpu = read_gpu(reader);
-        if (gpu < 0)
-            return -1;
-        if (chain->closed && chain->n_gpus > 0 && gpu == chain->gpus[0])
-            return 0;
-        if (chain->n_gpus == TCCL_MAX_GPUS)
-            return fail_here(reader, "the end of a chain of so many GPUs");
-        chain->gpus[chain->n_gpus] = (uint8_t)gpu;
-        chain->n_gpus++;
-        if (!chain->closed && at_exit(reader))
-            return 0;
-        struct arrow arrow;
-        if (read_arrow(reader, "wrm",
-                       "an arrow such as -w>, -r> or -m0>, with a memory of this machine,",
-                       &arrow) < 0)
-            return -1;
-        chain->edges[chain->n_gpus - 1] = make_edge(arrow);
-    }
-}
-
-static int read_open(struct reader *reader, struct tccl_chain *chain)
-{
-    struct arrow entry, exit;
-
-    int nic = read_nic(reader);
-    if (nic < 0 || read_port(reader, &entry) < 0 || read_gpus(reader, chain) < 0)
-        return -1;
-    chain->entry = make_port(nic, entry, chain->gpus[0]);
-    if (read_port(reader, &exit) < 0 || (nic = read_nic(reader)) < 0)
-        return -1;
-    chain->exit = make_port(nic, exit, chain->gpus[chain->n_gpus - 1]);
     return 0;
 }
 
-int tccl_chain_parse(const char *text, const struct tccl_machine *machine, struct tccl_chain *chain,
-                     struct tccl_error *err)
+/* A number of one to three digits that ends there, or -1. */
+static int small_number(const char *at, size_t length)
 {
-    struct reader reader = {.text = text, .at = text, .machine = machine, .err = err};
-
-    memset(chain, 0, sizeof *chain);
-    skip_spaces(&reader);
-    chain->closed = !isalpha((unsigned char)*reader.at);
-    if ((chain->closed ? read_gpus(&reader, chain) : read_open(&reader, chain)) < 0)
+    int number = 0;
+    if (length < 1 || length > 3)
         return -1;
-    skip_spaces(&reader);
-    if (*reader.at)
-        return fail_here(&reader, "the end");
-    return tccl_chain_check(chain, machine, err);
+    for (size_t i = 0; i < length; i++) {
+        if (!is_digit(at[i]))
+            return -1;
+        number = number * 10 + (at[i] - '0');
+    }
+    return number;
+}
+
+static int read_gpu(struct reader *reader, bool *number, tccl_bus *gpu)
+{
+    char bus[TCCL_BUS_TEXT] = "";
+    size_t length = name_length(reader->at);
+    int small = small_number(reader->at, length);
+    *number = small >= 0;
+    if (*number)
+        *gpu = (tccl_bus)small;
+    else if (length < sizeof(bus))
+        memcpy(bus, reader->at, length);
+    if (!*number && tccl_bus_parse(bus, gpu) != 0)
+        return fail_here(reader, "a GPU");
+    reader->at += length;
+    return 0;
+}
+
+/* Reads any arrow, and the blanks behind it. Returns 0, or -1 without a text. */
+static int read_arrow(struct reader *reader, struct tccl_text_arrow *arrow)
+{
+    const char *at = reader->at;
+    *arrow = (struct tccl_text_arrow){.memory = -1};
+    if (at[0] != '-' || !at[1] || !strchr("wrgm", at[1]))
+        return -1;
+    arrow->kind = at[1];
+    at += 2;
+    if (arrow->kind == 'm') {
+        size_t digits = 0;
+        while (is_digit(at[digits]))
+            digits++;
+        arrow->memory = (int16_t)small_number(at, digits);
+        if (arrow->memory < 0)
+            return -1;
+        at += digits;
+    }
+    if (*at != '>')
+        return -1;
+    reader->at = at + 1;
+    skip_blanks(reader);
+    return 0;
+}
+
+/* Reads the arrow at a NIC (-g>, -mK>), or between two GPUs (-w>, -r>, -mK>). */
+static int read_link(struct reader *reader, struct tccl_text_arrow *arrow, bool *port)
+{
+    const char *start = reader->at;
+    bool good = read_arrow(reader, arrow) == 0;
+    *port = *port || (good && at_nic(reader->at));
+    if (good && (arrow->kind == 'm' || (arrow->kind == 'g') == *port))
+        return 0;
+    return fail_at(reader, start,
+                   *port ? "an arrow such as -g> or -m0>" : "an arrow such as -w>, -r> or -m0>");
+}
+
+static void set_port(struct tccl_named_port *port, struct tccl_text_arrow arrow)
+{
+    port->gpudirect = arrow.kind == 'g';
+    port->memory = arrow.memory;
+}
+
+static void set_edge(struct tccl_named_edge *edge, struct tccl_text_arrow arrow)
+{
+    edge->kind = arrow.kind == 'w'   ? TCCL_P2P_WRITE
+                 : arrow.kind == 'r' ? TCCL_P2P_READ
+                                     : TCCL_BOUNCE;
+    edge->memory = arrow.memory;
+}
+
+/* Takes a GPU up. Returns 1 if it is the first one again, which ends a closed chain; 0; -1. */
+static int take_gpu(struct reader *reader, struct tccl_named_chain *chain)
+{
+    tccl_bus gpu;
+    bool number;
+    const char *start = reader->at;
+    if (read_gpu(reader, &number, &gpu) != 0)
+        return -1;
+    if (chain->n_gpus > 0 && number != chain->numbers)
+        return fail_at(reader, start,
+                       chain->numbers ? "a number, as before," : "a bus id, as before,");
+    if (chain->closed && chain->n_gpus > 0 && gpu == chain->gpus[0])
+        return 1;
+    for (int i = 0; i < chain->n_gpus; i++)
+        if (chain->gpus[i] == gpu)
+            return tccl_fail(reader->err, "GPU %.*s stands in the chain twice",
+                             (int)(reader->at - start), start);
+    if (chain->n_gpus == TCCL_CHAIN_GPUS)
+        return fail_at(reader, start, "the end of a chain of so many GPUs");
+    chain->numbers = number;
+    chain->gpus[chain->n_gpus++] = gpu;
+    return 0;
+}
+
+/* Reads GPUs and arrows up to the first GPU again, or, when open, up to the exit NIC. */
+static int read_gpus(struct reader *reader, struct tccl_named_chain *chain)
+{
+    for (;;) {
+        struct tccl_text_arrow arrow;
+        bool exit = false;
+        int end = take_gpu(reader, chain);
+        if (end != 0)
+            return end < 0 ? -1 : 0;
+        skip_blanks(reader);
+        if (read_link(reader, &arrow, &exit) != 0)
+            return -1;
+        if (exit && chain->closed)
+            return fail_here(reader, "a GPU");
+        if (exit) {
+            set_port(&chain->exit, arrow);
+            return read_nic(reader, chain->exit.nic);
+        }
+        set_edge(&chain->edges[chain->n_gpus - 1], arrow);
+    }
+}
+
+static int read_entry(struct reader *reader, struct tccl_named_port *entry)
+{
+    struct tccl_text_arrow arrow;
+    bool port = true;
+    if (read_nic(reader, entry->nic) != 0)
+        return -1;
+    skip_blanks(reader);
+    if (read_link(reader, &arrow, &port) != 0)
+        return -1;
+    set_port(entry, arrow);
+    return 0;
+}
+
+/* Reads a chain, and the blanks behind it; what then stands there is the caller's. */
+static int read_chain(struct reader *reader, struct tccl_named_chain *chain)
+{
+    memset(chain, 0, sizeof(*chain));
+    skip_blanks(reader);
+    reader->text = reader->at;
+    chain->closed = !at_nic(reader->at);
+    if ((!chain->closed && read_entry(reader, &chain->entry) != 0) || read_gpus(reader, chain) != 0)
+        return -1;
+    skip_blanks(reader);
+    if (chain->closed && chain->n_gpus < 2)
+        return tccl_fail(reader->err, "a ring needs at least two GPUs");
+    return 0;
+}
+
+int tccl_named_parse(const char *text, struct tccl_named_chain *chain, struct tccl_error *err)
+{
+    struct reader reader = {.text = text, .at = text, .err = err};
+    if (read_chain(&reader, chain) != 0)
+        return -1;
+    return *reader.at ? fail_here(&reader, "the end") : 0;
 }
 
 /* Rings */
 
-/* Copies length characters of a piece without the spaces around them. Returns 0, or -1. */
-static int copy_piece(char *out, size_t size, const char *from, size_t length)
+/* Reads "name[". */
+static int read_node(struct tccl_ring_reader *ring, struct tccl_error *err)
 {
-    while (length > 0 && isspace((unsigned char)*from)) {
-        from++;
+    const char *at = ring->text, *open = strchr(at, '[');
+    size_t length = open ? (size_t)(open - at) : 0;
+    while (length > 0 && is_blank(at[length - 1]))
         length--;
-    }
-    while (length > 0 && isspace((unsigned char)from[length - 1]))
-        length--;
-    if (length >= size)
-        return -1;
-    memcpy(out, from, length);
-    out[length] = '\0';
-    return 0;
-}
-
-enum { NAME_TEXT = 256, PIECE_TEXT = 2 * TCCL_CHAIN_TEXT };
-
-/* Reads "name[chain]" and moves *text behind it. Returns 0, or -1 with err. */
-static int read_piece(const char **text, int index, char name[static NAME_TEXT],
-                      char chain[static PIECE_TEXT], struct tccl_error *err)
-{
-    const char *open = strchr(*text, '[');
-    const char *close = open ? strchr(open, ']') : NULL;
-
-    if (!close)
+    if (length == 0 || memchr(at, ']', length))
         return tccl_fail(err, "node %d of the ring: name[chain] was expected, found \"%.20s\"",
-                         index + 1, *text);
-    if (copy_piece(name, NAME_TEXT, *text, (size_t)(open - *text)) < 0 ||
-        copy_piece(chain, PIECE_TEXT, open + 1, (size_t)(close - open) - 1) < 0)
-        return tccl_fail(err, "node %d of the ring: the text is too long", index + 1);
-    *text = close + 1;
-    while (isspace((unsigned char)**text))
-        (*text)++;
+                         ring->node + 1, at);
+    if (length >= sizeof(ring->name))
+        return tccl_fail(err, "node %d of the ring: its name is too long", ring->node + 1);
+    memcpy(ring->name, at, length);
+    ring->name[length] = '\0';
+    ring->text = open + 1;
     return 0;
 }
 
-int tccl_ring_split(const char *text,
-                    int (*each)(void *context, int index, const char *name, const char *chain,
-                                struct tccl_error *err),
-                    void *context, struct tccl_error *err)
+/* Goes to the next node, if there is one. Returns 1, 0 at the end, or -1 with err. */
+static int next_node(struct tccl_ring_reader *ring, struct tccl_error *err)
 {
-    char name[NAME_TEXT] = "", chain[PIECE_TEXT];
-    int index = 0;
-
-    if (!strchr(text, '[')) {
-        if (copy_piece(chain, sizeof chain, text, strlen(text)) < 0)
-            return tccl_fail(err, "the chain's text is too long");
-        int answer = each(context, 0, "", chain, err);
-        return answer ? answer : 1;
-    }
-    while (*text) {
-        if (read_piece(&text, index, name, chain, err) < 0)
-            return -1;
-        int answer = each(context, index, name, chain, err);
-        if (answer)
-            return answer;
-        index++;
-    }
-    return index;
+    while (is_blank(*ring->text))
+        ring->text++;
+    if (!*ring->text && ring->begun)
+        return 0;
+    ring->node += ring->begun;
+    ring->chain = 0;
+    ring->named = ring->begun || strchr(ring->text, '[');
+    ring->begun = true;
+    return !ring->named || read_node(ring, err) == 0 ? 1 : -1;
 }
 
-/* JSON */
-
-static json_t *edge_json(const struct tccl_chain *chain, int i)
+/* Behind a chain: another one of this node, or the node's end. Returns 0, or -1 with err. */
+static int end_chain(struct tccl_ring_reader *ring, const struct reader *reader)
 {
-    static const char *const kinds[] = {"p2p-write", "p2p-read", "bounce"};
-    struct tccl_edge edge = chain->edges[i];
-    json_t *json = json_pack("{s:s, s:i, s:i}", "kind", kinds[edge.kind], "from", chain->gpus[i],
-                             "to", chain->gpus[(i + 1) % chain->n_gpus]);
-
-    if (edge.kind == TCCL_BOUNCE)
-        json_object_set_new(json, "memory", json_integer(edge.memory));
-    return json;
+    char end = ring->named ? ']' : '\0';
+    if (*reader->at != '|' && *reader->at != end)
+        return fail_here(reader, ring->named ? "\"]\"" : "the end");
+    ring->more = *reader->at == '|';
+    ring->text = reader->at + (*reader->at != '\0');
+    return 0;
 }
 
-/* "via": "gpu" or "memory", and which. */
-static json_t *port_json(struct tccl_port port, const struct tccl_machine *machine)
+int tccl_ring_next(struct tccl_ring_reader *ring, struct tccl_named_chain *chain,
+                   struct tccl_error *err)
 {
-    const char *via = port.via.kind == TCCL_GPU ? "gpu" : "memory";
-
-    return json_pack("{s:s, s:s, s:i}", "nic", machine->nics[port.nic].name, "via", via, via,
-                     port.via.index);
-}
-
-json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_machine *machine)
-{
-    char text[TCCL_CHAIN_TEXT], set_text[TCCL_SET_TEXT];
-    json_t *gpus = json_array(), *busids = json_array(), *edges = json_array();
-    bool ports = !chain->closed && chain->n_gpus > 0;
-    struct tccl_set set;
-
-    for (int i = 0; i < chain->n_gpus; i++) {
-        json_array_append_new(gpus, json_integer(chain->gpus[i]));
-        json_array_append_new(busids, json_string(machine->gpus[chain->gpus[i]].busid));
-    }
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        json_array_append_new(edges, edge_json(chain, i));
-    tccl_chain_format(chain, machine, text);
-    tccl_chain_set(chain, &set);
-    tccl_set_format(&set, set_text);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "gpus", gpus, "busids", busids, "edges",
-                     edges, "entry", ports ? port_json(chain->entry, machine) : json_null(), "exit",
-                     ports ? port_json(chain->exit, machine) : json_null(), "chain", text, "set",
-                     set_text);
+    int more = ring->more ? 1 : next_node(ring, err);
+    if (more <= 0)
+        return more;
+    ring->chain += ring->more;
+    struct reader reader = {.text = ring->text, .at = ring->text, .err = err};
+    if (read_chain(&reader, chain) == 0 && end_chain(ring, &reader) == 0)
+        return 1;
+    return ring->named ? tccl_fail_in(err, "node %d of the ring", ring->node + 1) : -1;
 }

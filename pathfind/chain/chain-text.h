@@ -1,38 +1,88 @@
-/* chain-text.h: chains and rings on one line that a person can read.
+/* chain-text.h: chains and rings on one line that a person can read. Of libc only: the runtime shim
+ * has this too.
  *
  *   closed      0 -w> 1 -m0> 2 -m1> 0
  *   open        mlx5_0 -m0> 3 -w> 1 -r> 2 -g> mlx5_1
+ *   bus ids     mlx5_0 -m0> 0000:61:00.0 -w> 0000:41:00.0 -g> mlx5_1
  *   ring        n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] n2[mlx5_0 -m1> 1 -m0> 0 -m0> mlx5_0]
+ *   set         n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | mlx5_1 -g> 1 -w> 0 -g> mlx5_1]
  *
  * The arrow shows where the data go: -w> the giver writes to the next GPU, -r> the next GPU reads
- * from the giver, -mK> through memory K, -g> between NIC and GPU directly. Spaces are optional on
- * input. */
-#ifndef TCCL_NOTATION_H
-#define TCCL_NOTATION_H
+ * from the giver, -mK> through memory K, -g> between NIC and GPU directly. A GPU is named by its
+ * number on its machine, as users see it, or by its bus id, where there is no machine at hand; a
+ * chain has one or the other. Blanks are optional on input. */
+#ifndef TCCL_CHAIN_TEXT_H
+#define TCCL_CHAIN_TEXT_H
 
-#include "chain/chain.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-enum { TCCL_CHAIN_TEXT = 2 * TCCL_NAME + TCCL_MAX_GPUS * 10 };
+#include "base/bus.h"
+#include "base/error.h"
 
-void tccl_chain_format(const struct tccl_chain *chain, const struct tccl_machine *machine,
-                       char text[static TCCL_CHAIN_TEXT]);
-/* Reads one chain and checks it against the machine (tccl_chain_check). Returns 0, or -1 with err
+enum {
+    TCCL_CHAIN_GPUS = 16,
+    TCCL_CHAIN_NIC = 64,   /* a NIC's name, with its NUL */
+    TCCL_CHAIN_NODE = 256, /* a node's name, with its NUL */
+    TCCL_CHAIN_TEXT = 2 * TCCL_CHAIN_NIC + (TCCL_CHAIN_GPUS + 1) * 28
+};
+
+enum tccl_edge_kind { TCCL_P2P_WRITE, TCCL_P2P_READ, TCCL_BOUNCE };
+
+struct tccl_named_edge {
+    uint8_t kind;   /* enum tccl_edge_kind */
+    int16_t memory; /* of a bounce, else -1 */
+};
+
+/* Where an open chain meets the network. */
+struct tccl_named_port {
+    char nic[TCCL_CHAIN_NIC]; /* "mlx5_0" */
+    bool gpudirect;
+    int16_t memory; /* between NIC and GPU; -1 with GPUDirect */
+};
+
+/* A chain as a text has it. Open: edges[i] leads from gpus[i] to gpus[i + 1]. Closed:
+ * edges[n_gpus - 1] leads back to gpus[0], and the ports are all zero. */
+struct tccl_named_chain {
+    bool closed;
+    bool numbers; /* gpus: numbers on the machine, else bus ids */
+    uint8_t n_gpus;
+    tccl_bus gpus[TCCL_CHAIN_GPUS];
+    struct tccl_named_edge edges[TCCL_CHAIN_GPUS];
+    struct tccl_named_port entry, exit;
+};
+
+/* Number of edges: n_gpus - 1 when open, n_gpus when closed. */
+int tccl_named_edges(const struct tccl_named_chain *chain);
+
+/* What an arrow of the text says: w, r, g, or m with a memory (else -1). */
+struct tccl_text_arrow {
+    char kind;
+    int16_t memory;
+};
+/* Arrow i of the text, from 0, and how many there are: n_gpus + 1 when open, n_gpus when closed. */
+struct tccl_text_arrow tccl_named_arrow(const struct tccl_named_chain *chain, int i);
+int tccl_named_arrows(const struct tccl_named_chain *chain);
+
+/* Writes the text. Without a GPU: "". */
+void tccl_named_format(const struct tccl_named_chain *chain, char text[static TCCL_CHAIN_TEXT]);
+
+/* Reads one chain of 1 to 16 GPUs (2 when closed), none of them twice. Returns 0, or -1 with err
  * that says at which column. */
-int tccl_chain_parse(const char *text, const struct tccl_machine *machine, struct tccl_chain *chain,
-                     struct tccl_error *err);
+int tccl_named_parse(const char *text, struct tccl_named_chain *chain, struct tccl_error *err);
 
-/* Cuts "name[chain] name[chain]" in pieces; a text without brackets is one unnamed piece. Calls
- * each with the name ("" if none) and the chain's text; stops at the first non-zero answer and
- * returns it. Returns the number of pieces, or -1 with err. */
-int tccl_ring_split(const char *text,
-                    int (*each)(void *context, int index, const char *name, const char *chain,
-                                struct tccl_error *err),
-                    void *context, struct tccl_error *err);
+/* A place in the text of a ring. Set text at the beginning, all else to zero. */
+struct tccl_ring_reader {
+    const char *text;           /* what is left */
+    char name[TCCL_CHAIN_NODE]; /* of the node; "" in a text without brackets */
+    int node, chain;            /* from 0; chain: of this node */
+    bool begun, named, more;    /* the reader's own */
+};
 
-/* JSON of a chain:
- * {"gpus":[3,1],"busids":[…],"edges":[{"kind":"bounce","memory":1,"from":3,"to":1}],
- * "entry":{"nic":"mlx5_0","via":"memory","memory":0},"exit":…,"chain":"…","set":"…"}; entry and
- * exit are null when closed. A new reference; NULL only without memory. */
-json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_machine *machine);
+/* Reads the next chain of "name[chain | chain] name[chain]"; a text without brackets is one node
+ * without a name. Returns 1 with the chain, and the reader's name, node and chain; 0 at the end; -1
+ * with err. */
+int tccl_ring_next(struct tccl_ring_reader *reader, struct tccl_named_chain *chain,
+                   struct tccl_error *err);
 
 #endif

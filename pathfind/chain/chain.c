@@ -1,6 +1,11 @@
 /* chain.c: a path over GPUs of one node: open with an entry and an exit port, or a closed ring. */
 #include "chain/chain.h"
 
+#include <string.h>
+
+_Static_assert((int)TCCL_CHAIN_GPUS == (int)TCCL_MAX_GPUS && (int)TCCL_CHAIN_NIC == (int)TCCL_NAME,
+               "a text can name what a machine has");
+
 static struct tccl_device gpu(int index)
 {
     return (struct tccl_device){.kind = TCCL_GPU, .index = (uint8_t)index};
@@ -185,4 +190,153 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
     if (!chain->closed && chain->n_gpus == 1 && chain->entry.nic != chain->exit.nic)
         return tccl_fail(err, "a chain of one GPU can't enter and leave by different NICs");
     return check_exit_memory(chain, err);
+}
+
+static bool same_port(struct tccl_port a, struct tccl_port b)
+{
+    return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
+}
+
+bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
+{
+    if (a->n_gpus != b->n_gpus || a->closed != b->closed ||
+        memcmp(a->gpus, b->gpus, a->n_gpus) != 0)
+        return false;
+    for (int i = 0; i < tccl_chain_edges(a); i++)
+        if (a->edges[i].kind != b->edges[i].kind || a->edges[i].memory != b->edges[i].memory)
+            return false;
+    return a->n_gpus == 0 || a->closed ||
+           (same_port(a->entry, b->entry) && same_port(a->exit, b->exit));
+}
+
+/* Names */
+
+static void name_port(struct tccl_port port, const char *nic, struct tccl_named_port *named)
+{
+    named->gpudirect = port.via.kind == TCCL_GPU;
+    named->memory = named->gpudirect ? -1 : port.via.index;
+    strncpy(named->nic, nic, sizeof(named->nic) - 1);
+}
+
+void tccl_chain_name_nics(const struct tccl_chain *chain, const char *entry, const char *exit,
+                          struct tccl_named_chain *named)
+{
+    *named = (struct tccl_named_chain){
+        .closed = chain->closed, .numbers = true, .n_gpus = chain->n_gpus};
+    for (int i = 0; i < chain->n_gpus; i++)
+        named->gpus[i] = chain->gpus[i];
+    for (int i = 0; i < tccl_chain_edges(chain); i++) {
+        struct tccl_edge edge = chain->edges[i];
+        named->edges[i].kind = edge.kind;
+        named->edges[i].memory = edge.kind == TCCL_BOUNCE ? edge.memory : -1;
+    }
+    if (chain->closed || chain->n_gpus == 0)
+        return;
+    name_port(chain->entry, entry, &named->entry);
+    name_port(chain->exit, exit, &named->exit);
+}
+
+void tccl_chain_name(const struct tccl_chain *chain, const struct tccl_machine *machine,
+                     bool numbers, struct tccl_named_chain *named)
+{
+    bool ports = !chain->closed && chain->n_gpus > 0;
+    tccl_chain_name_nics(chain, ports ? machine->nics[chain->entry.nic].name : "",
+                         ports ? machine->nics[chain->exit.nic].name : "", named);
+    named->numbers = numbers;
+    for (int i = 0; i < chain->n_gpus && !numbers; i++)
+        tccl_bus_parse(machine->gpus[chain->gpus[i]].busid, &named->gpus[i]);
+}
+
+static struct tccl_port resolve_port(const struct tccl_named_port *named, int nic, int end)
+{
+    return (struct tccl_port){.nic = (uint8_t)nic,
+                              .via = named->gpudirect ? gpu(end) : memory(named->memory)};
+}
+
+/* Numbers that fit into a chain; the machine may have fewer devices. */
+static int check_numbers(const struct tccl_named_chain *named, struct tccl_error *err)
+{
+    for (int i = 0; i < named->n_gpus; i++)
+        if (!named->numbers || named->gpus[i] >= TCCL_MAX_GPUS)
+            return tccl_fail(err, "GPU %llu is none of 0 to %d", (unsigned long long)named->gpus[i],
+                             TCCL_MAX_GPUS - 1);
+    for (int i = 0; i < named->n_gpus + !named->closed; i++) {
+        int memory = tccl_named_arrow(named, i).memory;
+        if (memory >= TCCL_MAX_MEMORIES)
+            return tccl_fail(err, "memory %d is none of 0 to %d", memory, TCCL_MAX_MEMORIES - 1);
+    }
+    return 0;
+}
+
+int tccl_chain_resolve_nics(const struct tccl_named_chain *named, int entry, int exit,
+                            struct tccl_chain *chain, struct tccl_error *err)
+{
+    *chain = (struct tccl_chain){.closed = named->closed, .n_gpus = named->n_gpus};
+    if (check_numbers(named, err) != 0)
+        return -1;
+    for (int i = 0; i < named->n_gpus; i++)
+        chain->gpus[i] = (uint8_t)named->gpus[i];
+    for (int i = 0; i < tccl_named_edges(named); i++) {
+        struct tccl_named_edge edge = named->edges[i];
+        chain->edges[i].kind = edge.kind;
+        chain->edges[i].memory = edge.kind == TCCL_BOUNCE ? (uint8_t)edge.memory : 0;
+    }
+    if (named->closed)
+        return 0;
+    chain->entry = resolve_port(&named->entry, entry, chain->gpus[0]);
+    chain->exit = resolve_port(&named->exit, exit, chain->gpus[chain->n_gpus - 1]);
+    return 0;
+}
+
+static int find_nic(const struct tccl_machine *machine, const char *name, struct tccl_error *err)
+{
+    int nic = tccl_machine_find_nic(machine, name);
+    return nic >= 0 ? nic : tccl_fail(err, "this machine has no NIC %s", name);
+}
+
+/* The GPUs' numbers on the machine. */
+static int number_gpus(const struct tccl_named_chain *named, const struct tccl_machine *machine,
+                       struct tccl_named_chain *numbered, struct tccl_error *err)
+{
+    char bus[TCCL_BUS_TEXT];
+    *numbered = *named;
+    numbered->numbers = true;
+    for (int i = 0; i < named->n_gpus && !named->numbers; i++) {
+        tccl_bus_format(named->gpus[i], bus);
+        int found = tccl_machine_find_gpu(machine, bus);
+        if (found < 0)
+            return tccl_fail(err, "this machine has no GPU %s", bus);
+        numbered->gpus[i] = (tccl_bus)found;
+    }
+    return 0;
+}
+
+int tccl_chain_resolve(const struct tccl_named_chain *named, const struct tccl_machine *machine,
+                       struct tccl_chain *chain, struct tccl_error *err)
+{
+    struct tccl_named_chain numbered;
+    int entry = named->closed ? 0 : find_nic(machine, named->entry.nic, err);
+    int exit = named->closed ? 0 : find_nic(machine, named->exit.nic, err);
+    if (entry < 0 || exit < 0 || number_gpus(named, machine, &numbered, err) != 0)
+        return -1;
+    return tccl_chain_resolve_nics(&numbered, entry, exit, chain, err);
+}
+
+void tccl_chain_format(const struct tccl_chain *chain, const struct tccl_machine *machine,
+                       char text[static TCCL_CHAIN_TEXT])
+{
+    struct tccl_named_chain named;
+    tccl_chain_name(chain, machine, true, &named);
+    tccl_named_format(&named, text);
+}
+
+int tccl_chain_parse(const char *text, const struct tccl_machine *machine, struct tccl_chain *chain,
+                     struct tccl_error *err)
+{
+    struct tccl_named_chain named;
+    memset(chain, 0, sizeof(*chain));
+    if (tccl_named_parse(text, &named, err) != 0 ||
+        tccl_chain_resolve(&named, machine, chain, err) != 0)
+        return -1;
+    return tccl_chain_check(chain, machine, err);
 }

@@ -2,9 +2,8 @@
 #ifndef TCCL_CHAIN_H
 #define TCCL_CHAIN_H
 
+#include "chain/chain-text.h"
 #include "machine/machine.h"
-
-enum tccl_edge_kind { TCCL_P2P_WRITE, TCCL_P2P_READ, TCCL_BOUNCE };
 
 /* How one GPU hands on to the next: the giver writes to the next; the next reads from the giver; or
  * the giver writes to a memory and the next reads from it. */
@@ -52,5 +51,35 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
  * send from it (a process has one place for its buffers). Returns 0, or -1 with the reason in err.
  */
 int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err);
+
+/* Do they say the same? Closed chains that begin at different GPUs do not. */
+bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b);
+
+/* The chain with names (chain-text.h): numbers or bus ids. */
+void tccl_chain_name(const struct tccl_chain *chain, const struct tccl_machine *machine,
+                     bool numbers, struct tccl_named_chain *named);
+/* The chain that names mean on the machine. Returns 0, or -1 with err: the machine has no such
+ * device. What is possible there, tccl_chain_check says. */
+int tccl_chain_resolve(const struct tccl_named_chain *named, const struct tccl_machine *machine,
+                       struct tccl_chain *chain, struct tccl_error *err);
+/* The same without a machine: GPUs must be numbers, and the NICs are the caller's. */
+void tccl_chain_name_nics(const struct tccl_chain *chain, const char *entry, const char *exit,
+                          struct tccl_named_chain *named);
+int tccl_chain_resolve_nics(const struct tccl_named_chain *named, int entry, int exit,
+                            struct tccl_chain *chain, struct tccl_error *err);
+
+/* The chain's text, GPUs by their numbers. */
+void tccl_chain_format(const struct tccl_chain *chain, const struct tccl_machine *machine,
+                       char text[static TCCL_CHAIN_TEXT]);
+/* Reads one chain and checks it against the machine (tccl_chain_check). Returns 0, or -1 with err.
+ */
+int tccl_chain_parse(const char *text, const struct tccl_machine *machine, struct tccl_chain *chain,
+                     struct tccl_error *err);
+
+/* JSON of a chain (chain-json.c):
+ * {"gpus":[3,1],"busids":[…],"edges":[{"kind":"bounce","memory":1,"from":3,"to":1}],
+ * "entry":{"nic":"mlx5_0","via":"memory","memory":0},"exit":…,"chain":"…","set":"…"}; entry and
+ * exit are null when closed. A new reference; NULL only without memory. */
+json_t *tccl_chain_to_json(const struct tccl_chain *chain, const struct tccl_machine *machine);
 
 #endif

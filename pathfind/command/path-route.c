@@ -147,14 +147,17 @@ struct parse {
     bool named;
 };
 
-static int parse_stop(struct parse *parse, int i, const char *text, struct tccl_error *err)
+static int parse_stop(struct parse *parse, int i, const struct tccl_named_chain *named,
+                      struct tccl_error *err)
 {
     const struct group *group = nodes_group(parse->nodes, i);
     struct stop *stop = &parse->route->stops[i];
     struct tccl_error why = {""};
     uint32_t gpus = 0;
     char asked[64], visited[64];
-    if (tccl_chain_parse(text, &group->source->machine, &stop->chain, &why) < 0)
+    const struct tccl_machine *machine = &group->source->machine;
+    if (tccl_chain_resolve(named, machine, &stop->chain, &why) != 0 ||
+        tccl_chain_check(&stop->chain, machine, &why) != 0)
         return tccl_fail(err, "--ring: n%d: %s", i + 1, why.text);
     for (int k = 0; k < stop->chain.n_gpus; k++)
         gpus |= UINT32_C(1) << stop->chain.gpus[k];
@@ -170,33 +173,42 @@ static int parse_stop(struct parse *parse, int i, const char *text, struct tccl_
     return stop->kind ? 0 : -1;
 }
 
-static int parse_piece(void *context, int index, const char *name, const char *chain,
-                       struct tccl_error *err)
+static int parse_piece(struct parse *parse, const struct tccl_ring_reader *ring,
+                       const struct tccl_named_chain *named, struct tccl_error *err)
 {
-    struct parse *parse = context;
     char expected[32];
-    snprintf(expected, sizeof(expected), "n%d", index + 1);
-    parse->pieces = index + 1;
-    parse->named = parse->named || name[0];
-    if (index >= parse->route->n)
+    snprintf(expected, sizeof(expected), "n%d", ring->node + 1);
+    if (ring->chain > 0)
+        return tccl_fail(err, "--ring: n%d: one chain is expected, not several", ring->node + 1);
+    parse->pieces = ring->node + 1;
+    parse->named = parse->named || ring->name[0];
+    if (ring->node >= parse->route->n)
         return tccl_fail(err, "--ring: more pieces than the %d nodes asked for", parse->route->n);
-    if (name[0] && strcmp(name, expected) != 0)
+    if (ring->name[0] && strcmp(ring->name, expected) != 0)
         return tccl_fail(err,
                          "--ring: node %.60s where %s is expected: pieces stand in the order of "
                          "the nodes",
-                         name, expected);
-    return parse_stop(parse, index, chain, err);
+                         ring->name, expected);
+    return parse_stop(parse, ring->node, named, err);
 }
 
 int route_parse(struct nodes *nodes, const char *text, struct route *route, struct tccl_error *err)
 {
     struct parse parse = {nodes, route, 0, false};
-    if (route_init(route, nodes->total, err) < 0 ||
-        tccl_ring_split(text, parse_piece, &parse, err) < 0)
+    struct tccl_ring_reader ring = {.text = text};
+    struct tccl_named_chain named;
+    struct tccl_error why = {""};
+    int more;
+    if (route_init(route, nodes->total, err) < 0)
         return -1;
+    while ((more = tccl_ring_next(&ring, &named, &why)) > 0)
+        if (parse_piece(&parse, &ring, &named, err) != 0)
+            return -1;
+    if (more < 0)
+        return tccl_fail(err, "--ring: %s", why.text);
     if (parse.pieces == 1 && !parse.named)
         for (int i = 1; i < route->n; i++, parse.pieces++)
-            if (parse_stop(&parse, i, text, err) < 0)
+            if (parse_stop(&parse, i, &named, err) < 0)
                 return -1;
     if (parse.pieces < route->n)
         return tccl_fail(err, "--ring: %d pieces for %d nodes", parse.pieces, route->n);

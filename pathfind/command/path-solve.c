@@ -122,14 +122,10 @@ static int take_choices(const struct tccl_ring *ring, struct route *route, struc
     for (int i = 0; i < route->n; i++) {
         struct stop *stop = &route->stops[i];
         const struct tccl_kind *kind = stop->kind->kind;
-        const struct tccl_ring_choice *choice = &ring->choices[i];
-        const struct tccl_cell *cell =
-            choice->entry_nic < 0
-                ? &kind->ring
-                : &kind->cells[choice->entry_nic * kind->n_nics + choice->exit_nic];
-        if (!cell->chain ||
-            tccl_chain_parse(cell->chain, &stop->kind->source->machine, &stop->chain, err) < 0)
+        const struct tccl_cell *cell = tccl_ring_cell(kind, ring->choices[i]);
+        if (!cell || !cell->chain.n_gpus)
             return tccl_fail(err, "n%d: no chain for its NICs", i + 1);
+        stop->chain = cell->chain;
         stop->gbps = cell->gbps;
     }
     route_rate(route);

@@ -6,61 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bus.h"
 #include "base/cleanup.h"
 #include "base/fields.h"
 #include "base/fileio.h"
 
 enum { MAX_MACHINE_FILE = 1 << 20, MAX_NODE = 4095 };
 
-/* Reads up to max_digits hexadecimal digits and moves *text behind them. Returns 0, or -1. */
-static int read_hex(const char **text, int max_digits, uint64_t *value)
-{
-    const char *at = *text;
-
-    *value = 0;
-    for (; isxdigit((unsigned char)*at); at++) {
-        if (at - *text >= max_digits)
-            return -1;
-        int digit = isdigit((unsigned char)*at) ? *at - '0' : (*at | 32) - 'a' + 10;
-        *value = *value << 4 | (uint64_t)digit;
-    }
-    if (at == *text)
-        return -1;
-    *text = at;
-    return 0;
-}
-
-/* Reads "[domain:]bus:device.function" as a number that sorts as buses do. Returns 0, or -1. */
-static int parse_busid(const char *text, uint64_t *busid)
-{
-    uint64_t part[4] = {0};
-    const char *at = text;
-    int first = strchr(text, ':') == strrchr(text, ':') ? 1 : 0; /* 1: no domain */
-
-    if (first == 0 && (read_hex(&at, 8, &part[0]) < 0 || *at++ != ':'))
-        return -1;
-    if (read_hex(&at, 2, &part[1]) < 0 || *at++ != ':' || read_hex(&at, 2, &part[2]) < 0 ||
-        *at++ != '.' || read_hex(&at, 1, &part[3]) < 0 || *at)
-        return -1;
-    if (part[2] > 31 || part[3] > 7)
-        return -1;
-    *busid = part[0] << 24 | part[1] << 16 | part[2] << 8 | part[3];
-    return 0;
-}
-
 /* Reads the member "busid" in the one way we write it. Returns 0, or -1 with err. */
 static int read_busid(const json_t *json, char busid[static TCCL_BUSID], struct tccl_error *err)
 {
     char text[2 * TCCL_BUSID];
-    uint64_t number;
+    tccl_bus number;
 
     if (tccl_field_text(json, "busid", 1, text, sizeof text, err) < 0)
         return -1;
-    if (parse_busid(text, &number) < 0)
+    if (tccl_bus_parse(text, &number) != 0)
         return tccl_fail(err, "\"busid\" is \"%s\", which is no PCI bus id", text);
-    snprintf(busid, TCCL_BUSID, "%04x:%02x:%02x.%x", (unsigned)(number >> 24),
-             (unsigned)(number >> 16 & 255), (unsigned)(number >> 8 & 255),
-             (unsigned)(number & 255));
+    tccl_bus_format(number, busid);
     return 0;
 }
 
@@ -120,8 +83,8 @@ static int read_gpu(const json_t *json, struct tccl_machine *machine, struct tcc
         read_place(json, machine, &found->numa, &found->parent, err) < 0)
         return -1;
     if (machine->n_gpus > 0) {
-        parse_busid(found[-1].busid, &before);
-        parse_busid(found->busid, &here);
+        tccl_bus_parse(found[-1].busid, &before);
+        tccl_bus_parse(found->busid, &here);
         if (here <= before)
             return tccl_fail(err, "GPUs must stand in the order of their bus ids, each once");
     }
@@ -537,12 +500,12 @@ enum tccl_path tccl_machine_path(const struct tccl_machine *machine, struct tccl
 
 int tccl_machine_find_gpu(const struct tccl_machine *machine, const char *busid)
 {
-    uint64_t wanted, here;
+    tccl_bus wanted, here;
 
-    if (parse_busid(busid, &wanted) < 0)
+    if (tccl_bus_parse(busid, &wanted) != 0)
         return -1;
     for (int i = 0; i < machine->n_gpus; i++)
-        if (parse_busid(machine->gpus[i].busid, &here) == 0 && here == wanted)
+        if (tccl_bus_parse(machine->gpus[i].busid, &here) == 0 && here == wanted)
             return i;
     return -1;
 }

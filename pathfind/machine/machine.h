@@ -7,11 +7,12 @@
 
 #include <jansson.h>
 
+#include "base/bus.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "machine/transfer.h"
 
-enum { TCCL_MAX_SWITCHES = 32, TCCL_NAME = 64, TCCL_BUSID = 20 };
+enum { TCCL_MAX_SWITCHES = 32, TCCL_NAME = 64, TCCL_BUSID = TCCL_BUS_TEXT };
 
 /* Makers of CPUs, and generations, as far as NCCL tells them apart; NCCL has a rate for the way
  * from socket to socket for each. In JSON: "amd", "intel-bdw" (Broadwell and older), "intel-skl"

@@ -10,10 +10,7 @@ void tccl_kind_free(struct tccl_kind *kind)
 {
     if (!kind)
         return;
-    for (int i = 0; kind->cells && i < kind->n_nics * kind->n_nics; i++)
-        free(kind->cells[i].chain);
     free(kind->cells);
-    free(kind->ring.chain);
     free(kind);
 }
 
@@ -40,21 +37,16 @@ static struct tccl_kind *kind_alloc(int n_nics)
 
 /* From a table. */
 
-static int set_chain(struct tccl_cell *cell, const struct tccl_result *result,
-                     const struct tccl_machine *machine)
+static void set_chain(struct tccl_cell *cell, const struct tccl_result *result)
 {
-    char text[TCCL_CHAIN_TEXT];
     if (!result->chain.n_gpus)
-        return 0;
-    tccl_chain_format(&result->chain, machine, text);
+        return;
     cell->gbps = result->gbps;
-    cell->chain = strdup(text);
-    return cell->chain ? 0 : -1;
+    cell->chain = result->chain;
 }
 
 /* For each pair of NICs the best port pair, and the highest bound of all of them. */
-static int fill_cells(struct tccl_kind *kind, const struct tccl_table *table,
-                      const struct tccl_machine *machine)
+static void fill_cells(struct tccl_kind *kind, const struct tccl_table *table)
 {
     const struct tccl_result *best[TCCL_MAX_NICS * TCCL_MAX_NICS] = {NULL};
     for (int i = 0; i < table->n_ports * table->n_ports; i++) {
@@ -66,9 +58,8 @@ static int fill_cells(struct tccl_kind *kind, const struct tccl_table *table,
             best[cell] = result;
     }
     for (int cell = 0; cell < kind->n_nics * kind->n_nics; cell++)
-        if (best[cell] && set_chain(&kind->cells[cell], best[cell], machine) < 0)
-            return -1;
-    return 0;
+        if (best[cell])
+            set_chain(&kind->cells[cell], best[cell]);
 }
 
 static void add_ascending(uint8_t *nics, int count, uint8_t nic)
@@ -113,18 +104,30 @@ struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
     kind->noise = table->noise;
     fill_default(kind, table, machine);
     kind->ring.bound = kind->n_gpus > 1 ? table->ring.bound : 0;
-    if (fill_cells(kind, table, machine) < 0 || set_chain(&kind->ring, &table->ring, machine) < 0)
-        return NULL;
+    fill_cells(kind, table);
+    set_chain(&kind->ring, &table->ring);
     return tccl_steal(kind);
+}
+
+void tccl_kind_format(const struct tccl_kind *kind, const struct tccl_chain *chain,
+                      char text[static TCCL_CHAIN_TEXT])
+{
+    struct tccl_named_chain named;
+    bool ports = chain->n_gpus && !chain->closed;
+    tccl_chain_name_nics(chain, ports ? kind->nics[chain->entry.nic].name : "",
+                         ports ? kind->nics[chain->exit.nic].name : "", &named);
+    tccl_named_format(&named, text);
 }
 
 /* JSON. An unknown bound (infinite) is null. */
 
-static json_t *cell_to_json(const struct tccl_cell *cell)
+static json_t *cell_to_json(const struct tccl_kind *kind, const struct tccl_cell *cell)
 {
+    char text[TCCL_CHAIN_TEXT];
+    tccl_kind_format(kind, &cell->chain, text);
     return json_pack("{s:f, s:o, s:o}", "gbps", cell->gbps, "bound",
                      isfinite(cell->bound) ? json_real(cell->bound) : json_null(), "chain",
-                     cell->chain ? json_string(cell->chain) : json_null());
+                     *text ? json_string(text) : json_null());
 }
 
 static json_t *numbers_to_json(const uint8_t *numbers, int count)
@@ -144,12 +147,12 @@ json_t *tccl_kind_to_json(const struct tccl_kind *kind)
                               json_pack("{s:s, s:s, s:f}", "name", kind->nics[i].name, "fabric",
                                         kind->nics[i].fabric, "gbps", kind->nics[i].gbps));
     for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
-        json_array_append_new(cells, cell_to_json(&kind->cells[i]));
+        json_array_append_new(cells, cell_to_json(kind, &kind->cells[i]));
     return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "machine",
                      kind->machine, "source", kind->source, "gpus", (json_int_t)kind->gpus, "nics",
-                     nics, "cells", cells, "ring", cell_to_json(&kind->ring), "noise", kind->noise,
-                     "default_ring_gbps", kind->default_ring_gbps, "default_chain_gbps",
-                     kind->default_chain_gbps, "default_entry_nics",
+                     nics, "cells", cells, "ring", cell_to_json(kind, &kind->ring), "noise",
+                     kind->noise, "default_ring_gbps", kind->default_ring_gbps,
+                     "default_chain_gbps", kind->default_chain_gbps, "default_entry_nics",
                      numbers_to_json(kind->default_entry_nics, n), "default_exit_nics",
                      numbers_to_json(kind->default_exit_nics, n));
 }
@@ -172,10 +175,29 @@ static bool is_rate(double gbps)
     return gbps >= 0 && gbps <= 1e6;
 }
 
-static int cell_from_json(json_t *json, struct tccl_cell *cell)
+/* A chain over the kind's GPUs, between these NICs; entry < 0: the closed one. */
+static int chain_from_text(const char *text, const struct tccl_kind *kind, int entry, int exit,
+                           struct tccl_chain *chain)
+{
+    struct tccl_named_chain named;
+    uint32_t gpus = 0;
+    if (tccl_named_parse(text, &named, NULL) != 0 || named.closed != (entry < 0) ||
+        tccl_chain_resolve_nics(&named, entry, exit, chain, NULL) != 0)
+        return -1;
+    for (int i = 0; i < chain->n_gpus; i++)
+        gpus |= UINT32_C(1) << chain->gpus[i];
+    if (gpus != kind->gpus)
+        return -1;
+    return named.closed || (strcmp(named.entry.nic, kind->nics[entry].name) == 0 &&
+                            strcmp(named.exit.nic, kind->nics[exit].name) == 0)
+               ? 0
+               : -1;
+}
+
+static int cell_from_json(json_t *json, const struct tccl_kind *kind, int entry, int exit,
+                          struct tccl_cell *cell)
 {
     json_t *bound, *chain;
-    char text[TCCL_CHAIN_TEXT];
     if (json_unpack(json, "{s:F, s:o, s:o!}", "gbps", &cell->gbps, "bound", &bound, "chain",
                     &chain) < 0)
         return -1;
@@ -185,11 +207,9 @@ static int cell_from_json(json_t *json, struct tccl_cell *cell)
         return -1;
     if (json_is_null(chain))
         return cell->gbps == 0 ? 0 : -1;
-    if (!json_is_string(chain) ||
-        take_name(json_string_value(chain), text, sizeof(text), false) < 0)
-        return -1;
-    cell->chain = strdup(text);
-    return cell->chain ? 0 : -1;
+    return json_is_string(chain)
+               ? chain_from_text(json_string_value(chain), kind, entry, exit, &cell->chain)
+               : -1;
 }
 
 static int nic_from_json(json_t *json, struct tccl_kind *kind, int i)
@@ -266,9 +286,10 @@ static int parts_from_json(const json_t *json, struct tccl_kind *kind, struct tc
         if (nic_from_json(json_array_get(nics, i), kind, i) < 0)
             return tccl_fail(err, "NIC %d of a node's kind is wrong", i);
     for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
-        if (cell_from_json(json_array_get(cells, i), &kind->cells[i]) < 0)
+        if (cell_from_json(json_array_get(cells, i), kind, i / kind->n_nics, i % kind->n_nics,
+                           &kind->cells[i]) < 0)
             return tccl_fail(err, "cell %d of a node's kind is wrong", i);
-    if (cell_from_json(json_object_get(json, "ring"), &kind->ring) < 0)
+    if (cell_from_json(json_object_get(json, "ring"), kind, -1, -1, &kind->ring) < 0)
         return tccl_fail(err, "the ring of a node's kind is missing or wrong");
     return 0;
 }
@@ -293,8 +314,7 @@ struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err
 
 static bool cell_equal(const struct tccl_cell *a, const struct tccl_cell *b)
 {
-    return a->gbps == b->gbps && a->bound == b->bound && !a->chain == !b->chain &&
-           (!a->chain || strcmp(a->chain, b->chain) == 0);
+    return a->gbps == b->gbps && a->bound == b->bound && tccl_chain_equal(&a->chain, &b->chain);
 }
 
 static bool nics_equal(const struct tccl_kind *a, const struct tccl_kind *b)

@@ -3,16 +3,16 @@
 #ifndef TCCL_KIND_H
 #define TCCL_KIND_H
 
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "nccl/choice.h"
 #include "ring/table.h"
 
 /* A hop depends only on the pair of NICs, so of all ports with the same NICs only the best pair
  * matters. */
 struct tccl_cell {
-    double gbps;  /* 0: no chain */
-    double bound; /* proven upper bound over all port pairs of these NICs */
-    char *chain;  /* notation; NULL if none */
+    double gbps;             /* 0: no chain */
+    double bound;            /* proven upper bound over all port pairs of these NICs */
+    struct tccl_chain chain; /* n_gpus = 0: none; its NICs are the kind's */
 };
 
 struct tccl_kind {
@@ -39,6 +39,9 @@ struct tccl_kind {
 struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
                                        const struct tccl_machine *machine);
 void tccl_kind_free(struct tccl_kind *kind);
+/* The text of one of the kind's chains (chain-text.h), GPUs by their numbers; "" if it is none. */
+void tccl_kind_format(const struct tccl_kind *kind, const struct tccl_chain *chain,
+                      char text[static TCCL_CHAIN_TEXT]);
 /* For the wire. from_json checks and bounds everything. NULL with err. */
 json_t *tccl_kind_to_json(const struct tccl_kind *kind);
 struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err);

@@ -278,12 +278,23 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
     return several_nodes(runs, n_runs, ring, err);
 }
 
-static const char *chosen_chain(const struct tccl_kind *kind, struct tccl_ring_choice choice)
+const struct tccl_cell *tccl_ring_cell(const struct tccl_kind *kind, struct tccl_ring_choice choice)
 {
-    const struct tccl_cell *cell =
-        choice.entry_nic < 0 ? &kind->ring
-                             : &kind->cells[choice.entry_nic * kind->n_nics + choice.exit_nic];
-    return cell->chain ? cell->chain : "";
+    if (choice.entry_nic < 0)
+        return &kind->ring;
+    if (choice.entry_nic >= kind->n_nics || choice.exit_nic < 0 || choice.exit_nic >= kind->n_nics)
+        return NULL;
+    return &kind->cells[choice.entry_nic * kind->n_nics + choice.exit_nic];
+}
+
+static void put_node(FILE *stream, const char *name, const struct tccl_kind *kind,
+                     struct tccl_ring_choice choice)
+{
+    const struct tccl_cell *cell = tccl_ring_cell(kind, choice);
+    char text[TCCL_CHAIN_TEXT] = "";
+    if (cell)
+        tccl_kind_format(kind, &cell->chain, text);
+    fprintf(stream, "%s[%s]", name, text);
 }
 
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
@@ -294,10 +305,12 @@ char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tcc
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
-    for (int run = 0, node = 0; run < n_runs; run++)
-        for (int i = 0; i < runs[run].count; i++, node++)
-            fprintf(stream, "%s%s[%s]", node ? " " : "", names[node],
-                    chosen_chain(runs[run].kind, ring->choices[node]));
+    for (int run = 0, node = 0; run < n_runs; run++) {
+        for (int i = 0; i < runs[run].count; i++, node++) {
+            fputs(node ? " " : "", stream);
+            put_node(stream, names[node], runs[run].kind, ring->choices[node]);
+        }
+    }
     if (fclose(stream) != 0) {
         free(text);
         return NULL;

@@ -43,6 +43,10 @@ bool tccl_ring_gains(const struct tccl_ring *ring);
 
 void tccl_ring_clear(struct tccl_ring *ring);
 
+/* The cell that a choice means on a node of that kind; NULL: the kind has no such NICs. */
+const struct tccl_cell *tccl_ring_cell(const struct tccl_kind *kind,
+                                       struct tccl_ring_choice choice);
+
 /* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL without memory.
  */
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,

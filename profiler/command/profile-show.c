@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/numbers.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "command/profile-command.h"
 #include "command/profile-machine.h"
 #include "discover/machine-text.h"

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/numbers.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "report/compare.h"
 
 enum { GPUS_TEXT = 64, RINGS_SHOWN = 20 };

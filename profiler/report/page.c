@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/numbers.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "draw/html.h"
 #include "draw/svg.h"
 #include "search/setlog.h"

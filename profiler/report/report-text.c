@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "base/numbers.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "report/report.h"
 #include "search/setlog.h"
 

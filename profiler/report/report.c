@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/numbers.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "profile/cache-internal.h"
 
 enum { GPUS_TEXT = 64 };

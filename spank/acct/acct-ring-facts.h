@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "acct/acct-ring-read.h"
+#include "acct/acct-ring-groups.h"
 
 enum { ACCT_RING_LINES = 6, ACCT_RING_BARS = 3 };
 

@@ -4,7 +4,7 @@
 #include "acct/acct-ring-facts.h"
 #include "base/cleanup.h"
 
-static json_t *link_json(struct acct_link link)
+static json_t *link_json(struct tccl_text_arrow link)
 {
     const char *kind = link.kind == 'w'   ? "write"
                        : link.kind == 'r' ? "read"
@@ -14,15 +14,15 @@ static json_t *link_json(struct acct_link link)
                      link.kind == 'm' ? json_integer(link.memory) : json_null());
 }
 
-static json_t *chain_json(const struct acct_chain *chain)
+static json_t *chain_json(const struct tccl_named_chain *chain)
 {
     json_t *gpus = json_array(), *links = json_array();
     for (int i = 0; i < chain->n_gpus; i++)
-        json_array_append_new(gpus, json_integer(chain->gpus[i]));
-    for (int i = 0; i < acct_chain_links(chain); i++)
-        json_array_append_new(links, link_json(chain->links[i]));
-    return json_pack("{s:s?, s:o, s:o, s:s?}", "entry", chain->closed ? NULL : chain->entry, "gpus",
-                     gpus, "links", links, "exit", chain->closed ? NULL : chain->exit);
+        json_array_append_new(gpus, json_integer((json_int_t)chain->gpus[i]));
+    for (int i = 0; i < tccl_named_arrows(chain); i++)
+        json_array_append_new(links, link_json(tccl_named_arrow(chain, i)));
+    return json_pack("{s:s?, s:o, s:o, s:s?}", "entry", chain->closed ? NULL : chain->entry.nic,
+                     "gpus", gpus, "links", links, "exit", chain->closed ? NULL : chain->exit.nic);
 }
 
 static json_t *ring_json(const struct acct_ring *ring)

@@ -35,7 +35,7 @@ enum {
 
 /* A card on the sheet. */
 struct card {
-    const struct acct_chain *chain;
+    const struct tccl_named_chain *chain;
     const struct acct_group *group;
     int place; /* of its run in the group */
     double x, y, w;
@@ -51,23 +51,23 @@ struct sheet {
 };
 
 /* Devices of a chain in order, NICs included. */
-static int n_devices(const struct acct_chain *chain)
+static int n_devices(const struct tccl_named_chain *chain)
 {
     return chain->closed ? chain->n_gpus + 1 : chain->n_gpus + 2;
 }
 
-static bool is_nic(const struct acct_chain *chain, int device)
+static bool is_nic(const struct tccl_named_chain *chain, int device)
 {
     return !chain->closed && (device == 0 || device == chain->n_gpus + 1);
 }
 
-static double device_w(const struct acct_chain *chain, int device)
+static double device_w(const struct tccl_named_chain *chain, int device)
 {
     return is_nic(chain, device) ? NIC_W : GPU_W;
 }
 
 /* The left edge of a device, from the card's. */
-static double device_x(const struct acct_chain *chain, int device)
+static double device_x(const struct tccl_named_chain *chain, int device)
 {
     double x = PAD;
     for (int i = 0; i < device; i++)
@@ -75,7 +75,7 @@ static double device_x(const struct acct_chain *chain, int device)
     return x;
 }
 
-static double card_w(const struct acct_chain *chain)
+static double card_w(const struct tccl_named_chain *chain)
 {
     int last = n_devices(chain) - 1;
     return device_x(chain, last) + device_w(chain, last) + PAD;
@@ -85,8 +85,8 @@ static double card_w(const struct acct_chain *chain)
 static double devices_y(const struct card *card)
 {
     bool memories = false;
-    for (int i = 0; i < acct_chain_links(card->chain); i++)
-        memories |= card->chain->links[i].kind == 'm';
+    for (int i = 0; i < tccl_named_arrows(card->chain); i++)
+        memories |= tccl_named_arrow(card->chain, i).kind == 'm';
     return card->y + HEAD + (memories ? ABOVE : BARE);
 }
 
@@ -100,7 +100,7 @@ static double card_end(const struct card *card)
     return devices_y(card) + DEVICE_H + PAD;
 }
 
-static enum tccl_arrow_kind arrow_kind(struct acct_link link)
+static enum tccl_arrow_kind arrow_kind(struct tccl_text_arrow link)
 {
     return link.kind == 'w'   ? TCCL_ARROW_WRITE
            : link.kind == 'r' ? TCCL_ARROW_READ
@@ -130,7 +130,7 @@ static void put_nic(const struct sheet *sheet, double x, double y, const char *n
 
 static void put_device(const struct sheet *sheet, const struct card *card, int device)
 {
-    const struct acct_chain *chain = card->chain;
+    const struct tccl_named_chain *chain = card->chain;
     double x = card->x + device_x(chain, device), w = device_w(chain, device);
     char gpu[32];
     bool nic = is_nic(chain, device), again = chain->closed && device == chain->n_gpus;
@@ -143,10 +143,10 @@ static void put_device(const struct sheet *sheet, const struct card *card, int d
     x += w / 2;
     double y = middle_y(card) + 4;
     if (nic) {
-        put_nic(sheet, x, y, device ? chain->exit : chain->entry);
+        put_nic(sheet, x, y, device ? chain->exit.nic : chain->entry.nic);
         return;
     }
-    snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[again ? 0 : device - !chain->closed]);
+    snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[again ? 0 : device - !chain->closed]);
     tccl_svg_text(x, again ? y - 6 : y, "mid", gpu, sheet->out);
     if (again)
         tccl_svg_text(x, y + 9, "small mid", "again", sheet->out);
@@ -173,8 +173,8 @@ static void put_bounce(const struct sheet *sheet, double x1, double x2, double y
 
 static void put_link(const struct sheet *sheet, const struct card *card, int i)
 {
-    const struct acct_chain *chain = card->chain;
-    struct acct_link link = chain->links[i];
+    const struct tccl_named_chain *chain = card->chain;
+    struct tccl_text_arrow link = tccl_named_arrow(chain, i);
     double x1 = card->x + device_x(chain, i) + device_w(chain, i);
     double x2 = card->x + device_x(chain, i + 1), y = middle_y(card);
     char path[64];
@@ -221,7 +221,7 @@ static void put_card(const struct sheet *sheet, const struct card *card)
     tccl_svg_text(card->x + PAD, card->y + 21, "head", head ? head : "", sheet->out);
     for (int i = 0; i < n_devices(card->chain); i++)
         put_device(sheet, card, i);
-    for (int i = 0; i < acct_chain_links(card->chain); i++)
+    for (int i = 0; i < tccl_named_arrows(card->chain); i++)
         put_link(sheet, card, i);
 }
 
@@ -229,7 +229,7 @@ static void put_card(const struct sheet *sheet, const struct card *card)
  */
 static void put_hop(const struct sheet *sheet, const struct card *from, const struct card *to)
 {
-    const struct acct_chain *chain = from->chain;
+    const struct tccl_named_chain *chain = from->chain;
     double x1 = from->x + device_x(chain, chain->n_gpus + 1) + NIC_W / 2.0;
     double y1 = devices_y(from) + DEVICE_H + 1, below = card_end(from) + 17;
     double rail = to == sheet->cards ? MARGIN : MARGIN + RAIL / 2.0;
@@ -391,8 +391,8 @@ static unsigned ring_kinds(const struct acct_ring *ring)
     unsigned kinds = 0;
     for (int i = 0; i < ring->n_chains; i++) {
         kinds |= ring->chains[i].closed ? 0 : 1u << TCCL_ARROW_NETWORK;
-        for (int k = 0; k < acct_chain_links(&ring->chains[i]); k++)
-            kinds |= 1u << arrow_kind(ring->chains[i].links[k]);
+        for (int k = 0; k < tccl_named_arrows(&ring->chains[i]); k++)
+            kinds |= 1u << arrow_kind(tccl_named_arrow(&ring->chains[i], k));
     }
     return kinds;
 }

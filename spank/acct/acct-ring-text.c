@@ -99,7 +99,7 @@ __attribute__((format(printf, 2, 3))) static char *print(struct pen *pen, const 
 }
 
 /* The arrow of a link, such as "-m0>". */
-static void format_link(const struct pen *pen, struct acct_link link, char *text, size_t size)
+static void format_link(const struct pen *pen, struct tccl_text_arrow link, char *text, size_t size)
 {
     const struct strokes *strokes = pen->strokes;
     if (link.kind == 'm')
@@ -114,7 +114,8 @@ static const char *colour_of(char kind)
 }
 
 /* A link and the device behind it, on the next line if they don't fit on this one. */
-static void put_link(struct pen *pen, struct acct_link link, const char *device, const char *left)
+static void put_link(struct pen *pen, struct tccl_text_arrow link, const char *device,
+                     const char *left)
 {
     char text[40];
     format_link(pen, link, text, sizeof text);
@@ -127,20 +128,20 @@ static void put_link(struct pen *pen, struct acct_link link, const char *device,
     pen->links[(unsigned char)link.kind] = true;
 }
 
-static void put_chain(struct pen *pen, const struct acct_chain *chain, const char *left)
+static void put_chain(struct pen *pen, const struct tccl_named_chain *chain, const char *left)
 {
     char gpu[24];
     int link = 0;
-    snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[0]);
-    put(pen, chain->closed ? gpu : chain->entry);
+    snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[0]);
+    put(pen, chain->closed ? gpu : chain->entry.nic);
     if (!chain->closed)
-        put_link(pen, chain->links[link++], gpu, left);
+        put_link(pen, tccl_named_arrow(chain, link++), gpu, left);
     for (int i = 1; i < chain->n_gpus; i++) {
-        snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[i]);
-        put_link(pen, chain->links[link++], gpu, left);
+        snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[i]);
+        put_link(pen, tccl_named_arrow(chain, link++), gpu, left);
     }
-    snprintf(gpu, sizeof gpu, "GPU %d", chain->gpus[0]);
-    put_link(pen, chain->links[link], chain->closed ? gpu : chain->exit, left);
+    snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[0]);
+    put_link(pen, tccl_named_arrow(chain, link), chain->closed ? gpu : chain->exit.nic, left);
     end_line(pen);
 }
 

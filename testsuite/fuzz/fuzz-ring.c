@@ -26,23 +26,32 @@ static void check_chain(const struct tccl_machine *machine, const char *text)
         FUZZ_CHECK(tccl_machine_allows(machine, set.transfers[i], NULL) == 0);
 }
 
-static int piece(void *context, int index, const char *name, const char *chain,
-                 struct tccl_error *err)
+static void check_ring(const char *text)
 {
-    (void)err;
-    FUZZ_CHECK(index >= 0 && name);
-    check_chain(context, chain);
-    return 0;
+    struct tccl_ring_reader ring = {.text = text};
+    struct tccl_named_chain chain, again;
+    struct tccl_error err = {0};
+    char out[TCCL_CHAIN_TEXT];
+    int more, node = -1;
+
+    while ((more = tccl_ring_next(&ring, &chain, &err)) > 0) {
+        FUZZ_CHECK(ring.node == node + (ring.chain == 0) && strlen(ring.name) < sizeof(ring.name));
+        node = ring.node;
+        tccl_named_format(&chain, out);
+        FUZZ_CHECK(strlen(out) < TCCL_CHAIN_TEXT - 1);
+        FUZZ_CHECK(tccl_named_parse(out, &again, NULL) == 0);
+        FUZZ_CHECK(memcmp(&chain, &again, sizeof(chain)) == 0);
+    }
+    FUZZ_CHECK(!more == !err.text[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tccl_machine machine = sample_machine();
-    struct tccl_error err = {0};
     char *text = fuzz_text(data, size);
 
     check_chain(&machine, text);
-    FUZZ_CHECK(tccl_ring_split(text, piece, &machine, &err) >= 0 || err.text[0]);
+    check_ring(text);
     free(text);
     return 0;
 }
@@ -53,7 +62,8 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "0 -w> 1 -m0> 2 -m1> 0",
         "mlx5_0 -m0> 3 -w> 1 -r> 2 -m1> mlx5_1",
         "mlx5_0-g>1-w>0-g>mlx5_0",
-        "n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] n2[mlx5_0 -m1> 1 -m0> 0 -m0> mlx5_0]",
+        "0000:41:00.0 -w> c1:00.0 -m0> 0000:41:00.0",
+        "n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | b -g> 1 -g> b] n2[mlx5_0 -m1> 1 -m0> 0 -m0> mlx5_0]",
     };
 
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)

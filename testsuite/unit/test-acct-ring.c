@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <wchar.h>
 
+#include "acct/acct-ring-groups.h"
 #include "acct/acct-ring-json.h"
-#include "acct/acct-ring-read.h"
 #include "acct/acct-ring.h"
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
@@ -33,17 +33,18 @@ static void test_reading(void)
     CHECK_INT(ring.runs[0].count, 2);
     CHECK_INT(ring.n_gpus, 11);
     CHECK(!ring.cut);
-    const struct acct_chain *a = &ring.chains[0], *b = &ring.chains[1];
+    const struct tccl_named_chain *a = &ring.chains[0], *b = &ring.chains[1];
     CHECK(!a->closed);
-    CHECK_STR(a->entry, "mlx5_0");
-    CHECK_STR(a->exit, "mlx5_1");
+    CHECK_STR(a->entry.nic, "mlx5_0");
+    CHECK_STR(a->exit.nic, "mlx5_1");
     CHECK_INT(a->n_gpus, 4);
-    CHECK_INT(acct_chain_links(a), 5);
+    CHECK_INT(tccl_named_arrows(a), 5);
     CHECK(a->gpus[0] == 3 && a->gpus[3] == 0);
-    CHECK(a->links[0].kind == 'g' && a->links[1].kind == 'w' && a->links[3].kind == 'm');
-    CHECK_INT(a->links[3].memory, 1);
-    CHECK(b->links[0].kind == 'm' && b->links[1].kind == 'r');
-    CHECK_INT(b->links[2].memory, 12);
+    CHECK(tccl_named_arrow(a, 0).kind == 'g' && tccl_named_arrow(a, 1).kind == 'w' &&
+          tccl_named_arrow(a, 3).kind == 'm');
+    CHECK_INT(tccl_named_arrow(a, 3).memory, 1);
+    CHECK(tccl_named_arrow(b, 0).kind == 'm' && tccl_named_arrow(b, 1).kind == 'r');
+    CHECK_INT(tccl_named_arrow(b, 2).memory, 12);
     acct_ring_clear(&ring);
 }
 
@@ -54,8 +55,8 @@ static void test_one_node(void)
     CHECK_INT(acct_ring_read("0 -w> 1-m0>2 -m1> 0", "solo", &ring, &err), 0);
     CHECK(ring.n_nodes == 1 && ring.chains[0].closed);
     CHECK_STR(ring.names[0], "solo");
-    CHECK_INT(acct_chain_links(&ring.chains[0]), 3);
-    CHECK_INT(ring.chains[0].links[2].memory, 1);
+    CHECK_INT(tccl_named_arrows(&ring.chains[0]), 3);
+    CHECK_INT(tccl_named_arrow(&ring.chains[0], 2).memory, 1);
     acct_ring_clear(&ring);
 }
 

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "check.h"
 #include "client/client.h"
 #include "client/frame.h"

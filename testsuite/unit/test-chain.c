@@ -1,5 +1,5 @@
 /* test-chain.c: chains, what they transfer, and what is possible. */
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "chain/chain.h"
 #include "machines.h"
 

@@ -1,6 +1,6 @@
 /* test-choice.c: what we take for NCCL's own choice. That it is what NCCL chooses is shown where
  * there is an NCCL (testsuite/nccl/test-choice.sh); here are answers that it gave. */
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "machines.h"
 #include "nccl/choice.h"
 #include "random-model.h"

@@ -19,11 +19,15 @@ static void check_cells(const struct tccl_table *table, const struct tccl_kind *
         }
         CHECK(kind->cells[cell].gbps == gbps);
         CHECK(kind->cells[cell].bound == bound);
-        CHECK((kind->cells[cell].chain != NULL) == (gbps > 0));
+        CHECK((kind->cells[cell].chain.n_gpus > 0) == (gbps > 0));
         struct tccl_chain chain;
-        if (!kind->cells[cell].chain)
+        char text[TCCL_CHAIN_TEXT];
+        tccl_kind_format(kind, &kind->cells[cell].chain, text);
+        CHECK(!*text == !(gbps > 0));
+        if (!*text)
             continue;
-        CHECK_INT(tccl_chain_parse(kind->cells[cell].chain, machine, &chain, NULL), 0);
+        CHECK_INT(tccl_chain_parse(text, machine, &chain, NULL), 0);
+        CHECK(tccl_chain_equal(&chain, &kind->cells[cell].chain));
         CHECK(chain.entry.nic == cell / 2 && chain.exit.nic == cell % 2 && !chain.closed);
     }
 }
@@ -148,6 +152,39 @@ static void test_refused(const struct tccl_machine *machine)
     tccl_table_free(table);
 }
 
+/* What another node says of its chains is believed only as far as it fits the rest. */
+static void test_chains_refused(const struct tccl_machine *machine)
+{
+    static const char *const chains[] = {
+        "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_1",                  /* not over all GPUs */
+        "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 4 -m0> mlx5_1",      /* over another one */
+        "mlx5_1 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1",      /* in by another NIC */
+        "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_0",      /* out by another NIC */
+        "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m16> mlx5_1",     /* no machine has so many memories */
+        "0 -w> 1 -w> 2 -w> 3 -w> 0",                        /* closed */
+        "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1] n2[", /* more than a chain */
+        "mlx5_0 -m0> 0000:21:00.0 -w> 0000:41:00.0 -w> 0000:61:00.0 -w> 0000:81:00.0 -m0> mlx5_1",
+        "",
+    };
+    struct tccl_table *table = sample_table(machine, 15);
+    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+    cleanup_json json_t *json = tccl_kind_to_json(kind);
+    json_t *cell = json_array_get(json_object_get(json, "cells"), 1); /* mlx5_0 to mlx5_1 */
+    json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
+    struct tccl_kind *good = tccl_kind_from_json(json, NULL);
+    CHECK(good && good->cells[1].chain.n_gpus == 4 && good->cells[1].chain.exit.nic == 1);
+    tccl_kind_free(good);
+    for (size_t i = 0; i < sizeof(chains) / sizeof(*chains); i++) {
+        json_object_set_new(cell, "chain", json_string(chains[i]));
+        check_refused(json);
+    }
+    json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
+    json_object_set_new(json_object_get(json, "ring"), "chain", json_string("0 -w> 1 -w> 0"));
+    check_refused(json);
+    tccl_kind_free(kind);
+    tccl_table_free(table);
+}
+
 int main(void)
 {
     srand(check_seed());
@@ -156,5 +193,6 @@ int main(void)
     test_no_nic(machine);
     test_json(&machine);
     test_refused(&machine);
+    test_chains_refused(&machine);
     return check_result();
 }

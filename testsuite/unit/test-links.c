@@ -2,7 +2,7 @@
 #include "tccld/net/links.h"
 
 #include "base/cleanup.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "check.h"
 #include "machines.h"
 

@@ -10,7 +10,11 @@ static struct shared_kind *make_kind(int number)
     struct tccl_error err = {0};
     cleanup_json json_t *json = NULL;
     struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 1};
-    struct tccl_cell cell = {.gbps = 1 + number, .bound = 1 + number, .chain = "mlx5_0 -m0> 0"};
+    struct tccl_cell cell = {.gbps = 1 + number, .bound = 1 + number};
+    cell.chain = (struct tccl_chain){.n_gpus = 2,
+                                     .gpus = {1, 0},
+                                     .entry = {.via = {.kind = TCCL_MEMORY, .index = 0}},
+                                     .exit = {.via = {.kind = TCCL_GPU, .index = 0}}};
     kind.cells = &cell;
     snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
     strcpy(kind.source, "model");

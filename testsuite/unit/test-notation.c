@@ -1,6 +1,6 @@
 /* test-notation.c: chains and rings on one line. */
 #include "base/cleanup.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "machines.h"
 
 /* A random chain that the machine allows (all P2P and GPUDirect). */
@@ -86,75 +86,264 @@ static void check_refused(const struct tccl_machine *machine, const char *text, 
 
 static void check_bad(const struct tccl_machine *machine)
 {
-    static const char arrow[] = "an arrow such as -w>, -r> or -m0>, with a memory of this machine,";
+    static const char arrow[] = "an arrow such as -w>, -r> or -m0> was expected, found";
     char why[200];
 
-    check_refused(machine, "", "column 1: a GPU of this machine was expected, found \"the end\"");
-    check_refused(machine, "0 -w> 4 -w> 0",
-                  "column 7: a GPU of this machine was expected, found \"4 -w> 0\"");
-    snprintf(why, sizeof why, "column 3: %s was expected, found \"-x> 1\"", arrow);
+    check_refused(machine, "", "column 1: a GPU was expected, found \"the end\"");
+    check_refused(machine, "0 -w> 4 -w> 0", "GPU 4 does not exist: the machine has 4");
+    check_refused(machine, "0 -w> 16 -w> 0", "GPU 16 is none of 0 to 15");
+    check_refused(machine, "0 -w> 1000 -w> 0",
+                  "column 7: a GPU was expected, found \"1000 -w> 0\"");
+    snprintf(why, sizeof why, "column 3: %s \"-x> 1\"", arrow);
     check_refused(machine, "0 -x> 1", why);
-    snprintf(why, sizeof why, "column 3: %s was expected, found \"-m4> 1 -w> 0\"", arrow);
-    check_refused(machine, "0 -m4> 1 -w> 0", why);
-    snprintf(why, sizeof why, "column 8: %s was expected, found \"the end\"", arrow);
+    check_refused(machine, "0 -m4> 1 -w> 0",
+                  "g0>m4: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
+    check_refused(machine, "0 -m16> 1 -w> 0", "memory 16 is none of 0 to 15");
+    snprintf(why, sizeof why, "column 3: %s \"-m1000> 1 -w\"", arrow);
+    check_refused(machine, "0 -m1000> 1 -w> 0", why);
+    snprintf(why, sizeof why, "column 8: %s \"the end\"", arrow);
     check_refused(machine, "0 -w> 1", why);
     check_refused(machine, "0 -w> 1 -w> 0 x", "column 15: the end was expected, found \"x\"");
     check_refused(machine, "0 -w> 1 -w> 1 -w> 0", "GPU 1 stands in the chain twice");
-    check_refused(machine, "mlx5_9 -g> 0 -g> mlx5_0",
-                  "column 1: the name of a NIC of this machine was expected, found "
-                  "\"mlx5_9 -g> 0\"");
+    check_refused(machine, "0 -w> 0", "a ring needs at least two GPUs");
+    check_refused(machine, "mlx5_9 -g> 0 -g> mlx5_0", "this machine has no NIC mlx5_9");
+    check_refused(machine, "mlx5_0 -g> 0000:ff:00.0 -g> mlx5_0",
+                  "this machine has no GPU 0000:ff:00.0");
+    check_refused(machine, "0 -w> 0000:41:00.0 -w> 0",
+                  "column 7: a number, as before, was expected, found \"0000:41:00.0\"");
+    check_refused(machine, "0000:41:00.0 -w> 0 -w> 0000:41:00.0",
+                  "column 18: a bus id, as before, was expected, found \"0 -w> 0000:4\"");
+    check_refused(machine, "0 -w> 1 -g> mlx5_0", "column 13: a GPU was expected, found \"mlx5_0\"");
     check_refused(machine, "mlx5_0 -w> 0 -g> mlx5_0",
-                  "column 8: an arrow such as -g> or -m0>, with a memory of this machine, was "
-                  "expected, found \"-w> 0 -g> ml\"");
-    check_refused(machine, "mlx5_0 -g> 0 -g>",
-                  "column 14: an arrow such as -w>, -r> or -m0>, with a memory of this machine, "
-                  "was expected, found \"-g>\"");
-    check_refused(machine, "0 -m",
-                  "column 3: an arrow such as -w>, -r> or -m0>, with a memory "
-                  "of this machine, was expected, found \"-m\"");
+                  "column 8: an arrow such as -g> or -m0> was expected, found \"-w> 0 -g> ml\"");
+    check_refused(machine, "mlx5_0 -g> 0 -w> mlx5_0",
+                  "column 14: an arrow such as -g> or -m0> was expected, found \"-w> mlx5_0\"");
+    snprintf(why, sizeof why, "column 14: %s \"-g>\"", arrow);
+    check_refused(machine, "mlx5_0 -g> 0 -g>", why);
+    snprintf(why, sizeof why, "column 3: %s \"-m\"", arrow);
+    check_refused(machine, "0 -m", why);
 }
 
-struct pieces {
-    char text[256];
-    int stop_at;
-};
+/* Names: chains of machines that nobody has described. */
 
-static int collect(void *context, int index, const char *name, const char *chain,
-                   struct tccl_error *err)
+static bool same_named_port(const struct tccl_named_port *a, const struct tccl_named_port *b)
 {
-    struct pieces *pieces = context;
-    size_t length = strlen(pieces->text);
-
-    snprintf(pieces->text + length, sizeof pieces->text - length, "<%d|%s|%s>", index, name, chain);
-    if (index == pieces->stop_at)
-        return tccl_fail(err, "stopped") - 6;
-    return 0;
+    return strcmp(a->nic, b->nic) == 0 && a->gpudirect == b->gpudirect && a->memory == b->memory;
 }
 
-static void check_split(const char *text, int stop_at, int result, const char *expected,
-                        const char *why)
+static bool same_named(const struct tccl_named_chain *a, const struct tccl_named_chain *b)
 {
-    struct pieces pieces = {.stop_at = stop_at};
+    if (a->closed != b->closed || a->numbers != b->numbers || a->n_gpus != b->n_gpus)
+        return false;
+    for (int i = 0; i < a->n_gpus; i++)
+        if (a->gpus[i] != b->gpus[i])
+            return false;
+    for (int i = 0; i < tccl_named_edges(a); i++)
+        if (a->edges[i].kind != b->edges[i].kind || a->edges[i].memory != b->edges[i].memory)
+            return false;
+    return a->closed ||
+           (same_named_port(&a->entry, &b->entry) && same_named_port(&a->exit, &b->exit));
+}
+
+static void random_nic(struct tccl_named_port *port)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEF", more[] = "0123456789_.abcdef";
+    int length = rand() % (TCCL_CHAIN_NIC - 1);
+    port->nic[0] = letters[(size_t)rand() % (sizeof letters - 1)];
+    for (int i = 1; i <= length; i++)
+        port->nic[i] = more[(size_t)rand() % (sizeof more - 1)];
+    port->gpudirect = rand() % 2;
+    port->memory = port->gpudirect ? -1 : (int16_t)(rand() % (rand() % 4 ? 16 : 1000));
+}
+
+/* 1 to 16 GPUs, all kinds of edges and ports, numbers or bus ids of any domain. */
+static struct tccl_named_chain random_named(void)
+{
+    struct tccl_named_chain chain = {.closed = rand() % 2, .numbers = rand() % 2};
+    int n = (chain.closed ? 2 : 1) + rand() % (TCCL_CHAIN_GPUS - chain.closed);
+    while (chain.n_gpus < n) {
+        tccl_bus gpu = chain.numbers ? (tccl_bus)(rand() % 1000)
+                       : rand() % 2  ? (tccl_bus)(rand() & 0xffff)
+                                     : (tccl_bus)rand() << 17 ^ (tccl_bus)rand();
+        bool there = false;
+        gpu &= (UINT64_C(1) << 48) - 1;
+        for (int i = 0; i < chain.n_gpus; i++)
+            there = there || chain.gpus[i] == gpu;
+        if (!there)
+            chain.gpus[chain.n_gpus++] = gpu;
+    }
+    for (int i = 0; i < tccl_named_edges(&chain); i++) {
+        chain.edges[i].kind = (uint8_t)(rand() % 3);
+        chain.edges[i].memory =
+            chain.edges[i].kind == TCCL_BOUNCE ? (int16_t)(rand() % (rand() % 4 ? 16 : 1000)) : -1;
+    }
+    if (!chain.closed) {
+        random_nic(&chain.entry);
+        random_nic(&chain.exit);
+    }
+    return chain;
+}
+
+/* Every chain survives printing and parsing; a text that was changed is refused, or says just what
+ * is read from it: printed again, it is the same but for blanks, leading zeros and capitals. */
+static void check_mutated(const char *text)
+{
+    static const char bytes[] = "0123456789abcdefmwrg->:. |[]x\t\1\377";
+    char changed[TCCL_CHAIN_TEXT + 2], printed[TCCL_CHAIN_TEXT];
+    size_t length = strlen(text), at = (size_t)rand() % length;
+    struct tccl_named_chain chain, again;
     struct tccl_error err = {0};
 
-    CHECK_INT(tccl_ring_split(text, collect, &pieces, &err), result);
-    CHECK_STR(pieces.text, expected);
+    strcpy(changed, text);
+    if (rand() % 3 == 0)
+        memmove(changed + at, changed + at + 1, length - at);
+    else if (rand() % 2)
+        changed[at] = bytes[(size_t)rand() % (sizeof bytes - 1)];
+    else
+        memmove(changed + at + 1, changed + at, length - at + 1);
+    if (tccl_named_parse(changed, &chain, &err) != 0) {
+        CHECK(err.text[0]);
+        return;
+    }
+    tccl_named_format(&chain, printed);
+    CHECK_INT(tccl_named_parse(printed, &again, NULL), 0);
+    CHECK(same_named(&chain, &again));
+    CHECK_INT(tccl_named_parse(text, &again, NULL), 0);
+    if (!same_named(&chain, &again)) /* then it is to be seen in the printed texts */
+        CHECK(strcmp(printed, text) != 0);
+    else
+        CHECK_STR(printed, text);
+}
+
+static void check_named(void)
+{
+    char text[TCCL_CHAIN_TEXT];
+    for (int round = 0; round < 5000 && !check_failures; round++) {
+        struct tccl_named_chain chain = random_named(), back;
+        tccl_named_format(&chain, text);
+        CHECK_INT(tccl_named_parse(text, &back, NULL), 0);
+        CHECK(same_named(&chain, &back));
+        for (int i = 0; i < 20; i++)
+            check_mutated(text);
+    }
+}
+
+/* Arrows stand in the order of the text. */
+static void check_arrows(void)
+{
+    struct tccl_named_chain chain;
+    const struct tccl_text_arrow wanted[] = {{'m', 3}, {'w', -1}, {'m', 0}, {'g', -1}};
+    CHECK_INT(tccl_named_parse("a -m3> 5 -w> 6 -m0> 7 -g> b", &chain, NULL), 0);
+    CHECK_INT(tccl_named_arrows(&chain), 4);
+    for (int i = 0; i < 4; i++) {
+        struct tccl_text_arrow arrow = tccl_named_arrow(&chain, i);
+        CHECK_INT(arrow.kind, wanted[i].kind);
+        CHECK_INT(arrow.memory, wanted[i].memory);
+    }
+    CHECK_INT(tccl_named_parse("5 -r> 6 -m1> 5", &chain, NULL), 0);
+    CHECK_INT(tccl_named_arrows(&chain), 2);
+    CHECK(tccl_named_arrow(&chain, 0).kind == 'r' && tccl_named_arrow(&chain, 0).memory == -1);
+    CHECK(tccl_named_arrow(&chain, 1).kind == 'm' && tccl_named_arrow(&chain, 1).memory == 1);
+}
+
+/* By bus ids a chain of a machine is the same. */
+static void check_bus_ids(const struct tccl_machine *machine)
+{
+    for (int round = 0; round < 300; round++) {
+        struct tccl_chain chain = random_chain(machine), back;
+        struct tccl_named_chain named;
+        char text[TCCL_CHAIN_TEXT];
+        tccl_chain_name(&chain, machine, false, &named);
+        tccl_named_format(&named, text);
+        CHECK(strstr(text, machine->gpus[chain.gpus[0]].busid));
+        CHECK_INT(tccl_chain_parse(text, machine, &back, NULL), 0);
+        CHECK(tccl_chain_equal(&chain, &back));
+        CHECK(memcmp(&chain, &back, sizeof chain) == 0);
+    }
+}
+
+/* Rings */
+
+enum { NODES = 200, RING_TEXT = 3 * NODES * (TCCL_CHAIN_TEXT + 16) };
+
+/* Of many nodes, each with one chain or several. */
+static void check_rings(void)
+{
+    static struct tccl_named_chain chains[NODES][3];
+    static char text[RING_TEXT];
+    int counts[NODES];
+    char *at = text;
+    for (int node = 0; node < NODES; node++) {
+        counts[node] = 1 + (rand() % 3) * (rand() % 2);
+        at += sprintf(at, "%snode-%d[", node && rand() % 2 ? " " : "", node);
+        for (int i = 0; i < counts[node]; i++) {
+            chains[node][i] = random_named();
+            at += sprintf(at, "%s", i ? rand() % 2 ? " | " : "|" : "");
+            tccl_named_format(&chains[node][i], at);
+            at += strlen(at);
+        }
+        at += sprintf(at, "]");
+    }
+    struct tccl_ring_reader ring = {.text = text};
+    struct tccl_named_chain chain;
+    struct tccl_error err = {0};
+    char name[32];
+    for (int node = 0; node < NODES; node++) {
+        for (int i = 0; i < counts[node]; i++) {
+            snprintf(name, sizeof name, "node-%d", node);
+            CHECK_INT(tccl_ring_next(&ring, &chain, &err), 1);
+            CHECK(ring.node == node && ring.chain == i && same_named(&chain, &chains[node][i]));
+            CHECK_STR(ring.name, name);
+        }
+    }
+    CHECK_INT(tccl_ring_next(&ring, &chain, &err), 0);
+    CHECK_STR(err.text, "");
+}
+
+/* Reads all of a ring; *read: what was there before the end, as <node|chain|name|text>. */
+static void check_read(const char *text, int result, const char *expected, const char *why)
+{
+    struct tccl_ring_reader ring = {.text = text};
+    struct tccl_named_chain chain;
+    struct tccl_error err = {0};
+    char read[2 * TCCL_CHAIN_TEXT + 512] = "", printed[TCCL_CHAIN_TEXT];
+    int more;
+    while ((more = tccl_ring_next(&ring, &chain, &err)) > 0) {
+        size_t length = strlen(read);
+        tccl_named_format(&chain, printed);
+        CHECK(length < 256);
+        sprintf(read + length % 256, "<%d|%d|%s|%s>", ring.node, ring.chain, ring.name, printed);
+    }
+    CHECK_INT(more, result);
+    CHECK_STR(read, expected);
     CHECK_STR(err.text, why);
 }
 
-static void check_splits(void)
+static void check_reads(void)
 {
-    char big[3000] = "n1[";
+    char big[600];
+    memset(big, 'x', 300);
+    strcpy(big + 300, "[0-w>1-w>0]");
 
-    check_split(" 0 -w> 1 -w> 0 ", -1, 1, "<0||0 -w> 1 -w> 0>", "");
-    check_split("n1[a -g> 0 -g> a] n2[ x ]", -1, 2, "<0|n1|a -g> 0 -g> a><1|n2|x>", "");
-    check_split("n1[a]n2[b]n3[c]", 1, -7, "<0|n1|a><1|n2|b>", "stopped");
-    check_split("n1[a] n2", -1, -1, "<0|n1|a>",
-                "node 2 of the ring: name[chain] was expected, found \"n2\"");
-    check_split("n1[a", -1, -1, "", "node 1 of the ring: name[chain] was expected, found \"n1[a\"");
-    memset(big + 3, 'x', 2000);
-    strcpy(big + 2003, "]");
-    check_split(big, -1, -1, "", "node 1 of the ring: the text is too long");
+    check_read(" 0 -w> 1 -w> 0 ", 0, "<0|0||0 -w> 1 -w> 0>", "");
+    check_read("0-w>1-w>0|1-w>0-w>1", 0, "<0|0||0 -w> 1 -w> 0><0|1||1 -w> 0 -w> 1>", "");
+    check_read("n1[a -g> 0 -g> a] n2[ 0 -w>1 -w> 0 ]", 0,
+               "<0|0|n1|a -g> 0 -g> a><1|0|n2|0 -w> 1 -w> 0>", "");
+    check_read("n1[a-g>0-g>a | b-g>0-g>b]n2[a-g>1-g>a]", 0,
+               "<0|0|n1|a -g> 0 -g> a><0|1|n1|b -g> 0 -g> b><1|0|n2|a -g> 1 -g> a>", "");
+    check_read("n1[a-g>0-g>a] n2", -1, "<0|0|n1|a -g> 0 -g> a>",
+               "node 2 of the ring: name[chain] was expected, found \"n2\"");
+    check_read("n1[0-w>1-w>0", -1, "",
+               "node 1 of the ring: column 10: \"]\" was expected, found \"the end\"");
+    check_read("n1[]", -1, "", "node 1 of the ring: column 1: a GPU was expected, found \"]\"");
+    check_read("n1[0-w>1-w>0|]", -1, "<0|0|n1|0 -w> 1 -w> 0>",
+               "node 1 of the ring: column 1: a GPU was expected, found \"]\"");
+    check_read("n1[0-w>1-w>0]|0-w>1-w>0", -1, "<0|0|n1|0 -w> 1 -w> 0>",
+               "node 2 of the ring: name[chain] was expected, found \"|0-w>1-w>0\"");
+    check_read("[0-w>1-w>0]", -1, "",
+               "node 1 of the ring: name[chain] was expected, found \"[0-w>1-w>0]\"");
+    check_read("0-w>1-w>0]", -1, "", "column 10: the end was expected, found \"]\"");
+    check_read(big, -1, "", "node 1 of the ring: its name is too long");
 }
 
 static void check_json(const struct tccl_machine *machine)
@@ -193,6 +382,7 @@ int main(void)
     for (int i = 0; i < MACHINE_NAMES; i++) {
         struct tccl_model *model = load_machine(machine_names[i]);
         check_round_trips(tccl_model_machine(model));
+        check_bus_ids(tccl_model_machine(model));
         tccl_model_free(model);
     }
     struct tccl_model *amd = load_machine("amd-4gpu");
@@ -200,6 +390,9 @@ int main(void)
     check_json(tccl_model_machine(amd));
     tccl_model_free(amd);
     check_longest();
-    check_splits();
+    check_named();
+    check_arrows();
+    check_rings();
+    check_reads();
     return check_result();
 }

@@ -31,9 +31,13 @@ static struct shared_kind *make_kind(int number, const char *source)
     snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
     strcpy(kind.source, source);
     for (int i = 0; i < 4; i++)
-        cells[i] = (struct tccl_cell){.gbps = 1 + (number * 7 + i * 5) % 9,
-                                      .bound = 10,
-                                      .chain = "mlx5_0 -m0> 0 -w> 1 -m0> mlx5_0"};
+        cells[i] = (struct tccl_cell){
+            .gbps = 1 + (number * 7 + i * 5) % 9,
+            .bound = 10,
+            .chain = {.n_gpus = 2,
+                      .gpus = {0, 1},
+                      .entry = {.nic = (uint8_t)(i / 2), .via = {.kind = TCCL_MEMORY}},
+                      .exit = {.nic = (uint8_t)(i % 2), .via = {.kind = TCCL_MEMORY}}}};
     for (int i = 0; i < 2; i++) {
         snprintf(kind.nics[i].name, sizeof(kind.nics[i].name), "mlx5_%d", i);
         strcpy(kind.nics[i].fabric, "ib");

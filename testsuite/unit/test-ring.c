@@ -22,7 +22,7 @@ static struct tccl_kind *random_kind(unsigned long *state)
     for (int i = 0; i < kind->n_nics * kind->n_nics; i++) {
         kind->cells[i].gbps = random_below(state, 5) ? random_gbps(state) / 3 : 0;
         kind->cells[i].bound = kind->cells[i].gbps * 1.02;
-        kind->cells[i].chain = strdup("chain");
+        kind->cells[i].chain.n_gpus = 1;
     }
     kind->default_chain_gbps = random_gbps(state) / 4;
     kind->n_default = 1; /* in and out by NIC 0 */
@@ -96,7 +96,7 @@ static struct tccl_kind *plain_kind(int n_nics, const double *gbps, double chain
     for (int i = 0; i < n_nics; i++)
         kind->nics[i].gbps = gbps[i];
     for (int i = 0; i < n_nics * n_nics; i++)
-        kind->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = strdup("chain")};
+        kind->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = {.n_gpus = 1}};
     kind->default_chain_gbps = chains;
     kind->n_default = n_chains;
     for (int i = 0; i < n_chains; i++)

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "enumerate.h"
 #include "machines.h"
 #include "random-model.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "client/key.h"
 #include "client/message.h"
 #include "client/outcome.h"
@@ -240,17 +240,6 @@ int outcome_from_json(struct outcome *outcome, const json_t *json, const struct 
 
 /* At each node */
 
-static const struct tccl_cell *chosen(const struct outcome *outcome, int node,
-                                      const struct tccl_kind *kind)
-{
-    struct tccl_ring_choice choice = outcome->choices[node - outcome->first];
-    if (choice.entry_nic < 0)
-        return &kind->ring;
-    if (choice.entry_nic >= kind->n_nics || choice.exit_nic < 0 || choice.exit_nic >= kind->n_nics)
-        return NULL;
-    return &kind->cells[choice.entry_nic * kind->n_nics + choice.exit_nic];
-}
-
 /* The whole ring if it is short, else this node's chain. */
 static char *ring_text(const struct outcome *outcome, const struct tccl_step *join,
                        const char *chain)
@@ -267,16 +256,18 @@ json_t *outcome_plan(const struct outcome *outcome, const struct tccl_step *join
                      const struct tccl_kind *kind, const struct tccl_machine *machine,
                      const char *socket, char **ring, struct tccl_error *err)
 {
-    const struct tccl_cell *cell = chosen(outcome, join->node, kind);
-    struct tccl_chain chain;
-    if (!cell || !cell->chain || !machine) {
+    const struct tccl_cell *cell =
+        tccl_ring_cell(kind, outcome->choices[join->node - outcome->first]);
+    char text[TCCL_CHAIN_TEXT];
+    if (!cell || !cell->chain.n_gpus || !machine) {
         tccl_fail(err, machine ? "the ring chosen does not fit this node"
                                : "the description of this machine has gone meanwhile");
         return NULL;
     }
-    if (tccl_chain_parse(cell->chain, machine, &chain, err) != 0)
+    if (tccl_chain_check(&cell->chain, machine, err) != 0)
         return NULL;
-    *ring = ring_text(outcome, join, cell->chain);
+    tccl_kind_format(kind, &cell->chain, text);
+    *ring = ring_text(outcome, join, text);
     json_t *plan = json_pack(
         "{s:i,s:o,s:s,s:i,s:i,s:s,s:f,s:f,s:f,s:s,s:s,s:I,s:s,s:I,s:o,s:I,s:b,s:o,s:o,s:s?}",
         "version", 1, "key", tccl_key_to_json(&join->key), "node", join->nodes[join->node], "index",
@@ -285,8 +276,8 @@ json_t *outcome_plan(const struct outcome *outcome, const struct tccl_step *join
         "bound_gbps", links_gbps(outcome->bound_gbps), "source", outcome->source, "socket", socket,
         "uid", (json_int_t)join->uid, "root", join->nodes[0], "start", (json_int_t)outcome->start,
         "gpus", links_busids(kind->gpus, machine), "step_gpus", (json_int_t)outcome->step_gpus,
-        "one_fabric", links_one_fabric(machine), "links", links_to_json(&chain, machine), "chain",
-        tccl_chain_to_json(&chain, machine), "ring", *ring);
+        "one_fabric", links_one_fabric(machine), "links", links_to_json(&cell->chain, machine), "chain",
+        tccl_chain_to_json(&cell->chain, machine), "ring", *ring);
     if (!plan)
         tccl_fail(err, "out of memory");
     return plan;

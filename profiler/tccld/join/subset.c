@@ -61,7 +61,7 @@ static const struct tccl_cell *best_cell(const struct tccl_kind *kind)
 {
     const struct tccl_cell *best = NULL;
     for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
-        if (kind->cells[i].chain && (!best || kind->cells[i].gbps > best->gbps))
+        if (kind->cells[i].chain.n_gpus && (!best || kind->cells[i].gbps > best->gbps))
             best = &kind->cells[i];
     return best;
 }
@@ -69,10 +69,9 @@ static const struct tccl_cell *best_cell(const struct tccl_kind *kind)
 static json_t *found(const struct tccl_kind *kind, const struct tccl_machine *machine,
                      const struct tccl_cell *cell, double baseline)
 {
-    struct tccl_chain chain;
     struct tccl_error err = {0};
-    if (tccl_chain_parse(cell->chain, machine, &chain, &err) != 0 ||
-        tccl_chain_expressible(&chain, &err) != 0)
+    if (tccl_chain_check(&cell->chain, machine, &err) != 0 ||
+        tccl_chain_expressible(&cell->chain, &err) != 0)
         return answer(TCCL_STATE_FALLBACK, err.text);
     bool better = tccl_ring_gains(
         &(struct tccl_ring){.gbps = cell->gbps, .baseline_gbps = baseline, .noise = kind->noise});
@@ -82,7 +81,7 @@ static json_t *found(const struct tccl_kind *kind, const struct tccl_machine *ma
         json_pack("{s:f,s:f,s:s}", "gbps", links_gbps(cell->gbps), "baseline_gbps",
                   links_gbps(baseline), "source", kind->source);
     if (json_object_update(json, rest) != 0 ||
-        (better && json_object_set_new(json, "links", links_to_json(&chain, machine)) != 0))
+        (better && json_object_set_new(json, "links", links_to_json(&cell->chain, machine)) != 0))
         return NULL;
     return tccl_steal(json);
 }
@@ -97,7 +96,7 @@ json_t *subset_answer(const struct tccl_kind *kind, const struct tccl_machine *m
         return answer(TCCL_STATE_FALLBACK,
                       "the NICs of this node are on several fabrics: nodes would have to agree");
     const struct tccl_cell *cell = closed ? &kind->ring : best_cell(kind);
-    if (!cell || !cell->chain || !(cell->gbps > 0))
+    if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
         return answer(TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
     return found(kind, machine, cell, closed ? kind->default_ring_gbps : kind->default_chain_gbps);
 }

@@ -1,29 +1,12 @@
-/* acct-ring-read.h: the ring of a record, read without knowing its machines. */
-#ifndef TCCL_ACCT_RING_READ_H
-#define TCCL_ACCT_RING_READ_H
+/* acct-ring-groups.h: the ring of a record, for drawing: equal chains once, what repeats together.
+ */
+#ifndef TCCL_ACCT_RING_GROUPS_H
+#define TCCL_ACCT_RING_GROUPS_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "machine/machine.h"
-
-/* How one device hands on to the next: w, r, g, or m with a memory (notation.h). */
-struct acct_link {
-    char kind;
-    int memory;
-};
-
-/* Open: links[0] leads from the entry NIC to the first GPU, links[n_gpus] from the last one to the
- * exit NIC. Closed: links[i] leads from GPU i, the last one back to the first; no NICs. */
-struct acct_chain {
-    bool closed;
-    int n_gpus;
-    int gpus[TCCL_MAX_GPUS];
-    struct acct_link links[TCCL_MAX_GPUS + 1];
-    char entry[TCCL_NAME], exit[TCCL_NAME];
-};
-
-int acct_chain_links(const struct acct_chain *chain);
+#include "chain/chain-text.h"
 
 /* Consecutive nodes with the same chain. */
 struct acct_run {
@@ -37,7 +20,7 @@ struct acct_group {
 };
 
 struct acct_ring {
-    struct acct_chain *chains; /* the different ones, as they come */
+    struct tccl_named_chain *chains; /* the different ones, as they come */
     struct acct_run *runs;
     struct acct_group *groups; /* all runs, in order */
     char **names;              /* of the nodes */
@@ -45,8 +28,8 @@ struct acct_ring {
     bool cut; /* the text ended before the ring did: what is here is its beginning */
 };
 
-/* Reads the text (notation.h). A ring without node names is that of the node called alone. Returns
- * 0, or -1 with err. acct_ring_clear frees, also after a failure. */
+/* Reads the text (chain-text.h). A ring without node names is that of the node called alone.
+ * Returns 0, or -1 with err. acct_ring_clear frees, also after a failure. */
 int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
                    struct tccl_error *err);
 void acct_ring_clear(struct acct_ring *ring);

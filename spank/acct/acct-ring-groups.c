@@ -1,105 +1,13 @@
-/* acct-ring-read.c: the ring of a record, read without knowing its machines. */
-#include "acct/acct-ring-read.h"
+/* acct-ring-groups.c: the ring of a record, for drawing: equal chains once, what repeats together.
+ */
+#include "acct/acct-ring-groups.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "client/hostlist.h"
-
-int acct_chain_links(const struct acct_chain *chain)
-{
-    return chain->closed ? chain->n_gpus : chain->n_gpus + 1;
-}
-
-static const char *skip_spaces(const char *at)
-{
-    while (isspace((unsigned char)*at))
-        at++;
-    return at;
-}
-
-/* Each of these reads at *at, moves behind it, and returns whether it was there. */
-
-static bool read_number(const char **at, int *number)
-{
-    int digits = 0;
-    *at = skip_spaces(*at);
-    *number = 0;
-    for (; isdigit((unsigned char)**at) && digits < 3; digits++)
-        *number = *number * 10 + (*(*at)++ - '0');
-    return digits > 0;
-}
-
-static bool read_nic(const char **at, char name[static TCCL_NAME])
-{
-    size_t length = 0;
-    *at = skip_spaces(*at);
-    while (isalnum((unsigned char)(*at)[length]) || (*at)[length] == '_' || (*at)[length] == '.')
-        length++;
-    if (length == 0 || length >= TCCL_NAME || !isalpha((unsigned char)**at))
-        return false;
-    memcpy(name, *at, length);
-    *at += length;
-    return true;
-}
-
-static bool read_link(const char **at, struct acct_link *link)
-{
-    *at = skip_spaces(*at);
-    if ((*at)[0] != '-' || !(*at)[1] || !strchr("wrgm", (*at)[1]))
-        return false;
-    link->kind = (*at)[1];
-    *at += 2;
-    if (link->kind == 'm' && !read_number(at, &link->memory))
-        return false;
-    return *(*at)++ == '>';
-}
-
-/* GPUs and links in turn, behind the entry if there is one, until the exit or the first GPU again.
- */
-static bool read_gpus(const char **at, struct acct_chain *chain)
-{
-    int before = chain->closed ? 0 : 1, gpu; /* links that stand before the first GPU */
-    for (;;) {
-        if (!read_number(at, &gpu))
-            return false;
-        if (chain->closed && chain->n_gpus > 1 && gpu == chain->gpus[0])
-            return true;
-        if (chain->n_gpus == TCCL_MAX_GPUS)
-            return false;
-        chain->gpus[chain->n_gpus] = gpu;
-        if (!read_link(at, &chain->links[before + chain->n_gpus++]))
-            return false;
-        if (!chain->closed && isalpha((unsigned char)*skip_spaces(*at)))
-            return true;
-    }
-}
-
-/* Returns 0, or -1 with err. */
-static int read_chain(const char *text, struct acct_chain *chain, struct tccl_error *err)
-{
-    const char *at = skip_spaces(text);
-    bool good = true;
-    memset(chain, 0, sizeof *chain);
-    chain->closed = !isalpha((unsigned char)*at);
-    if (!chain->closed)
-        good = read_nic(&at, chain->entry) && read_link(&at, &chain->links[0]);
-    good = good && read_gpus(&at, chain);
-    if (good && !chain->closed)
-        good = read_nic(&at, chain->exit);
-    at = skip_spaces(at);
-    return good && !*at ? 0
-                        : tccl_fail(err, "'%.60s' is not a chain of GPUs, at '%.20s'", text, at);
-}
-
-/* What grows while the text is read. */
-struct reading {
-    struct acct_ring *ring;
-    const char *alone;
-};
 
 static void *grow(void *array, int count, size_t size)
 {
@@ -107,12 +15,12 @@ static void *grow(void *array, int count, size_t size)
 }
 
 /* The index of the chain among those known; -1 without memory. */
-static int find_chain(struct acct_ring *ring, const struct acct_chain *chain)
+static int find_chain(struct acct_ring *ring, const struct tccl_named_chain *chain)
 {
     for (int i = ring->n_chains - 1; i >= 0; i--)
         if (!memcmp(&ring->chains[i], chain, sizeof *chain))
             return i;
-    struct acct_chain *chains = grow(ring->chains, ring->n_chains, sizeof *chains);
+    struct tccl_named_chain *chains = grow(ring->chains, ring->n_chains, sizeof *chains);
     if (!chains)
         return -1;
     ring->chains = chains;
@@ -144,20 +52,13 @@ static int add_run(struct acct_ring *ring, int chain, int node)
     return 0;
 }
 
-static int add_node(void *context, int index, const char *name, const char *text,
-                    struct tccl_error *err)
+static int add_node(struct acct_ring *ring, const char *name, const struct tccl_named_chain *chain)
 {
-    struct reading *reading = context;
-    struct acct_ring *ring = reading->ring;
-    struct acct_chain chain;
-    (void)index;
-    if (read_chain(text, &chain, err) != 0)
-        return -1;
-    int known = find_chain(ring, &chain);
-    int node = known < 0 ? -1 : add_name(ring, *name ? name : reading->alone);
+    int known = find_chain(ring, chain);
+    int node = known < 0 ? -1 : add_name(ring, name);
     if (node < 0 || add_run(ring, known, node) != 0)
-        return tccl_fail(err, "no memory for a ring");
-    ring->n_gpus += chain.n_gpus;
+        return -1;
+    ring->n_gpus += chain->n_gpus;
     return 0;
 }
 
@@ -218,16 +119,22 @@ int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
                    struct tccl_error *err)
 {
     memset(ring, 0, sizeof *ring);
-    struct reading reading = {.ring = ring, .alone = alone};
+    struct tccl_named_chain chain;
+    int more;
     cleanup_free char *copy = strdup(text);
     if (!copy)
         return tccl_fail(err, "no memory for a ring");
     drop_cut(copy, &ring->cut);
     if (!*copy)
         return tccl_fail(err, ring->cut ? "its text is cut within the first node" : "it is empty");
-    if (tccl_ring_split(copy, add_node, &reading, err) < 0)
-        return -1;
-    return make_groups(ring, err);
+    struct tccl_ring_reader reader = {.text = copy};
+    while ((more = tccl_ring_next(&reader, &chain, err)) > 0) {
+        if (reader.chain > 0)
+            return tccl_fail(err, "node %d has several chains", reader.node + 1);
+        if (add_node(ring, reader.name[0] ? reader.name : alone, &chain) != 0)
+            return tccl_fail(err, "no memory for a ring");
+    }
+    return more < 0 ? -1 : make_groups(ring, err);
 }
 
 void acct_ring_clear(struct acct_ring *ring)
