@@ -5,8 +5,8 @@
  * Measurements that contradict this are wrong: a set measured higher raises the limits of all its
  * parts. A set that failed limits nothing; it may only be told to keep chains off some of its part.
  */
-#ifndef TCCL_KNOWLEDGE_H
-#define TCCL_KNOWLEDGE_H
+#ifndef TCCL_BOUNDS_H
+#define TCCL_BOUNDS_H
 
 #include "search/symmetry.h"
 
@@ -16,12 +16,12 @@ struct tccl_walk {
     tccl_transfer transfers[TCCL_MAX_SET];
 };
 
-struct tccl_knowledge;
+struct tccl_bounds;
 
 /* symmetry may be NULL; it is borrowed. NULL only without memory. */
-struct tccl_knowledge *tccl_knowledge_new(const struct tccl_machine *machine,
-                                          const struct tccl_symmetry *symmetry);
-void tccl_knowledge_free(struct tccl_knowledge *knowledge); /* NULL is fine */
+struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
+                                    const struct tccl_symmetry *symmetry);
+void tccl_bounds_free(struct tccl_bounds *bounds); /* NULL is fine */
 
 /* What is known of a set. gbps and upper are 0 if it failed. */
 struct tccl_known {
@@ -33,61 +33,59 @@ struct tccl_known {
 
 /* Remembers a measured set, GB/s, or what it was measured again, and raises the limits of its parts
  * that are lower. Returns 0, or -1 without memory. */
-int tccl_knowledge_add(struct tccl_knowledge *knowledge, const struct tccl_walk *walk, double gbps,
-                       double upper);
+int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps,
+                    double upper);
 /* Remembers that a set can't be measured. Symmetric ones may well be. Returns 0, or -1 without
  * memory. */
-int tccl_knowledge_fail(struct tccl_knowledge *knowledge, const struct tccl_walk *walk);
+int tccl_bounds_fail(struct tccl_bounds *bounds, const struct tccl_walk *walk);
 /* Was the set, or a symmetric one, measured, or did it fail? */
-bool tccl_knowledge_find(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
-                         struct tccl_known *known);
+bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *walk,
+                      struct tccl_known *known);
 /* Is the limit of this set confirmed by a second measurement? Confirm says that it is. */
-bool tccl_knowledge_confirmed(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk);
-void tccl_knowledge_confirm(struct tccl_knowledge *knowledge, const struct tccl_walk *walk);
+bool tccl_bounds_confirmed(const struct tccl_bounds *bounds, const struct tccl_walk *walk);
+void tccl_bounds_confirm(struct tccl_bounds *bounds, const struct tccl_walk *walk);
 /* A proven lower bound: the largest bandwidth of a set measured lately that contains the walk; 0 if
  * there is none. */
-double tccl_knowledge_floor(const struct tccl_knowledge *knowledge, const struct tccl_walk *walk);
+double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_walk *walk);
 
 /* Makes a measured set, and those symmetric to it, limit the sets on the stack below. Returns 0, or
  * -1 without memory. */
-int tccl_knowledge_limit(struct tccl_knowledge *knowledge, const struct tccl_walk *walk,
-                         double gbps);
+int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps);
 
 /* Keeps the search off all sets that contain this one, which failed. Returns 0, or -1 without
  * memory. */
-int tccl_knowledge_avoid(struct tccl_knowledge *knowledge, const struct tccl_walk *walk);
+int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_walk *walk);
 /* Bounds without what is avoided: true, or with it. The stack must be empty. */
-void tccl_knowledge_be_honest(struct tccl_knowledge *knowledge, bool honest);
+void tccl_bounds_be_honest(struct tccl_bounds *bounds, bool honest);
 /* Is, or was, any set avoided? */
-bool tccl_knowledge_avoids(const struct tccl_knowledge *knowledge);
+bool tccl_bounds_avoids(const struct tccl_bounds *bounds);
 
 /* Limits that were raised: what was proven with the low one holds with the high one. They stand in
  * the order in which it happened, and move when there are more. Returns how many. */
 struct tccl_raise {
     double low, high;
 };
-size_t tccl_knowledge_raises(const struct tccl_knowledge *knowledge,
-                             const struct tccl_raise **raises);
+size_t tccl_bounds_raises(const struct tccl_bounds *bounds, const struct tccl_raise **raises);
 
 /* The symmetry turned out to be wrong: from now on only sets themselves measured count. The stack
  * must be empty. Returns 0, or -1 without memory. */
-int tccl_knowledge_distrust(struct tccl_knowledge *knowledge);
-bool tccl_knowledge_assumes(const struct tccl_knowledge *knowledge); /* symmetries assumed? */
+int tccl_bounds_distrust(struct tccl_bounds *bounds);
+bool tccl_bounds_assumes(const struct tccl_bounds *bounds); /* symmetries assumed? */
 
-/* The different bandwidths of all limits, in ascending order, in *values; they are the knowledge's
+/* The different bandwidths of all limits, in ascending order, in *values; they are the bounds'
  * and change with the next limit. Returns how many. */
-size_t tccl_knowledge_values(const struct tccl_knowledge *knowledge, const double **values);
+size_t tccl_bounds_values(const struct tccl_bounds *bounds, const double **values);
 
 /* A stack of transfers, for a search that adds and takes back. Push returns the upper bound of all
  * that is on the stack now, GB/s, exactly if it is no more than above, else some value above that
  * (+inf: nothing is known); above must not grow while something is on the stack. Pop takes back the
  * last. */
-double tccl_knowledge_push(struct tccl_knowledge *knowledge, tccl_transfer transfer, double above);
-void tccl_knowledge_pop(struct tccl_knowledge *knowledge);
+double tccl_bounds_push(struct tccl_bounds *bounds, tccl_transfer transfer, double above);
+void tccl_bounds_pop(struct tccl_bounds *bounds);
 /* The bound of these transfers together, as push gives it; the stack must be empty. */
-double tccl_knowledge_bound(struct tccl_knowledge *knowledge, const tccl_transfer *transfers,
-                            int count, double above);
+double tccl_bounds_of(struct tccl_bounds *bounds, const tccl_transfer *transfers, int count,
+                      double above);
 /* The upper bound known for one transfer alone. */
-double tccl_knowledge_alone(const struct tccl_knowledge *knowledge, tccl_transfer transfer);
+double tccl_bounds_alone(const struct tccl_bounds *bounds, tccl_transfer transfer);
 
 #endif

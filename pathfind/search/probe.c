@@ -24,9 +24,8 @@ static int keep(struct tccl_probe *probe, const struct tccl_walk *walk,
                 const struct tccl_measurement *measured, struct tccl_error *err)
 {
     double upper = measured->gbps * (measured->noisy ? 1 + measured->spread : 1);
-    int status = measured->failed
-                     ? tccl_knowledge_fail(probe->knowledge, walk)
-                     : tccl_knowledge_add(probe->knowledge, walk, measured->gbps, upper);
+    int status = measured->failed ? tccl_bounds_fail(probe->bounds, walk)
+                                  : tccl_bounds_add(probe->bounds, walk, measured->gbps, upper);
     return status < 0 ? tccl_fail(err, "no memory for the measured sets") : 0;
 }
 
@@ -68,7 +67,7 @@ int tccl_probe_measure(struct tccl_probe *probe, const struct tccl_walk *walk, d
                        struct tccl_error *err)
 {
     struct tccl_known known;
-    if (!tccl_knowledge_find(probe->knowledge, walk, &known))
+    if (!tccl_bounds_find(probe->bounds, walk, &known))
         return measure_now(probe, walk, gbps, err);
     probe->shared += known.symmetric;
     *gbps = known.gbps;
@@ -95,8 +94,8 @@ static int measure_again(struct tccl_probe *probe, const struct tccl_walk *walk,
         if (keep(probe, walk, &again, err) < 0)
             return -1;
     }
-    tccl_knowledge_confirm(probe->knowledge, walk);
-    tccl_knowledge_find(probe->knowledge, walk, known);
+    tccl_bounds_confirm(probe->bounds, walk);
+    tccl_bounds_find(probe->bounds, walk, known);
     return 0;
 }
 
@@ -111,7 +110,7 @@ static int compare(struct tccl_probe *probe, const struct tccl_walk *walk, doubl
                    double *gbps, struct tccl_error *err)
 {
     struct tccl_known own;
-    if (!tccl_knowledge_find(probe->knowledge, walk, &own) || own.failed)
+    if (!tccl_bounds_find(probe->bounds, walk, &own) || own.failed)
         return 0;
     if (differ(probe, own.gbps, shared)) {
         int status = measure_again(probe, walk, &own, err);
@@ -131,8 +130,8 @@ int tccl_probe_measure_itself(struct tccl_probe *probe, const struct tccl_walk *
                               struct tccl_error *err)
 {
     struct tccl_known known;
-    bool found = tccl_knowledge_find(probe->knowledge, walk, &known);
-    if (found && !(known.symmetric && tccl_knowledge_assumes(probe->knowledge))) {
+    bool found = tccl_bounds_find(probe->bounds, walk, &known);
+    if (found && !(known.symmetric && tccl_bounds_assumes(probe->bounds))) {
         *gbps = known.gbps;
         return 0;
     }
@@ -167,13 +166,13 @@ static bool is_slow(struct explain *explain, uint64_t mask)
     double gbps;
     if (explain->status != 0 || mask == 0)
         return false;
-    bool found = tccl_knowledge_find(probe->knowledge, &part, &known);
+    bool found = tccl_bounds_find(probe->bounds, &part, &known);
     /* Of a set and a larger one that is faster, the set is measured wrong. */
     double most = explain->most * (found ? 1 + 1e-9 : 1);
-    if (tccl_knowledge_floor(probe->knowledge, &part) > most)
+    if (tccl_bounds_floor(probe->bounds, &part) > most)
         return false;
     explain->status = tccl_probe_measure(probe, &part, &gbps, explain->err);
-    return explain->status == 0 && tccl_knowledge_find(probe->knowledge, &part, &known) &&
+    return explain->status == 0 && tccl_bounds_find(probe->bounds, &part, &known) &&
            !known.failed && known.upper <= explain->most;
 }
 
@@ -217,10 +216,10 @@ static int confirm(struct explain *explain, const struct tccl_walk *part, bool *
     struct tccl_known known;
     double gbps;
     int status = tccl_probe_measure(probe, part, &gbps, explain->err);
-    if (status != 0 || !tccl_knowledge_find(probe->knowledge, part, &known))
+    if (status != 0 || !tccl_bounds_find(probe->bounds, part, &known))
         return status;
     if (probe->noise > 0 && !known.failed && known.upper <= explain->most &&
-        !tccl_knowledge_confirmed(probe->knowledge, part))
+        !tccl_bounds_confirmed(probe->bounds, part))
         status = measure_again(probe, part, &known, explain->err);
     *slow = !known.failed && known.upper <= explain->most;
     return status;
@@ -244,13 +243,13 @@ static int find_part(struct explain *explain, struct tccl_walk *part)
 /* Did the part fail? A part of what could be measured is not asked. */
 static bool has_failed(struct explain *explain, const struct tccl_walk *part)
 {
-    struct tccl_knowledge *knowledge = explain->probe->knowledge;
+    struct tccl_bounds *bounds = explain->probe->bounds;
     struct tccl_known known;
     double gbps;
-    if (explain->status != 0 || part->count == 0 || tccl_knowledge_floor(knowledge, part) > 0)
+    if (explain->status != 0 || part->count == 0 || tccl_bounds_floor(bounds, part) > 0)
         return false;
     explain->status = tccl_probe_measure(explain->probe, part, &gbps, explain->err);
-    return explain->status == 0 && tccl_knowledge_find(knowledge, part, &known) && known.failed;
+    return explain->status == 0 && tccl_bounds_find(bounds, part, &known) && known.failed;
 }
 
 /* Of a set that failed, follows the half that fails, too, as long as one does alone. */
@@ -269,7 +268,7 @@ static int avoid_part(struct explain *explain)
             if ((smaller = has_failed(explain, &halves[i])))
                 part = halves[i];
     }
-    if (explain->status == 0 && tccl_knowledge_avoid(explain->probe->knowledge, &part) < 0)
+    if (explain->status == 0 && tccl_bounds_avoid(explain->probe->bounds, &part) < 0)
         return tccl_fail(explain->err, "no memory for the limits");
     return explain->status;
 }
@@ -280,16 +279,16 @@ int tccl_probe_explain(struct tccl_probe *probe, const struct tccl_walk *walk, d
     struct explain explain = {probe, walk, most, err, 0};
     struct tccl_walk part;
     struct tccl_known known;
-    if (tccl_knowledge_find(probe->knowledge, walk, &known) && known.failed)
+    if (tccl_bounds_find(probe->bounds, walk, &known) && known.failed)
         return avoid_part(&explain);
     int status = find_part(&explain, &part);
-    if (status != 0 || !tccl_knowledge_find(probe->knowledge, &part, &known))
+    if (status != 0 || !tccl_bounds_find(probe->bounds, &part, &known))
         return status;
     double gbps = known.upper <= most ? known.upper : known.gbps;
-    double floor = tccl_knowledge_floor(probe->knowledge, &part);
+    double floor = tccl_bounds_floor(probe->bounds, &part);
     if (floor > gbps * (1 + 1e-9) && floor <= most)
         gbps = floor;
-    if (tccl_knowledge_limit(probe->knowledge, &part, gbps) < 0)
+    if (tccl_bounds_limit(probe->bounds, &part, gbps) < 0)
         return tccl_fail(err, "no memory for the limits");
     return 0;
 }

@@ -9,7 +9,7 @@
 struct tccl_probe {
     struct tccl_meter meter;
     struct tccl_meter again; /* measures anew; measure NULL: meter does */
-    struct tccl_knowledge *knowledge;
+    struct tccl_bounds *bounds;
     struct tccl_setmap archive; /* measured earlier: answers instead of the meter */
     double noise;               /* of the meter: values closer than this ratio count as equal */
     long measured;              /* asked of the meter */
@@ -32,7 +32,7 @@ int tccl_probe_measure(struct tccl_probe *probe, const struct tccl_walk *walk, d
 
 /* The same, but where symmetries are only assumed the set itself is measured. If it turns out
  * slower than it should be by symmetry, also when measured again, the probe distrusts the symmetry:
- * the search has to do something about it when the knowledge's stack is empty. */
+ * the search has to do something about it when the bounds' stack is empty. */
 int tccl_probe_measure_itself(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
                               struct tccl_error *err);
 

@@ -55,7 +55,7 @@ static struct tccl_device gpu(const struct walker *walker, int position)
 static void unpush(struct walker *walker, const struct step *step, int pushed)
 {
     for (int i = 0; i < pushed; i++)
-        tccl_knowledge_pop(walker->route->knowledge);
+        tccl_bounds_pop(walker->route->bounds);
     if (step->edge.kind == TCCL_BOUNCE)
         walker->load[step->edge.memory]--;
 }
@@ -71,13 +71,13 @@ static void poll_now_and_then(struct walker *walker)
  * back. */
 static bool push(struct walker *walker, const struct step *step)
 {
-    struct tccl_knowledge *knowledge = walker->route->knowledge;
+    struct tccl_bounds *bounds = walker->route->bounds;
     if (step->edge.kind == TCCL_BOUNCE)
         walker->load[step->edge.memory]++;
     for (int i = 0; i < step->count; i++) {
         walker->steps_left--;
         poll_now_and_then(walker);
-        if (tccl_knowledge_push(knowledge, step->transfers[i], walker->above) <= walker->above) {
+        if (tccl_bounds_push(bounds, step->transfers[i], walker->above) <= walker->above) {
             unpush(walker, step, i + 1);
             return false;
         }
@@ -131,8 +131,7 @@ static void add_step(struct walker *walker, int from, int to, struct tccl_edge e
         return;
     step.alone = INFINITY;
     for (int i = 0; i < step.count; i++)
-        step.alone =
-            fmin(step.alone, tccl_knowledge_alone(walker->route->knowledge, step.transfers[i]));
+        step.alone = fmin(step.alone, tccl_bounds_alone(walker->route->bounds, step.transfers[i]));
     step.distance = distance_of(walker, from, to, edge);
     step.liked = is_liked(walker->route, walker->gpus[from], walker->gpus[to], edge);
     walker->steps[from][walker->n_steps[from]++] = step;
@@ -532,7 +531,8 @@ static void find_exclusive(struct walker *walker)
 {
     const struct tccl_route *route = walker->route;
     for (int m = 0; m < route->machine->n_memories; m++)
-        if (tccl_crowd_exclusive(route->crowd, route->knowledge, route->gpus, m, route->above))
+        if (tccl_pigeonholes_exclusive(route->pigeonholes, route->bounds, route->gpus, m,
+                                       route->above))
             walker->exclusive |= 1u << m;
 }
 
@@ -579,13 +579,13 @@ int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain)
 /* Two bounces through one memory that nothing forbids. */
 static void pair_walk(const struct walker *walker, int memory, struct tccl_walk *walk)
 {
-    const struct tccl_crowd *crowd = walker->route->crowd;
+    const struct tccl_pigeonholes *pigeonholes = walker->route->pigeonholes;
     struct tccl_edge edge = {TCCL_BOUNCE, memory};
     walk->count = 0;
     for (int i = 0; i < 2; i++)
         walk->count +=
-            tccl_edge_transfers(edge, crowd->memories[memory].from[i],
-                                crowd->memories[memory].to[i], walk->transfers + walk->count);
+            tccl_edge_transfers(edge, pigeonholes->memories[memory].from[i],
+                                pigeonholes->memories[memory].to[i], walk->transfers + walk->count);
 }
 
 int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks)

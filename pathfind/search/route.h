@@ -7,13 +7,13 @@
 
 struct tccl_route {
     const struct tccl_machine *machine;
-    struct tccl_knowledge *knowledge;
-    struct tccl_crowd *crowd;      /* of this GPU set */
-    uint32_t gpus;                 /* mask; closed needs two or more */
-    bool closed;                   /* a ring; the ports mean nothing */
-    struct tccl_port entry, exit;  /* of an open chain */
-    bool any;                      /* also chains that a stock NCCL can't be made to build */
-    double above;                  /* the chain's bound must be above this, GB/s */
+    struct tccl_bounds *bounds;
+    struct tccl_pigeonholes *pigeonholes; /* of this GPU set */
+    uint32_t gpus;                        /* mask; closed needs two or more */
+    bool closed;                          /* a ring; the ports mean nothing */
+    struct tccl_port entry, exit;         /* of an open chain */
+    bool any;                             /* also chains that a stock NCCL can't be made to build */
+    double above;                         /* the chain's bound must be above this, GB/s */
     const struct tccl_chain *like; /* steps that this chain takes are tried first; may be NULL */
     long steps;                    /* transfers to try at most before giving up */
     long *spent;                   /* grows by the transfers tried; may be NULL */
@@ -32,9 +32,9 @@ struct tccl_route {
  * up. */
 int tccl_route_find(const struct tccl_route *route, struct tccl_chain *chain);
 
-/* Crowds in one memory that nothing known forbids: two bounces, or a bounce beside a port's own. If
- * they turn out to be too slow, the memory can be counted as taken, and searches that gave up may
- * end. walks has room for TCCL_MAX_SUSPECTS. Returns how many. */
+/* Pairs of flows through one memory that nothing known forbids: two bounces, or a bounce beside a
+ * port's own. If they turn out to be too slow, the memory can be counted as taken, and searches
+ * that gave up may end. walks has room for TCCL_MAX_SUSPECTS. Returns how many. */
 enum { TCCL_MAX_SUSPECTS = TCCL_MAX_MEMORIES + 3 };
 int tccl_route_suspects(const struct tccl_route *route, struct tccl_walk *walks);
 

@@ -19,7 +19,7 @@ enum {
     STEPS_A_CHAIN = 8,    /* for each, */
     MANY_CHAINS = 100000, /* unless there are as many as this */
     EFFORT = 15000000,    /* of all route searches of a call, some ten seconds: then it stops */
-    MAX_ROUNDS = 500,     /* of measuring crowds before a route search is tried again */
+    MAX_ROUNDS = 500,     /* of measuring suspects before a route search is tried again */
     MAX_GIVEN_UP = 6,     /* how often the route search may give up on one goal */
     MAX_DESCENTS = 8,     /* how often a pair is first asked for nearly its bound */
     HONEST = 3000000,     /* transfers tried for bounds without failed sets, some two seconds */
@@ -44,8 +44,8 @@ struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct t
         return NULL;
     search->machine = machine;
     search->probe.meter = meter;
-    search->probe.knowledge = tccl_knowledge_new(machine, symmetry);
-    if (!search->probe.knowledge) {
+    search->probe.bounds = tccl_bounds_new(machine, symmetry);
+    if (!search->probe.bounds) {
         free(search);
         return NULL;
     }
@@ -56,7 +56,7 @@ void tccl_search_free(struct tccl_search *search)
 {
     if (!search)
         return;
-    tccl_knowledge_free(search->probe.knowledge);
+    tccl_bounds_free(search->probe.bounds);
     tccl_setmap_clear(&search->probe.archive);
     free(search);
 }
@@ -93,7 +93,7 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
     int status = tccl_probe_measure(&search->probe, &walk, gbps, err);
     search->probe.budget = budget;
     struct tccl_known known;
-    if (status == 0 && tccl_knowledge_find(search->probe.knowledge, &walk, &known) && known.failed)
+    if (status == 0 && tccl_bounds_find(search->probe.bounds, &walk, &known) && known.failed)
         return tccl_fail(err, "the set could not be measured");
     return status;
 }
@@ -121,7 +121,7 @@ struct task {
     struct goal *goals;
     int n_goals;
     int n_done;
-    struct tccl_crowd crowd;
+    struct tccl_pigeonholes pigeonholes;
     long spent;               /* transfers tried in route searches */
     long effort;              /* that it may cost */
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
@@ -210,8 +210,8 @@ static struct tccl_route route_to(struct task *task, const struct goal *goal, do
         goal->result->chain.n_gpus ? &goal->result->chain : &task->latest;
     return (struct tccl_route){
         .machine = task->search->machine,
-        .knowledge = task->search->probe.knowledge,
-        .crowd = &task->crowd,
+        .bounds = task->search->probe.bounds,
+        .pigeonholes = &task->pigeonholes,
         .gpus = task->gpus,
         .closed = task->closed,
         .entry = goal->entry,
@@ -227,9 +227,10 @@ static struct tccl_route route_to(struct task *task, const struct goal *goal, do
     };
 }
 
-/* Measures a crowd. Returns as tccl_probe_measure; *learnt: it is too slow, and the route search
- * knows that now. */
-static int settle_crowd(struct task *task, const struct tccl_walk *walk, double above, bool *learnt)
+/* Measures a pigeonholes. Returns as tccl_probe_measure; *learnt: it is too slow, and the route
+ * search knows that now. */
+static int settle_suspect(struct task *task, const struct tccl_walk *walk, double above,
+                          bool *learnt)
 {
     struct tccl_probe *probe = &task->search->probe;
     double gbps;
@@ -238,14 +239,13 @@ static int settle_crowd(struct task *task, const struct tccl_walk *walk, double 
         return status;
     status = tccl_probe_explain(probe, walk, above, task->err);
     if (status == 0 && !*learnt)
-        *learnt =
-            tccl_knowledge_bound(probe->knowledge, walk->transfers, walk->count, above) <= above;
+        *learnt = tccl_bounds_of(probe->bounds, walk->transfers, walk->count, above) <= above;
     return status;
 }
 
-/* Measures the crowds that a route might meet until none of them turns out to be too slow, or there
- * is no room for more limits. Returns as tccl_probe_measure. */
-static int settle_crowds(struct task *task, const struct tccl_route *route)
+/* Measures the suspects that a route might meet until none of them turns out to be too slow, or
+ * there is no room for more limits. Returns as tccl_probe_measure. */
+static int settle_suspects(struct task *task, const struct tccl_route *route)
 {
     struct tccl_walk walks[TCCL_MAX_SUSPECTS];
     bool learnt = true;
@@ -253,7 +253,7 @@ static int settle_crowds(struct task *task, const struct tccl_route *route)
         learnt = false;
         int count = tccl_route_suspects(route, walks);
         for (int i = 0; i < count; i++) {
-            int status = settle_crowd(task, &walks[i], route->above, &learnt);
+            int status = settle_suspect(task, &walks[i], route->above, &learnt);
             if (status != 0)
                 return status;
         }
@@ -271,7 +271,7 @@ static int find_route(struct task *task, const struct goal *goal, double above,
     int found = tccl_route_find(&route, chain);
     if (found >= 0)
         return found;
-    *status = settle_crowds(task, &route);
+    *status = settle_suspects(task, &route);
     route.steps = STEPS;
     return *status == 0 ? tccl_route_find(&route, chain) : -1;
 }
@@ -314,7 +314,7 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
     }
     if (status == 0 && gbps <= above) {
         status = tccl_probe_explain(probe, &walk, above, task->err);
-        if (status == 0 && tccl_knowledge_find(probe->knowledge, &walk, &known)) {
+        if (status == 0 && tccl_bounds_find(probe->bounds, &walk, &known)) {
             gbps = known.gbps; /* measured again, it may be better */
             status = offer(task, goal, &chain, &gbps);
         }
@@ -323,7 +323,7 @@ static enum improvement try_one(struct task *task, struct goal *goal, double abo
         return report(task) ? STOPPED : BETTER;
     if (status != 0)
         return status < 0 ? FAILED : STOPPED;
-    if (tccl_knowledge_bound(probe->knowledge, walk.transfers, walk.count, above) > above)
+    if (tccl_bounds_of(probe->bounds, walk.transfers, walk.count, above) > above)
         finish(task, goal); /* no room for what was learnt */
     if (goal->done)
         return PROVEN;
@@ -342,7 +342,7 @@ struct visit {
 static bool has_failed(const struct task *task, const struct tccl_walk *walk)
 {
     struct tccl_known known;
-    return tccl_knowledge_find(task->search->probe.knowledge, walk, &known) && known.failed;
+    return tccl_bounds_find(task->search->probe.bounds, walk, &known) && known.failed;
 }
 
 static int visit(void *context, const struct tccl_chain *chain, double *above)
@@ -443,7 +443,7 @@ static double lifted(const struct tccl_raise *raises, size_t first, size_t count
 static void lift_bounds(struct task *task)
 {
     const struct tccl_raise *raises;
-    size_t count = tccl_knowledge_raises(task->search->probe.knowledge, &raises);
+    size_t count = tccl_bounds_raises(task->search->probe.bounds, &raises);
     if (count == task->raises)
         return;
     for (int i = 0; i < task->n_goals; i++) {
@@ -453,20 +453,20 @@ static void lift_bounds(struct task *task)
         task->shaken |= was_proven && result->bound > with_gap(task, result->gbps);
     }
     task->raises = count;
-    task->crowd = (struct tccl_crowd){0};
+    task->pigeonholes = (struct tccl_pigeonholes){0};
 }
 
 /* Without the symmetry, what was proven with it has to be proven anew. */
 static int give_up_symmetry(struct task *task)
 {
     struct tccl_probe *probe = &task->search->probe;
-    if (!tccl_knowledge_assumes(probe->knowledge))
+    if (!tccl_bounds_assumes(probe->bounds))
         return 0;
-    if (tccl_knowledge_distrust(probe->knowledge) < 0)
+    if (tccl_bounds_distrust(probe->bounds) < 0)
         return tccl_fail(task->err, "no memory for the limits");
     for (int i = 0; i < task->n_goals; i++)
         task->goals[i].result->bound = INFINITY;
-    task->crowd = (struct tccl_crowd){0};
+    task->pigeonholes = (struct tccl_pigeonholes){0};
     task->shaken = true;
     return 0;
 }
@@ -595,11 +595,11 @@ static int bound_by(struct task *task, tccl_transfer transfer, struct tccl_resul
     int status = tccl_probe_measure(probe, &one, &gbps, task->err);
     if (status != 0)
         return status;
-    tccl_knowledge_find(probe->knowledge, &one, &known);
-    double most = fmax(known.upper, tccl_knowledge_floor(probe->knowledge, &one));
-    if (known.failed || tccl_knowledge_alone(probe->knowledge, transfer) > most)
+    tccl_bounds_find(probe->bounds, &one, &known);
+    double most = fmax(known.upper, tccl_bounds_floor(probe->bounds, &one));
+    if (known.failed || tccl_bounds_alone(probe->bounds, transfer) > most)
         status = tccl_probe_explain(probe, &one, most, task->err);
-    double alone = known.failed ? 0 : tccl_knowledge_alone(probe->knowledge, transfer);
+    double alone = known.failed ? 0 : tccl_bounds_alone(probe->bounds, transfer);
     result->bound = fmax(fmin(result->bound, alone), result->gbps);
     return status;
 }
@@ -700,7 +700,7 @@ static int visit_rest(void *context, const struct tccl_chain *chain, double *abo
     struct tccl_walk walk;
     struct tccl_known known;
     tccl_route_walk(chain, &walk);
-    return !tccl_knowledge_find(task->search->probe.knowledge, &walk, &known) || known.failed ||
+    return !tccl_bounds_find(task->search->probe.bounds, &walk, &known) || known.failed ||
            known.gbps > *above;
 }
 
@@ -708,9 +708,9 @@ static int visit_rest(void *context, const struct tccl_chain *chain, double *abo
 static bool is_proven(struct task *task, const struct goal *goal, double above)
 {
     struct tccl_chain chain;
-    struct tccl_crowd none = {0};
+    struct tccl_pigeonholes none = {0};
     struct tccl_route route = route_to(task, goal, above);
-    route.crowd = &none;
+    route.pigeonholes = &none;
     route.visit = visit_rest;
     route.context = task;
     return task->spent < task->effort && tccl_route_find(&route, &chain) == 0;
@@ -721,7 +721,7 @@ static bool is_proven(struct task *task, const struct goal *goal, double above)
 static double lowest_proven(struct task *task, const struct goal *goal, double least)
 {
     const double *values;
-    size_t low = 0, count = tccl_knowledge_values(task->search->probe.knowledge, &values);
+    size_t low = 0, count = tccl_bounds_values(task->search->probe.bounds, &values);
     size_t high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -744,14 +744,14 @@ static double honest_bound(struct task *task, const struct goal *goal)
 /* The search kept off sets that failed; what they reach is not known. */
 static void be_honest(struct task *task)
 {
-    struct tccl_knowledge *knowledge = task->search->probe.knowledge;
-    if (!tccl_knowledge_avoids(knowledge))
+    struct tccl_bounds *bounds = task->search->probe.bounds;
+    if (!tccl_bounds_avoids(bounds))
         return;
-    tccl_knowledge_be_honest(knowledge, true);
+    tccl_bounds_be_honest(bounds, true);
     task->effort = task->spent < LONG_MAX - HONEST ? task->spent + HONEST : LONG_MAX;
     for (int i = 0; i < task->n_goals; i++)
         task->goals[i].result->bound = honest_bound(task, &task->goals[i]);
-    tccl_knowledge_be_honest(knowledge, false);
+    tccl_bounds_be_honest(bounds, false);
 }
 
 static bool can_measure(const struct tccl_search_options *options, const tccl_transfer *transfers,
@@ -865,7 +865,7 @@ static void set_up(struct task *task, struct tccl_search *search,
     search->probe.poll = tell;
     search->probe.context = task;
     const struct tccl_raise *raises;
-    task->raises = tccl_knowledge_raises(search->probe.knowledge, &raises);
+    task->raises = tccl_bounds_raises(search->probe.bounds, &raises);
 }
 
 /* The best ring, one chain after the other. Returns 0; 1 when stopped; -1 with err. */
@@ -1021,9 +1021,9 @@ static int reconsider_ring(struct tccl_search *search, struct tccl_table *table,
 {
     const struct tccl_raise *raises;
     double most = 1 + fmax(options->gap, options->noise), ratio = ratio_of(&table->ring);
-    size_t count = tccl_knowledge_raises(search->probe.knowledge, &raises);
+    size_t count = tccl_bounds_raises(search->probe.bounds, &raises);
     table->ring.bound = lifted(raises, raises_then, count, table->ring.bound);
-    if ((assumed_then && !tccl_knowledge_assumes(search->probe.knowledge)) ||
+    if ((assumed_then && !tccl_bounds_assumes(search->probe.bounds)) ||
         (ratio <= most * (1 + 1e-9) && ratio_of(&table->ring) > most * (1 + 1e-9)))
         return find_ring(search, table->gpus, options, &table->ring, err);
     return 0;
@@ -1034,7 +1034,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
                     const struct tccl_search_options *options, struct tccl_error *err)
 {
     const struct tccl_raise *raises;
-    const struct tccl_knowledge *knowledge = search->probe.knowledge;
+    const struct tccl_bounds *bounds = search->probe.bounds;
     long before = search->probe.measured;
     int status = find_ring(search, table->gpus, options, &table->ring, err);
     if (search->left_ring)
@@ -1042,16 +1042,16 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     if (status < 0 ||
         measure_default(search, options, table->gpus, true, &table->default_ring, err) < 0)
         return -1;
-    size_t raises_then = tccl_knowledge_raises(knowledge, &raises);
-    bool assumed_then = tccl_knowledge_assumes(knowledge);
+    size_t raises_then = tccl_bounds_raises(bounds, &raises);
+    bool assumed_then = tccl_bounds_assumes(bounds);
     struct tccl_search_options rest = left_of(options, search->probe.measured - before);
     int pairs = find_pairs(search, table, &rest, err);
     if (pairs < 0)
         return -1;
-    size_t pairs_then = tccl_knowledge_raises(knowledge, &raises);
+    size_t pairs_then = tccl_bounds_raises(bounds, &raises);
     rest = left_of(options, search->probe.measured - before);
     int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
-    size_t count = tccl_knowledge_raises(knowledge, &raises);
+    size_t count = tccl_bounds_raises(bounds, &raises);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         table->pairs[i].bound = lifted(raises, pairs_then, count, table->pairs[i].bound);
     return ring < 0 ? -1 : pairs | status | ring;

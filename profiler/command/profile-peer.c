@@ -31,10 +31,10 @@ enum {
     RDMA_BYTES = 8 << 20, /* of memory that a guest may reach */
 };
 
-static const struct tccl_far_limits limits = {.idle_ms = 3600 * 1000, .stall_ms = 30 * 1000};
+static const struct tccl_peer_limits limits = {.idle_ms = 3600 * 1000, .stall_ms = 30 * 1000};
 /* By RDMA nothing is said on the connection; when the guest is gone without a word, TCP's own
  * probes end it. */
-static const struct tccl_far_limits rdma_limits = {.idle_ms = -1, .stall_ms = 30 * 1000};
+static const struct tccl_peer_limits rdma_limits = {.idle_ms = -1, .stall_ms = 30 * 1000};
 
 struct guest {
     pid_t pid; /* 0: none */
@@ -43,7 +43,7 @@ struct guest {
 
 struct peer {
     const struct profile_options *options;
-    struct tccl_far_rules rules;
+    struct tccl_peer_rules rules;
     int listeners[LISTENERS], n_listeners, signals;
     struct guest guests[CONNECTIONS];
     int64_t rests_until; /* tccl_now_ms */
@@ -53,7 +53,7 @@ struct peer {
 /* What there is to say of a connection. */
 struct ending {
     uid_t user; /* (uid_t)-1: nobody has said */
-    struct tccl_far_count count;
+    struct tccl_peer_count count;
     char device[TCCL_RDMA_NAME]; /* "": by TCP */
     double seconds;
 };
@@ -78,7 +78,7 @@ static void print_line(const struct peer *peer, json_t *json, const char *text)
 
 static void print_listening(const struct peer *peer, const char *host, uint16_t port)
 {
-    char text[TCCL_FAR_HOST + 80];
+    char text[TCCL_PEER_HOST + 80];
 
     snprintf(text, sizeof(text), "listening on %s port %u, for %s", *host ? host : "all addresses",
              port, peer->rules.munge ? "root and TccldUser" : "anybody");
@@ -121,7 +121,7 @@ static void print_end(const struct peer *peer, const char *from, const struct en
 
 /* ---- before ---- */
 
-static int find_users(struct tccl_far_rules *rules, const char *tccld_user, struct tccl_error *err)
+static int find_users(struct tccl_peer_rules *rules, const char *tccld_user, struct tccl_error *err)
 {
     rules->users[0] = 0;
     rules->users[1] = geteuid();
@@ -221,7 +221,7 @@ static void name_guest(int fd, char from[static PLACE])
 
 /* Lets the guest reach memory of ours, through the device of the same name as its own where there
  * is one: nodes of one kind are cabled alike. */
-static struct tccl_rdma *lend(const struct tccl_far_guest *guest, void *memory,
+static struct tccl_rdma *lend(const struct tccl_peer_guest *guest, void *memory,
                               struct tccl_rdma_end *ours, struct tccl_error *err)
 {
     struct tccl_rdma *rdma = tccl_rdma_open(guest->end.device, true, err);
@@ -237,7 +237,7 @@ static struct tccl_rdma *lend(const struct tccl_far_guest *guest, void *memory,
     return rdma;
 }
 
-static int serve_rdma(int fd, const struct tccl_far_guest *guest, int64_t deadline,
+static int serve_rdma(int fd, const struct tccl_peer_guest *guest, int64_t deadline,
                       struct ending *ending, struct tccl_error *err)
 {
     cleanup_free void *memory = calloc(1, RDMA_BYTES);
@@ -246,34 +246,34 @@ static int serve_rdma(int fd, const struct tccl_far_guest *guest, int64_t deadli
     struct tccl_rdma *rdma = memory ? lend(guest, memory, &ours, &why) : NULL;
 
     if (!rdma) {
-        tccl_far_refuse(fd, why.text);
+        tccl_peer_refuse(fd, why.text);
         return tccl_fail(err, "%s", why.text);
     }
     memcpy(ending->device, ours.device, sizeof(ending->device));
-    int rc = tccl_far_agree(fd, &ours, deadline, err);
+    int rc = tccl_peer_agree(fd, &ours, deadline, err);
     if (rc == 0)
-        rc = tccl_far_serve(fd, &rdma_limits, &ending->count, err);
+        rc = tccl_peer_serve(fd, &rdma_limits, &ending->count, err);
     tccl_rdma_close(rdma);
     return rc;
 }
 
 static int serve_tcp(int fd, int64_t deadline, struct ending *ending, struct tccl_error *err)
 {
-    if (tccl_far_agree(fd, NULL, deadline, err) < 0)
+    if (tccl_peer_agree(fd, NULL, deadline, err) < 0)
         return -1;
-    return tccl_far_serve(fd, &limits, &ending->count, err);
+    return tccl_peer_serve(fd, &limits, &ending->count, err);
 }
 
 static void serve_guest(const struct peer *peer, int fd, const char *from)
 {
     struct ending ending = nothing;
     struct tccl_error err = {0};
-    struct tccl_far_guest guest;
+    struct tccl_peer_guest guest;
     int64_t begun = tccl_now_ms(), deadline = begun + HELLO_MS;
 
-    tccl_far_tune(fd);
+    tccl_peer_tune(fd);
     alarm(HELLO_ALARM);
-    int rc = tccl_far_hear(fd, &peer->rules, deadline, &guest, &err);
+    int rc = tccl_peer_hear(fd, &peer->rules, deadline, &guest, &err);
     alarm(0);
     ending.user = guest.user;
     if (rc == 0)
@@ -312,7 +312,7 @@ static struct guest *find_guest(struct peer *peer, pid_t pid)
 
 static void turn_away(const struct peer *peer, int fd, const char *from, const char *why)
 {
-    tccl_far_refuse(fd, why);
+    tccl_peer_refuse(fd, why);
     print_end(peer, from, &nothing, why);
 }
 
@@ -417,10 +417,10 @@ static void end(struct peer *peer)
 static int run(struct peer *peer, struct tccl_error *err)
 {
     const char *text = peer->options->listen ? peer->options->listen : "";
-    char host[TCCL_FAR_HOST];
+    char host[TCCL_PEER_HOST];
     uint16_t port;
 
-    if (tccl_far_address(text, true, host, &port, err) < 0)
+    if (tccl_peer_address(text, true, host, &port, err) < 0)
         return tccl_fail_in(err, "--listen");
     if (find_users(&peer->rules, peer->options->tccld_user, err) < 0 ||
         check_munge(peer, err) < 0 || open_listeners(peer, host, port, err) < 0 ||

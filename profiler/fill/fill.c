@@ -18,7 +18,7 @@ struct fill {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
     const struct tccl_fill_options *options;
-    struct tccl_gauge gauge;
+    struct tccl_run_meter meter;
     struct tccl_symmetry *symmetry; /* found by measuring; NULL: none, or the back end's own */
     struct tccl_search *search;
     struct tccl_fill_progress progress;
@@ -50,11 +50,11 @@ static void tell(struct fill *fill)
     const struct tccl_fill_options *options = fill->options;
     struct tccl_fill_progress *progress = &fill->progress;
 
-    progress->known = fill->gauge.before;
-    progress->measured = fill->gauge.measured;
-    progress->failed = fill->gauge.failed;
-    progress->noisy = fill->gauge.noisy;
-    progress->why = fill->gauge.why;
+    progress->known = fill->meter.before;
+    progress->measured = fill->meter.measured;
+    progress->failed = fill->meter.failed;
+    progress->noisy = fill->meter.noisy;
+    progress->why = fill->meter.why;
     progress->left = fill->end > 0 ? fmax(fill->end - tccl_seconds(), 0) : -1;
     if (options->progress && options->progress(options->context, progress) != 0)
         fill->stopped = true;
@@ -115,7 +115,7 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
 {
     struct fill *fill = context;
 
-    return tccl_gauge_measure(&fill->gauge, set, out, err);
+    return tccl_run_meter_measure(&fill->meter, set, out, err);
 }
 
 static int measure_matrix(struct fill *fill, struct tccl_error *err)
@@ -129,7 +129,7 @@ static int measure_matrix(struct fill *fill, struct tccl_error *err)
     give_time(fill, MATRIX_PART);
     for (int i = 0; i < count && !stop(fill, 0); i++) {
         if (tccl_backend_can(fill->backend, &sets[i], NULL) == 0 &&
-            tccl_gauge_measure(&fill->gauge, &sets[i], &out, err) < 0)
+            tccl_run_meter_measure(&fill->meter, &sets[i], &out, err) < 0)
             return -1;
         fill->progress.step = i + 1;
     }
@@ -168,7 +168,7 @@ static int measure_again(void *context, const struct tccl_set *set, struct tccl_
 {
     struct fill *fill = context;
 
-    return tccl_gauge_again(&fill->gauge, set, out, err);
+    return tccl_run_meter_again(&fill->meter, set, out, err);
 }
 
 static int follow(void *context, const struct tccl_search_progress *search)
@@ -242,7 +242,7 @@ static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
 {
     const struct tccl_table *table = there_is(fill, gpus);
 
-    return table && is_proven(fill, table) && !tccl_gauge_lost(&fill->gauge, gpus, failed_now);
+    return table && is_proven(fill, table) && !tccl_run_meter_lost(&fill->meter, gpus, failed_now);
 }
 
 /* doubtful: the old bound was found while a set could not be measured, and is
@@ -263,7 +263,7 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
 
     if (!old || old->n_ports != table->n_ports)
         return;
-    bool doubtful = tccl_gauge_doubts(&fill->gauge, table->gpus);
+    bool doubtful = tccl_run_meter_doubts(&fill->meter, table->gpus);
     keep_better(&table->ring, &old->ring, doubtful);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         keep_better(&table->pairs[i], &old->pairs[i], doubtful);
@@ -321,7 +321,7 @@ static int retry_lost(struct fill *fill, uint32_t gpus, struct tccl_error *err)
     int rc = 0;
 
     while (rc == 0 && !stop(fill, 0))
-        rc = tccl_gauge_retry(&fill->gauge, gpus, err);
+        rc = tccl_run_meter_retry(&fill->meter, gpus, err);
     return rc < 0 ? -1 : 0;
 }
 
@@ -437,7 +437,7 @@ static int make_search(struct fill *fill, struct tccl_error *err)
 {
     const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
     struct tccl_meter meter = {.measure = measure, .context = fill};
-    const struct tccl_setmap *known = &fill->gauge.known;
+    const struct tccl_setmap *known = &fill->meter.known;
 
     fill->search =
         tccl_search_new(tccl_profile_machine(fill->profile), meter, own ? own : fill->symmetry);
@@ -449,7 +449,7 @@ static int make_search(struct fill *fill, struct tccl_error *err)
 
 static int fill_all(struct fill *fill, struct tccl_error *err)
 {
-    if (tccl_gauge_open(&fill->gauge, fill->backend, fill->profile, err) < 0)
+    if (tccl_run_meter_open(&fill->meter, fill->backend, fill->profile, err) < 0)
         return -1;
     fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
     if (!fill->cut)
@@ -489,9 +489,9 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
     tccl_symmetry_free(fill.symmetry);
     free(fill.cut);
     *end = fill.progress;
-    end->measured = fill.gauge.measured;
-    end->failed = fill.gauge.failed;
-    tccl_gauge_clear(&fill.gauge);
+    end->measured = fill.meter.measured;
+    end->failed = fill.meter.failed;
+    tccl_run_meter_clear(&fill.meter);
     if (tccl_profile_sync(profile, rc < 0 ? NULL : err) < 0)
         rc = -1;
     return rc;

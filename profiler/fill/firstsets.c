@@ -101,7 +101,7 @@ static int gpu_at(const struct tccl_machine *machine, int memory, int place)
 }
 
 /* Two writers, or two readers, of one memory. */
-static void add_crowds(struct list *list)
+static void add_shared_memories(struct list *list)
 {
     for (int memory = 0; memory < list->machine->n_memories; memory++) {
         int first = gpu_at(list->machine, memory, 0), second = gpu_at(list->machine, memory, 1);
@@ -125,7 +125,7 @@ int tccl_first_sets(const struct tccl_machine *machine, struct tccl_set **sets,
     add_memories(&list, 0);
     add_peers(&list);
     add_duplex(&list);
-    add_crowds(&list);
+    add_shared_memories(&list);
     for (int place = 1; place < machine->n_memories; place++)
         add_memories(&list, place);
     *sets = list.sets;

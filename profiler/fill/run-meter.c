@@ -15,51 +15,51 @@ static int set_value(struct tccl_setmap *map, const struct tccl_set *set, double
     return 0;
 }
 
-static int note(struct tccl_gauge *gauge, const struct tccl_set *set,
+static int note(struct tccl_run_meter *meter, const struct tccl_set *set,
                 const struct tccl_measurement *measured, enum lost lost)
 {
     if (measured->failed)
-        return set_value(&gauge->lost, set, lost);
-    struct tccl_setmap_entry *entry = tccl_setmap_find(&gauge->lost, set);
+        return set_value(&meter->lost, set, lost);
+    struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->lost, set);
     if (entry)
         entry->gbps = FOUND;
-    entry = tccl_setmap_find(&gauge->known, set);
+    entry = tccl_setmap_find(&meter->known, set);
     if (!entry)
-        return set_value(&gauge->known, set, measured->gbps);
+        return set_value(&meter->known, set, measured->gbps);
     if (measured->gbps > entry->gbps)
         entry->gbps = measured->gbps;
-    return set_value(&gauge->twice, set, 0);
+    return set_value(&meter->twice, set, 0);
 }
 
 /* A line of the log. Sets measured under marks say nothing about those without, nor the other way
  * round. */
 static int know(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
-    struct tccl_gauge *gauge = context;
+    struct tccl_run_meter *meter = context;
 
-    if (measured->marks != tccl_backend_marks(gauge->backend))
+    if (measured->marks != tccl_backend_marks(meter->backend))
         return 0;
-    gauge->before += !measured->failed;
-    return note(gauge, set, measured, LOST_BEFORE);
+    meter->before += !measured->failed;
+    return note(meter, set, measured, LOST_BEFORE);
 }
 
-int tccl_gauge_open(struct tccl_gauge *gauge, struct tccl_backend *backend,
-                    struct tccl_profile *profile, struct tccl_error *err)
+int tccl_run_meter_open(struct tccl_run_meter *meter, struct tccl_backend *backend,
+                        struct tccl_profile *profile, struct tccl_error *err)
 {
-    *gauge = (struct tccl_gauge){.backend = backend, .profile = profile};
-    return tccl_profile_sets(profile, know, gauge, NULL, err) < 0 ? -1 : 0;
+    *meter = (struct tccl_run_meter){.backend = backend, .profile = profile};
+    return tccl_profile_sets(profile, know, meter, NULL, err) < 0 ? -1 : 0;
 }
 
-void tccl_gauge_clear(struct tccl_gauge *gauge)
+void tccl_run_meter_clear(struct tccl_run_meter *meter)
 {
-    tccl_setmap_clear(&gauge->known);
-    tccl_setmap_clear(&gauge->twice);
-    tccl_setmap_clear(&gauge->lost);
+    tccl_setmap_clear(&meter->known);
+    tccl_setmap_clear(&meter->twice);
+    tccl_setmap_clear(&meter->lost);
 }
 
-bool tccl_gauge_knows(const struct tccl_gauge *gauge, const struct tccl_set *set)
+bool tccl_run_meter_knows(const struct tccl_run_meter *meter, const struct tccl_set *set)
 {
-    return tccl_setmap_find(&gauge->known, set) != NULL;
+    return tccl_setmap_find(&meter->known, set) != NULL;
 }
 
 static uint32_t gpu_bit(struct tccl_device device)
@@ -78,11 +78,11 @@ static uint32_t gpus_of(const struct tccl_set *set)
 }
 
 /* The first set among these GPUs of which this became, from least to most; NULL: none. */
-static const struct tccl_setmap_entry *find_lost(const struct tccl_gauge *gauge, uint32_t gpus,
+static const struct tccl_setmap_entry *find_lost(const struct tccl_run_meter *meter, uint32_t gpus,
                                                  enum lost least, enum lost most)
 {
-    for (size_t i = 0; i < gauge->lost.count; i++) {
-        const struct tccl_setmap_entry *entry = &gauge->lost.entries[i];
+    for (size_t i = 0; i < meter->lost.count; i++) {
+        const struct tccl_setmap_entry *entry = &meter->lost.entries[i];
 
         if (!(gpus_of(&entry->set) & ~gpus) && entry->gbps >= least && entry->gbps <= most)
             return entry;
@@ -90,120 +90,120 @@ static const struct tccl_setmap_entry *find_lost(const struct tccl_gauge *gauge,
     return NULL;
 }
 
-bool tccl_gauge_lost(const struct tccl_gauge *gauge, uint32_t gpus, bool now)
+bool tccl_run_meter_lost(const struct tccl_run_meter *meter, uint32_t gpus, bool now)
 {
-    return find_lost(gauge, gpus, LOST_BEFORE, now ? LOST_NOW : LOST_BEFORE) != NULL;
+    return find_lost(meter, gpus, LOST_BEFORE, now ? LOST_NOW : LOST_BEFORE) != NULL;
 }
 
-bool tccl_gauge_doubts(const struct tccl_gauge *gauge, uint32_t gpus)
+bool tccl_run_meter_doubts(const struct tccl_run_meter *meter, uint32_t gpus)
 {
-    return find_lost(gauge, gpus, FOUND, LOST_NOW) != NULL;
+    return find_lost(meter, gpus, FOUND, LOST_NOW) != NULL;
 }
 
-int tccl_gauge_retry(struct tccl_gauge *gauge, uint32_t gpus, struct tccl_error *err)
+int tccl_run_meter_retry(struct tccl_run_meter *meter, uint32_t gpus, struct tccl_error *err)
 {
-    const struct tccl_setmap_entry *entry = find_lost(gauge, gpus, LOST_BEFORE, LOST_BEFORE);
+    const struct tccl_setmap_entry *entry = find_lost(meter, gpus, LOST_BEFORE, LOST_BEFORE);
     struct tccl_measurement out;
 
     if (!entry)
         return 1;
     struct tccl_set set = entry->set;
-    return tccl_gauge_measure(gauge, &set, &out, err);
+    return tccl_run_meter_measure(meter, &set, &out, err);
 }
 
-static int sync_sometimes(struct tccl_gauge *gauge, struct tccl_error *err)
+static int sync_sometimes(struct tccl_run_meter *meter, struct tccl_error *err)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (now.tv_sec - gauge->synced < SYNC_SECONDS)
+    if (now.tv_sec - meter->synced < SYNC_SECONDS)
         return 0;
-    gauge->synced = now.tv_sec;
-    return tccl_profile_sync(gauge->profile, err);
+    meter->synced = now.tv_sec;
+    return tccl_profile_sync(meter->profile, err);
 }
 
 /* Asks the back end until it has an answer, or has had its tries. Returns 0 (out->failed: given
  * up, with why), or -1 with err. */
-static int try(struct tccl_gauge *gauge, const struct tccl_set *set, struct tccl_measurement *out,
-               struct tccl_error *why, struct tccl_error *err)
+static int try(struct tccl_run_meter *meter, const struct tccl_set *set,
+               struct tccl_measurement *out, struct tccl_error *why, struct tccl_error *err)
 {
     /* Where nothing works any more, the end should come soon. */
-    int tries = gauge->in_a_row < TRIES ? TRIES : 1;
+    int tries = meter->in_a_row < TRIES ? TRIES : 1;
 
     for (int i = 0; i < tries; i++) {
         *out = (struct tccl_measurement){0};
         *why = (struct tccl_error){0};
-        int rc = tccl_backend_measure(gauge->backend, set, out, why);
+        int rc = tccl_backend_measure(meter->backend, set, out, why);
         if (rc < 0)
             return tccl_fail(err, "%s: what was measured is kept", why->text);
-        if (rc == 0 && !out->failed && out->marks == tccl_backend_marks(gauge->backend))
+        if (rc == 0 && !out->failed && out->marks == tccl_backend_marks(meter->backend))
             return 0;
-        if (rc == 0 && out->marks != tccl_backend_marks(gauge->backend))
+        if (rc == 0 && out->marks != tccl_backend_marks(meter->backend))
             tccl_fail(why, "others used the GPUs meanwhile");
     }
-    *out = (struct tccl_measurement){.failed = true, .marks = tccl_backend_marks(gauge->backend)};
+    *out = (struct tccl_measurement){.failed = true, .marks = tccl_backend_marks(meter->backend)};
     return 0;
 }
 
 /* Returns 0, or -1 with err if it makes no sense to go on. */
-static int count(struct tccl_gauge *gauge, const struct tccl_set *set,
+static int count(struct tccl_run_meter *meter, const struct tccl_set *set,
                  const struct tccl_measurement *out, const struct tccl_error *why,
                  struct tccl_error *err)
 {
-    gauge->measured++;
-    gauge->failed += out->failed;
-    gauge->noisy += out->noisy;
-    gauge->in_a_row = out->failed ? gauge->in_a_row + 1 : 0;
+    meter->measured++;
+    meter->failed += out->failed;
+    meter->noisy += out->noisy;
+    meter->in_a_row = out->failed ? meter->in_a_row + 1 : 0;
     if (!out->failed)
         return 0;
     char text[TCCL_SET_TEXT];
     tccl_set_format(set, text);
-    gauge->why = (struct tccl_error){0};
-    tccl_fail(&gauge->why, "\"%.80s\": %s", text, why->text[0] ? why->text : "no reason given");
-    if (gauge->in_a_row < TCCL_GAUGE_FAILURES)
+    meter->why = (struct tccl_error){0};
+    tccl_fail(&meter->why, "\"%.80s\": %s", text, why->text[0] ? why->text : "no reason given");
+    if (meter->in_a_row < TCCL_RUN_METER_FAILURES)
         return 0;
     return tccl_fail(err, "%d sets failed in a row, the last %s: what was measured is kept",
-                     gauge->in_a_row, gauge->why.text);
+                     meter->in_a_row, meter->why.text);
 }
 
-int tccl_gauge_measure(struct tccl_gauge *gauge, const struct tccl_set *set,
-                       struct tccl_measurement *out, struct tccl_error *err)
+int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *set,
+                           struct tccl_measurement *out, struct tccl_error *err)
 {
-    const struct tccl_setmap_entry *known = tccl_setmap_find(&gauge->known, set);
-    const struct tccl_setmap_entry *lost = tccl_setmap_find(&gauge->lost, set);
+    const struct tccl_setmap_entry *known = tccl_setmap_find(&meter->known, set);
+    const struct tccl_setmap_entry *lost = tccl_setmap_find(&meter->lost, set);
     struct tccl_error why;
 
     *out = (struct tccl_measurement){.gbps = known ? known->gbps : 0};
     if (known)
         return 0;
     out->failed =
-        (lost && lost->gbps == LOST_NOW) || tccl_backend_can(gauge->backend, set, NULL) < 0;
+        (lost && lost->gbps == LOST_NOW) || tccl_backend_can(meter->backend, set, NULL) < 0;
     if (out->failed)
-        return lost ? note(gauge, set, out, LOST_NOW) : 0;
-    if (try(gauge, set, out, &why, err) < 0 ||
-        tccl_profile_append(gauge->profile, set, out, err) < 0)
+        return lost ? note(meter, set, out, LOST_NOW) : 0;
+    if (try(meter, set, out, &why, err) < 0 ||
+        tccl_profile_append(meter->profile, set, out, err) < 0)
         return -1;
-    if (note(gauge, set, out, LOST_NOW) < 0)
+    if (note(meter, set, out, LOST_NOW) < 0)
         return tccl_fail(err, "out of memory");
-    if (count(gauge, set, out, &why, err) < 0)
+    if (count(meter, set, out, &why, err) < 0)
         return -1;
-    return sync_sometimes(gauge, err);
+    return sync_sometimes(meter, err);
 }
 
-int tccl_gauge_again(struct tccl_gauge *gauge, const struct tccl_set *set,
-                     struct tccl_measurement *out, struct tccl_error *err)
+int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set,
+                         struct tccl_measurement *out, struct tccl_error *err)
 {
     struct tccl_error why;
 
-    if (tccl_setmap_find(&gauge->twice, set) || !tccl_gauge_knows(gauge, set))
-        return tccl_gauge_measure(gauge, set, out, err);
-    if (try(gauge, set, out, &why, err) < 0)
+    if (tccl_setmap_find(&meter->twice, set) || !tccl_run_meter_knows(meter, set))
+        return tccl_run_meter_measure(meter, set, out, err);
+    if (try(meter, set, out, &why, err) < 0)
         return -1;
     if (out->failed) /* what is known stays */
-        return count(gauge, set, out, &why, err);
-    if (tccl_profile_append(gauge->profile, set, out, err) < 0)
+        return count(meter, set, out, &why, err);
+    if (tccl_profile_append(meter->profile, set, out, err) < 0)
         return -1;
-    if (note(gauge, set, out, LOST_NOW) < 0)
+    if (note(meter, set, out, LOST_NOW) < 0)
         return tccl_fail(err, "out of memory");
-    return count(gauge, set, out, &why, err) < 0 ? -1 : sync_sometimes(gauge, err);
+    return count(meter, set, out, &why, err) < 0 ? -1 : sync_sometimes(meter, err);
 }

@@ -21,7 +21,7 @@ static struct orders {
 } * orders;
 
 struct state {
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     int gpu, place;
     unsigned char *region, buffer[BUFFER];
 };
@@ -32,14 +32,14 @@ static void nap_until(int64_t time)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
-static int late_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
-                     struct tccl_error *err)
+static int late_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                     void **out, struct tccl_error *err)
 {
     struct state *state = calloc(1, sizeof(*state));
 
     if (!state)
         return tccl_fail(err, "out of memory");
-    state->stage = stage;
+    state->workspace = workspace;
     state->gpu = device.index;
     state->place = place;
     *out = state;
@@ -50,14 +50,14 @@ static int late_prepare(void *context, tccl_transfer transfer, struct tccl_error
 {
     struct state *state = context;
 
-    state->region =
-        tccl_stage_memory(state->stage, tccl_transfer_target(transfer).index, state->place, err);
+    state->region = tccl_workspace_memory(state->workspace, tccl_transfer_target(transfer).index,
+                                          state->place, err);
     return state->region ? 0 : -1;
 }
 
 static uint64_t copy_piece(struct state *state, uint64_t total)
 {
-    size_t region = tccl_stage_settings(state->stage)->region;
+    size_t region = tccl_workspace_settings(state->workspace)->region;
     unsigned char *piece = state->region + total % region;
 
     for (size_t at = 0; at < PIECE; at += BUFFER)
@@ -65,11 +65,11 @@ static uint64_t copy_piece(struct state *state, uint64_t total)
     return total + PIECE;
 }
 
-static int late_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+static int late_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
-    uint64_t total = 0, share = tccl_lane_share(lane);
-    int64_t start = tccl_lane_wait(lane);
+    uint64_t total = 0, share = tccl_member_share(member);
+    int64_t start = tccl_member_wait(member);
 
     (void)err;
     if (start < 0)
@@ -77,13 +77,13 @@ static int late_move(void *context, struct tccl_lane *lane, struct tccl_error *e
     if (state->gpu == 1 && orders->late_ms > 0)
         nap_until(start + (int64_t)(orders->late_ms * 1e6));
     double begun = bench_clock();
-    bool more = tccl_lane_moved(lane, 0);
+    bool more = tccl_member_moved(member, 0);
     while (more && !(orders->by_itself && total >= share)) {
         total = copy_piece(state, total);
-        more = tccl_lane_moved(lane, total);
+        more = tccl_member_moved(member, total);
     }
     orders->gbps[state->gpu] = (double)total * 1e-9 / (bench_clock() - begun);
-    while (more && tccl_lane_moved(lane, total))
+    while (more && tccl_member_moved(member, total))
         nanosleep(&(struct timespec){0, 100000}, NULL);
     return 0;
 }
@@ -100,7 +100,7 @@ static void give_up(const char *text)
 static struct tccl_workers *make_pool(void)
 {
     static struct tccl_site site = {.machine = {.n_gpus = MEMBERS, .n_memories = 1}};
-    const struct tccl_stage_settings settings = {.region = 64 << 20};
+    const struct tccl_workspace_settings settings = {.region = 64 << 20};
     const struct tccl_workers_options options = {
         .gpu = &late_mover, .prepare_limit = 10, .run_limit = 10};
     struct tccl_error err = {0};
@@ -112,18 +112,18 @@ static struct tccl_workers *make_pool(void)
         cpu--;
     for (int i = 0; i < MEMBERS; i++)
         CPU_SET(cpu, &site.gpu_cpus[i]);
-    struct tccl_stage *stage = tccl_stage_new(&site, &settings, &err);
-    struct tccl_workers *workers = stage ? tccl_workers_new(stage, &options, &err) : NULL;
+    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
+    struct tccl_workers *workers = workspace ? tccl_workers_new(workspace, &options, &err) : NULL;
     if (!workers)
         give_up(err.text);
     return workers;
 }
 
-static struct tccl_run run_set(struct tccl_workers *workers, const char *text, double share)
+static struct tccl_run_result run_set(struct tccl_workers *workers, const char *text, double share)
 {
     struct tccl_set set = {0};
     struct tccl_error err = {0};
-    struct tccl_run run = {0};
+    struct tccl_run_result run = {0};
 
     if (tccl_set_parse(text, &set, &err) < 0 ||
         tccl_workers_run(workers, &set, (uint64_t)share, &run, &err) != 0)
@@ -146,7 +146,7 @@ static void measure(struct tccl_workers *workers, double share, int skew, int re
     run_set(workers, both, share);
     results->naive[skew][repeat] = fmin(orders->gbps[0], orders->gbps[1]);
     orders->by_itself = false;
-    struct tccl_run run = run_set(workers, both, share);
+    struct tccl_run_result run = run_set(workers, both, share);
     results->ours[skew][repeat] = run.slowest;
     results->skew[skew][repeat] = run.skew;
     results->overlap[skew][repeat] = run.overlap;

@@ -27,11 +27,11 @@ static int compare(const void *a, const void *b)
 
 /* A run whose members were together for some time, which takes several on a busy machine. */
 static int run_together(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
-                        struct tccl_run *run, struct tccl_error *err)
+                        struct tccl_run_result *run, struct tccl_error *err)
 {
     int rc = 0;
 
-    *run = (struct tccl_run){0};
+    *run = (struct tccl_run_result){0};
     for (int i = 0; i < TRIES && rc == 0 && run->window == 0; i++)
         rc = tccl_workers_run(workers, set, share, run, err);
     return rc;
@@ -39,7 +39,7 @@ static int run_together(struct tccl_workers *workers, const struct tccl_set *set
 
 /* Some runs, each of the time wanted: the median of each member's bandwidth goes to run. */
 static int measure_again(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
-                         struct tccl_run *run, struct tccl_error *err)
+                         struct tccl_run_result *run, struct tccl_error *err)
 {
     double seen[TCCL_MAX_SET][REPEATS];
     int rc = 0;
@@ -58,7 +58,7 @@ static int measure_again(struct tccl_workers *workers, const struct tccl_set *se
 
 /* The first run finds the share that takes the time wanted. */
 static int measure(struct tccl_workers *workers, const struct tccl_set *set, double seconds,
-                   struct tccl_run *run, struct tccl_error *err)
+                   struct tccl_run_result *run, struct tccl_error *err)
 {
     int rc = run_together(workers, set, FIRST_SHARE, run, err);
     double share = rc == 0 ? run->slowest * 1e9 * seconds : 0;
@@ -71,7 +71,7 @@ static void print_set(struct tccl_workers *workers, const char *text, double sec
 {
     struct tccl_error err = {0};
     struct tccl_set set;
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     printf("%s:", text);
     if (tccl_set_parse(text, &set, &err) < 0 || measure(workers, &set, seconds, &run, &err) != 0) {
@@ -87,7 +87,7 @@ static void print_set(struct tccl_workers *workers, const char *text, double sec
 int main(int argc, char **argv)
 {
     static struct tccl_site site = {.machine = {.n_memories = 2}};
-    struct tccl_stage_settings settings = {.region = REGION};
+    struct tccl_workspace_settings settings = {.region = REGION};
     const struct tccl_workers_options options = {
         .gpu = &tccl_mover_tcp, .nic = &tccl_mover_nic, .prepare_limit = 20, .run_limit = 20};
     struct tccl_error err = {0};
@@ -99,15 +99,15 @@ int main(int argc, char **argv)
     snprintf(settings.munge, sizeof(settings.munge), "%s", argv[2]);
     name_nics(&site.machine, argv[4]);
     double seconds = atof(argv[3]) / 1e3;
-    struct tccl_stage *stage = tccl_stage_new(&site, &settings, &err);
-    struct tccl_workers *workers = stage ? tccl_workers_new(stage, &options, &err) : NULL;
+    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
+    struct tccl_workers *workers = workspace ? tccl_workers_new(workspace, &options, &err) : NULL;
     for (int i = 5; workers && i < argc; i++) {
         print_set(workers, argv[i], fabs(seconds));
         if (seconds < 0 && !fgets(line, sizeof(line), stdin))
             break;
     }
     tccl_workers_free(workers);
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
     if (err.text[0])
         fprintf(stderr, "%s\n", err.text);
     return err.text[0] != '\0';

@@ -68,10 +68,10 @@ static inline int puppet_open_files(void)
     return count;
 }
 
-static int puppet_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
-                       struct tccl_error *err)
+static int puppet_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                       void **out, struct tccl_error *err)
 {
-    (void)stage;
+    (void)workspace;
     (void)place;
     if (puppet->act[device.index] == PUPPET_FAILS_TO_OPEN)
         return tccl_fail(err, "the strings are tangled");
@@ -92,7 +92,7 @@ static int puppet_prepare(void *state, tccl_transfer transfer, struct tccl_error
     if (puppet->act[gpu] == PUPPET_HANGS)
         puppet_hang();
     if (puppet->act[gpu] == PUPPET_FAILS_TO_PREPARE)
-        return tccl_fail(err, "the stage is not set");
+        return tccl_fail(err, "the workspace is not set");
     return 0;
 }
 
@@ -130,22 +130,22 @@ static inline int puppet_act(int gpu, struct tccl_error *err)
     return 0;
 }
 
-static int puppet_move(void *state, struct tccl_lane *lane, struct tccl_error *err)
+static int puppet_move(void *state, struct tccl_member *member, struct tccl_error *err)
 {
     int gpu = *(const int *)state;
     int odd = puppet->runs[gpu]++ % 2;
     double rate = puppet->gbps[gpu] * (odd ? 1 + puppet->wobble[gpu] / 100.0 : 1);
-    uint64_t total = 0, half = tccl_lane_share(lane) / 2;
+    uint64_t total = 0, half = tccl_member_share(member) / 2;
 
     if (puppet->act[gpu] == PUPPET_NEVER_BEGINS)
         return 0;
-    int64_t start = tccl_lane_wait(lane);
+    int64_t start = tccl_member_wait(member);
     if (start < 0)
         return 0;
     start += (int64_t)(puppet->late[gpu] * 1e9);
     while (puppet_now() < start)
         puppet_nap();
-    while (tccl_lane_moved(lane, total)) {
+    while (tccl_member_moved(member, total)) {
         puppet_nap();
         int64_t past = puppet_now() - start;
         total = past > 0 ? (uint64_t)((double)past * rate) : 0;
@@ -159,7 +159,7 @@ static int puppet_move(void *state, struct tccl_lane *lane, struct tccl_error *e
     }
     if (puppet->alone[gpu] > 0) {
         puppet->alone[gpu]--;
-        lane->trace.last.time = lane->trace.samples[0].time;
+        member->trace.last.time = member->trace.samples[0].time;
     }
     return 0;
 }
@@ -169,11 +169,11 @@ static void puppet_close(void *state)
     free(state);
 }
 
-static inline int puppet_keep(struct tccl_stage *stage, int gpu, struct tccl_error *err)
+static inline int puppet_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error *err)
 {
     if (puppet->keep_fails)
         return tccl_fail(err, "nothing to lend");
-    tccl_stage_loan(stage, gpu)->bytes = 42;
+    tccl_workspace_loan(workspace, gpu)->bytes = 42;
     puppet->keeper[gpu] = getpid();
     return 0;
 }

@@ -661,7 +661,7 @@ static bool outlives(uid_t first, int users, int *closed)
 }
 
 /* After a second tccld closes all that are silent: on a busy machine it takes several tries. */
-static void test_crowds(void)
+static void test_shared_memories(void)
 {
     int closed[4];
     bool one = false, several = false;
@@ -692,7 +692,7 @@ int main(void)
     test_away();
     test_traffic();
     test_shared_file();
-    test_crowds();
+    test_shared_memories();
     test_no_home();
     for (int i = 0; i < MASKS; i++)
         tccl_table_free(tables[i]);

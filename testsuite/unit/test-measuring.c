@@ -369,18 +369,18 @@ static long ask_again(int times, double *gbps)
     struct tccl_profile *profile = open_profile(backend);
     struct tccl_error err = {0};
     struct tccl_measurement out;
-    struct tccl_gauge gauge;
+    struct tccl_run_meter meter;
     struct tccl_set set = {0};
 
     CHECK_INT(tccl_set_parse("g0>m0 g1>m0", &set, &err), 0);
-    CHECK_INT(tccl_gauge_open(&gauge, backend, profile, &err), 0);
+    CHECK_INT(tccl_run_meter_open(&meter, backend, profile, &err), 0);
     for (int i = 0; i < times; i++)
-        CHECK_INT(tccl_gauge_again(&gauge, &set, &out, &err), 0);
-    CHECK_INT(tccl_gauge_measure(&gauge, &set, &out, &err), 0);
+        CHECK_INT(tccl_run_meter_again(&meter, &set, &out, &err), 0);
+    CHECK_INT(tccl_run_meter_measure(&meter, &set, &out, &err), 0);
     *gbps = out.gbps;
     long calls = rough.calls;
     CHECK_STR(err.text, "");
-    tccl_gauge_clear(&gauge);
+    tccl_run_meter_clear(&meter);
     tccl_profile_close(profile);
     tccl_backend_close(backend);
     return calls;

@@ -14,7 +14,7 @@
 
 enum { REGION = 1 << 20, PLACES = 8, SHARE = 128 * REGION };
 
-static struct tccl_stage *stage;
+static struct tccl_workspace *workspace;
 static struct tccl_workers *workers;
 static struct tccl_error err;
 
@@ -35,13 +35,13 @@ static struct tccl_site make_site(const char *first, const char *second)
 
 static void begin_on(const struct tccl_site *site, bool engine)
 {
-    const struct tccl_stage_settings settings = {.region = REGION, .engine = engine};
+    const struct tccl_workspace_settings settings = {.region = REGION, .engine = engine};
     const struct tccl_workers_options options = {
         .gpu = &tccl_mover_cuda, .prepare_limit = 90, .run_limit = 60};
 
     err = (struct tccl_error){0};
-    stage = tccl_stage_new(site, &settings, &err);
-    workers = stage ? tccl_workers_new(stage, &options, &err) : NULL;
+    workspace = tccl_workspace_new(site, &settings, &err);
+    workers = workspace ? tccl_workers_new(workspace, &options, &err) : NULL;
 }
 
 static void begin(bool engine)
@@ -55,17 +55,17 @@ static void begin(bool engine)
 static void end(void)
 {
     tccl_workers_free(workers);
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
     workers = NULL;
-    stage = NULL;
+    workspace = NULL;
     unsetenv("FAKE_CUDA_KERNEL");
     unsetenv("FAKE_CUDA_FAIL");
     unsetenv("FAKE_CUDA_MODE");
 }
 
-static int run(const char *text, struct tccl_run *result)
+static int run(const char *text, struct tccl_run_result *result)
 {
-    struct tccl_run unused;
+    struct tccl_run_result unused;
     struct tccl_set set = {0};
 
     err = (struct tccl_error){0};
@@ -75,7 +75,7 @@ static int run(const char *text, struct tccl_run *result)
 
 static void run_well(const char *text)
 {
-    struct tccl_run result = {0};
+    struct tccl_run_result result = {0};
     struct tccl_set set = {0};
 
     CHECK_INT(run(text, &result), 0);
@@ -91,7 +91,7 @@ static void run_well(const char *text)
 static void fill(int value)
 {
     for (int place = 0; place < PLACES; place++) {
-        void *memory = tccl_stage_memory(stage, 0, place, &err);
+        void *memory = tccl_workspace_memory(workspace, 0, place, &err);
         CHECK(memory != NULL);
         if (memory)
             memset(memory, value, REGION);
@@ -112,14 +112,14 @@ static int count_full_of(int value)
     int count = 0;
 
     for (int place = 0; place < PLACES; place++)
-        count += is_full_of(tccl_stage_memory(stage, 0, place, &err), REGION, value);
+        count += is_full_of(tccl_workspace_memory(workspace, 0, place, &err), REGION, value);
     return count;
 }
 
 /* What the GPU lends, as fake-cuda.c says where it is. */
 static unsigned char *map_loan(int gpu)
 {
-    const struct tccl_loan *loan = tccl_stage_loan(stage, gpu);
+    const struct tccl_loan *loan = tccl_workspace_loan(workspace, gpu);
     struct {
         char magic[8];
         pid_t pid;
@@ -141,7 +141,7 @@ static unsigned char *map_loan(int gpu)
 
 static int count_lent(int gpu, int value)
 {
-    size_t bytes = tccl_stage_loan(stage, gpu)->bytes;
+    size_t bytes = tccl_workspace_loan(workspace, gpu)->bytes;
     unsigned char *memory = map_loan(gpu);
     int count = 0;
 
@@ -153,7 +153,7 @@ static int count_lent(int gpu, int value)
 
 static void fill_lent(int gpu, int value)
 {
-    size_t bytes = tccl_stage_loan(stage, gpu)->bytes;
+    size_t bytes = tccl_workspace_loan(workspace, gpu)->bytes;
     unsigned char *memory = map_loan(gpu);
 
     memset(memory, value, bytes);
@@ -297,8 +297,8 @@ static void test_broken(const char *kind, const char *why)
 
 static void test_silent_keeper(void)
 {
-    const size_t bytes = sizeof(struct tccl_desk);
-    struct tccl_desk *desk =
+    const size_t bytes = sizeof(struct tccl_cuda_requests);
+    struct tccl_cuda_requests *requests =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = 0;
 
@@ -307,13 +307,13 @@ static void test_silent_keeper(void)
     if (pid == 0)
         for (;;)
             pause();
-    tccl_desk_open(desk, true);
-    desk->keeper = pid;
+    tccl_cuda_requests_open(requests, true);
+    requests->keeper = pid;
     err = (struct tccl_error){0};
-    CHECK_INT(tccl_desk_ask(desk, 0, TCCL_DESK_PREPARE, 0.02, &err), -1);
+    CHECK_INT(tccl_cuda_requests_ask(requests, 0, TCCL_CUDA_PREPARE, 0.02, &err), -1);
     CHECK(strstr(err.text, "did not answer within 0.02 s") != NULL);
     CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
-    munmap(desk, bytes);
+    munmap(requests, bytes);
 }
 
 static void test_call(const char *call, const char *transfer, const char *why)

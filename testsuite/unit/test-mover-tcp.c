@@ -17,21 +17,21 @@ enum { REGION = 1 << 20, SHARE = 8 << 20, TRIES = 20 };
 
 /* ---- the other end, alone ---- */
 
-static void move_bytes(struct tccl_far_stream *stream, bool send, uint64_t bytes)
+static void move_bytes(struct tccl_peer_stream *stream, bool send, uint64_t bytes)
 {
-    int (*step)(struct tccl_far_stream *, bool) =
-        send ? tccl_far_stream_send : tccl_far_stream_receive;
-    uint64_t before = tccl_far_stream_moved(stream);
+    int (*step)(struct tccl_peer_stream *, bool) =
+        send ? tccl_peer_stream_send : tccl_peer_stream_receive;
+    uint64_t before = tccl_peer_stream_moved(stream);
     int rc = 0;
 
     do {
-        rc = step(stream, tccl_far_stream_moved(stream) - before < bytes);
+        rc = step(stream, tccl_peer_stream_moved(stream) - before < bytes);
         if (rc == 0) {
-            struct pollfd ready = tccl_far_stream_poll(stream);
+            struct pollfd ready = tccl_peer_stream_poll(stream);
             CHECK(poll(&ready, 1, 60000) == 1);
         }
     } while (rc >= 0 &&
-             (!tccl_far_stream_quiet(stream) || tccl_far_stream_moved(stream) - before < bytes));
+             (!tccl_peer_stream_quiet(stream) || tccl_peer_stream_moved(stream) - before < bytes));
     CHECK(rc >= 0);
 }
 
@@ -39,27 +39,27 @@ static void move_bytes(struct tccl_far_stream *stream, bool send, uint64_t bytes
 static void test_counts_agree(void)
 {
     static unsigned char region[300001]; /* no multiple of anything */
-    struct tccl_far_count count;
-    struct tccl_far_stream stream;
+    struct tccl_peer_count count;
+    struct tccl_peer_stream stream;
     struct tccl_error err = {0};
     uint64_t sent = 0, received = 0;
     int fd;
 
     srand((unsigned)check_seed());
-    struct tccl_far_loop *loop = tccl_far_loop_open(&fd, &err);
+    struct tccl_peer_loop *loop = tccl_peer_loop_open(&fd, &err);
     CHECK_STR(err.text, "");
-    tccl_far_stream_begin(&stream, fd, 1 << 20);
+    tccl_peer_stream_begin(&stream, fd, 1 << 20);
     stream.region = region;
     stream.size = sizeof(region);
     for (int i = 0; i < 40; i++) {
         bool send = rand() & 1;
-        uint64_t before = tccl_far_stream_moved(&stream);
+        uint64_t before = tccl_peer_stream_moved(&stream);
         move_bytes(&stream, send, (uint64_t)rand() % 3000000);
-        CHECK(tccl_far_stream_alive(&stream));
-        *(send ? &sent : &received) += tccl_far_stream_moved(&stream) - before;
+        CHECK(tccl_peer_stream_alive(&stream));
+        *(send ? &sent : &received) += tccl_peer_stream_moved(&stream) - before;
     }
-    tccl_far_stream_close(&stream);
-    tccl_far_loop_close(loop, &count);
+    tccl_peer_stream_close(&stream);
+    tccl_peer_loop_close(loop, &count);
     CHECK_INT(count.received, sent);
     CHECK_INT(count.sent, received);
     CHECK(sent > 0 && received > 0);
@@ -67,10 +67,10 @@ static void test_counts_agree(void)
 
 /* ---- in the pool ---- */
 
-static struct tccl_stage *new_stage(const char *peer, const char *munge)
+static struct tccl_workspace *new_workspace(const char *peer, const char *munge)
 {
     static struct tccl_site site;
-    struct tccl_stage_settings settings = {.region = REGION};
+    struct tccl_workspace_settings settings = {.region = REGION};
     struct tccl_error err = {0};
 
     site = (struct tccl_site){.machine = {.name = "m", .n_gpus = 1, .n_memories = 1, .n_nics = 2}};
@@ -78,23 +78,23 @@ static struct tccl_stage *new_stage(const char *peer, const char *munge)
     strcpy(site.machine.nics[1].name, "no_such1");
     snprintf(settings.peer, sizeof(settings.peer), "%s", peer);
     snprintf(settings.munge, sizeof(settings.munge), "%s", munge);
-    struct tccl_stage *stage = tccl_stage_new(&site, &settings, &err);
+    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
     CHECK_STR(err.text, "");
-    return stage;
+    return workspace;
 }
 
-static struct tccl_workers *new_workers(struct tccl_stage *stage)
+static struct tccl_workers *new_workers(struct tccl_workspace *workspace)
 {
     const struct tccl_workers_options options = {
         .gpu = &tccl_mover_tcp, .nic = &tccl_mover_tcp, .prepare_limit = 60, .run_limit = 60};
     struct tccl_error err = {0};
-    struct tccl_workers *workers = tccl_workers_new(stage, &options, &err);
+    struct tccl_workers *workers = tccl_workers_new(workspace, &options, &err);
 
     CHECK_STR(err.text, "");
     return workers;
 }
 
-static int run_set(struct tccl_workers *workers, const char *text, struct tccl_run *run,
+static int run_set(struct tccl_workers *workers, const char *text, struct tccl_run_result *run,
                    struct tccl_error *err)
 {
     struct tccl_set set;
@@ -103,7 +103,7 @@ static int run_set(struct tccl_workers *workers, const char *text, struct tccl_r
     return tccl_workers_run(workers, &set, SHARE, run, err);
 }
 
-static bool is_sound(const struct tccl_run *run)
+static bool is_sound(const struct tccl_run_result *run)
 {
     return run->slowest > 0 && run->slowest < 1000;
 }
@@ -111,7 +111,7 @@ static bool is_sound(const struct tccl_run *run)
 static void check_good(struct tccl_workers *workers, const char *text)
 {
     struct tccl_error err = {0};
-    struct tccl_run run = {0};
+    struct tccl_run_result run = {0};
 
     /* On a busy machine so small a share may go by before its first sample, or members may hardly
      * meet: such a run says nothing, and what measures asks again, too. */
@@ -124,10 +124,10 @@ static void check_good(struct tccl_workers *workers, const char *text)
 
 static void test_loopback(void)
 {
-    struct tccl_stage *stage = new_stage("", "");
-    struct tccl_workers *workers = new_workers(stage);
+    struct tccl_workspace *workspace = new_workspace("", "");
+    struct tccl_workers *workers = new_workers(workspace);
     struct tccl_error err = {0};
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     for (int i = 0; i < 3; i++) {
         check_good(workers, "n0>m0");
@@ -140,7 +140,7 @@ static void test_loopback(void)
     CHECK(strstr(err.text, "GPUDirect") != NULL);
     check_good(workers, "n0>m0");
     tccl_workers_free(workers);
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 #include "search/setmap.h"
 
 /* Asks the model, and spoils the answers. */
-struct gauge {
+struct noisy_meter {
     const struct tccl_model *model;
     unsigned long state;
     double noise;           /* answers are off by up to this */
@@ -26,55 +26,55 @@ struct gauge {
     bool assumed; /* symmetries that a few measurements show: the bounds hold as far as they do */
 };
 
-static bool is_broken(struct gauge *gauge, const struct tccl_set *set)
+static bool is_broken(struct noisy_meter *noisy, const struct tccl_set *set)
 {
-    for (int i = 0; i < gauge->broken.count; i++)
-        if (tccl_set_has(set, gauge->broken.transfers[i]))
+    for (int i = 0; i < noisy->broken.count; i++)
+        if (tccl_set_has(set, noisy->broken.transfers[i]))
             return true;
-    return gauge->failures && random_below(&gauge->state, 1000) < gauge->failures;
+    return noisy->failures && random_below(&noisy->state, 1000) < noisy->failures;
 }
 
 static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                struct tccl_error *err)
 {
-    struct gauge *gauge = context;
+    struct noisy_meter *noisy = context;
     *out = (struct tccl_measurement){0};
-    gauge->calls++;
-    CHECK(!gauge->stopped);
-    if ((out->failed = is_broken(gauge, set))) {
-        gauge->failed++;
+    noisy->calls++;
+    CHECK(!noisy->stopped);
+    if ((out->failed = is_broken(noisy, set))) {
+        noisy->failed++;
         return 0;
     }
-    CHECK(tccl_setmap_add(&gauge->asked, set, 1) >= 0);
-    if (tccl_model_measure(gauge->model, set, &out->gbps, NULL, NULL, err) < 0)
+    CHECK(tccl_setmap_add(&noisy->asked, set, 1) >= 0);
+    if (tccl_model_measure(noisy->model, set, &out->gbps, NULL, NULL, err) < 0)
         return -1;
-    out->gbps *= 1 + gauge->noise * (random_below(&gauge->state, 2001) - 1000) / 1000;
-    if (gauge->outliers && random_below(&gauge->state, 1000) < gauge->outliers) {
+    out->gbps *= 1 + noisy->noise * (random_below(&noisy->state, 2001) - 1000) / 1000;
+    if (noisy->outliers && random_below(&noisy->state, 1000) < noisy->outliers) {
         out->gbps *= 0.7;
-        out->noisy = gauge->tells;
-        out->spread = gauge->tells ? 0.5 : 0;
+        out->noisy = noisy->tells;
+        out->spread = noisy->tells ? 0.5 : 0;
     }
     return 0;
 }
 
 static int follow(void *context, const struct tccl_search_progress *progress)
 {
-    struct gauge *gauge = context;
-    CHECK_INT(progress->measured, gauge->calls);
-    CHECK_INT(progress->failed, gauge->failed);
-    CHECK(progress->pruned >= gauge->pruned);
-    gauge->pruned = progress->pruned;
-    gauge->stopped = gauge->stop_after >= 0 && gauge->told >= gauge->stop_after;
-    gauge->told++;
-    if (gauge->leaves_ring && progress->ring && !gauge->stopped)
+    struct noisy_meter *noisy = context;
+    CHECK_INT(progress->measured, noisy->calls);
+    CHECK_INT(progress->failed, noisy->failed);
+    CHECK(progress->pruned >= noisy->pruned);
+    noisy->pruned = progress->pruned;
+    noisy->stopped = noisy->stop_after >= 0 && noisy->told >= noisy->stop_after;
+    noisy->told++;
+    if (noisy->leaves_ring && progress->ring && !noisy->stopped)
         return TCCL_SEARCH_LEAVE_RING;
-    return gauge->stopped ? TCCL_SEARCH_STOP : TCCL_SEARCH_GO_ON;
+    return noisy->stopped ? TCCL_SEARCH_STOP : TCCL_SEARCH_GO_ON;
 }
 
-static struct tccl_search_options options_of(struct gauge *gauge, double gap, int pairs)
+static struct tccl_search_options options_of(struct noisy_meter *noisy, double gap, int pairs)
 {
     return (struct tccl_search_options){
-        .gap = gap, .noise = gauge->noise, .pairs = pairs, .progress = follow, .context = gauge};
+        .gap = gap, .noise = noisy->noise, .pairs = pairs, .progress = follow, .context = noisy};
 }
 
 /* The chain's bandwidth in truth. */
@@ -89,25 +89,26 @@ static double truth_of(const struct tccl_model *model, const struct tccl_result 
     return gbps;
 }
 
-static bool was_asked(struct gauge *gauge, const struct tccl_result *result)
+static bool was_asked(struct noisy_meter *noisy, const struct tccl_result *result)
 {
     struct tccl_set set;
     if (result->chain.n_gpus == 0)
         return true;
     tccl_chain_set(&result->chain, &set);
-    return tccl_setmap_find(&gauge->asked, &set) != NULL;
+    return tccl_setmap_find(&noisy->asked, &set) != NULL;
 }
 
 /* What holds of a result however the meter is: returns the ratio of the best to it in truth. */
-static double check_result_of(struct gauge *gauge, const struct tccl_result *result, double best)
+static double check_result_of(struct noisy_meter *noisy, const struct tccl_result *result,
+                              double best)
 {
-    double low = (1 - gauge->noise) * (gauge->outliers ? 0.7 : 1), high = 1 + gauge->noise;
-    double truth = truth_of(gauge->model, result);
+    double low = (1 - noisy->noise) * (noisy->outliers ? 0.7 : 1), high = 1 + noisy->noise;
+    double truth = truth_of(noisy->model, result);
     CHECK(result->bound >= result->gbps);
-    CHECK(gauge->assumed || result->bound >= best * low * (1 - 1e-9));
+    CHECK(noisy->assumed || result->bound >= best * low * (1 - 1e-9));
     CHECK(result->gbps <= truth * high * (1 + 1e-9));
     CHECK(result->gbps >= truth * low * (1 - 1e-9));
-    CHECK(was_asked(gauge, result));
+    CHECK(was_asked(noisy, result));
     return truth > 0 ? best / truth : best > 0 ? INFINITY : 1;
 }
 
@@ -128,14 +129,14 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     rmdir(folder);
 }
 
-static struct tccl_symmetry *measure_symmetry(struct gauge *gauge)
+static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
 {
-    struct tccl_meter meter = {ask, gauge};
+    struct tccl_meter meter = {ask, noisy};
     struct tccl_error err = {0};
     struct tccl_symmetry *symmetry =
-        tccl_symmetry_of_machine(tccl_model_machine(gauge->model), &meter, gauge->noise, &err);
+        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, &err);
     CHECK_STR(err.text, "");
-    gauge->calls = gauge->failed = 0;
+    noisy->calls = noisy->failed = 0;
     return symmetry;
 }
 
@@ -155,30 +156,30 @@ static double enumerate_pair(const struct tccl_table *table, const struct tccl_m
 
 /* Whole tables, all pairs or the best ones. Returns the worst ratio of a best to what was found in
  * truth, of what the search says is proven. */
-static double search_noisily(struct gauge *gauge, bool symmetric, double gap, int pairs)
+static double search_noisily(struct noisy_meter *noisy, bool symmetric, double gap, int pairs)
 {
-    const struct tccl_machine *machine = tccl_model_machine(gauge->model);
+    const struct tccl_machine *machine = tccl_model_machine(noisy->model);
     uint32_t mask = (1u << machine->n_gpus) - 1;
-    struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(gauge) : NULL;
+    struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(noisy) : NULL;
     struct tccl_search *search =
-        tccl_search_new(machine, (struct tccl_meter){ask, gauge}, symmetry);
-    struct tccl_search_options options = options_of(gauge, gap, pairs);
+        tccl_search_new(machine, (struct tccl_meter){ask, noisy}, symmetry);
+    struct tccl_search_options options = options_of(noisy, gap, pairs);
     struct tccl_table *table = tccl_table_new(machine, mask);
     struct tccl_error err = {0};
     struct tccl_port none = {0};
-    double worst = 1, most = 1 + fmax(gap, gauge->noise);
+    double worst = 1, most = 1 + fmax(gap, noisy->noise);
     CHECK_INT(tccl_search_table(search, table, &options, &err), 0);
     CHECK_STR(err.text, "");
     strcpy(table->source, "host");
     check_table(table, machine);
     for (int i = 0; i < table->n_ports * table->n_ports; i++) {
-        double best = enumerate_pair(table, gauge->model, i, NULL);
-        double off = check_result_of(gauge, &table->pairs[i], best);
+        double best = enumerate_pair(table, noisy->model, i, NULL);
+        double off = check_result_of(noisy, &table->pairs[i], best);
         if (table->pairs[i].bound <= table->pairs[i].gbps * most)
             worst = fmax(worst, off);
     }
-    double best = enumerate_best(gauge->model, mask, true, none, none, false);
-    double off = check_result_of(gauge, &table->ring, best);
+    double best = enumerate_best(noisy->model, mask, true, none, none, false);
+    double off = check_result_of(noisy, &table->ring, best);
     CHECK(table->ring.bound <= table->ring.gbps * most * (1 + 1e-9));
     worst = fmax(worst, off);
     tccl_table_free(table);
@@ -194,15 +195,15 @@ static void test_uniform(unsigned long seed)
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + round;
         struct tccl_model *model = some_model(&state);
-        struct gauge gauge = {
+        struct noisy_meter noisy = {
             .model = model, .state = state, .noise = noises[round % 4], .stop_after = -1};
         double gap = random_below(&state, 2) ? 0.05 : 0;
-        double worst = search_noisily(&gauge, false, gap, random_below(&state, 2) ? 0 : 3);
-        double n = gauge.noise;
+        double worst = search_noisily(&noisy, false, gap, random_below(&state, 2) ? 0 : 3);
+        double n = noisy.noise;
         CHECK(worst <= (1 + fmax(gap, n)) * (1 + n) / (1 - n) * (1 + 1e-9));
         if (check_failures)
             fprintf(stderr, "round %d, noise %g, worst %g\n", round, n, worst);
-        tccl_setmap_clear(&gauge.asked);
+        tccl_setmap_clear(&noisy.asked);
         tccl_model_free(model);
     }
 }
@@ -217,17 +218,17 @@ static void test_outliers(unsigned long seed)
     for (int round = 0; round < ROUNDS && !check_failures; round++) {
         unsigned long state = seed + 1000 + round;
         struct tccl_model *model = some_model(&state);
-        struct gauge gauge = {.model = model,
-                              .state = state,
-                              .noise = 0.03,
-                              .outliers = 20,
-                              .tells = round % 2,
-                              .stop_after = -1};
-        double worst = search_noisily(&gauge, round % 4 < 2, 0.05, 3);
+        struct noisy_meter noisy = {.model = model,
+                                    .state = state,
+                                    .noise = 0.03,
+                                    .outliers = 20,
+                                    .tells = round % 2,
+                                    .stop_after = -1};
+        double worst = search_noisily(&noisy, round % 4 < 2, 0.05, 3);
         CHECK(worst <= 1.05 * 1.03 / 0.97 / 0.7);
         off += worst > 1.05 * 1.03 / 0.97;
         most = fmax(most, worst);
-        tccl_setmap_clear(&gauge.asked);
+        tccl_setmap_clear(&noisy.asked);
         tccl_model_free(model);
     }
     printf(
@@ -244,12 +245,12 @@ static void test_symmetric(unsigned long seed)
     for (int round = 0; round < rounds && !check_failures; round++) {
         unsigned long state = seed + 2000 + round;
         struct tccl_model *model = some_model(&state);
-        struct gauge gauge = {
+        struct noisy_meter noisy = {
             .model = model, .state = state, .noise = 0.03, .stop_after = -1, .assumed = true};
-        double worst = search_noisily(&gauge, true, 0.05, random_below(&state, 2) ? 0 : 3);
+        double worst = search_noisily(&noisy, true, 0.05, random_below(&state, 2) ? 0 : 3);
         off += worst > 1.05 * 1.03 / 0.97;
         most = fmax(most, worst);
-        tccl_setmap_clear(&gauge.asked);
+        tccl_setmap_clear(&noisy.asked);
         tccl_model_free(model);
     }
     printf("%d tables with measured symmetry and noise: %d hold a chain that should have been "
@@ -259,14 +260,14 @@ static void test_symmetric(unsigned long seed)
 }
 
 /* A new search that knows, in truth, what was asked. */
-static struct tccl_search *know_all(struct gauge *gauge)
+static struct tccl_search *know_all(struct noisy_meter *noisy)
 {
     struct tccl_search *search =
-        tccl_search_new(tccl_model_machine(gauge->model), (struct tccl_meter){ask, gauge}, NULL);
-    for (size_t i = 0; i < gauge->asked.count; i++) {
+        tccl_search_new(tccl_model_machine(noisy->model), (struct tccl_meter){ask, noisy}, NULL);
+    for (size_t i = 0; i < noisy->asked.count; i++) {
         double gbps;
-        tccl_model_measure(gauge->model, &gauge->asked.entries[i].set, &gbps, NULL, NULL, NULL);
-        CHECK_INT(tccl_search_know(search, &gauge->asked.entries[i].set, gbps), 0);
+        tccl_model_measure(noisy->model, &noisy->asked.entries[i].set, &gbps, NULL, NULL, NULL);
+        CHECK_INT(tccl_search_know(search, &noisy->asked.entries[i].set, gbps), 0);
     }
     return search;
 }
@@ -278,22 +279,22 @@ static void test_failed(unsigned long seed)
         unsigned long state = seed + 3000 + round;
         struct tccl_model *model = some_model(&state);
         const struct tccl_machine *machine = tccl_model_machine(model);
-        struct gauge gauge = {.model = model, .state = state, .stop_after = -1};
+        struct noisy_meter noisy = {.model = model, .state = state, .stop_after = -1};
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
         struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
+            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, mask);
-        struct tccl_search_options options = options_of(&gauge, 0, random_below(&state, 2) * 3);
+        struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         options.noise = random_below(&state, 2) * 0.01;
-        for (int tries = 0; tries < 100000 && gauge.broken.count < 1 + round % 2; tries++) {
+        for (int tries = 0; tries < 100000 && noisy.broken.count < 1 + round % 2; tries++) {
             tccl_transfer transfer = random_below(&state, TCCL_TRANSFERS);
             if (tccl_transfer_valid(transfer) && tccl_machine_allows(machine, transfer, NULL) == 0)
-                tccl_set_add(&gauge.broken, transfer);
+                tccl_set_add(&noisy.broken, transfer);
         }
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-        CHECK_INT(tccl_search_failed(search), gauge.failed);
-        CHECK(gauge.failed <= 12 * gauge.broken.count);
+        CHECK_INT(tccl_search_failed(search), noisy.failed);
+        CHECK(noisy.failed <= 12 * noisy.broken.count);
         strcpy(table->source, "host");
         check_table(table, machine);
         for (int i = 0; i <= table->n_ports * table->n_ports; i++) {
@@ -302,29 +303,29 @@ static void test_failed(unsigned long seed)
             double with = ring ? enumerate_best(model, mask, true, none, none, false)
                                : enumerate_pair(table, model, i, NULL);
             double without =
-                ring ? enumerate_best_without(model, mask, true, none, none, false, &gauge.broken)
-                     : enumerate_pair(table, model, i, &gauge.broken);
+                ring ? enumerate_best_without(model, mask, true, none, none, false, &noisy.broken)
+                     : enumerate_pair(table, model, i, &noisy.broken);
             CHECK(result->bound >= with * (1 - 1e-9));
             CHECK(result->gbps <= without * (1 + 1e-9));
             if (ring || options.pairs == 0)
                 CHECK(result->gbps >= without / (1 + options.noise) * (1 - 1e-9));
         }
         /* Mended, a later search finds what is there. */
-        struct tccl_search *later = know_all(&gauge);
+        struct tccl_search *later = know_all(&noisy);
         struct tccl_result ring;
-        gauge.broken.count = 0;
-        gauge.calls = gauge.failed = gauge.pruned = 0;
+        noisy.broken.count = 0;
+        noisy.calls = noisy.failed = noisy.pruned = 0;
         CHECK_INT(tccl_search_ring(later, mask, &options, &ring, NULL), 0);
         double best = enumerate_best(model, mask, true, none, none, false);
         CHECK(ring.gbps >= best / (1 + options.noise) * (1 - 1e-9) &&
               ring.bound >= best * (1 - 1e-9));
         if (check_failures)
             fprintf(stderr, "round %d: %d GPUs, %ld failed\n", round, machine->n_gpus,
-                    gauge.failed);
+                    noisy.failed);
         tccl_search_free(later);
         tccl_table_free(table);
         tccl_search_free(search);
-        tccl_setmap_clear(&gauge.asked);
+        tccl_setmap_clear(&noisy.asked);
         tccl_model_free(model);
     }
 }
@@ -335,27 +336,27 @@ static void test_flaky(unsigned long seed)
     for (int round = 0; round < 40 && !check_failures; round++) {
         unsigned long state = seed + 4000 + round;
         struct tccl_model *model = some_model(&state);
-        struct gauge gauge = {.model = model,
-                              .state = state,
-                              .noise = 0.02,
-                              .failures = 30,
-                              .outliers = 10,
-                              .stop_after = -1};
+        struct noisy_meter noisy = {.model = model,
+                                    .state = state,
+                                    .noise = 0.02,
+                                    .failures = 30,
+                                    .outliers = 10,
+                                    .stop_after = -1};
         const struct tccl_machine *machine = tccl_model_machine(model);
-        struct tccl_symmetry *symmetry = round % 2 ? measure_symmetry(&gauge) : NULL;
+        struct tccl_symmetry *symmetry = round % 2 ? measure_symmetry(&noisy) : NULL;
         struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, symmetry);
+            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, symmetry);
         struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
-        struct tccl_search_options options = options_of(&gauge, 0.03, 3);
+        struct tccl_search_options options = options_of(&noisy, 0.03, 3);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
         strcpy(table->source, "host");
         check_table(table, machine);
         for (int i = 0; i < table->n_ports * table->n_ports; i++)
-            check_result_of(&gauge, &table->pairs[i], enumerate_pair(table, model, i, NULL));
+            check_result_of(&noisy, &table->pairs[i], enumerate_pair(table, model, i, NULL));
         tccl_table_free(table);
         tccl_search_free(search);
         tccl_symmetry_free(symmetry);
-        tccl_setmap_clear(&gauge.asked);
+        tccl_setmap_clear(&noisy.asked);
         tccl_model_free(model);
     }
 }
@@ -366,22 +367,22 @@ static void test_stopped(unsigned long seed)
     for (int round = 0; round < 60 && !check_failures; round++) {
         unsigned long state = seed + 5000 + round;
         struct tccl_model *model = some_model(&state);
-        struct gauge gauge = {.model = model, .state = state};
+        struct noisy_meter noisy = {.model = model, .state = state};
         const struct tccl_machine *machine = tccl_model_machine(model);
         struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
+            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
-        struct tccl_search_options options = options_of(&gauge, 0, random_below(&state, 2) * 3);
-        gauge.stop_after = random_below(&state, 1 << random_below(&state, 9));
+        struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
+        noisy.stop_after = random_below(&state, 1 << random_below(&state, 9));
         int status = tccl_search_table(search, table, &options, NULL);
-        CHECK_INT(status, gauge.stopped);
+        CHECK_INT(status, noisy.stopped);
         strcpy(table->source, "host");
         check_table(table, machine);
         for (int i = 0; i < table->n_ports * table->n_ports; i++)
-            check_result_of(&gauge, &table->pairs[i], enumerate_pair(table, model, i, NULL));
+            check_result_of(&noisy, &table->pairs[i], enumerate_pair(table, model, i, NULL));
         tccl_table_free(table);
         tccl_search_free(search);
-        tccl_setmap_clear(&gauge.asked);
+        tccl_setmap_clear(&noisy.asked);
         tccl_model_free(model);
     }
 }
@@ -392,15 +393,15 @@ static void test_left_ring(unsigned long seed)
     for (int round = 0; round < 30 && !check_failures; round++) {
         unsigned long state = seed + 6000 + round;
         struct tccl_model *model = some_model(&state);
-        struct gauge gauge = {
+        struct noisy_meter noisy = {
             .model = model, .state = state, .stop_after = -1, .leaves_ring = true};
         const struct tccl_machine *machine = tccl_model_machine(model);
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
         struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
+            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, mask);
-        struct tccl_search_options options = options_of(&gauge, 0, 0);
+        struct tccl_search_options options = options_of(&noisy, 0, 0);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 1);
         strcpy(table->source, "host");
         check_table(table, machine);
@@ -414,7 +415,7 @@ static void test_left_ring(unsigned long seed)
         }
         tccl_table_free(table);
         tccl_search_free(search);
-        tccl_setmap_clear(&gauge.asked);
+        tccl_setmap_clear(&noisy.asked);
         tccl_model_free(model);
     }
 }
@@ -425,26 +426,26 @@ static void test_told_without_measuring(void)
 {
     struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
-    struct gauge gauge = {.model = model, .stop_after = -1};
-    struct tccl_search *search = tccl_search_new(machine, (struct tccl_meter){ask, &gauge}, NULL);
-    struct tccl_search_options options = options_of(&gauge, 0, 0);
+    struct noisy_meter noisy = {.model = model, .stop_after = -1};
+    struct tccl_search *search = tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
+    struct tccl_search_options options = options_of(&noisy, 0, 0);
     struct tccl_table *table = tccl_table_new(machine, 15);
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    CHECK(gauge.pruned > 0);
+    CHECK(noisy.pruned > 0);
     tccl_search_free(search);
     for (int stops = 0; stops < 2; stops++) {
-        search = know_all(&gauge);
-        gauge.calls = gauge.told = gauge.pruned = 0;
-        gauge.stop_after = stops ? 5 : -1;
+        search = know_all(&noisy);
+        noisy.calls = noisy.told = noisy.pruned = 0;
+        noisy.stop_after = stops ? 5 : -1;
         CHECK_INT(tccl_search_table(search, table, &options, NULL), stops);
-        CHECK_INT(gauge.calls, 0);
-        CHECK(stops ? gauge.told == 6 : gauge.told > 6);
+        CHECK_INT(noisy.calls, 0);
+        CHECK(stops ? noisy.told == 6 : noisy.told > 6);
         if (!stops)
             tccl_search_free(search);
     }
     tccl_table_free(table);
     tccl_search_free(search);
-    tccl_setmap_clear(&gauge.asked);
+    tccl_setmap_clear(&noisy.asked);
     tccl_model_free(model);
 }
 

@@ -147,7 +147,7 @@ static void check_failure(void)
 
 int main(void)
 {
-    const struct tccl_stage_settings settings = {.region = 1 << 20};
+    const struct tccl_workspace_settings settings = {.region = 1 << 20};
     const struct tccl_workers_options pool = {
         .gpu = &puppet_mover, .prepare_limit = 60, .run_limit = 60};
 
@@ -155,8 +155,8 @@ int main(void)
     srand((unsigned)check_seed());
     check_statistics();
     puppet_make();
-    struct tccl_stage *stage = tccl_stage_new(puppet_site(2), &settings, NULL);
-    workers = stage ? tccl_workers_new(stage, &pool, NULL) : NULL;
+    struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);
+    workers = workspace ? tccl_workers_new(workspace, &pool, NULL) : NULL;
     CHECK(workers);
     if (workers) {
         check_steady();
@@ -166,7 +166,7 @@ int main(void)
         check_failure();
     }
     tccl_workers_free(workers);
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
     return check_result();
 }

@@ -10,7 +10,7 @@
 #include "search/search.h"
 
 /* Asks the model, off by a random part of the noise, the same whenever the same set is asked. */
-struct gauge {
+struct noisy_meter {
     const struct tccl_model *model;
     double noise;
     unsigned long seed;
@@ -22,27 +22,27 @@ struct gauge {
 static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                struct tccl_error *err)
 {
-    struct gauge *gauge = context;
-    unsigned long state = gauge->seed;
+    struct noisy_meter *noisy = context;
+    unsigned long state = noisy->seed;
     for (int i = 0; i < set->count; i++)
         state = state * 31 + set->transfers[i];
     random_below(&state, 2);
-    double off = gauge->noise * (random_below(&state, 2001) - 1000) / 1000;
+    double off = noisy->noise * (random_below(&state, 2001) - 1000) / 1000;
     *out = (struct tccl_measurement){0};
-    if (gauge->calls < gauge->room)
-        gauge->sets[gauge->calls] = *set;
-    gauge->calls++;
-    int status = tccl_model_measure(gauge->model, set, &out->gbps, NULL, NULL, err);
+    if (noisy->calls < noisy->room)
+        noisy->sets[noisy->calls] = *set;
+    noisy->calls++;
+    int status = tccl_model_measure(noisy->model, set, &out->gbps, NULL, NULL, err);
     out->gbps *= 1 + off;
     return status;
 }
 
-static struct tccl_symmetry *measure_symmetry(struct gauge *gauge)
+static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
 {
     struct tccl_error err = {0};
-    struct tccl_meter meter = {ask, gauge};
+    struct tccl_meter meter = {ask, noisy};
     struct tccl_symmetry *symmetry =
-        tccl_symmetry_of_machine(tccl_model_machine(gauge->model), &meter, gauge->noise, &err);
+        tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, &err);
     CHECK_STR(err.text, "");
     CHECK(symmetry != NULL);
     return symmetry;
@@ -94,15 +94,15 @@ static void test_machines(unsigned long seed)
 {
     for (int which = 0; which < MACHINE_NAMES; which++) {
         struct tccl_model *model = load_machine(machine_names[which]);
-        struct gauge gauge = {.model = model};
+        struct noisy_meter noisy = {.model = model};
         struct tccl_symmetry *known = tccl_symmetry_of_model(model);
-        struct tccl_symmetry *found = measure_symmetry(&gauge);
+        struct tccl_symmetry *found = measure_symmetry(&noisy);
         unsigned long state = seed + which;
         printf("%s: %ld sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
                machine_names[which], tccl_symmetry_probes(found), count_exchanges(found, false),
                count_exchanges(found, true), count_exchanges(known, false),
                count_exchanges(known, true));
-        CHECK_INT(tccl_symmetry_probes(found), gauge.calls);
+        CHECK_INT(tccl_symmetry_probes(found), noisy.calls);
         for (int nics = 0; nics < 2; nics++)
             CHECK_INT(count_exchanges(found, nics), count_exchanges(known, nics));
         CHECK(worst_image(found, model, &state, 400) < 1 + 1e-9);
@@ -120,12 +120,13 @@ static void test_noise(unsigned long seed)
     struct tccl_symmetry *known = tccl_symmetry_of_model(model);
     enum { ROOM = 4000 };
     struct tccl_set *sets = calloc(ROOM, sizeof(*sets));
-    struct gauge gauge = {.model = model, .noise = 0.04, .seed = seed, .sets = sets, .room = ROOM};
-    struct tccl_symmetry *found = measure_symmetry(&gauge);
+    struct noisy_meter noisy = {
+        .model = model, .noise = 0.04, .seed = seed, .sets = sets, .room = ROOM};
+    struct tccl_symmetry *found = measure_symmetry(&noisy);
     CHECK_INT(count_exchanges(found, false), count_exchanges(known, false));
     CHECK_INT(count_exchanges(found, true), count_exchanges(known, true));
-    CHECK(gauge.calls <= ROOM);
-    for (long i = 0; i < gauge.calls && i < ROOM; i++)
+    CHECK(noisy.calls <= ROOM);
+    for (long i = 0; i < noisy.calls && i < ROOM; i++)
         for (long j = 0; j < i; j++)
             CHECK(!tccl_set_equal(&sets[i], &sets[j]));
     free(sets);
@@ -191,8 +192,8 @@ static void test_random(unsigned long seed)
         unsigned long state = seed + round;
         int gpus = 3 + random_below(&state, 2), memories = 1 + random_below(&state, 2);
         struct tccl_model *model = random_model(&state, gpus, memories, random_below(&state, 2));
-        struct gauge gauge = {.model = model};
-        struct tccl_symmetry *found = measure_symmetry(&gauge);
+        struct noisy_meter noisy = {.model = model};
+        struct tccl_symmetry *found = measure_symmetry(&noisy);
         struct tccl_search *search =
             tccl_search_new(tccl_model_machine(model), tccl_model_meter(model), found);
         struct tccl_search_options options = {0};

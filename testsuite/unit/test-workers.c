@@ -14,7 +14,7 @@
 #include "measure/pool/repeat.h"
 #include "puppet.h"
 
-static const struct tccl_stage_settings settings = {.region = 8 << 20};
+static const struct tccl_workspace_settings settings = {.region = 8 << 20};
 static struct tccl_mover mover;
 static const double PATIENCE = 90; /* seconds: what others may keep from its time is tried again */
 static bool too_busy;
@@ -28,7 +28,7 @@ static struct tccl_set parse(const char *text)
 }
 
 struct pool {
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     struct tccl_workers *workers;
 };
 
@@ -36,10 +36,10 @@ static struct pool make_pool(const struct tccl_site *site, const struct tccl_mov
 {
     const struct tccl_workers_options options = {.gpu = gpu, .prepare_limit = 60, .run_limit = 60};
     struct tccl_error err = {0};
-    struct pool pool = {.stage = tccl_stage_new(site, &settings, &err)};
+    struct pool pool = {.workspace = tccl_workspace_new(site, &settings, &err)};
 
-    if (pool.stage)
-        pool.workers = tccl_workers_new(pool.stage, &options, &err);
+    if (pool.workspace)
+        pool.workers = tccl_workers_new(pool.workspace, &options, &err);
     if (!pool.workers) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
@@ -50,7 +50,7 @@ static struct pool make_pool(const struct tccl_site *site, const struct tccl_mov
 static void free_pool(struct pool *pool)
 {
     tccl_workers_free(pool->workers);
-    tccl_stage_free(pool->stage);
+    tccl_workspace_free(pool->workspace);
 }
 
 static int two_cpus(int cpus[2])
@@ -100,7 +100,7 @@ static bool are_two_let_run(const int cpus[2])
     return both;
 }
 
-static bool are_together(const struct tccl_run *run)
+static bool are_together(const struct tccl_run_result *run)
 {
     return run->overlap >= 0.95 && run->skew < 100;
 }
@@ -115,7 +115,7 @@ static void check_concurrency(const int cpus[2])
     CPU_SET(cpus[1], &site->gpu_cpus[1]);
     struct pool pool = make_pool(site, &tccl_mover_host);
     struct tccl_set set = parse("g0>m0 g1<m0");
-    struct tccl_run run, best = {0};
+    struct tccl_run_result run, best = {0};
 
     double until = tccl_seconds() + PATIENCE;
     do {
@@ -137,7 +137,7 @@ static void check_concurrency(const int cpus[2])
 static double best_of(struct tccl_workers *workers, const char *text)
 {
     struct tccl_set set = parse(text);
-    struct tccl_run run;
+    struct tccl_run_result run;
     double best = 0;
 
     for (int i = 0; i < 7; i++) {
@@ -165,7 +165,7 @@ static void check_congestion(const int cpus[2])
     free_pool(&pool);
 }
 
-static bool rates_fit(const struct tccl_run *run)
+static bool rates_fit(const struct tccl_run_result *run)
 {
     return fabs(run->gbps[0] / 2 - 1) < 0.1 && fabs(run->gbps[1] / 0.5 - 1) < 0.1 &&
            fabs(run->gbps[2] / 1 - 1) < 0.1 && run->slowest == run->gbps[1] && run->skew > 25000 &&
@@ -178,7 +178,7 @@ static void check_rates(void)
 {
     struct pool pool = make_pool(puppet_site(3), &puppet_mover);
     struct tccl_set set = parse("g0>m0 g1>m0 g2>m0");
-    struct tccl_run run = {0};
+    struct tccl_run_result run = {0};
 
     puppet->gbps[0] = 2;
     puppet->gbps[1] = 0.5;
@@ -206,7 +206,7 @@ static const struct mishap mishaps[] = {
     {PUPPET_DIES, "g1>m0: its worker was killed by signal 9", true},
     {PUPPET_EXITS, "g1>m0: its worker ended with status 3", true},
     {PUPPET_FAILS, "g1>m0: a string broke", false},
-    {PUPPET_FAILS_TO_PREPARE, "g1>m0: the stage is not set", false},
+    {PUPPET_FAILS_TO_PREPARE, "g1>m0: the workspace is not set", false},
     {PUPPET_HANGS, "g1>m0: its worker hangs: not ready within 8 s", true},
     {PUPPET_HANGS_MOVING, "g1>m0: its worker hangs: not done within 8 s", true},
     {PUPPET_NEVER_BEGINS, "g1>m0: it ended before it began", false},
@@ -219,10 +219,10 @@ static void check_mishaps(void)
 {
     const struct tccl_workers_options options = {
         .gpu = &puppet_mover, .prepare_limit = 8, .run_limit = 8};
-    struct tccl_stage *stage = tccl_stage_new(puppet_site(2), &settings, NULL);
-    struct tccl_workers *workers = tccl_workers_new(stage, &options, NULL);
+    struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);
+    struct tccl_workers *workers = tccl_workers_new(workspace, &options, NULL);
     struct tccl_set set = parse("g0>m0 g1>m0");
-    struct tccl_run run;
+    struct tccl_run_result run;
     long replaced = 0;
 
     for (size_t i = 0; i < sizeof(mishaps) / sizeof(*mishaps); i++) {
@@ -242,7 +242,7 @@ static void check_mishaps(void)
         CHECK_INT(puppet->pid[0], other);
     }
     tccl_workers_free(workers);
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
 }
 
 /* Between runs, too; and one that can't be opened at first. */
@@ -251,7 +251,7 @@ static void check_idle_death(void)
     struct pool pool = make_pool(puppet_site(2), &puppet_mover);
     struct tccl_set set = parse("g0>m0");
     struct tccl_error err = {0};
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     puppet->act[0] = PUPPET_FAILS_TO_OPEN;
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000000, &run, &err), 1);
@@ -273,7 +273,7 @@ static void check_workers_are_kept(void)
     CHECK_INT(pipe(own), 0);
     struct pool pool = make_pool(puppet_site(2), &puppet_mover);
     struct tccl_set one = parse("g0>m0"), two = parse("g0>m0 g0<m0"), other = parse("g1>m0");
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     puppet->opened[0] = puppet->opened[1] = 0;
     for (int i = 0; i < 5; i++) {
@@ -305,7 +305,7 @@ static void check_all_places(void)
 {
     struct pool pool = make_pool(puppet_site(16), &puppet_mover);
     struct tccl_set set = {0};
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     for (int gpu = 0; gpu < 16; gpu++)
         for (int i = 0; i < 4; i++)
@@ -327,32 +327,32 @@ static void check_keepers(void)
     struct pool pool = make_pool(puppet_site(2), &mover);
     struct tccl_set set = parse("g0>m0");
     struct tccl_error err = {0};
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     CHECK_INT(tccl_workers_count(pool.workers), 2);
-    CHECK_INT(tccl_stage_loan(pool.stage, 1)->turn, 1);
-    CHECK_INT(tccl_stage_loan(pool.stage, 1)->bytes, 42);
+    CHECK_INT(tccl_workspace_loan(pool.workspace, 1)->turn, 1);
+    CHECK_INT(tccl_workspace_loan(pool.workspace, 1)->bytes, 42);
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     kill(puppet->keeper[1], SIGKILL);
-    for (int i = 0; i < 1000 && tccl_stage_loan(pool.stage, 1)->turn == 1; i++) {
+    for (int i = 0; i < 1000 && tccl_workspace_loan(pool.workspace, 1)->turn == 1; i++) {
         tccl_workers_run(pool.workers, &set, 1000, &run, &err);
         puppet_nap();
     }
-    CHECK_INT(tccl_stage_loan(pool.stage, 1)->turn, 2);
-    CHECK_INT(tccl_stage_loan(pool.stage, 0)->turn, 1);
+    CHECK_INT(tccl_workspace_loan(pool.workspace, 1)->turn, 2);
+    CHECK_INT(tccl_workspace_loan(pool.workspace, 0)->turn, 1);
     CHECK_INT(tccl_workers_replaced(pool.workers), 1);
     free_pool(&pool);
 
-    struct tccl_stage *stage = tccl_stage_new(puppet_site(2), &settings, NULL);
+    struct tccl_workspace *workspace = tccl_workspace_new(puppet_site(2), &settings, NULL);
     const struct tccl_workers_options options = {
         .gpu = &mover, .prepare_limit = 60, .run_limit = 60};
     err.text[0] = '\0';
     puppet->keep_fails = 1;
-    CHECK(!tccl_workers_new(stage, &options, &err));
+    CHECK(!tccl_workers_new(workspace, &options, &err));
     CHECK_INT(strncmp(err.text, "g", 1), 0);
     CHECK_STR(err.text + 2, ": nothing to lend");
     puppet->keep_fails = 0;
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
 }
 
@@ -368,7 +368,7 @@ static void check_no_processes(void)
     pid_t pid = fork();
     if (pid == 0) {
         struct tccl_error err = {0};
-        struct tccl_run run;
+        struct tccl_run_result run;
         setrlimit(RLIMIT_NPROC, &none);
         if (getuid() == 0 && setuid(65534) < 0)
             _exit(2);
@@ -409,7 +409,7 @@ static void lead_until_killed(int ready)
 {
     struct pool pool = make_pool(puppet_site(2), &mover);
     struct tccl_set set = parse("g0>m0 g1>m0");
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     puppet->act[1] = PUPPET_HANGS_MOVING;

@@ -15,7 +15,8 @@ static int check_peer(const struct tccl_backend_options *options, struct tccl_er
 
     if (!options->peer)
         return 0;
-    cleanup_close int fd = tccl_far_connect(options->peer, "", munge, tccl_now_ms() + PEER_MS, err);
+    cleanup_close int fd =
+        tccl_peer_connect(options->peer, "", munge, tccl_now_ms() + PEER_MS, err);
     return fd < 0 ? -1 : 0;
 }
 
@@ -45,7 +46,7 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
                       const struct tccl_backend_options *options, struct tccl_error *err)
 {
     const struct tccl_machine *machine = &pooled->found.site.machine;
-    struct tccl_stage_settings settings = {
+    struct tccl_workspace_settings settings = {
         .region = way->region(machine), .bind = way->bind(machine), .engine = options->engine};
     const struct tccl_workers_options pool = {
         .gpu = way->gpu,
@@ -58,10 +59,10 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
         copy_setting(settings.munge, sizeof(settings.munge), options->munge, "munged's socket",
                      err) < 0)
         return -1;
-    pooled->stage = tccl_stage_new(&pooled->found.site, &settings, err);
-    if (!pooled->stage)
+    pooled->workspace = tccl_workspace_new(&pooled->found.site, &settings, err);
+    if (!pooled->workspace)
         return -1;
-    pooled->workers = tccl_workers_new(pooled->stage, &pool, err);
+    pooled->workers = tccl_workers_new(pooled->workspace, &pool, err);
     return pooled->workers ? 0 : -1;
 }
 
@@ -122,6 +123,6 @@ void tccl_pooled_close(void *state)
     struct tccl_pooled *pooled = state;
 
     tccl_workers_free(pooled->workers);
-    tccl_stage_free(pooled->stage);
+    tccl_workspace_free(pooled->workspace);
     free(pooled);
 }

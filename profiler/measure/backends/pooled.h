@@ -8,7 +8,7 @@
 
 struct tccl_pooled {
     struct tccl_found found;
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     struct tccl_workers *workers;
     struct tccl_repeat_options repeat;
     unsigned marks;
@@ -22,7 +22,7 @@ struct tccl_pooled_way {
     int (*look)(struct tccl_pooled *pooled, const struct tccl_backend_options *options,
                 struct tccl_error *err);
     double (*window)(const struct tccl_pooled *pooled);   /* usual seconds of each run */
-    size_t (*region)(const struct tccl_machine *machine); /* bytes, see tccl_stage_settings */
+    size_t (*region)(const struct tccl_machine *machine); /* bytes, see tccl_workspace_settings */
     bool (*bind)(const struct tccl_machine *machine);
     const struct tccl_mover *gpu, *nic, *nic_alone; /* the last: without a peer; NULL: none */
     double prepare_limit;

@@ -5,7 +5,7 @@ enum { PIECE = 4 << 20 };
 CUresult tccl_cuda_engine_arm(struct tccl_cuda_engine *engine, const struct tccl_cuda_gpu *gpu,
                               tccl_transfer transfer, int place)
 {
-    size_t region = tccl_stage_settings(gpu->stage)->region;
+    size_t region = tccl_workspace_settings(gpu->workspace)->region;
 
     engine->gpu = gpu;
     engine->transfer = transfer;
@@ -29,7 +29,7 @@ static CUresult copy_host(const struct tccl_cuda_engine *engine, int memory)
 {
     const struct tccl_cuda_gpu *gpu = engine->gpu;
     CUdeviceptr own = gpu->own[engine->place] + engine->offset;
-    char *host = tccl_stage_memory(gpu->stage, memory, engine->place, NULL);
+    char *host = tccl_workspace_memory(gpu->workspace, memory, engine->place, NULL);
 
     if (!host)
         return CUDA_ERROR_INVALID_VALUE;
@@ -62,7 +62,7 @@ static CUresult begin_piece(struct tccl_cuda_engine *engine)
         result = engine->gpu->cuda.cuEventRecord(event, engine->gpu->streams[engine->place]);
     engine->begun++;
     engine->offset += engine->piece;
-    if (engine->offset + engine->piece > tccl_stage_settings(engine->gpu->stage)->region)
+    if (engine->offset + engine->piece > tccl_workspace_settings(engine->gpu->workspace)->region)
         engine->offset = 0;
     return result;
 }

@@ -19,18 +19,18 @@ int tccl_cuda_gpu_fail(const struct tccl_cuda_gpu *gpu, CUresult result, const c
                        struct tccl_error *err)
 {
     return tccl_cuda_fail(&gpu->cuda, result, err, "GPU %d (%s): %s", gpu->gpu,
-                          tccl_stage_site(gpu->stage)->gpu_busid[gpu->gpu], what);
+                          tccl_workspace_site(gpu->workspace)->gpu_busid[gpu->gpu], what);
 }
 
 static size_t region_of(const struct tccl_cuda_gpu *gpu)
 {
-    return tccl_stage_settings(gpu->stage)->region;
+    return tccl_workspace_settings(gpu->workspace)->region;
 }
 
 static int find_device(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 {
     CUresult result = gpu->cuda.cuDeviceGetByPCIBusId(
-        &gpu->device, tccl_stage_site(gpu->stage)->gpu_busid[gpu->gpu]);
+        &gpu->device, tccl_workspace_site(gpu->workspace)->gpu_busid[gpu->gpu]);
 
     return result == CUDA_SUCCESS ? 0 : tccl_cuda_gpu_fail(gpu, result, "CUDA can't see it", err);
 }
@@ -129,19 +129,21 @@ static int map_host(const struct tccl_cuda_gpu *gpu, void *memory, size_t bytes,
 static int open_gpu(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
 {
     long page = sysconf(_SC_PAGESIZE);
-    size_t desk_bytes = (sizeof(struct tccl_desk) + (size_t)page - 1) / (size_t)page * (size_t)page;
-    struct tccl_desk *desk = tccl_desk_of(gpu->stage, gpu->gpu, err);
+    size_t requests_bytes =
+        (sizeof(struct tccl_cuda_requests) + (size_t)page - 1) / (size_t)page * (size_t)page;
+    struct tccl_cuda_requests *requests = tccl_cuda_requests_of(gpu->workspace, gpu->gpu, err);
 
-    if (!desk || tccl_cuda_start(&gpu->cuda, err) < 0)
+    if (!requests || tccl_cuda_start(&gpu->cuda, err) < 0)
         return -1;
     if (find_device(gpu, err) < 0 || make_context(gpu, err) < 0 || load_kernel(gpu, err) < 0)
         return -1;
     if (take_memory(gpu, LENT_REGIONS * region_of(gpu), LENT_PATTERN, &gpu->lent, err) < 0)
         return -1;
-    return map_host(gpu, desk, desk_bytes, &gpu->desk, err);
+    return map_host(gpu, requests, requests_bytes, &gpu->requests, err);
 }
 
-struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_stage *stage, int gpu, struct tccl_error *err)
+struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_workspace *workspace, int gpu,
+                                         struct tccl_error *err)
 {
     struct tccl_cuda_gpu *opened = calloc(1, sizeof(*opened));
 
@@ -149,7 +151,7 @@ struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_stage *stage, int gpu, stru
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    opened->stage = stage;
+    opened->workspace = workspace;
     opened->gpu = gpu;
     if (open_gpu(opened, err) == 0)
         return opened;
@@ -159,7 +161,7 @@ struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_stage *stage, int gpu, stru
 
 void tccl_cuda_gpu_lend(struct tccl_cuda_gpu *gpu)
 {
-    struct tccl_loan *loan = tccl_stage_loan(gpu->stage, gpu->gpu);
+    struct tccl_loan *loan = tccl_workspace_loan(gpu->workspace, gpu->gpu);
     CUipcMemHandle handle;
     CUresult result = gpu->cuda.cuIpcGetMemHandle(&handle, gpu->lent);
     const char *text = NULL;
@@ -176,14 +178,14 @@ void tccl_cuda_gpu_lend(struct tccl_cuda_gpu *gpu)
 
 static bool is_peer_mapped(const struct tccl_cuda_gpu *gpu, int peer)
 {
-    uint32_t turn = atomic_load(&tccl_stage_loan(gpu->stage, peer)->turn);
+    uint32_t turn = atomic_load(&tccl_workspace_loan(gpu->workspace, peer)->turn);
     return turn != 0 && gpu->peers[peer].turn == turn;
 }
 
 /* A keeper that was replaced lends anew: what it lent before is gone. */
 static int map_peer(struct tccl_cuda_gpu *gpu, int peer, struct tccl_error *err)
 {
-    struct tccl_loan *loan = tccl_stage_loan(gpu->stage, peer);
+    struct tccl_loan *loan = tccl_workspace_loan(gpu->workspace, peer);
     uint32_t turn = atomic_load(&loan->turn);
     CUipcMemHandle handle;
     char what[64];
@@ -242,7 +244,7 @@ int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int 
         return 0;
     if (target.kind == TCCL_GPU)
         return map_peer(gpu, target.index, err);
-    void *memory = tccl_stage_memory(gpu->stage, target.index, place, err);
+    void *memory = tccl_workspace_memory(gpu->workspace, target.index, place, err);
     return memory ? map_host(gpu, memory, region_of(gpu), &gpu->host[target.index][place], err)
                   : -1;
 }

@@ -9,17 +9,17 @@
 
 struct tccl_cuda_gpu {
     struct tccl_cuda cuda;
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     int gpu;
     CUdevice device;
     CUcontext context;
     CUfunction copy;
     int blocks; /* of each copy: several copies fit on the GPU at once */
     CUdeviceptr lent;
-    CUdeviceptr desk;
-    CUstream streams[TCCL_STAGE_PLACES];
-    CUdeviceptr own[TCCL_STAGE_PLACES];
-    CUdeviceptr host[TCCL_MAX_MEMORIES][TCCL_STAGE_PLACES];
+    CUdeviceptr requests;
+    CUstream streams[TCCL_WORKSPACE_PLACES];
+    CUdeviceptr own[TCCL_WORKSPACE_PLACES];
+    CUdeviceptr host[TCCL_MAX_MEMORIES][TCCL_WORKSPACE_PLACES];
     struct {
         uint32_t turn; /* of the loan that is mapped; 0: none */
         CUdeviceptr address;
@@ -27,7 +27,8 @@ struct tccl_cuda_gpu {
 };
 
 /* In the process that keeps the GPU, once. Returns NULL with err. */
-struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_stage *stage, int gpu, struct tccl_error *err);
+struct tccl_cuda_gpu *tccl_cuda_gpu_open(struct tccl_workspace *workspace, int gpu,
+                                         struct tccl_error *err);
 
 /* Fills the loan but for its turn. A GPU whose memory can't be lent lends 0 bytes, and the handle
  * holds the reason: transfers with the host's memories go all the same. */

@@ -24,15 +24,15 @@ struct run {
 
 struct keeper {
     struct tccl_cuda_gpu *gpu;
-    struct tccl_desk *desk;
+    struct tccl_cuda_requests *requests;
     struct tccl_error *last_words; /* shared with the pool */
     bool engine;
-    struct run runs[TCCL_STAGE_PLACES];
+    struct run runs[TCCL_WORKSPACE_PLACES];
 };
 
-static struct tccl_desk_slot *slot_of(const struct keeper *keeper, int place)
+static struct tccl_cuda_slot *slot_of(const struct keeper *keeper, int place)
 {
-    return &keeper->desk->slots[place];
+    return &keeper->requests->slots[place];
 }
 
 static uint32_t word(const uint32_t *address)
@@ -42,7 +42,7 @@ static uint32_t word(const uint32_t *address)
 
 static bool has_started(const struct keeper *keeper, int place)
 {
-    const struct tccl_desk_slot *slot = slot_of(keeper, place);
+    const struct tccl_cuda_slot *slot = slot_of(keeper, place);
 
     return word(&slot->control.go) == slot->turn;
 }
@@ -61,7 +61,7 @@ static void collapse(const struct keeper *keeper, CUresult result)
 static void finish(struct keeper *keeper, int place)
 {
     keeper->runs[place].active = false;
-    tccl_desk_end(slot_of(keeper, place));
+    tccl_cuda_slot_end(slot_of(keeper, place));
 }
 
 static bool is_running(struct keeper *keeper, int place)
@@ -77,7 +77,7 @@ static bool is_running(struct keeper *keeper, int place)
 static void drive_engine(struct keeper *keeper, int place)
 {
     struct run *run = &keeper->runs[place];
-    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    struct tccl_cuda_slot *slot = slot_of(keeper, place);
     bool stopped =
         (int32_t)(word(&slot->control.stop) - slot->turn) >= 0 || tccl_now_ns() > run->end;
     bool started = word(&slot->control.go) == slot->turn;
@@ -105,11 +105,11 @@ static void end_it(struct keeper *keeper, int place)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
 
-    tccl_desk_stop(slot_of(keeper, place));
+    tccl_cuda_slot_stop(slot_of(keeper, place));
     while (keeper->runs[place].active) {
         if (tccl_now_ns() > end)
             collapse(keeper, CUDA_ERROR_LAUNCH_TIMEOUT);
-        tccl_desk_nap(WATCH_NAP);
+        tccl_cuda_nap(WATCH_NAP);
         look_after(keeper, place);
     }
 }
@@ -118,7 +118,7 @@ static void end_it(struct keeper *keeper, int place)
 
 static bool is_armed(const struct keeper *keeper, int place)
 {
-    const struct tccl_desk_slot *slot = slot_of(keeper, place);
+    const struct tccl_cuda_slot *slot = slot_of(keeper, place);
 
     for (int block = 0; block < keeper->gpu->blocks; block++)
         if (word(&slot->control.lines[block].armed) != slot->turn)
@@ -132,14 +132,14 @@ static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
 
     while (!is_armed(keeper, place)) {
         if (tccl_now_ns() > end) {
-            tccl_desk_stop(slot_of(keeper, place));
+            tccl_cuda_slot_stop(slot_of(keeper, place));
             return tccl_fail(err,
                              "GPU %d: the copying kernel was not there within %g s: is something "
                              "else running on the GPU?",
                              keeper->gpu->gpu, arm_patience);
         }
         is_running(keeper, place); /* a kernel that fails is found here */
-        tccl_desk_nap(WATCH_NAP);
+        tccl_cuda_nap(WATCH_NAP);
     }
     return 0;
 }
@@ -147,16 +147,16 @@ static int await_armed(struct keeper *keeper, int place, struct tccl_error *err)
 static int launch_kernel(struct keeper *keeper, int place, struct tccl_error *err)
 {
     const struct tccl_cuda_gpu *gpu = keeper->gpu;
-    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    struct tccl_cuda_slot *slot = slot_of(keeper, place);
     CUdeviceptr source, sink;
 
     tccl_cuda_gpu_ends(gpu, keeper->runs[place].transfer, place, &source, &sink);
     struct tccl_copy_job job = {
         .source = source,
         .sink = sink,
-        .control = gpu->desk + ((uintptr_t)&slot->control - (uintptr_t)keeper->desk),
+        .control = gpu->requests + ((uintptr_t)&slot->control - (uintptr_t)keeper->requests),
         .limit = (uint64_t)slot->limit,
-        .pieces = (uint32_t)(tccl_stage_settings(gpu->stage)->region / TCCL_COPY_PIECE),
+        .pieces = (uint32_t)(tccl_workspace_settings(gpu->workspace)->region / TCCL_COPY_PIECE),
         .turn = slot->turn,
         .hold = slot->control.hold,
     };
@@ -186,7 +186,7 @@ static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
         if (tccl_now_ns() > end)
             return tccl_fail(err, "GPU %d: a kernel that waits for its start does not end",
                              keeper->gpu->gpu);
-        tccl_desk_nap(WATCH_NAP);
+        tccl_cuda_nap(WATCH_NAP);
     }
     return 0;
 }
@@ -195,7 +195,7 @@ static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
  * when all is set up: so they are off the GPU meanwhile. */
 static int park(struct keeper *keeper, struct tccl_error *err)
 {
-    for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+    for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
         if (waits_for_start(keeper, place) && take_off(keeper, place, err) < 0)
             return -1;
     return 0;
@@ -205,7 +205,7 @@ static int unpark(struct keeper *keeper, struct tccl_error *err)
 {
     int result = 0;
 
-    for (int place = 0; place < TCCL_STAGE_PLACES; place++) {
+    for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++) {
         if (!keeper->runs[place].parked)
             continue;
         keeper->runs[place].parked = false;
@@ -228,7 +228,7 @@ static void end_last(struct keeper *keeper, int place)
  * measured along with this one, and what sets memory up might wait for its end. */
 static void end_strays(struct keeper *keeper)
 {
-    for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+    for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
         if (keeper->runs[place].active && has_started(keeper, place))
             end_it(keeper, place);
 }
@@ -261,7 +261,7 @@ static int arm_engine(struct keeper *keeper, int place, struct tccl_error *err)
 
 static int launch(struct keeper *keeper, int place, struct tccl_error *err)
 {
-    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    struct tccl_cuda_slot *slot = slot_of(keeper, place);
     struct run *run = &keeper->runs[place];
 
     end_last(keeper, place);
@@ -284,13 +284,13 @@ static void check_context(const struct keeper *keeper)
 
 static void attend(struct keeper *keeper, int place)
 {
-    struct tccl_desk_slot *slot = slot_of(keeper, place);
+    struct tccl_cuda_slot *slot = slot_of(keeper, place);
     uint32_t asked = atomic_load(&slot->asked);
 
     if (asked != atomic_load(&slot->answered)) {
-        int result = slot->request == TCCL_DESK_LAUNCH ? launch(keeper, place, &slot->error)
+        int result = slot->request == TCCL_CUDA_LAUNCH ? launch(keeper, place, &slot->error)
                                                        : prepare(keeper, place, &slot->error);
-        tccl_desk_answer(slot, asked, result);
+        tccl_cuda_slot_answer(slot, asked, result);
         if (result < 0)
             check_context(keeper);
     }
@@ -300,7 +300,7 @@ static void attend(struct keeper *keeper, int place)
 
 static bool is_busy(const struct keeper *keeper)
 {
-    for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+    for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
         if (keeper->runs[place].active)
             return true;
     return false;
@@ -313,27 +313,29 @@ static void *serve(void *context)
     prctl(PR_SET_TIMERSLACK, 1UL);
     keeper->gpu->cuda.cuCtxSetCurrent(keeper->gpu->context);
     for (;;) {
-        for (int place = 0; place < TCCL_STAGE_PLACES; place++)
+        for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
             attend(keeper, place);
         if (is_busy(keeper))
-            tccl_desk_nap(keeper->engine ? ENGINE_NAP : WATCH_NAP);
+            tccl_cuda_nap(keeper->engine ? ENGINE_NAP : WATCH_NAP);
         else
-            sem_wait(&keeper->desk->bell);
+            sem_wait(&keeper->requests->bell);
     }
     return NULL;
 }
 
-static int start(struct keeper *keeper, struct tccl_stage *stage, int gpu, struct tccl_error *err)
+static int start(struct keeper *keeper, struct tccl_workspace *workspace, int gpu,
+                 struct tccl_error *err)
 {
     pthread_t thread;
 
-    keeper->gpu = tccl_cuda_gpu_open(stage, gpu, err);
-    keeper->desk = tccl_desk_of(stage, gpu, err);
-    if (!keeper->gpu || !keeper->desk)
+    keeper->gpu = tccl_cuda_gpu_open(workspace, gpu, err);
+    keeper->requests = tccl_cuda_requests_of(workspace, gpu, err);
+    if (!keeper->gpu || !keeper->requests)
         return -1;
-    keeper->engine = tccl_stage_settings(stage)->engine;
+    keeper->engine = tccl_workspace_settings(workspace)->engine;
     keeper->last_words = err;
-    tccl_desk_open(keeper->desk, atomic_load(&tccl_stage_loan(stage, gpu)->turn) == 0);
+    tccl_cuda_requests_open(keeper->requests,
+                            atomic_load(&tccl_workspace_loan(workspace, gpu)->turn) == 0);
     tccl_cuda_gpu_lend(keeper->gpu);
     if (pthread_create(&thread, NULL, serve, keeper) != 0)
         return tccl_fail(err, "no thread for GPU %d", gpu);
@@ -341,13 +343,13 @@ static int start(struct keeper *keeper, struct tccl_stage *stage, int gpu, struc
     return 0;
 }
 
-int tccl_cuda_keep(struct tccl_stage *stage, int gpu, struct tccl_error *err)
+int tccl_cuda_keep(struct tccl_workspace *workspace, int gpu, struct tccl_error *err)
 {
     struct keeper *keeper = calloc(1, sizeof(*keeper));
 
     if (!keeper)
         return tccl_fail(err, "out of memory");
-    if (start(keeper, stage, gpu, err) == 0)
+    if (start(keeper, workspace, gpu, err) == 0)
         return 0;
     free(keeper);
     return -1;

@@ -10,14 +10,15 @@
 
 enum { ASK_NAP = 20 /* microseconds */ };
 
-struct tccl_desk *tccl_desk_of(struct tccl_stage *stage, int gpu, struct tccl_error *err)
+struct tccl_cuda_requests *tccl_cuda_requests_of(struct tccl_workspace *workspace, int gpu,
+                                                 struct tccl_error *err)
 {
-    if (tccl_stage_settings(stage)->region < sizeof(struct tccl_desk)) {
-        tccl_fail(err, "regions of %zu bytes are too small for the desk of a GPU",
-                  tccl_stage_settings(stage)->region);
+    if (tccl_workspace_settings(workspace)->region < sizeof(struct tccl_cuda_requests)) {
+        tccl_fail(err, "regions of %zu bytes are too small for the requests of a GPU",
+                  tccl_workspace_settings(workspace)->region);
         return NULL;
     }
-    return tccl_stage_gpu(stage, gpu, 0, err);
+    return tccl_workspace_gpu(workspace, gpu, 0, err);
 }
 
 static int fail_ended(struct tccl_error *err)
@@ -25,7 +26,7 @@ static int fail_ended(struct tccl_error *err)
     return tccl_fail(err, "the process that holds the GPU ended");
 }
 
-static void clear_slot(struct tccl_desk_slot *slot)
+static void clear_slot(struct tccl_cuda_slot *slot)
 {
     uint32_t asked = atomic_load(&slot->asked);
 
@@ -37,77 +38,78 @@ static void clear_slot(struct tccl_desk_slot *slot)
     atomic_store(&slot->answered, asked);
 }
 
-void tccl_desk_open(struct tccl_desk *desk, bool first)
+void tccl_cuda_requests_open(struct tccl_cuda_requests *requests, bool first)
 {
     if (first)
-        memset(desk, 0, sizeof(*desk));
-    sem_init(&desk->bell, 1, 0);
-    desk->keeper = getpid();
-    for (int i = 0; i < TCCL_STAGE_PLACES; i++)
-        clear_slot(&desk->slots[i]);
+        memset(requests, 0, sizeof(*requests));
+    sem_init(&requests->bell, 1, 0);
+    requests->keeper = getpid();
+    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++)
+        clear_slot(&requests->slots[i]);
 }
 
-void tccl_desk_answer(struct tccl_desk_slot *slot, uint32_t number, int result)
+void tccl_cuda_slot_answer(struct tccl_cuda_slot *slot, uint32_t number, int result)
 {
     slot->result = result;
     atomic_store(&slot->answered, number);
 }
 
-void tccl_desk_end(struct tccl_desk_slot *slot)
+void tccl_cuda_slot_end(struct tccl_cuda_slot *slot)
 {
     atomic_store(&slot->ended, slot->turn);
 }
 
-void tccl_desk_nap(int microseconds)
+void tccl_cuda_nap(int microseconds)
 {
     nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000L}, NULL);
 }
 
 /* It hangs in the driver. The pool puts another in its place. */
-static int give_up(const struct tccl_desk *desk, double patience, struct tccl_error *err)
+static int give_up(const struct tccl_cuda_requests *requests, double patience,
+                   struct tccl_error *err)
 {
-    if (desk->keeper > 1)
-        kill(desk->keeper, SIGKILL);
+    if (requests->keeper > 1)
+        kill(requests->keeper, SIGKILL);
     return tccl_fail(err, "the process that holds the GPU did not answer within %g s", patience);
 }
 
-int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request request,
-                  double patience, struct tccl_error *err)
+int tccl_cuda_requests_ask(struct tccl_cuda_requests *requests, int place,
+                           enum tccl_cuda_request request, double patience, struct tccl_error *err)
 {
-    struct tccl_desk_slot *slot = &desk->slots[place];
+    struct tccl_cuda_slot *slot = &requests->slots[place];
     int64_t end = tccl_now_ns() + (int64_t)(patience * 1e9);
     uint32_t number = atomic_load(&slot->asked) + 1;
 
     slot->request = request;
     slot->error = (struct tccl_error){0};
     atomic_store(&slot->asked, number);
-    sem_post(&desk->bell);
+    sem_post(&requests->bell);
     while (atomic_load(&slot->answered) != number) {
         if (tccl_now_ns() > end)
-            return give_up(desk, patience, err);
-        if (tccl_desk_check(desk, err) < 0)
+            return give_up(requests, patience, err);
+        if (tccl_cuda_requests_check(requests, err) < 0)
             return -1;
-        tccl_desk_nap(ASK_NAP);
+        tccl_cuda_nap(ASK_NAP);
     }
     return slot->result == 0 ? 0 : tccl_fail(err, "%s", slot->error.text);
 }
 
-int tccl_desk_check(const struct tccl_desk *desk, struct tccl_error *err)
+int tccl_cuda_requests_check(const struct tccl_cuda_requests *requests, struct tccl_error *err)
 {
-    return kill(desk->keeper, 0) != 0 && errno == ESRCH ? fail_ended(err) : 0;
+    return kill(requests->keeper, 0) != 0 && errno == ESRCH ? fail_ended(err) : 0;
 }
 
-void tccl_desk_go(struct tccl_desk_slot *slot)
+void tccl_cuda_slot_go(struct tccl_cuda_slot *slot)
 {
     __atomic_store_n(&slot->control.go, slot->turn, __ATOMIC_SEQ_CST);
 }
 
-bool tccl_desk_begun(const struct tccl_desk_slot *slot)
+bool tccl_cuda_slot_begun(const struct tccl_cuda_slot *slot)
 {
     return __atomic_load_n(&slot->control.lines[0].begun, __ATOMIC_ACQUIRE) == slot->turn;
 }
 
-uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot)
+uint64_t tccl_cuda_slot_moved(const struct tccl_cuda_slot *slot)
 {
     uint64_t moved = 0;
 
@@ -116,12 +118,12 @@ uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot)
     return moved;
 }
 
-void tccl_desk_stop(struct tccl_desk_slot *slot)
+void tccl_cuda_slot_stop(struct tccl_cuda_slot *slot)
 {
     __atomic_store_n(&slot->control.stop, slot->turn, __ATOMIC_SEQ_CST);
 }
 
-bool tccl_desk_ended(const struct tccl_desk_slot *slot)
+bool tccl_cuda_slot_ended(const struct tccl_cuda_slot *slot)
 {
     return atomic_load(&slot->ended) == slot->turn;
 }

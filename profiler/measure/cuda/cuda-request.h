@@ -2,20 +2,20 @@
  * runs kernels of one process at a time (those of several take turns, some milliseconds each), so
  * transfers that one GPU starts run together only out of one process: its keeper. Each worker then
  * starts, watches and stops its own transfer through the control words here, which the kernel reads
- * and writes itself. The desk lies in the stage's memory of the GPU, at its NUMA node. */
-#ifndef TCCL_CUDA_DESK_H
-#define TCCL_CUDA_DESK_H
+ * and writes itself. The requests lie in the workspace's memory of the GPU, at its NUMA node. */
+#ifndef TCCL_CUDA_REQUEST_H
+#define TCCL_CUDA_REQUEST_H
 
 #include <semaphore.h>
 
 #include "measure/cuda/copy-job.h"
 #include "measure/pool/workspace.h"
 
-enum tccl_desk_request { TCCL_DESK_PREPARE, TCCL_DESK_LAUNCH };
+enum tccl_cuda_request { TCCL_CUDA_PREPARE, TCCL_CUDA_LAUNCH };
 
 /* One worker's, by its place. What is not atomic belongs to the worker until asked grows, and to
  * the keeper until answered follows. */
-struct tccl_desk_slot {
+struct tccl_cuda_slot {
     _Alignas(64) struct tccl_copy_control control; /* the GPU reads vectors of it */
     _Atomic uint32_t asked, answered;              /* numbers of requests */
     _Atomic uint32_t ended;                        /* = turn: nothing runs any more */
@@ -27,37 +27,38 @@ struct tccl_desk_slot {
     struct tccl_error error; /* where result is -1 */
 };
 
-struct tccl_desk {
+struct tccl_cuda_requests {
     sem_t bell;
     pid_t keeper;
-    struct tccl_desk_slot slots[TCCL_STAGE_PLACES];
+    struct tccl_cuda_slot slots[TCCL_WORKSPACE_PLACES];
 };
 
-/* Returns NULL with err. Same address in all processes of the stage. */
-struct tccl_desk *tccl_desk_of(struct tccl_stage *stage, int gpu, struct tccl_error *err);
+/* Returns NULL with err. Same address in all processes of the workspace. */
+struct tccl_cuda_requests *tccl_cuda_requests_of(struct tccl_workspace *workspace, int gpu,
+                                                 struct tccl_error *err);
 
-/* In the keeper, before it lends: clears the desk; what was asked of an earlier keeper is answered
- * with its end. */
-void tccl_desk_open(struct tccl_desk *desk, bool first);
-void tccl_desk_answer(struct tccl_desk_slot *slot, uint32_t number, int result);
-void tccl_desk_end(struct tccl_desk_slot *slot);
+/* In the keeper, before it lends: clears the requests; what was asked of an earlier keeper is
+ * answered with its end. */
+void tccl_cuda_requests_open(struct tccl_cuda_requests *requests, bool first);
+void tccl_cuda_slot_answer(struct tccl_cuda_slot *slot, uint32_t number, int result);
+void tccl_cuda_slot_end(struct tccl_cuda_slot *slot);
 
 /* In the worker: asks and waits for the answer, patience seconds; a keeper that has not answered
  * then is killed. Returns 0, or -1 with err. */
-int tccl_desk_ask(struct tccl_desk *desk, int place, enum tccl_desk_request request,
-                  double patience, struct tccl_error *err);
+int tccl_cuda_requests_ask(struct tccl_cuda_requests *requests, int place,
+                           enum tccl_cuda_request request, double patience, struct tccl_error *err);
 
 /* The run of the slot's turn: to start it, whether the GPU has seen that, what has been moved so
  * far (bytes), to stop it. */
-void tccl_desk_go(struct tccl_desk_slot *slot);
-bool tccl_desk_begun(const struct tccl_desk_slot *slot);
-uint64_t tccl_desk_moved(const struct tccl_desk_slot *slot);
-void tccl_desk_stop(struct tccl_desk_slot *slot);
-bool tccl_desk_ended(const struct tccl_desk_slot *slot);
+void tccl_cuda_slot_go(struct tccl_cuda_slot *slot);
+bool tccl_cuda_slot_begun(const struct tccl_cuda_slot *slot);
+uint64_t tccl_cuda_slot_moved(const struct tccl_cuda_slot *slot);
+void tccl_cuda_slot_stop(struct tccl_cuda_slot *slot);
+bool tccl_cuda_slot_ended(const struct tccl_cuda_slot *slot);
 
 /* Has the keeper ended, and has the pool seen that? Returns 0, or -1 with err. */
-int tccl_desk_check(const struct tccl_desk *desk, struct tccl_error *err);
+int tccl_cuda_requests_check(const struct tccl_cuda_requests *requests, struct tccl_error *err);
 
-void tccl_desk_nap(int microseconds);
+void tccl_cuda_nap(int microseconds);
 
 #endif

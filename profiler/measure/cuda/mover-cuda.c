@@ -17,24 +17,24 @@ enum { WATCH_NAP = 20 /* microseconds */ };
 static const int64_t no_pause = 1000000, stalled = 10000000;
 
 struct state {
-    struct tccl_desk *desk;
-    struct tccl_desk_slot *slot;
+    struct tccl_cuda_requests *requests;
+    struct tccl_cuda_slot *slot;
     int gpu, place;
 };
 
-static int cuda_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
-                     struct tccl_error *err)
+static int cuda_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                     void **out, struct tccl_error *err)
 {
-    struct tccl_desk *desk = tccl_desk_of(stage, device.index, err);
+    struct tccl_cuda_requests *requests = tccl_cuda_requests_of(workspace, device.index, err);
 
-    if (!desk)
+    if (!requests)
         return -1;
     struct state *state = calloc(1, sizeof(*state));
     if (!state)
         return tccl_fail(err, "out of memory");
     prctl(PR_SET_TIMERSLACK, 1UL);
     *state = (struct state){
-        .desk = desk, .slot = &desk->slots[place], .gpu = device.index, .place = place};
+        .requests = requests, .slot = &requests->slots[place], .gpu = device.index, .place = place};
     *out = state;
     return 0;
 }
@@ -44,16 +44,17 @@ static int cuda_prepare(void *context, tccl_transfer transfer, struct tccl_error
     struct state *state = context;
 
     state->slot->transfer = transfer;
-    return tccl_desk_ask(state->desk, state->place, TCCL_DESK_PREPARE, ask_patience, err);
+    return tccl_cuda_requests_ask(state->requests, state->place, TCCL_CUDA_PREPARE, ask_patience,
+                                  err);
 }
 
 /* So long after the deadline that it is launched under (the run's own is set at its start) the GPU
  * ends by itself, should both processes hang by then. */
 static const int64_t grace = INT64_C(60000000000);
 
-static int64_t limit_of(const struct tccl_lane *lane)
+static int64_t limit_of(const struct tccl_member *member)
 {
-    int64_t left = tccl_lane_deadline(lane) - tccl_now_ns();
+    int64_t left = tccl_member_deadline(member) - tccl_now_ns();
 
     return (left > 0 ? left : 0) + grace;
 }
@@ -62,77 +63,79 @@ static int await_end(const struct state *state, struct tccl_error *err)
 {
     int64_t end = tccl_now_ns() + (int64_t)(end_patience * 1e9);
 
-    tccl_desk_stop(state->slot);
-    while (!tccl_desk_ended(state->slot)) {
+    tccl_cuda_slot_stop(state->slot);
+    while (!tccl_cuda_slot_ended(state->slot)) {
         if (tccl_now_ns() > end)
             return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
                              end_patience);
-        if (tccl_desk_check(state->desk, err) < 0)
+        if (tccl_cuda_requests_check(state->requests, err) < 0)
             return -1;
-        tccl_desk_nap(WATCH_NAP);
+        tccl_cuda_nap(WATCH_NAP);
     }
     return 0;
 }
 
 static int check_ended(const struct state *state, struct tccl_error *err)
 {
-    return tccl_desk_ended(state->slot)
+    return tccl_cuda_slot_ended(state->slot)
                ? tccl_fail(err, "GPU %d: the copy ended before it was told to", state->gpu)
                : 0;
 }
 
 /* Until the GPU says that it has begun: the start is when it did, so there is no pause at first.
  * Returns 0; 1: not to go on; -1 with err. */
-static int await_begin(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+static int await_begin(const struct state *state, struct tccl_member *member,
+                       struct tccl_error *err)
 {
     int64_t start = tccl_now_ns();
 
-    tccl_desk_go(state->slot);
-    while (!tccl_desk_begun(state->slot)) {
-        if (!tccl_lane_moved(lane, 0))
+    tccl_cuda_slot_go(state->slot);
+    while (!tccl_cuda_slot_begun(state->slot)) {
+        if (!tccl_member_moved(member, 0))
             return 1;
         if (check_ended(state, err) < 0)
             return -1;
         if (tccl_now_ns() - start > no_pause)
-            tccl_desk_nap(WATCH_NAP);
+            tccl_cuda_nap(WATCH_NAP);
     }
     return 0;
 }
 
 /* Bytes are counted by the piece: as long as there are none, nothing is said, or the start would
  * seem to be that of the second piece. */
-static int watch(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+static int watch(const struct state *state, struct tccl_member *member, struct tccl_error *err)
 {
     int64_t begun = tccl_now_ns();
 
     for (;;) {
-        uint64_t moved = tccl_desk_moved(state->slot);
+        uint64_t moved = tccl_cuda_slot_moved(state->slot);
         bool news = moved > 0 || tccl_now_ns() - begun > stalled;
-        if (news && !tccl_lane_moved(lane, moved))
+        if (news && !tccl_member_moved(member, moved))
             return 0;
         if (check_ended(state, err) < 0)
             return -1;
-        tccl_desk_nap(WATCH_NAP);
+        tccl_cuda_nap(WATCH_NAP);
     }
 }
 
-static int run(const struct state *state, struct tccl_lane *lane, struct tccl_error *err)
+static int run(const struct state *state, struct tccl_member *member, struct tccl_error *err)
 {
-    int rc = await_begin(state, lane, err);
+    int rc = await_begin(state, member, err);
 
     if (rc == 0)
-        rc = watch(state, lane, err);
+        rc = watch(state, member, err);
     return rc < 0 ? -1 : await_end(state, err);
 }
 
-static int cuda_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+static int cuda_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
 
-    state->slot->limit = limit_of(lane);
-    if (tccl_desk_ask(state->desk, state->place, TCCL_DESK_LAUNCH, ask_patience, err) < 0)
+    state->slot->limit = limit_of(member);
+    if (tccl_cuda_requests_ask(state->requests, state->place, TCCL_CUDA_LAUNCH, ask_patience, err) <
+        0)
         return -1;
-    return tccl_lane_wait(lane) < 0 ? await_end(state, err) : run(state, lane, err);
+    return tccl_member_wait(member) < 0 ? await_end(state, err) : run(state, member, err);
 }
 
 static void cuda_close(void *context)

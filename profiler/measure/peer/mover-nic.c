@@ -9,21 +9,21 @@ struct state {
     void *state;
 };
 
-bool tccl_nic_has_rdma(const struct tccl_stage *stage, int nic)
+bool tccl_nic_has_rdma(const struct tccl_workspace *workspace, int nic)
 {
-    return tccl_stage_settings(stage)->peer[0] &&
-           tccl_rdma_is_here(tccl_stage_site(stage)->machine.nics[nic].name);
+    return tccl_workspace_settings(workspace)->peer[0] &&
+           tccl_rdma_is_here(tccl_workspace_site(workspace)->machine.nics[nic].name);
 }
 
-static int nic_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
-                    struct tccl_error *err)
+static int nic_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                    void **out, struct tccl_error *err)
 {
     struct state *state = calloc(1, sizeof(*state));
 
     if (!state)
         return tccl_fail(err, "out of memory");
-    state->mover = tccl_nic_has_rdma(stage, device.index) ? &tccl_mover_verbs : &tccl_mover_tcp;
-    if (state->mover->open(stage, device, place, &state->state, err) < 0) {
+    state->mover = tccl_nic_has_rdma(workspace, device.index) ? &tccl_mover_verbs : &tccl_mover_tcp;
+    if (state->mover->open(workspace, device, place, &state->state, err) < 0) {
         free(state);
         return -1;
     }
@@ -38,11 +38,11 @@ static int nic_prepare(void *context, tccl_transfer transfer, struct tccl_error 
     return state->mover->prepare(state->state, transfer, err);
 }
 
-static int nic_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+static int nic_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
 
-    return state->mover->move(state->state, lane, err);
+    return state->mover->move(state->state, member, err);
 }
 
 static void nic_close(void *context)

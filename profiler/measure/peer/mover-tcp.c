@@ -23,51 +23,51 @@ enum {
 };
 
 struct state {
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     int nic, place;
     bool sends, lost;
     int n_streams; /* 0: not connected */
-    struct tccl_far_stream streams[STREAMS];
-    struct tccl_far_loop *loop;
+    struct tccl_peer_stream streams[STREAMS];
+    struct tccl_peer_loop *loop;
 };
 
 static void disconnect(struct state *state)
 {
     for (int i = 0; i < state->n_streams; i++)
-        tccl_far_stream_close(&state->streams[i]);
+        tccl_peer_stream_close(&state->streams[i]);
     state->n_streams = 0;
-    tccl_far_loop_close(state->loop, NULL);
+    tccl_peer_loop_close(state->loop, NULL);
     state->loop = NULL;
 }
 
 static const char *peer_of(const struct state *state)
 {
-    return tccl_stage_settings(state->stage)->peer;
+    return tccl_workspace_settings(state->workspace)->peer;
 }
 
 static int lose(struct state *state, struct tccl_error *err)
 {
-    char host[TCCL_FAR_HOST];
+    char host[TCCL_PEER_HOST];
     uint16_t port;
 
     disconnect(state);
     state->lost = true;
     if (!*peer_of(state))
         return tccl_fail(err, "loopback: connection lost");
-    if (tccl_far_address(peer_of(state), false, host, &port, err) < 0)
+    if (tccl_peer_address(peer_of(state), false, host, &port, err) < 0)
         return -1;
     return tccl_fail(err, "peer %s:%u: connection lost (is tccl-profile peer still running there?)",
                      host, port);
 }
 
-static int tcp_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
-                    struct tccl_error *err)
+static int tcp_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                    void **out, struct tccl_error *err)
 {
     struct state *state = calloc(1, sizeof(*state));
 
     if (!state)
         return tccl_fail(err, "out of memory");
-    *state = (struct state){.stage = stage, .nic = device.index, .place = place};
+    *state = (struct state){.workspace = workspace, .nic = device.index, .place = place};
     *out = state;
     return 0;
 }
@@ -95,29 +95,29 @@ static int connect_loop(struct state *state, struct tccl_error *err)
 {
     int fd;
 
-    state->loop = tccl_far_loop_open(&fd, err);
+    state->loop = tccl_peer_loop_open(&fd, err);
     if (!state->loop)
         return -1;
-    tccl_far_stream_begin(&state->streams[0], fd, TCCL_FAR_WINDOW);
+    tccl_peer_stream_begin(&state->streams[0], fd, TCCL_PEER_WINDOW);
     state->n_streams = 1;
     return 0;
 }
 
 static int connect_peer(struct state *state, struct tccl_error *err)
 {
-    const struct tccl_stage_settings *settings = tccl_stage_settings(state->stage);
+    const struct tccl_workspace_settings *settings = tccl_workspace_settings(state->workspace);
     int64_t deadline = tccl_now_ms() + (state->lost ? RECONNECT_MS : CONNECT_MS);
     char interface[TCCL_NAME];
 
-    find_interface(tccl_stage_site(state->stage)->machine.nics[state->nic].name, interface);
+    find_interface(tccl_workspace_site(state->workspace)->machine.nics[state->nic].name, interface);
     while (state->n_streams < STREAMS) {
-        int fd = tccl_far_connect(settings->peer, interface, settings->munge, deadline, err);
+        int fd = tccl_peer_connect(settings->peer, interface, settings->munge, deadline, err);
         if (fd < 0) {
             disconnect(state);
             state->lost = true;
             return -1;
         }
-        tccl_far_stream_begin(&state->streams[state->n_streams++], fd, TCCL_FAR_WINDOW / STREAMS);
+        tccl_peer_stream_begin(&state->streams[state->n_streams++], fd, TCCL_PEER_WINDOW / STREAMS);
     }
     state->lost = false;
     return 0;
@@ -127,7 +127,7 @@ static int connect_peer(struct state *state, struct tccl_error *err)
 static bool is_connected(const struct state *state)
 {
     for (int i = 0; i < state->n_streams; i++)
-        if (!tccl_far_stream_alive(&state->streams[i]))
+        if (!tccl_peer_stream_alive(&state->streams[i]))
             return false;
     return state->n_streams > 0;
 }
@@ -144,14 +144,15 @@ static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error 
 {
     struct state *state = context;
     struct tccl_device memory = tccl_transfer_target(transfer);
-    size_t size = tccl_stage_settings(state->stage)->region;
+    size_t size = tccl_workspace_settings(state->workspace)->region;
 
     if (memory.kind != TCCL_MEMORY)
         return tccl_fail(err,
                          "NIC %d: TCP can't reach the memory of a GPU: no GPUDirect without "
                          "RDMA",
                          state->nic);
-    unsigned char *region = tccl_stage_memory(state->stage, memory.index, state->place, err);
+    unsigned char *region =
+        tccl_workspace_memory(state->workspace, memory.index, state->place, err);
     if (!region || make_connected(state, err) < 0)
         return -1;
     state->sends = tccl_transfer_reads(transfer);
@@ -168,7 +169,7 @@ static uint64_t moved_so_far(const struct state *state)
     uint64_t total = 0;
 
     for (int i = 0; i < state->n_streams; i++)
-        total += tccl_far_stream_moved(&state->streams[i]);
+        total += tccl_peer_stream_moved(&state->streams[i]);
     return total;
 }
 
@@ -178,9 +179,9 @@ static int step(struct state *state, bool more)
     int any = 0;
 
     for (int i = 0; i < state->n_streams; i++) {
-        struct tccl_far_stream *stream = &state->streams[i];
-        int rc = state->sends ? tccl_far_stream_send(stream, more)
-                              : tccl_far_stream_receive(stream, more);
+        struct tccl_peer_stream *stream = &state->streams[i];
+        int rc = state->sends ? tccl_peer_stream_send(stream, more)
+                              : tccl_peer_stream_receive(stream, more);
         if (rc < 0)
             return -1;
         any |= rc;
@@ -193,25 +194,25 @@ static void rest(const struct state *state)
     struct pollfd ready[STREAMS];
 
     for (int i = 0; i < state->n_streams; i++)
-        ready[i] = tccl_far_stream_poll(&state->streams[i]);
+        ready[i] = tccl_peer_stream_poll(&state->streams[i]);
     poll(ready, (nfds_t)state->n_streams, POLL_MS);
 }
 
 static bool is_quiet(const struct state *state)
 {
     for (int i = 0; i < state->n_streams; i++)
-        if (!tccl_far_stream_quiet(&state->streams[i]))
+        if (!tccl_peer_stream_quiet(&state->streams[i]))
             return false;
     return true;
 }
 
 /* What is under way must not count in the next run: waits for it, or gives the connections up. */
-static void drain(struct state *state, const struct tccl_lane *lane)
+static void drain(struct state *state, const struct tccl_member *member)
 {
     int64_t end = tccl_now_ns() + (int64_t)DRAIN_MS * 1000000;
 
-    if (end > tccl_lane_deadline(lane))
-        end = tccl_lane_deadline(lane);
+    if (end > tccl_member_deadline(member))
+        end = tccl_member_deadline(member);
     while (!is_quiet(state)) {
         int rc = step(state, false);
         if (rc < 0 || tccl_now_ns() > end) {
@@ -223,11 +224,11 @@ static void drain(struct state *state, const struct tccl_lane *lane)
     }
 }
 
-static int tcp_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+static int tcp_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
     uint64_t before = moved_so_far(state);
-    int64_t last = tccl_lane_wait(lane);
+    int64_t last = tccl_member_wait(member);
 
     if (last < 0)
         return 0;
@@ -240,8 +241,8 @@ static int tcp_move(void *context, struct tccl_lane *lane, struct tccl_error *er
             last = now;
         else
             rest(state);
-    } while (tccl_lane_moved(lane, moved_so_far(state) - before));
-    drain(state, lane);
+    } while (tccl_member_moved(member, moved_so_far(state) - before));
+    drain(state, member);
     return 0;
 }
 

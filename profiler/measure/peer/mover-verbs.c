@@ -20,13 +20,13 @@ enum {
 };
 
 struct state {
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     const char *nic;
     int place;
     bool lost, inward;
     int fd; /* -1: not connected */
     struct tccl_rdma *rdma;
-    uint64_t far_bytes;
+    uint64_t peer_bytes;
     int memories[TARGETS]; /* what rdma calls them; -1: not registered */
     int memory;            /* of this transfer */
     struct tccl_gpu_memory gpus[TCCL_MAX_GPUS];
@@ -44,15 +44,15 @@ static void disconnect(struct state *state)
         state->memories[i] = -1;
 }
 
-static int verbs_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
-                      struct tccl_error *err)
+static int verbs_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                      void **out, struct tccl_error *err)
 {
     struct state *state = calloc(1, sizeof(*state));
 
     if (!state)
         return tccl_fail(err, "out of memory");
-    *state = (struct state){.stage = stage, .place = place, .fd = -1};
-    state->nic = tccl_stage_site(stage)->machine.nics[device.index].name;
+    *state = (struct state){.workspace = workspace, .place = place, .fd = -1};
+    state->nic = tccl_workspace_site(workspace)->machine.nics[device.index].name;
     disconnect(state);
     *out = state;
     return 0;
@@ -68,7 +68,7 @@ static bool is_connected(const struct state *state)
 
 static int connect_peer(struct state *state, struct tccl_error *err)
 {
-    const struct tccl_stage_settings *settings = tccl_stage_settings(state->stage);
+    const struct tccl_workspace_settings *settings = tccl_workspace_settings(state->workspace);
     int patience = state->lost ? RECONNECT_MS : CONNECT_MS;
     struct tccl_rdma_end ours, theirs;
 
@@ -77,13 +77,13 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     if (!state->rdma)
         return -1;
     tccl_rdma_describe(state->rdma, &ours);
-    state->fd = tccl_far_connect_rdma(settings->peer, "", settings->munge, &ours, &theirs,
-                                      tccl_now_ms() + patience, err);
+    state->fd = tccl_peer_connect_rdma(settings->peer, "", settings->munge, &ours, &theirs,
+                                       tccl_now_ms() + patience, err);
     if (state->fd < 0 || tccl_rdma_join(state->rdma, &theirs, err) < 0)
         return -1;
     if (theirs.bytes < PIECE)
         return tccl_fail(err, "peer %s: lends too little memory", settings->peer);
-    state->far_bytes = theirs.bytes;
+    state->peer_bytes = theirs.bytes;
     state->lost = false;
     return 0;
 }
@@ -101,12 +101,12 @@ static int make_connected(struct state *state, struct tccl_error *err)
 
 static size_t region_of(const struct state *state)
 {
-    return tccl_stage_settings(state->stage)->region;
+    return tccl_workspace_settings(state->workspace)->region;
 }
 
 static int register_host(struct state *state, int memory, struct tccl_error *err)
 {
-    void *region = tccl_stage_memory(state->stage, memory, state->place, err);
+    void *region = tccl_workspace_memory(state->workspace, memory, state->place, err);
 
     return region ? tccl_rdma_register(state->rdma, region, region_of(state), -1, false, err) : -1;
 }
@@ -114,7 +114,7 @@ static int register_host(struct state *state, int memory, struct tccl_error *err
 static int register_gpu(struct state *state, int gpu, struct tccl_error *err)
 {
     struct tccl_gpu_memory *memory = &state->gpus[gpu];
-    const char *busid = tccl_stage_site(state->stage)->gpu_busid[gpu];
+    const char *busid = tccl_workspace_site(state->workspace)->gpu_busid[gpu];
 
     if (!memory->address && tccl_gpu_memory_get(busid, region_of(state), memory, err) < 0)
         return -1;
@@ -161,7 +161,7 @@ static int step(struct state *state, bool more, struct tccl_error *err)
     while (more && state->begun - state->ended < TCCL_RDMA_DEPTH) {
         if (tccl_rdma_start(state->rdma, state->inward, state->memory,
                             offset(state->begun, region_of(state)),
-                            offset(state->begun, state->far_bytes), PIECE, err) < 0)
+                            offset(state->begun, state->peer_bytes), PIECE, err) < 0)
             return -1;
         state->begun++;
     }
@@ -175,15 +175,15 @@ static int lose(struct state *state, const struct tccl_error *why, struct tccl_e
 {
     disconnect(state);
     state->lost = true;
-    return tccl_fail(err,
-                     "peer %.100s: connection lost (is tccl-profile peer still running there?)%s%s",
-                     tccl_stage_settings(state->stage)->peer, why->text[0] ? ": " : "", why->text);
+    return tccl_fail(
+        err, "peer %.100s: connection lost (is tccl-profile peer still running there?)%s%s",
+        tccl_workspace_settings(state->workspace)->peer, why->text[0] ? ": " : "", why->text);
 }
 
 /* No piece may go on into the next run. */
-static void drain(struct state *state, const struct tccl_lane *lane)
+static void drain(struct state *state, const struct tccl_member *member)
 {
-    int64_t end = tccl_now_ms() + DRAIN_MS, deadline = tccl_lane_deadline(lane) / 1000000;
+    int64_t end = tccl_now_ms() + DRAIN_MS, deadline = tccl_member_deadline(member) / 1000000;
     int rc = 0;
 
     if (end > deadline)
@@ -194,14 +194,14 @@ static void drain(struct state *state, const struct tccl_lane *lane)
         disconnect(state);
 }
 
-static int verbs_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+static int verbs_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
     struct tccl_error why = {0};
     int64_t last;
 
     state->begun = state->ended = 0;
-    if (tccl_lane_wait(lane) < 0)
+    if (tccl_member_wait(member) < 0)
         return 0;
     last = tccl_now_ms();
     do {
@@ -210,8 +210,8 @@ static int verbs_move(void *context, struct tccl_lane *lane, struct tccl_error *
             return lose(state, &why, err);
         if (ended > 0)
             last = tccl_now_ms();
-    } while (tccl_lane_moved(lane, state->ended * PIECE));
-    drain(state, lane);
+    } while (tccl_member_moved(member, state->ended * PIECE));
+    drain(state, member);
     return 0;
 }
 

@@ -134,11 +134,11 @@ static void describe(const char *interface, const struct tccl_machine *machine,
 int tccl_nic_of_peer(const char *peer, const struct tccl_machine *machine, struct tccl_nic *nic,
                      struct tccl_error *err)
 {
-    char host[TCCL_FAR_HOST], interface[IF_NAMESIZE];
+    char host[TCCL_PEER_HOST], interface[IF_NAMESIZE];
     struct sockaddr_storage own = {0};
     uint16_t port;
 
-    if (tccl_far_address(peer, false, host, &port, err) < 0 ||
+    if (tccl_peer_address(peer, false, host, &port, err) < 0 ||
         find_route(host, port, &own, err) < 0)
         return -1;
     if (find_interface(&own, interface) < 0)

@@ -16,8 +16,8 @@
 
 enum { HELLO_BYTES = 4096, CRED_BYTES = 16384, REASON_BYTES = 300, END_BYTES = 64 };
 
-int tccl_far_address(const char *text, bool any, char host[static TCCL_FAR_HOST], uint16_t *port,
-                     struct tccl_error *err)
+int tccl_peer_address(const char *text, bool any, char host[static TCCL_PEER_HOST], uint16_t *port,
+                      struct tccl_error *err)
 {
     const char *six = text[0] == '[' ? strchr(text, ']') : NULL;
     const char *colon = six ? (six[1] == ':' ? six + 1 : NULL) : strrchr(text, ':');
@@ -27,10 +27,10 @@ int tccl_far_address(const char *text, bool any, char host[static TCCL_FAR_HOST]
     if (!six && colon && strchr(text, ':') != colon) /* an IPv6 address without a port */
         colon = NULL;
     size_t length = six ? (size_t)(six - begin) : colon ? (size_t)(colon - text) : strlen(text);
-    long number = colon ? strtol(colon + 1, &end, 10) : TCCL_FAR_PORT;
+    long number = colon ? strtol(colon + 1, &end, 10) : TCCL_PEER_PORT;
     bool good_port = !colon || (colon[1] >= '0' && colon[1] <= '9' && !*end);
     if ((text[0] == '[' && !six) || (six && six[1] && !colon) || !good_port || number < 1 ||
-        number > UINT16_MAX || length >= TCCL_FAR_HOST || (length == 0 && !any))
+        number > UINT16_MAX || length >= TCCL_PEER_HOST || (length == 0 && !any))
         return tccl_fail(err, "%.80s: is not HOST, HOST:PORT or [IPV6]:PORT", text);
     memcpy(host, begin, length);
     host[length] = '\0';
@@ -71,7 +71,7 @@ static json_t *read_message(int fd, int64_t deadline, struct tccl_error *err)
 static json_t *new_message(const char *type)
 {
     return json_pack("{s:i, s:s, s:i, s:s}", "v", TCCL_WIRE_VERSION, "type", type, "protocol",
-                     TCCL_FAR_PROTOCOL, "program", TCCL_VERSION);
+                     TCCL_PEER_PROTOCOL, "program", TCCL_VERSION);
 }
 
 /* Both say the type and the protocol. */
@@ -83,11 +83,11 @@ static int check_message(const json_t *message, const char *type, struct tccl_er
         return tccl_fail(err, "is no tccl-profile%s", strcmp(type, "peer") == 0 ? " peer" : "");
     if (tccl_get_int(message, "protocol", 0, INT32_MAX, &protocol, err) < 0)
         return -1;
-    if (protocol != TCCL_FAR_PROTOCOL)
+    if (protocol != TCCL_PEER_PROTOCOL)
         return tccl_fail(err,
                          "speaks protocol %d, this tccl-profile (%s) speaks %d: update the "
                          "older side",
-                         (int)protocol, TCCL_VERSION, TCCL_FAR_PROTOCOL);
+                         (int)protocol, TCCL_VERSION, TCCL_PEER_PROTOCOL);
     return 0;
 }
 
@@ -112,7 +112,7 @@ static void name_end(int fd, bool ours, char text[static END_BYTES])
 
 /* ---- the peer ---- */
 
-static int check_user(const struct tccl_far_rules *rules, uid_t uid, struct tccl_error *err)
+static int check_user(const struct tccl_peer_rules *rules, uid_t uid, struct tccl_error *err)
 {
     for (int i = 0; i < rules->n_users; i++)
         if (rules->users[i] == uid)
@@ -121,7 +121,7 @@ static int check_user(const struct tccl_far_rules *rules, uid_t uid, struct tccl
 }
 
 /* The hello out of its credential, if there must be one. */
-static int open_hello(const char *text, size_t size, const struct tccl_far_rules *rules,
+static int open_hello(const char *text, size_t size, const struct tccl_peer_rules *rules,
                       int64_t deadline, char **hello, size_t *hello_size, uid_t *who,
                       struct tccl_error *err)
 {
@@ -150,7 +150,7 @@ static int check_end(int fd, const json_t *message, struct tccl_error *err)
 }
 
 static int check_hello(int fd, const char *hello, size_t size, const char *nonce, bool sealed,
-                       struct tccl_far_guest *guest, struct tccl_error *err)
+                       struct tccl_peer_guest *guest, struct tccl_error *err)
 {
     cleanup_json json_t *message = tccl_message_parse(hello, size, err);
     const char *text;
@@ -167,8 +167,8 @@ static int check_hello(int fd, const char *hello, size_t size, const char *nonce
     return rdma ? tccl_rdma_from_json(rdma, &guest->end, err) : 0;
 }
 
-static int take_hello(int fd, const struct tccl_far_rules *rules, const char *nonce,
-                      int64_t deadline, struct tccl_far_guest *guest, struct tccl_error *err)
+static int take_hello(int fd, const struct tccl_peer_rules *rules, const char *nonce,
+                      int64_t deadline, struct tccl_peer_guest *guest, struct tccl_error *err)
 {
     cleanup_free char *text = NULL, *hello = NULL;
     size_t size, hello_size;
@@ -180,7 +180,7 @@ static int take_hello(int fd, const struct tccl_far_rules *rules, const char *no
     return rules->munge ? check_user(rules, guest->user, err) : 0;
 }
 
-void tccl_far_refuse(int fd, const char *why)
+void tccl_peer_refuse(int fd, const char *why)
 {
     json_t *message = tccl_message_new("refused");
 
@@ -189,14 +189,14 @@ void tccl_far_refuse(int fd, const char *why)
     write_message(fd, message, tccl_now_ms(), NULL);
 }
 
-int tccl_far_hear(int fd, const struct tccl_far_rules *rules, int64_t deadline,
-                  struct tccl_far_guest *guest, struct tccl_error *err)
+int tccl_peer_hear(int fd, const struct tccl_peer_rules *rules, int64_t deadline,
+                   struct tccl_peer_guest *guest, struct tccl_error *err)
 {
     struct tccl_envelope envelope = {.to = "run", .from = "peer"};
     struct tccl_error reason = {0};
     json_t *greeting = new_message("peer");
 
-    *guest = (struct tccl_far_guest){.user = (uid_t)-1};
+    *guest = (struct tccl_peer_guest){.user = (uid_t)-1};
     if (greeting && (json_object_set_new(greeting, "munge", json_boolean(rules->munge)) < 0 ||
                      tccl_envelope_put(greeting, &envelope, err) < 0)) {
         json_decref(greeting);
@@ -206,7 +206,7 @@ int tccl_far_hear(int fd, const struct tccl_far_rules *rules, int64_t deadline,
         return -1;
     if (take_hello(fd, rules, envelope.nonce, deadline, guest, &reason) == 0)
         return 0;
-    tccl_far_refuse(fd, reason.text);
+    tccl_peer_refuse(fd, reason.text);
     return tccl_fail(err, "%s", reason.text);
 }
 
@@ -216,8 +216,8 @@ static int put_end(json_t *message, const struct tccl_rdma_end *end)
     return message && end ? json_object_set_new(message, "rdma", tccl_rdma_to_json(end)) : 0;
 }
 
-int tccl_far_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
-                   struct tccl_error *err)
+int tccl_peer_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
+                    struct tccl_error *err)
 {
     json_t *welcome = tccl_message_new("welcome");
 
@@ -287,19 +287,19 @@ static int say_hello(int fd, const char *munge, const struct tccl_rdma_end *ours
     return ours ? tccl_rdma_from_json(json_object_get(answer, "rdma"), theirs, err) : 0;
 }
 
-int tccl_far_connect_rdma(const char *peer, const char *device, const char *munge,
-                          const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
-                          int64_t deadline, struct tccl_error *err)
+int tccl_peer_connect_rdma(const char *peer, const char *device, const char *munge,
+                           const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
+                           int64_t deadline, struct tccl_error *err)
 {
-    char host[TCCL_FAR_HOST];
+    char host[TCCL_PEER_HOST];
     uint16_t port;
 
-    if (tccl_far_address(peer, false, host, &port, err) < 0)
+    if (tccl_peer_address(peer, false, host, &port, err) < 0)
         return tccl_fail_in(err, "peer");
     cleanup_close int fd = tccl_dial_as("tccl-profile peer", device, host, port, deadline, err);
     if (fd < 0)
         return -1;
-    tccl_far_tune(fd);
+    tccl_peer_tune(fd);
     if (say_hello(fd, munge, ours, theirs, deadline, err) < 0)
         return tccl_fail_in(err, "peer %s:%u", host, port);
     int connected = fd;
@@ -307,8 +307,8 @@ int tccl_far_connect_rdma(const char *peer, const char *device, const char *mung
     return connected;
 }
 
-int tccl_far_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
-                     struct tccl_error *err)
+int tccl_peer_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
+                      struct tccl_error *err)
 {
-    return tccl_far_connect_rdma(peer, device, munge, NULL, NULL, deadline, err);
+    return tccl_peer_connect_rdma(peer, device, munge, NULL, NULL, deadline, err);
 }

@@ -2,8 +2,8 @@
  * and a number used once, we answer with who we are (a munge credential around that number and the
  * peer's address), and it agrees or says why not. Frames and messages as in frame.h and message.h.
  */
-#ifndef TCCL_FAR_HELLO_H
-#define TCCL_FAR_HELLO_H
+#ifndef TCCL_PEER_HELLO_H
+#define TCCL_PEER_HELLO_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,22 +12,22 @@
 
 #include "measure/peer/rdma.h"
 
-enum { TCCL_FAR_USERS = 3, TCCL_FAR_HOST = 256 };
+enum { TCCL_PEER_USERS = 3, TCCL_PEER_HOST = 256 };
 
-/* "HOST", "HOST:PORT", "[IPV6]:PORT"; without a port: TCCL_FAR_PORT. "" for a host, as in ":PORT",
+/* "HOST", "HOST:PORT", "[IPV6]:PORT"; without a port: TCCL_PEER_PORT. "" for a host, as in ":PORT",
  * only if any. Returns 0, or -1 with err. */
-int tccl_far_address(const char *text, bool any, char host[static TCCL_FAR_HOST], uint16_t *port,
-                     struct tccl_error *err);
+int tccl_peer_address(const char *text, bool any, char host[static TCCL_PEER_HOST], uint16_t *port,
+                      struct tccl_error *err);
 
 /* Who may be served. */
-struct tccl_far_rules {
+struct tccl_peer_rules {
     const char *munge; /* munged's socket, "" for munge's own default; NULL: anybody may */
-    uid_t users[TCCL_FAR_USERS];
+    uid_t users[TCCL_PEER_USERS];
     int n_users;
 };
 
 /* Who has come, and what for. */
-struct tccl_far_guest {
+struct tccl_peer_guest {
     uid_t user; /* (uid_t)-1 where anybody may come */
     bool rdma;  /* wants to reach memory of ours by RDMA, from that end */
     struct tccl_rdma_end end;
@@ -36,22 +36,22 @@ struct tccl_far_guest {
 /* The peer's side, both until deadline (tccl_now_ms). First it hears who comes; a refusal is told
  * to the other end too. Then it agrees: ours is the end for a guest who wants RDMA, else NULL. Each
  * returns 0, or -1 with err. */
-int tccl_far_hear(int fd, const struct tccl_far_rules *rules, int64_t deadline,
-                  struct tccl_far_guest *guest, struct tccl_error *err);
-int tccl_far_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
-                   struct tccl_error *err);
+int tccl_peer_hear(int fd, const struct tccl_peer_rules *rules, int64_t deadline,
+                   struct tccl_peer_guest *guest, struct tccl_error *err);
+int tccl_peer_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
+                    struct tccl_error *err);
 
 /* Tells the other end why it is not served; does not wait. */
-void tccl_far_refuse(int fd, const char *why);
+void tccl_peer_refuse(int fd, const char *why);
 
 /* Connects to the peer, through that network interface if device is not "", and says hello, until
  * deadline. munge: munged's socket, as above but not NULL. Returns the connection, which the caller
  * closes, or -1 with err. */
-int tccl_far_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
-                     struct tccl_error *err);
+int tccl_peer_connect(const char *peer, const char *device, const char *munge, int64_t deadline,
+                      struct tccl_error *err);
 /* The same for RDMA from our end: theirs is the peer's. */
-int tccl_far_connect_rdma(const char *peer, const char *device, const char *munge,
-                          const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
-                          int64_t deadline, struct tccl_error *err);
+int tccl_peer_connect_rdma(const char *peer, const char *device, const char *munge,
+                           const struct tccl_rdma_end *ours, struct tccl_rdma_end *theirs,
+                           int64_t deadline, struct tccl_error *err);
 
 #endif

@@ -9,34 +9,34 @@
 #include "base/cleanup.h"
 #include "measure/peer/peer-serve.h"
 
-struct tccl_far_loop {
+struct tccl_peer_loop {
     int fd;
     pthread_t thread;
-    struct tccl_far_count count;
+    struct tccl_peer_count count;
 };
 
 static void *serve(void *context)
 {
-    static const struct tccl_far_limits limits = {.idle_ms = -1, .stall_ms = -1};
-    struct tccl_far_loop *loop = context;
+    static const struct tccl_peer_limits limits = {.idle_ms = -1, .stall_ms = -1};
+    struct tccl_peer_loop *loop = context;
     cpu_set_t all;
 
     /* Another machine would have cores of its own for it: not only those near the NIC. */
     memset(&all, 0xff, sizeof(all));
     pthread_setaffinity_np(pthread_self(), sizeof(all), &all);
-    tccl_far_serve(loop->fd, &limits, &loop->count, NULL);
+    tccl_peer_serve(loop->fd, &limits, &loop->count, NULL);
     return NULL;
 }
 
 /* Is that the other end of our connection? Anybody here could have come first. */
 static bool belongs(int accepted, int ours)
 {
-    struct sockaddr_in far = {0}, near = {0};
-    socklen_t far_size = sizeof(far), near_size = sizeof(near);
+    struct sockaddr_in remote = {0}, near = {0};
+    socklen_t remote_size = sizeof(remote), near_size = sizeof(near);
 
-    return getpeername(accepted, (struct sockaddr *)&far, &far_size) == 0 &&
+    return getpeername(accepted, (struct sockaddr *)&remote, &remote_size) == 0 &&
            getsockname(ours, (struct sockaddr *)&near, &near_size) == 0 &&
-           far.sin_port == near.sin_port && far.sin_addr.s_addr == near.sin_addr.s_addr;
+           remote.sin_port == near.sin_port && remote.sin_addr.s_addr == near.sin_addr.s_addr;
 }
 
 /* Two ends of one connection over 127.0.0.1. Returns 0, or -1 with errno. */
@@ -64,17 +64,17 @@ static int connect_both(int ends[static 2])
     return 0;
 }
 
-struct tccl_far_loop *tccl_far_loop_open(int *fd, struct tccl_error *err)
+struct tccl_peer_loop *tccl_peer_loop_open(int *fd, struct tccl_error *err)
 {
-    cleanup_free struct tccl_far_loop *loop = calloc(1, sizeof(*loop));
+    cleanup_free struct tccl_peer_loop *loop = calloc(1, sizeof(*loop));
     int ends[2];
 
     if (!loop || connect_both(ends) < 0) {
         tccl_fail(err, "loopback: %s", strerror(errno));
         return NULL;
     }
-    tccl_far_tune(ends[0]);
-    tccl_far_tune(ends[1]);
+    tccl_peer_tune(ends[0]);
+    tccl_peer_tune(ends[1]);
     loop->fd = ends[1];
     int code = pthread_create(&loop->thread, NULL, serve, loop);
     if (code != 0) {
@@ -87,7 +87,7 @@ struct tccl_far_loop *tccl_far_loop_open(int *fd, struct tccl_error *err)
     return tccl_steal(loop);
 }
 
-void tccl_far_loop_close(struct tccl_far_loop *loop, struct tccl_far_count *count)
+void tccl_peer_loop_close(struct tccl_peer_loop *loop, struct tccl_peer_count *count)
 {
     if (!loop)
         return;

@@ -11,10 +11,10 @@ enum { ENDED = 1, NO_PROGRESS = 0, PROGRESS = 2 };
 
 struct serving {
     int fd;
-    unsigned char head[TCCL_FAR_HEAD], answer[TCCL_FAR_HEAD];
+    unsigned char head[TCCL_PEER_HEAD], answer[TCCL_PEER_HEAD];
     size_t head_have, answer_left;
     uint64_t swallow, owed; /* bytes of this block still to come; bytes to be sent */
-    struct tccl_far_count *count;
+    struct tccl_peer_count *count;
     unsigned char *buffer;
 };
 
@@ -36,16 +36,16 @@ static int no_bytes(const struct serving *serving, ssize_t done, struct tccl_err
 
 static int take_head(struct serving *serving, struct tccl_error *err)
 {
-    struct tccl_far_head head;
+    struct tccl_peer_head head;
 
     serving->head_have = 0;
-    if (tccl_far_get(serving->head, &head, err) < 0)
+    if (tccl_peer_get(serving->head, &head, err) < 0)
         return -1;
-    if (head.kind == TCCL_FAR_DATA && serving->owed == 0) {
+    if (head.kind == TCCL_PEER_DATA && serving->owed == 0) {
         serving->swallow = head.bytes;
         return PROGRESS;
     }
-    if (head.kind == TCCL_FAR_DATA || serving->owed + head.bytes > TCCL_FAR_WINDOW)
+    if (head.kind == TCCL_PEER_DATA || serving->owed + head.bytes > TCCL_PEER_WINDOW)
         return tccl_fail(err, "asks for too much at once");
     serving->owed += head.bytes;
     return PROGRESS;
@@ -54,12 +54,12 @@ static int take_head(struct serving *serving, struct tccl_error *err)
 static int read_head(struct serving *serving, struct tccl_error *err)
 {
     ssize_t done = recv(serving->fd, serving->head + serving->head_have,
-                        TCCL_FAR_HEAD - serving->head_have, MSG_DONTWAIT);
+                        TCCL_PEER_HEAD - serving->head_have, MSG_DONTWAIT);
 
     if (done < 1)
         return no_bytes(serving, done, err);
     serving->head_have += (size_t)done;
-    return serving->head_have == TCCL_FAR_HEAD ? take_head(serving, err) : PROGRESS;
+    return serving->head_have == TCCL_PEER_HEAD ? take_head(serving, err) : PROGRESS;
 }
 
 static int swallow(struct serving *serving, struct tccl_error *err)
@@ -71,8 +71,8 @@ static int swallow(struct serving *serving, struct tccl_error *err)
     serving->swallow -= (uint64_t)done;
     serving->count->received += (uint64_t)done;
     if (serving->swallow == 0) {
-        tccl_far_put_number(serving->count->received, serving->answer);
-        serving->answer_left = TCCL_FAR_HEAD;
+        tccl_peer_put_number(serving->count->received, serving->answer);
+        serving->answer_left = TCCL_PEER_HEAD;
     }
     return PROGRESS;
 }
@@ -87,7 +87,7 @@ static int take_input(struct serving *serving, struct tccl_error *err)
 
 static int give_answer(struct serving *serving, struct tccl_error *err)
 {
-    ssize_t done = send(serving->fd, serving->answer + TCCL_FAR_HEAD - serving->answer_left,
+    ssize_t done = send(serving->fd, serving->answer + TCCL_PEER_HEAD - serving->answer_left,
                         serving->answer_left, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (done < 1)
@@ -98,7 +98,7 @@ static int give_answer(struct serving *serving, struct tccl_error *err)
 
 static int give_bytes(struct serving *serving, struct tccl_error *err)
 {
-    size_t size = serving->owed < TCCL_FAR_PIECE ? serving->owed : TCCL_FAR_PIECE;
+    size_t size = serving->owed < TCCL_PEER_PIECE ? serving->owed : TCCL_PEER_PIECE;
     ssize_t done = send(serving->fd, serving->buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (done < 1)
@@ -116,7 +116,7 @@ static int give_output(struct serving *serving, struct tccl_error *err)
 }
 
 /* Waits for the next thing to do. Returns 0, or -1 with err. */
-static int rest(const struct serving *serving, const struct tccl_far_limits *limits,
+static int rest(const struct serving *serving, const struct tccl_peer_limits *limits,
                 struct tccl_error *err)
 {
     bool full = serving->answer_left > 0 || serving->owed > 0;
@@ -133,7 +133,7 @@ static int rest(const struct serving *serving, const struct tccl_far_limits *lim
     return 0;
 }
 
-static int step(struct serving *serving, const struct tccl_far_limits *limits,
+static int step(struct serving *serving, const struct tccl_peer_limits *limits,
                 struct tccl_error *err)
 {
     int in = take_input(serving, err);
@@ -145,14 +145,14 @@ static int step(struct serving *serving, const struct tccl_far_limits *limits,
     return rest(serving, limits, err);
 }
 
-int tccl_far_serve(int fd, const struct tccl_far_limits *limits, struct tccl_far_count *count,
-                   struct tccl_error *err)
+int tccl_peer_serve(int fd, const struct tccl_peer_limits *limits, struct tccl_peer_count *count,
+                    struct tccl_error *err)
 {
-    cleanup_free unsigned char *buffer = calloc(1, TCCL_FAR_PIECE);
+    cleanup_free unsigned char *buffer = calloc(1, TCCL_PEER_PIECE);
     struct serving serving = {.fd = fd, .count = count, .buffer = buffer};
     int rc;
 
-    *count = (struct tccl_far_count){0};
+    *count = (struct tccl_peer_count){0};
     if (!buffer)
         return tccl_fail(err, "out of memory");
     do

@@ -5,12 +5,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-void tccl_far_stream_begin(struct tccl_far_stream *stream, int fd, uint64_t window)
+void tccl_peer_stream_begin(struct tccl_peer_stream *stream, int fd, uint64_t window)
 {
-    *stream = (struct tccl_far_stream){.fd = fd, .window = window};
+    *stream = (struct tccl_peer_stream){.fd = fd, .window = window};
 }
 
-void tccl_far_stream_close(struct tccl_far_stream *stream)
+void tccl_peer_stream_close(struct tccl_peer_stream *stream)
 {
     if (stream->fd >= 0)
         close(stream->fd);
@@ -25,32 +25,32 @@ static ssize_t outcome(ssize_t done)
     return done < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
-static size_t piece(const struct tccl_far_stream *stream, uint64_t wanted)
+static size_t piece(const struct tccl_peer_stream *stream, uint64_t wanted)
 {
     size_t left = stream->size - stream->at;
-    size_t most = left < TCCL_FAR_PIECE ? left : TCCL_FAR_PIECE;
+    size_t most = left < TCCL_PEER_PIECE ? left : TCCL_PEER_PIECE;
 
     return wanted < most ? wanted : most;
 }
 
-static void advance(struct tccl_far_stream *stream, size_t bytes)
+static void advance(struct tccl_peer_stream *stream, size_t bytes)
 {
     stream->at = (stream->at + bytes) % stream->size;
 }
 
-static void put_head(struct tccl_far_stream *stream, enum tccl_far_kind kind, uint64_t bytes)
+static void put_head(struct tccl_peer_stream *stream, enum tccl_peer_kind kind, uint64_t bytes)
 {
-    const struct tccl_far_head head = {kind, bytes};
+    const struct tccl_peer_head head = {kind, bytes};
 
-    tccl_far_put(&head, stream->head);
-    stream->head_left = TCCL_FAR_HEAD;
+    tccl_peer_put(&head, stream->head);
+    stream->head_left = TCCL_PEER_HEAD;
 }
 
 /* Writes what is left of the head and the block. */
-static int write_block(struct tccl_far_stream *stream)
+static int write_block(struct tccl_peer_stream *stream)
 {
     struct iovec parts[2] = {
-        {stream->head + TCCL_FAR_HEAD - stream->head_left, stream->head_left},
+        {stream->head + TCCL_PEER_HEAD - stream->head_left, stream->head_left},
         {stream->region + stream->at, piece(stream, stream->block_left)},
     };
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
@@ -68,40 +68,40 @@ static int write_block(struct tccl_far_stream *stream)
 }
 
 /* The other end counts up, block by block. */
-static int read_answer(struct tccl_far_stream *stream)
+static int read_answer(struct tccl_peer_stream *stream)
 {
     ssize_t done = outcome(recv(stream->fd, stream->answer + stream->answer_have,
-                                TCCL_FAR_HEAD - stream->answer_have, MSG_DONTWAIT));
+                                TCCL_PEER_HEAD - stream->answer_have, MSG_DONTWAIT));
 
     if (done < 1)
         return (int)done;
     stream->answer_have += (size_t)done;
-    if (stream->answer_have < TCCL_FAR_HEAD)
+    if (stream->answer_have < TCCL_PEER_HEAD)
         return 1;
     stream->answer_have = 0;
-    uint64_t arrived = tccl_far_get_number(stream->answer);
+    uint64_t arrived = tccl_peer_get_number(stream->answer);
     if (arrived <= stream->arrived || arrived > stream->begun)
         return -1;
     stream->arrived = arrived;
     return 1;
 }
 
-int tccl_far_stream_send(struct tccl_far_stream *stream, bool more)
+int tccl_peer_stream_send(struct tccl_peer_stream *stream, bool more)
 {
     int answered = read_answer(stream);
     if (answered < 0)
         return -1;
     if (more && stream->head_left + stream->block_left == 0 &&
-        stream->begun - stream->arrived + TCCL_FAR_PIECE <= stream->window) {
-        put_head(stream, TCCL_FAR_DATA, TCCL_FAR_PIECE);
-        stream->block_left = TCCL_FAR_PIECE;
-        stream->begun += TCCL_FAR_PIECE;
+        stream->begun - stream->arrived + TCCL_PEER_PIECE <= stream->window) {
+        put_head(stream, TCCL_PEER_DATA, TCCL_PEER_PIECE);
+        stream->block_left = TCCL_PEER_PIECE;
+        stream->begun += TCCL_PEER_PIECE;
     }
     int wrote = write_block(stream);
     return wrote < 0 ? -1 : answered || wrote;
 }
 
-static int read_bytes(struct tccl_far_stream *stream)
+static int read_bytes(struct tccl_peer_stream *stream)
 {
     uint64_t wanted = stream->granted - stream->received;
 
@@ -116,40 +116,40 @@ static int read_bytes(struct tccl_far_stream *stream)
     return 1;
 }
 
-int tccl_far_stream_receive(struct tccl_far_stream *stream, bool more)
+int tccl_peer_stream_receive(struct tccl_peer_stream *stream, bool more)
 {
     int got = read_bytes(stream);
     if (got < 0)
         return -1;
     uint64_t room = stream->window - (stream->granted - stream->received);
     if (more && stream->head_left == 0 && room >= stream->window / 2) {
-        put_head(stream, TCCL_FAR_CREDIT, room);
+        put_head(stream, TCCL_PEER_CREDIT, room);
         stream->granted += room;
     }
     int wrote = write_block(stream);
     return wrote < 0 ? -1 : got || wrote;
 }
 
-uint64_t tccl_far_stream_moved(const struct tccl_far_stream *stream)
+uint64_t tccl_peer_stream_moved(const struct tccl_peer_stream *stream)
 {
     return stream->arrived + stream->received;
 }
 
-bool tccl_far_stream_quiet(const struct tccl_far_stream *stream)
+bool tccl_peer_stream_quiet(const struct tccl_peer_stream *stream)
 {
     return stream->head_left + stream->block_left == 0 && stream->begun == stream->arrived &&
            stream->granted == stream->received;
 }
 
-bool tccl_far_stream_alive(const struct tccl_far_stream *stream)
+bool tccl_peer_stream_alive(const struct tccl_peer_stream *stream)
 {
     unsigned char byte;
 
-    return stream->fd >= 0 && tccl_far_stream_quiet(stream) &&
+    return stream->fd >= 0 && tccl_peer_stream_quiet(stream) &&
            recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-struct pollfd tccl_far_stream_poll(const struct tccl_far_stream *stream)
+struct pollfd tccl_peer_stream_poll(const struct tccl_peer_stream *stream)
 {
     bool full = stream->head_left + stream->block_left > 0;
 

@@ -19,118 +19,122 @@ double tccl_seconds(void)
     return (double)tccl_now_ns() / 1e9;
 }
 
-void tccl_race_set(struct tccl_race *race, uint32_t members, uint64_t share, int64_t deadline)
+void tccl_pool_run_set(struct tccl_pool_run *run, uint32_t members, uint64_t share,
+                       int64_t deadline)
 {
-    race->members = members;
-    race->share = share;
-    atomic_store(&race->arrived, 0);
-    atomic_store(&race->deadline, deadline);
-    atomic_store(&race->state, TCCL_RACE_WAIT);
+    run->n_members = members;
+    run->share = share;
+    atomic_store(&run->arrived, 0);
+    atomic_store(&run->deadline, deadline);
+    atomic_store(&run->state, TCCL_POOL_RUN_WAIT);
 }
 
-void tccl_race_lane(struct tccl_race *race, int place, tccl_transfer transfer, bool crowded)
+void tccl_pool_run_member(struct tccl_pool_run *run, int place, tccl_transfer transfer,
+                          bool oversubscribed)
 {
-    struct tccl_lane *lane = &race->lanes[place];
+    struct tccl_member *member = &run->members[place];
 
-    lane->race = race;
-    lane->transfer = transfer;
-    lane->crowded = crowded;
-    lane->arrived = false;
-    lane->result = 0;
-    lane->error.text[0] = '\0';
-    tccl_trace_begin(&lane->trace, 0);
+    member->run = run;
+    member->transfer = transfer;
+    member->oversubscribed = oversubscribed;
+    member->arrived = false;
+    member->result = 0;
+    member->error.text[0] = '\0';
+    tccl_trace_begin(&member->trace, 0);
 }
 
-static void set_state(struct tccl_race *race, enum tccl_race_state state)
+static void set_state(struct tccl_pool_run *run, enum tccl_pool_run_state state)
 {
-    atomic_store(&race->state, state);
-    syscall(SYS_futex, &race->state, FUTEX_WAKE, TCCL_STAGE_PLACES, NULL, NULL, 0);
+    atomic_store(&run->state, state);
+    syscall(SYS_futex, &run->state, FUTEX_WAKE, TCCL_WORKSPACE_PLACES, NULL, NULL, 0);
 }
 
-void tccl_race_go(struct tccl_race *race, int64_t lead, int64_t limit)
+void tccl_pool_run_go(struct tccl_pool_run *run, int64_t lead, int64_t limit)
 {
-    race->start = tccl_now_ns() + lead;
-    atomic_store(&race->deadline, race->start + limit);
-    set_state(race, TCCL_RACE_GO);
+    run->start = tccl_now_ns() + lead;
+    atomic_store(&run->deadline, run->start + limit);
+    set_state(run, TCCL_POOL_RUN_GO);
 }
 
-void tccl_race_off(struct tccl_race *race)
+void tccl_pool_run_off(struct tccl_pool_run *run)
 {
-    set_state(race, TCCL_RACE_OFF);
+    set_state(run, TCCL_POOL_RUN_OFF);
 }
 
-/* Until the run is started or called off. Returns its state; TCCL_RACE_WAIT: past the deadline. */
-static uint32_t await_state(struct tccl_race *race)
+/* Until the run is started or called off. Returns its state; TCCL_POOL_RUN_WAIT: past the deadline.
+ */
+static uint32_t await_state(struct tccl_pool_run *run)
 {
     uint32_t state;
 
-    while ((state = atomic_load(&race->state)) == TCCL_RACE_WAIT) {
-        int64_t left = atomic_load(&race->deadline) - tccl_now_ns();
+    while ((state = atomic_load(&run->state)) == TCCL_POOL_RUN_WAIT) {
+        int64_t left = atomic_load(&run->deadline) - tccl_now_ns();
         if (left <= 0)
             break;
         struct timespec patience = {left / 1000000000, left % 1000000000};
-        syscall(SYS_futex, &race->state, FUTEX_WAIT, TCCL_RACE_WAIT, &patience, NULL, 0);
+        syscall(SYS_futex, &run->state, FUTEX_WAIT, TCCL_POOL_RUN_WAIT, &patience, NULL, 0);
     }
     return state;
 }
 
-static int64_t await_start(int64_t start, bool crowded)
+static int64_t await_start(int64_t start, bool oversubscribed)
 {
     struct timespec at = {start / 1000000000, start % 1000000000};
     int64_t now;
 
-    if (crowded)
+    if (oversubscribed)
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
     while ((now = tccl_now_ns()) < start)
         ;
     return now;
 }
 
-int64_t tccl_lane_wait(struct tccl_lane *lane)
+int64_t tccl_member_wait(struct tccl_member *member)
 {
-    char ready = TCCL_LANE_READY;
+    char ready = TCCL_MEMBER_READY;
 
-    if (send(lane->fd, &ready, 1, MSG_NOSIGNAL) != 1 || await_state(lane->race) != TCCL_RACE_GO)
+    if (send(member->fd, &ready, 1, MSG_NOSIGNAL) != 1 ||
+        await_state(member->run) != TCCL_POOL_RUN_GO)
         return -1;
-    int64_t now = await_start(lane->race->start, lane->crowded);
-    lane->turn = now; /* the first is short, so that the others begin soon */
-    tccl_trace_begin(&lane->trace, now);
+    int64_t now = await_start(member->run->start, member->oversubscribed);
+    member->turn = now; /* the first is short, so that the others begin soon */
+    tccl_trace_begin(&member->trace, now);
     return now;
 }
 
-static void take_turns(struct tccl_lane *lane, int64_t now)
+static void take_turns(struct tccl_member *member, int64_t now)
 {
-    if (now < lane->turn)
+    if (now < member->turn)
         return;
     sched_yield();
-    lane->turn = tccl_now_ns() + turn_ns;
+    member->turn = tccl_now_ns() + turn_ns;
 }
 
-bool tccl_lane_moved(struct tccl_lane *lane, uint64_t total)
+bool tccl_member_moved(struct tccl_member *member, uint64_t total)
 {
-    struct tccl_race *race = lane->race;
+    struct tccl_pool_run *run = member->run;
     int64_t now = tccl_now_ns();
 
-    tccl_trace_add(&lane->trace, now, total);
-    if (!lane->arrived && total >= race->share) {
-        lane->arrived = true;
-        atomic_fetch_add(&race->arrived, 1);
+    tccl_trace_add(&member->trace, now, total);
+    if (!member->arrived && total >= run->share) {
+        member->arrived = true;
+        atomic_fetch_add(&run->arrived, 1);
     }
-    if (atomic_load_explicit(&race->arrived, memory_order_relaxed) >= race->members ||
-        atomic_load_explicit(&race->state, memory_order_relaxed) != TCCL_RACE_GO ||
-        now >= atomic_load_explicit(&race->deadline, memory_order_relaxed))
+    if (atomic_load_explicit(&run->arrived, memory_order_relaxed) >= run->n_members ||
+        atomic_load_explicit(&run->state, memory_order_relaxed) != TCCL_POOL_RUN_GO ||
+        now >= atomic_load_explicit(&run->deadline, memory_order_relaxed))
         return false;
-    if (lane->crowded)
-        take_turns(lane, now);
+    if (member->oversubscribed)
+        take_turns(member, now);
     return true;
 }
 
-uint64_t tccl_lane_share(const struct tccl_lane *lane)
+uint64_t tccl_member_share(const struct tccl_member *member)
 {
-    return lane->race->share;
+    return member->run->share;
 }
 
-int64_t tccl_lane_deadline(const struct tccl_lane *lane)
+int64_t tccl_member_deadline(const struct tccl_member *member)
 {
-    return atomic_load(&lane->race->deadline);
+    return atomic_load(&member->run->deadline);
 }

@@ -12,7 +12,7 @@
 enum { BUFFER = 16 << 10, PIECE = 256 << 10, LINE = 64 };
 
 struct state {
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     int place;
     unsigned char *buffer;
     bool reads;
@@ -61,8 +61,8 @@ static void move_piece(struct state *state)
     state->offset = (state->offset + PIECE) % state->bytes;
 }
 
-static int host_open(struct tccl_stage *stage, struct tccl_device device, int place, void **out,
-                     struct tccl_error *err)
+static int host_open(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                     void **out, struct tccl_error *err)
 {
     struct state *state = calloc(1, sizeof(*state));
 
@@ -74,7 +74,7 @@ static int host_open(struct tccl_stage *stage, struct tccl_device device, int pl
         return tccl_fail(err, "out of memory");
     }
     memset(state->buffer, 0x5a, BUFFER);
-    state->stage = stage;
+    state->workspace = workspace;
     state->place = place;
     *out = state;
     return 0;
@@ -84,12 +84,12 @@ static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error
 {
     struct state *state = context;
     struct tccl_device target = tccl_transfer_target(transfer);
-    size_t region = tccl_stage_settings(state->stage)->region;
+    size_t region = tccl_workspace_settings(state->workspace)->region;
 
     state->reads = tccl_transfer_reads(transfer);
     state->region = target.kind == TCCL_GPU
-                        ? tccl_stage_gpu(state->stage, target.index, state->place, err)
-                        : tccl_stage_memory(state->stage, target.index, state->place, err);
+                        ? tccl_workspace_gpu(state->workspace, target.index, state->place, err)
+                        : tccl_workspace_memory(state->workspace, target.index, state->place, err);
     state->bytes = region / PIECE * PIECE;
     state->offset = 0;
     if (state->bytes == 0)
@@ -97,18 +97,18 @@ static int host_prepare(void *context, tccl_transfer transfer, struct tccl_error
     return state->region ? 0 : -1;
 }
 
-static int host_move(void *context, struct tccl_lane *lane, struct tccl_error *err)
+static int host_move(void *context, struct tccl_member *member, struct tccl_error *err)
 {
     struct state *state = context;
     uint64_t total = 0;
 
     (void)err;
-    if (tccl_lane_wait(lane) < 0)
+    if (tccl_member_wait(member) < 0)
         return 0;
     do {
         move_piece(state);
         total += PIECE;
-    } while (tccl_lane_moved(lane, total));
+    } while (tccl_member_moved(member, total));
     return 0;
 }
 

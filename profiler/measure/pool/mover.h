@@ -10,24 +10,24 @@
 struct tccl_mover {
     const char *name;
 
-    /* In the keeper process of a GPU, once: fills tccl_stage_loan(stage, gpu) but for its turn, and
-     * returns; the process then lives on, so that what it lent stays. err stays there as long: a
-     * keeper that has to end itself later says in it why. NULL: no keepers are needed. Returns 0,
-     * or -1 with err. */
-    int (*keep)(struct tccl_stage *stage, int gpu, struct tccl_error *err);
+    /* In the keeper process of a GPU, once: fills tccl_workspace_loan(workspace, gpu) but for its
+     * turn, and returns; the process then lives on, so that what it lent stays. err stays there as
+     * long: a keeper that has to end itself later says in it why. NULL: no keepers are needed.
+     * Returns 0, or -1 with err. */
+    int (*keep)(struct tccl_workspace *workspace, int gpu, struct tccl_error *err);
 
     /* Once in each worker: it will start the transfers of this device, and may use the regions of
      * its place. Returns 0 with *state, or -1 with err. */
-    int (*open)(struct tccl_stage *stage, struct tccl_device device, int place, void **state,
-                struct tccl_error *err);
+    int (*open)(struct tccl_workspace *workspace, struct tccl_device device, int place,
+                void **state, struct tccl_error *err);
 
     /* Before each run: all that takes time (maps buffers, opens connections), kept for the next
      * time. Returns 0, or -1 with err. */
     int (*prepare)(void *state, tccl_transfer transfer, struct tccl_error *err);
 
-    /* One run: gets ready, calls tccl_lane_wait, and moves pieces, calling tccl_lane_moved after
-     * each, until that says to stop. Returns 0, or -1 with err. */
-    int (*move)(void *state, struct tccl_lane *lane, struct tccl_error *err);
+    /* One run: gets ready, calls tccl_member_wait, and moves pieces, calling tccl_member_moved
+     * after each, until that says to stop. Returns 0, or -1 with err. */
+    int (*move)(void *state, struct tccl_member *member, struct tccl_error *err);
 
     void (*close)(void *state);
 };
@@ -39,6 +39,6 @@ extern const struct tccl_mover tccl_mover_verbs; /* a NIC that is an RDMA device
 extern const struct tccl_mover tccl_mover_nic;   /* a NIC: by RDMA if it can, else by TCP */
 
 /* What tccl_mover_nic takes for this NIC. */
-bool tccl_nic_has_rdma(const struct tccl_stage *stage, int nic);
+bool tccl_nic_has_rdma(const struct tccl_workspace *workspace, int nic);
 
 #endif

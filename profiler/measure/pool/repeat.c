@@ -52,7 +52,7 @@ static double choose_share(double share, double took, double window)
 static int warm_up(struct tccl_workers *workers, double window, const struct tccl_set *set,
                    double *share, struct tccl_error *err)
 {
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     *share = first_share;
     for (int i = 0; i < WARM_UPS; i++) {
@@ -75,7 +75,7 @@ static int run_round(struct tccl_workers *workers, int repeats, const struct tcc
     round->count = 0;
     round->overlap = 1;
     while (round->count < repeats) {
-        struct tccl_run run;
+        struct tccl_run_result run;
         int rc = tccl_workers_run(workers, set, (uint64_t)share, &run, err);
         if (rc != 0)
             return rc;

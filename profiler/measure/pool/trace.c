@@ -62,7 +62,7 @@ double tccl_trace_bytes(const struct tccl_trace *trace, int64_t time)
                                     (double)(to.time - from.time);
 }
 
-int tccl_trace_run(const struct tccl_trace *const *traces, int n, struct tccl_run *run)
+int tccl_trace_run(const struct tccl_trace *const *traces, int n, struct tccl_run_result *run)
 {
     int64_t first_start = INT64_MAX, last_start = INT64_MIN;
     int64_t first_end = INT64_MAX, last_end = INT64_MIN;
@@ -77,9 +77,9 @@ int tccl_trace_run(const struct tccl_trace *const *traces, int n, struct tccl_ru
     if (last_start >= first_end)
         return -1;
     double window = (double)(first_end - last_start);
-    *run = (struct tccl_run){.window = window * 1e-9,
-                             .overlap = window / (double)(last_end - first_start),
-                             .skew = (double)(last_start - first_start) * 1e-3};
+    *run = (struct tccl_run_result){.window = window * 1e-9,
+                                    .overlap = window / (double)(last_end - first_start),
+                                    .skew = (double)(last_start - first_start) * 1e-3};
     for (int i = 0; i < n; i++) {
         run->gbps[i] =
             (tccl_trace_bytes(traces[i], first_end) - tccl_trace_bytes(traces[i], last_start)) /

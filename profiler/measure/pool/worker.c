@@ -20,17 +20,17 @@ static void say(int fd, char word)
 }
 
 /* A mover that can't be opened is tried again at the next run. */
-static int run_lane(const struct tccl_worker_job *job, void **state, bool *opened)
+static int run_member(const struct tccl_worker_job *job, void **state, bool *opened)
 {
-    struct tccl_lane *lane = job->lane;
-    struct tccl_error *err = &lane->error;
+    struct tccl_member *member = job->member;
+    struct tccl_error *err = &member->error;
 
-    if (!*opened && job->mover->open(job->stage, job->device, job->place, state, err) < 0)
+    if (!*opened && job->mover->open(job->workspace, job->device, job->place, state, err) < 0)
         return -1;
     *opened = true;
-    if (job->mover->prepare(*state, lane->transfer, err) < 0)
+    if (job->mover->prepare(*state, member->transfer, err) < 0)
         return -1;
-    return job->mover->move(*state, lane, err);
+    return job->mover->move(*state, member, err);
 }
 
 void tccl_worker_body(int fd, void *context)
@@ -41,9 +41,9 @@ void tccl_worker_body(int fd, void *context)
     char word;
 
     while (hear(fd, &word)) {
-        job->lane->fd = fd;
-        job->lane->result = run_lane(job, &state, &opened);
-        say(fd, TCCL_LANE_DONE);
+        job->member->fd = fd;
+        job->member->result = run_member(job, &state, &opened);
+        say(fd, TCCL_MEMBER_DONE);
     }
     if (opened)
         job->mover->close(state);
@@ -54,10 +54,10 @@ void tccl_keeper_body(int fd, void *context)
     const struct tccl_worker_job *job = context;
     char word;
 
-    job->lane->result = job->mover->keep(job->stage, job->device.index, &job->lane->error);
-    if (job->lane->result == 0)
-        atomic_fetch_add(&tccl_stage_loan(job->stage, job->device.index)->turn, 1);
-    say(fd, TCCL_LANE_DONE);
+    job->member->result = job->mover->keep(job->workspace, job->device.index, &job->member->error);
+    if (job->member->result == 0)
+        atomic_fetch_add(&tccl_workspace_loan(job->workspace, job->device.index)->turn, 1);
+    say(fd, TCCL_MEMBER_DONE);
     while (hear(fd, &word))
         ;
 }

@@ -1,4 +1,4 @@
-/* worker.h: what the processes of the pool do: a worker waits for its lane to be set up, runs it,
+/* worker.h: what the processes of the pool do: a worker waits for its member to be set up, runs it,
  * and waits again; a keeper lends a GPU's memory for as long as it lives. */
 #ifndef TCCL_WORKER_H
 #define TCCL_WORKER_H
@@ -7,11 +7,11 @@
 #include "measure/pool/run.h"
 
 struct tccl_worker_job {
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     const struct tccl_mover *mover;
     struct tccl_device device;
     int place;
-    struct tccl_lane *lane; /* a keeper's: where it says why it can't lend */
+    struct tccl_member *member; /* a keeper's: where it says why it can't lend */
 };
 
 /* Bodies of child processes (context: the job); return when the socket is closed. */

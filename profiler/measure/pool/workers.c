@@ -27,21 +27,21 @@ struct worker {
     bool keeper; /* of a GPU: in no set, but all need it */
     bool dying;  /* killed, and not yet gone: its place can't be used */
     enum state state;
-    struct tccl_lane *lane;
+    struct tccl_member *member;
 };
 
 enum { KEEPERS = TCCL_MAX_GPUS };
 
 struct shared {
-    struct tccl_race race;
-    struct tccl_lane keepers[KEEPERS];
+    struct tccl_pool_run run;
+    struct tccl_member keepers[KEEPERS];
 };
 
 struct tccl_workers {
-    struct tccl_stage *stage;
+    struct tccl_workspace *workspace;
     struct tccl_workers_options options;
     struct shared *shared;
-    struct worker workers[TCCL_STAGE_PLACES]; /* by place */
+    struct worker workers[TCCL_WORKSPACE_PLACES]; /* by place */
     struct worker keepers[KEEPERS];
     long replaced;
 };
@@ -70,7 +70,7 @@ static void name_worker(const struct worker *worker, char name[16])
 
 static const cpu_set_t *cpus_of(const struct tccl_workers *workers, struct tccl_device device)
 {
-    const struct tccl_site *site = tccl_stage_site(workers->stage);
+    const struct tccl_site *site = tccl_workspace_site(workers->workspace);
 
     return device.kind == TCCL_NIC ? &site->nic_cpus[device.index] : &site->gpu_cpus[device.index];
 }
@@ -78,12 +78,12 @@ static const cpu_set_t *cpus_of(const struct tccl_workers *workers, struct tccl_
 static int start_worker(struct tccl_workers *workers, struct worker *worker, struct tccl_error *err)
 {
     const struct tccl_workers_options *options = &workers->options;
-    struct tccl_worker_job job = {.stage = workers->stage, .device = worker->device};
+    struct tccl_worker_job job = {.workspace = workers->workspace, .device = worker->device};
     char name[16];
 
     job.mover = worker->device.kind == TCCL_NIC ? options->nic : options->gpu;
     job.place = worker->keeper ? 0 : (int)(worker - workers->workers);
-    job.lane = worker->lane;
+    job.member = worker->member;
     name_worker(worker, name);
     worker->state = IDLE;
     worker->dying = false;
@@ -118,7 +118,7 @@ static void kill_worker(struct tccl_workers *workers, struct worker *worker)
 /* Looks after those that died since the last run. */
 static void look_around(struct tccl_workers *workers)
 {
-    for (int i = 0; i < TCCL_STAGE_PLACES; i++)
+    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++)
         if (workers->workers[i].child.pid > 0)
             bury(workers, &workers->workers[i], 0, NULL);
     for (int i = 0; i < KEEPERS; i++)
@@ -136,7 +136,7 @@ static bool is_in(const struct squad *squad, const struct worker *worker)
 
 static struct worker *find_worker(struct tccl_workers *workers, struct tccl_device device, int slot)
 {
-    for (int i = 0; i < TCCL_STAGE_PLACES; i++) {
+    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++) {
         struct worker *worker = &workers->workers[i];
         if (worker->child.pid > 0 && !worker->dying && worker->slot == slot &&
             worker->device.kind == device.kind && worker->device.index == device.index)
@@ -150,7 +150,7 @@ static struct worker *find_place(struct tccl_workers *workers, const struct squa
 {
     struct worker *idle = NULL;
 
-    for (int i = 0; i < TCCL_STAGE_PLACES; i++) {
+    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++) {
         struct worker *worker = &workers->workers[i];
         if (worker->child.pid == 0)
             return worker;
@@ -174,10 +174,10 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
         worker = find_place(workers, squad);
         if (!worker)
             return -tccl_fail(err, "no place for another worker: %d are there, some of them dying",
-                              TCCL_STAGE_PLACES);
+                              TCCL_WORKSPACE_PLACES);
         worker->device = device;
         worker->slot = slot;
-        worker->lane = &workers->shared->race.lanes[worker - workers->workers];
+        worker->member = &workers->shared->run.members[worker - workers->workers];
         if (start_worker(workers, worker, err) < 0)
             return -1;
     }
@@ -208,7 +208,7 @@ static int fail_member(const struct worker *worker, struct tccl_error *err, cons
 
     if (worker->keeper)
         return tccl_fail(err, "g%d: %s", worker->device.index, text);
-    tccl_transfer_format(worker->lane->transfer, transfer);
+    tccl_transfer_format(worker->member->transfer, transfer);
     return tccl_fail(err, "%s: %s", transfer, text);
 }
 
@@ -219,8 +219,8 @@ static int mourn(struct tccl_workers *workers, struct worker *worker, struct tcc
     if (!bury(workers, worker, death_limit, how))
         kill_worker(workers, worker);
     worker->state = DONE;
-    if (worker->keeper && worker->lane->error.text[0])
-        return fail_member(worker, err, worker->lane->error.text);
+    if (worker->keeper && worker->member->error.text[0])
+        return fail_member(worker, err, worker->member->error.text);
     snprintf(text, sizeof(text), "its %s %s", worker->keeper ? "keeper" : "worker", how);
     return fail_member(worker, err, text);
 }
@@ -236,12 +236,12 @@ static int hear(struct tccl_workers *workers, struct worker *worker, struct tccl
     if (got != 1)
         return mourn(workers, worker, err);
     enum state before = worker->state;
-    worker->state = word == TCCL_LANE_READY ? READY : DONE;
-    if (worker->state != DONE || worker->lane->result == 0)
+    worker->state = word == TCCL_MEMBER_READY ? READY : DONE;
+    if (worker->state != DONE || worker->member->result == 0)
         return worker->state == DONE && before != READY && !worker->keeper
                    ? fail_member(worker, err, "it ended before it began")
                    : 0;
-    return fail_member(worker, err, worker->lane->error.text);
+    return fail_member(worker, err, worker->member->error.text);
 }
 
 static bool all_are(const struct squad *squad, enum state wanted)
@@ -288,7 +288,8 @@ static int await_squad(struct tccl_workers *workers, const struct squad *squad, 
 }
 
 /* Members that share their CPUs with more of their kind than these can run at once. */
-static bool is_crowded(const struct tccl_workers *workers, const struct squad *squad, int member)
+static bool is_oversubscribed(const struct tccl_workers *workers, const struct squad *squad,
+                              int member)
 {
     const cpu_set_t *cpus = cpus_of(workers, squad->workers[member]->device);
     cpu_set_t allowed, usable;
@@ -307,12 +308,12 @@ static bool is_crowded(const struct tccl_workers *workers, const struct squad *s
 static int call(struct tccl_workers *workers, const struct tccl_set *set, const struct squad *squad,
                 struct tccl_error *err)
 {
-    const char word = TCCL_LANE_RUN;
+    const char word = TCCL_MEMBER_RUN;
 
     for (int i = 0; i < squad->members; i++) {
         struct worker *worker = squad->workers[i];
-        tccl_race_lane(&workers->shared->race, (int)(worker - workers->workers), set->transfers[i],
-                       is_crowded(workers, squad, i));
+        tccl_pool_run_member(&workers->shared->run, (int)(worker - workers->workers),
+                             set->transfers[i], is_oversubscribed(workers, squad, i));
     }
     for (int i = 0; i < squad->members; i++) {
         struct worker *worker = squad->workers[i];
@@ -348,7 +349,7 @@ static void call_off(struct tccl_workers *workers, struct squad *squad)
 {
     int64_t until = tccl_now_ns() + nanoseconds(stop_limit);
 
-    tccl_race_off(&workers->shared->race);
+    tccl_pool_run_off(&workers->shared->run);
     squad->count = squad->members;
     for (int i = 0; i < squad->members; i++)
         if (squad->workers[i]->state == IDLE)
@@ -366,11 +367,11 @@ static int check_shares(const struct tccl_workers *workers, const struct squad *
     char text[128];
 
     for (int i = 0; i < squad->members; i++) {
-        const struct tccl_lane *lane = squad->workers[i]->lane;
-        if (lane->arrived)
+        const struct tccl_member *member = squad->workers[i]->member;
+        if (member->arrived)
             continue;
         snprintf(text, sizeof(text), "moved %.3g of %.3g MB within %g s",
-                 (double)lane->trace.last.bytes * 1e-6, (double)workers->shared->race.share * 1e-6,
+                 (double)member->trace.last.bytes * 1e-6, (double)workers->shared->run.share * 1e-6,
                  workers->options.run_limit);
         return fail_member(squad->workers[i], err, text);
     }
@@ -378,41 +379,41 @@ static int check_shares(const struct tccl_workers *workers, const struct squad *
 }
 
 /* From the call until all have moved their share. Returns 0, or -1 with err. */
-static int race(struct tccl_workers *workers, const struct tccl_set *set, const struct squad *squad,
-                struct tccl_error *err)
+static int run_together(struct tccl_workers *workers, const struct tccl_set *set,
+                        const struct squad *squad, struct tccl_error *err)
 {
     const struct tccl_workers_options *options = &workers->options;
-    struct tccl_race *race = &workers->shared->race;
-    int64_t until = atomic_load(&race->deadline);
+    struct tccl_pool_run *run = &workers->shared->run;
+    int64_t until = atomic_load(&run->deadline);
 
     if (call(workers, set, squad, err) < 0)
         return -1;
     int rc = await_squad(workers, squad, READY, until, err);
     if (rc != 0)
         return rc < 0 ? -1 : fail_late(workers, squad, READY, err);
-    tccl_race_go(race, lead_ns + squad->members * lead_per_member_ns,
-                 nanoseconds(options->run_limit));
-    until = atomic_load(&race->deadline) + late_ns;
+    tccl_pool_run_go(run, lead_ns + squad->members * lead_per_member_ns,
+                     nanoseconds(options->run_limit));
+    until = atomic_load(&run->deadline) + late_ns;
     rc = await_squad(workers, squad, DONE, until, err);
     if (rc != 0)
         return rc < 0 ? -1 : fail_late(workers, squad, DONE, err);
     return check_shares(workers, squad, err);
 }
 
-static void judge(const struct squad *squad, struct tccl_run *run)
+static void judge(const struct squad *squad, struct tccl_run_result *run)
 {
     const struct tccl_trace *traces[TCCL_MAX_SET];
 
     for (int i = 0; i < squad->members; i++)
-        traces[i] = &squad->workers[i]->lane->trace;
+        traces[i] = &squad->workers[i]->member->trace;
     if (tccl_trace_run(traces, squad->members, run) < 0)
-        *run = (struct tccl_run){0}; /* one was not let run until another was done */
+        *run = (struct tccl_run_result){0}; /* one was not let run until another was done */
 }
 
 /* Keepers that died are started again. Returns 0; 1 or -1 with err, as tccl_workers_run. */
 static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
 {
-    int count = tccl_stage_site(workers->stage)->machine.n_gpus;
+    int count = tccl_workspace_site(workers->workspace)->machine.n_gpus;
     int64_t until = tccl_now_ns() + nanoseconds(workers->options.prepare_limit);
     struct squad squad = {0};
 
@@ -422,7 +423,7 @@ static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
             continue;
         if (keeper->dying)
             return -tccl_fail(err, "g%d: its keeper was killed, but does not die", i);
-        keeper->lane->error.text[0] = '\0';
+        keeper->member->error.text[0] = '\0';
         if (start_worker(workers, keeper, err) < 0)
             return -1;
         squad.workers[squad.count++] = keeper;
@@ -444,12 +445,12 @@ static void add_keepers(struct tccl_workers *workers, struct squad *squad)
 }
 
 int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
-                     struct tccl_run *run, struct tccl_error *err)
+                     struct tccl_run_result *run, struct tccl_error *err)
 {
     struct squad squad = {0};
     int rc = 0;
 
-    *run = (struct tccl_run){0};
+    *run = (struct tccl_run_result){0};
     if (set->count == 0)
         return -tccl_fail(err, "the set is empty");
     look_around(workers);
@@ -460,9 +461,9 @@ int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, u
     if (rc != 0)
         return rc;
     add_keepers(workers, &squad);
-    tccl_race_set(&workers->shared->race, set->count, share,
-                  tccl_now_ns() + nanoseconds(workers->options.prepare_limit));
-    if (race(workers, set, &squad, err) < 0) {
+    tccl_pool_run_set(&workers->shared->run, set->count, share,
+                      tccl_now_ns() + nanoseconds(workers->options.prepare_limit));
+    if (run_together(workers, set, &squad, err) < 0) {
         call_off(workers, &squad);
         return 1;
     }
@@ -470,7 +471,7 @@ int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, u
     return 0;
 }
 
-struct tccl_workers *tccl_workers_new(struct tccl_stage *stage,
+struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
                                       const struct tccl_workers_options *options,
                                       struct tccl_error *err)
 {
@@ -485,13 +486,13 @@ struct tccl_workers *tccl_workers_new(struct tccl_stage *stage,
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    workers->stage = stage;
+    workers->workspace = workspace;
     workers->options = *options;
     workers->shared = shared;
     for (int i = 0; i < KEEPERS; i++) {
         workers->keepers[i].device = (struct tccl_device){TCCL_GPU, (uint8_t)i};
         workers->keepers[i].keeper = true;
-        workers->keepers[i].lane = &shared->keepers[i];
+        workers->keepers[i].member = &shared->keepers[i];
     }
     if (options->gpu->keep && start_keepers(workers, err) != 0) {
         tccl_workers_free(workers);
@@ -520,8 +521,8 @@ void tccl_workers_free(struct tccl_workers *workers)
 {
     if (!workers)
         return;
-    tccl_race_off(&workers->shared->race);
-    dismiss(workers->workers, TCCL_STAGE_PLACES, 0.5);
+    tccl_pool_run_off(&workers->shared->run);
+    dismiss(workers->workers, TCCL_WORKSPACE_PLACES, 0.5);
     dismiss(workers->keepers, KEEPERS, 0.3);
     munmap(workers->shared, sizeof(*workers->shared));
     free(workers);
@@ -531,7 +532,7 @@ int tccl_workers_count(const struct tccl_workers *workers)
 {
     int count = 0;
 
-    for (int i = 0; i < TCCL_STAGE_PLACES; i++)
+    for (int i = 0; i < TCCL_WORKSPACE_PLACES; i++)
         count += workers->workers[i].child.pid > 0;
     for (int i = 0; i < KEEPERS; i++)
         count += workers->keepers[i].child.pid > 0;

@@ -15,15 +15,15 @@ struct tccl_workers_options {
     double run_limit;             /* seconds that a run may take, at most */
 };
 
-/* Starts the keepers; workers are started when first needed, and kept. stage is borrowed for the
- * pool's life. Returns NULL with err. */
-struct tccl_workers *tccl_workers_new(struct tccl_stage *stage,
+/* Starts the keepers; workers are started when first needed, and kept. workspace is borrowed for
+ * the pool's life. Returns NULL with err. */
+struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
                                       const struct tccl_workers_options *options,
                                       struct tccl_error *err);
 /* Ends all processes; takes a second at most. NULL is fine. */
 void tccl_workers_free(struct tccl_workers *workers);
 
-struct tccl_run {
+struct tccl_run_result {
     double window;             /* seconds in which all members ran */
     double overlap;            /* window / time from the first start to the last end */
     double skew;               /* from the first start to the last one, microseconds */
@@ -36,7 +36,7 @@ struct tccl_run {
  * set failed (a worker died, hung, or said why it can't) and the pool is ready for the next; -1
  * with err if the pool can't go on (no processes can be started). */
 int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, uint64_t share,
-                     struct tccl_run *run, struct tccl_error *err);
+                     struct tccl_run_result *run, struct tccl_error *err);
 
 /* Processes that run now, and how many had to be replaced so far. */
 int tccl_workers_count(const struct tccl_workers *workers);

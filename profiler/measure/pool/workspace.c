@@ -16,12 +16,12 @@ enum { REGIONS = TCCL_MAX_MEMORIES + TCCL_MAX_GPUS, SAMPLED_PAGES = 64 };
 /* What all processes see of it. */
 struct board {
     struct tccl_loan loans[TCCL_MAX_GPUS];
-    _Atomic bool touched[REGIONS][TCCL_STAGE_PLACES];
+    _Atomic bool touched[REGIONS][TCCL_WORKSPACE_PLACES];
 };
 
-struct tccl_stage {
+struct tccl_workspace {
     struct tccl_site site;
-    struct tccl_stage_settings settings;
+    struct tccl_workspace_settings settings;
     struct board *board;
     unsigned char *memory; /* regions of the memories, then those of the GPUs, each by place */
     size_t bytes;
@@ -30,7 +30,7 @@ struct tccl_stage {
 /* A file without a name takes no memory until it is touched, however strict the kernel is. */
 static void *map_memory(size_t bytes, struct tccl_error *err)
 {
-    cleanup_close int fd = memfd_create("tccl-stage", MFD_CLOEXEC);
+    cleanup_close int fd = memfd_create("tccl-workspace", MFD_CLOEXEC);
     void *memory = MAP_FAILED;
 
     if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
@@ -43,69 +43,70 @@ static void *map_memory(size_t bytes, struct tccl_error *err)
     return memory;
 }
 
-static int map_stage(struct tccl_stage *stage, struct tccl_error *err)
+static int map_workspace(struct tccl_workspace *workspace, struct tccl_error *err)
 {
-    const struct tccl_machine *machine = &stage->site.machine;
-    size_t regions = (size_t)(machine->n_memories + machine->n_gpus) * TCCL_STAGE_PLACES;
+    const struct tccl_machine *machine = &workspace->site.machine;
+    size_t regions = (size_t)(machine->n_memories + machine->n_gpus) * TCCL_WORKSPACE_PLACES;
 
-    if (stage->settings.region == 0 || stage->settings.region > SIZE_MAX / 4 / regions)
-        return tccl_fail(err, "regions of %zu bytes", stage->settings.region);
-    stage->board = mmap(NULL, sizeof(*stage->board), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (stage->board == MAP_FAILED) {
-        stage->board = NULL;
+    if (workspace->settings.region == 0 || workspace->settings.region > SIZE_MAX / 4 / regions)
+        return tccl_fail(err, "regions of %zu bytes", workspace->settings.region);
+    workspace->board = mmap(NULL, sizeof(*workspace->board), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (workspace->board == MAP_FAILED) {
+        workspace->board = NULL;
         return tccl_fail(err, "out of memory");
     }
-    stage->bytes = regions * stage->settings.region;
-    stage->memory = map_memory(stage->bytes, err);
-    return stage->memory ? 0 : -1;
+    workspace->bytes = regions * workspace->settings.region;
+    workspace->memory = map_memory(workspace->bytes, err);
+    return workspace->memory ? 0 : -1;
 }
 
-struct tccl_stage *tccl_stage_new(const struct tccl_site *site,
-                                  const struct tccl_stage_settings *settings,
-                                  struct tccl_error *err)
+struct tccl_workspace *tccl_workspace_new(const struct tccl_site *site,
+                                          const struct tccl_workspace_settings *settings,
+                                          struct tccl_error *err)
 {
-    struct tccl_stage *stage = calloc(1, sizeof(*stage));
+    struct tccl_workspace *workspace = calloc(1, sizeof(*workspace));
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-    if (!stage) {
+    if (!workspace) {
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    stage->site = *site;
-    stage->settings = *settings;
-    stage->settings.region = (settings->region + page - 1) / page * page;
-    if (map_stage(stage, err) < 0) {
-        tccl_stage_free(stage);
+    workspace->site = *site;
+    workspace->settings = *settings;
+    workspace->settings.region = (settings->region + page - 1) / page * page;
+    if (map_workspace(workspace, err) < 0) {
+        tccl_workspace_free(workspace);
         return NULL;
     }
-    return stage;
+    return workspace;
 }
 
-void tccl_stage_free(struct tccl_stage *stage)
+void tccl_workspace_free(struct tccl_workspace *workspace)
 {
-    if (!stage)
+    if (!workspace)
         return;
-    if (stage->memory)
-        munmap(stage->memory, stage->bytes);
-    if (stage->board)
-        munmap(stage->board, sizeof(*stage->board));
-    free(stage);
+    if (workspace->memory)
+        munmap(workspace->memory, workspace->bytes);
+    if (workspace->board)
+        munmap(workspace->board, sizeof(*workspace->board));
+    free(workspace);
 }
 
-const struct tccl_site *tccl_stage_site(const struct tccl_stage *stage)
+const struct tccl_site *tccl_workspace_site(const struct tccl_workspace *workspace)
 {
-    return &stage->site;
+    return &workspace->site;
 }
 
-const struct tccl_stage_settings *tccl_stage_settings(const struct tccl_stage *stage)
+const struct tccl_workspace_settings *
+tccl_workspace_settings(const struct tccl_workspace *workspace)
 {
-    return &stage->settings;
+    return &workspace->settings;
 }
 
-struct tccl_loan *tccl_stage_loan(struct tccl_stage *stage, int gpu)
+struct tccl_loan *tccl_workspace_loan(struct tccl_workspace *workspace, int gpu)
 {
-    return &stage->board->loans[gpu];
+    return &workspace->board->loans[gpu];
 }
 
 /* Bytes of the node that may be had: free ones, and what only caches files. Returns -1 where the
@@ -157,15 +158,15 @@ static int fail_bind(int node, const char *call, struct tccl_error *err)
 
 /* Memory lies on the only node there is, bound or not; containers, and kernels without NUMA, often
  * have no call that says so. */
-static bool is_excused(const struct tccl_stage *stage, int failed)
+static bool is_excused(const struct tccl_workspace *workspace, int failed)
 {
-    return stage->site.machine.n_memories == 1 && (failed == EPERM || failed == ENOSYS);
+    return workspace->site.machine.n_memories == 1 && (failed == EPERM || failed == ENOSYS);
 }
 
-static int bind_region(const struct tccl_stage *stage, void *region, int node,
+static int bind_region(const struct tccl_workspace *workspace, void *region, int node,
                        struct tccl_error *err)
 {
-    if (numa_available() < 0 && is_excused(stage, ENOSYS))
+    if (numa_available() < 0 && is_excused(workspace, ENOSYS))
         return 0;
     struct bitmask *nodes = numa_allocate_nodemask();
 
@@ -175,18 +176,18 @@ static int bind_region(const struct tccl_stage *stage, void *region, int node,
         return tccl_fail(err, "no NUMA node %d", node);
     }
     numa_bitmask_setbit(nodes, (unsigned)node);
-    long rc = mbind(region, stage->settings.region, MPOL_BIND, nodes->maskp, nodes->size + 1,
+    long rc = mbind(region, workspace->settings.region, MPOL_BIND, nodes->maskp, nodes->size + 1,
                     MPOL_MF_STRICT);
     int failed = errno;
     numa_free_nodemask(nodes);
     errno = failed;
-    return rc == 0 || is_excused(stage, failed) ? 0 : fail_bind(node, "mbind", err);
+    return rc == 0 || is_excused(workspace, failed) ? 0 : fail_bind(node, "mbind", err);
 }
 
-static int check_placement(const struct tccl_stage *stage, unsigned char *region, int node,
+static int check_placement(const struct tccl_workspace *workspace, unsigned char *region, int node,
                            struct tccl_error *err)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = stage->settings.region / page;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = workspace->settings.region / page;
     int count = pages < SAMPLED_PAGES ? (int)pages : SAMPLED_PAGES;
     void *sampled[SAMPLED_PAGES];
     int status[SAMPLED_PAGES] = {0};
@@ -194,7 +195,7 @@ static int check_placement(const struct tccl_stage *stage, unsigned char *region
     for (int i = 0; i < count; i++)
         sampled[i] = region + pages * (size_t)i / (size_t)count * page;
     if (move_pages(0, (unsigned long)count, sampled, NULL, status, 0) < 0)
-        return is_excused(stage, errno) ? 0 : fail_bind(node, "move_pages", err);
+        return is_excused(workspace, errno) ? 0 : fail_bind(node, "move_pages", err);
     for (int i = 0; i < count; i++)
         if (status[i] != node && status[i] < 0)
             return tccl_fail(err, "memory of NUMA node %d: where it lies can't be told: %s", node,
@@ -205,50 +206,52 @@ static int check_placement(const struct tccl_stage *stage, unsigned char *region
     return 0;
 }
 
-static int touch(const struct tccl_stage *stage, unsigned char *region, int node,
+static int touch(const struct tccl_workspace *workspace, unsigned char *region, int node,
                  struct tccl_error *err)
 {
-    size_t bytes = stage->settings.region;
+    size_t bytes = workspace->settings.region;
 
     if (check_room(node, bytes, err) < 0 ||
-        (stage->settings.bind && bind_region(stage, region, node, err) < 0))
+        (workspace->settings.bind && bind_region(workspace, region, node, err) < 0))
         return -1;
     memset(region, 0x5a, bytes);
-    return stage->settings.bind ? check_placement(stage, region, node, err) : 0;
+    return workspace->settings.bind ? check_placement(workspace, region, node, err) : 0;
 }
 
-static void *get_region(struct tccl_stage *stage, int index, int place, int node,
+static void *get_region(struct tccl_workspace *workspace, int index, int place, int node,
                         struct tccl_error *err)
 {
-    size_t number = (size_t)index * TCCL_STAGE_PLACES + (size_t)place;
-    unsigned char *region = stage->memory + number * stage->settings.region;
-    _Atomic bool *touched = &stage->board->touched[index][place];
+    size_t number = (size_t)index * TCCL_WORKSPACE_PLACES + (size_t)place;
+    unsigned char *region = workspace->memory + number * workspace->settings.region;
+    _Atomic bool *touched = &workspace->board->touched[index][place];
 
     if (!atomic_load(touched)) {
-        if (touch(stage, region, node, err) < 0)
+        if (touch(workspace, region, node, err) < 0)
             return NULL;
         atomic_store(touched, true);
     }
     return region;
 }
 
-void *tccl_stage_memory(struct tccl_stage *stage, int memory, int place, struct tccl_error *err)
+void *tccl_workspace_memory(struct tccl_workspace *workspace, int memory, int place,
+                            struct tccl_error *err)
 {
-    if (memory < 0 || memory >= stage->site.machine.n_memories) {
+    if (memory < 0 || memory >= workspace->site.machine.n_memories) {
         tccl_fail(err, "no memory %d", memory);
         return NULL;
     }
-    return get_region(stage, memory, place, stage->site.nodes[memory], err);
+    return get_region(workspace, memory, place, workspace->site.nodes[memory], err);
 }
 
-void *tccl_stage_gpu(struct tccl_stage *stage, int gpu, int place, struct tccl_error *err)
+void *tccl_workspace_gpu(struct tccl_workspace *workspace, int gpu, int place,
+                         struct tccl_error *err)
 {
-    const struct tccl_machine *machine = &stage->site.machine;
+    const struct tccl_machine *machine = &workspace->site.machine;
 
     if (gpu < 0 || gpu >= machine->n_gpus) {
         tccl_fail(err, "no GPU %d", gpu);
         return NULL;
     }
-    return get_region(stage, machine->n_memories + gpu, place,
-                      stage->site.nodes[machine->gpus[gpu].numa], err);
+    return get_region(workspace, machine->n_memories + gpu, place,
+                      workspace->site.nodes[machine->gpus[gpu].numa], err);
 }

@@ -1,18 +1,18 @@
 /* workspace.h: what the worker processes of a pool share: the machine, memory on every NUMA node,
  * what each GPU lends to the others, and where to run. Made once, before the first worker is
  * forked. */
-#ifndef TCCL_STAGE_H
-#define TCCL_STAGE_H
+#ifndef TCCL_WORKSPACE_H
+#define TCCL_WORKSPACE_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "discover/site.h"
 
-enum { TCCL_STAGE_PLACES = 64, TCCL_LOAN_BYTES = 64 };
+enum { TCCL_WORKSPACE_PLACES = 64, TCCL_LOAN_BYTES = 64 };
 
 /* How transfers are made; what a back end and its movers need to know. */
-struct tccl_stage_settings {
+struct tccl_workspace_settings {
     size_t region;   /* bytes of each place's region in each memory (and of each GPU) */
     bool bind;       /* host memory is bound to its NUMA node, and where it lies is checked */
     bool engine;     /* GPUs copy by their copy engines, not by kernels */
@@ -27,29 +27,32 @@ struct tccl_loan {
     uint64_t bytes;
 };
 
-struct tccl_stage;
+struct tccl_workspace;
 
 /* Maps the memory; nothing is touched yet. site and settings are copied. Returns NULL with err. */
-struct tccl_stage *tccl_stage_new(const struct tccl_site *site,
-                                  const struct tccl_stage_settings *settings,
-                                  struct tccl_error *err);
-void tccl_stage_free(struct tccl_stage *stage); /* NULL is fine */
+struct tccl_workspace *tccl_workspace_new(const struct tccl_site *site,
+                                          const struct tccl_workspace_settings *settings,
+                                          struct tccl_error *err);
+void tccl_workspace_free(struct tccl_workspace *workspace); /* NULL is fine */
 
-const struct tccl_site *tccl_stage_site(const struct tccl_stage *stage);
-const struct tccl_stage_settings *tccl_stage_settings(const struct tccl_stage *stage);
+const struct tccl_site *tccl_workspace_site(const struct tccl_workspace *workspace);
+const struct tccl_workspace_settings *
+tccl_workspace_settings(const struct tccl_workspace *workspace);
 
-/* A region of the memory that belongs to one place (0 to TCCL_STAGE_PLACES - 1), at the same
+/* A region of the memory that belongs to one place (0 to TCCL_WORKSPACE_PLACES - 1), at the same
  * address in all workers, settings.region bytes, page-aligned, all its pages there when this
  * returns (bound to the memory's NUMA node). The first call of a place touches it: some
  * milliseconds. Returns NULL with err: the node has no memory, is full, or memory can't be bound.
  */
-void *tccl_stage_memory(struct tccl_stage *stage, int memory, int place, struct tccl_error *err);
+void *tccl_workspace_memory(struct tccl_workspace *workspace, int memory, int place,
+                            struct tccl_error *err);
 
 /* The same on the NUMA node of a GPU, in the place of that GPU's own memory: for hosts whose cores
  * stand for GPUs. */
-void *tccl_stage_gpu(struct tccl_stage *stage, int gpu, int place, struct tccl_error *err);
+void *tccl_workspace_gpu(struct tccl_workspace *workspace, int gpu, int place,
+                         struct tccl_error *err);
 
 /* What that GPU's keeper lends. In shared memory. */
-struct tccl_loan *tccl_stage_loan(struct tccl_stage *stage, int gpu);
+struct tccl_loan *tccl_workspace_loan(struct tccl_workspace *workspace, int gpu);
 
 #endif

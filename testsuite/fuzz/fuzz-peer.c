@@ -45,15 +45,15 @@ static uint64_t count_bytes(const uint8_t *data, size_t size)
 
 static void serve_blocks(const uint8_t *data, size_t size)
 {
-    static const struct tccl_far_limits limits = {0, 0};
-    struct tccl_far_count count;
+    static const struct tccl_peer_limits limits = {0, 0};
+    struct tccl_peer_count count;
     struct tccl_error err = {0};
     int other, fd = open_input(data, size, &other);
 
     if (fd < 0)
         return;
-    int rc = tccl_far_serve(fd, &limits, &count, &err);
-    FUZZ_CHECK(count.received <= count_bytes(data, size) && count.sent <= size * TCCL_FAR_WINDOW);
+    int rc = tccl_peer_serve(fd, &limits, &count, &err);
+    FUZZ_CHECK(count.received <= count_bytes(data, size) && count.sent <= size * TCCL_PEER_WINDOW);
     FUZZ_CHECK(rc == 0 ? count.received == count_bytes(data, size) : err.text[0] != '\0');
     close(fd);
     close(other);
@@ -61,15 +61,15 @@ static void serve_blocks(const uint8_t *data, size_t size)
 
 static void hear_hello(const uint8_t *data, size_t size)
 {
-    static const struct tccl_far_rules anybody = {0};
-    struct tccl_far_guest guest;
+    static const struct tccl_peer_rules anybody = {0};
+    struct tccl_peer_guest guest;
     struct tccl_error err = {0};
     int other, fd = open_input(data, size, &other);
 
     if (fd < 0)
         return;
     /* No input can know the number used once. */
-    FUZZ_CHECK(tccl_far_hear(fd, &anybody, tccl_now_ms(), &guest, &err) == -1 && err.text[0]);
+    FUZZ_CHECK(tccl_peer_hear(fd, &anybody, tccl_now_ms(), &guest, &err) == -1 && err.text[0]);
     close(fd);
     close(other);
 }
@@ -91,14 +91,14 @@ static void read_end(const uint8_t *data, size_t size)
 
 static void read_address(const uint8_t *data, size_t size)
 {
-    char text[300], host[TCCL_FAR_HOST];
+    char text[300], host[TCCL_PEER_HOST];
     uint16_t port;
 
     if (size >= sizeof(text))
         return;
     memcpy(text, data, size);
     text[size] = '\0';
-    if (tccl_far_address(text, false, host, &port, NULL) == 0)
+    if (tccl_peer_address(text, false, host, &port, NULL) == 0)
         FUZZ_CHECK(port > 0 && *host && strstr(text, host));
 }
 
@@ -122,16 +122,16 @@ static void add_text(fuzz_add *add, void *context, char kind, const char *text)
 
 static void add_blocks(fuzz_add *add, void *context)
 {
-    static const struct tccl_far_head heads[] = {{TCCL_FAR_DATA, 100}, {TCCL_FAR_CREDIT, 1000}};
+    static const struct tccl_peer_head heads[] = {{TCCL_PEER_DATA, 100}, {TCCL_PEER_CREDIT, 1000}};
     uint8_t input[1 + 3 * (8 + 100)] = "0";
     size_t size = 1;
 
     for (int i = 0; i < 3; i++) {
-        tccl_far_put(&heads[0], input + size);
+        tccl_peer_put(&heads[0], input + size);
         size += 8 + 100;
     }
     add(context, input, size);
-    tccl_far_put(&heads[1], input + 1);
+    tccl_peer_put(&heads[1], input + 1);
     add(context, input, 9);
 }
 

@@ -31,25 +31,25 @@ static int first_node(void)
     return found;
 }
 
-static struct tccl_stage *make_stage(size_t region, bool bind)
+static struct tccl_workspace *make_workspace(size_t region, bool bind)
 {
-    const struct tccl_stage_settings settings = {.region = region, .bind = bind};
+    const struct tccl_workspace_settings settings = {.region = region, .bind = bind};
     struct tccl_error err = {0};
-    struct tccl_stage *stage = tccl_stage_new(&site, &settings, &err);
+    struct tccl_workspace *workspace = tccl_workspace_new(&site, &settings, &err);
 
-    if (!stage) {
+    if (!workspace) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
-    return stage;
+    return workspace;
 }
 
 /* Each region is its own: written by one process, read by another at the same address. */
 static void check_shared(void)
 {
     enum { PLACES = 5, BYTES = 300000 };
-    struct tccl_stage *stage = make_stage(BYTES, false);
-    size_t region = tccl_stage_settings(stage)->region;
+    struct tccl_workspace *workspace = make_workspace(BYTES, false);
+    size_t region = tccl_workspace_settings(workspace)->region;
     long page = sysconf(_SC_PAGESIZE);
 
     CHECK(region >= BYTES && region % (size_t)page == 0);
@@ -59,8 +59,9 @@ static void check_shared(void)
         waitpid(pid, NULL, 0);
     for (int i = 0; i < 4 * PLACES; i++) {
         int device = i / PLACES % 2, place = i % PLACES;
-        unsigned char *memory = i < 2 * PLACES ? tccl_stage_memory(stage, device, place, NULL)
-                                               : tccl_stage_gpu(stage, device, place, NULL);
+        unsigned char *memory = i < 2 * PLACES
+                                    ? tccl_workspace_memory(workspace, device, place, NULL)
+                                    : tccl_workspace_gpu(workspace, device, place, NULL);
         CHECK(memory && (uintptr_t)memory % (uintptr_t)page == 0);
         if (pid == 0) {
             memset(memory, i + 1, region);
@@ -73,16 +74,16 @@ static void check_shared(void)
     }
     if (pid == 0)
         _exit(0);
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
 }
 
 /* The kernel is asked page by page. */
 static void check_bound(void)
 {
     site.nodes[0] = site.nodes[1] = first_node();
-    struct tccl_stage *stage = make_stage(1 << 20, true);
+    struct tccl_workspace *workspace = make_workspace(1 << 20, true);
     struct tccl_error err = {0};
-    unsigned char *memory = tccl_stage_memory(stage, 1, 63, &err);
+    unsigned char *memory = tccl_workspace_memory(workspace, 1, 63, &err);
 
     CHECK_STR(err.text, "");
     for (size_t at = 0; memory && at < 1 << 20; at += 4096) {
@@ -92,7 +93,7 @@ static void check_bound(void)
         CHECK_INT(get_mempolicy(&policy, NULL, 0, memory + at, MPOL_F_ADDR), 0);
         CHECK_INT(policy, MPOL_BIND);
     }
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
 }
 
 static void check_refused(int node, size_t region, bool bind, const char *begins)
@@ -100,12 +101,12 @@ static void check_refused(int node, size_t region, bool bind, const char *begins
     struct tccl_error err = {0};
 
     site.nodes[0] = site.nodes[1] = node;
-    struct tccl_stage *stage = make_stage(region, bind);
-    CHECK(!tccl_stage_memory(stage, 0, 0, &err));
+    struct tccl_workspace *workspace = make_workspace(region, bind);
+    CHECK(!tccl_workspace_memory(workspace, 0, 0, &err));
     if (strncmp(err.text, begins, strlen(begins)) != 0)
         CHECK_STR(err.text, begins);
     CHECK(!strchr(err.text, '\n'));
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
 }
 
 static void check_bad_nodes(void)
@@ -123,11 +124,11 @@ static void check_bad_nodes(void)
     site.machine = two;
     site.nodes[0] = site.nodes[1] = 0;
     struct tccl_error err = {0};
-    const struct tccl_stage_settings none = {.region = 0};
-    const struct tccl_stage_settings huge = {.region = SIZE_MAX / 2};
-    CHECK(!tccl_stage_new(&site, &none, &err) && err.text[0]);
+    const struct tccl_workspace_settings none = {.region = 0};
+    const struct tccl_workspace_settings huge = {.region = SIZE_MAX / 2};
+    CHECK(!tccl_workspace_new(&site, &none, &err) && err.text[0]);
     err.text[0] = '\0';
-    CHECK(!tccl_stage_new(&site, &huge, &err) && err.text[0]);
+    CHECK(!tccl_workspace_new(&site, &huge, &err) && err.text[0]);
 }
 
 /* As in a container that may not: that call fails with EPERM. */
@@ -162,11 +163,11 @@ static void check_only_node(void)
 
     site.machine.n_memories = 1;
     site.nodes[0] = first_node();
-    struct tccl_stage *stage = make_stage(1 << 20, true);
-    const unsigned char *memory = tccl_stage_memory(stage, 0, 0, &err);
+    struct tccl_workspace *workspace = make_workspace(1 << 20, true);
+    const unsigned char *memory = tccl_workspace_memory(workspace, 0, 0, &err);
     CHECK(memory && memory[0] == 0x5a && memory[(1 << 20) - 1] == 0x5a);
     CHECK_STR(err.text, "");
-    tccl_stage_free(stage);
+    tccl_workspace_free(workspace);
 }
 
 /* In a child, where the call is forbidden; begins NULL: with one node only that does no harm. */

@@ -72,7 +72,7 @@ static void brute_window(int n, int *from, int *to)
 static void check_run(int n)
 {
     const struct tccl_trace *traces[MEMBERS];
-    struct tccl_run run;
+    struct tccl_run_result run;
     double slowest = INFINITY;
     int from, to, first = SPAN, last_start = 0, last = 0;
 
@@ -140,7 +140,7 @@ static void check_apart(void)
 {
     static struct tccl_trace a, b;
     const struct tccl_trace *traces[] = {&a, &b};
-    struct tccl_run run;
+    struct tccl_run_result run;
 
     tccl_trace_begin(&a, 0);
     tccl_trace_add(&a, 100, 100);
