@@ -104,7 +104,7 @@ int tccl_client_announce(int fd, const struct tccl_step *join, int timeout_ms,
                     : late;
 }
 
-int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_plan *plan, struct tccl_error *err)
+int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_outcome *plan, struct tccl_error *err)
 {
     cleanup_json json_t *message = NULL;
     memset(plan, 0, sizeof(*plan));
@@ -114,7 +114,7 @@ int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_plan *plan, struct
     if (strcmp(tccl_message_type(message), "plan") != 0)
         return tccl_fail(err, "tccld answered \"%s\" instead of a plan",
                          tccl_message_type(message));
-    return tccl_plan_from_json(message, plan, err);
+    return tccl_plan_from_json(message, NULL, 0, 0, plan, err) == 0 ? 0 : tccl_fail_in(err, "PLAN");
 }
 
 int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,

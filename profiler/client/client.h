@@ -19,7 +19,8 @@ int tccl_client_connect(const char *socket, int timeout_ms, struct tccl_error *e
 /* Returns 0, or -1 with err. */
 int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struct tccl_error *err);
 /* Waits for the plan. Returns 0; 1 when the time is over; -1 with err. */
-int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_plan *plan, struct tccl_error *err);
+int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_outcome *plan,
+                          struct tccl_error *err);
 
 /* What a job's prolog knows of its steps to come: a join with TCCL_NO_STEP (key.h) in its key;
  * mode and minimums are not looked at. No answer is awaited. Returns 0, or -1 with err. */

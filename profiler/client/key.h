@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 
-enum { TCCL_KEY_TEXT = 96 };
+enum { TCCL_KEY_TEXT = 96, TCCL_KEY_CLUSTER = 63 };
 #define TCCL_NO_STEP 0xfffffffeu     /* the step in an announcement's key: Slurm's NO_VAL */
 #define TCCL_MAX_RUN 253402300799999 /* of a key: the end of the year 9999, milliseconds */
 
 /* Job step, unique over requeues and het components. */
 struct tccl_step_key {
-    char cluster[64];
+    char cluster[TCCL_KEY_CLUSTER + 1];
     uint32_t job;     /* SLURM job id (of the component) */
     uint32_t het_job; /* leader's job id, 0 if not heterogeneous */
     uint32_t het_offset;

@@ -1,68 +1,101 @@
-/* outcome.c: the message PLAN, as the plugin gets it. */
+/* outcome.c: the message PLAN. Its plain members are in the table (step-fields.c). */
 #include "client/outcome.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client/frame.h"
 #include "client/message.h"
+#include "client/step-json.h"
+#include "ring/ring.h"
 
-static const char *const state_names[] = {"off", "applied", "fallback", "nothing-to-do"};
+const char *const tccl_state_names[] = {"off", "applied", "fallback", "nothing-to-do", NULL};
 
 const char *tccl_state_name(enum tccl_state state)
 {
-    return state_names[state];
+    return tccl_state_names[state];
 }
 
-int tccl_state_parse(const char *name, struct tccl_error *err)
+void tccl_outcome_clear(struct tccl_outcome *outcome)
 {
-    for (int i = 0; i < (int)(sizeof(state_names) / sizeof(*state_names)); i++)
-        if (strcmp(name, state_names[i]) == 0)
-            return i;
-    return tccl_fail(err, "state: \"%.32s\" is unknown", name);
+    free(outcome->path);
+    free(outcome->ring);
+    free(outcome->choices);
+    memset(outcome, 0, sizeof(*outcome));
 }
 
-json_t *tccl_plan_to_json(const struct tccl_plan *plan)
+/* [[entry NIC, exit NIC, nodes], …] */
+static json_t *choices_to_json(const struct tccl_ring_choice *choices, int count)
+{
+    cleanup_json json_t *array = json_array();
+    for (int i = 0, same; i < count; i += same) {
+        for (same = 1; i + same < count && choices[i + same].entry_nic == choices[i].entry_nic &&
+                       choices[i + same].exit_nic == choices[i].exit_nic;)
+            same++;
+        if (json_array_append_new(
+                array, json_pack("[iii]", choices[i].entry_nic, choices[i].exit_nic, same)) != 0)
+            return NULL;
+    }
+    return tccl_steal(array);
+}
+
+json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_step_key *key,
+                          int first, int end)
 {
     cleanup_json json_t *json = tccl_message_new("plan");
-    if (json_object_set_new(json, "state", json_string(tccl_state_name(plan->state))) != 0 ||
-        json_object_set_new(json, "gbps", json_real(plan->gbps)) != 0 ||
-        json_object_set_new(json, "baseline_gbps", json_real(plan->baseline_gbps)) != 0 ||
-        tccl_put_text(json, "reason", plan->reason, sizeof(plan->reason) - 1) != 0 ||
-        tccl_put_text(json, "path", plan->path, sizeof(plan->path) - 1) != 0 ||
-        tccl_put_text(json, "policy", plan->policy, TCCL_POLICY_NAME) != 0 ||
-        tccl_put_text(json, "ring", plan->ring, TCCL_FRAME_UNIX / 2) != 0)
+    if (json_object_set_new(json, "key", tccl_key_to_json(key)) != 0 ||
+        tccl_fields_put(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome) != 0)
+        return NULL;
+    if (outcome->state == TCCL_STATE_APPLIED && first < end &&
+        json_object_set_new(
+            json, "choices",
+            choices_to_json(outcome->choices + (first - outcome->first), end - first)) != 0)
         return NULL;
     return tccl_steal(json);
 }
 
-int tccl_plan_from_json(const json_t *json, struct tccl_plan *plan, struct tccl_error *err)
+static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct tccl_error *err)
 {
-    const char *state, *reason, *path, *policy, *ring;
-    memset(plan, 0, sizeof(*plan));
-    if (tccl_get_text(json, "state", 32, &state, err) != 0 ||
-        tccl_get_text(json, "reason", sizeof(plan->reason) - 1, &reason, err) != 0 ||
-        tccl_get_text(json, "path", sizeof(plan->path) - 1, &path, err) != 0 ||
-        tccl_get_optional_text(json, "policy", TCCL_POLICY_NAME, &policy, err) != 0 ||
-        tccl_get_optional_text(json, "ring", TCCL_FRAME_UNIX, &ring, err) != 0 ||
-        tccl_get_number(json, "gbps", &plan->gbps, err) != 0 ||
-        tccl_get_number(json, "baseline_gbps", &plan->baseline_gbps, err) != 0)
-        return tccl_fail_in(err, "PLAN");
-    int parsed = tccl_state_parse(state, err);
-    if (parsed < 0)
-        return tccl_fail_in(err, "PLAN");
-    plan->state = (enum tccl_state)parsed;
-    strcpy(plan->reason, reason);
-    strcpy(plan->path, path);
-    strcpy(plan->policy, policy ? policy : "");
-    if (ring && !(plan->ring = strdup(ring)))
+    int filled = 0;
+    outcome->choices = calloc((size_t)outcome->n_choices + 1, sizeof(*outcome->choices));
+    if (!outcome->choices)
         return tccl_fail(err, "out of memory");
-    return 0;
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        int entry, exit, count;
+        if (json_unpack(json_array_get(json, i), "[iii!]", &entry, &exit, &count) != 0 ||
+            entry < -1 || exit < -1 || entry >= TCCL_MAX_NICS || exit >= TCCL_MAX_NICS ||
+            count < 1 || count > outcome->n_choices - filled)
+            return tccl_fail(err, "choices: entry %zu is not one", i);
+        while (count-- > 0)
+            outcome->choices[filled++] =
+                (struct tccl_ring_choice){.entry_nic = entry, .exit_nic = exit};
+    }
+    return filled == outcome->n_choices
+               ? 0
+               : tccl_fail(err, "choices: for %d nodes instead of %d", filled, outcome->n_choices);
 }
 
-void tccl_plan_clear(struct tccl_plan *plan)
+static int read_plan(const json_t *json, const struct tccl_step_key *key,
+                     struct tccl_outcome *outcome, struct tccl_error *err)
 {
-    free(plan->ring);
-    memset(plan, 0, sizeof(*plan));
+    struct tccl_step_key theirs;
+    if (tccl_key_from_json(json_object_get(json, "key"), &theirs, err) != 0)
+        return -1;
+    if (key && !tccl_key_equal(key, &theirs))
+        return tccl_fail(err, "it is the plan of another step");
+    if (tccl_fields_get(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome, err) != 0)
+        return -1;
+    return outcome->state == TCCL_STATE_APPLIED && outcome->n_choices > 0
+               ? read_choices(outcome, json_object_get(json, "choices"), err)
+               : 0;
+}
+
+int tccl_plan_from_json(const json_t *json, const struct tccl_step_key *key, int first, int end,
+                        struct tccl_outcome *outcome, struct tccl_error *err)
+{
+    *outcome = (struct tccl_outcome){.first = first, .n_choices = end - first};
+    if (read_plan(json, key, outcome, err) == 0)
+        return 0;
+    tccl_outcome_clear(outcome);
+    return -1;
 }

@@ -1,28 +1,52 @@
-/* outcome.h: what comes of a step, and the message PLAN that carries it. */
+/* outcome.h: what comes of a step, as its root finds it, and the message PLAN that carries it down
+ * the tree of tccld and to the plugin. Format: profiler/client/README.md. */
 #ifndef TCCL_CLIENT_OUTCOME_H
 #define TCCL_CLIENT_OUTCOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include <jansson.h>
 
 #include "client/conf.h"
+#include "client/key.h"
 
 enum tccl_state { TCCL_STATE_OFF, TCCL_STATE_APPLIED, TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING };
-const char *tccl_state_name(enum tccl_state state); /* "off" "applied" "fallback" "nothing-to-do" */
+extern const char *const tccl_state_names[]; /* "off" "applied" "fallback" "nothing-to-do" NULL */
+const char *tccl_state_name(enum tccl_state state);
 
-/* tccld's answer. */
-struct tccl_plan {
+enum { TCCL_OUTCOME_REASON = 511, TCCL_OUTCOME_SOURCE = 31, TCCL_OUTCOME_RING = 65535 };
+
+struct tccl_ring_choice;
+
+struct tccl_outcome {
     enum tccl_state state;
-    char reason[512];                  /* why not applied; "" when applied */
-    double gbps;                       /* the ring's bandwidth, GB/s */
-    double baseline_gbps;              /* NCCL's own choice, GB/s; 0 if unknown */
-    char path[4096];                   /* plan file; "" if none */
-    char policy[TCCL_POLICY_NAME + 1]; /* node 0's rule: its Environment is that of all nodes */
-    char *ring; /* notation, up to 4 KiB; else this node's chain and "…"; NULL if none */
+    bool recorded; /* somebody above keeps the record */
+    bool partial;  /* a ring for the others, but this node could not take it */
+    char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied */
+    char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
+    char policy[TCCL_POLICY_NAME + 1];    /* node 0's rule: its Environment counts for all nodes */
+    double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known */
+    int64_t gpus;                           /* of the step on all nodes; 0: not known */
+    int64_t solve_us; /* from the first JOIN to the answer at the root, microseconds */
+    int64_t start;    /* of the step at the root, unix time; 0: not known */
+    char *path;       /* to the plugin: the node's plan file; NULL: none */
+    char *ring;       /* its text; NULL: none, or too long. To the plugin: up to 4 KiB; else this
+                       * node's chain and "…" */
+    int first;        /* the node of choices[0] */
+    int n_choices;
+    struct tccl_ring_choice *choices;
 };
-void tccl_plan_clear(struct tccl_plan *plan);
+void tccl_outcome_clear(struct tccl_outcome *outcome);
 
-json_t *tccl_plan_to_json(const struct tccl_plan *plan);
-int tccl_plan_from_json(const json_t *json, struct tccl_plan *plan, struct tccl_error *err);
-int tccl_state_parse(const char *name, struct tccl_error *err);
+/* PLAN with the choices of the nodes [first, end), none if these are equal: a new reference, NULL
+ * without memory. */
+json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_step_key *key,
+                          int first, int end);
+/* Reads it, for the same range. key: whose plan it must be, or NULL. Returns 0, or -1 with err. The
+ * caller clears the outcome. */
+int tccl_plan_from_json(const json_t *json, const struct tccl_step_key *key, int first, int end,
+                        struct tccl_outcome *outcome, struct tccl_error *err);
 
 #endif

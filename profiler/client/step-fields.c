@@ -1,54 +1,86 @@
-/* step-fields.c: the table of a step's members, and the struct that holds them. */
+/* step-fields.c: the table of the members of steps, outcomes and records, and what struct tccl_step
+ * owns. */
 #include "client/step-fields.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "client/outcome.h"
 
+/* Words for what is used together. */
 enum {
-    KEY = TCCL_IN_KEY | TCCL_IN_RECORD,
+    KEY = TCCL_IN_KEY | TCCL_IN_RECORD | TCCL_IN_CONFIRMATION,
     KEY_MUST = KEY | TCCL_MUST_RECORD,
     JOIN = TCCL_IN_JOIN,
     JOIN_MUST = TCCL_IN_JOIN | TCCL_MUST_JOIN,
     TERM = TCCL_IN_JOIN | TCCL_IN_TERMS,
     TERM_MUST = TERM | TCCL_MUST_JOIN,
+    PLAN = TCCL_IN_PLAN,
+    PLAN_MUST = TCCL_IN_PLAN | TCCL_MUST_PLAN,
     RECORD = TCCL_IN_RECORD,
     RECORD_MUST = TCCL_IN_RECORD | TCCL_MUST_RECORD,
+    CONFIRMATION = TCCL_IN_CONFIRMATION,
 };
+#define COUNT 1000000000
+#define GBPS 1000000000
+#define MICROSECONDS 1000000000000
+#define LATEST 253402300799 /* the end of the year 9999 */
 
-#define AT(member) offsetof(struct tccl_step, member), sizeof(((struct tccl_step *)NULL)->member)
-
-#define TEXT_LINE(member, variable, use, filter, column, width)                                    \
-    {#member, TCCL_FIELD_TEXT, use,      0,   TCCL_STEP_TEXT, AT(member), column,                  \
-     width,   filter,          variable, NULL},
-#define NUMBER_LINE(type, member, use, column, width)                                              \
-    {#member, TCCL_FIELD_INT, use, 0, UINT32_MAX, AT(member), column, width, NULL, NULL, NULL},
+#define STEP(member)                                                                               \
+    TCCL_OF_STEP, offsetof(struct tccl_step, member), sizeof(((struct tccl_step *)NULL)->member)
+#define OUTCOME(member)                                                                            \
+    TCCL_OF_OUTCOME, offsetof(struct tccl_outcome, member),                                        \
+        sizeof(((struct tccl_outcome *)NULL)->member)
+#define RECORD_ONLY TCCL_OF_RECORD, 0, 0
 
 /* clang-format off */
+#define TEXT_LINE(member, variable, use, filter, column, width) \
+    {#member, TCCL_FIELD_TEXT, use, 0, TCCL_STEP_TEXT, STEP(member), column, width, filter, variable, NULL},
+#define NUMBER_LINE(type, member, use, column, width) \
+    {#member, TCCL_FIELD_INT, use, 0, UINT32_MAX, STEP(member), column, width, NULL, NULL, NULL},
+
+/* In the order of tcclacct's columns. */
 const struct tccl_field tccl_step_fields[] = {
     TCCL_STEP_FACTS(TEXT_LINE, NUMBER_LINE)
-    {.name = "cluster", TCCL_FIELD_TEXT, KEY, 0, 63, AT(key.cluster), "Cluster", 10},
-    {.name = "job", TCCL_FIELD_INT, KEY_MUST, 0, UINT32_MAX, AT(key.job)},
-    {.name = "het_job", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, AT(key.het_job)},
-    {.name = "het_offset", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, AT(key.het_offset)},
-    {.name = "step", TCCL_FIELD_INT, KEY_MUST, 0, UINT32_MAX, AT(key.step)},
-    {.name = "restart", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, AT(key.restart), "Restarts", 8},
-    {.name = "run", TCCL_FIELD_INT, KEY, 0, TCCL_MAX_RUN, AT(key.run)},
-    {.name = "array_job_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, AT(array_job)},
-    {.name = "array_task_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, AT(array_task)},
-    {.name = "nodes", TCCL_FIELD_NODES, JOIN_MUST | RECORD, 1, TCCL_MAX_NODES, AT(nodes), "NodeList", 15},
-    {.name = "n_nodes", TCCL_FIELD_INT, RECORD, 0, INT32_MAX, AT(n_nodes), "NNodes", 6},
-    {.name = "node", TCCL_FIELD_INT, JOIN_MUST, 0, TCCL_MAX_NODES - 1, AT(node)},
-    {.name = "gres", TCCL_FIELD_NUMBERS, JOIN_MUST, 0, TCCL_MAX_GRES, AT(gres)},
-    {.name = "mode", TCCL_FIELD_WORD, TERM_MUST | RECORD, 0, 16, AT(mode), "Mode", 7, .words = tccl_mode_names},
-    {.name = "timeout_ms", TCCL_FIELD_INT, JOIN_MUST, 1, TCCL_MAX_TIMEOUT_MS, AT(timeout_ms)},
-    {.name = "min_nodes", TCCL_FIELD_INT, TERM, 0, INT32_MAX, AT(min_nodes)},
-    {.name = "min_gpus", TCCL_FIELD_INT, TERM, 0, INT32_MAX, AT(min_gpus)},
-    {.name = "min_gain", TCCL_FIELD_REAL, TERM, 0, 1000000000, AT(min_gain)},
-    {.name = "policy", TCCL_FIELD_TEXT, TERM | RECORD, 0, TCCL_POLICY_NAME, AT(policy), "Policy", 10, "policies"},
-    {.name = "reason", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, AT(reason)},
-    {.name = "reporter", TCCL_FIELD_INT, RECORD_MUST, 0, TCCL_MAX_NODES - 1, AT(node), "Reporter", 8},
+    {.name = "cluster", TCCL_FIELD_TEXT, KEY, 0, TCCL_KEY_CLUSTER, STEP(key.cluster), "Cluster", 10},
+    {.name = "job", TCCL_FIELD_INT, KEY_MUST, 1, UINT32_MAX, STEP(key.job)},
+    {.name = "het_job", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, STEP(key.het_job)},
+    {.name = "het_offset", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, STEP(key.het_offset)},
+    {.name = "step", TCCL_FIELD_INT, KEY_MUST, 0, UINT32_MAX, STEP(key.step)},
+    {.name = "run", TCCL_FIELD_INT, KEY, 0, TCCL_MAX_RUN, STEP(key.run)},
+    {.name = "array_job_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, STEP(array_job)},
+    {.name = "array_task_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, STEP(array_task)},
+    {.name = "node", TCCL_FIELD_INT, JOIN_MUST, 0, TCCL_MAX_NODES - 1, STEP(node)},
+    {.name = "n_nodes", TCCL_FIELD_INT, RECORD, 0, COUNT, STEP(n_nodes), "NNodes", 6},
+    {.name = "nodes", TCCL_FIELD_NODES, JOIN_MUST | RECORD, 0, TCCL_MAX_NODE_LIST, STEP(nodes), "NodeList", 15},
+    {.name = "first_node", TCCL_FIELD_TEXT, RECORD, 0, TCCL_STEP_TEXT, RECORD_ONLY, "FirstNode", 10},
+    {.name = "gres", TCCL_FIELD_NUMBERS, JOIN_MUST, 0, TCCL_MAX_GRES, STEP(gres)},
+    {.name = "gpus", TCCL_FIELD_COUNT, PLAN | RECORD, 0, COUNT, OUTCOME(gpus), "GPUs", 5},
+    {.name = "mode", TCCL_FIELD_WORD, TERM_MUST | RECORD, 0, 31, STEP(mode), "Mode", 7, .words = tccl_mode_names},
+    {.name = "timeout_ms", TCCL_FIELD_INT, JOIN_MUST, 1, TCCL_MAX_TIMEOUT_MS, STEP(timeout_ms)},
+    {.name = "min_nodes", TCCL_FIELD_INT, TERM, 0, INT32_MAX, STEP(min_nodes)},
+    {.name = "min_gpus", TCCL_FIELD_INT, TERM, 0, INT32_MAX, STEP(min_gpus)},
+    {.name = "min_gain", TCCL_FIELD_REAL, TERM, 0, GBPS, STEP(min_gain)},
+    {.name = "reason", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(reason)},
+    {.name = "state", TCCL_FIELD_WORD, PLAN_MUST | RECORD_MUST, 1, 31, OUTCOME(state), "State", 13, .words = tccl_state_names},
+    {.name = "reason", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_REASON, OUTCOME(reason), "Reason", -40},
+    {.name = "built", TCCL_FIELD_TEXT, CONFIRMATION, 0, 31, RECORD_ONLY, "Built", 8},
+    {.name = "built_reason", TCCL_FIELD_TEXT, CONFIRMATION, 0, TCCL_OUTCOME_REASON, RECORD_ONLY, "BuiltReason", -40},
+    {.name = "gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(gbps), "GBps", 8},
+    {.name = "baseline_gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(baseline_gbps), "BaselineGBps", 12},
+    {.name = "ratio", TCCL_FIELD_REAL, RECORD, 0, GBPS, RECORD_ONLY, "Ratio", 6},
+    {.name = "bound_gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(bound_gbps), "BoundGBps", 9},
+    {.name = "solve_us", TCCL_FIELD_MICROSECONDS, RECORD, 0, MICROSECONDS, OUTCOME(solve_us), "SolveTime", 9},
+    {.name = "start", TCCL_FIELD_TIME, PLAN | RECORD_MUST | CONFIRMATION, 0, LATEST, OUTCOME(start), "Start", 19},
+    {.name = "source", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_SOURCE, OUTCOME(source), "Source", 6},
+    {.name = "ring", TCCL_FIELD_LONG, PLAN | RECORD, 0, TCCL_OUTCOME_RING, OUTCOME(ring), "Ring", -60},
+    {.name = "restart", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, STEP(key.restart), "Restarts", 8},
+    {.name = "reporter", TCCL_FIELD_INT, RECORD_MUST, 0, COUNT, STEP(node), "Reporter", 8},
+    {.name = "policy", TCCL_FIELD_TEXT, TERM | RECORD, 0, TCCL_POLICY_NAME, STEP(policy), "Policy", 10, "policies"},
+    {.name = "policy", TCCL_FIELD_TEXT, PLAN, 0, TCCL_POLICY_NAME, OUTCOME(policy)},
+    {.name = "recorded", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(recorded)},
+    {.name = "path", TCCL_FIELD_LONG, PLAN, 0, PATH_MAX, OUTCOME(path)},
 };
 /* clang-format on */
 const int tccl_n_step_fields = sizeof(tccl_step_fields) / sizeof(*tccl_step_fields);

@@ -16,6 +16,7 @@ enum {
     TCCL_MAX_TIMEOUT_MS = 3600000, /* longest wait a message may ask for */
     TCCL_STEP_TEXT = 255,          /* bytes of a text of Slurm's */
     TCCL_STEP_REASON = 511,
+    TCCL_MAX_NODE_LIST = 262144, /* bytes of the nodes of a record, as a hostlist */
 };
 
 /* Where a member is used. */
@@ -23,9 +24,12 @@ enum tccl_use {
     TCCL_IN_KEY = 1,
     TCCL_IN_JOIN = 2,
     TCCL_IN_TERMS = 4, /* it is the same in the JOINs of all nodes of a step */
-    TCCL_IN_RECORD = 8,
-    TCCL_MUST_JOIN = 16, /* it must be there; otherwise absent is "" or 0 */
-    TCCL_MUST_RECORD = 32,
+    TCCL_IN_PLAN = 8,
+    TCCL_IN_RECORD = 16,
+    TCCL_IN_CONFIRMATION = 32, /* and of the record only by that */
+    TCCL_MUST_JOIN = 64,       /* it must be there; otherwise absent is "" or 0 */
+    TCCL_MUST_PLAN = 128,
+    TCCL_MUST_RECORD = 256,
     TCCL_EVERYWHERE = TCCL_IN_JOIN | TCCL_IN_TERMS | TCCL_IN_RECORD,
 };
 
@@ -74,19 +78,28 @@ void tccl_step_free(struct tccl_step *step); /* NULL is fine */
 
 enum tccl_field_type {
     TCCL_FIELD_TEXT,
-    TCCL_FIELD_WORD,    /* one of words, by its index */
+    TCCL_FIELD_WORD,    /* one of words, by its index; in records any text */
     TCCL_FIELD_NODES,   /* of struct tccl_step; in records one text, a hostlist */
     TCCL_FIELD_NUMBERS, /* gres of struct tccl_step */
-    TCCL_FIELD_INT,     /* a whole number in 4 or 8 bytes */
-    TCCL_FIELD_REAL,
+    TCCL_FIELD_LONG,    /* a text, allocated, or NULL */
+    TCCL_FIELD_BOOL,
+    TCCL_FIELD_INT,   /* a whole number in 4 or 8 bytes, as the next three */
+    TCCL_FIELD_COUNT, /* 0: not known */
+    TCCL_FIELD_TIME,  /* unix time, seconds */
+    TCCL_FIELD_MICROSECONDS,
+    TCCL_FIELD_REAL, /* 0: not known */
 };
+
+/* Whose member it is: of struct tccl_step, of struct tccl_outcome, or of records alone. */
+enum tccl_owner { TCCL_OF_STEP, TCCL_OF_OUTCOME, TCCL_OF_RECORD };
 
 struct tccl_field {
     const char *name; /* of the member in JSON, and of the store's column */
     enum tccl_field_type type;
     unsigned use;
-    long long min, max;   /* of texts: bytes */
-    size_t at, size;      /* of the member in struct tccl_step */
+    long long min, max; /* of texts: bytes */
+    enum tccl_owner owner;
+    size_t at, size;      /* of the member in its owner */
     const char *column;   /* of tcclacct; NULL: none */
     int width;            /* negative: to the left */
     const char *filter;   /* the list of texts that asks for it; NULL: none */

@@ -1,4 +1,4 @@
-/* step-json.c: the members of a step in JSON. Each type of member is written and read in one place;
+/* step-json.c: steps and outcomes in JSON. Each type of member is written and read in one place;
  * what there is of them, and their bounds, is in the table. */
 #include "client/step-json.h"
 
@@ -10,16 +10,13 @@
 #include "client/hostlist.h"
 #include "client/message.h"
 
-static const void *member_of(const struct tccl_step *step, const struct tccl_field *field)
-{
-    return (const char *)step + field->at;
-}
-
 static bool must_be(const struct tccl_field *field, enum tccl_use use)
 {
     switch (use) {
     case TCCL_IN_KEY:
         return true;
+    case TCCL_IN_PLAN:
+        return field->use & TCCL_MUST_PLAN;
     case TCCL_IN_RECORD:
         return field->use & TCCL_MUST_RECORD;
     default:
@@ -78,40 +75,63 @@ static int put_nodes(json_t *json, enum tccl_use use, const struct tccl_step *st
     return text ? json_object_set_new(json, "nodes", json_string(text)) : -1;
 }
 
-static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *field,
-                     const struct tccl_step *step)
+static int put_int(json_t *json, const struct tccl_field *field, bool must, json_int_t number)
 {
-    const void *member = member_of(step, field);
-    bool must = must_be(field, use);
-    json_int_t number;
+    return must || number ? json_object_set_new(json, field->name, json_integer(number)) : 0;
+}
+
+static int put_real(json_t *json, const struct tccl_field *field, bool must, const void *member)
+{
     double real;
+    memcpy(&real, member, sizeof(real));
+    return must || real > 0 ? json_object_set_new(json, field->name, json_real(real)) : 0;
+}
+
+static int put_text(json_t *json, const struct tccl_field *field, bool must, const char *text)
+{
+    return must || (text && *text)
+               ? tccl_put_text(json, field->name, text ? text : "", (size_t)field->max)
+               : 0;
+}
+
+static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *field,
+                     const void *object)
+{
+    const char *member = (const char *)object + field->at, *text;
+    bool must = must_be(field, use);
     switch (field->type) {
     case TCCL_FIELD_TEXT:
-        return must || *(const char *)member
-                   ? tccl_put_text(json, field->name, member, (size_t)field->max)
-                   : 0;
+        return put_text(json, field, must, member);
+    case TCCL_FIELD_LONG:
+        memcpy(&text, member, sizeof(text));
+        return put_text(json, field, must, text);
     case TCCL_FIELD_WORD:
-        number = load_int(member, field->size);
-        return json_object_set_new(json, field->name, json_string(field->words[number]));
+        text = field->words[load_int(member, field->size)];
+        return json_object_set_new(json, field->name, json_string(text));
     case TCCL_FIELD_NODES:
-        return put_nodes(json, use, step);
+        return put_nodes(json, use, object);
     case TCCL_FIELD_NUMBERS:
-        return json_object_set_new(json, field->name, gres_to_json(step));
+        return json_object_set_new(json, field->name, gres_to_json(object));
+    case TCCL_FIELD_BOOL:
+        return json_object_set_new(json, field->name, json_boolean(*(const bool *)member));
     case TCCL_FIELD_INT:
-        number = load_int(member, field->size);
-        return must || number ? json_object_set_new(json, field->name, json_integer(number)) : 0;
+    case TCCL_FIELD_COUNT:
+    case TCCL_FIELD_TIME:
+    case TCCL_FIELD_MICROSECONDS:
+        return put_int(json, field, must, load_int(member, field->size));
     case TCCL_FIELD_REAL:
-        memcpy(&real, member, sizeof(real));
-        return must || real > 0 ? json_object_set_new(json, field->name, json_real(real)) : 0;
+        return put_real(json, field, must, member);
     }
     return -1;
 }
 
-int tccl_step_put(json_t *json, enum tccl_use use, const struct tccl_step *step)
+int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, const void *object)
 {
-    for (int i = 0; i < tccl_n_step_fields; i++)
-        if (tccl_step_fields[i].use & use && put_field(json, use, &tccl_step_fields[i], step) != 0)
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        if (field->use & use && field->owner == owner && put_field(json, use, field, object) != 0)
             return -1;
+    }
     return 0;
 }
 
@@ -181,8 +201,13 @@ static int get_text(const json_t *json, const struct tccl_field *field, void *me
     const char *text;
     if (tccl_get_text(json, field->name, (size_t)field->max, &text, err) != 0)
         return -1;
-    strcpy(member, text);
-    return 0;
+    if (field->type == TCCL_FIELD_TEXT) {
+        strcpy(member, text);
+        return 0;
+    }
+    char *copy = strdup(text);
+    memcpy(member, &copy, sizeof(copy));
+    return copy ? 0 : tccl_fail(err, "out of memory");
 }
 
 static int get_int(const json_t *json, const struct tccl_field *field, void *member,
@@ -195,25 +220,32 @@ static int get_int(const json_t *json, const struct tccl_field *field, void *mem
     return 0;
 }
 
-static int get_field(const json_t *json, const struct tccl_field *field, bool must,
-                     struct tccl_step *step, struct tccl_error *err)
+static int get_field(const json_t *json, const struct tccl_field *field, bool must, void *object,
+                     struct tccl_error *err)
 {
     const json_t *value = json_object_get(json, field->name);
-    void *member = (char *)step + field->at;
+    void *member = (char *)object + field->at;
     if (!must && (!value || json_is_null(value))) {
         memset(member, 0, field->size);
         return 0;
     }
     switch (field->type) {
     case TCCL_FIELD_TEXT:
+    case TCCL_FIELD_LONG:
         return get_text(json, field, member, err);
     case TCCL_FIELD_WORD:
         return get_word(json, field, member, err);
     case TCCL_FIELD_NODES:
-        return get_nodes(value, step, err);
+        return get_nodes(value, object, err);
     case TCCL_FIELD_NUMBERS:
-        return get_gres(value, step, err);
+        return get_gres(value, object, err);
+    case TCCL_FIELD_BOOL:
+        *(bool *)member = json_is_true(value);
+        return 0;
     case TCCL_FIELD_INT:
+    case TCCL_FIELD_COUNT:
+    case TCCL_FIELD_TIME:
+    case TCCL_FIELD_MICROSECONDS:
         return get_int(json, field, member, err);
     case TCCL_FIELD_REAL:
         return get_real(json, field, member, err);
@@ -221,12 +253,13 @@ static int get_field(const json_t *json, const struct tccl_field *field, bool mu
     return -1;
 }
 
-int tccl_step_get(const json_t *json, enum tccl_use use, struct tccl_step *step,
-                  struct tccl_error *err)
+int tccl_fields_get(const json_t *json, enum tccl_use use, enum tccl_owner owner, void *object,
+                    struct tccl_error *err)
 {
     for (int i = 0; i < tccl_n_step_fields; i++) {
         const struct tccl_field *field = &tccl_step_fields[i];
-        if (field->use & use && get_field(json, field, must_be(field, use), step, err) != 0)
+        if (field->use & use && field->owner == owner &&
+            get_field(json, field, must_be(field, use), object, err) != 0)
             return -1;
     }
     return 0;
@@ -238,13 +271,13 @@ json_t *tccl_key_to_json(const struct tccl_step_key *key)
 {
     cleanup_json json_t *json = json_object();
     struct tccl_step step = {.key = *key};
-    return tccl_step_put(json, TCCL_IN_KEY, &step) == 0 ? tccl_steal(json) : NULL;
+    return tccl_fields_put(json, TCCL_IN_KEY, TCCL_OF_STEP, &step) == 0 ? tccl_steal(json) : NULL;
 }
 
 int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tccl_error *err)
 {
     struct tccl_step step = {.n_nodes = 0};
-    int failed = tccl_step_get(json, TCCL_IN_KEY, &step, err);
+    int failed = tccl_fields_get(json, TCCL_IN_KEY, TCCL_OF_STEP, &step, err);
     *key = step.key;
     return failed ? tccl_fail_in(err, "key") : 0;
 }
@@ -260,7 +293,7 @@ json_t *tccl_join_to_json(const struct tccl_step *step, struct tccl_error *err)
         return NULL;
     }
     if (json_object_set_new(json, "key", tccl_key_to_json(&step->key)) != 0 ||
-        tccl_step_put(json, TCCL_IN_JOIN, step) != 0) {
+        tccl_fields_put(json, TCCL_IN_JOIN, TCCL_OF_STEP, step) != 0) {
         tccl_fail(err, "JOIN can't be written: a node name is not UTF-8, or out of memory");
         return NULL;
     }
@@ -275,7 +308,7 @@ struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err
         return NULL;
     }
     int failed = tccl_key_from_json(json_object_get(json, "key"), &step->key, err) != 0 ||
-                 tccl_step_get(json, TCCL_IN_JOIN, step, err) != 0;
+                 tccl_fields_get(json, TCCL_IN_JOIN, TCCL_OF_STEP, step, err) != 0;
     if (!failed && step->node >= step->n_nodes)
         failed = tccl_fail(err, "node: %d is not below %d", step->node, step->n_nodes);
     if (!failed)
@@ -283,4 +316,16 @@ struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err
     tccl_fail_in(err, "JOIN");
     tccl_step_free(step);
     return NULL;
+}
+
+/* Records */
+
+json_t *tccl_record_to_json(const struct tccl_step *step, const struct tccl_outcome *outcome)
+{
+    cleanup_json json_t *record = json_object();
+    if (tccl_fields_put(record, TCCL_IN_RECORD, TCCL_OF_STEP, step) != 0 ||
+        tccl_fields_put(record, TCCL_IN_RECORD, TCCL_OF_OUTCOME, outcome) != 0 ||
+        (outcome->partial && json_object_set_new(record, "state", json_string("partial")) != 0))
+        return NULL;
+    return tccl_steal(record);
 }

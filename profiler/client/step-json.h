@@ -1,23 +1,28 @@
-/* step-json.h: the members of a step in JSON, by their table (step-fields.h), and the message JOIN.
+/* step-json.h: steps and outcomes in JSON, by the table of their members (step-fields.h).
  * Format: profiler/client/README.md. */
 #ifndef TCCL_STEP_JSON_H
 #define TCCL_STEP_JSON_H
 
 #include <jansson.h>
 
+#include "client/outcome.h"
 #include "client/step-fields.h"
 
-/* Adds the members that are used there (one of TCCL_IN_*) to an object; those that need not be
- * there are left out where they are "" or 0. Returns 0, or -1 without memory. */
-int tccl_step_put(json_t *json, enum tccl_use use, const struct tccl_step *step);
+/* Adds the members that are used there (one of TCCL_IN_*) and are of that owner, which is a struct
+ * tccl_step or tccl_outcome; those that need not be there are left out where they are "" or 0.
+ * Returns 0, or -1 without memory. */
+int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, const void *object);
 /* Reads them; what is absent becomes "" or 0. Returns 0, or -1 with err, which names the member:
- * the step is then to be cleared all the same. */
-int tccl_step_get(const json_t *json, enum tccl_use use, struct tccl_step *step,
-                  struct tccl_error *err);
+ * the object is then to be cleared all the same. */
+int tccl_fields_get(const json_t *json, enum tccl_use use, enum tccl_owner owner, void *object,
+                    struct tccl_error *err);
 
 /* JOIN: a new reference, or NULL with err. */
 json_t *tccl_join_to_json(const struct tccl_step *step, struct tccl_error *err);
 /* Allocated; NULL with err. */
 struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err);
+
+/* A record of a step (records/record.h): a new reference, or NULL without memory. */
+json_t *tccl_record_to_json(const struct tccl_step *step, const struct tccl_outcome *outcome);
 
 #endif

@@ -187,7 +187,7 @@ static bool has_room(char *const *env, const char *name, const char *text)
     return is_short(name, strlen(text) + (list ? strlen(list) + 1 : 0));
 }
 
-int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
+int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,
                      struct job_env_edits *edits)
 {
     int applied = plan->state == TCCL_STATE_APPLIED;

@@ -48,7 +48,7 @@ int job_env_unload(char *const *env, struct job_env_edits *edits);
 /* Sets what the step is told of plan. shim: put in front of the LD_PRELOAD that env (after
  * job_env_forget) holds, and TCCL_SHIM set, and JOB_ENV_ASAN in front of ASAN_OPTIONS, where the
  * plan is applied; NULL: none of these. Returns 0, or -1 without memory. */
-int job_env_announce(char *const *env, const struct tccl_plan *plan, const char *shim,
+int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,
                      struct job_env_edits *edits);
 
 /* Apptainer hands LD_PRELOAD on to the programs in its containers, where the shim's path leads

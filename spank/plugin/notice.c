@@ -26,7 +26,7 @@ static int ring_gpus(const char *ring, int n_nodes)
     return chains == n_nodes && arrows > chains ? arrows - chains : 0;
 }
 
-static void describe_ring(const struct tccl_plan *plan, int n_nodes, char *line)
+static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *line)
 {
     int gpus = ring_gpus(plan->ring, n_nodes), end;
     char of[64] = "", baseline[64] = "";
@@ -41,7 +41,7 @@ static void describe_ring(const struct tccl_plan *plan, int n_nodes, char *line)
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';
 }
 
-bool notice_of_plan(enum tccl_mode mode, const struct tccl_plan *plan, int n_nodes,
+bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_nodes,
                     char line[static NOTICE_SIZE])
 {
     if (mode != TCCL_MODE_ON && mode != TCCL_MODE_REQUIRE)

@@ -13,7 +13,7 @@ enum { NOTICE_SIZE = 1024 };
  * ring that was planned will not be built). Returns
  * false where nothing is to be said: in modes off and auto, and in state nothing-to-do without a
  * reason (one GPU). */
-bool notice_of_plan(enum tccl_mode mode, const struct tccl_plan *plan, int n_nodes,
+bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_nodes,
                     char line[static NOTICE_SIZE]);
 
 /* Control characters, such as newlines, become blanks: text from outside stays one line. */

@@ -38,7 +38,7 @@ static struct {
     struct policy_choice choice;
     int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
     struct tccl_error bad_environment; /* why TCCL= is ignored */
-    struct tccl_plan plan;             /* what the step is told, if active */
+    struct tccl_outcome plan;          /* what the step is told, if active */
     int64_t deadline;                  /* tccl_now_ms */
     int timeout_ms;
     int fd;           /* to tccld while its plan is awaited, else -1 */
@@ -52,7 +52,7 @@ static struct {
 static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
 {
     va_list arguments;
-    tccl_plan_clear(&remote.plan);
+    tccl_outcome_clear(&remote.plan);
     remote.plan.state = TCCL_STATE_FALLBACK;
     remote.active = true;
     va_start(arguments, format);
@@ -325,7 +325,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
 static void await_plan(void)
 {
     struct tccl_error err = {""};
-    struct tccl_plan plan;
+    struct tccl_outcome plan;
     int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
     close(remote.fd);
     remote.fd = -1;
@@ -461,7 +461,7 @@ int remote_exit(void)
             close(fd);
         }
     }
-    tccl_plan_clear(&remote.plan);
+    tccl_outcome_clear(&remote.plan);
     step_facts_clear(&remote.facts);
     tccl_step_clear(&remote.step);
     tccl_conf_clear(&remote.conf);

@@ -136,7 +136,7 @@ static double join_ms(uint32_t gpus)
     static char *names[] = {"n1"};
     static uint32_t job = 100;
     char path[256];
-    struct tccl_plan plan;
+    struct tccl_outcome plan;
     struct tccl_error err = {0};
     struct tccl_step join = {.key = {.cluster = "bench", .job = ++job},
                              .n_nodes = 1,
@@ -164,7 +164,7 @@ static double join_ms(uint32_t gpus)
                 plan.reason);
         exit(1);
     }
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
     check(tccl_client_leave(fd, &join.key, WAIT_MS, &err), &err);
     return ms;
 }

@@ -29,7 +29,7 @@ static int nodes_of(const struct merge *merge)
 static void check_merge(const struct merge *merge)
 {
     struct tccl_error err = {0};
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
 
     FUZZ_CHECK(merge->n_kinds <= MERGE_KINDS && nodes_of(merge) == NODES);
     json_t *json = merge_to_json(merge, &err);
@@ -37,7 +37,7 @@ static void check_merge(const struct merge *merge)
     FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
     outcome_solve(&outcome, merge, &join);
     FUZZ_CHECK(!(outcome.gbps < 0) && outcome.bound_gbps >= outcome.gbps);
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
     merge_free(again);
     json_decref(json);
 }
@@ -45,13 +45,13 @@ static void check_merge(const struct merge *merge)
 static void check_plan(const json_t *json)
 {
     struct tccl_error err = {0};
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
 
-    if (outcome_from_json(&outcome, json, &key, 0, NODES, &err) == 0)
+    if (tccl_plan_from_json(json, &key, 0, NODES, &outcome, &err) == 0)
         FUZZ_CHECK(outcome.n_choices == 0 || outcome.n_choices == NODES);
     else
         FUZZ_CHECK(err.text[0]);
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -94,7 +94,7 @@ static struct shared_kind *sample_kind(uint32_t gpus)
 void fuzz_seeds(fuzz_add *add, void *context)
 {
     struct merge *merge = merge_new(0);
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
 
     srand(1);
     struct shared_kind *whole = sample_kind(0xf), *half = sample_kind(0x3);
@@ -104,7 +104,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
     add_json(add, context, merge_to_json(merge, NULL));
     outcome_solve(&outcome, merge, &join);
     add_json(add, context, outcome_to_json(&outcome, &key, 0, NODES));
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
     shared_kind_drop(whole);
     shared_kind_drop(half);
     merge_free(merge);

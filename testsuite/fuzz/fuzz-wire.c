@@ -21,7 +21,7 @@ static void read_message(const char *data, size_t size)
     struct tccl_error err = {0};
     struct tccl_envelope envelope;
     struct tccl_step_key key;
-    struct tccl_plan plan = {0};
+    struct tccl_outcome plan = {0};
     json_t *message = tccl_message_parse(data, size, &err);
 
     if (!message) {
@@ -31,8 +31,8 @@ static void read_message(const char *data, size_t size)
     FUZZ_CHECK(tccl_message_type(message) != NULL);
     tccl_envelope_get(message, &envelope, NULL);
     tccl_key_from_json(json_object_get(message, "key"), &key, NULL);
-    if (tccl_plan_from_json(message, &plan, NULL) == 0)
-        tccl_plan_clear(&plan);
+    if (tccl_plan_from_json(message, NULL, 0, 0, &plan, NULL) == 0)
+        tccl_outcome_clear(&plan);
     struct tccl_step *join = tccl_join_from_json(message, &err);
     if (join) {
         FUZZ_CHECK(join->n_nodes <= TCCL_MAX_NODES && join->n_gres <= TCCL_MAX_GRES);
@@ -123,13 +123,13 @@ void fuzz_seeds(fuzz_add *add, void *context)
                                    .user = "u",
                                    .partition = "p"};
     char ring[] = "n1[0 -w> 1 -w> 0]";
-    const struct tccl_plan plan = {
-        .state = TCCL_STATE_APPLIED, .gbps = 10, .path = "/run/tccl/x", .ring = ring};
+    const struct tccl_outcome plan = {
+        .state = TCCL_STATE_APPLIED, .gbps = 10, .path = (char *)"/run/tccl/x", .ring = ring};
     struct tccl_envelope envelope = {.to = "n1", .from = "n2", .epoch = 5};
     json_t *message = tccl_join_to_json(&join, NULL);
 
     if (!message || tccl_envelope_put(message, &envelope, NULL) < 0)
         abort();
     add_both(add, context, message);
-    add_both(add, context, tccl_plan_to_json(&plan));
+    add_both(add, context, tccl_plan_to_json(&plan, &join.key, 0, 0));
 }

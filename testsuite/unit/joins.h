@@ -131,9 +131,9 @@ static int start_join(const struct tccl_step *join)
     return fd;
 }
 
-static struct tccl_plan end_join(int fd)
+static struct tccl_outcome end_join(int fd)
 {
-    struct tccl_plan plan;
+    struct tccl_outcome plan;
     struct tccl_error err = {0};
     int late = tccl_client_wait_plan(fd, WAIT_MS, &plan, &err);
     if (late != 0) {
@@ -144,7 +144,7 @@ static struct tccl_plan end_join(int fd)
     return plan;
 }
 
-static struct tccl_plan join_once(const struct tccl_step *join)
+static struct tccl_outcome join_once(const struct tccl_step *join)
 {
     return end_join(start_join(join));
 }
@@ -203,15 +203,15 @@ static void check_record(int node, uint32_t job, const char *state, const char *
         fprintf(stderr, "reason: \"%s\", expected \"%s\"\n", found, reason);
 }
 
-static void check_fallback(struct tccl_plan *plan, const char *reason)
+static void check_fallback(struct tccl_outcome *plan, const char *reason)
 {
     CHECK_INT(plan->state, TCCL_STATE_FALLBACK);
     CHECK(strstr(plan->reason, reason) != NULL);
     if (!strstr(plan->reason, reason))
         fprintf(stderr, "reason: \"%s\", expected \"%s\"\n", plan->reason, reason);
-    CHECK_STR(plan->path, "");
+    CHECK(plan->path == NULL);
     CHECK(plan->ring == NULL);
-    tccl_plan_clear(plan);
+    tccl_outcome_clear(plan);
 }
 
 static void await_partial(uint32_t job, const char *reason)

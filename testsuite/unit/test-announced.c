@@ -187,7 +187,7 @@ static void join_early(struct tccl_step_key key, int n, const bool *late, const 
     for (int i = 0; i < n; i++) {
         if (late[i])
             continue;
-        struct tccl_plan plan = end_join(fds[i]);
+        struct tccl_outcome plan = end_join(fds[i]);
         if (reason) {
             check_fallback(&plan, reason);
             continue;
@@ -195,7 +195,7 @@ static void join_early(struct tccl_step_key key, int n, const bool *late, const 
         CHECK_STR(plan.reason, "");
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
         CHECK_INT(access(plan.path, R_OK), 0);
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
     }
 }
 
@@ -206,13 +206,13 @@ static void join_late(struct tccl_step_key key, int n, const bool *late)
         struct tccl_step join = new_join(key, i, n);
         if (!late[i])
             continue;
-        struct tccl_plan plan = join_once(&join);
+        struct tccl_outcome plan = join_once(&join);
         CHECK_STR(plan.reason, "");
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
         CHECK_INT(access(plan.path, R_OK), 0);
         leave(i, &key);
         CHECK_INT(access(plan.path, R_OK), -1);
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
     }
 }
 
@@ -239,7 +239,7 @@ static void test_other_gpus(int n, int late_node)
     join_early(key, n, late, NULL);
     struct tccl_step join = new_join(key, late_node, n);
     join.n_gres = 2;
-    struct tccl_plan plan = join_once(&join);
+    struct tccl_outcome plan = join_once(&join);
     check_fallback(&plan, "other GPUs here than the job's prolog announced");
     await_partial(key.job, "other GPUs here than the job's prolog announced");
 }
@@ -286,7 +286,7 @@ static void test_requeue(void)
 {
     static const bool late[NODES] = {[2] = true};
     struct tccl_step_key key = new_key();
-    struct tccl_plan plans[3];
+    struct tccl_outcome plans[3];
     int fds[3];
     announce_all(key, 3);
     join_early(key, 3, late, NULL);
@@ -304,7 +304,7 @@ static void test_requeue(void)
         CHECK_STR(plans[i].ring, plans[0].ring);
     }
     for (int i = 0; i < 3; i++)
-        tccl_plan_clear(&plans[i]);
+        tccl_outcome_clear(&plans[i]);
 }
 
 /* A node joins while its announcement stands in for it, before the ring can be solved: with the
@@ -329,7 +329,7 @@ static void test_meanwhile(bool same)
     for (int i = 0; i < 3; i++) {
         if (fds[i] < 0)
             continue;
-        struct tccl_plan plan = end_join(fds[i]);
+        struct tccl_outcome plan = end_join(fds[i]);
         if (!same) {
             check_fallback(&plan, "n");
             continue;
@@ -337,7 +337,7 @@ static void test_meanwhile(bool same)
         CHECK_STR(plan.reason, "");
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
         CHECK_INT(access(plan.path, R_OK), 0);
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
     }
 }
 

@@ -129,12 +129,12 @@ static struct tccl_step_key begin_step(int n, int n_gres, char path[static 4096]
     for (int i = 0; i < n; i++)
         fds[i] = begin_join(key, i, n, n_gres);
     for (int i = 0; i < n; i++) {
-        struct tccl_plan plan;
+        struct tccl_outcome plan;
         CHECK_INT(tccl_client_wait_plan(fds[i], WAIT_MS, &plan, &err), 0);
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
         if (i == 0)
             strcpy(path, plan.path);
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
         close(fds[i]);
     }
     return key;

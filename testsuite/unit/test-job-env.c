@@ -104,9 +104,9 @@ static void test_announce_applied(void)
 {
     char *env[] = {"LD_PRELOAD=/my.so", NULL};
     char *empty[] = {"LD_PRELOAD=", NULL};
-    struct tccl_plan plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.237, .baseline_gbps = 6.1};
+    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.237, .baseline_gbps = 6.1};
     struct job_env_edits edits = {.count = 0};
-    strcpy(plan.path, "/run/tccl/k/plan");
+    plan.path = (char *)"/run/tccl/k/plan";
     plan.ring = strdup("n1[0 -w> 1 -w> 0]");
     CHECK_INT(job_env_announce(env, &plan, shim, &edits), 0);
     CHECK_STR(edited(&edits, "TCCL_STATE"), "applied");
@@ -131,7 +131,7 @@ static void test_announce_applied(void)
 static void test_announce_long(void)
 {
     enum { LONGEST = 32 * 4096 };
-    struct tccl_plan plan = {.state = TCCL_STATE_APPLIED, .gbps = 1};
+    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 1};
     for (int left = 0; left < 2; left++) {
         struct job_env_edits edits = {.count = 0};
         size_t size = left ? LONGEST - strlen(shim) - 1 : LONGEST; /* 1: the colon */
@@ -203,7 +203,7 @@ static void test_contain_long(void)
 
 static void test_announce_fallback(void)
 {
-    struct tccl_plan plan = {.state = TCCL_STATE_FALLBACK, .gbps = 5, .baseline_gbps = 6};
+    struct tccl_outcome plan = {.state = TCCL_STATE_FALLBACK, .gbps = 5, .baseline_gbps = 6};
     struct job_env_edits edits = {.count = 0};
     strcpy(plan.reason, "n3: no profile");
     CHECK_INT(job_env_announce(NULL, &plan, shim, &edits), 0);

@@ -63,17 +63,17 @@ static struct merge *make_merge(int nodes, const char *source)
 static void test_ranges(void)
 {
     struct merge *merge = make_merge(NODES, "model");
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join);
     CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
     CHECK_STR(outcome.source, "model");
     CHECK(outcome.gbps > 0 && outcome.ring != NULL);
     for (int round = 0; round < 100; round++) {
         struct tccl_error err = {0};
-        struct outcome read = {0};
+        struct tccl_outcome read = {0};
         int first = rand() % NODES, end = first + 1 + rand() % (NODES - first);
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, first, end);
-        CHECK_INT(outcome_from_json(&read, json, &key, first, end, &err), 0);
+        CHECK_INT(tccl_plan_from_json(json, &key, first, end, &read, &err), 0);
         CHECK_STR(err.text, "");
         CHECK(read.gbps == outcome.gbps);
         CHECK_STR(read.policy, "gpu");
@@ -81,22 +81,22 @@ static void test_ranges(void)
             CHECK_INT(read.choices[node - first].entry_nic, outcome.choices[node].entry_nic);
             CHECK_INT(read.choices[node - first].exit_nic, outcome.choices[node].exit_nic);
         }
-        outcome_clear(&read);
-        CHECK_INT(outcome_from_json(&read, json, &key, first, end + 1, &err), -1);
+        tccl_outcome_clear(&read);
+        CHECK_INT(tccl_plan_from_json(json, &key, first, end + 1, &read, &err), -1);
     }
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
     merge_free(merge);
 }
 
 static void test_policy(void)
 {
     struct merge *merge = make_merge(3, "model");
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
     struct tccl_step few = {.nodes = names, .mode = TCCL_MODE_AUTO, .min_gpus = 7};
     outcome_solve(&outcome, merge, &few);
     CHECK_INT(outcome.state, TCCL_STATE_FALLBACK);
     CHECK_STR(outcome.reason, "policy: 6 GPUs in this step, MinGpus is 7");
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
     merge_free(merge);
 }
 
@@ -105,7 +105,7 @@ static void test_no_gain(void)
 {
     const double own[] = {0.96, 0.98, 1.5}; /* of the ring's bandwidth, with 3 % noise */
     for (int i = 0; i < 3; i++) {
-        struct outcome outcome = {0}, read = {0};
+        struct tccl_outcome outcome = {0}, read = {0};
         struct tccl_error err = {0};
         struct merge *merge = merge_new(0);
         char reason[128];
@@ -129,11 +129,11 @@ static void test_no_gain(void)
                  default_gbps, ring);
         CHECK_STR(outcome.reason, i == 0 ? "" : reason);
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, 0, 2);
-        CHECK_INT(outcome_from_json(&read, json, &key, 0, 2, &err), 0);
+        CHECK_INT(tccl_plan_from_json(json, &key, 0, 2, &read, &err), 0);
         CHECK_INT(read.state, outcome.state);
         CHECK_STR(read.reason, outcome.reason);
-        outcome_clear(&read);
-        outcome_clear(&outcome);
+        tccl_outcome_clear(&read);
+        tccl_outcome_clear(&outcome);
         merge_free(merge);
     }
     default_gbps = 0;
@@ -153,7 +153,7 @@ static void test_min_gain(void)
         {0, 100, "big", ""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct outcome outcome = {0};
+        struct tccl_outcome outcome = {0};
         struct merge *merge = merge_new(0);
         struct tccl_step asks = {.nodes = names, .min_gain = cases[i].min_gain};
         strcpy(asks.policy, cases[i].policy);
@@ -174,7 +174,7 @@ static void test_min_gain(void)
             CHECK_INT(outcome.state, enough ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
             CHECK(strncmp(outcome.reason, cases[i].reason, strlen(cases[i].reason)) == 0);
             CHECK(enough == (outcome.reason[0] == '\0'));
-            outcome_clear(&outcome);
+            tccl_outcome_clear(&outcome);
         }
         merge_free(merge);
     }
@@ -185,12 +185,12 @@ static void test_sources(void)
 {
     struct merge *a = make_merge(1, "model");
     struct shared_kind *kind = make_kind(9, "cuda");
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
     CHECK_INT(merge_add(a, kind, 1, NULL), 0);
     shared_kind_drop(kind);
     outcome_solve(&outcome, a, &join);
     CHECK_STR(outcome.source, "mixed");
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
     merge_free(a);
 }
 
@@ -216,24 +216,24 @@ static void test_malformed(void)
                {"key", "{}"},
                {"ring", "[]"}};
     struct merge *merge = make_merge(3, "model");
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
     outcome_solve(&outcome, merge, &join);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct tccl_error err = {0};
-        struct outcome read = {0};
+        struct tccl_outcome read = {0};
         cleanup_json json_t *json = outcome_to_json(&outcome, &key, 0, 3);
         json_object_set_new(json, bad[i].name, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
-        CHECK_INT(outcome_from_json(&read, json, &key, 0, 3, &err), -1);
+        CHECK_INT(tccl_plan_from_json(json, &key, 0, 3, &read, &err), -1);
         CHECK(*err.text != '\0' && read.choices == NULL && read.ring == NULL);
     }
     struct tccl_step_key other = key;
     struct tccl_error err = {0};
-    struct outcome read = {0};
+    struct tccl_outcome read = {0};
     other.restart = 1;
     cleanup_json json_t *json = outcome_to_json(&outcome, &other, 0, 3);
-    CHECK_INT(outcome_from_json(&read, json, &key, 0, 3, &err), -1);
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 3, &read, &err), -1);
     CHECK_STR(err.text, "it is the plan of another step");
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
     merge_free(merge);
 }
 

@@ -304,7 +304,7 @@ static void test_random_rules(void)
 static void test_notice_applied(void)
 {
     char line[NOTICE_SIZE];
-    struct tccl_plan plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.2, .baseline_gbps = 6.1};
+    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .gbps = 11.2, .baseline_gbps = 6.1};
     plan.ring = "n1[a -g> 0 -w> 1 -m0> a] n2[a -m0> 0 -r> 1 -m1> 2 -g> a]";
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 2, line));
     CHECK_STR(line, "tccl: ring of 2 nodes, 5 GPUs: 11.2 GB/s (NCCL's own choice: 6.1, 1.84x)");
@@ -324,7 +324,7 @@ static void test_notice_applied(void)
 static void test_notice_fallback(void)
 {
     char line[NOTICE_SIZE];
-    struct tccl_plan plan = {.state = TCCL_STATE_FALLBACK};
+    struct tccl_outcome plan = {.state = TCCL_STATE_FALLBACK};
     strcpy(plan.reason, "n3: no\nprofile\033[31m");
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 2, line));
     CHECK_STR(line, "tccl: no ring: n3: no profile [31m (NCCL's own choice is used)");

@@ -98,7 +98,7 @@ static void test_asan(bool unload)
     for (size_t i = 0; i < sizeof(users) / sizeof(*users); i++) {
         char own[128], expected[192], *env[32] = {"A=b", NULL};
         struct job_env_edits edits = {.count = 0};
-        struct tccl_plan plan = {.state = TCCL_STATE_APPLIED, .path = "/p"};
+        struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED, .path = (char *)"/p"};
         if (users[i]) {
             snprintf(own, sizeof(own), "ASAN_OPTIONS=%s", users[i]);
             env[1] = own;

@@ -16,7 +16,7 @@ static void test_one_node(void)
     struct tccl_step join = new_join(key, 0, 1);
     struct tccl_error err = {0};
     struct stat stat_;
-    struct tccl_plan plan = join_once(&join);
+    struct tccl_outcome plan = join_once(&join);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
     CHECK_STR(plan.reason, "");
     CHECK(plan.gbps > 0);
@@ -30,7 +30,7 @@ static void test_one_node(void)
     leave(0, &key);
     CHECK_INT(stat(plan.path, &stat_), -1);
     leave(0, &key); /* twice is fine */
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
 }
 
 /* A job script that runs again after a requeue is told from its first run by its start alone. */
@@ -40,10 +40,10 @@ static void test_second_run(void)
     struct tccl_step join = new_join(new_key(), 0, 1);
     for (uint32_t run = 0; run < 2; run++) {
         join.key.run = 1700000000000 + run;
-        struct tccl_plan plan = join_once(&join);
+        struct tccl_outcome plan = join_once(&join);
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
         CHECK_INT(access(plan.path, R_OK), 0);
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
         leave(0, &join.key);
     }
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
@@ -56,13 +56,14 @@ static void test_second_run(void)
     check_failures++;
 }
 
-static bool is_fallback(const struct tccl_plan *plan, const char *reason)
+static bool is_fallback(const struct tccl_outcome *plan, const char *reason)
 {
     return plan->state == TCCL_STATE_FALLBACK && strstr(plan->reason, reason);
 }
 
 /* Joins n nodes and returns their plans. */
-static void join_within(int ms, struct tccl_step_key key, int n, int skip, struct tccl_plan *plans)
+static void join_within(int ms, struct tccl_step_key key, int n, int skip,
+                        struct tccl_outcome *plans)
 {
     int fds[NODES];
     for (int i = 0; i < n; i++) {
@@ -75,7 +76,7 @@ static void join_within(int ms, struct tccl_step_key key, int n, int skip, struc
             plans[i] = end_join(fds[i]);
 }
 
-static void join_all(struct tccl_step_key key, int n, int skip, struct tccl_plan *plans)
+static void join_all(struct tccl_step_key key, int n, int skip, struct tccl_outcome *plans)
 {
     join_within(JOIN_MS, key, n, skip, plans);
 }
@@ -83,7 +84,7 @@ static void join_all(struct tccl_step_key key, int n, int skip, struct tccl_plan
 static void test_nodes(int n)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_plan plans[NODES];
+    struct tccl_outcome plans[NODES];
     join_all(key, n, -1, plans);
     for (int i = 0; i < n; i++) {
         CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
@@ -96,7 +97,7 @@ static void test_nodes(int n)
         CHECK_INT(access(plans[i].path, R_OK), -1);
     }
     for (int i = 0; i < n; i++)
-        tccl_plan_clear(&plans[i]);
+        tccl_outcome_clear(&plans[i]);
     cleanup_json json_t *record = record_of(n > 1, key.job);
     CHECK_STR(json_string_value(json_object_get(record, "state")), "applied");
     CHECK_INT(json_integer_value(json_object_get(record, "n_nodes")), n);
@@ -108,13 +109,13 @@ static void test_nodes(int n)
 static void test_again(int n)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_plan plans[NODES];
+    struct tccl_outcome plans[NODES];
     for (int run = 0; run < 2; run++) {
         join_all(key, n, -1, plans);
         for (int i = 0; i < n; i++) {
             CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
             CHECK_INT(access(plans[i].path, R_OK), 0);
-            tccl_plan_clear(&plans[i]);
+            tccl_outcome_clear(&plans[i]);
         }
         for (int i = 0; i < n; i++)
             leave(i, &key);
@@ -132,9 +133,9 @@ static void test_two_at_once(void)
         fds[1][i] = start_join(&join_b);
     }
     for (int i = 0; i < 8; i++) {
-        struct tccl_plan plan = end_join(fds[i / 4][i % 4]);
+        struct tccl_outcome plan = end_join(fds[i / 4][i % 4]);
         CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
     }
 }
 
@@ -143,7 +144,7 @@ static void test_gpus(void)
     struct tccl_step join = new_join(new_key(), 0, 1);
     join.gres[1] = 7;
     join.n_gres = 2;
-    struct tccl_plan plan = join_once(&join);
+    struct tccl_outcome plan = join_once(&join);
     check_fallback(&plan, "n1: GPU 7 is not in the profile's machine, which has 4 GPUs");
     check_record(0, join.key.job, "fallback", "GPU 7");
 
@@ -168,7 +169,7 @@ static void test_gpus(void)
     plan = join_once(&join);
     CHECK_INT(plan.state, TCCL_STATE_NOTHING);
     check_record(0, join.key.job, "nothing-to-do", "");
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
 }
 
 static void test_modes(void)
@@ -182,7 +183,7 @@ static void test_modes(void)
     join = new_join(key = new_key(), 1, 2);
     join.mode = TCCL_MODE_AUTO;
     join.min_nodes = 3;
-    struct tccl_plan plan = join_once(&join); /* at once: the other node is not waited for */
+    struct tccl_outcome plan = join_once(&join); /* at once: the other node is not waited for */
     check_fallback(&plan, "policy: 2 nodes in this step, MinNodes is 3");
 
     join = new_join(key = new_key(), 0, 1);
@@ -196,7 +197,7 @@ static void test_modes(void)
     join.min_gpus = 4;
     plan = join_once(&join);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
 }
 
 /* A node that says it can't take part: all fall back, with its reason, at once. */
@@ -211,7 +212,7 @@ static void test_reason(void)
         fds[i] = start_join(&join);
     }
     for (int i = 0; i < 3; i++) {
-        struct tccl_plan plan = end_join(fds[i]);
+        struct tccl_outcome plan = end_join(fds[i]);
         check_fallback(&plan, "n3: MIG is on");
     }
     check_record(0, key.job, "fallback", "n3: MIG is on");
@@ -220,7 +221,7 @@ static void test_reason(void)
 static void test_no_profile(void)
 {
     char from[256], to[300];
-    struct tccl_plan plans[3];
+    struct tccl_outcome plans[3];
     rig_path(from, "cache", 2);
     snprintf(to, sizeof(to), "%s.away", from);
     CHECK_INT(rename(from, to), 0);
@@ -236,7 +237,7 @@ static void test_no_profile(void)
 static void test_missing_node(int n, int missing)
 {
     struct tccl_step_key key = {0};
-    struct tccl_plan plans[NODES];
+    struct tccl_outcome plans[NODES];
     bool known = false;
     char reason[32];
     snprintf(reason, sizeof(reason), "n%d: ", missing + 1);
@@ -251,11 +252,11 @@ static void test_missing_node(int n, int missing)
             if (i != missing && (known || ms > JOIN_MS))
                 check_fallback(&plans[i], reason);
             else if (i != missing)
-                tccl_plan_clear(&plans[i]);
+                tccl_outcome_clear(&plans[i]);
         known = known || ms > JOIN_MS;
     }
     struct tccl_step join = new_join(key, missing, n);
-    struct tccl_plan plan = join_once(&join);
+    struct tccl_outcome plan = join_once(&join);
     check_fallback(&plan, reason);
     check_record(0, key.job, "fallback", reason);
 }
@@ -264,7 +265,7 @@ static void test_missing_node(int n, int missing)
 static void test_dead_tccld(int n, int dead)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_plan plans[NODES];
+    struct tccl_outcome plans[NODES];
     char reason[64];
     rig_stop_tccld(dead + 1, SIGTERM);
     join_all(key, n, dead, plans);
@@ -281,7 +282,7 @@ static void test_dead_tccld(int n, int dead)
 static void test_partial(int n, int broken)
 {
     struct tccl_step_key key = new_key();
-    struct tccl_plan plans[NODES];
+    struct tccl_outcome plans[NODES];
     char path[256], away[300];
     rig_path(path, "run", broken + 1);
     snprintf(away, sizeof(away), "%s.away", path);
@@ -294,7 +295,7 @@ static void test_partial(int n, int broken)
             continue;
         }
         CHECK_INT(plans[i].state, TCCL_STATE_APPLIED);
-        tccl_plan_clear(&plans[i]);
+        tccl_outcome_clear(&plans[i]);
         leave(i, &key);
     }
     unlink(path);
@@ -317,9 +318,9 @@ static int join_without(struct tccl_step *join, int late, int head_ms, int *wait
     }
     for (int i = 0; i < join->n_nodes; i++)
         if (i != late) {
-            struct tccl_plan plan = end_join(fds[i]);
+            struct tccl_outcome plan = end_join(fds[i]);
             applied += plan.state == TCCL_STATE_APPLIED;
-            tccl_plan_clear(&plan);
+            tccl_outcome_clear(&plan);
         }
     return applied;
 }
@@ -342,7 +343,7 @@ static void test_late_plan(int n, int late)
     CHECK_INT(applied, n - 1);
     poll(NULL, 0, join.timeout_ms);
     kill(rig.tccld[late + 1], SIGCONT);
-    struct tccl_plan plan = end_join(waiting);
+    struct tccl_outcome plan = end_join(waiting);
     check_fallback(&plan, ": no answer within");
     snprintf(reason, sizeof(reason), "n%d: no plan came from n", late + 1);
     await_partial(join.key.job, reason);
@@ -362,7 +363,7 @@ static void test_dying_tccld(void)
         fds[i] = start_join(&join);
     }
     for (int i = 0; i < 3; i += 2) {
-        struct tccl_plan plan = end_join(fds[i]);
+        struct tccl_outcome plan = end_join(fds[i]);
         check_fallback(&plan, "n2: ");
     }
     rig_start_tccld(2);
@@ -390,7 +391,7 @@ static void test_mismatch(void)
     struct tccl_step_key key = new_key();
     struct tccl_step join = new_join(key, 1, 3), other = new_join(key, 1, 4);
     struct tccl_error err = {0};
-    struct tccl_plan plan;
+    struct tccl_outcome plan;
     join.timeout_ms = 60000;
     int first = start_join(&join), second = start_join(&other);
     CHECK_INT(tccl_client_wait_plan(second, WAIT_MS, &plan, &err), -1);
@@ -418,7 +419,7 @@ static void test_other_second(bool early)
         poll(NULL, 0, 300);
         waiting = start_join(&join);
     }
-    struct tccl_plan plan = end_join(waiting);
+    struct tccl_outcome plan = end_join(waiting);
     check_fallback(&plan, early ? "do not match: node 1 is n2 here, n3 there" : "n2: no word from");
     plan = end_join(fd);
     check_fallback(&plan, "do not match: node 1 is n2 here, n3 there");
@@ -432,7 +433,7 @@ static void test_unknown_name(void)
         struct tccl_step join = new_join(new_key(), 1, 2);
         join.nodes = nodes;
         join.timeout_ms = 60000;
-        struct tccl_plan plan = join_once(&join);
+        struct tccl_outcome plan = join_once(&join);
         check_fallback(&plan, "no-such-node.invalid: its name no-such-node.invalid has no address");
     }
 }
@@ -450,9 +451,9 @@ static void test_spool(void)
     rig_path(path, "tccld.sock", 3);
     int fd = tccl_client_connect(path, WAIT_MS, &err);
     CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
-    struct tccl_plan plan = end_join(fd);
+    struct tccl_outcome plan = end_join(fd);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
     rig_stop_tccld(3, SIGTERM); /* what is under way goes to the spool */
     rig_start_tccld(1);
     rig_start_tccld(3);
@@ -474,9 +475,9 @@ static void test_memory(void)
     rig_path(path, "tccld.sock", 3);
     int fd = tccl_client_connect(path, WAIT_MS, &err);
     CHECK_INT(tccl_client_join(fd, &join, WAIT_MS, &err), 0);
-    struct tccl_plan plan = end_join(fd);
+    struct tccl_outcome plan = end_join(fd);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
     poll(NULL, 0, 300); /* until both have been tried */
     CHECK_INT(rename(away, spool), 0);
     rig_stop_tccld(3, SIGTERM);
@@ -531,7 +532,7 @@ static void test_bad_frames(void)
     fd = tccl_client_connect(path, WAIT_MS, &err);
     CHECK_INT(write(fd, "\377\377\377\377xx", 6), 6);
     check_hung_up(fd);
-    struct tccl_plan plan;
+    struct tccl_outcome plan;
     fd = tccl_client_connect(path, WAIT_MS, &err);
     send_frame(fd, "{\"v\":1,\"type\":\"reboot\"}");
     CHECK_INT(tccl_client_wait_plan(fd, WAIT_MS, &plan, &err), -1);
@@ -597,7 +598,7 @@ static void test_bad_merge(void)
     cleanup_free char *cred = seal(message, "n1", "stranger");
     int fd = dial(1);
     send_frame(fd, cred);
-    struct tccl_plan plan = end_join(waiting);
+    struct tccl_outcome plan = end_join(waiting);
     check_fallback(&plan, "stranger: kinds: entry 0");
     close(fd);
 }
@@ -620,7 +621,7 @@ static void in_child_as_nobody(int *failures)
 {
     int complete;
     struct tccl_error err = {0};
-    struct tccl_plan plan;
+    struct tccl_outcome plan;
     const struct passwd *nobody = getpwnam("nobody");
     uid_t uid = nobody->pw_uid;
     check_failures = 0;
@@ -659,9 +660,9 @@ static void test_other_user(void)
     }
     struct tccl_step join = new_join(new_key(), 0, 1);
     join.uid = getpwnam("nobody")->pw_uid;
-    struct tccl_plan plan = join_once(&join);
+    struct tccl_outcome plan = join_once(&join);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
     json_decref(record_of(0, join.key.job));
     fflush(NULL);
     pid_t pid = fork();
@@ -694,20 +695,20 @@ static void test_second_tccld(void)
     snprintf(expected, sizeof(expected), "tccl: tccld is already running (pid %d", rig.tccld[1]);
     CHECK(text && strncmp(text, expected, strlen(expected)) == 0);
     struct tccl_step join = new_join(new_key(), 0, 1);
-    struct tccl_plan plan = join_once(&join); /* the first one is unharmed */
+    struct tccl_outcome plan = join_once(&join); /* the first one is unharmed */
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
 }
 
 /* Joins on n1 until the answer has that state, which a signal is about to bring. */
 static void await_state(enum tccl_state state)
 {
-    struct tccl_plan plan = {0};
+    struct tccl_outcome plan = {0};
     for (int ms = 0; ms < RIG_PATIENCE_MS; ms += 20, poll(NULL, 0, 20)) {
         struct tccl_step join = new_join(new_key(), 0, 1);
         plan = join_once(&join);
         enum tccl_state found = plan.state;
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
         if (found == state)
             return;
     }
@@ -776,13 +777,13 @@ static void test_stuck_munged(void)
     struct tccl_step alone = new_join(new_key(), 1, 2);
     alone.node = 0;
     alone.n_nodes = 1;
-    struct tccl_plan plan = join_once(&alone);
+    struct tccl_outcome plan = join_once(&alone);
     CHECK_INT(plan.state, TCCL_STATE_APPLIED);
-    tccl_plan_clear(&plan);
+    tccl_outcome_clear(&plan);
     for (int i = 0; i < 2; i++) {
         plan = end_join(fds[i]);
         CHECK_INT(plan.state, TCCL_STATE_FALLBACK);
-        tccl_plan_clear(&plan);
+        tccl_outcome_clear(&plan);
     }
     kill(rig.munged, SIGCONT);
     check_record(0, key.job, "fallback", "");

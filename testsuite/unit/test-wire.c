@@ -145,26 +145,27 @@ static void test_missing_members(void)
 
 static void test_plan(void)
 {
-    struct tccl_plan plan = {.state = TCCL_STATE_APPLIED,
-                             .reason = "",
-                             .gbps = 10.25,
-                             .baseline_gbps = 4.5,
-                             .path = "/run/tccl/x/plan.json",
-                             .ring = "n1[0 -w> 1 -w> 0]"},
-                     read;
+    static const struct tccl_step_key key = {.cluster = "c", .job = 7};
+    struct tccl_outcome plan = {.state = TCCL_STATE_APPLIED,
+                                .reason = "",
+                                .gbps = 10.25,
+                                .baseline_gbps = 4.5,
+                                .path = (char *)"/run/tccl/x/plan.json",
+                                .ring = (char *)"n1[0 -w> 1 -w> 0]"},
+                        read;
     struct tccl_error err = {0};
-    cleanup_json json_t *json = tccl_plan_to_json(&plan);
-    CHECK_INT(tccl_plan_from_json(json, &read, &err), 0);
+    cleanup_json json_t *json = tccl_plan_to_json(&plan, &key, 0, 0);
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, &err), 0);
     CHECK_INT(read.state, TCCL_STATE_APPLIED);
     CHECK(read.gbps == 10.25 && read.baseline_gbps == 4.5);
     CHECK_STR(read.path, plan.path);
     CHECK_STR(read.ring, plan.ring);
-    tccl_plan_clear(&read);
+    tccl_outcome_clear(&read);
     json_object_set_new(json, "gbps", json_real(-1));
-    CHECK_INT(tccl_plan_from_json(json, &read, &err), -1);
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, &err), -1);
     json_object_set_new(json, "gbps", json_real(1));
     json_object_set_new(json, "state", json_string("great"));
-    CHECK_INT(tccl_plan_from_json(json, &read, &err), -1);
+    CHECK_INT(tccl_plan_from_json(json, &key, 0, 0, &read, &err), -1);
 }
 
 static void test_parse(void)

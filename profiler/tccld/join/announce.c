@@ -123,7 +123,7 @@ json_t *announces_terms(const struct announces *announces, const struct tccl_ste
     if (strcmp(digest, announce->digest) != 0)
         return NULL;
     cleanup_json json_t *terms = json_object();
-    if (tccl_step_put(terms, TCCL_IN_TERMS, join) != 0 ||
+    if (tccl_fields_put(terms, TCCL_IN_TERMS, TCCL_OF_STEP, join) != 0 ||
         json_object_set_new(terms, "nodes", json_string(digest)) != 0)
         return NULL;
     return tccl_steal(terms);
@@ -135,7 +135,7 @@ static struct tccl_step *adopt(const struct announce *announce, const struct tcc
                                int timeout_ms, const json_t *terms)
 {
     struct tccl_step *step = tccl_step_copy(announce->step);
-    if (!step || tccl_step_get(terms, TCCL_IN_TERMS, step, NULL) != 0) {
+    if (!step || tccl_fields_get(terms, TCCL_IN_TERMS, TCCL_OF_STEP, step, NULL) != 0) {
         tccl_step_free(step);
         return NULL;
     }

@@ -69,20 +69,15 @@ void answer_apply(struct step *step)
 
 void answer_waiters(struct step *step)
 {
-    struct tccl_plan plan = {.state = step->outcome.state,
-                             .gbps = step->outcome.gbps,
-                             .baseline_gbps = step->outcome.baseline_gbps,
-                             .ring = step->own_ring};
-    strcpy(plan.reason, step->outcome.reason);
-    strcpy(plan.policy, step->outcome.policy);
-    if (step->path) {
-        strcpy(plan.path, step->path);
-    } else if (plan.state == TCCL_STATE_APPLIED) { /* LEAVE has removed the plan */
+    struct tccl_outcome plan = step->outcome; /* and the step's */
+    plan.ring = step->own_ring;
+    plan.path = step->path;
+    if (!plan.path && plan.state == TCCL_STATE_APPLIED) { /* LEAVE has removed the plan */
         plan.state = TCCL_STATE_FALLBACK;
         snprintf(plan.reason, sizeof(plan.reason), "%s: the step has ended here",
                  step->steps->daemon->conf->node);
     }
-    cleanup_json json_t *message = tccl_plan_to_json(&plan);
+    cleanup_json json_t *message = tccl_plan_to_json(&plan, &step->key, 0, 0);
     for (int i = 0; i < step->n_waiters; i++) {
         if (message)
             connection_answer(step->waiters[i], message);
@@ -93,7 +88,7 @@ void answer_waiters(struct step *step)
 
 void answer_join(struct step *step)
 {
-    const struct outcome *outcome = &step->outcome;
+    const struct tccl_outcome *outcome = &step->outcome;
     metrics_answer(step->steps->daemon->metrics, outcome->state, outcome->reason,
                    outcome->baseline_gbps > 0 ? outcome->gbps / outcome->baseline_gbps : 0,
                    tccl_now_us() - step->joined_us);
@@ -102,7 +97,7 @@ void answer_join(struct step *step)
 
 /* Children */
 
-static void send_plan(struct connection *connection, const struct outcome *outcome,
+static void send_plan(struct connection *connection, const struct tccl_outcome *outcome,
                       const struct tccl_step_key *key, int first, int end)
 {
     cleanup_json json_t *plan = outcome_to_json(outcome, key, first, end);
@@ -123,7 +118,7 @@ void answer_children(struct step *step)
 
 void answer_late(struct step *step, struct connection *connection)
 {
-    struct outcome outcome = step->outcome;
+    struct tccl_outcome outcome = step->outcome;
     if (outcome.state == TCCL_STATE_APPLIED) {
         outcome.state = TCCL_STATE_FALLBACK;
         snprintf(outcome.reason, sizeof(outcome.reason),
@@ -135,7 +130,7 @@ void answer_late(struct step *step, struct connection *connection)
 void answer_refused(struct connection *connection, const struct tccl_step_key *key,
                     const char *reason)
 {
-    struct outcome outcome = {.state = TCCL_STATE_FALLBACK};
+    struct tccl_outcome outcome = {.state = TCCL_STATE_FALLBACK};
     snprintf(outcome.reason, sizeof(outcome.reason), "%s", reason);
     send_plan(connection, &outcome, key, 0, 0);
 }

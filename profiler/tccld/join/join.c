@@ -11,7 +11,6 @@
 #include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/proxy-join.h"
-#include "tccld/join/steprecord.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/metrics.h"
 
@@ -20,7 +19,7 @@
 static bool is_too_small(struct step *step)
 {
     const struct tccl_step *join = step->join;
-    struct outcome *outcome = &step->outcome;
+    struct tccl_outcome *outcome = &step->outcome;
     if (join->mode != TCCL_MODE_AUTO || join->n_nodes >= join->min_nodes)
         return false;
     outcome->state = TCCL_STATE_FALLBACK;
@@ -50,24 +49,18 @@ void join_take(struct step *step)
         step_fail(step, "%s: %.400s", name, err.text);
 }
 
-static void record_off(struct daemon *daemon, const struct tccl_step *join)
+static void join_off(struct daemon *daemon, struct connection *connection, struct tccl_step *join)
 {
-    struct outcome outcome = {.state = TCCL_STATE_OFF};
-    long gpus = join->n_nodes == 1 ? join->n_gres : 0;
-    json_t *record = join->node == 0 ? steprecord(join, &outcome, time(NULL), 0, gpus) : NULL;
+    const struct tccl_outcome outcome = {.state = TCCL_STATE_OFF,
+                                         .start = time(NULL),
+                                         .gpus = join->n_nodes == 1 ? join->n_gres : 0};
+    cleanup_json json_t *answer = tccl_plan_to_json(&outcome, &join->key, 0, 0);
+    json_t *record = join->node == 0 ? tccl_record_to_json(join, &outcome) : NULL;
     if (record)
         journal_put(daemon->journal, record);
-}
-
-static void join_off(struct daemon *daemon, struct connection *connection,
-                     struct tccl_step *message)
-{
-    struct tccl_plan plan = {.state = TCCL_STATE_OFF};
-    cleanup_json json_t *answer = tccl_plan_to_json(&plan);
-    record_off(daemon, message);
-    metrics_answer(daemon->metrics, plan.state, "", 0, 0);
+    metrics_answer(daemon->metrics, outcome.state, "", 0, 0);
     connection_answer(connection, answer);
-    tccl_step_free(message);
+    tccl_step_free(join);
 }
 
 /* The step of a JOIN. NULL with err. */

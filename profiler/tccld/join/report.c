@@ -62,11 +62,11 @@ static void lose_plan(struct step *step, const struct tccl_error *err)
     report_failure(step, reason); /* others may have been given the ring */
 }
 
-static int read_plan(struct step *step, const json_t *answer, struct outcome *outcome,
+static int read_plan(struct step *step, const json_t *answer, struct tccl_outcome *outcome,
                      struct tccl_error *err)
 {
     int end = tree_end(step->node, step->n_nodes);
-    if (outcome_from_json(outcome, answer, &step->key, step->node, end, err) == 0)
+    if (tccl_plan_from_json(answer, &step->key, step->node, end, outcome, err) == 0)
         return 0;
     return tccl_fail_in(err, "%s: its plan", step->parent);
 }
@@ -74,14 +74,14 @@ static int read_plan(struct step *step, const json_t *answer, struct outcome *ou
 static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
 {
     struct step *step = context;
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
     struct tccl_error err = {0};
     step->up = NULL;
     if (!answer || read_plan(step, answer, &outcome, &err) != 0) {
         lose_plan(step, answer ? &err : why);
         return;
     }
-    outcome_clear(&step->outcome);
+    tccl_outcome_clear(&step->outcome);
     step->outcome = outcome;
     step_close(step, STEP_PLAN);
     step_advance(step);
@@ -99,12 +99,12 @@ void report_range(struct step *step, const struct merge *merge)
 static void on_failure_heard(void *context, json_t *answer, const struct tccl_error *err)
 {
     struct step *step = context;
-    struct outcome outcome = {0};
+    struct tccl_outcome outcome = {0};
     (void)err;
     step->up = NULL;
     if (answer && read_plan(step, answer, &outcome, NULL) == 0)
         step->recorded |= outcome.recorded;
-    outcome_clear(&outcome);
+    tccl_outcome_clear(&outcome);
     step_settle(step);
 }
 

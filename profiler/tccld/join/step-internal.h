@@ -60,9 +60,7 @@ struct step {
     bool called;       /* a child was asked to take part before its JOIN */
 
     /* What came of it. */
-    struct outcome outcome;
-    long gpus;
-    int64_t solve_us;
+    struct tccl_outcome outcome;
     bool recorded;  /* here or further up */
     json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
     struct event *timer;

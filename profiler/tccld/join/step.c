@@ -7,13 +7,13 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/step-json.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/join.h"
 #include "tccld/join/report.h"
 #include "tccld/join/step-internal.h"
-#include "tccld/join/steprecord.h"
 #include "tccld/join/tree.h"
 #include "tccld/journal/journal.h"
 
@@ -61,8 +61,7 @@ static void keep_record(struct step *step)
     if (step->recorded || !step->join)
         return;
     step->recorded = true;
-    json_t *record =
-        steprecord(step->join, &step->outcome, step->start, step->solve_us, step->gpus);
+    json_t *record = tccl_record_to_json(step->join, &step->outcome);
     if (!record) {
         log_line("step %s: out of memory: it has no record", step->text);
         return;
@@ -107,7 +106,9 @@ void step_close(struct step *step, enum step_event event)
     const struct child *lost = children_lost(step);
     if (!step_enter(step, event))
         return;
-    step->solve_us = tccl_now_us() - step->opened_us;
+    step->outcome.solve_us = tccl_now_us() - step->opened_us;
+    if (step->outcome.start == 0)
+        step->outcome.start = step->start;
     TAILQ_REMOVE(&steps->open, step, link);
     TAILQ_INSERT_TAIL(&steps->closed, step, link);
     deadline_keep(step);
@@ -157,8 +158,6 @@ static void complete(struct step *step)
     if (!merge) {
         step_fail(step, "%s", err.text);
     } else if (step->node == 0) {
-        step->gpus = merge_gpus(merge);
-        step->outcome.start = step->start;
         outcome_solve(&step->outcome, merge, step->join);
         step_close(step, STEP_PLAN);
         step_advance(step);

@@ -24,7 +24,7 @@ void step_free(struct step *step)
         event_free(step->timer);
     shared_kind_drop(step->kind);
     tccl_step_free(step->join);
-    outcome_clear(&step->outcome);
+    tccl_outcome_clear(&step->outcome);
     json_decref(step->record);
     json_decref(step->announced);
     free(step->parent);
