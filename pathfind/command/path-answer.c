@@ -18,7 +18,7 @@ void answer_clear(struct answer *answer)
 void answer_complete(struct answer *answer)
 {
     bool closed = answer->route.n == 1 && answer->route.stops[0].chain.closed;
-    if (route_default(&answer->route, closed, &answer->baseline, &answer->no_baseline) < 0)
+    if (route_baseline(&answer->route, closed, &answer->baseline, &answer->no_baseline) < 0)
         route_clear(&answer->baseline);
     route_expressible(&answer->route, &answer->not_expressible);
 }
@@ -73,7 +73,7 @@ static void set_chains(json_t *json, const struct stop *stop)
     json_object_set_new(json, "chains", chains);
 }
 
-/* Would a job get it, instead of NCCL's own choice? */
+/* Would a job get it, instead of the baseline? */
 static bool answer_gains(const struct answer *answer)
 {
     struct tccl_ring ring = {.gbps = answer->route.gbps};
@@ -94,7 +94,7 @@ static json_t *stop_to_json(const struct stop *stop, int i)
     json_object_set_new(json, "machine", json_string(source->machine.name));
     json_object_set_new(json, "source", json_string(source->name));
     json_object_set_new(json, "gbps", json_real(stop->gbps));
-    if (stop->own)
+    if (stop->baseline)
         set_chains(json, stop);
     return json;
 }
@@ -194,10 +194,10 @@ static void print_bandwidth(const struct answer *answer, FILE *out)
 static void print_baseline(const struct answer *answer, FILE *out)
 {
     if (!answer->baseline.n) {
-        fprintf(out, "NCCL       unknown: %s\n", answer->no_baseline.text);
+        fprintf(out, "baseline   unknown: %s\n", answer->no_baseline.text);
         return;
     }
-    fprintf(out, "NCCL       %.2f GB/s by its own choice", answer->baseline.gbps);
+    fprintf(out, "baseline   %.2f GB/s by NCCL's own rings", answer->baseline.gbps);
     if (isfinite(answer_ratio(answer)))
         fprintf(out, ": this ring is %.2f times as fast%s", answer_ratio(answer),
                 answer_gains(answer) ? "" : ", and would not be applied");
@@ -247,8 +247,8 @@ void answer_print(const struct answer *answer, FILE *out)
     print_stops(&answer->route, out);
     print_hops(&answer->route, out);
     print_bandwidth(answer, out);
-    if (answer->is_default) {
-        fprintf(out, "ring       NCCL's own choice\n");
+    if (answer->is_baseline) {
+        fprintf(out, "ring       the baseline: NCCL's own rings\n");
     } else {
         print_baseline(answer, out);
         if (answer->baseline.n)

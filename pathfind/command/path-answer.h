@@ -5,7 +5,7 @@
 #include "command/path-route.h"
 
 struct answer {
-    bool is_default;                   /* the ring was not given: it is NCCL's own choice */
+    bool is_baseline;                  /* the ring was not given: it is the baseline */
     bool nothing;                      /* one GPU in all: no ring, nothing to do */
     bool solved;                       /* bound says something */
     struct route route, baseline;      /* n = 0: none, or unknown */
@@ -17,7 +17,7 @@ struct answer {
 
 void answer_clear(struct answer *answer);
 
-/* Fills in NCCL's own choice for the nodes of the route, and whether the ring is expressible. Never
+/* Fills in the baseline of the nodes of the route, and whether the ring is expressible. Never
  * fails: what is unknown is said in the answer. */
 void answer_complete(struct answer *answer);
 

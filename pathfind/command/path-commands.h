@@ -16,7 +16,7 @@ int command_draw(const struct options *options, struct tccl_error *err);
 int solve(const struct options *options, struct nodes *nodes, struct answer *answer,
           struct tccl_error *err);
 
-/* Rates the ring of --ring, or without it NCCL's own choice. As above. */
+/* Rates the ring of --ring, or without it the baseline. As above. */
 int evaluate(const struct options *options, struct nodes *nodes, struct answer *answer,
              struct tccl_error *err);
 

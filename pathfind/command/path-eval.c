@@ -1,4 +1,4 @@
-/* path-eval.c: tccl-path eval: the bandwidth of a given ring, and of NCCL's own choice. */
+/* path-eval.c: tccl-path eval: the bandwidth of a given ring, and of the baseline. */
 #include "command/path-commands.h"
 
 #include <math.h>
@@ -38,8 +38,8 @@ static int evaluate_ring(const struct options *options, struct nodes *nodes, str
     return 0;
 }
 
-/* Without --ring: NCCL's own choice is the ring. */
-static int evaluate_default(struct nodes *nodes, struct answer *answer, struct tccl_error *err)
+/* Without --ring: the baseline is the ring. */
+static int evaluate_baseline(struct nodes *nodes, struct answer *answer, struct tccl_error *err)
 {
     struct route like;
     int rc = route_init(&like, nodes->total, err);
@@ -49,7 +49,7 @@ static int evaluate_default(struct nodes *nodes, struct answer *answer, struct t
         rc = like.stops[i].kind ? 0 : -1;
     }
     if (rc == 0)
-        rc = route_default(&like, nodes->total == 1, &answer->route, err);
+        rc = route_baseline(&like, nodes->total == 1, &answer->route, err);
     route_clear(&like);
     if (rc == 0)
         answer_complete(answer);
@@ -74,9 +74,9 @@ int evaluate(const struct options *options, struct nodes *nodes, struct answer *
         return 0;
     }
     if ((options->ring ? evaluate_ring(options, nodes, answer, err)
-                       : evaluate_default(nodes, answer, err)) < 0)
+                       : evaluate_baseline(nodes, answer, err)) < 0)
         return -1;
-    answer->is_default = !options->ring;
+    answer->is_baseline = !options->ring;
     answer->measured = count_measured(nodes) - before;
     return 0;
 }

@@ -374,7 +374,7 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
         return -1;
     if (!answer->baseline.n)
         return 0;
-    printf("\nNCCL's own choice\n");
+    printf("\nBaseline: NCCL's own rings\n");
     return print_route(&answer->baseline, any, false, err);
 }
 

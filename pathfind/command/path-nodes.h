@@ -4,7 +4,6 @@
 
 #include "command/path-options.h"
 #include "command/path-source.h"
-#include "nccl/choice.h"
 #include "ring/node-class.h"
 
 enum { MAX_COUNT = 4096, MAX_NODES = 65536 };
@@ -13,9 +12,8 @@ enum { MAX_COUNT = 4096, MAX_NODES = 65536 };
 struct node_kind {
     struct source *source;
     uint32_t gpus;
-    struct tccl_table *table;  /* all unknown until it is solved */
-    struct tccl_kind *kind;    /* of that table */
-    struct tccl_choice own[2]; /* NCCL's own choice, open and closed, once it was asked for */
+    struct tccl_table *table; /* all unknown until it is solved */
+    struct tccl_kind *kind;   /* of that table */
     bool solved;
 };
 

@@ -34,7 +34,7 @@ void route_rate(struct route *route)
         route->gbps = fmin(route->gbps, from->gbps);
         if (!route->hops)
             continue;
-        route->hops[i] = from->own ? tccl_default_hop(from->kind->kind, to->kind->kind)
+        route->hops[i] = from->baseline ? tccl_baseline_hop(from->kind->kind, to->kind->kind)
                                    : tccl_hop(from->kind->kind, from->chain.exit.nic,
                                               to->kind->kind, to->chain.entry.nic);
         route->gbps = fmin(route->gbps, route->hops[i]);
@@ -65,18 +65,18 @@ int route_measure(struct route *route, struct tccl_error *err)
 
 int stop_chains(const struct stop *stop)
 {
-    return stop->own ? stop->own->n_chains : 1;
+    return stop->baseline ? stop->baseline->n_chains : 1;
 }
 
 const struct tccl_chain *stop_chain(const struct stop *stop, int i)
 {
-    return stop->own ? &stop->own->chains[i] : &stop->chain;
+    return stop->baseline ? &stop->baseline->chains[i] : &stop->chain;
 }
 
 void stop_set(const struct stop *stop, struct tccl_set *set)
 {
-    if (stop->own)
-        tccl_baseline_set(stop->own, set, NULL);
+    if (stop->baseline)
+        tccl_baseline_set(stop->baseline, set, NULL);
     else
         tccl_chain_set(&stop->chain, set);
 }
@@ -94,45 +94,43 @@ int route_rings(const struct route *route)
     return most;
 }
 
-/* Measures NCCL's choice on one node, and keeps it in the table. */
-static int measure_own(struct node_kind *kind, bool closed, struct tccl_result *result,
-                       struct tccl_error *err)
+/* Finds and measures the baseline of one node, and keeps it in the table. */
+static int measure_baseline(struct node_kind *kind, bool closed, struct tccl_baseline *kept,
+                            struct tccl_error *err)
 {
-    const struct tccl_choice *own = &kind->own[closed];
+    struct tccl_baseline baseline;
+    struct tccl_error why = {""};
     struct tccl_set set;
     double gbps;
-    if (tccl_baseline_set(own, &set, err) < 0 || source_measure(kind->source, &set, &gbps, err) < 0)
+    if (tccl_baseline_find(&kind->source->machine, kind->gpus, closed, &baseline, NULL, &why) != 0)
+        return tccl_fail(err, "%s: %s", kind->source->path, why.text);
+    if (tccl_baseline_set(&baseline, &set, err) != 0 ||
+        source_measure(kind->source, &set, &gbps, err) != 0)
         return -1;
-    gbps = tccl_baseline_gbps(own, gbps);
-    *result = (struct tccl_result){gbps, gbps, own->chains[0]};
+    baseline.gbps = tccl_baseline_gbps(&baseline, gbps);
+    *kept = baseline;
     return node_kind_refresh(kind, err);
 }
 
-/* NCCL's choice on one node: from the table, or now. */
-static int default_stop(struct node_kind *kind, bool closed, struct stop *stop,
-                        struct tccl_error *err)
+/* The baseline of one node: from the table, or now. */
+static int baseline_stop(struct node_kind *kind, bool closed, struct stop *stop,
+                         struct tccl_error *err)
 {
-    struct tccl_result *result = closed ? &kind->table->default_ring : &kind->table->default_chain;
-    struct tccl_choice *own = &kind->own[closed];
-    struct tccl_error why = {""};
-    if (own->n_chains == 0 &&
-        tccl_nccl_choice(&kind->source->machine, kind->gpus, closed, own, &why) < 0) {
-        own->n_chains = 0;
-        return tccl_fail(err, "%s: %s", kind->source->path, why.text);
-    }
-    if (result->chain.n_gpus == 0 && measure_own(kind, closed, result, err) < 0)
+    struct tccl_table *table = kind->table;
+    struct tccl_baseline *baseline = closed ? &table->baseline_ring : &table->baseline_chain;
+    if (baseline->n_chains == 0 && measure_baseline(kind, closed, baseline, err) != 0)
         return -1;
-    *stop = (struct stop){kind, own->chains[0], result->gbps, own};
+    *stop = (struct stop){kind, baseline->chains[0], baseline->gbps, baseline};
     return 0;
 }
 
-int route_default(const struct route *like, bool closed, struct route *route,
+int route_baseline(const struct route *like, bool closed, struct route *route,
                   struct tccl_error *err)
 {
     if (route_init(route, like->n, err) < 0)
         return -1;
     for (int i = 0; i < like->n; i++)
-        if (default_stop(like->stops[i].kind, closed, &route->stops[i], err) < 0)
+        if (baseline_stop(like->stops[i].kind, closed, &route->stops[i], err) < 0)
             return -1;
     route_rate(route);
     return 0;

@@ -10,9 +10,9 @@ struct stop {
     struct node_kind *kind;
     struct tccl_chain chain; /* closed, if it is a ring of a single node */
     double gbps;             /* of the chain's own set */
-    /* NCCL's own choice: all of these run at once, and gbps is theirs together; chain is the first.
+    /* The baseline: all of these run at once, and gbps is theirs together; chain is the first.
      * NULL: the chain runs alone. Belongs to the kind. */
-    const struct tccl_choice *own;
+    const struct tccl_baseline *baseline;
 };
 
 struct route {
@@ -32,9 +32,9 @@ void route_rate(struct route *route);
 /* Measures the sets of all stops, then rates. Returns 0, or -1 with err: a set is not known. */
 int route_measure(struct route *route, struct tccl_error *err);
 
-/* NCCL's own choice for the same nodes and GPUs. closed: a ring of a single node. Returns 0; -1
+/* The baseline of the same nodes and GPUs. closed: a ring of a single node. Returns 0; -1
  * with err: it has none there, or it was not measured. */
-int route_default(const struct route *like, bool closed, struct route *route,
+int route_baseline(const struct route *like, bool closed, struct route *route,
                   struct tccl_error *err);
 
 /* Reads the notation of a ring: a piece for each node, named n1 to nN or not at all; or one without

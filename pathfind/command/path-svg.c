@@ -46,7 +46,7 @@ static void put_title(const struct answer *answer, FILE *out)
     text[0] = '\0';
     if (answer->baseline.n && answer->baseline.gbps > 0)
         snprintf(text, sizeof(text),
-                 "NCCL by its own choice: %.2f GB/s; this is %.2f times as fast",
+                 "baseline (NCCL's own rings): %.2f GB/s; this is %.2f times as fast",
                  answer->baseline.gbps, answer->route.gbps / answer->baseline.gbps);
     tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
 }

@@ -13,7 +13,7 @@ static const char help[] =
     "Which ring over these GPUs is the fastest, from a model or a measured profile?\n"
     "\n"
     "  solve     find the best ring\n"
-    "  eval      bandwidth of a ring that you give (--ring), and of NCCL's own\n"
+    "  eval      bandwidth of a ring that you give (--ring), and of the baseline\n"
     "  explain   why this ring: what limits it, what comes next to it\n"
     "  draw      picture of the nodes and the ring, SVG or DOT\n"
     "  measure   bandwidth of one transfer set\n"
@@ -64,16 +64,16 @@ static const struct command commands[] = {
      "  --json           print JSON\n"},
     {"eval", command_eval, "mpngrj", true, false,
      "Usage: tccl-path eval (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
-     "Bandwidth of a ring, and of NCCL's own choice for the same nodes and GPUs.\n",
+     "Bandwidth of a ring, and of the baseline for the same nodes and GPUs.\n",
      "  --ring RING      the ring: \"0 -w> 1 -m0> 0\" for one node, for several\n"
      "                   \"n1[nic -g> 0 -w> 1 -m0> nic] n2[...]\", or one chain without\n"
      "                   brackets for all of them; -: from standard input.\n"
-     "                   Default: NCCL's own\n"
+     "                   Default: the baseline\n"
      "  --json           print JSON\n"},
     {"explain", command_explain, "mpngrjaGNBP", true, true,
      "Usage: tccl-path explain (--model FILE | --profile DIR) [--ring RING]\n"
      "                         [OPTION]...\n"
-     "Why this ring: what limits it, the same for NCCL's own, and the runners-up.\n",
+     "Why this ring: what limits it, the same for the baseline, and the runners-up.\n",
      "  --ring RING      explain this ring (see eval) in place of the best one\n"
      "  --json           print JSON\n"},
     {"draw", command_draw, "mpngrfoaGNBP", true, true,

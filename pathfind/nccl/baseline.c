@@ -1,25 +1,254 @@
-/* baseline.c: how fast NCCL's own choice is: all of its chains run at the same time. */
+/* baseline.c: the rings that a stock NCCL builds on a node by itself, and the transfers of all of
+ * them together. */
 #include "nccl/baseline.h"
 
-int tccl_baseline_set(const struct tccl_choice *choice, struct tccl_set *set,
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "nccl/search.h"
+
+/* What NCCL takes for one node: the machine, or a part of it. */
+struct part {
+    struct tccl_view view;
+    struct tccl_rings rings;
+};
+
+/* All parts of the machine, in their order in the ring. */
+struct parts {
+    int count;
+    struct part *list[TCCL_MAX_GPUS];
+};
+
+static void free_parts(struct parts *parts)
+{
+    for (int i = 0; i < parts->count; i++)
+        free(parts->list[i]);
+}
+
+static struct tccl_device memory_of(const struct tccl_machine *machine, int gpu)
+{
+    return (struct tccl_device){.kind = TCCL_MEMORY, .index = (uint8_t)machine->gpus[gpu].numa};
+}
+
+/* NCCL takes GPUDirect below a common switch; for sending, only from sm_80 on, or alone. */
+static struct tccl_port port_of(const struct tccl_machine *machine, const struct tccl_view *view,
+                                int nic, int gpu, bool sends)
+{
+    int index = view->gpus[gpu].index;
+    bool direct = machine->gpudirect[view->nics[nic].index][index] &&
+                  view->gpus[gpu].to_nic[nic].far <= TCCL_FAR_SWITCHES &&
+                  (!sends || view->gpus[gpu].sm >= 80 || view->n_gpus == 1);
+    struct tccl_device itself = {.kind = TCCL_GPU, .index = (uint8_t)index};
+
+    return (struct tccl_port){
+        .nic = (uint8_t)view->nics[nic].index,
+        .via = direct ? itself : memory_of(machine, index),
+    };
+}
+
+/* A bounce; the receiver has the buffer. */
+static struct tccl_edge bounce_to(const struct tccl_machine *machine, int to)
+{
+    return (struct tccl_edge){.kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[to].numa};
+}
+
+static struct tccl_edge edge_of(const struct tccl_machine *machine, const struct tccl_view *view,
+                                int from, int to)
+{
+    if (tccl_view_p2p(view, machine, from, to) && !tccl_view_by_network(view, from, to))
+        return (struct tccl_edge){.kind = TCCL_P2P_WRITE};
+    return bounce_to(machine, view->gpus[to].index);
+}
+
+/* The channel of a part that belongs to channel c: those of every second node are exchanged in
+ * pairs, if they cross. */
+static int channel_of(const struct parts *parts, int part, int c, int n_channels)
+{
+    bool exchanged = parts->list[part]->rings.crosses && n_channels % 2 == 0 && part % 2 == 1;
+
+    return exchanged ? c ^ 1 : c;
+}
+
+/* Adds a part's GPUs to the chain, with the edges between them. */
+static void append(const struct tccl_machine *machine, const struct part *part, int channel,
+                   struct tccl_chain *chain, uint32_t *by_network)
+{
+    const uint8_t *order = part->rings.gpus[channel];
+    const struct tccl_view *view = &part->view;
+
+    for (int i = 0; i < view->n_gpus; i++) {
+        int at = chain->n_gpus++;
+        chain->gpus[at] = (uint8_t)view->gpus[order[i]].index;
+        if (i == 0)
+            continue;
+        chain->edges[at - 1] = edge_of(machine, view, order[i - 1], order[i]);
+        if (tccl_view_by_network(view, order[i - 1], order[i]))
+            *by_network |= UINT32_C(1) << (at - 1);
+    }
+}
+
+static void close_chain(const struct tccl_machine *machine, const struct parts *parts, int channel,
+                        struct tccl_chain *chain, uint32_t *by_network)
+{
+    const struct part *part = parts->list[0];
+    int last = chain->n_gpus - 1, tail = part->rings.gpus[channel][part->view.n_gpus - 1];
+    int head = part->rings.gpus[channel][0];
+
+    if (parts->count == 1)
+        chain->edges[last] = edge_of(machine, &part->view, tail, head);
+    else
+        chain->edges[last] = bounce_to(machine, chain->gpus[0]);
+    if (parts->count > 1 || tccl_view_by_network(&part->view, tail, head))
+        *by_network |= UINT32_C(1) << last;
+}
+
+static void open_ends(const struct tccl_machine *machine, const struct parts *parts, int c,
+                      int n_channels, struct tccl_chain *chain)
+{
+    int last_part = parts->count - 1;
+    const struct part *first = parts->list[0], *last = parts->list[last_part];
+    int channel = channel_of(parts, last_part, c, n_channels);
+    int tail = last->rings.gpus[channel][last->view.n_gpus - 1];
+
+    chain->entry =
+        port_of(machine, &first->view, first->rings.nics[c][0], first->rings.gpus[c][0], false);
+    chain->exit = port_of(machine, &last->view, last->rings.nics[channel][1], tail, true);
+}
+
+/* Channel c as a chain over all parts; between them is the network. */
+static void make_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
+                       int n_channels, struct tccl_chain *chain, uint32_t *by_network)
+{
+    for (int i = 0; i < parts->count; i++) {
+        int before = chain->n_gpus;
+        append(machine, parts->list[i], channel_of(parts, i, c, n_channels), chain, by_network);
+        if (before == 0)
+            continue;
+        chain->edges[before - 1] = bounce_to(machine, chain->gpus[before]);
+        *by_network |= UINT32_C(1) << (before - 1);
+    }
+    if (chain->closed)
+        close_chain(machine, parts, c, chain, by_network);
+    else
+        open_ends(machine, parts, c, n_channels, chain);
+}
+
+/* A closed ring may start anywhere: at its lowest GPU. */
+static void turn_to_lowest(struct tccl_chain *chain, uint32_t *by_network)
+{
+    struct tccl_chain turned = *chain;
+    uint32_t bits = 0;
+    int lowest = 0;
+
+    for (int i = 1; i < chain->n_gpus; i++)
+        if (chain->gpus[i] < chain->gpus[lowest])
+            lowest = i;
+    for (int i = 0; i < chain->n_gpus; i++) {
+        int from = (lowest + i) % chain->n_gpus;
+        turned.gpus[i] = chain->gpus[from];
+        turned.edges[i] = chain->edges[from];
+        bits |= (*by_network >> from & 1) << i;
+    }
+    *chain = turned;
+    *by_network = bits;
+}
+
+/* The place of the chain among the baseline's, added if there is none like it; -1: there is one, or
+ * no room. All bytes of chains are set, so that they compare. */
+static int add_distinct(struct tccl_baseline *baseline, const struct tccl_chain *chain)
+{
+    for (int i = 0; i < baseline->n_chains; i++)
+        if (memcmp(&baseline->chains[i], chain, sizeof(*chain)) == 0)
+            return -1;
+    if (baseline->n_chains == TCCL_MAX_CHANNELS)
+        return -1;
+    baseline->chains[baseline->n_chains] = *chain;
+    return baseline->n_chains++;
+}
+
+static void make_chains(const struct tccl_machine *machine, const struct parts *parts, bool closed,
+                        struct tccl_baseline *baseline, uint32_t *by_network)
+{
+    int n_channels = TCCL_SEARCH_CHANNELS;
+
+    for (int i = 0; i < parts->count; i++)
+        if (parts->list[i]->rings.n_channels < n_channels)
+            n_channels = parts->list[i]->rings.n_channels;
+    for (int c = 0; c < n_channels; c++) {
+        struct tccl_chain chain;
+        uint32_t edges = 0;
+        memset(&chain, 0, sizeof(chain));
+        chain.closed = closed;
+        make_chain(machine, parts, c, n_channels, &chain, &edges);
+        if (closed)
+            turn_to_lowest(&chain, &edges);
+        int place = add_distinct(baseline, &chain);
+        if (place >= 0 && by_network)
+            by_network[place] = edges;
+    }
+}
+
+/* Sees all GPUs together, and then each part for itself, as NCCL does. */
+static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                      struct parts *parts, struct tccl_error *err)
+{
+    cleanup_free struct tccl_view *whole = calloc(1, sizeof(*whole));
+    uint32_t masks[TCCL_MAX_GPUS];
+
+    if (!whole)
+        return tccl_fail(err, "out of memory");
+    if (tccl_view_make(machine, gpus, gpus, whole, err) != 0)
+        return -1;
+    int count = tccl_view_parts(whole, masks);
+    for (int i = 0; i < count; i++) {
+        struct part *part = parts->list[i] = calloc(1, sizeof(*part));
+        if (!part)
+            return tccl_fail(err, "out of memory");
+        parts->count++;
+        if (tccl_view_make(machine, gpus, masks[i], &part->view, err) != 0 ||
+            tccl_nccl_search(&part->view, closed && count == 1, &part->rings, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                       struct tccl_baseline *baseline, uint32_t *by_network, struct tccl_error *err)
+{
+    __attribute__((cleanup(free_parts))) struct parts parts = {0};
+
+    memset(baseline, 0, sizeof(*baseline));
+    if (gpus == 0 || gpus >> machine->n_gpus)
+        return tccl_fail(err, "no GPU, or one that the machine doesn't have");
+    if (closed && (gpus & (gpus - 1)) == 0)
+        return tccl_fail(err, "one GPU makes no ring");
+    if (!closed && machine->n_nics == 0)
+        return tccl_fail(err, "the machine has no NIC");
+    if (find_parts(machine, gpus, closed, &parts, err) != 0)
+        return -1;
+    make_chains(machine, &parts, closed, baseline, by_network);
+    return 0;
+}
+
+int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,
                       struct tccl_error *err)
 {
     struct tccl_set one;
 
     set->count = 0;
-    for (int i = 0; i < choice->n_chains; i++) {
-        tccl_chain_set(&choice->chains[i], &one);
+    for (int i = 0; i < baseline->n_chains; i++) {
+        tccl_chain_set(&baseline->chains[i], &one);
         for (int k = 0; k < one.count; k++)
             if (tccl_set_add(set, one.transfers[k]) < 0)
                 return tccl_fail(err,
                                  "NCCL's own %d rings make more than %d transfers at once: their "
                                  "bandwidth is not known",
-                                 choice->n_chains, TCCL_MAX_SET);
+                                 baseline->n_chains, TCCL_MAX_SET);
     }
     return 0;
 }
 
-double tccl_baseline_gbps(const struct tccl_choice *choice, double gbps)
+double tccl_baseline_gbps(const struct tccl_baseline *baseline, double gbps)
 {
-    return choice->n_chains * gbps;
+    return baseline->n_chains * gbps;
 }

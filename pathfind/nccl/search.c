@@ -228,7 +228,7 @@ static int next_gpus(const struct search *search, int from, struct spot spot,
     for (int distance = 1; distance < view->n_gpus; distance++)
         if (!(search->used[now->n_channels] & UINT32_C(1) << (from + distance) % view->n_gpus))
             scores[count++] = score_of(view, from, distance, nic);
-    qsort(scores, (size_t)count, sizeof *scores, compare_scores);
+    qsort(scores, (size_t)count, sizeof(*scores), compare_scores);
     bool reverse = nic != NEVER && !last && all_alike(scores, count);
     for (int i = 0; i < count; i++)
         next[i] = (uint8_t)scores[reverse ? count - 1 - i : i].gpu;
@@ -656,8 +656,8 @@ static void double_channels(struct graph *graph, int least_sm)
     if (before == 0 || graph->gbps_gpus < 25 ||
         (least_sm > 80 && graph->gbps_gpus < 50 && before > 4))
         return;
-    memcpy(graph->gpus[before], graph->gpus[0], sizeof graph->gpus[0] * (size_t)(count - before));
-    memcpy(graph->nics[before], graph->nics[0], sizeof graph->nics[0] * (size_t)(count - before));
+    memcpy(graph->gpus[before], graph->gpus[0], sizeof(graph->gpus[0]) * (size_t)(count - before));
+    memcpy(graph->nics[before], graph->nics[0], sizeof(graph->nics[0]) * (size_t)(count - before));
     graph->gbps_gpus /= (float)((count + before - 1) / before);
     graph->gbps_nics /= (float)((count + before - 1) / before);
     graph->n_channels = count;
@@ -732,21 +732,21 @@ static void find_graph(struct search *search, int pattern, int least, int most)
         fall_back(search);
 }
 
-int tccl_choice_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
+int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
                        struct tccl_error *err)
 {
-    cleanup_free struct search *search = calloc(1, sizeof *search);
+    cleanup_free struct search *search = calloc(1, sizeof(*search));
 
     if (!search)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     search->view = view;
     search->closed = closed;
     find_graph(search, RING, 1, TCCL_SEARCH_CHANNELS);
-    memset(rings, 0, sizeof *rings);
+    memset(rings, 0, sizeof(*rings));
     rings->n_channels = search->best.n_channels;
     rings->crosses = search->best.cross == CROSS_IN_PAIRS;
-    memcpy(rings->gpus, search->best.gpus, sizeof rings->gpus);
-    memcpy(rings->nics, search->best.nics, sizeof rings->nics);
+    memcpy(rings->gpus, search->best.gpus, sizeof(rings->gpus));
+    memcpy(rings->nics, search->best.nics, sizeof(rings->nics));
     /* There are as many rings as trees. */
     find_graph(search, BALANCED_TREE, rings->n_channels, rings->n_channels);
     if (search->best.n_channels < rings->n_channels)

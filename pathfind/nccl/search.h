@@ -1,6 +1,6 @@
 /* search.h: NCCL's search for rings on what it sees of a machine. */
-#ifndef TCCL_CHOICE_SEARCH_H
-#define TCCL_CHOICE_SEARCH_H
+#ifndef TCCL_NCCL_SEARCH_H
+#define TCCL_NCCL_SEARCH_H
 
 #include "nccl/topology.h"
 
@@ -15,8 +15,8 @@ struct tccl_rings {
 };
 
 /* The rings of a communicator: from NIC to NIC where it has more nodes than this, else closed. The
- * view is as before afterwards. Returns 0, or -1 with err (no memory). */
-int tccl_choice_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
+ * view is as before afterwards. Returns 0, or -1 with err (out of memory). */
+int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
                        struct tccl_error *err);
 
 #endif

@@ -67,7 +67,7 @@ static float nic_line_gbps(const struct tccl_nic *nic)
     static const int gigabits[] = {10, 25, 40, 50, 56, 100, 200, 400, 800};
     int best = gigabits[0];
 
-    for (size_t i = 1; i < sizeof gigabits / sizeof *gigabits; i++)
+    for (size_t i = 1; i < sizeof(gigabits) / sizeof(*gigabits); i++)
         if (fabs(gigabits[i] - nic->gbps * 8) < fabs(best - nic->gbps * 8))
             best = gigabits[i];
     return (float)best / 8;
@@ -293,7 +293,7 @@ static void number_below(const struct tccl_machine *machine, const struct tree *
                part & UINT32_C(1) << (place - FIRST_GPU)) {
         const struct tccl_gpu *gpu = &machine->gpus[place - FIRST_GPU];
         struct tccl_view_gpu *numbered = &view->gpus[view->n_gpus++];
-        memset(numbered, 0, sizeof *numbered);
+        memset(numbered, 0, sizeof(*numbered));
         numbered->index = place - FIRST_GPU;
         numbered->sm = gpu->sm != 0 ? gpu->sm : 80;
         numbered->slot = gpu_slot_gbps(gpu);
@@ -516,10 +516,10 @@ static int fill(const struct tccl_machine *machine, uint32_t part, const struct 
 int tccl_view_make(const struct tccl_machine *machine, uint32_t all, uint32_t part,
                    struct tccl_view *view, struct tccl_error *err)
 {
-    cleanup_free struct tree *tree = calloc(1, sizeof *tree);
+    cleanup_free struct tree *tree = calloc(1, sizeof(*tree));
 
     if (!tree)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     view->cpu = machine->cpu;
     view->n_gpus = view->n_nics = view->n_links = 0;
     set_keys(machine, tree);

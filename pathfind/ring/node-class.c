@@ -69,21 +69,16 @@ static void add_ascending(uint8_t *nics, int count, uint8_t nic)
     nics[count] = nic;
 }
 
-/* The chains themselves follow from the machine; the table keeps what was measured. */
-static void fill_default(struct tccl_kind *kind, const struct tccl_table *table,
-                         const struct tccl_machine *machine)
+static void fill_baseline(struct tccl_kind *kind, const struct tccl_table *table)
 {
-    struct tccl_choice choice;
-    kind->default_ring_gbps = table->default_ring.chain.n_gpus ? table->default_ring.gbps : 0;
-    if (!table->default_chain.chain.n_gpus ||
-        tccl_nccl_choice(machine, table->gpus, false, &choice, NULL) < 0)
-        return;
-    kind->default_chain_gbps = table->default_chain.gbps;
-    for (int i = 0; i < choice.n_chains; i++) {
-        add_ascending(kind->default_entry_nics, i, choice.chains[i].entry.nic);
-        add_ascending(kind->default_exit_nics, i, choice.chains[i].exit.nic);
+    const struct tccl_baseline *chains = &table->baseline_chain;
+    kind->baseline_ring_gbps = table->baseline_ring.gbps;
+    kind->baseline_chain_gbps = chains->gbps;
+    kind->n_baseline = chains->n_chains;
+    for (int i = 0; i < chains->n_chains; i++) {
+        add_ascending(kind->baseline_entry_nics, i, chains->chains[i].entry.nic);
+        add_ascending(kind->baseline_exit_nics, i, chains->chains[i].exit.nic);
     }
-    kind->n_default = choice.n_chains;
 }
 
 struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
@@ -102,7 +97,7 @@ struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
         kind->nics[i].gbps = machine->nics[i].gbps;
     }
     kind->noise = table->noise;
-    fill_default(kind, table, machine);
+    fill_baseline(kind, table);
     kind->ring.bound = kind->n_gpus > 1 ? table->ring.bound : 0;
     fill_cells(kind, table);
     set_chain(&kind->ring, &table->ring);
@@ -141,7 +136,7 @@ static json_t *numbers_to_json(const uint8_t *numbers, int count)
 json_t *tccl_kind_to_json(const struct tccl_kind *kind)
 {
     json_t *nics = json_array(), *cells = json_array();
-    int n = kind->n_default;
+    int n = kind->n_baseline;
     for (int i = 0; i < kind->n_nics; i++)
         json_array_append_new(nics,
                               json_pack("{s:s, s:s, s:f}", "name", kind->nics[i].name, "fabric",
@@ -151,10 +146,10 @@ json_t *tccl_kind_to_json(const struct tccl_kind *kind)
     return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "machine",
                      kind->machine, "source", kind->source, "gpus", (json_int_t)kind->gpus, "nics",
                      nics, "cells", cells, "ring", cell_to_json(kind, &kind->ring), "noise",
-                     kind->noise, "default_ring_gbps", kind->default_ring_gbps,
-                     "default_chain_gbps", kind->default_chain_gbps, "default_entry_nics",
-                     numbers_to_json(kind->default_entry_nics, n), "default_exit_nics",
-                     numbers_to_json(kind->default_exit_nics, n));
+                     kind->noise, "baseline_ring_gbps", kind->baseline_ring_gbps,
+                     "baseline_chain_gbps", kind->baseline_chain_gbps, "baseline_entry_nics",
+                     numbers_to_json(kind->baseline_entry_nics, n), "baseline_exit_nics",
+                     numbers_to_json(kind->baseline_exit_nics, n));
 }
 
 /* Copies a name: printable, and none of the characters that notation and JSON give a meaning. */
@@ -223,7 +218,7 @@ static int nic_from_json(json_t *json, struct tccl_kind *kind, int i)
 }
 
 /* NICs in ascending order, in as many entries as count says. */
-static int default_nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t *nics)
+static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t *nics)
 {
     json_int_t least = 0;
     if (!json_is_array(json) || json_array_size(json) != count)
@@ -239,22 +234,22 @@ static int default_nics_from_json(const json_t *json, int n_nics, size_t count, 
     return 0;
 }
 
-static int defaults_from_json(json_t *json, struct tccl_kind *kind)
+static int baseline_from_json(json_t *json, struct tccl_kind *kind)
 {
-    const json_t *entries = json_object_get(json, "default_entry_nics");
-    const json_t *exits = json_object_get(json, "default_exit_nics");
+    const json_t *entries = json_object_get(json, "baseline_entry_nics");
+    const json_t *exits = json_object_get(json, "baseline_exit_nics");
     size_t count = json_array_size(entries);
-    if (json_unpack(json, "{s:F, s:F, s:F}", "default_ring_gbps", &kind->default_ring_gbps,
-                    "default_chain_gbps", &kind->default_chain_gbps, "noise", &kind->noise) < 0)
+    if (json_unpack(json, "{s:F, s:F, s:F}", "baseline_ring_gbps", &kind->baseline_ring_gbps,
+                    "baseline_chain_gbps", &kind->baseline_chain_gbps, "noise", &kind->noise) < 0)
         return -1;
-    if (!is_rate(kind->default_ring_gbps) || !is_rate(kind->default_chain_gbps) ||
+    if (!is_rate(kind->baseline_ring_gbps) || !is_rate(kind->baseline_chain_gbps) ||
         !(kind->noise >= 0 && kind->noise < 1) || count > TCCL_MAX_CHANNELS ||
-        (count == 0 && kind->default_chain_gbps > 0))
+        (count == 0 && kind->baseline_chain_gbps > 0))
         return -1;
-    kind->n_default = (int)count;
-    if (default_nics_from_json(entries, kind->n_nics, count, kind->default_entry_nics) < 0)
+    kind->n_baseline = (int)count;
+    if (nics_from_json(entries, kind->n_nics, count, kind->baseline_entry_nics) < 0)
         return -1;
-    return default_nics_from_json(exits, kind->n_nics, count, kind->default_exit_nics);
+    return nics_from_json(exits, kind->n_nics, count, kind->baseline_exit_nics);
 }
 
 static int identity_from_json(json_t *json, struct tccl_kind *kind)
@@ -280,8 +275,8 @@ static int parts_from_json(const json_t *json, struct tccl_kind *kind, struct tc
     json_t *cells = json_object_get(json, "cells");
     if (identity_from_json(object, kind) < 0)
         return tccl_fail(err, "machine, source or gpus of a node's kind is missing or wrong");
-    if (defaults_from_json(object, kind) < 0)
-        return tccl_fail(err, "noise or default_* of a node's kind is missing or wrong");
+    if (baseline_from_json(object, kind) < 0)
+        return tccl_fail(err, "noise or baseline_* of a node's kind is missing or wrong");
     for (int i = 0; i < kind->n_nics; i++)
         if (nic_from_json(json_array_get(nics, i), kind, i) < 0)
             return tccl_fail(err, "NIC %d of a node's kind is wrong", i);
@@ -326,19 +321,19 @@ static bool nics_equal(const struct tccl_kind *a, const struct tccl_kind *b)
     return true;
 }
 
-static bool defaults_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+static bool baseline_equal(const struct tccl_kind *a, const struct tccl_kind *b)
 {
-    return a->default_ring_gbps == b->default_ring_gbps &&
-           a->default_chain_gbps == b->default_chain_gbps && a->n_default == b->n_default &&
-           memcmp(a->default_entry_nics, b->default_entry_nics, a->n_default) == 0 &&
-           memcmp(a->default_exit_nics, b->default_exit_nics, a->n_default) == 0;
+    return a->baseline_ring_gbps == b->baseline_ring_gbps &&
+           a->baseline_chain_gbps == b->baseline_chain_gbps && a->n_baseline == b->n_baseline &&
+           memcmp(a->baseline_entry_nics, b->baseline_entry_nics, a->n_baseline) == 0 &&
+           memcmp(a->baseline_exit_nics, b->baseline_exit_nics, a->n_baseline) == 0;
 }
 
 bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b)
 {
     if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
         a->gpus != b->gpus || a->n_nics != b->n_nics || !nics_equal(a, b) || a->noise != b->noise ||
-        !defaults_equal(a, b) || !cell_equal(&a->ring, &b->ring))
+        !baseline_equal(a, b) || !cell_equal(&a->ring, &b->ring))
         return false;
     for (int i = 0; i < a->n_nics * a->n_nics; i++)
         if (!cell_equal(&a->cells[i], &b->cells[i]))

@@ -4,7 +4,6 @@
 #define TCCL_KIND_H
 
 #include "chain/chain.h"
-#include "nccl/choice.h"
 #include "ring/table.h"
 
 /* A hop depends only on the pair of NICs, so of all ports with the same NICs only the best pair
@@ -29,11 +28,12 @@ struct tccl_kind {
     struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
     struct tccl_cell ring;   /* single-node ring */
     double noise;            /* of what measured: values closer than this ratio count as equal */
-    /* NCCL's own choice: what its rings reach together on this node alone, and what its chains do
-     * with several nodes, 0 where it has none; and the NICs of those chains, in ascending order. */
-    double default_ring_gbps, default_chain_gbps;
-    int n_default; /* chains at once */
-    uint8_t default_entry_nics[TCCL_MAX_CHANNELS], default_exit_nics[TCCL_MAX_CHANNELS];
+    /* The baseline: what NCCL's own rings reach together on this node alone, and its chains where
+     * the node is one of several, 0 where there are none; and the NICs of those chains, in ascending
+     * order. */
+    double baseline_ring_gbps, baseline_chain_gbps;
+    int n_baseline; /* chains at once */
+    uint8_t baseline_entry_nics[TCCL_MAX_CHANNELS], baseline_exit_nics[TCCL_MAX_CHANNELS];
 };
 
 struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,

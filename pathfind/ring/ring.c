@@ -44,37 +44,37 @@ static int sharers(const uint8_t *nics, int count, int chains, int i)
     return sharing;
 }
 
-double tccl_default_hop(const struct tccl_kind *from, const struct tccl_kind *to)
+double tccl_baseline_hop(const struct tccl_kind *from, const struct tccl_kind *to)
 {
-    int chains = from->n_default > to->n_default ? from->n_default : to->n_default;
+    int chains = from->n_baseline > to->n_baseline ? from->n_baseline : to->n_baseline;
     double least = 0;
     for (int i = 0; i < chains; i++) {
-        int out = from->default_exit_nics[i % from->n_default];
-        int in = to->default_entry_nics[i % to->n_default];
+        int out = from->baseline_exit_nics[i % from->n_baseline];
+        int in = to->baseline_entry_nics[i % to->n_baseline];
         double sent =
-            from->nics[out].gbps / sharers(from->default_exit_nics, from->n_default, chains, i);
+            from->nics[out].gbps / sharers(from->baseline_exit_nics, from->n_baseline, chains, i);
         double taken =
-            to->nics[in].gbps / sharers(to->default_entry_nics, to->n_default, chains, i);
+            to->nics[in].gbps / sharers(to->baseline_entry_nics, to->n_baseline, chains, i);
         double rate = tccl_hop(from, out, to, in) > 0 ? fmin(sent, taken) : 0;
         least = i == 0 ? rate : fmin(least, rate);
     }
     return chains * least;
 }
 
-/* What NCCL's own choice reaches: the slowest of its nodes and hops; 0 if unknown. */
+/* What the baseline reaches: the slowest of its nodes and hops; 0 if unknown. */
 static double baseline(const struct tccl_run *runs, int n_runs)
 {
     double least = INFINITY;
     if (n_runs == 1 && runs[0].count == 1)
-        return runs[0].kind->default_ring_gbps;
+        return runs[0].kind->baseline_ring_gbps;
     for (int i = 0; i < n_runs; i++)
-        if (runs[i].kind->default_chain_gbps <= 0)
+        if (runs[i].kind->baseline_chain_gbps <= 0)
             return 0;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_kind *own = runs[i].kind, *next = runs[(i + 1) % n_runs].kind;
-        least = fmin(least, fmin(own->default_chain_gbps, tccl_default_hop(own, next)));
+        least = fmin(least, fmin(own->baseline_chain_gbps, tccl_baseline_hop(own, next)));
         if (runs[i].count > 1)
-            least = fmin(least, tccl_default_hop(own, own));
+            least = fmin(least, tccl_baseline_hop(own, own));
     }
     return least;
 }

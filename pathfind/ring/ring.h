@@ -17,7 +17,7 @@ struct tccl_ring_choice {
 struct tccl_ring {
     double gbps;          /* of the slowest chain or hop; 0: no ring can be closed */
     double bound;         /* proven: no ring is better than this */
-    double baseline_gbps; /* what NCCL's own choice reaches; 0 if unknown */
+    double baseline_gbps; /* what NCCL's own rings reach; 0 if unknown */
     double noise;         /* of the bandwidths, as a ratio; the largest of the kinds' */
     int n_nodes;
     struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
@@ -27,17 +27,17 @@ struct tccl_ring {
 double tccl_hop(const struct tccl_kind *from, int exit_nic, const struct tccl_kind *to,
                 int entry_nic);
 
-/* What a hop carries of NCCL's own choice, which both kinds must have: its chains share the data
+/* What a hop carries of the baseline, which both kinds must have: its chains share the data
  * equally, and those that go through one NIC share its rate. They are taken to leave and to enter
  * in the order of the NICs. GB/s of all of them; 0 if two NICs do not meet. */
-double tccl_default_hop(const struct tccl_kind *from, const struct tccl_kind *to);
+double tccl_baseline_hop(const struct tccl_kind *from, const struct tccl_kind *to);
 
 /* Solves the ring over the nodes of the runs in order. Returns 0; 1 if there is nothing to do (one
  * GPU in all); -1 with err saying why there is no ring (a node without NIC, fabrics that do not
  * meet). tccl_ring_clear frees. */
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                     struct tccl_error *err);
-/* Is the ring faster than NCCL's own choice, by more than the noise? Also true where that choice is
+/* Is the ring faster than the baseline, by more than the noise? Also true where the baseline is
  * unknown. If not, nothing is to be applied. */
 bool tccl_ring_gains(const struct tccl_ring *ring);
 

@@ -1,5 +1,6 @@
 /* table.h: the chain table of one GPU set of one kind of machine: the best chain known for every
- * pair of ports, with proven bounds. On disk: compact, checksummed, written whole. */
+ * pair of ports, with proven bounds, and the baseline. On disk: compact, checksummed, written whole.
+ */
 #ifndef TCCL_TABLE_H
 #define TCCL_TABLE_H
 
@@ -13,6 +14,15 @@ struct tccl_result {
     struct tccl_chain chain;
 };
 
+enum { TCCL_MAX_CHANNELS = 8 };
+
+/* The rings that a stock NCCL builds by itself (nccl/baseline.h finds them); all run at once. */
+struct tccl_baseline {
+    double gbps;  /* GB/s of all of them together; 0: not measured */
+    int n_chains; /* 0: there are none, or their bandwidth can't be measured */
+    struct tccl_chain chains[TCCL_MAX_CHANNELS];
+};
+
 struct tccl_table {
     char machine[TCCL_HASH_HEX]; /* machine id */
     char source[TCCL_NAME];      /* back end that measured: "model", "host", "cuda" */
@@ -21,11 +31,10 @@ struct tccl_table {
     double noise;                /* values closer than this ratio count as equal */
     int n_ports;
     struct tccl_port *ports;
-    struct tccl_result *pairs;        /* n_ports * n_ports: [entry * n_ports + exit] */
-    struct tccl_result ring;          /* single-node ring; chain.n_gpus = 0 with one GPU */
-    struct tccl_result default_ring;  /* NCCL's own choice: the first of its rings, with the
-                                         bandwidth of all of them together; bound = gbps */
-    struct tccl_result default_chain; /* the same with several nodes; n_gpus = 0 without a NIC */
+    struct tccl_result *pairs; /* n_ports * n_ports: [entry * n_ports + exit] */
+    struct tccl_result ring;   /* single-node ring; chain.n_gpus = 0 with one GPU */
+    struct tccl_baseline baseline_ring;  /* closed: the node alone */
+    struct tccl_baseline baseline_chain; /* open: the node is one of several; none without a NIC */
 };
 
 /* An empty table: all ports of the GPU set (for each NIC: its GPUs with GPUDirect, then all

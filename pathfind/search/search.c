@@ -28,10 +28,17 @@ enum {
 };
 static const double DESCENT = 0.9;
 
+/* The baseline of the last GPU set, for NCCL's search takes its time. */
+struct kept_baseline {
+    uint32_t gpus;
+    struct tccl_baseline baseline;
+};
+
 struct tccl_search {
     const struct tccl_machine *machine;
     struct tccl_probe probe;
-    long defaults; /* of the measured sets, NCCL's own choices */
+    long baselines; /* of the measured sets, those of baselines */
+    struct kept_baseline kept[2]; /* open, closed */
     long pruned;
     bool left_ring; /* stopped, but only as far as the ring goes */
 };
@@ -63,7 +70,7 @@ void tccl_search_free(struct tccl_search *search)
 
 long tccl_search_measured(const struct tccl_search *search)
 {
-    return search->probe.measured - search->defaults;
+    return search->probe.measured - search->baselines;
 }
 
 long tccl_search_failed(const struct tccl_search *search)
@@ -771,40 +778,41 @@ static int measure_own(struct tccl_search *search, const struct tccl_set *set, d
     walk_of_set(set, &walk);
     long before = search->probe.measured;
     int status = tccl_probe_measure_itself(&search->probe, &walk, gbps, err);
-    search->defaults += search->probe.measured - before;
+    search->baselines += search->probe.measured - before;
     if (status != 0)
         *gbps = 0;
     return status;
 }
 
-/* NCCL's own choice for the GPUs, if it has one there that can be measured. */
-static bool find_choice(const struct tccl_search *search, const struct tccl_search_options *options,
-                        uint32_t gpus, bool closed, struct tccl_choice *choice,
-                        struct tccl_set *set)
+/* The baseline of the GPUs, and all of its transfers, if they can be measured. */
+static bool find_baseline(struct tccl_search *search, const struct tccl_search_options *options,
+                          uint32_t gpus, bool closed, struct tccl_baseline *baseline,
+                          struct tccl_set *set)
 {
-    return __builtin_popcount(gpus) >= (closed ? 2 : 1) &&
-           tccl_nccl_choice(search->machine, gpus, closed, choice, NULL) == 0 &&
-           tccl_baseline_set(choice, set, NULL) == 0 &&
+    struct kept_baseline *kept = &search->kept[closed];
+    if (kept->gpus != gpus &&
+        tccl_baseline_find(search->machine, gpus, closed, &kept->baseline, NULL, NULL) != 0)
+        kept->baseline.n_chains = 0;
+    kept->gpus = gpus;
+    *baseline = kept->baseline;
+    return baseline->n_chains > 0 && tccl_baseline_set(baseline, set, NULL) == 0 &&
            can_measure(options, set->transfers, set->count);
 }
 
-/* NCCL's own choice, measured: its first chain, with the bandwidth of all of them together.
- * chain.n_gpus = 0 where it has none. */
-static int measure_default(struct tccl_search *search, const struct tccl_search_options *options,
-                           uint32_t gpus, bool closed, struct tccl_result *result,
-                           struct tccl_error *err)
+/* The baseline, measured; no chains where there is none, or where it can't be measured. */
+static int measure_baseline(struct tccl_search *search, const struct tccl_search_options *options,
+                            uint32_t gpus, bool closed, struct tccl_baseline *baseline,
+                            struct tccl_error *err)
 {
-    struct tccl_choice choice;
     struct tccl_set set;
-    double gbps;
-    *result = (struct tccl_result){0};
-    if (!find_choice(search, options, gpus, closed, &choice, &set))
-        return 0;
-    int status = measure_own(search, &set, &gbps, err);
-    if (gbps > 0) {
-        result->gbps = result->bound = tccl_baseline_gbps(&choice, gbps);
-        result->chain = choice.chains[0];
-    }
+    double gbps = 0;
+    int status = 0;
+    if (find_baseline(search, options, gpus, closed, baseline, &set))
+        status = measure_own(search, &set, &gbps, err);
+    if (gbps > 0)
+        baseline->gbps = tccl_baseline_gbps(baseline, gbps);
+    else
+        *baseline = (struct tccl_baseline){0};
     return status;
 }
 
@@ -832,17 +840,17 @@ static int keep_own(struct task *task, const struct tccl_chain *chain)
     return status;
 }
 
-/* Each of NCCL's own chains may be the best one; so it is also a beginning. Returns as
+/* Each of the baseline's chains may be the best one; so it is also a beginning. Returns as
  * tccl_probe_measure. */
-static int keep_default(struct task *task)
+static int keep_baseline(struct task *task)
 {
-    struct tccl_choice choice;
+    struct tccl_baseline baseline;
     struct tccl_set set;
     int status = 0;
-    if (!find_choice(task->search, task->options, task->gpus, task->closed, &choice, &set))
+    if (!find_baseline(task->search, task->options, task->gpus, task->closed, &baseline, &set))
         return 0;
-    for (int i = 0; status == 0 && i < choice.n_chains; i++)
-        status = keep_own(task, &choice.chains[i]);
+    for (int i = 0; status == 0 && i < baseline.n_chains; i++)
+        status = keep_own(task, &baseline.chains[i]);
     return status;
 }
 
@@ -881,17 +889,17 @@ static int search_ring(struct task *task, struct goal *goal)
     return 0;
 }
 
-/* Searches until the best ring is proven, also after what NCCL's own choice teaches; it may be the
- * best one. Returns as search_ring. */
+/* Searches until the best ring is proven, also after what the baseline teaches; it may be the best
+ * one. Returns as search_ring. */
 static int prove_ring(struct task *task, struct goal *goal)
 {
-    struct tccl_result own;
+    struct tccl_baseline baseline;
     int status = 0;
     for (int round = 0; round < MAX_RUNS && status == 0; round++) {
         status = search_ring(task, goal);
         if (status < 0 ||
-            measure_default(task->search, task->options, task->gpus, true, &own, task->err) < 0 ||
-            keep_default(task) < 0 || reconsider(task) < 0)
+            measure_baseline(task->search, task->options, task->gpus, true, &baseline, task->err) < 0 ||
+            keep_baseline(task) < 0 || reconsider(task) < 0)
             return -1;
         if (goal->done || goal->result->bound <= with_gap(task, goal->result->gbps))
             break;
@@ -974,10 +982,10 @@ static struct goal *list_goals(const struct task *task, struct tccl_table *table
 
 static int search_pairs(struct task *task, struct tccl_table *table)
 {
-    int status = measure_default(task->search, task->options, task->gpus, false,
-                                 &table->default_chain, task->err);
+    int status = measure_baseline(task->search, task->options, task->gpus, false,
+                                 &table->baseline_chain, task->err);
     if (status == 0)
-        status = keep_default(task);
+        status = keep_baseline(task);
     if (status == 0)
         status = run(task);
     if (status >= 0)
@@ -1040,7 +1048,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     if (search->left_ring)
         search->probe.stopped = false;
     if (status < 0 ||
-        measure_default(search, options, table->gpus, true, &table->default_ring, err) < 0)
+        measure_baseline(search, options, table->gpus, true, &table->baseline_ring, err) < 0)
         return -1;
     size_t raises_then = tccl_bounds_raises(bounds, &raises);
     bool assumed_then = tccl_bounds_assumes(bounds);

@@ -85,7 +85,7 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
                      const struct tccl_search_options *options, struct tccl_result *result,
                      struct tccl_error *err);
 
-/* Transfer sets measured so far; NCCL's own choices, measured to compare with, are not counted. */
+/* Transfer sets measured so far; baselines are not counted. */
 long tccl_search_measured(const struct tccl_search *search);
 /* Of all that were measured: could not be. */
 long tccl_search_failed(const struct tccl_search *search);

@@ -16,8 +16,8 @@ enum { GPUS_TEXT = 64, AGE_TEXT = 24 };
 /* What a table comes to. */
 struct row {
     char gpus[GPUS_TEXT];
-    double ring, default_ring;   /* GB/s, 0: none */
-    double chain, default_chain; /* best over all pairs of ports */
+    double ring, baseline_ring;   /* GB/s, 0: none */
+    double chain, baseline_chain; /* best over all pairs of ports */
     double gap;                  /* of the best chain, or of the ring where there is no port */
     long measured, pairs, proven;
     char best[TCCL_CHAIN_TEXT];
@@ -44,9 +44,9 @@ static void describe(const struct tccl_table *table, const struct tccl_machine *
     const struct tccl_result *best = best_pair(table);
 
     *row = (struct row){.ring = table->ring.gbps,
-                        .default_ring = table->default_ring.gbps,
+                        .baseline_ring = table->baseline_ring.gbps,
                         .chain = best == &table->ring ? 0 : best->gbps,
-                        .default_chain = table->default_chain.gbps,
+                        .baseline_chain = table->baseline_chain.gbps,
                         .gap = gap_of(best),
                         .measured = (long)table->measured,
                         .pairs = (long)table->n_ports * table->n_ports};
@@ -60,8 +60,8 @@ static void describe(const struct tccl_table *table, const struct tccl_machine *
 static json_t *row_to_json(const struct row *row)
 {
     return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:s}", "gpus", row->gpus,
-                     "ring_gbps", row->ring, "default_ring_gbps", row->default_ring, "chain_gbps",
-                     row->chain, "default_chain_gbps", row->default_chain, "gap", row->gap,
+                     "ring_gbps", row->ring, "baseline_ring_gbps", row->baseline_ring, "chain_gbps",
+                     row->chain, "baseline_chain_gbps", row->baseline_chain, "gap", row->gap,
                      "measured", (json_int_t)row->measured, "pairs", (json_int_t)row->pairs,
                      "proven", (json_int_t)row->proven, "best", row->best);
 }
@@ -78,9 +78,9 @@ static void print_row(const struct row *row)
 {
     printf("%-10s", row->gpus);
     print_number(row->ring);
-    print_number(row->default_ring);
+    print_number(row->baseline_ring);
     print_number(row->chain);
-    print_number(row->default_chain);
+    print_number(row->baseline_chain);
     printf(" %5.1f%% %9ld %5ld/%-5ld %s\n", row->gap * 100, row->measured, row->proven, row->pairs,
            row->best);
 }

@@ -89,27 +89,22 @@ static void add_chain(struct sample *sample, int most, const struct tccl_result 
     add(sample, most, &set, result->gbps, text);
 }
 
-/* NCCL's own choice: the set of all of its chains. What the table has from another choice than
- * today's is left out. */
-static void add_own(struct sample *sample, int most, const struct tccl_machine *machine,
-                    uint32_t gpus, const struct tccl_result *result, const char *what)
+/* The baseline: the set of all of its chains. */
+static void add_baseline(struct sample *sample, int most, const struct tccl_baseline *baseline,
+                         uint32_t gpus, const char *what)
 {
     char text[TCCL_DRIFT_WHAT], names[24] = "";
-    struct tccl_choice choice;
     struct tccl_set set;
 
-    if (result->chain.n_gpus < 2 || result->gbps <= 0 ||
-        tccl_nccl_choice(machine, gpus, result->chain.closed, &choice, NULL) < 0 ||
-        memcmp(&choice.chains[0], &result->chain, sizeof(result->chain)) != 0 ||
-        tccl_baseline_set(&choice, &set, NULL) < 0)
+    if (baseline->gbps <= 0 || baseline->chains[0].n_gpus < 2 ||
+        tccl_baseline_set(baseline, &set, NULL) != 0)
         return;
     tccl_numberset_format(gpus, names, sizeof(names));
     snprintf(text, sizeof(text), "%s of GPUs %s", what, names);
-    add(sample, most, &set, result->gbps / tccl_baseline_gbps(&choice, 1), text);
+    add(sample, most, &set, baseline->gbps / tccl_baseline_gbps(baseline, 1), text);
 }
 
-static void add_table(struct sample *sample, int most, const struct tccl_machine *machine,
-                      const struct tccl_table *table)
+static void add_table(struct sample *sample, int most, const struct tccl_table *table)
 {
     const struct tccl_result *best = NULL;
 
@@ -119,23 +114,22 @@ static void add_table(struct sample *sample, int most, const struct tccl_machine
     add_chain(sample, most, &table->ring, table->gpus, "best ring");
     if (best)
         add_chain(sample, most, best, table->gpus, "best chain");
-    add_own(sample, most, machine, table->gpus, &table->default_ring, "NCCL's ring");
-    add_own(sample, most, machine, table->gpus, &table->default_chain, "NCCL's chain");
+    add_baseline(sample, most, &table->baseline_ring, table->gpus, "baseline ring");
+    add_baseline(sample, most, &table->baseline_chain, table->gpus, "baseline chain");
 }
 
 /* Those of the whole node first, as they are profiled. */
 static int add_tables(struct sample *sample, int most, struct tccl_profile *profile,
                       struct tccl_error *err)
 {
-    const struct tccl_machine *machine = tccl_profile_machine(profile);
     cleanup_free uint32_t *gpus = NULL;
-    int count = tccl_gpusets_all(machine->n_gpus, &gpus, err);
+    int count = tccl_gpusets_all(tccl_profile_machine(profile)->n_gpus, &gpus, err);
 
     for (int i = 0; i < count && sample->count < most; i++) {
         struct tccl_error ignored = {0};
         const struct tccl_table *table = tccl_profile_table(profile, gpus[i], &ignored);
         if (table)
-            add_table(sample, most, machine, table);
+            add_table(sample, most, table);
     }
     return count < 0 ? -1 : 0;
 }

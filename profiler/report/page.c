@@ -80,15 +80,15 @@ static void put_origin(const struct tccl_report *report, FILE *out)
 /* The machine's picture. */
 
 static void put_caption(const struct tccl_report *report, const struct tccl_result *result,
-                        const struct tccl_result *other, const char *what, FILE *out)
+                        const struct tccl_baseline *baseline, const char *what, FILE *out)
 {
     char chain[TCCL_CHAIN_TEXT];
 
     tccl_chain_format(&result->chain, report->machine, chain);
     fprintf(out, "<h3>%s: %.2f GB/s", what, result->gbps);
-    if (other->gbps > 0)
-        fprintf(out, ", %.2f times NCCL&#8217;s own choice (%.2f)", result->gbps / other->gbps,
-                other->gbps);
+    if (baseline->gbps > 0)
+        fprintf(out, ", %.2f times the baseline (%.2f)", result->gbps / baseline->gbps,
+                baseline->gbps);
     fputs("</h3>\n<p><code>", out);
     put(out, chain);
     fputs("</code></p>\n", out);
@@ -121,10 +121,10 @@ static void put_svg(const struct tccl_report *report, const char *what, uint32_t
 }
 
 static void put_found(const struct tccl_report *report, const struct tccl_result *found,
-                      const struct tccl_result *other, const char *what, bool first, FILE *out)
+                      const struct tccl_baseline *baseline, const char *what, bool first, FILE *out)
 {
     fputs("<div class=\"card\">\n", out);
-    put_caption(report, found, other, what, out);
+    put_caption(report, found, baseline, what, out);
     put_svg(report, what, report->rings[0].gpus, &found->chain, first, out);
     fputs("</div>\n", out);
 }
@@ -136,10 +136,10 @@ static void put_pictures(const struct tccl_report *report, FILE *out)
 
     fputs("<h2>The machine</h2>\n", out);
     if (ring)
-        put_found(report, &all->ring, &all->default_ring, "Best ring on this node alone", true,
+        put_found(report, &all->ring, &all->baseline_ring, "Best ring on this node alone", true,
                   out);
     if (chain)
-        put_found(report, &all->chain, &all->default_chain, "Best chain, one node of several",
+        put_found(report, &all->chain, &all->baseline_chain, "Best chain, one node of several",
                   !ring, out);
     if (ring || chain)
         return;
@@ -279,7 +279,7 @@ static void put_congestion(const struct tccl_report *report, FILE *out)
 /* Rings. */
 
 static void put_result(const struct tccl_report *report, const char *gpus, const char *what,
-                       const struct tccl_result *result, const struct tccl_result *other, FILE *out)
+                       const struct tccl_result *result, const struct tccl_baseline *baseline, FILE *out)
 {
     char chain[TCCL_CHAIN_TEXT];
 
@@ -289,9 +289,9 @@ static void put_result(const struct tccl_report *report, const char *gpus, const
     fprintf(out, "<tr><td>%s</td><td>%s</td><td><code>", gpus, what);
     put(out, chain);
     fprintf(out, "</code></td><td class=\"n\">%.2f</td>", result->gbps);
-    if (other->gbps > 0)
-        fprintf(out, "<td class=\"n\">%.2f</td><td class=\"n\">%.2f&#215;</td>", other->gbps,
-                result->gbps / other->gbps);
+    if (baseline->gbps > 0)
+        fprintf(out, "<td class=\"n\">%.2f</td><td class=\"n\">%.2f&#215;</td>", baseline->gbps,
+                result->gbps / baseline->gbps);
     else
         fputs("<td class=\"n\">&#8211;</td><td class=\"n\">&#8211;</td>", out);
     fprintf(out, "<td class=\"n\">%.1f %%</td></tr>\n", tccl_report_gap(result) * 100);
@@ -301,7 +301,7 @@ static void put_some_rings(const struct tccl_report *report, int from, int to, F
 {
     char gpus[GPUS_TEXT];
 
-    static const char *const numbers[] = {"GB/s", "NCCL", "ratio", "gap"};
+    static const char *const numbers[] = {"GB/s", "baseline", "ratio", "gap"};
 
     tccl_html_wide_begin("Rings found", out);
     fputs("<table class=\"rows\">\n<tr><th scope=\"col\">GPUs</th><th scope=\"col\">what</th>"
@@ -313,8 +313,8 @@ static void put_some_rings(const struct tccl_report *report, int from, int to, F
     for (int i = from; i < to; i++) {
         const struct tccl_found_rings *found = &report->rings[i];
         tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
-        put_result(report, gpus, "ring", &found->ring, &found->default_ring, out);
-        put_result(report, gpus, "chain", &found->chain, &found->default_chain, out);
+        put_result(report, gpus, "ring", &found->ring, &found->baseline_ring, out);
+        put_result(report, gpus, "chain", &found->chain, &found->baseline_chain, out);
     }
     fputs("</table>\n", out);
     tccl_html_wide_end(out);
@@ -325,8 +325,8 @@ static void put_rings(const struct tccl_report *report, FILE *out)
     int open = report->n_rings < OPEN_RINGS ? report->n_rings : OPEN_RINGS;
 
     fputs("<h2>Rings found</h2>\n<p class=\"dim\">For each set of GPUs the best ring on one node, "
-          "and the best chain from network to network for one node of several. NCCL: its own "
-          "choice. Gap: how much better an undiscovered one could be at most. -w&gt; writes to the "
+          "and the best chain from network to network for one node of several. Baseline: what "
+          "NCCL reaches by itself. Gap: how much better an undiscovered one could be at most. -w&gt; writes to the "
           "next, -r&gt; is read by the next, -mK&gt; through memory K, -g&gt; between NIC and "
           "GPU.</p>\n<div class=\"card\">\n",
           out);

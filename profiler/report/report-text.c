@@ -135,15 +135,15 @@ static void print_ring(const struct tccl_found_rings *found, const struct tccl_m
 {
     bool alone = found->ring.gbps > 0;
     const struct tccl_result *best = alone ? &found->ring : &found->chain;
-    const struct tccl_result *other = alone ? &found->default_ring : &found->default_chain;
+    const struct tccl_baseline *baseline = alone ? &found->baseline_ring : &found->baseline_chain;
     char gpus[GPUS_TEXT], chain[TCCL_CHAIN_TEXT] = "-";
 
     tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
     if (best->chain.n_gpus > 0)
         tccl_chain_format(&best->chain, machine, chain);
     fprintf(out, "%-9s %8.2f ", gpus, best->gbps);
-    if (other->gbps > 0)
-        fprintf(out, "%8.2f %5.2fx", other->gbps, best->gbps / other->gbps);
+    if (baseline->gbps > 0)
+        fprintf(out, "%8.2f %5.2fx", baseline->gbps, best->gbps / baseline->gbps);
     else
         fprintf(out, "%8s %6s", "-", "-");
     fprintf(out, " %5.1f%%  %s\n", tccl_report_gap(best) * 100, chain);

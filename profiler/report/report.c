@@ -101,9 +101,9 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
             report->rings[report->n_rings++] =
                 (struct tccl_found_rings){.gpus = masks[i],
                                           .ring = table->ring,
-                                          .default_ring = table->default_ring,
+                                          .baseline_ring = table->baseline_ring,
                                           .chain = best_chain(table),
-                                          .default_chain = table->default_chain};
+                                          .baseline_chain = table->baseline_chain};
         else
             report->bad_rings++;
     }
@@ -192,6 +192,23 @@ static json_t *result_to_json(const struct tccl_result *result, const struct tcc
                      "chain", text);
 }
 
+static json_t *baseline_to_json(const struct tccl_baseline *baseline,
+                                const struct tccl_machine *machine)
+{
+    char text[TCCL_CHAIN_TEXT];
+    json_t *chains = json_array();
+
+    if (baseline->n_chains == 0) {
+        json_decref(chains);
+        return json_null();
+    }
+    for (int i = 0; i < baseline->n_chains; i++) {
+        tccl_chain_format(&baseline->chains[i], machine, text);
+        json_array_append_new(chains, json_string(text));
+    }
+    return json_pack("{s:f, s:o}", "gbps", baseline->gbps, "chains", chains);
+}
+
 static json_t *rings_to_json(const struct tccl_report *report)
 {
     json_t *list = json_array();
@@ -202,10 +219,10 @@ static json_t *rings_to_json(const struct tccl_report *report)
         tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
         json_array_append_new(
             list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "gpus", gpus, "ring",
-                            result_to_json(&found->ring, report->machine), "default_ring",
-                            result_to_json(&found->default_ring, report->machine), "chain",
-                            result_to_json(&found->chain, report->machine), "default_chain",
-                            result_to_json(&found->default_chain, report->machine)));
+                            result_to_json(&found->ring, report->machine), "baseline_ring",
+                            baseline_to_json(&found->baseline_ring, report->machine), "chain",
+                            result_to_json(&found->chain, report->machine), "baseline_chain",
+                            baseline_to_json(&found->baseline_chain, report->machine)));
     }
     return list;
 }

@@ -21,8 +21,9 @@ struct tccl_quality {
 /* What was found for a GPU set. */
 struct tccl_found_rings {
     uint32_t gpus;
-    struct tccl_result ring, default_ring;   /* closed: one node alone */
-    struct tccl_result chain, default_chain; /* the best over all ports: one node of several */
+    struct tccl_result ring;  /* closed: one node alone */
+    struct tccl_result chain; /* the best over all ports: one node of several */
+    struct tccl_baseline baseline_ring, baseline_chain;
 };
 
 struct tccl_report {

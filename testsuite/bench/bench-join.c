@@ -7,7 +7,7 @@
 #include "bench.h"
 #include "client/client.h"
 #include "machines.h"
-#include "nccl/choice.h"
+#include "nccl/baseline.h"
 #include "profile/cache.h"
 #include "rig.h"
 
@@ -67,20 +67,23 @@ static void set_result(const struct tccl_model *model, struct tccl_result *resul
     result->bound = result->gbps;
 }
 
-/* Every pair of ports has a chain, measured by the model; nothing is searched. */
-/* NCCL's own choice, made slow enough for the ring to be worth applying. */
-static void halve(struct tccl_result *result)
+/* The baseline, made slow enough for the ring to be worth applying. */
+static void set_baseline(const struct tccl_model *model, uint32_t gpus, bool closed,
+                         struct tccl_baseline *baseline)
 {
-    result->gbps /= 2;
-    result->bound = result->gbps;
+    struct tccl_set set;
+    struct tccl_error err = {0};
+    check(tccl_baseline_find(tccl_model_machine(model), gpus, closed, baseline, NULL, &err), &err);
+    check(tccl_baseline_set(baseline, &set, &err), &err);
+    check(tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, &err), &err);
+    baseline->gbps /= 2;
 }
 
+/* Every pair of ports has a chain, measured by the model; nothing is searched. */
 static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_table *table = tccl_table_new(machine, gpus);
-    struct tccl_error err = {0};
-    struct tccl_choice choice;
     int n = table->n_ports;
     for (int i = 0; i < n * n; i++) {
         table->pairs[i] = (struct tccl_result){0};
@@ -88,16 +91,11 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
                        &table->pairs[i].chain))
             set_result(model, &table->pairs[i]);
     }
-    check(tccl_nccl_choice(machine, gpus, false, &choice, &err), &err);
-    table->default_chain.chain = choice.chains[0];
-    set_result(model, &table->default_chain);
-    halve(&table->default_chain);
+    set_baseline(model, gpus, false, &table->baseline_chain);
     if (__builtin_popcount(gpus) > 1) {
-        check(tccl_nccl_choice(machine, gpus, true, &choice, &err), &err);
-        table->default_ring.chain = choice.chains[0];
-        set_result(model, &table->default_ring);
-        table->ring = table->default_ring;
-        halve(&table->default_ring);
+        set_baseline(model, gpus, true, &table->baseline_ring);
+        table->ring.chain = table->baseline_ring.chains[0];
+        set_result(model, &table->ring);
     }
     return table;
 }

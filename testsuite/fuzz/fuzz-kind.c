@@ -12,10 +12,10 @@ static void check_kind(const struct tccl_kind *kind)
     struct tccl_kind *again = json ? tccl_kind_from_json(json, &err) : NULL;
 
     FUZZ_CHECK(kind->n_nics >= 0 && kind->n_nics <= TCCL_MAX_NICS);
-    FUZZ_CHECK(kind->n_default >= 0 && kind->n_default <= TCCL_MAX_CHANNELS);
-    for (int i = 0; i < kind->n_default; i++)
-        FUZZ_CHECK(kind->default_entry_nics[i] < kind->n_nics &&
-                   kind->default_exit_nics[i] < kind->n_nics);
+    FUZZ_CHECK(kind->n_baseline >= 0 && kind->n_baseline <= TCCL_MAX_CHANNELS);
+    for (int i = 0; i < kind->n_baseline; i++)
+        FUZZ_CHECK(kind->baseline_entry_nics[i] < kind->n_nics &&
+                   kind->baseline_exit_nics[i] < kind->n_nics);
     for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
         FUZZ_CHECK(kind->cells[i].gbps >= 0 && kind->cells[i].bound >= kind->cells[i].gbps);
     FUZZ_CHECK(again && tccl_kind_equal(kind, again));

@@ -22,13 +22,20 @@ static void check_result_of(const struct tccl_result *result, const struct tccl_
         FUZZ_CHECK(tccl_chain_check(&result->chain, machine, NULL) == 0);
 }
 
+static void check_baseline(const struct tccl_baseline *baseline, const struct tccl_machine *machine)
+{
+    FUZZ_CHECK(baseline->gbps >= 0 && baseline->n_chains <= TCCL_MAX_CHANNELS);
+    for (int i = 0; i < baseline->n_chains; i++)
+        FUZZ_CHECK(tccl_chain_check(&baseline->chains[i], machine, NULL) == 0);
+}
+
 static void check_table(const struct tccl_table *table, const struct tccl_machine *machine)
 {
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         check_result_of(&table->pairs[i], machine);
     check_result_of(&table->ring, machine);
-    check_result_of(&table->default_ring, machine);
-    check_result_of(&table->default_chain, machine);
+    check_baseline(&table->baseline_ring, machine);
+    check_baseline(&table->baseline_chain, machine);
     struct tccl_kind *kind = tccl_kind_from_table(table, machine);
     FUZZ_CHECK(kind != NULL);
     tccl_kind_free(kind);

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "client/client.h"
 #include "machines.h"
-#include "nccl/choice.h"
+#include "nccl/baseline.h"
 #include "profile/cache.h"
 #include "rig.h"
 
@@ -21,34 +21,33 @@ static char *node_names[NODES];
 
 /* Profiles */
 
-/* A table whose ring and chain are NCCL's own, as the model measures them; but NCCL's own choice is
- * said to be half as fast, so that there is something to be gained. */
+/* A table whose ring and chain are those of the baseline, as the model measures them; but the
+ * baseline is said to be half as fast, so that there is something to be gained. */
 static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_error err = {0};
-    struct tccl_choice choice;
     struct tccl_set set;
     strcpy(table->source, "model");
     for (int closed = 0; closed < 2; closed++) {
-        struct tccl_result *result = closed ? &table->default_ring : &table->default_chain;
-        if (tccl_nccl_choice(machine, gpus, closed, &choice, &err) != 0)
+        struct tccl_baseline *baseline = closed ? &table->baseline_ring : &table->baseline_chain;
+        if (tccl_baseline_find(machine, gpus, closed, baseline, NULL, &err) != 0)
             continue;
-        result->chain = choice.chains[0];
-        tccl_chain_set(&result->chain, &set);
-        if (tccl_model_measure(model, &set, &result->gbps, NULL, NULL, &err) != 0)
+        tccl_chain_set(&baseline->chains[0], &set);
+        if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, &err) != 0)
             fprintf(stderr, "%s\n", err.text);
-        result->bound = result->gbps;
     }
-    table->ring = table->default_ring;
-    const struct tccl_chain *chain = &table->default_chain.chain;
+    double ring_gbps = table->baseline_ring.gbps, chain_gbps = table->baseline_chain.gbps;
+    if (table->baseline_ring.n_chains > 0)
+        table->ring = (struct tccl_result){ring_gbps, ring_gbps, table->baseline_ring.chains[0]};
+    const struct tccl_chain *chain = &table->baseline_chain.chains[0];
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         if (memcmp(&table->ports[i / table->n_ports], &chain->entry, sizeof(chain->entry)) == 0 &&
             memcmp(&table->ports[i % table->n_ports], &chain->exit, sizeof(chain->exit)) == 0)
-            table->pairs[i] = table->default_chain;
-    table->default_ring.gbps /= 2;
-    table->default_chain.gbps /= 2;
+            table->pairs[i] = (struct tccl_result){chain_gbps, chain_gbps, *chain};
+    table->baseline_ring.gbps /= 2;
+    table->baseline_chain.gbps /= 2;
     return table;
 }
 

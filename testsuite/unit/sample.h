@@ -75,6 +75,23 @@ sample_result(uint32_t gpus, struct tccl_port entry, struct tccl_port exit)
     return result;
 }
 
+/* Up to as many chains as there can be, each by the last two ports of the table. */
+__attribute__((unused)) static struct tccl_baseline sample_baseline(const struct tccl_table *table,
+                                                                    bool closed)
+{
+    struct tccl_baseline baseline = {.gbps = closed ? 3.1 : 1 + rand() % 1000 / 97.0};
+    baseline.n_chains = 1 + rand() % TCCL_MAX_CHANNELS;
+    for (int i = 0; i < baseline.n_chains; i++) {
+        struct tccl_chain chain = sample_chain(table->gpus, closed);
+        if (!closed) {
+            chain.entry = table->ports[table->n_ports - 1 - rand() % 2];
+            chain.exit = table->ports[table->n_ports - 1 - rand() % 2];
+        }
+        baseline.chains[i] = chain;
+    }
+    return baseline;
+}
+
 __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl_machine *machine,
                                                                uint32_t gpus)
 {
@@ -87,10 +104,10 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
     int n = table->n_ports;
     for (int i = 0; i < n * n; i++)
         table->pairs[i] = sample_result(gpus, table->ports[i / n], table->ports[i % n]);
-    table->default_chain = sample_result(gpus, table->ports[n - 1], table->ports[n - 2]);
+    table->baseline_chain = sample_baseline(table, false);
     if (__builtin_popcount(gpus) > 1) {
         table->ring = (struct tccl_result){7.25, 7.5, sample_chain(gpus, true)};
-        table->default_ring = (struct tccl_result){3.1, 3.1, sample_chain(gpus, true)};
+        table->baseline_ring = sample_baseline(table, true);
     }
     return table;
 }

@@ -1,10 +1,210 @@
-/* NCCL's own choice where it runs several rings at once: their transfers together, and how fast. */
+/* test-baseline.c: the baseline: the rings that NCCL builds by itself, all of their transfers
+ * together, and what chain tables keep of it. That NCCL builds these is shown where there is an NCCL
+ * (testsuite/nccl/check-baseline); here are answers that it gave. */
 #include "nccl/baseline.h"
 
 #include "base/cleanup.h"
+#include "chain/chain-text.h"
 #include "machines.h"
+#include "random-model.h"
 #include "ring/ring.h"
+#include "sample.h"
 #include "search/search.h"
+
+static void check_chain(const struct tccl_machine *machine, const struct tccl_baseline *baseline, int i,
+                        const char *expected)
+{
+    char text[TCCL_CHAIN_TEXT];
+
+    tccl_chain_format(&baseline->chains[i], machine, text);
+    CHECK_STR(text, expected);
+}
+
+/* The baseline is these chains, second NULL: one. */
+static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                         const char *first, const char *second)
+{
+    struct tccl_baseline baseline;
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_baseline_find(machine, gpus, closed, &baseline, NULL, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(baseline.n_chains, second ? 2 : 1);
+    check_chain(machine, &baseline, 0, first);
+    if (baseline.n_chains == 2 && second)
+        check_chain(machine, &baseline, 1, second);
+}
+
+/* Built by NCCL 2.29.7 on these machines. */
+static void check_machines(void)
+{
+    struct tccl_model *models[4];
+    const struct tccl_machine *machines[4];
+
+    for (int i = 0; i < 4; i++) {
+        models[i] = load_machine(machine_names[i]);
+        machines[i] = tccl_model_machine(models[i]);
+    }
+    check_baseline(machines[0], 0xf, true, "0 -m0> 3 -m1> 1 -m1> 2 -m3> 0", NULL);
+    check_baseline(machines[0], 0xf, false, "mlx5_0 -m0> 3 -m3> 0 -m1> 2 -m1> 1 -m1> mlx5_0", NULL);
+    check_baseline(machines[0], 0x9, true, "0 -w> 3 -w> 0", NULL);
+    check_baseline(machines[1], 0xf, true, "0 -m0> 1 -m2> 2 -m2> 3 -m0> 0", NULL);
+    check_baseline(machines[1], 0xf, false, "mlx5_0 -m0> 0 -m2> 2 -m2> 3 -m0> 1 -m0> mlx5_0", NULL);
+    check_baseline(machines[2], 0xff, false,
+                 "mlx5_0 -g> 0 -w> 1 -m0> 2 -w> 3 -m1> 7 -w> 6 -m1> 5 -w> 4 -g> mlx5_1",
+                 "mlx5_1 -g> 4 -w> 5 -m1> 7 -w> 6 -m0> 2 -w> 3 -m0> 1 -w> 0 -g> mlx5_0");
+    check_baseline(machines[3], 0xff, true,
+                 "0 -m2> 1 -m0> 3 -m6> 5 -m4> 7 -m1> 2 -m7> 4 -m5> 6 -m3> 0", NULL);
+    for (int i = 0; i < 4; i++)
+        tccl_model_free(models[i]);
+}
+
+/* GPUs with NICs of their own, in two sockets: the NICs are faster, and NCCL takes them. */
+static void check_by_network(void)
+{
+    uint32_t by_network[TCCL_MAX_CHANNELS];
+    struct tccl_model *dual = load_machine("dual-8gpu");
+    struct tccl_baseline baseline;
+
+    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x11, true, &baseline, by_network, NULL), 0);
+    CHECK_INT(baseline.n_chains, 1);
+    CHECK_INT(by_network[0], 3);
+    CHECK_INT(baseline.chains[0].edges[0].kind, TCCL_BOUNCE);
+    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x3, true, &baseline, by_network, NULL), 0);
+    CHECK_INT(by_network[0], 0);
+    tccl_model_free(dual);
+}
+
+static void check_refused(struct tccl_machine *machine, uint32_t gpus, bool closed, const char *why)
+{
+    struct tccl_baseline baseline;
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_baseline_find(machine, gpus, closed, &baseline, NULL, &err), -1);
+    CHECK_STR(err.text, why);
+}
+
+static void check_errors(void)
+{
+    struct tccl_model *amd = load_machine("amd-4gpu");
+    struct tccl_machine machine = *tccl_model_machine(amd);
+
+    check_refused(&machine, 0, false, "no GPU, or one that the machine doesn't have");
+    check_refused(&machine, 0x10, true, "no GPU, or one that the machine doesn't have");
+    check_refused(&machine, 2, true, "one GPU makes no ring");
+    machine.n_nics = 0;
+    check_refused(&machine, 2, false, "the machine has no NIC");
+    tccl_model_free(amd);
+}
+
+static int pick_switch(unsigned long *state, const struct tccl_machine *machine)
+{
+    return random_below(state, machine->n_switches + 1) - 1;
+}
+
+static void place(unsigned long *state, const struct tccl_machine *machine, int *numa, int *parent)
+{
+    *parent = pick_switch(state, machine);
+    *numa =
+        *parent < 0 ? random_below(state, machine->n_memories) : machine->switches[*parent].numa;
+}
+
+/* Any tree of switches, any devices. */
+static void make_machine(unsigned long *state, struct tccl_machine *machine)
+{
+    static const int sms[] = {0, 70, 80, 90, 100};
+
+    memset(machine, 0, sizeof(*machine));
+    machine->cpu = (enum tccl_cpu)random_below(state, TCCL_CPU_YONGFENG + 1);
+    machine->n_memories = 1 + random_below(state, 4);
+    int switches = random_below(state, 5), sm = sms[random_below(state, 5)];
+    for (; machine->n_switches < switches; machine->n_switches++) {
+        struct tccl_switch *new = &machine->switches[machine->n_switches];
+        place(state, machine, &new->numa, &new->parent);
+    }
+    machine->n_gpus = 1 + random_below(state, 8);
+    for (int i = 0; i < machine->n_gpus; i++) {
+        snprintf(machine->gpus[i].busid, TCCL_BUSID, "0000:%02x:00.0", 8 * i + 8);
+        machine->gpus[i].sm = sm;
+        place(state, machine, &machine->gpus[i].numa, &machine->gpus[i].parent);
+        for (int other = 0; other < i; other++)
+            machine->p2p[i][other] = machine->p2p[other][i] = random_below(state, 4) != 0;
+    }
+    machine->n_nics = random_below(state, 5);
+    for (int i = 0; i < machine->n_nics; i++) {
+        snprintf(machine->nics[i].name, TCCL_NAME, "mlx5_%d", i);
+        snprintf(machine->nics[i].busid, TCCL_BUSID, "0000:%02x:00.0",
+                 8 * random_below(state, 12) + 9 + i);
+        machine->nics[i].gbps = 1 + random_below(state, 60);
+        place(state, machine, &machine->nics[i].numa, &machine->nics[i].parent);
+        for (int gpu = 0; gpu < machine->n_gpus; gpu++)
+            machine->gpudirect[i][gpu] = random_below(state, 4) != 0;
+    }
+}
+
+static uint32_t gpus_of(const struct tccl_chain *chain)
+{
+    uint32_t mask = 0;
+
+    for (int i = 0; i < chain->n_gpus; i++)
+        mask |= UINT32_C(1) << chain->gpus[i];
+    return mask;
+}
+
+/* Each chain is possible on the machine, has all of the GPUs, and is there once. */
+static void check_chains(const struct tccl_machine *machine, const struct tccl_baseline *baseline,
+                         const uint32_t *by_network, uint32_t gpus, bool closed)
+{
+    CHECK(baseline->n_chains >= 1 && baseline->n_chains <= TCCL_MAX_CHANNELS);
+    for (int i = 0; i < baseline->n_chains; i++) {
+        const struct tccl_chain *chain = &baseline->chains[i];
+        struct tccl_error err = {0};
+        CHECK_INT(tccl_chain_check(chain, machine, &err), 0);
+        CHECK_STR(err.text, "");
+        CHECK_INT(gpus_of(chain), gpus);
+        CHECK_INT(chain->closed, closed);
+        CHECK(!closed || !(gpus & ((UINT32_C(1) << chain->gpus[0]) - 1)));
+        CHECK(by_network[i] >> tccl_chain_edges(chain) == 0);
+        for (int edge = 0; edge < tccl_chain_edges(chain); edge++)
+            CHECK(!(by_network[i] >> edge & 1) || chain->edges[edge].kind == TCCL_BOUNCE);
+        for (int other = 0; other < i; other++)
+            CHECK(memcmp(chain, &baseline->chains[other], sizeof(*chain)) != 0);
+    }
+}
+
+/* Nothing that NCCL doesn't look at matters. */
+static void check_same_when_renamed(struct tccl_machine machine, const struct tccl_baseline *baseline,
+                                    uint32_t gpus, bool closed)
+{
+    struct tccl_baseline again;
+
+    snprintf(machine.name, sizeof(machine).name, "other");
+    for (int i = 0; i < machine.n_gpus; i++)
+        machine.gpus[i].minor = 7 - i;
+    for (int i = 0; i < machine.n_nics; i++)
+        snprintf(machine.nics[i].fabric, TCCL_NAME, "f%d", i);
+    CHECK_INT(tccl_baseline_find(&machine, gpus, closed, &again, NULL, NULL), 0);
+    CHECK_INT(baseline->n_chains, again.n_chains);
+    CHECK(memcmp(baseline->chains, again.chains, sizeof(again.chains)) == 0);
+}
+
+static void check_random(unsigned long *state)
+{
+    uint32_t by_network[TCCL_MAX_CHANNELS];
+    struct tccl_machine machine;
+    struct tccl_baseline baseline;
+
+    for (int round = 0; round < 60; round++) {
+        make_machine(state, &machine);
+        uint32_t gpus = (uint32_t)random_below(state, (1 << machine.n_gpus) - 1) + 1;
+        bool closed = machine.n_nics == 0 || random_below(state, 2);
+        if (closed && (gpus & (gpus - 1)) == 0)
+            continue;
+        CHECK_INT(tccl_baseline_find(&machine, gpus, closed, &baseline, by_network, NULL), 0);
+        check_chains(&machine, &baseline, by_network, gpus, closed);
+        check_same_when_renamed(machine, &baseline, gpus, closed);
+    }
+}
 
 /* A closed ring over GPUs 0 to n - 1, all edges through one memory. */
 static struct tccl_chain ring_through(int n, int memory, bool backwards)
@@ -19,22 +219,22 @@ static struct tccl_chain ring_through(int n, int memory, bool backwards)
 
 static void test_set(void)
 {
-    struct tccl_choice choice = {.n_chains = 3};
+    struct tccl_baseline baseline = {.n_chains = 3};
     struct tccl_error err = {0};
     struct tccl_set set;
-    choice.chains[0] = ring_through(4, 0, false);
-    choice.chains[1] = ring_through(4, 1, false);
-    choice.chains[2] = ring_through(4, 1, true); /* nothing new */
-    CHECK_INT(tccl_baseline_set(&choice, &set, &err), 0);
+    baseline.chains[0] = ring_through(4, 0, false);
+    baseline.chains[1] = ring_through(4, 1, false);
+    baseline.chains[2] = ring_through(4, 1, true); /* nothing new */
+    CHECK_INT(tccl_baseline_set(&baseline, &set, &err), 0);
     CHECK_INT(set.count, 16);
-    CHECK(tccl_baseline_gbps(&choice, 2.5) == 7.5);
+    CHECK(tccl_baseline_gbps(&baseline, 2.5) == 7.5);
     for (int i = 0; i < TCCL_MAX_CHANNELS; i++)
-        choice.chains[i] = ring_through(16, i, false);
-    choice.n_chains = 2;
-    CHECK_INT(tccl_baseline_set(&choice, &set, &err), 0);
+        baseline.chains[i] = ring_through(16, i, false);
+    baseline.n_chains = 2;
+    CHECK_INT(tccl_baseline_set(&baseline, &set, &err), 0);
     CHECK_INT(set.count, TCCL_MAX_SET);
-    choice.n_chains = 3;
-    CHECK_INT(tccl_baseline_set(&choice, &set, &err), -1);
+    baseline.n_chains = 3;
+    CHECK_INT(tccl_baseline_set(&baseline, &set, &err), -1);
     CHECK(strstr(err.text, "3 rings make more than 64 transfers at once"));
 }
 
@@ -48,26 +248,25 @@ static void test_search(const char *name, bool several)
     struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
     struct tccl_table *table = tccl_table_new(machine, gpus);
     const struct tccl_search_options options = {.gap = 0.05, .pairs = 1, .budget = 500};
-    struct tccl_choice choice;
+    struct tccl_baseline baseline;
     struct tccl_set all = {0}, one;
     double gbps;
     CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
-    CHECK_INT(tccl_nccl_choice(machine, gpus, false, &choice, NULL), 0);
-    CHECK((choice.n_chains > 1) == several);
-    for (int i = 0; i < choice.n_chains; i++) {
-        tccl_chain_set(&choice.chains[i], &one);
+    CHECK_INT(tccl_baseline_find(machine, gpus, false, &baseline, NULL, NULL), 0);
+    CHECK((baseline.n_chains > 1) == several);
+    for (int i = 0; i < baseline.n_chains; i++) {
+        tccl_chain_set(&baseline.chains[i], &one);
         for (int k = 0; k < one.count; k++)
             tccl_set_add(&all, one.transfers[k]);
     }
     CHECK_INT(tccl_model_measure(model, &all, &gbps, NULL, NULL, NULL), 0);
-    CHECK(table->default_chain.gbps == choice.n_chains * gbps);
-    CHECK_INT(memcmp(&table->default_chain.chain, &choice.chains[0], sizeof(choice.chains[0])), 0);
+    CHECK(table->baseline_chain.gbps == baseline.n_chains * gbps);
     struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    CHECK(kind->default_chain_gbps == table->default_chain.gbps);
-    CHECK_INT(kind->n_default, choice.n_chains);
+    CHECK(kind->baseline_chain_gbps == table->baseline_chain.gbps);
+    CHECK_INT(kind->n_baseline, baseline.n_chains);
     /* Each chain alone is one of those that may be taken. */
-    for (int i = 0; i < choice.n_chains; i++) {
-        const struct tccl_chain *chain = &choice.chains[i];
+    for (int i = 0; i < baseline.n_chains; i++) {
+        const struct tccl_chain *chain = &baseline.chains[i];
         tccl_chain_set(chain, &one);
         CHECK_INT(tccl_model_measure(model, &one, &gbps, NULL, NULL, NULL), 0);
         CHECK(kind->cells[chain->entry.nic * kind->n_nics + chain->exit.nic].gbps >=
@@ -80,10 +279,67 @@ static void test_search(const char *name, bool several)
     tccl_model_free(model);
 }
 
+/* What the table says of the baseline is what NCCL's search finds, and as fast as the model is with
+ * all of it at once; also when it has been on disk. */
+static void check_kept(const struct tccl_model *model, const struct tccl_table *table, bool closed)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    const struct tccl_baseline *kept = closed ? &table->baseline_ring : &table->baseline_chain;
+    struct tccl_baseline found;
+    struct tccl_set all = {0}, one;
+    double gbps;
+    if (tccl_baseline_find(machine, table->gpus, closed, &found, NULL, NULL) != 0) {
+        CHECK_INT(kept->n_chains, 0);
+        CHECK(kept->gbps == 0);
+        return;
+    }
+    for (int i = 0; i < found.n_chains; i++) {
+        tccl_chain_set(&found.chains[i], &one);
+        for (int k = 0; k < one.count; k++)
+            CHECK(tccl_set_add(&all, one.transfers[k]) >= 0);
+    }
+    CHECK_INT(tccl_model_measure(model, &all, &gbps, NULL, NULL, NULL), 0);
+    CHECK_INT(kept->n_chains, found.n_chains);
+    CHECK(kept->gbps == found.n_chains * gbps);
+    CHECK(memcmp(kept->chains, found.chains, sizeof(found.chains)) == 0);
+}
+
+static void test_tables(const char *name, const char *path)
+{
+    struct tccl_model *model = load_machine(name);
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
+    const struct tccl_search_options options = {.gap = 100, .pairs = 1, .budget = 100};
+    for (uint32_t gpus = 1; gpus >> machine->n_gpus == 0; gpus++) {
+        struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
+        struct tccl_table *table = tccl_table_new(machine, gpus), *copy = NULL;
+        CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
+        CHECK_INT(tccl_table_write(table, path, NULL), 0);
+        CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
+        for (int closed = 0; copy && closed < 2; closed++)
+            check_kept(model, copy, closed);
+        tccl_table_free(copy);
+        tccl_table_free(table);
+        tccl_search_free(search);
+    }
+    tccl_symmetry_free(symmetry);
+    tccl_model_free(model);
+}
+
 int main(void)
 {
+    unsigned long state = (unsigned long)check_seed();
+    char path[512];
+    sample_path("table.chains", path, sizeof(path));
+    check_machines();
+    check_by_network();
+    check_errors();
+    check_random(&state);
     test_set();
     test_search("intel-4gpu", false);
     test_search("dual-8gpu", true);
+    for (int i = 0; i < 4; i++) /* the others differ in bandwidths only */
+        test_tables(machine_names[i], path);
+    sample_remove(path);
     return check_result();
 }

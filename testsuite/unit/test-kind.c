@@ -32,21 +32,20 @@ static void check_cells(const struct tccl_table *table, const struct tccl_kind *
     }
 }
 
-/* The NICs of all of NCCL's own chains, in ascending order, if the table knows their bandwidth. */
-static void check_default_nics(const struct tccl_table *table, const struct tccl_kind *kind,
-                               const struct tccl_machine *machine)
+/* The NICs of all chains of the baseline, in ascending order. */
+static void check_baseline_nics(const struct tccl_table *table, const struct tccl_kind *kind)
 {
-    struct tccl_choice choice;
+    const struct tccl_baseline *baseline = &table->baseline_chain;
     int entries[2] = {0}, exits[2] = {0};
-    CHECK_INT(tccl_nccl_choice(machine, table->gpus, false, &choice, NULL), 0);
-    CHECK_INT(kind->n_default, table->default_chain.chain.n_gpus ? choice.n_chains : 0);
-    for (int i = 0; i < kind->n_default; i++) {
-        entries[choice.chains[i].entry.nic]++;
-        exits[choice.chains[i].exit.nic]++;
-        entries[kind->default_entry_nics[i]]--;
-        exits[kind->default_exit_nics[i]]--;
-        CHECK(i == 0 || kind->default_entry_nics[i] >= kind->default_entry_nics[i - 1]);
-        CHECK(i == 0 || kind->default_exit_nics[i] >= kind->default_exit_nics[i - 1]);
+    CHECK_INT(kind->n_baseline, baseline->n_chains);
+    CHECK(kind->baseline_chain_gbps == baseline->gbps);
+    for (int i = 0; i < kind->n_baseline; i++) {
+        entries[baseline->chains[i].entry.nic]++;
+        exits[baseline->chains[i].exit.nic]++;
+        entries[kind->baseline_entry_nics[i]]--;
+        exits[kind->baseline_exit_nics[i]]--;
+        CHECK(i == 0 || kind->baseline_entry_nics[i] >= kind->baseline_entry_nics[i - 1]);
+        CHECK(i == 0 || kind->baseline_exit_nics[i] >= kind->baseline_exit_nics[i - 1]);
     }
     CHECK(!entries[0] && !entries[1] && !exits[0] && !exits[1]);
 }
@@ -62,9 +61,9 @@ static void test_from_table(const struct tccl_machine *machine)
         CHECK_STR(kind->nics[1].fabric, "ib1");
         check_cells(table, kind, machine);
         CHECK(kind->ring.gbps == (kind->n_gpus > 1 ? 7.25 : 0));
-        CHECK(kind->default_ring_gbps == (kind->n_gpus > 1 ? 3.1 : 0));
+        CHECK(kind->baseline_ring_gbps == (kind->n_gpus > 1 ? 3.1 : 0));
         CHECK(kind->noise == 0.01);
-        check_default_nics(table, kind, machine);
+        check_baseline_nics(table, kind);
         tccl_kind_free(kind);
         tccl_table_free(table);
     }
@@ -75,7 +74,7 @@ static void test_no_nic(struct tccl_machine machine)
     machine.n_nics = 0;
     struct tccl_table *table = tccl_table_new(&machine, 15);
     struct tccl_kind *kind = tccl_kind_from_table(table, &machine);
-    CHECK(kind && kind->n_nics == 0 && kind->n_default == 0 && isinf(kind->ring.bound));
+    CHECK(kind && kind->n_nics == 0 && kind->n_baseline == 0 && isinf(kind->ring.bound));
     cleanup_json json_t *json = tccl_kind_to_json(kind);
     struct tccl_kind *copy = tccl_kind_from_json(json, NULL);
     CHECK(copy && tccl_kind_equal(kind, copy));
@@ -144,8 +143,8 @@ static void test_refused(const struct tccl_machine *machine)
     static const char *const nics[] = {
         "[0,0,0,0,0,0,0,0,0]", "[1,0]", "[2]", "[-1]", "[0.5]", "{}"};
     for (size_t i = 0; i < sizeof(nics) / sizeof(*nics); i++) {
-        json_object_set_new(json, "default_entry_nics", json_loads(nics[i], 0, NULL));
-        json_object_set_new(json, "default_exit_nics", json_loads(nics[i], 0, NULL));
+        json_object_set_new(json, "baseline_entry_nics", json_loads(nics[i], 0, NULL));
+        json_object_set_new(json, "baseline_exit_nics", json_loads(nics[i], 0, NULL));
         check_refused(json);
     }
     tccl_kind_free(kind);

@@ -25,8 +25,8 @@ static struct shared_kind *make_kind(int number, const char *source)
     struct tccl_cell cells[4];
     struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 2};
     kind.cells = cells;
-    kind.default_chain_gbps = default_gbps;
-    kind.n_default = default_gbps > 0;
+    kind.baseline_chain_gbps = default_gbps;
+    kind.n_baseline = default_gbps > 0;
     kind.noise = 0.03;
     snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
     strcpy(kind.source, source);

@@ -24,8 +24,8 @@ static struct tccl_kind *random_kind(unsigned long *state)
         kind->cells[i].bound = kind->cells[i].gbps * 1.02;
         kind->cells[i].chain.n_gpus = 1;
     }
-    kind->default_chain_gbps = random_gbps(state) / 4;
-    kind->n_default = 1; /* in and out by NIC 0 */
+    kind->baseline_chain_gbps = random_gbps(state) / 4;
+    kind->n_baseline = 1; /* in and out by NIC 0 */
     return kind;
 }
 
@@ -97,10 +97,10 @@ static struct tccl_kind *plain_kind(int n_nics, const double *gbps, double chain
         kind->nics[i].gbps = gbps[i];
     for (int i = 0; i < n_nics * n_nics; i++)
         kind->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = {.n_gpus = 1}};
-    kind->default_chain_gbps = chains;
-    kind->n_default = n_chains;
+    kind->baseline_chain_gbps = chains;
+    kind->n_baseline = n_chains;
     for (int i = 0; i < n_chains; i++)
-        kind->default_entry_nics[i] = kind->default_exit_nics[i] = i * n_nics / n_chains;
+        kind->baseline_entry_nics[i] = kind->baseline_exit_nics[i] = i * n_nics / n_chains;
     return kind;
 }
 
@@ -112,19 +112,19 @@ static void test_baseline(void)
     struct tccl_kind *single = plain_kind(1, one, 30, 1), *four = plain_kind(2, fast, 30, 4);
     struct tccl_kind *none = plain_kind(1, one, 0, 0);
     struct tccl_ring ring;
-    CHECK(tccl_default_hop(two, two) == 20);
-    CHECK(tccl_default_hop(two, slow) == 6);    /* each as the one over the slow NIC */
-    CHECK(tccl_default_hop(two, single) == 12); /* two by one NIC */
-    CHECK(tccl_default_hop(single, two) == 12);
-    CHECK(tccl_default_hop(four, two) == 20);
-    CHECK(tccl_default_hop(single, single) == 12);
+    CHECK(tccl_baseline_hop(two, two) == 20);
+    CHECK(tccl_baseline_hop(two, slow) == 6);    /* each as the one over the slow NIC */
+    CHECK(tccl_baseline_hop(two, single) == 12); /* two by one NIC */
+    CHECK(tccl_baseline_hop(single, two) == 12);
+    CHECK(tccl_baseline_hop(four, two) == 20);
+    CHECK(tccl_baseline_hop(single, single) == 12);
     strcpy(single->nics[0].fabric, "another");
-    CHECK(tccl_default_hop(two, single) == 0);
+    CHECK(tccl_baseline_hop(two, single) == 0);
     strcpy(single->nics[0].fabric, "");
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, &ring, NULL), 0);
     CHECK(ring.baseline_gbps == 6 && ring.gbps == 4);
     tccl_ring_clear(&ring);
-    slow->default_chain_gbps = 5;
+    slow->baseline_chain_gbps = 5;
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, &ring, NULL), 0);
     CHECK(ring.baseline_gbps == 5);
     tccl_ring_clear(&ring);
@@ -227,7 +227,7 @@ static void test_without_nics(void)
     struct tccl_error err = {0};
 
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    CHECK(table->default_ring.gbps > 0 && table->default_chain.chain.n_gpus == 0);
+    CHECK(table->baseline_ring.gbps > 0 && table->baseline_chain.n_chains == 0);
     struct tccl_kind *kind = tccl_kind_from_table(table, machine);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 1}, 1, &ring, &err), 0);
     CHECK(ring.gbps > ring.baseline_gbps);

@@ -29,6 +29,12 @@ static bool result_equal(const struct tccl_result *a, const struct tccl_result *
     return x->closed || (port_equal(x->entry, y->entry) && port_equal(x->exit, y->exit));
 }
 
+static bool baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b)
+{
+    return a->gbps == b->gbps && a->n_chains == b->n_chains &&
+           memcmp(a->chains, b->chains, sizeof(a->chains)) == 0;
+}
+
 static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
 {
     CHECK_STR(a->machine, b->machine);
@@ -42,8 +48,8 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
     for (int i = 0; i < a->n_ports * a->n_ports; i++)
         CHECK(result_equal(&a->pairs[i], &b->pairs[i]));
     CHECK(result_equal(&a->ring, &b->ring));
-    CHECK(result_equal(&a->default_ring, &b->default_ring));
-    CHECK(result_equal(&a->default_chain, &b->default_chain));
+    CHECK(baseline_equal(&a->baseline_ring, &b->baseline_ring));
+    CHECK(baseline_equal(&a->baseline_chain, &b->baseline_chain));
 }
 
 static void test_new(const struct tccl_machine *machine)
@@ -151,6 +157,12 @@ static void test_contradiction(const struct tccl_machine *machine)
     struct tccl_error err = {""};
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
     table->ring.bound = table->ring.gbps / 2;
+    CHECK_INT(tccl_table_write(table, path, &err), -1);
+    table->ring.bound = table->ring.gbps;
+    table->baseline_ring.n_chains = TCCL_MAX_CHANNELS + 1;
+    CHECK_INT(tccl_table_write(table, path, &err), -1);
+    table->baseline_ring.n_chains = 1;
+    table->baseline_ring.chains[0].closed = false;
     CHECK_INT(tccl_table_write(table, path, &err), -1);
     CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
     tccl_table_free(copy);

@@ -1,11 +1,11 @@
-/* print-choice.c: what we take for NCCL's own choice, as check-choice compares it: a line for each
- * of its chains. Usage: print-choice MODEL closed|open GPU... */
+/* print-baseline.c: the baseline as nccl/ predicts it, for check-baseline to compare: a line for each of its
+ * chains. Usage: print-baseline MODEL closed|open GPU... */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "nccl/choice.h"
+#include "nccl/baseline.h"
 
 static void print_port(const struct tccl_machine *machine, struct tccl_port port)
 {
@@ -33,7 +33,8 @@ static void print_chain(const struct tccl_machine *machine, const struct tccl_ch
 int main(int argc, char **argv)
 {
     struct tccl_machine machine;
-    struct tccl_choice choice;
+    struct tccl_baseline baseline;
+    uint32_t by_network[TCCL_MAX_CHANNELS];
     struct tccl_error err = {0};
     uint32_t gpus = 0;
 
@@ -43,11 +44,12 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i++)
         gpus |= UINT32_C(1) << atoi(argv[i]) % TCCL_MAX_GPUS;
     if (!model || tccl_machine_from_json(json_object_get(model, "machine"), &machine, &err) < 0 ||
-        tccl_nccl_choice(&machine, gpus, strcmp(argv[2], "closed") == 0, &choice, &err) < 0) {
-        fprintf(stderr, "print-choice: %s\n", err.text);
+        tccl_baseline_find(&machine, gpus, strcmp(argv[2], "closed") == 0, &baseline, by_network,
+                           &err) != 0) {
+        fprintf(stderr, "print-baseline: %s\n", err.text);
         return 1;
     }
-    for (int i = 0; i < choice.n_chains; i++)
-        print_chain(&machine, &choice.chains[i], choice.by_network[i]);
+    for (int i = 0; i < baseline.n_chains; i++)
+        print_chain(&machine, &baseline.chains[i], by_network[i]);
     return 0;
 }

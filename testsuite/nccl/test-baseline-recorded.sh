@@ -1,5 +1,5 @@
 #!/bin/bash
-# NCCL's own rings on recorded machines are those that we take for its own choice for what tccl-profile finds there.
+# NCCL's own rings on recorded machines are those that we take for the baseline for what tccl-profile finds there.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 models=()
@@ -9,4 +9,4 @@ for name in broadwell-2p100 epyc-nps4-4a100 power9-4v100 sandybridge-3gpu; do
         <"$work/found" >"$work/$name.json"
     models+=("$work/$name.json")
 done
-"$here/check-choice" "$work" "${models[@]}" --subsets 0 || no_ring $? "NCCL chooses otherwise"
+"$here/check-baseline" "$work" "${models[@]}" --subsets 0 || no_ring $? "NCCL chooses otherwise"
