@@ -35,8 +35,8 @@ void route_rate(struct route *route)
         if (!route->hops)
             continue;
         route->hops[i] = from->baseline ? tccl_baseline_hop(from->kind->kind, to->kind->kind)
-                                   : tccl_hop(from->kind->kind, from->chain.exit.nic,
-                                              to->kind->kind, to->chain.entry.nic);
+                                        : tccl_hop(from->kind->kind, from->chain.exit.nic,
+                                                   to->kind->kind, to->chain.entry.nic);
         route->gbps = fmin(route->gbps, route->hops[i]);
     }
 }
@@ -125,7 +125,7 @@ static int baseline_stop(struct node_kind *kind, bool closed, struct stop *stop,
 }
 
 int route_baseline(const struct route *like, bool closed, struct route *route,
-                  struct tccl_error *err)
+                   struct tccl_error *err)
 {
     if (route_init(route, like->n, err) < 0)
         return -1;

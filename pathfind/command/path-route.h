@@ -35,7 +35,7 @@ int route_measure(struct route *route, struct tccl_error *err);
 /* The baseline of the same nodes and GPUs. closed: a ring of a single node. Returns 0; -1
  * with err: it has none there, or it was not measured. */
 int route_baseline(const struct route *like, bool closed, struct route *route,
-                  struct tccl_error *err);
+                   struct tccl_error *err);
 
 /* Reads the notation of a ring: a piece for each node, named n1 to nN or not at all; or one without
  * brackets, which then is the same for each node. Returns 0, or -1 with err. */

@@ -1,6 +1,6 @@
-/* baseline.h: the baseline: the rings that a stock NCCL builds on a node by itself, all of which run
- * at the same time. Its search takes from a millisecond to some tenths of a second, so what it finds
- * is kept in chain tables (ring/table.h), and nothing that a job waits for calls this.
+/* baseline.h: the baseline: the rings that a stock NCCL builds on a node by itself, all of which
+ * run at the same time. Its search takes from a millisecond to some tenths of a second, so what it
+ * finds is kept in chain tables (ring/table.h), and nothing that a job waits for calls this.
  *
  * It is that of NCCL 2.29.7, without settings of the user's, with a process for each GPU in rising
  * order, over InfiniBand or RoCE, without NVLink, all nodes alike. NCCL knows the real rates of
@@ -24,8 +24,8 @@
  * the bandwidth is 0. closed: rings of a single node, each from its lowest GPU on; else the node is
  * one of several, and each chain has ports. by_network: TCCL_MAX_CHANNELS entries, or NULL; of each
  * chain it gets the edges (bit i: edges[i]) that NCCL takes through NICs, though both GPUs are on
- * this node. No chain can say that: such an edge stands there as a bounce. Returns 0, or -1 with err
- * (no GPU, no NIC for several nodes, one GPU for a ring). */
+ * this node. No chain can say that: such an edge stands there as a bounce. Returns 0, or -1 with
+ * err (no GPU, no NIC for several nodes, one GPU for a ring). */
 int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
                        struct tccl_baseline *baseline, uint32_t *by_network,
                        struct tccl_error *err);
@@ -34,10 +34,11 @@ int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool c
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,
                       struct tccl_error *err);
 
-/* The bandwidth of all chains together, where the slowest transfer of the set above has gbps (GB/s):
- * each chain carries an equal part of the data, so the slowest counts for all. NCCL may be a little
- * faster where its chains are unequal, since the slow one has more room when the others are done;
- * and slower where two chains make the same transfer, which stands in the set only once. */
+/* The bandwidth of all chains together, where the slowest transfer of the set above has gbps
+ * (GB/s): each chain carries an equal part of the data, so the slowest counts for all. NCCL may be
+ * a little faster where its chains are unequal, since the slow one has more room when the others
+ * are done; and slower where two chains make the same transfer, which stands in the set only once.
+ */
 double tccl_baseline_gbps(const struct tccl_baseline *baseline, double gbps);
 
 #endif

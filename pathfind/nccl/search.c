@@ -733,7 +733,7 @@ static void find_graph(struct search *search, int pattern, int least, int most)
 }
 
 int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
-                       struct tccl_error *err)
+                     struct tccl_error *err)
 {
     cleanup_free struct search *search = calloc(1, sizeof(*search));
 

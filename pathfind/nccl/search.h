@@ -17,6 +17,6 @@ struct tccl_rings {
 /* The rings of a communicator: from NIC to NIC where it has more nodes than this, else closed. The
  * view is as before afterwards. Returns 0, or -1 with err (out of memory). */
 int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
-                       struct tccl_error *err);
+                     struct tccl_error *err);
 
 #endif

@@ -29,8 +29,8 @@ struct tccl_kind {
     struct tccl_cell ring;   /* single-node ring */
     double noise;            /* of what measured: values closer than this ratio count as equal */
     /* The baseline: what NCCL's own rings reach together on this node alone, and its chains where
-     * the node is one of several, 0 where there are none; and the NICs of those chains, in ascending
-     * order. */
+     * the node is one of several, 0 where there are none; and the NICs of those chains, in
+     * ascending order. */
     double baseline_ring_gbps, baseline_chain_gbps;
     int n_baseline; /* chains at once */
     uint8_t baseline_entry_nics[TCCL_MAX_CHANNELS], baseline_exit_nics[TCCL_MAX_CHANNELS];

@@ -1,5 +1,6 @@
 /* table.h: the chain table of one GPU set of one kind of machine: the best chain known for every
- * pair of ports, with proven bounds, and the baseline. On disk: compact, checksummed, written whole.
+ * pair of ports, with proven bounds, and the baseline. On disk: compact, checksummed, written
+ * whole.
  */
 #ifndef TCCL_TABLE_H
 #define TCCL_TABLE_H
@@ -31,8 +32,8 @@ struct tccl_table {
     double noise;                /* values closer than this ratio count as equal */
     int n_ports;
     struct tccl_port *ports;
-    struct tccl_result *pairs; /* n_ports * n_ports: [entry * n_ports + exit] */
-    struct tccl_result ring;   /* single-node ring; chain.n_gpus = 0 with one GPU */
+    struct tccl_result *pairs;           /* n_ports * n_ports: [entry * n_ports + exit] */
+    struct tccl_result ring;             /* single-node ring; chain.n_gpus = 0 with one GPU */
     struct tccl_baseline baseline_ring;  /* closed: the node alone */
     struct tccl_baseline baseline_chain; /* open: the node is one of several; none without a NIC */
 };

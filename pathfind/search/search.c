@@ -37,7 +37,7 @@ struct kept_baseline {
 struct tccl_search {
     const struct tccl_machine *machine;
     struct tccl_probe probe;
-    long baselines; /* of the measured sets, those of baselines */
+    long baselines;               /* of the measured sets, those of baselines */
     struct kept_baseline kept[2]; /* open, closed */
     long pruned;
     bool left_ring; /* stopped, but only as far as the ring goes */
@@ -898,7 +898,8 @@ static int prove_ring(struct task *task, struct goal *goal)
     for (int round = 0; round < MAX_RUNS && status == 0; round++) {
         status = search_ring(task, goal);
         if (status < 0 ||
-            measure_baseline(task->search, task->options, task->gpus, true, &baseline, task->err) < 0 ||
+            measure_baseline(task->search, task->options, task->gpus, true, &baseline, task->err) <
+                0 ||
             keep_baseline(task) < 0 || reconsider(task) < 0)
             return -1;
         if (goal->done || goal->result->bound <= with_gap(task, goal->result->gbps))
@@ -983,7 +984,7 @@ static struct goal *list_goals(const struct task *task, struct tccl_table *table
 static int search_pairs(struct task *task, struct tccl_table *table)
 {
     int status = measure_baseline(task->search, task->options, task->gpus, false,
-                                 &table->baseline_chain, task->err);
+                                  &table->baseline_chain, task->err);
     if (status == 0)
         status = keep_baseline(task);
     if (status == 0)

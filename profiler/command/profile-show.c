@@ -18,7 +18,7 @@ struct row {
     char gpus[GPUS_TEXT];
     double ring, baseline_ring;   /* GB/s, 0: none */
     double chain, baseline_chain; /* best over all pairs of ports */
-    double gap;                  /* of the best chain, or of the ring where there is no port */
+    double gap;                   /* of the best chain, or of the ring where there is no port */
     long measured, pairs, proven;
     char best[TCCL_CHAIN_TEXT];
 };

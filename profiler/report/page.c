@@ -279,7 +279,8 @@ static void put_congestion(const struct tccl_report *report, FILE *out)
 /* Rings. */
 
 static void put_result(const struct tccl_report *report, const char *gpus, const char *what,
-                       const struct tccl_result *result, const struct tccl_baseline *baseline, FILE *out)
+                       const struct tccl_result *result, const struct tccl_baseline *baseline,
+                       FILE *out)
 {
     char chain[TCCL_CHAIN_TEXT];
 
@@ -326,7 +327,8 @@ static void put_rings(const struct tccl_report *report, FILE *out)
 
     fputs("<h2>Rings found</h2>\n<p class=\"dim\">For each set of GPUs the best ring on one node, "
           "and the best chain from network to network for one node of several. Baseline: what "
-          "NCCL reaches by itself. Gap: how much better an undiscovered one could be at most. -w&gt; writes to the "
+          "NCCL reaches by itself. Gap: how much better an undiscovered one could be at most. "
+          "-w&gt; writes to the "
           "next, -r&gt; is read by the next, -mK&gt; through memory K, -g&gt; between NIC and "
           "GPU.</p>\n<div class=\"card\">\n",
           out);

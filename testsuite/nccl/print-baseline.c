@@ -1,5 +1,5 @@
-/* print-baseline.c: the baseline as nccl/ predicts it, for check-baseline to compare: a line for each of its
- * chains. Usage: print-baseline MODEL closed|open GPU... */
+/* print-baseline.c: the baseline as nccl/ predicts it, for check-baseline to compare: a line for
+ * each of its chains. Usage: print-baseline MODEL closed|open GPU... */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,18 +1,18 @@
 /* test-baseline.c: the baseline: the rings that NCCL builds by itself, all of their transfers
- * together, and what chain tables keep of it. That NCCL builds these is shown where there is an NCCL
- * (testsuite/nccl/check-baseline); here are answers that it gave. */
+ * together, and what chain tables keep of it. That NCCL builds these is shown where there is an
+ * NCCL (testsuite/nccl/check-baseline); here are answers that it gave. */
 #include "nccl/baseline.h"
 
 #include "base/cleanup.h"
-#include "chain/chain-text.h"
+#include "chain/chain.h"
 #include "machines.h"
 #include "random-model.h"
 #include "ring/ring.h"
 #include "sample.h"
 #include "search/search.h"
 
-static void check_chain(const struct tccl_machine *machine, const struct tccl_baseline *baseline, int i,
-                        const char *expected)
+static void check_chain(const struct tccl_machine *machine, const struct tccl_baseline *baseline,
+                        int i, const char *expected)
 {
     char text[TCCL_CHAIN_TEXT];
 
@@ -22,7 +22,7 @@ static void check_chain(const struct tccl_machine *machine, const struct tccl_ba
 
 /* The baseline is these chains, second NULL: one. */
 static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                         const char *first, const char *second)
+                           const char *first, const char *second)
 {
     struct tccl_baseline baseline;
     struct tccl_error err = {0};
@@ -51,10 +51,10 @@ static void check_machines(void)
     check_baseline(machines[1], 0xf, true, "0 -m0> 1 -m2> 2 -m2> 3 -m0> 0", NULL);
     check_baseline(machines[1], 0xf, false, "mlx5_0 -m0> 0 -m2> 2 -m2> 3 -m0> 1 -m0> mlx5_0", NULL);
     check_baseline(machines[2], 0xff, false,
-                 "mlx5_0 -g> 0 -w> 1 -m0> 2 -w> 3 -m1> 7 -w> 6 -m1> 5 -w> 4 -g> mlx5_1",
-                 "mlx5_1 -g> 4 -w> 5 -m1> 7 -w> 6 -m0> 2 -w> 3 -m0> 1 -w> 0 -g> mlx5_0");
+                   "mlx5_0 -g> 0 -w> 1 -m0> 2 -w> 3 -m1> 7 -w> 6 -m1> 5 -w> 4 -g> mlx5_1",
+                   "mlx5_1 -g> 4 -w> 5 -m1> 7 -w> 6 -m0> 2 -w> 3 -m0> 1 -w> 0 -g> mlx5_0");
     check_baseline(machines[3], 0xff, true,
-                 "0 -m2> 1 -m0> 3 -m6> 5 -m4> 7 -m1> 2 -m7> 4 -m5> 6 -m3> 0", NULL);
+                   "0 -m2> 1 -m0> 3 -m6> 5 -m4> 7 -m1> 2 -m7> 4 -m5> 6 -m3> 0", NULL);
     for (int i = 0; i < 4; i++)
         tccl_model_free(models[i]);
 }
@@ -66,11 +66,13 @@ static void check_by_network(void)
     struct tccl_model *dual = load_machine("dual-8gpu");
     struct tccl_baseline baseline;
 
-    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x11, true, &baseline, by_network, NULL), 0);
+    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x11, true, &baseline, by_network, NULL),
+              0);
     CHECK_INT(baseline.n_chains, 1);
     CHECK_INT(by_network[0], 3);
     CHECK_INT(baseline.chains[0].edges[0].kind, TCCL_BOUNCE);
-    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x3, true, &baseline, by_network, NULL), 0);
+    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x3, true, &baseline, by_network, NULL),
+              0);
     CHECK_INT(by_network[0], 0);
     tccl_model_free(dual);
 }
@@ -173,8 +175,9 @@ static void check_chains(const struct tccl_machine *machine, const struct tccl_b
 }
 
 /* Nothing that NCCL doesn't look at matters. */
-static void check_same_when_renamed(struct tccl_machine machine, const struct tccl_baseline *baseline,
-                                    uint32_t gpus, bool closed)
+static void check_same_when_renamed(struct tccl_machine machine,
+                                    const struct tccl_baseline *baseline, uint32_t gpus,
+                                    bool closed)
 {
     struct tccl_baseline again;
 

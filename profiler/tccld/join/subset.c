@@ -98,7 +98,8 @@ json_t *subset_answer(const struct tccl_kind *kind, const struct tccl_machine *m
     const struct tccl_cell *cell = closed ? &kind->ring : best_cell(kind);
     if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
         return answer(TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
-    return found(kind, machine, cell, closed ? kind->baseline_ring_gbps : kind->baseline_chain_gbps);
+    return found(kind, machine, cell,
+                 closed ? kind->baseline_ring_gbps : kind->baseline_chain_gbps);
 }
 
 void subset_ask(struct daemon *daemon, struct connection *connection, json_t *message)
