@@ -1,0 +1,341 @@
+/* step-fakes.h: all that a step in tccld talks to, counted and driven by a test: the clock, the
+ * sockets, other nodes, the disk. Messages are as real ones, but for MERGE's kinds and PLAN's ring,
+ * of which only the range and the state are left. Nothing real of these is linked. */
+#ifndef TCCL_STEP_FAKES_H
+#define TCCL_STEP_FAKES_H
+
+#include <stdarg.h>
+
+#include "base/clock.h"
+#include "check.h"
+#include "client/message.h"
+#include "client/outcome.h"
+#include "tccld/join/confirm.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/join/planfile.h"
+#include "tccld/join/step-internal.h"
+#include "tccld/join/steprecord.h"
+#include "tccld/journal/journal.h"
+#include "tccld/main/metrics.h"
+#include "tccld/net/liveness.h"
+
+/* Time stands still unless a test moves it. */
+static int64_t fake_us = 1000000;
+
+int64_t tccl_now_ns(void)
+{
+    return fake_us * 1000;
+}
+int64_t tccl_now_us(void)
+{
+    return fake_us;
+}
+int64_t tccl_now_ms(void)
+{
+    return fake_us / 1000;
+}
+int64_t tccl_wall_us(void)
+{
+    return fake_us;
+}
+
+/* The log: how many lines say that this is a bug. */
+static int fake_bugs;
+
+static void fake_log(const char *fmt, va_list args)
+{
+    char text[1024];
+    vsnprintf(text, sizeof(text), fmt, args);
+    if (strstr(text, "a bug, please report"))
+        fake_bugs++;
+    if (getenv("TCCL_VERBOSE"))
+        fprintf(stderr, "%s\n", text);
+}
+void log_line(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fake_log(fmt, args);
+    va_end(args);
+}
+void log_limited(struct log_limit *limit, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fake_log(fmt, args);
+    va_end(args);
+    limit->left_out = 0;
+}
+
+/* Connections, each with one question. */
+struct connection {
+    int holds, answers;
+    bool closed, applied;
+    bool dropped; /* without an answer */
+    char node[16];
+};
+
+struct connection *connection_hold(struct connection *connection)
+{
+    connection->holds++;
+    return connection;
+}
+void connection_drop(struct connection *connection)
+{
+    CHECK(connection->holds-- > 0);
+    connection->dropped = connection->answers == 0;
+}
+void connection_answer(struct connection *connection, json_t *message)
+{
+    const char *state = json_string_value(json_object_get(message, "state"));
+    const char *path = json_string_value(json_object_get(message, "path"));
+    connection->answers++;
+    connection->applied = state && strcmp(state, "applied") == 0;
+    CHECK(!connection->applied || (path && *path));
+}
+void connection_refuse(struct connection *connection, const char *text)
+{
+    CHECK(*text);
+    connection->answers++;
+}
+bool connection_closed(const struct connection *connection)
+{
+    return connection->closed;
+}
+const char *connection_node(const struct connection *connection)
+{
+    return connection->node;
+}
+
+/* Questions to other nodes, until a test answers them. */
+enum { FAKE_LINKS = 256 };
+struct link {
+    void (*done)(void *context, json_t *answer, const struct tccl_error *err);
+    void *context;
+    bool probe;
+};
+static struct link *fake_links[FAKE_LINKS];
+static int fake_n_links;
+
+static struct link *fake_link(void (*done)(void *, json_t *, const struct tccl_error *),
+                              void *context, bool probe)
+{
+    if (fake_n_links == FAKE_LINKS)
+        return NULL;
+    struct link *link = calloc(1, sizeof(*link));
+    *link = (struct link){.done = done, .context = context, .probe = probe};
+    return fake_links[fake_n_links++] = link;
+}
+struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
+                      void (*done)(void *, json_t *, const struct tccl_error *), void *context)
+{
+    CHECK(daemon && *node && json_is_object(message) && deadline < INT64_MAX);
+    return fake_link(done, context, false);
+}
+struct link *link_probe(struct daemon *daemon, const char *node, int64_t deadline,
+                        void (*done)(void *, json_t *, const struct tccl_error *), void *context)
+{
+    CHECK(daemon && *node && deadline < INT64_MAX);
+    return fake_link(done, context, true);
+}
+void link_cancel(struct link *link)
+{
+    for (int i = 0; i < fake_n_links; i++)
+        if (fake_links[i] == link) {
+            fake_links[i] = fake_links[--fake_n_links];
+            free(link);
+            return;
+        }
+    CHECK(!"a link is cancelled that is not there");
+}
+
+/* Records, counters, the disk. */
+static int fake_put, fake_made, fake_metrics, fake_plans; /* records put, and made of steps */
+static bool fake_disk_full;
+
+void journal_put(struct journal *journal, json_t *record)
+{
+    (void)journal;
+    fake_put++;
+    json_decref(record);
+}
+json_t *steprecord(const struct tccl_step *join, const struct outcome *outcome, time_t start,
+                   int64_t solve_us, long gpus)
+{
+    (void)start;
+    (void)solve_us;
+    (void)gpus;
+    fake_made++;
+    return json_pack("{s:s,s:i}", "state", tccl_state_name(outcome->state), "reporter", join->node);
+}
+void metrics_join(struct metrics *metrics, enum tccl_mode mode)
+{
+    (void)metrics;
+    (void)mode;
+}
+void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
+                    double ratio, int64_t waited_us)
+{
+    (void)metrics;
+    (void)ratio;
+    CHECK(waited_us >= 0);
+    CHECK(state != TCCL_STATE_FALLBACK || *reason);
+    fake_metrics++;
+}
+int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
+                   const json_t *plan, char path[static PATH_MAX], struct tccl_error *err)
+{
+    (void)gid;
+    CHECK(json_is_object(plan));
+    if (fake_disk_full)
+        return tccl_fail(err, "no space left");
+    fake_plans++;
+    snprintf(path, PATH_MAX, "%s/%u", run_dir, key->job);
+    return 0;
+}
+void planfile_remove(const char *run_dir, const struct tccl_step_key *key)
+{
+    (void)run_dir;
+    (void)key;
+}
+int planfile_sweep(const char *run_dir, time_t now, bool (*known)(const void *, const char *),
+                   const void *context)
+{
+    (void)run_dir;
+    (void)now;
+    (void)known;
+    (void)context;
+    return 0;
+}
+void alives_forget(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    (void)daemon;
+    (void)key;
+}
+void confirm_end(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    (void)daemon;
+    (void)key;
+}
+
+/* This node, and ranges of nodes. */
+static struct shared_kind fake_kind;
+static bool fake_no_profile;
+static enum tccl_state fake_solution;
+
+struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, const int *gres,
+                             int n_gres, struct tccl_error *err)
+{
+    (void)own;
+    (void)conf;
+    CHECK(gres && n_gres > 0);
+    if (fake_no_profile) {
+        tccl_fail(err, "no profile");
+        return NULL;
+    }
+    fake_kind.holders++;
+    return &fake_kind;
+}
+const struct tccl_machine *own_machine(const struct own *own)
+{
+    (void)own;
+    return NULL;
+}
+void shared_kind_drop(struct shared_kind *shared)
+{
+    if (shared)
+        CHECK(shared->holders-- > 0);
+}
+struct merge *merge_new(int first)
+{
+    struct merge *merge = calloc(1, sizeof(*merge));
+    merge->first = merge->end = first;
+    return merge;
+}
+void merge_free(struct merge *merge)
+{
+    free(merge);
+}
+int merge_add(struct merge *merge, struct shared_kind *kind, int count, struct tccl_error *err)
+{
+    (void)err;
+    CHECK(kind == &fake_kind);
+    merge->end += count;
+    return 0;
+}
+int merge_append(struct merge *merge, const struct merge *next, struct tccl_error *err)
+{
+    (void)err;
+    CHECK_INT(next->first, merge->end);
+    merge->end = next->end;
+    return 0;
+}
+json_t *merge_to_json(const struct merge *merge, struct tccl_error *err)
+{
+    (void)err;
+    return json_pack("{s:[ii]}", "range", merge->first, merge->end);
+}
+struct merge *merge_from_json(const json_t *json, int first, int end, struct tccl_error *err)
+{
+    if (json_object_get(json, "bad")) {
+        tccl_fail(err, "kinds: they are bad");
+        return NULL;
+    }
+    struct merge *merge = merge_new(first);
+    merge->end = end;
+    return merge;
+}
+long merge_gpus(const struct merge *merge)
+{
+    return merge->end - merge->first;
+}
+
+/* What comes of a step. */
+void outcome_clear(struct outcome *outcome)
+{
+    memset(outcome, 0, sizeof(*outcome));
+}
+void outcome_solve(struct outcome *outcome, const struct merge *merge, const struct tccl_step *join)
+{
+    CHECK_INT(merge->first, 0); /* never without all nodes */
+    CHECK_INT(merge->end, join->n_nodes);
+    outcome->state = fake_solution;
+    if (fake_solution == TCCL_STATE_FALLBACK)
+        strcpy(outcome->reason, "no ring can be closed");
+}
+json_t *outcome_to_json(const struct outcome *outcome, const struct tccl_step_key *key, int first,
+                        int end)
+{
+    (void)key;
+    (void)first;
+    (void)end;
+    return json_pack("{s:i,s:b}", "outcome", outcome->state, "recorded", outcome->recorded);
+}
+int outcome_from_json(struct outcome *outcome, const json_t *json, const struct tccl_step_key *key,
+                      int first, int end, struct tccl_error *err)
+{
+    (void)key;
+    CHECK(first < end);
+    if (json_object_get(json, "bad"))
+        return tccl_fail(err, "it is bad");
+    outcome->state = (enum tccl_state)json_integer_value(json_object_get(json, "outcome"));
+    outcome->recorded = json_is_true(json_object_get(json, "recorded"));
+    if (outcome->state == TCCL_STATE_FALLBACK)
+        strcpy(outcome->reason, "the root says so");
+    return 0;
+}
+json_t *outcome_plan(const struct outcome *outcome, const struct tccl_step *join,
+                     const struct tccl_kind *kind, const struct tccl_machine *machine,
+                     const char *socket, char **ring, struct tccl_error *err)
+{
+    (void)join;
+    (void)kind;
+    (void)machine;
+    (void)socket;
+    (void)err;
+    CHECK_INT(outcome->state, TCCL_STATE_APPLIED);
+    *ring = strdup("ring");
+    return json_object();
+}
+
+#endif

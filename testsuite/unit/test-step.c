@@ -1,0 +1,437 @@
+/* Steps in tccld: the table of their phases, and one step under random events, in any order and at
+ * any time (step-fakes.h). */
+#include "base/cleanup.h"
+#include "client/step-json.h"
+#include "step-fakes.h"
+#include "tccld/join/deadline.h"
+#include "tccld/join/proxy-join.h"
+#include "tccld/join/tree.h"
+
+enum { ROUNDS = 3000, EVENTS = 60, NODES = 20, KEYS = 2, TIMEOUT_MS = 10000, MOST = 4 * EVENTS };
+
+/* The table */
+
+static bool reach(enum step_phase from, bool reached[static STEP_PHASES])
+{
+    bool is_gone = from == STEP_GONE;
+    reached[from] = true;
+    for (int event = 0; event < STEP_EVENTS; event++) {
+        enum step_phase next = phase_after(from, (enum step_event)event);
+        if (next != STEP_REFUSED)
+            is_gone = (!reached[next] && reach(next, reached)) || is_gone;
+    }
+    return is_gone;
+}
+
+static void test_reachable(void)
+{
+    bool reached[STEP_PHASES] = {false};
+    reach(STEP_GATHERING, reached);
+    for (int phase = 0; phase < STEP_PHASES; phase++) {
+        bool from_here[STEP_PHASES] = {false};
+        CHECK(reached[phase]);
+        reach((enum step_phase)phase, from_here);
+        CHECK(from_here[STEP_GONE]);
+        for (int next = 0; next < STEP_PHASES; next++) /* closed is closed */
+            CHECK(phase_is_open((enum step_phase)phase) || !from_here[next] ||
+                  !phase_is_open((enum step_phase)next));
+    }
+    for (int event = 0; event < STEP_EVENTS; event++)
+        CHECK_INT(phase_after(STEP_GONE, (enum step_event)event), STEP_REFUSED);
+    CHECK_INT(phase_after(STEP_PHASES, STEP_JOIN), STEP_REFUSED);
+    CHECK_INT(phase_after(STEP_GATHERING, STEP_EVENTS), STEP_REFUSED);
+}
+
+static void test_names(void)
+{
+    for (int i = 0; i < STEP_PHASES; i++)
+        for (int k = 0; k < i; k++)
+            CHECK(strcmp(phase_name((enum step_phase)i), phase_name((enum step_phase)k)) != 0);
+    for (int i = 0; i < STEP_EVENTS; i++)
+        for (int k = 0; k < i; k++)
+            CHECK(strcmp(phase_event_name((enum step_event)i),
+                         phase_event_name((enum step_event)k)) != 0);
+}
+
+/* One node */
+
+static struct rig {
+    struct tccl_conf conf;
+    struct daemon daemon;
+    struct steps *steps;
+    char *names[NODES];
+    char texts[NODES][8];
+    int node, n_nodes, parent;
+    int joined;    /* steps that this node has joined */
+    bool by_proxy; /* a proxy has joined */
+    struct connection connections[MOST];
+    int n_connections;
+    int seen[STEP_PHASES];
+} rig;
+
+static void begin_rig(int node, int n_nodes)
+{
+    rig.n_connections = rig.joined = 0;
+    rig.node = node;
+    rig.n_nodes = n_nodes;
+    rig.parent = tree_parent(node);
+    rig.by_proxy = false;
+    fake_put = fake_made = fake_metrics = fake_plans = 0;
+    fake_disk_full = fake_no_profile = false;
+    fake_solution = TCCL_STATE_APPLIED;
+    strcpy(rig.conf.node, rig.names[node]);
+    rig.daemon.steps = rig.steps = steps_new(&rig.daemon);
+}
+
+/* All that has asked has been answered once, and nothing is left. */
+static void end_rig(void)
+{
+    steps_stop(rig.steps);
+    CHECK_INT(fake_metrics, rig.joined);
+    CHECK(fake_put >= fake_made);
+    if (!rig.by_proxy) /* the root has one record of each; others, where the parent has none */
+        CHECK(rig.node == 0 ? fake_made == rig.joined : fake_made <= rig.joined);
+    steps_free(rig.steps);
+    for (int i = 0; i < rig.n_connections; i++) {
+        const struct connection *connection = &rig.connections[i];
+        CHECK_INT(connection->answers + connection->dropped, 1);
+        CHECK_INT(connection->holds, 0);
+        CHECK(!connection->dropped || connection->node[0]); /* by a child that has asked again */
+    }
+    CHECK_INT(fake_n_links, 0);
+    CHECK_INT(fake_kind.holders, 0);
+    CHECK_INT(fake_bugs, 0);
+}
+
+/* Of the unix socket, or of another node. */
+static struct connection *new_connection(void)
+{
+    struct connection *connection = &rig.connections[rig.n_connections++];
+    *connection = (struct connection){.closed = rand() % 16 == 0};
+    return connection;
+}
+
+static struct connection *new_peer(int node)
+{
+    struct connection *connection = new_connection();
+    strcpy(connection->node, rig.names[node]);
+    return connection;
+}
+
+static struct tccl_step_key key_of(int which)
+{
+    return (struct tccl_step_key){.cluster = "test", .job = 7, .step = (uint32_t)which};
+}
+
+static struct tccl_step join_of(int which, int node)
+{
+    return (struct tccl_step){.key = key_of(which),
+                              .node = node,
+                              .n_nodes = rig.n_nodes,
+                              .nodes = rig.names,
+                              .gres = {0, 1, 2, 3},
+                              .n_gres = 4,
+                              .mode = TCCL_MODE_AUTO,
+                              .uid = 1000,
+                              .gid = 1000,
+                              .timeout_ms = TIMEOUT_MS,
+                              .user = "tester"};
+}
+
+/* What all nodes have in common, if they join as announced. A new reference. */
+static json_t *common_terms(void)
+{
+    struct announces *announces = announces_new();
+    struct tccl_step join = join_of(0, 0);
+    struct tccl_step_key key;
+    join.key.step = TCCL_NO_STEP;
+    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+    CHECK_INT(announces_put(announces, message, &key, NULL), 0);
+    join.key.step = 0;
+    cleanup_json json_t *again = tccl_join_to_json(&join, NULL);
+    struct tccl_step *read = tccl_join_from_json(again, NULL);
+    json_t *terms = announces_terms(announces, read);
+    tccl_step_free(read);
+    announces_free(announces);
+    return terms;
+}
+
+/* Events */
+
+static void do_join(int which)
+{
+    struct tccl_step join = join_of(which, rig.node);
+    if (rand() % 8 == 0)
+        strcpy(join.reason, "MIG is on");
+    if (rand() % 8 == 0)
+        join.n_gres = 2;
+    if (rand() % 16 == 0)
+        join.min_nodes = rig.n_nodes + 1;
+    if (rand() % 32 == 0)
+        join.n_nodes--;
+    if (join.n_nodes <= join.node)
+        join.n_nodes = rig.n_nodes;
+    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+    int64_t now = ++fake_us;
+    struct connection *connection = new_connection();
+    int plans = fake_plans;
+    step_join(&rig.daemon, connection, message);
+    struct step *step = steps_find(rig.steps, &join.key);
+    if (step && step->joined_us == now)
+        rig.joined++;
+    CHECK(fake_plans - plans <= 1);
+}
+
+static json_t *new_report(const char *type, int which, int node)
+{
+    json_t *message = tccl_message_new(type);
+    struct tccl_step_key key = key_of(which);
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:i,s:i,s:i,s:i}", "key", tccl_key_to_json(&key), "node", node, "n_nodes",
+                  rig.n_nodes, "timeout_ms", TIMEOUT_MS, "wait_ms", rand() % TIMEOUT_MS);
+    json_object_update(message, rest);
+    return message;
+}
+
+static void do_merge(int which)
+{
+    int node = rig.node, steps = rand() % NODES;
+    for (int i = 0, next; i <= steps; i++)
+        node = (next = tree_next_child(rig.node, node, rig.n_nodes)) < 0 ? node : next;
+    if (node == rig.node)
+        return;
+    cleanup_json json_t *message = new_report("merge", which, node);
+    if (rand() % 8 == 0)
+        json_object_set_new(message, "reason", json_string("a node below has no profile"));
+    else if (rand() % 16 == 0)
+        json_object_set_new(message, "bad", json_true());
+    if (rand() % 8)
+        json_object_set_new(message, "announced", common_terms());
+    if (rand() % 32 == 0)
+        json_object_del(message, "key");
+    step_merge(&rig.daemon, new_peer(rand() % 32 ? node : rig.node), message);
+}
+
+static void do_call(int which)
+{
+    if (rig.parent < 0)
+        return;
+    cleanup_json json_t *message = new_report("call", which, rig.node);
+    json_object_set_new(message, "announced", common_terms());
+    step_call(&rig.daemon, new_peer(rig.parent), message);
+}
+
+static void do_announce(void)
+{
+    struct tccl_step join = join_of(0, rig.node);
+    join.key.step = TCCL_NO_STEP;
+    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+    step_announce(&rig.daemon, new_connection(), message);
+}
+
+static void do_leave(int which)
+{
+    struct tccl_step_key key = key_of(which);
+    if (rand() % 4 == 0)
+        key.step = TCCL_NO_STEP;
+    cleanup_json json_t *message = tccl_message_new("leave");
+    json_object_set_new(message, "key", tccl_key_to_json(&key));
+    step_leave(&rig.daemon, new_connection(), message);
+}
+
+/* Its time has come; sometimes the callback comes late. */
+static void do_timer(int which)
+{
+    struct tccl_step_key key = key_of(which);
+    struct step *step = steps_find(rig.steps, &key);
+    if (!step || !evtimer_pending(step->timer, NULL))
+        return;
+    int64_t due = step_is_open(step) ? deadline_report(step) : step->end;
+    if (step->phase == STEP_GATHERING && rand() % 4)
+        due -= TIMEOUT_MS / 5;
+    if (fake_us < due * 1000)
+        fake_us = due * 1000;
+    event_del(step->timer);
+    event_get_callback(step->timer)(-1, EV_TIMEOUT, event_get_callback_arg(step->timer));
+}
+
+/* Another node answers, or can't be reached. */
+static void do_answer(void)
+{
+    static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_APPLIED,
+                                             TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING};
+    struct tccl_error err = {0};
+    if (fake_n_links == 0)
+        return;
+    int chosen = rand() % fake_n_links;
+    struct link *link = fake_links[chosen];
+    fake_links[chosen] = fake_links[--fake_n_links];
+    if (rand() % 4 == 0) {
+        tccl_fail(&err, "n9: connection refused");
+        link->done(link->context, NULL, &err);
+    } else {
+        cleanup_json json_t *answer =
+            json_pack("{s:i,s:b}", "outcome", states[rand() % 4], "recorded", rand() % 2);
+        if (rand() % 16 == 0)
+            json_object_set_new(answer, "bad", json_true());
+        link->done(link->context, link->probe ? NULL : answer, NULL);
+    }
+    free(link);
+}
+
+static void do_hang_up(void)
+{
+    if (rig.n_connections > 0)
+        rig.connections[rand() % rig.n_connections].closed = true;
+}
+
+static void do_anything(void)
+{
+    int which = rand() % KEYS;
+    fake_us += rand() % 100000;
+    fake_disk_full = rand() % 8 == 0;
+    fake_no_profile = rand() % 16 == 0;
+    fake_solution = rand() % 8 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING;
+    switch (rand() % 16) {
+    case 0:
+    case 1:
+        do_join(which);
+        break;
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+        do_merge(which);
+        break;
+    case 7:
+        do_call(which);
+        break;
+    case 8:
+        do_announce();
+        break;
+    case 9:
+        do_leave(which);
+        break;
+    case 10:
+        do_timer(which);
+        break;
+    case 11:
+        do_hang_up();
+        break;
+    default:
+        do_answer();
+        break;
+    }
+}
+
+/* What holds between any two events */
+
+static void check_children(const struct step *step, bool open)
+{
+    int arrived = 0;
+    for (int i = 0; i < step->n_children; i++) {
+        const struct child *child = &step->children[i];
+        arrived += child->merge != NULL;
+        CHECK(open || (!child->merge && !child->connection && !child->probe));
+        CHECK((child->merge != NULL) == (child->connection != NULL));
+    }
+    CHECK(!open || arrived == step->n_arrived);
+}
+
+static void check_step(const struct step *step, bool open)
+{
+    bool under_way = step->phase == STEP_REPORTED || step->phase == STEP_REPORTING ||
+                     step->phase == STEP_LEAVING;
+    bool timed = step->phase != STEP_REPORTED && step->end != INT64_MAX;
+    rig.seen[step->phase]++;
+    rig.by_proxy |= proxy_stands(step);
+    CHECK_INT(step_is_open(step), open);
+    CHECK_INT(step->up != NULL, under_way);
+    CHECK_INT(evtimer_pending(step->timer, NULL) != 0, timed);
+    CHECK(open || step->n_waiters == 0);
+    CHECK(!open || !step->path);
+    CHECK(!step->path || (step_has_joined(step) && step->outcome.state == TCCL_STATE_APPLIED));
+    CHECK(step->phase != STEP_FAILED || !step->join);
+    CHECK(step->phase != STEP_REPORTED || (step->join && step->n_arrived == step->n_children));
+    CHECK(step->phase != STEP_SETTLED || step->recorded);
+    CHECK(!open || step->outcome.state != TCCL_STATE_APPLIED);
+    CHECK(rig.node != 0 || !under_way);
+    check_children(step, open);
+}
+
+static void check_steps(void)
+{
+    const struct step *step;
+    int count = 0;
+    TAILQ_FOREACH(step, &rig.steps->open, link)
+    {
+        check_step(step, true);
+        count++;
+    }
+    TAILQ_FOREACH(step, &rig.steps->closed, link)
+    {
+        check_step(step, false);
+        count++;
+    }
+    CHECK_INT(count, rig.steps->count);
+}
+
+static void test_random(void)
+{
+    static const struct {
+        int node, n_nodes;
+    } places[] = {{0, 1}, {0, 3}, {1, 3}, {16, NODES}, {0, NODES}};
+    for (int round = 0; round < ROUNDS && check_failures == 0; round++) {
+        int place = rand() % 5, events = rand() % EVENTS;
+        begin_rig(places[place].node, places[place].n_nodes);
+        for (int i = 0; i < events && check_failures == 0; i++) {
+            do_anything();
+            check_steps();
+        }
+        end_rig();
+    }
+    for (int phase = 0; phase < STEP_GONE; phase++) {
+        CHECK(rig.seen[phase] > 0);
+        printf("%d times %s\n", rig.seen[phase], phase_name((enum step_phase)phase));
+    }
+}
+
+/* What the table doesn't have is refused, changes nothing, and is logged once. */
+static void test_refused(void)
+{
+    for (int phase = 0; phase < STEP_PHASES; phase++)
+        for (int event = 0; event < STEP_EVENTS; event++) {
+            struct tccl_step_key key = key_of(0);
+            enum step_phase next = phase_after((enum step_phase)phase, (enum step_event)event);
+            begin_rig(0, 1);
+            struct step *step = steps_get(rig.steps, &key, 0, 1, TIMEOUT_MS, NULL);
+            for (int i = 0; i < 2; i++) {
+                step->phase = (enum step_phase)phase;
+                CHECK_INT(step_enter(step, (enum step_event)event), next != STEP_REFUSED);
+                CHECK_INT(step->phase, next == STEP_REFUSED ? phase : (int)next);
+                CHECK_INT(fake_bugs, next == STEP_REFUSED);
+            }
+            fake_bugs = 0;
+            step->phase = STEP_GATHERING;
+            end_rig();
+        }
+}
+
+int main(void)
+{
+    srand((unsigned)check_seed());
+    for (int i = 0; i < NODES; i++) {
+        snprintf(rig.texts[i], sizeof(rig.texts[i]), "n%d", i + 1);
+        rig.names[i] = rig.texts[i];
+    }
+    strcpy(rig.conf.run_dir, "/run");
+    rig.daemon.conf = &rig.conf;
+    rig.daemon.base = event_base_new();
+    test_reachable();
+    test_names();
+    test_refused();
+    test_random();
+    event_base_free(rig.daemon.base);
+    return check_result();
+}
