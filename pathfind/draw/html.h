@@ -28,7 +28,7 @@ void tccl_html_wide_begin(const char *name, FILE *out);
 void tccl_html_wide_end(FILE *out);
 
 /* A picture in there is at least so many times its own size, so that its texts can be read. */
-#define TCCL_HTML_LEGIBLE 0.7
+#define TCCL_HTML_LEGIBLE 0.85
 
 /* The style of such pages: html.css. */
 extern const char tccl_html_style[];

@@ -211,7 +211,7 @@ unsigned tccl_picture_kinds(const struct tccl_picture *picture)
 
 void tccl_svg_legend(double left, double y, unsigned kinds, FILE *out)
 {
-    enum { SAMPLE = 42, COLUMN = 344, PER_LINE = 2, LINE = 22 };
+    enum { SAMPLE = 42, COLUMN = 376, PER_LINE = 2, LINE = 22 };
     for (int i = 0, n = 0; i < TCCL_ARROW_KINDS; i++) {
         if (!(kinds >> i & 1))
             continue;

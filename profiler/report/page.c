@@ -10,7 +10,7 @@
 #include "draw/svg.h"
 #include "search/setlog.h"
 
-enum { GPUS_TEXT = 64, OPEN_CONGESTED = 20, MOST_CONGESTED = 200, OPEN_RINGS = 12 };
+enum { GPUS_TEXT = 64, OPEN_CONGESTED = 20, MOST_CONGESTED = 200, OPEN_RINGS = 12, LEAST_WIDTH = 680 };
 
 static void put(FILE *out, const char *text)
 {
@@ -102,8 +102,8 @@ static void put_svg(const struct tccl_report *report, const char *what, uint32_t
     tccl_picture_make(report->machine, gpus, chain, &picture);
     double width = picture.width + 2, height = picture.height + 2;
     double legend = chain ? TCCL_SVG_LEGEND : 0;
-    if (width < 600)
-        width = 600;
+    if (width < LEAST_WIDTH)
+        width = LEAST_WIDTH;
     tccl_html_wide_begin(what, out);
     fprintf(out,
             "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"-1 -1 %.0f %.0f\" "

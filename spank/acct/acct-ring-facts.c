@@ -11,8 +11,7 @@
 #include "base/cleanup.h"
 #include "base/fields.h"
 
-/* A field as the table shows it, escaped. Allocated; NULL without memory. */
-static char *shown(const json_t *record, const char *name)
+char *acct_ring_shown(const json_t *record, const char *name)
 {
     struct acct_clock clock = {.now = time(NULL), .format = getenv("SLURM_TIME_FORMAT")};
     const struct acct_field *field = acct_field_find(name);
@@ -22,7 +21,7 @@ static char *shown(const json_t *record, const char *name)
 
 static int no_ring(const json_t *record, struct tccl_error *err)
 {
-    cleanup_free char *job = shown(record, "JobID");
+    cleanup_free char *job = acct_ring_shown(record, "JobID");
     const char *state = tccl_text_of(record, "state"), *reason = tccl_text_of(record, "reason");
     return tccl_fail(err, "step %s has no ring: %s%s%s", job ? job : "?", state,
                      *reason ? ": " : "", reason);
@@ -35,7 +34,7 @@ static int read_ring(const json_t *record, struct acct_ring *ring, struct tccl_e
         return no_ring(record, err);
     if (acct_ring_read(text, *node ? node : tccl_text_of(record, "nodes"), ring, err) == 0)
         return 0;
-    cleanup_free char *job = shown(record, "JobID");
+    cleanup_free char *job = acct_ring_shown(record, "JobID");
     return tccl_fail_in(err, "the ring of step %s can't be read", job ? job : "?");
 }
 
@@ -56,8 +55,9 @@ __attribute__((format(printf, 2, 3))) static int add_line(struct acct_ring_facts
 
 static int add_title(const json_t *record, struct acct_ring_facts *facts)
 {
-    cleanup_free char *job = shown(record, "JobID"), *name = shown(record, "JobName"),
-                      *user = shown(record, "User");
+    cleanup_free char *job = acct_ring_shown(record, "JobID"),
+                      *name = acct_ring_shown(record, "JobName"),
+                      *user = acct_ring_shown(record, "User");
     if (!job || !name || !user ||
         asprintf(&facts->title, "Step %s%s%s of %s", job, *name ? ": " : "", name, user) < 0) {
         facts->title = NULL;
@@ -71,7 +71,7 @@ static int add_size(const json_t *record, const struct acct_ring *ring,
 {
     json_int_t nodes = json_integer_value(json_object_get(record, "n_nodes"));
     json_int_t gpus = json_integer_value(json_object_get(record, "gpus"));
-    cleanup_free char *start = shown(record, "Start");
+    cleanup_free char *start = acct_ring_shown(record, "Start");
     if (!ring->cut || nodes < ring->n_nodes)
         nodes = ring->n_nodes;
     if (!ring->cut || gpus < ring->n_gpus)
@@ -84,8 +84,9 @@ static int add_size(const json_t *record, const struct acct_ring *ring,
 /* What became of the ring, as far as that is known. */
 static int add_state(const json_t *record, struct acct_ring_facts *facts)
 {
-    cleanup_free char *reason = shown(record, "Reason"),
-                      *built_reason = shown(record, "BuiltReason"), *state = shown(record, "State");
+    cleanup_free char *reason = acct_ring_shown(record, "Reason"),
+                      *built_reason = acct_ring_shown(record, "BuiltReason"),
+                      *state = acct_ring_shown(record, "State");
     const char *built = tccl_text_of(record, "built");
     if (!reason || !built_reason || !state)
         return -1;
@@ -107,7 +108,8 @@ static int add_state(const json_t *record, struct acct_ring_facts *facts)
 static int add_source(const json_t *record, struct acct_ring_facts *facts)
 {
     const char *source = tccl_text_of(record, "source");
-    cleanup_free char *name = shown(record, "Source"), *took = shown(record, "SolveTime");
+    cleanup_free char *name = acct_ring_shown(record, "Source"),
+                      *took = acct_ring_shown(record, "SolveTime");
     if (!name || !took)
         return -1;
     const char *what = !strcmp(source, "model")  ? "from a model of the machines"

@@ -27,4 +27,8 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
                          struct acct_ring_facts *facts, struct tccl_error *err);
 void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts);
 
+/* A field of the record (acct-fields.h) as the table shows it, escaped. Allocated; NULL without
+ * memory. */
+char *acct_ring_shown(const json_t *record, const char *name);
+
 #endif

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/fileio.h"
 
-enum { OPTION_SVG = ACCT_OPTION_OWN, OPTION_JSON };
+enum { OPTION_SVG = ACCT_OPTION_OWN, OPTION_HTML, OPTION_JSON };
 
 static const char help[] =
     "Usage: tcclacct ring [OPTION]… JOB[_TASK][.STEP]\n"
@@ -23,6 +23,7 @@ static const char help[] =
     "with a ring the one on the most nodes, of these the last.\n"
     "\n"
     "      --svg[=FILE]   as a picture, into FILE or on standard output\n"
+    "      --html=FILE    as a page for a browser (-: on standard output)\n"
     "      --json         as JSON\n"
     "      --config=FILE  instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
     "      --node=NAME    this node's Slurm name, where it isn't the host's\n"
@@ -34,6 +35,7 @@ static const char help[] =
 
 static const struct option long_options[] = {
     {"svg", optional_argument, NULL, OPTION_SVG},
+    {"html", required_argument, NULL, OPTION_HTML},
     {"json", no_argument, NULL, OPTION_JSON},
     {"config", required_argument, NULL, ACCT_OPTION_CONFIG},
     {"node", required_argument, NULL, ACCT_OPTION_NODE},
@@ -45,6 +47,8 @@ struct drawing {
     struct acct_request request;
     bool help, svg, json;
     const char *file; /* of the SVG; NULL: standard output */
+    const char *html; /* the page's file; NULL: none is asked for */
+    struct acct_asked asked;
 };
 
 static int parse_options(struct drawing *drawing, int argc, char **argv, struct tccl_error *err)
@@ -60,6 +64,9 @@ static int parse_options(struct drawing *drawing, int argc, char **argv, struct 
             drawing->svg = true;
             drawing->file = optarg;
             break;
+        case OPTION_HTML:
+            drawing->html = optarg;
+            break;
         case OPTION_JSON:
             drawing->json = true;
             break;
@@ -68,8 +75,10 @@ static int parse_options(struct drawing *drawing, int argc, char **argv, struct 
         default:
             acct_request_option(&drawing->request, option, optarg, err);
         }
-    if (drawing->svg && drawing->json)
-        return tccl_fail(err, "--svg and --json: give one of them");
+    if (drawing->svg + drawing->json + (drawing->html != NULL) > 1)
+        return tccl_fail(err, "--svg, --html and --json: give one of them");
+    if (drawing->html && !*drawing->html)
+        return tccl_fail(err, "--html=: give a file, or - for standard output");
     if (drawing->file && !*drawing->file)
         return tccl_fail(err, "--svg=: give a file, or --svg alone for standard output");
     if (drawing->svg && !drawing->file && optind + 2 == argc)
@@ -113,26 +122,29 @@ static void name_choice(const json_t *record, int rings)
                 rings - 1, rings == 2 ? " of the job has" : "s of the job have");
 }
 
-static int draw_svg(const struct drawing *drawing, const json_t *record, struct tccl_error *err)
+static int print_svg(FILE *out, const void *record, struct tccl_error *err)
 {
-    cleanup_free char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return tccl_fail(err, "no memory for a drawing");
-    int rc = acct_ring_svg(out, record, err);
-    if (fclose(out) != 0)
-        rc = tccl_fail(err, "no memory for a drawing");
-    if (rc != 0 || drawing->file)
-        return rc != 0 ? rc : tccl_write_output(drawing->file, text, size, err);
-    fwrite(text, 1, size, stdout);
-    return 0;
+    return acct_ring_svg(out, record, err);
+}
+
+struct page {
+    const struct acct_asked *asked;
+    const json_t *record;
+};
+
+static int print_page(FILE *out, const void *what, struct tccl_error *err)
+{
+    const struct page *page = what;
+    return acct_ring_page(out, page->record, page->asked, err);
 }
 
 static int draw(const struct drawing *drawing, json_t *record, struct tccl_error *err)
 {
     if (drawing->svg)
-        return draw_svg(drawing, record, err);
+        return tccl_print_output(drawing->file, print_svg, record, err);
+    if (drawing->html)
+        return tccl_print_output(drawing->html, print_page, &(struct page){&drawing->asked, record},
+                                 err);
     if (!drawing->json)
         return acct_ring_text(stdout, record, acct_terminal_columns(), acct_terminal_colour(), err);
     cleanup_json json_t *json = acct_ring_json(record, err);
@@ -150,6 +162,7 @@ static int answer(struct drawing *drawing, const char *job, struct tccl_error *e
     json_t *record = choose_step(records, &rings);
     if (!record)
         return tccl_fail(err, "there is no record of %.60s, or it is not yours to see", job);
+    drawing->asked.complete = complete;
     int rc = draw(drawing, record, err);
     if (rc == 0)
         name_choice(record, rings);
@@ -159,7 +172,7 @@ static int answer(struct drawing *drawing, const char *job, struct tccl_error *e
 int ring_main(int argc, char **argv)
 {
     struct tccl_error err = {0};
-    struct drawing drawing = {0};
+    struct drawing drawing = {.asked = {.argv = argv, .argc = argc}};
     int rc = acct_request_begin(&drawing.request, &err);
     if (rc == 0)
         rc = parse_options(&drawing, argc, argv, &err);

@@ -4,10 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "acct/acct-ring-facts.h"
+#include "acct/acct-ring-svg.h"
 #include "acct/acct-ring.h"
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
+#include "draw/html.h"
 #include "draw/svg.h"
 
 enum {
@@ -46,6 +47,7 @@ struct sheet {
     const struct acct_ring_facts *facts;
     struct card cards[CARDS];
     int n_cards, n_left; /* nodes of runs that are not drawn */
+    bool in_page;        /* without the facts above the cards */
     double top, width, height;
     FILE *out;
 };
@@ -397,20 +399,36 @@ static unsigned ring_kinds(const struct acct_ring *ring)
     return kinds;
 }
 
+/* The element as a file of its own, on white, with its facts; or a part of a page that has them. */
+static void open_sheet(const struct sheet *sheet)
+{
+    FILE *out = sheet->out;
+    fprintf(out, "<svg%s width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" role=\"img\"",
+            sheet->in_page ? "" : " xmlns=\"http://www.w3.org/2000/svg\"", sheet->width,
+            sheet->height, sheet->width, sheet->height);
+    if (sheet->in_page) {
+        fprintf(out, " style=\"min-width:%.0fpx\" aria-label=\"Ring of ",
+                TCCL_HTML_LEGIBLE * sheet->width);
+        tccl_svg_escape(sheet->facts->title, out);
+        fputs("; the same as a table below\">\n", out);
+    } else {
+        fputs(">\n<title>", out);
+        tccl_svg_escape(sheet->facts->title, out);
+        fputs("</title>\n", out);
+    }
+    tccl_svg_style(out);
+    tccl_svg_markers(out);
+    if (sheet->in_page)
+        return;
+    fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
+    put_head(sheet);
+}
+
 static void put_sheet(const struct sheet *sheet)
 {
     FILE *out = sheet->out;
     char left[80];
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-            "viewBox=\"0 0 %.0f %.0f\">\n<title>",
-            sheet->width, sheet->height, sheet->width, sheet->height);
-    tccl_svg_escape(sheet->facts->title, out);
-    fputs("</title>\n", out);
-    tccl_svg_style(out);
-    tccl_svg_markers(out);
-    fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
-    put_head(sheet);
+    open_sheet(sheet);
     for (int i = 0; i < sheet->n_cards; i++)
         put_frame(sheet, &sheet->cards[i]);
     for (int i = 0; i < sheet->n_cards; i++)
@@ -425,23 +443,36 @@ static void put_sheet(const struct sheet *sheet)
     fputs("</svg>\n", out);
 }
 
+static int draw(FILE *out, const struct acct_ring *ring, const struct acct_ring_facts *facts,
+                bool in_page, struct tccl_error *err)
+{
+    cleanup_free struct sheet *sheet = calloc(1, sizeof(*sheet));
+    if (!sheet)
+        return tccl_fail(err, "out of memory");
+    sheet->ring = ring;
+    sheet->facts = facts;
+    sheet->out = out;
+    sheet->in_page = in_page;
+    sheet->width = in_page ? MIN_WIDTH : fmax(MIN_WIDTH, head_width(facts));
+    sheet->top = in_page ? MARGIN / 2.0 : head_height(facts);
+    place_cards(sheet);
+    put_sheet(sheet);
+    return 0;
+}
+
+int acct_ring_draw(FILE *out, const struct acct_ring *ring, const struct acct_ring_facts *facts,
+                   struct tccl_error *err)
+{
+    return draw(out, ring, facts, true, err);
+}
+
 int acct_ring_svg(FILE *out, const json_t *record, struct tccl_error *err)
 {
     struct acct_ring ring;
     struct acct_ring_facts facts;
     int rc = acct_ring_facts_read(record, &ring, &facts, err);
-    cleanup_free struct sheet *sheet = rc == 0 ? calloc(1, sizeof *sheet) : NULL;
-    if (sheet) {
-        sheet->ring = &ring;
-        sheet->facts = &facts;
-        sheet->out = out;
-        sheet->width = fmax(MIN_WIDTH, head_width(&facts));
-        sheet->top = head_height(&facts);
-        place_cards(sheet);
-        put_sheet(sheet);
-    } else if (rc == 0) {
-        rc = tccl_fail(err, "no memory for a drawing");
-    }
+    if (rc == 0)
+        rc = draw(out, &ring, &facts, false, err);
     acct_ring_facts_clear(&ring, &facts);
     return rc;
 }

@@ -7,8 +7,9 @@
 #include "acct/acct-summary.h"
 #include "acct/acct-time.h"
 #include "base/cleanup.h"
+#include "base/fileio.h"
 
-enum { OPTION_JSON = ACCT_OPTION_OWN, DAYS = 30 };
+enum { OPTION_JSON = ACCT_OPTION_OWN, OPTION_HTML, DAYS = 30 };
 
 static const char help[] =
     "Usage: tcclacct summary [OPTION]…\n"
@@ -26,6 +27,7 @@ static const char help[] =
     "  -s, --state=STATE,…    off, applied, fallback, nothing-to-do, partial, differs\n"
     "  -R, --reason=KIND,…    whose reason is of this kind (no profile, no daemon, …)\n"
     "  -j, --jobs=JOB[.STEP],…  these, of any day\n"
+    "      --html=FILE        as a page for a browser (-: on standard output)\n"
     "      --json             as JSON\n"
     "      --config=FILE      instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
     "      --node=NAME        this node's Slurm name, where it isn't the host's\n"
@@ -34,6 +36,7 @@ static const char help[] =
 
 static const struct option long_options[] = {
     ACCT_REQUEST_OPTIONS,
+    {"html", required_argument, NULL, OPTION_HTML},
     {"json", no_argument, NULL, OPTION_JSON},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -42,6 +45,8 @@ static const struct option long_options[] = {
 struct summing {
     struct acct_request request;
     bool help, json;
+    const char *html; /* the page's file; NULL: none is asked for */
+    struct acct_asked asked;
 };
 
 static int take_option(struct summing *summing, int option, char *const *argv,
@@ -53,6 +58,9 @@ static int take_option(struct summing *summing, int option, char *const *argv,
         return 0;
     case OPTION_JSON:
         summing->json = true;
+        return 0;
+    case OPTION_HTML:
+        summing->html = optarg;
         return 0;
     case '?':
         return acct_refuse_option(argv, err);
@@ -71,6 +79,10 @@ static int parse_options(struct summing *summing, int argc, char **argv, struct 
             return -1;
     if (!summing->help && optind < argc)
         return tccl_fail(err, "%.60s: what is that? see tcclacct summary --help", argv[optind]);
+    if (summing->html && summing->json)
+        return tccl_fail(err, "--html and --json: give one of them");
+    if (summing->html && !*summing->html)
+        return tccl_fail(err, "--html=: give a file, or - for standard output");
     return 0;
 }
 
@@ -85,6 +97,19 @@ static time_t days_ago(time_t now)
     return mktime(&fields);
 }
 
+struct page {
+    const struct acct_asked *asked;
+    const json_t *summary;
+};
+
+static int print_page(FILE *out, const void *what, struct tccl_error *err)
+{
+    const struct page *page = what;
+    (void)err;
+    acct_summary_page(out, page->summary, page->asked);
+    return 0;
+}
+
 static int answer(struct summing *summing, struct tccl_error *err)
 {
     struct acct_request *request = &summing->request;
@@ -95,6 +120,11 @@ static int answer(struct summing *summing, struct tccl_error *err)
     cleanup_json json_t *summary = acct_request_summary(request, &complete, err);
     if (!summary)
         return -1;
+    if (summing->html) {
+        summing->asked.complete = complete;
+        return tccl_print_output(summing->html, print_page,
+                                 &(struct page){&summing->asked, summary}, err);
+    }
     if (summing->json) {
         json_object_set_new(summary, "complete", json_boolean(complete));
         return acct_print_json(summary, err);
@@ -108,7 +138,7 @@ static int answer(struct summing *summing, struct tccl_error *err)
 int summary_main(int argc, char **argv)
 {
     struct tccl_error err = {0};
-    struct summing summing = {0};
+    struct summing summing = {.asked = {.argv = argv, .argc = argc}};
     int rc = acct_request_begin(&summing.request, &err);
     if (rc == 0)
         rc = parse_options(&summing, argc, argv, &err);

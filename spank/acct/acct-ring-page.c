@@ -1,0 +1,170 @@
+/* acct-ring-page.c: the ring of a step as a page. */
+#include <string.h>
+
+#include "acct/acct-html.h"
+#include "acct/acct-ring-svg.h"
+#include "acct/acct-ring.h"
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "draw/chart.h"
+#include "draw/html.h"
+#include "draw/svg.h"
+
+enum { NAMES = 400, TEXT = 8192 }; /* columns of texts */
+
+static void put_lines(const struct acct_ring_facts *facts, FILE *out)
+{
+    fputs("<h2>In short</h2>\n<div class=\"card\">\n", out);
+    for (int i = 1; i < facts->n_lines; i++) {
+        fputs("<p>", out);
+        tccl_svg_escape(facts->lines[i], out);
+        fputs("</p>\n", out);
+    }
+    fputs("</div>\n", out);
+}
+
+static void put_bandwidths(const struct acct_ring_facts *facts, FILE *out)
+{
+    struct tccl_chart_column columns[ACCT_RING_BARS] = {0};
+    struct tccl_chart chart = {.name = "Bandwidth of the ring and what to compare it with",
+                               .x_axis = "ring",
+                               .y_axis = "GB/s",
+                               .series = {"GB/s (1e9 bytes a second)"},
+                               .n_series = 1,
+                               .digits = 2,
+                               .columns = columns,
+                               .n_columns = facts->n_bars};
+    if (facts->n_bars == 0)
+        return;
+    for (int i = 0; i < facts->n_bars; i++) {
+        snprintf(columns[i].name, sizeof(columns[i].name), "%s", facts->bars[i].label);
+        snprintf(columns[i].label, sizeof(columns[i].label), "%s", facts->bars[i].label);
+        columns[i].values[0] = facts->bars[i].gbps;
+    }
+    fputs("<h2>Bandwidth</h2>\n<div class=\"card\">\n", out);
+    tccl_chart_write(&chart, out);
+    fputs("</div>\n", out);
+}
+
+static void put_chain(const struct tccl_named_chain *chain, FILE *out)
+{
+    char text[TCCL_CHAIN_TEXT];
+    tccl_named_format(chain, text);
+    fputs("<code>", out);
+    acct_html_text(text, TEXT, out);
+    fputs("</code>", out);
+}
+
+static void put_card(const struct acct_ring *ring, const struct acct_group *group, int place,
+                     FILE *out)
+{
+    int count;
+    cleanup_free char *names = acct_group_names(ring, group, place, &count);
+    fputs("<tr><th scope=\"row\">", out);
+    acct_html_text(names ? names : "", NAMES, out);
+    fprintf(out, "</th><td class=\"n\">%d</td><td>", count);
+    put_chain(&ring->chains[ring->runs[group->first + place].chain], out);
+    fputs("</td></tr>\n", out);
+}
+
+/* What the drawing shows, in words. */
+static void put_cards(const struct acct_ring *ring, FILE *out)
+{
+    enum { CARDS = 1000 };
+    int cards = 0;
+    fputs("<details><summary>The same as a table</summary>\n<table class=\"rows\">\n<caption>Nodes "
+          "in the ring's order, with the way of the data on each</caption>\n<tr><th scope=\"col\">"
+          "Nodes</th><th scope=\"col\" class=\"n\">Number</th><th scope=\"col\">Chain</th></tr>\n",
+          out);
+    for (int i = 0; i < ring->n_groups; i++)
+        for (int place = 0; place < ring->groups[i].n_runs && cards < CARDS; place++, cards++)
+            put_card(ring, &ring->groups[i], place, out);
+    fprintf(out, "</table>\n%s</details>\n", cards == CARDS ? "<p>Only the first ones.</p>\n" : "");
+}
+
+static int put_ring(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out,
+                    struct tccl_error *err)
+{
+    fputs("<h2>The ring</h2>\n<div class=\"card\">\n<figure>\n", out);
+    tccl_html_wide_begin("The ring, drawn", out);
+    int rc = acct_ring_draw(out, ring, facts, err);
+    tccl_html_wide_end(out);
+    put_cards(ring, out);
+    fputs("</figure>\n</div>\n", out);
+    return rc;
+}
+
+static void put_facts(const json_t *record, FILE *out)
+{
+    static const struct {
+        const char *field, *name;
+    } shown[] = {{"JobID", "Step"},
+                 {"JobName", "Job name"},
+                 {"User", "User"},
+                 {"Account", "Account"},
+                 {"Partition", "Partition"},
+                 {"Cluster", "Cluster"},
+                 {"NodeList", "Nodes"},
+                 {"GPUs", "GPUs"},
+                 {"Mode", "Mode"},
+                 {"Policy", "Policy"},
+                 {"State", "State"},
+                 {"Reason", "Reason"},
+                 {"Built", "What NCCL built"},
+                 {"BuiltReason", "Why, or how it differs"},
+                 {"GBps", "Bandwidth, GB/s"},
+                 {"BaselineGBps", "NCCL's own choice, GB/s"},
+                 {"BoundGBps", "No ring is faster than, GB/s"},
+                 {"Ratio", "Gain, times NCCL's own choice"},
+                 {"Source", "Bandwidths from"},
+                 {"SolveTime", "Time to a ring"},
+                 {"Start", "Started"},
+                 {"Restarts", "Requeued, times"}};
+    fputs("<h2>The step</h2>\n<div class=\"card\"><dl class=\"facts\">\n", out);
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        cleanup_free char *text = acct_ring_shown(record, shown[i].field);
+        if (text && *text && strcmp(text, "0") != 0)
+            tccl_html_fact(out, shown[i].name, "%s", text);
+    }
+    fputs("</dl></div>\n", out);
+}
+
+static void put_notation(const json_t *record, FILE *out)
+{
+    static const struct {
+        const char *arrow, *meaning;
+    } arrows[] = {
+        {"-w&gt;", "the GPU writes into the next one"},
+        {"-r&gt;", "the next GPU reads from the one before it"},
+        {"-m<var>K</var>&gt;", "through memory <var>K</var>: written to it, and read from there"},
+        {"-g&gt;", "between NIC and GPU directly (GPUDirect)"}};
+    fputs("<h2>Notation</h2>\n<div class=\"card\">\n<table class=\"rows\">\n<tr><th scope=\"col\">"
+          "Arrow</th><th scope=\"col\">How the data go on</th></tr>\n",
+          out);
+    for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++)
+        fprintf(out, "<tr><th scope=\"row\"><code>%s</code></th><td>%s</td></tr>\n",
+                arrows[i].arrow, arrows[i].meaning);
+    fputs("</table>\n<details><summary>The ring on one line</summary>\n<p><code>", out);
+    acct_html_text(tccl_text_of(record, "ring"), TEXT, out);
+    fputs("</code></p>\n</details>\n</div>\n", out);
+}
+
+int acct_ring_page(FILE *out, const json_t *record, const struct acct_asked *asked,
+                   struct tccl_error *err)
+{
+    struct acct_ring ring;
+    struct acct_ring_facts facts;
+    int rc = acct_ring_facts_read(record, &ring, &facts, err);
+    if (rc == 0) {
+        tccl_html_begin("tcclacct", facts.title, facts.lines[0], out);
+        put_lines(&facts, out);
+        rc = put_ring(&ring, &facts, out, err);
+        put_bandwidths(&facts, out);
+        put_facts(record, out);
+        put_notation(record, out);
+        acct_html_asked(asked, out);
+        tccl_html_end("tcclacct", out);
+    }
+    acct_ring_facts_clear(&ring, &facts);
+    return rc;
+}

@@ -1,0 +1,284 @@
+/* acct-summary-page.c: what many records have in common, as a page. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "acct/acct-summary-parts.h"
+#include "acct/acct-summary.h"
+#include "acct/acct-time.h"
+#include "base/fields.h"
+#include "draw/chart.h"
+#include "draw/html.h"
+
+enum { DAY = 86400 };
+enum { NAME = 64, REASON = 512 }; /* columns of texts */
+
+static double share(double part, double all)
+{
+    return all > 0 ? part / all : 0;
+}
+
+static void format_time(json_int_t when, const char *format, char *text, size_t size)
+{
+    acct_time_print((time_t)when, time(NULL), format, text, size);
+}
+
+static json_int_t sum_of(const json_t *words, const char *const *names)
+{
+    json_int_t sum = 0;
+    for (; *names; names++)
+        sum += tccl_number_of(words, *names);
+    return sum;
+}
+
+static void put_count(const char *name, json_int_t count, json_int_t all, FILE *out)
+{
+    if (all > 0)
+        tccl_html_fact(out, name, "%lld (%.0f %%)", (long long)count,
+                       100 * share((double)count, (double)all));
+    else
+        tccl_html_fact(out, name, "%lld", (long long)count);
+}
+
+static void put_tiles(const json_t *summary, FILE *out)
+{
+    static const char *const with_ring[] = {"applied", "partial", "differs", NULL};
+    const json_t *states = json_object_get(summary, "states");
+    const json_t *solve = json_object_get(summary, "solve_us");
+    json_int_t steps = tccl_number_of(summary, "steps"), rings = sum_of(states, with_ring);
+    fputs("<h2>In short</h2>\n<div class=\"card\"><dl class=\"facts tiles\">\n", out);
+    put_count("Steps", steps, 0, out);
+    put_count("With a ring", rings, steps, out);
+    put_count("Built by NCCL", tccl_number_of(json_object_get(summary, "built"), "applied"), rings,
+              out);
+    put_count("Fallbacks", tccl_number_of(states, "fallback"), steps, out);
+    if (acct_real_of(summary, "gain_median") > 0)
+        tccl_html_fact(out, "Gain, median (mean)", "%.2f× (%.2f×)",
+                       acct_real_of(summary, "gain_median"), acct_real_of(summary, "gain_mean"));
+    if (acct_real_of(solve, "max") > 0)
+        tccl_html_fact(out, "Time to a ring, median (99 % within)", "%.1f ms (%.1f ms)",
+                       acct_real_of(solve, "median") / 1e3, acct_real_of(solve, "p99") / 1e3);
+    fputs("</dl></div>\n", out);
+}
+
+/* Charts */
+
+static void name_day(json_int_t noon, bool with_year, struct tccl_chart_column *column)
+{
+    format_time(noon, "%Y-%m-%d", column->name, sizeof(column->name));
+    format_time(noon, with_year ? "%Y-%m-%d" : "%m-%d", column->label, sizeof(column->label));
+}
+
+/* Spans without steps have columns, too: time goes on evenly. Returns how many columns. */
+static int day_columns(const json_t *summary, struct tccl_chart_column columns[static ACCT_SPANS],
+                       bool gain, json_int_t *each)
+{
+    struct acct_span spans[ACCT_SPANS];
+    int n = acct_summary_spans(summary, spans, each);
+    int count = n > 0 ? spans[n - 1].place + 1 : 0;
+    bool years = *each * count > 300;
+    if (count > ACCT_SPANS)
+        count = ACCT_SPANS;
+    for (int i = 0; i < count; i++) {
+        columns[i] = (struct tccl_chart_column){.values = {gain ? -1 : 0}};
+        name_day(spans[0].noon + i * *each * DAY, years, &columns[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        const struct acct_span *span = &spans[i];
+        if (span->place < 0 || span->place >= count)
+            continue;
+        double *values = columns[span->place].values;
+        values[0] = gain ? (span->gain > 0 ? span->gain : -1) : (double)span->applied;
+        values[1] = (double)span->fallback;
+        values[2] = fmax(0, (double)(span->steps - span->applied - span->fallback));
+    }
+    return count;
+}
+
+static void put_chart(const char *heading, const struct tccl_chart *chart, FILE *out)
+{
+    if (chart->n_columns == 0)
+        return;
+    fprintf(out, "<h2>%s</h2>\n<div class=\"card\">\n", heading);
+    tccl_chart_write(chart, out);
+    fputs("</div>\n", out);
+}
+
+static void put_days(const json_t *summary, FILE *out)
+{
+    struct tccl_chart_column columns[ACCT_SPANS];
+    char axis[64] = "day";
+    json_int_t each;
+    struct tccl_chart chart = {
+        .name = "What became of steps, day by day",
+        .x_axis = axis,
+        .y_axis = "steps",
+        .series = {"applied", "fallback", "others: off, nothing to do, partial, differs"},
+        .n_series = 3,
+        .columns = columns};
+    chart.n_columns = day_columns(summary, columns, false, &each);
+    if (each > 1)
+        snprintf(axis, sizeof(axis), "%lld days from", (long long)each);
+    put_chart("States over days", &chart, out);
+    chart.name = "Mean gain of rings, day by day";
+    chart.y_axis = "times NCCL's own choice";
+    chart.series[0] = "mean gain";
+    chart.n_series = 1;
+    chart.line = true;
+    chart.base = "NCCL's own choice: 1";
+    chart.digits = 2;
+    chart.n_columns = day_columns(summary, columns, true, &each);
+    if (acct_real_of(summary, "gain_mean") > 0)
+        put_chart("Gain over days", &chart, out);
+}
+
+static void put_gains(const json_t *summary, FILE *out)
+{
+    enum { PARTS = 32 };
+    struct tccl_chart_column columns[PARTS];
+    struct tccl_chart chart = {.name = "Steps by the gain of their ring",
+                               .x_axis = "times NCCL's own choice, from",
+                               .y_axis = "steps",
+                               .series = {"steps with a ring"},
+                               .n_series = 1,
+                               .columns = columns};
+    size_t first, last;
+    if (!acct_summary_gains(summary, &first, &last))
+        return;
+    for (size_t i = first; i <= last && chart.n_columns < PARTS; i++) {
+        const json_t *part = json_array_get(json_object_get(summary, "gains"), i);
+        struct tccl_chart_column *column = &columns[chart.n_columns++];
+        *column = (struct tccl_chart_column){.values = {acct_real_of(part, "steps")}};
+        acct_gain_range(part, column->name, sizeof(column->name));
+        snprintf(column->label, sizeof(column->label), "%.2f", acct_real_of(part, "from"));
+    }
+    put_chart("How the gain is distributed", &chart, out);
+}
+
+/* Tables */
+
+static void put_heads(const char *const *heads, FILE *out)
+{
+    fputs("<table class=\"rows\">\n<tr>", out);
+    for (; *heads; heads++) /* '#': a number */
+        fprintf(out, "<th scope=\"col\"%s>%s</th>", **heads == '#' ? " class=\"n\"" : "",
+                *heads + (**heads == '#'));
+    fputs("</tr>\n", out);
+}
+
+static void put_words(const char *heading, const char *what, const json_t *words, json_int_t all,
+                      FILE *out)
+{
+    struct acct_word list[ACCT_WORDS];
+    int count = acct_summary_words(words, list);
+    fprintf(out, "<div>\n<h2>%s</h2>\n<div class=\"card\">\n", heading);
+    if (count == 0)
+        fputs("<p>Nothing is known yet.</p>\n", out);
+    else
+        put_heads((const char *const[]){what, "#Steps", "#Share", NULL}, out);
+    for (int i = 0; i < count; i++) {
+        double part = share((double)list[i].steps, (double)all);
+        fputs("<tr><th scope=\"row\">", out);
+        acct_html_text(list[i].word, NAME, out);
+        fprintf(out, "</th><td class=\"n\">%lld</td><td class=\"n\">%.1f %%",
+                (long long)list[i].steps, 100 * part);
+        tccl_html_bar(part, out);
+        fputs("</td></tr>\n", out);
+    }
+    fprintf(out, "%s</div>\n</div>\n", count ? "</table>\n" : "");
+}
+
+static void put_reasons(const json_t *reasons, FILE *out)
+{
+    size_t i;
+    json_t *reason;
+    fputs("<h2>Why there was no ring</h2>\n<div class=\"card\">\n", out);
+    if (json_array_size(reasons) == 0) {
+        fputs("<p>No step has a reason: every one that asked has its ring.</p>\n</div>\n", out);
+        return;
+    }
+    put_heads((const char *const[]){"Kind of reason, and the latest one", "#Steps", "#Fell back",
+                                    "#Last", NULL},
+              out);
+    json_array_foreach(reasons, i, reason)
+    {
+        char last[64];
+        format_time(tccl_number_of(reason, "last"), "%Y-%m-%d %H:%M", last, sizeof(last));
+        fputs("<tr><td><strong>", out);
+        acct_html_text(tccl_text_of(reason, "class"), NAME, out);
+        fputs("</strong><br/>", out);
+        acct_html_text(tccl_text_of(reason, "example"), REASON, out);
+        fprintf(out,
+                "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n wrap\">%s"
+                "</td></tr>\n",
+                (long long)tccl_number_of(reason, "steps"),
+                (long long)tccl_number_of(reason, "fallbacks"), last);
+    }
+    fputs("</table>\n</div>\n", out);
+}
+
+static void put_node(const json_t *node, FILE *out)
+{
+    fputs("<tr><th scope=\"row\">", out);
+    acct_html_text(tccl_text_of(node, "node"), NAME, out);
+    fputs("</th><td class=\"n\">", out);
+    if (json_is_number(json_object_get(node, "share"))) {
+        fprintf(out, "%.1f %%", 100 * acct_real_of(node, "share"));
+        tccl_html_bar(acct_real_of(node, "share"), out);
+    } else {
+        fputs("-", out);
+    }
+    fprintf(out, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td></tr>\n",
+            (long long)tccl_number_of(node, "steps"), (long long)tccl_number_of(node, "fallbacks"));
+}
+
+static void put_nodes(const json_t *nodes, FILE *out)
+{
+    size_t i, shown = 0;
+    json_t *node;
+    fputs(
+        "<h2>Slowest nodes</h2>\n<div class=\"card\">\n<p>Bandwidth of a node's rings, of the best "
+        "one over as many nodes and GPUs; those below 95 %, or named by a fallback.</p>\n",
+        out);
+    json_array_foreach(nodes, i, node)
+    {
+        if (!acct_node_stands_out(node))
+            continue;
+        if (shown++ == 0)
+            put_heads((const char *const[]){"Node", "#Of the best", "#Steps", "#Fell back", NULL},
+                      out);
+        put_node(node, out);
+    }
+    fputs(shown ? "</table>\n</div>\n" : "<p>None stands out.</p>\n</div>\n", out);
+}
+
+static void put_parts(const json_t *summary, FILE *out)
+{
+    json_int_t steps = tccl_number_of(summary, "steps");
+    put_tiles(summary, out);
+    put_days(summary, out);
+    put_gains(summary, out);
+    fputs("<div class=\"grid\">\n", out);
+    put_words("What became of the steps", "State", json_object_get(summary, "states"), steps, out);
+    put_words("What NCCL built", "Built", json_object_get(summary, "built"), steps, out);
+    fputs("</div>\n", out);
+    put_reasons(json_object_get(summary, "reasons"), out);
+    put_nodes(json_object_get(summary, "nodes"), out);
+}
+
+void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked)
+{
+    char line[256] = "No step in that time that is yours to see", from[64], to[64];
+    json_int_t steps = tccl_number_of(summary, "steps");
+    const char *format = getenv("SLURM_TIME_FORMAT");
+    format_time(tccl_number_of(summary, "start"), format, from, sizeof(from));
+    format_time(tccl_number_of(summary, "end"), format, to, sizeof(to));
+    if (steps > 0)
+        snprintf(line, sizeof(line), "%lld step%s, started from %s to %s", (long long)steps,
+                 steps == 1 ? "" : "s", from, to);
+    tccl_html_begin("tcclacct", "Rings of job steps", line, out);
+    if (steps > 0)
+        put_parts(summary, out);
+    acct_html_asked(asked, out);
+    tccl_html_end("tcclacct", out);
+}

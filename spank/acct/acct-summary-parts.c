@@ -1,0 +1,104 @@
+/* acct-summary-parts.c: what the text and the page show of a summary. */
+#include "acct/acct-summary-parts.h"
+
+#include <stdio.h>
+
+#include "base/fields.h"
+
+enum { DAY = 86400 };
+
+double acct_real_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+int acct_summary_words(const json_t *words, struct acct_word list[static ACCT_WORDS])
+{
+    int count = 0;
+    const char *word;
+    json_t *value;
+    json_object_foreach((json_t *)words, word, value)
+    {
+        int at = count < ACCT_WORDS ? count++ : ACCT_WORDS;
+        for (; at > 0 && list[at - 1].steps < json_integer_value(value); at--)
+            if (at < ACCT_WORDS)
+                list[at] = list[at - 1];
+        if (at < ACCT_WORDS)
+            list[at] = (struct acct_word){word, json_integer_value(value)};
+    }
+    return count;
+}
+
+bool acct_summary_gains(const json_t *summary, size_t *first, size_t *last)
+{
+    const json_t *gains = json_object_get(summary, "gains");
+    *first = json_array_size(gains);
+    *last = 0;
+    for (size_t i = 0; i < json_array_size(gains); i++) {
+        if (acct_real_of(json_array_get(gains, i), "steps") <= 0)
+            continue;
+        if (*first > i)
+            *first = i;
+        *last = i;
+    }
+    return *first < json_array_size(gains);
+}
+
+void acct_gain_range(const json_t *part, char *text, size_t size)
+{
+    const json_t *to = json_object_get(part, "to");
+    double from = acct_real_of(part, "from");
+    if (json_is_number(to))
+        snprintf(text, size, "%.2f - %.2f", from, json_number_value(to));
+    else
+        snprintf(text, size, "%.2f -", from);
+}
+
+bool acct_node_stands_out(const json_t *node)
+{
+    const double slow = 0.95; /* of the best */
+    return acct_real_of(node, "share") < slow || tccl_number_of(node, "fallbacks");
+}
+
+/* How many days a day is after the first one. */
+static json_int_t days_after(const json_t *days, size_t i)
+{
+    json_int_t first = tccl_number_of(json_array_get(days, 0), "start");
+    return (tccl_number_of(json_array_get(days, i), "start") - first + DAY / 2) / DAY;
+}
+
+/* Those from index first on that belong to its span. Returns the index behind them. */
+static size_t add_days(const json_t *days, size_t first, json_int_t each, struct acct_span *span)
+{
+    size_t i = first;
+    double gains = 0;
+    json_int_t n_gains = 0, place = days_after(days, first) / each;
+    *span = (struct acct_span){.place = (int)place,
+                               .noon = tccl_number_of(json_array_get(days, 0), "start") +
+                                       place * each * DAY + DAY / 2};
+    for (; i < json_array_size(days) && days_after(days, i) / each == place; i++) {
+        const json_t *day = json_array_get(days, i);
+        json_int_t applied = tccl_number_of(day, "applied"), times = applied ? applied : 1;
+        span->steps += tccl_number_of(day, "steps");
+        span->applied += applied;
+        span->fallback += tccl_number_of(day, "fallback");
+        if (json_is_number(json_object_get(day, "gain_mean"))) {
+            gains += acct_real_of(day, "gain_mean") * (double)times;
+            n_gains += times;
+        }
+    }
+    span->gain = n_gains ? gains / (double)n_gains : 0;
+    return i;
+}
+
+int acct_summary_spans(const json_t *summary, struct acct_span spans[static ACCT_SPANS],
+                       json_int_t *each)
+{
+    const json_t *days = json_object_get(summary, "days");
+    size_t count = json_array_size(days);
+    int n = 0;
+    *each = count > 0 ? days_after(days, count - 1) / ACCT_SPANS + 1 : 1;
+    for (size_t i = 0; i < count && n < ACCT_SPANS; n++)
+        i = add_days(days, i, *each, &spans[n]);
+    return n;
+}
