@@ -10,7 +10,13 @@
 #include "draw/svg.h"
 #include "search/setlog.h"
 
-enum { GPUS_TEXT = 64, OPEN_CONGESTED = 20, MOST_CONGESTED = 200, OPEN_RINGS = 12, LEAST_WIDTH = 680 };
+enum {
+    GPUS_TEXT = 64,
+    OPEN_CONGESTED = 20,
+    MOST_CONGESTED = 200,
+    OPEN_RINGS = 12,
+    LEAST_WIDTH = 680
+};
 
 static void put(FILE *out, const char *text)
 {

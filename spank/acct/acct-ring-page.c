@@ -123,7 +123,7 @@ static void put_facts(const json_t *record, FILE *out)
     fputs("<h2>The step</h2>\n<div class=\"card\"><dl class=\"facts\">\n", out);
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
         cleanup_free char *text = acct_ring_shown(record, shown[i].field);
-        if (text && *text && strcmp(text, "0") != 0)
+        if (text && *text)
             tccl_html_fact(out, shown[i].name, "%s", text);
     }
     fputs("</dl></div>\n", out);

@@ -251,6 +251,9 @@ static void check_none(json_t *record, const char *said)
     err.text[0] = '\0';
     CHECK_INT(acct_ring_text(out, record, 80, false, &err), -1);
     CHECK_HOLDS(err.text, said);
+    err.text[0] = '\0';
+    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){0}, &err), -1);
+    CHECK_HOLDS(err.text, said);
     fclose(out);
     CHECK_INT(size, 0);
 }
@@ -357,6 +360,40 @@ static void test_svg_nics(void)
     CHECK(!strstr(svg, "mlx5_bond_of"));
 }
 
+static char *page_of(const json_t *record)
+{
+    char *argv[] = {"ring", "12", NULL}, *text = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    FILE *out = open_memstream(&text, &size);
+    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true}, &err), 0);
+    fclose(out);
+    return text;
+}
+
+static void test_page(void)
+{
+    cleanup_json json_t *record = record_of("AAB");
+    json_object_set_new(record, "job_name", json_string("<script>&\"\x1b[31m\xef\xbf\xbf"));
+    json_object_set_new(record, "account", json_string("\xe2\x80\xae<b>"));
+    cleanup_free char *page = page_of(record);
+    CHECK(!strstr(page, "<script") && !strchr(page, '\033') && !strstr(page, "://"));
+    CHECK_HOLDS(page, "<h1>Step 12.0: &lt;script&gt;&amp;&quot;&#92;x1b[31m&#92;uffff of ann</h1>");
+    CHECK_HOLDS(page, "<p>1.92 times as fast as NCCL's own choice</p>");
+    CHECK_HOLDS(page, "<dt>Account</dt><dd>&#92;u202e&lt;b&gt;</dd>");
+    CHECK_HOLDS(page,
+                "<bdi>n[1-2]</bdi></th><td class=\"n\">2</td><td><code><bdi>mlx5_0</bdi> -g&gt; "
+                "GPU 3 -w&gt; GPU 1 -m0&gt; GPU 2 -m1&gt; GPU 0 -g&gt; <bdi>mlx5_1</bdi></code>");
+    CHECK_HOLDS(page, "<th scope=\"row\">this ring</th><td class=\"n\">9.80</td>");
+    CHECK_INT(count(page, "class=\"gpu\""), 4 + 3);
+    CHECK_INT(count(page, "<svg "), 2);
+    CHECK_INT(count(page, "role=\"img\""), 2);
+    CHECK(!strstr(page, "fill=\"#fff\"")); /* no white sheet in the dark */
+    json_object_set_new(record, "ring", json_string("n1[0 -w> 1 -m2> 0]"));
+    cleanup_free char *closed = page_of(record);
+    CHECK_HOLDS(closed, "<code>GPU 0 -w&gt; GPU 1 -m2&gt; GPU 0</code>");
+}
+
 static void test_json(void)
 {
     struct tccl_error err = {0};
@@ -400,6 +437,7 @@ int main(void)
     test_svg();
     test_svg_economy();
     test_svg_nics();
+    test_page();
     test_json();
     test_endless_bars();
     return check_result();

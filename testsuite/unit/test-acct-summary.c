@@ -1,6 +1,7 @@
 /* test-acct-summary.c: a summary as people read it. */
 #include <locale.h>
 
+#include "acct/acct-summary-parts.h"
 #include "acct/acct-summary.h"
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
@@ -103,6 +104,109 @@ static void test_nothing(void)
     CHECK_HOLDS(single, "1 step, started from 1970-01-01T00:00:00 to 1970-01-01T00:01:00\n");
 }
 
+static char *page_of(const json_t *summary, bool complete)
+{
+    char *argv[] = {"summary", "--name=<b>", NULL}, *text = NULL;
+    struct acct_asked asked = {.argv = argv, .argc = 2, .complete = complete};
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    acct_summary_page(out, summary, &asked);
+    fclose(out);
+    return text;
+}
+
+static void test_page(void)
+{
+    cleanup_json json_t *summary = example();
+    cleanup_free char *page = page_of(summary, true);
+    CHECK_HOLDS(page, "<p class=\"dim\">700 steps, started from 1970-01-01T00:00:00 to 1970-01-02");
+    CHECK_HOLDS(page, "<dt>With a ring</dt><dd>500 (71 %)</dd>");
+    CHECK_HOLDS(page, "<dt>Built by NCCL</dt><dd>400 (80 %)</dd>");
+    CHECK_HOLDS(page, "<dd>1.70× (1.80×)</dd>");
+    CHECK_HOLDS(page, "<dd>1.5 ms (2.5 ms)</dd>");
+    CHECK_HOLDS(page, ">3 days from<");
+    CHECK_HOLDS(page,
+                "<th scope=\"row\">1970-01-04</th><td class=\"n\">15</td><td class=\"n\">6</td>"
+                "<td class=\"n\">9</td>");
+    CHECK_HOLDS(page, "<th scope=\"row\">1970-01-04</th><td class=\"n\">1.00</td>");
+    CHECK_HOLDS(page, "<th scope=\"row\">1.50 - 2.00</th><td class=\"n\">300</td>");
+    CHECK_HOLDS(page, "<th scope=\"row\"><bdi>applied</bdi></th><td class=\"n\">500</td>");
+    CHECK_HOLDS(page, "<bdi>n2: &#92;x1b[31m no profile");
+    CHECK_HOLDS(page, "<bdi>n7</bdi></th><td class=\"n\">50.0 %");
+    CHECK_HOLDS(page, "<bdi>--name=&lt;b&gt;</bdi>");
+    CHECK(!strchr(page, '\033') && !strstr(page, "of this node alone"));
+    CHECK(strstr(page, "<bdi>applied</bdi>") < strstr(page, "<bdi>fallback</bdi>"));
+    cleanup_json json_t *none = json_pack("{s:i}", "steps", 0);
+    cleanup_free char *empty = page_of(none, false);
+    CHECK_HOLDS(empty, "No step in that time");
+    CHECK_HOLDS(empty, "of this node alone");
+    CHECK(!strstr(empty, "<svg"));
+    cleanup_json json_t *bare = json_pack("{s:i}", "steps", 1);
+    cleanup_free char *little = page_of(bare, true);
+    CHECK_HOLDS(little, "Nothing is known yet.");
+    CHECK(!strstr(little, "<svg"));
+}
+
+/* Texts on the page are bounded. */
+static void test_long_texts(void)
+{
+    enum { LENGTH = 100000 };
+    cleanup_free char *name = malloc(LENGTH + 1);
+    memset(name, 'x', LENGTH);
+    name[LENGTH] = '\0';
+    cleanup_json json_t *summary =
+        json_pack("{s:i, s:{s:i}, s:[{s:s, s:s}], s:[{s:s, s:i}]}", "steps", 1, "states", name, 1,
+                  "reasons", "class", name, "example", name, "nodes", "node", name, "fallbacks", 1);
+    cleanup_free char *page = page_of(summary, true);
+    CHECK(strlen(page) < 20000);
+    CHECK_HOLDS(page, "xxx…</bdi>");
+}
+
+/* Spans hold all days, each in its place, counted again by a plain walk; across changes of the
+ * clocks, where days have 23 or 25 hours. */
+static void test_spans(void)
+{
+    unsigned seed = (unsigned)check_seed();
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    for (int round = 0; round < 300; round++) {
+        cleanup_json json_t *summary = json_pack("{s:[]}", "days");
+        json_t *days = json_object_get(summary, "days");
+        int first = (int)(rand_r(&seed) % 700), most = 1 + rand_r(&seed) % 1100;
+        int steps[2000] = {0}, length = 0;
+        for (int day = 0; day < most; day++) {
+            struct tm tm = {.tm_year = 124, .tm_mday = 1 + first + day, .tm_isdst = -1};
+            if (day > 0 && rand_r(&seed) % 3)
+                continue;
+            steps[day] = 1 + rand_r(&seed) % 9;
+            length = day + 1;
+            json_array_append_new(days,
+                                  json_pack("{s:I, s:i, s:i}", "start", (json_int_t)mktime(&tm),
+                                            "steps", steps[day], "applied", steps[day]));
+        }
+        struct acct_span spans[ACCT_SPANS];
+        json_int_t each;
+        int count = acct_summary_spans(summary, spans, &each), walked = 0;
+        CHECK(count <= ACCT_SPANS && (each == 1 || length > ACCT_SPANS));
+        for (int i = 0; i < count; i++) {
+            int sum = 0, from = spans[i].place * (int)each;
+            for (int day = from; day < from + each; day++)
+                sum += steps[day];
+            CHECK(sum > 0 && (i == 0 || spans[i].place > spans[i - 1].place));
+            CHECK_INT(spans[i].steps, sum);
+            CHECK_INT(spans[i].applied, sum);
+            walked += sum;
+            struct tm tm = {.tm_year = 124, .tm_mday = 1 + first + from, .tm_isdst = -1}, shown;
+            mktime(&tm);
+            localtime_r(&(time_t){spans[i].noon}, &shown);
+            CHECK(shown.tm_yday == tm.tm_yday && shown.tm_year == tm.tm_year);
+        }
+        for (int day = 0; day < length; day++)
+            walked -= steps[day];
+        CHECK_INT(walked, 0);
+    }
+    setenv("TZ", "UTC", 1);
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
@@ -115,5 +219,8 @@ int main(void)
     check_columns(summary, 132);
     test_nodes();
     test_nothing();
+    test_page();
+    test_long_texts();
+    test_spans();
     return check_result();
 }
