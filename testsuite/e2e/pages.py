@@ -77,7 +77,7 @@ def check_ring(tree):
     arrows = {"write": "-w>", "read": "-r>", "gpudirect": "-g>"}
 
     def chain_text(chain):
-        stops = [chain["entry"], *(f"GPU {gpu}" for gpu in chain["gpus"]), chain["exit"]]
+        stops = [chain["entry"], *map(str, chain["gpus"]), chain["exit"]]
         links = [arrows.get(link["kind"], f"-m{link['memory']}>") for link in chain["links"]]
         return " ".join(word for pair in zip(stops, links + [""]) for word in pair).strip()
 
