@@ -174,7 +174,6 @@ static const struct tccl_key keys[] = {
     {"SlurmUser", set_user, FIELD(slurm_user), 0, 0},
     {"Admins", tccl_set_list, FIELD(admins), 0, 0},
     {"KeepRecords", set_days, FIELD(keep_days), 1, 36500},
-    {"AdminComment", tccl_set_yes, FIELD(admin_comment), 0, 0},
     {"MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},

@@ -20,7 +20,7 @@ struct tccl_peer {
     int line; /* of the file */
 };
 
-enum { TCCL_CONF_KEYS = 20 }; /* of [tccl] */
+enum { TCCL_CONF_KEYS = 19 }; /* of [tccl] */
 
 enum tccl_gres_order { TCCL_GRES_PCI, TCCL_GRES_MINOR };
 
@@ -43,7 +43,6 @@ struct tccl_conf {
     char *admins;                         /* Admins=a,b: users who see all records; NULL */
     char metrics_file[PATH_MAX];          /* MetricsFile=: OpenMetrics text; "": none */
     int keep_days;                        /* KeepRecords=: days; 0: for ever */
-    int admin_comment;                    /* AdminComment=yes|no: rings in Slurm's own records */
     uint16_t port;                        /* Port=8517 */
     int timeout_ms;                       /* Timeout=500ms */
     int require_timeout_ms;               /* RequireTimeout=10s */

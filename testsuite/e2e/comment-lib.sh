@@ -1,29 +1,26 @@
-# comment-lib.sh: what the tests of tccl-comment share: a cluster with slurmdbd, where slurmctld soon forgets
+# comment-lib.sh: what the tests of contrib/admin-comment share: a cluster with slurmdbd, where slurmctld soon forgets
 # jobs. Sourced after lib.sh.
 PATH=$PATH:/usr/sbin:/sbin
-for program in slurmdbd mariadbd mariadb-install-db sacctmgr; do
+for program in python3 slurmdbd mariadbd mariadb-install-db sacctmgr; do
     command -v $program >/dev/null || skip "no $program here (contrib/setup test)"
 done
 
 comment_cluster() {
     own_cluster --nodes 2 --accounting --slurm-conf MinJobAge=2 --slurm-conf MessageTimeout=10
-    [ -x "$cluster/bin/tccl-comment" ] || skip "this build has no tccl-comment (no libslurm)"
-}
-
-allow_comments() {
-    sed -i 's/^\[peers\]/AdminComment=yes\n[peers]/' "$cluster/tccl.conf"
 }
 
 comment() { # OPTION...: its lines go to $work/comment
-    admin tccl-comment --node n1 "$@" >"$work/comment" 2>&1
+    admin "$root/contrib/admin-comment/admin-comment" --node n1 --state "$cluster/comment.json" "$@" >"$work/comment" 2>&1
 }
 
 shown() { # JOB
     admin sacct -nPX -j "$1" -o AdminComment
 }
 
-shows() { # JOB PATTERN
+shows() { # JOB PATTERN: in any letters, since sacctmgr writes small ones
+    shopt -s nocasematch
     matches "AdminComment of job $1" "$(shown "$1")" "$2"
+    shopt -u nocasematch
 }
 
 ended() { # JOB: for slurmdbd, too
