@@ -202,7 +202,7 @@ static void do_merge(int which)
         return;
     cleanup_json json_t *message = new_report("merge", which, node);
     if (rand() % 8 == 0)
-        json_object_set_new(message, "reason", json_string("a node below has no profile"));
+        json_object_set_new(message, "reason", json_string(fake_reason));
     else if (rand() % 16 == 0)
         json_object_set_new(message, "bad", json_true());
     if (rand() % 8)
@@ -255,11 +255,24 @@ static void do_timer(int which)
     event_get_callback(step->timer)(-1, EV_TIMEOUT, event_get_callback_arg(step->timer));
 }
 
-/* Another node answers, or can't be reached. */
-static void do_answer(void)
+/* The PLAN for this node and those below. A new reference. */
+static json_t *new_plan(int which)
 {
     static const enum tccl_state states[] = {TCCL_STATE_APPLIED, TCCL_STATE_APPLIED,
                                              TCCL_STATE_FALLBACK, TCCL_STATE_NOTHING};
+    struct tccl_ring_choice choices[NODES] = {{0}};
+    struct tccl_outcome outcome = {.state = states[rand() % 4],
+                                   .recorded = rand() % 2,
+                                   .reason = "the root says so",
+                                   .first = rig.node,
+                                   .choices = choices};
+    struct tccl_step_key key = key_of(which);
+    return tccl_plan_to_json(&outcome, &key, rig.node, tree_end(rig.node, rig.n_nodes));
+}
+
+/* Another node answers, or can't be reached. */
+static void do_answer(int which)
+{
     struct tccl_error err = {0};
     if (fake_n_links == 0)
         return;
@@ -270,10 +283,9 @@ static void do_answer(void)
         tccl_fail(&err, "n9: connection refused");
         link->done(link->context, NULL, &err);
     } else {
-        cleanup_json json_t *answer =
-            json_pack("{s:i,s:b}", "outcome", states[rand() % 4], "recorded", rand() % 2);
+        cleanup_json json_t *answer = new_plan(which); /* often of the other step */
         if (rand() % 16 == 0)
-            json_object_set_new(answer, "bad", json_true());
+            json_object_set_new(answer, "choices", json_true());
         link->done(link->context, link->probe ? NULL : answer, NULL);
     }
     free(link);
@@ -320,7 +332,7 @@ static void do_anything(void)
         do_hang_up();
         break;
     default:
-        do_answer();
+        do_answer(which);
         break;
     }
 }

@@ -78,6 +78,7 @@ static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
     struct tccl_error err = {0};
     step->up = NULL;
     if (!answer || read_plan(step, answer, &outcome, &err) != 0) {
+        tccl_outcome_clear(&outcome);
         lose_plan(step, answer ? &err : why);
         return;
     }
