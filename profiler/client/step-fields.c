@@ -40,15 +40,16 @@ enum {
 #define NUMBER_LINE(type, member, use, column, width) \
     {#member, TCCL_FIELD_INT, use, 0, UINT32_MAX, STEP(member), column, width, NULL, NULL, NULL},
 
-/* In the order of tcclacct's columns. */
+/* The key, then the rest in the order of tcclacct's columns. */
 const struct tccl_field tccl_step_fields[] = {
-    TCCL_STEP_FACTS(TEXT_LINE, NUMBER_LINE)
-    {.name = "cluster", TCCL_FIELD_TEXT, KEY, 0, TCCL_KEY_CLUSTER, STEP(key.cluster), "Cluster", 10},
     {.name = "job", TCCL_FIELD_INT, KEY_MUST, 1, UINT32_MAX, STEP(key.job)},
+    {.name = "step", TCCL_FIELD_INT, KEY_MUST, 0, UINT32_MAX, STEP(key.step)},
     {.name = "het_job", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, STEP(key.het_job)},
     {.name = "het_offset", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, STEP(key.het_offset)},
-    {.name = "step", TCCL_FIELD_INT, KEY_MUST, 0, UINT32_MAX, STEP(key.step)},
+    {.name = "restart", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, STEP(key.restart), "Restarts", 8},
     {.name = "run", TCCL_FIELD_INT, KEY, 0, TCCL_MAX_RUN, STEP(key.run)},
+    {.name = "cluster", TCCL_FIELD_TEXT, KEY, 0, TCCL_KEY_CLUSTER, STEP(key.cluster), "Cluster", 10},
+    TCCL_STEP_FACTS(TEXT_LINE, NUMBER_LINE)
     {.name = "array_job_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, STEP(array_job)},
     {.name = "array_task_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, STEP(array_task)},
     {.name = "node", TCCL_FIELD_INT, JOIN_MUST, 0, TCCL_MAX_NODES - 1, STEP(node)},
@@ -75,7 +76,6 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "start", TCCL_FIELD_TIME, PLAN | RECORD_MUST | CONFIRMATION, 0, LATEST, OUTCOME(start), "Start", 19},
     {.name = "source", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_SOURCE, OUTCOME(source), "Source", 6},
     {.name = "ring", TCCL_FIELD_LONG, PLAN | RECORD, 0, TCCL_OUTCOME_RING, OUTCOME(ring), "Ring", -60},
-    {.name = "restart", TCCL_FIELD_INT, KEY, 0, UINT32_MAX, STEP(key.restart), "Restarts", 8},
     {.name = "reporter", TCCL_FIELD_INT, RECORD_MUST, 0, COUNT, STEP(node), "Reporter", 8},
     {.name = "policy", TCCL_FIELD_TEXT, TERM | RECORD, 0, TCCL_POLICY_NAME, STEP(policy), "Policy", 10, "policies"},
     {.name = "policy", TCCL_FIELD_TEXT, PLAN, 0, TCCL_POLICY_NAME, OUTCOME(policy)},
@@ -84,6 +84,14 @@ const struct tccl_field tccl_step_fields[] = {
 };
 /* clang-format on */
 const int tccl_n_step_fields = sizeof(tccl_step_fields) / sizeof(*tccl_step_fields);
+_Static_assert(sizeof(tccl_step_fields) / sizeof(*tccl_step_fields) <= TCCL_MOST_FIELDS,
+               "room for one more field is needed");
+
+bool tccl_field_is_text(const struct tccl_field *field)
+{
+    return field->type == TCCL_FIELD_TEXT || field->type == TCCL_FIELD_WORD ||
+           field->type == TCCL_FIELD_NODES || field->type == TCCL_FIELD_LONG;
+}
 
 int tccl_step_set_nodes(struct tccl_step *step, const char *const *names, size_t count)
 {

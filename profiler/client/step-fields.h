@@ -4,6 +4,7 @@
 #ifndef TCCL_STEP_FIELDS_H
 #define TCCL_STEP_FIELDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -107,6 +108,10 @@ struct tccl_field {
     const char *const *words;
 };
 
+/* Is it a text in records? All else are numbers. */
+bool tccl_field_is_text(const struct tccl_field *field);
+
+enum { TCCL_MOST_FIELDS = 64 };
 extern const struct tccl_field tccl_step_fields[];
 extern const int tccl_n_step_fields;
 

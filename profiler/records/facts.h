@@ -30,14 +30,4 @@ bool tccl_shown_differs(const char *state, const char *built);
  * Returns SQLite's code. */
 int tccl_facts_function(sqlite3 *db);
 
-/* The same function applied to a row of records and what of builds belongs to it. */
-#define TCCL_STEP_START_SQL                                                                        \
-    "records.cluster || '/' || records.job || '/' || records.het_job || '/' || "                   \
-    "records.het_offset || '/' || records.step || '/' || records.restart || '/' || "               \
-    "records.run || '/' || records.start"
-#define TCCL_FACTS_SQL                                                                             \
-    "tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us,"                  \
-    " coalesce((SELECT built FROM builds WHERE step_start = " TCCL_STEP_START_SQL "), ''),"        \
-    " coalesce((SELECT built_reason FROM builds WHERE step_start = " TCCL_STEP_START_SQL "), ''))"
-
 #endif

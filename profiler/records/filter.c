@@ -1,3 +1,4 @@
+/* filter.c: reading a filter, the SQL that finds the rows which may fit, and whether one does. */
 #include "records/filter.h"
 
 #include <stdio.h>
@@ -57,6 +58,18 @@ static int list_texts(const json_t *filter, const char *name, size_t max, json_t
     for (size_t i = 0; i < json_array_size(*texts); i++)
         if (!json_is_string(json_array_get(*texts, i)))
             return tccl_fail(err, "filter: %s must be a list of names", name);
+    return 0;
+}
+
+/* Those of the table. */
+static int list_members(const json_t *filter, json_t *texts[static TCCL_MOST_FIELDS],
+                        struct tccl_error *err)
+{
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const char *name = tccl_step_fields[i].filter;
+        if (name && list_texts(filter, name, TCCL_FILTER_NAMES, &texts[i], err) != 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -135,11 +148,11 @@ static int sort_nodes(struct tccl_filter *filter)
     size_t count = json_array_size(filter->nodes);
     if (count < MANY)
         return 0;
-    if (!(filter->sorted = calloc(count, sizeof *filter->sorted)))
+    if (!(filter->sorted = calloc(count, sizeof(*filter->sorted))))
         return -1;
     for (size_t i = 0; i < count; i++)
         filter->sorted[i] = json_string_value(json_array_get(filter->nodes, i));
-    qsort(filter->sorted, count, sizeof *filter->sorted, compare_names);
+    qsort(filter->sorted, count, sizeof(*filter->sorted), compare_names);
     return 0;
 }
 
@@ -157,16 +170,13 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
         whole(json, "max_nodes", INT64_MAX, &filter->max_nodes, err) != 0 ||
         list_texts(json, "states", TCCL_FILTER_STATES, &filter->states, err) != 0 ||
         list_texts(json, "nodes", TCCL_FILTER_NODES, &filter->nodes, err) != 0 ||
-        list_texts(json, "partitions", TCCL_FILTER_NAMES, &filter->partitions, err) != 0 ||
-        list_texts(json, "accounts", TCCL_FILTER_NAMES, &filter->accounts, err) != 0 ||
         list_texts(json, "classes", TCCL_FILTER_NAMES, &filter->classes, err) != 0 ||
-        list_texts(json, "policies", TCCL_FILTER_NAMES, &filter->policies, err) != 0 ||
-        list_texts(json, "names", TCCL_FILTER_NAMES, &filter->names, err) != 0 ||
-        read_after(json, &filter->after, err) != 0 || read_order(json, &filter->newest, err) != 0)
+        list_members(json, filter->texts, err) != 0 || read_after(json, &filter->after, err) != 0 ||
+        read_order(json, &filter->newest, err) != 0)
         return -1;
     if (filter->limit == 0)
         return tccl_fail(err, "filter: limit must be at least 1");
-    filter->memo = calloc(1, sizeof *filter->memo);
+    filter->memo = calloc(1, sizeof(*filter->memo));
     return filter->memo && sort_nodes(filter) == 0 ? 0 : tccl_fail(err, "no memory for a query");
 }
 
@@ -281,15 +291,17 @@ static void bound_times(const struct tccl_filter *filter, json_int_t *start, jso
         *start = at;
 }
 
-/* A '+' keeps SQLite from using an index: where jobs are given, theirs is the one to use. Names of
- * jobs are in none: they are fetched from the row, only where they matter. */
+/* A '+' keeps SQLite from using an index: where jobs are given, theirs is the one to use. */
 static void write_select(struct query *query, const struct tccl_filter *filter, bool all)
 {
     json_int_t user = all ? -1 : one_user(filter), start, end;
     bound_times(filter, &start, &end);
     const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
-    fprintf(query->sql, "SELECT id, start, facts, partition, account, policy%s FROM records%s",
-            filter->names ? ", job_name" : "", filter->jobs ? "" : by);
+    fputs("SELECT id, start, facts", query->sql);
+    for (int i = 0; i < tccl_n_step_fields; i++)
+        if (filter->texts[i])
+            fprintf(query->sql, ", %s", tccl_step_fields[i].name);
+    fprintf(query->sql, " FROM records%s", filter->jobs ? "" : by);
     add_value(query, filter->jobs ? " WHERE +start >= ?" : " WHERE start >= ?", start);
     add_value(query, filter->jobs ? " AND +start <= ?" : " AND start <= ?", end);
     if (user >= 0)
@@ -309,7 +321,7 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
 {
     cleanup_free char *sql = NULL;
     size_t size;
-    cleanup_free struct query *query = calloc(1, sizeof *query);
+    cleanup_free struct query *query = calloc(1, sizeof(*query));
     if (!query || !(query->sql = open_memstream(&sql, &size))) {
         tccl_fail(err, "no memory for a query");
         return NULL;
@@ -352,7 +364,7 @@ static bool on_many(const struct tccl_filter *filter, const struct tccl_hosts *h
 {
     for (size_t i = 0; i < hosts->count; i++)
         if (bsearch(&hosts->names[i], filter->sorted, json_array_size(filter->nodes),
-                    sizeof *filter->sorted, compare_names))
+                    sizeof(*filter->sorted), compare_names))
             return true;
     return false;
 }
@@ -360,7 +372,7 @@ static bool on_many(const struct tccl_filter *filter, const struct tccl_hosts *h
 static bool on_nodes(const struct tccl_filter *filter, const char *ran_on)
 {
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
-    if (filter->sorted && tccl_hosts_expand(ran_on, TCCL_RECORD_NODES, &hosts, NULL) == 0)
+    if (filter->sorted && tccl_hosts_expand(ran_on, TCCL_MAX_NODE_LIST, &hosts, NULL) == 0)
         return on_many(filter, &hosts);
     for (size_t i = 0; i < json_array_size(filter->nodes); i++)
         if (tccl_hosts_contain(ran_on, json_string_value(json_array_get(filter->nodes, i))))
@@ -370,11 +382,11 @@ static bool on_nodes(const struct tccl_filter *filter, const char *ran_on)
 
 int tccl_filter_class(const struct tccl_filter *filter, const char *reason)
 {
-    char text[TCCL_RECORD_REASON + 1];
+    char text[TCCL_OUTCOME_REASON + 1];
     size_t n = 0;
     if (!*reason)
         return -1;
-    for (const char *at = reason; *at && n < sizeof text; at++)
+    for (const char *at = reason; *at && n < sizeof(text); at++)
         if (*at < '0' || *at > '9')
             text[n++] = *at;
     uint64_t hash = tccl_hash64(text, n);
@@ -386,9 +398,15 @@ int tccl_filter_class(const struct tccl_filter *filter, const char *reason)
     return filter->memo->slots[slot].number - 1;
 }
 
-static const char *column(sqlite3_stmt *statement, int i)
+/* Do the columns behind the facts fit the lists of texts? */
+static bool has_members(const struct tccl_filter *filter, sqlite3_stmt *statement)
 {
-    return (const char *)sqlite3_column_text(statement, i);
+    int place = 3;
+    for (int i = 0; i < tccl_n_step_fields; i++)
+        if (filter->texts[i] &&
+            !has_text(filter->texts[i], (const char *)sqlite3_column_text(statement, place++)))
+            return false;
+    return true;
 }
 
 bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
@@ -403,12 +421,8 @@ bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
         return false;
     return (!filter->users || has_number(filter->users, facts->uid)) &&
            (!filter->states || has_text(filter->states, facts->state)) &&
-           (!filter->partitions || has_text(filter->partitions, column(statement, 3))) &&
-           (!filter->accounts || has_text(filter->accounts, column(statement, 4))) &&
-           (!filter->policies || has_text(filter->policies, column(statement, 5))) &&
            (!filter->classes || has_text(filter->classes, tccl_reason_word(tccl_filter_class(
                                                               filter, facts->reason)))) &&
            facts->n_nodes >= filter->min_nodes && facts->n_nodes <= filter->max_nodes &&
-           (!filter->names || has_text(filter->names, column(statement, 6))) &&
-           (!filter->nodes || on_nodes(filter, facts->nodes));
+           has_members(filter, statement) && (!filter->nodes || on_nodes(filter, facts->nodes));
 }

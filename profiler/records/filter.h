@@ -20,9 +20,9 @@ struct tccl_filter {
     int64_t uid; /* of whom records may be seen; -1: all */
     json_int_t start, end, limit, min_nodes, max_nodes;
     bool newest; /* first */
-    json_t *jobs, *users, *states, *nodes;
-    json_t *partitions, *accounts, *classes, *policies, *names;
-    const json_t *after; /* [start, id] of the last row of the page before */
+    json_t *jobs, *users, *states, *nodes, *classes;
+    json_t *texts[TCCL_MOST_FIELDS]; /* by the members of the table (client/step-fields.h) */
+    const json_t *after;             /* [start, id] of the last row of the page before */
     struct reason_memo *memo;
     const char **sorted; /* many nodes, in order; NULL: few */
 };

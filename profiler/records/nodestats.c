@@ -136,8 +136,8 @@ static int share_out(struct tccl_nodestats *stats, int number)
     const struct group *group = &stats->groups[number];
     double share = group->gbps / stats->best[group->shape];
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
-    if (tccl_hosts_expand(tccl_texts_get(&stats->lists, number), TCCL_RECORD_NODES, &hosts, NULL) !=
-        0)
+    if (tccl_hosts_expand(tccl_texts_get(&stats->lists, number), TCCL_MAX_NODE_LIST, &hosts,
+                          NULL) != 0)
         return 0;
     for (size_t i = 0; i < hosts.count; i++) {
         struct node *node = find_node(stats, hosts.names[i], strlen(hosts.names[i]));

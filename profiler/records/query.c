@@ -29,16 +29,12 @@ static json_t *column_text(const char *text)
     return json ? json : json_string("");
 }
 
-static json_t *column(sqlite3_stmt *row, int i)
+static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
 {
-    switch (tccl_record_fields[i].type) {
-    case TCCL_RECORD_TEXT:
+    if (tccl_field_is_text(field))
         return column_text((const char *)sqlite3_column_text(row, i));
-    case TCCL_RECORD_INT:
-        return json_integer(sqlite3_column_int64(row, i));
-    default:
-        return json_real(sqlite3_column_double(row, i));
-    }
+    return field->type == TCCL_FIELD_REAL ? json_real(sqlite3_column_double(row, i))
+                                          : json_integer(sqlite3_column_int64(row, i));
 }
 
 /* What was built tells more of an applied ring than that it was given out. */
@@ -55,9 +51,13 @@ static int show_built(json_t *record)
 static json_t *read_record(sqlite3_stmt *row)
 {
     cleanup_json json_t *record = json_object();
-    for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
-        if (json_object_set_new(record, tccl_record_fields[i].name, column(row, i)) != 0)
+    int place = 0;
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        if (field->use & (TCCL_IN_RECORD | TCCL_IN_CONFIRMATION) &&
+            json_object_set_new(record, field->name, column(row, place++, field)) != 0)
             return NULL;
+    }
     return show_built(record) == 0 ? tccl_steal(record) : NULL;
 }
 
@@ -131,27 +131,9 @@ static int fill_page(struct tccl_records *records, const struct tccl_filter *fil
     return *more || rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
 }
 
-/* A statement for one whole record by its id. */
-static sqlite3_stmt *prepare_one(struct tccl_records *records, struct tccl_error *err)
-{
-    cleanup_free char *sql = NULL;
-    size_t size;
-    sqlite3_stmt *one = NULL;
-    FILE *out = open_memstream(&sql, &size);
-    if (!out) {
-        tccl_fail(err, "no memory for a query");
-        return NULL;
-    }
-    for (int i = 0; i < TCCL_RECORD_FIELDS; i++)
-        fprintf(out, "%s%s", i ? ", " : "SELECT ", tccl_record_fields[i].name);
-    fputs(" FROM records LEFT JOIN builds ON step_start = " TCCL_STEP_START_SQL " WHERE id = ?1",
-          out);
-    if (fclose(out) != 0)
-        tccl_fail(err, "no memory for a query");
-    else if (sqlite3_prepare_v2(records->db, sql, -1, &one, NULL) != SQLITE_OK)
-        tccl_store_fail(records, err);
-    return one;
-}
+/* A whole record by its id. */
+static const char one_sql[] =
+    "SELECT $all FROM records LEFT JOIN builds ON step_start = $step_start WHERE id = ?1";
 
 json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, int64_t uid,
                            size_t max_bytes, json_t **next, struct tccl_error *err)
@@ -162,11 +144,13 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     if (tccl_filter_read(filter, uid, &wanted, err) != 0)
         return NULL;
     cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, false, err);
-    cleanup_stmt sqlite3_stmt *one = rows ? prepare_one(records, err) : NULL;
+    cleanup_stmt sqlite3_stmt *one = NULL;
+    if (!rows || tccl_store_prepare(records, one_sql, &one, err) != 0)
+        return NULL;
     cleanup_json json_t *found = json_array();
     struct page page = {
         .records = found, .max_bytes = max_bytes, .bytes = 2, .begun_ms = tccl_now_ms()};
-    if (!one || fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
+    if (fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
         return NULL;
     if (more && !(*next = next_filter(filter, &page))) {
         tccl_fail(err, "no memory for a query");

@@ -9,63 +9,7 @@
 #include "client/key.h"
 #include "records/record.h"
 
-#define LATEST 253402300799LL /* the end of the year 9999 */
-#define MICROSECONDS 1000000000000LL
-#define COUNT 1000000000
-#define GBPS 1000000000
-
-#define NAME(name)                                                                                 \
-    {                                                                                              \
-        name, TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_NAME                                         \
-    }
-#define WORD(name)                                                                                 \
-    {                                                                                              \
-        name, TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_WORD                                         \
-    }
-#define NUMBER(name, must, min, max)                                                               \
-    {                                                                                              \
-        name, TCCL_RECORD_INT, must, min, max                                                      \
-    }
-#define RATE(name)                                                                                 \
-    {                                                                                              \
-        name, TCCL_RECORD_REAL, false, 0, GBPS                                                     \
-    }
-
-const struct tccl_record_field tccl_record_fields[TCCL_RECORD_FIELDS] = {
-    NAME("cluster"),
-    NUMBER("job", true, 1, UINT32_MAX),
-    NUMBER("het_job", false, 0, UINT32_MAX),
-    NUMBER("het_offset", false, 0, UINT32_MAX),
-    NUMBER("step", true, 0, UINT32_MAX),
-    NUMBER("restart", false, 0, UINT32_MAX),
-    NUMBER("run", false, 0, TCCL_MAX_RUN),
-    NUMBER("array_job_id", false, 0, UINT32_MAX),
-    NUMBER("array_task_id", false, 0, UINT32_MAX),
-    NUMBER("uid", true, 0, UINT32_MAX),
-    NAME("user"),
-    NAME("account"),
-    NAME("partition"),
-    NAME("job_name"),
-    {"nodes", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_NODES},
-    NAME("first_node"),
-    NUMBER("n_nodes", false, 0, COUNT),
-    NUMBER("gpus", false, 0, COUNT),
-    WORD("mode"),
-    NAME("policy"),
-    {"state", TCCL_RECORD_TEXT, true, 1, TCCL_RECORD_WORD},
-    {"reason", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_REASON},
-    RATE("gbps"),
-    RATE("baseline_gbps"),
-    RATE("ratio"),
-    RATE("bound_gbps"),
-    NUMBER("solve_us", false, 0, MICROSECONDS),
-    {"ring", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_RING},
-    WORD("source"),
-    NUMBER("start", true, 0, LATEST),
-    NUMBER("reporter", true, 0, COUNT),
-    WORD("built"),
-    {"built_reason", TCCL_RECORD_TEXT, false, 0, TCCL_RECORD_REASON},
-};
+#define RATIO 1000000000 /* the largest */
 
 /* Cuts a UTF-8 text to max bytes, at a character, and shows that it was cut. */
 static json_t *cut_text(const char *text, size_t max)
@@ -105,7 +49,7 @@ static json_t *fold_nodes(const json_t *array, struct tccl_error *err)
 {
     size_t count = json_array_size(array);
     cleanup_free const char **names =
-        count < TCCL_RECORD_NODES ? calloc(count + 1, sizeof *names) : NULL;
+        count < TCCL_MAX_NODE_LIST ? calloc(count + 1, sizeof(*names)) : NULL;
     if (!names)
         return no_memory(err);
     for (size_t i = 0; i < count; i++) {
@@ -116,13 +60,13 @@ static json_t *fold_nodes(const json_t *array, struct tccl_error *err)
         }
     }
     cleanup_free char *text = tccl_hosts_fold(names, count);
-    return text ? cut_nodes(text, TCCL_RECORD_NODES) : no_memory(err);
+    return text ? cut_nodes(text, TCCL_MAX_NODE_LIST) : no_memory(err);
 }
 
-static json_t *normal_text(const struct tccl_record_field *field, const json_t *value,
+static json_t *normal_text(const struct tccl_field *field, const json_t *value,
                            struct tccl_error *err)
 {
-    bool nodes = !strcmp(field->name, "nodes");
+    bool nodes = field->type == TCCL_FIELD_NODES;
     if (nodes && json_is_array(value))
         return fold_nodes(value, err);
     const char *text = value ? json_string_value(value) : "";
@@ -137,16 +81,16 @@ static json_t *normal_text(const struct tccl_record_field *field, const json_t *
     return nodes ? cut_nodes(text, (size_t)field->max) : cut_text(text, (size_t)field->max);
 }
 
-static json_t *normal_number(const struct tccl_record_field *field, const json_t *value,
+static json_t *normal_number(const struct tccl_field *field, const json_t *value, bool must,
                              struct tccl_error *err)
 {
-    bool whole = field->type == TCCL_RECORD_INT;
+    bool whole = field->type != TCCL_FIELD_REAL;
     if (value && !(whole ? json_is_integer(value) : json_is_number(value))) {
         tccl_fail(err, "%s: must be a %snumber", field->name, whole ? "whole " : "");
         return NULL;
     }
     double real = json_number_value(value);
-    if (!(real >= (double)field->min && real <= (double)field->max) && (value || field->must)) {
+    if (!(real >= (double)field->min && real <= (double)field->max) && (value || must)) {
         tccl_fail(err, "%s: must be from %lld to %lld", field->name, field->min, field->max);
         return NULL;
     }
@@ -154,18 +98,19 @@ static json_t *normal_number(const struct tccl_record_field *field, const json_t
 }
 
 /* The value of one field in its stored form. A new reference, or NULL with err. */
-static json_t *normal_field(const struct tccl_record_field *field, const json_t *record,
+static json_t *normal_field(const struct tccl_field *field, const json_t *record,
                             struct tccl_error *err)
 {
     const json_t *value = json_object_get(record, field->name);
     if (json_is_null(value))
         value = NULL;
-    if (!value && field->must) {
+    bool must = field->use & TCCL_MUST_RECORD;
+    if (!value && must) {
         tccl_fail(err, "%s: is missing", field->name);
         return NULL;
     }
-    json_t *normal = field->type == TCCL_RECORD_TEXT ? normal_text(field, value, err)
-                                                     : normal_number(field, value, err);
+    json_t *normal = tccl_field_is_text(field) ? normal_text(field, value, err)
+                                               : normal_number(field, value, must, err);
     return normal ? normal : no_memory(err);
 }
 
@@ -180,14 +125,14 @@ static int complete(json_t *record, struct tccl_error *err)
     double baseline = real_of(record, "baseline_gbps");
     if (real_of(record, "ratio") == 0 && baseline > 0) {
         double ratio = real_of(record, "gbps") / baseline;
-        json_object_set_new(record, "ratio", json_real(ratio < GBPS ? ratio : GBPS));
+        json_object_set_new(record, "ratio", json_real(ratio < RATIO ? ratio : RATIO));
     }
     const char *nodes = json_string_value(json_object_get(record, "nodes"));
     const char *first = json_string_value(json_object_get(record, "first_node"));
     if (!*nodes || (*first && real_of(record, "n_nodes") > 0))
         return 0;
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
-    if (tccl_hosts_expand(nodes, TCCL_RECORD_NODES, &hosts, err) != 0)
+    if (tccl_hosts_expand(nodes, TCCL_MAX_NODE_LIST, &hosts, err) != 0)
         return tccl_fail_in(err, "nodes");
     if (!*first)
         json_object_set_new(record, "first_node", json_string(hosts.names[0]));
@@ -196,25 +141,31 @@ static int complete(json_t *record, struct tccl_error *err)
     return 0;
 }
 
+/* All fields that are used there, in their stored form. A new reference, or NULL with err. */
+static json_t *normal_fields(const json_t *record, unsigned use, struct tccl_error *err)
+{
+    cleanup_json json_t *normal = json_object();
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        if (!(field->use & use))
+            continue;
+        json_t *value = normal_field(field, record, err);
+        if (!value || json_object_set_new(normal, field->name, value) != 0)
+            return value ? no_memory(err) : NULL;
+    }
+    return tccl_steal(normal);
+}
+
 json_t *tccl_record_normal(const json_t *record, struct tccl_error *err)
 {
     struct tccl_error own = {0};
-    cleanup_json json_t *normal = json_object();
-    if (!normal)
-        return no_memory(err);
     if (!json_is_object(record)) {
         tccl_fail(err, "a record must be an object");
         return NULL;
     }
-    for (int i = 0; i < TCCL_RECORD_FIELDS; i++) {
-        const struct tccl_record_field *field = &tccl_record_fields[i];
-        json_t *value = normal_field(field, record, &own);
-        if (!value || json_object_set_new(normal, field->name, value) != 0) {
-            tccl_fail(err, "record: %s", own.text);
-            return NULL;
-        }
-    }
-    if (complete(normal, &own) == 0)
+    cleanup_json json_t *normal =
+        normal_fields(record, TCCL_IN_RECORD | TCCL_IN_CONFIRMATION, &own);
+    if (normal && complete(normal, &own) == 0)
         return tccl_steal(normal);
     tccl_fail(err, "record: %s", own.text);
     return NULL;
@@ -247,34 +198,30 @@ bool tccl_record_confirms(const json_t *record)
 json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err)
 {
     struct tccl_error own = {0};
-    cleanup_json json_t *normal = json_object();
-    for (int i = 0; i < TCCL_RECORD_FIELDS; i++) {
-        const struct tccl_record_field *field = &tccl_record_fields[i];
-        if (i >= TCCL_RECORD_KEY_FIELDS && i < TCCL_RECORD_OWN && strcmp(field->name, "start") != 0)
-            continue;
-        json_t *value = normal_field(field, record, &own);
-        if (!value || json_object_set_new(normal, field->name, value) != 0) {
-            tccl_fail(err, "confirmation: %s", own.text);
-            return NULL;
-        }
-    }
-    if (tccl_built_rank(json_string_value(json_object_get(normal, "built"))) > 0)
+    cleanup_json json_t *normal = normal_fields(record, TCCL_IN_CONFIRMATION, &own);
+    if (normal && tccl_built_rank(json_string_value(json_object_get(normal, "built"))) > 0)
         return tccl_steal(normal);
-    tccl_fail(err, "confirmation: built: not one of the words for it");
+    tccl_fail(err, "confirmation: %s", normal ? "built: not one of the words for it" : own.text);
     return NULL;
 }
 
 int tccl_record_key(const json_t *record, char key[static TCCL_RECORD_KEY], struct tccl_error *err)
 {
+    struct tccl_error own = {0};
+    cleanup_json json_t *normal = normal_fields(record, TCCL_IN_KEY, &own);
+    const char *name;
+    json_t *value;
     size_t used = 0;
-    for (int i = 0; i < TCCL_RECORD_KEY_FIELDS; i++) {
-        struct tccl_error own = {0};
-        cleanup_json json_t *value = normal_field(&tccl_record_fields[i], record, &own);
-        if (!value)
-            return tccl_fail(err, "record: %s", own.text);
-        int length = i == 0 ? snprintf(key, TCCL_RECORD_KEY, "%s", json_string_value(value))
-                            : snprintf(key + used, TCCL_RECORD_KEY - used, "/%" JSON_INTEGER_FORMAT,
-                                       json_integer_value(value));
+    if (!normal)
+        return tccl_fail(err, "record: %s", own.text);
+    json_object_foreach(normal, name, value)
+    {
+        const char *slash = used ? "/" : "";
+        int length = json_is_string(value)
+                         ? snprintf(key + used, TCCL_RECORD_KEY - used, "%s%s", slash,
+                                    json_string_value(value))
+                         : snprintf(key + used, TCCL_RECORD_KEY - used, "%s%" JSON_INTEGER_FORMAT,
+                                    slash, json_integer_value(value));
         used += (size_t)length;
     }
     return 0;

@@ -1,6 +1,5 @@
 /* records.c: records and confirmations on their way into the store. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -8,37 +7,14 @@
 #include "records/records.h"
 #include "records/store.h"
 
-/* INSERT … (names) VALUES (?1 …) ON CONFLICT (key) DO UPDATE SET name = excluded.name, … */
-static char *put_sql(void)
-{
-    char *sql = NULL;
-    size_t size;
-    FILE *out = open_memstream(&sql, &size);
-    if (!out)
-        return NULL;
-    fputs("INSERT INTO records (", out);
-    for (int i = 0; i < TCCL_RECORD_OWN; i++)
-        fprintf(out, "%s%s", i ? ", " : "", tccl_record_fields[i].name);
-    fputs(") VALUES (", out);
-    for (int i = 0; i < TCCL_RECORD_OWN; i++)
-        fprintf(out, "%s?%d", i ? ", " : "", i + 1);
-    fputs(") ON CONFLICT (job, step, het_job, het_offset, restart, run, cluster) DO UPDATE SET ",
-          out);
-    for (int i = 0; i < TCCL_RECORD_OWN; i++)
-        fprintf(out, "%s%s = excluded.%s", i ? ", " : "", tccl_record_fields[i].name,
-                tccl_record_fields[i].name);
-    /* What was found out after a ring was given out stays, in whatever order the two arrive, and
-     * so does the later run of a step that was run twice under one key. */
-    fputs(" WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
-          " AND excluded.start >= records.start"
-          " AND NOT (records.state IN ('partial', 'differs') AND excluded.state = 'applied'"
-          " AND excluded.start = records.start))",
-          out);
-    if (fclose(out) == 0)
-        return sql;
-    free(sql);
-    return NULL;
-}
+/* What was found out after a ring was given out stays, in whatever order the two arrive, and so
+ * does the later run of a step that was run twice under one key. */
+static const char put_sql[] =
+    "INSERT INTO records ($names) VALUES ($values) ON CONFLICT ($key) DO UPDATE SET $renewed"
+    " WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
+    " AND excluded.start >= records.start"
+    " AND NOT (records.state IN ('partial', 'differs') AND excluded.state = 'applied'"
+    " AND excluded.start = records.start))";
 
 static const char put_build_sql[] =
     "INSERT INTO builds (step_start, built, built_reason, built_rank, record_start)"
@@ -47,20 +23,26 @@ static const char put_build_sql[] =
     " built_reason = excluded.built_reason, built_rank = excluded.built_rank"
     " WHERE excluded.built_rank > builds.built_rank";
 
-/* Binds field i of a normal record, which outlives the statement's run. */
-static int bind_field(sqlite3_stmt *statement, int i, const json_t *record)
+/* Binds a value of a normal record, which outlives the statement's run, to parameter i. */
+static int bind_value(sqlite3_stmt *statement, int i, const json_t *value)
 {
-    const struct tccl_record_field *field = &tccl_record_fields[i];
-    const json_t *value = json_object_get(record, field->name);
-    switch (field->type) {
-    case TCCL_RECORD_TEXT:
-        return sqlite3_bind_text(statement, i + 1, json_string_value(value),
+    if (json_is_string(value))
+        return sqlite3_bind_text(statement, i, json_string_value(value),
                                  (int)json_string_length(value), SQLITE_STATIC);
-    case TCCL_RECORD_INT:
-        return sqlite3_bind_int64(statement, i + 1, json_integer_value(value));
-    default:
-        return sqlite3_bind_double(statement, i + 1, json_real_value(value));
-    }
+    return json_is_integer(value) ? sqlite3_bind_int64(statement, i, json_integer_value(value))
+                                  : sqlite3_bind_double(statement, i, json_real_value(value));
+}
+
+/* Binds all that are used there to the first parameters. Returns SQLite's code; *count: how many.
+ */
+static int bind_fields(sqlite3_stmt *statement, unsigned use, const json_t *record, int *count)
+{
+    int rc = SQLITE_OK;
+    *count = 0;
+    for (int i = 0; i < tccl_n_step_fields && rc == SQLITE_OK; i++)
+        if (tccl_step_fields[i].use & use)
+            rc = bind_value(statement, ++*count, json_object_get(record, tccl_step_fields[i].name));
+    return rc;
 }
 
 /* Runs a statement once that has its values (rc: of binding them). */
@@ -76,19 +58,13 @@ static int run_once(struct tccl_records *records, sqlite3_stmt *statement, int r
 }
 
 /* The facts of the record with this key and start, if there is one, as they are now. */
-static const char renew_sql[] =
-    "UPDATE records SET facts = " TCCL_FACTS_SQL
-    " WHERE cluster = ?1 AND job = ?2 AND het_job = ?3 AND het_offset = ?4 AND step = ?5"
-    " AND restart = ?6 AND run = ?7 AND start = ?8";
+static const char renew_sql[] = "UPDATE records SET facts = $facts WHERE $is_key AND start = ?";
 
 static int renew(struct tccl_records *records, const json_t *normal, struct tccl_error *err)
 {
-    int rc = SQLITE_OK;
-    for (int i = 0; i < TCCL_RECORD_KEY_FIELDS && rc == SQLITE_OK; i++)
-        rc = bind_field(records->renew, i, normal);
+    int count, rc = bind_fields(records->renew, TCCL_IN_KEY, normal, &count);
     if (rc == SQLITE_OK)
-        rc = sqlite3_bind_int64(records->renew, 8,
-                                json_integer_value(json_object_get(normal, "start")));
+        rc = bind_value(records->renew, count + 1, json_object_get(normal, "start"));
     return run_once(records, records->renew, rc, err);
 }
 
@@ -96,10 +72,7 @@ static int prepare(struct tccl_records *records, struct tccl_error *err)
 {
     if (records->renew)
         return 0;
-    cleanup_free char *sql = put_sql();
-    if (!sql)
-        return tccl_fail(err, "no memory for %s", records->path);
-    if (!records->put && tccl_store_prepare(records, sql, &records->put, err) != 0)
+    if (!records->put && tccl_store_prepare(records, put_sql, &records->put, err) != 0)
         return -1;
     if (!records->put_build &&
         tccl_store_prepare(records, put_build_sql, &records->put_build, err) != 0)
@@ -154,13 +127,11 @@ static int put_record(struct tccl_records *records, const json_t *record, struct
         return 1;
     if (prepare(records, err) != 0)
         return -1;
-    int rc = SQLITE_OK;
-    for (int i = 0; i < TCCL_RECORD_OWN && rc == SQLITE_OK; i++)
-        rc = bind_field(records->put, i, normal);
+    int count, rc = bind_fields(records->put, TCCL_IN_RECORD, normal, &count);
     return write_both(records, records->put, rc, normal, err);
 }
 
-/* As TCCL_STEP_START_SQL has it. */
+/* As $step_start of sql.h has it. */
 static int build_key(const json_t *normal, char *text, size_t size)
 {
     char key[TCCL_RECORD_KEY];
@@ -175,7 +146,7 @@ static int put_build(struct tccl_records *records, const json_t *record, struct 
 {
     char key[TCCL_RECORD_KEY + 24];
     cleanup_json json_t *normal = tccl_confirmation_normal(record, err);
-    if (!normal || build_key(normal, key, sizeof key) != 0)
+    if (!normal || build_key(normal, key, sizeof(key)) != 0)
         return 1;
     if (prepare(records, err) != 0)
         return -1;

@@ -16,21 +16,16 @@ enum {
     TCCL_FILTER_USERS = 256,
     TCCL_FILTER_STATES = 16,
     TCCL_FILTER_NODES = 1024,
-    TCCL_FILTER_NAMES = 64 /* of partitions, accounts, classes, policies, names each */
+    TCCL_FILTER_NAMES = 64 /* of all others each */
 };
 
 struct tccl_records;
 
-/* Opens the store, makes it (mode 0600, the folder must be there), or brings an older one up to
- * date. One thread uses it. Returns 0, or -1 with err (not a store, a newer version's store, no
- * access); the file is then untouched. The caller closes it. */
+/* Opens the store, or makes it (mode 0600, the folder must be there). One thread uses it. Returns
+ * 0, or -1 with err (not a store, another version's store, no access); the file is then untouched.
+ * The caller closes it. */
 int tccl_records_open(const char *path, struct tccl_records **records, struct tccl_error *err);
 void tccl_records_close(struct tccl_records *records); /* NULL is fine */
-
-/* Is the store there one of an older version, which tccl_records_open would bring up to date (a
- * million records take it up to a minute)? Returns 1 with about how many records there are; 0: no,
- * or there is none; -1 with err as tccl_records_open. Leaves it as it is. */
-int tccl_records_older(const char *path, int64_t *count, struct tccl_error *err);
 
 /* Stores a record. One that is there with the same key is replaced if it came from the same or a
  * higher reporter, else kept, so that delivering a record again changes nothing. "partial" and
@@ -51,8 +46,8 @@ int tccl_records_commit(struct tccl_records *records, struct tccl_error *err);
 
 /* Removes records, and what was built, of steps that started before that time (unix), the oldest
  * first, at most so many at once; what they took is used again, and given back to the file system
- * as far as it is more than a quarter of the file (of a store made by a version before 3 only used
- * again). Returns how many were removed, 0 when nothing is left to remove; -1 with err. */
+ * as far as it is more than a quarter of the file. Returns how many were removed, 0 when nothing is
+ * left to remove; -1 with err. */
 int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
                        struct tccl_error *err);
 
@@ -66,7 +61,7 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
  *   nodes   [names]: the step ran on one of them
  *   states  [names of states, as shown]
  *   partitions, accounts, policies   [names]
- *   names   [names of jobs]
+ *   names   [names of jobs]; of these, and others like them, client/step-fields.c has the list
  *   min_nodes, max_nodes   of the step
  *   classes [words of tccl_reason_class]
  *   order   "oldest" or "newest": which comes first
@@ -82,7 +77,7 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
 
 /* What the records that a filter finds (limit, order and after are not looked at) have in common,
  * for people: see profiler/client/README.md, SUMMARY. Opens the store at path anew, to read beside
- * its writer, in any thread; it must be there and up to date. Takes half a second for a million
+ * its writer, in any thread; it must be there. Takes half a second for a million
  * records. Returns a new reference to an object, or NULL with err. */
 json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid,
                              struct tccl_error *err);

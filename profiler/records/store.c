@@ -1,4 +1,4 @@
-/* store.c: the store's file, its schema and how that came about, and what is removed of old age. */
+/* store.c: the store's file and its schema, and what is removed of old age. */
 #include "records/store.h"
 
 #include <errno.h>
@@ -11,53 +11,30 @@
 
 #include "base/cleanup.h"
 #include "records/facts.h"
+#include "records/sql.h"
 
 enum {
-    APPLICATION = 0x7463636c, /* "tccl", in the file's header */
+    APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
+    SCHEMA = 5,               /* and which of its schemas; 1 to 4 came before version 0.1.0 */
     BUSY_MS = 250,
     READER_BUSY_MS = 2000,
     VACUUM_PAGES = 256, /* given back to the file system at a time */
 };
 
-/* Step i leads from version i to i + 1 of the schema. Steps that were released are never changed.
- */
-static const char *const migrations[] = {
-    "CREATE TABLE records ("
-    " id INTEGER PRIMARY KEY,"
-    " cluster TEXT NOT NULL, job INTEGER NOT NULL, het_job INTEGER NOT NULL,"
-    " het_offset INTEGER NOT NULL, step INTEGER NOT NULL, restart INTEGER NOT NULL,"
-    " run INTEGER NOT NULL,"
-    " uid INTEGER NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, partition TEXT NOT NULL,"
-    " job_name TEXT NOT NULL,"
-    " nodes TEXT NOT NULL, first_node TEXT NOT NULL, n_nodes INTEGER NOT NULL,"
-    " gpus INTEGER NOT NULL,"
-    " mode TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,"
-    " gbps REAL NOT NULL, baseline_gbps REAL NOT NULL, ratio REAL NOT NULL,"
-    " bound_gbps REAL NOT NULL, solve_us INTEGER NOT NULL, ring TEXT NOT NULL,"
-    " source TEXT NOT NULL, start INTEGER NOT NULL, reporter INTEGER NOT NULL,"
-    " UNIQUE (job, step, het_job, het_offset, restart, run, cluster));"
-    "CREATE INDEX records_by_start ON records (start);"
+/* The key's order makes its index one by job. records_facts holds all that summaries and filters
+ * look at (facts.h), in the order in which pages go. record_start: the end of step_start. */
+static const char schema[] =
+    "CREATE TABLE records (id INTEGER PRIMARY KEY, $columns, facts BLOB NOT NULL DEFAULT x'',"
+    " UNIQUE ($key));"
     "CREATE INDEX records_by_user ON records (uid, start);"
-    "CREATE INDEX records_by_het_job ON records (het_job, step);",
-    "CREATE TABLE builds (step_start TEXT PRIMARY KEY, built TEXT NOT NULL,"
-    " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL) WITHOUT ROWID;",
-    /* record_start: the end of step_start. records_facts holds all that summaries and filters look
-     * at (facts.h), in the order in which pages go. */
-    "ALTER TABLE records ADD COLUMN policy TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE records ADD COLUMN facts BLOB NOT NULL DEFAULT x'';"
-    "ALTER TABLE builds ADD COLUMN record_start INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE builds SET record_start ="
-    " CAST(substr(step_start, length(rtrim(step_start, '0123456789')) + 1) AS INTEGER);"
-    "CREATE INDEX builds_by_start ON builds (record_start);"
-    "UPDATE records SET facts = " TCCL_FACTS_SQL ";"
-    "CREATE INDEX records_facts ON records (start, id, facts, partition, account, policy);"
-    "DROP INDEX records_by_start;",
-    "ALTER TABLE records ADD COLUMN array_job_id INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE records ADD COLUMN array_task_id INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX records_by_het_job ON records (het_job, step);"
     "CREATE INDEX records_by_array ON records (array_job_id, array_task_id, step)"
-    " WHERE array_job_id > 0;",
-};
-enum { VERSION = sizeof migrations / sizeof migrations[0] };
+    " WHERE array_job_id > 0;"
+    "CREATE INDEX records_facts ON records (start, id, facts$filters);"
+    "CREATE TABLE builds (step_start TEXT PRIMARY KEY, built TEXT NOT NULL,"
+    " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL, record_start INTEGER NOT NULL)"
+    " WITHOUT ROWID;"
+    "CREATE INDEX builds_by_start ON builds (record_start);";
 
 int tccl_store_fail(const struct tccl_records *records, struct tccl_error *err)
 {
@@ -87,61 +64,67 @@ int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *nu
     return 0;
 }
 
-int tccl_store_prepare(struct tccl_records *records, const char *sql, sqlite3_stmt **statement,
+int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_stmt **statement,
                        struct tccl_error *err)
 {
+    cleanup_free char *sql = tccl_sql(text, err);
+    if (!sql)
+        return -1;
     int rc = sqlite3_prepare_v3(records->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
     return rc == SQLITE_OK ? 0 : tccl_store_fail(records, err);
 }
 
-/* Is the file a store of ours, or empty? Sets its version, 0 if empty. */
-static int recognise(struct tccl_records *records, int64_t *version, struct tccl_error *err)
+/* Is the file a store of ours, or empty? Returns 1, or 0 if it is empty; -1 with err. */
+static int recognise(struct tccl_records *records, struct tccl_error *err)
 {
-    int64_t application, tables;
+    int64_t application, found, tables;
     if (tccl_store_number(records, "PRAGMA application_id", &application, err) != 0 ||
-        tccl_store_number(records, "PRAGMA user_version", version, err) != 0 ||
+        tccl_store_number(records, "PRAGMA user_version", &found, err) != 0 ||
         tccl_store_number(records, "SELECT count(*) FROM sqlite_master", &tables, err) != 0)
         return -1;
-    if (application != APPLICATION && (tables > 0 || *version != 0))
+    if (application == 0 && found == 0 && tables == 0)
+        return 0;
+    if (application != APPLICATION)
         return tccl_fail(err, "%s: a database, but not one of tccl's records", records->path);
-    if (*version > VERSION)
+    if (found != SCHEMA)
         return tccl_fail(err,
-                         "%s: made by a newer version (schema %" PRId64
-                         ", this one knows %d); update tccld",
-                         records->path, *version, VERSION);
-    return 0;
+                         "%s: records of another version (schema %" PRId64
+                         ", this one has %d); move it away, and a new one is made",
+                         records->path, found, SCHEMA);
+    return 1;
 }
 
-static int migrate(struct tccl_records *records, struct tccl_error *err)
+/* Looked at again inside the transaction, which only one process at a time is in. */
+static int make_tables(struct tccl_records *records, struct tccl_error *err)
 {
     char mark[96];
-    int64_t version;
-    if (recognise(records, &version, err) != 0)
-        return -1;
-    for (; version < VERSION; version++)
-        if (tccl_store_execute(records, migrations[version], err) != 0)
-            return -1;
-    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION,
-             VERSION);
-    return tccl_store_execute(records, mark, err);
+    int made = recognise(records, err);
+    if (made != 0)
+        return made < 0 ? -1 : 0;
+    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             APPLICATION, SCHEMA);
+    cleanup_free char *sql = tccl_sql(schema, err);
+    return sql && tccl_store_execute(records, sql, err) == 0
+               ? tccl_store_execute(records, mark, err)
+               : -1;
 }
 
-/* The version is looked at again inside the transaction, which only one process at a time is in. */
-static int bring_up_to_date(struct tccl_records *records, struct tccl_error *err)
+/* auto_vacuum can only be chosen for an empty file. */
+static int begin_store(struct tccl_records *records, struct tccl_error *err)
 {
-    int64_t version;
-    if (recognise(records, &version, err) != 0)
+    if (tccl_store_execute(records, "PRAGMA auto_vacuum = INCREMENTAL; BEGIN IMMEDIATE", err) != 0)
         return -1;
-    if (version == 0 && tccl_store_execute(records, "PRAGMA auto_vacuum = INCREMENTAL", err) != 0)
-        return -1; /* can only be chosen for an empty file */
-    if (version < VERSION) {
-        if (tccl_store_execute(records, "BEGIN IMMEDIATE", err) != 0)
-            return -1;
-        if (migrate(records, err) != 0 || tccl_store_execute(records, "COMMIT", err) != 0) {
-            tccl_store_execute(records, "ROLLBACK", NULL);
-            return -1;
-        }
-    }
+    if (make_tables(records, err) == 0 && tccl_store_execute(records, "COMMIT", err) == 0)
+        return 0;
+    tccl_store_execute(records, "ROLLBACK", NULL);
+    return -1;
+}
+
+static int open_tables(struct tccl_records *records, struct tccl_error *err)
+{
+    int made = recognise(records, err);
+    if (made < 0 || (made == 0 && begin_store(records, err) != 0))
+        return -1;
     return tccl_store_execute(records,
                               "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                               "PRAGMA journal_size_limit = 16777216",
@@ -167,7 +150,7 @@ static int open_file(struct tccl_records *records, int flags, int busy_ms, struc
 
 static struct tccl_records *new_records(const char *path, struct tccl_error *err)
 {
-    struct tccl_records *new = calloc(1, sizeof *new);
+    struct tccl_records *new = calloc(1, sizeof(*new));
     if (new && (new->path = strdup(path)))
         return new;
     free(new);
@@ -182,7 +165,7 @@ int tccl_records_open(const char *path, struct tccl_records **records, struct tc
     if (!new)
         return -1;
     if (make_file(path, err) != 0 || open_file(new, SQLITE_OPEN_READWRITE, BUSY_MS, err) != 0 ||
-        bring_up_to_date(new, err) != 0) {
+        open_tables(new, err) != 0) {
         tccl_records_close(new);
         return -1;
     }
@@ -190,46 +173,17 @@ int tccl_records_open(const char *path, struct tccl_records **records, struct tc
     return 0;
 }
 
-/* As tccl_records_older, of one that was opened. */
-static int is_older(struct tccl_records *records, int64_t *count, struct tccl_error *err)
-{
-    int64_t version;
-    if (recognise(records, &version, err) != 0)
-        return -1;
-    if (version == 0 || version == VERSION)
-        return 0;
-    return tccl_store_number(records, "SELECT coalesce(max(id), 0) FROM records", count, err) == 0
-               ? 1
-               : -1;
-}
-
-int tccl_records_older(const char *path, int64_t *count, struct tccl_error *err)
-{
-    *count = 0;
-    if (access(path, F_OK) != 0)
-        return 0;
-    struct tccl_records *records = new_records(path, err);
-    if (!records)
-        return -1;
-    int older = open_file(records, SQLITE_OPEN_READWRITE, BUSY_MS, err) == 0
-                    ? is_older(records, count, err)
-                    : -1;
-    tccl_records_close(records);
-    return older;
-}
-
 int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err)
 {
-    int64_t version;
     *records = NULL;
     struct tccl_records *new = new_records(path, err);
     if (!new)
         return -1;
-    int failed = open_file(new, SQLITE_OPEN_READONLY, READER_BUSY_MS, err) != 0 ||
-                 recognise(new, &version, err) != 0;
-    if (!failed && version < VERSION)
-        failed = tccl_fail(err, "%s: made by an older version; start tccld there again", path);
-    if (failed) {
+    int made =
+        open_file(new, SQLITE_OPEN_READONLY, READER_BUSY_MS, err) == 0 ? recognise(new, err) : -1;
+    if (made == 0)
+        tccl_fail(err, "%s: it is empty", path);
+    if (made <= 0) {
         tccl_records_close(new);
         return -1;
     }
@@ -269,7 +223,7 @@ static int shrink(struct tccl_records *records, struct tccl_error *err)
     if (tccl_store_number(records, "PRAGMA page_count", &pages, err) != 0 ||
         tccl_store_number(records, "PRAGMA freelist_count", &unused, err) != 0)
         return -1;
-    snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%d)", VACUUM_PAGES);
+    snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%d)", VACUUM_PAGES);
     return unused > VACUUM_PAGES && unused > pages / 4 ? tccl_store_execute(records, sql, err) : 0;
 }
 

@@ -31,14 +31,14 @@ int tccl_store_execute(struct tccl_records *records, const char *sql, struct tcc
 int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *number,
                       struct tccl_error *err);
 
-/* Prepares a statement that is kept. Returns 0, or -1 with err. */
-int tccl_store_prepare(struct tccl_records *records, const char *sql, sqlite3_stmt **statement,
+/* Prepares a statement, whose text tccl_sql (sql.h) expands first. Returns 0, or -1 with err. */
+int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_stmt **statement,
                        struct tccl_error *err);
 
 /* In place of tccl_records_commit: nothing is left of what was put. */
 void tccl_records_give_up(struct tccl_records *records);
 
-/* Opens the file and nothing else, to read a store that is there and up to date beside its writer.
+/* Opens the file and nothing else, to read a store that is there beside its writer.
  * Returns 0, or -1 with err. The caller closes it (tccl_records_close). */
 int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err);
 

@@ -35,7 +35,7 @@ struct words {
 
 struct cause {
     int64_t steps, fallbacks, last;
-    char example[TCCL_RECORD_REASON + 1];
+    char example[TCCL_OUTCOME_REASON + 1];
 };
 
 struct day {
@@ -91,7 +91,7 @@ static void count_reason(struct summary *summary, int class, const struct tccl_r
     cause->steps++;
     cause->fallbacks += fallback;
     cause->last = row->start;
-    strncpy(cause->example, row->facts.reason, TCCL_RECORD_REASON);
+    strncpy(cause->example, row->facts.reason, TCCL_OUTCOME_REASON);
 }
 
 /* The bounds of the day that a time belongs to, as the clock on this machine's wall has it. */

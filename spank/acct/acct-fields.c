@@ -1,13 +1,16 @@
-/* acct-fields.c: the fields that tcclacct shows of a record. */
+/* acct-fields.c: the fields that tcclacct shows of a record. Most are members of it, as the table
+ * of a step's members has them (client/step-fields.h). */
 #include "acct/acct-fields.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "acct/acct-filter.h"
 #include "acct/acct-time.h"
 #include "base/fields.h"
+#include "client/step-fields.h"
 #include "records/reason.h"
 
 static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -109,9 +112,9 @@ static char *show_user(const struct acct_field *field, const json_t *record,
                          : print("%" JSON_INTEGER_FORMAT, tccl_number_of(record, "uid"));
 }
 
-/* Of a step that was off, or fell back before all nodes had joined, the GPUs are not known. */
-static char *show_gpus(const struct acct_field *field, const json_t *record,
-                       const struct acct_clock *clock)
+/* 0 is unknown: the GPUs of a step that was off, or fell back before all nodes had joined. */
+static char *show_count(const struct acct_field *field, const json_t *record,
+                        const struct acct_clock *clock)
 {
     return tccl_number_of(record, field->source) ? show_number(field, record, clock) : strdup("");
 }
@@ -133,46 +136,86 @@ static char *show_time(const struct acct_field *field, const json_t *record,
     return strdup(text);
 }
 
-const struct acct_field acct_fields[ACCT_FIELDS] = {
-    {"JobID", -12, show_job, NULL},
-    {"JobName", 10, show_text, "job_name"},
-    {"User", 9, show_user, "user"},
-    {"UID", 6, show_number, "uid"},
-    {"Account", 10, show_text, "account"},
-    {"Partition", 10, show_text, "partition"},
-    {"Cluster", 10, show_text, "cluster"},
-    {"NNodes", 6, show_number, "n_nodes"},
-    {"NodeList", 15, show_text, "nodes"},
-    {"FirstNode", 10, show_text, "first_node"},
-    {"GPUs", 5, show_gpus, "gpus"},
-    {"Mode", 7, show_text, "mode"},
-    {"State", 13, show_text, "state"},
-    {"Reason", -40, show_text, "reason"},
-    {"Built", 8, show_text, "built"},
-    {"BuiltReason", -40, show_text, "built_reason"},
-    {"GBps", 8, show_real, "gbps"},
-    {"BaselineGBps", 12, show_real, "baseline_gbps"},
-    {"Ratio", 6, show_real, "ratio"},
-    {"BoundGBps", 9, show_real, "bound_gbps"},
-    {"SolveTime", 9, show_solve_time, "solve_us"},
-    {"Start", 19, show_time, "start"},
-    {"Source", 6, show_text, "source"},
-    {"Ring", -60, show_text, "ring"},
-    {"Restarts", 8, show_number, "restart"},
-    {"Reporter", 8, show_number, "reporter"},
-    {"Policy", 10, show_text, "policy"},
+/* What is worked out, in front of what a record says and behind it. */
+static const struct acct_field first = {"JobID", -12, show_job, NULL};
+static const struct acct_field last[] = {
     {"Class", 17, show_class, "reason"},
     {"JobIDRaw", -12, show_raw_job, NULL},
     {"Steps", 5, show_steps, "steps"},
 };
 
+/* Members of the key that stand among the others. */
+static const struct {
+    const char *column, *before;
+} moved[] = {{"Cluster", "NNodes"}, {"Restarts", "Reporter"}};
+
+static struct {
+    struct acct_field list[TCCL_MOST_FIELDS + 4];
+    int count;
+} all;
+
+static void add_field(const struct tccl_field *field)
+{
+    static char *(*const by_type[])(const struct acct_field *, const json_t *,
+                                    const struct acct_clock *) = {
+        [TCCL_FIELD_TEXT] = show_text,  [TCCL_FIELD_WORD] = show_text,
+        [TCCL_FIELD_NODES] = show_text, [TCCL_FIELD_LONG] = show_text,
+        [TCCL_FIELD_INT] = show_number, [TCCL_FIELD_COUNT] = show_count,
+        [TCCL_FIELD_TIME] = show_time,  [TCCL_FIELD_MICROSECONDS] = show_solve_time,
+        [TCCL_FIELD_REAL] = show_real,
+    };
+    bool user = strcmp(field->name, "user") == 0;
+    all.list[all.count++] = (struct acct_field){
+        field->column, field->width, user ? show_user : by_type[field->type], field->name};
+}
+
+static const struct tccl_field *find_column(const char *name)
+{
+    const struct tccl_field *field = tccl_step_fields;
+    while (!field->column || strcmp(field->column, name) != 0)
+        field++;
+    return field;
+}
+
+static void add_columns(void)
+{
+    for (int i = 0; i < tccl_n_step_fields; i++) {
+        const struct tccl_field *field = &tccl_step_fields[i];
+        bool elsewhere = !field->column;
+        for (size_t m = 0; m < sizeof(moved) / sizeof(*moved) && !elsewhere; m++) {
+            elsewhere = strcmp(field->column, moved[m].column) == 0;
+            if (strcmp(field->column, moved[m].before) == 0)
+                add_field(find_column(moved[m].column));
+        }
+        if (!elsewhere)
+            add_field(field);
+    }
+}
+
+int acct_field_count(void)
+{
+    if (all.count)
+        return all.count;
+    all.list[all.count++] = first;
+    add_columns();
+    for (size_t i = 0; i < sizeof(last) / sizeof(*last); i++)
+        all.list[all.count++] = last[i];
+    return all.count;
+}
+
+const struct acct_field *acct_field_at(int i)
+{
+    return i < acct_field_count() ? &all.list[i] : NULL;
+}
+
 const struct acct_field *acct_field_find(const char *name)
 {
-    for (int i = 0; i < ACCT_FIELDS; i++)
-        if (!strcasecmp(name, acct_fields[i].name))
-            return &acct_fields[i];
-    for (int i = 0; i < ACCT_FIELDS && *name; i++)
-        if (!strncasecmp(name, acct_fields[i].name, strlen(name)))
-            return &acct_fields[i];
+    const struct acct_field *field;
+    for (int i = 0; (field = acct_field_at(i)); i++)
+        if (!strcasecmp(name, field->name))
+            return field;
+    for (int i = 0; *name && (field = acct_field_at(i)); i++)
+        if (!strncasecmp(name, field->name, strlen(name)))
+            return field;
     return NULL;
 }

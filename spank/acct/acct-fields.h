@@ -21,8 +21,9 @@ struct acct_field {
     const char *source; /* the name in the record, for the fields that are one value of it */
 };
 
-enum { ACCT_FIELDS = 30 };
-extern const struct acct_field acct_fields[ACCT_FIELDS];
+/* All of them, in the order of --long. */
+int acct_field_count(void);
+const struct acct_field *acct_field_at(int i); /* NULL behind the last */
 
 /* The field of that name, in any case of letters, or the first that begins with it; or NULL. */
 const struct acct_field *acct_field_find(const char *name);

@@ -120,8 +120,8 @@ static void print_version(void)
 
 static void print_fields(void)
 {
-    for (int i = 0; i < ACCT_FIELDS; i++)
-        printf("%-16s%s", acct_fields[i].name, i % 4 == 3 || i == ACCT_FIELDS - 1 ? "\n" : "");
+    for (int i = 0, n = acct_field_count(); i < n; i++)
+        printf("%-16s%s", acct_field_at(i)->name, i % 4 == 3 || i == n - 1 ? "\n" : "");
 }
 
 /* The name of an option as it stands on the command line, for messages. */

@@ -167,7 +167,7 @@ static void note_mixed_arrays(const json_t *records)
     cleanup_json json_t *users = json_object();
     json_array_foreach(records, i, record)
     {
-        char array[TCCL_RECORD_NAME + 16];
+        char array[TCCL_STEP_TEXT + 16];
         json_int_t id = tccl_number_of(record, "array_job_id");
         const json_t *uid = json_object_get(record, "uid"), *first;
         snprintf(array, sizeof(array), "%" JSON_INTEGER_FORMAT " %s", id,

@@ -72,8 +72,8 @@ static int refuse_field(const char *name, struct tccl_error *err)
 {
     char known[400] = "";
     size_t used = 0;
-    for (int i = 0; i < ACCT_FIELDS && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, " %s", acct_fields[i].name);
+    for (int i = 0; i < acct_field_count() && used < sizeof(known); i++)
+        used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", acct_field_at(i)->name);
     return tccl_fail(err, "there is no field '%.40s'; there are:%s", name, known);
 }
 
@@ -90,8 +90,8 @@ static int add_column(struct acct_layout *layout, const struct acct_field *field
 
 static int add_all(struct acct_layout *layout, struct tccl_error *err)
 {
-    for (int i = 0; i < ACCT_FIELDS; i++)
-        if (add_column(layout, &acct_fields[i], acct_fields[i].width, false, err) != 0)
+    for (int i = 0; i < acct_field_count(); i++)
+        if (add_column(layout, acct_field_at(i), acct_field_at(i)->width, false, err) != 0)
             return -1;
     return 0;
 }

@@ -52,7 +52,7 @@ void journal_put_at(struct journal *journal, json_t *record, const char *node)
     (void)journal;
     (void)node;
     FUZZ_CHECK(asking == UID && tccl_record_confirms(record));
-    FUZZ_CHECK(reason && strlen(reason) <= TCCL_RECORD_REASON);
+    FUZZ_CHECK(reason && strlen(reason) <= TCCL_OUTCOME_REASON);
     records++;
     json_decref(record);
 }

@@ -226,7 +226,7 @@ static void test_styles(void)
     int bars = 0;
     for (const char *at = all; *at; at++)
         bars += *at == '|';
-    CHECK_INT(bars, 2 * (ACCT_FIELDS - 1));
+    CHECK_INT(bars, 2 * (acct_field_count() - 1));
 }
 
 static void test_job_names(void)

@@ -125,7 +125,7 @@ static void test_bad(struct tccl_records *records)
     put(records, record(401, "applied", 5000));
     put(records, confirmation(401, "unknown", text, 5000));
     cleanup_json json_t *found = find(records, 401, "applied");
-    CHECK_INT(json_string_length(json_object_get(found, "built_reason")), TCCL_RECORD_REASON);
+    CHECK_INT(json_string_length(json_object_get(found, "built_reason")), TCCL_OUTCOME_REASON);
 }
 
 /* A record can't bring its own. */

@@ -38,14 +38,14 @@ static int read_verdict(const json_t *json, struct verdict *verdict, struct tccl
 static json_t *record_of(const struct daemon *daemon, const struct alive *alive, int rank,
                          const char *text)
 {
-    char reason[TCCL_RECORD_REASON + 1];
+    char reason[TCCL_OUTCOME_REASON + 1];
     bool differs = rank == TCCL_BUILT_DIFFERS;
     cleanup_json json_t *record = tccl_key_to_json(&alive->key);
     snprintf(reason, sizeof(reason), "%s%s%s", differs ? daemon->conf->node : "",
              differs ? ": " : "", text);
     if (json_object_set_new(record, "start", json_integer(alive->start)) != 0 ||
         json_object_set_new(record, "built", json_string(tccl_built_name(rank))) != 0 ||
-        tccl_put_text(record, "built_reason", reason, TCCL_RECORD_REASON) != 0)
+        tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0)
         return NULL;
     return tccl_steal(record);
 }

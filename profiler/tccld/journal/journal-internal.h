@@ -15,20 +15,12 @@ struct questions {
     bool busy;             /* one is under way */
 };
 
-/* An older store is being brought up to date (journal-upgrade.h). */
-struct upgrade {
-    bool pending, running; /* not done; at it now */
-    int64_t began_ms, again_ms;
-    struct event *timer;
-};
-
 struct journal {
     struct daemon *daemon;
-    struct pool *disk;          /* its one thread alone uses store and spool */
-    struct pool *reader;        /* of summaries, beside it */
-    char path[PATH_MAX + 16];   /* of the store */
-    struct tccl_records *store; /* NULL until it is up to date */
-    struct upgrade upgrade;
+    struct pool *disk;        /* its one thread alone uses store and spool */
+    struct pool *reader;      /* of summaries, beside it */
+    char path[PATH_MAX + 16]; /* of the store */
+    struct tccl_records *store;
     struct tccl_spool *spool;
     LIST_HEAD(, flight) flights;
     int n_flights;

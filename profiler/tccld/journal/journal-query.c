@@ -74,13 +74,10 @@ static void then_next(struct chore *chore)
     ask_next(chore->questions);
 }
 
-static void refuse(const struct journal *journal, struct connection *connection)
+static void refuse(struct connection *connection)
 {
-    cleanup_json json_t *message = chore_error_message(
-        journal->upgrade.pending
-            ? "records of an older version are being brought up to date: ask again in a minute"
-            : "too many questions about records at a time",
-        false);
+    cleanup_json json_t *message =
+        chore_error_message("too many questions about records at a time", false);
     connection_answer(connection, message);
 }
 
@@ -90,10 +87,10 @@ static void ask(struct journal *journal, struct questions *questions, void (*run
 {
     uid_t uid = connection_uid(connection);
     bool all = daemon_shows_all(journal->daemon, uid);
-    struct chore *chore = journal->upgrade.pending ? NULL : malloc(sizeof(*chore));
+    struct chore *chore = malloc(sizeof(*chore));
     if (!chore || turns_add(questions->waiting, uid, all, chore) != 0) {
         free(chore);
-        refuse(journal, connection);
+        refuse(connection);
         return;
     }
     *chore = (struct chore){.journal = journal,

@@ -6,7 +6,6 @@
 #include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/journal-spool.h"
-#include "tccld/journal/journal-upgrade.h"
 
 enum { BATCH = 64 }; /* records that are stored together */
 
@@ -17,9 +16,7 @@ int store_put(struct chore *chore, const json_t *record)
         chore->n_late++;
         return 0;
     }
-    return upgrade_has_store(chore->journal, &chore->err)
-               ? tccl_records_put(chore->journal->store, record, &chore->err)
-               : -1;
+    return tccl_records_put(chore->journal->store, record, &chore->err);
 }
 
 void store_log_late(struct chore *chore)
@@ -48,7 +45,7 @@ static void run_batch(struct chore *chore)
     struct tccl_records *store = chore->journal->store;
     struct chore *each;
     struct tccl_error err = {0};
-    int failed = upgrade_has_store(chore->journal, &err) ? tccl_records_begin(store, &err) : -1;
+    int failed = tccl_records_begin(store, &err);
     TAILQ_FOREACH(each, &chore->batch, link)
     each->result = failed ? -1 : store_put(each, each->record);
     failed = failed || tccl_records_commit(store, &err) != 0;
@@ -147,13 +144,9 @@ void journal_receive(struct daemon *daemon, struct connection *connection, json_
                           .then = then_receive,
                           .record = json_incref(json_object_get(message, "record")),
                           .connection = connection_hold(connection)};
-    bool waits = daemon->journal->upgrade.pending;
-    if (!waits && store_submit(chore) == 0)
+    if (store_submit(chore) == 0)
         return;
-    if (waits)
-        json_decref(chore.record);
-    cleanup_json json_t *busy = chore_error_message(
-        waits ? "its records are being brought up to date" : "the disk does not keep up", false);
+    cleanup_json json_t *busy = chore_error_message("the disk does not keep up", false);
     connection_answer(connection, busy);
     connection_drop(connection);
 }

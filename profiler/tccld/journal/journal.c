@@ -11,7 +11,6 @@
 #include "tccld/journal/journal-query.h"
 #include "tccld/journal/journal-spool.h"
 #include "tccld/journal/journal-store.h"
-#include "tccld/journal/journal-upgrade.h"
 
 enum {
     CLOSE_MS = 15000, /* what a disk has not taken by then is lost */
@@ -99,7 +98,7 @@ static int open_files(struct journal *journal, struct tccl_error *err)
     const char *folder = journal->daemon->conf->state_dir;
     char path[PATH_MAX + 16];
     snprintf(journal->path, sizeof(journal->path), "%s/records.db", folder);
-    if (upgrade_open(journal, err) != 0)
+    if (tccl_records_open(journal->path, &journal->store, err) != 0)
         return -1;
     snprintf(path, sizeof(path), "%s/spool", folder);
     if (tccl_spool_open(path, &journal->spool, err) != 0)
@@ -153,7 +152,6 @@ void journal_close(struct journal *journal)
     }
     event_free(journal->retry);
     event_free(journal->old);
-    upgrade_close(journal);
     if (!stuck) {
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);

@@ -1,0 +1,22 @@
+/* sql.h: SQL about the columns that the table of a step's members (client/step-fields.h) has in
+ * records, for the files of this folder alone. */
+#ifndef TCCL_SQL_H
+#define TCCL_SQL_H
+
+#include "base/error.h"
+
+/* Expands a text in which these stand for what the table says:
+ *   $names       the columns of a record, "job, step, …"
+ *   $all         the same with those that come from confirmations
+ *   $values      "?1, ?2, …", one for each of $names
+ *   $renewed     "job = excluded.job, …"
+ *   $columns     their definitions, "job INTEGER NOT NULL, …"
+ *   $key         the columns of the key; those of $names begin with them
+ *   $is_key      "job = ?1 AND …", all of the key, bound to the first parameters
+ *   $step_start  the text by which builds belong to a row of records (record.h)
+ *   $facts       the facts of a row of records (facts.h), with what of builds belongs to it
+ *   $filters     the columns that filters ask for by lists of texts, each behind ", "
+ * Allocated; NULL with err without memory. */
+char *tccl_sql(const char *text, struct tccl_error *err);
+
+#endif
