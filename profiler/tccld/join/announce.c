@@ -1,3 +1,5 @@
+/* Announcements of jobs, the last ANNOUNCES_MOST of them. The names of a job's nodes are compared
+ * by a hash, since MERGE and CALL carry it along. */
 #include "tccld/join/announce.h"
 
 #include <stdio.h>

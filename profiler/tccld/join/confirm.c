@@ -1,3 +1,5 @@
+/* CONFIRM: verdicts of the processes of a step on what NCCL built. The one that counts most goes on
+ * record: node 0's, and from other nodes only that theirs differs. */
 #include "tccld/join/confirm.h"
 
 #include <stdio.h>

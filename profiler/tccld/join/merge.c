@@ -1,3 +1,5 @@
+/* Ranges of nodes as runs of node classes, and their form in MERGE messages, whose numbers are
+ * checked before anything is allocated for them. */
 #include "tccld/join/merge.h"
 
 #include <stdlib.h>

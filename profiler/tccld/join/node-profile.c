@@ -1,3 +1,5 @@
+/* Node classes of this node, by GPU set, from its description and its profile. Both are read again
+ * when they have changed on disk, so that neither needs a restart. */
 #include "tccld/join/node-profile.h"
 
 #include <errno.h>

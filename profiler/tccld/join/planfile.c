@@ -1,3 +1,6 @@
+/* Plan files, each in a folder of its own in RunDir. The folder's name holds a hash of the step's
+ * key and no text from outside; it must be ours, and what others have put in the plan's place goes.
+ */
 #include "tccld/join/planfile.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* The plans that this tccld has written, so that a sweep of RunDir leaves those of running steps
+ * alone, however old they are. */
 #include "tccld/join/planlist.h"
 
 #include <stdlib.h>

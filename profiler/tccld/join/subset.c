@@ -1,3 +1,4 @@
+/* CHAIN: a lookup in the chain table of that GPU set, as at a JOIN. */
 #include "tccld/join/subset.h"
 
 #include <string.h>

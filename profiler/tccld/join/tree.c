@@ -1,3 +1,4 @@
+/* A node's place in the tree follows from its index and the number of nodes alone. */
 #include "tccld/join/tree.h"
 
 /* The weight of the lowest non-zero digit; that of the highest possible one for 0. */

@@ -1,3 +1,4 @@
+/* What all parts of tccld share: who is trusted, and the times of the event loop. */
 #include "tccld/main/daemon.h"
 
 #include <errno.h>
@@ -51,7 +52,8 @@ void daemon_accept_failed(struct evconnlistener *listener, void *context)
     static struct log_limit limit;
     struct timeval wait = daemon_in(ACCEPT_PAUSE_MS);
     (void)context;
-    log_limited(&limit, "a connection can't be accepted: %s", strerror(errno));
+    log_limited(&limit, "a connection can't be accepted, it is tried again in %d ms: %s",
+                ACCEPT_PAUSE_MS, strerror(errno));
     if (event_base_once(evconnlistener_get_base(listener), -1, EV_TIMEOUT, accept_again, listener,
                         &wait) == 0)
         evconnlistener_disable(listener);

@@ -1,3 +1,5 @@
+/* Lines on standard error, for journald or a log file. Texts from outside may be in them, so
+ * control characters are replaced. */
 #include "tccld/main/log.h"
 
 #include <ctype.h>

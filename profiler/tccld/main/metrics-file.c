@@ -1,3 +1,5 @@
+/* Writes MetricsFile= every few seconds. Numbers are copied on the event loop; the text is made and
+ * written in a thread, as a slow disk must not hold up steps. */
 #include "tccld/main/metrics-file.h"
 
 #include <errno.h>
@@ -57,7 +59,8 @@ static void done_writing(void *task)
     struct metrics_file *file = writing->file;
     file->busy = false;
     if (writing->failed)
-        log_limited(&file->trouble, "MetricsFile: %s", writing->err.text);
+        log_limited(&file->trouble, "MetricsFile: %s: tried again every %d s", writing->err.text,
+                    METRICS_SECONDS);
     else
         strcpy(file->written, writing->path);
     free_writing(writing);

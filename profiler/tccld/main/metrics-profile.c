@@ -1,3 +1,5 @@
+/* Counts what the profile holds. The log of sets may be long: it is read only when one of the files
+ * has changed. */
 #include "tccld/main/metrics-profile.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Counters and histograms of this tccld, and their text. Buckets are fixed, so that the series of
+ * all nodes can be added. */
 #include "tccld/main/metrics.h"
 
 #include <stdio.h>

@@ -36,20 +36,19 @@ struct options {
 
 static void usage(FILE *out)
 {
-    fputs(
-        "Usage: tccld [OPTION]...\n"
-        "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
-        "on the ring of each job step, and keep the records. Runs in the foreground.\n\n"
-        "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-        "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
-        "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
-        "      --check-config    read the configuration, say what is wrong, and exit\n"
-        "      --foreground      accepted, and the only way it runs\n"
-        "  -h, --help            show this help and exit\n"
-        "  -V, --version         show the version and exit\n\n"
-        "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8); whether all\n"
-        "works on this node says tccl-check(8).\n",
-        out);
+    fputs("Usage: tccld [OPTION]...\n"
+          "Serve this node's measured bandwidths to jobs, agree with the tccld of other nodes\n"
+          "on the ring of each job step, and keep the records. Runs in the foreground.\n\n"
+          "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+          "  -N, --node NAME       this node's name in Slurm, default: the short host name\n"
+          "      --pid-file FILE   write the process id to FILE, remove it at the end\n"
+          "      --check-config    read the configuration, say what is wrong, and exit\n"
+          "      --foreground      accepted, and the only way it runs\n"
+          "  -h, --help            show this help and exit\n"
+          "  -V, --version         show the version and exit\n\n"
+          "SIGHUP makes it read the configuration again, SIGTERM ends it. See tccld(8);\n"
+          "tccl-check(8) says whether all works on this node.\n",
+          out);
 }
 
 /* Returns -1 to go on, else the exit status. */
@@ -164,14 +163,14 @@ static void on_hangup(evutil_socket_t signal, short what, void *argument)
     }
     if (!conf) {
         *daemon = before;
-        log_line("the configuration stays as it was: %s", err.text);
+        log_line("configuration not reloaded, the old one stays in use: %s", err.text);
         return;
     }
     tccl_conf_clear(daemon->conf);
     free(daemon->conf);
     daemon->conf = conf;
     journal_reloaded(daemon->journal);
-    log_line("the configuration was read again");
+    log_line("configuration reloaded from %s", conf->path);
 }
 
 static void on_stop(evutil_socket_t signal, short what, void *argument)
@@ -325,7 +324,7 @@ static int serve(const struct options *options, struct parts *parts)
         log_line("tccld %s serves node %s at %s and port %u", TCCL_VERSION, daemon->conf->node,
                  daemon->conf->socket, daemon->conf->port);
         event_base_dispatch(daemon->base);
-        log_line("tccld of node %s ends", daemon->conf->node);
+        log_line("tccld of node %s stops", daemon->conf->node);
     }
     end(parts);
     if (options->pid_file && !failed)

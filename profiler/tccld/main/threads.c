@@ -1,3 +1,5 @@
+/* A pool of threads with one queue. What is done comes back through an eventfd: all callbacks run
+ * on the event loop, and nothing else there needs a lock. */
 #include "tccld/main/threads.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* A question to another node: address, connection, credential and answer, one after the other, each
+ * without blocking and all before one deadline. */
 #include "tccld/net/link.h"
 
 #include <errno.h>

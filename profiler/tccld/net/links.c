@@ -1,3 +1,4 @@
+/* Chains for the runtime shim, which knows no machine: indices become bus ids and names. */
 #include "tccld/net/links.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Steps with a plan on this node, and how often each was asked about within the last second. */
 #include "tccld/net/liveness.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Names are looked up in threads (getaddrinfo blocks), and answers kept for a while, failures
+ * too. */
 #include "tccld/net/resolver.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,5 @@
+/* munge blocks, so credentials are made and opened in threads, which wait for it no longer
+ * than SEAL_PATIENCE_MS. */
 #include "tccld/net/seal.h"
 
 #include <stdlib.h>
