@@ -27,7 +27,7 @@ static json_int_t sum_of(const json_t *words, const char *const *names)
 {
     json_int_t sum = 0;
     for (; *names; names++)
-        sum += tccl_number_of(words, *names);
+        sum += acct_count_of(words, *names);
     return sum;
 }
 
@@ -45,13 +45,13 @@ static void put_tiles(const json_t *summary, FILE *out)
     static const char *const with_ring[] = {"applied", "partial", "differs", NULL};
     const json_t *states = json_object_get(summary, "states");
     const json_t *solve = json_object_get(summary, "solve_us");
-    json_int_t steps = tccl_number_of(summary, "steps"), rings = sum_of(states, with_ring);
+    json_int_t steps = acct_count_of(summary, "steps"), rings = sum_of(states, with_ring);
     fputs("<h2>In short</h2>\n<div class=\"card\"><dl class=\"facts tiles\">\n", out);
     put_count("Steps", steps, 0, out);
     put_count("With a ring", rings, steps, out);
-    put_count("Built by NCCL", tccl_number_of(json_object_get(summary, "built"), "applied"), rings,
+    put_count("Built by NCCL", acct_count_of(json_object_get(summary, "built"), "applied"), rings,
               out);
-    put_count("Fallbacks", tccl_number_of(states, "fallback"), steps, out);
+    put_count("Fallbacks", acct_count_of(states, "fallback"), steps, out);
     if (acct_real_of(summary, "gain_median") > 0)
         tccl_html_fact(out, "Gain, median (mean)", "%.2f× (%.2f×)",
                        acct_real_of(summary, "gain_median"), acct_real_of(summary, "gain_mean"));
@@ -203,7 +203,7 @@ static void put_reasons(const json_t *reasons, FILE *out)
     json_array_foreach(reasons, i, reason)
     {
         char last[64];
-        format_time(tccl_number_of(reason, "last"), "%Y-%m-%d %H:%M", last, sizeof(last));
+        format_time(acct_count_of(reason, "last"), "%Y-%m-%d %H:%M", last, sizeof(last));
         fputs("<tr><td><strong>", out);
         acct_html_text(tccl_text_of(reason, "class"), NAME, out);
         fputs("</strong><br/>", out);
@@ -211,8 +211,8 @@ static void put_reasons(const json_t *reasons, FILE *out)
         fprintf(out,
                 "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n wrap\">%s"
                 "</td></tr>\n",
-                (long long)tccl_number_of(reason, "steps"),
-                (long long)tccl_number_of(reason, "fallbacks"), last);
+                (long long)acct_count_of(reason, "steps"),
+                (long long)acct_count_of(reason, "fallbacks"), last);
     }
     fputs("</table>\n</div>\n", out);
 }
@@ -229,7 +229,7 @@ static void put_node(const json_t *node, FILE *out)
         fputs("-", out);
     }
     fprintf(out, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td></tr>\n",
-            (long long)tccl_number_of(node, "steps"), (long long)tccl_number_of(node, "fallbacks"));
+            (long long)acct_count_of(node, "steps"), (long long)acct_count_of(node, "fallbacks"));
 }
 
 static void put_nodes(const json_t *nodes, FILE *out)
@@ -254,7 +254,7 @@ static void put_nodes(const json_t *nodes, FILE *out)
 
 static void put_parts(const json_t *summary, FILE *out)
 {
-    json_int_t steps = tccl_number_of(summary, "steps");
+    json_int_t steps = acct_count_of(summary, "steps");
     put_tiles(summary, out);
     put_days(summary, out);
     put_gains(summary, out);
@@ -269,10 +269,10 @@ static void put_parts(const json_t *summary, FILE *out)
 void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked)
 {
     char line[256] = "No step in that time that is yours to see", from[64], to[64];
-    json_int_t steps = tccl_number_of(summary, "steps");
+    json_int_t steps = acct_count_of(summary, "steps");
     const char *format = getenv("SLURM_TIME_FORMAT");
-    format_time(tccl_number_of(summary, "start"), format, from, sizeof(from));
-    format_time(tccl_number_of(summary, "end"), format, to, sizeof(to));
+    format_time(acct_count_of(summary, "start"), format, from, sizeof(from));
+    format_time(acct_count_of(summary, "end"), format, to, sizeof(to));
     if (steps > 0)
         snprintf(line, sizeof(line), "%lld step%s, started from %s to %s", (long long)steps,
                  steps == 1 ? "" : "s", from, to);

@@ -12,6 +12,13 @@ double acct_real_of(const json_t *object, const char *name)
     return json_number_value(json_object_get(object, name));
 }
 
+json_int_t acct_count_of(const json_t *object, const char *name)
+{
+    const json_int_t most = 1000000000000;
+    json_int_t count = tccl_number_of(object, name);
+    return count < 0 ? 0 : count > most ? most : count;
+}
+
 int acct_summary_words(const json_t *words, struct acct_word list[static ACCT_WORDS])
 {
     int count = 0;
@@ -63,8 +70,9 @@ bool acct_node_stands_out(const json_t *node)
 /* How many days a day is after the first one. */
 static json_int_t days_after(const json_t *days, size_t i)
 {
-    json_int_t first = tccl_number_of(json_array_get(days, 0), "start");
-    return (tccl_number_of(json_array_get(days, i), "start") - first + DAY / 2) / DAY;
+    json_int_t first = acct_count_of(json_array_get(days, 0), "start");
+    json_int_t start = acct_count_of(json_array_get(days, i), "start");
+    return start < first ? 0 : (start - first + DAY / 2) / DAY;
 }
 
 /* Those from index first on that belong to its span. Returns the index behind them. */
@@ -74,14 +82,14 @@ static size_t add_days(const json_t *days, size_t first, json_int_t each, struct
     double gains = 0;
     json_int_t n_gains = 0, place = days_after(days, first) / each;
     *span = (struct acct_span){.place = (int)place,
-                               .noon = tccl_number_of(json_array_get(days, 0), "start") +
+                               .noon = acct_count_of(json_array_get(days, 0), "start") +
                                        place * each * DAY + DAY / 2};
     for (; i < json_array_size(days) && days_after(days, i) / each == place; i++) {
         const json_t *day = json_array_get(days, i);
-        json_int_t applied = tccl_number_of(day, "applied"), times = applied ? applied : 1;
-        span->steps += tccl_number_of(day, "steps");
+        json_int_t applied = acct_count_of(day, "applied"), times = applied ? applied : 1;
+        span->steps += acct_count_of(day, "steps");
         span->applied += applied;
-        span->fallback += tccl_number_of(day, "fallback");
+        span->fallback += acct_count_of(day, "fallback");
         if (json_is_number(json_object_get(day, "gain_mean"))) {
             gains += acct_real_of(day, "gain_mean") * (double)times;
             n_gains += times;

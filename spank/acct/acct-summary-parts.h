@@ -10,6 +10,8 @@
 
 /* A number of the object; 0 where there is none. */
 double acct_real_of(const json_t *object, const char *name);
+/* A count or a time of it, from 0 to 10^12: sums of them are numbers, whatever the answer holds. */
+json_int_t acct_count_of(const json_t *object, const char *name);
 
 enum { ACCT_WORDS = 33 };
 struct acct_word {

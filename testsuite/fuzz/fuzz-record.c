@@ -1,11 +1,13 @@
 /* Records as an accounting host can send them: all fields of tcclacct's table, and the ring as
- * text, SVG and JSON. What is not JSON is the ring's text of a record. */
+ * text, SVG, page and JSON; and the same as a summary. What is not JSON is the ring's text of a
+ * record. */
 #include <locale.h>
 #include <string.h>
 
 #include "acct/acct-fields.h"
 #include "acct/acct-ring-json.h"
 #include "acct/acct-ring.h"
+#include "acct/acct-summary.h"
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
 #include "fuzz.h"
@@ -45,11 +47,11 @@ static const char *skip_tag(const char *at, int *depth)
 
 /* Elements and quotes are closed, no number is "inf" or "nan", nothing is cut within a character.
  */
-static void check_svg(const char *text)
+static void check_markup(const char *text, const char *begin)
 {
     int depth = 0;
     cleanup_json json_t *utf8 = json_string(text);
-    FUZZ_CHECK(utf8 && strncmp(text, "<svg ", 5) == 0);
+    FUZZ_CHECK(utf8 && strncmp(text, begin, strlen(begin)) == 0);
     for (const char *at = text; *at; at++) {
         FUZZ_CHECK((unsigned char)*at >= ' ' || *at == '\n');
         if (*at == '<')
@@ -61,8 +63,20 @@ static void check_svg(const char *text)
                        strncmp(at, "&#", 2) == 0);
     }
     FUZZ_CHECK(depth == 0);
-    FUZZ_CHECK(!strstr(text, "=\"inf") && !strstr(text, "=\"nan") && !strstr(text, "=\"-"));
+    FUZZ_CHECK(!strstr(text, "=\"inf") && !strstr(text, "=\"nan") && !strstr(text, "width=\"-") &&
+               !strstr(text, "height=\"-"));
 }
+
+static void check_page(const char *text)
+{
+    static const char first[] = "<!DOCTYPE html>\n";
+    FUZZ_CHECK(strncmp(text, first, strlen(first)) == 0);
+    check_markup(text + strlen(first), "<html ");
+    FUZZ_CHECK(!strstr(text, "<script") && !strstr(text, " href=\"h"));
+}
+
+static const struct acct_asked asked = {.complete = true};
+enum { SVG = 0, PAGE = -1 }; /* or so many columns of text */
 
 /* Each way of drawing a record. Returns 0 with *text (allocated), or -1. */
 static int draw(const json_t *record, int columns, char **text, struct tccl_error *err)
@@ -71,28 +85,46 @@ static int draw(const json_t *record, int columns, char **text, struct tccl_erro
     FILE *out = open_memstream(text, &size);
     if (!out)
         abort();
-    int rc = columns ? acct_ring_text(out, record, columns, false, err)
-                     : acct_ring_svg(out, record, err);
+    int rc = columns == SVG    ? acct_ring_svg(out, record, err)
+             : columns == PAGE ? acct_ring_page(out, record, &asked, err)
+                               : acct_ring_text(out, record, columns, false, err);
     if (fclose(out) != 0)
         abort();
     FUZZ_CHECK(rc == 0 || (size == 0 && err->text[0]));
     return rc;
 }
 
+static void check_summary(const json_t *summary)
+{
+    cleanup_free char *page = NULL, *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&page, &size);
+    acct_summary_page(out, summary, &asked);
+    fclose(out);
+    check_page(page);
+    out = open_memstream(&text, &size);
+    acct_summary_text(out, summary, 80, true);
+    fclose(out);
+    check_drawn_text(text);
+}
+
 static void check_record(json_t *record)
 {
-    struct tccl_error err[4] = {0};
-    cleanup_free char *narrow = NULL, *wide = NULL, *svg = NULL;
+    struct tccl_error err[5] = {0};
+    cleanup_free char *narrow = NULL, *wide = NULL, *svg = NULL, *page = NULL;
     check_fields(record);
     int rc = draw(record, 40, &narrow, &err[0]);
-    FUZZ_CHECK(draw(record, 200, &wide, &err[1]) == rc && draw(record, 0, &svg, &err[2]) == rc);
-    cleanup_json json_t *json = acct_ring_json(record, &err[3]);
+    FUZZ_CHECK(draw(record, 200, &wide, &err[1]) == rc && draw(record, SVG, &svg, &err[2]) == rc &&
+               draw(record, PAGE, &page, &err[3]) == rc);
+    cleanup_json json_t *json = acct_ring_json(record, &err[4]);
     FUZZ_CHECK((rc == 0) == (json != NULL));
     if (rc != 0)
         return;
     check_drawn_text(narrow);
     check_drawn_text(wide);
-    check_svg(svg);
+    check_markup(svg, "<svg ");
+    FUZZ_CHECK(!strstr(svg, "=\"-")); /* nothing is outside of the sheet */
+    check_page(page);
     json_t *ring = json_object_get(json, "ring");
     FUZZ_CHECK(json_array_size(json_object_get(ring, "chains")) <=
                json_array_size(json_object_get(ring, "nodes")));
@@ -107,8 +139,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!record)
         record =
             json_pack("{s:i, s:s, s:i, s:s}", "job", 7, "nodes", "n1", "gpus", 4, "ring", text);
-    if (record)
+    if (record) {
         check_record(record);
+        check_summary(record);
+    }
     return 0;
 }
 
@@ -128,6 +162,15 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "{\"job\":7,\"array_job\":6,\"array_task\":1,\"het_job\":5,\"het_offset\":1,\"step\":-5,"
         "\"state\":\"fallback\",\"reason\":\"no profile\",\"bound_gbps\":1e308,\"gbps\":1e-300,"
         "\"ring\":\"n1[ib0 -g> 0 -g> ib0] n2[ib0 -g> 0 -g> ib0]\",\"source\":\"model\"}",
+        "{\"steps\":9,\"start\":0,\"end\":99,\"states\":{\"<b>\":5,\"off\":4},\"built\":{\"x\":1},"
+        "\"reasons\":[{\"class\":\"&\",\"steps\":2,\"fallbacks\":1,\"example\":\"\\u202e\","
+        "\"last\":5}],"
+        "\"gains\":[{\"from\":1,\"to\":2,\"steps\":3},{\"from\":2,\"to\":null,\"steps\":1}],"
+        "\"gain_median\":1.5,\"gain_mean\":1.6,\"nodes\":[{\"node\":\"n1\",\"steps\":1,\"share\":0."
+        "5,"
+        "\"fallbacks\":2}],\"days\":[{\"start\":0,\"steps\":5,\"applied\":3,\"fallback\":1,"
+        "\"gain_mean\":1.5},{\"start\":86400,\"steps\":4,\"applied\":0,\"fallback\":0,"
+        "\"gain_mean\":null}],\"solve_us\":{\"median\":1,\"p99\":2,\"max\":3}}",
     };
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));
