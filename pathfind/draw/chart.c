@@ -12,7 +12,7 @@ enum {
     TOP = 26, /* of the plot; above it: what the y axis is */
     PLOT = 170,
     BOTTOM = TOP + PLOT,
-    HEIGHT = BOTTOM + 42, /* below the plot: labels, and what the x axis is */
+    HEIGHT = BOTTOM + 46, /* below the plot: labels, and what the x axis is */
     LABELS = 14,          /* that fit on a large screen */
     NARROW = 3,           /* one of so many of these fits on a phone */
     FEW = 4,              /* columns: each has its value above it */
@@ -126,14 +126,19 @@ static void put_axes(const struct tccl_chart *chart, const struct scale *scale, 
     put_text("100%", HEIGHT - 4, "end", chart->x_axis, out);
 }
 
+/* On a phone, labels of many columns are left out, and those of a few, which are names, stand on
+ * two lines. */
 static void put_labels(const struct tccl_chart *chart, FILE *out)
 {
+    bool few = chart->n_columns <= FEW;
     int each = (chart->n_columns + LABELS - 1) / LABELS;
-    int narrow = chart->n_columns <= FEW ? 1 : each * NARROW;
     for (int i = 0; i < chart->n_columns; i += each) {
         char x[32];
         snprintf(x, sizeof(x), "%.2f%%", x_of(chart, i));
-        put_text(x, BOTTOM + 17, i % narrow ? "mid often" : "mid", chart->columns[i].label, out);
+        const char *class = few && i % 2                  ? "mid odd"
+                            : !few && i % (each * NARROW) ? "mid often"
+                                                          : "mid";
+        put_text(x, BOTTOM + 17, class, chart->columns[i].label, out);
     }
 }
 

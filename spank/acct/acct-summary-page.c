@@ -66,7 +66,7 @@ static void put_tiles(const json_t *summary, FILE *out)
 static void name_day(json_int_t noon, bool with_year, struct tccl_chart_column *column)
 {
     format_time(noon, "%Y-%m-%d", column->name, sizeof(column->name));
-    format_time(noon, with_year ? "%Y-%m-%d" : "%m-%d", column->label, sizeof(column->label));
+    format_time(noon, with_year ? "%Y-%m" : "%m-%d", column->label, sizeof(column->label));
 }
 
 /* Spans without steps have columns, too: time goes on evenly. Returns how many columns. */

@@ -138,6 +138,12 @@ LOOK = """(() => {
     else if (!element.closest('.wide') && (box.right > document.documentElement.clientWidth + 1 || box.left < -1)) wrong.push('outside: ' + words);
     seen++;
   }
+  for (const chart of document.querySelectorAll('.chart svg')) {
+    const boxes = [...chart.querySelectorAll('text')].map((text) => [text.getBoundingClientRect(), text.textContent]).filter(([box]) => box.width);
+    boxes.forEach(([a, one], i) => boxes.slice(i + 1).forEach(([b, other]) => {
+      if (a.x < b.right && b.x < a.right && a.y + 2 < b.bottom && b.y + 2 < a.bottom) wrong.push(`over each other: ${one}, ${other}`);
+    }));
+  }
   return {seen, wrong, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth, back: light(behind(document.body))};
 })()"""
 

@@ -194,7 +194,7 @@ static void test_random(void)
         check_between(text, " y2=\"", 26, 196);
         check_between(text, " cy=\"", 26, 196);
         check_between(text, " cx=\"", 0, 100);
-        check_between(text, " height=\"", 0, 238);
+        check_between(text, " height=\"", 0, 242);
         CHECK(!strstr(text, "inf") && !strstr(text, "nan") && !strstr(text, "height=\"-"));
         int axis = count(text, "<line class=\"rule\"");
         CHECK(axis >= 2 && axis <= 9);
