@@ -20,14 +20,23 @@ static int path_in(const struct source *source, const char *name, char path[stat
     return 0;
 }
 
+static int know(void *context, const struct tccl_set *set,
+                const struct tccl_measurement *measurement)
+{
+    struct source *source = context;
+    return tccl_setmap_note(&source->sets, set, measurement) ? 0 : -1;
+}
+
 /* What the search asks for a set that it doesn't know. */
 static int measure_unknown(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                            struct tccl_error *err)
 {
-    const struct source *source = context;
+    struct source *source = context;
     if (source->model) {
         *out = (struct tccl_measurement){0};
-        return tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err);
+        if (tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err) < 0)
+            return -1;
+        return know(source, set, out) < 0 ? tccl_fail(err, "out of memory") : 0;
     }
     char text[TCCL_SET_TEXT];
     tccl_set_format(set, text);
@@ -148,15 +157,10 @@ static int open_plain_model(struct source *source, struct tccl_error *err)
     return 0;
 }
 
-static int know(void *context, const struct tccl_set *set,
-                const struct tccl_measurement *measurement)
-{
-    return tccl_search_know(context, set, measurement->gbps);
-}
-
 static int open_search(struct source *source, struct tccl_error *err)
 {
-    struct tccl_meter meter = {measure_unknown, source};
+    struct tccl_meter meter = {
+        .measure = measure_unknown, .context = source, .sets = &source->sets};
     source->search = tccl_search_new(&source->machine, meter, source->symmetry);
     return source->search ? 0 : tccl_fail(err, "%s: no memory", source->path);
 }
@@ -167,7 +171,7 @@ int source_know(struct source *source, struct tccl_error *err)
     if (!source->profile || source->knows)
         return 0;
     if (path_in(source, "sets.jsonl", path, err) < 0 ||
-        tccl_setlog_read(path, know, source->search, NULL, err) < 0)
+        tccl_setlog_read(path, know, source, NULL, err) < 0)
         return -1;
     source->knows = true;
     return 0;
@@ -206,6 +210,7 @@ void source_free(struct source *source)
     if (!source)
         return;
     tccl_search_free(source->search);
+    tccl_setmap_clear(&source->sets);
     tccl_symmetry_free(source->symmetry);
     tccl_model_free(source->model);
     free(source->path);

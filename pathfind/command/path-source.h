@@ -4,6 +4,7 @@
 
 #include "machine/model.h"
 #include "search/search.h"
+#include "search/setmap.h"
 
 struct source {
     char *path;
@@ -13,7 +14,8 @@ struct source {
     struct tccl_model *model;       /* NULL: only what was measured is known */
     struct tccl_symmetry *symmetry; /* NULL without a model */
     struct tccl_search *search;
-    bool knows; /* the search was told what sets.jsonl holds */
+    struct tccl_setmap sets; /* measured, or asked of the model */
+    bool knows;              /* the search was told what sets.jsonl holds */
 };
 
 /* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if

@@ -26,11 +26,19 @@ struct tccl_measurement {
     bool failed;    /* could not be measured: gbps is 0, and says nothing */
 };
 
-/* measure returns 0, or -1 with err. */
+struct tccl_setmap;
+
+typedef int tccl_measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                         struct tccl_error *err);
+
+/* Both functions return 0, or -1 with err if the meter can't go on. */
 struct tccl_meter {
-    int (*measure)(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                   struct tccl_error *err);
+    tccl_measure *measure; /* may give what is known of the set */
     void *context;
+    tccl_measure *again; /* measures a known set anew, as far as the meter thinks it useful; NULL:
+                            measure does */
+    struct tccl_setmap *sets; /* where the meter itself notes what it measures, or has measured in
+                                 earlier runs (search/setmap.h); NULL: who asks has to remember */
 };
 
 #endif

@@ -33,7 +33,10 @@ struct uses {
 
 struct tccl_bounds {
     const struct tccl_symmetry *symmetry;
-    struct tccl_setmap exact, canonical;
+    struct tccl_setmap *sets; /* those asked count */
+    struct tccl_setmap canonical;
+    uint32_t *asked; /* entries of sets, in the order in which they were asked */
+    size_t n_asked, asked_room;
     int n_transfers;                  /* possible on this machine */
     uint16_t compact[TCCL_TRANSFERS]; /* number -> 0 .. n_transfers - 1, */
     uint16_t numbers[TCCL_TRANSFERS]; /* and back */
@@ -50,11 +53,11 @@ struct tccl_bounds {
     size_t n_raises, raises_room;
     uint32_t *found; /* limits to be raised */
     size_t n_found, found_room;
-    uint32_t *late; /* exact entries whose parts are to be raised when the stack is empty */
+    uint32_t *late; /* entries of sets whose parts are to be raised when the stack is empty */
     size_t n_late, late_room;
     bool avoids;               /* some set is, or was, avoided, */
     bool honest;               /* but that doesn't count now */
-    uint64_t (*covers)[WORDS]; /* by exact entry: its transfers as bits */
+    uint64_t (*covers)[WORDS]; /* as asked: the transfers as bits */
     size_t covers_room;
     int depth;
     uint16_t stack[TCCL_MAX_SET];
@@ -75,12 +78,15 @@ static void number_transfers(struct tccl_bounds *bounds, const struct tccl_machi
 }
 
 struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
-                                    const struct tccl_symmetry *symmetry)
+                                    const struct tccl_symmetry *symmetry, struct tccl_setmap *sets)
 {
     struct tccl_bounds *bounds = calloc(1, sizeof(*bounds));
     if (!bounds)
         return NULL;
     bounds->symmetry = symmetry;
+    bounds->sets = sets;
+    for (size_t i = 0; i < sets->count; i++)
+        sets->entries[i].asked = sets->entries[i].limits = sets->entries[i].confirmed = false;
     number_transfers(bounds, machine);
     size_t square = (size_t)bounds->n_transfers * bounds->n_transfers;
     bounds->pairs = malloc((square + 1) * sizeof(*bounds->pairs));
@@ -99,7 +105,6 @@ void tccl_bounds_free(struct tccl_bounds *bounds)
 {
     if (!bounds)
         return;
-    tccl_setmap_clear(&bounds->exact);
     tccl_setmap_clear(&bounds->canonical);
     for (int i = 0; bounds->uses && i < bounds->n_transfers; i++)
         free(bounds->uses[i].limits);
@@ -108,6 +113,7 @@ void tccl_bounds_free(struct tccl_bounds *bounds)
     free(bounds->limits);
     free(bounds->members);
     free(bounds->covers);
+    free(bounds->asked);
     free(bounds->values);
     free(bounds->raises);
     free(bounds->found);
@@ -149,6 +155,12 @@ static bool covers(const uint64_t set[WORDS], const uint64_t part[WORDS], int wo
     return true;
 }
 
+/* Bandwidth of the i-th set asked. */
+static double gbps_asked(const struct tccl_bounds *bounds, size_t i)
+{
+    return bounds->sets->entries[bounds->asked[i]].best.gbps;
+}
+
 double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_walk *walk)
 {
     struct tccl_set set;
@@ -159,10 +171,10 @@ double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_wal
         return 0;
     set_of_walk(walk->transfers, walk->count, &set);
     bits_of_set(bounds, &set, bits);
-    size_t count = bounds->exact.count, first = count > RECENT ? count - RECENT : 0;
+    size_t count = bounds->n_asked, first = count > RECENT ? count - RECENT : 0;
     for (size_t i = first; i < count; i++)
-        if (bounds->exact.entries[i].gbps > best && covers(bounds->covers[i], bits, words))
-            best = bounds->exact.entries[i].gbps;
+        if (gbps_asked(bounds, i) > best && covers(bounds->covers[i], bits, words))
+            best = gbps_asked(bounds, i);
     return best;
 }
 
@@ -271,7 +283,7 @@ static int each_image(struct tccl_bounds *bounds, const struct tccl_set *set, bo
 {
     __attribute__((cleanup(tccl_setmap_clear))) struct tccl_setmap images = {0};
     int exchanges = tccl_symmetry_exchanges(bounds->symmetry, set, near);
-    if (tccl_setmap_add(&images, set, gbps) < 0)
+    if (tccl_setmap_add(&images, set) < 0)
         return -1;
     for (size_t i = 0; i < images.count; i++) {
         struct tccl_set member = images.entries[i].set, image;
@@ -279,7 +291,7 @@ static int each_image(struct tccl_bounds *bounds, const struct tccl_set *set, bo
             return -1;
         for (int e = 0; e < exchanges && images.count < MAX_IMAGES; e++) {
             tccl_symmetry_exchange(bounds->symmetry, &member, near, e, &image);
-            if (tccl_setmap_add(&images, &image, gbps) < 0)
+            if (tccl_setmap_add(&images, &image) < 0)
                 return -1;
         }
     }
@@ -291,7 +303,7 @@ int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_walk *walk, 
     struct tccl_set set;
     set_of_walk(walk->transfers, walk->count, &set);
     double near = gbps * tccl_symmetry_factor(bounds->symmetry, &set);
-    struct tccl_setmap_entry *own = tccl_setmap_find(&bounds->exact, &set);
+    struct tccl_setmap_entry *own = tccl_setmap_find(bounds->sets, &set);
     if (own)
         own->limits = true;
     if (add_value(bounds, gbps) < 0 || add_value(bounds, near) < 0 ||
@@ -476,7 +488,7 @@ static int raise_later(struct tccl_bounds *bounds, const struct tccl_setmap_entr
     if (tccl_grow((void **)&bounds->late, bounds->n_late, &bounds->late_room,
                   sizeof(*bounds->late)) < 0)
         return -1;
-    bounds->late[bounds->n_late++] = entry - bounds->exact.entries;
+    bounds->late[bounds->n_late++] = entry - bounds->sets->entries;
     return 0;
 }
 
@@ -484,9 +496,9 @@ static void raise_late_ones(struct tccl_bounds *bounds)
 {
     while (bounds->n_late > 0) {
         size_t entry = bounds->late[--bounds->n_late];
-        struct tccl_set set = bounds->exact.entries[entry].set;
+        struct tccl_set set = bounds->sets->entries[entry].set;
         /* Without memory a limit stays too low. */
-        raise_parts(bounds, &set, bounds->exact.entries[entry].gbps);
+        raise_parts(bounds, &set, bounds->sets->entries[entry].best.gbps);
     }
 }
 
@@ -498,22 +510,23 @@ size_t tccl_bounds_raises(const struct tccl_bounds *bounds, const struct tccl_ra
 
 /* ---- what was measured ---- */
 
-/* The set's own entry, made if there is none; NULL without memory. */
-static struct tccl_setmap_entry *entry_of(struct tccl_bounds *bounds, const struct tccl_set *set,
-                                          bool *fresh)
+/* Takes up the set's own entry, made if there is none; NULL without memory. */
+static struct tccl_setmap_entry *take_up(struct tccl_bounds *bounds, const struct tccl_set *set)
 {
-    int added = tccl_setmap_add(&bounds->exact, set, 0);
-    *fresh = added > 0;
-    if (added < 0)
-        return NULL;
-    size_t last = bounds->exact.count - 1;
-    if (added == 0)
-        return tccl_setmap_find(&bounds->exact, set);
-    if (tccl_grow((void **)&bounds->covers, last, &bounds->covers_room, sizeof(*bounds->covers)) <
-        0)
+    int added = tccl_setmap_add(bounds->sets, set);
+    struct tccl_setmap_entry *entry = added < 0 ? NULL : tccl_setmap_find(bounds->sets, set);
+    if (!entry || entry->asked)
+        return entry;
+    size_t last = bounds->n_asked;
+    if (tccl_grow((void **)&bounds->asked, last, &bounds->asked_room, sizeof(*bounds->asked)) < 0 ||
+        tccl_grow((void **)&bounds->covers, last, &bounds->covers_room, sizeof(*bounds->covers)) <
+            0)
         return NULL;
     bits_of_set(bounds, set, bounds->covers[last]);
-    return &bounds->exact.entries[last];
+    bounds->asked[bounds->n_asked++] = entry - bounds->sets->entries;
+    entry->asked = true;
+    entry->best.failed = entry->measured == 0;
+    return entry;
 }
 
 /* The entry that all symmetric sets share; NULL without one. */
@@ -534,42 +547,30 @@ static int share(struct tccl_bounds *bounds, const struct tccl_walk *walk, doubl
     if (!bounds->symmetry)
         return 0;
     canonical_set(bounds, walk, &set);
-    if (tccl_setmap_add(&bounds->canonical, &set, gbps) < 0)
+    if (tccl_setmap_add(&bounds->canonical, &set) < 0)
         return -1;
     struct tccl_setmap_entry *entry = tccl_setmap_find(&bounds->canonical, &set);
-    if (gbps >= entry->gbps) {
-        entry->gbps = gbps;
+    if (gbps >= entry->best.gbps) {
+        entry->best.gbps = gbps;
         entry->upper = upper;
     }
     return 0;
 }
 
-int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps,
-                    double upper)
+int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double upper)
 {
     struct tccl_set set;
-    bool fresh;
     set_of_walk(walk->transfers, walk->count, &set);
-    struct tccl_setmap_entry *entry = entry_of(bounds, &set, &fresh);
+    struct tccl_setmap_entry *entry = take_up(bounds, &set);
     if (!entry)
         return -1;
-    entry->gbps = gbps;
+    double gbps = entry->best.gbps;
     entry->upper = upper;
-    entry->failed = false;
+    if (entry->best.failed)
+        return 0;
     if ((bounds->depth > 0 ? raise_later(bounds, entry) : raise_parts(bounds, &set, gbps)) < 0)
         return -1;
     return share(bounds, walk, gbps, upper);
-}
-
-int tccl_bounds_fail(struct tccl_bounds *bounds, const struct tccl_walk *walk)
-{
-    struct tccl_set set;
-    bool fresh;
-    set_of_walk(walk->transfers, walk->count, &set);
-    struct tccl_setmap_entry *entry = entry_of(bounds, &set, &fresh);
-    if (entry && fresh)
-        entry->failed = true;
-    return entry ? 0 : -1;
 }
 
 static struct tccl_setmap_entry *own_entry(const struct tccl_bounds *bounds,
@@ -577,7 +578,8 @@ static struct tccl_setmap_entry *own_entry(const struct tccl_bounds *bounds,
 {
     struct tccl_set set;
     set_of_walk(walk->transfers, walk->count, &set);
-    return tccl_setmap_find(&bounds->exact, &set);
+    struct tccl_setmap_entry *entry = tccl_setmap_find(bounds->sets, &set);
+    return entry && entry->asked ? entry : NULL;
 }
 
 bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *walk,
@@ -586,7 +588,7 @@ bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *
     const struct tccl_setmap_entry *own = own_entry(bounds, walk);
     const struct tccl_setmap_entry *found = own ? own : shared_entry(bounds, walk);
     if (found)
-        *known = (struct tccl_known){found->gbps, found->upper, !own, found->failed};
+        *known = (struct tccl_known){found->best.gbps, found->upper, !own, found->best.failed};
     return found != NULL;
 }
 
@@ -653,8 +655,8 @@ int tccl_bounds_distrust(struct tccl_bounds *bounds)
 {
     bounds->symmetry = NULL;
     forget_limits(bounds);
-    for (size_t i = 0; i < bounds->exact.count; i++) {
-        const struct tccl_setmap_entry *entry = &bounds->exact.entries[i];
+    for (size_t i = 0; i < bounds->n_asked; i++) {
+        const struct tccl_setmap_entry *entry = &bounds->sets->entries[bounds->asked[i]];
         struct tccl_set set = entry->set;
         if (entry->limits && lower_limit(bounds, &set, entry->upper) < 0)
             return -1;

@@ -8,6 +8,7 @@
 #ifndef TCCL_BOUNDS_H
 #define TCCL_BOUNDS_H
 
+#include "search/setmap.h"
 #include "search/symmetry.h"
 
 /* Transfers in the order of a walk along a chain. */
@@ -18,9 +19,10 @@ struct tccl_walk {
 
 struct tccl_bounds;
 
-/* symmetry may be NULL; it is borrowed. NULL only without memory. */
+/* symmetry may be NULL; it is borrowed, and so is the store of measured sets, of which these bounds
+ * are the only ones. NULL only without memory. */
 struct tccl_bounds *tccl_bounds_new(const struct tccl_machine *machine,
-                                    const struct tccl_symmetry *symmetry);
+                                    const struct tccl_symmetry *symmetry, struct tccl_setmap *sets);
 void tccl_bounds_free(struct tccl_bounds *bounds); /* NULL is fine */
 
 /* What is known of a set. gbps and upper are 0 if it failed. */
@@ -31,13 +33,11 @@ struct tccl_known {
     bool failed;
 };
 
-/* Remembers a measured set, GB/s, or what it was measured again, and raises the limits of its parts
- * that are lower. Returns 0, or -1 without memory. */
-int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double gbps,
-                    double upper);
-/* Remembers that a set can't be measured. Symmetric ones may well be. Returns 0, or -1 without
- * memory. */
-int tccl_bounds_fail(struct tccl_bounds *bounds, const struct tccl_walk *walk);
+/* From now on what the store says of the set counts: its best bandwidth, which raises the limits of
+ * its parts that are lower; what it may reach in truth (upper, GB/s); or that it failed, which says
+ * nothing of symmetric sets. To be called again when it was measured again. Returns 0, or -1
+ * without memory. */
+int tccl_bounds_add(struct tccl_bounds *bounds, const struct tccl_walk *walk, double upper);
 /* Was the set, or a symmetric one, measured, or did it fail? */
 bool tccl_bounds_find(const struct tccl_bounds *bounds, const struct tccl_walk *walk,
                       struct tccl_known *known);

@@ -17,7 +17,8 @@ struct tccl_likeness {
     const struct tccl_machine *machine;
     const struct tccl_meter *meter;
     double noise;
-    struct tccl_setmap known; /* upper: gbps and what noise it has of its own */
+    struct tccl_setmap *sets; /* measured: of the meter, or own */
+    struct tccl_setmap own;
     long probes;
 };
 
@@ -109,8 +110,10 @@ struct tccl_likeness *tccl_likeness_new(const struct tccl_machine *machine,
                                         const struct tccl_meter *meter, double noise)
 {
     struct tccl_likeness *likeness = calloc(1, sizeof(*likeness));
-    if (likeness)
-        *likeness = (struct tccl_likeness){.machine = machine, .meter = meter, .noise = noise};
+    if (!likeness)
+        return NULL;
+    *likeness = (struct tccl_likeness){.machine = machine, .meter = meter, .noise = noise};
+    likeness->sets = meter->sets ? meter->sets : &likeness->own;
     return likeness;
 }
 
@@ -118,7 +121,7 @@ void tccl_likeness_free(struct tccl_likeness *likeness)
 {
     if (!likeness)
         return;
-    tccl_setmap_clear(&likeness->known);
+    tccl_setmap_clear(&likeness->own);
     free(likeness);
 }
 
@@ -127,50 +130,55 @@ long tccl_likeness_probes(const struct tccl_likeness *likeness)
     return likeness->probes;
 }
 
-/* Asks the meter; of two answers the larger counts, since what disturbs only slows down. Returns 0,
- * or -1 with err. */
-static int ask(struct question *question, const struct tccl_set *set)
+/* Asks the meter. Returns 0, or -1 with err. */
+static int ask(struct question *question, const struct tccl_set *set, tccl_measure *measure)
 {
     struct tccl_likeness *likeness = question->likeness;
     struct tccl_measurement measured = {0};
-    if (likeness->meter->measure(likeness->meter->context, set, &measured, question->err) < 0)
+    if (measure(likeness->meter->context, set, &measured, question->err) < 0)
         return -1;
     likeness->probes++;
-    if (tccl_setmap_add(&likeness->known, set, 0) < 0)
-        return tccl_fail(question->err, "no memory for the measured sets");
-    struct tccl_setmap_entry *entry = tccl_setmap_find(&likeness->known, set);
-    entry->failed = measured.failed && entry->gbps <= 0;
-    if (!measured.failed && measured.gbps > entry->gbps) {
-        entry->gbps = measured.gbps;
-        entry->upper = measured.gbps * (1 + (measured.noisy ? measured.spread / 2 : 0));
-    }
+    if (!likeness->meter->sets && !tccl_setmap_note(likeness->sets, set, &measured))
+        return tccl_fail(question->err, "out of memory for the measured sets");
     return 0;
 }
 
+/* What is known of the set; asked of the meter unless it is, or unless it was given up. */
 static int know(struct question *question, const struct tccl_set *set,
-                struct tccl_setmap_entry *value)
+                struct tccl_measurement *value)
 {
-    if (!tccl_setmap_find(&question->likeness->known, set) && ask(question, set) < 0)
+    const struct tccl_setmap *sets = question->likeness->sets;
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(sets, set);
+    if ((!entry || (entry->measured == 0 && !entry->given_up)) &&
+        ask(question, set, question->likeness->meter->measure) < 0)
         return -1;
-    *value = *tccl_setmap_find(&question->likeness->known, set);
+    entry = tccl_setmap_find(sets, set);
+    *value = entry && entry->measured > 0 ? entry->best : (struct tccl_measurement){.failed = true};
     return 0;
+}
+
+/* By what noise it has of its own a measurement may be too low, GB/s. */
+static double own_noise(const struct tccl_measurement *value)
+{
+    return value->noisy ? value->gbps * value->spread / 2 : 0;
 }
 
 /* Each of the two may be off by the noise. */
-static bool agree(const struct question *question, const struct tccl_setmap_entry *a,
-                  const struct tccl_setmap_entry *b)
+static bool agree(const struct question *question, const struct tccl_measurement *a,
+                  const struct tccl_measurement *b)
 {
     double low = fmin(a->gbps, b->gbps), high = fmax(a->gbps, b->gbps);
-    double own = (a->upper - a->gbps) + (b->upper - b->gbps);
     if (a->failed || b->failed)
         return a->failed && b->failed;
-    return high - low <= high * (2 * question->likeness->noise + 1e-9) + own;
+    return high - low <=
+           high * (2 * question->likeness->noise + 1e-9) + own_noise(a) + own_noise(b);
 }
 
 /* Returns 1 if the set and its image have the same bandwidth, 0 if not, -1 with err. */
 static int is_same(struct question *question, const struct tccl_set *set)
 {
-    struct tccl_setmap_entry own, other;
+    const struct tccl_meter *meter = question->likeness->meter;
+    struct tccl_measurement own, other;
     struct tccl_set image;
     tccl_exchange_set(question->exchange, set, &image);
     if (know(question, set, &own) < 0 || know(question, &image, &other) < 0)
@@ -178,8 +186,9 @@ static int is_same(struct question *question, const struct tccl_set *set)
     if (agree(question, &own, &other) || question->likeness->noise <= 0)
         return agree(question, &own, &other);
     /* A single disturbed measurement should not refute it. */
-    if (ask(question, own.gbps < other.gbps ? set : &image) < 0 || know(question, set, &own) < 0 ||
-        know(question, &image, &other) < 0)
+    if (ask(question, own.gbps < other.gbps ? set : &image,
+            meter->again ? meter->again : meter->measure) < 0 ||
+        know(question, set, &own) < 0 || know(question, &image, &other) < 0)
         return -1;
     return agree(question, &own, &other);
 }
@@ -193,7 +202,7 @@ static int is_new(struct question *question, const tccl_transfer *walk, int coun
     question->view.relabel(question->view.context, walk, count, seen);
     for (int i = 0; i < count; i++)
         tccl_set_add(&key, seen[i]);
-    int added = tccl_setmap_add(&question->asked, &key, 0);
+    int added = tccl_setmap_add(&question->asked, &key);
     return added < 0 ? tccl_fail(question->err, "no memory for the measured sets") : added;
 }
 

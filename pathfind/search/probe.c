@@ -8,9 +8,9 @@ enum {
     MISMATCHES = 3, /* of sets with symmetric ones, before the symmetry is given up */
 };
 
-static bool used_up(const struct tccl_probe *probe, bool archived)
+static bool used_up(const struct tccl_probe *probe)
 {
-    return !archived && probe->budget > 0 && probe->measured >= probe->budget;
+    return probe->budget > 0 && probe->measured >= probe->budget;
 }
 
 static void set_of_walk(const struct tccl_walk *walk, struct tccl_set *set)
@@ -20,23 +20,27 @@ static void set_of_walk(const struct tccl_walk *walk, struct tccl_set *set)
         tccl_set_add(set, walk->transfers[i]);
 }
 
-static int keep(struct tccl_probe *probe, const struct tccl_walk *walk,
+/* What was measured of the set, or is in the store, counts from now on. */
+static int keep(struct tccl_probe *probe, const struct tccl_walk *walk, double gbps,
                 const struct tccl_measurement *measured, struct tccl_error *err)
 {
-    double upper = measured->gbps * (measured->noisy ? 1 + measured->spread : 1);
-    int status = measured->failed ? tccl_bounds_fail(probe->bounds, walk)
-                                  : tccl_bounds_add(probe->bounds, walk, measured->gbps, upper);
-    return status < 0 ? tccl_fail(err, "no memory for the measured sets") : 0;
+    double upper = gbps * (measured->noisy ? 1 + measured->spread : 1);
+    return tccl_bounds_add(probe->bounds, walk, upper) < 0
+               ? tccl_fail(err, "out of memory for the measured sets")
+               : 0;
 }
 
-static int ask(struct tccl_probe *probe, struct tccl_meter meter, const struct tccl_set *set,
+/* Asks the meter; where that remembers nothing, the answer is noted here. */
+static int ask(struct tccl_probe *probe, tccl_measure *measure, const struct tccl_set *set,
                struct tccl_measurement *out, struct tccl_error *err)
 {
     *out = (struct tccl_measurement){0};
-    if (meter.measure(meter.context, set, out, err) < 0)
+    if (measure(probe->meter.context, set, out, err) < 0)
         return -1;
     if (out->failed)
         out->gbps = 0;
+    if (!probe->meter.sets && !tccl_setmap_note(probe->sets, set, out))
+        return tccl_fail(err, "out of memory for the measured sets");
     probe->measured++;
     probe->failed += out->failed;
     if (probe->poll && probe->poll(probe->context) != 0)
@@ -44,23 +48,24 @@ static int ask(struct tccl_probe *probe, struct tccl_meter meter, const struct t
     return 0;
 }
 
-/* Measures, or looks into the archive. */
+/* Measures, or looks into the store. */
 static int measure_now(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
                        struct tccl_error *err)
 {
     struct tccl_measurement measurement = {0};
     struct tccl_set set;
     set_of_walk(walk, &set);
-    const struct tccl_setmap_entry *archived = tccl_setmap_find(&probe->archive, &set);
-    if (probe->stopped || used_up(probe, archived))
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(probe->sets, &set);
+    bool known = entry && entry->measured > 0;
+    if (probe->stopped || (!known && used_up(probe)))
         return 1;
-    if (archived)
-        measurement.gbps = archived->gbps;
-    else if (ask(probe, probe->meter, &set, &measurement, err) < 0)
+    if (known)
+        measurement = entry->best;
+    else if (ask(probe, probe->meter.measure, &set, &measurement, err) < 0)
         return -1;
     probe->asked++;
     *gbps = measurement.gbps;
-    return keep(probe, walk, &measurement, err);
+    return keep(probe, walk, measurement.gbps, &measurement, err);
 }
 
 int tccl_probe_measure(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
@@ -80,20 +85,18 @@ static int measure_again(struct tccl_probe *probe, const struct tccl_walk *walk,
 {
     struct tccl_measurement again;
     struct tccl_set set;
-    if (probe->stopped || used_up(probe, false))
+    if (probe->stopped || used_up(probe))
         return 1;
     set_of_walk(walk, &set);
-    struct tccl_meter meter = probe->again.measure ? probe->again : probe->meter;
-    if (ask(probe, meter, &set, &again, err) < 0)
+    if (ask(probe, probe->meter.again ? probe->meter.again : probe->meter.measure, &set, &again,
+            err) < 0)
         return -1;
     probe->asked++;
     if (again.failed)
         return 0;
-    if (!again.noisy || again.gbps > known->gbps) {
-        again.gbps = fmax(again.gbps, known->gbps);
-        if (keep(probe, walk, &again, err) < 0)
-            return -1;
-    }
+    if ((!again.noisy || again.gbps > known->gbps) &&
+        keep(probe, walk, fmax(again.gbps, known->gbps), &again, err) < 0)
+        return -1;
     tccl_bounds_confirm(probe->bounds, walk);
     tccl_bounds_find(probe->bounds, walk, known);
     return 0;

@@ -8,12 +8,11 @@
 
 struct tccl_probe {
     struct tccl_meter meter;
-    struct tccl_meter again; /* measures anew; measure NULL: meter does */
     struct tccl_bounds *bounds;
-    struct tccl_setmap archive; /* measured earlier: answers instead of the meter */
+    struct tccl_setmap *sets;   /* measured: answers instead of the meter */
     double noise;               /* of the meter: values closer than this ratio count as equal */
     long measured;              /* asked of the meter */
-    long asked;                 /* of the meter or the archive: the same in a run that is resumed */
+    long asked;                 /* of the meter or the store: the same in a run that is resumed */
     long shared;                /* known from a symmetric set */
     long failed;                /* could not be measured */
     long budget;                /* measured may not pass this; 0: no limit */

@@ -37,6 +37,7 @@ struct kept_baseline {
 struct tccl_search {
     const struct tccl_machine *machine;
     struct tccl_probe probe;
+    struct tccl_setmap own;       /* measured sets, where the meter doesn't remember them */
     long baselines;               /* of the measured sets, those of baselines */
     struct kept_baseline kept[2]; /* open, closed */
     long pruned;
@@ -51,7 +52,8 @@ struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct t
         return NULL;
     search->machine = machine;
     search->probe.meter = meter;
-    search->probe.bounds = tccl_bounds_new(machine, symmetry);
+    search->probe.sets = meter.sets ? meter.sets : &search->own;
+    search->probe.bounds = tccl_bounds_new(machine, symmetry, search->probe.sets);
     if (!search->probe.bounds) {
         free(search);
         return NULL;
@@ -64,7 +66,7 @@ void tccl_search_free(struct tccl_search *search)
     if (!search)
         return;
     tccl_bounds_free(search->probe.bounds);
-    tccl_setmap_clear(&search->probe.archive);
+    tccl_setmap_clear(&search->own);
     free(search);
 }
 
@@ -82,11 +84,6 @@ static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
 {
     walk->count = set->count;
     memcpy(walk->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
-}
-
-int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps)
-{
-    return gbps > 0 && tccl_setmap_add(&search->probe.archive, set, gbps) < 0 ? -1 : 0;
 }
 
 int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, double *gbps,
@@ -869,7 +866,6 @@ static void set_up(struct task *task, struct tccl_search *search,
     task->effort = tccl_route_count(&chains, MANY_CHAINS) < MANY_CHAINS ? LONG_MAX : EFFORT;
     search->probe.budget = options->budget > 0 ? search->probe.measured + options->budget : 0;
     search->probe.noise = options->noise;
-    search->probe.again = options->again;
     search->probe.poll = tell;
     search->probe.context = task;
     const struct tccl_raise *raises;

@@ -40,10 +40,9 @@ struct tccl_search_options {
     double noise; /* values closer than this ratio count as equal: no gap is smaller. If each set is
                      measured this well or better, what is found is within gap + 2 * noise of the
                      best: bounds may be too low by the noise, bandwidths too high. Sets that are to
-                     limit others are measured twice then, for the rare one measured far too low */
-    struct tccl_meter again; /* asked the second time: measures anew what the search's meter may
-                                only remember. measure NULL: the search's meter */
-    long budget;             /* transfer sets to measure at most in this call; 0: no limit */
+                     limit others are measured twice then (meter.again), for the rare one measured
+                     far too low */
+    long budget;  /* transfer sets to measure at most in this call; 0: no limit */
     int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
                   the others get a first chain and proven bounds; 0: all pairs to the end */
     bool any;  /* also chains that a stock NCCL can't be made to build */
@@ -58,15 +57,12 @@ struct tccl_search_options {
 
 struct tccl_search;
 
-/* Knows nothing yet. symmetry may be NULL; both are borrowed for the search's life. */
+/* symmetry may be NULL. It and the meter's store are borrowed for the search's life; what is in the
+ * store is not measured again, sets that failed excepted. A store serves one search at a time, and
+ * is cleared of the former's marks here. NULL only without memory. */
 struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct tccl_meter meter,
                                     const struct tccl_symmetry *symmetry);
 void tccl_search_free(struct tccl_search *search);
-
-/* Tells the search of a set measured earlier (from sets.jsonl), GB/s; the first word on a set
- * counts. One that failed (0) is not told: it is measured again. Returns 0, or -1 without memory.
- */
-int tccl_search_know(struct tccl_search *search, const struct tccl_set *set, double gbps);
 
 /* Bandwidth of one set: known, symmetric to a known one, or measured now. Returns 0, or -1 with
  * err, also if the set failed. */

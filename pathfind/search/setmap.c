@@ -60,7 +60,7 @@ static int rehash(struct tccl_setmap *map)
     return 0;
 }
 
-int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set, double gbps)
+int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set)
 {
     if (rehash(map) < 0)
         return -1;
@@ -69,7 +69,21 @@ int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set, double 
         return 0;
     if (tccl_grow((void **)&map->entries, map->count, &map->room, sizeof(*map->entries)) < 0)
         return -1;
-    map->entries[map->count] = (struct tccl_setmap_entry){.set = *set, .gbps = gbps, .upper = gbps};
+    map->entries[map->count] = (struct tccl_setmap_entry){.set = *set};
     map->slots[slot] = ++map->count;
     return 1;
+}
+
+struct tccl_setmap_entry *tccl_setmap_note(struct tccl_setmap *map, const struct tccl_set *set,
+                                           const struct tccl_measurement *measurement)
+{
+    if (tccl_setmap_add(map, set) < 0)
+        return NULL;
+    struct tccl_setmap_entry *entry = tccl_setmap_find(map, set);
+    if (entry->measured == 0 || (!measurement->failed && measurement->gbps > entry->best.gbps))
+        entry->best = *measurement;
+    entry->measured += !measurement->failed;
+    entry->failed = entry->failed || measurement->failed;
+    entry->given_up = measurement->failed && entry->measured == 0;
+    return entry;
 }

@@ -1,14 +1,21 @@
-/* setmap.h: bandwidths by transfer set. */
+/* setmap.h: transfer sets, and what is known of each: the one store of a run.
+ *
+ * Of several measurements of a set the largest bandwidth counts, since what disturbs only slows
+ * down. A set that failed says nothing, until one gives a bandwidth. */
 #ifndef TCCL_SETMAP_H
 #define TCCL_SETMAP_H
 
-#include "machine/transfer.h"
+#include "machine/meter.h"
 
 struct tccl_setmap_entry {
     struct tccl_set set;
-    double gbps;
-    double upper;   /* what it may reach in truth; gbps unless the measurement was noisy */
-    bool failed;    /* could not be measured */
+    struct tccl_measurement best; /* the largest; failed where none gave a bandwidth */
+    int measured;                 /* how many gave a bandwidth */
+    bool failed;                  /* one gave none */
+    bool given_up;                /* in this run: not tried again */
+    /* A search's own (bounds.h). */
+    double upper;   /* what the set may reach in truth: best, or more where that was noisy */
+    bool asked;     /* the search knows the set */
     bool limits;    /* a limit was made of it, */
     bool confirmed; /* after a second measurement */
 };
@@ -26,9 +33,12 @@ void tccl_setmap_clear(struct tccl_setmap *map);
 /* The entry of the set, or NULL. */
 struct tccl_setmap_entry *tccl_setmap_find(const struct tccl_setmap *map,
                                            const struct tccl_set *set);
-/* Returns 1 if the set was new (upper is gbps then), 0 if it was there (and keeps its bandwidth),
- * -1 without memory. */
-int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set, double gbps);
+/* Makes an entry for the set, of which nothing is known. Returns 1 if the set was new, 0 if it was
+ * there (and stays as it is), -1 without memory. */
+int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set);
+/* Adds what was measured. Returns the entry, or NULL without memory. */
+struct tccl_setmap_entry *tccl_setmap_note(struct tccl_setmap *map, const struct tccl_set *set,
+                                           const struct tccl_measurement *measurement);
 
 /* Doubles an array when it is full. Returns 0, or -1 without memory. */
 int tccl_grow(void **array, size_t count, size_t *room, size_t element);

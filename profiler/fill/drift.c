@@ -6,28 +6,20 @@
 #include "base/cleanup.h"
 #include "base/numbers.h"
 #include "fill/gpusets.h"
+#include "fill/retry.h"
 #include "measure/pool/repeat.h"
 #include "nccl/baseline.h"
 #include "search/setmap.h"
 
-enum { TRIES = 3 };
 static const double MARGIN = 1.5;     /* over the noise and the spreads */
 static const double EQUAL = 1e-6;     /* rounding */
 static const double TOO_NOISY = 0.25; /* spread of which nothing can be told */
 static const double CHAINS = 0.4;     /* of the sample, at most, */
 static const double SINGLES = 0.75;   /* and with these */
 
-/* What the log says. */
-struct stored {
-    struct tccl_setmap map;
-    double *spreads; /* by entry */
-    size_t room;
-    unsigned marks;
-    const struct tccl_backend *backend;
-};
-
 struct sample {
-    struct stored stored;
+    const struct tccl_backend *backend;
+    struct tccl_setmap stored; /* what the log has of sets that can be measured now */
     struct tccl_drift_set *sets;
     int count, room;
 };
@@ -36,19 +28,12 @@ struct sample {
 
 static int store(void *context, const struct tccl_set *set, const struct tccl_measurement *measured)
 {
-    struct stored *stored = context;
+    struct sample *sample = context;
 
-    if (measured->failed || measured->marks != stored->marks || measured->gbps <= 0 ||
-        tccl_backend_can(stored->backend, set, NULL) < 0)
+    if (measured->failed || measured->marks != tccl_backend_marks(sample->backend) ||
+        measured->gbps <= 0 || tccl_backend_can(sample->backend, set, NULL) != 0)
         return 0;
-    if (tccl_grow((void **)&stored->spreads, stored->map.count, &stored->room,
-                  sizeof(*stored->spreads)) < 0 ||
-        tccl_setmap_add(&stored->map, set, measured->gbps) < 0)
-        return -1;
-    struct tccl_setmap_entry *entry = tccl_setmap_find(&stored->map, set);
-    entry->gbps = measured->gbps;
-    stored->spreads[entry - stored->map.entries] = measured->spread;
-    return 0;
+    return tccl_setmap_note(&sample->stored, set, measured) ? 0 : -1;
 }
 
 static bool has(const struct sample *sample, const struct tccl_set *set)
@@ -63,15 +48,15 @@ static bool has(const struct sample *sample, const struct tccl_set *set)
 static void add(struct sample *sample, int most, const struct tccl_set *set, double gbps,
                 const char *what)
 {
-    const struct tccl_setmap_entry *entry = tccl_setmap_find(&sample->stored.map, set);
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(&sample->stored, set);
 
     if (sample->count >= most || sample->count >= sample->room || has(sample, set) ||
         (!entry && gbps <= 0))
         return;
     struct tccl_drift_set *one = &sample->sets[sample->count++];
-    *one = (struct tccl_drift_set){.set = *set, .then = entry ? entry->gbps : gbps};
+    *one = (struct tccl_drift_set){.set = *set, .then = entry ? entry->best.gbps : gbps};
     if (entry)
-        one->spread_then = sample->stored.spreads[entry - sample->stored.map.entries];
+        one->spread_then = entry->best.spread;
     snprintf(one->what, sizeof(one->what), "%s", what);
 }
 
@@ -136,18 +121,17 @@ static int add_tables(struct sample *sample, int most, struct tccl_profile *prof
 
 static void add_singles(struct sample *sample, int most)
 {
-    for (size_t i = 0; i < sample->stored.map.count; i++)
-        if (sample->stored.map.entries[i].set.count == 1)
-            add(sample, most, &sample->stored.map.entries[i].set, 0, "alone");
+    for (size_t i = 0; i < sample->stored.count; i++)
+        if (sample->stored.entries[i].set.count == 1)
+            add(sample, most, &sample->stored.entries[i].set, 0, "alone");
 }
 
 static void add_random(struct sample *sample, int most, unsigned seed)
 {
-    size_t count = sample->stored.map.count;
+    size_t count = sample->stored.count;
 
     for (int tries = 0; count > 0 && sample->count < most && tries < 20 * most; tries++)
-        add(sample, most, &sample->stored.map.entries[(size_t)rand_r(&seed) % count].set, 0,
-            "random");
+        add(sample, most, &sample->stored.entries[(size_t)rand_r(&seed) % count].set, 0, "random");
 }
 
 static int draw(struct sample *sample, struct tccl_profile *profile,
@@ -159,7 +143,7 @@ static int draw(struct sample *sample, struct tccl_profile *profile,
     sample->sets = calloc((size_t)most + 1, sizeof(*sample->sets));
     if (!sample->sets)
         return tccl_fail(err, "out of memory");
-    if (tccl_profile_sets(profile, store, &sample->stored, NULL, err) < 0 ||
+    if (tccl_profile_sets(profile, store, sample, NULL, err) < 0 ||
         add_tables(sample, (int)ceil(most * CHAINS), profile, err) < 0)
         return -1;
     add_singles(sample, (int)ceil(most * SINGLES));
@@ -182,35 +166,36 @@ static bool is_off(const struct tccl_drift_set *one)
     return fabs(change(one)) > one->limit;
 }
 
-/* Once. Returns as tccl_backend_measure. */
-static int measure_once(struct tccl_backend *backend, struct tccl_drift_set *one,
-                        struct tccl_error *err)
-{
-    struct tccl_measurement out = {0};
-    struct tccl_error why = {0};
-    int rc = tccl_backend_measure(backend, &one->set, &out, &why);
+struct repeated {
+    const struct tccl_backend *backend;
+    struct tccl_drift_set *one;
+};
 
-    if (rc < 0)
-        return tccl_fail(err, "%s", why.text);
-    one->failed = rc > 0 || out.failed || out.marks != tccl_backend_marks(backend);
-    one->now = one->failed ? 0 : out.gbps;
-    one->spread = out.spread;
-    double wide = fmax(one->spread, one->spread_then);
-    one->noisy = !one->failed && wide > TOO_NOISY;
-    one->limit = MARGIN * fmax(tccl_backend_noise(backend), wide) + EQUAL;
-    return 0;
+/* What the measurement says of the set. Is it what it was? */
+static bool is_as_then(void *context, const struct tccl_measurement *now)
+{
+    const struct repeated *repeated = context;
+    struct tccl_drift_set *one = repeated->one;
+    double wide = fmax(now->spread, one->spread_then);
+
+    one->failed = now->failed;
+    one->now = now->failed ? 0 : now->gbps;
+    one->spread = now->spread;
+    one->noisy = !now->failed && wide > TOO_NOISY;
+    one->limit = MARGIN * fmax(tccl_backend_noise(repeated->backend), wide) + EQUAL;
+    return !one->failed && !one->noisy && !is_off(one);
 }
 
-/* Again and again while it is off; a try that is not decides. */
+/* Again while it is off; a try that is not decides. */
 static int measure(struct tccl_backend *backend, struct tccl_drift_set *one, struct tccl_error *err)
 {
-    for (int i = 0; i < TRIES; i++) {
-        if (measure_once(backend, one, err) < 0)
-            return -1;
-        if (!one->failed && !one->noisy && !is_off(one))
-            return 0;
-    }
-    one->drifted = !one->failed && !one->noisy;
+    struct repeated repeated = {backend, one};
+    struct tccl_measurement now;
+    struct tccl_error why;
+
+    if (tccl_retry(backend, &one->set, TCCL_TRIES, is_as_then, &repeated, &now, &why, err) != 0)
+        return -1;
+    one->drifted = !is_as_then(&repeated, &now) && !one->failed && !one->noisy;
     return 0;
 }
 
@@ -261,7 +246,7 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
                      const struct tccl_drift_options *options, struct tccl_drift *drift,
                      struct tccl_error *err)
 {
-    struct sample sample = {.stored = {.marks = tccl_backend_marks(backend), .backend = backend}};
+    struct sample sample = {.backend = backend};
 
     *drift = (struct tccl_drift){.worst = -1};
     int rc = draw(&sample, profile, options, err);
@@ -269,8 +254,7 @@ int tccl_drift_check(struct tccl_backend *backend, struct tccl_profile *profile,
     if (rc == 0)
         rc = measure_all(backend, options, drift, sample.count, err);
     judge(drift, tccl_backend_noise(backend));
-    tccl_setmap_clear(&sample.stored.map);
-    free(sample.stored.spreads);
+    tccl_setmap_clear(&sample.stored);
     return rc;
 }
 

@@ -110,14 +110,6 @@ static void give_time(struct fill *fill, double part)
 
 /* ---- what comes before the chains ---- */
 
-static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                   struct tccl_error *err)
-{
-    struct fill *fill = context;
-
-    return tccl_run_meter_measure(&fill->meter, set, out, err);
-}
-
 static int measure_matrix(struct fill *fill, struct tccl_error *err)
 {
     cleanup_free struct tccl_set *sets = NULL;
@@ -136,20 +128,33 @@ static int measure_matrix(struct fill *fill, struct tccl_error *err)
     return count < 0 ? -1 : 0;
 }
 
-/* As the search's meter, and gives up when the time is over. */
+/* As the search's meter, but it gives up when the time is over. */
 static int measure_in_time(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                            struct tccl_error *err)
 {
-    if (stop(context, 0))
-        return tccl_fail(err, "stopped");
-    return measure(context, set, out, err);
+    struct fill *fill = context;
+
+    return stop(fill, 0) ? tccl_fail(err, "stopped")
+                         : tccl_run_meter_measure(&fill->meter, set, out, err);
+}
+
+static int again_in_time(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                         struct tccl_error *err)
+{
+    struct fill *fill = context;
+
+    return stop(fill, 0) ? tccl_fail(err, "stopped")
+                         : tccl_run_meter_again(&fill->meter, set, out, err);
 }
 
 /* Which parts of the machine are alike. Where there is no time for it, the
  * chains are searched without. */
 static int learn_symmetry(struct fill *fill, struct tccl_error *err)
 {
-    struct tccl_meter meter = {.measure = measure_in_time, .context = fill};
+    struct tccl_meter meter = {.measure = measure_in_time,
+                               .context = fill,
+                               .again = again_in_time,
+                               .sets = &fill->meter.sets};
     struct tccl_error why = {0};
 
     fill->progress.phase = TCCL_FILL_SYMMETRY;
@@ -162,14 +167,6 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
 }
 
 /* ---- chains ---- */
-
-static int measure_again(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-                         struct tccl_error *err)
-{
-    struct fill *fill = context;
-
-    return tccl_run_meter_again(&fill->meter, set, out, err);
-}
 
 static int follow(void *context, const struct tccl_search_progress *search)
 {
@@ -242,7 +239,8 @@ static bool is_complete(struct fill *fill, uint32_t gpus, bool failed_now)
 {
     const struct tccl_table *table = there_is(fill, gpus);
 
-    return table && is_proven(fill, table) && !tccl_run_meter_lost(&fill->meter, gpus, failed_now);
+    return table && is_proven(fill, table) &&
+           !tccl_run_meter_failed(&fill->meter, gpus, failed_now);
 }
 
 /* doubtful: the old bound was found while a set could not be measured, and is
@@ -263,7 +261,7 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
 
     if (!old || old->n_ports != table->n_ports)
         return;
-    bool doubtful = tccl_run_meter_doubts(&fill->meter, table->gpus);
+    bool doubtful = tccl_run_meter_ever_failed(&fill->meter, table->gpus);
     keep_better(&table->ring, &old->ring, doubtful);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         keep_better(&table->pairs[i], &old->pairs[i], doubtful);
@@ -299,15 +297,13 @@ static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *e
 
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
-    const struct tccl_search_options options = {
-        .gap = fill->options->gap,
-        .noise = tccl_backend_noise(fill->backend),
-        .again = {.measure = measure_again, .context = fill},
-        .budget = budget_left(fill, table->gpus),
-        .pairs = fill->options->pairs,
-        .can = can,
-        .progress = follow,
-        .context = fill};
+    const struct tccl_search_options options = {.gap = fill->options->gap,
+                                                .noise = tccl_backend_noise(fill->backend),
+                                                .budget = budget_left(fill, table->gpus),
+                                                .pairs = fill->options->pairs,
+                                                .can = can,
+                                                .progress = follow,
+                                                .context = fill};
 
     strcpy(table->source, tccl_profile_source(fill->profile));
     int rc = tccl_search_table(fill->search, table, &options, err);
@@ -316,7 +312,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
 
 /* Sets that failed in an earlier run: the search may find that it needs them no
  * more, and nobody would know. */
-static int retry_lost(struct fill *fill, uint32_t gpus, struct tccl_error *err)
+static int retry_failed(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
     int rc = 0;
 
@@ -327,7 +323,7 @@ static int retry_lost(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
-    if (retry_lost(fill, gpus, err) < 0)
+    if (retry_failed(fill, gpus, err) < 0)
         return -1;
     struct tccl_table *table = tccl_table_new(tccl_profile_machine(fill->profile), gpus);
 
@@ -436,14 +432,9 @@ static int find_chains(struct fill *fill, struct tccl_error *err)
 static int make_search(struct fill *fill, struct tccl_error *err)
 {
     const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
-    struct tccl_meter meter = {.measure = measure, .context = fill};
-    const struct tccl_setmap *known = &fill->meter.known;
 
-    fill->search =
-        tccl_search_new(tccl_profile_machine(fill->profile), meter, own ? own : fill->symmetry);
-    for (size_t i = 0; fill->search && i < known->count; i++)
-        if (tccl_search_know(fill->search, &known->entries[i].set, known->entries[i].gbps) < 0)
-            return tccl_fail(err, "out of memory");
+    fill->search = tccl_search_new(tccl_profile_machine(fill->profile),
+                                   tccl_run_meter_meter(&fill->meter), own ? own : fill->symmetry);
     return fill->search ? 0 : tccl_fail(err, "out of memory");
 }
 

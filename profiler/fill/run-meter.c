@@ -1,35 +1,9 @@
+/* run-meter.c: the meter of a run, over a back end and the log of a profile. */
 #include "fill/run-meter.h"
 
-#include <string.h>
+#include "base/clock.h"
 
-enum { TRIES = 3, SYNC_SECONDS = 2 };
-
-/* What became of a set that failed. */
-enum lost { FOUND, LOST_BEFORE, LOST_NOW };
-
-static int set_value(struct tccl_setmap *map, const struct tccl_set *set, double value)
-{
-    if (tccl_setmap_add(map, set, value) < 0)
-        return -1;
-    tccl_setmap_find(map, set)->gbps = value;
-    return 0;
-}
-
-static int note(struct tccl_run_meter *meter, const struct tccl_set *set,
-                const struct tccl_measurement *measured, enum lost lost)
-{
-    if (measured->failed)
-        return set_value(&meter->lost, set, lost);
-    struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->lost, set);
-    if (entry)
-        entry->gbps = FOUND;
-    entry = tccl_setmap_find(&meter->known, set);
-    if (!entry)
-        return set_value(&meter->known, set, measured->gbps);
-    if (measured->gbps > entry->gbps)
-        entry->gbps = measured->gbps;
-    return set_value(&meter->twice, set, 0);
-}
+enum { SYNC_MS = 2000 };
 
 /* A line of the log. Sets measured under marks say nothing about those without, nor the other way
  * round. */
@@ -39,8 +13,12 @@ static int know(void *context, const struct tccl_set *set, const struct tccl_mea
 
     if (measured->marks != tccl_backend_marks(meter->backend))
         return 0;
+    struct tccl_setmap_entry *entry = tccl_setmap_note(&meter->sets, set, measured);
+    if (!entry)
+        return -1;
+    entry->given_up = false; /* this run tries again */
     meter->before += !measured->failed;
-    return note(meter, set, measured, LOST_BEFORE);
+    return 0;
 }
 
 int tccl_run_meter_open(struct tccl_run_meter *meter, struct tccl_backend *backend,
@@ -52,14 +30,7 @@ int tccl_run_meter_open(struct tccl_run_meter *meter, struct tccl_backend *backe
 
 void tccl_run_meter_clear(struct tccl_run_meter *meter)
 {
-    tccl_setmap_clear(&meter->known);
-    tccl_setmap_clear(&meter->twice);
-    tccl_setmap_clear(&meter->lost);
-}
-
-bool tccl_run_meter_knows(const struct tccl_run_meter *meter, const struct tccl_set *set)
-{
-    return tccl_setmap_find(&meter->known, set) != NULL;
+    tccl_setmap_clear(&meter->sets);
 }
 
 static uint32_t gpu_bit(struct tccl_device device)
@@ -77,32 +48,49 @@ static uint32_t gpus_of(const struct tccl_set *set)
     return gpus;
 }
 
-/* The first set among these GPUs of which this became, from least to most; NULL: none. */
-static const struct tccl_setmap_entry *find_lost(const struct tccl_run_meter *meter, uint32_t gpus,
-                                                 enum lost least, enum lost most)
-{
-    for (size_t i = 0; i < meter->lost.count; i++) {
-        const struct tccl_setmap_entry *entry = &meter->lost.entries[i];
+typedef bool entry_filter(const struct tccl_setmap_entry *entry);
 
-        if (!(gpus_of(&entry->set) & ~gpus) && entry->gbps >= least && entry->gbps <= most)
+static bool ever_failed(const struct tccl_setmap_entry *entry)
+{
+    return entry->failed;
+}
+
+static bool has_failed(const struct tccl_setmap_entry *entry)
+{
+    return entry->failed && entry->measured == 0;
+}
+
+static bool failed_before(const struct tccl_setmap_entry *entry)
+{
+    return has_failed(entry) && !entry->given_up;
+}
+
+/* The first set among these GPUs that the filter lets through; NULL: none. */
+static const struct tccl_setmap_entry *find(const struct tccl_run_meter *meter, uint32_t gpus,
+                                            entry_filter *filter)
+{
+    for (size_t i = 0; i < meter->sets.count; i++) {
+        const struct tccl_setmap_entry *entry = &meter->sets.entries[i];
+
+        if (filter(entry) && !(gpus_of(&entry->set) & ~gpus))
             return entry;
     }
     return NULL;
 }
 
-bool tccl_run_meter_lost(const struct tccl_run_meter *meter, uint32_t gpus, bool now)
+bool tccl_run_meter_failed(const struct tccl_run_meter *meter, uint32_t gpus, bool now)
 {
-    return find_lost(meter, gpus, LOST_BEFORE, now ? LOST_NOW : LOST_BEFORE) != NULL;
+    return find(meter, gpus, now ? has_failed : failed_before) != NULL;
 }
 
-bool tccl_run_meter_doubts(const struct tccl_run_meter *meter, uint32_t gpus)
+bool tccl_run_meter_ever_failed(const struct tccl_run_meter *meter, uint32_t gpus)
 {
-    return find_lost(meter, gpus, FOUND, LOST_NOW) != NULL;
+    return find(meter, gpus, ever_failed) != NULL;
 }
 
 int tccl_run_meter_retry(struct tccl_run_meter *meter, uint32_t gpus, struct tccl_error *err)
 {
-    const struct tccl_setmap_entry *entry = find_lost(meter, gpus, LOST_BEFORE, LOST_BEFORE);
+    const struct tccl_setmap_entry *entry = find(meter, gpus, failed_before);
     struct tccl_measurement out;
 
     if (!entry)
@@ -113,36 +101,12 @@ int tccl_run_meter_retry(struct tccl_run_meter *meter, uint32_t gpus, struct tcc
 
 static int sync_sometimes(struct tccl_run_meter *meter, struct tccl_error *err)
 {
-    struct timespec now;
+    int64_t now = tccl_now_ms();
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (now.tv_sec - meter->synced < SYNC_SECONDS)
+    if (now - meter->synced < SYNC_MS)
         return 0;
-    meter->synced = now.tv_sec;
+    meter->synced = now;
     return tccl_profile_sync(meter->profile, err);
-}
-
-/* Asks the back end until it has an answer, or has had its tries. Returns 0 (out->failed: given
- * up, with why), or -1 with err. */
-static int try(struct tccl_run_meter *meter, const struct tccl_set *set,
-               struct tccl_measurement *out, struct tccl_error *why, struct tccl_error *err)
-{
-    /* Where nothing works any more, the end should come soon. */
-    int tries = meter->in_a_row < TRIES ? TRIES : 1;
-
-    for (int i = 0; i < tries; i++) {
-        *out = (struct tccl_measurement){0};
-        *why = (struct tccl_error){0};
-        int rc = tccl_backend_measure(meter->backend, set, out, why);
-        if (rc < 0)
-            return tccl_fail(err, "%s: what was measured is kept", why->text);
-        if (rc == 0 && !out->failed && out->marks == tccl_backend_marks(meter->backend))
-            return 0;
-        if (rc == 0 && out->marks != tccl_backend_marks(meter->backend))
-            tccl_fail(why, "others used the GPUs meanwhile");
-    }
-    *out = (struct tccl_measurement){.failed = true, .marks = tccl_backend_marks(meter->backend)};
-    return 0;
 }
 
 /* Returns 0, or -1 with err if it makes no sense to go on. */
@@ -160,50 +124,78 @@ static int count(struct tccl_run_meter *meter, const struct tccl_set *set,
     tccl_set_format(set, text);
     meter->why = (struct tccl_error){0};
     tccl_fail(&meter->why, "\"%.80s\": %s", text, why->text[0] ? why->text : "no reason given");
-    if (meter->in_a_row < TCCL_RUN_METER_FAILURES)
+    if (meter->in_a_row < TCCL_FAILURES)
         return 0;
     return tccl_fail(err, "%d sets failed in a row, the last %s: what was measured is kept",
                      meter->in_a_row, meter->why.text);
 }
 
+/* Writes it down: in the log first. Returns 0, or -1 with err. */
+static int note(struct tccl_run_meter *meter, const struct tccl_set *set,
+                const struct tccl_measurement *out, struct tccl_error *err)
+{
+    if (tccl_profile_append(meter->profile, set, out, err) != 0)
+        return -1;
+    return tccl_setmap_note(&meter->sets, set, out) ? 0 : tccl_fail(err, "out of memory");
+}
+
+/* known: a failure changes nothing, and isn't written down. */
+static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, bool known,
+                   struct tccl_measurement *out, struct tccl_error *err)
+{
+    struct tccl_error why, ended = {0};
+    /* Where nothing works any more, the end should come soon. */
+    int tries = meter->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1;
+
+    if (tccl_retry(meter->backend, set, tries, NULL, NULL, out, &why, &ended) != 0)
+        return tccl_fail(err, "%s: what was measured is kept", ended.text);
+    if (!(known && out->failed) && note(meter, set, out, err) != 0)
+        return -1;
+    return count(meter, set, out, &why, err) != 0 ? -1 : sync_sometimes(meter, err);
+}
+
 int tccl_run_meter_measure(struct tccl_run_meter *meter, const struct tccl_set *set,
                            struct tccl_measurement *out, struct tccl_error *err)
 {
-    const struct tccl_setmap_entry *known = tccl_setmap_find(&meter->known, set);
-    const struct tccl_setmap_entry *lost = tccl_setmap_find(&meter->lost, set);
-    struct tccl_error why;
+    struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->sets, set);
 
-    *out = (struct tccl_measurement){.gbps = known ? known->gbps : 0};
-    if (known)
+    *out = entry ? entry->best : (struct tccl_measurement){.failed = true};
+    if (entry && (entry->measured > 0 || entry->given_up))
         return 0;
-    out->failed =
-        (lost && lost->gbps == LOST_NOW) || tccl_backend_can(meter->backend, set, NULL) < 0;
-    if (out->failed)
-        return lost ? note(meter, set, out, LOST_NOW) : 0;
-    if (try(meter, set, out, &why, err) < 0 ||
-        tccl_profile_append(meter->profile, set, out, err) < 0)
-        return -1;
-    if (note(meter, set, out, LOST_NOW) < 0)
-        return tccl_fail(err, "out of memory");
-    if (count(meter, set, out, &why, err) < 0)
-        return -1;
-    return sync_sometimes(meter, err);
+    if (tccl_backend_can(meter->backend, set, NULL) != 0) {
+        if (entry)
+            entry->given_up = true;
+        return 0;
+    }
+    return measure(meter, set, false, out, err);
 }
 
 int tccl_run_meter_again(struct tccl_run_meter *meter, const struct tccl_set *set,
                          struct tccl_measurement *out, struct tccl_error *err)
 {
-    struct tccl_error why;
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(&meter->sets, set);
 
-    if (tccl_setmap_find(&meter->twice, set) || !tccl_run_meter_knows(meter, set))
+    if (!entry || entry->measured == 0 || entry->measured >= TCCL_MEASURED)
         return tccl_run_meter_measure(meter, set, out, err);
-    if (try(meter, set, out, &why, err) < 0)
-        return -1;
-    if (out->failed) /* what is known stays */
-        return count(meter, set, out, &why, err);
-    if (tccl_profile_append(meter->profile, set, out, err) < 0)
-        return -1;
-    if (note(meter, set, out, LOST_NOW) < 0)
-        return tccl_fail(err, "out of memory");
-    return count(meter, set, out, &why, err) < 0 ? -1 : sync_sometimes(meter, err);
+    return measure(meter, set, true, out, err);
+}
+
+static int measure_for_search(void *context, const struct tccl_set *set,
+                              struct tccl_measurement *out, struct tccl_error *err)
+{
+    return tccl_run_meter_measure(context, set, out, err);
+}
+
+static int again_for_search(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+                            struct tccl_error *err)
+{
+    return tccl_run_meter_again(context, set, out, err);
+}
+
+struct tccl_meter tccl_run_meter_meter(struct tccl_run_meter *meter)
+{
+    return (struct tccl_meter){.measure = measure_for_search,
+                               .again = again_for_search,
+                               .context = meter,
+                               .sets = &meter->sets};
 }

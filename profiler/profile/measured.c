@@ -1,29 +1,11 @@
-/* All that a profile has measured. */
+/* measured.c: all that a profile has measured, in memory, to be asked for sets. */
 #include "profile/measured.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int tccl_measured_add(struct tccl_measured *measured, const struct tccl_set *set,
-                      const struct tccl_measurement *value)
-{
-    int fresh = tccl_setmap_add(&measured->sets, set, value->gbps);
-
-    if (fresh < 0 || tccl_grow((void **)&measured->values, measured->sets.count - 1,
-                               &measured->room, sizeof(*measured->values)) < 0)
-        return -1;
-    struct tccl_setmap_entry *entry = tccl_setmap_find(&measured->sets, set);
-    bool known = fresh == 0 && !measured->values[entry - measured->sets.entries].failed;
-    if (known && (value->failed || value->gbps <= entry->gbps))
-        return 0;
-    entry->gbps = value->gbps;
-    measured->values[entry - measured->sets.entries] = *value;
-    return 0;
-}
 
 static int take(void *context, const struct tccl_set *set, const struct tccl_measurement *value)
 {
-    return tccl_measured_add(context, set, value);
+    struct tccl_measured *measured = context;
+
+    return tccl_setmap_note(&measured->sets, set, value) ? 0 : -1;
 }
 
 int tccl_measured_load(struct tccl_profile *profile, struct tccl_measured *measured,
@@ -41,7 +23,6 @@ int tccl_measured_load(struct tccl_profile *profile, struct tccl_measured *measu
 void tccl_measured_clear(struct tccl_measured *measured)
 {
     tccl_setmap_clear(&measured->sets);
-    free(measured->values);
     *measured = (struct tccl_measured){0};
 }
 
@@ -52,7 +33,7 @@ enum tccl_answer tccl_measured_ask(const struct tccl_measured *measured, const s
 
     *value = (struct tccl_measurement){0};
     if (entry) {
-        *value = measured->values[entry - measured->sets.entries];
+        *value = entry->best;
         return TCCL_ANSWER_MEASURED;
     }
     if (measured->model &&

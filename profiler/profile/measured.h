@@ -8,8 +8,6 @@
 /* Zero-initialise; tccl_measured_clear frees. */
 struct tccl_measured {
     struct tccl_setmap sets;
-    struct tccl_measurement *values; /* by position in sets */
-    size_t room;
     const struct tccl_model *model; /* answers for what was not measured; NULL: nobody does */
     long lines;                     /* of the log: sets measured again count again */
     int dropped;                    /* its last line was torn */
@@ -23,10 +21,6 @@ enum tccl_answer { TCCL_NO_ANSWER, TCCL_ANSWER_MEASURED, TCCL_ANSWER_MODEL };
 int tccl_measured_load(struct tccl_profile *profile, struct tccl_measured *measured,
                        struct tccl_error *err);
 void tccl_measured_clear(struct tccl_measured *measured);
-
-/* Adds what was measured, as load does for each line. Returns 0, or -1 without memory. */
-int tccl_measured_add(struct tccl_measured *measured, const struct tccl_set *set,
-                      const struct tccl_measurement *value);
 
 /* What is known of the set: where it comes from, and *value (all 0 without an answer). A
  * measurement that failed is an answer too. */

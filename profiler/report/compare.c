@@ -185,7 +185,7 @@ static int compare_sets(struct tccl_comparison *comparison, struct tccl_error *e
         if (!other)
             continue;
         struct tccl_changed_set changed = {
-            .set = *set, .a = a->values[i], .b = b->values[other - b->sets.entries]};
+            .set = *set, .a = a->sets.entries[i].best, .b = other->best};
         comparison->common++;
         if (differs(comparison, &changed.a, &changed.b, &changed.ratio))
             comparison->sets[comparison->n_sets++] = changed;

@@ -48,7 +48,7 @@ static void learn(struct alone *alone, const struct tccl_measured *measured)
     for (int i = 0; i < TCCL_TRANSFERS; i++)
         alone->at_least[i] = true;
     for (size_t i = 0; i < sets->count; i++)
-        learn_set(alone, &sets->entries[i].set, &measured->values[i]);
+        learn_set(alone, &sets->entries[i].set, &sets->entries[i].best);
     for (size_t i = 0; i < sets->count; i++)
         for (int j = 0; j < sets->entries[i].set.count; j++)
             ask_model(alone, measured, sets->entries[i].set.transfers[j]);
@@ -261,8 +261,8 @@ long tccl_congestion_find(const struct tccl_measured *measured, double threshold
         order[i] = (uint32_t)i;
     qsort_r(order, sets->count, sizeof(*order), by_size, (void *)sets);
     for (size_t i = 0; i < sets->count; i++)
-        consider(found, measured, alone, &sets->entries[order[i]].set, &measured->values[order[i]],
-                 threshold);
+        consider(found, measured, alone, &sets->entries[order[i]].set,
+                 &sets->entries[order[i]].best, threshold);
     qsort(*list, (size_t)found->count, sizeof(**list), worst_first);
     return mark_alike(*list, found->count, err) < 0 ? -1 : found->count;
 }

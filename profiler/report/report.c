@@ -59,7 +59,7 @@ static int rate_all(struct tccl_report *report, struct tccl_error *err)
     if (!spreads || !skews)
         return tccl_fail(err, "out of memory");
     for (size_t i = 0; i < count; i++)
-        rate(quality, &measured->values[i], spreads, skews);
+        rate(quality, &measured->sets.entries[i].best, spreads, skews);
     quality->median_spread = median(spreads, (size_t)quality->sets);
     quality->median_skew = median(skews, (size_t)quality->timed);
     quality->sets = (long)count;

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "%s/sets.jsonl", argv[3]);
     struct recorder recorder = {tccl_model_meter(model), tccl_setlog_open(path, "host", &err)};
     check(recorder.log ? 0 : -1);
-    struct tccl_meter meter = {measure, &recorder};
+    struct tccl_meter meter = {.measure = measure, .context = &recorder};
     struct tccl_search *search = tccl_search_new(machine, meter, NULL);
     struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_search_options options = {.gap = 0};

@@ -36,7 +36,7 @@ static void know(struct tccl_measured *measured, const char *text, struct tccl_m
 {
     struct tccl_set set = {0};
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
-    CHECK_INT(tccl_measured_add(measured, &set, &value), 0);
+    CHECK(tccl_setmap_note(&measured->sets, &set, &value));
 }
 
 /* One measured set is in one cell, that of its name. */

@@ -9,7 +9,7 @@ static void know(struct tccl_measured *measured, const char *text, struct tccl_m
 {
     struct tccl_set set = {0};
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
-    CHECK_INT(tccl_measured_add(measured, &set, &value), 0);
+    CHECK(tccl_setmap_note(&measured->sets, &set, &value));
 }
 
 static void know_gbps(struct tccl_measured *measured, const char *text, double gbps)
@@ -143,7 +143,7 @@ static void test_at_least(void)
 static bool congested(const struct tccl_measured *measured, size_t i)
 {
     const struct tccl_set *set = &measured->sets.entries[i].set;
-    const struct tccl_measurement *value = &measured->values[i];
+    const struct tccl_measurement *value = &measured->sets.entries[i].best;
     double least = INFINITY, spread = 0;
     for (int j = 0; j < set->count; j++) {
         struct tccl_set one = {.count = 1, .transfers = {set->transfers[j]}};
@@ -176,8 +176,8 @@ static void test_random(void)
     for (int i = 0; i < 8; i++) {
         transfers[i] = random_transfer(&machine);
         struct tccl_set one = {.count = 1, .transfers = {transfers[i]}};
-        tccl_measured_add(&measured, &one,
-                          &(struct tccl_measurement){.gbps = 10 + rand() % 4, .spread = 0.01});
+        tccl_setmap_note(&measured.sets, &one,
+                         &(struct tccl_measurement){.gbps = 10 + rand() % 4, .spread = 0.01});
     }
     for (int i = 0; i < 120; i++) {
         struct tccl_set set = {0};
@@ -186,12 +186,13 @@ static void test_random(void)
         struct tccl_measurement value = {.gbps = 3 + rand() % 80 / 10.0,
                                          .spread = rand() % 5 / 100.0};
         if (set.count > 1)
-            tccl_measured_add(&measured, &set, &value);
+            tccl_setmap_note(&measured.sets, &set, &value);
     }
     cleanup_free struct tccl_congested *list = find(&measured, &count);
     for (size_t i = 0; i < measured.sets.count; i++)
         if (congested(&measured, i))
-            CHECK(listed(list, count, &measured.sets.entries[i].set, measured.values[i].gbps));
+            CHECK(listed(list, count, &measured.sets.entries[i].set,
+                         measured.sets.entries[i].best.gbps));
     for (long i = 0; i < count; i++) {
         const struct tccl_setmap_entry *entry = tccl_setmap_find(&measured.sets, &list[i].set);
         CHECK(entry && congested(&measured, (size_t)(entry - measured.sets.entries)));

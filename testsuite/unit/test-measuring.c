@@ -89,11 +89,11 @@ static int count(void *context, const struct tccl_set *set, const struct tccl_me
     if (measured->failed || measured->marks)
         return 0;
     log_.good++;
-    if (tccl_setmap_add(&log_.seen, set, 0) < 0)
+    const struct tccl_setmap_entry *entry = tccl_setmap_note(&log_.seen, set, measured);
+    if (!entry)
         return -1;
-    double times = ++tccl_setmap_find(&log_.seen, set)->gbps;
-    log_.again += times == 2;
-    log_.twice += times > 2;
+    log_.again += entry->measured == 2;
+    log_.twice += entry->measured > 2;
     return 0;
 }
 

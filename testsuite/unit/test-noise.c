@@ -18,6 +18,7 @@ struct noisy_meter {
     struct tccl_set broken; /* sets with one of these transfers fail */
     int failures;           /* per thousand: others that fail, once */
     struct tccl_setmap asked;
+    struct tccl_setmap *notes; /* of a search that knows much; NULL: none */
     long calls, failed;
     long stop_after; /* progress calls until it stops; -1: never */
     bool stopped;
@@ -34,10 +35,9 @@ static bool is_broken(struct noisy_meter *noisy, const struct tccl_set *set)
     return noisy->failures && random_below(&noisy->state, 1000) < noisy->failures;
 }
 
-static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
-               struct tccl_error *err)
+static int answer(struct noisy_meter *noisy, const struct tccl_set *set,
+                  struct tccl_measurement *out, struct tccl_error *err)
 {
-    struct noisy_meter *noisy = context;
     *out = (struct tccl_measurement){0};
     noisy->calls++;
     CHECK(!noisy->stopped);
@@ -45,7 +45,7 @@ static int ask(void *context, const struct tccl_set *set, struct tccl_measuremen
         noisy->failed++;
         return 0;
     }
-    CHECK(tccl_setmap_add(&noisy->asked, set, 1) >= 0);
+    CHECK(tccl_setmap_add(&noisy->asked, set) >= 0);
     if (tccl_model_measure(noisy->model, set, &out->gbps, NULL, NULL, err) < 0)
         return -1;
     out->gbps *= 1 + noisy->noise * (random_below(&noisy->state, 2001) - 1000) / 1000;
@@ -54,6 +54,17 @@ static int ask(void *context, const struct tccl_set *set, struct tccl_measuremen
         out->noisy = noisy->tells;
         out->spread = noisy->tells ? 0.5 : 0;
     }
+    return 0;
+}
+
+static int ask(void *context, const struct tccl_set *set, struct tccl_measurement *out,
+               struct tccl_error *err)
+{
+    struct noisy_meter *noisy = context;
+    if (answer(noisy, set, out, err) < 0)
+        return -1;
+    if (noisy->notes)
+        CHECK(tccl_setmap_note(noisy->notes, set, out));
     return 0;
 }
 
@@ -131,7 +142,7 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
 
 static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
 {
-    struct tccl_meter meter = {ask, noisy};
+    struct tccl_meter meter = {.measure = ask, .context = noisy};
     struct tccl_error err = {0};
     struct tccl_symmetry *symmetry =
         tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, &err);
@@ -162,7 +173,7 @@ static double search_noisily(struct noisy_meter *noisy, bool symmetric, double g
     uint32_t mask = (1u << machine->n_gpus) - 1;
     struct tccl_symmetry *symmetry = symmetric ? measure_symmetry(noisy) : NULL;
     struct tccl_search *search =
-        tccl_search_new(machine, (struct tccl_meter){ask, noisy}, symmetry);
+        tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = noisy}, symmetry);
     struct tccl_search_options options = options_of(noisy, gap, pairs);
     struct tccl_table *table = tccl_table_new(machine, mask);
     struct tccl_error err = {0};
@@ -260,16 +271,17 @@ static void test_symmetric(unsigned long seed)
 }
 
 /* A new search that knows, in truth, what was asked. */
-static struct tccl_search *know_all(struct noisy_meter *noisy)
+static struct tccl_search *know_all(struct noisy_meter *noisy, struct tccl_setmap *notes)
 {
-    struct tccl_search *search =
-        tccl_search_new(tccl_model_machine(noisy->model), (struct tccl_meter){ask, noisy}, NULL);
+    struct tccl_meter meter = {.measure = ask, .context = noisy, .sets = notes};
     for (size_t i = 0; i < noisy->asked.count; i++) {
-        double gbps;
-        tccl_model_measure(noisy->model, &noisy->asked.entries[i].set, &gbps, NULL, NULL, NULL);
-        CHECK_INT(tccl_search_know(search, &noisy->asked.entries[i].set, gbps), 0);
+        const struct tccl_set *set = &noisy->asked.entries[i].set;
+        struct tccl_measurement truth = {0};
+        tccl_model_measure(noisy->model, set, &truth.gbps, NULL, NULL, NULL);
+        CHECK(tccl_setmap_note(notes, set, &truth));
     }
-    return search;
+    noisy->notes = notes;
+    return tccl_search_new(tccl_model_machine(noisy->model), meter, NULL);
 }
 
 /* Sets that fail: what does without them is found, bounds are as if they might be fast. */
@@ -283,7 +295,7 @@ static void test_failed(unsigned long seed)
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
         struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
+            tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, mask);
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         options.noise = random_below(&state, 2) * 0.01;
@@ -311,7 +323,8 @@ static void test_failed(unsigned long seed)
                 CHECK(result->gbps >= without / (1 + options.noise) * (1 - 1e-9));
         }
         /* Mended, a later search finds what is there. */
-        struct tccl_search *later = know_all(&noisy);
+        struct tccl_setmap notes = {0};
+        struct tccl_search *later = know_all(&noisy, &notes);
         struct tccl_result ring;
         noisy.broken.count = 0;
         noisy.calls = noisy.failed = noisy.pruned = 0;
@@ -323,6 +336,7 @@ static void test_failed(unsigned long seed)
             fprintf(stderr, "round %d: %d GPUs, %ld failed\n", round, machine->n_gpus,
                     noisy.failed);
         tccl_search_free(later);
+        tccl_setmap_clear(&notes);
         tccl_table_free(table);
         tccl_search_free(search);
         tccl_setmap_clear(&noisy.asked);
@@ -344,8 +358,8 @@ static void test_flaky(unsigned long seed)
                                     .stop_after = -1};
         const struct tccl_machine *machine = tccl_model_machine(model);
         struct tccl_symmetry *symmetry = round % 2 ? measure_symmetry(&noisy) : NULL;
-        struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, symmetry);
+        struct tccl_search *search = tccl_search_new(
+            machine, (struct tccl_meter){.measure = ask, .context = &noisy}, symmetry);
         struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
         struct tccl_search_options options = options_of(&noisy, 0.03, 3);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
@@ -370,7 +384,7 @@ static void test_stopped(unsigned long seed)
         struct noisy_meter noisy = {.model = model, .state = state};
         const struct tccl_machine *machine = tccl_model_machine(model);
         struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
+            tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, (1u << machine->n_gpus) - 1);
         struct tccl_search_options options = options_of(&noisy, 0, random_below(&state, 2) * 3);
         noisy.stop_after = random_below(&state, 1 << random_below(&state, 9));
@@ -399,7 +413,7 @@ static void test_left_ring(unsigned long seed)
         uint32_t mask = (1u << machine->n_gpus) - 1;
         struct tccl_port none = {0};
         struct tccl_search *search =
-            tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
+            tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
         struct tccl_table *table = tccl_table_new(machine, mask);
         struct tccl_search_options options = options_of(&noisy, 0, 0);
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 1);
@@ -427,24 +441,25 @@ static void test_told_without_measuring(void)
     struct tccl_model *model = load_machine("amd-4gpu");
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct noisy_meter noisy = {.model = model, .stop_after = -1};
-    struct tccl_search *search = tccl_search_new(machine, (struct tccl_meter){ask, &noisy}, NULL);
+    struct tccl_search *search =
+        tccl_search_new(machine, (struct tccl_meter){.measure = ask, .context = &noisy}, NULL);
     struct tccl_search_options options = options_of(&noisy, 0, 0);
     struct tccl_table *table = tccl_table_new(machine, 15);
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     CHECK(noisy.pruned > 0);
     tccl_search_free(search);
+    struct tccl_setmap notes[2] = {0};
     for (int stops = 0; stops < 2; stops++) {
-        search = know_all(&noisy);
+        search = know_all(&noisy, &notes[stops]);
         noisy.calls = noisy.told = noisy.pruned = 0;
         noisy.stop_after = stops ? 5 : -1;
         CHECK_INT(tccl_search_table(search, table, &options, NULL), stops);
         CHECK_INT(noisy.calls, 0);
         CHECK(stops ? noisy.told == 6 : noisy.told > 6);
-        if (!stops)
-            tccl_search_free(search);
+        tccl_search_free(search);
+        tccl_setmap_clear(&notes[stops]);
     }
     tccl_table_free(table);
-    tccl_search_free(search);
     tccl_setmap_clear(&noisy.asked);
     tccl_model_free(model);
 }

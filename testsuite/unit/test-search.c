@@ -1,6 +1,7 @@
 /* test-search.c: searched chains and rings equal exhaustive enumeration; bounds hold when stopped.
  */
 #include "search/search.h"
+#include "search/setmap.h"
 
 #include <math.h>
 
@@ -117,8 +118,9 @@ static void test_budget(unsigned long seed)
         unsigned long state = seed + 2000 + round;
         struct tccl_model *model = random_model(&state, 4, 2, 1);
         struct counter counter = {tccl_model_meter(model), 0};
-        struct tccl_search *search = tccl_search_new(tccl_model_machine(model),
-                                                     (struct tccl_meter){counted, &counter}, NULL);
+        struct tccl_search *search =
+            tccl_search_new(tccl_model_machine(model),
+                            (struct tccl_meter){.measure = counted, .context = &counter}, NULL);
         struct tccl_search_options options = {.budget = 1 + random_below(&state, 120),
                                               .pairs = random_below(&state, 5)};
         struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
@@ -229,7 +231,7 @@ static int know(void *context, const struct tccl_set *set, struct tccl_measureme
 /* What was measured before is not measured again. */
 struct log {
     struct tccl_meter meter;
-    struct tccl_search *second;
+    struct tccl_setmap sets;
 };
 
 static int logged(void *context, const struct tccl_set *set, struct tccl_measurement *out,
@@ -237,7 +239,7 @@ static int logged(void *context, const struct tccl_set *set, struct tccl_measure
 {
     struct log *log = context;
     int status = log->meter.measure(log->meter.context, set, out, err);
-    CHECK_INT(tccl_search_know(log->second, set, out->gbps), 0);
+    CHECK(tccl_setmap_note(&log->sets, set, out));
     return status;
 }
 
@@ -246,23 +248,25 @@ static void test_resume(void)
     struct tccl_model *model = load_machine("amd-4gpu");
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
     struct counter none = {tccl_model_meter(model), 0};
-    struct log log = {tccl_model_meter(model), NULL};
+    struct log log = {.meter = tccl_model_meter(model)};
     struct tccl_error err = {0};
     const struct tccl_machine *machine = tccl_model_machine(model);
-    log.second = tccl_search_new(machine, (struct tccl_meter){know, &none}, symmetry);
     struct tccl_search *first =
-        tccl_search_new(machine, (struct tccl_meter){logged, &log}, symmetry);
+        tccl_search_new(machine, (struct tccl_meter){.measure = logged, .context = &log}, symmetry);
     struct tccl_search_options options = {0};
     struct tccl_table *a = tccl_table_new(machine, 15), *b = tccl_table_new(machine, 15);
     CHECK_INT(tccl_search_table(first, a, &options, &err), 0);
-    CHECK_INT(tccl_search_table(log.second, b, &options, &err), 0);
+    struct tccl_meter meter = {.measure = know, .context = &none, .sets = &log.sets};
+    struct tccl_search *second = tccl_search_new(machine, meter, symmetry);
+    CHECK_INT(tccl_search_table(second, b, &options, &err), 0);
     CHECK_INT(none.calls, 0);
     for (int i = 0; i < a->n_ports * a->n_ports; i++)
         CHECK(a->pairs[i].gbps == b->pairs[i].gbps);
     tccl_table_free(a);
     tccl_table_free(b);
     tccl_search_free(first);
-    tccl_search_free(log.second);
+    tccl_search_free(second);
+    tccl_setmap_clear(&log.sets);
     tccl_symmetry_free(symmetry);
     tccl_model_free(model);
 }
@@ -282,7 +286,8 @@ static void test_broken_meter(void)
     struct tccl_model *model = load_machine("intel-4gpu");
     struct counter counter = {tccl_model_meter(model), 0};
     struct tccl_search *search =
-        tccl_search_new(tccl_model_machine(model), (struct tccl_meter){fails, &counter}, NULL);
+        tccl_search_new(tccl_model_machine(model),
+                        (struct tccl_meter){.measure = fails, .context = &counter}, NULL);
     struct tccl_search_options options = {0};
     struct tccl_table *table = tccl_table_new(tccl_model_machine(model), 15);
     struct tccl_error err = {0};

@@ -40,7 +40,7 @@ static int ask(void *context, const struct tccl_set *set, struct tccl_measuremen
 static struct tccl_symmetry *measure_symmetry(struct noisy_meter *noisy)
 {
     struct tccl_error err = {0};
-    struct tccl_meter meter = {ask, noisy};
+    struct tccl_meter meter = {.measure = ask, .context = noisy};
     struct tccl_symmetry *symmetry =
         tccl_symmetry_of_machine(tccl_model_machine(noisy->model), &meter, noisy->noise, &err);
     CHECK_STR(err.text, "");
@@ -150,7 +150,7 @@ static void test_without_meter(void)
     struct tccl_model *model = load_machine("dual-8gpu-unequal");
     struct tccl_symmetry *described =
         tccl_symmetry_of_machine(tccl_model_machine(model), NULL, 0, NULL);
-    struct tccl_meter broken = {breaks, NULL};
+    struct tccl_meter broken = {.measure = breaks, .context = NULL};
     struct tccl_error err = {0};
     CHECK(count_exchanges(described, false) > 0);
     CHECK_INT(tccl_symmetry_probes(described), 0);

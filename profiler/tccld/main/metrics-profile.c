@@ -24,8 +24,8 @@ static void count_sets(struct tccl_profile *profile, struct metrics_profile *cou
     if (tccl_measured_load(profile, &measured, NULL) == 0)
         for (size_t i = 0; i < measured.sets.count; i++) {
             counted->sets++;
-            counted->noisy += measured.values[i].noisy;
-            counted->failed += measured.values[i].failed;
+            counted->noisy += measured.sets.entries[i].best.noisy;
+            counted->failed += measured.sets.entries[i].best.failed;
         }
     tccl_measured_clear(&measured);
 }
