@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "command/path-commands.h"
-#include "command/path-extern.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -17,7 +16,6 @@ static const char help[] =
     "  explain   why this ring: what limits it, what comes next to it\n"
     "  draw      picture of the nodes and the ring, SVG or DOT\n"
     "  measure   bandwidth of one transfer set\n"
-    "  policy    which site policy (tccl.conf) holds for a step; needs no model\n"
     "\n"
     "  --model FILE, --profile DIR  machine model, or profile folder: one node\n"
     "  --node FILE[=COUNT[:GPUS]]   COUNT more nodes of this model or profile, in this\n"
@@ -164,7 +162,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name)
         return usage_error(NULL,
-                           "a command is missing: solve, eval, explain, draw, measure or policy");
+                           "a command is missing: solve, eval, explain, draw or measure");
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         fputs(help, stdout);
         return end_output();
@@ -173,16 +171,12 @@ int main(int argc, char **argv)
         puts("tccl-path " TCCL_VERSION);
         return end_output();
     }
-    if (strcmp(name, "policy") == 0) {
-        struct tccl_error err = {""};
-        path_extern(name, argv + 1, &err);
-        fprintf(stderr, "tccl: %s\n", err.text);
-        return EXIT_FAILURE;
-    }
     const struct command *command = find_command(name);
     if (!command) {
-        char text[120];
-        snprintf(text, sizeof(text), "%.60s: no such command", name);
+        char text[200];
+        bool moved = strcmp(name, "policy") == 0;
+        snprintf(text, sizeof(text), "%.60s: no such command%s", name,
+                 moved ? ": site policies are shown by tccl-check policy" : "");
         return usage_error(NULL, text);
     }
     return run_command(command, argc - 1, argv + 1);

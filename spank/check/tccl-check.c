@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "check/check-items.h"
+#include "check/check-policy.h"
 #include "client/hostlist.h"
 
 enum {
@@ -72,8 +73,9 @@ struct probe {
 static void usage(FILE *out)
 {
     fputs("Usage: tccl-check [OPTION]...\n"
+          "       tccl-check policy [OPTION]...\n"
           "Say whether slurm-tccl works on this node, one line an item: ok, warn or fail, what is\n"
-          "so, and what to do. Changes nothing.\n\n"
+          "so, and what to do. Changes nothing. policy: which site policy holds for a step.\n\n"
           "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
           "  -N, --node NAME       this node's name in Slurm, default: as slurm.conf has it\n"
           "      --peers LIST      try the tccld of these nodes, default: of all with GPUs\n"
@@ -398,6 +400,8 @@ int main(int argc, char **argv)
     struct options options = {.seconds = SECONDS};
     enum check_level worst = CHECK_OK;
     int64_t began = tccl_now_ms();
+    if (argc > 1 && strcmp(argv[1], "policy") == 0)
+        return check_policy(argc - 1, argv + 1);
     int status = read_options(argc, argv, &options);
     if (status >= 0)
         return status;

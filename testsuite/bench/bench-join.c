@@ -1,5 +1,6 @@
 /* bench-join.c: a real tccld with the complete chains of an 8-GPU, 4-NIC node on disk: how soon it
- * answers a JOIN, how much memory it takes, and whether it wakes up when there is nothing to do. */
+ * answers a JOIN, how long a JOIN holds its event loop, how much memory it takes, and whether it
+ * wakes up when there is nothing to do. */
 #include <dirent.h>
 
 #include "base/cleanup.h"
@@ -100,19 +101,19 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     return table;
 }
 
-static void make_profile(void)
+static void make_profile(int node, const char *name)
 {
     char path[256], file[4096];
     struct tccl_error err = {0};
-    struct tccl_model *model = load_machine("epyc-8gpu");
+    struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_profile *profile = NULL;
     cleanup_json json_t *description = tccl_machine_to_json(machine);
-    rig_path(path, "machine.json", 1);
+    rig_path(path, "machine.json", node);
     check(tccl_write_json(path, 0644, description, &err), &err);
-    rig_path(path, "cache", 1);
-    snprintf(file, sizeof(file), "%s/epyc-8gpu.json",
-             getenv("TCCL_MACHINES") ? getenv("TCCL_MACHINES") : "testsuite/machines");
+    rig_path(path, "cache", node);
+    snprintf(file, sizeof(file), "%s/%s.json",
+             getenv("TCCL_MACHINES") ? getenv("TCCL_MACHINES") : "testsuite/machines", name);
     cleanup_json json_t *json = tccl_read_json(file, 1 << 22, &err);
     check(tccl_profile_create(path, machine, "model", json, &profile, &err), &err);
     for (uint32_t gpus = 1; gpus <= SETS; gpus++) {
@@ -129,9 +130,10 @@ static void make_profile(void)
 /* JOINs */
 
 /* Milliseconds from connecting to the plan; the step's end, which frees its plan, is not timed. */
-static double join_ms(uint32_t gpus)
+static double join_ms(int node, uint32_t gpus)
 {
-    static char *names[] = {"n1"};
+    static char *all_names[] = {"n1", "n2"};
+    char *names[] = {all_names[node - 1]};
     static uint32_t job = 100;
     char path[256];
     struct tccl_outcome plan;
@@ -147,7 +149,7 @@ static double join_ms(uint32_t gpus)
     for (int g = 0; g < 8; g++)
         if (gpus >> g & 1)
             join.gres[join.n_gres++] = g;
-    rig_path(path, "tccld.sock", 1);
+    rig_path(path, "tccld.sock", node);
     double start = bench_clock();
     cleanup_close int fd = tccl_client_connect(path, WAIT_MS, &err);
     check(fd, &err);
@@ -205,14 +207,14 @@ static void time_joins(void)
 {
     static double trip[JOINS], same[JOINS], other[JOINS], small[JOINS];
     for (int i = 0; i < 20; i++)
-        join_ms(0xff);
+        join_ms(1, 0xff);
     round_trips(trip, JOINS);
     for (int i = 0; i < JOINS; i++)
-        same[i] = join_ms(0xff);
+        same[i] = join_ms(1, 0xff);
     for (int i = 0; i < JOINS; i++)
-        small[i] = join_ms(0x03);
+        small[i] = join_ms(1, 0x03);
     for (int i = 0; i < JOINS; i++)
-        other[i] = join_ms(1 + (uint32_t)(i * 89) % SETS);
+        other[i] = join_ms(1, 1 + (uint32_t)(i * 89) % SETS);
     bench_title(
         "A JOIN of one node (epyc-8gpu: 8 GPUs, 4 NICs), from connecting to the plan, 1,000 times");
     bench_heads();
@@ -222,6 +224,61 @@ static void time_joins(void)
     report("another GPU set each time (tables come from disk)", other, JOINS, "");
     double ratio = bench_quantile(same, JOINS, 0.5) / bench_quantile(trip, JOINS, 0.5);
     bench_spread("  8 GPUs : one byte, medians", &ratio, 1, "x", "");
+}
+
+/* The event loop */
+
+/* Milliseconds of processor time that the event loop's thread of a tccld has had so far. */
+static double loop_ms(int node)
+{
+    char path[64];
+    double ns = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", rig.tccld[node], rig.tccld[node]);
+    cleanup_file FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%lf", &ns) != 1)
+        ns = 0;
+    return ns / 1e6;
+}
+
+/* What NCCL's search takes for one GPU set: once, each JOIN whose node class was not at hand waited
+ * for it. Milliseconds. */
+static double search_ms(const struct tccl_machine *machine, uint32_t gpus)
+{
+    struct tccl_baseline baseline;
+    struct tccl_error err = {0};
+    double start = bench_clock();
+    check(tccl_baseline_find(machine, gpus, false, &baseline, NULL, &err), &err);
+    return (bench_clock() - start) * 1e3;
+}
+
+/* Each GPU set once after a start of tccld, then the whole node again and again. */
+static void time_loop(int node, const char *name)
+{
+    static double cold[SETS], warm[SETS], before[SETS];
+    char title[160];
+    struct tccl_model *model = load_machine(name);
+    rig_stop_tccld(node, SIGTERM);
+    rig_start_tccld(node);
+    for (uint32_t gpus = 1; gpus <= SETS; gpus++) {
+        double then = loop_ms(node);
+        join_ms(node, gpus);
+        cold[gpus - 1] = loop_ms(node) - then;
+        before[gpus - 1] = search_ms(tccl_model_machine(model), gpus);
+    }
+    for (int i = 0; i < SETS; i++) {
+        double then = loop_ms(node);
+        join_ms(node, 0xff);
+        warm[i] = loop_ms(node) - then;
+    }
+    snprintf(title, sizeof(title),
+             "How long a JOIN and the step's end hold the event loop (%s, all %d GPU sets)", name,
+             SETS);
+    bench_title(title);
+    bench_heads();
+    bench_spread("cold: the first JOIN with each GPU set", cold, SETS, "ms", "<= 2");
+    bench_spread("warm: a GPU set that it has at hand", warm, SETS, "ms", "<= 2");
+    bench_spread("NCCL's search, which a cold JOIN ran once", before, SETS, "ms", "");
+    tccl_model_free(model);
 }
 
 /* tccld from outside */
@@ -320,14 +377,21 @@ int main(int argc, char **argv)
     rig_path(path, "", 1);
     mkdir(path, 0755);
     rig.port[1] = rig_port();
-    rig_write_conf(1, "");
-    make_profile();
+    rig_path(path, "", 2);
+    mkdir(path, 0755);
+    rig.port[2] = rig_port();
+    rig_write_conf(2, "");
+    make_profile(1, "epyc-8gpu");
+    make_profile(2, "dual-8gpu");
     rig_start_tccld(1);
+    rig_start_tccld(2);
     double started = resident_mib();
     for (uint32_t gpus = 1; gpus <= SETS; gpus++)
-        join_ms(gpus);
+        join_ms(1, gpus);
     double touched = resident_mib();
     time_joins();
+    time_loop(1, "epyc-8gpu");
+    time_loop(2, "dual-8gpu");
     watch(started, touched);
     return bench_end();
 }

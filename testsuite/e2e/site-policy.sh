@@ -148,6 +148,6 @@ says "tccl: no ring: n1: tccld gave no answer within 4902 ms (the step ends*"
 kill -CONT "$tccld"
 
 # tccl-path says the same.
-explained=$(admin tccl-path policy --explain --partition all --user nobody --nodes 'n[1-2]' --gpus 8 \
+explained=$(admin tccl-check policy --explain --partition all --user nobody --nodes 'n[1-2]' --gpus 8 \
     --gpu-type "Tesla V100-PCIE-32GB" --job-name x)
 matches "explanation" "$explained" "*\[policy no\] *no: Partitions=oth\*,none: the partition is all*\[policy two\] *holds*policy *two*mode *on*"

@@ -1,5 +1,6 @@
-/* tccl-path-policy.c: "tccl-path policy": which site policy holds for a job step, and why. Run by
- * tccl-path, which may not know of tccl.conf. */
+/* check-policy.c: "tccl-check policy": which site policy holds for a job step, and why. */
+#include "check/check-policy.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 enum { EXIT_USAGE = 2, NODES_MAX = 65536, GPUS_MAX = 1048576 };
 
 static const char help[] =
-    "Usage: tccl-path policy [--explain] [OPTION]...\n"
+    "Usage: tccl-check policy [--explain] [OPTION]...\n"
     "Which policy of tccl.conf holds for a job step, and what follows from it?\n"
     "\n"
     "  --explain         also why the others do not: the first condition that fails\n"
@@ -332,13 +333,13 @@ static int answer(const struct question *question)
     return end_output();
 }
 
-int main(int argc, char **argv)
+int check_policy(int argc, char **argv)
 {
     struct question question = {.mode = POLICY_NOT_GIVEN};
     struct tccl_error err = {""};
     int status;
     if (read_options(argc, argv, &question, &err) != 0) {
-        fprintf(stderr, "tccl: %s; see tccl-path policy --help\n", err.text);
+        fprintf(stderr, "tccl: %s; see tccl-check policy --help\n", err.text);
         status = EXIT_USAGE;
     } else if (question.help) {
         fputs(help, stdout);
