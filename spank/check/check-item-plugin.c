@@ -5,8 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <slurm/slurm_version.h>
+
 #include "base/cleanup.h"
-#include "check/check-elf.h"
 #include "check/check-items.h"
 #include "check/check-open.h"
 #include "check/check-run.h"
@@ -15,76 +16,46 @@
 enum { COMPARED = 0xffff00 };
 enum { HELP_MS = 5000, CLOCK_S = 2 /* how exactly the start of a process is known */ };
 
-/* The plugin's version; 0 if it says none, or is no library for this machine. */
-static unsigned version_of(const char *path)
-{
-    struct check_elf elf;
-    uint32_t version = 0;
-    if (check_elf_open(path, &elf, NULL) != 0)
-        return 0;
-    check_elf_number(&elf, "plugin_version", &version);
-    check_elf_close(&elf);
-    return version;
-}
-
-/* Takes the first folder of PluginDir with a plugin of this version, else the first that has one.
- * Returns false if none has. */
-static bool search(char *folders, const char *name, unsigned version, char path[static PATH_MAX])
+/* Takes the first folder of PluginDir that has such a plugin. Returns false if none has. */
+static bool search(char *folders, const char *name, char path[static PATH_MAX])
 {
     char *state, *folder;
-    *path = '\0';
     for (folder = strtok_r(folders, ":", &state); folder; folder = strtok_r(NULL, ":", &state)) {
-        cleanup_free char *each = NULL;
-        if (asprintf(&each, "%s/%s", folder, name) < 0 || access(each, F_OK) != 0)
-            continue;
-        bool fits = (version_of(each) & COMPARED) == version;
-        if (!*path || fits)
-            snprintf(path, PATH_MAX, "%s", each);
-        if (fits)
-            break;
+        int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+        if (length < PATH_MAX && access(path, F_OK) == 0)
+            return true;
     }
-    return *path != '\0';
+    return false;
 }
 
+/* The plugin and tccl-check are built together, so the plugin's version is that of tccl-check. */
 static void check_file(const char *path, unsigned slurm, const char *written,
                        struct check_result *result)
 {
-    struct check_elf elf;
-    struct tccl_error err = {0};
-    uint32_t version = 0, interface;
+    const unsigned built = SLURM_VERSION_NUMBER;
     char closed[PATH_MAX];
-    if (check_elf_open(path, &elf, &err) != 0) {
-        check_say(result, CHECK_FAIL, "%s: %s", err.text,
-                  access(path, R_OK) != 0 && errno == ENOENT
-                      ? "install it, or correct the path in plugstack.conf"
-                      : "install it again, readable for all");
-        return;
-    }
-    if (!check_elf_native(&elf))
-        check_say(result, CHECK_FAIL, "%s is for another kind of machine: install this one's",
-                  path);
-    else if (!check_elf_number(&elf, "plugin_version", &version) ||
-             !check_elf_number(&elf, "spank_plugin_version", &interface) ||
-             !check_elf_defines(&elf, "slurm_spank_init"))
-        check_say(result, CHECK_FAIL, "%s is no SPANK plugin: install it again", path);
+    if (access(path, R_OK) != 0)
+        check_say(result, CHECK_FAIL, "%s: %s: %s", path, strerror(errno),
+                  errno == ENOENT ? "install it, or correct the path in plugstack.conf"
+                                  : "install it again, readable for all");
     else if (!slurm)
         check_say(result, CHECK_WARN,
-                  "%s is built for Slurm %u.%02u; which one runs here is not known", path,
-                  version >> 16, version >> 8 & 0xff);
-    else if ((version & COMPARED) != slurm)
-        check_say(result, CHECK_FAIL,
-                  "%s is built for Slurm %u.%02u and refused by the %s here: install the one that "
-                  "is built for it",
-                  path, version >> 16, version >> 8 & 0xff, written);
+                  "%s: tccl-check is built for Slurm %u.%02u; which one runs here is not known",
+                  path, built >> 16, built >> 8 & 0xff);
+    else if ((built & COMPARED) != slurm)
+        check_say(
+            result, CHECK_FAIL,
+            "%s: tccl-check is built for Slurm %u.%02u, and a plugin built with it is refused "
+            "by the %s here: install the slurm-tccl that is built for it",
+            path, built >> 16, built >> 8 & 0xff, written);
     else if (!check_open_to_all(path, closed))
         check_say(result, CHECK_FAIL,
                   "%s is closed to other users, whose srun then can't load the plugin: let all "
                   "read it (chmod a+rX)",
                   closed);
     else
-        check_say(result, CHECK_OK, "%s, built for Slurm %u.%02u.%u, fits %s", path, version >> 16,
-                  version >> 8 & 0xff, version & 0xff, written);
-    check_elf_close(&elf);
+        check_say(result, CHECK_OK, "%s, built for Slurm %u.%02u.%u, fits %s", path, built >> 16,
+                  built >> 8 & 0xff, built & 0xff, written);
 }
 
 void check_item_plugin(const struct check_site *site, struct check_result *result)
@@ -101,7 +72,7 @@ void check_item_plugin(const struct check_site *site, struct check_result *resul
         if (!known)
             snprintf(folders, sizeof(folders), "%s", TCCL_PLUGINDIR);
         strcpy(shown, folders);
-        bool there = search(folders, name, slurm, path);
+        bool there = search(folders, name, path);
         if (!there && !stack->found && check_site_fetched(site)) {
             check_say(result, CHECK_OK,
                       "none in PluginDir=%s; the file that slurmctld's "

@@ -32,9 +32,8 @@ check_item check_item_accounting;
 check_item check_item_profile; /* this machine's, whole, and not old */
 check_item check_item_gpus;    /* Slurm's GPUs are the machine's */
 
-/* check-item-nccl.c */
-check_item check_item_nccl; /* which NCCL there is */
-check_item check_item_shim; /* and how it will be reached */
+/* check-item-shim.c */
+check_item check_item_shim; /* the library for LD_PRELOAD is there, and open to all */
 
 /* check-peers.c */
 check_item check_item_peers;

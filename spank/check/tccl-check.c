@@ -52,7 +52,6 @@ static const struct {
     {"policy", check_item_policy, "the file system of tccl.conf", true},
     {"profile", check_item_profile, "a driver, or the file system of the profile", true},
     {"gpus", check_item_gpus, "scontrol", true},
-    {"nccl", check_item_nccl, "ldconfig or python3, or a file system in their path", false},
     {"shim", check_item_shim, "the file system of the shim", true},
     {"isolation", check_item_isolation, "scontrol", false},
     {"peers", check_item_peers, "munged: see the item munge", true},

@@ -129,8 +129,33 @@ static void make_profile(int node, const char *name)
 
 /* JOINs */
 
-/* Milliseconds from connecting to the plan; the step's end, which frees its plan, is not timed. */
-static double join_ms(int node, uint32_t gpus)
+/* Milliseconds of processor time that the event loop's thread of a tccld has had so far. */
+static double loop_ms(int node)
+{
+    char path[64];
+    double ns = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", rig.tccld[node], rig.tccld[node]);
+    cleanup_file FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%lf", &ns) != 1)
+        ns = 0;
+    return ns / 1e6;
+}
+
+/* The same, once the loop waits for something to do. */
+static double settled_loop_ms(int node)
+{
+    double now = loop_ms(node), before = -1;
+    while (now != before) {
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        before = now;
+        now = loop_ms(node);
+    }
+    return now;
+}
+
+/* Milliseconds from connecting to the plan; the step's end, which frees its plan, is not timed.
+ * held, or NULL: how long the event loop was held, in milliseconds of processor time. */
+static double join_ms(int node, uint32_t gpus, double *held)
 {
     static char *all_names[] = {"n1", "n2"};
     char *names[] = {all_names[node - 1]};
@@ -150,6 +175,7 @@ static double join_ms(int node, uint32_t gpus)
         if (gpus >> g & 1)
             join.gres[join.n_gres++] = g;
     rig_path(path, "tccld.sock", node);
+    double before = held ? settled_loop_ms(node) : 0;
     double start = bench_clock();
     cleanup_close int fd = tccl_client_connect(path, WAIT_MS, &err);
     check(fd, &err);
@@ -159,6 +185,8 @@ static double join_ms(int node, uint32_t gpus)
         exit(1);
     }
     double ms = (bench_clock() - start) * 1e3;
+    if (held)
+        *held = settled_loop_ms(node) - before;
     if (plan.state != (join.n_gres > 1 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING)) {
         fprintf(stderr, "bench-join: GPUs %x: %s: %s\n", gpus, tccl_state_name(plan.state),
                 plan.reason);
@@ -207,14 +235,14 @@ static void time_joins(void)
 {
     static double trip[JOINS], same[JOINS], other[JOINS], small[JOINS];
     for (int i = 0; i < 20; i++)
-        join_ms(1, 0xff);
+        join_ms(1, 0xff, NULL);
     round_trips(trip, JOINS);
     for (int i = 0; i < JOINS; i++)
-        same[i] = join_ms(1, 0xff);
+        same[i] = join_ms(1, 0xff, NULL);
     for (int i = 0; i < JOINS; i++)
-        small[i] = join_ms(1, 0x03);
+        small[i] = join_ms(1, 0x03, NULL);
     for (int i = 0; i < JOINS; i++)
-        other[i] = join_ms(1, 1 + (uint32_t)(i * 89) % SETS);
+        other[i] = join_ms(1, 1 + (uint32_t)(i * 89) % SETS, NULL);
     bench_title(
         "A JOIN of one node (epyc-8gpu: 8 GPUs, 4 NICs), from connecting to the plan, 1,000 times");
     bench_heads();
@@ -227,18 +255,6 @@ static void time_joins(void)
 }
 
 /* The event loop */
-
-/* Milliseconds of processor time that the event loop's thread of a tccld has had so far. */
-static double loop_ms(int node)
-{
-    char path[64];
-    double ns = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", rig.tccld[node], rig.tccld[node]);
-    cleanup_file FILE *file = fopen(path, "r");
-    if (!file || fscanf(file, "%lf", &ns) != 1)
-        ns = 0;
-    return ns / 1e6;
-}
 
 /* What NCCL's search takes for one GPU set: once, each JOIN whose node class was not at hand waited
  * for it. Milliseconds. */
@@ -260,19 +276,13 @@ static void time_loop(int node, const char *name)
     rig_stop_tccld(node, SIGTERM);
     rig_start_tccld(node);
     for (uint32_t gpus = 1; gpus <= SETS; gpus++) {
-        double then = loop_ms(node);
-        join_ms(node, gpus);
-        cold[gpus - 1] = loop_ms(node) - then;
+        join_ms(node, gpus, &cold[gpus - 1]);
         before[gpus - 1] = search_ms(tccl_model_machine(model), gpus);
     }
-    for (int i = 0; i < SETS; i++) {
-        double then = loop_ms(node);
-        join_ms(node, 0xff);
-        warm[i] = loop_ms(node) - then;
-    }
-    snprintf(title, sizeof(title),
-             "How long a JOIN and the step's end hold the event loop (%s, all %d GPU sets)", name,
-             SETS);
+    for (int i = 0; i < SETS; i++)
+        join_ms(node, 0xff, &warm[i]);
+    snprintf(title, sizeof(title), "How long a JOIN holds the event loop (%s, all %d GPU sets)",
+             name, SETS);
     bench_title(title);
     bench_heads();
     bench_spread("cold: the first JOIN with each GPU set", cold, SETS, "ms", "<= 2");
@@ -387,7 +397,7 @@ int main(int argc, char **argv)
     rig_start_tccld(2);
     double started = resident_mib();
     for (uint32_t gpus = 1; gpus <= SETS; gpus++)
-        join_ms(1, gpus);
+        join_ms(1, gpus, NULL);
     double touched = resident_mib();
     time_joins();
     time_loop(1, "epyc-8gpu");

@@ -1,4 +1,4 @@
-/* What tccl-check reads: results, slurm.conf, plugstack.conf, ELF files, other programs' output. */
+/* What tccl-check reads: results, slurm.conf, plugstack.conf, other programs' output. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -7,23 +7,12 @@
 
 #include "base/clock.h"
 #include "check.h"
-#include "check/check-elf.h"
-#include "check/check-nccl.h"
 #include "check/check-open.h"
 #include "check/check-plugstack.h"
 #include "check/check-result.h"
 #include "check/check-run.h"
 #include "check/check-slurm-conf.h"
 #include "check/check-slurmd.h"
-
-/* Seen from outside, as a plugin's are. */
-#pragma GCC visibility push(default)
-extern const unsigned test_check_version, test_check_zero;
-const unsigned test_check_version = 0x160508;
-const unsigned test_check_zero;
-#pragma GCC visibility pop
-__attribute__((used)) static const char nccl_text[] =
-    "NCCL version \0NCCL version info\0NCCL version 2.28.9+cuda12.9\n";
 
 static char folder[] = "/tmp/tccl-check-XXXXXX";
 
@@ -191,61 +180,6 @@ static void test_plugstack(void)
     CHECK_INT(check_plugstack_read(put("self.conf", "include self.conf\n"), &stack, NULL), 0);
 }
 
-static void test_elf(void)
-{
-    struct check_elf elf;
-    struct tccl_error err = {0};
-    uint32_t value = 1;
-    int major, minor;
-    char word[32];
-    CHECK_INT(check_elf_open("/proc/self/exe", &elf, &err), 0);
-    CHECK(check_elf_native(&elf));
-    CHECK(check_elf_number(&elf, "test_check_version", &value));
-    CHECK_INT(value, 0x160508);
-    CHECK(!check_elf_number(&elf, "test_check_missing", &value));
-    CHECK(check_elf_defines(&elf, "test_check_version"));
-    CHECK(!check_elf_defines(&elf, "json_string_value")); /* wanted, not there */
-    check_elf_glibc(&elf, &major, &minor);
-    CHECK(major == 2 && minor >= 2);
-    CHECK(nccl_text[0] == 'N' && check_elf_word(&elf, "NCCL version ", word, sizeof(word)));
-    CHECK_STR(word, "2.28.9+cuda12.9");
-    CHECK(!check_elf_word(&elf, "a text that is not there", word, sizeof(word)));
-    check_elf_close(&elf);
-    CHECK_INT(check_elf_open(folder, &elf, &err), -1);
-    CHECK_INT(check_elf_open(in_folder("nowhere"), &elf, NULL), -1);
-}
-
-/* Altered and cut files are refused or give something, and nothing breaks. */
-static void test_damaged_elf(void)
-{
-    static unsigned char data[1 << 20];
-    struct check_elf elf;
-    uint32_t value;
-    int major, minor, fd = open("/proc/self/exe", O_RDONLY);
-    ssize_t size = read(fd, data, sizeof(data));
-    close(fd);
-    for (int round = 0; size > 0 && round < 100; round++) {
-        const char *path = in_folder("damaged");
-        FILE *file = fopen(path, "w");
-        unsigned char *copy = malloc((size_t)size);
-        if (!file || !copy)
-            abort();
-        memcpy(copy, data, (size_t)size);
-        for (int i = 0; i < 20; i++)
-            copy[rand() % (i < 10 ? 64 : size)] = (unsigned char)rand();
-        memcpy(copy, "\177ELF", 4);
-        size_t length = round % 2 ? (size_t)size : (size_t)(rand() % size);
-        fwrite(copy, 1, length, file);
-        fclose(file);
-        free(copy);
-        if (check_elf_open(path, &elf, NULL) != 0)
-            continue;
-        check_elf_number(&elf, "test_check_version", &value);
-        check_elf_glibc(&elf, &major, &minor);
-        check_elf_close(&elf);
-    }
-}
-
 static void test_run(void)
 {
     static struct check_output output;
@@ -305,16 +239,6 @@ static void test_path(void)
     setenv("PATH", copy, 1);
     free(copy);
     CHECK_INT(chdir("/"), 0);
-}
-
-static void test_nccl(void)
-{
-    CHECK(check_nccl_supported("2.18.1+cuda12.1"));
-    CHECK(check_nccl_supported("2.30.7"));
-    CHECK(!check_nccl_supported("2.17.1"));
-    CHECK(!check_nccl_supported("2.31.0"));
-    CHECK(!check_nccl_supported("3.20.0"));
-    CHECK(!check_nccl_supported(""));
 }
 
 /* A program named slurmd that sleeps, with this slurm.conf in its environment and more on its
@@ -420,12 +344,9 @@ int main(void)
     test_slurm_conf();
     test_any_conf();
     test_plugstack();
-    test_elf();
-    test_damaged_elf();
     test_run();
     test_run_until();
     test_path();
-    test_nccl();
     test_slurmd();
     test_other_slurmd();
     char command[64];
