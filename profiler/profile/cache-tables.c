@@ -171,14 +171,16 @@ bool tccl_profile_changed(const struct tccl_profile *profile)
     if (moved(path, &profile->about))
         return true;
     tccl_profile_path(profile->folder, MACHINE, path);
-    if (moved(path, &profile->description))
-        return true;
-    for (int i = 0; i < profile->n_loaded; i++) {
-        tccl_table_path(profile->folder, profile->loaded[i].table->gpus, path);
-        if (moved(path, &profile->loaded[i].stamp))
-            return true;
-    }
-    return false;
+    return moved(path, &profile->description);
+}
+
+bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpus)
+{
+    char path[PATH_MAX];
+    int known = find(profile, gpus);
+
+    tccl_table_path(profile->folder, gpus, path);
+    return known >= 0 && moved(path, &profile->loaded[known].stamp);
 }
 
 bool tccl_profile_has_table(const struct tccl_profile *profile, uint32_t gpus)

@@ -56,9 +56,11 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
 size_t tccl_profile_memory(const struct tccl_profile *profile);
 
 /* Has anything on disk changed since the profile was opened: description replaced, folder gone, a
- * table added, or one that is in memory altered? A few stat calls. What to do then: close, open,
- * and forget all that was derived from its tables. */
+ * table added or replaced? Three stat calls, however many tables there are. What to do then: close,
+ * open, and forget all that was derived from its tables. */
 bool tccl_profile_changed(const struct tccl_profile *profile);
+/* Was the table of a GPU set, if it is in memory, written over in place? One stat call. */
+bool tccl_profile_table_changed(const struct tccl_profile *profile, uint32_t gpus);
 
 /* Is there a file of chains for the GPU set? It may still be bad. */
 bool tccl_profile_has_table(const struct tccl_profile *profile, uint32_t gpus);

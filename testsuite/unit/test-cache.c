@@ -326,8 +326,10 @@ static void test_changed(void)
     CHECK(tccl_profile_table(reader, 0x3, &err) != NULL);
     CHECK(!tccl_profile_changed(reader));
     usleep(20000); /* the clock of file times has steps of some milliseconds */
+    CHECK(!tccl_profile_table_changed(reader, 0x3));
     damage(in_folder(profile, "chains/00000003.chains"), 40, false);
-    CHECK(tccl_profile_changed(reader));
+    CHECK(tccl_profile_table_changed(reader, 0x3));
+    CHECK(!tccl_profile_table_changed(reader, 0x5)); /* not in memory */
     CHECK(tccl_profile_table(reader, 0x3, &err) == NULL);
     tccl_profile_close(reader);
 

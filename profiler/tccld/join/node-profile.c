@@ -27,11 +27,16 @@ struct own *own_new(void)
     return calloc(1, sizeof(struct own));
 }
 
-static void forget_profile(struct own *own)
+static void forget_kinds(struct own *own)
 {
     for (int i = 0; i < own->n_kinds; i++)
         shared_kind_drop(own->kinds[i]);
     own->n_kinds = own->next = 0;
+}
+
+static void forget_profile(struct own *own)
+{
+    forget_kinds(own);
     tccl_profile_close(own->profile);
     own->profile = NULL;
 }
@@ -151,6 +156,8 @@ static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_er
 
 static struct shared_kind *kind_of(struct own *own, uint32_t gpus, struct tccl_error *err)
 {
+    if (tccl_profile_table_changed(own->profile, gpus))
+        forget_kinds(own);
     for (int i = 0; i < own->n_kinds; i++)
         if (own->kinds[i]->kind->gpus == gpus)
             return shared_kind_hold(own->kinds[i]);
