@@ -91,15 +91,20 @@ __attribute__((unused)) static int rig_stop_tccld(int node, int signal_)
     return status;
 }
 
+/* Ends all, and removes what is left of them: steps that had no end have a file of the shim's in
+ * /dev/shm. */
 static void rig_end(void)
 {
-    char command[128];
+    char command[256];
     for (int i = 1; i <= RIG_NODES; i++)
         rig_stop_tccld(i, SIGTERM);
     rig_stop_munged();
     if (getenv("TCCL_KEEP") || !*rig.folder)
         return;
-    snprintf(command, sizeof(command), "rm -rf %s", rig.folder);
+    snprintf(
+        command, sizeof(command),
+        "for plan in %s/n*/run/*-*; do rm -f /dev/shm/tccl-*-\"${plan##*-}\".*; done; rm -rf %s",
+        rig.folder, rig.folder);
     if (system(command) != 0)
         fprintf(stderr, "%s stays\n", rig.folder);
 }

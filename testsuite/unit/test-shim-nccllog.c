@@ -629,6 +629,7 @@ static void test_reused(void)
     snprintf(path, sizeof path, "%s/own", folder);
     int own = open(path, O_RDWR | O_CREAT, 0600);
     CHECK(own >= 0 && dprintf(own, "n:%d:7 [0] NCCL INFO Using network IB\n", getpid()) > 0);
+    unlink(path);
     CHECK(ftruncate(own, 33L << 20) == 0);
     shim_nccllog_answer("NCCL_DEBUG", 22907);
     shim_nccllog_answer("NCCL_DEBUG_SUBSYS", 22907);

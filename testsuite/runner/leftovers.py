@@ -1,0 +1,44 @@
+"""leftovers.py: what a run has left behind, by names that only our programs give and by an environment variable that all
+processes of a run inherit: what others do on the machine meanwhile does not count."""
+import os
+import re
+
+NAMES = re.compile(r'tccl|nccl|^slurm|^munge')
+FOLDERS = ['/dev/shm', '/tmp', '/var/tmp', '/run', os.path.expanduser('~/.cache'), os.path.expanduser('~')]
+KEPT = 'tccl-test'  # ~/.cache/tccl-test
+VARIABLE = 'TCCL_TEST_RUN'
+
+
+def marker():
+    return {VARIABLE: f'{os.getpid()}-{os.urandom(4).hex()}'}
+
+
+def files():
+    found = set()
+    for folder in FOLDERS:
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            continue
+        found.update(os.path.join(folder, name) for name in names if NAMES.search(name) and name != KEPT)
+    return found
+
+
+def processes(mark):
+    """Those of the run that are not ourselves: pid and command."""
+    wanted = b'%s=%s' % (VARIABLE.encode(), mark[VARIABLE].encode())
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/environ', 'rb') as file:
+                ours = wanted in file.read().split(b'\0')
+            with open(f'/proc/{pid}/cmdline', 'rb') as file:
+                command = file.read().replace(b'\0', b' ').decode(errors='replace').strip()
+        except OSError:
+            continue
+        if ours and int(pid) != os.getpid():
+            yield pid, command
+
+
+def mounts():
+    with open('/proc/self/mounts', encoding='utf-8') as file:
+        return {line.split()[1] for line in file if NAMES.search(line.split()[1])}
