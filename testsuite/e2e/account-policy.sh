@@ -2,6 +2,7 @@
 # Policies by account and QOS, with Slurm's own accounting: where Slurm sets what the environment says of
 # them, a job's environment can't change it; partition and user it can't change anywhere.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 PATH=$PATH:/usr/sbin:/sbin

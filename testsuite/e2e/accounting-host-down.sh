@@ -2,6 +2,7 @@
 # AccountingHost is down while steps run: their records are spooled where they arise and delivered
 # once, later.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 3

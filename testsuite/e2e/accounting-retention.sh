@@ -2,6 +2,7 @@
 # KeepRecords=: what is older is removed, from the moment that the configuration is read again, and what
 # arrives when it is too old is not kept.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2

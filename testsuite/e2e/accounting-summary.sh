@@ -2,6 +2,7 @@
 # SUMMARY over both sockets: all steps for root, their own for users, whatever they ask for; and a filter
 # that makes no sense is refused.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2

@@ -2,6 +2,7 @@
 # AccountingHost goes away during a thousand launches, in every way a daemon can: it is killed, stopped,
 # frozen. What was launched is then on record, each step once.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 4

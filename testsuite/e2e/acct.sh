@@ -2,6 +2,7 @@
 # tcclacct as sacct's users type it, on the records of real jobs: -X, -s, -S and -E, --delimiter,
 # TCCLACCT_FORMAT, -M; the ring of a job in text and as a picture; a summary, counted again.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 began=$(date +%s)

@@ -2,6 +2,7 @@
 # contrib/admin-comment while AccountingHost, slurmctld or slurmdbd are away: that is said, jobs wait, and get their
 # AdminComment when all are back; and of two at a time one goes.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/comment-lib.sh"
 

@@ -2,6 +2,7 @@
 # contrib/admin-comment: Slurm's own sacct shows the rings of jobs, running, ended and forgotten by slurmctld; an
 # AdminComment that somebody else has written stays; nothing is written twice; at most one update a second.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/comment-lib.sh"
 

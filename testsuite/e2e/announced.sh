@@ -3,6 +3,7 @@
 # begin without the late one have the ring all the same, and it finds it solved. Steps that are not what was
 # announced go the ordinary way; the late node alone is without where it is only seen then.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 3 --slurm-conf PrologFlags=Alloc,NoHold

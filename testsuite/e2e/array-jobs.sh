@@ -2,6 +2,7 @@
 # The tasks of a job array, asked for and shown as sacct's users know it; what a task's job inherits from another
 # array; who claims to be a task of somebody else's array.
 # cluster: mixed
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 # Each task says who it is, has a step, and lets another job be submitted, which inherits its variables.

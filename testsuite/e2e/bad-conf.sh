@@ -2,6 +2,7 @@
 # A bad key or value in tccl.conf: tccld and the tools refuse to start, one line names file, line and
 # key; steps run without a ring and say so.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"

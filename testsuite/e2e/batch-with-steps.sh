@@ -2,6 +2,7 @@
 # An sbatch job with several srun: the job's option reaches them; the one with --tccl=off inherits
 # nothing; each step has a record of its own.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cat >"$work/job" <<JOB

@@ -3,6 +3,7 @@
 # was. A plugstack.conf with the line in it works; one that includes the line does not arrive whole, which
 # tccl-check names.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 unshare -m mount -t tmpfs none /run 2>/dev/null || skip "needs a mount namespace"

@@ -2,6 +2,7 @@
 # tccld stopped, hanging, under another name; munged hanging and gone: tccl-check names each, for the node
 # itself and among its peers, ends in time, and has nothing to say of the rest.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 3

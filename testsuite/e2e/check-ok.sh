@@ -2,6 +2,7 @@
 # tccl-check where all is well: each item ok, as root and as a user, of each node; --quiet says nothing;
 # --json says the same. Without a node's name, one is chosen and said.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 all="config slurm node plugstack plugin loaded configless munge daemon accounting policy profile gpus shim isolation peers"

@@ -3,6 +3,7 @@
 # all, another machine's, one of CPU cores; GPUs that Slurm counts otherwise; a mistake in tccl.conf. Each is
 # named, with the way out, and all else stays ok.
 # cluster: mixed
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 folder=$(dirname "$(find "$cluster/nodes/n2/cache" -name profile.json)")

@@ -2,6 +2,7 @@
 # What a step's own process says of the ring that was built comes to tcclacct, from one node and from
 # several; of a step that says nothing, that it was not used. Nobody speaks for another user's step.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cp "$here/ask.py" "$work/ask.py"

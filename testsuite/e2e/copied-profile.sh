@@ -2,6 +2,7 @@
 # A node gets its profile as a tar archive of an equal node's folder, while its tccld runs: no ring before, a
 # ring after it. A copy that was cut short is named by tccl-profile verify.
 # cluster: mixed
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 id=$(basename "$(dirname "$(find "$cluster/nodes/n1/cache" -name profile.json)")")

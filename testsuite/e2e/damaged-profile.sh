@@ -2,6 +2,7 @@
 # An altered and a truncated chain file, an altered description: no ring, and the reason names the
 # file; other GPU sets go on working; the file put back, the ring is back.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 folder=$(dirname "$(find "$cluster/nodes/n2/cache" -name profile.json)")

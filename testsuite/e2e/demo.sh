@@ -1,6 +1,7 @@
 #!/bin/bash
 # contrib/demo runs to its end, shows what it promises, and leaves nothing behind.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 out=$(mktemp)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # TCCL=on in the environment does what --tccl=on does; the command line goes before it.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 TCCL=on srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1

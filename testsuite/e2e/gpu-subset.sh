@@ -1,6 +1,7 @@
 #!/bin/bash
 # Two or three of a node's four GPUs: the ring is solved for exactly these. One GPU: nothing to do.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 for count in 2 3; do

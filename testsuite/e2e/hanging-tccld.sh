@@ -2,6 +2,7 @@
 # A tccld that hangs (SIGSTOP): steps on its node wait for their deadline and no longer, run without a
 # ring on all nodes, and say why; with require they fail. When it goes on, it has left nothing behind.
 # cluster: mixed
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 signal() { # SIGNAL NODE

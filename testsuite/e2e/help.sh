@@ -1,6 +1,7 @@
 #!/bin/bash
 # srun, sbatch and salloc show the option in their --help.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 for program in srun sbatch salloc; do

@@ -2,6 +2,7 @@
 # A step over the components of a heterogeneous job: one ring over all of them, or none and why;
 # never one ring for each. tcclacct shows it under each component that it ran in, as sacct does.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 srun_show -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on : \

@@ -3,6 +3,7 @@
 # on in a second job, and the profile serves a step of two nodes: a ring is applied, or NCCL's own is
 # as fast on this machine; and the record says where its numbers come from.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own=$(mktemp -d /tmp/tccl-host-profile-XXXXXX)

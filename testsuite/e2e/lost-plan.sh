@@ -3,6 +3,7 @@
 # without, and when its part of the step ends, the tccld that is there by then, or a moment later, puts "partial"
 # on record.
 # cluster: own
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2 --tccl-conf Timeout=60s

@@ -3,6 +3,7 @@
 # of the steps that ran; it follows tccl.conf on a reload, and goes with tccld. Every name in the Grafana
 # dashboard is in it.
 # cluster: mixed
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 # Debian's package is for Debian's python3, which need not be the first in PATH.

@@ -2,6 +2,7 @@
 # A node without a profile: the step runs without a ring on all nodes; one line says which node and
 # why, from one node only; auto says nothing; the record has it.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 mv "$cluster/nodes/n3/cache" "$cluster/nodes/n3/cache.away"

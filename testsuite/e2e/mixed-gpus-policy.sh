@@ -2,6 +2,7 @@
 # Policies by the model of GPUs, in a step over nodes with different ones: where one node's GPUs decide
 # against a ring, the others hear it from there; the first node's rule gives MinGain and Environment.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 model=$(mktemp /tmp/tccl-a100-XXXXXX.json)

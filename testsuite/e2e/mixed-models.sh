@@ -1,6 +1,7 @@
 #!/bin/bash
 # Four nodes of two kinds: one ring through all, as tccl-path solves it for the same nodes.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 srun_show -N4 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on

@@ -2,6 +2,7 @@
 # Without AccountingHost each first node keeps its own records, and tcclacct says that it sees this
 # node only.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2

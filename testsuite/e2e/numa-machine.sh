@@ -2,6 +2,7 @@
 # A machine with three NUMA nodes, one of them without memory (a virtual one): it is described as it
 # is, memory is bound to the nodes where it should lie, each memory is measured, and chains are found.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 work=$(mktemp -d /tmp/tccl-numa-XXXXXX)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # --tccl=off, and no option at all: nothing is set and nothing is said.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 for option in --tccl=off ""; do

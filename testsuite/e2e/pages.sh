@@ -2,6 +2,7 @@
 # tcclacct summary --html and ring --html in a real browser: real jobs, a year of days, hostile names; light, dark, on a
 # phone, on paper, without a mouse; nothing runs and nothing is loaded. The same of tccl-profile report --html.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 command -v chromium >/dev/null || skip "chromium is not installed"

@@ -2,6 +2,7 @@
 # [policy]: steps get a ring without any flag where the minimums and the partition fit; elsewhere
 # nothing is set; the user can always say off.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"

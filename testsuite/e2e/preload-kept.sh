@@ -1,6 +1,7 @@
 #!/bin/bash
 # The user's own LD_PRELOAD entries stay, in order, through nested steps and with every mode.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 first=$(ls /usr/lib/*-linux-gnu/libjansson.so.4)

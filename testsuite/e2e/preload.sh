@@ -2,6 +2,7 @@
 # Where a plan is given, the shim stands in front of LD_PRELOAD; not in a container, unless the site
 # says where it is inside, nor where the task does not see it. Programs with AddressSanitizer run.
 # cluster: own
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 command -v gcc >/dev/null || skip "gcc is not installed"

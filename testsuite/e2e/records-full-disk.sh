@@ -2,6 +2,7 @@
 # The disk for the records is full: steps run with their ring, nothing hangs, and once there is room
 # again the records of that time are there too.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2

@@ -3,6 +3,7 @@
 # is for a moment half a file; each time tccld is told to read it. No step is lost, and those that met
 # half a file say so.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A requeued job repeats its step numbers: each run has a ring and a record of its own.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cat >"$work/job" <<JOB

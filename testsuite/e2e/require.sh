@@ -2,6 +2,7 @@
 # --tccl=require: a step that can't have a ring fails with the reason, and drains no node; one that
 # can have it runs.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=require

@@ -1,6 +1,7 @@
 #!/bin/bash
 # salloc takes the option, and the steps inside have it; so does its environment twin.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 user_show salloc -w n1,n2 -N2 --ntasks-per-node=4 --gpus-per-node=4 --tccl=on \

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A job that is cancelled while its step waits for a plan ends, and leaves nodes and tccld as they were.
 # cluster: own
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2 --slurm-conf PrologFlags=Alloc,NoHold

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Two nodes of one kind: one ring through both, the same for every task.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on

@@ -1,6 +1,7 @@
 #!/bin/bash
 # One node with all its GPUs gets the closed ring that tccl-path solves, and a record of it.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=4 --tccl=on

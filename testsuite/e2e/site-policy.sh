@@ -3,6 +3,7 @@
 # salloc; the first rule that matches holds. Forbid stands above --tccl and TCCL=, MinGain in every
 # mode; Environment reaches tasks with a ring, over nothing that the user has set.
 # cluster: mixed
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"

@@ -4,6 +4,7 @@
 # on the late node is announced before its Prolog script runs. Where its tccld is gone since, no
 # node waits so long: all run without a ring, and say so.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 late_cluster() { # PROLOGFLAGS

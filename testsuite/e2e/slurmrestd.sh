@@ -2,6 +2,7 @@
 # A job that comes through slurmrestd, which passes no SPANK options: with TCCL=on in its environment,
 # and by a policy alone, its script and the steps in it have their rings.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 PATH=$PATH:/usr/sbin:/sbin

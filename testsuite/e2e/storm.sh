@@ -4,6 +4,7 @@
 # steps one over the other, scripts, arrays, requeued, cancelled) run as if nothing of this were there. All tasks
 # of a step are told the same as far as messages allow; nothing is left behind. TCCL_SEED repeats the jobs.
 # cluster: own
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 seed=${TCCL_SEED:-$RANDOM}

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Two steps run at once on the same nodes, each with its own GPUs: each has its own ring over these.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cat >"$work/job" <<JOB

@@ -1,6 +1,7 @@
 #!/bin/bash
 # tcclacct: users see their own records only, root sees all.
 # cluster: mixed
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 srun_show -w n1 -N1 --gpus-per-node=4 --tccl=on

@@ -1,5 +1,6 @@
 #!/bin/bash
 # NCCL's own rings on each machine model, on one node and on two, are those that we take for the baseline.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 models=()

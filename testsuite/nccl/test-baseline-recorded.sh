@@ -1,5 +1,6 @@
 #!/bin/bash
 # NCCL's own rings on recorded machines are those that we take for the baseline for what tccl-profile finds there.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 models=()

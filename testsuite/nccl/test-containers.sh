@@ -3,6 +3,7 @@
 # what contrib/containers/50-tccl.sh puts there. NCCL builds the ring, and tcclacct knows, whether the user is
 # himself inside or root; without the mounts NCCL builds its own, and the step runs. Neither program is here: a
 # small script does to the root what they do.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }

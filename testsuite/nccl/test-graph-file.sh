@@ -1,6 +1,7 @@
 #!/bin/bash
 # A ring imposed by NCCL_GRAPH_FILE: on one node; on two nodes with different chains and NICs; and
 # a node without a file beside one that has one.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$here/write-graph" "$machines/amd-4gpu.json" 0,2,1,3 >"$work/one.xml"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Random chains as the runtime shim's files express them: a stock NCCL builds each in that order, with
 # P2P and host memory where they are planned.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 tool=$TCCL_BUILD/testsuite/nccl/write-topology

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A collective on devices that are not there fails, and says so: it must never seem to work.
+# level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 if "$here/run-ring" "$machines/amd-4gpu.json" -- --all-reduce >"$work/out" 2>"$work/err"; then

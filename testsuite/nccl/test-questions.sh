@@ -1,6 +1,7 @@
 #!/bin/bash
 # When NCCL asks for its files: the thread that makes a communicator asks for the topology once,
 # then for the graph once for the ring and once for the tree; each communicator asks anew.
+# level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$here/run-ring" "$machines/amd-4gpu.json" --preload "$TCCL_BUILD/testsuite/nccl/trace-getenv.so" -- --comms 2 \

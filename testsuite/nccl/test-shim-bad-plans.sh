@@ -1,6 +1,7 @@
 #!/bin/bash
 # Plan files that are wrong, truncated, foreign, gone or unreadable: NCCL goes on as alone, and one
 # line in the log says why.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 # Two GPUs below one switch, which NCCL joins by P2P and the plan through host memory.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Communicators made from others: Split (also without some ranks, of a split, sharing), Shrink, Grow.
 # Children over all GPUs get the planned ring; others what tccld knows for them, here nothing.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 use() { # GPUS CHAIN

@@ -1,6 +1,7 @@
 #!/bin/bash
 # GPUs that processes see under other numbers; jobs under mpirun and torchrun, where Slurm's
 # variables of all processes are those of one task.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 make_plans "dual-8gpu:0,2,3=0 -w> 3 -m0> 2 -m1> 0"

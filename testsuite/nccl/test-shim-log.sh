@@ -1,6 +1,7 @@
 #!/bin/bash
 # What NCCL built is read from its log, which nobody else sees: no line of it reaches a program's
 # output, and the user's own log is left as it is.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 build_comms make-comms

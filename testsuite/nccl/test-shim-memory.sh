@@ -2,6 +2,7 @@
 # Bounce buffers: the rank that receives asks for memory of the plan's NUMA node while its
 # communicator is made, and not longer. (This machine has one node, so what it asks for is looked at.)
 # And where limits leave too little memory to read a graph file, there is none.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 strace -e trace=none true 2>/dev/null || { echo "skipped: no strace"; exit 77; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Heads and tails on any NIC, with GPUDirect or through host memory; NICs that NCCL numbers otherwise
 # because the user has it leave some out.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 pair() { # WHAT CHAIN CHAIN OPTION...

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Two and four nodes, each with a chain of its own: of one kind and of several, with other heads and
 # tails than NCCL's, and edges that it would not use.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 step "two nodes of one kind, two chains"

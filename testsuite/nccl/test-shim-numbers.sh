@@ -1,5 +1,6 @@
 #!/bin/bash
 # The numbers that the shim finds for GPUs and NICs, also without NCCL's log, are CUDA's, NVML's and NCCL's.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 show=$TCCL_BUILD/testsuite/nccl/show-devices

@@ -1,6 +1,7 @@
 #!/bin/bash
 # NVLink between all GPUs is better than any ring over PCIe: none is imposed. A GPU that is cut into
 # instances, too. NVLink between some of them does not matter where the chain is right.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 make_plans "dual-8gpu:0,2,4=0 -m0> 4 -m0> 2 -m1> 0"

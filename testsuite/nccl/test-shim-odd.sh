@@ -2,6 +2,7 @@
 # Programs that make communicators in ways that are seldom used: configurations of all kinds, splits that share or that
 # nobody is in, ranks in another order than GPUs, many communicators one after the other, children, inits that are
 # given up; arguments that NCCL refuses. What NCCL returns is the same without the shim.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 build_comms odd-comms

@@ -2,6 +2,7 @@
 # Programs that bring NCCL along in unusual ways: an extension that Python loads for itself alone,
 # NCCL linked statically into a library or a program, bound deeply, two NCCLs in one process; and
 # programs that fork while they make communicators. Planned where the shim is reached, else as alone.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 nccl=$("$here/get-nccl" --built)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The node's shared memory: full, hostile, left over from a job that was killed. No init fails or
 # waits for it.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 small=(dual-8gpu --gpus 0,1)

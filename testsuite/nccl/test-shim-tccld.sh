@@ -1,6 +1,7 @@
 #!/bin/bash
 # The shim and a real tccld on each node: what NCCL built is confirmed and stands in the step's
 # record, applied, differs or not used.
+# level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
 
 step "one node"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # All ways in which programs make communicators get the planned ring: one process with many GPUs,
 # groups, threads, Config, Scalable, without waiting; several communicators.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 way() { # WHAT OPTION...

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Ranks that don't take part: without the shim, without a plan, or with another one. The others see
 # it, and the communicator is made as by NCCL alone; other nodes still have their chains.
+# level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 make_plans "dual-8gpu:0,2,3=0 -m0> 3 -m0> 2 -m0> 0"

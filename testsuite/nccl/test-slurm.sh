@@ -1,6 +1,7 @@
 #!/bin/bash
 # ring-probe in a real Slurm, as a user would start it: four nodes of two kinds, a task for each
 # GPU. Without --tccl NCCL builds its own ring; with it, the one in TCCL_RING, and tcclacct knows.
+# level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }

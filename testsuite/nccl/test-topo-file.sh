@@ -1,6 +1,7 @@
 #!/bin/bash
 # NCCL_TOPO_FILE is free for tests: an invented bridge over two GPUs that are far apart makes NCCL
 # join them by P2P; all that the file does not name stays as the machine has it.
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 cat >"$work/topo.xml" <<'TOPO'

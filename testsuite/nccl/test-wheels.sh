@@ -5,6 +5,7 @@
 # fails as without the shim.)
 # Usage: test-wheels.sh [--all]   all versions known here, downloaded as needed; else those that are
 # kept, and of a few of them as many as can be had in some time.
+# level: all
 set -Eeuo pipefail
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

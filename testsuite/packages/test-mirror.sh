@@ -1,5 +1,6 @@
 #!/bin/bash
 # Where trees are fetched from: apt's mirror, without a / at its end whether apt has one there or not.
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 # apt-get, as far as it is asked: prints the URIs, one a line.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # RPMs, as far as they can be had on Debian: the spec builds, what is in its packages is what meson installs,
 # and the plugin asks for the Slurm that it was built for. No Fedora or RHEL is tried here.
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 command -v rpmbuild >/dev/null || skip "no rpmbuild (package rpm)"

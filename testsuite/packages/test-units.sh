@@ -1,5 +1,6 @@
 #!/bin/bash
 # Units, folders, the user and log rotation, as they are installed, in the eyes of the programs that read them.
+# level: all
 . "$(dirname "$0")/lib.sh"
 
 readonly build=${TCCL_BUILD:-$root/build}

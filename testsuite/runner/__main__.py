@@ -3,17 +3,14 @@ import argparse
 import fnmatch
 import glob
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import time
 
 import leftovers
-from catalogue import LOGS, ROOT, all_tests
+from catalogue import LOGS, ROOT, Test, all_tests
 from cluster import Cluster
 from schedule import Lane, Result, Runner, log_of
-from catalogue import Test
 
 WIDTHS = {'e2e-mixed': 2, 'e2e-own': 3, 'nccl': 2}  # how many tests of a lane may run at the same time; units: the cores
 SHOWN = 20
@@ -125,6 +122,7 @@ def check_leftovers(before, mark):
     for pid, command in leftovers.processes(mark):
         left.append(f'process {pid}: {command}')
         os.kill(int(pid), signal.SIGTERM)
+    left += [f'file {path}' for path in sorted(leftovers.of_folder(mark))]
     left += [f'file {path}' for path in sorted(leftovers.files() - before[0])]
     left += [f'mount {path}' for path in sorted(leftovers.mounts() - before[1])]
     with open(log_of('check/leftovers'), 'w', encoding='utf-8') as log:
@@ -151,14 +149,15 @@ def main():
             if test.cluster in Cluster.KINDS:
                 test.needs = test.needs + ['build/sanitize']
     announce(options, [test for test in tests if test.name in names])
-    mark = leftovers.marker()
     before = leftovers.files(), leftovers.mounts()
+    mark = leftovers.marker()
     reporter = Reporter(set(names))
     runner = Runner(os.cpu_count(), mark, reporter)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: runner.stop())
     runner.run(lanes_of(tests), [test for test in tests if test.alone])
     if runner.stopped:
+        leftovers.of_folder(mark)
         return 130
     reporter(check_leftovers(before, mark))
     return reporter.end(time.monotonic() - start)

@@ -13,8 +13,8 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 LOGS = os.path.join(ROOT, 'build', 'test-logs')
 BUILDS = {
     'gcc': ('build', 'gcc', []),
-    'clang': ('build-clang', 'clang', []),
     'sanitize': ('build-sanitize', 'gcc', ['-Db_sanitize=address,undefined']),
+    'clang': ('build-clang', 'clang', []),
 }
 CLUSTERS = {
     'mixed': ['--nodes', '4', '--model', 'amd-4gpu', '--model', 'intel-4gpu'],

@@ -2,15 +2,26 @@
 processes of a run inherit: what others do on the machine meanwhile does not count."""
 import os
 import re
+import shutil
+import tempfile
 
-NAMES = re.compile(r'tccl|nccl|^slurm|^munge')
+NAMES = re.compile(r'tccl|nccl|^slurm|^munge|^test-|^rig-')
 FOLDERS = ['/dev/shm', '/tmp', '/var/tmp', '/run', os.path.expanduser('~/.cache'), os.path.expanduser('~')]
 KEPT = 'tccl-test'  # ~/.cache/tccl-test
 VARIABLE = 'TCCL_TEST_RUN'
 
 
 def marker():
-    return {VARIABLE: f'{os.getpid()}-{os.urandom(4).hex()}'}
+    """What all processes of the run have in their environment; TMPDIR: a folder that has to be empty in the end."""
+    folder = tempfile.mkdtemp(prefix='tccl-test-run-')
+    os.chmod(folder, 0o1777)
+    return {VARIABLE: f'{os.getpid()}-{os.urandom(4).hex()}', 'TMPDIR': folder}
+
+
+def of_folder(mark):
+    found = {os.path.join(mark['TMPDIR'], name) for name in os.listdir(mark['TMPDIR'])}
+    shutil.rmtree(mark['TMPDIR'])
+    return found
 
 
 def files():

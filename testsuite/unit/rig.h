@@ -101,10 +101,10 @@ static void rig_end(void)
     rig_stop_munged();
     if (getenv("TCCL_KEEP") || !*rig.folder)
         return;
-    snprintf(
-        command, sizeof(command),
-        "for plan in %s/n*/run/*-*; do rm -f /dev/shm/tccl-*-\"${plan##*-}\".*; done; rm -rf %s",
-        rig.folder, rig.folder);
+    snprintf(command, sizeof(command),
+             "for plan in %s/n*/run/*-*; do [ ! -d $plan ] || rm -f "
+             "/dev/shm/tccl-*-\"${plan##*-}\".*; done; rm -rf %s",
+             rig.folder, rig.folder);
     if (system(command) != 0)
         fprintf(stderr, "%s stays\n", rig.folder);
 }
