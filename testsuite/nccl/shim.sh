@@ -8,7 +8,7 @@ trap 'remove_registries; rm -rf "$work"' EXIT
 remove_registries() {
     local folder
     for folder in $(find "$work" -type d -name '*.*.*-*'); do
-        rm -rf "/dev/shm/tccl-$UID-${folder##*-}".*
+        rm -rf /dev/shm/tccl-*-"${folder##*-}".*
     done
 }
 

@@ -117,6 +117,7 @@ def checks(everything):
     yield check('scripts', ['testsuite/checks', 'scripts'])
     yield check('arrows', ['testsuite/check-arrows', '.', 'build'], needs=['build/gcc'])
     yield check('arrows-planted', ['testsuite/test-check-arrows'])
+    yield check('runner', ['testsuite/test-runner'])
     yield check('install', ['testsuite/checks', 'install'], needs=['build/gcc'])
     if everything:
         yield check('plain', ['testsuite/checks', 'plain'], weight=os.cpu_count())
