@@ -1,3 +1,4 @@
+/* check-open.c: may every user read a file? Each folder on the way to it counts, too. */
 #include "check/check-open.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* check-peers.c: asks the tccld of other nodes, many at once, and sums up their answers. */
 #include "check/check-peers.h"
 
 #include <pthread.h>

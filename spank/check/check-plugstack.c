@@ -1,3 +1,4 @@
+/* check-plugstack.c: reads plugstack.conf with its includes, as Slurm does. */
 #include "check/check-plugstack.h"
 
 #include <errno.h>

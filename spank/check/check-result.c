@@ -1,3 +1,4 @@
+/* check-result.c: collects what an item found out, worst level first, and prints it. */
 #include "check/check-result.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* check-run.c: runs another program and keeps its output, within a bound and a time. */
 #include "check/check-run.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* check-site.c: finds the configurations and this node's name, from which all items start. */
 #include "check/check-site.h"
 
 #include <errno.h>

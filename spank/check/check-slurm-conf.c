@@ -1,3 +1,4 @@
+/* check-slurm-conf.c: finds and reads slurm.conf, as far as tccl-check needs it. */
 #include "check/check-slurm-conf.h"
 
 #include <ctype.h>

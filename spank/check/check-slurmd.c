@@ -1,3 +1,4 @@
+/* check-slurmd.c: finds this node's slurmd in /proc. */
 #include "check/check-slurmd.h"
 
 #include <ctype.h>

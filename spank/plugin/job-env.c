@@ -1,3 +1,4 @@
+/* job-env.c: computes the TCCL_ variables of a step from its plan. */
 #include "plugin/job-env.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* notice.c: words the one line that the user sees. */
 #include "plugin/notice.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* plugin-conf.c: reads tccl.conf, with what the arguments in plugstack.conf override. */
 #include "plugin/plugin-conf.h"
 
 #include <stdbool.h>

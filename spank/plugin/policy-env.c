@@ -1,3 +1,4 @@
+/* policy-env.c: computes what Environment= of a policy changes in a step. */
 #include "plugin/policy-env.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* policy-facts.c: gathers on the node what policies ask about a step. */
 #include "plugin/policy-facts.h"
 
 #include <pwd.h>

@@ -1,3 +1,4 @@
+/* preload.c: chooses the shim's file for LD_PRELOAD. */
 #include "plugin/preload.h"
 
 #include <dlfcn.h>

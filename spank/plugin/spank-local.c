@@ -1,3 +1,4 @@
+/* spank-local.c: the plugin in srun, sbatch and salloc: refuses bad values before anything runs. */
 #include "plugin/spank-local.h"
 
 #include <stdlib.h>

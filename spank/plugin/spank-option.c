@@ -1,3 +1,4 @@
+/* spank-option.c: registers --tccl in every context. */
 #include "plugin/spank-option.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* spank-prolog.c: the plugin beside a job's Prolog and Epilog, which must neither fail nor wait. */
 #include "plugin/spank-prolog.h"
 
 #include <unistd.h>
