@@ -1,3 +1,4 @@
+/* spank-remote.c: the plugin in slurmstepd: sends JOIN, waits for the plan, sets variables. */
 #include "plugin/spank-remote.h"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* step-info.c: reads what SPANK and the job's environment say of a step on this node. */
 #include "plugin/step-info.h"
 
 #include <stdio.h>
