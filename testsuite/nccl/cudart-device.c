@@ -1,6 +1,7 @@
 /* cudart-device.c: errors, versions and devices of the stand-in CUDA runtime. */
 #include "cudart.h"
 
+#include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,13 +179,30 @@ cudaError_t cudaDeviceGetByPCIBusId(int *ordinal, const char *busid)
     return rig_error(cudaErrorInvalidDevice);
 }
 
+/* As /sys has it; -1: not known. */
+static int numa_node(const struct rig_gpu *gpu)
+{
+    char path[96], text[16] = "-1";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0/numa_node", gpu->domain,
+             gpu->bus, gpu->slot);
+    file = fopen(path, "re");
+    if (file) {
+        if (!fgets(text, sizeof(text), file))
+            strcpy(text, "-1");
+        fclose(file);
+    }
+    return atoi(text);
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal)
 {
     int index = rig_ordinal(ordinal);
 
     if (index < 0)
         return rig_error(cudaErrorInvalidDevice);
-    switch (attribute) {
+    switch ((int)attribute) { /* the driver's have the same numbers */
     case cudaDevAttrComputeCapabilityMajor:
         *value = rig_devices()->gpus[index].sm / 10;
         break;
@@ -212,6 +230,17 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         break;
     case cudaDevAttrGPUDirectRDMASupported:
         *value = rig_devices()->gpudirect;
+        break;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+        *value = rig_has_virtual();
+        break;
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
+        *value = rig_has_virtual() && rig_devices()->gpudirect;
+        break;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+        *value = numa_node(&rig_devices()->gpus[index]);
         break;
     default: /* of what else there is, this GPU has nothing */
         *value = 0;

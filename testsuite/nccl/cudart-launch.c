@@ -180,8 +180,7 @@ static CUresult driver_device(CUdevice *device, int ordinal)
     return CUDA_SUCCESS;
 }
 
-/* The numbers of the driver's attributes are those of the runtime's. No virtual memory management,
- * so programs use IPC handles. */
+/* The numbers of the driver's attributes are those of the runtime's. */
 static CUresult driver_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     if (cudaDeviceGetAttribute(value, (enum cudaDeviceAttr)attribute, device) != cudaSuccess)
@@ -270,6 +269,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
     for (size_t i = 0; i < sizeof driver_functions / sizeof *driver_functions; i++)
         if (strcmp(name, driver_functions[i].name) == 0)
             *function = driver_functions[i].function;
+    if (!*function)
+        *function = rig_virtual_function(name);
     if (result)
         *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;

@@ -134,6 +134,8 @@ static cudaError_t release(void *address)
 bool rig_allocation(const void *address, void **base, size_t *size)
 {
     struct block *block;
+    int device;
+    bool host;
 
     pthread_mutex_lock(&lock);
     block = find(address);
@@ -142,7 +144,7 @@ bool rig_allocation(const void *address, void **base, size_t *size)
         *size = block->size;
     }
     pthread_mutex_unlock(&lock);
-    return block;
+    return block || rig_virtual_allocation(address, base, size, &device, &host);
 }
 
 cudaError_t cudaMalloc(void **address, size_t size)
@@ -228,7 +230,7 @@ cudaError_t cudaMemset(void *address, int value, size_t size)
     char *first = (char *)whole_pages((uintptr_t)start);
     char *last = (char *)((uintptr_t)end & ~(PAGE - 1));
 
-    if (value != 0 || !give_back(first, last)) {
+    if (value != 0 || (!give_back(first, last) && !rig_virtual_zero(first, last))) {
         memset(start, value, size);
         return cudaSuccess;
     }
@@ -246,6 +248,10 @@ cudaError_t cudaMemsetAsync(void *address, int value, size_t size, cudaStream_t 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address)
 {
     struct block *block;
+    void *base;
+    size_t size;
+    int device;
+    bool host;
 
     memset(attributes, 0, sizeof *attributes);
     attributes->type = cudaMemoryTypeUnregistered;
@@ -257,6 +263,11 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
         attributes->devicePointer = attributes->hostPointer = (void *)address;
     }
     pthread_mutex_unlock(&lock);
+    if (!block && rig_virtual_allocation(address, &base, &size, &device, &host)) {
+        attributes->type = host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+        attributes->device = device;
+        attributes->devicePointer = attributes->hostPointer = (void *)address;
+    }
     return cudaSuccess;
 }
 

@@ -21,4 +21,12 @@ int rig_current(void);
 /* The base and size of the allocation that holds the address. False: there is none. */
 bool rig_allocation(const void *address, void **base, size_t *size);
 
+/* Virtual memory management: is it offered; the driver's function of that name, or NULL; the
+ * mapping that holds an address; zeros a part of one without taking memory (false: it is none). */
+bool rig_has_virtual(void);
+void *rig_virtual_function(const char *name);
+bool rig_virtual_allocation(const void *address, void **base, size_t *size, int *device,
+                            bool *host);
+bool rig_virtual_zero(char *start, char *end);
+
 #endif
