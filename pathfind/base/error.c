@@ -19,7 +19,7 @@ int tccl_fail(struct tccl_error *err, const char *fmt, ...)
         return -1;
     va_list args;
     va_start(args, fmt);
-    vsnprintf(err->text, sizeof err->text, fmt, args);
+    vsnprintf(err->text, sizeof(err->text), fmt, args);
     va_end(args);
     keep_printable(err->text);
     return -1;
@@ -29,18 +29,18 @@ int tccl_fail_in(struct tccl_error *err, const char *fmt, ...)
 {
     if (!err)
         return -1;
-    char old[sizeof err->text];
-    memcpy(old, err->text, sizeof old);
-    old[sizeof old - 1] = '\0';
+    char old[sizeof(err->text)];
+    memcpy(old, err->text, sizeof(old));
+    old[sizeof(old) - 1] = '\0';
 
     va_list args;
     va_start(args, fmt);
-    int length = vsnprintf(err->text, sizeof err->text, fmt, args);
+    int length = vsnprintf(err->text, sizeof(err->text), fmt, args);
     va_end(args);
     keep_printable(err->text);
-    if (length < 0 || (size_t)length >= sizeof err->text)
+    if (length < 0 || (size_t)length >= sizeof(err->text))
         return -1;
-    size_t left = sizeof err->text - (size_t)length;
+    size_t left = sizeof(err->text) - (size_t)length;
     snprintf(err->text + length, left, ": %.*s", (int)left, old);
     return -1;
 }

@@ -104,7 +104,7 @@ static int sync_folder_of(const char *path)
     else if (slash == path)
         strcpy(folder, "/");
     else
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
     cleanup_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -1 : fsync(fd);
 }
@@ -127,9 +127,9 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
     /* A device such as /dev/null must not become a file. */
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
         return fail_as(EINVAL, err, path, "can't be written: is not a regular file");
-    if (strlen(path) + sizeof ".XXXXXX" > sizeof temporary)
+    if (strlen(path) + sizeof ".XXXXXX" > sizeof(temporary))
         return fail_as(ENAMETOOLONG, err, path, "can't be written: the name is too long");
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+    snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
     cleanup_close int fd = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)
         return fail_errno(err, path, "can't be written");
@@ -165,7 +165,7 @@ static int follow_link(const char *path, char **target, struct tccl_error *err)
     cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT || errno == EISDIR ? 0 : fail_errno(err, path, "can't be written");
-    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
     *target = realpath(self, NULL);
     return *target ? 0 : fail_errno(err, path, "can't be written");
 }
@@ -227,7 +227,7 @@ int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
 {
     char part[PATH_MAX];
 
-    if (strlen(path) >= sizeof part)
+    if (strlen(path) >= sizeof(part))
         return fail_as(ENAMETOOLONG, err, path, "can't be made: the name is too long");
     strcpy(part, path);
     for (char *slash = part; (slash = strchr(slash + 1, '/'));) {

@@ -171,7 +171,7 @@ json_t *answer_to_json(const struct answer *answer)
 int print_json(json_t *json, struct tccl_error *err)
 {
     if (!json)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     int rc = json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     if (rc < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
         return tccl_fail(err, "standard output: %s", strerror(errno));

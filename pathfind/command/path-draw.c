@@ -39,7 +39,7 @@ static int make_panels(struct drawing *drawing, struct tccl_error *err)
     const struct route *route = &drawing->answer->route;
     drawing->panels = calloc(route->n, sizeof(*drawing->panels));
     if (!drawing->panels)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     for (int i = 0, n; i < route->n; i += n) {
         n = route_alike(route, i);
         add_names(find_panel(drawing, &route->stops[i]), i, n);

@@ -14,7 +14,7 @@ static int read_ring(const char *option, char **text, struct tccl_error *err)
     size_t size = 0;
     *text = malloc(MAX_RING + 1);
     if (!*text)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     if (option[0] != '-' || option[1]) {
         snprintf(*text, MAX_RING + 1, "%s", option);
         return 0;

@@ -24,7 +24,7 @@ static int split_node(const char *text, struct node_text *node, struct tccl_erro
     *node = (struct node_text){.count = 1};
     if (!mark || !isdigit((unsigned char)mark[1])) {
         node->path = strdup(text);
-        return node->path ? 0 : tccl_fail(err, "no memory");
+        return node->path ? 0 : tccl_fail(err, "out of memory");
     }
     char *end;
     long count = strtol(mark + 1, &end, 10);
@@ -36,7 +36,7 @@ static int split_node(const char *text, struct node_text *node, struct tccl_erro
     node->count = count;
     node->gpus = *end ? end + 1 : NULL;
     node->path = strndup(text, mark - text);
-    return node->path ? 0 : tccl_fail(err, "no memory");
+    return node->path ? 0 : tccl_fail(err, "out of memory");
 }
 
 static bool same_file(const char *a, const char *b)
@@ -52,7 +52,7 @@ static int grow(void **array, int count, size_t size, struct tccl_error *err)
 {
     void *more = realloc(*array, (count + 1) * size);
     if (!more)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     *array = more;
     return 0;
 }
@@ -152,7 +152,7 @@ int node_kind_refresh(struct node_kind *kind, struct tccl_error *err)
 {
     tccl_kind_free(kind->kind);
     kind->kind = tccl_kind_from_table(kind->table, &kind->source->machine);
-    return kind->kind ? 0 : tccl_fail(err, "%s: no memory", kind->source->path);
+    return kind->kind ? 0 : tccl_fail(err, "%s: out of memory", kind->source->path);
 }
 
 struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
@@ -165,7 +165,7 @@ struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_
         return NULL;
     struct node_kind *kind = calloc(1, sizeof(*kind));
     if (!kind) {
-        tccl_fail(err, "no memory");
+        tccl_fail(err, "out of memory");
         return NULL;
     }
     nodes->kinds[nodes->n_kinds++] = kind;
@@ -173,7 +173,7 @@ struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_
     kind->gpus = gpus;
     kind->table = tccl_table_new(&source->machine, gpus);
     if (!kind->table) {
-        tccl_fail(err, "%s: no memory", source->path);
+        tccl_fail(err, "%s: out of memory", source->path);
         return NULL;
     }
     return node_kind_refresh(kind, err) < 0 ? NULL : kind;

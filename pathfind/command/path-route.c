@@ -15,7 +15,7 @@ int route_init(struct route *route, int n, struct tccl_error *err)
     route->stops = calloc(n, sizeof(*route->stops));
     route->hops = n > 1 ? calloc(n, sizeof(*route->hops)) : NULL;
     if (!route->stops || (n > 1 && !route->hops))
-        return tccl_fail(err, "no memory for %d nodes", n);
+        return tccl_fail(err, "out of memory for %d nodes", n);
     return 0;
 }
 

@@ -147,7 +147,7 @@ static int close_ring(const struct nodes *nodes, struct answer *answer, struct t
     cleanup_free struct tccl_run *runs = make_runs(nodes, &answer->route);
     struct tccl_ring ring = {0};
     if (!runs)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     int rc = tccl_ring_solve(runs, nodes->n_groups, &ring, err);
     if (rc == 0) {
         answer->bound = ring.bound;

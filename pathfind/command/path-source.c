@@ -51,7 +51,7 @@ static int open_model(struct source *source, const char *path, struct tccl_error
     if (tccl_model_read(path, &source->model, err) < 0)
         return -1;
     source->symmetry = tccl_symmetry_of_model(source->model);
-    return source->symmetry ? 0 : tccl_fail(err, "%s: no memory", path);
+    return source->symmetry ? 0 : tccl_fail(err, "%s: out of memory", path);
 }
 
 /* The model of a profile is there only where the profile was made from one. */
@@ -110,7 +110,7 @@ static int check_model(const struct source *source, const char *wanted, struct t
     if (!json)
         return -1;
     if (tccl_json_hash(json, hash) < 0)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     if (strcmp(hash, wanted) == 0)
         return 0;
     return tccl_fail(err, "%s: altered: it is not the model that the profile was made from", path);
@@ -162,7 +162,7 @@ static int open_search(struct source *source, struct tccl_error *err)
     struct tccl_meter meter = {
         .measure = measure_unknown, .context = source, .sets = &source->sets};
     source->search = tccl_search_new(&source->machine, meter, source->symmetry);
-    return source->search ? 0 : tccl_fail(err, "%s: no memory", source->path);
+    return source->search ? 0 : tccl_fail(err, "%s: out of memory", source->path);
 }
 
 int source_know(struct source *source, struct tccl_error *err)
@@ -193,7 +193,7 @@ struct source *source_open(const char *path, struct tccl_error *err)
     struct source *source = calloc(1, sizeof(*source));
     if (!source || !(source->path = strdup(path))) {
         free(source);
-        tccl_fail(err, "no memory");
+        tccl_fail(err, "out of memory");
         return NULL;
     }
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);

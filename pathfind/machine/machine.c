@@ -19,7 +19,7 @@ static int read_busid(const json_t *json, char busid[static TCCL_BUSID], struct 
     char text[2 * TCCL_BUSID];
     tccl_bus number;
 
-    if (tccl_field_text(json, "busid", 1, text, sizeof text, err) < 0)
+    if (tccl_field_text(json, "busid", 1, text, sizeof(text), err) < 0)
         return -1;
     if (tccl_bus_parse(text, &number) != 0)
         return tccl_fail(err, "\"busid\" is \"%s\", which is no PCI bus id", text);
@@ -37,7 +37,7 @@ static int read_place(const json_t *json, const struct tccl_machine *machine, in
     *parent = -1;
     if (tccl_field_int(json, "numa", 1, 0, machine->n_memories - 1, numa, err) < 0)
         return -1;
-    int missing = tccl_field_text(json, "parent", 0, name, sizeof name, err);
+    int missing = tccl_field_text(json, "parent", 0, name, sizeof(name), err);
     if (missing != 0)
         return missing < 0 ? -1 : 0;
     for (int i = 0; i < machine->n_switches; i++)
@@ -57,7 +57,7 @@ static int read_switch(const json_t *json, struct tccl_machine *machine, struct 
     struct tccl_switch *found = &machine->switches[machine->n_switches];
 
     if (tccl_fields_known(json, names, err) < 0 ||
-        tccl_field_text(json, "name", 1, found->name, sizeof found->name, err) < 0 ||
+        tccl_field_text(json, "name", 1, found->name, sizeof(found->name), err) < 0 ||
         read_place(json, machine, &found->numa, &found->parent, err) < 0)
         return -1;
     if (!found->name[0])
@@ -77,7 +77,7 @@ static int read_gpu(const json_t *json, struct tccl_machine *machine, struct tcc
 
     found->minor = -1;
     if (tccl_fields_known(json, names, err) < 0 || read_busid(json, found->busid, err) < 0 ||
-        tccl_field_text(json, "model", 0, found->model, sizeof found->model, err) < 0 ||
+        tccl_field_text(json, "model", 0, found->model, sizeof(found->model), err) < 0 ||
         tccl_field_int(json, "minor", 0, -1, 9999, &found->minor, err) < 0 ||
         tccl_field_int(json, "sm", 0, 0, 999, &found->sm, err) < 0 ||
         read_place(json, machine, &found->numa, &found->parent, err) < 0)
@@ -108,9 +108,9 @@ static int read_nic(const json_t *json, struct tccl_machine *machine, struct tcc
     struct tccl_nic *found = &machine->nics[machine->n_nics];
 
     if (tccl_fields_known(json, names, err) < 0 ||
-        tccl_field_text(json, "name", 1, found->name, sizeof found->name, err) < 0 ||
+        tccl_field_text(json, "name", 1, found->name, sizeof(found->name), err) < 0 ||
         read_busid(json, found->busid, err) < 0 ||
-        tccl_field_text(json, "fabric", 0, found->fabric, sizeof found->fabric, err) < 0 ||
+        tccl_field_text(json, "fabric", 0, found->fabric, sizeof(found->fabric), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 10000, &found->gbps, err) < 0 ||
         read_place(json, machine, &found->numa, &found->parent, err) < 0)
         return -1;
@@ -214,7 +214,7 @@ static const char *const cpu_words[] = {
     [TCCL_CPU_ZHAOXIN] = "zhaoxin",
     [TCCL_CPU_YONGFENG] = "zhaoxin-yongfeng",
 };
-enum { N_CPUS = sizeof cpu_words / sizeof *cpu_words };
+enum { N_CPUS = sizeof(cpu_words) / sizeof(*cpu_words) };
 
 const char *tccl_cpu_word(enum tccl_cpu cpu)
 {
@@ -233,7 +233,7 @@ enum tccl_cpu tccl_cpu_parse(const char *word)
 static int read_cpu(const json_t *json, struct tccl_machine *machine, struct tccl_error *err)
 {
     char word[TCCL_NAME];
-    int missing = tccl_field_text(json, "cpu", 0, word, sizeof word, err);
+    int missing = tccl_field_text(json, "cpu", 0, word, sizeof(word), err);
 
     if (missing != 0)
         return missing < 0 ? -1 : 0;
@@ -278,12 +278,12 @@ int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, str
                                         "nodes",     "switches", "gpus", "nics",  "p2p",
                                         "gpudirect", "cpu",      NULL};
 
-    memset(machine, 0, sizeof *machine);
+    memset(machine, 0, sizeof(*machine));
     if (tccl_fields_known(json, names, err) < 0)
         return -1;
     if (json_object_get(json, "format") && tccl_fields_format(json, "tccl-machine", 1, err) < 0)
         return -1;
-    if (tccl_field_text(json, "name", 0, machine->name, sizeof machine->name, err) < 0 ||
+    if (tccl_field_text(json, "name", 0, machine->name, sizeof(machine->name), err) < 0 ||
         tccl_field_int(json, "memories", 1, 1, TCCL_MAX_MEMORIES, &machine->n_memories, err) < 0 ||
         read_nodes(json, machine, err) < 0 || read_cpu(json, machine, err) < 0 ||
         read_list(json, "switches", 0, TCCL_MAX_SWITCHES, read_switch, machine, err) < 0 ||
@@ -436,10 +436,10 @@ void tccl_machine_id(const struct tccl_machine *machine, char id[static TCCL_HAS
 {
     /* Bounds of the machine keep the text far below this. */
     char text[16384] = "";
-    cleanup_file FILE *out = fmemopen(text, sizeof text, "w");
+    cleanup_file FILE *out = fmemopen(text, sizeof(text), "w");
 
     if (!out) {
-        tccl_hash128_hex(machine, sizeof *machine, id); /* no memory: an id that no profile has */
+        tccl_hash128_hex(machine, sizeof(*machine), id); /* no memory: an id that no profile has */
         return;
     }
     fprintf(out, "machine 1 %d\n", machine->n_memories);

@@ -102,7 +102,7 @@ static int read_user(struct builder *builder, const json_t *json, struct tccl_pa
     if (json_is_string(json))
         return tccl_pattern_parse(json_string_value(json), machine, &builder->groups, pattern, err);
     if (tccl_fields_known(json, names, err) < 0 ||
-        tccl_field_text(json, "of", 1, text, sizeof text, err) < 0 ||
+        tccl_field_text(json, "of", 1, text, sizeof(text), err) < 0 ||
         tccl_field_number(json, "weight", 0, 0.001, 1000, weight, err) < 0)
         return -1;
     return tccl_pattern_parse(text, machine, &builder->groups, pattern, err);
@@ -121,7 +121,7 @@ static int add_uses(struct builder *builder)
             continue;
         if (model->n_uses == model->room) {
             size_t room = model->room ? model->room * 2 : 1024;
-            struct use *more = reallocarray(model->by_resource, room, sizeof *more);
+            struct use *more = reallocarray(model->by_resource, room, sizeof(*more));
             if (!more)
                 return -1;
             model->by_resource = more;
@@ -143,11 +143,11 @@ static int read_resource(struct builder *builder, const json_t *json, struct tcc
     size_t index;
 
     if (tccl_fields_known(json, names, err) < 0 ||
-        tccl_field_text(json, "name", 1, resource->name, sizeof resource->name, err) < 0 ||
+        tccl_field_text(json, "name", 1, resource->name, sizeof(resource->name), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 100000, &resource->gbps, err) < 0 ||
         tccl_field_list(json, "users", 1, MAX_USERS, &users, err) < 0)
         return -1;
-    memset(builder->weights, 0, sizeof builder->weights);
+    memset(builder->weights, 0, sizeof(builder->weights));
     json_array_foreach(users, index, user)
     {
         struct tccl_pattern pattern;
@@ -208,7 +208,7 @@ static int read_rule(struct builder *builder, const json_t *json, struct tccl_er
     json_t *when, *limits;
 
     if (tccl_fields_known(json, names, err) < 0 ||
-        tccl_field_text(json, "name", 1, rule->name, sizeof rule->name, err) < 0 ||
+        tccl_field_text(json, "name", 1, rule->name, sizeof(rule->name), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 100000, &rule->gbps, err) < 0 ||
         tccl_field_list(json, "when", 1, MAX_CONDITIONS, &when, err) < 0)
         return -1;
@@ -253,9 +253,9 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
         tccl_field_list(json, "resources", 0, MAX_RESOURCES, &resources, err) < 0 ||
         tccl_field_list(json, "rules", 0, MAX_RULES, &rules, err) < 0)
         return -1;
-    model->resources = calloc(json_array_size(resources) + 1, sizeof *model->resources);
-    model->rules = calloc(json_array_size(rules) + 1, sizeof *model->rules);
-    model->roles = calloc(TCCL_TRANSFERS, sizeof *model->roles);
+    model->resources = calloc(json_array_size(resources) + 1, sizeof(*model->resources));
+    model->rules = calloc(json_array_size(rules) + 1, sizeof(*model->rules));
+    model->roles = calloc(TCCL_TRANSFERS, sizeof(*model->roles));
     if (!model->resources || !model->rules || !model->roles)
         return tccl_fail(err, "out of memory");
     if (read_each(builder, resources, "resources", read_resource, err) < 0)
@@ -268,14 +268,14 @@ static int index_uses(struct tccl_model *model)
 {
     uint32_t next[TCCL_TRANSFERS + 1] = {0};
 
-    model->by_transfer = calloc(model->n_uses + 1, sizeof *model->by_transfer);
+    model->by_transfer = calloc(model->n_uses + 1, sizeof(*model->by_transfer));
     if (!model->by_transfer)
         return -1;
     for (size_t i = 0; i < model->n_uses; i++)
         next[model->by_resource[i].transfer + 1]++;
     for (int i = 0; i < TCCL_TRANSFERS; i++)
         next[i + 1] += next[i];
-    memcpy(model->uses_of, next, sizeof next);
+    memcpy(model->uses_of, next, sizeof(next));
     for (size_t i = 0; i < model->n_uses; i++) {
         const struct use *use = &model->by_resource[i];
         model->by_transfer[next[use->transfer]++] = *use;
@@ -308,7 +308,7 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
 
     if (tccl_fields_known(json, names, err) < 0 ||
         tccl_fields_format(json, "tccl-model", 1, err) < 0 ||
-        tccl_field_text(json, "name", 1, model->name, sizeof model->name, err) < 0)
+        tccl_field_text(json, "name", 1, model->name, sizeof(model->name), err) < 0)
         return -1;
     if (tccl_machine_from_json(json_object_get(json, "machine"), &model->machine, err) < 0)
         return tccl_fail_in(err, "machine");
@@ -324,10 +324,10 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
 
 int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct tccl_error *err)
 {
-    cleanup_free struct builder *builder = calloc(1, sizeof *builder);
+    cleanup_free struct builder *builder = calloc(1, sizeof(*builder));
 
     *model = NULL;
-    if (!builder || !(builder->model = calloc(1, sizeof *builder->model)))
+    if (!builder || !(builder->model = calloc(1, sizeof(*builder->model))))
         return tccl_fail(err, "out of memory");
     if (read_model(builder, json, err) < 0) {
         tccl_model_free(builder->model);
@@ -379,7 +379,7 @@ static void find_rules(const struct tccl_model *model, const struct tccl_set *se
 {
     uint64_t met[CONDITION_WORDS] = {0};
 
-    memset(active, 0, RULE_WORDS * sizeof *active);
+    memset(active, 0, RULE_WORDS * sizeof(*active));
     if (model->n_rules == 0)
         return;
     for (int i = 0; i < set->count; i++)
@@ -429,7 +429,7 @@ static double slowest(const struct tccl_model *model, const struct tccl_set *set
     double loads[MAX_RESOURCES], lowest = INFINITY;
     const char *name;
 
-    memset(loads, 0, (size_t)model->n_resources * sizeof *loads);
+    memset(loads, 0, (size_t)model->n_resources * sizeof(*loads));
     find_rules(model, set, active);
     for (int i = 0; i < set->count; i++) {
         load(model, set->transfers[i], 1, loads);

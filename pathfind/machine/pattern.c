@@ -196,8 +196,8 @@ int tccl_pattern_parse(const char *text, const struct tccl_machine *machine,
     size_t length;
     const char *op = find_op(text, &pattern->op, &length);
 
-    if (!op || copy_trimmed(left, sizeof left, text, (size_t)(op - text)) < 0 ||
-        copy_trimmed(right, sizeof right, op + length, strlen(op + length)) < 0)
+    if (!op || copy_trimmed(left, sizeof(left), text, (size_t)(op - text)) < 0 ||
+        copy_trimmed(right, sizeof(right), op + length, strlen(op + length)) < 0)
         return tccl_fail(err, "\"%.60s\" is no pattern; write g0>*, g<m@1 or *->m2", text);
     if (parse_endpoint(left, machine, groups, &pattern->left) < 0)
         return tccl_fail(err, "\"%.60s\": this machine has no devices \"%s\"", text, left);

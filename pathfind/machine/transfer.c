@@ -78,7 +78,7 @@ int tccl_set_add(struct tccl_set *set, tccl_transfer transfer)
     if (set->count >= TCCL_MAX_SET)
         return -1;
     memmove(set->transfers + place + 1, set->transfers + place,
-            (size_t)(set->count - place) * sizeof set->transfers[0]);
+            (size_t)(set->count - place) * sizeof(set->transfers[0]));
     set->transfers[place] = transfer;
     set->count++;
     return 0;
@@ -107,7 +107,7 @@ bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset
 bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b)
 {
     return a->count == b->count &&
-           memcmp(a->transfers, b->transfers, a->count * sizeof a->transfers[0]) == 0;
+           memcmp(a->transfers, b->transfers, a->count * sizeof(a->transfers[0])) == 0;
 }
 
 /* Reads "g12" and moves *text behind it. Returns 0, or -1. */

@@ -56,7 +56,7 @@ struct tccl_bounds {
     uint32_t *late; /* entries of sets whose parts are to be raised when the stack is empty */
     size_t n_late, late_room;
     bool avoids;               /* some set is, or was, avoided, */
-    bool honest;               /* but that doesn't count now */
+    bool ignores_avoided;      /* but that does not count now */
     uint64_t (*covers)[WORDS]; /* as asked: the transfers as bits */
     size_t covers_room;
     int depth;
@@ -277,7 +277,7 @@ size_t tccl_bounds_values(const struct tccl_bounds *bounds, const double **value
 
 typedef int image_visitor(struct tccl_bounds *bounds, const struct tccl_set *set, double gbps);
 
-/* Visits all images of a set under exchanges of brothers that are alike, exactly or nearly. */
+/* Visits all images of a set under exchanges of siblings that are alike, exactly or nearly. */
 static int each_image(struct tccl_bounds *bounds, const struct tccl_set *set, bool near,
                       double gbps, image_visitor *visit)
 {
@@ -623,9 +623,9 @@ int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_walk *walk)
     return 0;
 }
 
-void tccl_bounds_be_honest(struct tccl_bounds *bounds, bool honest)
+void tccl_bounds_ignore_avoided(struct tccl_bounds *bounds, bool ignore)
 {
-    bounds->honest = honest;
+    bounds->ignores_avoided = ignore;
 }
 
 bool tccl_bounds_avoids(const struct tccl_bounds *bounds)
@@ -673,7 +673,7 @@ static double meet_limits(struct tccl_bounds *bounds, uint16_t pushed, double ab
         struct limit *limit = &bounds->limits[uses->limits[met]];
         if (limit->gbps > above)
             break;
-        if (++limit->met == limit->size && !(limit->avoided && bounds->honest))
+        if (++limit->met == limit->size && !(limit->avoided && bounds->ignores_avoided))
             bound = fmin(bound, limit->gbps);
     }
     bounds->met[bounds->depth] = met;

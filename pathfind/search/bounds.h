@@ -56,7 +56,7 @@ int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_walk *walk, 
  * memory. */
 int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_walk *walk);
 /* Bounds without what is avoided: true, or with it. The stack must be empty. */
-void tccl_bounds_be_honest(struct tccl_bounds *bounds, bool honest);
+void tccl_bounds_ignore_avoided(struct tccl_bounds *bounds, bool ignore);
 /* Is, or was, any set avoided? */
 bool tccl_bounds_avoids(const struct tccl_bounds *bounds);
 

@@ -139,7 +139,7 @@ static int ask(struct question *question, const struct tccl_set *set, tccl_measu
         return -1;
     likeness->probes++;
     if (!likeness->meter->sets && !tccl_setmap_note(likeness->sets, set, &measured))
-        return tccl_fail(question->err, "out of memory for the measured sets");
+        return tccl_fail(question->err, "out of memory");
     return 0;
 }
 
@@ -203,7 +203,7 @@ static int is_new(struct question *question, const tccl_transfer *walk, int coun
     for (int i = 0; i < count; i++)
         tccl_set_add(&key, seen[i]);
     int added = tccl_setmap_add(&question->asked, &key);
-    return added < 0 ? tccl_fail(question->err, "no memory for the measured sets") : added;
+    return added < 0 ? tccl_fail(question->err, "out of memory") : added;
 }
 
 static int ask_walk(struct question *question, const tccl_transfer *walk, int count)
@@ -384,7 +384,7 @@ int tccl_likeness_measured(struct tccl_likeness *likeness, const struct tccl_exc
 {
     struct question *question = calloc(1, sizeof(*question));
     if (!question)
-        return tccl_fail(err, "no memory to look for symmetries");
+        return tccl_fail(err, "out of memory");
     question->likeness = likeness;
     question->exchange = exchange;
     question->view = view;

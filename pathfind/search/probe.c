@@ -25,9 +25,7 @@ static int keep(struct tccl_probe *probe, const struct tccl_walk *walk, double g
                 const struct tccl_measurement *measured, struct tccl_error *err)
 {
     double upper = gbps * (measured->noisy ? 1 + measured->spread : 1);
-    return tccl_bounds_add(probe->bounds, walk, upper) < 0
-               ? tccl_fail(err, "out of memory for the measured sets")
-               : 0;
+    return tccl_bounds_add(probe->bounds, walk, upper) < 0 ? tccl_fail(err, "out of memory") : 0;
 }
 
 /* Asks the meter; where that remembers nothing, the answer is noted here. */
@@ -40,7 +38,7 @@ static int ask(struct tccl_probe *probe, tccl_measure *measure, const struct tcc
     if (out->failed)
         out->gbps = 0;
     if (!probe->meter.sets && !tccl_setmap_note(probe->sets, set, out))
-        return tccl_fail(err, "out of memory for the measured sets");
+        return tccl_fail(err, "out of memory");
     probe->measured++;
     probe->failed += out->failed;
     if (probe->poll && probe->poll(probe->context) != 0)
@@ -272,7 +270,7 @@ static int avoid_part(struct explain *explain)
                 part = halves[i];
     }
     if (explain->status == 0 && tccl_bounds_avoid(explain->probe->bounds, &part) < 0)
-        return tccl_fail(explain->err, "no memory for the limits");
+        return tccl_fail(explain->err, "out of memory");
     return explain->status;
 }
 
@@ -292,6 +290,6 @@ int tccl_probe_explain(struct tccl_probe *probe, const struct tccl_walk *walk, d
     if (floor > gbps * (1 + 1e-9) && floor <= most)
         gbps = floor;
     if (tccl_bounds_limit(probe->bounds, &part, gbps) < 0)
-        return tccl_fail(err, "no memory for the limits");
+        return tccl_fail(err, "out of memory");
     return 0;
 }

@@ -22,9 +22,10 @@ enum {
     MAX_ROUNDS = 500,     /* of measuring suspects before a route search is tried again */
     MAX_GIVEN_UP = 6,     /* how often the route search may give up on one goal */
     MAX_DESCENTS = 8,     /* how often a pair is first asked for nearly its bound */
-    HONEST = 3000000,     /* transfers tried for bounds without failed sets, some two seconds */
-    MAX_RUNS = 4,         /* over a table's pairs, where what was proven turns out to be wrong */
-    MAX_FIRST = 4,        /* chains tried as a pair's first one, while they fail */
+    WITHOUT_AVOIDED =
+        3000000,   /* transfers tried for bounds without failed sets, some two seconds */
+    MAX_RUNS = 4,  /* over a table's pairs, where what was proven turns out to be wrong */
+    MAX_FIRST = 4, /* chains tried as a pair's first one, while they fail */
 };
 static const double DESCENT = 0.9;
 
@@ -130,7 +131,7 @@ struct task {
     long effort;              /* that it may cost */
     struct tccl_chain latest; /* the last route tried: the next one starts from it */
     size_t raises;            /* raised limits that the goals' bounds know of */
-    bool shaken;              /* what was proven may not be true */
+    bool unproven;            /* what was proven may not be true */
     bool told;                /* of the progress, since something was last reported */
 };
 
@@ -454,7 +455,7 @@ static void lift_bounds(struct task *task)
         struct tccl_result *result = task->goals[i].result;
         bool was_proven = result->bound <= with_gap(task, result->gbps);
         result->bound = lifted(raises, task->raises, count, result->bound);
-        task->shaken |= was_proven && result->bound > with_gap(task, result->gbps);
+        task->unproven |= was_proven && result->bound > with_gap(task, result->gbps);
     }
     task->raises = count;
     task->pigeonholes = (struct tccl_pigeonholes){0};
@@ -467,11 +468,11 @@ static int give_up_symmetry(struct task *task)
     if (!tccl_bounds_assumes(probe->bounds))
         return 0;
     if (tccl_bounds_distrust(probe->bounds) < 0)
-        return tccl_fail(task->err, "no memory for the limits");
+        return tccl_fail(task->err, "out of memory");
     for (int i = 0; i < task->n_goals; i++)
         task->goals[i].result->bound = INFINITY;
     task->pigeonholes = (struct tccl_pigeonholes){0};
-    task->shaken = true;
+    task->unproven = true;
     return 0;
 }
 
@@ -685,8 +686,9 @@ static int run_once(struct task *task)
 static int run(struct task *task)
 {
     int status = 0;
-    for (int round = 0; status == 0 && round < MAX_RUNS && (round == 0 || task->shaken); round++) {
-        task->shaken = false;
+    for (int round = 0; status == 0 && round < MAX_RUNS && (round == 0 || task->unproven);
+         round++) {
+        task->unproven = false;
         task->n_done = 0;
         for (int i = 0; i < task->n_goals; i++)
             task->goals[i].done = false;
@@ -737,7 +739,7 @@ static double lowest_proven(struct task *task, const struct goal *goal, double l
     return high < count ? values[high] : INFINITY;
 }
 
-static double honest_bound(struct task *task, const struct goal *goal)
+static double bound_without(struct task *task, const struct goal *goal)
 {
     double bound = goal->result->bound;
     if (!isfinite(bound) || is_proven(task, goal, bound))
@@ -746,16 +748,17 @@ static double honest_bound(struct task *task, const struct goal *goal)
 }
 
 /* The search kept off sets that failed; what they reach is not known. */
-static void be_honest(struct task *task)
+static void bound_without_avoided(struct task *task)
 {
     struct tccl_bounds *bounds = task->search->probe.bounds;
     if (!tccl_bounds_avoids(bounds))
         return;
-    tccl_bounds_be_honest(bounds, true);
-    task->effort = task->spent < LONG_MAX - HONEST ? task->spent + HONEST : LONG_MAX;
+    tccl_bounds_ignore_avoided(bounds, true);
+    task->effort =
+        task->spent < LONG_MAX - WITHOUT_AVOIDED ? task->spent + WITHOUT_AVOIDED : LONG_MAX;
     for (int i = 0; i < task->n_goals; i++)
-        task->goals[i].result->bound = honest_bound(task, &task->goals[i]);
-    tccl_bounds_be_honest(bounds, false);
+        task->goals[i].result->bound = bound_without(task, &task->goals[i]);
+    tccl_bounds_ignore_avoided(bounds, false);
 }
 
 static bool can_measure(const struct tccl_search_options *options, const tccl_transfer *transfers,
@@ -924,7 +927,7 @@ static int find_ring(struct tccl_search *search, uint32_t gpus,
     if (status >= 0 && !isfinite(result->bound))
         result->bound = lowest_proven(&task, &goal, result->gbps);
     if (status >= 0)
-        be_honest(&task);
+        bound_without_avoided(&task);
     search->probe.poll = NULL;
     return status;
 }
@@ -986,7 +989,7 @@ static int search_pairs(struct task *task, struct tccl_table *table)
     if (status == 0)
         status = run(task);
     if (status >= 0)
-        be_honest(task);
+        bound_without_avoided(task);
     return status;
 }
 
@@ -997,7 +1000,7 @@ static int find_pairs(struct tccl_search *search, struct tccl_table *table,
     set_up(&task, search, options, table->gpus, err);
     cleanup_free struct goal *goals = list_goals(&task, table, &task.n_goals);
     if (!goals)
-        return tccl_fail(err, "no memory for %d port pairs", table->n_ports * table->n_ports);
+        return tccl_fail(err, "out of memory for %d port pairs", table->n_ports * table->n_ports);
     task.goals = goals;
     int status = search_pairs(&task, table);
     search->probe.poll = NULL;

@@ -245,7 +245,7 @@ struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struc
 {
     struct tccl_setlog *log = calloc(1, sizeof(*log));
     if (!log || strlen(path) >= sizeof(log->path) || strlen(source) >= sizeof(log->source)) {
-        tccl_fail(err, "%s: %s", path, log ? "name too long" : "no memory");
+        tccl_fail(err, "%s: %s", path, log ? "name too long" : "out of memory");
         free(log);
         return NULL;
     }

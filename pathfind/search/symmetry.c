@@ -18,7 +18,7 @@ enum {
  */
 struct part {
     int parent;
-    int brothers; /* brothers with the same number may be exchanged */
+    int siblings; /* siblings with the same number may be exchanged */
     int device;   /* index in the table of devices, -1 for an inner part */
     char kind;    /* 'r'oot, 'c' group, 'u' NUMA node, 's'witch, 'g', 'm', 'n' */
     int n_children;
@@ -29,7 +29,7 @@ struct permutation {
     uint8_t device[DEVICES];
 };
 
-/* Brothers exactly alike, or alike but for capacities that differ a little. */
+/* Siblings exactly alike, or alike but for capacities that differ a little. */
 enum { EXACT, NEAR, CLOSENESSES };
 static const double TOLERANCE[CLOSENESSES] = {0, 0.15};
 
@@ -83,7 +83,7 @@ static int add_part(struct tree *tree, int parent, char kind, int device)
 {
     int index = tree->n_parts++;
     struct part *part = &tree->parts[index];
-    *part = (struct part){.parent = parent, .brothers = index, .device = device, .kind = kind};
+    *part = (struct part){.parent = parent, .siblings = index, .device = device, .kind = kind};
     if (device >= 0)
         tree->part_of[device] = index;
     if (parent >= 0) {
@@ -159,7 +159,7 @@ struct relabel {
 };
 
 /* A part met for the first time becomes the first free child of its parent's image that is its
- * brother's equal. */
+ * sibling's equal. */
 static int image_of(struct relabel *state, int part)
 {
     const struct part *parts = state->tree->parts;
@@ -170,10 +170,10 @@ static int image_of(struct relabel *state, int part)
     int rank = 0;
     while (own->children[rank] != part)
         rank++;
-    int brothers = parts[above->children[rank]].brothers;
+    int siblings = parts[above->children[rank]].siblings;
     for (int i = 0; i < above->n_children; i++) {
         int child = above->children[i];
-        if (parts[child].brothers == brothers && !state->taken[child]) {
+        if (parts[child].siblings == siblings && !state->taken[child]) {
             state->taken[child] = true;
             state->image[part] = child;
             return child;
@@ -209,15 +209,15 @@ static void relabel_in_view(const void *context, const tccl_transfer *walk, int 
 }
 
 /* Are the same of the one's children alike as of the other's? */
-static bool same_families(const struct tree *tree, int a, int b)
+static bool same_shapes(const struct tree *tree, int a, int b)
 {
     const struct part *x = &tree->parts[a], *y = &tree->parts[b];
     for (int i = 0; i < x->n_children; i++) {
         for (int j = 0; j < i; j++)
-            if ((tree->parts[x->children[i]].brothers == tree->parts[x->children[j]].brothers) !=
-                (tree->parts[y->children[i]].brothers == tree->parts[y->children[j]].brothers))
+            if ((tree->parts[x->children[i]].siblings == tree->parts[x->children[j]].siblings) !=
+                (tree->parts[y->children[i]].siblings == tree->parts[y->children[j]].siblings))
                 return false;
-        if (!same_families(tree, x->children[i], y->children[i]))
+        if (!same_shapes(tree, x->children[i], y->children[i]))
             return false;
     }
     return true;
@@ -252,7 +252,7 @@ static bool exchangeable(struct tree *tree, int a, int b, struct permutation *ma
         exchange.image[device.kind][device.index] = device_of_number(map->device[number]).index;
     }
     if (!tree->model)
-        return same_families(tree, a, b) && machine_alike(tree, &exchange);
+        return same_shapes(tree, a, b) && machine_alike(tree, &exchange);
     return tccl_model_alike(tree->model, maps, tree->nics, tree->tolerance, tree->image);
 }
 
@@ -268,9 +268,9 @@ static void join_limits(struct tree *tree)
     }
 }
 
-/* Brothers that may be exchanged get one number, and the exchange of each with the one before it is
+/* Siblings that may be exchanged get one number, and the exchange of each with the one before it is
  * kept. Being exchangeable is transitive. */
-static void find_brothers(struct tree *tree, int part)
+static void find_siblings(struct tree *tree, int part)
 {
     struct permutation map;
     const struct part *above = &tree->parts[part];
@@ -278,7 +278,7 @@ static void find_brothers(struct tree *tree, int part)
         for (int j = i - 1; j >= 0; j--) {
             if (!exchangeable(tree, above->children[j], above->children[i], &map))
                 continue;
-            tree->parts[above->children[i]].brothers = tree->parts[above->children[j]].brothers;
+            tree->parts[above->children[i]].siblings = tree->parts[above->children[j]].siblings;
             tree->exchanges[tree->n_exchanges++] = map;
             join_limits(tree);
             break;
@@ -308,9 +308,9 @@ static void group_numa_nodes(struct tree *tree)
             move_child(tree, children[i], 0);
             continue;
         }
-        if (group_of[child->brothers] < 0)
-            group_of[child->brothers] = add_part(tree, 0, 'c', -1);
-        move_child(tree, children[i], group_of[child->brothers]);
+        if (group_of[child->siblings] < 0)
+            group_of[child->siblings] = add_part(tree, 0, 'c', -1);
+        move_child(tree, children[i], group_of[child->siblings]);
     }
 }
 
@@ -322,9 +322,9 @@ static void build(struct tree *tree)
         add_numa(tree, 0, numa);
     add_strays(tree);
     for (int part = tree->n_parts - 1; part >= 0; part--)
-        find_brothers(tree, part);
+        find_siblings(tree, part);
     group_numa_nodes(tree);
-    find_brothers(tree, 0);
+    find_siblings(tree, 0);
 }
 
 static int build_of_model(struct tree *tree, const struct tccl_model *model, bool nics,
@@ -350,7 +350,7 @@ static int build_of_machine(struct tree *tree, const struct tccl_machine *machin
 {
     struct tree *view = malloc(sizeof(*view));
     if (!view)
-        return tccl_fail(err, "no memory to look for symmetries");
+        return tccl_fail(err, "out of memory");
     *tree = (struct tree){.machine = machine, .nics = nics, .err = err};
     build(tree);
     for (int pass = 0, before = -1;
@@ -418,9 +418,8 @@ struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machin
 {
     struct tccl_symmetry *symmetry = calloc(1, sizeof(*symmetry));
     struct tccl_likeness *likeness = meter ? tccl_likeness_new(machine, meter, noise) : NULL;
-    int status = !symmetry || (meter && !likeness)
-                     ? tccl_fail(err, "no memory to look for symmetries")
-                     : build_all(symmetry, machine, likeness, err);
+    int status = !symmetry || (meter && !likeness) ? tccl_fail(err, "out of memory")
+                                                   : build_all(symmetry, machine, likeness, err);
     if (symmetry) {
         symmetry->assumed = true;
         symmetry->probes = likeness ? tccl_likeness_probes(likeness) : 0;

@@ -4,7 +4,7 @@
 
 #include "machine/model.h"
 
-/* The machine as a tree (groups of NUMA nodes, NUMA nodes, switches, devices); brothers that are
+/* The machine as a tree (groups of NUMA nodes, NUMA nodes, switches, devices); siblings that are
  * alike may be exchanged, with all that is below them. Exactly alike: no bandwidth changes. Nearly:
  * capacities differ a little, and bandwidths by no more than a known factor. Sets without NICs have
  * more symmetries, since nothing tells places with and without a NIC apart. */
@@ -13,7 +13,7 @@ struct tccl_symmetry;
 /* The symmetries of a model's numbers. NULL only without memory. */
 struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model);
 
-/* The symmetries of a machine that is measured: brothers that its description can't tell apart (GPU
+/* The symmetries of a machine that is measured: siblings that its description can't tell apart (GPU
  * model, P2P, GPUDirect, paths, NIC rates), and that measurements can't, either. meter NULL: by the
  * description alone. Asked are telling sets and their images, each set once, those that differ most
  * likely first: all that a moved device does alone, then pairs, then some larger sets. An exchange
@@ -36,7 +36,7 @@ void tccl_symmetry_free(struct tccl_symmetry *symmetry); /* NULL is fine */
 void tccl_symmetry_relabel(const struct tccl_symmetry *symmetry, const tccl_transfer *walk,
                            int count, tccl_transfer *out);
 
-/* Exchanges of two brothers, exactly or nearly alike; together they make all symmetries for sets
+/* Exchanges of two siblings, exactly or nearly alike; together they make all symmetries for sets
  * such as this one. 0 where symmetry is NULL. */
 int tccl_symmetry_exchanges(const struct tccl_symmetry *symmetry, const struct tccl_set *set,
                             bool near);

@@ -1,4 +1,4 @@
-/* Which back end does the user mean? */
+/* profile-backend.c: opens the back end that the options ask for. */
 #include <string.h>
 
 #include "command/profile-command.h"

@@ -1,4 +1,4 @@
-/* tccl-profile run --check: does the profile still hold? */
+/* profile-check.c: tccl-profile run --check: does the profile still hold? */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

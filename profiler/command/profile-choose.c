@@ -1,4 +1,4 @@
-/* Which profile does the user mean? And how answers are printed. */
+/* profile-choose.c: finds the profile that the operand names, and prints answers. */
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* tccl-profile init. */
+/* profile-init.c: tccl-profile init: writes what this node is. */
 #include <libgen.h>
 #include <string.h>
 

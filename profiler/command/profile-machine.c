@@ -1,4 +1,4 @@
-/* profile-machine.c: which machine do the options of tccl-profile mean? */
+/* profile-machine.c: finds the machine that the options of tccl-profile name. */
 #include "command/profile-machine.h"
 
 #include <string.h>

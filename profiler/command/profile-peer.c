@@ -1,5 +1,5 @@
-/* tccl-profile peer: the other end of another node's network transfers, until a signal ends it.
- * Each connection has a process of its own. */
+/* profile-peer.c: tccl-profile peer: the other end of another node's network transfers, until a
+ * signal ends it. Each connection has a process of its own. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
-/* tccl-profile report. */
+/* profile-report.c: tccl-profile report: the bandwidths and what congests, as text, JSON or a page.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

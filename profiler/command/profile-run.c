@@ -1,4 +1,5 @@
-/* tccl-profile run. */
+/* profile-run.c: tccl-profile run: measures, and searches chains, until it is done, stopped or out
+ * of time. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

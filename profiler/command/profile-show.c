@@ -1,4 +1,4 @@
-/* tccl-profile show and list. */
+/* profile-show.c: tccl-profile show and list: profiles as tables. */
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tccl-profile verify: reads every file of a profile. */
+/* profile-verify.c: tccl-profile verify: reads every file of a profile. */
 #include <string.h>
 
 #include "base/cleanup.h"

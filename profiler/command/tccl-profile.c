@@ -1,4 +1,4 @@
-/* tccl-profile: fills and looks after the profile cache. See tccl-profile.8. */
+/* tccl-profile.c: tccl-profile: fills and looks after the profile cache. See tccl-profile.8. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

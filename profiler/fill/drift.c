@@ -1,3 +1,5 @@
+/* drift.c: draws a sample of a profile, measures it again, and judges whether the profile still
+ * holds. */
 #include "fill/drift.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* fill.c: a run of tccl-profile: the matrix, the symmetries, then the chains of one GPU set after
+ * the other, each within its share of the time. */
 #include "fill/fill.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* firstsets.c: the transfers that a report shows: each alone, both ways at once, and two at one
+ * memory. */
 #include "fill/firstsets.h"
 
 #include <stdlib.h>

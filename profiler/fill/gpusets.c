@@ -1,3 +1,4 @@
+/* gpusets.c: lists of GPU sets, those that Slurm mostly allocates first. */
 #include "fill/gpusets.h"
 
 #include <stdbool.h>

@@ -1,3 +1,5 @@
+/* progress.c: the line that shows the progress of a run. It is drawn within the width of the
+ * terminal and never goes back, whatever the estimate does. */
 #include "fill/progress.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* profile.json: which machine was profiled, and where the numbers come from. */
+/* cache-provenance.c: profile.json: which machine was profiled, and where the numbers come from. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

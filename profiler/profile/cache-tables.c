@@ -1,4 +1,5 @@
-/* The chain tables of a profile: read on demand, the least recently used dropped. */
+/* cache-tables.c: the chain tables of a profile: read on demand, the least recently used
+ * dropped. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Making a profile and adding to it. */
+/* cache-write.c: making a profile and adding to it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* cache.c: opening profiles and checking that they are of the machine that they claim to be of. */
 #include "profile/cache.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* stamp.c: times, size and inode of a file, by which a change is seen. */
 #include "profile/stamp.h"
 
 #include <sys/stat.h>

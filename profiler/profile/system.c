@@ -1,3 +1,4 @@
+/* system.c: the kernel, driver and firmware that a machine runs now. */
 #include "profile/system.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* Bandwidth matrices. */
+/* bandwidths.c: bandwidth matrices. */
 #include "report/bandwidths.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What differs between two profiles, for people and as JSON. */
+/* compare-text.c: what differs between two profiles, for people and as JSON. */
 #include <math.h>
 #include <string.h>
 #include <time.h>

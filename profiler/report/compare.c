@@ -1,4 +1,4 @@
-/* Two profiles side by side. */
+/* compare.c: two profiles side by side. */
 #include "report/compare.h"
 #include "measure/backends/backend.h"
 

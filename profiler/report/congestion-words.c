@@ -1,5 +1,5 @@
-/* What is said of a congested set: who does what together, and how fast. Only what was observed:
- * the members, what they have in common, their bandwidth together and alone. */
+/* congestion-words.c: what is said of a congested set: who does what together, and how fast. Only
+ * what was observed: the members, what they have in common, their bandwidth together and alone. */
 #include <stdarg.h>
 #include <stdio.h>
 

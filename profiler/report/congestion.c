@@ -1,4 +1,4 @@
-/* Transfer sets that stay far below what their parts reach alone. */
+/* congestion.c: transfer sets that stay far below what their parts reach alone. */
 #include "report/congestion.h"
 
 #include <math.h>

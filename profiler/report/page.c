@@ -1,4 +1,4 @@
-/* A report as an HTML page. */
+/* page.c: a report as an HTML page. */
 #include "report/page.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A report for a terminal. */
+/* report-text.c: a report for a terminal. */
 #include <string.h>
 #include <time.h>
 

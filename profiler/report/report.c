@@ -1,4 +1,4 @@
-/* What a profile says, put together. */
+/* report.c: what a profile says, put together. */
 #include "report/report.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* The back end "cuda": the GPUs of this machine copy, all members of a set at the same time. */
+/* backend-cuda.c: the back end "cuda": the GPUs of this machine copy, all members of a set at the
+ * same time. */
 #include <stdio.h>
 
 #include "measure/backends/pooled.h"

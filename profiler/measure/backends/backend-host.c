@@ -1,5 +1,5 @@
-/* The back end "host": cores of this machine copy between its memories in place of GPUs, and NICs
- * are what TCP can do. */
+/* backend-host.c: the back end "host": cores of this machine copy between its memories in place of
+ * GPUs, and NICs are what TCP can do. */
 #include <stdio.h>
 #include <unistd.h>
 

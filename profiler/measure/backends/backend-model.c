@@ -1,4 +1,4 @@
-/* The back end "model": a machine model says what a transfer set would reach. */
+/* backend-model.c: the back end "model": a machine model says what a transfer set would reach. */
 #include <stdlib.h>
 
 #include "base/fileio.h"

@@ -1,3 +1,4 @@
+/* backend.c: the list of back ends, and what they all do alike. */
 #include <stdlib.h>
 #include <string.h>
 

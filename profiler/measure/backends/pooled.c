@@ -1,3 +1,4 @@
+/* pooled.c: back ends that measure with a worker pool: starting it, and its state. */
 #include "measure/backends/pooled.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* cuda-driver.c: loads NVIDIA's libcuda at run time: tccl-profile starts on nodes without
+ * it, too. */
 #include "measure/cuda/cuda-driver.h"
 
 #include <dlfcn.h>

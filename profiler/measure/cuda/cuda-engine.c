@@ -1,3 +1,4 @@
+/* cuda-engine.c: copies by the copy engines, piece by piece, with a few pieces in flight. */
 #include "measure/cuda/cuda-engine.h"
 
 enum { PIECE = 4 << 20 };

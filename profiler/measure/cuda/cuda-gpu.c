@@ -1,3 +1,5 @@
+/* cuda-gpu.c: a GPU in its keeper process: context, kernels, its own memory, and what it maps of
+ * others'. */
 #include "measure/cuda/cuda-gpu.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* cuda-keeper.c: the process that holds a GPU. It lends the memory of the GPU, and starts the
+ * copies that workers ask for. */
 #include "measure/cuda/cuda-keeper.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* cuda-request.c: requests from a GPU's workers to its keeper, in shared memory. */
 #include "measure/cuda/cuda-request.h"
 
 #include <errno.h>

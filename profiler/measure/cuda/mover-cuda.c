@@ -1,5 +1,5 @@
-/* A GPU copies. Its keeper has the context; this side, one process for each transfer, starts,
- * watches and stops it. */
+/* mover-cuda.c: a GPU copies. Its keeper has the context; this side, one process for each transfer,
+ * starts, watches and stops it. */
 #include <stdlib.h>
 #include <sys/prctl.h>
 

@@ -1,3 +1,4 @@
+/* gpu-memory.c: memory of a GPU that a NIC may read and write. */
 #include "measure/peer/gpu-memory.h"
 
 #include <dlfcn.h>

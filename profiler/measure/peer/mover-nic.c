@@ -1,4 +1,5 @@
-/* A NIC in the way that it has: RDMA where it is an RDMA device and there is a peer, else TCP. */
+/* mover-nic.c: moves the data of a NIC: by RDMA if it is an RDMA device and there is a
+ * peer, else by TCP. */
 #include <stdlib.h>
 
 #include "measure/peer/rdma.h"

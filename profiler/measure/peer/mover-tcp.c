@@ -1,5 +1,5 @@
-/* A NIC by TCP: one thread drives some connections, as NCCL's proxy does. Without a peer the other
- * end is a thread of this process, over 127.0.0.1. */
+/* mover-tcp.c: moves the data of a NIC by TCP: one thread drives some connections, as NCCL's proxy
+ * does. Without a peer the other end is a thread of this process, over 127.0.0.1. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* A NIC by RDMA: this side reads from and writes to the peer's memory, several pieces at a time.
- * What it reads reaches our memory as what a peer would write there. The TCP connection of the
- * hello stays open: the peer serves as long as it does. */
+/* mover-verbs.c: moves the data of a NIC by RDMA: this side reads from and writes to the peer's
+ * memory, several pieces at a time. What it reads reaches our memory as what a peer would write
+ * there. The TCP connection of the hello stays open: the peer serves as long as it does. */
 #include <stdlib.h>
 #include <sys/socket.h>
 

@@ -1,3 +1,4 @@
+/* peer-end.c: the heads of blocks on a connection to the peer, and its socket options. */
 #include "measure/peer/peer-end.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,5 @@
+/* peer-hello.c: both sides of the hello: who comes, with which credential, and whether it is
+ * served. */
 #include "measure/peer/peer-hello.h"
 
 #include <arpa/inet.h>

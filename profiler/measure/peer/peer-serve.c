@@ -1,3 +1,4 @@
+/* peer-serve.c: the peer's side of one connection: swallows and sends bytes until it ends. */
 #include "measure/peer/peer-serve.h"
 
 #include <errno.h>

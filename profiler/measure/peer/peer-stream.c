@@ -1,3 +1,4 @@
+/* peer-stream.c: this side of one connection to the peer, never blocking. */
 #include "measure/peer/peer-stream.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* rdma.c: one RDMA connection (a reliable queue pair) and the memory that it may reach. */
 #include "measure/peer/rdma.h"
 
 #include <errno.h>

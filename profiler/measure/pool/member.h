@@ -1,6 +1,6 @@
 /* member.h: one run of a transfer set in shared memory: all members start at one moment, and each
- * one goes on until all have moved their share. What each had moved by when is written down; only
- * the window in which all of them ran counts. */
+ * one goes on until all have moved their share. How much each had moved at which time is
+ * written down; only the window in which all of them ran counts. */
 #ifndef TCCL_MEMBER_H
 #define TCCL_MEMBER_H
 

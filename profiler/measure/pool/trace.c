@@ -1,4 +1,4 @@
-/* trace.c: what a member of a run had moved by when. */
+/* trace.c: how many bytes a member of a run had moved at which time. */
 #include "measure/pool/trace.h"
 
 #include "measure/pool/workers.h"

@@ -1,5 +1,5 @@
-/* trace.h: what a member of a run had moved by when, and what the members' traces say of the window
- * in which all of them ran. */
+/* trace.h: how many bytes a member of a run had moved at which time, and what the traces of all
+ * members say of the window in which all of them ran. */
 #ifndef TCCL_TRACE_H
 #define TCCL_TRACE_H
 
