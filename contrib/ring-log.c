@@ -17,13 +17,13 @@ static struct ring_member *of_thread(struct ring_log *log, int thread)
 static int add_member(struct ring_log *log, int thread, void *comm, int rank, int ranks)
 {
     struct ring_member *members =
-        realloc(log->members, ((size_t)log->n_members + 1) * sizeof *members);
+        realloc(log->members, ((size_t)log->n_members + 1) * sizeof(*members));
 
     if (!members)
         return -1;
     log->members = members;
     struct ring_member *member = &members[log->n_members++];
-    memset(member, 0, sizeof *member);
+    memset(member, 0, sizeof(*member));
     member->thread = thread;
     member->comm = comm;
     member->rank = rank;
@@ -63,7 +63,7 @@ static int read_init(struct ring_log *log, int thread, const char *text)
 /* "Channel 00/02 : 0 2 1 3" */
 static int read_order(struct ring_member *member, int index, const char *list)
 {
-    int *order = member->ranks > 0 ? malloc((size_t)member->ranks * sizeof *order) : NULL;
+    int *order = member->ranks > 0 ? malloc((size_t)member->ranks * sizeof(*order)) : NULL;
     struct ring_channel *channel = channel_of(member, index);
     int count = 0, length;
 
@@ -152,7 +152,7 @@ int ring_log_read(const char *path, struct ring_log *log)
     size_t size = 0;
     int status = 0;
 
-    memset(log, 0, sizeof *log);
+    memset(log, 0, sizeof(*log));
     if (!file)
         return -1;
     while (status == 0 && getline(&line, &size, file) >= 0)
@@ -168,7 +168,7 @@ void ring_log_free(struct ring_log *log)
         for (int k = 0; k < RING_CHANNELS; k++)
             free(log->members[i].channels[k].order);
     free(log->members);
-    memset(log, 0, sizeof *log);
+    memset(log, 0, sizeof(*log));
 }
 
 const struct ring_member *ring_log_find(const struct ring_log *log, const void *comm)

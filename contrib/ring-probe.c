@@ -139,7 +139,7 @@ static int find_place(void)
     if (options.device < 0)
         options.device = from_environment(local, options.rank) * options.gpus % count;
     if (!options.id[0])
-        snprintf(options.id, sizeof options.id, "ring-probe.%s.%s",
+        snprintf(options.id, sizeof(options.id), "ring-probe.%s.%s",
                  first_text("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "0"),
                  first_text("SLURM_STEP_ID", "TORCHELASTIC_RESTART_COUNT", "0"));
     if (options.rank < 0 || options.rank >= options.ranks)
@@ -163,9 +163,9 @@ static void prepare_log(void)
     if (options.no_log)
         return;
     if (options.log)
-        snprintf(log_path, sizeof log_path, "%s", options.log);
+        snprintf(log_path, sizeof(log_path), "%s", options.log);
     else
-        snprintf(log_path, sizeof log_path, "%s/ring-probe.%d.log", folder ? folder : "/tmp",
+        snprintf(log_path, sizeof(log_path), "%s/ring-probe.%d.log", folder ? folder : "/tmp",
                  getpid());
     setenv("NCCL_DEBUG", "INFO", 1);
     setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV", 1);
@@ -178,11 +178,11 @@ static int write_id(const char *path, const ncclUniqueId *id)
 {
     char temporary[4200];
 
-    snprintf(temporary, sizeof temporary, "%s.%d", path, getpid());
+    snprintf(temporary, sizeof(temporary), "%s.%d", path, getpid());
     FILE *file = fopen(temporary, "we");
     if (!file)
         return fail(options.rank, temporary, strerror(errno));
-    bool written = fwrite(id, sizeof *id, 1, file) == 1;
+    bool written = fwrite(id, sizeof(*id), 1, file) == 1;
     if (fclose(file) != 0 || !written || rename(temporary, path) < 0)
         return fail(options.rank, path, strerror(errno));
     return 0;
@@ -198,7 +198,7 @@ static int read_id(const char *path, ncclUniqueId *id)
             return fail(options.rank, path, "rank 0 did not write it");
         nap();
     }
-    size_t count = fread(id, sizeof *id, 1, file);
+    size_t count = fread(id, sizeof(*id), 1, file);
     fclose(file);
     return count == 1 ? 0 : fail(options.rank, path, "too short");
 }
@@ -208,7 +208,7 @@ static int exchange_id(int slot, int owner, ncclUniqueId *id)
 {
     char path[4100];
 
-    snprintf(path, sizeof path, "%s.%d", options.id, slot);
+    snprintf(path, sizeof(path), "%s.%d", options.id, slot);
     if (options.rank != owner)
         return read_id(path, id);
     if (check(options.rank, "ncclGetUniqueId", ncclGetUniqueId(id)) < 0)
@@ -221,7 +221,7 @@ static void remove_id(int slot)
 {
     char path[4100];
 
-    snprintf(path, sizeof path, "%s.%d", options.id, slot);
+    snprintf(path, sizeof(path), "%s.%d", options.id, slot);
     unlink(path);
 }
 
@@ -469,7 +469,7 @@ static int grow(struct member *member)
     ncclUniqueId id;
     char path[4100];
 
-    snprintf(path, sizeof path, "%s.%d", options.id, GROWN);
+    snprintf(path, sizeof(path), "%s.%d", options.id, GROWN);
     if (member->rank == root && (check(root, "ncclCommGetUniqueId",
                                        ncclCommGetUniqueId(member->comms[SHRUNKEN], &id)) < 0 ||
                                  write_id(path, &id) < 0))
@@ -523,15 +523,15 @@ static int all_reduce(struct member *member)
     cudaStream_t stream;
 
     if (cudaSetDevice(member->device) != cudaSuccess || cudaStreamCreate(&stream) != cudaSuccess ||
-        cudaMalloc((void **)&buffer, sizeof value) != cudaSuccess ||
-        cudaMemcpy(buffer, &value, sizeof value, cudaMemcpyHostToDevice) != cudaSuccess)
-        return fail(member->rank, "all-reduce", "no memory on the GPU");
+        cudaMalloc((void **)&buffer, sizeof(value)) != cudaSuccess ||
+        cudaMemcpy(buffer, &value, sizeof(value), cudaMemcpyHostToDevice) != cudaSuccess)
+        return fail(member->rank, "all-reduce", "out of memory on the GPU");
     ncclResult_t result =
         ncclAllReduce(buffer, buffer, 1, ncclFloat, ncclSum, member->comms[0], stream);
     if (check(member->rank, "all-reduce", result) < 0)
         return -1;
     if (cudaStreamSynchronize(stream) != cudaSuccess ||
-        cudaMemcpy(&value, buffer, sizeof value, cudaMemcpyDeviceToHost) != cudaSuccess ||
+        cudaMemcpy(&value, buffer, sizeof(value), cudaMemcpyDeviceToHost) != cudaSuccess ||
         (int)value != all_ranks())
         return fail(member->rank, "all-reduce", "the sum is wrong");
     return 0;
@@ -604,7 +604,7 @@ static void print_json(const char *name, int part, const struct member *member, 
 static bool same_order(const struct ring_channel *a, const struct ring_channel *b, int ranks)
 {
     return a->order && b->order &&
-           memcmp(a->order, b->order, (size_t)ranks * sizeof *a->order) == 0;
+           memcmp(a->order, b->order, (size_t)ranks * sizeof(*a->order)) == 0;
 }
 
 /* Rank 0 knows the whole ring; channels with the same one are counted together. */
@@ -632,7 +632,7 @@ static void print_text(const char *name, const char *busid, const struct ring_me
     print_rings(name, seen);
     if (!options.edges || seen->n_channels == 0)
         return;
-    gethostname(host, sizeof host - 1);
+    gethostname(host, sizeof(host) - 1);
     printf("ring-probe: %s, rank %d (%s on %s): to %d by %s\n", name, seen->rank, busid,
            first_text("NCCL_HOSTID", "SLURMD_NODENAME", host), seen->channels[0].next,
            seen->channels[0].send_via[0] ? seen->channels[0].send_via : "?");
@@ -652,8 +652,8 @@ static int print_all(double seconds)
             const struct ring_member *seen = ring_log_find(&log, members[i].comms[slot]);
             if (!members[i].comms[slot] || !seen)
                 continue;
-            const char *name = name_of(slot, buffer, sizeof buffer);
-            cudaDeviceGetPCIBusId(busid, sizeof busid, members[i].device);
+            const char *name = name_of(slot, buffer, sizeof(buffer));
+            cudaDeviceGetPCIBusId(busid, sizeof(busid), members[i].device);
             if (options.json)
                 print_json(name, part_of(slot, members[i].rank), &members[i], busid, seen, seconds);
             else
@@ -868,7 +868,7 @@ static int parse_option(int option)
     case INIT:
         return parse_init(optarg);
     case ID:
-        snprintf(options.id, sizeof options.id, "%s", optarg);
+        snprintf(options.id, sizeof(options.id), "%s", optarg);
         return 0;
     case LOG:
         options.log = optarg;

@@ -1,3 +1,4 @@
+/* client.c: the plugin's side of the unix socket: JOIN, PLAN, LEAVE, each with a deadline. */
 #include "client/client.h"
 
 #include <errno.h>

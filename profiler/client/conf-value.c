@@ -62,7 +62,7 @@ int tccl_set_list(const struct tccl_key *key, void *field, const struct tccl_con
     }
     char *copy = *value ? strdup(value) : NULL;
     if (*value && !copy)
-        return tccl_fail(err, "no memory for %s", key->name);
+        return tccl_fail(err, "out of memory for %s", key->name);
     free(*(char **)field);
     *(char **)field = copy;
     return 0;

@@ -47,7 +47,7 @@ static int replace(const char *value, const struct tccl_conf *conf, char *out, s
 {
     char host[TCCL_CONF_NAME];
     size_t used = 0;
-    short_host_name(host, sizeof host);
+    short_host_name(host, sizeof(host));
     for (const char *at = value; *at; at++) {
         char plain[2] = {*at, '\0'};
         const char *piece = *at == '%' ? replacement(*++at, conf, host) : plain;
@@ -179,7 +179,7 @@ static const struct tccl_key keys[] = {
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
     {"GresOrder", set_gres_order, FIELD(gres_order), 0, 0},
 };
-enum { KEYS = sizeof keys / sizeof keys[0] };
+enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 _Static_assert((int)KEYS == (int)TCCL_CONF_KEYS, "each key has a line");
 
 /* Fails with the keys of [tccl], of a policy, or of both. */
@@ -190,10 +190,10 @@ static int refuse_key(bool tccl, const struct tccl_policy *policy, const char *n
     size_t used = 0;
     const char *key;
     for (int i = 0; tccl && i < KEYS; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, " %s", keys[i].name);
+        used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", keys[i].name);
     for (int i = 0; policy && (key = tccl_policy_key(policy->name[0], i)); i++)
         if (!tccl || !tccl_key_find(keys, KEYS, key))
-            used += (size_t)snprintf(known + used, sizeof known - used, " %s", key);
+            used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", key);
     return tccl_fail(err, "unknown key '%.40s'; known:%s", name, known);
 }
 
@@ -218,9 +218,9 @@ static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_erro
     if (conf->n_policies == TCCL_POLICIES_MAX)
         return tccl_fail(err, "there are more than %d policies", TCCL_POLICIES_MAX);
     size_t room = (size_t)conf->n_policies + 1;
-    struct tccl_policy *policies = realloc(conf->policies, room * sizeof *policies);
+    struct tccl_policy *policies = realloc(conf->policies, room * sizeof(*policies));
     if (!policies)
-        return tccl_fail(err, "no memory for another policy");
+        return tccl_fail(err, "out of memory for another policy");
     conf->policies = policies;
     struct tccl_policy *policy = &policies[conf->n_policies++];
     *policy = (struct tccl_policy){.mode = TCCL_NOT_SET,
@@ -237,7 +237,7 @@ static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_erro
 /* Machine= is StateDir/machine.json unless it is given. */
 static void default_machine(struct tccl_conf *conf)
 {
-    snprintf(conf->machine, sizeof conf->machine, "%.*s/machine.json", PATH_LONGEST,
+    snprintf(conf->machine, sizeof(conf->machine), "%.*s/machine.json", PATH_LONGEST,
              conf->state_dir);
 }
 
@@ -246,7 +246,7 @@ static int set_value(struct tccl_conf *conf, const struct tccl_key *key, const c
                      int line, struct tccl_error *err)
 {
     char machine[PATH_MAX];
-    snprintf(machine, sizeof machine, "%.*s/machine.json", PATH_LONGEST, conf->state_dir);
+    snprintf(machine, sizeof(machine), "%.*s/machine.json", PATH_LONGEST, conf->state_dir);
     bool defaulted = !strcmp(machine, conf->machine);
     if (key->set(key, (char *)conf + key->offset, conf, value, err) != 0)
         return -1;
@@ -264,13 +264,13 @@ static int add_peer(struct tccl_conf *conf, const char *node, const char *host, 
     if ((conf->n_peers & (conf->n_peers - 1)) == 0) { /* full at powers of two */
         size_t room = conf->n_peers ? 2 * (size_t)conf->n_peers : 1;
         void *peers =
-            conf->n_peers < PEERS_MAX ? realloc(conf->peers, room * sizeof *conf->peers) : NULL;
+            conf->n_peers < PEERS_MAX ? realloc(conf->peers, room * sizeof(*conf->peers)) : NULL;
         if (!peers)
             return tccl_fail(err, "no room for more than %d peers", conf->n_peers);
         conf->peers = peers;
     }
     struct tccl_peer *peer = &conf->peers[conf->n_peers++];
-    memset(peer, 0, sizeof *peer);
+    memset(peer, 0, sizeof(*peer));
     strcpy(peer->node, node);
     strcpy(peer->host, host);
     peer->port = (uint16_t)port;
@@ -350,7 +350,7 @@ static int read_peer(struct tccl_conf *conf, const char *name, const char *value
 static const char *policy_name(const char *section)
 {
     static const char word[] = "policy";
-    size_t length = sizeof word - 1;
+    size_t length = sizeof(word) - 1;
     if (strncasecmp(section, word, length) != 0 || !isspace((unsigned char)section[length]))
         return NULL;
     section += length;
@@ -366,7 +366,7 @@ static int begin_section(struct tccl_conf *conf, const char *section, struct tcc
     const char *name = policy_name(section);
     if (name)
         return add_policy(conf, name, err);
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)
         if (!strcasecmp(section, sections[i]))
             return 0;
     return tccl_fail(err, "unknown section [%.80s]; " SECTIONS, section);
@@ -417,7 +417,7 @@ static int take_header(struct reading *reading, const char *line, size_t length)
     const char *end = length && line[0] == '[' ? memchr(line, ']', length) : NULL;
     if (!end)
         return 0; /* inih says what is wrong */
-    snprintf(section, sizeof section, "%.*s", (int)(end - line - 1), line + 1);
+    snprintf(section, sizeof(section), "%.*s", (int)(end - line - 1), line + 1);
     const char *rest = end + 1;
     while (rest < line + length && isspace((unsigned char)*rest))
         rest++;
@@ -481,7 +481,7 @@ static int judge(const struct reading *reading, int rc, const char *path)
                          reading->long_max);
     }
     if (rc < 0)
-        return tccl_fail(err, "no memory to read %s", path);
+        return tccl_fail(err, "out of memory to read %s", path);
     if (reading->wrong && (!line || reading->wrong <= line))
         return tccl_fail_in(err, "%s:%d", path, reading->wrong);
     if (rc == 0)
@@ -521,7 +521,7 @@ static int refuse_twice(const struct tccl_conf *conf, struct tccl_error *err)
 static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
 {
     if (conf->n_peers)
-        qsort(conf->peers, (size_t)conf->n_peers, sizeof *conf->peers, compare_entries);
+        qsort(conf->peers, (size_t)conf->n_peers, sizeof(*conf->peers), compare_entries);
     for (int i = 0; i < conf->n_peers; i++)
         if (conf->peers[i].port == 0)
             conf->peers[i].port = conf->port;
@@ -539,9 +539,9 @@ static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
         return tccl_fail(err, "%s: is not text", conf->path);
     struct tccl_error own = {0};
     static const char mark[] = "\xef\xbb\xbf"; /* that some editors put in front */
-    bool marked = strncmp(text, mark, sizeof mark - 1) == 0;
+    bool marked = strncmp(text, mark, sizeof(mark) - 1) == 0;
     struct reading reading = {
-        .conf = conf, .next = text + (marked ? sizeof mark - 1 : 0), .err = &own};
+        .conf = conf, .next = text + (marked ? sizeof(mark) - 1 : 0), .err = &own};
     int rc = ini_parse_stream(read_line, &reading, take_entry, &reading);
     if (judge(&reading, rc, conf->path) != 0)
         return tccl_fail(err, "%s", own.text);
@@ -572,12 +572,12 @@ int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
     const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
     set_defaults(conf);
     if (node)
-        snprintf(conf->node, sizeof conf->node, "%s", node);
+        snprintf(conf->node, sizeof(conf->node), "%s", node);
     else
-        short_host_name(conf->node, sizeof conf->node);
+        short_host_name(conf->node, sizeof(conf->node));
     if (!tccl_host_valid(conf->node) || (node && strcmp(node, conf->node) != 0))
         return tccl_fail(err, "'%.80s' is not the name of a node", node ? node : conf->node);
-    if (strlen(file) >= sizeof conf->path)
+    if (strlen(file) >= sizeof(conf->path))
         return tccl_fail(err, "%.80s…: the path is too long", file);
     strcpy(conf->path, file);
     if (read_file(conf, path != NULL, err) == 0)
@@ -590,9 +590,9 @@ int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tc
 {
     char name[64];
     const char *equals = strchr(assignment, '=');
-    if (!equals || (size_t)(equals - assignment) >= sizeof name)
+    if (!equals || (size_t)(equals - assignment) >= sizeof(name))
         return tccl_fail(err, "'%.80s' is not Key=value", assignment);
-    snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
+    snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
     const struct tccl_key *key = tccl_key_find(keys, KEYS, name);
     if (key)
         return set_value(conf, key, equals + 1, 0, err);
@@ -629,8 +629,8 @@ const char *tccl_conf_tool_path(const char *option)
 const struct tccl_peer *tccl_conf_peer(const struct tccl_conf *conf, const char *node)
 {
     struct tccl_peer key;
-    if (!conf->n_peers || strlen(node) >= sizeof key.node)
+    if (!conf->n_peers || strlen(node) >= sizeof(key.node))
         return NULL;
     strcpy(key.node, node);
-    return bsearch(&key, conf->peers, (size_t)conf->n_peers, sizeof key, compare_peers);
+    return bsearch(&key, conf->peers, (size_t)conf->n_peers, sizeof(key), compare_peers);
 }

@@ -1,3 +1,4 @@
+/* credential.c: munge, with a retry while munged is busy or being restarted. */
 #include "client/credential.h"
 
 #include <stdlib.h>

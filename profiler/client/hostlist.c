@@ -94,7 +94,7 @@ static int add_name(struct tccl_hosts *hosts, const char *name, struct tccl_erro
 {
     char *copy = strdup(name);
     if (!copy)
-        return tccl_fail(err, "no memory for a node list");
+        return tccl_fail(err, "out of memory for a node list");
     hosts->names[hosts->count++] = copy;
     return 0;
 }
@@ -163,9 +163,9 @@ int tccl_hosts_expand(const char *text, size_t max, struct tccl_hosts *hosts,
     *hosts = (struct tccl_hosts){0};
     if (tccl_hosts_count(text, max, &total, err) != 0)
         return -1;
-    hosts->names = calloc(total + 1, sizeof *hosts->names);
+    hosts->names = calloc(total + 1, sizeof(*hosts->names));
     if (!hosts->names)
-        return tccl_fail(err, "no memory for a node list");
+        return tccl_fail(err, "out of memory for a node list");
     while (hosts->count < total) {
         if (expand_item(hosts, name, 0, text, err) != 0) {
             tccl_hosts_clear(hosts);
@@ -219,7 +219,7 @@ static bool same_family(const struct cut *a, const struct cut *b)
 static bool continues(const struct cut *first, const struct cut *last, const struct cut *next)
 {
     char text[32];
-    snprintf(text, sizeof text, "%0*llu", (int)first->digits, next->number);
+    snprintf(text, sizeof(text), "%0*llu", (int)first->digits, next->number);
     return next->number == last->number + 1 && strlen(text) == next->digits &&
            !strncmp(text, next->name + next->head, next->digits);
 }
@@ -253,7 +253,7 @@ char *tccl_hosts_fold(const char *const *names, size_t count)
 {
     char *text = NULL;
     size_t size;
-    cleanup_free struct cut *cuts = calloc(count + 1, sizeof *cuts);
+    cleanup_free struct cut *cuts = calloc(count + 1, sizeof(*cuts));
     FILE *out = cuts ? open_memstream(&text, &size) : NULL;
     if (!out)
         return NULL;
@@ -283,7 +283,7 @@ static bool in_range(const struct range *range, const char *text, size_t length)
     memcpy(number, text, length);
     number[length] = '\0';
     unsigned long long value = strtoull(number, NULL, 10);
-    snprintf(written, sizeof written, "%0*llu", range->width, value);
+    snprintf(written, sizeof(written), "%0*llu", range->width, value);
     return value >= range->low && value <= range->high && !strcmp(number, written);
 }
 

@@ -1,3 +1,4 @@
+/* peers.c: the address of a node's tccld. */
 #include "client/peers.h"
 
 void tccl_peer_find(const struct tccl_conf *conf, const char *node, const char **host,

@@ -18,7 +18,7 @@ static int append(char **field, char *text, const struct tccl_key *key, struct t
 {
     cleanup_free char *piece = text, *whole = NULL;
     if (!text || (*field && asprintf(&whole, "%s,%s", *field, text) < 0))
-        return tccl_fail(err, "no memory for %s", key->name);
+        return tccl_fail(err, "out of memory for %s", key->name);
     if (strlen(whole ? whole : piece) > LIST_MAX)
         return tccl_fail(err, "%s: a list has at most %d bytes", key->name, LIST_MAX);
     free(*field);
@@ -147,15 +147,15 @@ static const char *refuse_variable(const char *text, size_t length)
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     static const char *const ours[] = {"LD_PRELOAD", "ASAN_OPTIONS", "TCCL"};
     static const char *const starts[] = {"TCCL_", "SLURM_"};
-    if (length == 0 || length > VARIABLE_MAX || !memchr(letters, text[0], sizeof letters - 1))
+    if (length == 0 || length > VARIABLE_MAX || !memchr(letters, text[0], sizeof(letters) - 1))
         return "give NAME=value";
     for (size_t i = 0; i < length; i++)
-        if (!memchr(letters, text[i], sizeof letters - 1) && !isdigit((unsigned char)text[i]))
+        if (!memchr(letters, text[i], sizeof(letters) - 1) && !isdigit((unsigned char)text[i]))
             return "give NAME=value";
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
         if (strlen(ours[i]) == length && !memcmp(ours[i], text, length))
             return "a policy can't set this variable";
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++)
         if (!strncmp(text, starts[i], strlen(starts[i])))
             return "a policy can't set TCCL_ and SLURM_ variables";
     return NULL;
@@ -176,12 +176,13 @@ static int add_variable(struct tccl_policy *policy, const char *value, struct tc
     if (i == TCCL_POLICY_ENVIRONMENT)
         return tccl_fail(err, "Environment: a policy sets at most %d variables",
                          TCCL_POLICY_ENVIRONMENT);
-    char **all = policy->environment ? policy->environment
-                                     : calloc(TCCL_POLICY_ENVIRONMENT, sizeof *policy->environment);
+    char **all = policy->environment
+                     ? policy->environment
+                     : calloc(TCCL_POLICY_ENVIRONMENT, sizeof(*policy->environment));
     char *copy = all ? strdup(value) : NULL;
     policy->environment = all;
     if (!copy)
-        return tccl_fail(err, "no memory for Environment");
+        return tccl_fail(err, "out of memory for Environment");
     free(all[i]);
     all[i] = copy;
     policy->n_environment += i == policy->n_environment;
@@ -219,7 +220,7 @@ static const struct tccl_key keys[] = {
     {"Gpus", set_range, FIELD(gpus), 1, GPUS_MAX},
     {"GpuTypes", set_gpu_types, FIELD(gpu_types), 1, 0},
 };
-enum { KEYS = sizeof keys / sizeof *keys, UNNAMED_KEYS = 9 };
+enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 9 };
 
 const char *tccl_policy_key(bool named, int i)
 {
@@ -273,7 +274,7 @@ void tccl_policy_clear(struct tccl_policy *policy)
 {
     char *const lists[] = {policy->partitions, policy->accounts,  policy->qos,      policy->users,
                            policy->job_names,  policy->node_list, policy->gpu_types};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         free(lists[i]);
     for (int i = 0; i < policy->n_environment; i++)
         free(policy->environment[i]);

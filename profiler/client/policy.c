@@ -1,3 +1,4 @@
+/* policy.c: matches a step against the policies of tccl.conf, and settles its mode. */
 #include "client/policy.h"
 
 #include <ctype.h>

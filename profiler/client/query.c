@@ -1,3 +1,4 @@
+/* query.c: QUERY and SUMMARY, over the unix socket or over munge and TCP, page by page. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* users.c: looks up the users named in tccl.conf. */
 #include "client/users.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static int add_admins(const char *names, struct tccl_users *users, struct tccl_e
     char *rest = copy, *name;
     users->n_admins = 0;
     if (!copy)
-        return tccl_fail(err, "no memory for Admins");
+        return tccl_fail(err, "out of memory for Admins");
     while ((name = strsep(&rest, ",")) != NULL) {
         if (!*name)
             continue;

@@ -23,7 +23,7 @@ static uint64_t get_number(const unsigned char **at, int bytes)
 static void put_real(unsigned char **at, double real)
 {
     uint64_t value;
-    memcpy(&value, &real, sizeof value);
+    memcpy(&value, &real, sizeof(value));
     put_number(at, value, 8);
 }
 
@@ -31,7 +31,7 @@ static double get_real(const unsigned char **at)
 {
     uint64_t value = get_number(at, 8);
     double real;
-    memcpy(&real, &value, sizeof real);
+    memcpy(&real, &value, sizeof(real));
     return real;
 }
 

@@ -177,7 +177,8 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
     if (filter->limit == 0)
         return tccl_fail(err, "filter: limit must be at least 1");
     filter->memo = calloc(1, sizeof(*filter->memo));
-    return filter->memo && sort_nodes(filter) == 0 ? 0 : tccl_fail(err, "no memory for a query");
+    return filter->memo && sort_nodes(filter) == 0 ? 0
+                                                   : tccl_fail(err, "out of memory for a query");
 }
 
 void tccl_filter_clear(struct tccl_filter *filter)
@@ -323,12 +324,12 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
     size_t size;
     cleanup_free struct query *query = calloc(1, sizeof(*query));
     if (!query || !(query->sql = open_memstream(&sql, &size))) {
-        tccl_fail(err, "no memory for a query");
+        tccl_fail(err, "out of memory for a query");
         return NULL;
     }
     write_select(query, filter, all);
     if (fclose(query->sql) != 0) {
-        tccl_fail(err, "no memory for a query");
+        tccl_fail(err, "out of memory for a query");
         return NULL;
     }
     cleanup_stmt sqlite3_stmt *statement = NULL;

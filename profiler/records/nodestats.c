@@ -58,7 +58,7 @@ void tccl_nodestats_free(struct tccl_nodestats *stats)
 static double *find_best(struct tccl_nodestats *stats, uint64_t tag, int *shape)
 {
     int count = stats->shapes.count;
-    double *best = tccl_room_for(stats->best, count, &stats->best_room, sizeof *best);
+    double *best = tccl_room_for(stats->best, count, &stats->best_room, sizeof(*best));
     if (!best)
         return NULL;
     stats->best = best;
@@ -73,7 +73,8 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
     uint64_t tag = (uint64_t)facts->n_nodes << 32 | facts->gpus;
     int count = stats->lists.count, shape;
     double *best = find_best(stats, tag, &shape);
-    struct group *groups = tccl_room_for(stats->groups, count, &stats->groups_room, sizeof *groups);
+    struct group *groups =
+        tccl_room_for(stats->groups, count, &stats->groups_room, sizeof(*groups));
     if (groups)
         stats->groups = groups;
     int number = tccl_texts_number(&stats->lists, facts->nodes, strlen(facts->nodes), tag);
@@ -91,7 +92,7 @@ int tccl_nodestats_ring(struct tccl_nodestats *stats, const struct tccl_facts *f
 static struct node *find_node(struct tccl_nodestats *stats, const char *name, size_t size)
 {
     int count = stats->names.count;
-    struct node *nodes = tccl_room_for(stats->nodes, count, &stats->nodes_room, sizeof *nodes);
+    struct node *nodes = tccl_room_for(stats->nodes, count, &stats->nodes_room, sizeof(*nodes));
     if (!nodes)
         return NULL;
     stats->nodes = nodes;
@@ -186,13 +187,13 @@ json_t *tccl_nodestats_json(struct tccl_nodestats *stats, int most)
         if (share_out(stats, i) != 0)
             return NULL;
     int count = stats->names.count;
-    cleanup_free struct place *places = calloc((size_t)count + 1, sizeof *places);
+    cleanup_free struct place *places = calloc((size_t)count + 1, sizeof(*places));
     cleanup_json json_t *array = json_array();
     if (!places)
         return NULL;
     for (int i = 0; i < count; i++)
         places[i] = (struct place){tccl_texts_get(&stats->names, i), &stats->nodes[i]};
-    qsort(places, (size_t)count, sizeof *places, compare);
+    qsort(places, (size_t)count, sizeof(*places), compare);
     for (int i = 0; i < count && i < most; i++)
         if (json_array_append_new(array, place_json(&places[i])) != 0)
             return NULL;

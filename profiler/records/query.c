@@ -72,7 +72,7 @@ static json_t *fetch(struct tccl_records *records, sqlite3_stmt *one, int64_t id
     }
     json_t *record = read_record(one);
     if (!record)
-        tccl_fail(err, "no memory for a query");
+        tccl_fail(err, "out of memory for a query");
     return record;
 }
 
@@ -101,7 +101,7 @@ static int take_row(struct page *page, const struct tccl_filter *filter,
             return 1;
         page->bytes += bytes;
         if (json_array_append(page->records, record) != 0)
-            return tccl_fail(err, "no memory for a query");
+            return tccl_fail(err, "out of memory for a query");
     }
     page->rows++;
     page->last_id = row.id;
@@ -153,7 +153,7 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     if (fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
         return NULL;
     if (more && !(*next = next_filter(filter, &page))) {
-        tccl_fail(err, "no memory for a query");
+        tccl_fail(err, "out of memory for a query");
         return NULL;
     }
     return tccl_steal(found);

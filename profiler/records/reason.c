@@ -1,3 +1,5 @@
+/* reason.c: a table of phrases by which the text of a reason is put in its class. Texts are for
+ * people and may change; the classes are what summaries count and filters name. */
 #include "records/reason.h"
 
 #include <stdbool.h>
@@ -69,7 +71,7 @@ static const struct {
       " is not a machine id"}},
     {"other", {NULL}},
 };
-_Static_assert(sizeof classes / sizeof *classes == TCCL_REASON_CLASSES, "classes of reasons");
+_Static_assert(sizeof(classes) / sizeof(*classes) == TCCL_REASON_CLASSES, "classes of reasons");
 
 /* Is there the beginning of a text, or of what stands behind "NAME: "? */
 static bool begins(const char *text, const char *there)

@@ -40,7 +40,7 @@ static json_t *cut_nodes(const char *text, size_t max)
 
 static json_t *no_memory(struct tccl_error *err)
 {
-    tccl_fail(err, "no memory for a record");
+    tccl_fail(err, "out of memory for a record");
     return NULL;
 }
 

@@ -1,3 +1,4 @@
+/* series.c: medians and percentiles by selection, without sorting the whole series. */
 #include "records/series.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@ int tccl_series_add(struct tccl_series *series, double value)
 {
     if (series->count == series->room) {
         size_t room = series->room ? 2 * series->room : 1024;
-        double *values = reallocarray(series->values, room, sizeof *values);
+        double *values = reallocarray(series->values, room, sizeof(*values));
         if (!values)
             return -1;
         series->values = values;

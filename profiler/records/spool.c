@@ -19,8 +19,8 @@
 
 #define HEAD "tccl-spool 1 "
 enum {
-    HEAD_SIZE = sizeof HEAD - 1 + 16 + 1, /* with checksum and end of line */
-    RECORD_MAX = 1 << 20,                 /* bytes of one file */
+    HEAD_SIZE = sizeof(HEAD) - 1 + 16 + 1, /* with checksum and end of line */
+    RECORD_MAX = 1 << 20,                  /* bytes of one file */
     FOLDER_MAX = PATH_MAX - 320,
 };
 
@@ -112,9 +112,9 @@ int tccl_spool_open(const char *folder, struct tccl_spool **spool, struct tccl_e
     *spool = NULL;
     if (strlen(folder) >= FOLDER_MAX)
         return tccl_fail(err, "%.80s…: the path of the spool is too long", folder);
-    cleanup_free struct tccl_spool *new = calloc(1, sizeof *new);
+    cleanup_free struct tccl_spool *new = calloc(1, sizeof(*new));
     if (!new)
-        return tccl_fail(err, "no memory for the spool %s", folder);
+        return tccl_fail(err, "out of memory for the spool %s", folder);
     strcpy(new->folder, folder);
     if (tccl_make_folder(folder, 0700, err) != 0 || count_bad(new, err) != 0 ||
         take_stock(new, err) != 0)
@@ -140,7 +140,7 @@ static int name_of(const json_t *record, char name[static TCCL_SPOOL_NAME], stru
         tccl_record_confirms(record) ? json_string_value(json_object_get(record, "built")) : NULL;
     char whole[TCCL_RECORD_KEY + TCCL_RECORD_WORD + 2];
     int size =
-        snprintf(whole, sizeof whole, "%s%s%.31s", key, built ? "/" : "", built ? built : "");
+        snprintf(whole, sizeof(whole), "%s%s%.31s", key, built ? "/" : "", built ? built : "");
     tccl_hash128_hex(whole, (size_t)size, name);
     return 0;
 }
@@ -150,14 +150,15 @@ static char *write_text(const json_t *record, size_t *size, struct tccl_error *e
 {
     cleanup_free char *json = json_dumps(record, JSON_COMPACT);
     if (!json || strlen(json) > RECORD_MAX - HEAD_SIZE - 1) {
-        tccl_fail(err, json ? "the record is too long for the spool" : "no memory for the spool");
+        tccl_fail(err,
+                  json ? "the record is too long for the spool" : "out of memory for the spool");
         return NULL;
     }
     char *text = NULL;
     int length =
         asprintf(&text, HEAD "%016" PRIx64 "\n%s\n", tccl_hash64(json, strlen(json)), json);
     if (length < 0) {
-        tccl_fail(err, "no memory for the spool");
+        tccl_fail(err, "out of memory for the spool");
         return NULL;
     }
     *size = (size_t)length;
@@ -203,7 +204,7 @@ static json_t *parse_text(const char *text, size_t size, struct tccl_error *err)
     }
     const char *json = text + HEAD_SIZE;
     size_t length = size - HEAD_SIZE - 1;
-    snprintf(head, sizeof head, HEAD "%016" PRIx64 "\n", tccl_hash64(json, length));
+    snprintf(head, sizeof(head), HEAD "%016" PRIx64 "\n", tccl_hash64(json, length));
     if (strncmp(text, head, HEAD_SIZE) != 0) {
         tccl_fail(err, "the checksum is wrong");
         return NULL;
@@ -298,7 +299,7 @@ int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tcc
 static void write_reason(const struct tccl_spool *spool, const char *name, const char *reason)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/bad/%s.reason", spool->folder, name);
+    snprintf(path, sizeof(path), "%s/bad/%s.reason", spool->folder, name);
     cleanup_file FILE *file = fopen(path, "we");
     if (file)
         fprintf(file, "%s\n", reason);
@@ -314,7 +315,7 @@ int tccl_spool_reject(struct tccl_spool *spool, const char *name, const char *re
         return tccl_spool_remove(spool, name, err);
     intmax_t before = size_of(spool, name);
     path_of(spool, name, path);
-    snprintf(aside, sizeof aside, "%s/bad/%s", spool->folder, name);
+    snprintf(aside, sizeof(aside), "%s/bad/%s", spool->folder, name);
     bool again = access(aside, F_OK) == 0;
     if (rename(path, aside) != 0)
         return tccl_fail(err, "%s: can't be put aside: %s", path, strerror(errno));

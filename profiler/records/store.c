@@ -154,7 +154,7 @@ static struct tccl_records *new_records(const char *path, struct tccl_error *err
     if (new && (new->path = strdup(path)))
         return new;
     free(new);
-    tccl_fail(err, "no memory for %s", path);
+    tccl_fail(err, "out of memory for %s", path);
     return NULL;
 }
 

@@ -25,7 +25,7 @@ enum {
 
 /* Where the parts of the histogram begin. */
 static const double gains[] = {0, 1, 1.05, 1.1, 1.2, 1.3, 1.5, 1.75, 2, 2.5, 3, 4, 6};
-enum { GAINS = sizeof gains / sizeof *gains };
+enum { GAINS = sizeof(gains) / sizeof(*gains) };
 
 struct words {
     char word[WORDS][TCCL_RECORD_WORD + 1];
@@ -123,7 +123,7 @@ static struct day *find_day(struct summary *summary, int64_t when)
     if (summary->n_days > 0 && when < summary->day_end)
         return &summary->days[summary->n_days - 1];
     struct day *days =
-        tccl_room_for(summary->days, summary->n_days, &summary->days_room, sizeof *days);
+        tccl_room_for(summary->days, summary->n_days, &summary->days_room, sizeof(*days));
     if (!days)
         return NULL;
     summary->days = days;
@@ -193,7 +193,7 @@ static int count_rows(struct summary *summary, struct tccl_records *records,
         if (filter->uid >= 0 && ++looked_at % LOOK_ROWS == 0 && tccl_now_ms() > end)
             return tccl_fail(err, "too much for one answer: give a shorter time");
         if (tccl_filter_row(filter, rows, &row) && count_row(summary, filter, &row) != 0)
-            return tccl_fail(err, "no memory for a summary");
+            return tccl_fail(err, "out of memory for a summary");
     }
     return rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
 }
@@ -299,13 +299,13 @@ json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid
 {
     __attribute__((cleanup(tccl_filter_clear))) struct tccl_filter wanted = {0};
     __attribute__((cleanup(cleanup_records))) struct tccl_records *records = NULL;
-    __attribute__((cleanup(clear))) struct summary *summary = calloc(1, sizeof *summary);
+    __attribute__((cleanup(clear))) struct summary *summary = calloc(1, sizeof(*summary));
     if (tccl_filter_read(filter, uid, &wanted, err) != 0)
         return NULL;
     wanted.newest = false;
     wanted.after = NULL;
     if (!summary || !(summary->nodes = tccl_nodestats_new())) {
-        tccl_fail(err, "no memory for a summary");
+        tccl_fail(err, "out of memory for a summary");
         return NULL;
     }
     if (tccl_store_open_reader(path, &records, err) != 0 ||
@@ -313,6 +313,6 @@ json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid
         return NULL;
     json_t *json = summary_json(summary, &wanted);
     if (!json)
-        tccl_fail(err, "no memory for a summary");
+        tccl_fail(err, "out of memory for a summary");
     return json;
 }

@@ -1,3 +1,4 @@
+/* texts.c: a hash table of interned texts, open addressing, all bytes in one buffer. */
 #include "records/texts.h"
 
 #include <limits.h>
@@ -30,7 +31,7 @@ static size_t slot_of(const struct tccl_texts *texts, uint64_t hash)
 static int more_slots(struct tccl_texts *texts)
 {
     size_t n_slots = texts->n_slots ? 2 * texts->n_slots : 2 * FIRST;
-    int *slots = calloc(n_slots, sizeof *slots);
+    int *slots = calloc(n_slots, sizeof(*slots));
     if (!slots)
         return -1;
     free(texts->slots);
@@ -65,7 +66,7 @@ static int add(struct tccl_texts *texts, const char *text, size_t size, uint64_t
 {
     size_t at = texts->used;
     struct tccl_text *entries =
-        tccl_room_for(texts->entries, texts->count, &texts->room, sizeof *entries);
+        tccl_room_for(texts->entries, texts->count, &texts->room, sizeof(*entries));
     if (!entries)
         return -1;
     texts->entries = entries;

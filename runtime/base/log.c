@@ -54,7 +54,7 @@ static int open_log(void)
     if (!pattern || !pattern[0])
         return STDERR_FILENO;
     char path[SHIM_PATH];
-    struct shim_text text = {path, sizeof path, 0, false};
+    struct shim_text text = {path, sizeof(path), 0, false};
     fill_in(pattern, &text);
     int fd =
         text.full
@@ -70,7 +70,7 @@ void shim_log(enum shim_level level, const char *format, ...)
     int before = errno;
     char host[65], line[2048];
     host_name(host);
-    struct shim_text text = {line, sizeof line - 1, 0, false};
+    struct shim_text text = {line, sizeof(line) - 1, 0, false};
     shim_text_add(&text, "%s:%d:%d TCCL %s ", host, (int)getpid(), shim_tid(),
                   level == SHIM_LOG_WARN ? "WARN" : "INFO");
     va_list list;

@@ -94,7 +94,7 @@ static void *twin(void *handle, const char *name)
     char other[64];
     if (!handle)
         return NULL;
-    snprintf(other, sizeof other, "p%s", name);
+    snprintf(other, sizeof(other), "p%s", name);
     void *found = dlsym(handle, other);
     if (!found)
         found = dlsym(handle, name);

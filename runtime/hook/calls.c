@@ -252,7 +252,7 @@ NCCL_WRAPPER ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
         begin(__func__, CALLER, &nccl, &process);
     if (!real)
         return NCCL_SYSTEM_ERROR;
-    uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof id);
+    uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof(id));
     struct shim_init *init = enter_rank(process, &nccl, key, ranks, rank, NULL);
     ncclResult_t result = real(comm, ranks, id, rank);
     keep_rank(init, NULL, result, comm);
@@ -268,7 +268,7 @@ NCCL_WRAPPER ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
         begin(__func__, CALLER, &nccl, &process);
     if (!real)
         return NCCL_SYSTEM_ERROR;
-    uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof id);
+    uint64_t key = shim_hash(SHIM_HASH_START, &id, sizeof(id));
     struct shim_init *init = enter_rank(process, &nccl, key, ranks, rank, config);
     ncclResult_t result = real(comm, ranks, id, rank, config);
     keep_rank(init, config, result, comm);
@@ -286,7 +286,7 @@ NCCL_WRAPPER ncclCommInitRankScalable(ncclComm_t *comm, int ranks, int rank, int
         return NCCL_SYSTEM_ERROR;
     struct shim_init *init = NULL;
     if (ids && n_ids > 0 && n_ids <= ranks) {
-        uint64_t key = shim_hash(SHIM_HASH_START, ids, (size_t)n_ids * sizeof *ids);
+        uint64_t key = shim_hash(SHIM_HASH_START, ids, (size_t)n_ids * sizeof(*ids));
         init = enter_rank(process, &nccl, key, ranks, rank, config);
     }
     ncclResult_t result = real(comm, ranks, rank, n_ids, ids, config);
@@ -306,7 +306,7 @@ static void enter_all(const struct shim_process *process, const struct shim_nccl
     shim_bus gpu;
     if (!process || n < 2 || n > SHIM_GPUS)
         return;
-    fill_comm(&comm, shim_hash(SHIM_HASH_START, words, sizeof words), n, nccl);
+    fill_comm(&comm, shim_hash(SHIM_HASH_START, words, sizeof(words)), n, nccl);
     comm.expected = n;
     for (int i = 0; i < n; i++) {
         if (shim_device_bus(devices ? devices[i] : i, &gpu, NULL))
@@ -375,7 +375,7 @@ static void inherit(const ncclConfig_t *config, struct shim_parent *parent,
 static uint64_t child_key(uint64_t parent, const char *kind, uint64_t a, uint64_t b)
 {
     const uint64_t words[] = {parent, a, b};
-    return shim_hash(shim_hash(SHIM_HASH_START, kind, strlen(kind)), words, sizeof words);
+    return shim_hash(shim_hash(SHIM_HASH_START, kind, strlen(kind)), words, sizeof(words));
 }
 
 static struct shim_init *enter_split(const struct shim_process *process,
@@ -456,7 +456,7 @@ static struct shim_init *enter_shrink(const struct shim_process *process,
         return NULL;
     inherit(config, parent, &member);
     for (int i = 0; i < n; i++)
-        set += shim_hash(SHIM_HASH_START, &excluded[i], sizeof excluded[i]);
+        set += shim_hash(SHIM_HASH_START, &excluded[i], sizeof(excluded[i]));
     int ranks = parent->ranks < 0 ? -1 : parent->ranks - n;
     fill_comm(&comm, child_key(parent->key, "shrink", parent->shrinks, set), ranks, nccl);
     comm.expected = staying(parent, excluded, n);

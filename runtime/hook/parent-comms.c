@@ -14,7 +14,7 @@ static int enter(void)
     pid_t pid = getpid();
     pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
     if (before != pid && before != 0) {
-        memset(parents, 0, sizeof parents);
+        memset(parents, 0, sizeof(parents));
         shim_lock_release(&lock);
     }
     return shim_lock_take(&lock);

@@ -24,12 +24,12 @@ static void notice_fork(void)
 {
     pid_t pid = getpid();
     if (here.pid != pid) {
-        memset(&here, 0, sizeof here);
+        memset(&here, 0, sizeof(here));
         here.pid = pid;
     }
     pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
     if (before != pid && before != 0) {
-        memset(inits, 0, sizeof inits);
+        memset(inits, 0, sizeof(inits));
         shim_lock_release(&lock);
     }
 }

@@ -32,7 +32,7 @@ static uint64_t hash_shm(uint64_t word)
     struct stat status;
     int fd = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && !syscall(SYS_fstat, fd, &status))
-        word = shim_hash(word, &status.st_dev, sizeof status.st_dev);
+        word = shim_hash(word, &status.st_dev, sizeof(status.st_dev));
     if (fd >= 0)
         close(fd);
     return word;
@@ -44,12 +44,12 @@ static uint64_t host_word(void)
     char text[256] = "";
     const char *given = shim_env("NCCL_HOSTID");
     if (given) {
-        snprintf(text, sizeof text, "%s", given);
+        snprintf(text, sizeof(text), "%s", given);
     } else {
         gethostname(text, 128);
         text[127] = '\0';
         size_t length = strlen(text);
-        shim_read_file("/proc/sys/kernel/random/boot_id", text + length, sizeof text - length);
+        shim_read_file("/proc/sys/kernel/random/boot_id", text + length, sizeof(text) - length);
     }
     return hash_shm(shim_hash(SHIM_HASH_START, text, strlen(text)));
 }

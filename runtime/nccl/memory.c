@@ -20,7 +20,7 @@ int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why
         return 0;
     if (node >= NODES)
         return shim_fail(why, "NUMA node %d", node);
-    memset(saved->nodes, 0, sizeof saved->nodes);
+    memset(saved->nodes, 0, sizeof(saved->nodes));
     if (syscall(SYS_get_mempolicy, &saved->mode, saved->nodes, (unsigned long)NODES + 1, NULL, 0UL))
         return errno == ENOSYS ? 0 : shim_fail(why, "get_mempolicy: %s", strerror(errno));
     nodes[node / WORD] = 1UL << node % WORD;
@@ -42,8 +42,8 @@ static uint64_t number_in(const char *folder, const char *name)
 {
     char path[SHIM_PATH + 64], text[64];
     uint64_t number;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (shim_read_file(path, text, sizeof text) < 0)
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (shim_read_file(path, text, sizeof(text)) < 0)
         return UINT64_MAX;
     text[strcspn(text, "\n")] = '\0';
     if (shim_number(text, 10, UINT64_MAX, &number) || number > NO_LIMIT)
@@ -56,8 +56,8 @@ static uint64_t stat_in(const char *folder, const char *name)
 {
     char path[SHIM_PATH + 64], text[8192];
     uint64_t number;
-    snprintf(path, sizeof path, "%s/memory.stat", folder);
-    if (shim_read_file(path, text, sizeof text) < 0)
+    snprintf(path, sizeof(path), "%s/memory.stat", folder);
+    if (shim_read_file(path, text, sizeof(text)) < 0)
         return 0;
     size_t length = strlen(name);
     for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
@@ -87,8 +87,8 @@ static uint64_t left_above(const char *mount, const char *group, bool unified)
 {
     char folder[SHIM_PATH];
     uint64_t least = UINT64_MAX;
-    int length = snprintf(folder, sizeof folder, "%s%s", mount, group);
-    if (length < 0 || (size_t)length >= sizeof folder)
+    int length = snprintf(folder, sizeof(folder), "%s%s", mount, group);
+    if (length < 0 || (size_t)length >= sizeof(folder))
         return UINT64_MAX;
     size_t end = strlen(mount);
     for (;;) {
@@ -122,7 +122,7 @@ static uint64_t left_by_line(char *line)
 static uint64_t left_of_machine(void)
 {
     char text[8192];
-    if (shim_read_file("/proc/meminfo", text, sizeof text) < 0)
+    if (shim_read_file("/proc/meminfo", text, sizeof(text)) < 0)
         return UINT64_MAX;
     char *value = strstr(text, "MemAvailable:");
     uint64_t kib;
@@ -156,11 +156,11 @@ uint64_t shim_memory_limits_left(void)
     } limits[] = {{RLIMIT_AS, "\nVmSize:"}, {RLIMIT_DATA, "\nVmData:"}};
     char text[8192] = "";
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
         struct rlimit limit;
         if (getrlimit(limits[i].limit, &limit) || limit.rlim_cur == RLIM_INFINITY)
             continue;
-        if (!text[0] && shim_read_file("/proc/self/status", text, sizeof text) < 0)
+        if (!text[0] && shim_read_file("/proc/self/status", text, sizeof(text)) < 0)
             return 0;
         uint64_t used = used_of(text, limits[i].used);
         uint64_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
@@ -173,7 +173,7 @@ uint64_t shim_memory_left(void)
 {
     char text[8192];
     uint64_t least = left_of_machine();
-    if (shim_read_file("/proc/self/cgroup", text, sizeof text) < 0)
+    if (shim_read_file("/proc/self/cgroup", text, sizeof(text)) < 0)
         return least;
     for (char *line = text; line && *line;) {
         char *next = strchr(line, '\n');

@@ -195,7 +195,7 @@ bool shim_line_read(const char *start, const char *end, struct shim_line *line)
     static const char mark[] = "NCCL INFO ";
     struct piece piece = {start, end};
 
-    memset(line, 0, sizeof *line);
+    memset(line, 0, sizeof(*line));
     if (!skip_to(&piece, mark) || !read_prefix(start, piece.at - strlen(mark), line) ||
         !read_text(piece, line)) {
         line->kind = SHIM_LINE_OTHER;

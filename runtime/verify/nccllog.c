@@ -98,7 +98,7 @@ static struct member *add_member(int tid)
     for (int i = 1; i < MEMBERS; i++)
         if (notes.members[i].order < member->order)
             member = &notes.members[i];
-    memset(member, 0, sizeof *member);
+    memset(member, 0, sizeof(*member));
     member->order = ++notes.order;
     member->tid = tid;
     member->rank = member->ranks = -1;
@@ -215,7 +215,7 @@ static void note_nics(const struct shim_line *line)
 
 static void note_network(const struct shim_line *line)
 {
-    snprintf(notes.network, sizeof notes.network, "%.*s", (int)(line->end - line->text),
+    snprintf(notes.network, sizeof(notes.network), "%.*s", (int)(line->end - line->text),
              line->text);
 }
 
@@ -308,7 +308,7 @@ static bool expand(const char *name, struct shim_text *path)
 {
     char host[256] = "";
 
-    gethostname(host, sizeof host - 1);
+    gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
     for (; *name; name++) {
         bool two = name[0] == '%' && name[1] != '\0';
@@ -340,7 +340,7 @@ static void nowhere(const char *why)
 
 static void users_file(void)
 {
-    struct shim_text path = {.at = file.path, .size = sizeof file.path};
+    struct shim_text path = {.at = file.path, .size = sizeof(file.path)};
 
     if (user_logs_enough() && expand(shim_env("NCCL_DEBUG_FILE"), &path))
         file.place = USERS_FILE;
@@ -359,7 +359,7 @@ static void memory_file(void)
         return;
     }
     file.fd = (int)syscall(SYS_memfd_create, memory_name, CLOEXEC_SEALING);
-    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
+    snprintf(file.path, sizeof(file.path), "/proc/self/fd/%d", file.fd);
     if (file.fd >= 0)
         file.spare = open(file.path, O_WRONLY | O_CLOEXEC);
     if (file.spare < 0)
@@ -372,8 +372,8 @@ static void memory_file(void)
 static void find_place(void)
 {
     if (file.pid != getpid()) {
-        memset(&notes, 0, sizeof notes);
-        memset(&file, 0, sizeof file);
+        memset(&notes, 0, sizeof(notes));
+        memset(&file, 0, sizeof(file));
         file.fd = file.spare = -1;
         file.pid = getpid();
     }
@@ -456,11 +456,11 @@ static void give_back(off_t from)
 static long read_some(void)
 {
     static char buffer[4 * LONGEST_LINE];
-    ssize_t n = pread(file.fd, buffer, sizeof buffer, file.offset);
+    ssize_t n = pread(file.fd, buffer, sizeof(buffer), file.offset);
     size_t size = n > 0 ? strnlen(buffer, (size_t)n) : 0; /* zero bytes: not written so far */
     size_t used = shim_nccllog_take(buffer, size, file.pid);
 
-    if (used == 0 && size == sizeof buffer)
+    if (used == 0 && size == sizeof(buffer))
         used = size;
     file.offset += (off_t)used;
     return (long)used;

@@ -68,13 +68,13 @@ static char *show_job(const struct acct_field *field, const json_t *record,
     json_int_t array = tccl_number_of(record, "array_job_id");
     char job[64];
     if (array && !het)
-        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT "_%" JSON_INTEGER_FORMAT, array,
+        snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT "_%" JSON_INTEGER_FORMAT, array,
                  tccl_number_of(record, "array_task_id"));
     else if (het)
-        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT, het,
+        snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT, het,
                  tccl_number_of(record, "het_offset"));
     else
-        snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
+        snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
     return print_step(record, job);
 }
 
@@ -85,7 +85,7 @@ static char *show_raw_job(const struct acct_field *field, const json_t *record,
     (void)field;
     (void)clock;
     char job[32];
-    snprintf(job, sizeof job, "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
+    snprintf(job, sizeof(job), "%" JSON_INTEGER_FORMAT, tccl_number_of(record, "job"));
     return print_step(record, job);
 }
 
@@ -132,7 +132,7 @@ static char *show_time(const struct acct_field *field, const json_t *record,
 {
     char text[128];
     acct_time_print((time_t)tccl_number_of(record, field->source), clock->now, clock->format, text,
-                    sizeof text);
+                    sizeof(text));
     return strdup(text);
 }
 

@@ -23,7 +23,7 @@ static const struct {
 
 const char *acct_step_name(json_int_t step)
 {
-    for (size_t i = 0; i < sizeof special_steps / sizeof special_steps[0]; i++)
+    for (size_t i = 0; i < sizeof(special_steps) / sizeof(special_steps[0]); i++)
         if (special_steps[i].step == step)
             return special_steps[i].name;
     return NULL;
@@ -43,7 +43,7 @@ static json_int_t read_number(const char **at)
 /* The step at *at, a number or a name; -1 if it is none. */
 static json_int_t read_step(const char **at)
 {
-    for (size_t i = 0; i < sizeof special_steps / sizeof special_steps[0]; i++) {
+    for (size_t i = 0; i < sizeof(special_steps) / sizeof(special_steps[0]); i++) {
         size_t length = strlen(special_steps[i].name);
         if (!strncasecmp(*at, special_steps[i].name, length)) {
             *at += length;
@@ -74,7 +74,7 @@ static int add_entry(json_t *jobs, const struct job_text *text, const struct tas
     if (text->step >= 0)
         json_object_set_new(entry, "step", json_integer(text->step));
     if (json_array_size(jobs) < TCCL_FILTER_JOBS)
-        return json_array_append_new(jobs, entry) == 0 ? 0 : tccl_fail(err, "no memory");
+        return json_array_append_new(jobs, entry) == 0 ? 0 : tccl_fail(err, "out of memory");
     json_decref(entry);
     return tccl_fail(err, "more than %d jobs", TCCL_FILTER_JOBS);
 }
@@ -188,7 +188,7 @@ static bool is_job_state(const char *text)
         "completing",   "cg", "configuring",   "cf", "resizing",    "rs", "requeued",      "rq",
         "revoked",      "rv", "stopped",       "st", "signaling",   "si", "stage_out",     "so",
         "special_exit", "se", "resv_del_hold", "rd", "requeue_fed", "rf", "requeue_hold",  "rh"};
-    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
         if (!strcasecmp(text, states[i]))
             return true;
     return false;
@@ -230,7 +230,7 @@ static json_t *read_class(const char *text, struct tccl_error *err)
     for (int i = 0; i < TCCL_REASON_CLASSES; i++) {
         const char *word = tccl_reason_word(i);
         size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", word);
+        snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "", word);
         if (!strcasecmp(text, word))
             return json_string(word);
         if (*text && !strncasecmp(text, word, strlen(text)) && n_found++ == 0)
@@ -255,7 +255,7 @@ static int read_list(json_t *filter, const char *name, size_t max, const char *t
     cleanup_free char *copy = strdup(text);
     json_t *list = json_object_get(filter, name);
     if (!list && json_object_set_new(filter, name, list = json_array()) != 0)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     char *rest = copy;
     for (char *entry; (entry = strsep(&rest, ","));) {
         if (left_over(entry, text))
@@ -264,7 +264,7 @@ static int read_list(json_t *filter, const char *name, size_t max, const char *t
             return tccl_fail(err, "more than %zu %s", max, name);
         json_t *value = read(entry, err);
         if (!value || json_array_append_new(list, value) != 0)
-            return tccl_fail(err, "no memory");
+            return tccl_fail(err, "out of memory");
     }
     return 0;
 }
@@ -291,7 +291,7 @@ int acct_filter_jobs(json_t *filter, const char *text, struct tccl_error *err)
     cleanup_free char *copy = strdup(text);
     json_t *jobs = json_object_get(filter, "jobs");
     if (!copy || (!jobs && json_object_set_new(filter, "jobs", jobs = json_array()) != 0))
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     char *rest = copy;
     for (char *job; (job = next_job(&rest));)
         if (!left_over(job, text) && read_job(jobs, job, err) != 0)
@@ -332,7 +332,7 @@ int acct_filter_range(json_t *filter, const char *text, struct tccl_error *err)
     return json_object_set_new(filter, "min_nodes", json_integer(low)) == 0 &&
                    json_object_set_new(filter, "max_nodes", json_integer(high)) == 0
                ? 0
-               : tccl_fail(err, "no memory");
+               : tccl_fail(err, "out of memory");
 }
 
 int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err)
@@ -342,11 +342,11 @@ int acct_filter_nodes(json_t *filter, const char *text, struct tccl_error *err)
     if (tccl_hosts_expand(text, TCCL_FILTER_NODES, &hosts, err) != 0)
         return -1;
     if (!list && json_object_set_new(filter, "nodes", list = json_array()) != 0)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     if (json_array_size(list) + hosts.count > TCCL_FILTER_NODES)
         return tccl_fail(err, "more than %d nodes", TCCL_FILTER_NODES);
     for (size_t i = 0; i < hosts.count; i++)
         if (json_array_append_new(list, json_string(hosts.names[i])) != 0)
-            return tccl_fail(err, "no memory");
+            return tccl_fail(err, "out of memory");
     return 0;
 }

@@ -69,7 +69,7 @@ static size_t fold_job(const struct entry *entries, size_t count, json_t **job)
 
 static struct entry *list_entries(const json_t *records, size_t count)
 {
-    struct entry *entries = calloc(count + 1, sizeof *entries);
+    struct entry *entries = calloc(count + 1, sizeof(*entries));
     for (size_t i = 0; entries && i < count; i++)
         entries[i] = (struct entry){.record = json_array_get(records, i), .place = i};
     return entries;
@@ -79,18 +79,18 @@ json_t *acct_fold(const json_t *records)
 {
     size_t count = json_array_size(records), n_jobs = 0;
     cleanup_free struct entry *entries = list_entries(records, count);
-    cleanup_free struct entry *jobs = calloc(count + 1, sizeof *jobs);
+    cleanup_free struct entry *jobs = calloc(count + 1, sizeof(*jobs));
     cleanup_json json_t *folded = json_array();
     if (!entries || !jobs || !folded)
         return NULL;
-    qsort(entries, count, sizeof *entries, by_job);
+    qsort(entries, count, sizeof(*entries), by_job);
     for (size_t i = 0; i < count;) {
         json_t *job;
         jobs[n_jobs].place = entries[i].place;
         i += fold_job(entries + i, count - i, &job);
         jobs[n_jobs++].record = job;
     }
-    qsort(jobs, n_jobs, sizeof *jobs, by_place);
+    qsort(jobs, n_jobs, sizeof(*jobs), by_place);
     int failed = 0;
     for (size_t i = 0; i < n_jobs; i++)
         failed |= json_array_append_new(folded, (json_t *)jobs[i].record);

@@ -146,7 +146,7 @@ static void ignore(int option, int index)
                    {'D', "the steps of a job that was requeued are all shown"},
                    {'T', "records have a start only"}};
     const char *why = "there is nothing here that it could change";
-    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (reasons[i].option == option)
             why = reasons[i].why;
     fprintf(stderr, "tccl: %s is ignored: %s\n", option_name(option, index, name), why);
@@ -170,7 +170,7 @@ static int add_fields(struct listing *listing, const char *value, struct tccl_er
     char *both;
     if (asprintf(&both, "%s%s%s", listing->fields ? listing->fields : "",
                  listing->fields ? "," : "", value) < 0)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     free(listing->fields);
     listing->fields = both;
     return 0;
@@ -251,7 +251,7 @@ static int take_option(struct listing *listing, int option, int index, char *con
 static int refuse_word(const char *word, struct tccl_error *err)
 {
     static const char *const commands[] = {"ring", "summary"};
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (!strcmp(word, commands[i]))
             return tccl_fail(err, "a command stands before its options: tcclacct %s ...", word);
     return tccl_fail(err, "%.60s: what is that? jobs are given with -j; see --help", word);
@@ -300,7 +300,7 @@ static int print_table(const struct acct_layout *layout, const json_t *records, 
         acct_print_header(stdout, layout);
     for (size_t i = 0; i < json_array_size(records) && !ferror(stdout); i++)
         if (acct_print_row(stdout, layout, json_array_get(records, i), &clock) != 0)
-            return tccl_fail(err, "no memory");
+            return tccl_fail(err, "out of memory");
     return 0;
 }
 
@@ -317,7 +317,7 @@ static int answer(struct listing *listing, struct tccl_error *err)
         return -1;
     cleanup_json json_t *records = listing->fold ? acct_fold(steps) : json_incref(steps);
     if (!records)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     return listing->json ? print_json(records, complete, err)
                          : print_table(&listing->layout, records, request->now, err);
 }

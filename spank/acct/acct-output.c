@@ -58,7 +58,7 @@ bool acct_terminal_colour(void)
 bool acct_terminal_utf8(void)
 {
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         const char *value = getenv(variables[i]);
         if (value && *value)
             return strcasestr(value, "UTF-8") || strcasestr(value, "UTF8");

@@ -21,7 +21,7 @@ int acct_request_begin(struct acct_request *request, struct tccl_error *err)
 {
     request->now = time(NULL);
     request->filter = json_object();
-    return request->filter ? 0 : tccl_fail(err, "no memory");
+    return request->filter ? 0 : tccl_fail(err, "out of memory");
 }
 
 void acct_request_clear(struct acct_request *request)
@@ -87,8 +87,9 @@ static int add_time(json_t *filter, const char *name, time_t when, struct tccl_e
 {
     if (when < 0)
         when = 0;
-    return json_object_set_new(filter, name, json_integer(when)) == 0 ? 0
-                                                                      : tccl_fail(err, "no memory");
+    return json_object_set_new(filter, name, json_integer(when)) == 0
+               ? 0
+               : tccl_fail(err, "out of memory");
 }
 
 /* The end itself is not asked for, unless it is also the start, or now: as sacct has it. */
@@ -109,7 +110,7 @@ static int finish_times(struct acct_request *request, time_t start, struct tccl_
         return tccl_fail_in(err, "--endtime");
     if (end < start) {
         char text[64];
-        acct_time_print(start, request->now, NULL, text, sizeof text);
+        acct_time_print(start, request->now, NULL, text, sizeof(text));
         return tccl_fail(err, "--endtime=%.60s is before the start (%s%s)", request->end, text,
                          request->start ? "" : "; give --starttime");
     }
@@ -129,7 +130,7 @@ static int finish_users(struct acct_request *request, struct tccl_error *err)
         return 0;
     return json_object_set_new(filter, "users", json_pack("[I]", (json_int_t)getuid())) == 0
                ? 0
-               : tccl_fail(err, "no memory");
+               : tccl_fail(err, "out of memory");
 }
 
 int acct_request_finish(struct acct_request *request, time_t start, struct tccl_error *err)

@@ -152,8 +152,8 @@ static int add_cut(const struct acct_ring *ring, struct acct_ring_facts *facts)
 int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
                          struct acct_ring_facts *facts, struct tccl_error *err)
 {
-    memset(ring, 0, sizeof *ring);
-    memset(facts, 0, sizeof *facts);
+    memset(ring, 0, sizeof(*ring));
+    memset(facts, 0, sizeof(*facts));
     if (read_ring(record, ring, err) != 0)
         return -1;
     add_bar(record, "gbps", "this ring", facts);
@@ -163,7 +163,7 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
                    add_state(record, facts) == 0 && add_gain(record, facts) == 0 &&
                    add_source(record, facts) == 0 && add_cut(ring, facts) == 0
                ? 0
-               : tccl_fail(err, "no memory for a ring");
+               : tccl_fail(err, "out of memory for a ring");
 }
 
 void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts)
@@ -171,6 +171,6 @@ void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts
     free(facts->title);
     for (int i = 0; i < facts->n_lines; i++)
         free(facts->lines[i]);
-    memset(facts, 0, sizeof *facts);
+    memset(facts, 0, sizeof(*facts));
     acct_ring_clear(ring);
 }

@@ -18,9 +18,9 @@ static void *grow(void *array, int count, size_t size)
 static int find_chain(struct acct_ring *ring, const struct tccl_named_chain *chain)
 {
     for (int i = ring->n_chains - 1; i >= 0; i--)
-        if (!memcmp(&ring->chains[i], chain, sizeof *chain))
+        if (!memcmp(&ring->chains[i], chain, sizeof(*chain)))
             return i;
-    struct tccl_named_chain *chains = grow(ring->chains, ring->n_chains, sizeof *chains);
+    struct tccl_named_chain *chains = grow(ring->chains, ring->n_chains, sizeof(*chains));
     if (!chains)
         return -1;
     ring->chains = chains;
@@ -30,7 +30,7 @@ static int find_chain(struct acct_ring *ring, const struct tccl_named_chain *cha
 
 static int add_name(struct acct_ring *ring, const char *name)
 {
-    char **names = grow(ring->names, ring->n_nodes, sizeof *names);
+    char **names = grow(ring->names, ring->n_nodes, sizeof(*names));
     if (!names)
         return -1;
     ring->names = names;
@@ -44,7 +44,7 @@ static int add_run(struct acct_ring *ring, int chain, int node)
         ring->runs[ring->n_runs - 1].count++;
         return 0;
     }
-    struct acct_run *runs = grow(ring->runs, ring->n_runs, sizeof *runs);
+    struct acct_run *runs = grow(ring->runs, ring->n_runs, sizeof(*runs));
     if (!runs)
         return -1;
     ring->runs = runs;
@@ -104,9 +104,9 @@ static struct acct_group group_at(const struct acct_ring *ring, int first)
 
 static int make_groups(struct acct_ring *ring, struct tccl_error *err)
 {
-    ring->groups = calloc((size_t)ring->n_runs, sizeof *ring->groups);
+    ring->groups = calloc((size_t)ring->n_runs, sizeof(*ring->groups));
     if (!ring->groups)
-        return tccl_fail(err, "no memory for a ring");
+        return tccl_fail(err, "out of memory for a ring");
     for (int run = 0; run < ring->n_runs;) {
         struct acct_group group = group_at(ring, run);
         ring->groups[ring->n_groups++] = group;
@@ -118,12 +118,12 @@ static int make_groups(struct acct_ring *ring, struct tccl_error *err)
 int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
                    struct tccl_error *err)
 {
-    memset(ring, 0, sizeof *ring);
+    memset(ring, 0, sizeof(*ring));
     struct tccl_named_chain chain;
     int more;
     cleanup_free char *copy = strdup(text);
     if (!copy)
-        return tccl_fail(err, "no memory for a ring");
+        return tccl_fail(err, "out of memory for a ring");
     drop_cut(copy, &ring->cut);
     if (!*copy)
         return tccl_fail(err, ring->cut ? "its text is cut within the first node" : "it is empty");
@@ -132,7 +132,7 @@ int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
         if (reader.chain > 0)
             return tccl_fail(err, "node %d has several chains", reader.node + 1);
         if (add_node(ring, reader.name[0] ? reader.name : alone, &chain) != 0)
-            return tccl_fail(err, "no memory for a ring");
+            return tccl_fail(err, "out of memory for a ring");
     }
     return more < 0 ? -1 : make_groups(ring, err);
 }
@@ -145,14 +145,14 @@ void acct_ring_clear(struct acct_ring *ring)
     free(ring->chains);
     free(ring->runs);
     free(ring->groups);
-    memset(ring, 0, sizeof *ring);
+    memset(ring, 0, sizeof(*ring));
 }
 
 char *acct_group_names(const struct acct_ring *ring, const struct acct_group *group, int place,
                        int *count)
 {
     const struct acct_run *run = &ring->runs[group->first + place];
-    cleanup_free const char **names = calloc((size_t)(group->times * run->count), sizeof *names);
+    cleanup_free const char **names = calloc((size_t)(group->times * run->count), sizeof(*names));
     *count = 0;
     if (!names)
         return NULL;

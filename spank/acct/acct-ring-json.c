@@ -47,7 +47,7 @@ json_t *acct_ring_json(json_t *record, struct tccl_error *err)
     if (acct_ring_facts_read(record, &ring, &facts, err) == 0) {
         json = json_pack("{s:O, s:o}", "step", record, "ring", ring_json(&ring));
         if (!json)
-            tccl_fail(err, "no memory for a ring");
+            tccl_fail(err, "out of memory for a ring");
     }
     acct_ring_facts_clear(&ring, &facts);
     return json;

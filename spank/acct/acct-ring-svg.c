@@ -125,7 +125,7 @@ static void put_nic(const struct sheet *sheet, double x, double y, const char *n
     char text[FITS_SMALL + 1];
     size_t length = strlen(name);
     bool cut = length > FITS_SMALL;
-    snprintf(text, sizeof text, "%s%s", cut ? "..." : "",
+    snprintf(text, sizeof(text), "%s%s", cut ? "..." : "",
              cut ? name + length - FITS_SMALL + 3 : name);
     tccl_svg_text(x, y, length > FITS ? "small mid" : "mid", text, sheet->out);
 }
@@ -148,7 +148,7 @@ static void put_device(const struct sheet *sheet, const struct card *card, int d
         put_nic(sheet, x, y, device ? chain->exit.nic : chain->entry.nic);
         return;
     }
-    snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[again ? 0 : device - !chain->closed]);
+    snprintf(gpu, sizeof(gpu), "GPU %d", (int)chain->gpus[again ? 0 : device - !chain->closed]);
     tccl_svg_text(x, again ? y - 6 : y, "mid", gpu, sheet->out);
     if (again)
         tccl_svg_text(x, y + 9, "small mid", "again", sheet->out);
@@ -160,16 +160,16 @@ static void put_bounce(const struct sheet *sheet, double x1, double x2, double y
     enum { W = 52, H = 22, IN = 14, UP = 18 };
     char path[160], name[32];
     double x = (x1 + x2) / 2, top = y - DEVICE_H / 2.0, box = top - ABOVE + 4;
-    snprintf(path, sizeof path, "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1 - IN, top, x1 - IN,
+    snprintf(path, sizeof(path), "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1 - IN, top, x1 - IN,
              top - UP, x1 - IN / 2.0, box + H / 2.0, x - W / 2.0, box + H / 2.0);
     put_path(sheet, TCCL_ARROW_BOUNCE, path);
-    snprintf(path, sizeof path, "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x + W / 2.0,
+    snprintf(path, sizeof(path), "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x + W / 2.0,
              box + H / 2.0, x2 + IN / 2.0, box + H / 2.0, x2 + IN, top - UP, x2 + IN, top);
     put_path(sheet, TCCL_ARROW_BOUNCE, path);
     fprintf(sheet->out,
             "<rect class=\"memory\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n",
             x - W / 2.0, box, W, H);
-    snprintf(name, sizeof name, "mem %d", memory);
+    snprintf(name, sizeof(name), "mem %d", memory);
     tccl_svg_text(x, box + 15, "mid", name, sheet->out);
 }
 
@@ -184,7 +184,7 @@ static void put_link(const struct sheet *sheet, const struct card *card, int i)
         put_bounce(sheet, x1, x2, y, link.memory);
         return;
     }
-    snprintf(path, sizeof path, "M%.1f,%.1f H%.1f", x1 + 2, y, x2 - 2);
+    snprintf(path, sizeof(path), "M%.1f,%.1f H%.1f", x1 + 2, y, x2 - 2);
     put_path(sheet, arrow_kind(link), path);
     tccl_svg_text((x1 + x2) / 2, y - 7, "small mid",
                   link.kind == 'w'   ? "write"
@@ -203,7 +203,7 @@ static char *card_head(const struct sheet *sheet, const struct card *card, int *
     if (!names)
         return NULL;
     if (*count > 1)
-        snprintf(many, sizeof many, "  (%d nodes)", *count);
+        snprintf(many, sizeof(many), "  (%d nodes)", *count);
     int fits = (int)((card->w - 2 * PAD) / LETTER) - (int)strlen(many), used;
     if (acct_columns(names) <= fits)
         return asprintf(&head, "%s%s", names, many) < 0 ? NULL : head;
@@ -236,7 +236,7 @@ static void put_hop(const struct sheet *sheet, const struct card *from, const st
     double y1 = devices_y(from) + DEVICE_H + 1, below = card_end(from) + 17;
     double rail = to == sheet->cards ? MARGIN : MARGIN + RAIL / 2.0;
     char path[200];
-    snprintf(path, sizeof path,
+    snprintf(path, sizeof(path),
              "M%.1f,%.1f V%.1f Q%.1f,%.1f %.1f,%.1f H%.1f Q%.1f,%.1f %.1f,%.1f V%.1f "
              "Q%.1f,%.1f %.1f,%.1f H%.1f",
              x1, y1, below - 8, x1, below, x1 - 8, below, rail + 8, rail, below, rail,
@@ -268,7 +268,7 @@ static void put_frame(const struct sheet *sheet, const struct card *first)
         return;
     for (const struct card *card = first; card <= last; card++)
         w = fmax(w, card->w);
-    snprintf(text, sizeof text, "these %d in turn, %d times", first->group->n_runs,
+    snprintf(text, sizeof(text), "these %d in turn, %d times", first->group->n_runs,
              first->group->times);
     fprintf(sheet->out,
             "<rect fill=\"none\" stroke=\"#999\" stroke-dasharray=\"3 4\" x=\"%.1f\" y=\"%.1f\" "
@@ -318,7 +318,7 @@ static void put_bars(const struct sheet *sheet, double y)
     for (int i = 0; i < facts->n_bars; i++, y += LINE) {
         double w = BAR_W * (facts->bars[i].gbps / most);
         char text[48];
-        snprintf(text, sizeof text, "%.2f GB/s", facts->bars[i].gbps);
+        snprintf(text, sizeof(text), "%.2f GB/s", facts->bars[i].gbps);
         tccl_svg_text(MARGIN, y + 11, "", facts->bars[i].label, sheet->out);
         fprintf(sheet->out,
                 "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"13\" rx=\"2\" fill=\"%s\"/>\n",
@@ -436,7 +436,7 @@ static void put_sheet(const struct sheet *sheet)
     put_hops(sheet);
     double y = sheet->height - MARGIN - TCCL_SVG_LEGEND;
     if (sheet->n_left) {
-        snprintf(left, sizeof left, "... and %d more nodes, which are not drawn", sheet->n_left);
+        snprintf(left, sizeof(left), "... and %d more nodes, which are not drawn", sheet->n_left);
         tccl_svg_text(MARGIN + RAIL, y, "head", left, out);
     }
     tccl_svg_legend(MARGIN, y + 22, ring_kinds(sheet->ring), out);

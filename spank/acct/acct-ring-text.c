@@ -118,7 +118,7 @@ static void put_link(struct pen *pen, struct tccl_text_arrow link, const char *d
                      const char *left)
 {
     char text[40];
-    format_link(pen, link, text, sizeof text);
+    format_link(pen, link, text, sizeof(text));
     if (pen->used + acct_columns(text) + acct_columns(device) > pen->columns)
         wrap(pen, left, "   ");
     set_colour(pen, colour_of(link.kind));
@@ -132,15 +132,15 @@ static void put_chain(struct pen *pen, const struct tccl_named_chain *chain, con
 {
     char gpu[24];
     int link = 0;
-    snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[0]);
+    snprintf(gpu, sizeof(gpu), "GPU %d", (int)chain->gpus[0]);
     put(pen, chain->closed ? gpu : chain->entry.nic);
     if (!chain->closed)
         put_link(pen, tccl_named_arrow(chain, link++), gpu, left);
     for (int i = 1; i < chain->n_gpus; i++) {
-        snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[i]);
+        snprintf(gpu, sizeof(gpu), "GPU %d", (int)chain->gpus[i]);
         put_link(pen, tccl_named_arrow(chain, link++), gpu, left);
     }
-    snprintf(gpu, sizeof gpu, "GPU %d", (int)chain->gpus[0]);
+    snprintf(gpu, sizeof(gpu), "GPU %d", (int)chain->gpus[0]);
     put_link(pen, tccl_named_arrow(chain, link), chain->closed ? gpu : chain->exit.nic, left);
     end_line(pen);
 }
@@ -151,7 +151,7 @@ static void put_names(struct pen *pen, const char *names, int count)
     char times[32] = "";
     int used;
     if (count > 1)
-        snprintf(times, sizeof times, "  %s%d", pen->strokes->times, count);
+        snprintf(times, sizeof(times), "  %s%d", pen->strokes->times, count);
     int room = pen->columns - pen->used - acct_columns(times);
     set_colour(pen, "1");
     if (acct_columns(names) <= room) {
@@ -215,7 +215,7 @@ static int put_group(struct pen *pen, const struct acct_ring *ring, const struct
 
 static int put_ring(struct pen *pen, const struct acct_ring *ring)
 {
-    cleanup_free const char **drawn = calloc((size_t)ring->n_chains, sizeof *drawn);
+    cleanup_free const char **drawn = calloc((size_t)ring->n_chains, sizeof(*drawn));
     cleanup_free char *first = acct_escape(ring->names[0], NULL);
     if (!drawn || !first)
         return -1;
@@ -243,7 +243,7 @@ static void put_legend(struct pen *pen)
                  {'g', "NIC and GPU directly"}};
     bool first = true;
     end_line(pen);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         cleanup_free char *text =
             print(pen, "%s%c%s%s %s", pen->strokes->shaft, kinds[i].kind,
                   kinds[i].kind == 'm' ? "N" : "", pen->strokes->head, kinds[i].meaning);
@@ -311,7 +311,7 @@ int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
     int rc = acct_ring_facts_read(record, &ring, &facts, err);
     if (rc == 0) {
         put_head(&pen, &facts);
-        rc = put_ring(&pen, &ring) == 0 ? 0 : tccl_fail(err, "no memory for a drawing");
+        rc = put_ring(&pen, &ring) == 0 ? 0 : tccl_fail(err, "out of memory for a drawing");
         put_legend(&pen);
     }
     acct_ring_facts_clear(&ring, &facts);

@@ -11,9 +11,9 @@
 #include "base/error.h"
 
 /* All return 0, or -1 with err that says why there is nothing to draw: the record has no ring
- * (with the record's own reason), its text can't be read, or no memory; nothing has been written
- * then. A ring whose text was cut in the record is drawn as far as it is there, and the drawing
- * says so. What names in the record hold is escaped. Errors of out are left to ferror. */
+ * (with the record's own reason), its text can't be read, or out of memory; nothing has been
+ * written then. A ring whose text was cut in the record is drawn as far as it is there, and the
+ * drawing says so. What names in the record hold is escaped. Errors of out are left to ferror. */
 
 /* As SVG: one element <svg> with all that it needs inside. */
 int acct_ring_svg(FILE *out, const json_t *record, struct tccl_error *err);

@@ -61,7 +61,7 @@ static void put_bar(const struct page *page, double part, double most, int room)
 static void put_time(const struct page *page, json_int_t when, const char *format)
 {
     char text[64];
-    acct_time_print((time_t)when, time(NULL), format, text, sizeof text);
+    acct_time_print((time_t)when, time(NULL), format, text, sizeof(text));
     fputs(text, page->out);
 }
 

@@ -121,7 +121,7 @@ int acct_layout_columns(struct acct_layout *layout, const char *text, struct tcc
     cleanup_free char *copy = strdup(text);
     char *rest = copy;
     if (!copy)
-        return tccl_fail(err, "no memory");
+        return tccl_fail(err, "out of memory");
     layout->n_columns = 0;
     for (char *entry; (entry = strsep(&rest, ", \t"));)
         if (*entry && read_column(layout, entry, err) != 0)

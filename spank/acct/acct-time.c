@@ -77,7 +77,7 @@ static int read_word(const char **at, time_t now, struct moment *moment)
         {"midnight", 0, 0},    {"noon", 0, 12},          {"fika", 0, 15},
         {"teatime", 0, 16},
     };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         size_t length = strlen(words[i].word);
         if (strncasecmp(*at, words[i].word, length) != 0)
             continue;
@@ -99,7 +99,7 @@ static long read_unit(const char **at)
         long seconds;
     } units[] = {
         {"seconds", 1}, {"minutes", 60}, {"hours", 3600}, {"days", 86400}, {"weeks", 604800}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         size_t same = 0;
         while (units[i].name[same] && tolower((unsigned char)(*at)[same]) == units[i].name[same])
             same++;

@@ -1,3 +1,4 @@
+/* acct-users.c: the user name of each record, by its uid. */
 #include "acct/acct-users.h"
 
 #include <pwd.h>
