@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "client/message.h"
 #include "client/step-json.h"
-#include "ring/ring.h"
 
 const char *const tccl_state_names[] = {"off", "applied", "fallback", "nothing-to-do", NULL};
 
@@ -25,7 +24,7 @@ void tccl_outcome_clear(struct tccl_outcome *outcome)
 }
 
 /* [[entry NIC, exit NIC, nodes], …] */
-static json_t *choices_to_json(const struct tccl_ring_choice *choices, int count)
+static json_t *choices_to_json(const struct tccl_node_nics *choices, int count)
 {
     cleanup_json json_t *array = json_array();
     for (int i = 0, same; i < count; i += same) {
@@ -63,12 +62,12 @@ static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct
     for (size_t i = 0; i < json_array_size(json); i++) {
         int entry, exit, count;
         if (json_unpack(json_array_get(json, i), "[iii!]", &entry, &exit, &count) != 0 ||
-            entry < -1 || exit < -1 || entry >= TCCL_MAX_NICS || exit >= TCCL_MAX_NICS ||
+            entry < -1 || exit < -1 || entry >= TCCL_NODE_NICS || exit >= TCCL_NODE_NICS ||
             count < 1 || count > outcome->n_choices - filled)
             return tccl_fail(err, "choices: entry %zu is not one", i);
         while (count-- > 0)
             outcome->choices[filled++] =
-                (struct tccl_ring_choice){.entry_nic = entry, .exit_nic = exit};
+                (struct tccl_node_nics){.entry_nic = entry, .exit_nic = exit};
     }
     return filled == outcome->n_choices
                ? 0

@@ -18,7 +18,11 @@ const char *tccl_state_name(enum tccl_state state);
 
 enum { TCCL_OUTCOME_REASON = 511, TCCL_OUTCOME_SOURCE = 31, TCCL_OUTCOME_RING = 65535 };
 
-struct tccl_ring_choice;
+/* By which of its NICs the ring enters a node and leaves it; -1: the ring of a single node. */
+enum { TCCL_NODE_NICS = 16 };
+struct tccl_node_nics {
+    int entry_nic, exit_nic;
+};
 
 struct tccl_outcome {
     enum tccl_state state;
@@ -36,7 +40,7 @@ struct tccl_outcome {
                        * node's chain and "…" */
     int first;        /* the node of choices[0] */
     int n_choices;
-    struct tccl_ring_choice *choices;
+    struct tccl_node_nics *choices;
 };
 void tccl_outcome_clear(struct tccl_outcome *outcome);
 

@@ -64,7 +64,20 @@ static bool gains_enough(struct tccl_outcome *outcome, const struct tccl_ring *r
     return false;
 }
 
-static void take_ring(struct tccl_outcome *outcome, struct tccl_ring *ring,
+_Static_assert(TCCL_NODE_NICS == TCCL_MAX_NICS, "PLAN has room for the NICs of a node");
+
+static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *ring)
+{
+    outcome->choices = calloc((size_t)ring->n_nodes, sizeof(*outcome->choices));
+    outcome->n_choices = ring->n_nodes;
+    if (!outcome->choices)
+        fall_back(outcome, "out of memory");
+    for (int i = 0; outcome->choices && i < ring->n_nodes; i++)
+        outcome->choices[i] = (struct tccl_node_nics){.entry_nic = ring->choices[i].entry_nic,
+                                                      .exit_nic = ring->choices[i].exit_nic};
+}
+
+static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                       const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
 {
     outcome->baseline_gbps = ring->baseline_gbps;
@@ -83,8 +96,7 @@ static void take_ring(struct tccl_outcome *outcome, struct tccl_ring *ring,
     outcome->gbps = ring->gbps;
     if (ring->n_nodes <= FORMAT_NODES)
         outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
-    outcome->choices = tccl_steal(ring->choices);
-    outcome->n_choices = ring->n_nodes;
+    take_choices(outcome, ring);
 }
 
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
@@ -144,8 +156,9 @@ json_t *outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step 
                      const struct tccl_kind *kind, const struct tccl_machine *machine,
                      const char *socket, char **ring, struct tccl_error *err)
 {
-    const struct tccl_cell *cell =
-        tccl_ring_cell(kind, outcome->choices[join->node - outcome->first]);
+    struct tccl_node_nics nics = outcome->choices[join->node - outcome->first];
+    const struct tccl_cell *cell = tccl_ring_cell(
+        kind, (struct tccl_ring_choice){.entry_nic = nics.entry_nic, .exit_nic = nics.exit_nic});
     char text[TCCL_CHAIN_TEXT];
     if (!cell || !cell->chain.n_gpus || !machine) {
         tccl_fail(err, machine ? "the ring chosen does not fit this node"
