@@ -64,7 +64,7 @@ static bool gains_enough(struct tccl_outcome *outcome, const struct tccl_ring *r
     return false;
 }
 
-_Static_assert(TCCL_NODE_NICS == TCCL_MAX_NICS, "PLAN has room for the NICs of a node");
+_Static_assert((int)TCCL_NODE_NICS == (int)TCCL_MAX_NICS, "PLAN has room for the NICs of a node");
 
 static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *ring)
 {
