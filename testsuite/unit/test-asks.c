@@ -380,8 +380,8 @@ static void test_bad_questions(void)
         {"gpus", "[1]", "entry 0 is not a GPU of this step"},
         {"gpus", "[\"0000:ff:1f.0\"]", "entry 0 is not a GPU of this step"},
         {"gpus", "[\"../../etc\"]", "entry 0 is not a GPU of this step"},
-        {"key", "7", "key: cluster"},
-        {"key", "null", "key: cluster"},
+        {"key", "7", "key: job"},
+        {"key", "null", "key: job"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         json_t *question = chain_question(&key, 3, true);
