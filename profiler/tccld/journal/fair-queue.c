@@ -1,74 +1,75 @@
+/* A queue in rounds: each holds at most one entry of each user. */
 #include "tccld/journal/fair-queue.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
-struct turn {
-    TAILQ_ENTRY(turn) link;
+struct entry {
+    TAILQ_ENTRY(entry) link;
     uid_t user;
     uint64_t round; /* in each round comes one of each user */
     void *what;
 };
 
-struct turns {
-    TAILQ_HEAD(, turn) list; /* by round */
+struct fair_queue {
+    TAILQ_HEAD(, entry) list; /* by round */
     int count, most, most_of_one;
     uint64_t round; /* of what was taken last: nothing is added to it any more */
 };
 
-struct turns *turns_new(int most, int most_of_one)
+struct fair_queue *fair_queue_new(int most, int most_of_one)
 {
-    struct turns *turns = calloc(1, sizeof(*turns));
-    if (!turns)
+    struct fair_queue *queue = calloc(1, sizeof(*queue));
+    if (!queue)
         return NULL;
-    TAILQ_INIT(&turns->list);
-    turns->most = most;
-    turns->most_of_one = most_of_one;
-    return turns;
+    TAILQ_INIT(&queue->list);
+    queue->most = most;
+    queue->most_of_one = most_of_one;
+    return queue;
 }
 
-void turns_free(struct turns *turns)
+void fair_queue_free(struct fair_queue *queue)
 {
-    free(turns);
+    free(queue);
 }
 
-int turns_add(struct turns *turns, uid_t user, int unbounded, void *what)
+int fair_queue_add(struct fair_queue *queue, uid_t user, int unbounded, void *what)
 {
-    uint64_t round = turns->round + 1;
-    struct turn *each, *turn;
+    uint64_t round = queue->round + 1;
+    struct entry *each, *entry;
     int own = 0;
-    TAILQ_FOREACH(each, &turns->list, link)
+    TAILQ_FOREACH(each, &queue->list, link)
     {
         if (each->user != user)
             continue;
         own++;
         round = each->round + 1;
     }
-    if (turns->count >= turns->most || (!unbounded && own >= turns->most_of_one) ||
-        !(turn = malloc(sizeof(*turn))))
+    if (queue->count >= queue->most || (!unbounded && own >= queue->most_of_one) ||
+        !(entry = malloc(sizeof(*entry))))
         return -1;
-    *turn = (struct turn){.user = user, .round = round, .what = what};
-    TAILQ_FOREACH(each, &turns->list, link)
+    *entry = (struct entry){.user = user, .round = round, .what = what};
+    TAILQ_FOREACH(each, &queue->list, link)
     if (each->round > round)
         break;
     if (each)
-        TAILQ_INSERT_BEFORE(each, turn, link);
+        TAILQ_INSERT_BEFORE(each, entry, link);
     else
-        TAILQ_INSERT_TAIL(&turns->list, turn, link);
-    turns->count++;
+        TAILQ_INSERT_TAIL(&queue->list, entry, link);
+    queue->count++;
     return 0;
 }
 
-void *turns_take(struct turns *turns)
+void *fair_queue_take(struct fair_queue *queue)
 {
-    struct turn *turn = TAILQ_FIRST(&turns->list);
-    if (!turn)
+    struct entry *entry = TAILQ_FIRST(&queue->list);
+    if (!entry)
         return NULL;
-    void *what = turn->what;
-    TAILQ_REMOVE(&turns->list, turn, link);
-    turns->count--;
-    turns->round = turn->round;
-    free(turn);
+    void *what = entry->what;
+    TAILQ_REMOVE(&queue->list, entry, link);
+    queue->count--;
+    queue->round = entry->round;
+    free(entry);
     return what;
 }

@@ -5,14 +5,15 @@
 #include <limits.h>
 #include <sys/queue.h>
 
+#include "client/key.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"
 
-/* Questions of one kind. */
+/* Questions about records: QUERY, or SUMMARY. */
 struct questions {
     struct pool *pool;
-    struct turns *waiting; /* chores */
-    bool busy;             /* one is under way */
+    struct fair_queue *waiting; /* tasks */
+    bool busy;                  /* one is under way */
 };
 
 struct journal {
@@ -22,28 +23,31 @@ struct journal {
     char path[PATH_MAX + 16]; /* of the store */
     struct tccl_records *store;
     struct tccl_spool *spool;
-    LIST_HEAD(, flight) flights;
-    int n_flights;
+    LIST_HEAD(, delivery) deliveries;
+    int n_deliveries;
     struct questions queries, summaries;
-    struct event *retry; /* pending only while the spool or memory holds records */
-    int64_t retry_ms;    /* 0: the first time */
-    bool round, closing; /* round: going through the spool now */
-    int round_flights;   /* of those under way */
-    bool round_failed;   /* one of them could not be delivered */
-    bool spooled;        /* the spool may hold something */
+    struct event *retry;  /* pending only while the spool or memory holds records */
+    int64_t retry_ms;     /* 0: the first time */
+    bool round, closing;  /* round: the spool is being emptied (backlog.h) */
+    int round_deliveries; /* of those under way */
+    bool round_failed;    /* one of them could not be delivered */
+    bool has_backlog;     /* the spool may hold something */
     json_t *memory;
-    struct event *old;         /* time to look for records that are too old */
-    int64_t n_old;             /* removed since that began */
-    TAILQ_HEAD(, chore) inbox; /* records for the store here, which wait for the batch under way */
+    struct event *retention;       /* time to look for records that are too old */
+    int64_t n_removed;             /* removed since that began */
+    TAILQ_HEAD(, disk_task) inbox; /* records for the store here */
     int n_inbox;
-    bool storing; /* it is under way */
-    struct log_limit trouble, refused, late;
+    bool storing; /* a batch of them is under way; the others wait */
+    struct log_limit trouble, refused, expired;
 };
 
 /* Where records go: a node, or NULL, which is this one. */
 const char *journal_home(const struct journal *journal);
 /* KeepRecords= as a time: records of steps that started before are not kept; 0: all are. */
 int64_t journal_oldest(const struct journal *journal);
+
+/* The step that a record is of, for logs: as tccl_key_format, or "?". */
+void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT]);
 
 /* Has what the spool and the memory hold looked at again, later each time. */
 void journal_retry_later(struct journal *journal);

@@ -1,3 +1,5 @@
+/* Where a record goes: into the store here, to AccountingHost, or, while that can't be done, into
+ * the spool, and into memory while no disk takes it. */
 #include "tccld/journal/journal.h"
 
 #include <stdlib.h>
@@ -5,12 +7,12 @@
 #include <time.h>
 
 #include "records/records.h"
-#include "tccld/journal/journal-flight.h"
+#include "tccld/journal/backlog.h"
+#include "tccld/journal/delivery.h"
 #include "tccld/journal/journal-internal.h"
-#include "tccld/journal/journal-old.h"
-#include "tccld/journal/journal-query.h"
-#include "tccld/journal/journal-spool.h"
-#include "tccld/journal/journal-store.h"
+#include "tccld/journal/local-store.h"
+#include "tccld/journal/questions.h"
+#include "tccld/journal/retention.h"
 
 enum {
     CLOSE_MS = 15000, /* what a disk has not taken by then is lost */
@@ -31,6 +33,15 @@ const char *journal_home(const struct journal *journal)
     return here ? NULL : conf->accounting_host;
 }
 
+void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT])
+{
+    struct tccl_step_key key;
+    if (tccl_key_from_json(record, &key, NULL) == 0)
+        tccl_key_format(&key, text);
+    else
+        strcpy(text, "?");
+}
+
 void journal_retry_later(struct journal *journal)
 {
     if (journal->closing || evtimer_pending(journal->retry, NULL))
@@ -43,12 +54,15 @@ void journal_retry_later(struct journal *journal)
 
 void journal_keep_in_memory(struct journal *journal, json_t *record, const char *why)
 {
+    char step[TCCL_KEY_TEXT];
+    journal_step_text(record, step);
     if (json_array_size(journal->memory) >= MEMORY) {
-        log_limited(&journal->trouble, "a record is lost: neither store nor spool takes it: %s",
-                    why);
+        log_limited(&journal->trouble,
+                    "step %s: its record is lost, neither store nor spool takes it: %s", step, why);
         return;
     }
-    log_limited(&journal->trouble, "a record is kept in memory until the disk takes it: %s", why);
+    log_limited(&journal->trouble,
+                "step %s: its record stays in memory until the disk takes it: %s", step, why);
     json_array_append(journal->memory, record);
     journal_retry_later(journal);
 }
@@ -56,10 +70,10 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
 void journal_put(struct journal *journal, json_t *record)
 {
     if (!journal_home(journal))
-        store_add(journal, record);
-    else if (journal->n_flights >= JOURNAL_FLIGHT ||
-             flight_send(journal, record, journal_home(journal), "", false) != 0)
-        spooled_put(journal, record);
+        local_store_add(journal, record);
+    else if (journal->n_deliveries >= JOURNAL_DELIVERIES ||
+             delivery_send(journal, record, journal_home(journal), "", false) != 0)
+        backlog_put(journal, record);
     json_decref(record);
 }
 
@@ -69,8 +83,8 @@ void journal_put_at(struct journal *journal, json_t *record, const char *node)
         journal_put(journal, record);
         return;
     }
-    if (journal->n_flights < JOURNAL_FLIGHT)
-        flight_send(journal, record, node, "", true);
+    if (journal->n_deliveries < JOURNAL_DELIVERIES)
+        delivery_send(journal, record, node, "", true);
     json_decref(record);
 }
 
@@ -84,13 +98,13 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
     journal->memory = json_array();
     json_array_foreach(memory, i, record) journal_put(journal, json_incref(record));
     json_decref(memory);
-    if (journal->spooled && !journal->round)
-        spooled_next(journal);
+    if (journal->has_backlog && !journal->round)
+        backlog_next(journal);
 }
 
 void journal_reloaded(struct journal *journal)
 {
-    old_look(journal, 0);
+    retention_look(journal, 0);
 }
 
 static int open_files(struct journal *journal, struct tccl_error *err)
@@ -103,7 +117,7 @@ static int open_files(struct journal *journal, struct tccl_error *err)
     snprintf(path, sizeof(path), "%s/spool", folder);
     if (tccl_spool_open(path, &journal->spool, err) != 0)
         return -1;
-    journal->spooled = tccl_spool_count(journal->spool) > 0;
+    journal->has_backlog = tccl_spool_count(journal->spool) > 0;
     return 0;
 }
 
@@ -115,20 +129,20 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
         return NULL;
     }
     journal->daemon = daemon;
-    LIST_INIT(&journal->flights);
+    LIST_INIT(&journal->deliveries);
     TAILQ_INIT(&journal->inbox);
     journal->memory = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
-    journal->old = evtimer_new(daemon->base, old_on_time, journal);
+    journal->retention = evtimer_new(daemon->base, retention_on_time, journal);
     journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
     journal->reader = journal->disk ? pool_new(daemon->base, 1, 1, err) : NULL;
     if (!journal->reader || questions_open(journal, err) != 0 || open_files(journal, err) != 0) {
         journal_close(journal);
         return NULL;
     }
-    old_look(journal, JOURNAL_OLD_FIRST_MS);
-    if (journal->spooled)
-        spooled_next(journal);
+    retention_look(journal, RETENTION_FIRST_MS);
+    if (journal->has_backlog)
+        backlog_next(journal);
     return journal;
 }
 
@@ -139,19 +153,21 @@ void journal_close(struct journal *journal)
     if (!journal)
         return;
     journal->closing = true;
-    flight_cancel_all(journal);
+    delivery_cancel_all(journal);
     questions_drop(journal);
     int stuck = pool_free(journal->disk, CLOSE_MS) + pool_free(journal->reader, CLOSE_MS);
-    store_empty_inbox(journal);
+    local_store_empty_inbox(journal);
     json_array_foreach(journal->memory, i, record)
     {
         struct tccl_error err = {0};
+        char step[TCCL_KEY_TEXT];
+        journal_step_text(record, step);
         if (stuck || !journal->spool || tccl_spool_put(journal->spool, record, &err) != 0)
-            log_line("a record is lost, no disk has taken it: job %lld",
-                     (long long)json_integer_value(json_object_get(record, "job")));
+            log_line("step %s: its record is lost, the disk has not taken it%s%s", step,
+                     err.text[0] ? ": " : "", err.text);
     }
     event_free(journal->retry);
-    event_free(journal->old);
+    event_free(journal->retention);
     if (!stuck) {
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);

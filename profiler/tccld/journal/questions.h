@@ -1,7 +1,7 @@
-/* journal-query.h: questions about records. Of each kind one at a time is worked on, so that those
+/* questions.h: questions about records. Of each kind one at a time is worked on, so that those
  * who ask don't keep records out, nor one of them the others. */
-#ifndef TCCL_JOURNAL_QUERY_H
-#define TCCL_JOURNAL_QUERY_H
+#ifndef TCCL_QUESTIONS_H
+#define TCCL_QUESTIONS_H
 
 #include "tccld/journal/journal-internal.h"
 

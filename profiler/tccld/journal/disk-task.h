@@ -1,20 +1,20 @@
-/* journal-chore.h: what the journal does in the disk's thread, and then on the event loop. */
-#ifndef TCCL_JOURNAL_CHORE_H
-#define TCCL_JOURNAL_CHORE_H
+/* disk-task.h: what the journal does in the disk's thread, and then on the event loop. */
+#ifndef TCCL_DISK_TASK_H
+#define TCCL_DISK_TASK_H
 
 #include "records/spool.h"
 #include "tccld/journal/journal-internal.h"
 
-struct chore {
-    TAILQ_ENTRY(chore) link; /* in the inbox or in a batch */
-    TAILQ_HEAD(, chore) batch;
+struct disk_task {
+    TAILQ_ENTRY(disk_task) link; /* in the inbox or in a batch */
+    TAILQ_HEAD(, disk_task) batch;
     struct journal *journal;
     struct questions *questions; /* that it is one of, or NULL */
-    void (*run)(struct chore *chore);
-    void (*then)(struct chore *chore);
+    void (*run)(struct disk_task *task);
+    void (*then)(struct disk_task *task);
     json_t *record, *answer;
     int64_t since; /* records of steps that started before are not kept */
-    int n_late;    /* those that came */
+    int n_expired; /* those that came */
     size_t count;  /* what the spool holds */
     char name[TCCL_SPOOL_NAME];
     char reason[128];
@@ -26,16 +26,16 @@ struct chore {
 };
 
 /* Has a copy of first done. Takes its references over, also when it fails. Returns 0 or -1. */
-int chore_submit(struct chore first);
+int disk_task_submit(struct disk_task first);
 
 /* The same in two steps, for a pool: run in the thread, then the rest and an end of it. */
-void chore_run(void *task);
-void chore_done(void *task);
+void disk_task_run(void *argument);
+void disk_task_done(void *argument);
 
 /* A then: logs err, if there is one. */
-void chore_log_error(struct chore *chore);
+void disk_task_log_error(struct disk_task *task);
 
 /* An ERROR for who has asked; refused: asking again is of no use. */
-json_t *chore_error_message(const char *text, bool refused);
+json_t *journal_error_message(const char *text, bool refused);
 
 #endif

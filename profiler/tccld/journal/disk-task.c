@@ -1,0 +1,52 @@
+/* One thread alone uses store and spool, so neither needs a lock, and a slow disk holds up records
+ * but no steps. */
+#include "tccld/journal/disk-task.h"
+
+#include <stdlib.h>
+
+#include "client/message.h"
+
+void disk_task_run(void *argument)
+{
+    struct disk_task *task = argument;
+    task->run(task);
+}
+
+void disk_task_done(void *argument)
+{
+    struct disk_task *task = argument;
+    if (task->then)
+        task->then(task);
+    json_decref(task->record);
+    json_decref(task->answer);
+    free(task);
+}
+
+int disk_task_submit(struct disk_task first)
+{
+    struct disk_task *task = malloc(sizeof(*task));
+    if (task) {
+        *task = first;
+        task->since = journal_oldest(first.journal);
+        if (pool_submit(first.journal->disk, disk_task_run, disk_task_done, task) == 0)
+            return 0;
+    }
+    free(task);
+    json_decref(first.record);
+    json_decref(first.answer);
+    return -1;
+}
+
+void disk_task_log_error(struct disk_task *task)
+{
+    if (task->err.text[0])
+        log_limited(&task->journal->trouble, "%s", task->err.text);
+}
+
+json_t *journal_error_message(const char *text, bool refused)
+{
+    json_t *message = tccl_message_new("error");
+    tccl_put_text(message, "text", text, 511);
+    json_object_set_new(message, "refused", json_boolean(refused));
+    return message;
+}

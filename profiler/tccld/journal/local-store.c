@@ -1,0 +1,174 @@
+/* The store of this node. Records that come while the disk is busy are stored together, with one
+ * wait for the disk. */
+#include "tccld/journal/local-store.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "client/message.h"
+#include "records/records.h"
+#include "tccld/journal/backlog.h"
+
+enum { BATCH = 64 }; /* records that are stored together */
+
+int local_store_put(struct disk_task *task, const json_t *record)
+{
+    const json_t *start = json_object_get(record, "start");
+    if (json_is_integer(start) && json_integer_value(start) < task->since) {
+        task->n_expired++;
+        return 0;
+    }
+    return tccl_records_put(task->journal->store, record, &task->err);
+}
+
+void local_store_log_expired(struct disk_task *task)
+{
+    if (task->n_expired)
+        log_limited(&task->journal->expired,
+                    "dropped %d record%s: older than KeepRecords=%dd when it was delivered",
+                    task->n_expired, task->n_expired > 1 ? "s" : "",
+                    task->journal->daemon->conf->keep_days);
+}
+
+static void then_store(struct disk_task *task)
+{
+    char step[TCCL_KEY_TEXT];
+    journal_step_text(task->record, step);
+    local_store_log_expired(task);
+    if (task->result > 0)
+        log_limited(&task->journal->refused, "step %s: its record is not stored: %s", step,
+                    task->err.text);
+    if (task->result < 0) {
+        log_limited(&task->journal->trouble, "step %s: its record waits in the spool: %s", step,
+                    task->err.text);
+        backlog_then(task);
+    }
+}
+
+/* All of a batch, with one wait for the disk. */
+static void run_batch(struct disk_task *task)
+{
+    struct tccl_records *store = task->journal->store;
+    struct disk_task *each;
+    struct tccl_error err = {0};
+    int failed = tccl_records_begin(store, &err);
+    TAILQ_FOREACH(each, &task->batch, link)
+    each->result = failed ? -1 : local_store_put(each, each->record);
+    failed = failed || tccl_records_commit(store, &err) != 0;
+    TAILQ_FOREACH(each, &task->batch, link)
+    {
+        if (failed && each->result <= 0) {
+            each->result = -1;
+            if (!each->err.text[0])
+                each->err = err;
+        }
+        if (each->result < 0 && !each->connection)
+            backlog_run(each);
+    }
+}
+
+static void store_next(struct journal *journal);
+
+static void then_batch(struct disk_task *task)
+{
+    struct disk_task *each;
+    task->journal->storing = false;
+    while ((each = TAILQ_FIRST(&task->batch)) != NULL) {
+        TAILQ_REMOVE(&task->batch, each, link);
+        disk_task_done(each);
+    }
+    store_next(task->journal);
+}
+
+/* Moves what waits into a batch, if none is under way. */
+static void store_next(struct journal *journal)
+{
+    struct disk_task *task, *each;
+    if (journal->storing || TAILQ_EMPTY(&journal->inbox) || !(task = calloc(1, sizeof(*task))))
+        return;
+    *task = (struct disk_task){.journal = journal, .run = run_batch, .then = then_batch};
+    TAILQ_INIT(&task->batch);
+    for (int i = 0; i < BATCH && (each = TAILQ_FIRST(&journal->inbox)) != NULL; i++) {
+        TAILQ_REMOVE(&journal->inbox, each, link);
+        TAILQ_INSERT_TAIL(&task->batch, each, link);
+        journal->n_inbox--;
+    }
+    journal->storing = true;
+    if (pool_submit(journal->disk, disk_task_run, disk_task_done, task) == 0)
+        return;
+    journal->storing = false;
+    TAILQ_FOREACH(each, &task->batch, link)
+    {
+        each->result = each->kept = -1;
+        tccl_fail(&each->err, "the disk does not keep up");
+        each->spool_err = each->err;
+    }
+    then_batch(task);
+    free(task);
+}
+
+/* Takes the references of first over, also when it fails. Returns 0 or -1. */
+static int store_submit(struct disk_task first)
+{
+    struct journal *journal = first.journal;
+    struct disk_task *task = journal->n_inbox < POOL_QUEUE ? malloc(sizeof(*task)) : NULL;
+    if (!task) {
+        json_decref(first.record);
+        return -1;
+    }
+    *task = first;
+    task->since = journal_oldest(journal);
+    TAILQ_INSERT_TAIL(&journal->inbox, task, link);
+    journal->n_inbox++;
+    store_next(journal);
+    return 0;
+}
+
+void local_store_add(struct journal *journal, json_t *record)
+{
+    struct disk_task task = {.journal = journal, .then = then_store, .record = json_incref(record)};
+    if (store_submit(task) != 0)
+        journal_keep_in_memory(journal, record, "the disk does not keep up");
+}
+
+static void then_receive(struct disk_task *task)
+{
+    char step[TCCL_KEY_TEXT];
+    cleanup_json json_t *message = task->result == 0
+                                       ? tccl_message_new("ok")
+                                       : journal_error_message(task->err.text, task->result > 0);
+    local_store_log_expired(task);
+    journal_step_text(task->record, step);
+    if (task->result != 0)
+        log_limited(&task->journal->refused, "step %s: its record, from %s, is not stored: %s",
+                    step, connection_node(task->connection), task->err.text);
+    connection_answer(task->connection, message);
+    connection_drop(task->connection);
+}
+
+void journal_receive(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    struct disk_task task = {.journal = daemon->journal,
+                             .then = then_receive,
+                             .record = json_incref(json_object_get(message, "record")),
+                             .connection = connection_hold(connection)};
+    if (store_submit(task) == 0)
+        return;
+    cleanup_json json_t *busy = journal_error_message("the disk does not keep up", false);
+    connection_answer(connection, busy);
+    connection_drop(connection);
+}
+
+void local_store_empty_inbox(struct journal *journal)
+{
+    struct disk_task *each;
+    while ((each = TAILQ_FIRST(&journal->inbox)) != NULL) {
+        TAILQ_REMOVE(&journal->inbox, each, link);
+        if (each->connection)
+            connection_drop(each->connection);
+        else
+            json_array_append(journal->memory, each->record);
+        json_decref(each->record);
+        free(each);
+    }
+}

@@ -1,0 +1,54 @@
+/* KeepRecords=: old records are removed a few at a time, with pauses, so that new ones and
+ * questions never wait long for the disk. */
+#include "tccld/journal/retention.h"
+
+#include "records/records.h"
+#include "tccld/journal/disk-task.h"
+
+enum {
+    ROWS = 500,    /* removed at a time, so that nobody waits long for the disk, */
+    PAUSE_MS = 50, /* and between two times */
+    EACH_MS = 3600 * 1000,
+};
+
+void retention_look(struct journal *journal, int64_t ms)
+{
+    struct timeval wait = daemon_in(ms);
+    if (!journal->closing)
+        evtimer_add(journal->retention, &wait);
+}
+
+static void run_removal(struct disk_task *task)
+{
+    if (task->since > 0)
+        task->result = tccl_records_purge(task->journal->store, task->since, ROWS, &task->err);
+}
+
+static void then_removal(struct disk_task *task)
+{
+    struct journal *journal = task->journal;
+    if (task->result > 0) {
+        journal->n_removed += task->result;
+        retention_look(journal, PAUSE_MS);
+        return;
+    }
+    if (task->result < 0)
+        log_limited(
+            &journal->trouble,
+            "records older than KeepRecords=%dd can't be removed, tried again in an hour: %s",
+            journal->daemon->conf->keep_days, task->err.text);
+    if (journal->n_removed)
+        log_line("removed %lld record%s older than KeepRecords=%dd", (long long)journal->n_removed,
+                 journal->n_removed > 1 ? "s" : "", journal->daemon->conf->keep_days);
+    journal->n_removed = 0;
+    retention_look(journal, EACH_MS);
+}
+
+void retention_on_time(evutil_socket_t fd, short what, void *argument)
+{
+    struct disk_task task = {.journal = argument, .run = run_removal, .then = then_removal};
+    (void)fd;
+    (void)what;
+    if (disk_task_submit(task) != 0)
+        retention_look(argument, RETENTION_FIRST_MS);
+}
