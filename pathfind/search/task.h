@@ -1,0 +1,140 @@
+/* task.h: a search at work: the chains that are wanted of one GPU set (goals), and the steps that
+ * prove them. Shared by search.c, goal.c and prove.c only. */
+#ifndef TCCL_TASK_H
+#define TCCL_TASK_H
+
+#include "nccl/baseline.h"
+#include "search/probe.h"
+#include "search/route.h"
+#include "search/search.h"
+
+enum {
+    TCCL_MANY_CHAINS = 100000, /* so many are not counted out */
+    TCCL_MAX_PASSES = 4,       /* over all goals, where what was proven turns out to be wrong */
+};
+
+/* The baseline of the last GPU set, for NCCL's search takes its time. */
+struct kept_baseline {
+    uint32_t gpus;
+    struct tccl_baseline baseline;
+};
+
+struct tccl_search {
+    const struct tccl_machine *machine;
+    struct tccl_probe probe;
+    struct tccl_setmap own;       /* measured sets, where the meter doesn't remember them */
+    long baselines;               /* of the measured sets, those of baselines */
+    struct kept_baseline kept[2]; /* open, closed */
+    long pruned;
+    bool left_ring; /* stopped, but only as far as the ring goes */
+};
+
+/* One chain wanted: between two ports, or a ring. */
+struct tccl_goal {
+    struct tccl_port entry, exit;
+    struct tccl_result *result;
+    bool done;    /* proven within the gap, impossible, or given up */
+    long asked;   /* sets that it has cost so far */
+    long spent;   /* transfers tried for it in route searches */
+    double hard;  /* the lowest threshold that the route search gave up at; 0: none */
+    int given_up; /* how often it did */
+    int descents;
+};
+
+/* One call: the goals over one GPU set. */
+struct tccl_task {
+    struct tccl_search *search;
+    const struct tccl_search_options *options;
+    struct tccl_error *err;
+    uint32_t gpus;
+    bool closed;
+    double gap;
+    struct tccl_goal *goals;
+    int n_goals;
+    int n_done;
+    struct tccl_pigeonholes pigeonholes;
+    long spent;               /* transfers tried in route searches */
+    long effort;              /* that it may cost */
+    struct tccl_chain latest; /* the last route tried: the next one starts from it */
+    size_t raises;            /* raised limits that the goals' bounds know of */
+    bool unproven;            /* what was proven may not be true */
+    bool told;                /* of the progress, since something was last reported */
+};
+
+enum tccl_improvement {
+    TCCL_GOAL_FAILED = -1,
+    TCCL_GOAL_PROVEN,
+    TCCL_GOAL_BETTER,
+    TCCL_GOAL_STOPPED,
+    TCCL_GOAL_LEARNED
+};
+
+/* ---- goal.c: one chain ---- */
+
+/* Tells of the progress. Returns non-zero to stop. */
+int tccl_task_tell(void *context);
+
+/* Tells of the progress, unless the probe did. Returns whether to stop: told so, or this has taken
+ * long enough. */
+bool tccl_task_report(struct tccl_task *task);
+
+/* The chain found is good enough for every goal up to this bandwidth. */
+double tccl_task_with_gap(const struct tccl_task *task, double gbps);
+
+void tccl_goal_finish(struct tccl_task *task, struct tccl_goal *goal);
+
+/* Keeps the chain if it is the best yet. A bound from noisy parts gives way to what was measured.
+ */
+void tccl_goal_keep(struct tccl_goal *goal, const struct tccl_chain *chain, double gbps);
+
+/* Keeps the chain if it is the best yet, and itself measured. Returns as tccl_probe_measure, with
+ * its bandwidth. */
+int tccl_goal_offer(struct tccl_task *task, struct tccl_goal *goal, const struct tccl_chain *chain,
+                    double *gbps);
+
+/* A route search for the goal. */
+struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal *goal,
+                                  double above);
+
+/* A chain that may be better than above: 1; 0: there is none; -1: gave up. *status: as
+ * tccl_probe_measure. */
+int tccl_goal_find_route(struct tccl_task *task, const struct tccl_goal *goal, double above,
+                         struct tccl_chain *chain, int *status);
+
+bool tccl_task_has_failed(const struct tccl_task *task, const struct tccl_walk *walk);
+
+/* Tries one chain that may be better than above; all that are left where learning has cost more.
+ * BETTER: it is. LEARNED: it is not, and what makes it slow is known now. PROVEN: there is none.
+ * STOPPED: told to, or the budget is used up. FAILED: with task->err. */
+enum tccl_improvement tccl_goal_try(struct tccl_task *task, struct tccl_goal *goal, double above);
+
+/* Tries chains until one is better than above, or none is left. */
+enum tccl_improvement tccl_goal_improve(struct tccl_task *task, struct tccl_goal *goal,
+                                        double above);
+
+/* What to ask of a goal whose bound is above tccl_task_with_gap(best): first nearly its bound,
+ * since what stands in the way of a good chain is what is worth knowing, then just more than the
+ * best. */
+double tccl_goal_ask(const struct tccl_task *task, struct tccl_goal *goal, double best);
+
+/* ---- prove.c: all of them ---- */
+
+/* The bound, lifted by those of the raised limits from first on that concern it. */
+double tccl_bound_lifted(const struct tccl_raise *raises, size_t first, size_t count, double bound);
+
+/* Brings the bounds up to date with what was learnt of measurements that were wrong. Returns 0, or
+ * -1 with err. */
+int tccl_task_reconsider(struct tccl_task *task);
+
+/* Proves the goals. Returns 0; 1 when stopped; -1 with err. */
+int tccl_task_prove(struct tccl_task *task);
+
+/* The lowest of the limits from least on that is a proven bound, by halving their list; infinity if
+ * none is. */
+double tccl_goal_lowest_proven(struct tccl_task *task, const struct tccl_goal *goal, double least);
+
+/* The search kept off sets that failed. What they reach is not known: the goals' bounds become such
+ * as hold whatever that is. */
+void tccl_task_bound_without_avoided(struct tccl_task *task);
+
+#endif
