@@ -1,5 +1,5 @@
 /* policy-conf.h: the policies of tccl.conf: [policy], and the rules [policy NAME]. What they mean
- * for a step: spank/policy.h. */
+ * for a step: client/policy.h. */
 #ifndef TCCL_POLICY_CONF_H
 #define TCCL_POLICY_CONF_H
 

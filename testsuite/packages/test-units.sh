@@ -4,10 +4,13 @@
 . "$(dirname "$0")/lib.sh"
 
 readonly build=${TCCL_BUILD:-$root/build}
-readonly tree=$work/tree
+readonly tree=$work/tree samples=$work/tree/usr/share/doc/tccl/examples
 install_root() {
     DESTDIR=$tree meson install -C "$build" --no-rebuild >/dev/null
     mkdir -p "$tree/etc/systemd/system"
+    # A sample, where its first lines say that it goes.
+    install -D -m 755 "$samples/admin-comment/admin-comment" "$tree/usr/local/sbin/tccl-admin-comment"
+    cp "$samples"/admin-comment/tccl-admin-comment.{service,timer} "$tree/usr/lib/systemd/system"
     # What systemd-analyze asks for: the programs that the units start, and units that ours name.
     mkdir -p "$tree/bin" && cp /bin/sh /bin/kill "$tree/bin/"
     for unit in network-online.target multi-user.target timers.target slurmd.service slurmctld.service slurmdbd.service munge.service; do
@@ -49,9 +52,8 @@ part_tmpfiles() {
 }
 
 part_sysusers() {
-    local sample=$tree/usr/share/doc/tccl/examples/tccl.sysusers
     command -v systemd-sysusers >/dev/null || { echo "no systemd-sysusers here"; return; }
-    sed 's/^u tccl -/u tccl 4711/' "$sample" >"$work/tccl.conf"
+    sed 's/^u tccl -/u tccl 4711/' "$samples/tccl.sysusers" >"$work/tccl.conf"
     systemd-sysusers --root="$tree" "$work/tccl.conf" >/dev/null 2>&1
     grep -q '^tccl:x:4711:' "$tree/etc/passwd" || fail "the sample makes no user 4711: $(cat "$tree/etc/passwd")"
     [ ! -e "$tree/usr/lib/sysusers.d" ] || fail "a user is made by installation"
