@@ -78,7 +78,7 @@ static char *show_job(const struct acct_field *field, const json_t *record,
     return print_step(record, job);
 }
 
-/* With the job's own id, also in arrays and heterogeneous jobs. */
+/* The job's own id, also for array tasks and het components. */
 static char *show_raw_job(const struct acct_field *field, const json_t *record,
                           const struct acct_clock *clock)
 {
@@ -96,14 +96,14 @@ static char *show_class(const struct acct_field *field, const json_t *record,
     return strdup(tccl_reason_class(json_string_value(json_object_get(record, field->source))));
 }
 
-/* Steps of a whole job; a step is one. */
+/* Number of steps of a whole job; 1 for a single step. */
 static char *show_steps(const struct acct_field *field, const json_t *record,
                         const struct acct_clock *clock)
 {
     return json_object_get(record, field->source) ? show_number(field, record, clock) : strdup("1");
 }
 
-/* The user's number where the name is not known. */
+/* The uid where the user's name is unknown. */
 static char *show_user(const struct acct_field *field, const json_t *record,
                        const struct acct_clock *clock)
 {
@@ -112,7 +112,7 @@ static char *show_user(const struct acct_field *field, const json_t *record,
                          : print("%" JSON_INTEGER_FORMAT, tccl_number_of(record, "uid"));
 }
 
-/* 0 is unknown: the GPUs of a step that was off, or fell back before all nodes had joined. */
+/* 0 is unknown: the step was off, or fell back before all nodes had joined. */
 static char *show_count(const struct acct_field *field, const json_t *record,
                         const struct acct_clock *clock)
 {
@@ -136,7 +136,7 @@ static char *show_time(const struct acct_field *field, const json_t *record,
     return strdup(text);
 }
 
-/* What is worked out, in front of what a record says and behind it. */
+/* Derived fields, before and after the members of the record. */
 static const struct acct_field first = {"JobID", -12, show_job, NULL};
 static const struct acct_field last[] = {
     {"Class", 17, show_class, "reason"},
@@ -144,7 +144,7 @@ static const struct acct_field last[] = {
     {"Steps", 5, show_steps, "steps"},
 };
 
-/* Members of the key that stand among the others. */
+/* Members of the key that are shown among the others. */
 static const struct {
     const char *column, *before;
 } moved[] = {{"Cluster", "NNodes"}, {"Restarts", "Reporter"}};

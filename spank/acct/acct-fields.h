@@ -15,17 +15,17 @@ struct acct_clock {
 struct acct_field {
     const char *name;
     int width; /* characters; negative: to the left */
-    /* The text of the field, allocated; "" where there is nothing to say; NULL without memory. */
+    /* The text of the field, allocated; "" if it has no value; NULL if out of memory. */
     char *(*text)(const struct acct_field *field, const json_t *record,
                   const struct acct_clock *clock);
-    const char *source; /* the name in the record, for the fields that are one value of it */
+    const char *source; /* the member of the record, for fields that show one member */
 };
 
-/* All of them, in the order of --long. */
+/* All fields, in the order of --long. */
 int acct_field_count(void);
-const struct acct_field *acct_field_at(int i); /* NULL behind the last */
+const struct acct_field *acct_field_at(int i); /* NULL past the last */
 
-/* The field of that name, in any case of letters, or the first that begins with it; or NULL. */
+/* The field of that name (case-insensitive), else the first that begins with it, else NULL. */
 const struct acct_field *acct_field_find(const char *name);
 
 #endif

@@ -29,7 +29,7 @@ const char *acct_step_name(json_int_t step)
     return NULL;
 }
 
-/* A number of 32 bits at *at, which moves behind it; -1 if there is none. */
+/* Reads a 32-bit number and moves *at past it; -1 if there is none. */
 static json_int_t read_number(const char **at)
 {
     size_t length = strspn(*at, "0123456789");
@@ -40,7 +40,7 @@ static json_int_t read_number(const char **at)
     return number <= UINT32_MAX ? number : -1;
 }
 
-/* The step at *at, a number or a name; -1 if it is none. */
+/* Reads a step, a number or a name, and moves *at past it; -1 if there is none. */
 static json_int_t read_step(const char **at)
 {
     for (size_t i = 0; i < sizeof(special_steps) / sizeof(special_steps[0]); i++) {
@@ -53,7 +53,7 @@ static json_int_t read_step(const char **at)
     return read_number(at);
 }
 
-/* What stands before and behind the tasks of an array: JOB[+OFFSET][.STEP]. */
+/* JOB[+OFFSET][.STEP], of a task of an array what surrounds the task numbers. */
 struct job_text {
     json_int_t job, het_offset, step; /* -1: not given */
 };
@@ -95,7 +95,7 @@ static int read_range(const char **at, struct task_range *range)
     return range->last >= range->first && range->by >= 1 ? 0 : -1;
 }
 
-/* Adds the tasks of a range; those of a step of more than 1 one by one. */
+/* Adds the tasks of a range; with a stride above 1, one by one. */
 static int add_tasks(json_t *jobs, const struct job_text *text, const struct task_range *range,
                      struct tccl_error *err)
 {
@@ -109,9 +109,8 @@ static int add_tasks(json_t *jobs, const struct job_text *text, const struct tas
     return 0;
 }
 
-/* Goes through the tasks behind '_', N or [RANGE,…] with squeue's %LIMIT at the end, at *at, which
- * moves behind them; adds them to jobs, if that is not NULL. Returns 0; 1: they are none; -1 with
- * err. */
+/* Reads the tasks after '_' at *at: N or [RANGE,…], optionally with squeue's %LIMIT. Moves *at past
+ * them and adds them to jobs unless that is NULL. Returns 0; 1 if there are none; -1 with err. */
 static int read_tasks(const char **at, json_t *jobs, const struct job_text *text,
                       struct tccl_error *err)
 {
@@ -174,11 +173,11 @@ static json_t *read_user(const char *text, struct tccl_error *err)
     struct passwd *user = getpwnam(text);
     if (user)
         return json_integer(user->pw_uid);
-    tccl_fail(err, "there is no user '%.40s'", text);
+    tccl_fail(err, "unknown user '%.40s'", text);
     return NULL;
 }
 
-/* The states of jobs, which sacct's -s takes, and their short forms. */
+/* The job states that sacct's -s takes, with their abbreviations. */
 static bool is_job_state(const char *text)
 {
     static const char *const states[] = {
@@ -194,7 +193,7 @@ static bool is_job_state(const char *text)
     return false;
 }
 
-/* A state, in any case of letters, or as much of it as no other begins with. */
+/* A state, case-insensitive, or an unambiguous abbreviation. */
 static json_t *read_state(const char *text, struct tccl_error *err)
 {
     static const char known[] = "off, applied, fallback, nothing-to-do, partial or differs";
@@ -205,9 +204,8 @@ static json_t *read_state(const char *text, struct tccl_error *err)
         if (!strncasecmp(text, states[i], strlen(text)))
             return json_string(states[i]);
     if (of_jobs)
-        tccl_fail(err,
-                  "'%.40s' is a state of jobs, which sacct shows; give the state of a ring: %s",
-                  text, known);
+        tccl_fail(err, "'%.40s' is a job state, which sacct shows; give a ring state: %s", text,
+                  known);
     else
         tccl_fail(err, "'%.40s' is not a state: give %s", text, known);
     return NULL;
@@ -217,11 +215,11 @@ static json_t *read_name(const char *text, struct tccl_error *err)
 {
     json_t *name = *text ? json_string(text) : NULL;
     if (!name)
-        tccl_fail(err, *text ? "'%.40s' is not UTF-8" : "there is an empty name in the list", text);
+        tccl_fail(err, *text ? "'%.40s' is not UTF-8" : "empty name in the list", text);
     return name;
 }
 
-/* The class whose word is the text, or the only one that begins with it. */
+/* The class of that name, or the only one that begins with it. */
 static json_t *read_class(const char *text, struct tccl_error *err)
 {
     char known[400] = "";
@@ -238,17 +236,17 @@ static json_t *read_class(const char *text, struct tccl_error *err)
     }
     if (n_found == 1)
         return json_string(found);
-    tccl_fail(err, "'%.40s' is not a kind of reason; there are: %s", text, known);
+    tccl_fail(err, "'%.40s' is not a class of reason; known: %s", text, known);
     return NULL;
 }
 
-/* Is an entry of a list nothing but what a comma too many leaves, as in "12," or "12,,13"? */
+/* Is the entry empty because of a superfluous comma, as in "12," or "12,,13"? */
 static bool left_over(const char *entry, const char *text)
 {
     return !*entry && text[strspn(text, ",")];
 }
 
-/* Cuts the text at commas, reads each entry and adds what came of it to the list called name. */
+/* Splits the text at commas, reads each entry and appends the result to the list called name. */
 static int read_list(json_t *filter, const char *name, size_t max, const char *text,
                      json_t *(*read)(const char *, struct tccl_error *), struct tccl_error *err)
 {
@@ -269,7 +267,7 @@ static int read_list(json_t *filter, const char *name, size_t max, const char *t
     return 0;
 }
 
-/* As strsep at commas, but for those in brackets. */
+/* Like strsep at commas, but ignores commas in brackets. */
 static char *next_job(char **rest)
 {
     char *job = *rest;

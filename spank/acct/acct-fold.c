@@ -26,7 +26,7 @@ bool acct_fold_prefers(const json_t *a, const json_t *b)
     return tccl_number_of(a, "start") >= tccl_number_of(b, "start");
 }
 
-/* A step, and where it stands among the records. */
+/* A step and its position among the records. */
 struct entry {
     const json_t *record;
     size_t place;
@@ -52,8 +52,8 @@ static int by_place(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* The job of the first entries as one record. A new reference in *job, NULL without memory. Returns
- * how many entries are of this job. */
+/* Folds the first entries, which are of one job, into one record: a new reference in *job, NULL if
+ * out of memory. Returns how many entries belong to the job. */
 static size_t fold_job(const struct entry *entries, size_t count, json_t **job)
 {
     const json_t *best = entries[0].record;

@@ -1,4 +1,4 @@
-/* acct-html.c: what the pages of tcclacct have in common. */
+/* acct-html.c: the parts that all pages of tcclacct share. */
 #include "acct/acct-html.h"
 
 #include <pwd.h>
@@ -46,11 +46,11 @@ void acct_html_asked(const struct acct_asked *asked, FILE *out)
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S %z", &fields);
     fputs("<h2>About this page</h2>\n<div class=\"card\">\n", out);
     put_command(asked, out);
-    fprintf(out, "<p>Made %s, from the records that user ", when);
+    fprintf(out, "<p>Created %s from the records that user ", when);
     acct_html_text(user ? user->pw_name : "?", 64, out);
     fprintf(out,
-            " may see%s. Bandwidths are those of the profiles, in GB/s (1e9 bytes a second); gains "
-            "compare them with those of NCCL's own choice on the same profiles. It is not what "
-            "jobs have measured.</p>\n</div>\n",
-            asked->complete ? "" : ", of this node alone: AccountingHost is not set in tccl.conf");
+            " may see%s. Bandwidths come from the profiles, in GB/s (1e9 bytes per second). Gains "
+            "compare them with the baseline, NCCL's own rings, on the same profiles. Nothing here "
+            "was measured by the jobs.</p>\n</div>\n",
+            asked->complete ? "" : " on this node only: AccountingHost is not set in tccl.conf");
 }

@@ -1,20 +1,19 @@
-/* acct-html.h: what the pages of tcclacct have in common (draw/html.h has the frame). */
+/* acct-html.h: the parts that all pages of tcclacct share (draw/html.h has the frame). */
 #ifndef TCCL_ACCT_HTML_H
 #define TCCL_ACCT_HTML_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes a text of a record: without what could act on the page or turn the direction of writing
- * (acct_escape), cut to so many columns, and by itself, so that no direction of writing leaves it.
- */
+/* Writes a text from a record: escaped (acct_escape), cut to that many columns, and isolated, so
+ * that its writing direction does not affect the rest of the page. */
 void acct_html_text(const char *text, int columns, FILE *out);
 
-/* What was asked for, by whom: it stands at the end of a page. */
+/* The command line and its user, for the end of a page. */
 struct acct_asked {
-    char *const *argv; /* the command's, from its name ("ring") on */
+    char *const *argv; /* from the command's name ("ring") on */
     int argc;
-    bool complete; /* false: only this node's records were to be had */
+    bool complete; /* false: only this node's records were available */
 };
 void acct_html_asked(const struct acct_asked *asked, FILE *out);
 

@@ -1,5 +1,4 @@
-/* acct-list.c: tcclacct without a command: the records as a table, or as text for other programs.
- */
+/* acct-list.c: tcclacct without a command: records as a table or in parsable form. */
 #include "acct/acct-list.h"
 
 #include <stdio.h>
@@ -20,33 +19,33 @@
 enum {
     OPTION_JSON = ACCT_OPTION_OWN,
     OPTION_DELIMITER,
-    OPTION_IGNORED, /* of sacct: changes nothing here */
-    OPTION_REFUSED, /* of sacct: would change what is shown, and can't */
+    OPTION_IGNORED, /* of sacct: no effect here */
+    OPTION_REFUSED, /* of sacct: would select records by data that they lack */
 };
 
 static const char help[] =
     "Usage: tcclacct [OPTION]…              rings of job steps, and what NCCL built\n"
-    "       tcclacct ring|summary …         draws one; sums up (--help)\n"
-    "  -j JOB[.STEP],…   these, of any day     -X   one line a job, not a step\n"
+    "       tcclacct ring|summary …         draw one ring; summarize (--help)\n"
+    "  -j JOB[.STEP],…   these jobs, any date  -X   one line per job, not step\n"
     "                    (12_3 or 12_[1-3]: tasks of array 12; 12+1: a component)\n"
-    "  -S, -E TIME       started since; before (2026-01-31T08:00, 0131, now-2days)\n"
-    "  -u USER,…  -a     of these users; of all, as far as you may see them\n"
-    "  -N NODES          that ran on one of these nodes (n[1-4])\n"
+    "  -S, -E TIME       started since, before (2026-01-31T08:00, 0131, now-2days)\n"
+    "  -u USER,…  -a     these users; all users whose records you may see\n"
+    "  -N NODES          ran on at least one of these nodes (n[1-4])\n"
     "  -s STATE,…        off, applied, fallback, nothing-to-do, partial, differs\n"
-    "  -R KIND,…         whose reason is of this kind (no profile, no daemon, …)\n"
-    "  -r PART,…  -A ACCOUNT,…  --name=NAME,…  -i MIN[-MAX]   of these partitions,\n"
-    "                    accounts, job names; on so many nodes\n"
-    "  -o FIELD[%W],…    these fields, W characters wide (-W: to the left)\n"
-    "  -l, -b            all fields, few fields   -e   list the fields\n"
-    "  -n  -P  -p        no header; '|' between the fields; and at the end\n"
-    "  --delimiter=TEXT  this instead of '|'      --json   all that is known\n"
+    "  -R CLASS,…        with a reason of this class (no profile, no daemon, …)\n"
+    "  -r PART,…  -A ACCOUNT,…  --name=NAME,…  -i MIN[-MAX]   these partitions,\n"
+    "                    accounts, job names, numbers of nodes\n"
+    "  -o FIELD[%W],…    these fields, W characters wide (-W: left-aligned)\n"
+    "  -l, -b            all fields; few fields   -e   list the fields\n"
+    "  -n  -P  -p        no header; '|' between fields; also at the end\n"
+    "  --delimiter=TEXT  use TEXT instead of '|'  --json   all data, as JSON\n"
     "  --config=FILE     instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-    "  --node=NAME       this node's Slurm name, where it isn't the host's\n"
+    "  --node=NAME       this node's Slurm name, if not the host's\n"
     "  -h, --help   -V, --version\n"
     "Long: --jobs --starttime --endtime --user --allusers --nodelist --state --reason\n"
     "--partition --accounts --nnodes --allocations --format --long --brief\n"
     "--helpformat --noheader --parsable --parsable2. sacct's -D -L -M -T are\n"
-    "ignored. Default: since midnight, yours; as root everyone's.\n"
+    "ignored. Default: your steps since midnight; as root, everyone's.\n"
     "Environment: TCCLACCT_FORMAT (as -o), SLURM_TIME_FORMAT, TCCL_CONF; tcclacct(1).\n";
 
 #define LETTERS ACCT_REQUEST_LETTERS "o:XlbenpPhVDLM:TvBcC:f:F:g:I:k:K:q:UW:x:"
@@ -98,14 +97,14 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* What was asked on the command line. */
+/* The command line. */
 struct listing {
     struct acct_request request;
     struct acct_layout layout;
     char *fields;       /* of all -o, with commas; NULL: none given */
     const char *preset; /* of -l or -b */
     bool json, fold;
-    void (*instead)(void); /* help and the like: nothing else is done */
+    void (*instead)(void); /* --help and the like: done in place of listing */
 };
 
 static void print_help(void)
@@ -134,7 +133,7 @@ static const char *option_name(int option, int index, char text[static 40])
     return text;
 }
 
-/* What sacct's users type by habit, and changes nothing here: one line says so. */
+/* An option of sacct that has no effect here: accepted with a note. */
 static void ignore(int option, int index)
 {
     char name[40];
@@ -143,28 +142,28 @@ static void ignore(int option, int index)
         const char *why;
     } reasons[] = {{'M', "the records of all clusters that AccountingHost serves are shown"},
                    {'L', "the records of all clusters that AccountingHost serves are shown"},
-                   {'D', "the steps of a job that was requeued are all shown"},
-                   {'T', "records have a start only"}};
-    const char *why = "there is nothing here that it could change";
+                   {'D', "all steps of a requeued job are always shown"},
+                   {'T', "records have a start time only"}};
+    const char *why = "it has no effect on these records";
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (reasons[i].option == option)
             why = reasons[i].why;
     fprintf(stderr, "tccl: %s is ignored: %s\n", option_name(option, index, name), why);
 }
 
-/* What can't be done is not passed over: it would show something else than was asked for. */
+/* An option of sacct that can't be honoured is an error: ignoring it would show other records than
+ * those asked for. */
 static int refuse(int option, int index, struct tccl_error *err)
 {
     char name[40];
     if (index >= 0 && !strcmp(long_options[index].name, "yaml"))
         return tccl_fail(err, "--yaml: give --json");
-    return tccl_fail(err,
-                     "%s: rings' records do not hold that; ask sacct for the jobs, and give them "
-                     "here with -j",
-                     option_name(option, index, name));
+    return tccl_fail(
+        err, "%s: not in the records of rings; ask sacct for the jobs and pass them with -j",
+        option_name(option, index, name));
 }
 
-/* Fields of one -o more. */
+/* Appends the fields of another -o. */
 static int add_fields(struct listing *listing, const char *value, struct tccl_error *err)
 {
     char *both;
@@ -182,7 +181,7 @@ static int set_delimiter(struct listing *listing, const char *value, struct tccl
     return *value ? 0 : tccl_fail(err, "--delimiter: give at least one character");
 }
 
-/* The options of the output. Returns 0; 1 if it is none of them; -1 with err. */
+/* Output options. Returns 0; 1 if the option is none of them; -1 with err. */
 static int take_output(struct listing *listing, int option, const char *value,
                        struct tccl_error *err)
 {
@@ -247,14 +246,14 @@ static int take_option(struct listing *listing, int option, int index, char *con
     }
 }
 
-/* A word that is no option: a command in the wrong place, or nobody knows what. */
+/* An argument that is no option: a misplaced command, or a mistake. */
 static int refuse_word(const char *word, struct tccl_error *err)
 {
     static const char *const commands[] = {"ring", "summary"};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (!strcmp(word, commands[i]))
-            return tccl_fail(err, "a command stands before its options: tcclacct %s ...", word);
-    return tccl_fail(err, "%.60s: what is that? jobs are given with -j; see --help", word);
+            return tccl_fail(err, "the command comes before options: tcclacct %s ...", word);
+    return tccl_fail(err, "%.60s: unexpected argument; give jobs with -j, see --help", word);
 }
 
 static int parse_options(struct listing *listing, int argc, char **argv, struct tccl_error *err)

@@ -1,9 +1,8 @@
-/* acct-list.h: tcclacct without a command: the records as a table, or as text for other programs.
- */
+/* acct-list.h: tcclacct without a command: records as a table or in parsable form. */
 #ifndef TCCL_ACCT_LIST_H
 #define TCCL_ACCT_LIST_H
 
-/* As the commands of acct-commands.h. */
+/* Same contract as the commands of acct-commands.h. */
 int list_main(int argc, char **argv);
 
 #endif

@@ -1,4 +1,4 @@
-/* acct-output.c: how tcclacct's commands end. */
+/* acct-output.c: writes JSON, reports errors, and says what the terminal can show. */
 #include "acct/acct-output.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@
 int acct_print_json(const json_t *json, struct tccl_error *err)
 {
     if (!json || json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII) != 0)
-        return ferror(stdout) ? 0 : tccl_fail(err, "the answer can't be written as JSON");
+        return ferror(stdout) ? 0 : tccl_fail(err, "can't write the answer as JSON");
     putchar('\n');
     return 0;
 }
 
-/* Does nobody read stdout any more? */
+/* Has the reader of stdout gone (EPIPE)? */
 static bool is_unread(void)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -32,8 +32,8 @@ int acct_end(int rc, struct tccl_error *err)
     if (unwritten && (error == EPIPE || is_unread()))
         return EXIT_FAILURE;
     if (rc == 0 && unwritten)
-        rc = tccl_fail(err, "the output can't be written: %s",
-                       error ? strerror(error) : "a part of it is lost");
+        rc = tccl_fail(err, "can't write the output: %s",
+                       error ? strerror(error) : "part of it was lost");
     if (rc != 0)
         fprintf(stderr, "tccl: %s\n", err->text);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,4 +1,4 @@
-/* acct-request.c: which records tcclacct's commands are asked for, and getting them. */
+/* acct-request.c: the options that select records, and the query for them. */
 #include "acct/acct-request.h"
 
 #include <stdio.h>
@@ -78,9 +78,10 @@ int acct_refuse_option(char *const *argv, struct tccl_error *err)
 {
     const char *word = argv[optind - 1];
     if (optopt > 0 && optopt < ACCT_OPTION_CONFIG && strncmp(word, "--", 2) != 0)
-        return tccl_fail(err, "-%c: no such option, or its value is missing; see --help", optopt);
-    return tccl_fail(err, "%.60s: no such option, or its value is missing or too much; see --help",
-                     word);
+        return tccl_fail(err, "-%c: unknown option or missing value; see --help", optopt);
+    if (optopt == 0) /* getopt_long(3) */
+        return tccl_fail(err, "%.60s: unknown option; see --help", word);
+    return tccl_fail(err, "%.60s: missing or unexpected value; see --help", word);
 }
 
 static int add_time(json_t *filter, const char *name, time_t when, struct tccl_error *err)
@@ -92,7 +93,7 @@ static int add_time(json_t *filter, const char *name, time_t when, struct tccl_e
                : tccl_fail(err, "out of memory");
 }
 
-/* The end itself is not asked for, unless it is also the start, or now: as sacct has it. */
+/* The end is exclusive, unless it equals the start or is now, as in sacct. */
 static int finish_times(struct acct_request *request, time_t start, struct tccl_error *err)
 {
     time_t end;
@@ -103,7 +104,7 @@ static int finish_times(struct acct_request *request, time_t start, struct tccl_
     if (add_time(request->filter, "start", start, err) != 0)
         return -1;
     if (!request->end && request->start && start > request->now)
-        return tccl_fail(err, "--starttime=%.60s is still to come", request->start);
+        return tccl_fail(err, "--starttime=%.60s is in the future", request->start);
     if (!request->end)
         return 0;
     if (acct_time_parse(request->end, request->now, &end, err) != 0)
@@ -119,7 +120,7 @@ static int finish_times(struct acct_request *request, time_t start, struct tccl_
     return add_time(request->filter, "end", end, err);
 }
 
-/* tccld shows nobody what isn't theirs, whatever the filter says. */
+/* Only a default: tccld itself enforces who may see what, whatever the filter says. */
 static int finish_users(struct acct_request *request, struct tccl_error *err)
 {
     json_t *filter = request->filter;
@@ -159,8 +160,8 @@ static json_t *ask(const struct acct_request *request, ask_function *function, i
     return answer;
 }
 
-/* Which array a step's job is of is what the step's environment said; its own id and its user are
- * Slurm's. All tasks of an array have one user: where that isn't so, it is said. */
+/* The array of a step's job comes from the step's environment and can be forged; the job id and the
+ * user come from Slurm. All tasks of a real array have one user, so a mixture is reported. */
 static void note_mixed_arrays(const json_t *records)
 {
     size_t i;
@@ -179,8 +180,8 @@ static void note_mixed_arrays(const json_t *records)
             json_object_set(users, array, (json_t *)uid);
         } else if (!json_equal(first, uid)) {
             fprintf(stderr,
-                    "tccl: tasks of array %" JSON_INTEGER_FORMAT " have different users: which "
-                    "array is their own word, User and JobIDRaw are Slurm's\n",
+                    "tccl: tasks of array %" JSON_INTEGER_FORMAT " have different users: the "
+                    "array id comes from the steps' environment, User and JobIDRaw from Slurm\n",
                     id);
             return;
         }

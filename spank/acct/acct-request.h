@@ -1,4 +1,4 @@
-/* acct-request.h: which records tcclacct's commands are asked for, and getting them. */
+/* acct-request.h: the options that select records, and the query for them. */
 #ifndef TCCL_ACCT_REQUEST_H
 #define TCCL_ACCT_REQUEST_H
 
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* Values of long options without a letter; a command's own come behind. */
+/* Values of long options without a letter; a command's own follow. */
 enum { ACCT_OPTION_CONFIG = 256, ACCT_OPTION_NODE, ACCT_OPTION_NAME, ACCT_OPTION_OWN };
 
 struct acct_request {
@@ -18,15 +18,15 @@ struct acct_request {
     const char *start, *end;   /* -S, -E */
     time_t now;
     bool all_users;
-    json_t *filter; /* for the records' home (records.h) */
+    json_t *filter; /* sent to the node that keeps the records (records.h) */
 };
 
-/* Zero-initialise, and begin; clear after all. Return 0, or -1 with err. */
+/* Begin with a zeroed request, and clear it in the end. Returns 0, or -1 with err. */
 int acct_request_begin(struct acct_request *request, struct tccl_error *err);
 void acct_request_clear(struct acct_request *request);
 
-/* Long options of all commands that ask for records, to be had in a command's own table; their
- * letters, for getopt_long's text. */
+/* Long options that all these commands share, for the command's own table, and their letters, for
+ * getopt_long. */
 #define ACCT_REQUEST_LETTERS "j:u:aS:E:N:s:r:A:R:i:"
 #define ACCT_REQUEST_OPTIONS                                                                       \
     {"jobs", required_argument, NULL, 'j'}, {"user", required_argument, NULL, 'u'},                \
@@ -41,23 +41,22 @@ void acct_request_clear(struct acct_request *request);
         "node", required_argument, NULL, ACCT_OPTION_NODE                                          \
     }
 
-/* Takes one of them. Returns 0; 1 if it is none of them; -1 with err. */
+/* Handles one of these options. Returns 0; 1 if it is none of them; -1 with err. */
 int acct_request_option(struct acct_request *request, int option, const char *value,
                         struct tccl_error *err);
 
-/* What getopt_long did not know, or found no value for ('?' with opterr 0). Returns -1 with err. */
+/* Reports an option that getopt_long refused ('?' with opterr 0). Returns -1 with err. */
 int acct_refuse_option(char *const *argv, struct tccl_error *err);
 
-/* Completes the filter: -S and -E, or since start where no -S is given and no jobs either; one's
- * own records unless users, all or jobs are asked for, root everyone's. Returns 0, or -1 with err.
- */
+/* Completes the filter: -S and -E, by default since start (not with jobs); and the caller's own
+ * records unless users, all or jobs are given, everyone's for root. Returns 0, or -1 with err. */
 int acct_request_finish(struct acct_request *request, time_t start, struct tccl_error *err);
 
-/* Asks the records' home: the records in the order of their start, users named. What only this node
- * knows is said on stderr; *complete is then 0. A new reference, or NULL with err. */
+/* Queries the records, in the order of their start and with user names. If only this node's records
+ * are available, says so on stderr and sets *complete to 0. A new reference, or NULL with err. */
 json_t *acct_request_records(const struct acct_request *request, int *complete,
                              struct tccl_error *err);
-/* The summary (client.h), in the same way. */
+/* The same for the summary (client.h). */
 json_t *acct_request_summary(const struct acct_request *request, int *complete,
                              struct tccl_error *err);
 

@@ -1,4 +1,4 @@
-/* acct-ring-facts.c: what a drawing of a record's ring says beside it. */
+/* acct-ring-facts.c: the lines and bars that go with the drawing of a ring. */
 #include "acct/acct-ring-facts.h"
 
 #include <stdarg.h>
@@ -81,7 +81,7 @@ static int add_size(const json_t *record, const struct acct_ring *ring,
                     start ? start : "?");
 }
 
-/* What became of the ring, as far as that is known. */
+/* The outcome, with what NCCL built where known. */
 static int add_state(const json_t *record, struct acct_ring_facts *facts)
 {
     cleanup_free char *reason = acct_ring_shown(record, "Reason"),
@@ -98,10 +98,10 @@ static int add_state(const json_t *record, struct acct_ring_facts *facts)
     if (!strcmp(built, "not used"))
         return add_line(facts, "not used%s%s", of_built, built_reason);
     if (!strcmp(built, "unknown"))
-        return add_line(facts, "%s; what NCCL built can't be seen%s%s", state, of_built,
+        return add_line(facts, "%s; what NCCL built is not known%s%s", state, of_built,
                         built_reason);
     if (!strcmp(state, "applied"))
-        return add_line(facts, "applied; NCCL has not said yet what it built");
+        return add_line(facts, "applied; what NCCL built is not reported yet");
     return add_line(facts, "%s%s%s", state, *reason ? ": " : "", reason);
 }
 
@@ -112,8 +112,9 @@ static int add_source(const json_t *record, struct acct_ring_facts *facts)
                       *took = acct_ring_shown(record, "SolveTime");
     if (!name || !took)
         return -1;
-    const char *what = !strcmp(source, "model")  ? "from a model of the machines"
-                       : !strcmp(source, "host") ? "from measurements of cores in place of GPUs"
+    const char *what = !strcmp(source, "model") ? "from a model of the machines"
+                       : !strcmp(source, "host")
+                           ? "from measurements with CPU cores in place of GPUs"
                        : !strcmp(source, "cuda") ? "from measurements"
                                                  : name;
     return !*what && !*took
@@ -125,7 +126,7 @@ static int add_source(const json_t *record, struct acct_ring_facts *facts)
 static int add_gain(const json_t *record, struct acct_ring_facts *facts)
 {
     double ratio = json_number_value(json_object_get(record, "ratio"));
-    return ratio > 0 ? add_line(facts, "%.2f times as fast as NCCL's own choice", ratio) : 0;
+    return ratio > 0 ? add_line(facts, "%.2f times as fast as the baseline", ratio) : 0;
 }
 
 static void add_bar(const json_t *record, const char *name, const char *label,
@@ -139,12 +140,12 @@ static void add_bar(const json_t *record, const char *name, const char *label,
     facts->bars[facts->n_bars++].gbps = gbps;
 }
 
-/* What was cut from the record is not shown as if it were all. */
+/* A truncated ring must not look like the whole. */
 static int add_cut(const struct acct_ring *ring, struct acct_ring_facts *facts)
 {
     return ring->cut ? add_line(facts,
-                                "the record's text of the ring is cut: only its first %d node%s "
-                                "can be drawn",
+                                "the record holds only the beginning of the ring: its first "
+                                "%d node%s",
                                 ring->n_nodes, ring->n_nodes == 1 ? "" : "s")
                      : 0;
 }
@@ -157,7 +158,7 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
     if (read_ring(record, ring, err) != 0)
         return -1;
     add_bar(record, "gbps", "this ring", facts);
-    add_bar(record, "baseline_gbps", "NCCL's own", facts);
+    add_bar(record, "baseline_gbps", "baseline", facts);
     add_bar(record, "bound_gbps", "proven bound", facts);
     return add_title(record, facts) == 0 && add_size(record, ring, facts) == 0 &&
                    add_state(record, facts) == 0 && add_gain(record, facts) == 0 &&

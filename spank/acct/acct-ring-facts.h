@@ -1,4 +1,4 @@
-/* acct-ring-facts.h: what a drawing of a record's ring says beside it. */
+/* acct-ring-facts.h: the lines and bars that go with the drawing of a ring. */
 #ifndef TCCL_ACCT_RING_FACTS_H
 #define TCCL_ACCT_RING_FACTS_H
 
@@ -10,25 +10,24 @@ enum { ACCT_RING_LINES = 6, ACCT_RING_BARS = 3 };
 
 struct acct_ring_facts {
     char *title;                  /* job, its name and user */
-    char *lines[ACCT_RING_LINES]; /* what else is known; NULL behind the last */
+    char *lines[ACCT_RING_LINES]; /* what else is known; NULL past the last */
     int n_lines;
     struct {
         const char *label;
         double gbps;
-        bool ring;          /* of this ring, not to compare it with */
-    } bars[ACCT_RING_BARS]; /* bandwidths that are known */
+        bool ring;          /* the ring's own bar, not one to compare it with */
+    } bars[ACCT_RING_BARS]; /* known bandwidths */
     int n_bars;
 };
 
-/* Reads the record's ring, and what is known of it; texts are escaped (acct_escape). Returns 0, or
- * -1 with err that says why there is no ring. acct_ring_facts_clear frees both, also after a
- * failure. */
+/* Reads the record's ring and its facts; texts are escaped (acct_escape). Returns 0, or -1 with err
+ * saying why there is no ring. acct_ring_facts_clear frees both, also after a failure. */
 int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
                          struct acct_ring_facts *facts, struct tccl_error *err);
 void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts);
 
-/* A field of the record (acct-fields.h) as the table shows it, escaped. Allocated; NULL without
- * memory. */
+/* A field of the record (acct-fields.h) as the table shows it, escaped. Allocated; NULL if out
+ * of memory. */
 char *acct_ring_shown(const json_t *record, const char *name);
 
 #endif

@@ -1,5 +1,4 @@
-/* acct-ring-groups.c: the ring of a record, for drawing: equal chains once, what repeats together.
- */
+/* acct-ring-groups.c: the ring of a record for drawing: equal chains once, repetitions grouped. */
 #include "acct/acct-ring-groups.h"
 
 #include <stdlib.h>
@@ -14,7 +13,7 @@ static void *grow(void *array, int count, size_t size)
     return count & (count - 1) ? array : realloc(array, (count ? 2 * (size_t)count : 1) * size);
 }
 
-/* The index of the chain among those known; -1 without memory. */
+/* The index of the chain, added if it is new; -1 if out of memory. */
 static int find_chain(struct acct_ring *ring, const struct tccl_named_chain *chain)
 {
     for (int i = ring->n_chains - 1; i >= 0; i--)
@@ -62,7 +61,8 @@ static int add_node(struct acct_ring *ring, const char *name, const struct tccl_
     return 0;
 }
 
-/* Takes the dots from a text that was cut, with the node that they cut; *cut: they were there. */
+/* Removes the dots at the end of a truncated text, with the node that they cut. *cut: were there
+ * any? */
 static void drop_cut(char *text, bool *cut)
 {
     static const char dots[] = "…";
@@ -79,7 +79,7 @@ static bool runs_equal(const struct acct_ring *ring, int a, int b)
     return ring->runs[a].chain == ring->runs[b].chain && ring->runs[a].count == ring->runs[b].count;
 }
 
-/* How often the n_runs runs at first come one after the other. */
+/* How often the n_runs runs from first on repeat consecutively. */
 static int times_of(const struct acct_ring *ring, int first, int n_runs)
 {
     int same = 0;
@@ -89,7 +89,7 @@ static int times_of(const struct acct_ring *ring, int first, int n_runs)
     return 1 + same / n_runs;
 }
 
-/* The group that begins at a run: what repeats over the most runs, else the run alone. */
+/* The group that begins at a run: the repetition that covers most runs, else the run alone. */
 static struct acct_group group_at(const struct acct_ring *ring, int first)
 {
     enum { LONGEST = 8 };
@@ -126,7 +126,7 @@ int acct_ring_read(const char *text, const char *alone, struct acct_ring *ring,
         return tccl_fail(err, "out of memory for a ring");
     drop_cut(copy, &ring->cut);
     if (!*copy)
-        return tccl_fail(err, ring->cut ? "its text is cut within the first node" : "it is empty");
+        return tccl_fail(err, ring->cut ? "its text ends within the first node" : "it is empty");
     struct tccl_ring_reader reader = {.text = copy};
     while ((more = tccl_ring_next(&reader, &chain, err)) > 0) {
         if (reader.chain > 0)

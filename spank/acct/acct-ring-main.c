@@ -18,18 +18,18 @@ enum { OPTION_SVG = ACCT_OPTION_OWN, OPTION_HTML, OPTION_JSON };
 
 static const char help[] =
     "Usage: tcclacct ring [OPTION]… JOB[_TASK][.STEP]\n"
-    "Draws the ring that a job's step got: the nodes in order, how one GPU hands on\n"
-    "to the next, the bandwidth, and what NCCL built. Without STEP: of the steps\n"
-    "with a ring the one on the most nodes, of these the last.\n"
+    "Draws the ring of a job step: the nodes in order, how each GPU passes data on\n"
+    "to the next, the bandwidth, and what NCCL built. Without STEP: of the steps with\n"
+    "a ring, the one on most nodes; of these the latest.\n"
     "\n"
-    "      --svg[=FILE]   as a picture, into FILE or on standard output\n"
-    "      --html=FILE    as a page for a browser (-: on standard output)\n"
+    "      --svg[=FILE]   as a picture (SVG), to FILE or standard output\n"
+    "      --html=FILE    as an HTML page (-: to standard output)\n"
     "      --json         as JSON\n"
     "      --config=FILE  instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-    "      --node=NAME    this node's Slurm name, where it isn't the host's\n"
+    "      --node=NAME    this node's Slurm name, if not the host's\n"
     "  -h, --help\n"
     "\n"
-    "The arrows show where the data go: -w> the GPU writes to the next, -r> the next\n"
+    "Arrows point the way the data go: -w> the GPU writes to the next, -r> the next\n"
     "one reads from it, -m0> through memory 0, -g> between NIC and GPU directly. See\n"
     "tcclacct(1).\n";
 
@@ -82,8 +82,7 @@ static int parse_options(struct drawing *drawing, int argc, char **argv, struct 
     if (drawing->file && !*drawing->file)
         return tccl_fail(err, "--svg=: give a file, or --svg alone for standard output");
     if (drawing->svg && !drawing->file && optind + 2 == argc)
-        return tccl_fail(err, "%.60s: a picture's file stands behind a '=': --svg=FILE",
-                         argv[optind + 1]);
+        return tccl_fail(err, "%.60s: give the file with '=': --svg=FILE", argv[optind + 1]);
     if (optind + 1 != argc || strchr(argv[optind], ','))
         return tccl_fail(err, "give one job or step, such as 12 or 12.0; see tcclacct ring --help");
     return acct_request_option(&drawing->request, 'j', argv[optind], err);
@@ -95,8 +94,8 @@ static bool has_ring(const json_t *record)
     return ring && *ring;
 }
 
-/* The step that tells most, one with a ring if there is one; borrowed, NULL if there is none.
- * *rings: how many steps have one. */
+/* The step to draw, one with a ring if there is one; borrowed, NULL if there are no records.
+ * *rings: how many steps have a ring. */
 static json_t *choose_step(const json_t *records, int *rings)
 {
     json_t *best = NULL;
@@ -111,15 +110,15 @@ static json_t *choose_step(const json_t *records, int *rings)
     return best;
 }
 
-/* Which of several it is, on stderr: what is drawn stays as it is. */
+/* Says on stderr which of several steps is drawn. */
 static void name_choice(const json_t *record, int rings)
 {
     const struct acct_field *field = acct_field_find("JobID");
     struct acct_clock clock = {0};
     cleanup_free char *name = field->text(field, record, &clock);
     if (rings > 1 && name)
-        fprintf(stderr, "tccl: this is %s; %d more step%s a ring: tcclacct -j shows which\n", name,
-                rings - 1, rings == 2 ? " of the job has" : "s of the job have");
+        fprintf(stderr, "tccl: this is step %s; %d more step%s a ring: see tcclacct -j\n", name,
+                rings - 1, rings == 2 ? " of this job has" : "s of this job have");
 }
 
 static int print_svg(FILE *out, const void *record, struct tccl_error *err)
@@ -161,7 +160,7 @@ static int answer(struct drawing *drawing, const char *job, struct tccl_error *e
         return -1;
     json_t *record = choose_step(records, &rings);
     if (!record)
-        return tccl_fail(err, "there is no record of %.60s, or it is not yours to see", job);
+        return tccl_fail(err, "no record of %.60s that you may see", job);
     drawing->asked.complete = complete;
     int rc = draw(drawing, record, err);
     if (rc == 0)

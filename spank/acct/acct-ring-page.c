@@ -10,7 +10,7 @@
 #include "draw/html.h"
 #include "draw/svg.h"
 
-enum { NAMES = 400, TEXT = 8192 }; /* columns of texts */
+enum { NAMES = 400, TEXT = 8192 }; /* longest texts, columns */
 
 static void put_lines(const struct acct_ring_facts *facts, FILE *out)
 {
@@ -29,7 +29,7 @@ static void put_bandwidths(const struct acct_ring_facts *facts, FILE *out)
     struct tccl_chart chart = {.name = "Bandwidth of the ring and what to compare it with",
                                .x_axis = "ring",
                                .y_axis = "GB/s",
-                               .series = {"GB/s (1e9 bytes a second)"},
+                               .series = {"GB/s (1e9 bytes per second)"},
                                .n_series = 1,
                                .digits = 2,
                                .columns = columns,
@@ -67,19 +67,20 @@ static void put_card(const struct acct_ring *ring, const struct acct_group *grou
     fputs("</td></tr>\n", out);
 }
 
-/* What the drawing shows, in words. */
+/* The drawing as a table, for those who can't see it. */
 static void put_cards(const struct acct_ring *ring, FILE *out)
 {
     enum { CARDS = 1000 };
     int cards = 0;
-    fputs("<details><summary>The same as a table</summary>\n<table class=\"rows\">\n<caption>Nodes "
-          "in the ring's order, with the way of the data on each</caption>\n<tr><th scope=\"col\">"
+    fputs("<details><summary>As a table</summary>\n<table class=\"rows\">\n<caption>Nodes "
+          "in ring order, with the path of the data on each</caption>\n<tr><th scope=\"col\">"
           "Nodes</th><th scope=\"col\" class=\"n\">Number</th><th scope=\"col\">Chain</th></tr>\n",
           out);
     for (int i = 0; i < ring->n_groups; i++)
         for (int place = 0; place < ring->groups[i].n_runs && cards < CARDS; place++, cards++)
             put_card(ring, &ring->groups[i], place, out);
-    fprintf(out, "</table>\n%s</details>\n", cards == CARDS ? "<p>Only the first ones.</p>\n" : "");
+    fprintf(out, "</table>\n%s</details>\n",
+            cards == CARDS ? "<p>Only the first are listed.</p>\n" : "");
 }
 
 static int put_ring(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out,
@@ -111,15 +112,15 @@ static void put_facts(const json_t *record, FILE *out)
                  {"State", "State"},
                  {"Reason", "Reason"},
                  {"Built", "What NCCL built"},
-                 {"BuiltReason", "Why, or how it differs"},
+                 {"BuiltReason", "Reason or difference"},
                  {"GBps", "Bandwidth, GB/s"},
-                 {"BaselineGBps", "NCCL's own choice, GB/s"},
-                 {"BoundGBps", "No ring is faster than, GB/s"},
-                 {"Ratio", "Gain, times NCCL's own choice"},
+                 {"BaselineGBps", "Baseline (NCCL's own rings), GB/s"},
+                 {"BoundGBps", "Proven upper bound, GB/s"},
+                 {"Ratio", "Gain over the baseline, times"},
                  {"Source", "Bandwidths from"},
                  {"SolveTime", "Time to a ring"},
                  {"Start", "Started"},
-                 {"Restarts", "Requeued, times"}};
+                 {"Restarts", "Times requeued"}};
     fputs("<h2>The step</h2>\n<div class=\"card\"><dl class=\"facts\">\n", out);
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
         cleanup_free char *text = acct_ring_shown(record, shown[i].field);
@@ -139,7 +140,7 @@ static void put_notation(const json_t *record, FILE *out)
         {"-m<var>K</var>&gt;", "through memory <var>K</var>: written to it, and read from there"},
         {"-g&gt;", "between NIC and GPU directly (GPUDirect)"}};
     fputs("<h2>Notation</h2>\n<div class=\"card\">\n<table class=\"rows\">\n<tr><th scope=\"col\">"
-          "Arrow</th><th scope=\"col\">How the data go on</th></tr>\n",
+          "Arrow</th><th scope=\"col\">Data path</th></tr>\n",
           out);
     for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++)
         fprintf(out, "<tr><th scope=\"row\"><code>%s</code></th><td>%s</td></tr>\n",

@@ -1,6 +1,5 @@
-/* acct-ring-svg.c: the ring of a step as SVG. Each card is a chain and the nodes that have it, from
- * the NIC where the data come in to the one where they leave; the cards stand in the ring's order.
- */
+/* acct-ring-svg.c: the ring of a step as SVG. A card shows a chain and the nodes that have it, from
+ * the NIC where data enter to the NIC where they leave. Cards are in ring order. */
 #include <math.h>
 #include <string.h>
 
@@ -28,8 +27,7 @@ enum {
     BAR_X = 100,
     BAR_W = 320,
     MIN_WIDTH = 720,
-    LETTER =
-        8, /* of the names in a card's head, which are as wide as that at most on the average */
+    LETTER = 8, /* average width of a character in a card's head, an upper bound */
     CARDS = 64, /* drawn at most */
     WRAP = 110, /* characters of a line of text */
 };
@@ -46,7 +44,7 @@ struct sheet {
     const struct acct_ring *ring;
     const struct acct_ring_facts *facts;
     struct card cards[CARDS];
-    int n_cards, n_left; /* nodes of runs that are not drawn */
+    int n_cards, n_left; /* n_left: nodes that are not drawn */
     bool in_page;        /* without the facts above the cards */
     double top, width, height;
     FILE *out;
@@ -118,7 +116,7 @@ static void put_path(const struct sheet *sheet, enum tccl_arrow_kind kind, const
             path, kind);
 }
 
-/* A NIC's name as far as it fits into the box: its end, which tells it from others. */
+/* As much of a NIC's name as fits the box: its end, where names differ. */
 static void put_nic(const struct sheet *sheet, double x, double y, const char *name)
 {
     enum { FITS = 12, FITS_SMALL = 15 };
@@ -154,7 +152,7 @@ static void put_device(const struct sheet *sheet, const struct card *card, int d
         tccl_svg_text(x, y + 9, "small mid", "again", sheet->out);
 }
 
-/* Through a memory that stands over the gap between x1 and x2. */
+/* A bounce through a memory, drawn above the gap between x1 and x2. */
 static void put_bounce(const struct sheet *sheet, double x1, double x2, double y, int memory)
 {
     enum { W = 52, H = 22, IN = 14, UP = 18 };
@@ -193,8 +191,8 @@ static void put_link(const struct sheet *sheet, const struct card *card, int i)
                   sheet->out);
 }
 
-/* The names of a card's nodes, cut to what fits, and how many they are if several. Allocated; NULL
- * without memory. */
+/* The names of a card's nodes, cut to fit, and their number if several. Allocated; NULL if out of
+ * memory. */
 static char *card_head(const struct sheet *sheet, const struct card *card, int *count)
 {
     char many[32] = "", *head;
@@ -215,7 +213,7 @@ static void put_card(const struct sheet *sheet, const struct card *card)
 {
     int count;
     cleanup_free char *head = card_head(sheet, card, &count);
-    for (int back = count > 1 ? 2 : 0; back >= 0; back--) /* several nodes: a pile of cards */
+    for (int back = count > 1 ? 2 : 0; back >= 0; back--) /* several nodes: a stack of cards */
         fprintf(sheet->out,
                 "<rect class=\"node\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                 "rx=\"8\"/>\n",
@@ -227,8 +225,8 @@ static void put_card(const struct sheet *sheet, const struct card *card)
         put_link(sheet, card, i);
 }
 
-/* From the exit of a card around its outside to the entry of another; the first: the ring closes.
- */
+/* From the exit of a card, around its outside, to the entry of the next; the last one leads back to
+ * the first and closes the ring. */
 static void put_hop(const struct sheet *sheet, const struct card *from, const struct card *to)
 {
     const struct tccl_named_chain *chain = from->chain;
@@ -277,7 +275,7 @@ static void put_frame(const struct sheet *sheet, const struct card *first)
     tccl_svg_text(first->x + 4, first->y - 7, "small", text, sheet->out);
 }
 
-/* Where everything goes. */
+/* The layout of the sheet. */
 
 static void place_card(struct sheet *sheet, const struct acct_group *group, int place, double *y)
 {
@@ -327,8 +325,8 @@ static void put_bars(const struct sheet *sheet, double y)
     }
 }
 
-/* Cuts a text into lines of at most WRAP columns, at spaces where there are some, and writes them
- * unless out is NULL. Returns how many. */
+/* Wraps a text at WRAP columns, at spaces where possible, and writes the lines unless out is NULL.
+ * Returns how many lines. */
 static int put_lines(const char *text, double y, FILE *out)
 {
     int lines = 0;
@@ -347,7 +345,7 @@ static int put_lines(const char *text, double y, FILE *out)
     return lines;
 }
 
-/* The title, cut to what a sheet should be wide for. Allocated; NULL without memory. */
+/* The title, cut to a sensible width. Allocated; NULL if out of memory. */
 static char *cut_title(const struct acct_ring_facts *facts)
 {
     enum { TITLE = 80 };
@@ -399,7 +397,8 @@ static unsigned ring_kinds(const struct acct_ring *ring)
     return kinds;
 }
 
-/* The element as a file of its own, on white, with its facts; or a part of a page that has them. */
+/* The <svg> element: a file of its own, on white and with the facts, or part of a page that shows
+ * them. */
 static void open_sheet(const struct sheet *sheet)
 {
     FILE *out = sheet->out;
@@ -436,7 +435,7 @@ static void put_sheet(const struct sheet *sheet)
     put_hops(sheet);
     double y = sheet->height - MARGIN - TCCL_SVG_LEGEND;
     if (sheet->n_left) {
-        snprintf(left, sizeof(left), "... and %d more nodes, which are not drawn", sheet->n_left);
+        snprintf(left, sizeof(left), "... and %d more nodes, not drawn", sheet->n_left);
         tccl_svg_text(MARGIN + RAIL, y, "head", left, out);
     }
     tccl_svg_legend(MARGIN, y + 22, ring_kinds(sheet->ring), out);

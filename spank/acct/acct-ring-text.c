@@ -10,7 +10,7 @@
 
 enum { LEAST_COLUMNS = 40, LABEL = 13, NUMBER = 14 };
 
-/* What lines are drawn with. */
+/* The characters of the drawing. */
 struct strokes {
     const char *first, *next, *rail, *last; /* of the line along the left side */
     const char *shaft, *head;               /* of an arrow */
@@ -36,7 +36,7 @@ static void set_colour(struct pen *pen, const char *code)
         fprintf(pen->out, "\033[%sm", code);
 }
 
-/* Text as it is; without UTF-8, what is not ASCII is a '?'. */
+/* Prints text; without UTF-8, '?' for anything that is not ASCII. */
 static void put(struct pen *pen, const char *text)
 {
     pen->used += acct_columns(text);
@@ -53,7 +53,7 @@ static void end_line(struct pen *pen)
     pen->used = 0;
 }
 
-/* A new line that goes on with what stands left of the last one. */
+/* Begins a line with the left margin of the previous one. */
 static void wrap(struct pen *pen, const char *left, const char *indent)
 {
     end_line(pen);
@@ -61,7 +61,7 @@ static void wrap(struct pen *pen, const char *left, const char *indent)
     put(pen, indent);
 }
 
-/* Words, on as many lines as they need; a word that fits on no line is cut. */
+/* Wraps words over lines; a word wider than a line is cut. */
 static void put_words(struct pen *pen, const char *text, const char *left, const char *indent)
 {
     int begin = pen->used;
@@ -113,7 +113,7 @@ static const char *colour_of(char kind)
     return kind == 'w' ? "34" : kind == 'r' ? "33" : kind == 'm' ? "32" : "35";
 }
 
-/* A link and the device behind it, on the next line if they don't fit on this one. */
+/* A link and the device after it, on the next line if they don't fit on this one. */
 static void put_link(struct pen *pen, struct tccl_text_arrow link, const char *device,
                      const char *left)
 {
@@ -145,7 +145,7 @@ static void put_chain(struct pen *pen, const struct tccl_named_chain *chain, con
     end_line(pen);
 }
 
-/* The nodes of a card, cut to the line if they are too many. */
+/* The nodes of a card, cut to fit the line. */
 static void put_names(struct pen *pen, const char *names, int count)
 {
     char times[32] = "";
@@ -168,7 +168,7 @@ static void put_names(struct pen *pen, const char *names, int count)
     end_line(pen);
 }
 
-/* A card: nodes with one chain, and the chain unless it was drawn above. */
+/* A card: nodes that share a chain, and the chain unless it was drawn above. */
 static int put_card(struct pen *pen, const struct acct_ring *ring, const struct acct_group *group,
                     int place, const char **drawn)
 {
@@ -231,7 +231,7 @@ static int put_ring(struct pen *pen, const struct acct_ring *ring)
     return 0;
 }
 
-/* What the arrows mean that were drawn. */
+/* A legend of the arrows that were drawn. */
 static void put_legend(struct pen *pen)
 {
     static const struct {

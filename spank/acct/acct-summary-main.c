@@ -1,4 +1,4 @@
-/* acct-summary-main.c: tcclacct summary: what became of steps over time. */
+/* acct-summary-main.c: tcclacct summary: outcomes of steps over time. */
 #include <stdio.h>
 
 #include "acct/acct-commands.h"
@@ -13,26 +13,26 @@ enum { OPTION_JSON = ACCT_OPTION_OWN, OPTION_HTML, DAYS = 30 };
 
 static const char help[] =
     "Usage: tcclacct summary [OPTION]…\n"
-    "Sums up records: steps, how many got a ring, why others didn't, what it gained,\n"
-    "the slowest nodes, day by day. Yours of the last 30 days, as root everyone's.\n"
+    "Summarizes records: steps, how many got a ring, why others did not, the gain,\n"
+    "the slowest nodes, each day. Default: your last 30 days; as root, everyone's.\n"
     "\n"
     "  -S, --starttime=TIME   started since (2026-01-31T08:00, 0131, now-7days)\n"
     "  -E, --endtime=TIME     started before\n"
-    "  -u, --user=USER,…      of these users (names or uids)\n"
-    "  -a, --allusers         of all users, as far as you may see them\n"
-    "  -N, --nodelist=NODES   that ran on one of these nodes (n[1-4])\n"
-    "  -r, --partition=NAME,…   -A, --accounts=NAME,…   of these\n"
-    "      --name=NAME,…      of jobs with one of these names\n"
-    "  -i, --nnodes=MIN[-MAX] on so many nodes\n"
+    "  -u, --user=USER,…      these users (names or uids)\n"
+    "  -a, --allusers         all users whose records you may see\n"
+    "  -N, --nodelist=NODES   ran on at least one of these nodes (n[1-4])\n"
+    "  -r, --partition=NAME,…   -A, --accounts=NAME,…  these partitions, accounts\n"
+    "      --name=NAME,…      jobs with one of these names\n"
+    "  -i, --nnodes=MIN[-MAX] number of nodes\n"
     "  -s, --state=STATE,…    off, applied, fallback, nothing-to-do, partial, differs\n"
-    "  -R, --reason=KIND,…    whose reason is of this kind (no profile, no daemon, …)\n"
-    "  -j, --jobs=JOB[.STEP],…  these, of any day\n"
-    "      --html=FILE        as a page for a browser (-: on standard output)\n"
+    "  -R, --reason=CLASS,…   with a reason of this class (no profile, no daemon, …)\n"
+    "  -j, --jobs=JOB[.STEP],…  these jobs, any date\n"
+    "      --html=FILE        as an HTML page (-: to standard output)\n"
     "      --json             as JSON\n"
     "      --config=FILE      instead of $TCCL_CONF or " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-    "      --node=NAME        this node's Slurm name, where it isn't the host's\n"
+    "      --node=NAME        this node's Slurm name, if not the host's\n"
     "  -h, --help\n"
-    "Bandwidths are those of the profiles: see tcclacct(1).\n";
+    "Bandwidths come from the profiles: see tcclacct(1).\n";
 
 static const struct option long_options[] = {
     ACCT_REQUEST_OPTIONS,
@@ -78,7 +78,8 @@ static int parse_options(struct summing *summing, int argc, char **argv, struct 
         if (take_option(summing, option, argv, err) != 0)
             return -1;
     if (!summing->help && optind < argc)
-        return tccl_fail(err, "%.60s: what is that? see tcclacct summary --help", argv[optind]);
+        return tccl_fail(err, "%.60s: unexpected argument; see tcclacct summary --help",
+                         argv[optind]);
     if (summing->html && summing->json)
         return tccl_fail(err, "--html and --json: give one of them");
     if (summing->html && !*summing->html)
@@ -86,7 +87,7 @@ static int parse_options(struct summing *summing, int argc, char **argv, struct 
     return 0;
 }
 
-/* Local midnight, so many days ago. */
+/* Local midnight, that many days ago. */
 static time_t days_ago(time_t now)
 {
     struct tm fields;
@@ -130,7 +131,7 @@ static int answer(struct summing *summing, struct tccl_error *err)
         return acct_print_json(summary, err);
     }
     if (!request->start && !jobs)
-        printf("The last %d days (another time: --starttime)\n", DAYS);
+        printf("The last %d days (change with --starttime)\n", DAYS);
     acct_summary_text(stdout, summary, acct_terminal_columns(), acct_terminal_utf8());
     return 0;
 }

@@ -1,4 +1,4 @@
-/* acct-summary-page.c: what many records have in common, as a page. */
+/* acct-summary-page.c: the summary as an HTML page. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 #include "draw/html.h"
 
 enum { DAY = 86400 };
-enum { NAME = 64, REASON = 512 }; /* columns of texts */
+enum { NAME = 64, REASON = 512 }; /* longest texts, columns */
 
 static double share(double part, double all)
 {
@@ -69,7 +69,8 @@ static void name_day(json_int_t noon, bool with_year, struct tccl_chart_column *
     format_time(noon, with_year ? "%Y-%m" : "%m-%d", column->label, sizeof(column->label));
 }
 
-/* Spans without steps have columns, too: time goes on evenly. Returns how many columns. */
+/* Spans without steps keep their column, so that the time axis is even. Returns how many columns.
+ */
 static int day_columns(const json_t *summary, struct tccl_chart_column columns[static ACCT_SPANS],
                        bool gain, json_int_t *each)
 {
@@ -110,7 +111,7 @@ static void put_days(const json_t *summary, FILE *out)
     char axis[64] = "day";
     json_int_t each;
     struct tccl_chart chart = {
-        .name = "What became of steps, day by day",
+        .name = "Outcome of steps by day",
         .x_axis = axis,
         .y_axis = "steps",
         .series = {"applied", "fallback", "others: off, nothing to do, partial, differs"},
@@ -119,17 +120,17 @@ static void put_days(const json_t *summary, FILE *out)
     chart.n_columns = day_columns(summary, columns, false, &each);
     if (each > 1)
         snprintf(axis, sizeof(axis), "%lld days from", (long long)each);
-    put_chart("States over days", &chart, out);
-    chart.name = "Mean gain of rings, day by day";
-    chart.y_axis = "times NCCL's own choice";
+    put_chart("States by day", &chart, out);
+    chart.name = "Mean gain of rings by day";
+    chart.y_axis = "times the baseline";
     chart.series[0] = "mean gain";
     chart.n_series = 1;
     chart.line = true;
-    chart.base = "NCCL's own choice: 1";
+    chart.base = "baseline: 1";
     chart.digits = 2;
     chart.n_columns = day_columns(summary, columns, true, &each);
     if (acct_real_of(summary, "gain_mean") > 0)
-        put_chart("Gain over days", &chart, out);
+        put_chart("Gain by day", &chart, out);
 }
 
 static void put_gains(const json_t *summary, FILE *out)
@@ -137,7 +138,7 @@ static void put_gains(const json_t *summary, FILE *out)
     enum { PARTS = 32 };
     struct tccl_chart_column columns[PARTS];
     struct tccl_chart chart = {.name = "Steps by the gain of their ring",
-                               .x_axis = "times NCCL's own choice, from",
+                               .x_axis = "times the baseline, from",
                                .y_axis = "steps",
                                .series = {"steps with a ring"},
                                .n_series = 1,
@@ -152,7 +153,7 @@ static void put_gains(const json_t *summary, FILE *out)
         acct_gain_range(part, column->name, sizeof(column->name));
         snprintf(column->label, sizeof(column->label), "%.2f", acct_real_of(part, "from"));
     }
-    put_chart("How the gain is distributed", &chart, out);
+    put_chart("Distribution of gains", &chart, out);
 }
 
 /* Tables */
@@ -173,7 +174,7 @@ static void put_words(const char *heading, const char *what, const json_t *words
     int count = acct_summary_words(words, list);
     fprintf(out, "<div>\n<h2>%s</h2>\n<div class=\"card\">\n", heading);
     if (count == 0)
-        fputs("<p>Nothing is known yet.</p>\n", out);
+        fputs("<p>No data yet.</p>\n", out);
     else
         put_heads((const char *const[]){what, "#Steps", "#Share", NULL}, out);
     for (int i = 0; i < count; i++) {
@@ -194,10 +195,11 @@ static void put_reasons(const json_t *reasons, FILE *out)
     json_t *reason;
     fputs("<h2>Why there was no ring</h2>\n<div class=\"card\">\n", out);
     if (json_array_size(reasons) == 0) {
-        fputs("<p>No step has a reason: every one that asked has its ring.</p>\n</div>\n", out);
+        fputs("<p>No step has a reason: every step that asked for a ring got one.</p>\n</div>\n",
+              out);
         return;
     }
-    put_heads((const char *const[]){"Kind of reason, and the latest one", "#Steps", "#Fell back",
+    put_heads((const char *const[]){"Class of reason, and the latest one", "#Steps", "#Fell back",
                                     "#Last", NULL},
               out);
     json_array_foreach(reasons, i, reason)
@@ -236,20 +238,20 @@ static void put_nodes(const json_t *nodes, FILE *out)
 {
     size_t i, shown = 0;
     json_t *node;
-    fputs(
-        "<h2>Slowest nodes</h2>\n<div class=\"card\">\n<p>Bandwidth of a node's rings, of the best "
-        "one over as many nodes and GPUs; those below 95 %, or named by a fallback.</p>\n",
-        out);
+    fputs("<h2>Slowest nodes</h2>\n<div class=\"card\">\n<p>Bandwidth of a node's rings relative "
+          "to the "
+          "best ring over as many nodes and GPUs. Listed are nodes below 95 % and nodes that a "
+          "fallback names.</p>\n",
+          out);
     json_array_foreach(nodes, i, node)
     {
         if (!acct_node_stands_out(node))
             continue;
         if (shown++ == 0)
-            put_heads((const char *const[]){"Node", "#Of the best", "#Steps", "#Fell back", NULL},
-                      out);
+            put_heads((const char *const[]){"Node", "#Of best", "#Steps", "#Fell back", NULL}, out);
         put_node(node, out);
     }
-    fputs(shown ? "</table>\n</div>\n" : "<p>None stands out.</p>\n</div>\n", out);
+    fputs(shown ? "</table>\n</div>\n" : "<p>No node stands out.</p>\n</div>\n", out);
 }
 
 static void put_parts(const json_t *summary, FILE *out)
@@ -259,7 +261,7 @@ static void put_parts(const json_t *summary, FILE *out)
     put_days(summary, out);
     put_gains(summary, out);
     fputs("<div class=\"grid\">\n", out);
-    put_words("What became of the steps", "State", json_object_get(summary, "states"), steps, out);
+    put_words("Outcome of the steps", "State", json_object_get(summary, "states"), steps, out);
     put_words("What NCCL built", "Built", json_object_get(summary, "built"), steps, out);
     fputs("</div>\n", out);
     put_reasons(json_object_get(summary, "reasons"), out);
@@ -268,7 +270,7 @@ static void put_parts(const json_t *summary, FILE *out)
 
 void acct_summary_page(FILE *out, const json_t *summary, const struct acct_asked *asked)
 {
-    char line[256] = "No step in that time that is yours to see", from[64], to[64];
+    char line[256] = "No steps in this time that you may see", from[64], to[64];
     json_int_t steps = acct_count_of(summary, "steps");
     const char *format = getenv("SLURM_TIME_FORMAT");
     format_time(acct_count_of(summary, "start"), format, from, sizeof(from));

@@ -1,4 +1,4 @@
-/* acct-summary-parts.c: what the text and the page show of a summary. */
+/* acct-summary-parts.c: the parts of a summary that both the text and the page show. */
 #include "acct/acct-summary-parts.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ bool acct_node_stands_out(const json_t *node)
     return acct_real_of(node, "share") < slow || tccl_number_of(node, "fallbacks");
 }
 
-/* How many days a day is after the first one. */
+/* Days since the first one. */
 static json_int_t days_after(const json_t *days, size_t i)
 {
     json_int_t first = acct_count_of(json_array_get(days, 0), "start");
@@ -75,7 +75,7 @@ static json_int_t days_after(const json_t *days, size_t i)
     return start < first ? 0 : (start - first + DAY / 2) / DAY;
 }
 
-/* Those from index first on that belong to its span. Returns the index behind them. */
+/* Folds the days from index first on that belong to its span. Returns the index past them. */
 static size_t add_days(const json_t *days, size_t first, json_int_t each, struct acct_span *span)
 {
     size_t i = first;

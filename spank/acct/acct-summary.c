@@ -1,4 +1,4 @@
-/* acct-summary.c: what many records have in common, for people. */
+/* acct-summary.c: the summary for a terminal. */
 #include "acct/acct-summary.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ struct page {
     bool utf8;
 };
 
-/* A text without what acts on a terminal, cut to so many columns. */
+/* A text, escaped and cut to that many columns. */
 static void put_text(const struct page *page, const char *text, int columns)
 {
     int used;
@@ -35,7 +35,7 @@ static void put_text(const struct page *page, const char *text, int columns)
     fprintf(page->out, "%.*s%s", bytes, escaped, page->utf8 ? "…" : "...");
 }
 
-/* The same, filled up with blanks. */
+/* The same, padded with blanks. */
 static void put_column(const struct page *page, const char *text, int columns)
 {
     cleanup_free char *escaped = acct_escape(text, NULL);
@@ -44,8 +44,8 @@ static void put_column(const struct page *page, const char *text, int columns)
     fprintf(page->out, "%*s", used < columns ? columns - used : 0, "");
 }
 
-/* A bar for part of most, in eighths of a block where there are such; something of it is seen of
- * the smallest part. */
+/* A bar for part of most, in eighths of a block with UTF-8. The smallest part still shows
+ * something. */
 static void put_bar(const struct page *page, double part, double most, int room)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -70,7 +70,7 @@ static void put_head(const struct page *page, const json_t *summary)
     const char *format = getenv("SLURM_TIME_FORMAT");
     json_int_t steps = tccl_number_of(summary, "steps");
     if (steps == 0) {
-        fputs("no step in that time that is yours to see\n", page->out);
+        fputs("no steps in this time that you may see\n", page->out);
         return;
     }
     fprintf(page->out, "%lld step%s, started from ", (long long)steps, steps == 1 ? "" : "s");
@@ -103,7 +103,7 @@ static void put_reasons(const struct page *page, const json_t *reasons)
     size_t i;
     json_t *reason;
     if (json_array_size(reasons) > 0)
-        fputs("\nReasons, by kind\n", page->out);
+        fputs("\nReasons by class\n", page->out);
     json_array_foreach(reasons, i, reason)
     {
         fputs("  ", page->out);
@@ -125,7 +125,7 @@ static void put_gains(const struct page *page, const json_t *summary)
         return;
     for (size_t i = first; i <= last; i++)
         most = fmax(most, acct_real_of(json_array_get(gains, i), "steps"));
-    fprintf(page->out, "\nGain: times NCCL's own choice (median %.2f, mean %.2f)\n",
+    fprintf(page->out, "\nGain over the baseline (median %.2f, mean %.2f)\n",
             acct_real_of(summary, "gain_median"), acct_real_of(summary, "gain_mean"));
     for (size_t i = first; i <= last; i++) {
         const json_t *part = json_array_get(gains, i);
@@ -142,7 +142,8 @@ static void put_nodes(const struct page *page, const json_t *nodes)
     size_t i, shown = 0;
     json_t *node;
     if (json_array_size(nodes) > 0)
-        fputs("\nSlowest nodes: GB/s of their rings, of the best of that size\n", page->out);
+        fputs("\nSlowest nodes: GB/s of their rings relative to the best of that size\n",
+              page->out);
     json_array_foreach(nodes, i, node)
     {
         if (!acct_node_stands_out(node))
@@ -160,7 +161,7 @@ static void put_nodes(const struct page *page, const json_t *nodes)
         fputc('\n', page->out);
     }
     if (json_array_size(nodes) > 0 && shown == 0)
-        fputs("  none stands out: each reaches 95 % or more\n", page->out);
+        fputs("  none stands out: all reach 95 % or more\n", page->out);
 }
 
 static void put_span(const struct page *page, const struct acct_span *span, double most)
@@ -177,8 +178,8 @@ static void put_span(const struct page *page, const struct acct_span *span, doub
     fputc('\n', page->out);
 }
 
-/* A row for each day with steps; of a longer time, for so many days that the rows can be overseen.
- */
+/* A row per day with steps; over a long time several days per row, so that the table stays
+ * short. */
 static void put_days(const struct page *page, const json_t *summary)
 {
     struct acct_span spans[ACCT_SPANS];
@@ -215,9 +216,8 @@ void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
     put_head(&page, summary);
     if (steps == 0)
         return;
-    put_words(&page, "What became of them", json_object_get(summary, "states"), steps);
-    put_words(&page, "What NCCL built, as far as it is known", json_object_get(summary, "built"),
-              steps);
+    put_words(&page, "Outcome", json_object_get(summary, "states"), steps);
+    put_words(&page, "What NCCL built, where known", json_object_get(summary, "built"), steps);
     put_reasons(&page, json_object_get(summary, "reasons"));
     put_gains(&page, summary);
     put_nodes(&page, json_object_get(summary, "nodes"));

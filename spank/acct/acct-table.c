@@ -1,4 +1,4 @@
-/* acct-table.c: records as a table, or as text for other programs. */
+/* acct-table.c: records as a table or in parsable form. */
 #include "acct/acct-table.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 
-/* One cell of the aligned style, with a '+' where it is cut. */
+/* One cell of the aligned style, ending in '+' if cut. */
 static void print_cell(FILE *out, const char *text, int width, bool last)
 {
     int columns = abs(width), used = acct_columns(text);
@@ -74,7 +74,7 @@ static int refuse_field(const char *name, struct tccl_error *err)
     size_t used = 0;
     for (int i = 0; i < acct_field_count() && used < sizeof(known); i++)
         used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", acct_field_at(i)->name);
-    return tccl_fail(err, "there is no field '%.40s'; there are:%s", name, known);
+    return tccl_fail(err, "unknown field '%.40s'; known:%s", name, known);
 }
 
 static int add_column(struct acct_layout *layout, const struct acct_field *field, int width,

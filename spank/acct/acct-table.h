@@ -1,4 +1,4 @@
-/* acct-table.h: records as a table, or as text for other programs, as sacct prints its own. */
+/* acct-table.h: records as a table or in parsable form, in the manner of sacct. */
 #ifndef TCCL_ACCT_TABLE_H
 #define TCCL_ACCT_TABLE_H
 
@@ -13,29 +13,29 @@ enum { ACCT_COLUMNS = 64 };
 
 enum acct_style {
     ACCT_ALIGNED,
-    ACCT_PARSABLE,        /* a delimiter between fields: -P */
-    ACCT_PARSABLE_ENDING, /* and behind the last one: -p */
+    ACCT_PARSABLE,        /* -P: delimiter between fields */
+    ACCT_PARSABLE_ENDING, /* -p: also after the last */
 };
 
 struct acct_layout {
     enum acct_style style;
-    const char *delimiter; /* of the parsable styles */
+    const char *delimiter; /* for the parsable styles */
     bool header;
     int n_columns;
     struct {
         const struct acct_field *field;
-        int width;  /* negative: to the left */
-        bool given; /* the width was asked for, so also the last column keeps to it */
+        int width;  /* negative: left-aligned */
+        bool given; /* explicit width: binding for the last column, too */
     } columns[ACCT_COLUMNS];
 };
 
 /* Reads a list of fields with widths, "jobid,ring%80,user%-12"; "all" stands for every field.
- * Returns 0, or -1 with err that names the entry and lists the fields. */
+ * Returns 0, or -1 with err naming the entry and listing the fields. */
 int acct_layout_columns(struct acct_layout *layout, const char *text, struct tccl_error *err);
 
-/* Header (with a line of dashes in the aligned style), and one record. In the aligned style texts
- * longer than their column end in '+'; a last column to the left is written whole. Returns 0, or -1
- * without memory. */
+/* Prints the header (with a line of dashes in the aligned style), or one record. In the aligned
+ * style a text longer than its column ends in '+'; a left-aligned last column is printed whole.
+ * Returns 0, or -1 if out of memory. */
 void acct_print_header(FILE *out, const struct acct_layout *layout);
 int acct_print_row(FILE *out, const struct acct_layout *layout, const json_t *record,
                    const struct acct_clock *clock);

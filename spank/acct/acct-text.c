@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <wchar.h>
 
-/* Reads one character of a UTF-8 text and moves behind it. A wrong byte stands for itself. */
+/* Reads one UTF-8 character and moves past it. An invalid byte counts as a character. */
 static uint32_t next_character(const char **at)
 {
     const unsigned char *text = (const unsigned char *)*at;
@@ -28,7 +28,7 @@ static uint32_t next_character(const char **at)
     return character;
 }
 
-/* Could it move the cursor, hide something or turn the direction of writing? */
+/* Could it move the cursor, hide text or change the writing direction? */
 static bool is_unsafe(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0xfeff ||
@@ -70,7 +70,7 @@ char *acct_escape(const char *text, const char *delimiter)
     return NULL;
 }
 
-/* Columns that a character takes on the terminal. */
+/* Width of a character in terminal columns. */
 static int columns_of(uint32_t c)
 {
     int width = wcwidth((wchar_t)c);

@@ -2,15 +2,15 @@
 #ifndef TCCL_ACCT_TEXT_H
 #define TCCL_ACCT_TEXT_H
 
-/* A UTF-8 text that is safe on a terminal and in a line: control characters, characters that change
- * the direction of writing, backslashes and the first character of delimiter (unless NULL or "")
- * are written as \n, \xHH, \uHHHH and \\. Allocated (caller frees); NULL without memory. */
+/* Escapes a UTF-8 text for a terminal or a line: control characters, characters that change the
+ * writing direction, backslashes and the first character of delimiter (unless NULL or "") become
+ * \n, \xHH, \uHHHH and \\. Allocated (caller frees); NULL if out of memory. */
 char *acct_escape(const char *text, const char *delimiter);
 
-/* Columns that a text takes on a terminal (LC_CTYPE must be a UTF-8 one). */
+/* Width of a text in terminal columns (LC_CTYPE must be a UTF-8 locale). */
 int acct_columns(const char *text);
 
-/* How many bytes of text fit into so many columns; *used: the columns that they take. */
+/* How many bytes of text fit into that many columns; *used: the columns they take. */
 int acct_bytes_within(const char *text, int columns, int *used);
 
 #endif

@@ -1,4 +1,4 @@
-/* acct-time.c: times as Slurm's commands read and print them. */
+/* acct-time.c: times in the syntax of Slurm's commands. */
 #include "acct/acct-time.h"
 
 #include <ctype.h>
@@ -17,14 +17,14 @@ static int refuse(const char *text, struct tccl_error *err)
         text);
 }
 
-/* What a text has said so far; -1: nothing. Years since 1900, months from 0. */
+/* The parts read so far; -1: not given. Years since 1900, months from 0. */
 struct moment {
     int year, month, day, hour, minute, second;
-    bool exact; /* nothing but "now" and what is added to it, which is at */
+    bool exact; /* "now" plus or minus an offset: at is the result */
     time_t at;
 };
 
-/* Local time of the fields; a day that a month doesn't have goes on into the next, as Slurm has it.
+/* Local time of the fields. A day beyond the end of its month runs into the next, as in Slurm.
  * Returns 0 or -1. */
 static int make_time(const struct moment *moment, time_t *result)
 {
@@ -63,15 +63,15 @@ time_t acct_midnight(time_t now)
     return make_time(&moment, &midnight) == 0 ? midnight : now;
 }
 
-/* Each of these reads what is at *at and moves behind it. Returns 1 if it was there, 0 if it is
- * something else, -1 if it is wrong. */
+/* Each of these reads one part and moves *at past it. Returns 1 if it was there, 0 if not, -1 if it
+ * is malformed. */
 
 static int read_word(const char **at, time_t now, struct moment *moment)
 {
     enum { NO_HOUR = -1, DAY = 86400 };
     static const struct {
         const char *word;
-        int days, hour; /* the day of so many days from now, or an hour */
+        int days, hour; /* days from today, or an hour */
     } words[] = {
         {"today", 0, NO_HOUR}, {"tomorrow", 1, NO_HOUR}, {"yesterday", -1, NO_HOUR},
         {"midnight", 0, 0},    {"noon", 0, 12},          {"fika", 0, 15},
@@ -91,7 +91,7 @@ static int read_word(const char **at, time_t now, struct moment *moment)
     return 0;
 }
 
-/* Seconds of the unit at *at, which may be cut short ("min"); 0 if there is none. */
+/* Seconds of the unit at *at, which may be abbreviated ("min"); 0 if there is none. */
 static long read_unit(const char **at)
 {
     static const struct {
@@ -164,7 +164,7 @@ static int read_digits(const char **at, int min, int max)
     return digits < min ? -1 : number;
 }
 
-/* "AM" or "PM" makes 12 hours into 24. Returns the hour, or -1 if there is no such one. */
+/* Applies AM or PM. Returns the hour from 0 to 23, or -1 if there is no such hour. */
 static int read_half(const char **at, int hour)
 {
     while (isspace((unsigned char)**at))
@@ -223,7 +223,7 @@ static void skip_separator(const char **at)
         ++*at;
 }
 
-/* MMDD[YY], MM/DD[/YY], MM.DD[.YY]; the year 00 is as none. */
+/* MMDD[YY], MM/DD[/YY], MM.DD[.YY]; the year 00 counts as not given. */
 static int read_date(const char **at, struct moment *moment)
 {
     int longer = read_long_date(at, moment);
@@ -244,7 +244,7 @@ static int read_date(const char **at, struct moment *moment)
     return 1;
 }
 
-/* The parts of a text, in any order; the last one of each counts. Returns 0 or -1. */
+/* The parts of a text, in any order; the last of each kind counts. Returns 0 or -1. */
 static int read_parts(const char *at, time_t now, struct moment *moment)
 {
     while (*at) {
@@ -267,8 +267,7 @@ static int read_parts(const char *at, time_t now, struct moment *moment)
     return moment->hour < 0 && moment->month < 0 ? -1 : 0;
 }
 
-/* What was not said: the hour is midnight, the day today's, the year the last that has had this
- * month. */
+/* Defaults: midnight, today, and the last year in which the month has begun. */
 static void fill_gaps(struct moment *moment, time_t now)
 {
     struct tm today;
@@ -306,7 +305,7 @@ int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_er
     return 0;
 }
 
-/* Slurm's "relative": the nearer, the more exact. Days of another year are far. */
+/* Slurm's "relative" format: the nearer, the more exact. */
 static const char *relative_format(const struct tm *when, time_t now)
 {
     struct tm today;

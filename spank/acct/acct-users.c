@@ -8,7 +8,7 @@
 #include "client/message.h"
 #include "records/record.h"
 
-/* known: {"uid": name or null}. A name, borrowed, or NULL. */
+/* Looks up a name once; known: {"uid": name or null}. Borrowed; NULL if there is none. */
 static const char *name_of(json_t *known, json_int_t uid)
 {
     char key[32];

@@ -1,12 +1,12 @@
-/* acct-users.h: whose records they are. */
+/* acct-users.h: user names of records. */
 #ifndef TCCL_ACCT_USERS_H
 #define TCCL_ACCT_USERS_H
 
 #include <jansson.h>
 
-/* Gives each of an array of records the name of its uid as its user, where this machine knows one,
- * as ls(1) would: what the record has is the word of the step's environment, which its user may
- * set, and "" of a batch step. Asks for each uid once. */
+/* Replaces "user" of each record by the name of its uid, where this machine knows one, as ls(1)
+ * does: the recorded name comes from the step's environment, which the user may set, and is "" for
+ * a batch step. Looks up each uid once. */
 void acct_name_users(json_t *records);
 
 #endif

@@ -1,4 +1,4 @@
-/* tcclacct.c: shows what ring each job step got, as sacct would; and its commands. */
+/* tcclacct.c: main: lists records in the manner of sacct, or runs a command. */
 #include <locale.h>
 #include <string.h>
 

@@ -46,7 +46,7 @@ matches "the word on -M" "$(cat "$work/err")" "tccl: -M is ignored: *"
 if user tcclacct -s CD >"$work/out" 2>"$work/err"; then
     fail "a state of jobs is taken for one of rings"
 fi
-matches "the word on -s CD" "$(cat "$work/err")" "tccl: 'CD' is a state of jobs*applied*"
+matches "the word on -s CD" "$(cat "$work/err")" "tccl: 'CD' is a job state*applied*"
 
 # ---- the ring ----
 user env LC_ALL=C.UTF-8 COLUMNS=80 tcclacct ring "$job" >"$work/ring" 2>"$work/err"

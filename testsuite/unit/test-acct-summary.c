@@ -95,7 +95,7 @@ static void test_nothing(void)
 {
     cleanup_json json_t *none = json_pack("{s:i, s:i, s:i}", "start", 0, "end", 0, "steps", 0);
     cleanup_free char *text = printed(none, 80, true);
-    CHECK_STR(text, "no step in that time that is yours to see\n");
+    CHECK_STR(text, "no steps in this time that you may see\n");
     cleanup_json json_t *empty = json_object();
     cleanup_free char *nothing = printed(empty, 80, true);
     CHECK_STR(nothing, text);
@@ -134,16 +134,16 @@ static void test_page(void)
     CHECK_HOLDS(page, "<bdi>n2: &#92;x1b[31m no profile");
     CHECK_HOLDS(page, "<bdi>n7</bdi></th><td class=\"n\">50.0 %");
     CHECK_HOLDS(page, "<bdi>--name=&lt;b&gt;</bdi>");
-    CHECK(!strchr(page, '\033') && !strstr(page, "of this node alone"));
+    CHECK(!strchr(page, '\033') && !strstr(page, "on this node only"));
     CHECK(strstr(page, "<bdi>applied</bdi>") < strstr(page, "<bdi>fallback</bdi>"));
     cleanup_json json_t *none = json_pack("{s:i}", "steps", 0);
     cleanup_free char *empty = page_of(none, false);
-    CHECK_HOLDS(empty, "No step in that time");
-    CHECK_HOLDS(empty, "of this node alone");
+    CHECK_HOLDS(empty, "No steps in this time");
+    CHECK_HOLDS(empty, "on this node only");
     CHECK(!strstr(empty, "<svg"));
     cleanup_json json_t *bare = json_pack("{s:i}", "steps", 1);
     cleanup_free char *little = page_of(bare, true);
-    CHECK_HOLDS(little, "Nothing is known yet.");
+    CHECK_HOLDS(little, "No data yet.");
     CHECK(!strstr(little, "<svg"));
 }
 

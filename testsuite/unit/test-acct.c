@@ -147,17 +147,17 @@ static void test_filters(void)
                  "{\"array_job\":17,\"first\":14,\"last\":14,\"step\":0},"
                  "{\"array_job\":18,\"first\":4,\"last\":4}]}");
     check_no_filter(acct_filter_jobs, "1_[0-1000000:2]", "more than 256 jobs");
-    check_no_filter(acct_filter_users, "no-such-user-here", "there is no user 'no-such-user-here'");
-    check_no_filter(acct_filter_users, "", "there is no user");
+    check_no_filter(acct_filter_users, "no-such-user-here", "unknown user 'no-such-user-here'");
+    check_no_filter(acct_filter_users, "", "unknown user");
     check_no_filter(acct_filter_nodes, "n[1-", "is not a node list");
     check_no_filter(acct_filter_nodes, "n[1-2000]", "more than 1024 nodes");
     check_no_filter(acct_filter_states, "on", "is not a state: give off");
     check_no_filter(acct_filter_states, "", "is not a state: give off");
-    check_no_filter(acct_filter_states, "applied,CD", "'CD' is a state of jobs");
-    check_no_filter(acct_filter_states, "running", "'running' is a state of jobs");
-    check_no_filter(acct_filter_states, "F", "'F' is a state of jobs");
-    check_no_filter(acct_filter_classes, "no", "'no' is not a kind of reason; there are: policy");
-    check_no_filter(acct_filter_classes, "", "is not a kind of reason");
+    check_no_filter(acct_filter_states, "applied,CD", "'CD' is a job state");
+    check_no_filter(acct_filter_states, "running", "'running' is a job state");
+    check_no_filter(acct_filter_states, "F", "'F' is a job state");
+    check_no_filter(acct_filter_classes, "no", "'no' is not a class of reason; known: policy");
+    check_no_filter(acct_filter_classes, "", "is not a class of reason");
 }
 
 static void test_ranges(void)
@@ -318,9 +318,9 @@ static void check_no_columns(const char *text, const char *said)
 
 static void test_bad_columns(void)
 {
-    check_no_columns("nofield", "there is no field 'nofield'; there are: JobID");
-    check_no_columns("", "there is no field ''");
-    check_no_columns(",", "there is no field ','");
+    check_no_columns("nofield", "unknown field 'nofield'; known: JobID");
+    check_no_columns("", "unknown field ''");
+    check_no_columns(",", "unknown field ','");
     check_no_columns("jobid%", "give a width from 1 to 1000");
     check_no_columns("jobid%0", "give a width from 1 to 1000");
     check_no_columns("jobid%1001", "give a width from 1 to 1000");
