@@ -112,30 +112,33 @@ struct link {
     void (*done)(void *context, json_t *answer, const struct tccl_error *err);
     void *context;
     bool probe;
+    char reason[64]; /* of a MERGE */
 };
 static struct link *fake_links[FAKE_LINKS];
 static int fake_n_links;
 
 static struct link *fake_link(void (*done)(void *, json_t *, const struct tccl_error *),
-                              void *context, bool probe)
+                              void *context, const json_t *message)
 {
+    const char *reason = json_string_value(json_object_get(message, "reason"));
     if (fake_n_links == FAKE_LINKS)
         return NULL;
     struct link *link = calloc(1, sizeof(*link));
-    *link = (struct link){.done = done, .context = context, .probe = probe};
+    *link = (struct link){.done = done, .context = context, .probe = !message};
+    snprintf(link->reason, sizeof(link->reason), "%s", reason ? reason : "");
     return fake_links[fake_n_links++] = link;
 }
 struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
                       void (*done)(void *, json_t *, const struct tccl_error *), void *context)
 {
     CHECK(daemon && *node && json_is_object(message) && deadline < INT64_MAX);
-    return fake_link(done, context, false);
+    return fake_link(done, context, message);
 }
 struct link *link_probe(struct daemon *daemon, const char *node, int64_t deadline,
                         void (*done)(void *, json_t *, const struct tccl_error *), void *context)
 {
     CHECK(daemon && *node && deadline < INT64_MAX);
-    return fake_link(done, context, true);
+    return fake_link(done, context, NULL);
 }
 void link_cancel(struct link *link)
 {

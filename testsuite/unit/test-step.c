@@ -409,6 +409,36 @@ static void test_random(void)
     }
 }
 
+/* All of a range is there and reported; then a node of it fails: its parent hears the reason in
+ * place of the MERGE, as it must not give the ring out any more. */
+static void test_taken_back(void)
+{
+    struct tccl_step_key key = key_of(0);
+    begin_rig(16, NODES);
+    struct tccl_step join = join_of(0, 16);
+    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+    step_join(&rig.daemon, new_connection(), message);
+    rig.joined++;
+    for (int node = 17; node < NODES; node++) {
+        cleanup_json json_t *merge = new_report("merge", 0, node);
+        json_object_set_new(merge, "wait_ms", json_integer(TIMEOUT_MS));
+        struct connection *peer = new_peer(node);
+        peer->closed = false;
+        step_merge(&rig.daemon, peer, merge);
+    }
+    const struct step *step = steps_find(rig.steps, &key);
+    CHECK_INT(step->phase, STEP_REPORTED);
+    CHECK_INT(fake_n_links, 1);
+    CHECK_STR(fake_links[0]->reason, "");
+    cleanup_json json_t *failure = new_report("merge", 0, 18);
+    json_object_set_new(failure, "reason", json_string(fake_reason));
+    step_merge(&rig.daemon, new_peer(18), failure);
+    CHECK_INT(step->phase, STEP_REPORTING);
+    CHECK_INT(fake_n_links, 1);
+    CHECK_STR(fake_links[0]->reason, fake_reason);
+    end_rig();
+}
+
 /* What the table doesn't have is refused, changes nothing, and is logged once. */
 static void test_refused(void)
 {
@@ -443,6 +473,7 @@ int main(void)
     test_reachable();
     test_names();
     test_refused();
+    test_taken_back();
     test_random();
     event_base_free(rig.daemon.base);
     return check_result();
