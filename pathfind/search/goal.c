@@ -21,23 +21,23 @@ int tccl_task_tell(void *context)
 {
     struct tccl_task *task = context;
     const struct tccl_search_options *options = task->options;
-    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_search_meter *meter = &task->search->meter;
     struct tccl_search_progress progress = {
-        .measured = probe->measured,
-        .shared = probe->shared,
+        .measured = meter->measured,
+        .shared = meter->shared,
         .pruned = task->search->pruned,
-        .failed = probe->failed,
+        .failed = meter->failed,
         .pairs_done = task->n_done,
         .pairs_total = task->n_goals,
         .ring = task->closed,
     };
     task->told = true;
-    if (!probe->stopped && options->progress) {
+    if (!meter->stopped && options->progress) {
         int wish = options->progress(options->context, &progress);
         task->search->left_ring = wish == TCCL_SEARCH_LEAVE_RING && task->closed;
-        probe->stopped = wish == TCCL_SEARCH_STOP || task->search->left_ring;
+        meter->stopped = wish == TCCL_SEARCH_STOP || task->search->left_ring;
     }
-    return probe->stopped;
+    return meter->stopped;
 }
 
 bool tccl_task_report(struct tccl_task *task)
@@ -45,7 +45,7 @@ bool tccl_task_report(struct tccl_task *task)
     if (!task->told)
         tccl_task_tell(task);
     task->told = false;
-    return task->search->probe.stopped || task->spent > task->effort;
+    return task->search->meter.stopped || task->spent > task->effort;
 }
 
 double tccl_task_with_gap(const struct tccl_task *task, double gbps)
@@ -78,7 +78,7 @@ int tccl_goal_offer(struct tccl_task *task, struct tccl_goal *goal, const struct
     if (*gbps <= goal->result->gbps)
         return 0;
     tccl_route_walk(chain, &walk);
-    int status = tccl_probe_measure_itself(&task->search->probe, &walk, gbps, task->err);
+    int status = tccl_search_meter_measure_itself(&task->search->meter, &walk, gbps, task->err);
     if (status == 0)
         tccl_goal_keep(goal, chain, *gbps);
     return status;
@@ -91,7 +91,7 @@ struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal
         goal->result->chain.n_gpus ? &goal->result->chain : &task->latest;
     return (struct tccl_route){
         .machine = task->search->machine,
-        .bounds = task->search->probe.bounds,
+        .bounds = task->search->meter.bounds,
         .pigeonholes = &task->pigeonholes,
         .gpus = task->gpus,
         .closed = task->closed,
@@ -108,24 +108,24 @@ struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal
     };
 }
 
-/* Measures a pigeonholes. Returns as tccl_probe_measure; *learnt: it is too slow, and the route
- * search knows that now. */
+/* Measures a pigeonholes. Returns as tccl_search_meter_measure; *learnt: it is too slow, and the
+ * route search knows that now. */
 static int settle_suspect(struct tccl_task *task, const struct tccl_walk *walk, double above,
                           bool *learnt)
 {
-    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_search_meter *meter = &task->search->meter;
     double gbps;
-    int status = tccl_probe_measure(probe, walk, &gbps, task->err);
+    int status = tccl_search_meter_measure(meter, walk, &gbps, task->err);
     if (status != 0 || gbps > above)
         return status;
-    status = tccl_probe_explain(probe, walk, above, task->err);
+    status = tccl_search_meter_explain(meter, walk, above, task->err);
     if (status == 0 && !*learnt)
-        *learnt = tccl_bounds_of(probe->bounds, walk->transfers, walk->count, above) <= above;
+        *learnt = tccl_bounds_of(meter->bounds, walk->transfers, walk->count, above) <= above;
     return status;
 }
 
 /* Measures the suspects that a route might meet until none of them turns out to be too slow, or
- * there is no room for more limits. Returns as tccl_probe_measure. */
+ * there is no room for more limits. Returns as tccl_search_meter_measure. */
 static int settle_suspects(struct tccl_task *task, const struct tccl_route *route)
 {
     struct tccl_walk walks[TCCL_MAX_SUSPECTS];
@@ -168,7 +168,7 @@ static void give_up(struct tccl_task *task, struct tccl_goal *goal, double above
  * goal; where the route search gives up, the goal is finished with the bound that it has. */
 static enum tccl_improvement try_one(struct tccl_task *task, struct tccl_goal *goal, double above)
 {
-    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_search_meter *meter = &task->search->meter;
     struct tccl_chain chain;
     struct tccl_walk walk;
     struct tccl_known known;
@@ -184,14 +184,14 @@ static enum tccl_improvement try_one(struct tccl_task *task, struct tccl_goal *g
     if (found <= 0)
         return TCCL_GOAL_PROVEN;
     tccl_route_walk(&chain, &walk);
-    status = tccl_probe_measure(probe, &walk, &gbps, task->err);
+    status = tccl_search_meter_measure(meter, &walk, &gbps, task->err);
     if (status == 0) {
         task->latest = chain;
         status = tccl_goal_offer(task, goal, &chain, &gbps);
     }
     if (status == 0 && gbps <= above) {
-        status = tccl_probe_explain(probe, &walk, above, task->err);
-        if (status == 0 && tccl_bounds_find(probe->bounds, &walk, &known)) {
+        status = tccl_search_meter_explain(meter, &walk, above, task->err);
+        if (status == 0 && tccl_bounds_find(meter->bounds, &walk, &known)) {
             gbps = known.gbps; /* measured again, it may be better */
             status = tccl_goal_offer(task, goal, &chain, &gbps);
         }
@@ -200,7 +200,7 @@ static enum tccl_improvement try_one(struct tccl_task *task, struct tccl_goal *g
         return tccl_task_report(task) ? TCCL_GOAL_STOPPED : TCCL_GOAL_BETTER;
     if (status != 0)
         return status < 0 ? TCCL_GOAL_FAILED : TCCL_GOAL_STOPPED;
-    if (tccl_bounds_of(probe->bounds, walk.transfers, walk.count, above) > above)
+    if (tccl_bounds_of(meter->bounds, walk.transfers, walk.count, above) > above)
         tccl_goal_finish(task, goal); /* no room for what was learnt */
     if (goal->done)
         return TCCL_GOAL_PROVEN;
@@ -219,7 +219,7 @@ struct visit {
 bool tccl_task_has_failed(const struct tccl_task *task, const struct tccl_walk *walk)
 {
     struct tccl_known known;
-    return tccl_bounds_find(task->search->probe.bounds, walk, &known) && known.failed;
+    return tccl_bounds_find(task->search->meter.bounds, walk, &known) && known.failed;
 }
 
 static int visit(void *context, const struct tccl_chain *chain, double *above)
@@ -228,7 +228,8 @@ static int visit(void *context, const struct tccl_chain *chain, double *above)
     struct tccl_walk walk;
     double gbps;
     tccl_route_walk(chain, &walk);
-    int status = tccl_probe_measure(&visit->task->search->probe, &walk, &gbps, visit->task->err);
+    int status =
+        tccl_search_meter_measure(&visit->task->search->meter, &walk, &gbps, visit->task->err);
     if (status == 0)
         status = tccl_goal_offer(visit->task, visit->goal, chain, &gbps);
     if (status == 0) {
@@ -261,7 +262,7 @@ static enum tccl_improvement visit_all(struct tccl_task *task, struct tccl_goal 
             fmax(fmin(goal->result->bound, tccl_task_with_gap(task, goal->result->gbps)),
                  goal->result->gbps);
     if (all.failed.count > 0) {
-        int status = tccl_probe_explain(&task->search->probe, &all.failed, 0, task->err);
+        int status = tccl_search_meter_explain(&task->search->meter, &all.failed, 0, task->err);
         return status < 0 ? TCCL_GOAL_FAILED : status > 0 ? TCCL_GOAL_STOPPED : TCCL_GOAL_LEARNED;
     }
     return found < 0 ? TCCL_GOAL_STOPPED : all.outcome;
@@ -279,9 +280,9 @@ enum tccl_improvement tccl_goal_try(struct tccl_task *task, struct tccl_goal *go
 {
     if (better_visit_all(task, goal))
         return visit_all(task, goal);
-    long asked = task->search->probe.asked, spent = task->spent;
+    long asked = task->search->meter.asked, spent = task->spent;
     enum tccl_improvement outcome = try_one(task, goal, above);
-    goal->asked += task->search->probe.asked - asked;
+    goal->asked += task->search->meter.asked - asked;
     goal->spent += task->spent - spent;
     return outcome;
 }

@@ -23,7 +23,7 @@ double tccl_bound_lifted(const struct tccl_raise *raises, size_t first, size_t c
 static void lift_bounds(struct tccl_task *task)
 {
     const struct tccl_raise *raises;
-    size_t count = tccl_bounds_raises(task->search->probe.bounds, &raises);
+    size_t count = tccl_bounds_raises(task->search->meter.bounds, &raises);
     if (count == task->raises)
         return;
     for (int i = 0; i < task->n_goals; i++) {
@@ -39,10 +39,10 @@ static void lift_bounds(struct tccl_task *task)
 /* Without the symmetry, what was proven with it has to be proven anew. */
 static int give_up_symmetry(struct tccl_task *task)
 {
-    struct tccl_probe *probe = &task->search->probe;
-    if (!tccl_bounds_assumes(probe->bounds))
+    struct tccl_search_meter *meter = &task->search->meter;
+    if (!tccl_bounds_assumes(meter->bounds))
         return 0;
-    if (tccl_bounds_distrust(probe->bounds) < 0)
+    if (tccl_bounds_distrust(meter->bounds) < 0)
         return tccl_fail(task->err, "out of memory");
     for (int i = 0; i < task->n_goals; i++)
         task->goals[i].result->bound = INFINITY;
@@ -54,7 +54,7 @@ static int give_up_symmetry(struct tccl_task *task)
 int tccl_task_reconsider(struct tccl_task *task)
 {
     lift_bounds(task);
-    return task->search->probe.distrusts ? give_up_symmetry(task) : 0;
+    return task->search->meter.distrusts ? give_up_symmetry(task) : 0;
 }
 
 typedef bool goal_filter(const struct tccl_goal *goal, const void *context);
@@ -106,11 +106,11 @@ static int prove_best(struct tccl_task *task, int wanted, goal_filter *filter, c
     return 0;
 }
 
-/* Tries one chain above some share of the goal's bound. Returns as tccl_probe_measure; *found: as
- * tccl_route_find. */
+/* Tries one chain above some share of the goal's bound. Returns as tccl_search_meter_measure;
+ * *found: as tccl_route_find. */
 static int try_first(struct tccl_task *task, struct tccl_goal *goal, double above, int *found)
 {
-    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_search_meter *meter = &task->search->meter;
     struct tccl_chain chain;
     struct tccl_walk walk;
     double gbps;
@@ -123,11 +123,11 @@ static int try_first(struct tccl_task *task, struct tccl_goal *goal, double abov
         return 0;
     }
     tccl_route_walk(&chain, &walk);
-    status = tccl_probe_measure(probe, &walk, &gbps, task->err);
+    status = tccl_search_meter_measure(meter, &walk, &gbps, task->err);
     if (status == 0)
         status = tccl_goal_offer(task, goal, &chain, &gbps);
     if (status == 0 && tccl_task_has_failed(task, &walk))
-        status = tccl_probe_explain(probe, &walk, 0, task->err);
+        status = tccl_search_meter_explain(meter, &walk, 0, task->err);
     return status;
 }
 
@@ -165,21 +165,21 @@ static int first_chains(struct tccl_task *task)
 }
 
 /* One transfer alone: lowers the goal's bound to its bandwidth, which then limits all that contain
- * it; to 0 if it failed. Returns as tccl_probe_measure. */
+ * it; to 0 if it failed. Returns as tccl_search_meter_measure. */
 static int bound_by(struct tccl_task *task, tccl_transfer transfer, struct tccl_result *result)
 {
-    struct tccl_probe *probe = &task->search->probe;
+    struct tccl_search_meter *meter = &task->search->meter;
     struct tccl_walk one = {.count = 1, .transfers = {transfer}};
     struct tccl_known known = {0};
     double gbps;
-    int status = tccl_probe_measure(probe, &one, &gbps, task->err);
+    int status = tccl_search_meter_measure(meter, &one, &gbps, task->err);
     if (status != 0)
         return status;
-    tccl_bounds_find(probe->bounds, &one, &known);
-    double most = fmax(known.upper, tccl_bounds_floor(probe->bounds, &one));
-    if (known.failed || tccl_bounds_alone(probe->bounds, transfer) > most)
-        status = tccl_probe_explain(probe, &one, most, task->err);
-    double alone = known.failed ? 0 : tccl_bounds_alone(probe->bounds, transfer);
+    tccl_bounds_find(meter->bounds, &one, &known);
+    double most = fmax(known.upper, tccl_bounds_floor(meter->bounds, &one));
+    if (known.failed || tccl_bounds_alone(meter->bounds, transfer) > most)
+        status = tccl_search_meter_explain(meter, &one, most, task->err);
+    double alone = known.failed ? 0 : tccl_bounds_alone(meter->bounds, transfer);
     result->bound = fmax(fmin(result->bound, alone), result->gbps);
     return status;
 }
@@ -280,7 +280,7 @@ static int visit_rest(void *context, const struct tccl_chain *chain, double *abo
     struct tccl_walk walk;
     struct tccl_known known;
     tccl_route_walk(chain, &walk);
-    return !tccl_bounds_find(task->search->probe.bounds, &walk, &known) || known.failed ||
+    return !tccl_bounds_find(task->search->meter.bounds, &walk, &known) || known.failed ||
            known.gbps > *above;
 }
 
@@ -299,7 +299,7 @@ static bool is_proven(struct tccl_task *task, const struct tccl_goal *goal, doub
 double tccl_goal_lowest_proven(struct tccl_task *task, const struct tccl_goal *goal, double least)
 {
     const double *values;
-    size_t low = 0, count = tccl_bounds_values(task->search->probe.bounds, &values);
+    size_t low = 0, count = tccl_bounds_values(task->search->meter.bounds, &values);
     size_t high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -321,7 +321,7 @@ static double bound_without(struct tccl_task *task, const struct tccl_goal *goal
 
 void tccl_task_bound_without_avoided(struct tccl_task *task)
 {
-    struct tccl_bounds *bounds = task->search->probe.bounds;
+    struct tccl_bounds *bounds = task->search->meter.bounds;
     if (!tccl_bounds_avoids(bounds))
         return;
     tccl_bounds_ignore_avoided(bounds, true);

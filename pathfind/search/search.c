@@ -19,10 +19,10 @@ struct tccl_search *tccl_search_new(const struct tccl_machine *machine, struct t
     if (!search)
         return NULL;
     search->machine = machine;
-    search->probe.meter = meter;
-    search->probe.sets = meter.sets ? meter.sets : &search->own;
-    search->probe.bounds = tccl_bounds_new(machine, symmetry, search->probe.sets);
-    if (!search->probe.bounds) {
+    search->meter.source = meter;
+    search->meter.sets = meter.sets ? meter.sets : &search->own;
+    search->meter.bounds = tccl_bounds_new(machine, symmetry, search->meter.sets);
+    if (!search->meter.bounds) {
         free(search);
         return NULL;
     }
@@ -33,19 +33,19 @@ void tccl_search_free(struct tccl_search *search)
 {
     if (!search)
         return;
-    tccl_bounds_free(search->probe.bounds);
+    tccl_bounds_free(search->meter.bounds);
     tccl_setmap_clear(&search->own);
     free(search);
 }
 
 long tccl_search_measured(const struct tccl_search *search)
 {
-    return search->probe.measured - search->baselines;
+    return search->meter.measured - search->baselines;
 }
 
 long tccl_search_failed(const struct tccl_search *search)
 {
-    return search->probe.failed;
+    return search->meter.failed;
 }
 
 static void walk_of_set(const struct tccl_set *set, struct tccl_walk *walk)
@@ -59,13 +59,13 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
 {
     struct tccl_walk walk;
     walk_of_set(set, &walk);
-    long budget = search->probe.budget;
-    search->probe.budget = 0;
-    search->probe.stopped = false;
-    int status = tccl_probe_measure(&search->probe, &walk, gbps, err);
-    search->probe.budget = budget;
+    long budget = search->meter.budget;
+    search->meter.budget = 0;
+    search->meter.stopped = false;
+    int status = tccl_search_meter_measure(&search->meter, &walk, gbps, err);
+    search->meter.budget = budget;
     struct tccl_known known;
-    if (status == 0 && tccl_bounds_find(search->probe.bounds, &walk, &known) && known.failed)
+    if (status == 0 && tccl_bounds_find(search->meter.bounds, &walk, &known) && known.failed)
         return tccl_fail(err, "the set could not be measured");
     return status;
 }
@@ -79,15 +79,15 @@ static bool can_measure(const struct tccl_search_options *options, const tccl_tr
     return true;
 }
 
-/* Measures for comparison: such sets are not counted. Returns as tccl_probe_measure. */
+/* Measures for comparison: such sets are not counted. Returns as tccl_search_meter_measure. */
 static int measure_own(struct tccl_search *search, const struct tccl_set *set, double *gbps,
                        struct tccl_error *err)
 {
     struct tccl_walk walk;
     walk_of_set(set, &walk);
-    long before = search->probe.measured;
-    int status = tccl_probe_measure_itself(&search->probe, &walk, gbps, err);
-    search->baselines += search->probe.measured - before;
+    long before = search->meter.measured;
+    int status = tccl_search_meter_measure_itself(&search->meter, &walk, gbps, err);
+    search->baselines += search->meter.measured - before;
     if (status != 0)
         *gbps = 0;
     return status;
@@ -131,7 +131,7 @@ static bool same_port(struct tccl_port a, struct tccl_port b)
 }
 
 /* Keeps the chain for the goals that it serves, with its bandwidth alone. Returns as
- * tccl_probe_measure. */
+ * tccl_search_meter_measure. */
 static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
 {
     struct tccl_set set;
@@ -150,7 +150,7 @@ static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
 }
 
 /* Each of the baseline's chains may be the best one; so it is also a beginning. Returns as
- * tccl_probe_measure. */
+ * tccl_search_meter_measure. */
 static int keep_baseline(struct tccl_task *task)
 {
     struct tccl_baseline baseline;
@@ -177,12 +177,12 @@ static void set_up(struct tccl_task *task, struct tccl_search *search,
     /* What can be counted out is proven, however long it takes. */
     task->effort =
         tccl_route_count(&chains, TCCL_MANY_CHAINS) < TCCL_MANY_CHAINS ? LONG_MAX : EFFORT;
-    search->probe.budget = options->budget > 0 ? search->probe.measured + options->budget : 0;
-    search->probe.noise = options->noise;
-    search->probe.poll = tccl_task_tell;
-    search->probe.context = task;
+    search->meter.budget = options->budget > 0 ? search->meter.measured + options->budget : 0;
+    search->meter.noise = options->noise;
+    search->meter.poll = tccl_task_tell;
+    search->meter.context = task;
     const struct tccl_raise *raises;
-    task->raises = tccl_bounds_raises(search->probe.bounds, &raises);
+    task->raises = tccl_bounds_raises(search->meter.bounds, &raises);
 }
 
 /* The best ring, one chain after the other. Returns 0; 1 when stopped; -1 with err. */
@@ -239,7 +239,7 @@ static int find_ring(struct tccl_search *search, uint32_t gpus,
         result->bound = tccl_goal_lowest_proven(&task, &goal, result->gbps);
     if (status >= 0)
         tccl_task_bound_without_avoided(&task);
-    search->probe.poll = NULL;
+    search->meter.poll = NULL;
     return status;
 }
 
@@ -247,7 +247,7 @@ int tccl_search_ring(struct tccl_search *search, uint32_t gpus,
                      const struct tccl_search_options *options, struct tccl_result *result,
                      struct tccl_error *err)
 {
-    search->probe.stopped = false;
+    search->meter.stopped = false;
     return find_ring(search, gpus, options, result, err);
 }
 
@@ -316,7 +316,7 @@ static int find_pairs(struct tccl_search *search, struct tccl_table *table,
         return tccl_fail(err, "out of memory for %d port pairs", table->n_ports * table->n_ports);
     task.goals = goals;
     int status = search_pairs(&task, table);
-    search->probe.poll = NULL;
+    search->meter.poll = NULL;
     return status;
 }
 
@@ -342,9 +342,9 @@ static int reconsider_ring(struct tccl_search *search, struct tccl_table *table,
 {
     const struct tccl_raise *raises;
     double most = 1 + fmax(options->gap, options->noise), ratio = ratio_of(&table->ring);
-    size_t count = tccl_bounds_raises(search->probe.bounds, &raises);
+    size_t count = tccl_bounds_raises(search->meter.bounds, &raises);
     table->ring.bound = tccl_bound_lifted(raises, raises_then, count, table->ring.bound);
-    if ((assumed_then && !tccl_bounds_assumes(search->probe.bounds)) ||
+    if ((assumed_then && !tccl_bounds_assumes(search->meter.bounds)) ||
         (ratio <= most * (1 + 1e-9) && ratio_of(&table->ring) > most * (1 + 1e-9)))
         return find_ring(search, table->gpus, options, &table->ring, err);
     return 0;
@@ -355,22 +355,22 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
                     const struct tccl_search_options *options, struct tccl_error *err)
 {
     const struct tccl_raise *raises;
-    const struct tccl_bounds *bounds = search->probe.bounds;
-    long before = search->probe.measured;
+    const struct tccl_bounds *bounds = search->meter.bounds;
+    long before = search->meter.measured;
     int status = find_ring(search, table->gpus, options, &table->ring, err);
     if (search->left_ring)
-        search->probe.stopped = false;
+        search->meter.stopped = false;
     if (status < 0 ||
         measure_baseline(search, options, table->gpus, true, &table->baseline_ring, err) < 0)
         return -1;
     size_t raises_then = tccl_bounds_raises(bounds, &raises);
     bool assumed_then = tccl_bounds_assumes(bounds);
-    struct tccl_search_options rest = left_of(options, search->probe.measured - before);
+    struct tccl_search_options rest = left_of(options, search->meter.measured - before);
     int pairs = find_pairs(search, table, &rest, err);
     if (pairs < 0)
         return -1;
     size_t pairs_then = tccl_bounds_raises(bounds, &raises);
-    rest = left_of(options, search->probe.measured - before);
+    rest = left_of(options, search->meter.measured - before);
     int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
     size_t count = tccl_bounds_raises(bounds, &raises);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
@@ -381,10 +381,10 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,
                       const struct tccl_search_options *options, struct tccl_error *err)
 {
-    long before = search->probe.measured;
-    search->probe.stopped = false;
+    long before = search->meter.measured;
+    search->meter.stopped = false;
     int status = find_all(search, table, options, err);
     table->noise = options->noise;
-    table->measured += search->probe.measured - before;
+    table->measured += search->meter.measured - before;
     return status;
 }

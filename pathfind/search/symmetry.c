@@ -56,7 +56,7 @@ struct tree {
 struct tccl_symmetry {
     struct tree trees[2][CLOSENESSES]; /* without and with NICs */
     double factor[2];
-    long probes;
+    long measured;
     bool assumed;
 };
 
@@ -422,7 +422,7 @@ struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machin
                                                    : build_all(symmetry, machine, likeness, err);
     if (symmetry) {
         symmetry->assumed = true;
-        symmetry->probes = likeness ? tccl_likeness_probes(likeness) : 0;
+        symmetry->measured = likeness ? tccl_likeness_measured_sets(likeness) : 0;
     }
     tccl_likeness_free(likeness);
     if (status == 0)
@@ -431,9 +431,9 @@ struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machin
     return NULL;
 }
 
-long tccl_symmetry_probes(const struct tccl_symmetry *symmetry)
+long tccl_symmetry_measured_sets(const struct tccl_symmetry *symmetry)
 {
-    return symmetry->probes;
+    return symmetry->measured;
 }
 
 bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry)

@@ -25,7 +25,7 @@ struct tccl_symmetry *tccl_symmetry_of_machine(const struct tccl_machine *machin
                                                const struct tccl_meter *meter, double noise,
                                                struct tccl_error *err);
 /* Sets that were measured to find it. */
-long tccl_symmetry_probes(const struct tccl_symmetry *symmetry);
+long tccl_symmetry_measured_sets(const struct tccl_symmetry *symmetry);
 /* Is it found by samples, and not proven? */
 bool tccl_symmetry_assumed(const struct tccl_symmetry *symmetry);
 void tccl_symmetry_free(struct tccl_symmetry *symmetry); /* NULL is fine */

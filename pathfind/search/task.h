@@ -4,8 +4,8 @@
 #define TCCL_TASK_H
 
 #include "nccl/baseline.h"
-#include "search/probe.h"
 #include "search/route.h"
+#include "search/search-meter.h"
 #include "search/search.h"
 
 enum {
@@ -21,7 +21,7 @@ struct kept_baseline {
 
 struct tccl_search {
     const struct tccl_machine *machine;
-    struct tccl_probe probe;
+    struct tccl_search_meter meter;
     struct tccl_setmap own;       /* measured sets, where the meter doesn't remember them */
     long baselines;               /* of the measured sets, those of baselines */
     struct kept_baseline kept[2]; /* open, closed */
@@ -74,7 +74,7 @@ enum tccl_improvement {
 /* Tells of the progress. Returns non-zero to stop. */
 int tccl_task_tell(void *context);
 
-/* Tells of the progress, unless the probe did. Returns whether to stop: told so, or this has taken
+/* Tells of the progress, unless the meter did. Returns whether to stop: told so, or this has taken
  * long enough. */
 bool tccl_task_report(struct tccl_task *task);
 
@@ -87,8 +87,8 @@ void tccl_goal_finish(struct tccl_task *task, struct tccl_goal *goal);
  */
 void tccl_goal_keep(struct tccl_goal *goal, const struct tccl_chain *chain, double gbps);
 
-/* Keeps the chain if it is the best yet, and itself measured. Returns as tccl_probe_measure, with
- * its bandwidth. */
+/* Keeps the chain if it is the best yet, and itself measured. Returns as tccl_search_meter_measure,
+ * with its bandwidth. */
 int tccl_goal_offer(struct tccl_task *task, struct tccl_goal *goal, const struct tccl_chain *chain,
                     double *gbps);
 
@@ -97,7 +97,7 @@ struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal
                                   double above);
 
 /* A chain that may be better than above: 1; 0: there is none; -1: gave up. *status: as
- * tccl_probe_measure. */
+ * tccl_search_meter_measure. */
 int tccl_goal_find_route(struct tccl_task *task, const struct tccl_goal *goal, double above,
                          struct tccl_chain *chain, int *status);
 

@@ -6,7 +6,7 @@
  *   run tries it again.
  * - After TCCL_FAILURES given up in a row the run ends: the fault is not in the sets.
  * - A set on which much depends is measured TCCL_MEASURED times at most, in all runs together. The
- *   search says which (search/probe.h).
+ *   search says which (search/search-meter.h).
  * - A set that seems to have drifted is measured TCCL_TRIES times before that is believed. */
 #ifndef TCCL_RETRY_H
 #define TCCL_RETRY_H

@@ -99,10 +99,10 @@ static void test_machines(unsigned long seed)
         struct tccl_symmetry *found = measure_symmetry(&noisy);
         unsigned long state = seed + which;
         printf("%s: %ld sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
-               machine_names[which], tccl_symmetry_probes(found), count_exchanges(found, false),
+               machine_names[which], tccl_symmetry_measured_sets(found), count_exchanges(found, false),
                count_exchanges(found, true), count_exchanges(known, false),
                count_exchanges(known, true));
-        CHECK_INT(tccl_symmetry_probes(found), noisy.calls);
+        CHECK_INT(tccl_symmetry_measured_sets(found), noisy.calls);
         for (int nics = 0; nics < 2; nics++)
             CHECK_INT(count_exchanges(found, nics), count_exchanges(known, nics));
         CHECK(worst_image(found, model, &state, 400) < 1 + 1e-9);
@@ -153,7 +153,7 @@ static void test_without_meter(void)
     struct tccl_meter broken = {.measure = breaks, .context = NULL};
     struct tccl_error err = {0};
     CHECK(count_exchanges(described, false) > 0);
-    CHECK_INT(tccl_symmetry_probes(described), 0);
+    CHECK_INT(tccl_symmetry_measured_sets(described), 0);
     CHECK(tccl_symmetry_of_machine(tccl_model_machine(model), &broken, 0.05, &err) == NULL);
     CHECK_STR(err.text, "the meter broke");
     tccl_symmetry_free(described);
@@ -202,7 +202,7 @@ static void test_random(unsigned long seed)
         uint32_t mask = (1u << gpus) - 1;
         int exchanges = count_exchanges(found, false);
         double worst = exchanges ? worst_image(found, model, &state, 300) : 1;
-        probes += tccl_symmetry_probes(found);
+        probes += tccl_symmetry_measured_sets(found);
         kept += exchanges > 0;
         wrong += worst > 1 + 1e-9;
         worst_set = fmax(worst_set, worst);

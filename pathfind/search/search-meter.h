@@ -1,18 +1,19 @@
-/* probe.h: measures sets for a search, each at most once, and finds out what makes a set slow. */
-#ifndef TCCL_PROBE_H
-#define TCCL_PROBE_H
+/* search-meter.h: measures sets for a search, each at most once, and finds out what makes a set
+ * slow. */
+#ifndef TCCL_SEARCH_METER_H
+#define TCCL_SEARCH_METER_H
 
 #include "machine/meter.h"
 #include "search/bounds.h"
 #include "search/setmap.h"
 
-struct tccl_probe {
-    struct tccl_meter meter;
+struct tccl_search_meter {
+    struct tccl_meter source; /* is asked */
     struct tccl_bounds *bounds;
-    struct tccl_setmap *sets;   /* measured: answers instead of the meter */
-    double noise;               /* of the meter: values closer than this ratio count as equal */
-    long measured;              /* asked of the meter */
-    long asked;                 /* of the meter or the store: the same in a run that is resumed */
+    struct tccl_setmap *sets;   /* measured: answers instead of the source */
+    double noise;               /* of the source: values closer than this ratio count as equal */
+    long measured;              /* by the source */
+    long asked;                 /* of the source or the store: the same in a run that is resumed */
     long shared;                /* known from a symmetric set */
     long failed;                /* could not be measured */
     long budget;                /* measured may not pass this; 0: no limit */
@@ -26,20 +27,20 @@ struct tccl_probe {
 /* Bandwidth of a set, GB/s: known, symmetric to a known one, or measured now. A noisy or failed
  * meter's answer is kept for what it is: a set that failed has 0. Returns 0; 1 if the budget is
  * used up, or stopped; -1 with err if the meter can't go on or without memory. */
-int tccl_probe_measure(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
-                       struct tccl_error *err);
+int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+                              double *gbps, struct tccl_error *err);
 
 /* The same, but where symmetries are only assumed the set itself is measured. If it turns out
- * slower than it should be by symmetry, also when measured again, the probe distrusts the symmetry:
+ * slower than it should be by symmetry, also when measured again, the meter distrusts the symmetry:
  * the search has to do something about it when the bounds' stack is empty. */
-int tccl_probe_measure_itself(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
-                              struct tccl_error *err);
+int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+                                     double *gbps, struct tccl_error *err);
 
 /* For a set that reaches no more than most: finds a part of it that alone reaches no more, from
  * which no transfer can be left out (QuickXplain, Junker, AAAI 2004), and makes it limit later
  * routes. With noise the part is measured again first, since it will speak for many others. For a
  * set that failed: a few measurements find a small part to be avoided. Returns as measure. */
-int tccl_probe_explain(struct tccl_probe *probe, const struct tccl_walk *walk, double most,
-                       struct tccl_error *err);
+int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+                              double most, struct tccl_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* probe.c: measuring for the search, and explaining what was measured. */
-#include "search/probe.h"
+/* search-meter.c: measuring for the search, and explaining what was measured. */
+#include "search/search-meter.h"
 
 #include <math.h>
 
@@ -8,9 +8,9 @@ enum {
     MISMATCHES = 3, /* of sets with symmetric ones, before the symmetry is given up */
 };
 
-static bool used_up(const struct tccl_probe *probe)
+static bool used_up(const struct tccl_search_meter *meter)
 {
-    return probe->budget > 0 && probe->measured >= probe->budget;
+    return meter->budget > 0 && meter->measured >= meter->budget;
 }
 
 static void set_of_walk(const struct tccl_walk *walk, struct tccl_set *set)
@@ -21,128 +21,128 @@ static void set_of_walk(const struct tccl_walk *walk, struct tccl_set *set)
 }
 
 /* What was measured of the set, or is in the store, counts from now on. */
-static int keep(struct tccl_probe *probe, const struct tccl_walk *walk, double gbps,
+static int keep(struct tccl_search_meter *meter, const struct tccl_walk *walk, double gbps,
                 const struct tccl_measurement *measured, struct tccl_error *err)
 {
     double upper = gbps * (measured->noisy ? 1 + measured->spread : 1);
-    return tccl_bounds_add(probe->bounds, walk, upper) < 0 ? tccl_fail(err, "out of memory") : 0;
+    return tccl_bounds_add(meter->bounds, walk, upper) < 0 ? tccl_fail(err, "out of memory") : 0;
 }
 
 /* Asks the meter; where that remembers nothing, the answer is noted here. */
-static int ask(struct tccl_probe *probe, tccl_measure *measure, const struct tccl_set *set,
+static int ask(struct tccl_search_meter *meter, tccl_measure *measure, const struct tccl_set *set,
                struct tccl_measurement *out, struct tccl_error *err)
 {
     *out = (struct tccl_measurement){0};
-    if (measure(probe->meter.context, set, out, err) < 0)
+    if (measure(meter->source.context, set, out, err) < 0)
         return -1;
     if (out->failed)
         out->gbps = 0;
-    if (!probe->meter.sets && !tccl_setmap_note(probe->sets, set, out))
+    if (!meter->source.sets && !tccl_setmap_note(meter->sets, set, out))
         return tccl_fail(err, "out of memory");
-    probe->measured++;
-    probe->failed += out->failed;
-    if (probe->poll && probe->poll(probe->context) != 0)
-        probe->stopped = true;
+    meter->measured++;
+    meter->failed += out->failed;
+    if (meter->poll && meter->poll(meter->context) != 0)
+        meter->stopped = true;
     return 0;
 }
 
 /* Measures, or looks into the store. */
-static int measure_now(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
+static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *walk, double *gbps,
                        struct tccl_error *err)
 {
     struct tccl_measurement measurement = {0};
     struct tccl_set set;
     set_of_walk(walk, &set);
-    const struct tccl_setmap_entry *entry = tccl_setmap_find(probe->sets, &set);
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(meter->sets, &set);
     bool known = entry && entry->measured > 0;
-    if (probe->stopped || (!known && used_up(probe)))
+    if (meter->stopped || (!known && used_up(meter)))
         return 1;
     if (known)
         measurement = entry->best;
-    else if (ask(probe, probe->meter.measure, &set, &measurement, err) < 0)
+    else if (ask(meter, meter->source.measure, &set, &measurement, err) < 0)
         return -1;
-    probe->asked++;
+    meter->asked++;
     *gbps = measurement.gbps;
-    return keep(probe, walk, measurement.gbps, &measurement, err);
+    return keep(meter, walk, measurement.gbps, &measurement, err);
 }
 
-int tccl_probe_measure(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
-                       struct tccl_error *err)
+int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+                              double *gbps, struct tccl_error *err)
 {
     struct tccl_known known;
-    if (!tccl_bounds_find(probe->bounds, walk, &known))
-        return measure_now(probe, walk, gbps, err);
-    probe->shared += known.symmetric;
+    if (!tccl_bounds_find(meter->bounds, walk, &known))
+        return measure_now(meter, walk, gbps, err);
+    meter->shared += known.symmetric;
     *gbps = known.gbps;
     return 0;
 }
 
 /* Measures a known set anew; *known becomes the larger of both: what disturbs only slows down. */
-static int measure_again(struct tccl_probe *probe, const struct tccl_walk *walk,
+static int measure_again(struct tccl_search_meter *meter, const struct tccl_walk *walk,
                          struct tccl_known *known, struct tccl_error *err)
 {
     struct tccl_measurement again;
     struct tccl_set set;
-    if (probe->stopped || used_up(probe))
+    if (meter->stopped || used_up(meter))
         return 1;
     set_of_walk(walk, &set);
-    if (ask(probe, probe->meter.again ? probe->meter.again : probe->meter.measure, &set, &again,
+    if (ask(meter, meter->source.again ? meter->source.again : meter->source.measure, &set, &again,
             err) < 0)
         return -1;
-    probe->asked++;
+    meter->asked++;
     if (again.failed)
         return 0;
     if ((!again.noisy || again.gbps > known->gbps) &&
-        keep(probe, walk, fmax(again.gbps, known->gbps), &again, err) < 0)
+        keep(meter, walk, fmax(again.gbps, known->gbps), &again, err) < 0)
         return -1;
-    tccl_bounds_confirm(probe->bounds, walk);
-    tccl_bounds_find(probe->bounds, walk, known);
+    tccl_bounds_confirm(meter->bounds, walk);
+    tccl_bounds_find(meter->bounds, walk, known);
     return 0;
 }
 
 /* Values that true symmetry can't explain: each of the two is off by the noise at most. */
-static bool differ(const struct tccl_probe *probe, double low, double high)
+static bool differ(const struct tccl_search_meter *meter, double low, double high)
 {
-    return low < high * (1 - 2 * probe->noise - 1e-9);
+    return low < high * (1 - 2 * meter->noise - 1e-9);
 }
 
 /* The set itself was measured: is it what a symmetric one is? */
-static int compare(struct tccl_probe *probe, const struct tccl_walk *walk, double shared,
+static int compare(struct tccl_search_meter *meter, const struct tccl_walk *walk, double shared,
                    double *gbps, struct tccl_error *err)
 {
     struct tccl_known own;
-    if (!tccl_bounds_find(probe->bounds, walk, &own) || own.failed)
+    if (!tccl_bounds_find(meter->bounds, walk, &own) || own.failed)
         return 0;
-    if (differ(probe, own.gbps, shared)) {
-        int status = measure_again(probe, walk, &own, err);
+    if (differ(meter, own.gbps, shared)) {
+        int status = measure_again(meter, walk, &own, err);
         if (status != 0)
             return status;
         *gbps = own.gbps;
     }
-    bool slower = differ(probe, own.upper, shared);
-    probe->mismatches += slower || differ(probe, shared, own.gbps);
-    if (!slower && probe->mismatches < MISMATCHES)
+    bool slower = differ(meter, own.upper, shared);
+    meter->mismatches += slower || differ(meter, shared, own.gbps);
+    if (!slower && meter->mismatches < MISMATCHES)
         return 0;
-    probe->distrusts = true;
+    meter->distrusts = true;
     return 0;
 }
 
-int tccl_probe_measure_itself(struct tccl_probe *probe, const struct tccl_walk *walk, double *gbps,
-                              struct tccl_error *err)
+int tccl_search_meter_measure_itself(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+                                     double *gbps, struct tccl_error *err)
 {
     struct tccl_known known;
-    bool found = tccl_bounds_find(probe->bounds, walk, &known);
-    if (found && !(known.symmetric && tccl_bounds_assumes(probe->bounds))) {
+    bool found = tccl_bounds_find(meter->bounds, walk, &known);
+    if (found && !(known.symmetric && tccl_bounds_assumes(meter->bounds))) {
         *gbps = known.gbps;
         return 0;
     }
-    int status = measure_now(probe, walk, gbps, err);
-    return status != 0 || !found ? status : compare(probe, walk, known.gbps, gbps, err);
+    int status = measure_now(meter, walk, gbps, err);
+    return status != 0 || !found ? status : compare(meter, walk, known.gbps, gbps, err);
 }
 
 /* The search for a smallest explanation; subsets of the walk are bit masks. */
 struct explain {
-    struct tccl_probe *probe;
+    struct tccl_search_meter *meter;
     const struct tccl_walk *walk;
     double most;
     struct tccl_error *err;
@@ -161,19 +161,19 @@ static struct tccl_walk part_of(const struct tccl_walk *walk, uint64_t mask)
 /* Does this part reach no more than most? */
 static bool is_slow(struct explain *explain, uint64_t mask)
 {
-    struct tccl_probe *probe = explain->probe;
+    struct tccl_search_meter *meter = explain->meter;
     struct tccl_walk part = part_of(explain->walk, mask);
     struct tccl_known known = {0};
     double gbps;
     if (explain->status != 0 || mask == 0)
         return false;
-    bool found = tccl_bounds_find(probe->bounds, &part, &known);
+    bool found = tccl_bounds_find(meter->bounds, &part, &known);
     /* Of a set and a larger one that is faster, the set is measured wrong. */
     double most = explain->most * (found ? 1 + 1e-9 : 1);
-    if (tccl_bounds_floor(probe->bounds, &part) > most)
+    if (tccl_bounds_floor(meter->bounds, &part) > most)
         return false;
-    explain->status = tccl_probe_measure(probe, &part, &gbps, explain->err);
-    return explain->status == 0 && tccl_bounds_find(probe->bounds, &part, &known) &&
+    explain->status = tccl_search_meter_measure(meter, &part, &gbps, explain->err);
+    return explain->status == 0 && tccl_bounds_find(meter->bounds, &part, &known) &&
            !known.failed && known.upper <= explain->most;
 }
 
@@ -213,15 +213,15 @@ static uint64_t smallest_part(struct explain *explain, uint64_t all)
  * most. */
 static int confirm(struct explain *explain, const struct tccl_walk *part, bool *slow)
 {
-    struct tccl_probe *probe = explain->probe;
+    struct tccl_search_meter *meter = explain->meter;
     struct tccl_known known;
     double gbps;
-    int status = tccl_probe_measure(probe, part, &gbps, explain->err);
-    if (status != 0 || !tccl_bounds_find(probe->bounds, part, &known))
+    int status = tccl_search_meter_measure(meter, part, &gbps, explain->err);
+    if (status != 0 || !tccl_bounds_find(meter->bounds, part, &known))
         return status;
-    if (probe->noise > 0 && !known.failed && known.upper <= explain->most &&
-        !tccl_bounds_confirmed(probe->bounds, part))
-        status = measure_again(probe, part, &known, explain->err);
+    if (meter->noise > 0 && !known.failed && known.upper <= explain->most &&
+        !tccl_bounds_confirmed(meter->bounds, part))
+        status = measure_again(meter, part, &known, explain->err);
     *slow = !known.failed && known.upper <= explain->most;
     return status;
 }
@@ -244,12 +244,12 @@ static int find_part(struct explain *explain, struct tccl_walk *part)
 /* Did the part fail? A part of what could be measured is not asked. */
 static bool has_failed(struct explain *explain, const struct tccl_walk *part)
 {
-    struct tccl_bounds *bounds = explain->probe->bounds;
+    struct tccl_bounds *bounds = explain->meter->bounds;
     struct tccl_known known;
     double gbps;
     if (explain->status != 0 || part->count == 0 || tccl_bounds_floor(bounds, part) > 0)
         return false;
-    explain->status = tccl_probe_measure(explain->probe, part, &gbps, explain->err);
+    explain->status = tccl_search_meter_measure(explain->meter, part, &gbps, explain->err);
     return explain->status == 0 && tccl_bounds_find(bounds, part, &known) && known.failed;
 }
 
@@ -269,27 +269,27 @@ static int avoid_part(struct explain *explain)
             if ((smaller = has_failed(explain, &halves[i])))
                 part = halves[i];
     }
-    if (explain->status == 0 && tccl_bounds_avoid(explain->probe->bounds, &part) < 0)
+    if (explain->status == 0 && tccl_bounds_avoid(explain->meter->bounds, &part) < 0)
         return tccl_fail(explain->err, "out of memory");
     return explain->status;
 }
 
-int tccl_probe_explain(struct tccl_probe *probe, const struct tccl_walk *walk, double most,
-                       struct tccl_error *err)
+int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl_walk *walk,
+                              double most, struct tccl_error *err)
 {
-    struct explain explain = {probe, walk, most, err, 0};
+    struct explain explain = {meter, walk, most, err, 0};
     struct tccl_walk part;
     struct tccl_known known;
-    if (tccl_bounds_find(probe->bounds, walk, &known) && known.failed)
+    if (tccl_bounds_find(meter->bounds, walk, &known) && known.failed)
         return avoid_part(&explain);
     int status = find_part(&explain, &part);
-    if (status != 0 || !tccl_bounds_find(probe->bounds, &part, &known))
+    if (status != 0 || !tccl_bounds_find(meter->bounds, &part, &known))
         return status;
     double gbps = known.upper <= most ? known.upper : known.gbps;
-    double floor = tccl_bounds_floor(probe->bounds, &part);
+    double floor = tccl_bounds_floor(meter->bounds, &part);
     if (floor > gbps * (1 + 1e-9) && floor <= most)
         gbps = floor;
-    if (tccl_bounds_limit(probe->bounds, &part, gbps) < 0)
+    if (tccl_bounds_limit(meter->bounds, &part, gbps) < 0)
         return tccl_fail(err, "out of memory");
     return 0;
 }
