@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/lines.h"
 
 enum { TCCL_KEY_TEXT = 96, TCCL_KEY_CLUSTER = 63 };
 #define TCCL_NO_STEP 0xfffffffeu     /* the step in an announcement's key: Slurm's NO_VAL */
@@ -27,6 +28,10 @@ struct tccl_step_key {
 
 json_t *tccl_key_to_json(const struct tccl_step_key *key);
 int tccl_key_from_json(const json_t *json, struct tccl_step_key *key, struct tccl_error *err);
+/* The same as lines. */
+void tccl_key_put_lines(const struct tccl_step_key *key, struct tccl_line_writer *writer);
+int tccl_key_from_lines(const struct tccl_lines *lines, struct tccl_step_key *key,
+                        struct tccl_error *err);
 bool tccl_key_equal(const struct tccl_step_key *a, const struct tccl_step_key *b);
 /* "cluster:1234.0", "cluster:1234+1.batch", "cluster:1234.0 restart 2": for people. */
 void tccl_key_format(const struct tccl_step_key *key, char text[static TCCL_KEY_TEXT]);

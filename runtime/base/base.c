@@ -33,41 +33,6 @@ static int digit(char c, int base)
     return value < base ? value : -1;
 }
 
-/* Reads 1 … most hexadecimal digits up to the character end. */
-static const char *bus_part(const char *at, int most, char end, uint64_t *value)
-{
-    *value = 0;
-    int n = 0;
-    for (; digit(at[n], 16) >= 0; n++) {
-        if (n >= most)
-            return NULL;
-        *value = *value << 4 | (uint64_t)digit(at[n], 16);
-    }
-    return n > 0 && at[n] == end ? at + n + (end != '\0') : NULL;
-}
-
-int shim_bus_parse(const char *text, shim_bus *bus)
-{
-    uint64_t domain = 0, number = 0, device, function;
-    const char *first = strchr(text, ':');
-    const char *at = text;
-    if (!first)
-        return -1;
-    if (strchr(first + 1, ':') && !(at = bus_part(at, 8, ':', &domain)))
-        return -1;
-    if (!(at = bus_part(at, 2, ':', &number)) || !(at = bus_part(at, 2, '.', &device)) ||
-        !(at = bus_part(at, 1, '\0', &function)) || device > 31 || function > 7)
-        return -1;
-    *bus = domain << 16 | number << 8 | device << 3 | function;
-    return 0;
-}
-
-void shim_bus_format(shim_bus bus, char text[static SHIM_BUS_TEXT])
-{
-    snprintf(text, SHIM_BUS_TEXT, "%04x:%02x:%02x.%x", (unsigned)(bus >> 16),
-             (unsigned)(bus >> 8 & 0xff), (unsigned)(bus >> 3 & 31), (unsigned)(bus & 7));
-}
-
 int shim_bus_find(const shim_bus *list, int n, shim_bus bus)
 {
     for (int i = 0; i < n; i++)

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bus.h"
+
 enum { SHIM_GPUS = 16, SHIM_NAME = 64, SHIM_PATH = 1024 };
 
 /* Why something is not done: one sentence without a full stop. The first one wins. */
@@ -16,14 +18,9 @@ struct shim_why {
 /* Returns -1. why may be NULL. */
 int shim_fail(struct shim_why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A PCI address as a number: domain << 16 | bus << 8 | device << 3 | function. */
-typedef uint64_t shim_bus;
+/* A PCI address as a number (bus.h). */
+typedef tccl_bus shim_bus;
 enum { SHIM_NO_BUS = -1 };
-/* Reads "0000:41:00.0", "00000000:41:00.0" (CUDA, NVML) or "41:00.0", any case. Returns 0, or -1.
- */
-int shim_bus_parse(const char *text, shim_bus *bus);
-enum { SHIM_BUS_TEXT = 20 };
-void shim_bus_format(shim_bus bus, char text[static SHIM_BUS_TEXT]); /* "0000:41:00.0" */
 /* Where bus stands in a list of n; -1: nowhere. */
 int shim_bus_find(const shim_bus *list, int n, shim_bus bus);
 

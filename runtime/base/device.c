@@ -90,7 +90,7 @@ static int read_bus(const struct cuda *cuda, int ordinal, shim_bus *bus)
 {
     char text[BUS_TEXT] = "";
 
-    return cuda->busid(text, sizeof text, ordinal) == 0 ? shim_bus_parse(text, bus) : -1;
+    return cuda->busid(text, sizeof text, ordinal) == 0 ? tccl_bus_parse(text, bus) : -1;
 }
 
 /* Several devices with one bus id are parts of a GPU. */
@@ -191,9 +191,9 @@ static const struct nvml *find_nvml(struct shim_why *why)
 
 static int nvml_gpu(const struct nvml *nvml, shim_bus bus, device *gpu, struct shim_why *why)
 {
-    char text[SHIM_BUS_TEXT];
+    char text[TCCL_BUS_TEXT];
 
-    shim_bus_format(bus, text);
+    tccl_bus_format(bus, text);
     if (nvml->by_busid(text, gpu) != 0)
         return shim_fail(why, "NVML does not know the GPU %s", text);
     return 0;
@@ -201,12 +201,12 @@ static int nvml_gpu(const struct nvml *nvml, shim_bus bus, device *gpu, struct s
 
 static int refuse_mig(const struct nvml *nvml, device gpu, shim_bus bus, struct shim_why *why)
 {
-    char text[SHIM_BUS_TEXT];
+    char text[TCCL_BUS_TEXT];
     unsigned current = 0, pending = 0;
 
     if (!nvml->mig || nvml->mig(gpu, &current, &pending) != 0 || current == 0)
         return 0;
-    shim_bus_format(bus, text);
+    tccl_bus_format(bus, text);
     return shim_fail(why, "the GPU %s is cut into MIG instances", text);
 }
 
@@ -304,7 +304,7 @@ static void add_link(struct links *links, const struct pci_info *remote)
     snprintf(busid, sizeof busid, "%.*s", BUS_TEXT - 1, remote->busid);
     if (is_switch(busid))
         links->to_switch = true;
-    else if (shim_bus_parse(busid, &bus) == 0)
+    else if (tccl_bus_parse(busid, &bus) == 0)
         links->to[links->n++] = bus;
 }
 

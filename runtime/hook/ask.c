@@ -9,9 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/json.h"
-
-enum { QUESTION = 4096, ANSWER = 16 * 1024, HEAD = 4 };
+enum { QUESTION = 2048, ANSWER = 16 * 1024, HEAD = 4, CONFIRM_TEXT = 255 };
 
 /* Waits until the socket can be read or written. What is there is taken, however late this process
  * comes to look. */
@@ -110,22 +108,35 @@ static long receive_answer(int fd, char answer[static ANSWER], int64_t deadline_
     return (long)size;
 }
 
-/* question: HEAD bytes, to be filled here, and the message. */
-static long ask(const struct shim_plan *plan, struct shim_text *question, int64_t deadline_us,
+/* A question behind the head of its frame. */
+struct question {
+    char bytes[HEAD + QUESTION];
+    struct tccl_line_writer lines;
+};
+
+static void begin(struct question *question, const struct shim_plan *plan, const char *name)
+{
+    tccl_lines_begin(&question->lines, question->bytes + HEAD, QUESTION, name, 1);
+    shim_plan_put_key(plan, &question->lines);
+}
+
+/* Returns the length of the answer, or -1. */
+static long ask(const struct shim_plan *plan, struct question *question, int64_t deadline_us,
                 char answer[static ANSWER], struct shim_why *why)
 {
-    size_t size = question->length - HEAD;
+    size_t size;
     long length = -1;
     int fd;
 
-    if (question->full)
+    if (tccl_lines_end(&question->lines) != 0)
         return shim_fail(why, "the question to tccld is too long");
+    size = question->lines.length;
     for (int i = 0; i < HEAD; i++)
-        question->at[i] = (char)(size >> 8 * (HEAD - 1 - i));
+        question->bytes[i] = (char)(size >> 8 * (HEAD - 1 - i));
     fd = open_socket(plan->socket, deadline_us, why);
     if (fd < 0)
         return -1;
-    if (send_all(fd, question->at, question->length, deadline_us) != 0)
+    if (send_all(fd, question->bytes, HEAD + size, deadline_us) != 0)
         shim_fail(why, "tccld did not take the question");
     else
         length = receive_answer(fd, answer, deadline_us, why);
@@ -133,26 +144,22 @@ static long ask(const struct shim_plan *plan, struct shim_text *question, int64_
     return length;
 }
 
-static void begin(struct shim_text *question, const struct shim_plan *plan, const char *type)
-{
-    shim_text_add(question, "head{\"v\":1,\"type\":\"%s\",\"key\":%s", type, plan->key);
-}
-
 int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bool closed,
                    int64_t deadline_us, struct shim_chain *chain, struct shim_why *why)
 {
-    char bytes[QUESTION], bus[SHIM_BUS_TEXT], *answer;
-    struct shim_text question = {.at = bytes, .size = sizeof bytes};
+    struct question question;
+    char bus[TCCL_BUS_TEXT], list[SHIM_GPUS * TCCL_BUS_TEXT] = "", *answer;
+    struct shim_text text = {list, sizeof list, 0, false};
     long length;
     int status = -1;
 
-    begin(&question, plan, "chain");
-    shim_text_add(&question, ",\"closed\":%s,\"gpus\":[", closed ? "true" : "false");
     for (int i = 0; i < n; i++) {
-        shim_bus_format(gpus[i], bus);
-        shim_text_add(&question, "%s\"%s\"", i ? "," : "", bus);
+        tccl_bus_format(gpus[i], bus);
+        shim_text_add(&text, "%s%s", i ? " " : "", bus);
     }
-    shim_text_add(&question, "]}");
+    begin(&question, plan, "tccl-chain");
+    tccl_line_put_bool(&question.lines, "closed", closed);
+    tccl_line_put(&question.lines, "gpus", "%s", list);
     answer = shim_scratch(ANSWER);
     if (!answer)
         return shim_fail(why, "there is no memory left");
@@ -163,28 +170,26 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
     return status;
 }
 
-/* As the inside of a JSON string. What is not ASCII comes from a log, and may be anything. */
-static void add_escaped(struct shim_text *question, const char *text)
+/* What is not ASCII comes from a log, and may be anything. */
+static void plain_text(const char *text, char plain[static CONFIRM_TEXT + 1])
 {
-    for (int i = 0; text[i] && i < 255; i++) {
-        bool plain = text[i] >= ' ' && text[i] <= '~';
-        if (text[i] == '"' || text[i] == '\\')
-            shim_text_add(question, "\\");
-        shim_text_add(question, "%c", plain ? text[i] : '?');
-    }
+    size_t length = 0;
+    for (; text[length] && length < CONFIRM_TEXT; length++)
+        plain[length] = text[length] >= ' ' && text[length] <= '~' ? text[length] : '?';
+    plain[length] = '\0';
 }
 
 static int check_ok(const char *answer, size_t size, struct shim_why *why)
 {
-    struct shim_json object;
-    char type[16] = "", text[200] = "";
+    struct tccl_lines lines;
+    struct tccl_error err = {""};
+    char text[200];
 
-    if (shim_json_parse(answer, size, &object, why) != 0)
-        return -1;
-    shim_json_text(shim_json_member(object, "type"), type, sizeof type);
-    if (strcmp(type, "ok") == 0)
+    if (tccl_lines_open(answer, size, &lines, &err) != 0)
+        return shim_fail(why, "tccld's answer can't be read: %s", err.text);
+    if (strcmp(lines.name, "tccl-ok") == 0)
         return 0;
-    shim_json_text(shim_json_member(object, "text"), text, sizeof text);
+    tccl_line_text(&lines, "text", text, sizeof text);
     return shim_fail(why, "tccld refused it%s%s", text[0] ? ": " : "", text);
 }
 
@@ -192,16 +197,18 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
                      int ranks, bool whole, int gpus, int64_t deadline_us, struct shim_why *why)
 {
     static const char *const words[] = {"applied", "unknown", "differs", "not used"};
-    char bytes[QUESTION], *answer;
-    struct shim_text question = {.at = bytes, .size = sizeof bytes};
+    struct question question;
+    char plain[CONFIRM_TEXT + 1], *answer;
     long length;
     int status = -1;
 
-    begin(&question, plan, "confirm");
-    shim_text_add(&question, ",\"verdict\":\"%s\",\"text\":\"", words[verdict]);
-    add_escaped(&question, text);
-    shim_text_add(&question, "\",\"ranks\":%d,\"whole\":%s,\"gpus\":%d}", ranks,
-                  whole ? "true" : "false", gpus);
+    plain_text(text, plain);
+    begin(&question, plan, "tccl-confirm");
+    tccl_line_put(&question.lines, "verdict", "%s", words[verdict]);
+    tccl_line_put(&question.lines, "text", "%s", plain);
+    tccl_line_put(&question.lines, "ranks", "%d", ranks);
+    tccl_line_put(&question.lines, "gpus", "%d", gpus);
+    tccl_line_put_bool(&question.lines, "whole", whole);
     answer = shim_scratch(ANSWER);
     if (!answer)
         return shim_fail(why, "there is no memory left");

@@ -136,10 +136,10 @@ static int check_memory(const struct shim_member *members, int n, struct shim_wh
 
 static bool same_gpus(const struct shim_chain *chain, const struct shim_member *members, int n)
 {
-    if (chain->n != n)
+    if (chain->path.n_gpus != n)
         return false;
     for (int i = 0; i < n; i++)
-        if (shim_bus_find(chain->gpus, chain->n, members[i].gpu) < 0)
+        if (shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu) < 0)
             return false;
     return true;
 }
@@ -155,7 +155,7 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
                       struct shim_why *why)
 {
     bool closed = comm->ranks == n;
-    if (same_gpus(&plan->chain, members, n) && plan->chain.closed == closed &&
+    if (same_gpus(&plan->chain, members, n) && plan->chain.path.closed == closed &&
         (closed || answer->whole)) {
         answer->chain = plan->chain;
         return 0;
@@ -186,9 +186,9 @@ static enum shim_path path_between(const struct shim_chain *chain, struct places
 static enum shim_path farthest_edge(const struct shim_chain *chain, struct places *places)
 {
     enum shim_path farthest = SHIM_PIX;
-    for (int i = 0; i < shim_chain_edges(chain); i++) {
-        enum shim_path path =
-            path_between(chain, places, chain->gpus[i], chain->gpus[(i + 1) % chain->n]);
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
+        enum shim_path path = path_between(chain, places, chain->path.gpus[i],
+                                           chain->path.gpus[(i + 1) % chain->path.n_gpus]);
         farthest = path > farthest ? path : farthest;
     }
     return farthest;
@@ -196,10 +196,11 @@ static enum shim_path farthest_edge(const struct shim_chain *chain, struct place
 
 static enum shim_path farthest_end(const struct shim_chain *chain, struct places *places)
 {
-    if (chain->closed)
+    if (chain->path.closed)
         return SHIM_PIX;
-    enum shim_path entry = path_between(chain, places, chain->entry.bus, chain->gpus[0]);
-    enum shim_path exit = path_between(chain, places, chain->exit.bus, chain->gpus[chain->n - 1]);
+    enum shim_path entry = path_between(chain, places, chain->entry, chain->path.gpus[0]);
+    enum shim_path exit =
+        path_between(chain, places, chain->exit, chain->path.gpus[chain->path.n_gpus - 1]);
     return entry > exit ? entry : exit;
 }
 
@@ -210,7 +211,7 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
 {
     memset(numbers, 0, sizeof *numbers);
     for (int i = 0; i < n; i++) {
-        int at = shim_bus_find(chain->gpus, chain->n, members[i].gpu);
+        int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
         if (at < 0)
             return shim_fail(why, "the chain is one of other GPUs");
         if (shim_device_nvml(members[i].gpu, &numbers->gpus[at], why))
@@ -218,13 +219,13 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
         if (numbers->gpus[at] != members[i].nvml)
             return shim_fail(why, "ranks see GPUs under different numbers of NVML");
     }
-    if (chain->closed)
+    if (chain->path.closed)
         return 0;
     for (int i = 1; i < n; i++)
         if (members[i].nics != members[0].nics)
             return shim_fail(why, "ranks have different settings for NICs");
-    numbers->entry = shim_nic_number(chain->entry.nic, nccl, why);
-    numbers->exit = shim_nic_number(chain->exit.nic, nccl, why);
+    numbers->entry = shim_nic_number(chain->path.entry.nic, nccl, why);
+    numbers->exit = shim_nic_number(chain->path.exit.nic, nccl, why);
     return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;
 }
 
@@ -236,7 +237,7 @@ static int check_settings(const struct shim_chain *chain, const struct shim_pci 
     uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0};
     *all = 0;
     for (int i = 0; i < n; i++) {
-        int at = shim_bus_find(chain->gpus, chain->n, members[i].gpu);
+        int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
         user[at] = members[i].user;
         given[at] = members[i].given;
         if (!all_gpus && !(members[i].promised & SHIM_GIVE_P2P_READ))
@@ -261,8 +262,8 @@ static void order_links(const struct shim_chain *chain, const struct shim_member
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
-            to[shim_bus_find(chain->gpus, chain->n, members[i].gpu)]
-              [shim_bus_find(chain->gpus, chain->n, members[j].gpu)] = from[i][j];
+            to[shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu)]
+              [shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[j].gpu)] = from[i][j];
 }
 
 /* The topology file, then the graph file, which depends on it. */
@@ -291,10 +292,10 @@ static int write_texts(const struct shim_member *members, int n, struct places *
 /* NCCL takes the entry's NIC for both ends of a single GPU. */
 static int check_ends(const struct shim_chain *chain, struct shim_why *why)
 {
-    if (chain->closed || chain->n > 1 || chain->entry.bus == chain->exit.bus)
+    if (chain->path.closed || chain->path.n_gpus > 1 || chain->entry == chain->exit)
         return 0;
-    return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s", chain->entry.nic,
-                     chain->exit.nic);
+    return shim_fail(why, "NCCL has one NIC for a single GPU, not %s and %s", chain->path.entry.nic,
+                     chain->path.exit.nic);
 }
 
 static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
@@ -311,8 +312,8 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
         shim_islands_read(chain, &places.pci, why) ||
         check_settings(chain, &places.pci, members, n, n == plan->n_gpus, &answer->settings, why))
         return -1;
-    answer->entry = chain->closed ? -1 : numbers.entry;
-    answer->exit = chain->closed ? -1 : numbers.exit;
+    answer->entry = chain->path.closed ? -1 : numbers.entry;
+    answer->exit = chain->path.closed ? -1 : numbers.exit;
     order_links(chain, members, n, linked, places.linked);
     return write_texts(members, n, &places, &numbers, answer, why);
 }
@@ -374,10 +375,8 @@ static void keep_file(const char *folder, uint64_t key, const char *kind, const 
 
 static void tell_use(const struct shim_comm *comm, const struct shim_answer *answer)
 {
-    char line[1024];
-    struct shim_text text = {line, sizeof line, 0, false};
-    line[0] = '\0';
-    shim_chain_format(&answer->chain, &text);
+    char line[TCCL_CHAIN_TEXT];
+    tccl_named_format(&answer->chain.path, line);
     shim_log(SHIM_LOG_INFO,
              "communicator %016llx of %d ranks, %d here: ring %s; %s, %.2f GB/s (NCCL's own %.2f); "
              "graph file of %u bytes%s",

@@ -26,16 +26,17 @@ struct memories {
 static struct memories memories_of(const struct shim_chain *chain, shim_bus gpu)
 {
     struct memories memories = {-1, -1};
-    int at = shim_bus_find(chain->gpus, chain->n, gpu);
+    int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, gpu);
     if (at < 0)
         return memories;
-    const struct shim_edge *edge = &chain->edges[at > 0 ? at - 1 : chain->n - 1];
-    if (at == 0 && !chain->closed)
-        memories.in = chain->entry.gpudirect ? -1 : chain->entry.node;
-    else if (edge->kind == SHIM_BOUNCE)
-        memories.in = edge->node;
-    if (at == chain->n - 1 && !chain->closed && !chain->exit.gpudirect)
-        memories.out = chain->exit.node;
+    const struct tccl_named_edge *edge =
+        &chain->path.edges[at > 0 ? at - 1 : chain->path.n_gpus - 1];
+    if (at == 0 && !chain->path.closed)
+        memories.in = chain->path.entry.gpudirect ? -1 : chain->path.entry.memory;
+    else if (edge->kind == TCCL_BOUNCE)
+        memories.in = edge->memory;
+    if (at == chain->path.n_gpus - 1 && !chain->path.closed && !chain->path.exit.gpudirect)
+        memories.out = chain->path.exit.memory;
     return memories;
 }
 

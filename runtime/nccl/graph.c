@@ -12,7 +12,7 @@ enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907 };
  * by these, too. The one block of threads that works for a channel copies about 20 GB/s. */
 int shim_graph_channels(const struct shim_chain *chain)
 {
-    return chain->closed && chain->gbps <= 20 ? 1 : 2;
+    return chain->path.closed && chain->gbps <= 20 ? 1 : 2;
 }
 
 /* A channel's share in GB/s, with the point that NCCL reads in whatever locale it is. From speed
@@ -30,18 +30,18 @@ static int pattern(const struct shim_chain *chain, int id)
 {
     if (id == RING_ID)
         return PATTERN_RING;
-    return chain->n > 1 ? PATTERN_BALANCED_TREE : PATTERN_TREE;
+    return chain->path.n_gpus > 1 ? PATTERN_BALANCED_TREE : PATTERN_TREE;
 }
 
 static void add_channel(const struct shim_chain *chain, const struct shim_numbers *numbers,
                         struct shim_text *text)
 {
     shim_text_add(text, "<channel>\n");
-    if (!chain->closed)
+    if (!chain->path.closed)
         shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)numbers->entry);
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         shim_text_add(text, "<gpu dev=\"0x%x\"/>\n", (unsigned)numbers->gpus[i]);
-    if (!chain->closed)
+    if (!chain->path.closed)
         shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)numbers->exit);
     shim_text_add(text, "</channel>\n");
 }
@@ -66,10 +66,10 @@ static void add_graph(const struct shim_chain *chain, const struct shim_numbers 
 static int check_numbers(const struct shim_chain *chain, const struct shim_numbers *numbers,
                          struct shim_why *why)
 {
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         if (numbers->gpus[i] < 0)
             return shim_fail(why, "a GPU has no number of NVML's");
-    if (!chain->closed && (numbers->entry < 0 || numbers->exit < 0))
+    if (!chain->path.closed && (numbers->entry < 0 || numbers->exit < 0))
         return shim_fail(why, "a NIC has no number of NCCL's");
     return 0;
 }
@@ -78,12 +78,14 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
                enum shim_path intra, enum shim_path inter, bool tree, struct shim_text *text,
                struct shim_why *why)
 {
-    const char *within = chain->n > 1 ? shim_path_name(intra) : "LOC"; /* as NCCL has it for one */
+    const char *within =
+        chain->path.n_gpus > 1 ? shim_path_name(intra) : "LOC"; /* as NCCL has it for one */
     if (check_numbers(chain, numbers, why) != 0)
         return -1;
     shim_text_add(text, "<graphs version=\"1\">\n");
     for (int id = RING_ID; id <= (tree ? TREE_ID : RING_ID); id++)
-        add_graph(chain, numbers, id, within, chain->closed ? within : shim_path_name(inter), text);
+        add_graph(chain, numbers, id, within, chain->path.closed ? within : shim_path_name(inter),
+                  text);
     shim_text_add(text, "</graphs>\n");
     return text->full ? shim_fail(why, "the graph file is too long") : 0;
 }

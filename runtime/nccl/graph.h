@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 
 struct shim_numbers {
-    int gpus[SHIM_GPUS]; /* NVML's index of chain->gpus[i] */
+    int gpus[SHIM_GPUS]; /* NVML's index of chain->path.gpus[i] */
     int entry, exit;     /* NCCL's numbers of the NICs; not used when closed */
 };
 

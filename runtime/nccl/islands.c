@@ -14,7 +14,7 @@ enum {
 /* Where the topology file puts the devices of pci. */
 struct map {
     const struct shim_chain *chain;
-    int island[SHIM_GPUS]; /* of chain->gpus[i]: the index of the first GPU in it */
+    int island[SHIM_GPUS]; /* of chain->path.gpus[i]: the index of the first GPU in it */
     struct shim_pci_device gpus[SHIM_GPUS]; /* as in the chain */
     bool done[SHIM_GPUS];
 };
@@ -32,7 +32,7 @@ static bool nvlink(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_G
 {
     if (linked[a][b] || linked[b][a])
         return true;
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         if (i != a && i != b && (linked[a][i] || linked[i][a]) && (linked[i][b] || linked[b][i]))
             return true;
     return false;
@@ -42,7 +42,7 @@ static void join(struct map *map, int a, int b)
 {
     int from = map->island[a] > map->island[b] ? map->island[a] : map->island[b];
     int to = map->island[a] + map->island[b] - from;
-    for (int i = 0; i < map->chain->n; i++)
+    for (int i = 0; i < map->chain->path.n_gpus; i++)
         if (map->island[i] == from)
             map->island[i] = to;
 }
@@ -51,11 +51,11 @@ static void join(struct map *map, int a, int b)
 static void find_islands(struct map *map)
 {
     const struct shim_chain *chain = map->chain;
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         map->island[i] = i;
-    for (int i = 0; i < shim_chain_edges(chain); i++)
-        if (chain->edges[i].kind != SHIM_BOUNCE)
-            join(map, i, (i + 1) % chain->n);
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
+        if (chain->path.edges[i].kind != TCCL_BOUNCE)
+            join(map, i, (i + 1) % chain->path.n_gpus);
 }
 
 static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
@@ -69,17 +69,17 @@ static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
 static const struct shim_pci_device *gpu_of(const struct map *map, const struct shim_pci *pci,
                                             int i)
 {
-    return &pci->devices[shim_pci_find(pci, map->chain->gpus[i])];
+    return &pci->devices[shim_pci_find(pci, map->chain->path.gpus[i])];
 }
 
 /* Does the chain meet the network here, directly, with GPU and NIC below this bridge? */
 static bool serves_end(const struct map *map, const struct shim_pci *pci, int gpu, shim_bus bridge)
 {
     const struct shim_chain *chain = map->chain;
-    const struct shim_end *ends[] = {&chain->entry, &chain->exit};
-    const int gpus[] = {0, chain->n - 1};
-    for (int i = 0; i < 2 && !chain->closed; i++) {
-        int nic = shim_pci_find(pci, ends[i]->bus);
+    const struct tccl_named_port *ends[] = {&chain->path.entry, &chain->path.exit};
+    const int gpus[] = {0, chain->path.n_gpus - 1};
+    for (int i = 0; i < 2 && !chain->path.closed; i++) {
+        int nic = shim_pci_find(pci, i == 0 ? chain->entry : chain->exit);
         if (gpus[i] == gpu && ends[i]->gpudirect && nic >= 0 &&
             is_below(&pci->devices[nic], bridge))
             return true;
@@ -91,7 +91,7 @@ static bool serves_end(const struct map *map, const struct shim_pci *pci, int gp
 static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus bridge)
 {
     int owner = -1;
-    for (int i = 0; i < map->chain->n; i++) {
+    for (int i = 0; i < map->chain->path.n_gpus; i++) {
         if (!is_below(gpu_of(map, pci, i), bridge))
             continue;
         if (serves_end(map, pci, i, bridge))
@@ -107,9 +107,9 @@ static int16_t node_of(const struct map *map, const struct shim_pci *pci, int is
 {
     int16_t best = -1;
     int most = 0;
-    for (int i = 0; i < map->chain->n; i++) {
+    for (int i = 0; i < map->chain->path.n_gpus; i++) {
         int count = 0;
-        for (int other = 0; other < map->chain->n; other++)
+        for (int other = 0; other < map->chain->path.n_gpus; other++)
             count += map->island[i] == island && map->island[other] == island &&
                      gpu_of(map, pci, i)->node == gpu_of(map, pci, other)->node;
         if (count > most) {
@@ -135,7 +135,7 @@ static void place_gpu(struct map *map, const struct shim_pci *pci, int i)
 static bool is_apart(const struct map *map, int island)
 {
     const struct shim_pci_device *first = &map->gpus[island];
-    for (int i = 0; i < map->chain->n; i++)
+    for (int i = 0; i < map->chain->path.n_gpus; i++)
         if (map->island[i] == island && i != island &&
             (first->depth == 0 || map->gpus[i].depth == 0 ||
              map->gpus[i].above[0] != first->above[0]))
@@ -175,16 +175,16 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
 {
     memset(map, 0, sizeof(*map));
     map->chain = chain;
-    for (int i = 0; i < chain->n; i++)
-        if (shim_pci_find(pci, chain->gpus[i]) < 0)
+    for (int i = 0; i < chain->path.n_gpus; i++)
+        if (shim_pci_find(pci, chain->path.gpus[i]) < 0)
             return shim_fail(why, "a GPU's place is not known");
     find_islands(map);
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         place_gpu(map, pci, i);
     bool apart[SHIM_GPUS] = {false};
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         apart[i] = is_apart(map, map->island[i]);
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         if (apart[i] && put_below(&map->gpus[i], invent(pci, map->island[i]), why) != 0)
             return -1;
     return 0;
@@ -194,11 +194,11 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
 static bool as_planned(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS],
                        const struct shim_pci_device *const *gpus, enum shim_path level)
 {
-    for (int i = 0; i < shim_chain_edges(chain); i++) {
-        int next = (i + 1) % chain->n;
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
+        int next = (i + 1) % chain->path.n_gpus;
         bool direct =
             nvlink(chain, linked, i, next) || shim_pci_distance(gpus[i], gpus[next]) <= level;
-        if (direct == (chain->edges[i].kind == SHIM_BOUNCE))
+        if (direct == (chain->path.edges[i].kind == TCCL_BOUNCE))
             return false;
     }
     return true;
@@ -225,20 +225,20 @@ static bool same_place(const struct shim_pci_device *a, const struct shim_pci_de
 static void add_below(struct map *map, const struct shim_pci_device *place, int depth,
                       struct shim_text *text)
 {
-    char bus[SHIM_BUS_TEXT];
-    for (int i = 0; i < map->chain->n; i++) {
+    char bus[TCCL_BUS_TEXT];
+    for (int i = 0; i < map->chain->path.n_gpus; i++) {
         const struct shim_pci_device *gpu = &map->gpus[i];
         if (map->done[i] || !same_place(place, gpu, depth))
             continue;
         if (gpu->depth > depth) {
             bool invented = gpu->above[depth] >> 16 == 0xffff;
-            shim_bus_format(gpu->above[depth], bus);
+            tccl_bus_format(gpu->above[depth], bus);
             shim_text_add(text, "<pci busid=\"%s\" class=\"0x060400\"%s>\n", bus,
                           invented ? " link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"" : "");
             add_below(map, gpu, depth + 1, text);
             shim_text_add(text, "</pci>\n");
         } else {
-            shim_bus_format(gpu->bus, bus);
+            tccl_bus_format(gpu->bus, bus);
             shim_text_add(text, "<pci busid=\"%s\"/>\n", bus);
             map->done[i] = true;
         }
@@ -247,7 +247,7 @@ static void add_below(struct map *map, const struct shim_pci_device *place, int 
 
 static bool holds_gpu(const struct map *map, int node)
 {
-    for (int i = 0; i < map->chain->n; i++)
+    for (int i = 0; i < map->chain->path.n_gpus; i++)
         if (map->gpus[i].node == node)
             return true;
     return false;
@@ -272,7 +272,7 @@ static int write_file(struct map *map, const struct shim_pci *pci, uint32_t vers
 {
     int cpus = 0;
     shim_text_add(text, "<system version=\"1\">\n");
-    for (int i = 0; i < map->chain->n; i++) {
+    for (int i = 0; i < map->chain->path.n_gpus; i++) {
         if (map->done[i])
             continue;
         add_cpu(pci, map->gpus[i].node, text);
@@ -292,18 +292,18 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
                  bool linked[SHIM_GPUS][SHIM_GPUS], bool p2p_level_pxb, uint32_t version,
                  struct shim_text *text, struct shim_why *why)
 {
-    bool far = !p2p_level_pxb && shim_islands_far_p2p(pci, chain->n, version);
+    bool far = !p2p_level_pxb && shim_islands_far_p2p(pci, chain->path.n_gpus, version);
     bool either = far && version == 0; /* both defaults must do */
     const struct shim_pci_device *gpus[SHIM_GPUS];
     struct map map;
     if (draw(&map, chain, pci, why) != 0)
         return -1;
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         gpus[i] = gpu_of(&map, pci, i);
     if (as_planned(chain, linked, gpus, far ? SHIM_SYS : SHIM_PXB) &&
         (!either || as_planned(chain, linked, gpus, SHIM_PXB)))
         return 0;
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         gpus[i] = &map.gpus[i];
     if (!as_planned(chain, linked, gpus, SHIM_PXB))
         return shim_fail(why, "NCCL can't be made to go through host memory between all GPUs "
@@ -317,7 +317,7 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
 static struct shim_pci_device place_other(const struct map *map, const struct shim_pci_device *real)
 {
     for (int d = real->depth - 1; d >= 0; d--) {
-        for (int i = 0; i < map->chain->n; i++) {
+        for (int i = 0; i < map->chain->path.n_gpus; i++) {
             const struct shim_pci_device *gpu = &map->gpus[i];
             for (int at = 0; at < gpu->depth; at++) {
                 if (gpu->above[at] != real->above[d] || at + real->depth - d > SHIM_PCI_DEPTH)
@@ -337,7 +337,7 @@ static struct shim_pci_device place_other(const struct map *map, const struct sh
 static int find_place(const struct map *map, const struct shim_pci *pci, shim_bus bus,
                       struct shim_pci_device *place)
 {
-    int i = shim_bus_find(map->chain->gpus, map->chain->n, bus);
+    int i = shim_bus_find(map->chain->path.gpus, map->chain->path.n_gpus, bus);
     if (i >= 0) {
         *place = map->gpus[i];
         return 0;
@@ -366,11 +366,11 @@ int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, stru
 {
     shim_bus devices[SHIM_PCI_DEVICES];
     int n = 0;
-    for (int i = 0; i < chain->n; i++)
-        devices[n++] = chain->gpus[i];
-    if (!chain->closed)
-        devices[n++] = chain->entry.bus;
-    if (!chain->closed && chain->exit.bus != chain->entry.bus)
-        devices[n++] = chain->exit.bus;
+    for (int i = 0; i < chain->path.n_gpus; i++)
+        devices[n++] = chain->path.gpus[i];
+    if (!chain->path.closed)
+        devices[n++] = chain->entry;
+    if (!chain->path.closed && chain->exit != chain->entry)
+        devices[n++] = chain->exit;
     return shim_pci_read(devices, n, pci, why);
 }

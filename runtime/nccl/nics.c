@@ -92,7 +92,7 @@ static int bus_of(const char *name, shim_bus *bus)
     char path[SYSFS], target[PATH_MAX];
 
     snprintf(path, sizeof path, "/sys/class/infiniband/%s/device", name);
-    return realpath(path, target) ? shim_bus_parse(strrchr(target, '/') + 1, bus) : -1;
+    return realpath(path, target) ? tccl_bus_parse(strrchr(target, '/') + 1, bus) : -1;
 }
 
 static int add_ports(const char *name, const struct filters *filters, struct ports *ports,

@@ -20,7 +20,7 @@ const char *shim_path_name(enum shim_path path)
 static int last_bus(const char *path, shim_bus *bus)
 {
     const char *name = strrchr(path, '/');
-    return name && strlen(name + 1) == BDF_LENGTH ? shim_bus_parse(name + 1, bus) : -1;
+    return name && strlen(name + 1) == BDF_LENGTH ? tccl_bus_parse(name + 1, bus) : -1;
 }
 
 static void cut(char *path)
@@ -82,9 +82,9 @@ static int climb(char *path, struct shim_pci_device *device)
 static int read_device(const char *root, shim_bus bus, struct shim_pci_device *device,
                        struct shim_why *why)
 {
-    char name[SHIM_BUS_TEXT], link[PATH_MAX], path[PATH_MAX];
+    char name[TCCL_BUS_TEXT], link[PATH_MAX], path[PATH_MAX];
     struct shim_text text = {link, sizeof(link), 0, false};
-    shim_bus_format(bus, name);
+    tccl_bus_format(bus, name);
     if (strlen(name) != BDF_LENGTH)
         return shim_fail(why, "the address %s is longer than NCCL reads", name);
     shim_text_add(&text, "%s/sys/class/pci_bus/%.7s/../../%s", root, name, name);

@@ -327,10 +327,10 @@ bool shim_settings_level_pxb(uint32_t user, uint32_t given)
     return user & SHIM_USER_PXB || given & SHIM_GIVE_P2P_LEVEL;
 }
 
-static bool has_edge(const struct shim_chain *chain, enum shim_edge_kind kind)
+static bool has_edge(const struct shim_chain *chain, enum tccl_edge_kind kind)
 {
-    for (int i = 0; i < shim_chain_edges(chain); i++)
-        if (chain->edges[i].kind == kind)
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
+        if (chain->path.edges[i].kind == kind)
             return true;
     return false;
 }
@@ -345,16 +345,16 @@ static bool is_moved(const struct shim_pci *pci, shim_bus gpu, int node)
 /* Must the GPU's process have a buffer on a memory that NCCL would not take? */
 static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *pci, int gpu)
 {
-    for (int i = 0; i < shim_chain_edges(chain); i++)
-        if ((i + 1) % chain->n == gpu && chain->edges[i].kind == SHIM_BOUNCE &&
-            is_moved(pci, chain->gpus[gpu], chain->edges[i].node))
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
+        if ((i + 1) % chain->path.n_gpus == gpu && chain->path.edges[i].kind == TCCL_BOUNCE &&
+            is_moved(pci, chain->path.gpus[gpu], chain->path.edges[i].memory))
             return true;
-    if (chain->closed)
+    if (chain->path.closed)
         return false;
-    return (gpu == 0 && !chain->entry.gpudirect &&
-            is_moved(pci, chain->gpus[gpu], chain->entry.node)) ||
-           (gpu == chain->n - 1 && !chain->exit.gpudirect &&
-            is_moved(pci, chain->gpus[gpu], chain->exit.node));
+    return (gpu == 0 && !chain->path.entry.gpudirect &&
+            is_moved(pci, chain->path.gpus[gpu], chain->path.entry.memory)) ||
+           (gpu == chain->path.n_gpus - 1 && !chain->path.exit.gpudirect &&
+            is_moved(pci, chain->path.gpus[gpu], chain->path.exit.memory));
 }
 
 /* Buffers' settings are given to all processes of the node alike: both of an edge use them. */
@@ -363,7 +363,7 @@ static uint32_t policy_needs(const struct shim_chain *chain, const struct shim_p
 {
     bool needed = false;
     uint32_t needs = 0;
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         needed = needed || needs_policy(chain, pci, i);
     if (needed && (version == 0 || version >= CUMEM_HOST))
         needs |= SHIM_GIVE_SHM_HOST;
@@ -393,9 +393,9 @@ struct distances {
 static struct distances measure(const struct shim_chain *chain, const struct shim_pci *pci,
                                 bool islands)
 {
-    shim_bus head = chain->gpus[0], tail = chain->gpus[chain->n - 1];
-    return (struct distances){shim_islands_path(chain, pci, islands, head, chain->entry.bus),
-                              shim_islands_path(chain, pci, islands, tail, chain->exit.bus)};
+    shim_bus head = chain->path.gpus[0], tail = chain->path.gpus[chain->path.n_gpus - 1];
+    return (struct distances){shim_islands_path(chain, pci, islands, head, chain->entry),
+                              shim_islands_path(chain, pci, islands, tail, chain->exit)};
 }
 
 /* NCCL uses GPUDirect up to a distance, PXB by default, for reading (sending) only if
@@ -412,8 +412,8 @@ static int uses_direct(uint32_t given, enum shim_path distance, bool reads)
 static bool ends_come_out(const struct shim_chain *chain, struct distances distances, uint32_t head,
                           uint32_t tail)
 {
-    return uses_direct(head, distances.entry, false) == chain->entry.gpudirect &&
-           uses_direct(tail, distances.exit, true) == chain->exit.gpudirect;
+    return uses_direct(head, distances.entry, false) == chain->path.entry.gpudirect &&
+           uses_direct(tail, distances.exit, true) == chain->path.exit.gpudirect;
 }
 
 /* For a process with the head, the tail, or both: the fewest settings that make them as planned. */
@@ -421,12 +421,12 @@ static int end_needs(const struct shim_chain *chain, struct distances distances,
                      bool tail, uint32_t *needs, struct shim_why *why)
 {
     static const uint32_t levels[] = {0, SHIM_GIVE_GDR_LEVEL, SHIM_GIVE_NO_GDR};
-    const uint32_t reads[] = {0,
-                              chain->exit.gpudirect ? SHIM_GIVE_GDR_READ : SHIM_GIVE_NO_GDR_READ};
+    const uint32_t reads[] = {0, chain->path.exit.gpudirect ? SHIM_GIVE_GDR_READ
+                                                            : SHIM_GIVE_NO_GDR_READ};
     for (int i = 0; i < 6; i++) {
         uint32_t given = levels[i / 2] | reads[i % 2];
-        if ((!head || uses_direct(given, distances.entry, false) == chain->entry.gpudirect) &&
-            (!tail || uses_direct(given, distances.exit, true) == chain->exit.gpudirect)) {
+        if ((!head || uses_direct(given, distances.entry, false) == chain->path.entry.gpudirect) &&
+            (!tail || uses_direct(given, distances.exit, true) == chain->path.exit.gpudirect)) {
             *needs |= given;
             return 0;
         }
@@ -438,13 +438,13 @@ static int end_needs(const struct shim_chain *chain, struct distances distances,
 int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
 {
     uint32_t against = SHIM_USER_FILES | SHIM_USER_SHARP | SHIM_USER_ALGO;
-    if (chain->n > 1)
+    if (chain->path.n_gpus > 1)
         against |= SHIM_USER_P2P;
-    if (has_edge(chain, SHIM_BOUNCE))
+    if (has_edge(chain, TCCL_BOUNCE))
         against |= SHIM_USER_SHM;
-    if (has_edge(chain, SHIM_P2P_READ))
+    if (has_edge(chain, TCCL_P2P_READ))
         against |= SHIM_USER_READ;
-    if (!chain->closed)
+    if (!chain->path.closed)
         against |= SHIM_USER_NET;
     if (!(user & against))
         return 0;
@@ -473,9 +473,9 @@ static int check_policy(uint32_t user, uint32_t needs, struct shim_why *why)
 static int add_ends(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
                     const shim_bus *mine, int n, uint32_t *needs, struct shim_why *why)
 {
-    bool head = shim_bus_find(mine, n, chain->gpus[0]) >= 0;
-    bool tail = shim_bus_find(mine, n, chain->gpus[chain->n - 1]) >= 0;
-    if (chain->n > 1)
+    bool head = shim_bus_find(mine, n, chain->path.gpus[0]) >= 0;
+    bool tail = shim_bus_find(mine, n, chain->path.gpus[chain->path.n_gpus - 1]) >= 0;
+    if (chain->path.n_gpus > 1)
         *needs |= SHIM_GIVE_NO_NET_INTRA;
     if (!head && !tail)
         return 0;
@@ -491,9 +491,9 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
     uint32_t needs = policy_needs(chain, pci, version);
     *given = 0;
     if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
-        (!chain->closed && check_gdr(user, why) != 0))
+        (!chain->path.closed && check_gdr(user, why) != 0))
         return -1;
-    if (has_edge(chain, SHIM_P2P_READ) && has_edge(chain, SHIM_P2P_WRITE))
+    if (has_edge(chain, TCCL_P2P_READ) && has_edge(chain, TCCL_P2P_WRITE))
         return shim_fail(why, "a process either writes or reads by P2P, the chain has both");
     int islands = find_islands(chain, pci, pxb, version, NULL);
     if (islands < 0 && !pxb) {
@@ -502,13 +502,13 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
     }
     if (islands < 0)
         return shim_fail(why, "the chain can't be expressed");
-    if (has_edge(chain, SHIM_P2P_READ))
+    if (has_edge(chain, TCCL_P2P_READ))
         needs |= SHIM_GIVE_P2P_READ;
     /* NCCL takes NICs instead of host memory where they are faster on paper. */
-    if (has_edge(chain, SHIM_BOUNCE))
+    if (has_edge(chain, TCCL_BOUNCE))
         needs |= SHIM_GIVE_NO_NET_INTRA;
     *given = needs & SHIM_GIVE_AHEAD;
-    if (!chain->closed && add_ends(chain, pci, islands, mine, n, &needs, why) != 0)
+    if (!chain->path.closed && add_ends(chain, pci, islands, mine, n, &needs, why) != 0)
         return -1;
     *given = needs;
     return 0;
@@ -520,7 +520,7 @@ static int check_level(const struct shim_chain *chain, const uint32_t *user, con
                        bool *pxb, struct shim_why *why)
 {
     *pxb = shim_settings_level_pxb(user[0], given[0]);
-    for (int i = 1; i < chain->n; i++)
+    for (int i = 1; i < chain->path.n_gpus; i++)
         if (shim_settings_level_pxb(user[i], given[i]) != *pxb)
             return shim_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
     return 0;
@@ -530,11 +530,11 @@ static int check_level(const struct shim_chain *chain, const uint32_t *user, con
 static int check_reads(const struct shim_chain *chain, const uint32_t *given, struct shim_why *why)
 {
     bool reads = given[0] & SHIM_GIVE_P2P_READ;
-    for (int i = 1; i < chain->n; i++)
+    for (int i = 1; i < chain->path.n_gpus; i++)
         if (!(given[i] & SHIM_GIVE_P2P_READ) == reads)
             return shim_fail(why, "P2P would read in some processes only");
-    for (int i = 0; i < shim_chain_edges(chain); i++)
-        if (chain->edges[i].kind == (reads ? SHIM_P2P_WRITE : SHIM_P2P_READ))
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
+        if (chain->path.edges[i].kind == (reads ? TCCL_P2P_WRITE : TCCL_P2P_READ))
             return shim_fail(why, "P2P is to %s in this chain, NCCL would %s",
                              reads ? "write" : "read", reads ? "read" : "write");
     return 0;
@@ -543,7 +543,7 @@ static int check_reads(const struct shim_chain *chain, const uint32_t *given, st
 static int check_network(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
                          const uint32_t *given, struct shim_why *why)
 {
-    int last = chain->n - 1;
+    int last = chain->path.n_gpus - 1;
     if (!ends_come_out(chain, measure(chain, pci, islands), given[0], given[last]))
         return shim_fail(why, "GPUDirect would be used otherwise at the chain's ends");
     return 0;
@@ -555,9 +555,9 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
 {
     uint32_t policy = policy_needs(chain, pci, version);
     bool pxb;
-    if (!chain->closed && check_gdr(user[0] | user[chain->n - 1], why) != 0)
+    if (!chain->path.closed && check_gdr(user[0] | user[chain->path.n_gpus - 1], why) != 0)
         return -1;
-    for (int i = 0; i < chain->n; i++) {
+    for (int i = 0; i < chain->path.n_gpus; i++) {
         if (shim_settings_user_allows(chain, user[i], why) != 0 ||
             check_policy(user[i], policy, why) != 0)
             return -1;
@@ -569,8 +569,8 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
     int islands = find_islands(chain, pci, pxb, version, why);
     if (islands < 0)
         return -1;
-    for (int i = 0; i < chain->n && has_edge(chain, SHIM_BOUNCE); i++)
+    for (int i = 0; i < chain->path.n_gpus && has_edge(chain, TCCL_BOUNCE); i++)
         if (!(given[i] & SHIM_GIVE_NO_NET_INTRA))
             return shim_fail(why, "NCCL may take the network within the node");
-    return chain->closed ? 0 : check_network(chain, pci, islands, given, why);
+    return chain->path.closed ? 0 : check_network(chain, pci, islands, given, why);
 }

@@ -1,10 +1,9 @@
+/* plan.c: plan files, and tccld's answers to CHAIN: every fact in them is checked. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/json.h"
 
 /* As Slurm numbers the steps that are none of srun's (slurm.h). */
 #define STEP_EXTERN UINT32_C(0xfffffffc)
@@ -19,25 +18,20 @@ static int wrong(struct shim_why *why, const char *what)
     return shim_fail(why, "the plan's %s is wrong or missing", what);
 }
 
-static int get_u32(struct shim_json object, const char *name, uint32_t max, uint32_t *number,
+static int get_u32(const struct tccl_lines *lines, const char *key, uint32_t max, uint32_t *number,
                    struct shim_why *why)
 {
     int64_t read;
-    if (shim_json_integer(shim_json_member(object, name), 0, max, &read) != 0)
-        return wrong(why, name);
+    if (tccl_line_integer(lines, key, 0, max, &read) != 0)
+        return wrong(why, key);
     *number = (uint32_t)read;
     return 0;
 }
 
-static int get_bool(struct shim_json object, const char *name, bool *truth, struct shim_why *why)
+static int get_gbps(const struct tccl_lines *lines, const char *key, double *gbps,
+                    struct shim_why *why)
 {
-    return shim_json_bool(shim_json_member(object, name), truth) == 0 ? 0 : wrong(why, name);
-}
-
-static int get_gbps(struct shim_json object, const char *name, double *gbps, struct shim_why *why)
-{
-    struct shim_json value = shim_json_member(object, name);
-    return shim_json_number(value, 0, most_gbps, gbps) == 0 ? 0 : wrong(why, name);
+    return tccl_line_number(lines, key, 0, most_gbps, gbps) == 0 ? 0 : wrong(why, key);
 }
 
 static bool is_letter(char c)
@@ -45,170 +39,174 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* A word: a letter first, then letters, digits and what else is in more. */
-static int get_word(struct shim_json object, const char *name, const char *more,
-                    char word[static SHIM_NAME], struct shim_why *why)
+/* What measured: a letter first, then letters, digits and what names of back ends have. */
+static int get_source(const struct tccl_lines *lines, char source[static SHIM_NAME],
+                      struct shim_why *why)
 {
-    long length = shim_json_text(shim_json_member(object, name), word, SHIM_NAME);
-    if (length < 1 || !is_letter(*word))
-        return wrong(why, name);
-    for (const char *at = word; *at; at++)
-        if (!is_letter(*at) && !(*at >= '0' && *at <= '9') && !strchr(more, *at))
-            return wrong(why, name);
+    if (tccl_line_text(lines, "source", source, SHIM_NAME) < 1 || !is_letter(*source))
+        return wrong(why, "source");
+    for (const char *at = source; *at; at++)
+        if (!is_letter(*at) && !(*at >= '0' && *at <= '9') && !strchr(" _-.+,", *at))
+            return wrong(why, "source");
     return 0;
 }
 
-static int get_bus(struct shim_json value, shim_bus *bus)
+/* The next word of a text, and where the text goes on. Returns its length, or -1: it is too long.
+ */
+static long next_word(const char **text, char *word, size_t size)
 {
-    char text[SHIM_BUS_TEXT];
-    return shim_json_text(value, text, sizeof(text)) > 0 ? shim_bus_parse(text, bus) : -1;
-}
-
-int shim_chain_edges(const struct shim_chain *chain)
-{
-    return chain->closed ? chain->n : chain->n - 1;
+    *text += strspn(*text, " ");
+    size_t length = strcspn(*text, " ");
+    if (length >= size)
+        return -1;
+    memcpy(word, *text, length);
+    word[length] = '\0';
+    *text += length;
+    return (long)length;
 }
 
 /* A list of 1 to SHIM_GPUS bus ids, none of them twice. Returns how many, or -1. */
-static int get_gpus(struct shim_json object, shim_bus gpus[static SHIM_GPUS], struct shim_why *why)
+static int get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static SHIM_GPUS],
+                    struct shim_why *why)
 {
-    struct shim_json list = shim_json_member(object, "gpus"), item = {0};
+    char text[SHIM_GPUS * TCCL_BUS_TEXT], word[TCCL_BUS_TEXT];
+    const char *at = text;
+    long length;
     int n = 0;
-    while ((item = shim_json_next(list, item)).text) {
-        if (n == SHIM_GPUS || get_bus(item, &gpus[n]) != 0 || shim_bus_find(gpus, n, gpus[n]) >= 0)
+    if (tccl_line_text(lines, "gpus", text, sizeof(text)) < 0)
+        return wrong(why, "gpus");
+    while ((length = next_word(&at, word, sizeof(word))) != 0) {
+        if (length < 0 || n == SHIM_GPUS || tccl_bus_parse(word, &gpus[n]) != 0 ||
+            shim_bus_find(gpus, n, gpus[n]) >= 0)
             return wrong(why, "gpus");
         n++;
     }
     return n ? n : wrong(why, "gpus");
 }
 
-/* A NUMA node of the kernel's; -1 where there is none, and for machines without. */
-static int get_node(struct shim_json object, bool none, int16_t *node)
+/* The kernel's numbers of the memories' NUMA nodes. Returns how many, or -1. */
+static int get_nodes(const struct tccl_lines *lines, int16_t nodes[static SHIM_GPUS],
+                     struct shim_why *why)
 {
-    int64_t read;
-    if (shim_json_integer(shim_json_member(object, "node"), -1, none ? -1 : NUMA_NODES - 1,
-                          &read) != 0)
+    char text[SHIM_GPUS * 8], word[8];
+    const char *at = text;
+    long length;
+    uint64_t number;
+    int n = 0;
+    if (tccl_line_text(lines, "nodes", text, sizeof(text)) < 0)
+        return wrong(why, "nodes");
+    while ((length = next_word(&at, word, sizeof(word))) != 0) {
+        if (length < 0 || n == SHIM_GPUS || shim_number(word, 10, NUMA_NODES - 1, &number) != 0)
+            return wrong(why, "nodes");
+        nodes[n++] = (int16_t)number;
+    }
+    return n;
+}
+
+/* A memory's number becomes that of its NUMA node. */
+static int to_node(int16_t *memory, const int16_t *nodes, int n)
+{
+    if (*memory < 0)
+        return 0;
+    if (*memory >= n)
         return -1;
-    *node = (int16_t)read;
+    *memory = nodes[*memory];
     return 0;
 }
 
-static int get_kind(struct shim_json object, uint8_t *kind)
+static int to_nodes(struct tccl_named_chain *path, const int16_t *nodes, int n)
 {
-    static const char *const kinds[] = {
-        [SHIM_P2P_WRITE] = "p2p-write", [SHIM_P2P_READ] = "p2p-read", [SHIM_BOUNCE] = "bounce"};
-    char text[16];
-    if (shim_json_text(shim_json_member(object, "kind"), text, sizeof(text)) < 0)
-        return -1;
-    for (uint8_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        if (strcmp(text, kinds[i]) == 0) {
-            *kind = i;
-            return 0;
-        }
-    }
-    return -1;
+    for (int i = 0; i < tccl_named_edges(path); i++)
+        if (to_node(&path->edges[i].memory, nodes, n) != 0)
+            return -1;
+    return path->closed
+               ? 0
+               : to_node(&path->entry.memory, nodes, n) | to_node(&path->exit.memory, nodes, n);
 }
 
-static int get_edges(struct shim_json links, struct shim_chain *chain, struct shim_why *why)
-{
-    struct shim_json list = shim_json_member(links, "edges"), item = {0};
-    int n = 0, wanted = shim_chain_edges(chain);
-    if (!shim_json_is_list(list))
-        return wrong(why, "edges");
-    while ((item = shim_json_next(list, item)).text) {
-        if (n == wanted || get_kind(item, &chain->edges[n].kind) != 0 ||
-            get_node(item, chain->edges[n].kind != SHIM_BOUNCE, &chain->edges[n].node) != 0)
-            return wrong(why, "edges");
-        n++;
-    }
-    return n == wanted ? 0 : wrong(why, "edges");
-}
-
-static int get_end(struct shim_json links, const char *name, struct shim_end *end,
+/* The bus id of a NIC: the line "nic NAME BUSID". */
+static int get_nic(const struct tccl_lines *lines, const char *name, tccl_bus *bus,
                    struct shim_why *why)
 {
-    struct shim_json object = shim_json_member(links, name);
-    if (get_word(object, "nic", "_.", end->nic, why) != 0 ||
-        get_bool(object, "gpudirect", &end->gpudirect, why) != 0)
-        return -1;
-    if (get_bus(shim_json_member(object, "busid"), &end->bus) != 0 ||
-        get_node(object, end->gpudirect, &end->node) != 0)
-        return wrong(why, name);
-    return 0;
+    char text[SHIM_NAME + TCCL_BUS_TEXT], word[SHIM_NAME];
+    const char *at = NULL;
+    while (tccl_line_next(lines, "nic", &at, text, sizeof(text)) >= 0) {
+        const char *rest = text;
+        if (next_word(&rest, word, sizeof(word)) > 0 && strcmp(word, name) == 0 && *rest == ' ' &&
+            tccl_bus_parse(rest + 1, bus) == 0)
+            return 0;
+    }
+    return wrong(why, "nic");
 }
 
-static int get_links(struct shim_json object, struct shim_chain *chain, struct shim_why *why)
+static int get_path(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
 {
-    struct shim_json links = shim_json_member(object, "links");
-    int n = get_gpus(links, chain->gpus, why);
-    if (n < 0 || get_bool(links, "closed", &chain->closed, why) != 0)
+    char text[TCCL_CHAIN_TEXT];
+    int16_t nodes[SHIM_GPUS];
+    struct tccl_named_chain *path = &chain->path;
+    int n = get_nodes(lines, nodes, why);
+    if (n < 0)
         return -1;
-    chain->n = (uint8_t)n;
-    if (chain->closed && n < 2)
-        return wrong(why, "ring over one GPU");
-    if (get_edges(links, chain, why) != 0)
-        return -1;
-    if (chain->closed)
-        return 0;
-    if (get_end(links, "entry", &chain->entry, why) != 0 ||
-        get_end(links, "exit", &chain->exit, why) != 0)
-        return -1;
-    return 0;
+    if (tccl_line_text(lines, "chain", text, sizeof(text)) < 0 ||
+        tccl_named_parse(text, path, NULL) != 0 || path->numbers || to_nodes(path, nodes, n) != 0)
+        return wrong(why, "chain");
+    return path->closed ? 0
+                        : get_nic(lines, path->entry.nic, &chain->entry, why) |
+                              get_nic(lines, path->exit.nic, &chain->exit, why);
 }
 
-/* links, gbps, baseline_gbps and source, which plans and answers have alike. */
-static int get_chain(struct shim_json object, struct shim_chain *chain, struct shim_why *why)
+/* What plans and answers have alike. */
+static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
 {
-    if (get_links(object, chain, why) != 0 || get_gbps(object, "gbps", &chain->gbps, why) != 0 ||
-        get_gbps(object, "baseline_gbps", &chain->baseline_gbps, why) != 0 ||
-        get_word(object, "source", " _-.+,", chain->source, why) != 0)
+    if (get_path(lines, chain, why) != 0 || get_gbps(lines, "gbps", &chain->gbps, why) != 0 ||
+        get_gbps(lines, "baseline_gbps", &chain->baseline_gbps, why) != 0 ||
+        get_source(lines, chain->source, why) != 0)
         return -1;
     return chain->gbps > 0 ? 0 : wrong(why, "gbps");
 }
 
-static bool same_gpus(const struct shim_chain *chain, const shim_bus *gpus, int n)
+static bool same_gpus(const struct tccl_named_chain *path, const tccl_bus *gpus, int n)
 {
-    if (chain->n != n)
+    if (path->n_gpus != n)
         return false;
     for (int i = 0; i < n; i++)
-        if (shim_bus_find(chain->gpus, n, gpus[i]) < 0)
+        if (shim_bus_find(path->gpus, n, gpus[i]) < 0)
             return false;
     return true;
 }
 
-static int get_key(struct shim_json object, struct shim_plan *plan, struct shim_why *why)
+static int get_key(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
 {
-    struct shim_json key = shim_json_member(object, "key");
-    int64_t run;
-    if (!shim_json_is_object(key) || key.size >= sizeof(plan->key))
-        return wrong(why, "key");
-    memcpy(plan->key, key.text, key.size);
-    if (get_u32(key, "job", UINT32_MAX, &plan->job, why) != 0 ||
-        get_u32(key, "het_job", UINT32_MAX, &plan->het_job, why) != 0 ||
-        get_u32(key, "step", UINT32_MAX, &plan->step, why) != 0 ||
-        get_u32(key, "restart", UINT32_MAX, &plan->restart, why) != 0)
+    if (tccl_line_text(lines, "cluster", plan->cluster, sizeof(plan->cluster)) < 0)
+        return wrong(why, "cluster");
+    if (get_u32(lines, "job", UINT32_MAX, &plan->job, why) != 0 ||
+        get_u32(lines, "het_job", UINT32_MAX, &plan->het_job, why) != 0 ||
+        get_u32(lines, "het_offset", UINT32_MAX, &plan->het_offset, why) != 0 ||
+        get_u32(lines, "step", UINT32_MAX, &plan->step, why) != 0 ||
+        get_u32(lines, "restart", UINT32_MAX, &plan->restart, why) != 0)
         return -1;
-    if (shim_json_integer(shim_json_member(key, "run"), 0, INT64_MAX, &run) != 0)
+    if (tccl_line_integer(lines, "run", 0, INT64_MAX, &plan->run) != 0)
         return wrong(why, "run");
     plan->batch = plan->step == STEP_BATCH;
     return 0;
 }
 
-static int get_state(struct shim_json object, struct shim_why *why)
+void shim_plan_put_key(const struct shim_plan *plan, struct tccl_line_writer *writer)
 {
-    char state[16];
-    int64_t version;
-    if (shim_json_integer(shim_json_member(object, "version"), 1, 1, &version) != 0)
-        return shim_fail(why, "the plan is of another version");
-    if (shim_json_text(shim_json_member(object, "state"), state, sizeof(state)) < 0)
-        return wrong(why, "state");
-    return strcmp(state, "applied") == 0 ? 0 : shim_fail(why, "the plan is not to be applied");
+    tccl_line_put(writer, "cluster", "%s", plan->cluster);
+    tccl_line_put(writer, "job", "%u", plan->job);
+    tccl_line_put(writer, "het_job", "%u", plan->het_job);
+    tccl_line_put(writer, "het_offset", "%u", plan->het_offset);
+    tccl_line_put(writer, "step", "%u", plan->step);
+    tccl_line_put(writer, "restart", "%u", plan->restart);
+    tccl_line_put(writer, "run", "%lld", (long long)plan->run);
 }
 
-static int get_step_gpus(struct shim_json object, struct shim_plan *plan, struct shim_why *why)
+static int get_step_gpus(const struct tccl_lines *lines, struct shim_plan *plan,
+                         struct shim_why *why)
 {
-    int n = get_gpus(object, plan->gpus, why);
-    if (n < 0 || get_u32(object, "step_gpus", MOST_NODES * SHIM_GPUS, &plan->step_gpus, why) != 0)
+    int n = get_gpus(lines, plan->gpus, why);
+    if (n < 0 || get_u32(lines, "step_gpus", MOST_NODES * SHIM_GPUS, &plan->step_gpus, why) != 0)
         return -1;
     plan->n_gpus = (uint8_t)n;
     for (int i = 1; i < n; i++)
@@ -219,37 +217,49 @@ static int get_step_gpus(struct shim_json object, struct shim_plan *plan, struct
     return 0;
 }
 
-static int get_place(struct shim_json object, struct shim_plan *plan, struct shim_why *why)
+static int get_place(const struct tccl_lines *lines, struct shim_plan *plan, struct shim_why *why)
 {
-    if (shim_json_text(shim_json_member(object, "socket"), plan->socket, sizeof(plan->socket)) <
-            1 ||
+    if (tccl_line_text(lines, "socket", plan->socket, sizeof(plan->socket)) < 1 ||
         *plan->socket != '/')
         return wrong(why, "socket");
-    if (get_u32(object, "uid", UINT32_MAX, &plan->uid, why) != 0 ||
-        get_u32(object, "index", MOST_NODES - 1, &plan->index, why) != 0 ||
-        get_u32(object, "n_nodes", MOST_NODES, &plan->n_nodes, why) != 0 ||
-        get_bool(object, "one_fabric", &plan->one_fabric, why) != 0)
+    if (get_u32(lines, "uid", UINT32_MAX, &plan->uid, why) != 0 ||
+        get_u32(lines, "index", MOST_NODES - 1, &plan->index, why) != 0 ||
+        get_u32(lines, "n_nodes", MOST_NODES, &plan->n_nodes, why) != 0)
         return -1;
+    if (tccl_line_bool(lines, "one_fabric", &plan->one_fabric) != 0)
+        return wrong(why, "one_fabric");
     return plan->index < plan->n_nodes ? 0 : wrong(why, "index");
+}
+
+static int open_lines(const char *text, size_t size, const char *what, struct tccl_lines *lines,
+                      struct shim_why *why)
+{
+    struct tccl_error err = {""};
+    if (tccl_lines_open(text, size, lines, &err) == 0)
+        return 0;
+    return shim_fail(why, "%s can't be read: %s", what, err.text);
 }
 
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why)
 {
-    struct shim_json object;
+    struct tccl_lines lines;
     memset(plan, 0, sizeof(*plan));
-    if (shim_json_parse(text, size, &object, why) != 0 || get_state(object, why) != 0 ||
-        get_key(object, plan, why) != 0 || get_place(object, plan, why) != 0 ||
-        get_step_gpus(object, plan, why) != 0 || get_chain(object, &plan->chain, why) != 0)
+    if (open_lines(text, size, "the plan", &lines, why) != 0)
         return -1;
-    if (!same_gpus(&plan->chain, plan->gpus, plan->n_gpus))
+    if (!tccl_lines_are(&lines, "tccl-plan", 1))
+        return shim_fail(why, "the plan is of another version");
+    if (get_key(&lines, plan, why) != 0 || get_place(&lines, plan, why) != 0 ||
+        get_step_gpus(&lines, plan, why) != 0 || get_chain(&lines, &plan->chain, why) != 0)
+        return -1;
+    if (!same_gpus(&plan->chain.path, plan->gpus, plan->n_gpus))
         return shim_fail(why, "the plan's chain is not over the step's GPUs");
-    if (plan->chain.closed != (plan->n_nodes == 1))
+    if (plan->chain.path.closed != (plan->n_nodes == 1))
         return shim_fail(why, "the plan's chain is %s on %u nodes",
-                         plan->chain.closed ? "closed" : "open", plan->n_nodes);
+                         plan->chain.path.closed ? "closed" : "open", plan->n_nodes);
     return 0;
 }
 
-/* ".../<job>.<step>.<restart>-<16 hex digits>/plan.json" */
+/* ".../<job>.<step>.<restart>-<16 hex digits>/plan" */
 static int read_folder(const char *path, struct shim_plan *plan, struct shim_why *why)
 {
     char wanted[64];
@@ -341,96 +351,35 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
     return 0;
 }
 
-/* Why tccld has no chain: its own words. */
-static int none(struct shim_json object, const char *state, struct shim_why *why)
+/* Why tccld has no chain: its own words. Returns 1 or -1. */
+static int none(const struct tccl_lines *lines, const char *state, struct shim_why *why)
 {
-    char reason[sizeof(why->text)];
-    if (shim_json_text(shim_json_member(object, "reason"), reason, sizeof(reason)) < 1)
+    char reason[512];
+    if (tccl_line_text(lines, "reason", reason, sizeof(reason)) < 1)
         strcpy(reason, "tccld has no chain for these GPUs");
-    for (char *at = reason; *at; at++)
-        if ((unsigned char)*at < ' ')
-            *at = ' ';
     shim_fail(why, "%s", reason);
     return strcmp(state, "nothing-to-do") == 0 ? 1 : -1;
-}
-
-static int check_answer(struct shim_json object, struct shim_why *why)
-{
-    char word[16];
-    int64_t version;
-    if (shim_json_integer(shim_json_member(object, "v"), 1, 1, &version) != 0)
-        return shim_fail(why, "tccld's answer is of another version");
-    if (shim_json_text(shim_json_member(object, "type"), word, sizeof(word)) < 0 ||
-        strcmp(word, "chain") != 0)
-        return shim_fail(why, "tccld refused to tell a chain");
-    if (shim_json_text(shim_json_member(object, "state"), word, sizeof(word)) < 0)
-        return shim_fail(why, "tccld's answer has no state");
-    return strcmp(word, "applied") == 0 ? 0 : none(object, word, why);
 }
 
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct shim_why *why)
 {
-    struct shim_json object;
+    struct tccl_lines lines;
+    char state[16];
     memset(chain, 0, sizeof(*chain));
-    if (shim_json_parse(text, size, &object, why) != 0)
+    if (open_lines(text, size, "tccld's answer", &lines, why) != 0)
         return -1;
-    int state = check_answer(object, why);
-    if (state != 0)
-        return state;
-    if (get_chain(object, chain, why) != 0)
+    if (strcmp(lines.name, "tccl-chain") != 0)
+        return shim_fail(why, "tccld refused to tell a chain");
+    if (lines.version != 1)
+        return shim_fail(why, "tccld's answer is of another version");
+    if (tccl_line_text(&lines, "state", state, sizeof(state)) < 0)
+        return shim_fail(why, "tccld's answer has no state");
+    if (strcmp(state, "applied") != 0)
+        return none(&lines, state, why);
+    if (get_chain(&lines, chain, why) != 0)
         return -1;
-    if (chain->closed != closed || !same_gpus(chain, gpus, n))
+    if (chain->path.closed != closed || !same_gpus(&chain->path, gpus, n))
         return shim_fail(why, "tccld's chain is not the one that was asked for");
     return 0;
-}
-
-/* What all bus ids have in common is left out. */
-static void format_gpu(const struct shim_chain *chain, int i, struct shim_text *text)
-{
-    shim_bus all = 0;
-    char bus[SHIM_BUS_TEXT];
-    for (int other = 0; other < chain->n; other++)
-        all |= chain->gpus[other] ^ chain->gpus[0];
-    bool domain = all >> 16 != 0 || (chain->n == 1 && chain->gpus[0] >> 16 != 0);
-    shim_bus_format(chain->gpus[i], bus);
-    char *start = domain ? bus : strchr(bus, ':') + 1;
-    if ((all & 0xff) == 0)
-        *strrchr(start, ':') = '\0';
-    shim_text_add(text, "%s", start);
-}
-
-static void format_edge(struct shim_edge edge, struct shim_text *text)
-{
-    if (edge.kind == SHIM_BOUNCE && edge.node >= 0)
-        shim_text_add(text, " -m%d> ", edge.node);
-    else
-        shim_text_add(text, " -%c> ", "wrm"[edge.kind]);
-}
-
-static void format_end(const struct shim_end *end, struct shim_text *text)
-{
-    if (end->gpudirect)
-        shim_text_add(text, " -g> ");
-    else
-        format_edge((struct shim_edge){SHIM_BOUNCE, end->node}, text);
-}
-
-void shim_chain_format(const struct shim_chain *chain, struct shim_text *text)
-{
-    if (!chain->closed) {
-        shim_text_add(text, "%s", chain->entry.nic);
-        format_end(&chain->entry, text);
-    }
-    for (int i = 0; i < chain->n; i++) {
-        format_gpu(chain, i, text);
-        if (i + 1 < chain->n || chain->closed)
-            format_edge(chain->edges[i], text);
-    }
-    if (chain->closed) {
-        format_gpu(chain, 0, text);
-    } else {
-        format_end(&chain->exit, text);
-        shim_text_add(text, "%s", chain->exit.nic);
-    }
 }

@@ -4,37 +4,23 @@
 #define SHIM_PLAN_H
 
 #include "base/base.h"
+#include "base/lines.h"
+#include "chain/chain-text.h"
 
-enum shim_edge_kind { SHIM_P2P_WRITE, SHIM_P2P_READ, SHIM_BOUNCE };
-
-struct shim_edge {
-    uint8_t kind; /* enum shim_edge_kind */
-    int16_t node; /* NUMA node (the kernel's number) of a bounce's memory, else -1 */
-};
-
-/* Where an open chain meets the network. */
-struct shim_end {
-    char nic[SHIM_NAME]; /* "mlx5_0" */
-    shim_bus bus;
-    bool gpudirect;
-    int16_t node; /* of the memory used; -1 with GPUDirect */
-};
-
-/* As in pathfind/chain/chain.h, by bus ids. Closed: edges[n - 1] leads back to gpus[0], no ends. */
+/* A chain by bus ids. A memory is told by the kernel's number of its NUMA node, not as in the text.
+ */
 struct shim_chain {
-    uint8_t n;
-    bool closed;
-    shim_bus gpus[SHIM_GPUS];
-    struct shim_edge edges[SHIM_GPUS];
-    struct shim_end entry, exit;
+    struct tccl_named_chain path;
+    shim_bus entry, exit;       /* of its NICs, when open */
     double gbps, baseline_gbps; /* GB/s; NCCL's own choice, 0: unknown */
     char source[SHIM_NAME];     /* model host cuda */
 };
 
 struct shim_plan {
-    char key[1024];  /* the step's key as JSON, to be sent back as it is */
     char folder[17]; /* 16 hex digits, the end of the name of the plan's folder: the step's own */
-    uint32_t job, het_job, step, restart;
+    char cluster[SHIM_NAME];
+    uint32_t job, het_job, het_offset, step, restart;
+    int64_t run;
     bool batch;       /* the step of a job script itself */
     char socket[108]; /* of tccld */
     uint32_t uid;
@@ -46,7 +32,7 @@ struct shim_plan {
     struct shim_chain chain;
 };
 
-enum { SHIM_PLAN_SIZE = 256 * 1024 }; /* a plan file is at most so long */
+enum { SHIM_PLAN_SIZE = TCCL_LINES_SIZE }; /* a plan file is at most so long */
 
 /* Reads and checks a plan file; its folder's name must be that of the step it is for. parse:
  * without the folder, which is "" then. Returns 0, or -1 with why. */
@@ -64,11 +50,7 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why);
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct shim_why *why);
 
-/* How many edges a chain has: n - 1 when open, n when closed. */
-int shim_chain_edges(const struct shim_chain *chain);
-
-/* One line, "01 -w> 41 -m0> 01", as in pathfind/chain/chain-text.h, with NUMA nodes. Bus ids are
- * shortened to what tells them apart. */
-void shim_chain_format(const struct shim_chain *chain, struct shim_text *text);
+/* The step's key, to be sent back. */
+void shim_plan_put_key(const struct shim_plan *plan, struct tccl_line_writer *writer);
 
 #endif

@@ -254,13 +254,13 @@ struct shim_answer *shim_entry_answer(struct shim_entry *entry)
 
 static bool is_chain(struct shim_chain *chain)
 {
-    char *const names[] = {chain->source, chain->entry.nic, chain->exit.nic};
+    char *const names[] = {chain->source, chain->path.entry.nic, chain->path.exit.nic};
     for (int i = 0; i < 3; i++)
         names[i][SHIM_NAME - 1] = '\0';
-    for (int i = 0; i < chain->n && i < SHIM_GPUS; i++)
-        if (chain->edges[i].kind > SHIM_BOUNCE)
+    for (int i = 0; i < chain->path.n_gpus && i < SHIM_GPUS; i++)
+        if (chain->path.edges[i].kind > TCCL_BOUNCE)
             return false;
-    return chain->n >= 1 && chain->n <= SHIM_GPUS;
+    return chain->path.n_gpus >= 1 && chain->path.n_gpus <= SHIM_GPUS;
 }
 
 /* Copied first: others can write to it at any time. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME = SHIM_BUS_TEXT };
+enum { NAME = TCCL_BUS_TEXT };
 
 static const char *const ways[] = {"something unknown", "P2P", "SHM", "NET", "different ways"};
 
@@ -13,7 +13,7 @@ static const char *name_of(shim_bus gpu, char name[static NAME])
 {
     size_t length;
 
-    shim_bus_format(gpu, name);
+    tccl_bus_format(gpu, name);
     length = strlen(name);
     if (length > 5 && strcmp(name + length - 5, ":00.0") == 0)
         name[length -= 5] = '\0';
@@ -25,9 +25,10 @@ static shim_bus beside(const struct shim_chain *chain, int i, int step)
 {
     int other = i + step;
 
-    if (chain->closed)
-        return chain->gpus[(other + chain->n) % chain->n];
-    return other >= 0 && other < chain->n ? chain->gpus[other] : (shim_bus)SHIM_NO_BUS;
+    if (chain->path.closed)
+        return chain->path.gpus[(other + chain->path.n_gpus) % chain->path.n_gpus];
+    return other >= 0 && other < chain->path.n_gpus ? chain->path.gpus[other]
+                                                    : (shim_bus)SHIM_NO_BUS;
 }
 
 /* SHIM_NO_BUS: none of the local ones. */
@@ -49,7 +50,7 @@ static enum shim_verdict compare_order(const struct shim_chain *chain, int i, sh
 {
     shim_bus planned_prev = beside(chain, i, -1), planned_next = beside(chain, i, 1);
     char a[NAME], b[NAME], c[NAME], d[NAME], e[NAME];
-    const char *self = name_of(chain->gpus[i], b);
+    const char *self = name_of(chain->path.gpus[i], b);
 
     if (prev == planned_prev && next == planned_next)
         return SHIM_APPLIED;
@@ -75,16 +76,16 @@ static enum shim_verdict compare_way(const char *what, enum shim_way way, enum s
 static enum shim_verdict compare_edge(const struct shim_chain *chain, int i,
                                       const struct shim_reach *send, char text[static 256])
 {
-    struct shim_edge edge = chain->edges[i];
+    struct tccl_named_edge edge = chain->path.edges[i];
     char from[NAME], to[NAME], what[2 * NAME + 16];
     enum shim_verdict verdict;
 
-    snprintf(what, sizeof what, "edge %s -> %s", name_of(chain->gpus[i], from),
+    snprintf(what, sizeof what, "edge %s -> %s", name_of(chain->path.gpus[i], from),
              name_of(beside(chain, i, 1), to));
     verdict =
-        compare_way(what, send->way, edge.kind == SHIM_BOUNCE ? SHIM_WAY_SHM : SHIM_WAY_P2P, text);
-    if (verdict == SHIM_APPLIED && edge.kind != SHIM_BOUNCE &&
-        send->read != (edge.kind == SHIM_P2P_READ)) {
+        compare_way(what, send->way, edge.kind == TCCL_BOUNCE ? SHIM_WAY_SHM : SHIM_WAY_P2P, text);
+    if (verdict == SHIM_APPLIED && edge.kind != TCCL_BOUNCE &&
+        send->read != (edge.kind == TCCL_P2P_READ)) {
         snprintf(text, 256, "%s: P2P by %s", what,
                  send->read ? "reading in place of writing" : "writing in place of reading");
         return SHIM_DIFFERS;
@@ -93,7 +94,8 @@ static enum shim_verdict compare_edge(const struct shim_chain *chain, int i,
 }
 
 static enum shim_verdict compare_end(const char *what, const struct shim_reach *reach,
-                                     const struct shim_end *planned, int nic, char text[static 256])
+                                     const struct tccl_named_port *planned, int nic,
+                                     char text[static 256])
 {
     enum shim_verdict verdict = compare_way(what, reach->way, SHIM_WAY_NET, text);
 
@@ -120,15 +122,15 @@ static enum shim_verdict compare_ways(const struct shim_chain *chain, int i,
     enum shim_verdict in = SHIM_APPLIED, out;
     char name[NAME], what[NAME + 32], other[256] = "";
 
-    if (chain->closed || i + 1 < chain->n) {
+    if (chain->path.closed || i + 1 < chain->path.n_gpus) {
         out = compare_edge(chain, i, &built->send, text);
     } else {
-        snprintf(what, sizeof what, "%s to the network", name_of(chain->gpus[i], name));
-        out = compare_end(what, &built->send, &chain->exit, exit, text);
+        snprintf(what, sizeof what, "%s to the network", name_of(chain->path.gpus[i], name));
+        out = compare_end(what, &built->send, &chain->path.exit, exit, text);
     }
-    if (!chain->closed && i == 0) {
-        snprintf(what, sizeof what, "network to %s", name_of(chain->gpus[i], name));
-        in = compare_end(what, &built->receive, &chain->entry, entry, other);
+    if (!chain->path.closed && i == 0) {
+        snprintf(what, sizeof what, "network to %s", name_of(chain->path.gpus[i], name));
+        in = compare_end(what, &built->receive, &chain->path.entry, entry, other);
     }
     if (in > out)
         memcpy(text, other, sizeof other);
@@ -153,7 +155,7 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
                                   int n, shim_bus gpu, const struct shim_built *built, int entry,
                                   int exit, char text[static 256])
 {
-    int i = shim_bus_find(chain->gpus, chain->n, gpu);
+    int i = shim_bus_find(chain->path.gpus, chain->path.n_gpus, gpu);
     enum shim_verdict verdict;
 
     text[0] = '\0';

@@ -9,17 +9,17 @@ cp "$here/ask.py" "$work/ask.py"
 chmod 644 "$work/ask.py"
 
 say() { # NODE-LIST VERDICT TEXT [NODE-INDEX]: the tasks (of that node) confirm, as the shim would
-    printf '{"verdict":"%s","text":"%s","ranks":8,"whole":true,"gpus":4}' "$2" "$3" >"$work/message"
+    printf '%s\n' "verdict=$2" "text=$3" ranks=8 gpus=4 whole=yes >"$work/message"
     cat >"$work/task" <<TASK
 #!/bin/sh
 case "${4:-any}" in
-any | \$SLURM_NODEID) python3 $work/ask.py confirm "\$(cat $work/message)" >>$work/seen/answers ;;
+any | \$SLURM_NODEID) xargs -d '\n' -a $work/message python3 $work/ask.py confirm >>$work/seen/answers ;;
 esac
 exec $work/show
 TASK
     chmod 755 "$work/task"
     user_show srun -w "$1" --ntasks-per-node=1 --gpus-per-node=4 --tccl=on "$work/task"
-    equal "answers" "$(sort -u "$work/seen/answers")" '{"v": 1, "type": "ok"}'
+    equal "answers" "$(sort -u "$work/seen/answers")" "tccl-ok 1; end"
     rm -f "$work/seen/answers"
     collect
     job=$(job_of)
@@ -50,15 +50,13 @@ user srun -w n1 -N1 --gpus-per-node=4 --tccl=on sh -c "cp \$TCCL_PLAN $work/plan
 step=$!
 at_end+=("touch $work/go")
 eventually "the step has its plan" test -s "$work/id"
-lie='{"verdict":"differs","text":"a lie","ranks":4,"whole":true,"gpus":4}'
-for message in "confirm $lie" 'chain {"gpus":["0000:01:00.0"],"closed":true}'; do
+for message in "confirm verdict=differs text=lie ranks=4 gpus=4 whole=yes" "chain gpus=0000:01:00.0 closed=yes"; do
     matches "answer to another user" "$(PATH=/usr/bin:/bin TCCL_PLAN=$work/plan setpriv --reuid daemon --regid daemon --clear-groups \
-        python3 "$work/ask.py" ${message%% *} "${message#* }")" '*"type": "error"*has no step*'
+        python3 "$work/ask.py" $message)" 'tccl-error 1; text *has no step*'
 done
+two=$(TCCL_PLAN=$work/plan python3 "$work/ask.py" --plan gpus | cut -d ' ' -f 1,2)
 matches "a chain for the user" "$(PATH=/usr/bin:/bin TCCL_PLAN=$work/plan setpriv --reuid nobody --regid nogroup --clear-groups \
-    python3 "$work/ask.py" chain "$(python3 -c 'import json, sys
-print(json.dumps({"gpus": json.load(open(sys.argv[1]))["gpus"][:2], "closed": True}))' "$work/plan")")" \
-    '*"type": "chain"*"state": "*'
+    python3 "$work/ask.py" chain "gpus=$two" closed=yes)" 'tccl-chain 1; state *'
 touch "$work/go"
 wait $step
 recorded "$(cat "$work/id")" 0 built "not used"

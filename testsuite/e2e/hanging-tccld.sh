@@ -9,7 +9,7 @@ signal() { # SIGNAL NODE
     kill -"$1" "$(cat "$cluster/nodes/$2/tccld.sock.lock")"
 }
 plans() {
-    find "$cluster/nodes/n2/run" -name plan.json
+    find "$cluster/nodes/n2/run" -name plan
 }
 no_plans() { [ -z "$(plans)" ]; }
 

@@ -72,6 +72,8 @@ def messages(data):
         opened = subprocess.run(["unmunge", f"--socket={munge_socket}", "--metadata=/dev/null"], input=text,
                                 capture_output=True)
         text = opened.stdout
+    if text.startswith(b"tccl-"):
+        return text.split()[0][5:].decode() if text.endswith(b"\nend\n") else "torn"
     try:
         return json.loads(text).get("type", "")
     except ValueError:
@@ -124,6 +126,15 @@ def both_sockets(where):
 
 def strange_messages():
     case("unix", "not an object", frame([1, 2]))
+    case("unix", "lines that are cut", frame(b"tccl-chain 1\nclosed yes\n"))
+    case("unix", "lines of an unknown name", frame(b"tccl-dance 1\nend\n"))
+    case("unix", "lines of a later version", frame(b"tccl-chain 99\nend\n"))
+    case("unix", "a chain of no step", frame(b"tccl-chain 1\ncluster minicluster\njob 4000000\nhet_job 0\nhet_offset 0\nstep 0\n"
+                                             b"restart 0\nrun 0\ngpus 0000:01:00.0\nclosed yes\nend\n"))
+    case("unix", "a chain of a cluster with a path in it", frame(b"tccl-chain 1\ncluster ../../etc\njob 1\nhet_job 0\n"
+                                                                b"het_offset 0\nstep 0\nrestart 0\nrun 0\nend\n"))
+    case("unix", "a number with 400 digits", frame(b"tccl-confirm 1\ncluster c\njob " + b"9" * 400 + b"\nend\n"))
+    case("unix", "a chain as JSON", frame({"v": 1, "type": "tccl-chain", "key": key}))
     case("unix", "no version", frame({"type": "join"}))
     case("unix", "a later version", frame(changed(join, v=99)))
     case("unix", "an unknown type", frame({"v": 1, "type": "dance"}))

@@ -208,7 +208,7 @@ for node in n1 n2 n3 n4; do
     mini start-tccld "$node"
 done
 ! plans | grep . || fail "plans that are not swept"
-! cat "$work"/told/* | sed -nE 's|.* /.*(-[0-9a-f]{16})/plan.json$|/dev/shm/tccl-65534\1.*|p' | sort -u |
+! cat "$work"/told/* | sed -nE 's|.* /.*(-[0-9a-f]{16})/plan$|/dev/shm/tccl-65534\1.*|p' | sort -u |
     while read -r pattern; do compgen -G "$pattern" || true; done | grep . || fail "files in /dev/shm"
 wait_long
 user srun -N4 --gpus-per-node=4 --tccl=on "$work/task" 2>"$work/err"

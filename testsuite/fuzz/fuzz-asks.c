@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "client/key.h"
-#include "client/message.h"
 #include "fuzz.h"
 #include "records/record.h"
 #include "tccld/join/confirm.h"
@@ -31,11 +30,12 @@ uid_t connection_uid(const struct connection *connection)
     return asking;
 }
 
-void connection_answer(struct connection *connection, json_t *message)
+void connection_answer_lines(struct connection *connection, struct tccl_line_writer *writer)
 {
-    cleanup_free char *text = tccl_message_text(message);
+    struct tccl_lines lines;
     (void)connection;
-    FUZZ_CHECK(text && strlen(text) < 16384);
+    FUZZ_CHECK(tccl_lines_end(writer) == 0);
+    FUZZ_CHECK(tccl_lines_open(writer->text, writer->length, &lines, NULL) == 0);
     answers++;
 }
 
@@ -78,10 +78,16 @@ static void begin(void)
     snprintf(conf.machine, sizeof(conf.machine), "%s/none", folder);
     daemon_.alives = alives_new();
     daemon_.own = own_new();
-    cleanup_json json_t *plan = json_pack(
-        "{s:o,s:i,s:i,s:i,s:s,s:[s,s]}", "key", tccl_key_to_json(&key), "uid", UID, "index", 0,
-        "start", 1700000000, "root", "n1", "gpus", "0000:01:00.0", "0000:41:00.0");
-    if (planfile_write(folder, &key, getgid(), plan, path, &err) != 0)
+    char text[TCCL_LINES_SIZE];
+    struct tccl_line_writer plan;
+    planfile_begin(&plan, text);
+    tccl_key_put_lines(&key, &plan);
+    tccl_line_put(&plan, "uid", "%d", UID);
+    tccl_line_put(&plan, "index", "0");
+    tccl_line_put(&plan, "start", "1700000000");
+    tccl_line_put(&plan, "root", "n1");
+    tccl_line_put(&plan, "gpus", "0000:01:00.0 0000:41:00.0");
+    if (planfile_write(folder, &key, getgid(), &plan, path, &err) != 0)
         abort();
     atexit(end);
 }
@@ -92,37 +98,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     asking = data[0] & 1 ? UID : UID + 2;
-    cleanup_json json_t *message = tccl_message_parse((const char *)data + 1, size - 1, NULL);
-    const char *type = message ? tccl_message_type(message) : "";
-    bool chain = strcmp(type, "chain") == 0;
-    if (!chain && strcmp(type, "confirm") != 0)
+    struct tccl_lines lines;
+    if (tccl_lines_open((const char *)data + 1, size - 1, &lines, NULL) != 0)
+        return 0;
+    bool chain = strcmp(lines.name, "tccl-chain") == 0;
+    if (!chain && strcmp(lines.name, "tccl-confirm") != 0)
         return 0;
     answers = records = 0;
     alives_forget(&daemon_, &key); /* or the questions of a second are used up soon */
-    (chain ? subset_ask : confirm_hear)(&daemon_, NULL, message);
+    (chain ? subset_ask : confirm_hear)(&daemon_, NULL, &lines);
     FUZZ_CHECK(answers == 1 && records <= 1);
     for (int i = 0; i < RANKS && !chain; i++)
-        confirm_hear(&daemon_, NULL, message);
+        confirm_hear(&daemon_, NULL, &lines);
     FUZZ_CHECK(records <= 1); /* the same word is put on record once */
     return 0;
 }
 
-#define KEY                                                                                        \
-    "\"key\":{\"cluster\":\"c\",\"job\":7,\"het_job\":0,\"het_offset\":0,\"step\":1,"              \
-    "\"restart\":0,\"run\":0}"
+#define KEY "cluster c\njob 7\nhet_job 0\nhet_offset 0\nstep 1\nrestart 0\nrun 0\n"
 
 void fuzz_seeds(fuzz_add *add, void *context)
 {
     static const char *const seeds[] = {
-        "1{\"v\":1,\"type\":\"chain\"," KEY ",\"closed\":true,\"gpus\":[\"0000:41:00.0\","
-        "\"0000:01:00.0\"]}",
-        "0{\"v\":1,\"type\":\"chain\"," KEY ",\"closed\":false,\"gpus\":[\"0000:01:00.0\"]}",
-        "1{\"v\":1,\"type\":\"confirm\"," KEY ",\"verdict\":\"applied\",\"text\":\"\",\"ranks\":8,"
-        "\"whole\":true,\"gpus\":2}",
-        "1{\"v\":1,\"type\":\"confirm\"," KEY ",\"verdict\":\"differs\",\"text\":\"order \\u00e9"
-        "\\u0007\",\"ranks\":-1,\"whole\":true,\"gpus\":-1}",
-        "0{\"v\":1,\"type\":\"confirm\"," KEY ",\"verdict\":\"unknown\",\"text\":\"x\",\"ranks\":8,"
-        "\"whole\":false,\"gpus\":2}",
+        "1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nend\n",
+        "0tccl-chain 1\n" KEY "closed no\ngpus 0000:01:00.0\nend\n",
+        "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
+        "1tccl-confirm 1\n" KEY
+        "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",
+        "0tccl-confirm 1\n" KEY "verdict unknown\ntext x\nranks 8\nwhole no\ngpus 2\nend\n",
     };
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));

@@ -13,10 +13,10 @@
 
 static void show_bus(int status, const shim_bus *bus, const struct shim_why *why)
 {
-    char text[SHIM_BUS_TEXT];
+    char text[TCCL_BUS_TEXT];
 
     if (status == 0)
-        shim_bus_format(*bus, text);
+        tccl_bus_format(*bus, text);
     printf("%s\n", status == 0 ? text : why->text);
 }
 
@@ -30,7 +30,7 @@ static void show_nvlink(char *list)
 
     for (char *rest, *one = strtok_r(list, ",", &rest); one && n < SHIM_GPUS;
          one = strtok_r(NULL, ",", &rest))
-        if (shim_bus_parse(one, &gpus[n]) == 0)
+        if (tccl_bus_parse(one, &gpus[n]) == 0)
             n++;
     found = shim_device_nvlink(gpus, n, linked, &why);
     printf("%s", found < 0 ? why.text : words[found]);
@@ -59,7 +59,7 @@ static void show(const char *what, char *of, uint32_t version)
     if (strcmp(what, "device") == 0) {
         show_bus(shim_device_bus(atoi(of), &bus, &why), &bus, &why);
     } else if (strcmp(what, "nvml") == 0) {
-        if (shim_bus_parse(of, &bus) == 0 && shim_device_nvml(bus, &number, &why) != 0)
+        if (tccl_bus_parse(of, &bus) == 0 && shim_device_nvml(bus, &number, &why) != 0)
             number = -1;
         show_number(number, &why);
     } else if (strcmp(what, "nvlink") == 0) {

@@ -54,7 +54,7 @@ JOB
     "$here/with-tccld" "$step_folder" "${nodes[@]}" -- bash "$work/job" "$step_folder/plans" "$here/run-ring" "$model" \
         ${options[@]+"${options[@]}"} ${after[@]+"${after[@]}"} >"$work/rings" ||
         { local status=$?; cat "$step_folder"/n*/log; no_ring $status "$what: run-ring ended with an error"; }
-    mapfile -t plans < <(sed "s,.*,$step_folder/plans.kept&/plan.json," "$step_folder/plans")
+    mapfile -t plans < <(sed "s,.*,$step_folder/plans.kept&/plan," "$step_folder/plans")
 }
 
 # What the step's record says that NCCL built.

@@ -8,15 +8,15 @@
 good() { make_plans "dual-8gpu:0,1=0 -m0> 1 -m1> 0" "$@"; }
 small=(dual-8gpu --gpus 0,1)
 
-change() { # PYTHON: what is done to the plan
+change() { # PYTHON: what is done to the plan, a dictionary; plan = None: to its text
     python3 - "${plans[0]}" <<PYTHON
-import json, sys
+import sys
 path = sys.argv[1]
 text = open(path).read()
-plan = json.loads(text)
+plan = dict(line.partition(" ")[::2] for line in text.splitlines())
 $1
 if plan is not None:
-    text = json.dumps(plan)
+    text = "".join(f"{name} {value}".strip() + "\n" for name, value in plan.items())
 open(path, "w").write(text)
 PYTHON
 }
@@ -43,22 +43,28 @@ as_planned
 good
 aside "another job's" "job" --set SLURM_JOB_ID=1
 aside "another step's" "step" --set SLURM_STEP_ID=7
-changed "another user's" "user" 'plan["uid"] += 1'
-changed "a later version" "version" 'plan["version"] = 2'
-changed "truncated" "" 'plan, text = None, text[:len(text) // 2]'
+changed "another user's" "user" 'plan["uid"] = int(plan["uid"]) + 1'
+changed "a later version" "version" 'plan["tccl-plan"] = 2'
+changed "truncated" "cut" 'plan, text = None, text[:len(text) // 2]'
+changed "torn at the end of a line" "cut" 'del plan["end"]'
 changed "empty" "" 'plan, text = None, ""'
-changed "not JSON" "" 'plan, text = None, "GIF89a" * 100'
-changed "deeply nested" "" 'plan, text = None, "[" * 100000'
+changed "something else" "" 'plan, text = None, "GIF89a" * 100'
+changed "JSON" "" "plan, text = None, '{\"version\": 1}\n'"
 changed "too long" "" 'plan, text = None, text + " " * 300000'
-changed "a ring with a GPU that is not there" "" 'plan["links"]["gpus"][1] = "0000:ee:00.0"; plan["gpus"][1] = "0000:ee:00.0"'
-changed "chain and GPUs differ" "" 'plan["links"]["gpus"][1] = "0000:ee:00.0"'
-changed "a GPU twice" "" 'plan["links"]["gpus"][1] = plan["links"]["gpus"][0]'
-changed "an edge too few" "" 'plan["links"]["edges"].pop()'
-changed "an unknown kind of edge" "" 'plan["links"]["edges"][0]["kind"] = "teleport"'
-changed "open, on one node" "" 'plan["links"]["closed"] = False'
-changed "numbers as texts" "" 'plan["step_gpus"] = "2"'
-changed "exactly one bounce in a ring of one node, which can't be had" "" 'plan["links"]["edges"][0] = {"kind": "p2p-write", "node": -1}'
-changed "P2P that both writes and reads" "" 'plan["links"]["edges"] = [{"kind": "p2p-write", "node": -1}, {"kind": "p2p-read", "node": -1}]'
+changed "a long line" "" 'plan["gpus"] += " " + plan["gpus"] * 1000'
+changed "a fact twice" "" 'plan, text = None, text.replace("gbps", "gbps 1\ngbps", 1)'
+changed "a control character" "" 'plan["source"] = "mo\033del"'
+changed "a ring with a GPU that is not there" "" 'for name in ["gpus", "chain"]: plan[name] = plan[name].replace(plan["gpus"].split()[1], "0000:ee:00.0")'
+changed "chain and GPUs differ" "" 'plan["chain"] = plan["chain"].replace(plan["gpus"].split()[1], "0000:ee:00.0")'
+changed "a GPU twice" "" 'plan["chain"] = plan["chain"].replace(plan["gpus"].split()[1], plan["gpus"].split()[0])'
+changed "an edge too few" "" 'plan["chain"] = plan["chain"].rpartition(" -")[0]'
+changed "an unknown kind of edge" "" 'plan["chain"] = plan["chain"].replace("-m0>", "-t0>")'
+changed "a memory that is not there" "" 'plan["nodes"] = plan["nodes"].split()[0]'
+changed "open, on one node" "" 'plan["chain"] = "mlx5_0 -m0> " + plan["chain"].rpartition(" -")[0] + " -m0> mlx5_0"'
+changed "numbers as texts" "" 'plan["step_gpus"] = "two"'
+changed "GPUs by their numbers" "" 'plan["chain"] = "0 -m0> 1 -m1> 0"'
+changed "exactly one bounce in a ring of one node, which can't be had" "" 'plan["chain"] = plan["chain"].replace("-m0>", "-w>")'
+changed "P2P that both writes and reads" "" 'plan["chain"] = plan["chain"].replace("-m0>", "-w>").replace("-m1>", "-r>")'
 
 good
 mv "${plans[0]}" "${plans[0]}.gone"

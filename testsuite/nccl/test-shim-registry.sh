@@ -6,7 +6,7 @@
 
 small=(dual-8gpu --gpus 0,1)
 plan="dual-8gpu:0,1=0 -m0> 1 -m1> 0"
-registry() { local folder=${plans[0]%/plan.json}; echo "/dev/shm/tccl-$UID-${folder##*-}.0"; }
+registry() { local folder=${plans[0]%/plan}; echo "/dev/shm/tccl-$UID-${folder##*-}.0"; }
 
 hostile() { # WHAT COMMAND: makes $file what it must not be
     make_plans "$plan"

@@ -1,18 +1,18 @@
-/* write-topology: for a chain, in the form of a plan's "links", on standard input: what the shim's
- * islands and graph make of it on this machine. "write-topology VERSION PXB GRAPH TOPOLOGY
+/* write-topology: for a chain, as tccld's answer to CHAIN has it, on standard input: what the
+ * shim's islands and graph make of it on this machine. "write-topology VERSION PXB GRAPH TOPOLOGY
  * NIC-IN NIC-OUT": NCCL's version as a number, 1 where NCCL_P2P_LEVEL=PXB is set, files to write,
- * and NCCL's numbers of the NICs. NVML's numbers are those in the order of the bus ids of "all",
- * the machine's GPUs. Prints "graph" or "graph topology", or "none: why". */
+ * and NCCL's numbers of the NICs. NVML's numbers are those in the order of the bus ids of the
+ * line "all", the machine's GPUs; "gpus" and "closed" are what was asked for. Prints "graph" or
+ * "graph topology", or "none: why". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "nccl/graph.h"
 #include "nccl/islands.h"
 #include "plan/plan.h"
 
-enum { TEXT = 65536 };
+enum { TEXT = 65536, MOST = 64 };
 
 static int fail(const char *what)
 {
@@ -28,40 +28,48 @@ static int write_file(const char *path, const struct shim_text *text)
                : -1;
 }
 
+/* The bus ids of a line. Returns how many. */
+static int read_list(const struct tccl_lines *lines, const char *key, shim_bus list[static MOST])
+{
+    static char text[TEXT];
+    char *rest;
+    int n = 0;
+    tccl_line_text(lines, key, text, sizeof text);
+    for (char *word = strtok_r(text, " ", &rest); word && n < MOST;
+         word = strtok_r(NULL, " ", &rest))
+        if (tccl_bus_parse(word, &list[n++]) != 0)
+            return -1;
+    return n;
+}
+
 /* Positions in the list of all GPUs. */
-static int number_gpus(struct shim_json all, const struct shim_chain *chain,
+static int number_gpus(const shim_bus *all, int n_all, const struct shim_chain *chain,
                        struct shim_numbers *numbers)
 {
-    struct shim_json item = {0};
-    char text[SHIM_BUS_TEXT];
-    shim_bus bus;
-    int found = 0;
-    for (int index = 0; (item = shim_json_next(all, item)).text; index++)
-        for (int i = 0; i < chain->n; i++)
-            if (shim_json_text(item, text, sizeof text) > 0 && shim_bus_parse(text, &bus) == 0 &&
-                bus == chain->gpus[i]) {
-                numbers->gpus[i] = index;
-                found++;
-            }
-    return found == chain->n ? 0 : -1;
+    for (int i = 0; i < chain->path.n_gpus; i++)
+        if ((numbers->gpus[i] = shim_bus_find(all, n_all, chain->path.gpus[i])) < 0)
+            return -1;
+    return 0;
 }
 
 static int read_pci(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
 {
     shim_bus devices[SHIM_PCI_DEVICES];
-    memcpy(devices, chain->gpus, sizeof chain->gpus);
-    devices[chain->n] = chain->entry.bus;
-    devices[chain->n + 1] = chain->exit.bus;
-    return shim_pci_read(devices, chain->closed ? chain->n : chain->n + 2, pci, why);
+    int n = chain->path.n_gpus;
+    memcpy(devices, chain->path.gpus, sizeof chain->path.gpus);
+    devices[n] = chain->entry;
+    devices[n + 1] = chain->exit;
+    return shim_pci_read(devices, chain->path.closed ? n : n + 2, pci, why);
 }
 
 static enum shim_path farthest(const struct shim_chain *chain, const struct shim_pci *pci,
                                bool islands)
 {
     enum shim_path path = SHIM_PIX;
-    for (int i = 0; i < chain->n - !chain->closed; i++) {
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
+        const shim_bus *gpus = chain->path.gpus;
         enum shim_path next =
-            shim_islands_path(chain, pci, islands, chain->gpus[i], chain->gpus[(i + 1) % chain->n]);
+            shim_islands_path(chain, pci, islands, gpus[i], gpus[(i + 1) % chain->path.n_gpus]);
         path = next > path ? next : path;
     }
     return path;
@@ -96,27 +104,23 @@ static int write_both(const struct shim_chain *chain, const struct shim_numbers 
 int main(int count, char **arguments)
 {
     static char text[TEXT];
-    struct shim_json object;
+    struct tccl_lines lines;
+    struct tccl_error err = {""};
     struct shim_why why = {""};
     struct shim_chain chain;
     struct shim_numbers numbers;
+    shim_bus gpus[MOST], all[MOST];
+    bool closed;
     if (count != 7)
         return fail("six arguments are needed");
     size_t size = fread(text, 1, sizeof text, stdin);
-    if (shim_json_parse(text, size, &object, &why) != 0)
-        return fail(why.text);
-    shim_bus gpus[SHIM_GPUS];
-    int n = 0;
-    bool closed;
-    struct shim_json links = shim_json_member(object, "links"), item = {0};
-    char bus[SHIM_BUS_TEXT];
-    while ((item = shim_json_next(shim_json_member(links, "gpus"), item)).text && n < SHIM_GPUS)
-        if (shim_json_text(item, bus, sizeof bus) < 0 || shim_bus_parse(bus, &gpus[n++]) != 0)
-            return fail("a bus id");
-    if (shim_json_bool(shim_json_member(links, "closed"), &closed) != 0 ||
+    if (tccl_lines_open(text, size, &lines, &err) != 0)
+        return fail(err.text);
+    int n = read_list(&lines, "gpus", gpus), n_all = read_list(&lines, "all", all);
+    if (tccl_line_bool(&lines, "closed", &closed) != 0 ||
         shim_chain_parse(text, size, gpus, n, closed, &chain, &why) != 0)
         return fail(why.text);
-    if (number_gpus(shim_json_member(object, "all"), &chain, &numbers) != 0)
+    if (number_gpus(all, n_all, &chain, &numbers) != 0)
         return fail("a GPU is not in the list of all");
     numbers.entry = atoi(arguments[5]);
     numbers.exit = atoi(arguments[6]);

@@ -180,11 +180,16 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *
     CHECK(state != TCCL_STATE_FALLBACK || *reason);
     fake_metrics++;
 }
+void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_SIZE])
+{
+    tccl_lines_begin(plan, text, TCCL_LINES_SIZE, PLANFILE_NAME, PLANFILE_VERSION);
+}
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
-                   const json_t *plan, char path[static PATH_MAX], struct tccl_error *err)
+                   struct tccl_line_writer *plan, char path[static PATH_MAX],
+                   struct tccl_error *err)
 {
     (void)gid;
-    CHECK(json_is_object(plan));
+    CHECK_INT(tccl_lines_end(plan), 0);
     if (fake_disk_full)
         return tccl_fail(err, "no space left");
     fake_plans++;
@@ -305,18 +310,19 @@ json_t *outcome_to_json(const struct tccl_outcome *outcome, const struct tccl_st
 {
     return tccl_plan_to_json(outcome, key, first, end);
 }
-json_t *outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
-                     const struct tccl_kind *kind, const struct tccl_machine *machine,
-                     const char *socket, char **ring, struct tccl_error *err)
+int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
+                 const struct tccl_kind *kind, const struct tccl_machine *machine,
+                 const char *socket, struct tccl_line_writer *plan, char **ring,
+                 struct tccl_error *err)
 {
-    (void)join;
+    tccl_line_put(plan, "job", "%u", join->key.job);
     (void)kind;
     (void)machine;
     (void)socket;
     (void)err;
     CHECK_INT(outcome->state, TCCL_STATE_APPLIED);
     *ring = strdup("ring");
-    return json_object();
+    return 0;
 }
 
 #endif

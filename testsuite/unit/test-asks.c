@@ -152,16 +152,80 @@ static void leave(const struct tccl_step_key *key, int n)
 
 /* Questions. Where this is root, they are asked by a child that is the job's user. */
 
+/* A member as lines: lists with blanks between, objects as the lines of their members. */
+static void put_line(FILE *stream, const char *name, json_t *value)
+{
+    const char *member;
+    json_t *each;
+    size_t i;
+    if (json_is_object(value)) {
+        json_object_foreach(value, member, each) put_line(stream, member, each);
+        return;
+    }
+    fputs(name, stream);
+    if (json_is_array(value)) {
+        fputs(" ", stream);
+        json_array_foreach(value, i, each)
+        {
+            cleanup_free char *text = json_dumps(each, JSON_ENCODE_ANY);
+            fprintf(stream, " %s", json_is_string(each) ? json_string_value(each) : text);
+        }
+    }
+    else if (json_is_boolean(value))
+        fputs(json_is_true(value) ? " yes" : " no", stream);
+    else if (json_is_string(value))
+        fprintf(stream, " %s", json_string_value(value));
+    else
+        fprintf(stream, " %lld", (long long)json_integer_value(value));
+    fputs("\n", stream);
+}
+
+/* The question as the shim asks it. */
+static char *to_lines(const json_t *message)
+{
+    char *text = NULL;
+    size_t size;
+    const char *name;
+    json_t *value;
+    FILE *stream = open_memstream(&text, &size);
+    fprintf(stream, "tccl-%s 1\n", json_string_value(json_object_get(message, "type")));
+    json_object_foreach((json_t *)message, name, value)
+    {
+        if (strcmp(name, "type") != 0 && strcmp(name, "v") != 0)
+            put_line(stream, name, value);
+    }
+    fputs("end\n", stream);
+    fclose(stream);
+    return text;
+}
+
+/* Lines as texts; their name without "tccl-" is the type. NULL: no lines, or cut. */
+static json_t *from_lines(char *text)
+{
+    char *rest, *line = strtok_r(text, "\n", &rest);
+    json_t *json = json_object();
+    if (!line || strncmp(line, "tccl-", 5) != 0)
+        return NULL;
+    json_object_set_new(json, "type", json_stringn(line + 5, strcspn(line + 5, " ")));
+    while ((line = strtok_r(NULL, "\n", &rest)) && strcmp(line, "end") != 0) {
+        size_t length = strcspn(line, " ");
+        line[length] = '\0';
+        json_object_set_new(json, line, json_string(line + length + 1));
+    }
+    return line && !*rest ? json : NULL;
+}
+
 static json_t *exchange(int fd, const json_t *message)
 {
     struct tccl_error err = {0};
-    cleanup_free char *text = tccl_message_text(message), *data = NULL;
+    cleanup_free char *text = to_lines(message), *data = NULL;
     size_t size;
     int64_t deadline = tccl_now_ms() + WAIT_MS;
     if (tccl_frame_write(fd, text, strlen(text), TCCL_FRAME_UNIX, deadline, &err) != 0 ||
         tccl_frame_read(fd, TCCL_FRAME_UNIX, deadline, &data, &size, &err) != 0)
         return NULL;
-    return json_loadb(data, size, 0, NULL);
+    cleanup_free char *answer = strndup(data, size);
+    return from_lines(answer);
 }
 
 /* The answer to a message of uid; NULL: the connection was closed. Takes the message. */
@@ -279,24 +343,22 @@ static double best_of(const struct tccl_table *table, bool closed)
     return closed ? table->ring.gbps : best;
 }
 
-static void check_links(const json_t *links, uint32_t mask, bool closed)
+static void check_path(const json_t *answer, uint32_t mask, bool closed)
 {
+    struct tccl_chain chain;
+    struct tccl_error err = {0};
     uint32_t found = 0;
-    size_t i;
-    json_t *gpu, *edge;
-    int count = __builtin_popcount(mask);
-    CHECK_INT(json_is_true(json_object_get(links, "closed")), closed);
-    json_array_foreach(json_object_get(links, "gpus"), i, gpu) found |=
-        1u << tccl_machine_find_gpu(&machine, json_string_value(gpu));
+    CHECK(strstr(text_of(answer, "chain"), machine.gpus[0].busid) != NULL);
+    CHECK_INT(tccl_chain_parse(text_of(answer, "chain"), &machine, &chain, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(chain.closed, closed);
+    for (int i = 0; i < chain.n_gpus; i++)
+        found |= 1u << chain.gpus[i];
     CHECK_INT(found, mask);
-    CHECK_INT(json_array_size(json_object_get(links, "edges")), closed ? count : count - 1);
-    json_array_foreach(json_object_get(links, "edges"), i, edge)
-    {
-        bool bounce = strcmp(text_of(edge, "kind"), "bounce") == 0;
-        CHECK_INT(json_integer_value(json_object_get(edge, "node")) >= 0, bounce);
-    }
-    CHECK(!closed == json_is_object(json_object_get(links, "entry")));
-    CHECK(!closed == json_is_object(json_object_get(links, "exit")));
+    CHECK_STR(text_of(answer, "nodes"), "0 1 2 3");
+    CHECK((text_of(answer, "nic")[0] == '\0') == closed);
+    if (!closed)
+        CHECK(strstr(text_of(answer, "nic"), machine.nics[0].busid) != NULL);
 }
 
 static void check_chain(const struct tccl_step_key *key, int table, bool closed, int *applied)
@@ -310,8 +372,8 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
         return;
     }
     double best = best_of(tables[table], closed);
-    double gbps = json_number_value(json_object_get(answer, "gbps"));
-    double baseline = json_number_value(json_object_get(answer, "baseline_gbps"));
+    double gbps = atof(text_of(answer, "gbps"));
+    double baseline = atof(text_of(answer, "baseline_gbps"));
     CHECK(gbps - best < 1e-3 && best - gbps < 1e-3);
     CHECK_STR(text_of(answer, "source"), "model");
     CHECK_STR(state, gbps > baseline ? "applied" : "nothing-to-do");
@@ -319,7 +381,7 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
         return;
     ++*applied;
     CHECK_STR(text_of(answer, "reason"), "");
-    check_links(json_object_get(answer, "links"), mask, closed);
+    check_path(answer, mask, closed);
 }
 
 static void test_chains(void)
@@ -338,31 +400,46 @@ static void test_chains(void)
     check_refused(job_uid(), 1, chain_question(&key, 3, true), "has no step test:");
 }
 
+static json_t *read_plan(const char *path)
+{
+    struct tccl_error err = {0};
+    char *text = NULL;
+    size_t size;
+    CHECK_INT(tccl_read_file(path, 65536, &text, &size, &err), 0);
+    CHECK_STR(err.text, "");
+    json_t *plan = text ? from_lines(text) : NULL;
+    free(text);
+    return plan;
+}
+
 /* The plan file, in the words that the shim knows. */
 static void test_plan_file(void)
 {
     char path[4096], socket_path[256];
-    struct tccl_error err = {0};
     struct tccl_step_key key = begin_step(2, 3, path);
-    cleanup_json json_t *plan = tccl_read_json(path, 65536, &err);
+    cleanup_json json_t *plan = read_plan(path);
     rig_path(socket_path, "tccld.sock", 1);
+    CHECK_STR(text_of(plan, "type"), "plan");
     CHECK_STR(text_of(plan, "socket"), socket_path);
     CHECK_STR(text_of(plan, "root"), "n1");
-    CHECK_INT(json_integer_value(json_object_get(plan, "uid")), job_uid());
-    CHECK_INT(json_integer_value(json_object_get(plan, "step_gpus")), 6);
-    CHECK_INT(json_array_size(json_object_get(plan, "gpus")), 3);
-    CHECK(json_is_true(json_object_get(plan, "one_fabric")));
-    check_links(json_object_get(plan, "links"), 7, false);
+    CHECK_INT(atoi(text_of(plan, "uid")), job_uid());
+    CHECK_STR(text_of(plan, "step_gpus"), "6");
+    CHECK_STR(text_of(plan, "index"), "0");
+    CHECK_STR(text_of(plan, "one_fabric"), "yes");
+    char gpus[128];
+    snprintf(gpus, sizeof(gpus), "%s %s %s", machine.gpus[0].busid, machine.gpus[1].busid,
+             machine.gpus[2].busid);
+    CHECK_STR(text_of(plan, "gpus"), gpus);
+    check_path(plan, 7, false);
     char second[4096];
     snprintf(second, sizeof(second), "%s", path);
     *strstr(second, "/n1/") = '\0';
     strcat(second, "/n2/run");
     strcat(second, strstr(path, "/run/") + 4);
-    cleanup_json json_t *other = tccl_read_json(second, 65536, &err);
-    CHECK_STR(err.text, "");
-    CHECK_INT(json_integer_value(json_object_get(other, "step_gpus")), 6);
-    CHECK(json_equal(json_object_get(other, "start"), json_object_get(plan, "start")));
-    CHECK_INT(json_integer_value(json_object_get(other, "index")), 1);
+    cleanup_json json_t *other = read_plan(second);
+    CHECK_STR(text_of(other, "step_gpus"), "6");
+    CHECK_STR(text_of(other, "start"), text_of(plan, "start"));
+    CHECK_STR(text_of(other, "index"), "1");
     leave(&key, 2);
 }
 
@@ -374,14 +451,14 @@ static void test_bad_questions(void)
     static const struct {
         const char *name, *value, *said;
     } bad[] = {
-        {"closed", "1", "closed: true or false"},
+        {"closed", "1", "closed: yes or no"},
         {"gpus", "[]", "gpus: a list of 1 to 16"},
         {"gpus", "{}", "gpus: a list of 1 to 16"},
-        {"gpus", "[1]", "entry 0 is not a GPU of this step"},
+        {"gpus", "[1]", "gpus: a list of 1 to 16 bus ids"},
         {"gpus", "[\"0000:ff:1f.0\"]", "entry 0 is not a GPU of this step"},
-        {"gpus", "[\"../../etc\"]", "entry 0 is not a GPU of this step"},
-        {"key", "7", "key: job"},
-        {"key", "null", "key: job"},
+        {"gpus", "[\"../../etc\"]", "gpus: a list of 1 to 16 bus ids"},
+        {"key", "7", "cluster: a text"},
+        {"key", "{\"cluster\":\"c\",\"job\":-1}", "job: a number from 0"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         json_t *question = chain_question(&key, 3, true);
@@ -404,10 +481,11 @@ static void test_bad_questions(void)
     char text[300];
     memset(text, 'x', sizeof(text) - 1);
     text[256] = '\0';
-    check_refused(uid, 1, verdict(&key, "unknown", text, true), "text: longer than 255 bytes");
+    check_refused(uid, 1, verdict(&key, "unknown", text, true),
+                  "text: a text of at most 255 bytes");
     json_t *strange = verdict(&key, "applied", "", true);
-    json_object_set_new(strange, "whole", json_string("yes"));
-    check_refused(uid, 1, strange, "whole: true or false");
+    json_object_set_new(strange, "whole", json_string("true"));
+    check_refused(uid, 1, strange, "whole: yes or no");
     if (getuid() == 0) {
         check_refused(uid - 1, 1, chain_question(&key, 3, true), "has no step test:");
         check_refused(uid - 1, 1, verdict(&key, "differs", "a lie", true), "has no step test:");

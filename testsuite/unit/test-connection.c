@@ -147,14 +147,30 @@ static void hear_page(struct daemon *daemon, struct connection *connection, json
     connection_answer(connection, answer);
 }
 
+static void hear_lines(struct daemon *daemon, struct connection *connection,
+                       const struct tccl_lines *lines)
+{
+    char text[64], n[16];
+    struct tccl_line_writer writer;
+    (void)daemon;
+    heard++;
+    CHECK_INT(connection_uid(connection), uid);
+    tccl_line_text(lines, "n", n, sizeof(n));
+    tccl_lines_begin(&writer, text, sizeof(text), "answer", 1);
+    tccl_line_put(&writer, "n", "%s", n);
+    connection_answer_lines(connection, &writer);
+}
+
 static const struct request requests[] = {
-    {"echo", FROM_UNIX | FROM_TCP, false, hear_echo},
-    {"keep", FROM_UNIX | FROM_TCP, false, hear_keep},
-    {"drop", FROM_UNIX | FROM_TCP, false, hear_drop},
-    {"page", FROM_UNIX | FROM_TCP, false, hear_page},
-    {"root", FROM_UNIX | FROM_TCP, true, hear_echo},
-    {"here", FROM_UNIX, false, hear_echo},
-    {"far", FROM_TCP, false, hear_echo},
+    {"echo", FROM_UNIX | FROM_TCP, false, hear_echo, NULL},
+    {"keep", FROM_UNIX | FROM_TCP, false, hear_keep, NULL},
+    {"drop", FROM_UNIX | FROM_TCP, false, hear_drop, NULL},
+    {"page", FROM_UNIX | FROM_TCP, false, hear_page, NULL},
+    {"root", FROM_UNIX | FROM_TCP, true, hear_echo, NULL},
+    {"here", FROM_UNIX, false, hear_echo, NULL},
+    {"far", FROM_TCP, false, hear_echo, NULL},
+    {"lines", FROM_UNIX, false, NULL, hear_lines},
+    {"own", FROM_UNIX, true, NULL, hear_lines},
     {0},
 };
 
@@ -397,8 +413,55 @@ static void test_refused(void)
     CHECK_STR(next(fd, NULL), "ok");
     ask(fd, front.from == FROM_UNIX ? "here" : "far", 1);
     CHECK_STR(next(fd, NULL), "ok");
-    send_bytes(fd, "\0\0\0\4junk", 8);
+    send_bytes(fd, "\0\0\0\5{junk", 9);
     CHECK_STR(next(fd, NULL), front.forgiving ? "error" : "closed");
+    close(fd);
+}
+
+/* Sends a text as a frame; the answer has to be that text. */
+static void exchange_text(int fd, const char *text, const char *expected)
+{
+    unsigned char header[TCCL_FRAME_HEADER];
+    char answer[512] = "";
+    tccl_frame_header(strlen(text), header);
+    send_bytes(fd, header, sizeof(header));
+    send_bytes(fd, text, strlen(text));
+    if (read_bytes(fd, (char *)header, sizeof(header)) != 0)
+        strcpy(answer, "closed");
+    else if (tccl_frame_size(header) < sizeof(answer))
+        read_bytes(fd, answer, tccl_frame_size(header));
+    CHECK_STR(answer, expected);
+}
+
+/* What does not begin with a brace is lines, and is answered by lines; over TCP it is no message.
+ */
+static void test_lines(void)
+{
+    if (front.from == FROM_TCP) {
+        int fd = open_end(0);
+        exchange_text(fd, "1000 lines 1\nn 5\nend\n", "closed");
+        CHECK_INT(heard, 0);
+        close(fd);
+        return;
+    }
+    int fd = open_end(0), n;
+    exchange_text(fd, "lines 1\nn 5\nend\n", "answer 1\nn 5\nend\n");
+    CHECK_INT(heard, 1);
+    exchange_text(fd, "lines 2\nn 5\nend\n",
+                  "tccl-error 1\ntext version 2 of \"lines\", this tccld knows 1\nend\n");
+    exchange_text(fd, "lines 1\nn 5\n",
+                  "tccl-error 1\ntext it is cut: its last line is not \"end\"\nend\n");
+    exchange_text(fd, "echo 1\nn 5\nend\n",
+                  "tccl-error 1\ntext a message of type \"echo\"\nend\n");
+    exchange_text(fd, "own 1\nn 5\nend\n",
+                  "tccl-error 1\ntext uid 1000 may not send \"own\"\nend\n");
+    CHECK_INT(heard, 1);
+    ask(fd, "lines", 5); /* as JSON there is no such type */
+    CHECK_STR(next(fd, &n), "error");
+    ask(fd, "echo", 6);
+    CHECK_STR(next(fd, &n), "ok");
+    CHECK_INT(n, 6);
+    exchange_text(fd, "lines 1\nn 7\nend\n", "answer 1\nn 7\nend\n");
     close(fd);
 }
 
@@ -654,7 +717,7 @@ int main(void)
         test_questions, test_torn,     test_length,  test_long_message, test_refused,
         test_slow,      test_patient,  test_hang_up, test_gone,         test_forgotten,
         test_stop,      test_unread,   test_buffers, test_room,         test_trusted_room,
-        test_each,      test_envelope,
+        test_each,      test_envelope, test_lines,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */

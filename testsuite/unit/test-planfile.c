@@ -21,8 +21,11 @@ static void folder_of(const struct tccl_step_key *key, char path[static 256])
 static int write_plan(const struct tccl_step_key *key, char path[static PATH_MAX], const char *text)
 {
     struct tccl_error err = {0};
-    cleanup_json json_t *plan = json_pack("{s:s}", "ring", text);
-    int failed = planfile_write(run_dir, key, getgid(), plan, path, &err);
+    char buffer[TCCL_LINES_SIZE];
+    struct tccl_line_writer plan;
+    planfile_begin(&plan, buffer);
+    tccl_line_put(&plan, "word", "%s", text);
+    int failed = planfile_write(run_dir, key, getgid(), &plan, path, &err);
     CHECK(!failed == !*err.text);
     return failed;
 }
@@ -36,8 +39,18 @@ static void test_write(void)
     CHECK_INT(write_plan(&key, path, "one"), 0);
     CHECK_INT(write_plan(&key, path, "two"), 0); /* again: replaced */
     umask(022);
-    cleanup_json json_t *read = tccl_read_json(path, 4096, NULL);
-    CHECK_STR(json_string_value(json_object_get(read, "ring")), "two");
+    struct tccl_lines read;
+    char text[TCCL_LINES_SIZE], word[8];
+    CHECK_INT(planfile_read(run_dir, &key, text, &read), 0);
+    CHECK_INT(tccl_line_text(&read, "word", word, sizeof(word)), 3);
+    CHECK_STR(word, "two");
+    cleanup_free char *file = NULL;
+    size_t size = 0;
+    CHECK_INT(tccl_read_file(path, 4096, &file, &size, NULL), 0);
+    CHECK_INT(size, strlen("tccl-plan 1\nword two\nend\n"));
+    CHECK(file && memcmp(file, "tccl-plan 1\nword two\nend\n", size) == 0);
+    CHECK_INT(truncate(path, (off_t)size - 2), 0); /* torn */
+    CHECK_INT(planfile_read(run_dir, &key, text, &read), -1);
     CHECK_INT(stat(path, &stat_), 0);
     CHECK_INT(stat_.st_mode & 07777, getuid() == 0 ? 0640 : 0644);
     folder_of(&key, folder);
@@ -74,6 +87,17 @@ static void remove_away(const char *path)
     CHECK_INT(system(command), 0);
 }
 
+static void write_shared(const struct tccl_step_key *key, int uid, char path[static PATH_MAX],
+                         struct tccl_error *err)
+{
+    char buffer[TCCL_LINES_SIZE];
+    struct tccl_line_writer plan;
+    planfile_begin(&plan, buffer);
+    tccl_line_put(&plan, "uid", "%d", uid);
+    tccl_line_put(&plan, "index", "3");
+    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, path, err), 0);
+}
+
 static void test_shared(void)
 {
     enum { UID = 65532 };
@@ -85,18 +109,17 @@ static void test_shared(void)
     for (int how = 0; how < TAKEN; how++) {
         struct tccl_step_key key = {.cluster = "shared", .job = (uint32_t)getpid()};
         struct tccl_error err = {0};
-        cleanup_json json_t *plan = json_pack("{s:i,s:i}", "uid", UID, "index", 3);
         tccl_key_folder(&key, name);
         snprintf(shared, sizeof(shared), PLANFILE_SHARED "/tccl-%d%s.3", UID, strrchr(name, '-'));
         unlink(shared);
         take_name(how, shared, target);
-        CHECK_INT(planfile_write(run_dir, &key, 65532, plan, path, &err), 0);
+        write_shared(&key, UID, path, &err);
         CHECK_INT(lstat(shared, &stat_), 0);
         CHECK(S_ISREG(stat_.st_mode) && (stat_.st_mode & 07777) == 0600 && stat_.st_uid == UID);
         CHECK_INT(access(target, F_OK), -1);
         if (how == TAKEN_BY_FOLDER)
             remove_away(shared);
-        CHECK_INT(planfile_write(run_dir, &key, 65532, plan, path, &err), 0); /* in use: stays */
+        write_shared(&key, UID, path, &err); /* in use: stays */
         CHECK(lstat(shared, &before) == 0 && before.st_ino == stat_.st_ino);
         planfile_remove(run_dir, &key);
         CHECK_INT(lstat(shared, &stat_), -1);
@@ -111,7 +134,7 @@ static void test_links(void)
     struct stat stat_;
     folder_of(&key, folder);
     snprintf(target, sizeof(target), "%s/target", run_dir);
-    snprintf(plan, sizeof(plan), "%s/plan.json", folder);
+    snprintf(plan, sizeof(plan), "%s/plan", folder);
     close(open(target, O_CREAT | O_WRONLY, 0600));
     CHECK_INT(mkdir(folder, 0711), 0);
     CHECK_INT(symlink(target, plan), 0);
@@ -122,7 +145,7 @@ static void test_links(void)
     CHECK_INT(symlink("/tmp", folder), 0);
     CHECK_INT(write_plan(&key, path, "x"), -1);
     CHECK_STR(path, "");
-    CHECK_INT(access("/tmp/plan.json", F_OK), -1);
+    CHECK_INT(access("/tmp/plan", F_OK), -1);
     unlink(folder);
     unlink(target);
 }

@@ -106,10 +106,9 @@ static size_t frame(const char *text, char *bytes)
 /* ---- answers ---- */
 
 static const char chain_answer[] =
-    "{\"v\":1,\"type\":\"chain\",\"state\":\"applied\",\"reason\":\"\",\"gbps\":21.5,"
-    "\"baseline_gbps\":10.0,\"source\":\"model\",\"links\":{\"closed\":true,"
-    "\"gpus\":[\"0000:61:00.0\",\"0000:41:00.0\"],\"edges\":[{\"kind\":\"p2p-write\",\"node\":-1},"
-    "{\"kind\":\"bounce\",\"node\":1}]}}";
+    "tccl-chain 1\nstate applied\ngbps 21.5000\nbaseline_gbps 10.0000\nsource model\n"
+    "chain 0000:61:00.0 -w> 0000:41:00.0 -m0> 0000:61:00.0\nnodes 1\nend\n";
+#define KEY "cluster c\njob 0\nhet_job 0\nhet_offset 0\nstep 0\nrestart 0\nrun 0\n"
 
 static int ask_chain(struct server *server, struct shim_chain *chain, struct shim_why *why)
 {
@@ -134,11 +133,12 @@ static void test_chain(void)
         memset(&why, 0, sizeof why);
         CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + 20000000, &chain, &why), 0);
         stop(&server);
-        CHECK(chain.n == 2 && chain.closed && chain.gpus[0] == 0x6100 && chain.gpus[1] == 0x4100);
-        CHECK(chain.edges[0].kind == SHIM_P2P_WRITE && chain.edges[1].kind == SHIM_BOUNCE);
+        const struct tccl_named_chain *path = &chain.path;
+        CHECK(path->n_gpus == 2 && path->closed && path->gpus[0] == 0x6100 &&
+              path->gpus[1] == 0x4100);
+        CHECK(path->edges[0].kind == TCCL_P2P_WRITE && path->edges[1].kind == TCCL_BOUNCE);
         CHECK_STR(server.question,
-                  "{\"v\":1,\"type\":\"chain\",\"key\":{\"cluster\":\"c\"},\"closed\":true,"
-                  "\"gpus\":[\"0000:41:00.0\",\"0000:61:00.0\"]}");
+                  "tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:61:00.0\nend\n");
     }
 }
 
@@ -158,14 +158,10 @@ static void expect_chain(const char *answer, int status, const char *reason)
 
 static void test_no_chain(void)
 {
-    expect_chain("{\"v\":1,\"type\":\"chain\",\"state\":\"fallback\",\"reason\":\"no such "
-                 "chain\"}",
-                 -1, "no such chain");
-    expect_chain("{\"v\":1,\"type\":\"chain\",\"state\":\"nothing-to-do\",\"reason\":\"as "
-                 "good\"}",
-                 1, "as good");
-    expect_chain("{\"v\":1,\"type\":\"error\",\"text\":\"not yours\"}", -1, "");
-    expect_chain("{}", -1, "");
+    expect_chain("tccl-chain 1\nstate fallback\nreason no such chain\nend\n", -1, "no such chain");
+    expect_chain("tccl-chain 1\nstate nothing-to-do\nreason as good\nend\n", 1, "as good");
+    expect_chain("tccl-error 1\ntext not yours\nend\n", -1, "refused");
+    expect_chain("tccl-chain 1\nend\n", -1, "");
     expect_chain("nonsense", -1, "");
 }
 
@@ -273,34 +269,34 @@ static void test_confirm(void)
 
     for (int i = 0; i < 4; i++) {
         struct server server = {0};
-        CHECK_INT(
-            confirm("{\"type\":\"ok\"}", (enum shim_verdict)i, "edge 41 -> 61", &server, &why), 0);
+        CHECK_INT(confirm("tccl-ok 1\nend\n", (enum shim_verdict)i, "edge 41 -> 61", &server, &why),
+                  0);
         snprintf(expected, sizeof expected,
-                 "{\"v\":1,\"type\":\"confirm\",\"key\":{\"cluster\":\"c\"},\"verdict\":\"%s\","
-                 "\"text\":\"edge 41 -> 61\",\"ranks\":16,\"whole\":true,\"gpus\":2}",
+                 "tccl-confirm 1\n" KEY "verdict %s\ntext edge 41 -> 61\nranks 16\ngpus 2\n"
+                 "whole yes\nend\n",
                  words[i]);
         CHECK_STR(server.question, expected);
     }
     struct server server = {0};
-    CHECK_INT(confirm("{\"type\":\"error\",\"text\":\"not yours\"}", SHIM_APPLIED,
-                      "a \"b\" \\ \n \377", &server, &why),
+    CHECK_INT(confirm("tccl-error 1\ntext not yours\nend\n", SHIM_APPLIED, "a \"b\" \\ \n \377",
+                      &server, &why),
               -1);
     CHECK_STR(why.text, "tccld refused it: not yours");
-    CHECK(strstr(server.question, "\"text\":\"a \\\"b\\\" \\\\ ? ?\""));
+    CHECK(strstr(server.question, "\ntext a \"b\" \\ ? ?\n"));
 }
 
-/* A text is never longer than tccld takes, and never breaks the JSON. */
+/* A text is never longer than tccld takes, and never ends its line. */
 static void test_long_text(void)
 {
     struct server server = {0};
     struct shim_why why;
     char text[1000];
 
-    memset(text, '"', sizeof text - 1);
+    memset(text, '\n', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    CHECK_INT(confirm("{\"type\":\"ok\"}", SHIM_DIFFERS, text, &server, &why), 0);
-    const char *start_of = strstr(server.question, "\"text\":\"") + 8;
-    CHECK_INT(strstr(start_of, "\",\"ranks\"") - start_of, 2 * 255);
+    CHECK_INT(confirm("tccl-ok 1\nend\n", SHIM_DIFFERS, text, &server, &why), 0);
+    const char *start_of = strstr(server.question, "\ntext ") + 6;
+    CHECK_INT(strstr(start_of, "\nranks") - start_of, 255);
 }
 
 /* Its own descriptors are closed, and a server that goes away raises no signal. */
@@ -321,7 +317,7 @@ int main(void)
 {
     CHECK(mkdtemp(folder));
     snprintf(plan.socket, sizeof plan.socket, "%s/sock", folder);
-    strcpy(plan.key, "{\"cluster\":\"c\"}");
+    strcpy(plan.cluster, "c");
     test_chain();
     test_no_chain();
     test_bad_frames();

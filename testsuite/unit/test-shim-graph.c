@@ -81,11 +81,11 @@ static const char *check_channel(const char *at, const struct shim_chain *chain,
                                  const struct shim_numbers *numbers)
 {
     at = check_tag(at, "channel", false);
-    if (!chain->closed)
+    if (!chain->path.closed)
         at = check_device(at, "net", numbers->entry);
-    for (int i = 0; i < chain->n; i++)
+    for (int i = 0; i < chain->path.n_gpus; i++)
         at = check_device(at, "gpu", numbers->gpus[i]);
-    if (!chain->closed)
+    if (!chain->path.closed)
         at = check_device(at, "net", numbers->exit);
     return check_tag(at, "channel", true);
 }
@@ -107,13 +107,13 @@ static const char *check_graph(const char *at, const struct shim_chain *chain,
     CHECK_INT(sscanf(value_of(&tag, "speedintra"), "%d.%3d", &whole, &thousandths), 2);
     double all = channels * (whole + thousandths / 1000.0);
     CHECK_INT(atoi(value_of(&tag, "id")), id);
-    CHECK_INT(atoi(value_of(&tag, "pattern")), id == 0 ? 4 : chain->n == 1 ? 3 : 1);
+    CHECK_INT(atoi(value_of(&tag, "pattern")), id == 0 ? 4 : chain->path.n_gpus == 1 ? 3 : 1);
     CHECK_STR(value_of(&tag, "crossnic"), "0");
     CHECK(channels >= 1 && channels == shim_graph_channels(chain));
     CHECK(all > 0 && all > chain->gbps - 0.01 && all < chain->gbps + 0.01);
     CHECK_STR(value_of(&tag, "speedinter"), value_of(&tag, "speedintra"));
-    CHECK_STR(value_of(&tag, "typeintra"), chain->n == 1 ? "LOC" : "PHB");
-    if (!chain->closed)
+    CHECK_STR(value_of(&tag, "typeintra"), chain->path.n_gpus == 1 ? "LOC" : "PHB");
+    if (!chain->path.closed)
         CHECK_STR(value_of(&tag, "typeinter"), "SYS");
     for (int i = 0; i < channels; i++)
         at = check_channel(at, chain, numbers);
@@ -141,8 +141,8 @@ static void test_random(void)
     unsigned seed = (unsigned)check_seed();
     for (int round = 0; round < 3000 && check_failures < 10; round++) {
         struct shim_numbers numbers;
-        struct shim_chain chain = {.n = (uint8_t)(1 + rand_r(&seed) % SHIM_GPUS)};
-        chain.closed = chain.n > 1 && rand_r(&seed) % 2;
+        struct shim_chain chain = {.path.n_gpus = (uint8_t)(1 + rand_r(&seed) % SHIM_GPUS)};
+        chain.path.closed = chain.path.n_gpus > 1 && rand_r(&seed) % 2;
         chain.gbps = rand_r(&seed) % 60000 / 1000.0 + 0.01;
         for (int i = 0; i < SHIM_GPUS; i++)
             numbers.gpus[i] = rand_r(&seed) % 32;
@@ -165,13 +165,13 @@ static int write_one(const struct shim_chain *chain, const struct shim_numbers *
 
 static void test_refused(void)
 {
-    struct shim_chain chain = {.n = 2, .gbps = 1};
+    struct shim_chain chain = {.path.n_gpus = 2, .gbps = 1};
     struct shim_numbers numbers = {.gpus = {0, 1}, .entry = 0, .exit = 0};
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
     CHECK_INT(write_one(&chain, &numbers, 100), -1);
     numbers.exit = -1;
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
-    chain.closed = true;
+    chain.path.closed = true;
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
     numbers.gpus[1] = -1;
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);

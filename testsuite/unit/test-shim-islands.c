@@ -42,9 +42,10 @@ static void random_pci(unsigned long *seed, int gpus, struct shim_pci *pci)
     }
 }
 
-static void random_end(unsigned long *seed, const struct shim_pci *pci, struct shim_end *end)
+static void random_end(unsigned long *seed, const struct shim_pci *pci, shim_bus *nic,
+                       struct tccl_named_port *end)
 {
-    end->bus = pci->devices[pci->n - 1 - random_below(seed, 2)].bus;
+    *nic = pci->devices[pci->n - 1 - random_below(seed, 2)].bus;
     end->gpudirect = random_below(seed, 2);
 }
 
@@ -52,21 +53,21 @@ static void random_chain(unsigned long *seed, int gpus, const struct shim_pci *p
                          struct shim_chain *chain)
 {
     memset(chain, 0, sizeof *chain);
-    chain->n = (uint8_t)gpus;
-    chain->closed = gpus > 1 && random_below(seed, 2);
+    chain->path.n_gpus = (uint8_t)gpus;
+    chain->path.closed = gpus > 1 && random_below(seed, 2);
     for (int i = 0; i < gpus; i++) {
         int other = random_below(seed, i + 1);
-        chain->gpus[i] = chain->gpus[other];
-        chain->gpus[other] = pci->devices[i].bus;
-        chain->edges[i].kind = random_below(seed, 2) ? SHIM_BOUNCE : SHIM_P2P_WRITE;
+        chain->path.gpus[i] = chain->path.gpus[other];
+        chain->path.gpus[other] = pci->devices[i].bus;
+        chain->path.edges[i].kind = random_below(seed, 2) ? TCCL_BOUNCE : TCCL_P2P_WRITE;
     }
-    random_end(seed, pci, &chain->entry);
-    random_end(seed, pci, &chain->exit);
+    random_end(seed, pci, &chain->entry, &chain->path.entry);
+    random_end(seed, pci, &chain->exit, &chain->path.exit);
 }
 
 static int edges(const struct shim_chain *chain)
 {
-    return chain->closed ? chain->n : chain->n - 1;
+    return chain->path.closed ? chain->path.n_gpus : chain->path.n_gpus - 1;
 }
 
 /* ---- What NCCL has in the end ---- */
@@ -111,7 +112,7 @@ static void read_topology(const char *text, struct tree *tree)
             CHECK_INT(find_node(tree, true, (uint64_t)(node + 1)), -1);
             at = add_node(tree, true, (uint64_t)(node + 1), -1);
         } else if (sscanf(line, "<pci busid=\"%31[^\"]\"", bus) == 1) {
-            CHECK_INT(shim_bus_parse(bus, &id), 0);
+            CHECK_INT(tccl_bus_parse(bus, &id), 0);
             CHECK_INT(find_node(tree, false, id), -1);
             CHECK(at >= 0);
             int added = add_node(tree, false, id, at);
@@ -182,15 +183,16 @@ static bool nvlink(bool linked[SHIM_GPUS][SHIM_GPUS], int n, int a, int b)
 static bool is_possible(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS])
 {
     for (int i = 0; i < edges(chain); i++) {
-        int next = (i + 1) % chain->n, at = next, steps = 0;
-        if (chain->edges[i].kind != SHIM_BOUNCE)
+        int next = (i + 1) % chain->path.n_gpus, at = next, steps = 0;
+        if (chain->path.edges[i].kind != TCCL_BOUNCE)
             continue;
-        if (nvlink(linked, chain->n, i, next))
+        if (nvlink(linked, chain->path.n_gpus, i, next))
             return false;
-        for (; chain->closed && steps < chain->n - 1 && chain->edges[at].kind != SHIM_BOUNCE;
-             at = (at + 1) % chain->n)
+        for (; chain->path.closed && steps < chain->path.n_gpus - 1 &&
+               chain->path.edges[at].kind != TCCL_BOUNCE;
+             at = (at + 1) % chain->path.n_gpus)
             steps++;
-        if (chain->closed && at == i && steps == chain->n - 1)
+        if (chain->path.closed && at == i && steps == chain->path.n_gpus - 1)
             return false;
     }
     return true;
@@ -200,10 +202,10 @@ static bool comes_out(const struct shim_chain *chain, const struct tree *tree,
                       bool linked[SHIM_GPUS][SHIM_GPUS], enum shim_path level)
 {
     for (int i = 0; i < edges(chain); i++) {
-        int next = (i + 1) % chain->n;
-        bool direct = nvlink(linked, chain->n, i, next) ||
-                      measure(tree, chain->gpus[i], chain->gpus[next]) <= level;
-        if (direct != (chain->edges[i].kind != SHIM_BOUNCE))
+        int next = (i + 1) % chain->path.n_gpus;
+        bool direct = nvlink(linked, chain->path.n_gpus, i, next) ||
+                      measure(tree, chain->path.gpus[i], chain->path.gpus[next]) <= level;
+        if (direct != (chain->path.edges[i].kind != TCCL_BOUNCE))
             return false;
     }
     return true;
@@ -244,9 +246,9 @@ static int check_one(unsigned long *seed)
     if (answer < 0)
         CHECK(level == SHIM_SYS || !is_possible(&chain, linked));
     /* What the tail alone reaches directly stays near it. */
-    shim_bus tail = chain.gpus[chain.n - 1], nic = chain.exit.bus;
-    if (answer > 0 && !chain.closed && chain.exit.gpudirect && !chain.entry.gpudirect &&
-        shim_pci_path(&pci, tail, nic) == SHIM_PIX)
+    shim_bus tail = chain.path.gpus[chain.path.n_gpus - 1], nic = chain.exit;
+    if (answer > 0 && !chain.path.closed && chain.path.exit.gpudirect &&
+        !chain.path.entry.gpudirect && shim_pci_path(&pci, tail, nic) == SHIM_PIX)
         CHECK(measure(&tree, tail, nic) <= SHIM_PXB);
     for (int i = 0; i < pci.n && answer >= 0; i++)
         for (int j = 0; j < i; j++)
@@ -284,7 +286,7 @@ static void test_cpus(void)
     char topology[TEXT] = "";
     struct shim_text text = {topology, sizeof topology, 0, false};
     struct shim_pci pci = {.n = 2, .family = -1, .model = -1, .nodes = {0xf}, .cautious = true};
-    struct shim_chain chain = {.n = 2, .closed = true, .gpus = {0x100, 0x200}};
+    struct shim_chain chain = {.path = {.n_gpus = 2, .closed = true, .gpus = {0x100, 0x200}}};
     struct tree tree = {.n = 0};
     pci.devices[0] = (struct shim_pci_device){.bus = 0x100, .node = 2};
     pci.devices[1] = (struct shim_pci_device){.bus = 0x200, .node = 3};

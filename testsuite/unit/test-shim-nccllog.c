@@ -18,7 +18,7 @@ static shim_bus bus(const char *text)
 {
     shim_bus number = 0;
 
-    CHECK_INT(shim_bus_parse(text, &number), 0);
+    CHECK_INT(tccl_bus_parse(text, &number), 0);
     return number;
 }
 

@@ -51,7 +51,7 @@ static void add_device(const char *place, const char *node)
 static shim_bus bus_of(const char *text)
 {
     shim_bus bus = 0;
-    CHECK_INT(shim_bus_parse(text, &bus), 0);
+    CHECK_INT(tccl_bus_parse(text, &bus), 0);
     return bus;
 }
 

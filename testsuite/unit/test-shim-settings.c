@@ -180,18 +180,21 @@ static const shim_bus all[] = {0x100, 0x200, 0x300};
 static struct shim_plan ring(void)
 {
     return (struct shim_plan){
-        .chain = {.n = 3,
-                  .closed = true,
-                  .gpus = {0x100, 0x200, 0x300},
-                  .edges = {{SHIM_P2P_WRITE, -1}, {SHIM_BOUNCE, 1}, {SHIM_BOUNCE, 0}}}};
+        .chain.path = {.n_gpus = 3,
+                       .closed = true,
+                       .gpus = {0x100, 0x200, 0x300},
+                       .edges = {{TCCL_P2P_WRITE, -1}, {TCCL_BOUNCE, 1}, {TCCL_BOUNCE, 0}}}};
 }
 
 static struct shim_plan open_chain(bool entry, bool exit)
 {
     struct shim_plan plan = ring();
-    plan.chain.closed = false;
-    plan.chain.entry = (struct shim_end){.bus = 0x400, .gpudirect = entry, .node = entry ? -1 : 0};
-    plan.chain.exit = (struct shim_end){.bus = 0x400, .gpudirect = exit, .node = exit ? -1 : 1};
+    plan.chain.path.closed = false;
+    plan.chain.entry = plan.chain.exit = 0x400;
+    plan.chain.path.entry =
+        (struct tccl_named_port){.gpudirect = entry, .memory = (int16_t)(entry ? -1 : 0)};
+    plan.chain.path.exit =
+        (struct tccl_named_port){.gpudirect = exit, .memory = (int16_t)(exit ? -1 : 1)};
     return plan;
 }
 
@@ -211,7 +214,7 @@ static void test_ring(void)
     struct shim_plan plan = ring();
     struct shim_pci amd = machine, old_amd;
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
-    plan.chain.edges[2].node = 1; /* not the receiver's own */
+    plan.chain.path.edges[2].memory = 1; /* not the receiver's own */
     CHECK_INT(given(&plan, &machine, all + 1, 1, VERSION, 0),
               SHIM_GIVE_SHM_HOST | SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&plan, &machine, all, 1, 21903, 0), SHIM_GIVE_NO_NET_INTRA);
@@ -220,7 +223,7 @@ static void test_ring(void)
               SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT | SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&plan, &machine, all, 1, VERSION, SHIM_USER_HOST), -1);
     CHECK_INT(given(&plan, &machine, all, 1, 21903, SHIM_USER_HOST), SHIM_GIVE_NO_NET_INTRA);
-    plan.chain.edges[2].node = 0;
+    plan.chain.path.edges[2].memory = 0;
     amd.cautious = false;
     amd.amd = true;
     old_amd = amd;
@@ -228,7 +231,7 @@ static void test_ring(void)
     CHECK_INT(given(&plan, &old_amd, all, 3, 22005, 0),
               SHIM_GIVE_P2P_LEVEL | SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&plan, &old_amd, all, 3, 22005, SHIM_USER_PXB), SHIM_GIVE_NO_NET_INTRA);
-    plan.chain.edges[0].kind = SHIM_P2P_READ;
+    plan.chain.path.edges[0].kind = TCCL_P2P_READ;
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
               SHIM_GIVE_P2P_READ | SHIM_GIVE_NO_NET_INTRA);
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_READ), -1);
@@ -246,7 +249,7 @@ static void test_hindrances(void)
     CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_NET), -1);
     CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_GDR), -1);
     CHECK_INT(given(&open, &machine, all + 1, 1, VERSION, SHIM_USER_GDR), -1);
-    plan.chain.edges[1].kind = SHIM_P2P_WRITE; /* one bounce in a ring */
+    plan.chain.path.edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1);
 }
 
@@ -256,11 +259,11 @@ static void test_alike(void)
     static const uint32_t users[] = {0, SHIM_USER_GDR, SHIM_USER_HOST, SHIM_USER_NET};
     for (int i = 0; i < 4; i++) {
         struct shim_plan plan = open_chain(i & 1, i & 2);
-        plan.chain.edges[0] = (struct shim_edge){SHIM_BOUNCE, 1};
+        plan.chain.path.edges[0] = (struct tccl_named_edge){TCCL_BOUNCE, 1};
         for (size_t u = 0; u < sizeof users / sizeof *users; u++) {
             uint32_t one = 0, bits = 0;
             for (int gpu = 0; gpu < 4; gpu++) {
-                const shim_bus *mine = gpu < 3 ? &plan.chain.gpus[gpu] : plan.chain.gpus;
+                const shim_bus *mine = gpu < 3 ? &plan.chain.path.gpus[gpu] : plan.chain.path.gpus;
                 shim_settings_for(&plan, &machine, mine, gpu < 3 ? 1 : 3, VERSION, users[u], &bits,
                                   NULL);
                 one = gpu ? one : bits & SHIM_GIVE_AHEAD;
@@ -279,11 +282,11 @@ static void test_ends(void)
     CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net);
     CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0), net);
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net);
-    plan.chain.gpus[0] = 0x300; /* now the tail is near */
-    plan.chain.gpus[2] = 0x100;
-    plan.chain.edges[0].kind = SHIM_BOUNCE;
-    plan.chain.edges[1] = (struct shim_edge){SHIM_P2P_WRITE, -1};
-    plan.chain.exit.node = 0;
+    plan.chain.path.gpus[0] = 0x300; /* now the tail is near */
+    plan.chain.path.gpus[2] = 0x100;
+    plan.chain.path.edges[0].kind = TCCL_BOUNCE;
+    plan.chain.path.edges[1] = (struct tccl_named_edge){TCCL_P2P_WRITE, -1};
+    plan.chain.path.exit.memory = 0;
     CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR_READ);
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
               net | SHIM_GIVE_NO_GDR_READ | SHIM_GIVE_GDR_LEVEL);
@@ -297,8 +300,8 @@ static void test_ends(void)
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1); /* the far one only */
     plan = open_chain(false, false);
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net | SHIM_GIVE_NO_GDR);
-    plan.chain.n = 1;
-    plan.chain.exit.node = 0;
+    plan.chain.path.n_gpus = 1;
+    plan.chain.path.exit.memory = 0;
     CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), SHIM_GIVE_NO_GDR);
 }
 
@@ -315,15 +318,15 @@ static void check_suit(const struct shim_plan *plan, const uint32_t *user, const
 static void check_suits(const struct shim_plan *plan, bool one_process)
 {
     uint32_t user[SHIM_GPUS] = {0}, bits[SHIM_GPUS] = {0};
-    for (int i = 0; i < plan->chain.n; i++) {
+    for (int i = 0; i < plan->chain.path.n_gpus; i++) {
         long mine = one_process ? given(plan, &machine, all, 3, VERSION, 0)
-                                : given(plan, &machine, &plan->chain.gpus[i], 1, VERSION, 0);
+                                : given(plan, &machine, &plan->chain.path.gpus[i], 1, VERSION, 0);
         if (mine < 0)
             return;
         bits[i] = (uint32_t)mine;
     }
     check_suit(plan, user, bits, 0);
-    for (int i = 0; i < plan->chain.n; i++) {
+    for (int i = 0; i < plan->chain.path.n_gpus; i++) {
         for (int bit = 0; bit < 9 && !one_process; bit++) {
             uint32_t before = bits[i];
             bits[i] &= ~(1u << bit);
@@ -341,8 +344,8 @@ static void check_suits(const struct shim_plan *plan, bool one_process)
 static void test_suit(void)
 {
     struct shim_plan plans[6] = {ring(), ring()};
-    plans[1].chain.edges[0].kind = SHIM_P2P_READ;
-    plans[1].chain.edges[1].node = 0;
+    plans[1].chain.path.edges[0].kind = TCCL_P2P_READ;
+    plans[1].chain.path.edges[1].memory = 0;
     for (int i = 0; i < 4; i++)
         plans[2 + i] = open_chain(i & 1, i & 2);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)

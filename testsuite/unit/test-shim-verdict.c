@@ -12,15 +12,16 @@ static shim_bus bus(int i)
 static struct shim_chain make_chain(bool closed)
 {
     static const int order[N] = {0, 3, 1, 2};
-    struct shim_chain chain = {.n = N, .closed = closed};
+    struct shim_chain chain = {.path = {.n_gpus = N, .closed = closed}};
 
     for (int i = 0; i < N; i++) {
-        chain.gpus[i] = bus(order[i]);
-        chain.edges[i] = (struct shim_edge){(uint8_t)(i % 3), i % 3 == SHIM_BOUNCE ? 1 : -1};
+        chain.path.gpus[i] = bus(order[i]);
+        chain.path.edges[i] =
+            (struct tccl_named_edge){(uint8_t)(i % 3), i % 3 == TCCL_BOUNCE ? 1 : -1};
     }
-    strcpy(chain.entry.nic, "mlx5_0");
-    strcpy(chain.exit.nic, "mlx5_1");
-    chain.entry.gpudirect = true;
+    strcpy(chain.path.entry.nic, "mlx5_0");
+    strcpy(chain.path.exit.nic, "mlx5_1");
+    chain.path.entry.gpudirect = true;
     return chain;
 }
 
@@ -46,8 +47,8 @@ static struct shim_reach reach_of(const struct shim_chain *chain, int i)
 {
     struct shim_reach reach = {.way = SHIM_WAY_P2P, .nic = -1};
 
-    reach.read = chain->edges[i].kind == SHIM_P2P_READ;
-    if (chain->edges[i].kind == SHIM_BOUNCE)
+    reach.read = chain->path.edges[i].kind == TCCL_P2P_READ;
+    if (chain->path.edges[i].kind == TCCL_BOUNCE)
         reach.way = SHIM_WAY_SHM;
     return reach;
 }
@@ -59,12 +60,12 @@ static struct shim_built as_planned(const struct shim_chain *chain, int i)
     int prev = (i + N - 1) % N, next = (i + 1) % N;
     struct shim_built built = {.ranks = 50, .channels = 2, .same = true, .complete = true};
 
-    built.rank = 10 + number_of(chain->gpus[i]);
-    built.prev = 10 + number_of(chain->gpus[prev]);
-    built.next = 10 + number_of(chain->gpus[next]);
+    built.rank = 10 + number_of(chain->path.gpus[i]);
+    built.prev = 10 + number_of(chain->path.gpus[prev]);
+    built.next = 10 + number_of(chain->path.gpus[next]);
     built.send = reach_of(chain, i);
     built.receive = (struct shim_reach){.way = SHIM_WAY_UNKNOWN, .nic = -1};
-    if (chain->closed)
+    if (chain->path.closed)
         return built;
     if (i == 0) {
         built.prev = 3;
@@ -84,7 +85,7 @@ static void expect(const struct shim_chain *chain, int i, const struct shim_buil
     char said[256];
 
     make_members(members);
-    CHECK_INT(shim_verdict_of(chain, members, N, chain->gpus[i], built, 5, 6, said), verdict);
+    CHECK_INT(shim_verdict_of(chain, members, N, chain->path.gpus[i], built, 5, 6, said), verdict);
     CHECK_STR(said, text);
 }
 
@@ -180,10 +181,11 @@ static void test_not_compared(void)
 
     make_members(members);
     built.receive.nic = 9;
-    CHECK_INT(shim_verdict_of(&chain, members, N, chain.gpus[0], &built, -1, -1, text),
+    CHECK_INT(shim_verdict_of(&chain, members, N, chain.path.gpus[0], &built, -1, -1, text),
               SHIM_APPLIED);
     members[2].rank = -1;
-    CHECK_INT(shim_verdict_of(&chain, members, N, chain.gpus[0], &built, 5, 6, text), SHIM_UNKNOWN);
+    CHECK_INT(shim_verdict_of(&chain, members, N, chain.path.gpus[0], &built, 5, 6, text),
+              SHIM_UNKNOWN);
     CHECK_STR(text, "the ranks of the GPUs are not known");
     CHECK_INT(shim_verdict_of(&chain, members, N, 0x9900, &built, 5, 6, text), SHIM_UNKNOWN);
     built.complete = false;
@@ -196,15 +198,17 @@ static void test_not_compared(void)
 /* One GPU on the node: head and tail in one. */
 static void test_single(void)
 {
-    struct shim_chain chain = {.n = 1, .gpus = {UINT64_C(0x1000003) << 5 | 1}};
-    struct shim_member member = {.gpu = chain.gpus[0], .rank = 7};
+    struct shim_chain chain = {.path = {.n_gpus = 1, .gpus = {UINT64_C(0x1000003) << 5 | 1}}};
+    struct shim_member member = {.gpu = chain.path.gpus[0], .rank = 7};
     struct shim_built built = {
         .rank = 7, .ranks = 8, .channels = 1, .same = true, .prev = 6, .next = 0, .complete = true};
     char text[256];
 
     built.send = built.receive = (struct shim_reach){.way = SHIM_WAY_NET, .nic = 0};
-    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.gpus[0], &built, 0, 0, text), SHIM_APPLIED);
-    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.gpus[0], &built, 1, 0, text), SHIM_DIFFERS);
+    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.path.gpus[0], &built, 0, 0, text),
+              SHIM_APPLIED);
+    CHECK_INT(shim_verdict_of(&chain, &member, 1, chain.path.gpus[0], &built, 1, 0, text),
+              SHIM_DIFFERS);
     CHECK(strstr(text, "2000:00:0c.1")); /* nothing of the bus id goes without saying */
 }
 

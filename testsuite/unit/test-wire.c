@@ -150,7 +150,7 @@ static void test_plan(void)
                                 .reason = "",
                                 .gbps = 10.25,
                                 .baseline_gbps = 4.5,
-                                .path = (char *)"/run/tccl/x/plan.json",
+                                .path = (char *)"/run/tccl/x/plan",
                                 .ring = (char *)"n1[0 -w> 1 -w> 0]"},
                         read;
     struct tccl_error err = {0};

@@ -48,17 +48,17 @@ void answer_apply(struct step *step)
     struct daemon *daemon = step->steps->daemon;
     const struct tccl_step *join = step->join;
     struct tccl_error err = {0};
-    char path[PATH_MAX];
+    struct tccl_line_writer plan;
+    char path[PATH_MAX], text[TCCL_LINES_SIZE];
     if (!anyone_waits(step)) {
         answer_without(step,
                        "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
     }
-    cleanup_json json_t *plan =
-        outcome_plan(&step->outcome, join, step->kind->kind, own_machine(daemon->own),
-                     daemon->conf->socket, &step->own_ring, &err);
-    if (plan &&
-        planfile_write(daemon->conf->run_dir, &step->key, join->gid, plan, path, &err) == 0) {
+    planfile_begin(&plan, text);
+    if (outcome_plan(&step->outcome, join, step->kind->kind, own_machine(daemon->own),
+                     daemon->conf->socket, &plan, &step->own_ring, &err) == 0 &&
+        planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, path, &err) == 0) {
         step->path = strdup(path);
         alives_forget(daemon, &step->key);
         planlist_add(step->steps->plans, &step->key);

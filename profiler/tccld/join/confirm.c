@@ -15,23 +15,24 @@
 
 struct verdict {
     int rank; /* tccl_built_rank */
-    const char *text;
+    char text[CONFIRM_TEXT + 1];
     bool whole;
 };
 
-static int read_verdict(const json_t *json, struct verdict *verdict, struct tccl_error *err)
+static int read_verdict(const struct tccl_lines *lines, struct verdict *verdict,
+                        struct tccl_error *err)
 {
-    const json_t *whole = json_object_get(json, "whole");
-    json_int_t ranks, gpus;
-    const char *word;
-    if (tccl_get_text(json, "verdict", 16, &word, err) != 0 ||
-        tccl_get_text(json, "text", CONFIRM_TEXT, &verdict->text, err) != 0 ||
-        tccl_get_int(json, "ranks", -1, INT32_MAX, &ranks, err) != 0 ||
-        tccl_get_int(json, "gpus", -1, INT32_MAX, &gpus, err) != 0)
-        return -1;
-    if (!json_is_boolean(whole))
-        return tccl_fail(err, "whole: true or false is expected");
-    verdict->whole = json_is_true(whole);
+    int64_t ranks, gpus;
+    char word[17];
+    if (tccl_line_text(lines, "text", verdict->text, sizeof(verdict->text)) < 0)
+        return tccl_fail(err, "text: a text of at most %d bytes is expected", CONFIRM_TEXT);
+    if (tccl_line_integer(lines, "ranks", -1, INT32_MAX, &ranks) != 0 ||
+        tccl_line_integer(lines, "gpus", -1, INT32_MAX, &gpus) != 0)
+        return tccl_fail(err, "ranks, gpus: numbers from -1 to %d are expected", INT32_MAX);
+    if (tccl_line_bool(lines, "whole", &verdict->whole) != 0)
+        return tccl_fail(err, "whole: yes or no is expected");
+    if (tccl_line_text(lines, "verdict", word, sizeof(word)) < 0)
+        return tccl_fail(err, "verdict: a word is expected");
     verdict->rank = tccl_built_rank(word);
     return verdict->rank > 0 ? 0 : tccl_fail(err, "verdict: \"%.16s\" is unknown", word);
 }
@@ -63,19 +64,22 @@ static void put(struct daemon *daemon, struct alive *alive, int rank, const char
     alive_told(daemon, alive, rank);
 }
 
-void confirm_hear(struct daemon *daemon, struct connection *connection, json_t *message)
+void confirm_hear(struct daemon *daemon, struct connection *connection,
+                  const struct tccl_lines *question)
 {
     struct tccl_error err = {0};
     struct verdict verdict;
-    struct alive *alive = alives_asked(daemon, connection, message, &err);
-    if (!alive || read_verdict(message, &verdict, &err) != 0) {
+    struct alive *alive = alives_asked(daemon, connection, question, &err);
+    if (!alive || read_verdict(question, &verdict, &err) != 0) {
         connection_refuse(connection, err.text);
         return;
     }
     if (verdict.whole)
         put(daemon, alive, verdict.rank, verdict.text);
-    cleanup_json json_t *answer = tccl_message_new("ok");
-    connection_answer(connection, answer);
+    char text[32];
+    struct tccl_line_writer answer;
+    tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
+    connection_answer_lines(connection, &answer);
 }
 
 void confirm_end(struct daemon *daemon, const struct tccl_step_key *key)

@@ -8,7 +8,7 @@
 enum { CONFIRM_TEXT = 255 };
 
 /* Handler of CONFIRM. */
-request_handler confirm_hear;
+lines_handler confirm_hear;
 
 /* The step ends on this node, its plan file is still there: if nothing was heard, that is put on
  * record, by node 0. */

@@ -180,15 +180,17 @@ struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, cons
 }
 
 struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                    const char *const *busids, int count, struct tccl_error *err)
+                                    const tccl_bus *buses, int count, struct tccl_error *err)
 {
     uint32_t gpus = 0;
     if (refresh(own, conf, err) != 0)
         return NULL;
     for (int i = 0; i < count; i++) {
-        int gpu = tccl_machine_find_gpu(&own->machine, busids[i]);
+        char busid[TCCL_BUS_TEXT];
+        tccl_bus_format(buses[i], busid);
+        int gpu = tccl_machine_find_gpu(&own->machine, busid);
         if (gpu < 0) {
-            tccl_fail(err, "GPU %s is not in %s", busids[i], own->machine_path);
+            tccl_fail(err, "GPU %s is not in %s", busid, own->machine_path);
             return NULL;
         }
         gpus |= 1u << gpu;

@@ -21,7 +21,7 @@ struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, cons
 
 /* The same, of GPUs by their bus ids. */
 struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                    const char *const *busids, int count, struct tccl_error *err);
+                                    const tccl_bus *buses, int count, struct tccl_error *err);
 
 /* The machine that the last kind was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);

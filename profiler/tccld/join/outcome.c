@@ -14,7 +14,7 @@
 #include "client/message.h"
 #include "client/outcome.h"
 #include "client/step-fields.h"
-#include "tccld/net/links.h"
+#include "tccld/join/chain-lines.h"
 
 enum {
     FORMAT_NODES = 2048, /* rings of more nodes are not written out */
@@ -152,34 +152,39 @@ static char *ring_text(const struct tccl_outcome *outcome, const struct tccl_ste
     return text;
 }
 
-json_t *outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
-                     const struct tccl_kind *kind, const struct tccl_machine *machine,
-                     const char *socket, char **ring, struct tccl_error *err)
+static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome *outcome,
+                     const struct tccl_step *join, const char *socket)
+{
+    tccl_key_put_lines(&join->key, writer);
+    tccl_line_put(writer, "uid", "%u", join->uid);
+    tccl_line_put(writer, "index", "%d", join->node);
+    tccl_line_put(writer, "n_nodes", "%d", join->n_nodes);
+    tccl_line_put(writer, "root", "%s", join->nodes[0]);
+    tccl_line_put(writer, "start", "%lld", (long long)outcome->start);
+    tccl_line_put(writer, "socket", "%s", socket);
+    tccl_line_put(writer, "step_gpus", "%lld", (long long)outcome->gpus);
+}
+
+int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
+                 const struct tccl_kind *kind, const struct tccl_machine *machine,
+                 const char *socket, struct tccl_line_writer *plan, char **ring,
+                 struct tccl_error *err)
 {
     struct tccl_node_nics nics = outcome->choices[join->node - outcome->first];
     const struct tccl_cell *cell = tccl_ring_cell(
         kind, (struct tccl_ring_choice){.entry_nic = nics.entry_nic, .exit_nic = nics.exit_nic});
     char text[TCCL_CHAIN_TEXT];
-    if (!cell || !cell->chain.n_gpus || !machine) {
-        tccl_fail(err, machine ? "the ring chosen does not fit this node"
-                               : "the description of this machine has gone meanwhile");
-        return NULL;
-    }
+    if (!cell || !cell->chain.n_gpus || !machine)
+        return tccl_fail(err, machine ? "the ring chosen does not fit this node"
+                                      : "the description of this machine has gone meanwhile");
     if (tccl_chain_check(&cell->chain, machine, err) != 0)
-        return NULL;
+        return -1;
     tccl_kind_format(kind, &cell->chain, text);
     *ring = ring_text(outcome, join, text);
-    json_t *plan = json_pack(
-        "{s:i,s:o,s:s,s:i,s:i,s:s,s:f,s:f,s:f,s:s,s:s,s:I,s:s,s:I,s:o,s:I,s:b,s:o,s:o,s:s?}",
-        "version", 1, "key", tccl_key_to_json(&join->key), "node", join->nodes[join->node], "index",
-        join->node, "n_nodes", join->n_nodes, "state", tccl_state_name(outcome->state), "gbps",
-        links_gbps(outcome->gbps), "baseline_gbps", links_gbps(outcome->baseline_gbps),
-        "bound_gbps", links_gbps(outcome->bound_gbps), "source", outcome->source, "socket", socket,
-        "uid", (json_int_t)join->uid, "root", join->nodes[0], "start", (json_int_t)outcome->start,
-        "gpus", links_busids(kind->gpus, machine), "step_gpus", (json_int_t)outcome->gpus,
-        "one_fabric", links_one_fabric(machine), "links", links_to_json(&cell->chain, machine),
-        "chain", tccl_chain_to_json(&cell->chain, machine), "ring", *ring);
-    if (!plan)
-        tccl_fail(err, "out of memory");
-    return plan;
+    put_step(plan, outcome, join, socket);
+    chain_lines_put_gpus(plan, kind->gpus, machine);
+    tccl_line_put_bool(plan, "one_fabric", chain_lines_one_fabric(machine));
+    chain_lines_put_rates(plan, outcome->gbps, outcome->baseline_gbps, outcome->source);
+    chain_lines_put(plan, &cell->chain, machine);
+    return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef TCCLD_OUTCOME_H
 #define TCCLD_OUTCOME_H
 
+#include "base/lines.h"
 #include "client/client.h"
 #include "tccld/join/merge.h"
 
@@ -18,10 +19,11 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
 json_t *outcome_to_json(const struct tccl_outcome *outcome, const struct tccl_step_key *key,
                         int first, int end);
 
-/* This node's plan: chain, JSON for the plan file, ring text for the job. kind and machine are this
- * node's; socket: tccld's. Returns a new reference, or NULL with err. *ring is allocated. */
-json_t *outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
-                     const struct tccl_kind *kind, const struct tccl_machine *machine,
-                     const char *socket, char **ring, struct tccl_error *err);
+/* This node's plan, added to the lines of a plan file, and the ring's text for the job, which is
+ * allocated. kind and machine are this node's; socket: tccld's. Returns 0, or -1 with err. */
+int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
+                 const struct tccl_kind *kind, const struct tccl_machine *machine,
+                 const char *socket, struct tccl_line_writer *plan, char **ring,
+                 struct tccl_error *err);
 
 #endif

@@ -17,9 +17,8 @@
 #include "base/cleanup.h"
 #include "client/key.h"
 
-#define PLAN_NAME "plan.json"
+#define PLAN_NAME "plan"
 #define NOTE_NAME "built"
-enum { PLAN_MOST = 256 * 1024 /* longest plan that is read, bytes */ };
 
 static void cleanup_folder_(DIR **folder)
 {
@@ -72,14 +71,16 @@ static int write_text(int folder, gid_t gid, const char *text, size_t size)
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
-static int shared_path(const char *name, const json_t *plan, char path[static PATH_MAX])
+static int shared_path(const char *name, const struct tccl_lines *plan, uid_t *uid,
+                       char path[static PATH_MAX])
 {
-    const json_t *uid = json_object_get(plan, "uid"), *index = json_object_get(plan, "index");
     const char *digits = strrchr(name, '-');
-    if (!digits || !json_is_integer(uid) || !json_is_integer(index))
+    int64_t owner, index;
+    if (!digits || tccl_line_integer(plan, "uid", 0, UINT32_MAX, &owner) != 0 ||
+        tccl_line_integer(plan, "index", 0, INT32_MAX, &index) != 0)
         return -1;
-    snprintf(path, PATH_MAX, PLANFILE_SHARED "/tccl-%u%.17s.%u", (unsigned)json_integer_value(uid),
-             digits, (unsigned)json_integer_value(index));
+    *uid = (uid_t)owner;
+    snprintf(path, PATH_MAX, PLANFILE_SHARED "/tccl-%u%.17s.%d", *uid, digits, (int)index);
     return 0;
 }
 
@@ -103,11 +104,11 @@ static bool is_users(const char *path, uid_t uid)
 
 /* Everybody may make files there, and their names can be guessed: the shim's is made ahead, after
  * which nobody else can take its place. As far as it goes: without, there is no ring. */
-static void make_shared(const char *name, const json_t *plan, gid_t gid)
+static void make_shared(const char *name, const struct tccl_lines *plan, gid_t gid)
 {
     char path[PATH_MAX];
-    uid_t uid = (uid_t)json_integer_value(json_object_get(plan, "uid"));
-    if (geteuid() != 0 || shared_path(name, plan, path) != 0 || is_users(path, uid))
+    uid_t uid;
+    if (geteuid() != 0 || shared_path(name, plan, &uid, path) != 0 || is_users(path, uid))
         return;
     for (int tries = 0; tries < 8; tries++) {
         free_name(path);
@@ -120,24 +121,31 @@ static void make_shared(const char *name, const json_t *plan, gid_t gid)
     }
 }
 
+void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_SIZE])
+{
+    tccl_lines_begin(plan, text, TCCL_LINES_SIZE, PLANFILE_NAME, PLANFILE_VERSION);
+}
+
 int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
-                   const json_t *plan, char path[static PATH_MAX], struct tccl_error *err)
+                   struct tccl_line_writer *plan, char path[static PATH_MAX],
+                   struct tccl_error *err)
 {
     char name[TCCL_KEY_TEXT];
+    struct tccl_lines lines;
     tccl_key_folder(key, name);
     int length = snprintf(path, PATH_MAX, "%s/%s/" PLAN_NAME, run_dir, name);
-    cleanup_free char *text = json_dumps(plan, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-    if (!text || length >= PATH_MAX)
-        return tccl_fail(err, "the plan can't be written: %s",
-                         text ? "the path of RunDir is too long" : "out of memory");
+    if (length >= PATH_MAX)
+        return tccl_fail(err, "the plan can't be written: the path of RunDir is too long");
+    if (tccl_lines_end(plan) != 0 || tccl_lines_open(plan->text, plan->length, &lines, err) != 0)
+        return tccl_fail(err, "the plan can't be written: it is too long");
     cleanup_close int folder = open_folder(run_dir, name, true);
-    if (folder < 0 || write_text(folder, gid, text, strlen(text)) != 0) {
+    if (folder < 0 || write_text(folder, gid, plan->text, plan->length) != 0) {
         tccl_fail(err, "the plan can't be written to %s: %s", path, strerror(errno));
         planfile_remove(run_dir, key);
         *path = '\0';
         return -1;
     }
-    make_shared(name, plan, gid);
+    make_shared(name, &lines, gid);
     return 0;
 }
 
@@ -147,20 +155,26 @@ static int open_plan(const char *run_dir, const char *name, const char *file)
     return folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static json_t *read_plan(const char *run_dir, const char *name)
+static int read_plan(const char *run_dir, const char *name, char text[static TCCL_LINES_SIZE],
+                     struct tccl_lines *plan)
 {
     struct stat stat;
     cleanup_close int fd = open_plan(run_dir, name, PLAN_NAME);
-    if (fd < 0 || fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode) || stat.st_size > PLAN_MOST)
-        return NULL;
-    return json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+    if (fd < 0 || fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode))
+        return -1;
+    ssize_t size = read(fd, text, TCCL_LINES_SIZE);
+    if (size <= 0 || tccl_lines_open(text, (size_t)size, plan, NULL) != 0 ||
+        !tccl_lines_are(plan, PLANFILE_NAME, PLANFILE_VERSION))
+        return -1;
+    return 0;
 }
 
-json_t *planfile_read(const char *run_dir, const struct tccl_step_key *key)
+int planfile_read(const char *run_dir, const struct tccl_step_key *key,
+                  char text[static TCCL_LINES_SIZE], struct tccl_lines *plan)
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    return read_plan(run_dir, name);
+    return read_plan(run_dir, name, text, plan);
 }
 
 void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *word)
@@ -194,9 +208,11 @@ int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
 /* It belongs to the job's user, so nothing is asked of it but its name. */
 static void remove_shared(const char *run_dir, const char *name)
 {
-    cleanup_json json_t *plan = geteuid() == 0 ? read_plan(run_dir, name) : NULL;
-    char path[PATH_MAX];
-    if (shared_path(name, plan, path) == 0)
+    char text[TCCL_LINES_SIZE], path[PATH_MAX];
+    struct tccl_lines plan;
+    uid_t uid;
+    if (geteuid() == 0 && read_plan(run_dir, name, text, &plan) == 0 &&
+        shared_path(name, &plan, &uid, path) == 0)
         unlink(path);
 }
 

@@ -1,11 +1,10 @@
-/* planfile.h: RunDir/<step>/plan.json, what a node's tasks read of the ring. */
+/* planfile.h: RunDir/<step>/plan, what a node's tasks read of the ring. */
 #ifndef TCCL_PLANFILE_H
 #define TCCL_PLANFILE_H
 
 #include <limits.h>
 
-#include <jansson.h>
-
+#include "base/lines.h"
 #include "client/client.h"
 
 enum {
@@ -14,14 +13,22 @@ enum {
     PLANFILE_CROWD_KEEP_S = 86400
 };
 
-/* Writes the plan of a step. Mode 0640 root:gid as root, else 0644. path gets its name. As root it
- * also makes the runtime shim's file (see planfile_remove), empty and the job's user's, in place of
- * what others may have put there. Returns 0, or -1 with err: nothing is then left of the plan. */
-int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
-                   const json_t *plan, char path[static PATH_MAX], struct tccl_error *err);
+#define PLANFILE_NAME "tccl-plan"
+enum { PLANFILE_VERSION = 1 };
 
-/* Reads a plan that is there: a new reference, or NULL. */
-json_t *planfile_read(const char *run_dir, const struct tccl_step_key *key);
+/* Begins the lines of a plan. */
+void planfile_begin(struct tccl_line_writer *plan, char text[static TCCL_LINES_SIZE]);
+/* Ends them, and writes the plan of a step. Mode 0640 root:gid as root, else 0644. path gets its
+ * name. As root it also makes the runtime shim's file (see planfile_remove), empty and the job's
+ * user's, in place of what others may have put there. Returns 0, or -1 with err: nothing is then
+ * left of the plan. */
+int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t gid,
+                   struct tccl_line_writer *plan, char path[static PATH_MAX],
+                   struct tccl_error *err);
+
+/* Reads a plan that is there, into text. Returns 0, or -1: there is none, or not a whole one. */
+int planfile_read(const char *run_dir, const struct tccl_step_key *key,
+                  char text[static TCCL_LINES_SIZE], struct tccl_lines *plan);
 
 /* One word kept beside a plan until it is removed or replaced. As far as the disk allows. */
 enum { PLANFILE_NOTE = 32 };

@@ -1,60 +1,48 @@
 /* CHAIN: a lookup in the chain table of that GPU set, as at a JOIN. */
 #include "tccld/join/subset.h"
 
-#include <string.h>
-
-#include "base/cleanup.h"
-#include "client/message.h"
 #include "client/outcome.h"
+#include "tccld/join/chain-lines.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/net/links.h"
 #include "tccld/net/liveness.h"
 
 /* What is asked. */
 struct question {
-    const char *gpus[TCCL_MAX_GPUS]; /* borrowed from the message */
+    tccl_bus gpus[TCCL_MAX_GPUS];
     int n_gpus;
     bool closed;
 };
 
-static bool has_gpu(const struct alive *alive, const char *busid)
+static int find_gpu(const tccl_bus *gpus, int n, tccl_bus gpu)
 {
-    for (int i = 0; i < alive->n_gpus; i++)
-        if (strcasecmp(alive->gpus[i], busid) == 0)
-            return true;
-    return false;
+    for (int i = 0; i < n; i++)
+        if (gpus[i] == gpu)
+            return i;
+    return -1;
 }
 
-static int read_question(const json_t *json, const struct alive *alive, struct question *question,
-                         struct tccl_error *err)
+static int read_question(const struct tccl_lines *lines, const struct alive *alive,
+                         struct question *question, struct tccl_error *err)
 {
-    const json_t *gpus = json_object_get(json, "gpus"), *closed = json_object_get(json, "closed");
-    size_t count = json_array_size(gpus);
-    if (!json_is_boolean(closed))
-        return tccl_fail(err, "closed: true or false is expected");
-    if (count < 1 || count > TCCL_MAX_GPUS)
+    if (tccl_line_bool(lines, "closed", &question->closed) != 0)
+        return tccl_fail(err, "closed: yes or no is expected");
+    question->n_gpus = chain_lines_get_gpus(lines, question->gpus);
+    if (question->n_gpus < 0)
         return tccl_fail(err, "gpus: a list of 1 to %d bus ids is expected", TCCL_MAX_GPUS);
-    question->closed = json_is_true(closed);
-    for (size_t i = 0; i < count; i++) {
-        const char *busid = json_string_value(json_array_get(gpus, i));
-        if (!busid || !has_gpu(alive, busid))
-            return tccl_fail(err, "gpus: entry %zu is not a GPU of this step on this node", i);
-        for (size_t k = 0; k < i; k++)
-            if (strcasecmp(question->gpus[k], busid) == 0)
-                return tccl_fail(err, "gpus: %s is there twice", busid);
-        question->gpus[i] = busid;
+    for (int i = 0; i < question->n_gpus; i++) {
+        if (find_gpu(alive->gpus, alive->n_gpus, question->gpus[i]) < 0)
+            return tccl_fail(err, "gpus: entry %d is not a GPU of this step on this node", i);
+        if (find_gpu(question->gpus, i, question->gpus[i]) >= 0)
+            return tccl_fail(err, "gpus: entry %d is there twice", i);
     }
-    question->n_gpus = (int)count;
     return 0;
 }
 
-static json_t *answer(enum tccl_state state, const char *reason)
+static void answer(struct tccl_line_writer *lines, enum tccl_state state, const char *reason)
 {
-    cleanup_json json_t *json = tccl_message_new("chain");
-    if (json_object_set_new(json, "state", json_string(tccl_state_name(state))) != 0 ||
-        tccl_put_text(json, "reason", reason, 511) != 0)
-        return NULL;
-    return tccl_steal(json);
+    tccl_line_put(lines, "state", "%s", tccl_state_name(state));
+    if (*reason)
+        tccl_line_put(lines, "reason", "%s", reason);
 }
 
 /* The best over all pairs of NICs. */
@@ -67,59 +55,61 @@ static const struct tccl_cell *best_cell(const struct tccl_kind *kind)
     return best;
 }
 
-static json_t *found(const struct tccl_kind *kind, const struct tccl_machine *machine,
-                     const struct tccl_cell *cell, double baseline)
+static void found(struct tccl_line_writer *lines, const struct tccl_kind *kind,
+                  const struct tccl_machine *machine, const struct tccl_cell *cell, double baseline)
 {
     struct tccl_error err = {0};
     if (tccl_chain_check(&cell->chain, machine, &err) != 0 ||
-        tccl_chain_expressible(&cell->chain, &err) != 0)
-        return answer(TCCL_STATE_FALLBACK, err.text);
+        tccl_chain_expressible(&cell->chain, &err) != 0) {
+        answer(lines, TCCL_STATE_FALLBACK, err.text);
+        return;
+    }
     bool better = tccl_ring_gains(
         &(struct tccl_ring){.gbps = cell->gbps, .baseline_gbps = baseline, .noise = kind->noise});
-    cleanup_json json_t *json = answer(better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
-                                       better ? "" : "NCCL's own choice is as good");
-    cleanup_json json_t *rest =
-        json_pack("{s:f,s:f,s:s}", "gbps", links_gbps(cell->gbps), "baseline_gbps",
-                  links_gbps(baseline), "source", kind->source);
-    if (json_object_update(json, rest) != 0 ||
-        (better && json_object_set_new(json, "links", links_to_json(&cell->chain, machine)) != 0))
-        return NULL;
-    return tccl_steal(json);
+    answer(lines, better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
+           better ? "" : "NCCL's own choice is as good");
+    chain_lines_put_rates(lines, cell->gbps, baseline, kind->source);
+    if (better)
+        chain_lines_put(lines, &cell->chain, machine);
 }
 
-json_t *subset_answer(const struct tccl_kind *kind, const struct tccl_machine *machine, bool closed)
+void subset_answer(struct tccl_line_writer *lines, const struct tccl_kind *kind,
+                   const struct tccl_machine *machine, bool closed)
 {
-    if (closed && kind->n_gpus == 1)
-        return answer(TCCL_STATE_NOTHING, "one GPU");
-    if (!closed && kind->n_nics == 0)
-        return answer(TCCL_STATE_FALLBACK, "this node has no NIC");
-    if (!closed && !links_one_fabric(machine))
-        return answer(TCCL_STATE_FALLBACK,
-                      "the NICs of this node are on several fabrics: nodes would have to agree");
     const struct tccl_cell *cell = closed ? &kind->ring : best_cell(kind);
-    if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
-        return answer(TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
-    return found(kind, machine, cell,
-                 closed ? kind->baseline_ring_gbps : kind->baseline_chain_gbps);
+    if (closed && kind->n_gpus == 1)
+        answer(lines, TCCL_STATE_NOTHING, "one GPU");
+    else if (!closed && kind->n_nics == 0)
+        answer(lines, TCCL_STATE_FALLBACK, "this node has no NIC");
+    else if (!closed && !chain_lines_one_fabric(machine))
+        answer(lines, TCCL_STATE_FALLBACK,
+               "the NICs of this node are on several fabrics: nodes would have to agree");
+    else if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
+        answer(lines, TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
+    else
+        found(lines, kind, machine, cell,
+              closed ? kind->baseline_ring_gbps : kind->baseline_chain_gbps);
 }
 
-void subset_ask(struct daemon *daemon, struct connection *connection, json_t *message)
+void subset_ask(struct daemon *daemon, struct connection *connection,
+                const struct tccl_lines *lines)
 {
     struct tccl_error err = {0};
     struct question question;
-    struct alive *alive = alives_asked(daemon, connection, message, &err);
-    if (!alive || read_question(message, alive, &question, &err) != 0) {
+    char text[SUBSET_ANSWER];
+    struct tccl_line_writer writer;
+    struct alive *alive = alives_asked(daemon, connection, lines, &err);
+    if (!alive || read_question(lines, alive, &question, &err) != 0) {
         connection_refuse(connection, err.text);
         return;
     }
+    tccl_lines_begin(&writer, text, sizeof(text), "tccl-chain", 1);
     struct shared_kind *kind =
         own_kind_busids(daemon->own, daemon->conf, question.gpus, question.n_gpus, &err);
-    cleanup_json json_t *json =
-        kind ? subset_answer(kind->kind, own_machine(daemon->own), question.closed)
-             : answer(TCCL_STATE_FALLBACK, err.text);
-    shared_kind_drop(kind);
-    if (json)
-        connection_answer(connection, json);
+    if (kind)
+        subset_answer(&writer, kind->kind, own_machine(daemon->own), question.closed);
     else
-        connection_refuse(connection, "out of memory");
+        answer(&writer, TCCL_STATE_FALLBACK, err.text);
+    shared_kind_drop(kind);
+    connection_answer_lines(connection, &writer);
 }

@@ -7,10 +7,12 @@
 #include "tccld/net/connection.h"
 
 /* Handler of CHAIN. */
-request_handler subset_ask;
+lines_handler subset_ask;
 
-/* The answer for a kind of that GPU set: a new reference; NULL only without memory. */
-json_t *subset_answer(const struct tccl_kind *kind, const struct tccl_machine *machine,
-                      bool closed);
+enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
+
+/* The answer for a kind of that GPU set, added to the lines. */
+void subset_answer(struct tccl_line_writer *lines, const struct tccl_kind *kind,
+                   const struct tccl_machine *machine, bool closed);
 
 #endif

@@ -22,6 +22,7 @@ struct connection {
     int holders;             /* itself while it is open, and who will answer */
     enum connection_state state;
     bool known;                 /* has sent a good message */
+    bool lines;                 /* the question was of lines */
     bool trusted;               /* root, TccldUser or SlurmUser */
     struct bufferevent *stream; /* NULL: closed */
     struct event *timer;

@@ -95,13 +95,13 @@ static void on_silence(evutil_socket_t fd, short what, void *argument)
 /* Questions */
 
 /* Returns NULL with err. */
-static const struct request *find_request(const struct connection *connection,
-                                          const json_t *message, struct tccl_error *err)
+static const struct request *find_request(const struct connection *connection, const char *type,
+                                          struct tccl_error *err)
 {
     const struct connections *all = connection->all;
-    const char *type = tccl_message_type(message);
     for (const struct request *each = all->requests; each->type; each++) {
-        if (!(each->from & all->front->from) || strcmp(type, each->type) != 0)
+        if (!(each->from & all->front->from) || strcmp(type, each->type) != 0 ||
+            !each->handle_lines == connection->lines)
             continue;
         if (!each->trusted || connection->trusted)
             return each;
@@ -128,22 +128,54 @@ static json_t *read_message(struct connection *connection, const char *text, siz
     return tccl_steal(message);
 }
 
-void connection_hear(struct connection *connection, uid_t uid, const char *text, size_t size)
+static void become_known(struct connection *connection)
+{
+    connection->all->n_waiting -= !connection->known;
+    connection->known = true;
+}
+
+static void hear_lines(struct connection *connection, const char *text, size_t size)
 {
     struct tccl_error err = {0};
-    if (!connection->stream)
+    struct tccl_lines lines;
+    const struct request *request = NULL;
+    if (tccl_lines_open(text, size, &lines, &err) == 0)
+        request = find_request(connection, lines.name, &err);
+    if (request && lines.version != 1)
+        tccl_fail(&err, "version %d of \"%s\", this tccld knows 1", lines.version, lines.name);
+    if (!request || err.text[0]) {
+        connection_reject(connection, err.text);
         return;
-    connection->asker.uid = uid;
-    connection->trusted = daemon_trusts(connection->all->daemon, uid);
+    }
+    become_known(connection);
+    request->handle_lines(connection->all->daemon, connection, &lines);
+}
+
+static void hear_json(struct connection *connection, const char *text, size_t size)
+{
+    struct tccl_error err = {0};
     cleanup_json json_t *message = read_message(connection, text, size, &err);
-    const struct request *request = message ? find_request(connection, message, &err) : NULL;
+    const struct request *request =
+        message ? find_request(connection, tccl_message_type(message), &err) : NULL;
     if (!request) {
         connection_reject(connection, err.text);
         return;
     }
-    connection->all->n_waiting -= !connection->known;
-    connection->known = true;
+    become_known(connection);
     request->handle(connection->all->daemon, connection, message);
+}
+
+void connection_hear(struct connection *connection, uid_t uid, const char *text, size_t size)
+{
+    if (!connection->stream)
+        return;
+    connection->asker.uid = uid;
+    connection->trusted = daemon_trusts(connection->all->daemon, uid);
+    connection->lines = connection->all->front->from == FROM_UNIX && *text != '{';
+    if (connection->lines)
+        hear_lines(connection, text, size);
+    else
+        hear_json(connection, text, size);
 }
 
 void connection_reject(struct connection *connection, const char *why)
@@ -198,8 +230,24 @@ void connection_answer(struct connection *connection, json_t *message)
         connection->all->front->answer(connection->all->daemon, connection, message);
 }
 
+void connection_answer_lines(struct connection *connection, struct tccl_line_writer *lines)
+{
+    if (tccl_lines_end(lines) == 0)
+        connection_send(connection, lines->text, lines->length);
+    else
+        connection_close(connection);
+}
+
 void connection_refuse(struct connection *connection, const char *text)
 {
+    if (connection->lines) {
+        char buffer[1024];
+        struct tccl_line_writer lines;
+        tccl_lines_begin(&lines, buffer, sizeof(buffer), "tccl-error", 1);
+        tccl_line_put(&lines, "text", "%.511s", text);
+        connection_answer_lines(connection, &lines);
+        return;
+    }
     cleanup_json json_t *message = tccl_message_new("error");
     tccl_put_text(message, "text", text, 511);
     connection_answer(connection, message);

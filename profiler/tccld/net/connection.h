@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/lines.h"
 #include "tccld/main/daemon.h"
 
 struct connection;
@@ -25,7 +26,9 @@ void connection_drop(struct connection *connection);
 /* Answers the question; over TCP an envelope is put on the message (borrowed). Does nothing on a
  * closed connection. */
 void connection_answer(struct connection *connection, json_t *message);
-/* Answers with an error. */
+/* Answers a question of lines by lines, which end here. */
+void connection_answer_lines(struct connection *connection, struct tccl_line_writer *lines);
+/* Answers with an error, in the way that was asked. */
 void connection_refuse(struct connection *connection, const char *text);
 /* Has the other side gone? */
 bool connection_closed(const struct connection *connection);
@@ -33,11 +36,15 @@ bool connection_closed(const struct connection *connection);
 /* What can be asked. */
 enum { FROM_UNIX = 1, FROM_TCP = 2 };
 typedef void request_handler(struct daemon *daemon, struct connection *connection, json_t *message);
+/* What the runtime shim asks, over the unix socket: lines (lines.h) in place of JSON. */
+typedef void lines_handler(struct daemon *daemon, struct connection *connection,
+                           const struct tccl_lines *lines);
 struct request {
-    const char *type;
+    const char *type; /* of lines: their name */
     unsigned from;
     bool trusted; /* from root, TccldUser and SlurmUser only */
     request_handler *handle;
+    lines_handler *handle_lines; /* in place of handle */
 };
 
 /* All that tccld is asked (requests.c); a type of NULL ends it. */

@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/key.h"
-#include "client/message.h"
 #include "client/step-fields.h"
 #include "records/record.h"
+#include "tccld/join/chain-lines.h"
 #include "tccld/join/planfile.h"
 
 struct known {
@@ -48,50 +48,35 @@ void alives_free(struct alives *alives)
     free(alives);
 }
 
-static int read_gpus(const json_t *plan, struct alive *alive)
-{
-    const json_t *gpus = json_object_get(plan, "gpus");
-    alive->n_gpus = (int)json_array_size(gpus);
-    if (alive->n_gpus < 1 || alive->n_gpus > TCCL_MAX_GPUS)
-        return -1;
-    for (int i = 0; i < alive->n_gpus; i++) {
-        const char *busid = json_string_value(json_array_get(gpus, (size_t)i));
-        if (!busid || strlen(busid) >= TCCL_BUSID)
-            return -1;
-        strcpy(alive->gpus[i], busid);
-    }
-    return 0;
-}
-
 /* A plan as this version of tccld writes it. Returns 0 or -1. */
-static int read_plan(const json_t *plan, const struct tccl_step_key *key, struct alive *alive)
+static int read_plan(const struct tccl_lines *plan, const struct tccl_step_key *key,
+                     struct alive *alive)
 {
     struct tccl_step_key theirs;
-    json_int_t uid, index, start;
-    const char *root;
-    if (tccl_key_from_json(json_object_get(plan, "key"), &theirs, NULL) != 0 ||
-        !tccl_key_equal(&theirs, key) ||
-        tccl_get_int(plan, "uid", 0, UINT32_MAX, &uid, NULL) != 0 ||
-        tccl_get_int(plan, "index", 0, TCCL_MAX_NODES - 1, &index, NULL) != 0 ||
-        tccl_get_int(plan, "start", 0, INT64_MAX, &start, NULL) != 0 ||
-        tccl_get_text(plan, "root", TCCL_HOST_NAME, &root, NULL) != 0)
+    int64_t uid, index;
+    if (tccl_key_from_lines(plan, &theirs, NULL) != 0 || !tccl_key_equal(&theirs, key) ||
+        tccl_line_integer(plan, "uid", 0, UINT32_MAX, &uid) != 0 ||
+        tccl_line_integer(plan, "index", 0, TCCL_MAX_NODES - 1, &index) != 0 ||
+        tccl_line_integer(plan, "start", 0, INT64_MAX, &alive->start) != 0 ||
+        tccl_line_text(plan, "root", alive->root, sizeof(alive->root)) < 0)
         return -1;
     alive->key = *key;
     alive->uid = (uid_t)uid;
     alive->index = (int)index;
-    alive->start = start;
-    strcpy(alive->root, root);
-    return read_gpus(plan, alive);
+    alive->n_gpus = chain_lines_get_gpus(plan, alive->gpus);
+    return alive->n_gpus > 0 ? 0 : -1;
 }
 
 static struct known *load(struct daemon *daemon, const struct tccl_step_key *key)
 {
     struct alives *alives = daemon->alives;
     const char *run_dir = daemon->conf->run_dir;
-    cleanup_json json_t *plan = planfile_read(run_dir, key);
-    cleanup_free struct known *known = plan ? calloc(1, sizeof(*known)) : NULL;
-    char word[PLANFILE_NOTE];
-    if (!known || read_plan(plan, key, &known->alive) != 0)
+    char text[TCCL_LINES_SIZE], word[PLANFILE_NOTE];
+    struct tccl_lines plan;
+    if (planfile_read(run_dir, key, text, &plan) != 0)
+        return NULL;
+    cleanup_free struct known *known = calloc(1, sizeof(*known));
+    if (!known || read_plan(&plan, key, &known->alive) != 0)
         return NULL;
     known->alive.told = planfile_noted(run_dir, key, word) == 0 ? tccl_built_rank(word) : 0;
     if (alives->count == ALIVE_MOST)
@@ -139,11 +124,11 @@ static bool too_often(struct known *known)
 }
 
 struct alive *alives_asked(struct daemon *daemon, const struct connection *connection,
-                           const json_t *message, struct tccl_error *err)
+                           const struct tccl_lines *question, struct tccl_error *err)
 {
     struct tccl_step_key key;
     uid_t uid = connection_uid(connection);
-    if (tccl_key_from_json(json_object_get(message, "key"), &key, err) != 0)
+    if (tccl_key_from_lines(question, &key, err) != 0)
         return NULL;
     struct known *known = find_or_load(daemon, &key);
     if (!known || (known->alive.uid != uid && !daemon_trusts(daemon, uid))) {

@@ -21,7 +21,7 @@ struct alive {
     int64_t start;
     char root[TCCL_HOST_NAME + 1]; /* name of node 0 */
     int n_gpus;
-    char gpus[TCCL_MAX_GPUS][TCCL_BUSID];
+    tccl_bus gpus[TCCL_MAX_GPUS];
     int told; /* rank of the last verdict that was put on record (tccl_built_rank) */
 };
 
@@ -35,10 +35,10 @@ struct alive *alives_find(struct daemon *daemon, const struct tccl_step_key *key
 /* Its plan has been written anew, or is about to go. */
 void alives_forget(struct daemon *daemon, const struct tccl_step_key *key);
 
-/* The step that a message's key names, if the other side may ask about it and has not asked too
+/* The step that a question's key names, if the other side may ask about it and has not asked too
  * often. NULL with err. */
 struct alive *alives_asked(struct daemon *daemon, const struct connection *connection,
-                           const json_t *message, struct tccl_error *err);
+                           const struct tccl_lines *question, struct tccl_error *err);
 
 /* A verdict of that rank has been put on record: also on disk, for the next tccld. */
 void alive_told(struct daemon *daemon, struct alive *alive, int rank);

@@ -6,15 +6,15 @@
 #include "tccld/net/connection.h"
 
 const struct request tccld_requests[] = {
-    {"announce", FROM_UNIX, true, step_announce},
-    {"join", FROM_UNIX, true, step_join},
-    {"leave", FROM_UNIX, true, step_leave},
-    {"chain", FROM_UNIX, false, subset_ask},
-    {"confirm", FROM_UNIX, false, confirm_hear},
-    {"call", FROM_TCP, true, step_call},
-    {"merge", FROM_TCP, true, step_merge},
-    {"record", FROM_TCP, true, journal_receive},
-    {"query", FROM_UNIX | FROM_TCP, false, journal_query},
-    {"summary", FROM_UNIX | FROM_TCP, false, journal_summary},
+    {"announce", FROM_UNIX, true, step_announce, NULL},
+    {"join", FROM_UNIX, true, step_join, NULL},
+    {"leave", FROM_UNIX, true, step_leave, NULL},
+    {"tccl-chain", FROM_UNIX, false, NULL, subset_ask},
+    {"tccl-confirm", FROM_UNIX, false, NULL, confirm_hear},
+    {"call", FROM_TCP, true, step_call, NULL},
+    {"merge", FROM_TCP, true, step_merge, NULL},
+    {"record", FROM_TCP, true, journal_receive, NULL},
+    {"query", FROM_UNIX | FROM_TCP, false, journal_query, NULL},
+    {"summary", FROM_UNIX | FROM_TCP, false, journal_summary, NULL},
     {0},
 };

@@ -1,0 +1,71 @@
+/* chain-lines.c: a chain as the runtime shim reads it: bus ids, NIC names with their bus ids, and
+ * the kernel's numbers of NUMA nodes. */
+#include "tccld/join/chain-lines.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put_nic(struct tccl_line_writer *writer, const struct tccl_nic *nic)
+{
+    tccl_line_put(writer, "nic", "%s %s", nic->name, nic->busid);
+}
+
+void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *chain,
+                     const struct tccl_machine *machine)
+{
+    struct tccl_named_chain named;
+    char text[TCCL_CHAIN_TEXT];
+    int length = 0;
+    tccl_chain_name(chain, machine, false, &named);
+    tccl_named_format(&named, text);
+    tccl_line_put(writer, "chain", "%s", text);
+    for (int i = 0; i < machine->n_memories && length < (int)sizeof(text); i++)
+        length += snprintf(text + length, sizeof(text) - (size_t)length, "%s%d", i ? " " : "",
+                           machine->nodes[i]);
+    tccl_line_put(writer, "nodes", "%s", text);
+    if (chain->closed)
+        return;
+    put_nic(writer, &machine->nics[chain->entry.nic]);
+    if (chain->exit.nic != chain->entry.nic)
+        put_nic(writer, &machine->nics[chain->exit.nic]);
+}
+
+void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, double baseline_gbps,
+                           const char *source)
+{
+    tccl_line_put_number(writer, "gbps", gbps);
+    tccl_line_put_number(writer, "baseline_gbps", baseline_gbps);
+    tccl_line_put(writer, "source", "%s", source);
+}
+
+void chain_lines_put_gpus(struct tccl_line_writer *writer, uint32_t gpus,
+                          const struct tccl_machine *machine)
+{
+    char text[CHAIN_LINES_GPUS] = "";
+    size_t length = 0;
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (gpus & UINT32_C(1) << i)
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
+                                       length ? " " : "", machine->gpus[i].busid);
+    tccl_line_put(writer, "gpus", "%s", text);
+}
+
+int chain_lines_get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static TCCL_MAX_GPUS])
+{
+    char text[CHAIN_LINES_GPUS], *rest = NULL;
+    int n = 0;
+    if (tccl_line_text(lines, "gpus", text, sizeof(text)) < 0)
+        return -1;
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        if (n == TCCL_MAX_GPUS || tccl_bus_parse(word, &gpus[n++]) != 0)
+            return -1;
+    return n > 0 ? n : -1;
+}
+
+bool chain_lines_one_fabric(const struct tccl_machine *machine)
+{
+    for (int i = 1; i < machine->n_nics; i++)
+        if (strcmp(machine->nics[i].fabric, machine->nics[0].fabric) != 0)
+            return false;
+    return machine->n_nics > 0;
+}
