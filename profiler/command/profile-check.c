@@ -199,7 +199,6 @@ static int check(const struct profile_options *options, struct tccl_profile *pro
     struct profile_options like = *options;
     struct tccl_backend *backend;
     char model[PATH_MAX];
-
     cleanup_close int fd = lock(profile, err);
     if (fd < 0)
         return -1;

@@ -435,7 +435,6 @@ int profile_peer(const struct profile_options *options)
 {
     struct peer peer = {.options = options, .signals = -1};
     struct tccl_error err = {0};
-
     int rc = run(&peer, &err);
     end(&peer);
     return rc < 0 ? profile_complain(&err) : 0;

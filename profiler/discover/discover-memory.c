@@ -148,7 +148,6 @@ int tccl_scene_memory_of(struct tccl_scene *scene, hwloc_obj_t object, const cha
     const int *nodes = scene->found->site.nodes;
     int memory = 0;
     bool nearest;
-
     int count = memories_in(scene, place, &memory);
     if (count == 1)
         return memory;

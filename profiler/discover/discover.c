@@ -58,7 +58,6 @@ void tccl_scene_busid(hwloc_obj_t object, char busid[static TCCL_BUSID])
 static void ask_nvml(struct tccl_scene *scene)
 {
     struct tccl_error trouble = {0};
-
     int rc = scene->facts ? tccl_nvml_read(&scene->nvml, &trouble) : 1;
     scene->nvml_failed = rc < 0;
     if (rc > 0)

@@ -143,9 +143,9 @@ static int note(struct tccl_run_meter *meter, const struct tccl_set *set,
 static int measure(struct tccl_run_meter *meter, const struct tccl_set *set, bool known,
                    struct tccl_measurement *out, struct tccl_error *err)
 {
-    struct tccl_error why, ended = {0};
     /* Where nothing works any more, the end should come soon. */
     int tries = meter->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1;
+    struct tccl_error why, ended = {0};
 
     if (tccl_retry(meter->backend, set, tries, NULL, NULL, out, &why, &ended) != 0)
         return tccl_fail(err, "%s: what was measured is kept", ended.text);

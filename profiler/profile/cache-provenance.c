@@ -61,7 +61,6 @@ int tccl_provenance_write(const char *folder, const struct tccl_provenance *from
                           struct tccl_error *err)
 {
     char path[PATH_MAX];
-
     bool measured = strcmp(from->source, "model") != 0;
     cleanup_json json_t *json = json_pack(
         "{s:i, s:s, s:s, s:s*, s:s*, s:o*, s:I, s:s}", "format", PROFILE_FORMAT, "machine",
