@@ -26,3 +26,4 @@ rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep '^slur
 [ "$(rpm -qp --requires "$work"/rpm/tccl-slurm-plugin-*.rpm 2>/dev/null | grep -c "^slurm.* $release")" = 2 ] || fail "the plugin asks for no Slurm"
 ! rpm -qp --requires "$work"/rpm/tccl-runtime-*.rpm 2>/dev/null | grep -v '^lib\(c\|dl\)\.so\|^rpmlib\|^rtld' || fail "the runtime needs more than libc"
 [ "$(rpm -qp --configfiles "$work"/rpm/tccld-*.rpm 2>/dev/null)" = /etc/logrotate.d/tccld ] || fail "configuration of tccld"
+! rpm -qp --requires "$work"/rpm/tccl-tools-*.rpm 2>/dev/null | grep python || fail "the tools need what a sample runs"
