@@ -1,6 +1,6 @@
 #!/bin/bash
 # All ways in which programs make communicators work here: what the rig shows of them can be relied on.
-# level: quick
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 check() { # WHAT PYTHON-LINES MODEL OPTION...
