@@ -1,6 +1,6 @@
 """schedule.py: runs tests in lanes beside each other, as far as there are cores for them; those that measure run alone,
-after the others; what fails is run once more, alone, since a machine that others use can keep a test from what it waits
-for."""
+after the others; what fails, or was skipped because the machine was too busy, is run once more, alone, since others can
+keep a test from what it waits for."""
 import heapq
 import itertools
 import os
@@ -30,6 +30,11 @@ class Result:
     @property
     def word(self):
         return {0: 'ok', SKIP: 'skip'}.get(self.status, 'FAIL')
+
+    @property
+    def was_kept(self):
+        """Others, such as the tests beside it, may have kept it from what it waits for."""
+        return self.test.again and (self.word == 'FAIL' or self.word == 'skip' and 'busy' in self.reason)
 
 
 class Gate:
@@ -160,7 +165,7 @@ class Runner:
                 if self.stopped:
                     break
                 result = self.attempt(test, cluster)
-            if result.word == 'FAIL' and test.again and not self.stopped:
+            if result.was_kept and not self.stopped:
                 failed.append(result)
             else:
                 self.record(result)
