@@ -2,7 +2,7 @@
 # jobs. Sourced after lib.sh.
 PATH=$PATH:/usr/sbin:/sbin
 for program in python3 slurmdbd mariadbd mariadb-install-db sacctmgr; do
-    command -v $program >/dev/null || skip "no $program here (contrib/setup test)"
+    command -v $program >/dev/null || skip "no $program here (contrib/setup test-all)"
 done
 
 comment_cluster() {
