@@ -121,9 +121,10 @@ def check_leftovers(before, mark):
     start, left = time.monotonic(), []
     for pid, command in leftovers.processes(mark):
         left.append(f'process {pid}: {command}')
-        os.kill(int(pid), signal.SIGTERM)
+        os.kill(int(pid), signal.SIGKILL)
     left += [f'file {path}' for path in sorted(leftovers.of_folder(mark))]
-    left += [f'file {path}' for path in sorted(leftovers.files() - before[0])]
+    files = leftovers.files() - before[0]
+    left += [f'file {path}' for path in sorted(files - leftovers.used_by_others(files))]
     left += [f'mount {path}' for path in sorted(leftovers.mounts() - before[1])]
     with open(log_of('check/leftovers'), 'w', encoding='utf-8') as log:
         log.write('\n'.join(left[-200:] + [f'{len(left)} things are left of this run'] * bool(left)) + '\n')

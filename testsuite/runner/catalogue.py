@@ -114,6 +114,7 @@ def checks(everything):
     def check(name, command, **more):
         return Test(f'check/{name}', command, 'checks', again=False, **more)
     yield check('format', ['testsuite/checks', 'format'])
+    yield check('format-planted', ['testsuite/test-check-dialect'])
     yield check('scripts', ['testsuite/checks', 'scripts'])
     yield check('arrows', ['testsuite/check-arrows', '.', 'build'], needs=['build/gcc'])
     yield check('arrows-planted', ['testsuite/test-check-arrows'])

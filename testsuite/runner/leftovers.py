@@ -50,6 +50,19 @@ def processes(mark):
             yield pid, command
 
 
+def used_by_others(paths):
+    """Those that stand in the command line or the environment of a process that is there: it is none of ours."""
+    texts = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        for name in ('cmdline', 'environ'):
+            try:
+                with open(f'/proc/{pid}/{name}', 'rb') as file:
+                    texts.append(file.read().decode(errors='replace'))
+            except OSError:
+                continue
+    return {path for path in paths if any(path in text for text in texts)}
+
+
 def mounts():
     with open('/proc/self/mounts', encoding='utf-8') as file:
         return {line.split()[1] for line in file if NAMES.search(line.split()[1])}
