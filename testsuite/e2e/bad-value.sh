@@ -2,7 +2,7 @@
 # An unknown value is refused by srun, sbatch and salloc before anything is queued, with one line
 # that says what is allowed; so is one in the environment.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 newest_job() { # old ones may be forgotten meanwhile

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The batch step itself, on one node: a ring over the node's GPUs of the job, without any srun.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cat >"$work/job" <<JOB

@@ -2,7 +2,7 @@
 # The layout of a node that gets its files from slurmctld (without one of Slurm's services for it): the
 # plugstack.conf in the folder of copies includes what was not sent along. With the line in it, all is well.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 copies=$work/conf-cache

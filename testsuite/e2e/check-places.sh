@@ -2,7 +2,7 @@
 # tccl-check where things lie differently: a login node; a shim that is missing or closed to users; tasks
 # that see one GPU each.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 look() { # [NAME=VALUE]... OPTION...: with this test's slurm.conf

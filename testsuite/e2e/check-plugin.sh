@@ -3,7 +3,7 @@
 # in an included file, required, written twice; no such file, another Slurm's; slurmd older
 # than plugstack.conf. All else stays ok.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 stack=$cluster/plugstack.conf

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A folder with the right name that holds another machine's profile is not served.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 folder=$(dirname "$(find "$cluster/nodes/n2/cache" -name profile.json)")

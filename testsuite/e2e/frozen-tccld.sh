@@ -2,7 +2,7 @@
 # A tccld that was given no time for longer than a connection may be silent has not heard what came meanwhile: it
 # listens once more before it hangs up, on both sockets.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 at_end+=("kill -CONT $(<"$cluster/nodes/n2/tccld.sock.lock") || true")

@@ -2,7 +2,7 @@
 # Oversized, malformed, forged and replayed messages and silent peers on both sockets of a tccld: it
 # refuses them, keeps running, and serves the next step.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 before=$(cat "$cluster/pid/tccld@n2")

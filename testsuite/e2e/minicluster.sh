@@ -2,7 +2,7 @@
 # The minicluster itself: touches nothing that it did not make, cleans up a start that fails half-way,
 # ends steps that still run, and can be stopped twice.
 # cluster: own
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 dir=/tmp/tccl-test-mini-$$

@@ -2,7 +2,7 @@
 # Without AccountingHost each first node keeps its own records, and tcclacct says that it sees this
 # node only.
 # cluster: own
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 own_cluster --nodes 2

@@ -2,7 +2,7 @@
 # Where NCCL's own ring is as fast as the best one, a step is left to it, and told why; a required
 # ring is no reason to fail, and mode auto says nothing.
 # cluster: own
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 # Two GPUs that can only go through the one memory: there is one ring.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Steps that share all nodes and all GPUs (--overlap) do not disturb each other's plans.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 cat >"$work/job" <<JOB

@@ -1,7 +1,7 @@
 #!/bin/bash
 # One GPU on each of several nodes: a ring over the network ports alone.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 srun_show -N4 --gpus-per-node=1 --ntasks-per-node=1 --tccl=on

@@ -1,7 +1,7 @@
 #!/bin/bash
 # While hundreds of peers hold connections to a tccld and say nothing, steps get their ring.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 python3 - "$cluster/nodes/n2/tccld.sock" "$work/over" <<'PYTHON' &

@@ -2,7 +2,7 @@
 # A tccld that was killed leaves its socket: the next one takes its place. A second tccld is refused
 # and leaves the first one working.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 at_end+=("mini start-tccld n2 || true")

@@ -2,7 +2,7 @@
 # The first node's or another node's tccld is stopped: the job runs without a ring on all nodes, one
 # line says why; where a tccld is left that can, a record does too.
 # cluster: mixed
-# level: all
+# level: quick
 . "$(dirname "$0")/lib.sh"
 
 at_end+=("mini start-tccld n1 || true" "mini start-tccld n3 || true")

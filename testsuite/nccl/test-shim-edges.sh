@@ -1,7 +1,7 @@
 #!/bin/bash
 # Each edge P2P or through host memory as planned, also where NCCL by itself would do the opposite on
 # each of them.
-# level: quick
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 chain() { # WHAT MODEL GPUS CHAIN

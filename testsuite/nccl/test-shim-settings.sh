@@ -1,7 +1,7 @@
 #!/bin/bash
 # The user's own NCCL_* settings, in the environment or in nccl.conf: never overruled. What they leave
 # free is still as planned; else NCCL goes on as alone, and one line says why.
-# level: quick
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 bounces="dual-8gpu:0,1=0 -m0> 1 -m1> 0"
