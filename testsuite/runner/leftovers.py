@@ -51,10 +51,10 @@ def processes(mark):
 
 
 def used_by_others(paths):
-    """Those that stand in the command line or the environment of a process that is there: it is none of ours."""
+    """Those that a process names in its command line or environment, or maps: it is none of ours."""
     texts = []
     for pid in filter(str.isdigit, os.listdir('/proc')):
-        for name in ('cmdline', 'environ'):
+        for name in ('cmdline', 'environ', 'maps'):
             try:
                 with open(f'/proc/{pid}/{name}', 'rb') as file:
                     texts.append(file.read().decode(errors='replace'))
