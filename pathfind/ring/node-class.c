@@ -299,7 +299,7 @@ struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err
     }
     cleanup_kind struct tccl_kind *kind = kind_alloc(n);
     if (!kind) {
-        tccl_fail(err, "no memory");
+        tccl_fail(err, "out of memory");
         return NULL;
     }
     return parts_from_json(json, kind, err) < 0 ? NULL : tccl_steal(kind);

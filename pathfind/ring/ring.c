@@ -246,7 +246,7 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ri
         if (check_kind(runs[i].kind, err) < 0)
             return -1;
     if (make_lists(&lists, runs, n_runs, ring->n_nodes) < 0 || solve_nodes(&lists, ring) < 0)
-        return tccl_fail(err, "no memory for a ring over %d nodes", ring->n_nodes);
+        return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (ring->gbps <= 0)
         return tccl_fail(err,
                          "no ring can be closed over these %d nodes: a chain is missing, or "
@@ -267,7 +267,7 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
         return tccl_fail(err, "a ring needs a GPU");
     ring->choices = calloc(ring->n_nodes, sizeof(*ring->choices));
     if (!ring->choices)
-        return tccl_fail(err, "no memory for a ring over %d nodes", ring->n_nodes);
+        return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (gpus == 1)
         return 1;
     ring->baseline_gbps = baseline(runs, n_runs);

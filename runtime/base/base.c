@@ -18,7 +18,7 @@ int shim_fail(struct shim_why *why, const char *format, ...)
     if (why && !why->text[0]) {
         va_list list;
         va_start(list, format);
-        vsnprintf(why->text, sizeof why->text, format, list);
+        vsnprintf(why->text, sizeof(why->text), format, list);
         va_end(list);
     }
     return -1;
@@ -151,9 +151,9 @@ void shim_scratch_free(void *scratch, size_t size)
 bool shim_is_memory_file(int fd, const char *name)
 {
     char path[40], wanted[64], found[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int length = snprintf(wanted, sizeof wanted, "/memfd:%s (deleted)", name);
-    return length == (int)readlink(path, found, sizeof found) &&
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int length = snprintf(wanted, sizeof(wanted), "/memfd:%s (deleted)", name);
+    return length == (int)readlink(path, found, sizeof(found)) &&
            !memcmp(found, wanted, (size_t)length);
 }
 

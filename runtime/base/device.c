@@ -49,7 +49,7 @@ static bool find_runtime(struct cuda *cuda)
     char path[SHIM_PATH];
     void *handle;
 
-    memset(cuda, 0, sizeof *cuda);
+    memset(cuda, 0, sizeof(*cuda));
     if (fill_runtime(cuda, RTLD_DEFAULT))
         return true;
     handle = dl_iterate_phdr(look_for_runtime, path) ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
@@ -60,7 +60,7 @@ static bool find_driver(struct cuda *cuda)
 {
     void *handle = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
 
-    memset(cuda, 0, sizeof *cuda);
+    memset(cuda, 0, sizeof(*cuda));
     if (!handle)
         return false;
     cuda->current = (get_int)dlsym(handle, "cuCtxGetDevice");
@@ -90,7 +90,7 @@ static int read_bus(const struct cuda *cuda, int ordinal, shim_bus *bus)
 {
     char text[BUS_TEXT] = "";
 
-    return cuda->busid(text, sizeof text, ordinal) == 0 ? tccl_bus_parse(text, bus) : -1;
+    return cuda->busid(text, sizeof(text), ordinal) == 0 ? tccl_bus_parse(text, bus) : -1;
 }
 
 /* Several devices with one bus id are parts of a GPU. */
@@ -290,10 +290,10 @@ static bool is_switch(const char *busid)
     char path[96] = "/sys/bus/pci/devices/", kind[32];
     size_t length = strlen(path), skip = strlen(busid) > 12 ? strlen(busid) - 12 : 0;
 
-    for (; busid[skip] && length < sizeof path - 8; skip++)
+    for (; busid[skip] && length < sizeof(path) - 8; skip++)
         path[length++] = (char)tolower((unsigned char)busid[skip]);
     strcpy(path + length, "/class");
-    return shim_read_file(path, kind, sizeof kind) < 0 || strncmp(kind, "0x0680", 6) == 0;
+    return shim_read_file(path, kind, sizeof(kind)) < 0 || strncmp(kind, "0x0680", 6) == 0;
 }
 
 static void add_link(struct links *links, const struct pci_info *remote)
@@ -301,7 +301,7 @@ static void add_link(struct links *links, const struct pci_info *remote)
     char busid[BUS_TEXT];
     shim_bus bus;
 
-    snprintf(busid, sizeof busid, "%.*s", BUS_TEXT - 1, remote->busid);
+    snprintf(busid, sizeof(busid), "%.*s", BUS_TEXT - 1, remote->busid);
     if (is_switch(busid))
         links->to_switch = true;
     else if (tccl_bus_parse(busid, &bus) == 0)
@@ -314,13 +314,13 @@ static int read_links(const struct nvml *nvml, shim_bus bus, struct links *links
     struct pci_info remote;
     device gpu;
 
-    memset(links, 0, sizeof *links);
+    memset(links, 0, sizeof(*links));
     if (nvml_gpu(nvml, bus, &gpu, why))
         return -1;
     if (!has_nvlink(nvml, gpu))
         return 0;
     for (unsigned link = 0; link < LINKS; link++) {
-        memset(&remote, 0, sizeof remote);
+        memset(&remote, 0, sizeof(remote));
         if (link_is_up(nvml, gpu, link) && nvml->link_remote(gpu, link, &remote) == 0)
             add_link(links, &remote);
     }

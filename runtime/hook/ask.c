@@ -31,7 +31,7 @@ static int wait_for(int fd, short events, int64_t deadline_us)
 /* A unix socket connects at once or not at all; where its queue is full, a little later. */
 static int connect_to(int fd, const struct sockaddr_un *address, int64_t deadline_us)
 {
-    while (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0) {
+    while (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
         if (errno != EAGAIN && errno != EINTR)
             return errno == EISCONN ? 0 : -1;
         if (shim_now_us() >= deadline_us) {
@@ -48,7 +48,7 @@ static int open_socket(const char *path, int64_t deadline_us, struct shim_why *w
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd;
 
-    if (strlen(path) >= sizeof address.sun_path)
+    if (strlen(path) >= sizeof(address.sun_path))
         return shim_fail(why, "the path of tccld's socket is too long");
     strcpy(address.sun_path, path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -98,7 +98,7 @@ static long receive_answer(int fd, char answer[static ANSWER], int64_t deadline_
     unsigned char head[HEAD];
     size_t size;
 
-    if (receive_all(fd, (char *)head, sizeof head, deadline_us) != 0)
+    if (receive_all(fd, (char *)head, sizeof(head), deadline_us) != 0)
         return shim_fail(why, "tccld did not answer in time");
     size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
     if (size == 0 || size > ANSWER)
@@ -149,7 +149,7 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
 {
     struct question question;
     char bus[TCCL_BUS_TEXT], list[SHIM_GPUS * TCCL_BUS_TEXT] = "", *answer;
-    struct shim_text text = {list, sizeof list, 0, false};
+    struct shim_text text = {list, sizeof(list), 0, false};
     long length;
     int status = -1;
 
@@ -162,7 +162,7 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
     tccl_line_put(&question.lines, "gpus", "%s", list);
     answer = shim_scratch(ANSWER);
     if (!answer)
-        return shim_fail(why, "there is no memory left");
+        return shim_fail(why, "out of memory");
     length = ask(plan, &question, deadline_us, answer, why);
     if (length >= 0)
         status = shim_chain_parse(answer, (size_t)length, gpus, n, closed, chain, why);
@@ -189,7 +189,7 @@ static int check_ok(const char *answer, size_t size, struct shim_why *why)
         return shim_fail(why, "tccld's answer can't be read: %s", err.text);
     if (strcmp(lines.name, "tccl-ok") == 0)
         return 0;
-    tccl_line_text(&lines, "text", text, sizeof text);
+    tccl_line_text(&lines, "text", text, sizeof(text));
     return shim_fail(why, "tccld refused it%s%s", text[0] ? ": " : "", text);
 }
 
@@ -211,7 +211,7 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     tccl_line_put_bool(&question.lines, "whole", whole);
     answer = shim_scratch(ANSWER);
     if (!answer)
-        return shim_fail(why, "there is no memory left");
+        return shim_fail(why, "out of memory");
     length = ask(plan, &question, deadline_us, answer, why);
     if (length >= 0)
         status = check_ok(answer, (size_t)length, why);

@@ -92,7 +92,7 @@ static int check_wanted(const struct shim_member *members, int n, bool linked[SH
     }
     if (user & (SHIM_USER_FILES | SHIM_USER_SHARP)) {
         char words[160];
-        struct shim_text text = {words, sizeof words, 0, false};
+        struct shim_text text = {words, sizeof(words), 0, false};
         words[0] = '\0';
         shim_settings_user_words(user & (SHIM_USER_FILES | SHIM_USER_SHARP), &text);
         return shim_fail(why, "the user has set %s", words[0] ? words : "it otherwise");
@@ -209,7 +209,7 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
                         const struct shim_nccl *nccl, struct shim_numbers *numbers,
                         struct shim_why *why)
 {
-    memset(numbers, 0, sizeof *numbers);
+    memset(numbers, 0, sizeof(*numbers));
     for (int i = 0; i < n; i++) {
         int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
         if (at < 0)
@@ -272,8 +272,8 @@ static int write_texts(const struct shim_member *members, int n, struct places *
                        struct shim_why *why)
 {
     const struct shim_chain *chain = &answer->chain;
-    struct shim_text topo = {answer->topo, sizeof answer->topo, 0, false};
-    struct shim_text graph = {answer->graph, sizeof answer->graph, 0, false};
+    struct shim_text topo = {answer->topo, sizeof(answer->topo), 0, false};
+    struct shim_text graph = {answer->graph, sizeof(answer->graph), 0, false};
     uint32_t version = members[0].version;
     int islands = shim_islands(chain, &places->pci, places->linked, level_pxb(members, n), version,
                                &topo, why);
@@ -362,9 +362,9 @@ static void keep_file(const char *folder, uint64_t key, const char *kind, const 
                       size_t size)
 {
     char path[SHIM_PATH];
-    int length = snprintf(path, sizeof path, "%s/tccl-%d-%016llx.%s.xml", folder, (int)getpid(),
+    int length = snprintf(path, sizeof(path), "%s/tccl-%d-%016llx.%s.xml", folder, (int)getpid(),
                           (unsigned long long)key, kind);
-    if (length < 0 || (size_t)length >= sizeof path)
+    if (length < 0 || (size_t)length >= sizeof(path))
         return;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 || shim_write_all(fd, text, size))
@@ -396,7 +396,7 @@ static void tell_aside(const struct shim_comm *comm, enum shim_level level,
 {
     char ranks[32] = "of some ranks";
     if (comm->ranks >= 0)
-        snprintf(ranks, sizeof ranks, "of %d ranks", comm->ranks);
+        snprintf(ranks, sizeof(ranks), "of %d ranks", comm->ranks);
     shim_log(level, "communicator %016llx %s: NCCL's own choice: %s", (unsigned long long)comm->key,
              ranks, why->text);
 }
@@ -439,14 +439,14 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
 enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
                                struct shim_entry *entry, const struct shim_comm *comm)
 {
-    static const struct shim_why why = {"there is no memory left"};
+    static const struct shim_why why = {"out of memory"};
     struct shim_answer *answer;
     if (shim_entry_begin(entry)) {
-        answer = shim_scratch(sizeof *answer);
+        answer = shim_scratch(sizeof(*answer));
         if (!answer)
             return shim_entry_decide(entry, SHIM_ASIDE, &why);
         enum shim_decision decision = decide_now(plan, registry, entry, comm, answer);
-        shim_scratch_free(answer, sizeof *answer);
+        shim_scratch_free(answer, sizeof(*answer));
         return decision;
     }
     return shim_entry_wait(entry, shim_now_us() + WAIT_US);

@@ -82,12 +82,12 @@ static uint32_t relies_on(const struct shim_process *process, const struct shim_
 /* A copy of what was decided for an init; NULL: it can't be had. To be freed. */
 static struct shim_answer *read_answer(const struct shim_init *init)
 {
-    struct shim_answer *answer = shim_scratch(sizeof *answer);
+    struct shim_answer *answer = shim_scratch(sizeof(*answer));
     if (answer && shim_entry_read(init->entry, answer))
         return answer;
     shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
              (unsigned long long)init->comm.key);
-    shim_scratch_free(answer, sizeof *answer);
+    shim_scratch_free(answer, sizeof(*answer));
     return NULL;
 }
 
@@ -124,12 +124,12 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
         fill(init->topo_fd, SHIM_TOPO_NAME, answer->topo, answer->topo_size)) {
         shim_log(SHIM_LOG_WARN, "a memory file can't be written, or the program has closed it");
         init->decision = SHIM_ASIDE;
-        shim_scratch_free(answer, sizeof *answer);
+        shim_scratch_free(answer, sizeof(*answer));
         return;
     }
     shim_process_promise(shim_process_given(NULL) & relies_on(process, answer));
     set_policy(init, answer);
-    shim_scratch_free(answer, sizeof *answer);
+    shim_scratch_free(answer, sizeof(*answer));
 }
 
 static const char *graph_answer(struct shim_init *init)
@@ -282,6 +282,6 @@ void shim_question_finish(struct shim_init *init)
     struct shim_answer *answer = process && init->decision == SHIM_USE ? read_answer(init) : NULL;
     if (answer)
         tell(process, init, answer);
-    shim_scratch_free(answer, sizeof *answer);
+    shim_scratch_free(answer, sizeof(*answer));
     shim_pending_forget(init);
 }

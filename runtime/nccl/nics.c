@@ -29,7 +29,7 @@ struct filters {
 /* "^=mlx5_0:1,mlx5_1": beginnings of names, or whole names with "="; all others with "^". */
 static int read_filters(const char *text, struct filters *filters, struct shim_why *why)
 {
-    memset(filters, 0, sizeof *filters);
+    memset(filters, 0, sizeof(*filters));
     if (!text)
         return 0;
     filters->none_of = *text == '^';
@@ -82,8 +82,8 @@ static bool reads(const char *name, int port, const char *file, const char *text
 {
     char path[SYSFS], content[64];
 
-    snprintf(path, sizeof path, "/sys/class/infiniband/%s/ports/%d/%s", name, port, file);
-    *there = shim_read_file(path, content, sizeof content) >= 0;
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%d/%s", name, port, file);
+    *there = shim_read_file(path, content, sizeof(content)) >= 0;
     return *there && strncmp(content, text, strlen(text)) == 0;
 }
 
@@ -91,7 +91,7 @@ static int bus_of(const char *name, shim_bus *bus)
 {
     char path[SYSFS], target[PATH_MAX];
 
-    snprintf(path, sizeof path, "/sys/class/infiniband/%s/device", name);
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", name);
     return realpath(path, target) ? tccl_bus_parse(strrchr(target, '/') + 1, bus) : -1;
 }
 
@@ -168,7 +168,7 @@ static int refuse_settings(struct shim_why *why)
                                            {"NCCL_IB_DISABLE", "0"},
                                            {"NCCL_IB_DEVICE_PCI_ORDER", "1"}};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = shim_env(names[i][0]);
         if (value && strcasecmp(value, names[i][1]) != 0)
             return shim_fail(why, "%s is set: NCCL's numbers of NICs are not known", names[i][0]);
@@ -183,12 +183,12 @@ static int refuse_kind(const struct port *port, struct shim_why *why)
 {
     char path[SYSFS], content[32] = "";
 
-    snprintf(path, sizeof path, "/sys/class/infiniband/%s/device/vendor", port->name);
-    shim_read_file(path, content, sizeof content);
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/vendor", port->name);
+    shim_read_file(path, content, sizeof(content));
     if (strncmp(content, "0x15b3", 6) != 0)
         return 0;
-    snprintf(path, sizeof path, "/sys/class/infiniband/%s/device/device", port->name);
-    if (shim_read_file(path, content, sizeof content) < 0 || strtol(content, NULL, 16) < 0x1023)
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/device", port->name);
+    if (shim_read_file(path, content, sizeof(content)) < 0 || strtol(content, NULL, 16) < 0x1023)
         return 0;
     return shim_fail(why, "the NIC %s may have Data Direct", port->name);
 }
@@ -263,7 +263,7 @@ uint64_t shim_nics_settings(void)
         "NCCL_IB_DATA_DIRECT", "NCCL_NET",           "NCCL_NET_PLUGIN"};
     uint64_t hash = SHIM_HASH_START;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = shim_env(names[i]);
         hash = shim_hash(hash, value ? value : "", value ? strlen(value) + 1 : 0);
         hash = shim_hash(hash, "/", 1);

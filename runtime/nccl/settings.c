@@ -380,7 +380,7 @@ static int find_islands(const struct shim_chain *chain, const struct shim_pci *p
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct shim_text text = {shim_scratch(TOPOLOGY_SIZE), TOPOLOGY_SIZE, 0, false};
     if (!text.at)
-        return shim_fail(why, "there is no memory left");
+        return shim_fail(why, "out of memory");
     int islands = shim_islands(chain, pci, linked, pxb, version, &text, why);
     shim_scratch_free(text.at, TOPOLOGY_SIZE);
     return islands;

@@ -314,7 +314,7 @@ static bool is_job(const char *text, const struct shim_plan *plan)
 static uid_t outside(uid_t uid)
 {
     char text[1024], *line = text;
-    if (shim_read_file("/proc/self/uid_map", text, sizeof text) < 0)
+    if (shim_read_file("/proc/self/uid_map", text, sizeof(text)) < 0)
         return uid;
     while (line && *line) {
         unsigned long inner = strtoul(line, &line, 10), outer = strtoul(line, &line, 10);

@@ -123,7 +123,7 @@ static struct shim_registry *map_file(int fd, const char *path, struct stat *fil
     if (check_file(fd, path, file, why))
         return NULL;
     struct shim_registry *map =
-        mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+        mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (map == MAP_FAILED) {
         shim_fail(why, "%s: %s", path, strerror(errno));
         return NULL;
@@ -133,7 +133,7 @@ static struct shim_registry *map_file(int fd, const char *path, struct stat *fil
                                 __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&map->layout, __ATOMIC_SEQ_CST) != layout()) {
         shim_fail(why, "%s is of another version", path);
-        munmap(map, sizeof *map);
+        munmap(map, sizeof(*map));
         return NULL;
     }
     return map;
@@ -142,7 +142,7 @@ static struct shim_registry *map_file(int fd, const char *path, struct stat *fil
 struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why)
 {
     char path[SHIM_PATH];
-    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s.%u", plan->uid, plan->folder, plan->index);
+    snprintf(path, sizeof(path), "/dev/shm/tccl-%u-%s.%u", plan->uid, plan->folder, plan->index);
     if (opened.map && opened.pid == getpid() && !strcmp(path, opened.path))
         return opened.map;
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -159,7 +159,7 @@ struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct sh
     opened.device = file.st_dev;
     opened.file = file.st_ino;
     opened.pid = getpid();
-    memcpy(opened.path, path, sizeof path);
+    memcpy(opened.path, path, sizeof(path));
     return map;
 }
 
@@ -266,9 +266,9 @@ static bool is_chain(struct shim_chain *chain)
 /* Copied first: others can write to it at any time. */
 bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer)
 {
-    memcpy(answer, &entry->answer, sizeof *answer);
-    return answer->graph_size <= sizeof answer->graph && answer->topo_size <= sizeof answer->topo &&
-           is_chain(&answer->chain);
+    memcpy(answer, &entry->answer, sizeof(*answer));
+    return answer->graph_size <= sizeof(answer->graph) &&
+           answer->topo_size <= sizeof(answer->topo) && is_chain(&answer->chain);
 }
 
 static void keep_why(struct shim_entry *entry, const struct shim_why *why)
@@ -311,7 +311,7 @@ void shim_entry_why(const struct shim_entry *entry, struct shim_why *why)
 {
     if (__atomic_load_n(&entry->why_ready, __ATOMIC_SEQ_CST))
         *why = entry->why;
-    why->text[sizeof why->text - 1] = '\0';
+    why->text[sizeof(why->text) - 1] = '\0';
 }
 
 void shim_entry_prove(struct shim_entry *entry, int locals)
@@ -328,8 +328,8 @@ int shim_entry_proven(const struct shim_entry *entry)
 static uint64_t process_word(pid_t pid)
 {
     char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (shim_read_file(path, text, sizeof text) < 0)
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (shim_read_file(path, text, sizeof(text)) < 0)
         return 0;
     char *at = strrchr(text, ')'); /* behind the program's name: state is field 3 */
     for (int field = 2; at && field < 22; field++)
@@ -403,7 +403,7 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
     int none = 0;
     if (__atomic_compare_exchange_n(&entry->worst_ready[verdict], &none, 1, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST)) {
-        snprintf(entry->worst_text[verdict], sizeof entry->worst_text[verdict], "%s", text);
+        snprintf(entry->worst_text[verdict], sizeof(entry->worst_text[verdict]), "%s", text);
         __atomic_store_n(&entry->worst_ready[verdict], 2, __ATOMIC_SEQ_CST);
     }
     if (__atomic_add_fetch(&entry->done, 1, __ATOMIC_SEQ_CST) != members)

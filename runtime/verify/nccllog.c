@@ -35,7 +35,6 @@ static int lock_owner; /* a process id: a lock that was held at a fork does not 
 static bool lock(void)
 {
     int self = getpid();
-
     int64_t deadline = shim_now_us() + LOCK_US;
 
     do {

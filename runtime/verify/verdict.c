@@ -80,7 +80,7 @@ static enum shim_verdict compare_edge(const struct shim_chain *chain, int i,
     char from[NAME], to[NAME], what[2 * NAME + 16];
     enum shim_verdict verdict;
 
-    snprintf(what, sizeof what, "edge %s -> %s", name_of(chain->path.gpus[i], from),
+    snprintf(what, sizeof(what), "edge %s -> %s", name_of(chain->path.gpus[i], from),
              name_of(beside(chain, i, 1), to));
     verdict =
         compare_way(what, send->way, edge.kind == TCCL_BOUNCE ? SHIM_WAY_SHM : SHIM_WAY_P2P, text);
@@ -125,15 +125,15 @@ static enum shim_verdict compare_ways(const struct shim_chain *chain, int i,
     if (chain->path.closed || i + 1 < chain->path.n_gpus) {
         out = compare_edge(chain, i, &built->send, text);
     } else {
-        snprintf(what, sizeof what, "%s to the network", name_of(chain->path.gpus[i], name));
+        snprintf(what, sizeof(what), "%s to the network", name_of(chain->path.gpus[i], name));
         out = compare_end(what, &built->send, &chain->path.exit, exit, text);
     }
     if (!chain->path.closed && i == 0) {
-        snprintf(what, sizeof what, "network to %s", name_of(chain->path.gpus[i], name));
+        snprintf(what, sizeof(what), "network to %s", name_of(chain->path.gpus[i], name));
         in = compare_end(what, &built->receive, &chain->path.entry, entry, other);
     }
     if (in > out)
-        memcpy(text, other, sizeof other);
+        memcpy(text, other, sizeof(other));
     return in > out ? in : out;
 }
 

@@ -16,7 +16,7 @@ static char preload[] = "LD_PRELOAD=" BENCH_SHIM;
 static void make_environment(void)
 {
     for (int i = 0; i < ENTRIES; i++) {
-        snprintf(entries[i], sizeof entries[i], "SLURM_VARIABLE_%d=value", i);
+        snprintf(entries[i], sizeof(entries[i]), "SLURM_VARIABLE_%d=value", i);
         without[i] = with[i] = entries[i];
     }
     strcpy(entries[ENTRIES / 2], "PLACE=value");
@@ -41,7 +41,7 @@ static double run(char **command, char **environment)
         posix_spawn(&pid, command[0], &actions, NULL, command, environment))
         fail("can't start a program");
     close(ends[1]);
-    if (read(ends[0], text, sizeof text - 1) < 0 || waitpid(pid, &status, 0) != pid || status)
+    if (read(ends[0], text, sizeof(text) - 1) < 0 || waitpid(pid, &status, 0) != pid || status)
         fail("a program failed");
     close(ends[0]);
     posix_spawn_file_actions_destroy(&actions);
@@ -92,9 +92,9 @@ static void compare(const char *what, const char *unit, char *self, char *name)
         ratios[i] = times[1][i] / times[0][i];
     }
     bench_spread(what, times[0], REPEATS, unit, "");
-    snprintf(line, sizeof line, "%s, under the shim", what);
+    snprintf(line, sizeof(line), "%s, under the shim", what);
     bench_spread(line, times[1], REPEATS, unit, "");
-    snprintf(line, sizeof line, "%s: ratio", what);
+    snprintf(line, sizeof(line), "%s: ratio", what);
     bench_spread(line, ratios, REPEATS, "", "");
 }
 

@@ -101,11 +101,11 @@ static json_t *draw_record(int number, int64_t start)
     const char *state_name = draw_state();
     bool is_ring = !strcmp(state_name, "applied") || !strcmp(state_name, "partial");
     int gpus = 4 << draw(2);
-    draw_nodes(nodes, sizeof nodes, &n_nodes);
-    draw_reason(reason, sizeof reason, state_name);
-    snprintf(user, sizeof user, "user%d", uid);
+    draw_nodes(nodes, sizeof(nodes), &n_nodes);
+    draw_reason(reason, sizeof(reason), state_name);
+    snprintf(user, sizeof(user), "user%d", uid);
     for (int i = 0; is_ring && i < n_nodes; i++)
-        snprintf(ring + strlen(ring), sizeof ring - strlen(ring), "[0 -g> 1 =2> 3 -g> 2] ");
+        snprintf(ring + strlen(ring), sizeof(ring) - strlen(ring), "[0 -g> 1 =2> 3 -g> 2] ");
     double baseline = 8 + 4 * uniform(), gbps = is_ring ? baseline * (1 + 1.2 * uniform()) : 0;
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:f, s:f, "
@@ -177,7 +177,7 @@ static void write_conf(struct tccl_conf *conf)
 {
     char path[128];
     struct tccl_error err = {0};
-    snprintf(path, sizeof path, "%s/tccl.conf", folder);
+    snprintf(path, sizeof(path), "%s/tccl.conf", folder);
     cleanup_file FILE *file = fopen(path, "w");
     fprintf(file,
             "[tccl]\nSocket=%s/run/tccld.sock\nRunDir=%s/run\nCacheDir=%s/cache\nStateDir=%s\n"
@@ -217,7 +217,7 @@ static void bench_summary(const struct tccl_conf *conf, const char *what, json_t
     char text[96];
     for (int i = 0; i < REPEATS; i++)
         seconds[i] = time_summary(conf, filter, &steps);
-    snprintf(text, sizeof text, "%s: %" JSON_INTEGER_FORMAT " records", what, steps);
+    snprintf(text, sizeof(text), "%s: %" JSON_INTEGER_FORMAT " records", what, steps);
     bench_spread(text, seconds, REPEATS, "s", aim);
     json_decref(filter);
 }
@@ -230,7 +230,7 @@ static void bench_query(const struct tccl_conf *conf, const char *what, json_t *
     char text[96];
     for (int i = 0; i < REPEATS; i++)
         ms[i] = 1000 * time_query(conf, filter, &count);
-    snprintf(text, sizeof text, "%s: %zu records", what, count);
+    snprintf(text, sizeof(text), "%s: %zu records", what, count);
     bench_spread(text, ms, REPEATS, "ms", aim);
     json_decref(filter);
 }
@@ -243,7 +243,7 @@ static void bench_tcclacct(const struct tccl_conf *conf)
     double ms[REPEATS];
     if (!tcclacct || access(tcclacct, X_OK) != 0)
         return;
-    snprintf(command, sizeof command, "'%s' --config='%s' --node=n1 -j 170000 >/dev/null 2>&1",
+    snprintf(command, sizeof(command), "'%s' --config='%s' --node=n1 -j 170000 >/dev/null 2>&1",
              tcclacct, conf->path);
     for (int i = 0; i < REPEATS; i++) {
         double begun = bench_clock();
@@ -295,11 +295,11 @@ static void bench_store(int days)
     struct tccl_conf conf;
     struct stat status;
     int64_t now = (int64_t)time(NULL);
-    snprintf(path, sizeof path, "%s/records.db", folder);
+    snprintf(path, sizeof(path), "%s/records.db", folder);
     double seconds = make_store(path, now, days);
     write_conf(&conf);
     pid_t tccld = start_tccld(&conf);
-    snprintf(text, sizeof text, "%d records over %d days", RECORDS, days);
+    snprintf(text, sizeof(text), "%d records over %d days", RECORDS, days);
     bench_title(text);
     bench_heads();
     stat(path, &status);
@@ -334,7 +334,7 @@ int main(int argc, char **argv)
         fputs("tccl: bench-records: TCCL_TCCLD is not set: use testsuite/bench/run\n", stderr);
         return 1;
     }
-    snprintf(command, sizeof command, "rm -rf %s/*", folder);
+    snprintf(command, sizeof(command), "rm -rf %s/*", folder);
     for (int i = 0; i < 2; i++) {
         bench_store(days[i]);
         if (system(command) != 0)

@@ -198,7 +198,6 @@ static int write_seeds(const struct corpus *corpus, const char *folder)
 {
     struct tccl_error err = {0};
     char path[4096];
-
     int rc = tccl_make_folder(folder, 0755, &err);
     for (int i = 0; rc == 0 && i < corpus->count; i++) {
         snprintf(path, sizeof(path), "%s/seed-%d", folder, i);

@@ -28,7 +28,7 @@ static void begin(void)
     static const char *const reasons[] = {"", "policy: no", "n2: no GPU in this step"};
     if (records)
         return;
-    snprintf(path, sizeof path, "%s/records.db", mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/records.db", mkdtemp(folder));
     if (tccl_records_open(path, &records, NULL) != 0)
         abort();
     atexit(end);
@@ -103,6 +103,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "{\"partitions\":[\"gpu\"],\"accounts\":[\"\"],\"policies\":[\"\"],\"after\":[1004,4]}",
         "n2: no plan came from n1: no answer within 300 ms",
     };
-    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));
 }

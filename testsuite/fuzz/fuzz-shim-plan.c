@@ -30,14 +30,14 @@ static void check_files(const struct shim_chain *chain)
     static char text[16384];
     static bool linked[SHIM_GPUS][SHIM_GPUS];
     struct shim_numbers numbers = {.entry = 1, .exit = 2};
-    struct shim_text file = {text, sizeof text, 0, false};
+    struct shim_text file = {text, sizeof(text), 0, false};
     struct shim_why why = {""};
-    memset(&pci, 0, sizeof pci);
+    memset(&pci, 0, sizeof(pci));
     for (int i = 0; i < chain->path.n_gpus; i++)
         pci.devices[pci.n++] =
             (struct shim_pci_device){.bus = chain->path.gpus[i], .node = (int16_t)(i % 3)};
     FUZZ_CHECK(shim_graph(chain, &numbers, SHIM_SYS, SHIM_SYS, true, &file, &why) == 0);
-    file = (struct shim_text){text, sizeof text, 0, false};
+    file = (struct shim_text){text, sizeof(text), 0, false};
     int islands = shim_islands(chain, &pci, linked, true, 22907, &file, &why);
     FUZZ_CHECK((islands < 0) == (why.text[0] != '\0'));
 }
@@ -100,6 +100,6 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "tccl-chain 1\nstate applied\n" OPEN,
         "tccl-chain 1\nstate nothing-to-do\nreason as \xc3\xa9\nend\n",
     };
-    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));
 }

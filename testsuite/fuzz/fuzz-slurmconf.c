@@ -30,8 +30,8 @@ static void begin(void)
         return;
     if (!mkdtemp(folder))
         abort();
-    snprintf(path, sizeof path, "%s/slurm.conf", folder);
-    snprintf(other, sizeof other, "%s/other.conf", folder);
+    snprintf(path, sizeof(path), "%s/slurm.conf", folder);
+    snprintf(other, sizeof(other), "%s/other.conf", folder);
     write_file(other, "NodeName=n9 Gres=gpu:1\noptional spank_tccl.so\ninclude other.conf\n");
     atexit(end);
 }

@@ -91,7 +91,7 @@ const char *cudaGetErrorName(cudaError_t error)
 {
     static __thread char name[32];
 
-    snprintf(name, sizeof name, "cudaError %d", (int)error);
+    snprintf(name, sizeof(name), "cudaError %d", (int)error);
     return name;
 }
 
@@ -255,8 +255,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int ordin
     if (index < 0)
         return rig_error(cudaErrorInvalidDevice);
     const struct rig_gpu *gpu = &rig_devices()->gpus[index];
-    memset(properties, 0, sizeof *properties);
-    memcpy(properties->name, gpu->name, sizeof gpu->name);
+    memset(properties, 0, sizeof(*properties));
+    memcpy(properties->name, gpu->name, sizeof(gpu->name));
     properties->major = gpu->sm / 10;
     properties->minor = gpu->sm % 10;
     properties->totalGlobalMem = (size_t)16 << 30;

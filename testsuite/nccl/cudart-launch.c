@@ -46,7 +46,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
 {
     (void)function;
-    memset(attributes, 0, sizeof *attributes);
+    memset(attributes, 0, sizeof(*attributes));
     attributes->maxThreadsPerBlock = 1024;
     return cudaSuccess;
 }
@@ -192,7 +192,7 @@ static CUresult driver_error_text(CUresult error, const char **text)
 {
     static __thread char buffer[32];
 
-    snprintf(buffer, sizeof buffer, "CUresult %d", (int)error);
+    snprintf(buffer, sizeof(buffer), "CUresult %d", (int)error);
     *text = error == CUDA_ERROR_NOT_SUPPORTED ? "operation not supported" : buffer;
     return CUDA_SUCCESS;
 }
@@ -266,7 +266,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
 {
     (void)version, (void)flags;
     *function = NULL;
-    for (size_t i = 0; i < sizeof driver_functions / sizeof *driver_functions; i++)
+    for (size_t i = 0; i < sizeof(driver_functions) / sizeof(*driver_functions); i++)
         if (strcmp(name, driver_functions[i].name) == 0)
             *function = driver_functions[i].function;
     if (!*function)

@@ -60,7 +60,7 @@ static bool make_arena(void)
 /* Addresses are not used again: 64 GiB are enough for a test. */
 static struct block *take(size_t size, bool host)
 {
-    struct block *block = calloc(1, sizeof *block);
+    struct block *block = calloc(1, sizeof(*block));
 
     if (!block || !make_arena() || size > ARENA - arena_used) {
         free(block);
@@ -253,7 +253,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     int device;
     bool host;
 
-    memset(attributes, 0, sizeof *attributes);
+    memset(attributes, 0, sizeof(*attributes));
     attributes->type = cudaMemoryTypeUnregistered;
     pthread_mutex_lock(&lock);
     block = find(address);
@@ -286,18 +286,18 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out, void *address)
     void *base;
     size_t size;
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     if (!rig_allocation(address, &base, &size))
         return rig_error(cudaErrorInvalidValue);
     handle = (struct handle){MAGIC, getpid(), arena_fd, (size_t)((char *)base - arena),
                              whole_pages(size)};
-    memcpy(out, &handle, sizeof handle);
+    memcpy(out, &handle, sizeof(handle));
     return cudaSuccess;
 }
 
 static bool remember(void *start, size_t size)
 {
-    struct mapping *mapping = malloc(sizeof *mapping);
+    struct mapping *mapping = malloc(sizeof(*mapping));
 
     if (!mapping)
         return false;
@@ -315,10 +315,10 @@ cudaError_t cudaIpcOpenMemHandle(void **address, cudaIpcMemHandle_t in, unsigned
     int fd;
 
     (void)flags;
-    memcpy(&handle, &in, sizeof handle);
+    memcpy(&handle, &in, sizeof(handle));
     if (handle.magic != MAGIC)
         return rig_error(cudaErrorInvalidResourceHandle);
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.pid, handle.fd);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle.pid, handle.fd);
     fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
         fprintf(stderr, "tccl rig: %s: %s\n", path, strerror(errno));

@@ -94,7 +94,7 @@ static void read_devices(void)
     char line[256];
     bool good = file;
 
-    while (good && fgets(line, sizeof line, file))
+    while (good && fgets(line, sizeof(line), file))
         good = add_line(line);
     if (file)
         fclose(file);
@@ -103,7 +103,7 @@ static void read_devices(void)
     fprintf(stderr,
             "tccl rig: no description of devices in %s ($TCCL_RIG_DEVICES): there are none\n",
             path ? path : "the environment");
-    memset(&devices, 0, sizeof devices);
+    memset(&devices, 0, sizeof(devices));
 }
 
 const struct rig_devices *rig_devices(void)

@@ -124,7 +124,7 @@ static void wrong(int count)
     say("no configuration", ncclCommInitRankConfig(comms, n, id, 0, &config));
     say("no communicator to split", ncclCommSplit(NULL, 0, 0, comms, NULL));
     say("none to end", ncclCommDestroy(NULL));
-    memset(comms, 0, sizeof comms);
+    memset(comms, 0, sizeof(comms));
     make("made", NULL);
     drop(comms);
 }
@@ -170,7 +170,7 @@ static void aborts(int count)
         for (int rank = 0; rank < n; rank++)
             if (comms[rank])
                 ncclCommAbort(comms[rank]);
-        memset(comms, 0, sizeof comms);
+        memset(comms, 0, sizeof(comms));
     }
     make("made", NULL);
     drop(comms);
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
                 {"wrong", wrong},     {"forks", forks},   {"aborts", aborts}};
     if (argc < 2 || cudaGetDeviceCount(&n) != cudaSuccess || n > GPUS)
         return 1;
-    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++)
+    for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++)
         if (strcmp(argv[1], ways[i].name) == 0) {
             ways[i].run(argc > 2 ? atoi(argv[2]) : 0);
             return 0;

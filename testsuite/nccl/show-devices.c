@@ -102,7 +102,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "verbs") == 0) {
             load("libibverbs.so.1");
         } else if (strcmp(argv[i], "current") == 0) {
-            memset(&why, 0, sizeof why);
+            memset(&why, 0, sizeof(why));
             show_bus(shim_device_current(&bus, &why), &bus, &why);
         } else if (i + 1 < argc && strcmp(argv[i], "set") == 0) {
             set_device(runtime, atoi(argv[++i]));

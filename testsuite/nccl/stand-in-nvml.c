@@ -142,13 +142,13 @@ PUBLIC nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current,
 
 PUBLIC nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info *info)
 {
-    memset(info, 0, sizeof *info);
+    memset(info, 0, sizeof(*info));
     info->domain = device->domain;
     info->bus = device->bus;
     info->device = device->slot;
-    snprintf(info->busid_legacy, sizeof info->busid_legacy, "%04X:%02X:%02X.0",
+    snprintf(info->busid_legacy, sizeof(info->busid_legacy), "%04X:%02X:%02X.0",
              device->domain & 0xffff, device->bus & 0xff, device->slot & 0xff);
-    snprintf(info->busid, sizeof info->busid, "%08X:%02X:%02X.0", device->domain, device->bus,
+    snprintf(info->busid, sizeof(info->busid), "%08X:%02X:%02X.0", device->domain, device->bus,
              device->slot);
     return NVML_SUCCESS;
 }
@@ -189,7 +189,7 @@ PUBLIC nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, uns
     if (device->nvlinks[link] != RIG_SWITCH)
         return nvmlDeviceGetPciInfo_v3((nvmlDevice_t)&rig_devices()->gpus[device->nvlinks[link]],
                                        info);
-    memset(info, 0, sizeof *info);
+    memset(info, 0, sizeof(*info));
     strcpy(info->busid_legacy, "0000:FE:00.0");
     strcpy(info->busid, "00000000:FE:00.0");
     info->bus = 0xfe;

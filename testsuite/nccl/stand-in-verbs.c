@@ -72,16 +72,16 @@ PUBLIC int ibv_fork_init(void)
 PUBLIC struct ibv_device **ibv_get_device_list(int *count)
 {
     const struct rig_devices *all = rig_devices();
-    struct ibv_device **list = calloc((size_t)all->n_nics + 1, sizeof *list);
+    struct ibv_device **list = calloc((size_t)all->n_nics + 1, sizeof(*list));
 
     for (int i = 0; list && i < all->n_nics; i++) {
-        union device *device = calloc(1, sizeof *device);
+        union device *device = calloc(1, sizeof(*device));
         if (!device)
             break;
         device->public.node_type = IBV_NODE_CA;
         device->public.transport_type = IBV_TRANSPORT_IB;
-        memcpy(device->public.name, all->nics[i].name, sizeof device->public.name - 1);
-        memcpy(device->public.dev_name, all->nics[i].name, sizeof device->public.dev_name - 1);
+        memcpy(device->public.name, all->nics[i].name, sizeof(device->public.name) - 1);
+        memcpy(device->public.dev_name, all->nics[i].name, sizeof(device->public.dev_name) - 1);
         list[i] = &device->public;
     }
     if (count)
@@ -102,7 +102,7 @@ PUBLIC const char *ibv_get_device_name(struct ibv_device *device)
 
 PUBLIC struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-    struct ibv_context *context = calloc(1, sizeof *context);
+    struct ibv_context *context = calloc(1, sizeof(*context));
 
     if (!context)
         return NULL;
@@ -141,7 +141,7 @@ PUBLIC const char *ibv_event_type_str(enum ibv_event_type event)
 
 PUBLIC int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes)
 {
-    memset(attributes, 0, sizeof *attributes);
+    memset(attributes, 0, sizeof(*attributes));
     attributes->node_guid = attributes->sys_image_guid = (uint64_t)index_of(context->device) + 1;
     attributes->max_mr_size = UINT64_MAX;
     attributes->max_qp = attributes->max_cq = attributes->max_mr = 1 << 17;
@@ -166,7 +166,7 @@ PUBLIC int ibv_query_port(struct ibv_context *context, uint8_t port,
     attributes->pkey_tbl_len = 1;
     attributes->lid = (uint16_t)(index_of(context->device) + 1);
     attributes->phys_state = 5; /* link up */
-    for (size_t i = sizeof speeds / sizeof *speeds; i-- > 0;)
+    for (size_t i = sizeof(speeds) / sizeof(*speeds); i-- > 0;)
         if (rate <= speeds[i].rate || !attributes->active_speed) {
             attributes->active_width = speeds[i].lanes;
             attributes->active_speed = speeds[i].code;
@@ -179,7 +179,7 @@ PUBLIC int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
 {
     if (port != 1 || index != 0)
         return -1;
-    memset(gid, 0, sizeof *gid);
+    memset(gid, 0, sizeof(*gid));
     gid->raw[0] = 0xfe;
     gid->raw[1] = 0x80;
     gid->raw[15] = (uint8_t)(index_of(context->device) + 1);
@@ -188,7 +188,7 @@ PUBLIC int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
 
 PUBLIC struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-    struct ibv_pd *domain = calloc(1, sizeof *domain);
+    struct ibv_pd *domain = calloc(1, sizeof(*domain));
 
     if (domain)
         domain->context = context;
@@ -203,7 +203,7 @@ PUBLIC int ibv_dealloc_pd(struct ibv_pd *domain)
 
 PUBLIC struct ibv_mr *ibv_reg_mr(struct ibv_pd *domain, void *address, size_t length, int access)
 {
-    struct ibv_mr *region = calloc(1, sizeof *region);
+    struct ibv_mr *region = calloc(1, sizeof(*region));
 
     (void)access;
     if (region)
@@ -221,7 +221,7 @@ PUBLIC int ibv_dereg_mr(struct ibv_mr *region)
 PUBLIC struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *data,
                                     struct ibv_comp_channel *channel, int vector)
 {
-    struct ibv_cq *queue = calloc(1, sizeof *queue);
+    struct ibv_cq *queue = calloc(1, sizeof(*queue));
 
     (void)vector;
     if (queue)
@@ -239,7 +239,7 @@ PUBLIC int ibv_destroy_cq(struct ibv_cq *queue)
 PUBLIC struct ibv_qp *ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
 {
     static uint32_t number;
-    struct ibv_qp *pair = calloc(1, sizeof *pair);
+    struct ibv_qp *pair = calloc(1, sizeof(*pair));
 
     if (pair)
         *pair = (struct ibv_qp){.context = domain->context,
@@ -262,8 +262,8 @@ PUBLIC int ibv_query_qp(struct ibv_qp *pair, struct ibv_qp_attr *attributes, int
                         struct ibv_qp_init_attr *init)
 {
     (void)mask;
-    memset(attributes, 0, sizeof *attributes);
-    memset(init, 0, sizeof *init);
+    memset(attributes, 0, sizeof(*attributes));
+    memset(init, 0, sizeof(*init));
     attributes->qp_state = pair->state;
     return 0;
 }

@@ -34,7 +34,7 @@ static int read_list(const struct tccl_lines *lines, const char *key, shim_bus l
     static char text[TEXT];
     char *rest;
     int n = 0;
-    tccl_line_text(lines, key, text, sizeof text);
+    tccl_line_text(lines, key, text, sizeof(text));
     for (char *word = strtok_r(text, " ", &rest); word && n < MOST;
          word = strtok_r(NULL, " ", &rest))
         if (tccl_bus_parse(word, &list[n++]) != 0)
@@ -56,7 +56,7 @@ static int read_pci(const struct shim_chain *chain, struct shim_pci *pci, struct
 {
     shim_bus devices[SHIM_PCI_DEVICES];
     int n = chain->path.n_gpus;
-    memcpy(devices, chain->path.gpus, sizeof chain->path.gpus);
+    memcpy(devices, chain->path.gpus, sizeof(chain->path.gpus));
     devices[n] = chain->entry;
     devices[n + 1] = chain->exit;
     return shim_pci_read(devices, chain->path.closed ? n : n + 2, pci, why);
@@ -113,7 +113,7 @@ int main(int count, char **arguments)
     bool closed;
     if (count != 7)
         return fail("six arguments are needed");
-    size_t size = fread(text, 1, sizeof text, stdin);
+    size_t size = fread(text, 1, sizeof(text), stdin);
     if (tccl_lines_open(text, size, &lines, &err) != 0)
         return fail(err.text);
     int n = read_list(&lines, "gpus", gpus), n_all = read_list(&lines, "all", all);

@@ -8,7 +8,7 @@
 static const char *const machine_names[] = {
     "amd-4gpu", "intel-4gpu", "dual-8gpu", "epyc-8gpu", "dual-8gpu-unequal", "epyc-8gpu-unequal",
 };
-enum { MACHINE_NAMES = sizeof machine_names / sizeof machine_names[0] };
+enum { MACHINE_NAMES = sizeof(machine_names) / sizeof(machine_names[0]) };
 
 /* Reads testsuite/machines/NAME.json, or ends the test. */
 __attribute__((unused)) static struct tccl_model *load_machine(const char *name)
@@ -18,7 +18,7 @@ __attribute__((unused)) static struct tccl_model *load_machine(const char *name)
     struct tccl_model *model;
     char path[4096];
 
-    snprintf(path, sizeof path, "%s/%s.json", folder ? folder : "testsuite/machines", name);
+    snprintf(path, sizeof(path), "%s/%s.json", folder ? folder : "testsuite/machines", name);
     if (tccl_model_read(path, &model, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);

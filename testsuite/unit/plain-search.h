@@ -48,7 +48,7 @@ static void plain_push(struct plain_search *search, struct plain_state *state)
     state->progress = search->complete_first ? state->set.count : 0;
     if (search->count == search->room) {
         search->room = search->room ? 2 * search->room : 1024;
-        search->heap = realloc(search->heap, search->room * sizeof *search->heap);
+        search->heap = realloc(search->heap, search->room * sizeof(*search->heap));
     }
     long place = search->count++;
     while (place > 0 && plain_before(state, &search->heap[(place - 1) / 2])) {

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
     struct tccl_error err = {0};
     struct tccl_records *records = NULL;
     int rc = argc == 2 ? tccl_records_open(argv[1], &records, &err) : -1;
-    while (rc == 0 && fgets(line, sizeof line, stdin)) {
+    while (rc == 0 && fgets(line, sizeof(line), stdin)) {
         cleanup_json json_t *record = json_loads(line, 0, NULL);
         rc = tccl_records_put(records, record, &err);
     }

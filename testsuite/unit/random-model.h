@@ -28,11 +28,11 @@ static void random_pattern(unsigned long *state, int gpus, int memories, char te
         char *end = side ? right : left;
         int pick = random_below(state, 8);
         if (pick < 4)
-            snprintf(end, sizeof left, "g%d", random_below(state, gpus));
+            snprintf(end, sizeof(left), "g%d", random_below(state, gpus));
         else if (pick == 4)
-            snprintf(end, sizeof left, "m%d", random_below(state, memories));
+            snprintf(end, sizeof(left), "m%d", random_below(state, memories));
         else
-            snprintf(end, sizeof left, "%s", ends[random_below(state, 5)]);
+            snprintf(end, sizeof(left), "%s", ends[random_below(state, 5)]);
     }
     snprintf(text, 32, "%s%s%s", left, ops[op], right);
 }

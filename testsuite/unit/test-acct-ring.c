@@ -77,7 +77,7 @@ static void test_wrong(void)
         "n1[a -g> 0 -g> b c]",
         "…",
         "n1[0-w>1-w>2-w>3-w>4-w>5-w>6-w>7-w>8-w>9-w>10-w>11-w>12-w>13-w>14-w>15-w>16-w>0]"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct acct_ring ring;
         struct tccl_error err = {0};
         if (acct_ring_read(wrong[i], "", &ring, &err) != -1 || !*err.text) {
@@ -93,13 +93,13 @@ static void test_damaged(void)
 {
     static const char good[] = "n1[" A "] n2[" B "] n3[" A "]…";
     for (int i = 0; i < 20000; i++) {
-        char text[sizeof good];
+        char text[sizeof(good)];
         struct acct_ring ring;
         struct tccl_error err = {0};
-        memcpy(text, good, sizeof good);
+        memcpy(text, good, sizeof(good));
         for (unsigned k = 1 + roll(3); k > 0; k--)
-            text[roll(sizeof good - 1)] = " []-<>wmgr0123n_"[roll(16)];
-        text[roll(4) ? sizeof good - 1 : roll(sizeof good)] = '\0';
+            text[roll(sizeof(good) - 1)] = " []-<>wmgr0123n_"[roll(16)];
+        text[roll(4) ? sizeof(good) - 1 : roll(sizeof(good))] = '\0';
         if (acct_ring_read(text, "", &ring, &err) != 0)
             CHECK(*err.text != '\0');
         else

@@ -145,7 +145,7 @@ static bool comes_twice(time_t when)
 static bool is_beyond(const char *text)
 {
     char lower[128] = "";
-    for (size_t i = 0; text[i] && i < sizeof lower - 1; i++)
+    for (size_t i = 0; text[i] && i < sizeof(lower) - 1; i++)
         lower[i] = (char)tolower((unsigned char)text[i]);
     return strstr(lower, "today") || strstr(lower, "tomorrow") || strstr(lower, "teatime") ||
            strstr(lower, "now");
@@ -204,7 +204,7 @@ static void test_random_texts(void)
         now = some_moment();
         for (int i = 0; i < 400; i++) {
             char text[128];
-            make_text(text, sizeof text);
+            make_text(text, sizeof(text));
             compare(text, &taken);
         }
     }
@@ -274,7 +274,7 @@ static void test_known_texts(void)
     int taken = 0;
     setenv("TZ", "Europe/Stockholm", 1);
     tzset();
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         now = 1773480615;
         compare(texts[i], &taken);
     }
@@ -290,8 +290,8 @@ static void test_relative(void)
         time_t when = i % 2 ? now + (time_t)roll(40 * 86400) - 20 * 86400
                             : now + (time_t)roll(900 * 86400U) - 450 * 86400;
         char expected[64], got[64];
-        slurm_make_time_str(&when, expected, sizeof expected);
-        acct_time_print(when, now, "relative", got, sizeof got);
+        slurm_make_time_str(&when, expected, sizeof(expected));
+        acct_time_print(when, now, "relative", got, sizeof(got));
         CHECK_STR(got, expected);
     }
 }
@@ -307,8 +307,8 @@ static void test_edges(void)
     free(text);
     localtime_r(&now, &fields);
     fields.tm_year += 1 << 29; /* times 1000: 0 in 32 bits */
-    acct_time_print(mktime(&fields), now, "relative", got, sizeof got);
-    snprintf(year, sizeof year, " %d", fields.tm_year + 1900);
+    acct_time_print(mktime(&fields), now, "relative", got, sizeof(got));
+    snprintf(year, sizeof(year), " %d", fields.tm_year + 1900);
     CHECK(strstr(got, year) != NULL);
 }
 

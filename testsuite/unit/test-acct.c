@@ -19,7 +19,7 @@ static void check_time(const char *text, const char *expected)
     char shown[64] = "";
     CHECK_INT(acct_time_parse(text, now, &when, &err), 0);
     CHECK_STR(err.text, "");
-    acct_time_print(when, now, NULL, shown, sizeof shown);
+    acct_time_print(when, now, NULL, shown, sizeof(shown));
     if (strcmp(shown, expected) != 0) {
         fprintf(stderr, "time '%s' is %s, expected %s\n", text, shown, expected);
         check_failures++;
@@ -50,7 +50,7 @@ static void test_bad_times(void)
                                       "todays", "99999999",
                                       "01/31x", "now-999999999999",
                                       "uts5",   "2024-01-01T10:00:00.5"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct tccl_error err = {0};
         time_t when;
         if (acct_time_parse(bad[i], now, &when, &err) != -1) {
@@ -64,7 +64,7 @@ static void test_bad_times(void)
 static void check_shown(time_t when, const char *format, const char *expected)
 {
     char text[64];
-    acct_time_print(when, now, format, text, sizeof text);
+    acct_time_print(when, now, format, text, sizeof(text));
     CHECK_STR(text, expected);
 }
 
@@ -80,8 +80,8 @@ static void test_shown_times(void)
     check_shown(now - 30 * 86400, "relative", "12 Feb 10:30");
     check_shown(now - 400L * 86400, "relative", "7 Feb 2025");
     char small[8];
-    acct_time_print(now, now, "%A %A %A", small, sizeof small);
-    CHECK(strlen(small) < sizeof small);
+    acct_time_print(now, now, "%A %A %A", small, sizeof(small));
+    CHECK(strlen(small) < sizeof(small));
 }
 
 typedef int filter_reader(json_t *, const char *, struct tccl_error *);
@@ -132,7 +132,7 @@ static void test_filters(void)
         "_1",     "1_",      "1_x",        "1_1-2",        "1_[",         "1_[]",   "1_[1",
         "1_[1,]", "1_[2-1]", "1_[1-]",     "1_[1-2:0]",    "1_[1-2:]",    "1_[1]x", "1_[1%]",
         "1_1%2",  "1_1+1",   "1+1_1",      "1_-1",         "1_4294967296"};
-    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
         check_no_filter(acct_filter_jobs, jobs[i], "is not a job");
     check_filter(acct_filter_jobs, "17_1",
                  "{\"jobs\":[{\"array_job\":17,\"first\":1,\"last\":1}]}");
@@ -165,7 +165,7 @@ static void test_ranges(void)
     static const char *const bad[] = {"", "x", "-1", "4-2", "0", "1-", "1-x", "2 "};
     check_filter(acct_filter_range, "4", "{\"min_nodes\":4,\"max_nodes\":4}");
     check_filter(acct_filter_range, "2-32", "{\"min_nodes\":2,\"max_nodes\":32}");
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         check_no_filter(acct_filter_range, bad[i], "is not a number of nodes: give MIN[-MAX]");
 }
 

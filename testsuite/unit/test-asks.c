@@ -19,7 +19,7 @@ enum { NODES = 3, HOME = 3, WAIT_MS = 120000, MACHINE_GPUS = 4 };
 
 static char *names[] = {"n1", "n2", "n3"};
 static const uint32_t masks[] = {1, 3, 5, 7, 0xf};
-enum { MASKS = sizeof masks / sizeof masks[0] };
+enum { MASKS = sizeof(masks) / sizeof(masks[0]) };
 static struct tccl_table *tables[MASKS]; /* as searched: what answers are compared with */
 static struct tccl_machine machine;
 
@@ -170,8 +170,7 @@ static void put_line(FILE *stream, const char *name, json_t *value)
             cleanup_free char *text = json_dumps(each, JSON_ENCODE_ANY);
             fprintf(stream, " %s", json_is_string(each) ? json_string_value(each) : text);
         }
-    }
-    else if (json_is_boolean(value))
+    } else if (json_is_boolean(value))
         fputs(json_is_true(value) ? " yes" : " no", stream);
     else if (json_is_string(value))
         fprintf(stream, " %s", json_string_value(value));

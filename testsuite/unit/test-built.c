@@ -177,7 +177,7 @@ int main(void)
     char command[64];
     srand((unsigned)check_seed());
     CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof path, "%s/records.db", folder);
+    snprintf(path, sizeof(path), "%s/records.db", folder);
     struct tccl_records *records = open_store_at(path);
     test_orders(records);
     test_first_reason(records);
@@ -186,7 +186,7 @@ int main(void)
     test_own(records);
     tccl_records_close(records);
     test_spool();
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
     return check_result();
 }

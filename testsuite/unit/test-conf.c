@@ -22,7 +22,7 @@ static void check_bad(const char *text, int line, const char *said)
     struct tccl_conf conf;
     struct tccl_error err = {0};
     char place[PATH_MAX + 16];
-    snprintf(place, sizeof place, "%s:%d: ", path, line);
+    snprintf(place, sizeof(place), "%s:%d: ", path, line);
     CHECK_INT(read_text(text, &conf, &err), -1);
     if (strncmp(err.text, place, strlen(place)) != 0 || !strstr(err.text, said)) {
         fprintf(stderr, "for '%s': got '%s', expected '%s…%s'\n", text, err.text, place, said);
@@ -156,7 +156,7 @@ static void test_bad_policies(void)
     for (int i = 0; i < 6; i++) {
         static const char *const ranges[] = {"0", "3-2", "-3", "2-x", "70000", "2-3-4"};
         char text[64];
-        snprintf(text, sizeof text, "[policy a]\nNodes=%s\n", ranges[i]);
+        snprintf(text, sizeof(text), "[policy a]\nNodes=%s\n", ranges[i]);
         check_bad(text, 2, "give a number, or a range such as 2-8 or 4-, from 1 to 65536");
     }
     check_bad("[policy a]\nGpus=\n", 2, "from 1 to 1048576");
@@ -174,7 +174,7 @@ static void test_bad_policies(void)
         static const char *const gains[] = {"10%", "1.1",     "0.9x", "101x",
                                             "1.x", "1.2345x", "x",    "-2x"};
         char text[64];
-        snprintf(text, sizeof text, "[policy a]\nMinGain=%s\n", gains[i]);
+        snprintf(text, sizeof(text), "[policy a]\nMinGain=%s\n", gains[i]);
         check_bad(text, 2, "from 1x to 100x, such as 1.1x for 10 % faster");
     }
     check_bad("[policy a]\nEnvironment=X\n", 2, "give NAME=value");
@@ -258,7 +258,7 @@ static void test_users(void)
 
     CHECK_INT(read_text("[tccl]\nAdmins=root\n\nadmins=root,tccl-nobody\n", &conf, &err), 0);
     CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
-    snprintf(place, sizeof place, "%s:4: Admins=tccl-nobody: there is no such user here", path);
+    snprintf(place, sizeof(place), "%s:4: Admins=tccl-nobody: there is no such user here", path);
     CHECK_STR(err.text, place);
     err.text[0] = '\0';
     CHECK_INT(tccl_conf_override(&conf, "Admins=tccl-nobody", &err), 0);
@@ -269,7 +269,7 @@ static void test_users(void)
     err.text[0] = '\0';
     CHECK_INT(read_text("[tccl]\n  TccldUser = tccl-nobody\n", &conf, &err), 0);
     CHECK_INT(tccl_users_find(&conf, &users, &err), -1);
-    snprintf(place, sizeof place, "%s:2: TccldUser=tccl-nobody: ", path);
+    snprintf(place, sizeof(place), "%s:2: TccldUser=tccl-nobody: ", path);
     CHECK(strncmp(err.text, place, strlen(place)) == 0);
     tccl_conf_clear(&conf);
 }
@@ -458,7 +458,7 @@ static void test_fold_round_trip(unsigned long seed)
         const char *pointers[40];
         size_t count = (size_t)rand() % 40 + 1;
         for (size_t i = 0; i < count; i++) {
-            snprintf(names[i], sizeof names[i], "%c%0*d%s", 'a' + rand() % 2, rand() % 3,
+            snprintf(names[i], sizeof(names[i]), "%c%0*d%s", 'a' + rand() % 2, rand() % 3,
                      rand() % 15, rand() % 8 ? "" : "-x");
             pointers[i] = names[i];
         }

@@ -19,7 +19,7 @@ static const char *topology(const char *name)
 {
     static char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s.xml", getenv("TCCL_TOPOLOGIES"), name);
+    snprintf(path, sizeof(path), "%s/%s.xml", getenv("TCCL_TOPOLOGIES"), name);
     return path;
 }
 
@@ -29,7 +29,7 @@ static void put(const char *name, const char *text)
     char path[PATH_MAX];
     struct tccl_error err = {0};
 
-    snprintf(path, sizeof path, "%s%s", root, name);
+    snprintf(path, sizeof(path), "%s%s", root, name);
     *strrchr(path, '/') = '\0';
     CHECK_INT(tccl_make_folder(path, 0755, &err), 0);
     path[strlen(path)] = '/';
@@ -41,13 +41,13 @@ static void fresh(void)
 {
     char command[PATH_MAX];
 
-    snprintf(command, sizeof command, "rm -rf %s/*", root);
+    snprintf(command, sizeof(command), "rm -rf %s/*", root);
     CHECK_INT(system(command), 0);
     for (const char *const *name = (const char *const[]){"GPUS", "NAME", "P2P", "MIG", "USERS",
                                                          "DENY", "LOST", "INIT", NULL};
          *name; name++) {
         char variable[32];
-        snprintf(variable, sizeof variable, "FAKE_NVML_%s", *name);
+        snprintf(variable, sizeof(variable), "FAKE_NVML_%s", *name);
         unsetenv(variable);
     }
 }
@@ -107,7 +107,7 @@ static void test_host(void)
     CHECK(!found.recorded && found.marks == 0);
     CHECK_INT(machine->n_nics, 1);
     CHECK_STR(machine->nics[0].fabric, "loopback");
-    CHECK_INT(sched_getaffinity(0, sizeof mine, &mine), 0);
+    CHECK_INT(sched_getaffinity(0, sizeof(mine), &mine), 0);
     for (int i = 0; i < machine->n_gpus; i++) {
         cpu_set_t both;
         CHECK_INT(CPU_COUNT(&found.site.gpu_cpus[i]), 1);
@@ -135,14 +135,14 @@ static void test_host_affinity(void)
     cpu_set_t mine, one;
     int cpu = 0;
 
-    CHECK_INT(sched_getaffinity(0, sizeof mine, &mine), 0);
+    CHECK_INT(sched_getaffinity(0, sizeof(mine), &mine), 0);
     while (!CPU_ISSET(cpu, &mine))
         cpu++;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
-    CHECK_INT(sched_setaffinity(0, sizeof one, &one), 0);
+    CHECK_INT(sched_setaffinity(0, sizeof(one), &one), 0);
     discover(&usual);
-    CHECK_INT(sched_setaffinity(0, sizeof mine, &mine), 0);
+    CHECK_INT(sched_setaffinity(0, sizeof(mine), &mine), 0);
     CHECK_INT(found.site.machine.n_gpus, 1);
     CHECK(CPU_EQUAL(&found.site.gpu_cpus[0], &one));
 }
@@ -249,7 +249,7 @@ static void test_proc(void)
     put("/proc/4711/comm", "python3\n");
     put("/proc/4712/comm", "nvidia-cuda-mps\n");
     put("/proc/4711/fd/x", "");
-    snprintf(path, sizeof path, "%s/proc/4711/fd/7", root);
+    snprintf(path, sizeof(path), "%s/proc/4711/fd/7", root);
     CHECK_INT(symlink("/dev/nvidia3", path), 0);
     discover(&options);
     CHECK_STR(found.site.machine.gpus[1].model, "NVIDIA P100? Test");
@@ -326,7 +326,7 @@ static const char *save(const char *text)
     static char path[PATH_MAX];
 
     put("/changed.xml", text);
-    snprintf(path, sizeof path, "%s/changed.xml", root);
+    snprintf(path, sizeof(path), "%s/changed.xml", root);
     return path;
 }
 
@@ -424,7 +424,7 @@ static void test_bad_files(void)
     for (int i = 0; i < 600; i++)
         strcat(deep + strlen(deep), "<object type=\"Group\">");
     check_refused(&(struct tccl_discover_options){.xml = save(deep)}, "inside each other");
-    snprintf(path, sizeof path, "%s/changed.xml", root);
+    snprintf(path, sizeof(path), "%s/changed.xml", root);
     CHECK_INT(truncate(path, TCCL_MAX_TOPOLOGY + 1), 0);
     check_refused(&(struct tccl_discover_options){.xml = path}, "changed.xml");
     for (size_t cut = 0; cut < size; cut += size / 60) {
@@ -466,16 +466,16 @@ static void test_texts(void)
     long number;
 
     fresh();
-    tccl_clean(text, sizeof text, "  a\tb\x1b[1mcdefgh");
+    tccl_clean(text, sizeof(text), "  a\tb\x1b[1mcdefgh");
     CHECK_STR(text, "a b?[1m");
-    tccl_clean(text, sizeof text, NULL);
+    tccl_clean(text, sizeof(text), NULL);
     CHECK_STR(text, "");
     put("/sys/number", "-1\n");
     CHECK(tccl_sys_number(root, &number, "/sys/%s", "number"));
     CHECK_INT(number, -1);
     put("/sys/number", "none\n");
     CHECK(!tccl_sys_number(root, &number, "/sys/%s", "number"));
-    CHECK(!tccl_sys_text(root, text, sizeof text, "/sys/nothing"));
+    CHECK(!tccl_sys_text(root, text, sizeof(text), "/sys/nothing"));
 }
 
 int main(void)

@@ -5,7 +5,7 @@
 int main(void)
 {
     struct tccl_error err = {0};
-    char big[2 * sizeof err.text];
+    char big[2 * sizeof(err.text)];
 
     CHECK_INT(tccl_fail(&err, "bad %s %d", "thing", 3), -1);
     CHECK_STR(err.text, "bad thing 3");
@@ -22,15 +22,15 @@ int main(void)
     tccl_fail_in(&err, "a\tb");
     CHECK_STR(err.text, "a?b: two?lines, ?[31mred");
 
-    memset(big, 'a', sizeof big - 1);
-    big[sizeof big - 1] = '\0';
+    memset(big, 'a', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
     err.text[0] = '\0';
     tccl_fail(&err, "%s", big);
-    CHECK_INT(strlen(err.text), sizeof err.text - 1);
+    CHECK_INT(strlen(err.text), sizeof(err.text) - 1);
     tccl_fail_in(&err, "where");
-    CHECK_INT(strlen(err.text), sizeof err.text - 1);
+    CHECK_INT(strlen(err.text), sizeof(err.text) - 1);
     CHECK(strncmp(err.text, "where: aaa", 10) == 0);
     tccl_fail_in(&err, "%s", big);
-    CHECK_INT(strlen(err.text), sizeof err.text - 1);
+    CHECK_INT(strlen(err.text), sizeof(err.text) - 1);
     return check_result();
 }

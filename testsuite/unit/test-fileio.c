@@ -20,7 +20,7 @@ static const char *in_folder(const char *name)
 {
     static char path[PATH_MAX + 64];
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     return path;
 }
 
@@ -217,7 +217,7 @@ int main(void)
 {
     const char *tmp = getenv("TMPDIR");
 
-    snprintf(folder, sizeof folder, "%.200s/tccl-fileio-XXXXXX", tmp ? tmp : "/tmp");
+    snprintf(folder, sizeof(folder), "%.200s/tccl-fileio-XXXXXX", tmp ? tmp : "/tmp");
     if (!mkdtemp(folder)) {
         perror("mkdtemp");
         return 1;

@@ -22,20 +22,20 @@ static void test_values(void)
     CHECK_INT(tccl_lines_open(good, strlen(good), &lines, NULL), 0);
     CHECK(tccl_lines_are(&lines, "test", 3) && !tccl_lines_are(&lines, "test", 2) &&
           !tccl_lines_are(&lines, "tes", 3));
-    CHECK_INT(tccl_line_text(&lines, "name", text, sizeof text), 6);
+    CHECK_INT(tccl_line_text(&lines, "name", text, sizeof(text)), 6);
     CHECK_STR(text, "a b  c");
     CHECK_INT(tccl_line_text(&lines, "name", text, 6), -1); /* too long */
     CHECK_STR(text, "");
-    CHECK_INT(tccl_line_text(&lines, "empty", text, sizeof text), 0);
-    CHECK_INT(tccl_line_text(&lines, "nam", text, sizeof text), -1);
-    CHECK_INT(tccl_line_text(&lines, "end", text, sizeof text), -1);
-    CHECK_INT(tccl_line_text(&lines, "test", text, sizeof text), -1);
-    CHECK_INT(tccl_line_text(&lines, "nic", text, sizeof text), -1); /* twice */
-    CHECK_INT(tccl_line_next(&lines, "nic", &at, text, sizeof text), 3);
+    CHECK_INT(tccl_line_text(&lines, "empty", text, sizeof(text)), 0);
+    CHECK_INT(tccl_line_text(&lines, "nam", text, sizeof(text)), -1);
+    CHECK_INT(tccl_line_text(&lines, "end", text, sizeof(text)), -1);
+    CHECK_INT(tccl_line_text(&lines, "test", text, sizeof(text)), -1);
+    CHECK_INT(tccl_line_text(&lines, "nic", text, sizeof(text)), -1); /* twice */
+    CHECK_INT(tccl_line_next(&lines, "nic", &at, text, sizeof(text)), 3);
     CHECK_STR(text, "a 1");
-    CHECK_INT(tccl_line_next(&lines, "nic", &at, text, sizeof text), 3);
+    CHECK_INT(tccl_line_next(&lines, "nic", &at, text, sizeof(text)), 3);
     CHECK_STR(text, "b 2");
-    CHECK_INT(tccl_line_next(&lines, "nic", &at, text, sizeof text), -1);
+    CHECK_INT(tccl_line_next(&lines, "nic", &at, text, sizeof(text)), -1);
     CHECK(tccl_line_integer(&lines, "number", -20, 0, &number) == 0 && number == -20);
     CHECK_INT(tccl_line_integer(&lines, "number", -19, 0, &number), -1);
     CHECK_INT(tccl_line_integer(&lines, "rate", 0, 100, &number), -1);
@@ -63,8 +63,8 @@ static void test_numbers(void)
     struct tccl_lines lines;
     int64_t integer;
     double number;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(text, sizeof text, "t 1\na %s\nend\n", cases[i].text);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        snprintf(text, sizeof(text), "t 1\na %s\nend\n", cases[i].text);
         CHECK_INT(tccl_lines_open(text, strlen(text), &lines, NULL), 0);
         CHECK_INT(tccl_line_integer(&lines, "a", INT64_MIN, INT64_MAX, &integer) == 0,
                   cases[i].integer);
@@ -100,7 +100,7 @@ static void test_wrong(void)
                                         "t 99999999999\nend\n",
                                         "a-name-that-is-longer-than-a-name-can-be 1\nend\n"};
     struct tccl_lines lines;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         struct tccl_error err = {0};
         if (tccl_lines_open(wrong[i], strlen(wrong[i]), &lines, &err) == 0 || !err.text[0]) {
             fprintf(stderr, "accepted: %s\n", wrong[i]);
@@ -132,18 +132,18 @@ static void test_random(void)
         struct tccl_lines lines;
         bool truth;
         int count = rand_r(&seed) % 20;
-        tccl_lines_begin(&writer, buffer, sizeof buffer, "random", round);
+        tccl_lines_begin(&writer, buffer, sizeof(buffer), "random", round);
         for (int i = 0; i < count; i++) {
             numbers[i] = ((int64_t)rand_r(&seed) << 20) - ((int64_t)rand_r(&seed) << 20);
             rates[i] = rand_r(&seed) % 1000000 / 64.0;
-            snprintf(key, sizeof key, "n%d", i);
+            snprintf(key, sizeof(key), "n%d", i);
             tccl_line_put(&writer, key, "%lld", (long long)numbers[i]);
-            snprintf(key, sizeof key, "r%d", i);
+            snprintf(key, sizeof(key), "r%d", i);
             tccl_line_put_number(&writer, key, rates[i]);
-            snprintf(key, sizeof key, "b%d", i);
+            snprintf(key, sizeof(key), "b%d", i);
             tccl_line_put_bool(&writer, key, numbers[i] & 1);
         }
-        size_t length = (size_t)rand_r(&seed) % (sizeof text - 1);
+        size_t length = (size_t)rand_r(&seed) % (sizeof(text) - 1);
         for (size_t i = 0; i < length; i++)
             text[i] = (char)(1 + rand_r(&seed) % 255);
         text[length] = '\0';
@@ -152,16 +152,16 @@ static void test_random(void)
         CHECK_INT(tccl_lines_open(buffer, writer.length, &lines, NULL), 0);
         CHECK(tccl_lines_are(&lines, "random", round));
         for (int i = 0; i < count; i++) {
-            snprintf(key, sizeof key, "n%d", i);
+            snprintf(key, sizeof(key), "n%d", i);
             CHECK_INT(tccl_line_integer(&lines, key, INT64_MIN, INT64_MAX, &number), 0);
             CHECK(number == numbers[i]);
-            snprintf(key, sizeof key, "r%d", i);
+            snprintf(key, sizeof(key), "r%d", i);
             CHECK_INT(tccl_line_number(&lines, key, 0, 1e9, &rate), 0);
             CHECK(rate - rates[i] < 1e-4 && rates[i] - rate < 1e-4);
-            snprintf(key, sizeof key, "b%d", i);
+            snprintf(key, sizeof(key), "b%d", i);
             CHECK(tccl_line_bool(&lines, key, &truth) == 0 && truth == (numbers[i] & 1));
         }
-        CHECK_INT(tccl_line_text(&lines, "text", read, sizeof read), (long)length);
+        CHECK_INT(tccl_line_text(&lines, "text", read, sizeof(read)), (long)length);
         for (size_t i = 0; i < length; i++)
             CHECK_INT(read[i], (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i]);
         CHECK_INT(tccl_lines_open(buffer, (size_t)rand_r(&seed) % writer.length, &lines, NULL), -1);
@@ -188,10 +188,10 @@ static void test_small(void)
 static void test_odd_numbers(void)
 {
     const double odd[] = {-1, -0.0, 2e12, __builtin_inf(), __builtin_nan("")};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+    for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
         char buffer[64];
         struct tccl_line_writer writer;
-        tccl_lines_begin(&writer, buffer, sizeof buffer, "t", 1);
+        tccl_lines_begin(&writer, buffer, sizeof(buffer), "t", 1);
         tccl_line_put_number(&writer, "n", odd[i]);
         CHECK_INT(tccl_lines_end(&writer), 0);
         CHECK_STR(buffer, "t 1\nn 0.0000\nend\n");

@@ -20,14 +20,14 @@ static const char sample[] =
 /* The sample with the first place of "from" replaced by "to". */
 static json_t *sample_with(const char *from, const char *to)
 {
-    char text[sizeof sample + 4096];
+    char text[sizeof(sample) + 4096];
     const char *place = strstr(sample, from);
 
     if (!place) {
         fprintf(stderr, "the sample has no %s\n", from);
         exit(1);
     }
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(place - sample), sample, to,
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)(place - sample), sample, to,
              place + strlen(from));
     json_t *json = json_loads(text, 0, NULL);
     if (!json) {
@@ -131,7 +131,7 @@ static void check_too_many(void)
     err.text[0] = '\0';
     for (int i = 0; i < 17; i++) {
         char busid[16];
-        snprintf(busid, sizeof busid, "%02x:00.0", i);
+        snprintf(busid, sizeof(busid), "%02x:00.0", i);
         json_array_append_new(json_object_get(json, "gpus"),
                               json_pack("{s:s, s:i}", "busid", busid, "numa", 0));
     }
@@ -152,10 +152,10 @@ static void check_round_trip(const struct tccl_machine *machine)
     int fd = mkstemp(path);
 
     CHECK_INT(tccl_machine_from_json(json, &back, &err), 0);
-    CHECK(memcmp(machine, &back, sizeof back) == 0);
+    CHECK(memcmp(machine, &back, sizeof(back)) == 0);
     CHECK_INT(tccl_write_json(path, 0600, json, &err), 0);
     CHECK_INT(tccl_machine_read(path, &back, &err), 0);
-    CHECK(memcmp(machine, &back, sizeof back) == 0);
+    CHECK(memcmp(machine, &back, sizeof(back)) == 0);
     CHECK_INT(tccl_write_file(path, 0600, "{}", 2, &err), 0);
     CHECK_INT(tccl_machine_read(path, &back, &err), -1);
     CHECK(strncmp(err.text, path, strlen(path)) == 0);
@@ -277,7 +277,7 @@ static void test_nodes(void)
     CHECK(!json_object_get(without, "nodes"));
     CHECK_INT(tccl_machine_from_json(with, &again, &err), 0);
     CHECK_INT(again.nodes[1], 8);
-    memset(other.nodes, 0, sizeof other.nodes); /* made by a program that doesn't know of them */
+    memset(other.nodes, 0, sizeof(other.nodes)); /* made by a program that doesn't know of them */
     tccl_machine_id(&other, ids[2]);
     CHECK_STR(ids[2], ids[0]);
     check_refused("\"memories\": 2", "\"memories\": 2, \"nodes\": [0]",

@@ -39,7 +39,7 @@ static int load_small(const char *resources, const char *rules, struct tccl_mode
 {
     char text[8192];
 
-    snprintf(text, sizeof text, frame, resources, rules);
+    snprintf(text, sizeof(text), frame, resources, rules);
     cleanup_json json_t *json = json_loads(text, 0, NULL);
     if (!json) {
         fprintf(stderr, "not JSON: %s\n", text);
@@ -78,7 +78,7 @@ static void check_pattern(const char *pattern, const char *expected)
     struct tccl_model *model;
     char resource[200], text[TCCL_SET_TEXT];
 
-    snprintf(resource, sizeof resource, ", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}",
+    snprintf(resource, sizeof(resource), ", {\"name\": \"r\", \"gbps\": 1, \"users\": [\"%s\"]}",
              pattern);
     CHECK_INT(load_small(resource, "", &model, &err), 0);
     if (!model)
@@ -157,7 +157,7 @@ static void check_bad_group(void)
     struct tccl_error err = {0};
     struct tccl_model *model;
 
-    snprintf(text, sizeof text, frame, "", "");
+    snprintf(text, sizeof(text), frame, "", "");
     char *group = strstr(text, "[\"!left\"]");
     memcpy(group, " \"!left\" ", 9);
     cleanup_json json_t *json = json_loads(text, 0, NULL);
@@ -171,7 +171,7 @@ static void check_unlimited(void)
     struct tccl_error err = {0};
     struct tccl_model *model;
 
-    snprintf(text, sizeof text, frame, "", "");
+    snprintf(text, sizeof(text), frame, "", "");
     char *users = strstr(text, "*->*");
     memcpy(users, "g*<*", 4);
     cleanup_json json_t *json = json_loads(text, 0, NULL);
@@ -291,11 +291,11 @@ static struct tccl_model *random_model(struct known *known)
     struct tccl_error err = {0};
     struct tccl_model *model;
 
-    memset(known, 0, sizeof *known);
+    memset(known, 0, sizeof(*known));
     list_all(known);
     for (int i = 0; i < GPUS; i++) {
         char busid[16];
-        snprintf(busid, sizeof busid, "%02x:00.0", i + 1);
+        snprintf(busid, sizeof(busid), "%02x:00.0", i + 1);
         json_array_append_new(gpus, json_pack("{s:s, s:i}", "busid", busid, "numa", i % 2));
     }
     for (int i = 0; i < RESOURCES; i++)
@@ -495,7 +495,7 @@ static bool survives(const struct tccl_model *model, const struct exchange *exch
 static bool is_invariant(const struct tccl_model *model, const struct exchange *exchange)
 {
     const uint8_t *const maps[] = {exchange->maps[0], exchange->maps[1], exchange->maps[2]};
-    uint16_t *image = calloc(tccl_model_limits(model), sizeof *image);
+    uint16_t *image = calloc(tccl_model_limits(model), sizeof(*image));
     bool found = tccl_model_alike(model, maps, true, 0, image);
 
     free(image);

@@ -44,12 +44,12 @@ static void check_round_trips(const struct tccl_machine *machine)
 
         tccl_chain_format(&chain, machine, text);
         CHECK_INT(tccl_chain_parse(text, machine, &back, &err), 0);
-        CHECK(memcmp(&chain, &back, sizeof chain) == 0);
+        CHECK(memcmp(&chain, &back, sizeof(chain)) == 0);
         for (char *at = text, *to = dense; *at; at++)
             if (*at != ' ')
                 *to++ = *at;
         CHECK_INT(tccl_chain_parse(dense, machine, &back, &err), 0);
-        CHECK(memcmp(&chain, &back, sizeof chain) == 0);
+        CHECK(memcmp(&chain, &back, sizeof(chain)) == 0);
         if (err.text[0])
             fprintf(stderr, "%s: %s\n", text, err.text);
     }
@@ -72,7 +72,7 @@ static void check_longest(void)
     }
     tccl_chain_format(&chain, &machine, text);
     CHECK_INT(tccl_chain_parse(text, &machine, &back, NULL), 0);
-    CHECK(memcmp(&chain, &back, sizeof chain) == 0);
+    CHECK(memcmp(&chain, &back, sizeof(chain)) == 0);
 }
 
 static void check_refused(const struct tccl_machine *machine, const char *text, const char *why)
@@ -94,14 +94,14 @@ static void check_bad(const struct tccl_machine *machine)
     check_refused(machine, "0 -w> 16 -w> 0", "GPU 16 is none of 0 to 15");
     check_refused(machine, "0 -w> 1000 -w> 0",
                   "column 7: a GPU was expected, found \"1000 -w> 0\"");
-    snprintf(why, sizeof why, "column 3: %s \"-x> 1\"", arrow);
+    snprintf(why, sizeof(why), "column 3: %s \"-x> 1\"", arrow);
     check_refused(machine, "0 -x> 1", why);
     check_refused(machine, "0 -m4> 1 -w> 0",
                   "g0>m4: no such transfer: the machine has 4 GPUs, 4 memories, 1 NICs");
     check_refused(machine, "0 -m16> 1 -w> 0", "memory 16 is none of 0 to 15");
-    snprintf(why, sizeof why, "column 3: %s \"-m1000> 1 -w\"", arrow);
+    snprintf(why, sizeof(why), "column 3: %s \"-m1000> 1 -w\"", arrow);
     check_refused(machine, "0 -m1000> 1 -w> 0", why);
-    snprintf(why, sizeof why, "column 8: %s \"the end\"", arrow);
+    snprintf(why, sizeof(why), "column 8: %s \"the end\"", arrow);
     check_refused(machine, "0 -w> 1", why);
     check_refused(machine, "0 -w> 1 -w> 0 x", "column 15: the end was expected, found \"x\"");
     check_refused(machine, "0 -w> 1 -w> 1 -w> 0", "GPU 1 stands in the chain twice");
@@ -118,9 +118,9 @@ static void check_bad(const struct tccl_machine *machine)
                   "column 8: an arrow such as -g> or -m0> was expected, found \"-w> 0 -g> ml\"");
     check_refused(machine, "mlx5_0 -g> 0 -w> mlx5_0",
                   "column 14: an arrow such as -g> or -m0> was expected, found \"-w> mlx5_0\"");
-    snprintf(why, sizeof why, "column 14: %s \"-g>\"", arrow);
+    snprintf(why, sizeof(why), "column 14: %s \"-g>\"", arrow);
     check_refused(machine, "mlx5_0 -g> 0 -g>", why);
-    snprintf(why, sizeof why, "column 3: %s \"-m\"", arrow);
+    snprintf(why, sizeof(why), "column 3: %s \"-m\"", arrow);
     check_refused(machine, "0 -m", why);
 }
 
@@ -149,9 +149,9 @@ static void random_nic(struct tccl_named_port *port)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEF", more[] = "0123456789_.abcdef";
     int length = rand() % (TCCL_CHAIN_NIC - 1);
-    port->nic[0] = letters[(size_t)rand() % (sizeof letters - 1)];
+    port->nic[0] = letters[(size_t)rand() % (sizeof(letters) - 1)];
     for (int i = 1; i <= length; i++)
-        port->nic[i] = more[(size_t)rand() % (sizeof more - 1)];
+        port->nic[i] = more[(size_t)rand() % (sizeof(more) - 1)];
     port->gpudirect = rand() % 2;
     port->memory = port->gpudirect ? -1 : (int16_t)(rand() % (rand() % 4 ? 16 : 1000));
 }
@@ -198,7 +198,7 @@ static void check_mutated(const char *text)
     if (rand() % 3 == 0)
         memmove(changed + at, changed + at + 1, length - at);
     else if (rand() % 2)
-        changed[at] = bytes[(size_t)rand() % (sizeof bytes - 1)];
+        changed[at] = bytes[(size_t)rand() % (sizeof(bytes) - 1)];
     else
         memmove(changed + at + 1, changed + at, length - at + 1);
     if (tccl_named_parse(changed, &chain, &err) != 0) {
@@ -258,7 +258,7 @@ static void check_bus_ids(const struct tccl_machine *machine)
         CHECK(strstr(text, machine->gpus[chain.gpus[0]].busid));
         CHECK_INT(tccl_chain_parse(text, machine, &back, NULL), 0);
         CHECK(tccl_chain_equal(&chain, &back));
-        CHECK(memcmp(&chain, &back, sizeof chain) == 0);
+        CHECK(memcmp(&chain, &back, sizeof(chain)) == 0);
     }
 }
 
@@ -290,7 +290,7 @@ static void check_rings(void)
     char name[32];
     for (int node = 0; node < NODES; node++) {
         for (int i = 0; i < counts[node]; i++) {
-            snprintf(name, sizeof name, "node-%d", node);
+            snprintf(name, sizeof(name), "node-%d", node);
             CHECK_INT(tccl_ring_next(&ring, &chain, &err), 1);
             CHECK(ring.node == node && ring.chain == i && same_named(&chain, &chains[node][i]));
             CHECK_STR(ring.name, name);

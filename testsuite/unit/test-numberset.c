@@ -41,12 +41,12 @@ int main(void)
     check_refused("0-3,2", 8, "\"0-3,2\": 2 stands there twice");
     check_refused("1 2", 8, "\"1 2\": column 2: a comma was expected");
 
-    CHECK_INT(tccl_numberset_format(0, text, sizeof text), 0);
+    CHECK_INT(tccl_numberset_format(0, text, sizeof(text)), 0);
     CHECK_STR(text, "");
-    CHECK_INT(tccl_numberset_format(0x4f, text, sizeof text), 5);
+    CHECK_INT(tccl_numberset_format(0x4f, text, sizeof(text)), 5);
     CHECK_STR(text, "0-3,6");
-    CHECK_INT(tccl_numberset_format(0xffffffff, text, sizeof text), 4);
-    CHECK_INT(tccl_numberset_format(0x4f, small, sizeof small), -1);
+    CHECK_INT(tccl_numberset_format(0xffffffff, text, sizeof(text)), 4);
+    CHECK_INT(tccl_numberset_format(0x4f, small, sizeof(small)), -1);
     CHECK_INT(tccl_numberset_format(1, small, 0), -1);
 
     srand((unsigned)check_seed());
@@ -54,7 +54,7 @@ int main(void)
         uint32_t mask = (uint32_t)rand() ^ (uint32_t)rand() << 16, back = 0;
         if (mask == 0)
             continue;
-        CHECK(tccl_numberset_format(mask, text, sizeof text) > 0);
+        CHECK(tccl_numberset_format(mask, text, sizeof(text)) > 0);
         CHECK_INT(tccl_numberset_parse(text, 32, &back, NULL), 0);
         CHECK_INT(back, mask);
     }

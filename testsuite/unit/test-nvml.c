@@ -12,8 +12,8 @@ static void clear(void)
                                         "USERS", "DENY", "LOST", "INIT"};
     char name[32];
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(name, sizeof name, "FAKE_NVML_%s", names[i]);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(name, sizeof(name), "FAKE_NVML_%s", names[i]);
         unsetenv(name);
     }
 }
@@ -74,7 +74,7 @@ static void test_users(void)
     char users[64];
 
     clear();
-    snprintf(users, sizeof users, "1-%d,0-%d,1-4000001,1-%d", (int)getpid(), (int)getppid(),
+    snprintf(users, sizeof(users), "1-%d,0-%d,1-4000001,1-%d", (int)getpid(), (int)getppid(),
              (int)getppid());
     setenv("FAKE_NVML_USERS", users, 1);
     setenv("FAKE_NVML_MIG", "1", 1);
@@ -117,7 +117,7 @@ static void test_trouble(void)
     read_well("");
     CHECK_INT(nvml.n_gpus, 0);
     for (int i = 1; i <= TCCL_NVML_GPUS; i++)
-        snprintf(many + strlen(many), sizeof many - strlen(many), ",0:%x:0.0", i);
+        snprintf(many + strlen(many), sizeof(many) - strlen(many), ",0:%x:0.0", i);
     setenv("FAKE_NVML_GPUS", many, 1);
     check_failure("65 GPUs");
 }
@@ -129,13 +129,13 @@ static void test_many_users(void)
 
     clear();
     for (int i = 1; i < TCCL_NVML_USERS; i++)
-        snprintf(users + strlen(users), sizeof users - strlen(users), ",0-%d", 5000000 + i);
+        snprintf(users + strlen(users), sizeof(users) - strlen(users), ",0-%d", 5000000 + i);
     setenv("FAKE_NVML_USERS", users, 1);
     read_well("0000:03:00.0");
     CHECK_INT(nvml.gpus[0].n_users, TCCL_NVML_USERS);
     CHECK_INT(nvml.gpus[0].users[TCCL_NVML_USERS - 1], 5000000 + TCCL_NVML_USERS - 1);
     for (int i = 0; i < 9; i++)
-        snprintf(users + strlen(users), sizeof users - strlen(users), ",0-%d", 6000000 + i);
+        snprintf(users + strlen(users), sizeof(users) - strlen(users), ",0-%d", 6000000 + i);
     setenv("FAKE_NVML_USERS", users, 1);
     read_well("0000:03:00.0");
     CHECK_INT(nvml.gpus[0].n_users, TCCL_NVML_USERS);
@@ -163,7 +163,7 @@ static void run_with_old_library(const char *library)
 
     if (!mkdtemp(folder))
         abort();
-    snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", folder);
+    snprintf(path, sizeof(path), "%s/libnvidia-ml.so.1", folder);
     CHECK_INT(symlink(library, path), 0);
     pid_t child = fork();
     if (child == 0) {

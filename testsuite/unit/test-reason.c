@@ -158,7 +158,7 @@ static const char *const elsewhere[] = {
 
 static bool is_elsewhere(const char *text)
 {
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++)
         if (strncmp(text, elsewhere[i], strlen(elsewhere[i])) == 0)
             return true;
     return false;
@@ -215,11 +215,11 @@ static int check_calls(const char *file, const char *source, const char *call)
 static void test_sources(const char *root)
 {
     int found = 0;
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+    for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++) {
         char path[PATH_MAX];
         cleanup_free char *source = NULL;
         size_t size;
-        snprintf(path, sizeof path, "%s/%s", root, sources[i].file);
+        snprintf(path, sizeof(path), "%s/%s", root, sources[i].file);
         CHECK_INT(tccl_read_file(path, 1 << 20, &source, &size, NULL), 0);
         for (int j = 0; source && sources[i].calls[j]; j++)
             found += check_calls(sources[i].file, source, sources[i].calls[j]);

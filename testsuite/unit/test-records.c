@@ -72,7 +72,7 @@ static void check_count(struct tccl_records *records, const char *filter, int64_
 static const char *state_of(struct tccl_records *records, int job, char state[32])
 {
     char filter[64];
-    snprintf(filter, sizeof filter, "{\"jobs\":[{\"job\":%d}]}", job);
+    snprintf(filter, sizeof(filter), "{\"jobs\":[{\"job\":%d}]}", job);
     cleanup_json json_t *found = find(records, filter, -1, ALL);
     CHECK_INT((long long)json_array_size(found), 1);
     const char *text = json_string_value(json_object_get(json_array_get(found, 0), "state"));
@@ -218,7 +218,7 @@ static void test_long_nodes(void)
     cleanup_json json_t *given = record(12, 0, 0, "applied"), *names = json_array();
     char name[64];
     for (int i = 0; i < 20000; i++) {
-        snprintf(name, sizeof name, "a-long-name-of-a-node-%d-x%c", i * 2, "yz"[i % 2]);
+        snprintf(name, sizeof(name), "a-long-name-of-a-node-%d-x%c", i * 2, "yz"[i % 2]);
         json_array_append_new(names, json_string(name));
     }
     json_object_set(given, "nodes", names);
@@ -488,14 +488,14 @@ static void test_bad_stores(void)
 static void clean_up(void)
 {
     char command[256];
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
 }
 
 int main(void)
 {
     CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof path, "%s/records.db", folder);
+    snprintf(path, sizeof(path), "%s/records.db", folder);
     test_one_per_step();
     test_reopen();
     test_normal();

@@ -9,14 +9,14 @@ enum { MAX_KINDS = 3, MAX_NODES = 6, MAX_NIC = 3 };
 
 static struct tccl_kind *random_kind(unsigned long *state)
 {
-    struct tccl_kind *kind = calloc(1, sizeof *kind);
+    struct tccl_kind *kind = calloc(1, sizeof(*kind));
     kind->n_gpus = 2;
     kind->gpus = 3;
     kind->n_nics = 1 + random_below(state, MAX_NIC);
-    kind->cells = calloc(kind->n_nics * kind->n_nics, sizeof *kind->cells);
+    kind->cells = calloc(kind->n_nics * kind->n_nics, sizeof(*kind->cells));
     for (int i = 0; i < kind->n_nics; i++) {
-        snprintf(kind->nics[i].name, sizeof kind->nics[i].name, "nic%d", i);
-        snprintf(kind->nics[i].fabric, sizeof kind->nics[i].fabric, "f%d", random_below(state, 2));
+        snprintf(kind->nics[i].name, sizeof(kind->nics[i].name), "nic%d", i);
+        snprintf(kind->nics[i].fabric, sizeof(kind->nics[i].fabric), "f%d", random_below(state, 2));
         kind->nics[i].gbps = random_gbps(state);
     }
     for (int i = 0; i < kind->n_nics * kind->n_nics; i++) {
@@ -89,10 +89,10 @@ static void test_best_of_all(unsigned long seed)
 
 static struct tccl_kind *plain_kind(int n_nics, const double *gbps, double chains, int n_chains)
 {
-    struct tccl_kind *kind = calloc(1, sizeof *kind);
+    struct tccl_kind *kind = calloc(1, sizeof(*kind));
     kind->n_nics = n_nics;
     kind->n_gpus = 2;
-    kind->cells = calloc(n_nics * n_nics, sizeof *kind->cells);
+    kind->cells = calloc(n_nics * n_nics, sizeof(*kind->cells));
     for (int i = 0; i < n_nics; i++)
         kind->nics[i].gbps = gbps[i];
     for (int i = 0; i < n_nics * n_nics; i++)

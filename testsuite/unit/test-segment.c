@@ -92,7 +92,7 @@ static double recurrence(const struct sample *sample)
                                    sample->gbps_of[n][entry * sample->ports[n] + t]);
                         next[t] = through > next[t] ? through : next[t];
                     }
-            memcpy(reach, next, sizeof reach);
+            memcpy(reach, next, sizeof(reach));
         }
         for (int t = 0; t < sample->ports[sample->count - 1]; t++) {
             double ring = lesser(reach[t], hop_between(sample, sample->count - 1, t, head));

@@ -75,7 +75,7 @@ static int listen_at(const char *path, int backlog)
 
     strcpy(address.sun_path, path);
     unlink(path);
-    CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     CHECK_INT(listen(fd, backlog), 0);
     return fd;
 }
@@ -113,7 +113,7 @@ static const char chain_answer[] =
 static int ask_chain(struct server *server, struct shim_chain *chain, struct shim_why *why)
 {
     start(server);
-    memset(why, 0, sizeof *why);
+    memset(why, 0, sizeof(*why));
     int status = shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + PATIENCE_US, chain, why);
     stop(server);
     return status;
@@ -126,11 +126,11 @@ static void test_chain(void)
     struct shim_why why;
     char bytes[1024];
 
-    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
         struct server server = {.answer = bytes, .piece = pieces[i]};
         server.size = frame(chain_answer, bytes);
         start(&server);
-        memset(&why, 0, sizeof why);
+        memset(&why, 0, sizeof(why));
         CHECK_INT(shim_ask_chain(&plan, gpus, 2, true, shim_now_us() + 20000000, &chain, &why), 0);
         stop(&server);
         const struct tccl_named_chain *path = &chain.path;
@@ -236,7 +236,7 @@ static void test_nobody(void)
     strcpy(address.sun_path, plan.socket);
     for (int i = 0; i < 8; i++) {
         fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-        status = connect(fds[i], (struct sockaddr *)&address, sizeof address);
+        status = connect(fds[i], (struct sockaddr *)&address, sizeof(address));
     }
     CHECK_INT(status, -1);
     expect_no_server(strerror(ETIMEDOUT));
@@ -255,7 +255,7 @@ static int confirm(const char *answer, enum shim_verdict verdict, const char *te
     server->answer = bytes;
     server->size = frame(answer, bytes);
     start(server);
-    memset(why, 0, sizeof *why);
+    memset(why, 0, sizeof(*why));
     int status = shim_ask_confirm(&plan, verdict, text, 16, true, 2, shim_now_us() + 20000000, why);
     stop(server);
     return status;
@@ -271,7 +271,7 @@ static void test_confirm(void)
         struct server server = {0};
         CHECK_INT(confirm("tccl-ok 1\nend\n", (enum shim_verdict)i, "edge 41 -> 61", &server, &why),
                   0);
-        snprintf(expected, sizeof expected,
+        snprintf(expected, sizeof(expected),
                  "tccl-confirm 1\n" KEY "verdict %s\ntext edge 41 -> 61\nranks 16\ngpus 2\n"
                  "whole yes\nend\n",
                  words[i]);
@@ -292,8 +292,8 @@ static void test_long_text(void)
     struct shim_why why;
     char text[1000];
 
-    memset(text, '\n', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
+    memset(text, '\n', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
     CHECK_INT(confirm("tccl-ok 1\nend\n", SHIM_DIFFERS, text, &server, &why), 0);
     const char *start_of = strstr(server.question, "\ntext ") + 6;
     CHECK_INT(strstr(start_of, "\nranks") - start_of, 255);
@@ -316,7 +316,7 @@ static void test_descriptors(void)
 int main(void)
 {
     CHECK(mkdtemp(folder));
-    snprintf(plan.socket, sizeof plan.socket, "%s/sock", folder);
+    snprintf(plan.socket, sizeof(plan.socket), "%s/sock", folder);
     strcpy(plan.cluster, "c");
     test_chain();
     test_no_chain();

@@ -65,7 +65,7 @@ static void claimed(void)
 {
     struct shim_why why = {""};
     usual(6);
-    snprintf(plan.folder, sizeof plan.folder, "%016x", (unsigned)getpid());
+    snprintf(plan.folder, sizeof(plan.folder), "%016x", (unsigned)getpid());
     struct shim_registry *registry = shim_registry_open(&plan, &why);
     CHECK(registry != NULL);
     for (int i = 0; registry && i < 4; i++) {
@@ -74,7 +74,7 @@ static void claimed(void)
     }
     CHECK_INT(check(registry, 3, NULL), 0);
     char path[128];
-    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index);
+    snprintf(path, sizeof(path), "/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index);
     CHECK(unlink(path) == 0);
 }
 
@@ -104,7 +104,7 @@ static void versions(void)
         int result;
     } cases[] = {{0, -1},    {21703, -1}, {21799, -1}, {21800, 0}, {21807, 0},
                  {22304, 0}, {23007, 0},  {23099, 0},  {23100, -1}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         usual(4);
         for (int j = 0; j < 4; j++)
             members[j].version = cases[i].version;

@@ -25,18 +25,18 @@ static const char *read_word(const char *at, const char *until, char *word, size
 /* Returns what follows the tag, or NULL at the end. */
 static const char *read_tag(const char *at, struct tag *tag)
 {
-    memset(tag, 0, sizeof *tag);
+    memset(tag, 0, sizeof(*tag));
     while (*at == '\n')
         at++;
     if (!*at)
         return NULL;
     CHECK_INT(*at, '<');
     tag->ends = at[1] == '/';
-    at = read_word(at + 1 + tag->ends, " />", tag->name, sizeof tag->name);
+    at = read_word(at + 1 + tag->ends, " />", tag->name, sizeof(tag->name));
     while (*at == ' ' && tag->n < ATTRIBUTES) {
-        at = read_word(at + 1, "=", tag->keys[tag->n], sizeof tag->keys[0]);
+        at = read_word(at + 1, "=", tag->keys[tag->n], sizeof(tag->keys[0]));
         CHECK(at[0] == '=' && at[1] == '"');
-        at = read_word(at + 2, "\"", tag->values[tag->n++], sizeof tag->values[0]) + 1;
+        at = read_word(at + 2, "\"", tag->values[tag->n++], sizeof(tag->values[0])) + 1;
     }
     tag->alone = *at == '/';
     at += tag->alone;
@@ -99,8 +99,8 @@ static const char *check_graph(const char *at, const struct shim_chain *chain,
     struct tag tag;
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, "graph");
-    CHECK_INT(tag.n, sizeof keys / sizeof *keys);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    CHECK_INT(tag.n, sizeof(keys) / sizeof(*keys));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
         value_of(&tag, keys[i]);
     int channels = atoi(value_of(&tag, "nchannels"));
     int whole = 0, thousandths = 0;
@@ -124,7 +124,7 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
                         bool tree)
 {
     char file[TEXT] = "";
-    struct shim_text text = {file, sizeof file, 0, false};
+    struct shim_text text = {file, sizeof(file), 0, false};
     struct shim_why why = {""};
     struct tag rest;
     CHECK_INT(shim_graph(chain, numbers, SHIM_PHB, SHIM_SYS, tree, &text, &why), 0);

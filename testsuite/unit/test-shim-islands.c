@@ -19,7 +19,7 @@ static void random_pci(unsigned long *seed, int gpus, struct shim_pci *pci)
 {
     int parents[BRIDGES], bridges = random_below(seed, BRIDGES + 1);
     int16_t nodes[BRIDGES];
-    memset(pci, 0, sizeof *pci);
+    memset(pci, 0, sizeof(*pci));
     pci->family = pci->model = -1;
     pci->amd = random_below(seed, 2);
     pci->cautious = !pci->amd && random_below(seed, 2);
@@ -52,7 +52,7 @@ static void random_end(unsigned long *seed, const struct shim_pci *pci, shim_bus
 static void random_chain(unsigned long *seed, int gpus, const struct shim_pci *pci,
                          struct shim_chain *chain)
 {
-    memset(chain, 0, sizeof *chain);
+    memset(chain, 0, sizeof(*chain));
     chain->path.n_gpus = (uint8_t)gpus;
     chain->path.closed = gpus > 1 && random_below(seed, 2);
     for (int i = 0; i < gpus; i++) {
@@ -102,7 +102,7 @@ static void read_topology(const char *text, struct tree *tree)
 {
     char copy[TEXT], *rest = copy;
     int at = -1;
-    snprintf(copy, sizeof copy, "%s", text);
+    snprintf(copy, sizeof(copy), "%s", text);
     for (char *line; (line = strsep(&rest, "\n"));) {
         int node;
         char bus[32];
@@ -227,7 +227,7 @@ static int check_one(unsigned long *seed)
     bool linked[SHIM_GPUS][SHIM_GPUS], pxb = random_below(seed, 2);
     int gpus = 1 + random_below(seed, 9);
     char topology[TEXT] = "";
-    struct shim_text text = {topology, sizeof topology, 0, false};
+    struct shim_text text = {topology, sizeof(topology), 0, false};
     struct shim_pci pci;
     struct shim_chain chain;
     struct shim_why why = {""};
@@ -284,7 +284,7 @@ static void test_cpus(void)
 {
     bool linked[SHIM_GPUS][SHIM_GPUS] = {{false}};
     char topology[TEXT] = "";
-    struct shim_text text = {topology, sizeof topology, 0, false};
+    struct shim_text text = {topology, sizeof(topology), 0, false};
     struct shim_pci pci = {.n = 2, .family = -1, .model = -1, .nodes = {0xf}, .cautious = true};
     struct shim_chain chain = {.path = {.n_gpus = 2, .closed = true, .gpus = {0x100, 0x200}}};
     struct tree tree = {.n = 0};
@@ -295,9 +295,9 @@ static void test_cpus(void)
     for (int node = -1; node < 4; node++)
         CHECK(find_node(&tree, true, (uint64_t)(node + 1)) >= 0);
     pci.nodes[1] = 0xffffffff;
-    text = (struct shim_text){topology, sizeof topology, 0, false};
+    text = (struct shim_text){topology, sizeof(topology), 0, false};
     CHECK_INT(shim_islands(&chain, &pci, linked, true, 22405, &text, NULL), -1);
-    text = (struct shim_text){topology, sizeof topology, 0, false};
+    text = (struct shim_text){topology, sizeof(topology), 0, false};
     CHECK_INT(shim_islands(&chain, &pci, linked, true, 22907, &text, NULL), 1);
     text = (struct shim_text){topology, 100, 0, false};
     CHECK_INT(shim_islands(&chain, &pci, linked, true, 22907, &text, NULL), -1);

@@ -78,7 +78,7 @@ static const struct init_line init_lines[] = {
 
 static void test_init_lines(void)
 {
-    for (size_t i = 0; i < sizeof init_lines / sizeof init_lines[0]; i++) {
+    for (size_t i = 0; i < sizeof(init_lines) / sizeof(init_lines[0]); i++) {
         const struct init_line *expected = &init_lines[i];
         struct shim_line line = read_line(expected->text);
         CHECK_INT(line.kind, expected->kind);
@@ -137,9 +137,9 @@ static void test_edge_lines(void)
 {
     char text[256];
 
-    for (size_t i = 0; i < sizeof edge_lines / sizeof edge_lines[0]; i++) {
+    for (size_t i = 0; i < sizeof(edge_lines) / sizeof(edge_lines[0]); i++) {
         const struct edge_line *expected = &edge_lines[i];
-        snprintf(text, sizeof text, "n1.x:1000:1007 [0] NCCL INFO %s", expected->text);
+        snprintf(text, sizeof(text), "n1.x:1000:1007 [0] NCCL INFO %s", expected->text);
         struct shim_line line = read_line(text);
         CHECK_INT(line.kind, SHIM_LINE_EDGE);
         CHECK_INT(line.channel, expected->channel);
@@ -172,7 +172,7 @@ static void test_senseless_lines(void)
         "n1:1:1 [0] NCCL WARN Ring 00 : 0 -> 1 -> 2",
     };
 
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         CHECK_INT(read_line(lines[i]).kind, SHIM_LINE_OTHER);
 }
 
@@ -225,7 +225,7 @@ static void say_init(char *text, int thread, int rank, int ranks, int gpu, const
 {
     char line[256];
 
-    snprintf(line, sizeof line,
+    snprintf(line, sizeof(line),
              "comm 0x%x rank %d nranks %d cudaDev 0 busId %x000 commId 0x1 - Init %s",
              0x1000 + thread, rank, ranks, gpu, what);
     say(text, thread, line);
@@ -330,7 +330,7 @@ static void test_pieces(void)
                                 "n1:1000:7 [0] NCCL INFO comm 0x1 rank";
     struct shim_built built;
 
-    CHECK_INT(shim_nccllog_take(start, sizeof start - 1, PID),
+    CHECK_INT(shim_nccllog_take(start, sizeof(start) - 1, PID),
               (long)(strchr(start, '\n') + 1 - start));
     CHECK_INT(shim_nccllog_built(NULL, bus("0000:31:00.0"), 0, 3, &built), -1);
     CHECK_INT(shim_nccllog_take("", 0, PID), 0);
@@ -340,7 +340,7 @@ static void test_pieces(void)
  * which the sanitizers see to. */
 static void test_hostile(void)
 {
-    size_t size = sizeof recorded - 1;
+    size_t size = sizeof(recorded) - 1;
 
     srand((unsigned)check_seed());
     for (size_t length = 0; length <= size; length++) {
@@ -391,7 +391,7 @@ static void print(FILE *file, const char *text)
 {
     char line[4096];
 
-    snprintf(line, sizeof line, "n1:%d:77 [0] NCCL INFO %s\n", getpid(), text);
+    snprintf(line, sizeof(line), "n1:%d:77 [0] NCCL INFO %s\n", getpid(), text);
     CHECK(fwrite(line, 1, strlen(line), file) == strlen(line));
 }
 
@@ -435,7 +435,7 @@ static void test_memory_file(void)
     CHECK_INT(nic("mlx5_1", why), 0);
     CHECK_INT(nic("mlx5", why), -1);
     CHECK_STR(why, "NCCL leaves out the NIC mlx5");
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(file));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
     for (int i = 0; i < 20000; i++)
         print(file, "a line that the shim does not care for");
     CHECK(kib_of(path) > 1000);
@@ -460,7 +460,7 @@ static void test_bound(void)
         failed =
             fprintf(file, "n1:1:77 [0] NCCL INFO a line of the usual length, more or less\n") < 0;
     CHECK(failed);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(file));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
     CHECK(kib_of(path) <= 33 << 10);
     for (int i = 0; i < 10 && shim_nccllog_there(); i++)
         shim_nccllog_read();
@@ -580,10 +580,10 @@ static void test_users_file(void)
     char pattern[128], path[320], why[256], host[128] = "";
     struct stat before, after;
 
-    gethostname(host, sizeof host - 1);
+    gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
-    snprintf(pattern, sizeof pattern, "%s/%%h.%%p.%%%%.%%x", folder);
-    snprintf(path, sizeof path, "%s/%s.%d.%%.%%x", folder, host, getpid());
+    snprintf(pattern, sizeof(pattern), "%s/%%h.%%p.%%%%.%%x", folder);
+    snprintf(path, sizeof(path), "%s/%s.%d.%%.%%x", folder, host, getpid());
     users("info", "^ENV,TUNING", pattern);
     expect_users_log(true);
     shim_nccllog_read(); /* not there so far */
@@ -611,7 +611,7 @@ static void test_users_pipe(void)
 {
     char path[128], byte;
 
-    snprintf(path, sizeof path, "%s/pipe", folder);
+    snprintf(path, sizeof(path), "%s/pipe", folder);
     CHECK_INT(mkfifo(path, 0600), 0);
     int fd = open(path, O_RDWR | O_NONBLOCK);
     CHECK_INT(write(fd, "x", 1), 1);
@@ -626,7 +626,7 @@ static void test_reused(void)
 {
     char path[300];
     struct stat status;
-    snprintf(path, sizeof path, "%s/own", folder);
+    snprintf(path, sizeof(path), "%s/own", folder);
     int own = open(path, O_RDWR | O_CREAT, 0600);
     CHECK(own >= 0 && dprintf(own, "n:%d:7 [0] NCCL INFO Using network IB\n", getpid()) > 0);
     unlink(path);

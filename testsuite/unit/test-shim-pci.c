@@ -12,7 +12,7 @@ static char root[] = "/tmp/tccl-pci-XXXXXX";
 static void make_folders(const char *path)
 {
     char whole[PATH_MAX];
-    snprintf(whole, sizeof whole, "%s/%s/", root, path);
+    snprintf(whole, sizeof(whole), "%s/%s/", root, path);
     for (char *at = whole + strlen(root) + 1; (at = strchr(at, '/')); at++) {
         *at = '\0';
         mkdir(whole, 0700);
@@ -24,7 +24,7 @@ static void write_text(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX];
     make_folders(folder);
-    snprintf(path, sizeof path, "%s/%s/%s", root, folder, name);
+    snprintf(path, sizeof(path), "%s/%s/%s", root, folder, name);
     FILE *file = fopen(path, "w");
     fputs(text, file);
     fclose(file);
@@ -35,15 +35,15 @@ static void add_device(const char *place, const char *node)
 {
     char folder[512], link[PATH_MAX], target[PATH_MAX];
     const char *name = strrchr(place, '/') + 1;
-    snprintf(folder, sizeof folder, "sys/devices/%s", place);
+    snprintf(folder, sizeof(folder), "sys/devices/%s", place);
     write_text(folder, "numa_node", node);
     /* class/pci_bus/DDDD:BB leads to pci_bus/DDDD:BB below the bridge. */
-    snprintf(folder, sizeof folder, "sys/devices/%.*s/pci_bus/%.7s", (int)(name - place - 1), place,
-             name);
+    snprintf(folder, sizeof(folder), "sys/devices/%.*s/pci_bus/%.7s", (int)(name - place - 1),
+             place, name);
     make_folders(folder);
     make_folders("sys/class/pci_bus");
-    snprintf(link, sizeof link, "%s/sys/class/pci_bus/%.7s", root, name);
-    snprintf(target, sizeof target, "%s/%s", root, folder);
+    snprintf(link, sizeof(link), "%s/sys/class/pci_bus/%.7s", root, name);
+    snprintf(target, sizeof(target), "%s/%s", root, folder);
     if (symlink(target, link) != 0)
         CHECK(access(link, F_OK) == 0);
 }
@@ -147,7 +147,7 @@ static void test_makers(void)
     CHECK_INT(read_devices(&pci, &why, 1, "0000:81:00.0"), -1);
     CHECK(strstr(why.text, file));
     char path_[PATH_MAX];
-    snprintf(path_, sizeof path_, "%s/%s/%s", root, folder, file);
+    snprintf(path_, sizeof(path_), "%s/%s/%s", root, folder, file);
     CHECK_INT(unlink(path_), 0);
 }
 
@@ -163,7 +163,7 @@ static void test_refused(void)
     CHECK_INT(read_devices(&pci, NULL, 1, "0000:0b:00.0"), -1);
     for (int i = 0; i <= SHIM_PCI_DEVICES; i++) {
         char place[64];
-        snprintf(place, sizeof place, "pci0000:00/0000:00:04.0/0000:e%x:00.%x", i / 8, i % 8);
+        snprintf(place, sizeof(place), "pci0000:00/0000:00:04.0/0000:e%x:00.%x", i / 8, i % 8);
         add_device(place, "0\n");
         many[i] = bus_of(strrchr(place, '/') + 1);
     }
@@ -181,7 +181,7 @@ int main(void)
     test_paths();
     test_makers();
     test_refused();
-    snprintf(command, sizeof command, "rm -r %s", root);
+    snprintf(command, sizeof(command), "rm -r %s", root);
     CHECK_INT(system(command), 0);
     return check_result();
 }

@@ -28,7 +28,7 @@ static int parse_with(const char *from, const char *to, struct shim_plan *plan,
         CHECK(!"the text to be replaced is there");
         return 1;
     }
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - plan_text), plan_text, to,
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - plan_text), plan_text, to,
              at + strlen(from));
     return shim_plan_parse(text, strlen(text), plan, why);
 }
@@ -58,7 +58,7 @@ static void test_key(void)
     char text[256];
     struct tccl_line_writer writer;
     CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, NULL), 0);
-    tccl_lines_begin(&writer, text, sizeof text, "key", 1);
+    tccl_lines_begin(&writer, text, sizeof(text), "key", 1);
     shim_plan_put_key(&plan, &writer);
     CHECK_INT(tccl_lines_end(&writer), 0);
     CHECK_STR(text, "key 1\ncluster c\njob 7\nhet_job 0\nhet_offset 5\nstep 2\nrestart 1\nrun 17\n"
@@ -120,7 +120,7 @@ static void test_wrong_plans(void)
     };
     struct shim_plan plan;
     struct shim_why why;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         if (parse_with(wrong[i][0], wrong[i][1], &plan, &why) != -1 || !why.text[0]) {
             fprintf(stderr, "accepted, or without a reason: %s\n", wrong[i][1]);
             check_failures++;
@@ -154,9 +154,9 @@ static void test_open(void)
     CHECK_INT(shim_chain_parse(good, size, &other, 1, false, &chain, &why), -1);
     const shim_bus both[] = {gpu, other};
     CHECK_INT(shim_chain_parse(good, size, both, 2, false, &chain, &why), -1);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         const char *at = strstr(good, wrong[i][0]);
-        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, wrong[i][1],
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - good), good, wrong[i][1],
                  at + strlen(wrong[i][0]));
         CHECK_INT(shim_chain_parse(text, strlen(text), &gpu, 1, false, &chain, NULL), -1);
     }
@@ -182,7 +182,7 @@ static void test_answers(void)
     };
     shim_bus gpu = 0x100;
     struct shim_chain chain;
-    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
         struct shim_why why = {""};
         CHECK_INT(
             shim_chain_parse(answers[i].text, strlen(answers[i].text), &gpu, 1, true, &chain, &why),
@@ -194,7 +194,7 @@ static void test_answers(void)
 static const char *file(const char *folder, const char *name)
 {
     static char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     mkdir(path, 0700);
     strcat(path, "/plan");
     FILE *stream = fopen(path, "w");
@@ -222,7 +222,7 @@ static void test_folder(void)
     const char *path = file(folder, "7.2.1-0123456789abcdef");
     CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0);
     CHECK_INT(shim_plan_read(path, &plan, NULL), -1);
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
 }
 

@@ -18,8 +18,8 @@ static void new_step(void)
 {
     static unsigned count;
     plan = (struct shim_plan){.uid = geteuid()};
-    snprintf(plan.folder, sizeof plan.folder, "%08x%08x", (unsigned)getpid(), ++count);
-    snprintf(path, sizeof path, "/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index);
+    snprintf(plan.folder, sizeof(plan.folder), "%08x%08x", (unsigned)getpid(), ++count);
+    snprintf(path, sizeof(path), "/dev/shm/tccl-%u-%s.%u", plan.uid, plan.folder, plan.index);
     unlink(path);
 }
 
@@ -273,7 +273,7 @@ static void foreign_files(void)
     refused("a pipe");
     unlink(path);
     put(0, 0600, "");
-    snprintf(other, sizeof other, "%s.b", path);
+    snprintf(other, sizeof(other), "%s.b", path);
     CHECK(link(path, other) == 0);
     refused("a file with two names");
     unlink(other);
@@ -298,7 +298,7 @@ static void damaged_answers(void)
         .chain.path.n_gpus = 2, .graph_size = SHIM_GRAPH_SIZE, .graph = "<g>"};
     CHECK(!shim_entry_read(entry, &read));
     *answer = good;
-    CHECK(shim_entry_read(entry, &read) && memcmp(&read, &good, sizeof good) == 0);
+    CHECK(shim_entry_read(entry, &read) && memcmp(&read, &good, sizeof(good)) == 0);
     memset(answer->chain.path.exit.nic, 'x', SHIM_NAME);
     CHECK(shim_entry_read(entry, &read) && strlen(read.chain.path.exit.nic) == SHIM_NAME - 1);
     answer->graph_size++;

@@ -17,7 +17,7 @@ static void clear(void)
             continue;
         }
         char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*at, "="), *at);
         unsetenv(name);
     }
 }
@@ -86,15 +86,15 @@ static void test_user(void)
         {"NCCL_DEBUG", "INFO", 0},
         {"NCCL_IB_HCA", "mlx5_0", 0},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char words[200] = "", line[100];
-        struct shim_text text = {words, sizeof words, 0, false};
+        struct shim_text text = {words, sizeof(words), 0, false};
         setenv(cases[i].name, cases[i].value, 1);
         if (shim_settings_user() != cases[i].bits) {
             fprintf(stderr, "%s=%s\n", cases[i].name, cases[i].value);
             CHECK_INT(shim_settings_user(), cases[i].bits);
         }
-        snprintf(line, sizeof line, "%s=%s", cases[i].name, cases[i].value);
+        snprintf(line, sizeof(line), "%s=%s", cases[i].name, cases[i].value);
         shim_settings_user_words(cases[i].bits, &text);
         CHECK(cases[i].bits ? strstr(words, line) != NULL : !words[0]);
         unsetenv(cases[i].name);
@@ -116,7 +116,7 @@ static void test_conf(void)
     unsetenv("NCCL_P2P_DISABLE");
     CHECK_INT(truncate(conf, 1 << 20), 0);
     char words[200] = "";
-    struct shim_text text = {words, sizeof words, 0, false};
+    struct shim_text text = {words, sizeof(words), 0, false};
     CHECK_INT(shim_settings_user(), SHIM_USER_FILES);
     shim_settings_user_words(SHIM_USER_FILES, &text);
     CHECK_STR(words, "an nccl.conf that is too long to be read");
@@ -129,7 +129,7 @@ static void test_home(void)
 {
     char home[] = "/tmp/tccl-home-XXXXXX", path[64];
     CHECK(mkdtemp(home));
-    snprintf(path, sizeof path, "%s/.nccl.conf", home);
+    snprintf(path, sizeof(path), "%s/.nccl.conf", home);
     FILE *file = fopen(path, "w");
     CHECK(file && fputs("NCCL_P2P_DISABLE=1\n", file) >= 0);
     fclose(file);
@@ -242,7 +242,7 @@ static void test_hindrances(void)
     static const uint32_t hindrances[] = {SHIM_USER_FILES, SHIM_USER_P2P, SHIM_USER_SHM,
                                           SHIM_USER_SHARP, SHIM_USER_ALGO};
     struct shim_plan plan = ring(), open = open_chain(true, false);
-    for (size_t i = 0; i < sizeof hindrances / sizeof *hindrances; i++)
+    for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances); i++)
         CHECK_INT(given(&plan, &machine, all, 3, VERSION, hindrances[i]), -1);
     CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_NET | SHIM_USER_GDR),
               SHIM_GIVE_NO_NET_INTRA);
@@ -260,7 +260,7 @@ static void test_alike(void)
     for (int i = 0; i < 4; i++) {
         struct shim_plan plan = open_chain(i & 1, i & 2);
         plan.chain.path.edges[0] = (struct tccl_named_edge){TCCL_BOUNCE, 1};
-        for (size_t u = 0; u < sizeof users / sizeof *users; u++) {
+        for (size_t u = 0; u < sizeof(users) / sizeof(*users); u++) {
             uint32_t one = 0, bits = 0;
             for (int gpu = 0; gpu < 4; gpu++) {
                 const shim_bus *mine = gpu < 3 ? &plan.chain.path.gpus[gpu] : plan.chain.path.gpus;
@@ -348,7 +348,7 @@ static void test_suit(void)
     plans[1].chain.path.edges[1].memory = 0;
     for (int i = 0; i < 4; i++)
         plans[2 + i] = open_chain(i & 1, i & 2);
-    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+    for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++)
         for (int one = 0; one < 2; one++)
             check_suits(&plans[i], one);
 }

@@ -28,7 +28,7 @@ static struct shim_chain make_chain(bool closed)
 /* Ranks are 10 + the number of the GPU. */
 static void make_members(struct shim_member members[N])
 {
-    memset(members, 0, N * sizeof *members);
+    memset(members, 0, N * sizeof(*members));
     for (int i = 0; i < N; i++) {
         members[i].gpu = bus(i);
         members[i].rank = 10 + i;

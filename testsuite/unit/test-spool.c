@@ -129,9 +129,9 @@ static void check_damage(void (*damage)(const char *path), const char *said)
     round_of(spool, false, 0, 1);
     round_of(spool, false, 0, 0);
     CHECK_INT((long long)tccl_spool_count(spool), 0);
-    snprintf(aside, sizeof aside, "%.128s/bad/%.32s.reason", folder, strrchr(path, '/') + 1);
+    snprintf(aside, sizeof(aside), "%.128s/bad/%.32s.reason", folder, strrchr(path, '/') + 1);
     cleanup_file FILE *file = fopen(aside, "r");
-    CHECK(file && fgets(reason, sizeof reason, file));
+    CHECK(file && fgets(reason, sizeof(reason), file));
     if (!strstr(reason, said)) {
         fprintf(stderr, "got '%s', expected '%s'\n", reason, said);
         check_failures++;
@@ -163,7 +163,7 @@ static void alter(const char *path)
 static void exchange(const char *path)
 {
     char other[600];
-    snprintf(other, sizeof other, "%s/other", base);
+    snprintf(other, sizeof(other), "%s/other", base);
     CHECK(rename(path, other) == 0);
     struct tccl_spool *spool = open_spool();
     put(spool, 6, "applied");
@@ -185,7 +185,7 @@ static void test_refused(void)
     json_decref(json);
     CHECK_INT(tccl_spool_reject(spool, name, "record: refused", &err), 0);
     round_of(spool, false, 0, 0);
-    snprintf(path, sizeof path, "%s/bad/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/bad/%s", folder, name);
     CHECK(access(path, F_OK) == 0);
     cleanup_json json_t *no_record = json_pack("{s:i}", "job", 0);
     CHECK_INT(tccl_spool_put(spool, no_record, &err), -1);
@@ -199,7 +199,7 @@ static void test_leftovers(void)
     static const char *const names[] = {"0123456789abcdef0123456789abcdef.Ab1c2D", "README"};
     char paths[2][300];
     for (int i = 0; i < 2; i++) {
-        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
+        snprintf(paths[i], sizeof(paths[i]), "%s/%s", folder, names[i]);
         cleanup_file FILE *file = fopen(paths[i], "w");
         CHECK(file != NULL);
     }
@@ -240,7 +240,7 @@ static void test_bounds(void)
 {
     char path[300];
     for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%032x", folder, i);
+        snprintf(path, sizeof(path), "%s/%032x", folder, i);
         cleanup_close int fd = open(path, O_WRONLY | O_CREAT, 0600);
         CHECK(ftruncate(fd, TCCL_SPOOL_BYTES / 2 - 100) == 0);
     }
@@ -265,7 +265,7 @@ static void test_delivered_once(void)
     char path[300], name[TCCL_SPOOL_NAME];
     struct tccl_error err = {0};
     struct tccl_records *records;
-    snprintf(path, sizeof path, "%s/records.db", base);
+    snprintf(path, sizeof(path), "%s/records.db", base);
     CHECK_INT(tccl_records_open(path, &records, &err), 0);
     struct tccl_spool *spool = open_spool();
     put(spool, 1, "applied");
@@ -292,7 +292,7 @@ int main(void)
 {
     char command[256];
     CHECK(mkdtemp(base) != NULL);
-    snprintf(folder, sizeof folder, "%s/spool", base);
+    snprintf(folder, sizeof(folder), "%s/spool", base);
     test_round();
     test_content();
     check_damage(cut_off, "cut off");
@@ -305,7 +305,7 @@ int main(void)
     test_full_disk();
     test_bounds();
     test_delivered_once();
-    snprintf(command, sizeof command, "rm -r %s", base);
+    snprintf(command, sizeof(command), "rm -r %s", base);
     CHECK_INT(system(command), 0);
     return check_result();
 }

@@ -58,7 +58,7 @@ static void remove_store(void)
     static const char *const ends[] = {"", "-wal", "-shm"};
     for (int i = 0; i < 3; i++) {
         char name[160];
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
+        snprintf(name, sizeof(name), "%s%s", path, ends[i]);
         unlink(name);
     }
 }
@@ -106,7 +106,7 @@ static void check_jobs(struct tccl_records *records, const char *filter, const c
     char got[1000] = "";
     cleanup_json json_t *found = find(records, filter, 1 << 20);
     for (size_t i = 0; i < json_array_size(found); i++)
-        snprintf(got + strlen(got), sizeof got - strlen(got), "%s%lld", i ? " " : "",
+        snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%lld", i ? " " : "",
                  (long long)json_integer_value(json_object_get(json_array_get(found, i), "job")));
     if (strcmp(got, jobs) != 0)
         fprintf(stderr, "filter %s:\n", filter);
@@ -331,7 +331,7 @@ static void test_bad_filters(void)
         "{\"max_nodes\": \"2\"}",
     };
     struct tccl_records *records = open_store_at(path);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct tccl_error err = {0};
         json_t *next;
         cleanup_json json_t *filter = json_loads(bad[i], 0, NULL);
@@ -396,12 +396,12 @@ static void write_until_killed(int out, int job)
     char spool_path[160];
     struct tccl_spool *spool;
     struct tccl_records *records = open_store_at(path);
-    snprintf(spool_path, sizeof spool_path, "%s/spool", folder);
+    snprintf(spool_path, sizeof(spool_path), "%s/spool", folder);
     if (tccl_spool_open(spool_path, &spool, NULL) != 0)
         _exit(1);
     for (;; job++) {
         cleanup_json json_t *json = record(job, "applied", 1000 + job);
-        if (tccl_spool_put(spool, json, NULL) != 0 || write(out, &job, sizeof job) != sizeof job)
+        if (tccl_spool_put(spool, json, NULL) != 0 || write(out, &job, sizeof(job)) != sizeof(job))
             _exit(1);
         put(records, json_incref(json));
         put(records, confirmation(job, "differs", 1000 + job));
@@ -417,7 +417,7 @@ static void deliver(struct tccl_records *records)
     struct tccl_spool *spool;
     json_t *json;
     int rc;
-    snprintf(spool_path, sizeof spool_path, "%s/spool", folder);
+    snprintf(spool_path, sizeof(spool_path), "%s/spool", folder);
     CHECK_INT(tccl_spool_open(spool_path, &spool, NULL), 0);
     while ((rc = tccl_spool_next(spool, name, &json, NULL)) == 0) {
         put(records, json);
@@ -441,12 +441,12 @@ static void test_killed(unsigned long seed)
         if (child == 0)
             write_until_killed(ends[1], last + 1);
         close(ends[1]);
-        CHECK_INT(read(ends[0], &job, sizeof job), sizeof job);
+        CHECK_INT(read(ends[0], &job, sizeof(job)), sizeof(job));
         usleep((useconds_t)(rand() % 50000));
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
         last = job;
-        while (read(ends[0], &job, sizeof job) == sizeof job)
+        while (read(ends[0], &job, sizeof(job)) == sizeof(job))
             last = job;
         close(ends[0]);
         struct tccl_records *records = open_store_at(path);
@@ -472,7 +472,7 @@ int main(void)
     char command[256];
     unsigned long seed = check_seed();
     CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof path, "%s/records.db", folder);
+    snprintf(path, sizeof(path), "%s/records.db", folder);
     test_other_versions();
     test_purge();
     test_shrink();
@@ -482,7 +482,7 @@ int main(void)
     test_bad_filters();
     test_pages(seed);
     test_killed(seed);
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
     return check_result();
 }

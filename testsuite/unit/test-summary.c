@@ -49,7 +49,7 @@ static int compare(const void *a, const void *b)
 
 static double median(double *values, int count)
 {
-    qsort(values, (size_t)count, sizeof *values, compare);
+    qsort(values, (size_t)count, sizeof(*values), compare);
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
@@ -181,8 +181,8 @@ static double best_of(const json_t *records, const json_t *like)
 static bool names(const json_t *record, const char *node)
 {
     char start[32], inside[32];
-    snprintf(start, sizeof start, "%.8s:", node);
-    snprintf(inside, sizeof inside, " %.8s:", node);
+    snprintf(start, sizeof(start), "%.8s:", node);
+    snprintf(inside, sizeof(inside), " %.8s:", node);
     const char *reason = text_of(record, "reason");
     return strncmp(reason, start, strlen(start)) == 0 || strstr(reason, inside);
 }
@@ -218,7 +218,7 @@ static void check_nodes(const json_t *records, const json_t *got)
     json_t *json;
     json_array_foreach((json_t *)records, i, json) best[i] = best_of(records, json);
     for (int n = 0; n < NODES; n++) {
-        snprintf(nodes[n].name, sizeof nodes[n].name, "n%d", n + 1);
+        snprintf(nodes[n].name, sizeof(nodes[n].name), "n%d", n + 1);
         count_node(records, best, &nodes[n]);
         known += nodes[n].steps || nodes[n].fallbacks;
     }
@@ -326,7 +326,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
 
 /* Random stores */
 
-#define PICK(array) (array[rand() % (int)(sizeof array / sizeof *array)])
+#define PICK(array) (array[rand() % (int)(sizeof(array) / sizeof(*array))])
 
 static const char *const states[] = {"applied", "applied", "applied",       "fallback",
                                      "partial", "off",     "nothing-to-do", "strange"};
@@ -499,14 +499,14 @@ int main(void)
     char command[256];
     unsigned long seed = check_seed();
     CHECK(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof path, "%s/records.db", folder);
+    snprintf(path, sizeof(path), "%s/records.db", folder);
     setenv("TZ", "Europe/Berlin", 1); /* a day of 23 or 25 hours now and then */
     srand((unsigned)seed);
     for (int round = 0; round < 3; round++)
         test_random(40 + rand() % 150);
     test_users();
     test_bounds();
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
     return check_result();
 }

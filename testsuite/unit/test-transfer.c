@@ -85,8 +85,8 @@ static void check_parse(void)
     CHECK_STR(text, "g0>g1 g1>g0 n15>g15 n0<m1");
     CHECK_INT(tccl_set_parse("", &set, NULL), 0);
     CHECK_INT(set.count, 0);
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        snprintf(why, sizeof why, "\"%s\" %s", bad[i], hint);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        snprintf(why, sizeof(why), "\"%s\" %s", bad[i], hint);
         check_refused(bad[i], why);
     }
     check_refused("g0>g1 g2<m0 g0>g1", "\"g0>g1\" stands in the set twice");

@@ -35,7 +35,7 @@ int pncclGetVersion(int *version)
 
 int pncclGetUniqueId(unique_id *id)
 {
-    for (size_t i = 0; i < sizeof id->bytes; i++)
+    for (size_t i = 0; i < sizeof(id->bytes); i++)
         id->bytes[i] = (char)i;
     return 0;
 }

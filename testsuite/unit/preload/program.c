@@ -16,7 +16,7 @@ extern char **environ;
 __attribute__((visibility("default"))) char *getenv(const char *name)
 {
     static char answer[64];
-    snprintf(answer, sizeof answer, "own(%s)", name);
+    snprintf(answer, sizeof(answer), "own(%s)", name);
     return answer;
 }
 #endif
@@ -89,7 +89,7 @@ static int threads(char **unused)
             return 1;
     for (int i = 0; i < 20000; i++) {
         char text[32];
-        snprintf(text, sizeof text, "other %d", i % 50);
+        snprintf(text, sizeof(text), "other %d", i % 50);
         setenv("OTHER", text, 1);
         putenv(puts[i % 2]);
     }
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
         {"deep", deeply},     {"global", globally}, {"no-files", without_files},
         {"fork", forked},     {"many", many},       {"identity", identity},
     };
-    for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
+    for (size_t i = 0; argc > 1 && i < sizeof(all) / sizeof(*all); i++)
         if (!strcmp(argv[1], all[i].name))
             return all[i].does(argv + 2);
     fprintf(stderr, "program: no such thing\n");
