@@ -72,7 +72,7 @@ static void test_fits(void)
     announces_free(announces);
 }
 
-/* What stands in for a late node has the announced GPUs, and all else of the step's. */
+/* The proxy of a late node has the announced GPUs, and all else of the step's. */
 static void test_stand_in(void)
 {
     struct announces *first = announces_new(), *second = announces_new();
@@ -281,7 +281,7 @@ static void test_ordinary(void)
     join_early(key, 3, late, "n3: no word from its tccld");
 }
 
-/* What stood in for a node that never came is not left for the next run under the same key. */
+/* The proxy of a node that never came is not left for the next run under the same key. */
 static void test_requeue(void)
 {
     static const bool late[NODES] = {[2] = true};
@@ -307,7 +307,7 @@ static void test_requeue(void)
         tccl_outcome_clear(&plans[i]);
 }
 
-/* A node joins while its announcement stands in for it, before the ring can be solved: with the
+/* A node joins while a proxy stands for it, before the ring can be solved: with the
  * same GPUs, or with others, and then no node has a ring. */
 static void test_meanwhile(bool same)
 {

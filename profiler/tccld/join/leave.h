@@ -4,7 +4,7 @@
 
 #include "tccld/join/step-internal.h"
 
-/* Removes plan files whose LEAVE never came, if that was not done lately. */
+/* Removes plan files whose LEAVE never came, at most once an hour. */
 void sweep_plans(struct steps *steps);
 
 #endif

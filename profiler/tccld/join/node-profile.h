@@ -1,7 +1,7 @@
 /* node-profile.h: this node: its description, its profile, and the kind it is with some of its
  * GPUs. */
-#ifndef TCCL_OWN_H
-#define TCCL_OWN_H
+#ifndef TCCL_NODE_PROFILE_H
+#define TCCL_NODE_PROFILE_H
 
 #include "client/conf.h"
 #include "machine/machine.h"

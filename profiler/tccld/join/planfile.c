@@ -257,7 +257,7 @@ int planfile_sweep(const char *run_dir, time_t now,
         if (!is_ours(entry->d_name) ||
             fstatat(dirfd(folder), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
-        time_t keep = ++kept > PLANFILE_CROWD ? PLANFILE_CROWD_KEEP_S : PLANFILE_KEEP_S;
+        time_t keep = ++kept > PLANFILE_MANY ? PLANFILE_MANY_KEEP_S : PLANFILE_KEEP_S;
         if (now - stat.st_mtime > keep && !known(context, entry->d_name) &&
             remove_folder(run_dir, entry->d_name) == 0)
             removed++;

@@ -9,8 +9,8 @@
 
 enum {
     PLANFILE_KEEP_S = 7 * 86400, /* a folder that no LEAVE removed, of an unknown step, */
-    PLANFILE_CROWD = 4096,       /* or, beyond so many of them, */
-    PLANFILE_CROWD_KEEP_S = 86400
+    PLANFILE_MANY = 4096,        /* or, beyond so many of them, */
+    PLANFILE_MANY_KEEP_S = 86400
 };
 
 #define PLANFILE_NAME "tccl-plan"

@@ -18,7 +18,8 @@ void planlist_free(struct planlist *list); /* NULL is fine */
 void planlist_add(struct planlist *list, const struct tccl_step_key *key);
 void planlist_remove(struct planlist *list, const struct tccl_step_key *key);
 
-/* Removes forgotten plan files (planfile_sweep), if that was not done lately. Returns how many. */
+/* Removes plan files that are too old (planfile_sweep), at most once in PLANLIST_SWEEP_MS. Returns
+ * how many. */
 int planlist_sweep(struct planlist *list, const char *run_dir);
 
 #endif

@@ -1,5 +1,5 @@
 /* step.h: steps that start: JOINs of this node, MERGEs of the nodes below it in the tree, the
- * answer of the node above, and what is left of a closed step for whoever comes late. */
+ * answer of the node above, and what is left of a closed step for nodes that come late. */
 #ifndef TCCL_STEP_H
 #define TCCL_STEP_H
 
@@ -8,7 +8,7 @@
 
 enum {
     STEP_MOST = 2048,    /* steps kept, open and closed */
-    STEP_KEEP_MS = 60000 /* how long a closed step answers late comers */
+    STEP_KEEP_MS = 60000 /* how long a closed step answers late nodes */
 };
 
 struct steps *steps_new(struct daemon *daemon); /* NULL without memory */

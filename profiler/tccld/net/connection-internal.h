@@ -42,7 +42,7 @@ struct connections {
     int n_all, n_waiting;          /* waiting: not known yet */
     int accepted;                  /* in this turn of the loop */
     struct event *again;           /* the next turn */
-    struct log_limit refused, closed, crowd;
+    struct log_limit refused, closed, over_bound;
 };
 
 /* A connection whose descriptor is in its asker's hands. NULL without memory, with fd closed. */

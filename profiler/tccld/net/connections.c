@@ -37,7 +37,7 @@ void connections_bound_buffers(struct connections *all)
     }
     if (total <= all->front->buffered || !longest)
         return;
-    log_limited(&all->crowd,
+    log_limited(&all->over_bound,
                 "closed the connection from %s: too many unfinished messages or unread answers",
                 longest->asker.place);
     connection_close(longest);
@@ -76,14 +76,14 @@ static bool make_room(struct connections *all, const struct asker *asker)
     bool trusted = unknown || daemon_trusts(all->daemon, asker->uid);
     struct connection *old;
     if (!trusted && front->each && count_of(all, asker->uid) >= front->each) {
-        log_limited(&all->crowd, "closed a connection from %s, which has %d", asker->place,
+        log_limited(&all->over_bound, "closed a connection from %s, which has %d", asker->place,
                     front->each);
         return false;
     }
     if (all->n_all >= front->most && (old = oldest(all, true, trusted)))
         connection_close(old);
     if (all->n_waiting >= front->waiting && (old = oldest(all, false, trusted))) {
-        log_limited(&all->crowd,
+        log_limited(&all->over_bound,
                     "closed the connection from %s: more than %d have said nothing yet",
                     old->asker.place, front->waiting);
         connection_close(old);
