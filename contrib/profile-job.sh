@@ -1,15 +1,15 @@
 #!/bin/bash
-# profile-job.sh: measures one kind of node as a Slurm job, with nobody else on it. Once per kind:
+# profile-job.sh: measures a node as an exclusive Slurm job. Run it once per node class:
 #
 #   sbatch -w n17 profile-job.sh                       this node
-#   sbatch -C a100 -t 8:00:00 profile-job.sh           any node of that kind
+#   sbatch -C a100 -t 8:00:00 profile-job.sh           any node of that class
 #   TCCL_TO=/shared/tccl sbatch -w n17 profile-job.sh  and copies the profile there
 #
-# Words behind the script's name go to tccl-profile run (--backend host --devices 2, --peer HOST …).
-# It stops in order before the time limit, and a second job on the same node goes on where this one
-# stopped; so does one that was requeued, or killed. Submit it as a user who may write CacheDir of
-# tccl.conf (root), or set TCCL_CACHE to a folder of your own. Afterwards the folder of the profile is
-# copied to CacheDir of all nodes of the kind.
+# Arguments after the script's name go to tccl-profile run (--backend host --devices 2, --peer HOST …).
+# It stops before the time limit, and the next job on the same node resumes; so does a job that was
+# requeued or killed. Submit it as a user with write access to CacheDir of tccl.conf (root), or set
+# TCCL_CACHE to a folder of your own. Afterwards copy the profile's folder to CacheDir of all nodes of
+# the class.
 #
 #SBATCH --job-name=tccl-profile
 #SBATCH --nodes=1 --ntasks=1

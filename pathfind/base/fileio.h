@@ -43,7 +43,7 @@ int tccl_write_json(const char *path, mode_t mode, const json_t *json, struct tc
 
 /* Hash of what the JSON says, whatever its layout and the order of its members: XXH3 (64 bits) of
  * the text without spaces, members sorted, numbers with 12 digits. 16 hexadecimal digits and a NUL.
- * Returns 0, or -1 without memory. */
+ * Returns 0, or -1 if out of memory. */
 enum { TCCL_JSON_HASH = 17 };
 int tccl_json_hash(const json_t *json, char hash[static TCCL_JSON_HASH]);
 

@@ -24,7 +24,7 @@ void tccl_hosts_clear(struct tccl_hosts *hosts);
 int tccl_hosts_count(const char *text, size_t max, size_t *total, struct tccl_error *err);
 
 /* The bracket form of names in their order: runs of names that differ only in their last number are
- * drawn together. Allocated (caller frees); NULL only without memory. */
+ * drawn together. Allocated (caller frees); NULL only if out of memory. */
 char *tccl_hosts_fold(const char *const *names, size_t count);
 
 /* Is name in the list? Nothing stands behind a part that can't be

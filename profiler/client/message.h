@@ -14,11 +14,11 @@ enum { TCCL_WIRE_VERSION = 1 };
 /* Text of a message -> object with the right version and a type. A new reference, or NULL with err.
  */
 json_t *tccl_message_parse(const char *data, size_t size, struct tccl_error *err);
-/* A message as compact text; allocated, NULL only without memory. */
+/* A message as compact text; allocated, NULL only if out of memory. */
 char *tccl_message_text(const json_t *message);
 /* The type of a parsed message. */
 const char *tccl_message_type(const json_t *message);
-/* A new message of that type; NULL only without memory. */
+/* A new message of that type; NULL only if out of memory. */
 json_t *tccl_message_new(const char *type);
 
 /* Members of an object, checked: an integer within [min, max]; a finite number >= 0; a text of at

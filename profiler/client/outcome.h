@@ -45,7 +45,7 @@ struct tccl_outcome {
 void tccl_outcome_clear(struct tccl_outcome *outcome);
 
 /* PLAN with the choices of the nodes [first, end), none if these are equal: a new reference, NULL
- * without memory. */
+ * if out of memory. */
 json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_step_key *key,
                           int first, int end);
 /* Reads it, for the same range. key: whose plan it must be, or NULL. Returns 0, or -1 with err. The

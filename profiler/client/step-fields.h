@@ -68,9 +68,9 @@ struct tccl_step {
 };
 
 /* Takes copies of count names (at most TCCL_MAX_NODES), in place of those that the step has.
- * Returns 0, or -1 without memory. */
+ * Returns 0, or -1 if out of memory. */
 int tccl_step_set_nodes(struct tccl_step *step, const char *const *names, size_t count);
-/* A step of its own with the same content; NULL without memory. tccl_step_free frees it. */
+/* A step of its own with the same content; NULL if out of memory. tccl_step_free frees it. */
 struct tccl_step *tccl_step_copy(const struct tccl_step *step);
 void tccl_step_clear(struct tccl_step *step);
 void tccl_step_free(struct tccl_step *step); /* NULL is fine */

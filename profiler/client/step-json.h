@@ -10,7 +10,7 @@
 
 /* Adds the members that are used there (one of TCCL_IN_*) and are of that owner, which is a struct
  * tccl_step or tccl_outcome; those that need not be there are left out where they are "" or 0.
- * Returns 0, or -1 without memory. */
+ * Returns 0, or -1 if out of memory. */
 int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, const void *object);
 /* Reads them; what is absent becomes "" or 0. Returns 0, or -1 with err, which names the member:
  * the object is then to be cleared all the same. */
@@ -22,7 +22,7 @@ json_t *tccl_join_to_json(const struct tccl_step *step, struct tccl_error *err);
 /* Allocated; NULL with err. */
 struct tccl_step *tccl_join_from_json(const json_t *json, struct tccl_error *err);
 
-/* A record of a step (records/record.h): a new reference, or NULL without memory. */
+/* A record of a step (records/record.h): a new reference, or NULL if out of memory. */
 json_t *tccl_record_to_json(const struct tccl_step *step, const struct tccl_outcome *outcome);
 
 #endif

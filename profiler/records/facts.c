@@ -1,4 +1,4 @@
-/* facts.c: 36 bytes of numbers, least significant byte first, then the texts, each with a NUL. */
+/* facts.c: packs facts: 36 bytes of numbers, little-endian, then the texts, each with a NUL. */
 #include "records/facts.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* facts.h: what a search through many records looks at, of each record in a few bytes. The store
- * keeps them in an index, so that a million records are gone through in half a second. */
+/* facts.h: the members of a record that filters and summaries look at, packed into a few bytes. The
+ * store keeps them in an index, so that a million records are scanned in half a second. */
 #ifndef TCCL_FACTS_H
 #define TCCL_FACTS_H
 
@@ -9,7 +9,7 @@
 
 #include <sqlite3.h>
 
-/* Texts are borrowed from the bytes that were read, never NULL. state and reason are those that are
+/* Texts are borrowed from the bytes that were read, never NULL. state and reason are as
  * shown: "differs" where an applied ring was built differently. */
 struct tccl_facts {
     uint32_t uid, n_nodes, gpus;
@@ -18,13 +18,13 @@ struct tccl_facts {
     const char *state, *built, *reason, *nodes;
 };
 
-/* Reads the bytes. Returns 0, or -1 if they are none. */
+/* Unpacks the bytes. Returns 0, or -1 if they are malformed. */
 int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts);
 
-/* Is this record shown as "differs", with what is known of how it was built? */
+/* Is the record shown as "differs", given what is known of what NCCL built? */
 bool tccl_shown_differs(const char *state, const char *built);
 
-/* Makes the SQL function known that writes the bytes, from columns of the store:
+/* Registers the SQL function that packs columns of the store:
  *   tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us, built,
  *              built_reason)
  * Returns SQLite's code. */

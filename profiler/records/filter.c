@@ -1,4 +1,4 @@
-/* filter.c: reading a filter, the SQL that finds the rows which may fit, and whether one does. */
+/* filter.c: reads a filter, writes the SQL that finds candidate rows, and checks each row. */
 #include "records/filter.h"
 
 #include <stdio.h>
@@ -14,14 +14,14 @@
 enum {
     MAX_VALUES = 8 + 6 * TCCL_FILTER_JOBS,
     MEMO = 1024, /* a power of two */
-    MANY = 8,    /* nodes, which are then looked up one by one */
+    MANY = 8,    /* nodes; then each name of a row is looked up */
 };
 
-/* Classes of reasons by the hash of what is no digit in them; number is 0 where none is kept. */
+/* Cache: class of a reason by the hash of the text without its digits; number 0: empty slot. */
 struct reason_memo {
     struct {
         uint64_t hash;
-        int number; /* of the class, + 1 */
+        int number; /* the class + 1 */
     } slots[MEMO];
 };
 
@@ -61,7 +61,7 @@ static int list_texts(const json_t *filter, const char *name, size_t max, json_t
     return 0;
 }
 
-/* Those of the table. */
+/* The lists named in the table of members. */
 static int list_members(const json_t *filter, json_t *texts[static TCCL_MOST_FIELDS],
                         struct tccl_error *err)
 {
@@ -83,7 +83,7 @@ static int list_users(const json_t *filter, json_t **users, struct tccl_error *e
     return 0;
 }
 
-/* One of jobs; -1: any. Of job and array_job one is there. */
+/* An entry of jobs; -1: any. Either job or array_job is set. */
 struct wanted_job {
     json_int_t job, step, het_offset, array_job, first, last;
     bool raw;
@@ -123,7 +123,7 @@ static int read_after(const json_t *json, const json_t **after, struct tccl_erro
     *after = found;
     if (found &&
         (!json_is_integer(json_array_get(found, 0)) || !json_is_integer(json_array_get(found, 1))))
-        return tccl_fail(err, "filter: after must be as the page before gave it");
+        return tccl_fail(err, "filter: after must be that of the previous page");
     return 0;
 }
 
@@ -142,7 +142,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Returns 0, or -1 without memory. */
+/* Returns 0, or -1 if out of memory. */
 static int sort_nodes(struct tccl_filter *filter)
 {
     size_t count = json_array_size(filter->nodes);
@@ -191,12 +191,12 @@ void tccl_filter_clear(struct tccl_filter *filter)
 
 /* SQL */
 
-/* A query under construction: text, and the numbers for its '?' in order. */
+/* A query under construction: its text, and the numbers for its '?' in order. */
 struct query {
     FILE *sql;
     sqlite3_int64 values[MAX_VALUES];
     int n_values;
-    bool listing; /* jobs: one is there */
+    bool listing; /* jobs: not the first one */
 };
 
 static void add_value(struct query *query, const char *sql, json_int_t value)
@@ -212,22 +212,22 @@ static void add_step(struct query *query, const struct wanted_job *job)
     fputc(')', query->sql);
 }
 
-/* Without a constant in front, which would keep older SQLite from using indexes. */
+/* No leading constant: it would keep older SQLite from using indexes. */
 static void begin_job(struct query *query)
 {
     fputs(query->listing ? " OR (" : "(", query->sql);
     query->listing = true;
 }
 
-/* Which array, or leader, a job belongs to is what the environment of its step said; its own id and
- * uid are Slurm's. Where the job of that id is another user's, of about that time (ids begin anew
- * after a cluster was set up again), nobody finds the step there. */
+/* The array, or het leader, of a job comes from the step's environment and can be forged; its own
+ * id and uid come from Slurm. If the job of that id belongs to another user, at about the same time
+ * (ids start over when a cluster is set up again), the step is not found under it. */
 #define NOT_ANOTHERS(column)                                                                       \
     " AND NOT EXISTS (SELECT 1 FROM records AS own WHERE own.job = records." column                \
     " AND own.uid <> records.uid AND own.cluster = records.cluster"                                \
     " AND own.start BETWEEN records.start - 2592000 AND records.start + 2592000)"
 
-/* which: how its number names a job, by its own id or by that of the leader of its components. */
+/* which: the condition on the job's number, by its own id or by that of its het leader. */
 static void add_job(struct query *query, const char *which, const struct wanted_job *job)
 {
     begin_job(query);
@@ -237,7 +237,7 @@ static void add_job(struct query *query, const char *which, const struct wanted_
     add_step(query, job);
 }
 
-/* The index holds tasks of arrays only, which has to be said for it to be used. */
+/* The index is partial (array tasks only): SQLite uses it only with the same condition. */
 static void add_tasks(struct query *query, const struct wanted_job *job, json_int_t array)
 {
     begin_job(query);
@@ -268,7 +268,7 @@ static void add_jobs(struct query *query, const json_t *jobs)
     fputc(')', query->sql);
 }
 
-/* The one user whose records can be found by themselves; -1: several. */
+/* The only user whose records can match; -1: several. */
 static json_int_t one_user(const struct tccl_filter *filter)
 {
     if (filter->uid >= 0)
@@ -278,9 +278,8 @@ static json_int_t one_user(const struct tccl_filter *filter)
     return json_integer_value(json_array_get(filter->users, 0));
 }
 
-/* The times between which a row can be. Also "after" bounds them: SQLite begins to look there,
- * which it would not for the comparison of pairs, so that the last page costs no more than the
- * first. */
+/* The range of start times of matching rows. "after" bounds it, too: SQLite seeks by a bound, but
+ * not by the comparison of pairs, so that the last page costs no more than the first. */
 static void bound_times(const struct tccl_filter *filter, json_int_t *start, json_int_t *end)
 {
     json_int_t at = json_integer_value(json_array_get(filter->after, 0));
@@ -292,7 +291,7 @@ static void bound_times(const struct tccl_filter *filter, json_int_t *start, jso
         *start = at;
 }
 
-/* A '+' keeps SQLite from using an index: where jobs are given, theirs is the one to use. */
+/* '+' keeps SQLite from using an index on that column: with jobs, theirs is the better one. */
 static void write_select(struct query *query, const struct tccl_filter *filter, bool all)
 {
     json_int_t user = all ? -1 : one_user(filter), start, end;
@@ -399,7 +398,7 @@ int tccl_filter_class(const struct tccl_filter *filter, const char *reason)
     return filter->memo->slots[slot].number - 1;
 }
 
-/* Do the columns behind the facts fit the lists of texts? */
+/* Do the columns after the facts match the lists of texts? */
 static bool has_members(const struct tccl_filter *filter, sqlite3_stmt *statement)
 {
     int place = 3;

@@ -1,5 +1,4 @@
-/* filter.h: which records are asked for (records.h has the members), for the files of this folder
- * alone. */
+/* filter.h: the filter of a query (records.h lists its members). Private to this folder. */
 #ifndef TCCL_FILTER_H
 #define TCCL_FILTER_H
 
@@ -17,17 +16,17 @@ struct reason_memo;
 
 /* Lists are borrowed from the filter; NULL: any. */
 struct tccl_filter {
-    int64_t uid; /* of whom records may be seen; -1: all */
+    int64_t uid; /* whose records may be seen; -1: everyone's */
     json_int_t start, end, limit, min_nodes, max_nodes;
     bool newest; /* first */
     json_t *jobs, *users, *states, *nodes, *classes;
     json_t *texts[TCCL_MOST_FIELDS]; /* by the members of the table (client/step-fields.h) */
     const json_t *after;             /* [start, id] of the last row of the page before */
     struct reason_memo *memo;
-    const char **sorted; /* many nodes, in order; NULL: few */
+    const char **sorted; /* the nodes sorted, if there are many; else NULL */
 };
 
-/* A row that was looked at. */
+/* A row that was examined. */
 struct tccl_row {
     int64_t id, start;
     struct tccl_facts facts;
@@ -38,17 +37,17 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
                      struct tccl_error *err);
 void tccl_filter_clear(struct tccl_filter *filter);
 
-/* A statement over the rows that may fit, in the filter's order, for tccl_filter_row. whole: most
- * of the time that is asked for will be looked at. NULL with err; the caller finalizes it. */
+/* A statement over the candidate rows in the filter's order, for tccl_filter_row. whole: most of
+ * the requested time will be scanned. NULL with err; the caller finalizes it. */
 struct tccl_records;
 sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
                                   bool whole, struct tccl_error *err);
 
-/* Reads the statement's row, which lasts until its next step. Does it fit the filter? */
+/* Reads the statement's current row, valid until its next step. Does it match the filter? */
 bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,
                      struct tccl_row *row);
 
-/* The class of a reason: what differs in numbers only is looked up once. -1: no reason. */
+/* The class of a reason, cached for texts that differ in numbers only. -1: no reason. */
 int tccl_filter_class(const struct tccl_filter *filter, const char *reason);
 
 #endif

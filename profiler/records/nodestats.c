@@ -1,5 +1,5 @@
-/* nodestats.c: bandwidths are summed up by node list, and lists taken apart at the end: there are
- * far fewer of them than steps. */
+/* nodestats.c: sums bandwidths by node list and expands the lists at the end, since there are far
+ * fewer node lists than steps. */
 #include "records/nodestats.h"
 
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "records/record.h"
 #include "records/texts.h"
 
-enum { NAMED = 8 /* nodes that one reason is looked through for */ };
+enum { NAMED = 8 /* nodes looked for in one reason */ };
 
-/* Steps on one list of nodes, of one shape. */
+/* Steps on one node list, of one shape. */
 struct group {
     double gbps; /* their sum */
     long steps;
@@ -54,7 +54,7 @@ void tccl_nodestats_free(struct tccl_nodestats *stats)
     free(stats);
 }
 
-/* The place of a shape's best, or NULL. */
+/* Where the best of a shape is kept, or NULL. */
 static double *find_best(struct tccl_nodestats *stats, uint64_t tag, int *shape)
 {
     int count = stats->shapes.count;
@@ -131,7 +131,7 @@ int tccl_nodestats_fallback(struct tccl_nodestats *stats, const struct tccl_fact
     return 0;
 }
 
-/* Gives each node of a group its part. Nodes of a list that can't be read have none. */
+/* Adds a group to each of its nodes. A list that can't be parsed is ignored. */
 static int share_out(struct tccl_nodestats *stats, int number)
 {
     const struct group *group = &stats->groups[number];

@@ -1,4 +1,4 @@
-/* query.c: pages of records. */
+/* query.c: pages of records. A page is bounded in size and time, so that no query blocks tccld. */
 #include <string.h>
 #include <time.h>
 
@@ -9,11 +9,11 @@
 #include "records/store.h"
 
 enum {
-    LOOK_MS = 40,  /* per page: so that no query holds the daemon up */
-    LOOK_ROWS = 64 /* between two looks at the clock */
+    LOOK_MS = 40,  /* time per page */
+    LOOK_ROWS = 64 /* rows between two looks at the clock */
 };
 
-/* What a page may hold, and holds. */
+/* A page: its limits and what it holds. */
 struct page {
     size_t max_bytes, bytes;
     int64_t begun_ms;
@@ -22,7 +22,7 @@ struct page {
     int64_t last_start, last_id;
 };
 
-/* A text that is no UTF-8 (a damaged file) must not hide the other records. */
+/* A text that is not UTF-8 (a damaged file) must not hide the other records. */
 static json_t *column_text(const char *text)
 {
     json_t *json = json_string(text ? text : "");
@@ -37,7 +37,7 @@ static json_t *column(sqlite3_stmt *row, int i, const struct tccl_field *field)
                                           : json_integer(sqlite3_column_int64(row, i));
 }
 
-/* What was built tells more of an applied ring than that it was given out. */
+/* For an applied ring, what NCCL built is the better answer. */
 static int show_built(json_t *record)
 {
     const char *state = json_string_value(json_object_get(record, "state"));
@@ -61,7 +61,7 @@ static json_t *read_record(sqlite3_stmt *row)
     return show_built(record) == 0 ? tccl_steal(record) : NULL;
 }
 
-/* The whole record of a row. NULL in err.text's absence: without memory. */
+/* The whole record of a row. NULL: with err, or, if err is empty, out of memory. */
 static json_t *fetch(struct tccl_records *records, sqlite3_stmt *one, int64_t id,
                      struct tccl_error *err)
 {
@@ -82,8 +82,8 @@ static bool long_enough(struct page *page)
            tccl_now_ms() - page->begun_ms >= LOOK_MS;
 }
 
-/* Takes the row into the page, or passes over it. Returns 1 when the page is full: the row is not
- * in it; else 0; -1 with err. */
+/* Adds the row to the page if it matches. Returns 0; 1 if the page is full (the row is not in it);
+ * -1 with err. */
 static int take_row(struct page *page, const struct tccl_filter *filter,
                     struct tccl_records *records, sqlite3_stmt *rows, sqlite3_stmt *one,
                     struct tccl_error *err)
@@ -109,7 +109,7 @@ static int take_row(struct page *page, const struct tccl_filter *filter,
     return 0;
 }
 
-/* The filter that goes on behind the page. */
+/* The filter for the next page. */
 static json_t *next_filter(const json_t *filter, const struct page *page)
 {
     cleanup_json json_t *next = filter ? json_copy((json_t *)filter) : json_object();
@@ -117,7 +117,7 @@ static json_t *next_filter(const json_t *filter, const struct page *page)
     return json_object_set_new(next, "after", after) == 0 ? tccl_steal(next) : NULL;
 }
 
-/* Fills the page. *more: there are rows behind it. Returns 0, or -1 with err. */
+/* Fills the page. *more: there are rows after it. Returns 0, or -1 with err. */
 static int fill_page(struct tccl_records *records, const struct tccl_filter *filter,
                      sqlite3_stmt *rows, sqlite3_stmt *one, struct page *page, bool *more,
                      struct tccl_error *err)

@@ -8,8 +8,8 @@
 
 enum { PARTS = 16 };
 
-/* What a text of the class holds; '^': at its beginning, or behind "NAME: ". The first class that
- * fits counts, so those that name a cause stand before those that only say what followed. */
+/* Phrases of each class; '^': at the beginning of the text, or after "NAME: ". The first class that
+ * matches counts, so causes are listed before consequences. */
 static const struct {
     const char *word;
     const char *parts[PARTS];
@@ -72,7 +72,7 @@ static const struct {
 };
 _Static_assert(sizeof(classes) / sizeof(*classes) == TCCL_REASON_CLASSES, "classes of reasons");
 
-/* Is there the beginning of a text, or of what stands behind "NAME: "? */
+/* Is this the beginning of the text, or of what follows "NAME: "? */
 static bool begins(const char *text, const char *there)
 {
     return there == text || (there - text >= 2 && there[-2] == ':' && there[-1] == ' ');

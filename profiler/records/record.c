@@ -1,4 +1,4 @@
-/* record.c: the fields of a step record and their bounds. */
+/* record.c: checks records from outside and brings them into their stored form. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define RATIO 1000000000 /* the largest */
 
-/* Cuts a UTF-8 text to max bytes, at a character, and shows that it was cut. */
+/* Cuts a UTF-8 text to max bytes at a character and marks the cut. */
 static json_t *cut_text(const char *text, size_t max)
 {
     static const char dots[] = "…";
@@ -23,7 +23,7 @@ static json_t *cut_text(const char *text, size_t max)
     return json_sprintf("%.*s%s", (int)length, text, dots);
 }
 
-/* Cuts a node list behind the last name, or bracket, that fits whole. */
+/* Cuts a node list after the last name or bracket that fits. */
 static json_t *cut_nodes(const char *text, size_t max)
 {
     size_t end = 0;
@@ -119,7 +119,7 @@ static double real_of(const json_t *record, const char *name)
     return json_number_value(json_object_get(record, name));
 }
 
-/* Works out what follows from other fields, where it isn't given. Returns 0, or -1 with err. */
+/* Derives absent fields from others. Returns 0, or -1 with err. */
 static int complete(json_t *record, struct tccl_error *err)
 {
     double baseline = real_of(record, "baseline_gbps");
@@ -141,7 +141,7 @@ static int complete(json_t *record, struct tccl_error *err)
     return 0;
 }
 
-/* All fields that are used there, in their stored form. A new reference, or NULL with err. */
+/* All fields used there, in their stored form. A new reference, or NULL with err. */
 static json_t *normal_fields(const json_t *record, unsigned use, struct tccl_error *err)
 {
     cleanup_json json_t *normal = json_object();
@@ -201,7 +201,7 @@ json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err)
     cleanup_json json_t *normal = normal_fields(record, TCCL_IN_CONFIRMATION, &own);
     if (normal && tccl_built_rank(json_string_value(json_object_get(normal, "built"))) > 0)
         return tccl_steal(normal);
-    tccl_fail(err, "confirmation: %s", normal ? "built: not one of the words for it" : own.text);
+    tccl_fail(err, "confirmation: %s", normal ? "built: unknown word" : own.text);
     return NULL;
 }
 

@@ -1,19 +1,19 @@
-/* record.h: what is kept of one job step: the step with its outcome.
+/* record.h: the record of a job step: the step with its outcome.
  *
  * A record is a flat JSON object. Its members are those of client/step-fields.c, which are also the
- * columns of the store and the members of `tcclacct --json`. Some are in records alone:
+ * columns of the store and the members of `tcclacct --json`. Some are specific to records:
  *
- *   nodes       is a hostlist text, "n[1-4]"; an array of names is taken too, and becomes that text
- *   first_node, n_nodes, ratio   are worked out where they are absent
+ *   nodes       is a hostlist text, "n[1-4]"; an array of names is accepted and converted
+ *   first_node, n_nodes, ratio   are derived if absent
  *   state       is a word of PLAN, or partial or differs
  *   reporter    index of the node that sent it
- *   built       what NCCL made of the ring: "" (not known), or one of tccl_built_name; and
- *               built_reason. Both come from confirmations, never from a record itself
+ *   built       what NCCL built: "" (unknown) or one of tccl_built_name; with built_reason. Both
+ *               come from confirmations, never from the record itself
  *
- * What need not be there is "" or 0 by default (null counts as not there). Numbers out of bounds
- * and wrong types are refused; unknown names are left out. Texts that are too long are cut at a
- * character and end in "…" (node lists: cut behind a name). Texts are kept as they are, so whoever
- * prints them must escape them. */
+ * Optional members default to "" or 0 (null counts as absent). Numbers out of bounds and wrong
+ * types are refused; unknown members are dropped. Texts that are too long are cut at a character
+ * and end in "…" (node lists: cut after a name). Texts are stored as they are: escape them when
+ * printing. */
 #ifndef TCCL_RECORD_H
 #define TCCL_RECORD_H
 
@@ -26,14 +26,14 @@
 
 enum { TCCL_RECORD_WORD = 31 /* bytes of a state, and of what was built */ };
 
-/* Checks a record that came from outside and brings it into the form that is stored: all names
- * there, in the order of the table, cut and worked out as above. A new reference, or NULL with err,
- * which names the field. */
+/* Checks a record from outside and brings it into its stored form: all members present, in the
+ * order of the table, cut and derived as above. A new reference, or NULL with err naming the field.
+ */
 json_t *tccl_record_normal(const json_t *record, struct tccl_error *err);
 
-/* A confirmation is an object with a record's key, its start, built and built_reason, and without a
- * state: what is known, later or earlier, of the record with that key and start. Ranks tell which
- * of several counts most: the highest. */
+/* A confirmation says what NCCL built. It is an object with key and start of the record that it
+ * belongs to, built and built_reason, and no state. It may arrive before or after the record. Of
+ * several, the one of the highest rank counts. */
 enum {
     TCCL_BUILT_NOTHING,
     TCCL_BUILT_NOT_USED,
@@ -44,7 +44,7 @@ enum {
 int tccl_built_rank(const char *name); /* -1: no such word */
 const char *tccl_built_name(int rank); /* "" "not used" "unknown" "applied" "differs" */
 bool tccl_record_confirms(const json_t *record);
-/* Checks one that came from outside, as tccl_record_normal: those members, and no others. */
+/* Checks a confirmation from outside, like tccl_record_normal: these members and no others. */
 json_t *tccl_confirmation_normal(const json_t *record, struct tccl_error *err);
 
 /* A record's key as one line, its members with '/' between them. Returns 0, or -1 with err. */

@@ -1,4 +1,4 @@
-/* records.c: records and confirmations on their way into the store. */
+/* records.c: puts records and confirmations into the store. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "records/records.h"
 #include "records/store.h"
 
-/* What was found out after a ring was given out stays, in whatever order the two arrive, and so
- * does the later run of a step that was run twice under one key. */
+/* A record that learned more after the ring was given out (partial, differs) wins over the earlier
+ * one, in whatever order they arrive; so does the later of two runs under one key. */
 static const char put_sql[] =
     "INSERT INTO records ($names) VALUES ($values) ON CONFLICT ($key) DO UPDATE SET $renewed"
     " WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
@@ -23,7 +23,7 @@ static const char put_build_sql[] =
     " built_reason = excluded.built_reason, built_rank = excluded.built_rank"
     " WHERE excluded.built_rank > builds.built_rank";
 
-/* Binds a value of a normal record, which outlives the statement's run, to parameter i. */
+/* Binds a value of a normal record, which must outlive the statement's run, to parameter i. */
 static int bind_value(sqlite3_stmt *statement, int i, const json_t *value)
 {
     if (json_is_string(value))
@@ -45,7 +45,7 @@ static int bind_fields(sqlite3_stmt *statement, unsigned use, const json_t *reco
     return rc;
 }
 
-/* Runs a statement once that has its values (rc: of binding them). */
+/* Runs a statement whose values are bound (rc: of binding them). */
 static int run_once(struct tccl_records *records, sqlite3_stmt *statement, int rc,
                     struct tccl_error *err)
 {
@@ -57,7 +57,7 @@ static int run_once(struct tccl_records *records, sqlite3_stmt *statement, int r
     return answer;
 }
 
-/* The facts of the record with this key and start, if there is one, as they are now. */
+/* Updates the facts of the record with this key and start, if there is one. */
 static const char renew_sql[] = "UPDATE records SET facts = $facts WHERE $is_key AND start = ?";
 
 static int renew(struct tccl_records *records, const json_t *normal, struct tccl_error *err)
@@ -80,14 +80,14 @@ static int prepare(struct tccl_records *records, struct tccl_error *err)
     return tccl_store_prepare(records, renew_sql, &records->renew, err);
 }
 
-/* Runs what stores something new, and what follows from it, or none of both. */
+/* Stores something and its consequences: both or neither. */
 static int write_both(struct tccl_records *records, sqlite3_stmt *statement, int rc,
                       const json_t *normal, struct tccl_error *err)
 {
     bool given_up = records->together && sqlite3_get_autocommit(records->db);
     if (given_up || tccl_store_execute(records, "SAVEPOINT put", err) != 0) {
         sqlite3_clear_bindings(statement);
-        return tccl_fail(err, "%s: what came before it could not be stored", records->path);
+        return tccl_fail(err, "%s: an earlier record could not be stored", records->path);
     }
     if (run_once(records, statement, rc, err) == 0 &&
         (sqlite3_changes(records->db) == 0 || renew(records, normal, err) == 0) &&
@@ -131,7 +131,7 @@ static int put_record(struct tccl_records *records, const json_t *record, struct
     return write_both(records, records->put, rc, normal, err);
 }
 
-/* As $step_start of sql.h has it. */
+/* The text $step_start of sql.h. */
 static int build_key(const json_t *normal, char *text, size_t size)
 {
     char key[TCCL_RECORD_KEY];

@@ -21,38 +21,37 @@ enum {
 
 struct tccl_records;
 
-/* Opens the store, or makes it (mode 0600, the folder must be there). One thread uses it. Returns
+/* Opens the store, or creates it (mode 0600; the folder must exist). For use by one thread. Returns
  * 0, or -1 with err (not a store, another version's store, no access); the file is then untouched.
  * The caller closes it. */
 int tccl_records_open(const char *path, struct tccl_records **records, struct tccl_error *err);
 void tccl_records_close(struct tccl_records *records); /* NULL is fine */
 
-/* Stores a record. One that is there with the same key is replaced if it came from the same or a
- * higher reporter, else kept, so that delivering a record again changes nothing. "partial" and
- * "differs" are not replaced by the "applied" that went before them, should it arrive later.
- * A confirmation (record.h) is stored beside the record, whichever of them comes first; of several
- * that of the highest rank stays. A record that is "applied" and whose ring was built differently
- * is then shown as "differs", with that reason. Returns 0 when the store holds it (or a better one)
- * and it outlasts a loss of power; 1 with err when the record itself is not acceptable (never try
- * again); -1 with err when it could not be stored now (full disk, busy, input or output error): the
- * store is as before, and the caller spools the record (spool.h). */
+/* Stores a record. A record with the same key is replaced if it came from the same or a higher
+ * reporter, else kept, so that delivering a record again changes nothing. "partial" and "differs"
+ * are not replaced by the "applied" that preceded them if that arrives later.
+ * A confirmation (record.h) is stored beside the record, whichever arrives first; of several, the
+ * one of the highest rank is kept. An "applied" record whose ring was built differently is then
+ * shown as "differs", with that reason. Returns 0 when the store holds it (or a better one) safely
+ * on disk; 1 with err if the record is not acceptable (do not retry); -1 with err if it could not
+ * be stored now (disk full, busy, I/O error): the store is unchanged, and the caller spools the
+ * record (spool.h). */
 int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err);
 
-/* Puts between these two are stored all together, or none of them: they have outlasted a loss of
- * power when the second one returns 0. Each returns 0, or -1 with err; when the second does,
- * nothing is left of what was put since the first. */
+/* Puts between these two are one transaction, safely on disk when commit returns 0. Each returns 0,
+ * or -1 with err; if commit fails, everything put since begin is undone. */
 int tccl_records_begin(struct tccl_records *records, struct tccl_error *err);
 int tccl_records_commit(struct tccl_records *records, struct tccl_error *err);
 
 /* Removes records, and what was built, of steps that started before that time (unix), the oldest
- * first, at most so many at once; what they took is used again, and given back to the file system
- * as far as it is more than a quarter of the file. Returns how many were removed, 0 when nothing is
- * left to remove; -1 with err. */
+ * first, at most that many per call. Free space is reused, and what exceeds a quarter of the file
+ * is returned to the file system. Returns how many were removed, 0 if none are left to remove; -1
+ * with err. */
 int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
                        struct tccl_error *err);
 
 /* Asks for records, oldest first (by start, then in the order of arrival). filter is an object or
- * NULL, all of it optional, and what is there must all be met:
+ * NULL, all members are optional, and all given ones must match:
  *   jobs    [{"job":N,"step":M|null,"het_offset":K|null,"raw":true|null}]: N the job, the leader of
  *           its het job, or the array that it is a task of; with raw the job's own id only. Or
  *           [{"array_job":N,"first":A,"last":B,"step":M|null}]: tasks A to B of the array N
@@ -65,20 +64,20 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
  *   min_nodes, max_nodes   of the step
  *   classes [words of tccl_reason_class]
  *   order   "oldest" or "newest": which comes first
- *   limit   at most so many records in this page
- *   after   as *next of the page before gave it
+ *   limit   at most that many records in this page
+ *   after   from *next of the previous page
  * uid >= 0: only that user's records, whatever the filter says; -1: no such restriction.
- * A page also ends before its text (compact JSON) would exceed max_bytes (but it holds one record
- * at least), and after a bounded time of looking, so it may be empty and not be the last.
+ * A page also ends before its text (compact JSON) would exceed max_bytes (but has at least one
+ * record), and after a bounded search time, so it may be empty without being the last.
  * *next is a new reference to the filter that asks for the next page, or NULL after the last one.
  * Returns a new reference to an array, or NULL with err (bad filter, store can't be read). */
 json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, int64_t uid,
                            size_t max_bytes, json_t **next, struct tccl_error *err);
 
-/* What the records that a filter finds (limit, order and after are not looked at) have in common,
- * for people: see profiler/client/README.md, SUMMARY. Opens the store at path anew, to read beside
- * its writer, in any thread; it must be there. Takes half a second for a million
- * records. Returns a new reference to an object, or NULL with err. */
+/* Summarizes the records that match a filter (limit, order and after are ignored): see
+ * profiler/client/README.md, SUMMARY. Opens the store at path for itself, to read beside its
+ * writer, in any thread; it must exist. Takes half a second for a million records. Returns a new
+ * reference to an object, or NULL with err. */
 json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid,
                              struct tccl_error *err);
 

@@ -25,7 +25,7 @@ void tccl_series_clear(struct tccl_series *series)
     *series = (struct tccl_series){0};
 }
 
-/* Hoare's selection: puts the value of that index in its place, smaller ones before it. */
+/* Hoare's selection: moves the value of that rank to its index, smaller ones before it. */
 static double nth(double *values, size_t count, size_t index)
 {
     size_t low = 0, high = count - 1;

@@ -1,4 +1,4 @@
-/* series.h: numbers of which a rank is wanted, not the order. */
+/* series.h: a series of numbers, and its percentiles. */
 #ifndef TCCL_SERIES_H
 #define TCCL_SERIES_H
 
@@ -10,14 +10,14 @@ struct tccl_series {
     double sum;
 };
 
-/* All zeros is an empty one; tccl_series_clear frees. Returns 0, or -1 without memory. */
+/* All zeros is an empty one; tccl_series_clear frees. Returns 0, or -1 if out of memory. */
 int tccl_series_add(struct tccl_series *series, double value);
 void tccl_series_clear(struct tccl_series *series);
 
-/* The smallest value that at least so many parts (0 to 1) of all do not exceed; the series, of one
- * value at least, is put into another order. */
+/* The smallest value that at least that fraction (0 to 1) of all do not exceed. Reorders the
+ * series, which must not be empty. */
 double tccl_series_rank(struct tccl_series *series, double part);
-/* Of an even number: the mean of the two in the middle. */
+/* The median; for an even count the mean of the middle two. */
 double tccl_series_median(struct tccl_series *series);
 
 #endif

@@ -43,7 +43,7 @@ static bool is_name(const char *text)
            strspn(text, "0123456789abcdef") == TCCL_SPOOL_NAME - 1;
 }
 
-/* NAME.XXXXXX, as an interrupted write leaves it. */
+/* NAME.XXXXXX, left by an interrupted write. */
 static bool is_temporary(const char *text)
 {
     return strspn(text, "0123456789abcdef") == TCCL_SPOOL_NAME - 1 &&
@@ -55,7 +55,7 @@ static void path_of(const struct tccl_spool *spool, const char *name, char path[
     snprintf(path, PATH_MAX, "%s/%s", spool->folder, name);
 }
 
-/* The bytes of a file, -1 if there is none. */
+/* The size of a file in bytes, -1 if there is none. */
 static intmax_t size_of(const struct tccl_spool *spool, const char *name)
 {
     char path[PATH_MAX];
@@ -64,7 +64,7 @@ static intmax_t size_of(const struct tccl_spool *spool, const char *name)
     return lstat(path, &status) == 0 ? (intmax_t)status.st_size : -1;
 }
 
-/* Keeps the counts right when a file changed from one size to another (-1: not there). */
+/* Updates the counts when a file changed from one size to another (-1: absent). */
 static void account(struct tccl_spool *spool, intmax_t before, intmax_t after)
 {
     if (before >= 0) {
@@ -165,7 +165,7 @@ static char *write_text(const json_t *record, size_t *size, struct tccl_error *e
     return text;
 }
 
-/* Is there room for size bytes in the place of a file of before bytes? */
+/* Is there room to replace a file of before bytes by one of size bytes? */
 static int check_room(const struct tccl_spool *spool, intmax_t before, size_t size,
                       struct tccl_error *err)
 {
@@ -173,7 +173,7 @@ static int check_room(const struct tccl_spool *spool, intmax_t before, size_t si
     uintmax_t bytes = spool->bytes + size - (before < 0 ? 0 : (uintmax_t)before);
     if (count <= TCCL_SPOOL_RECORDS && bytes <= TCCL_SPOOL_BYTES)
         return 0;
-    return tccl_fail(err, "%s: is full (%zu records, %ju bytes); see why nothing is delivered",
+    return tccl_fail(err, "%s: is full (%zu records, %ju bytes); find out why nothing is delivered",
                      spool->folder, spool->count, spool->bytes);
 }
 
@@ -199,7 +199,7 @@ static json_t *parse_text(const char *text, size_t size, struct tccl_error *err)
     char head[HEAD_SIZE + 1];
     json_error_t where;
     if (size < HEAD_SIZE + 1 || strlen(text) != size || text[size - 1] != '\n') {
-        tccl_fail(err, "the file is cut off or no text");
+        tccl_fail(err, "the file is truncated or not text");
         return NULL;
     }
     const char *json = text + HEAD_SIZE;
@@ -215,8 +215,8 @@ static json_t *parse_text(const char *text, size_t size, struct tccl_error *err)
     return record;
 }
 
-/* Reads and checks one file. A new reference, or NULL with err, and in *number ENOENT when it is
- * gone, 0 when it is no good, else why it can't be read. */
+/* Reads and checks one file. A new reference, or NULL with err and *number: ENOENT if it is gone, 0
+ * if its content is bad, else the errno of reading it. */
 static json_t *read_record(const struct tccl_spool *spool, const char *name, int *number,
                            struct tccl_error *err)
 {
@@ -295,7 +295,7 @@ int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tcc
     return tccl_spool_remove(spool, name, err);
 }
 
-/* Writes why beside a file put aside; if that fails, the file alone must do. */
+/* Writes the reason beside a file put aside; best effort. */
 static void write_reason(const struct tccl_spool *spool, const char *name, const char *reason)
 {
     char path[PATH_MAX];

@@ -1,4 +1,4 @@
-/* spool.h: records that could not be delivered, one file each in StateDir/spool, until they are.
+/* spool.h: records not delivered yet, one file each in StateDir/spool.
  *
  * A file is written whole and named by a hash of the record's key (of a confirmation: also of what
  * was built), so a later record of the same step replaces the earlier one. Its first line is
@@ -23,20 +23,20 @@ enum {
 
 struct tccl_spool;
 
-/* Opens the folder (makes it, mode 0700), counts what is there and removes temporary files that an
- * interrupted write left. Returns 0, or -1 with err. The caller closes it. */
+/* Opens the folder (creates it with mode 0700), counts its files and removes temporary files left
+ * by interrupted writes. Returns 0, or -1 with err. The caller closes it. */
 int tccl_spool_open(const char *folder, struct tccl_spool **spool, struct tccl_error *err);
 void tccl_spool_close(struct tccl_spool *spool); /* NULL is fine */
 
 /* Keeps a record. Returns 0 when it is on disk; -1 with err: the spool is at its bounds, the record
- * is not one (tccl_record_key), or it can't be written. What was there is then untouched. */
+ * has no valid key (tccl_record_key), or it can't be written. An older file is then untouched. */
 int tccl_spool_put(struct tccl_spool *spool, const json_t *record, struct tccl_error *err);
 
-/* Goes through the spool, in no special order; records put meanwhile may come in this round or in
- * the next. Returns 0 with the name of the file and a new reference to the record; 1 at the end of
- * the round (the next call begins a new one); -1 with err when this file is no good: it has been
- * moved into the folder "bad" below, with the reason in NAME.reason (if it only can't be read now,
- * it stays), and the next call goes on behind it. */
+/* Iterates over the spool, in no particular order; records added meanwhile come in this round or
+ * the next. Returns 0 with the file's name and a new reference to the record; 1 at the end of the
+ * round (the next call begins a new one); -1 with err if this file is bad: it was moved into the
+ * folder "bad", with the reason in NAME.reason (if it just can't be read now, it stays), and the
+ * next call continues after it. */
 int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME], json_t **record,
                     struct tccl_error *err);
 
@@ -44,8 +44,8 @@ int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME],
  */
 int tccl_spool_remove(struct tccl_spool *spool, const char *name, struct tccl_error *err);
 
-/* Removes what the spool holds for this record's step: for a newer record of it that was delivered
- * past the spool. Returns 0 (also if there was nothing), or -1 with err. */
+/* Removes what the spool holds for this record's step: for a newer record that was delivered
+ * directly. Returns 0 (also if there was nothing), or -1 with err. */
 int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tccl_error *err);
 
 /* Moves a file into the folder "bad", with the reason: for a record that the store refused

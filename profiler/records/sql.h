@@ -1,13 +1,13 @@
 /* sql.h: SQL about the columns that the table of a step's members (client/step-fields.h) has in
- * records, for the files of this folder alone. */
+ * records. Private to this folder. */
 #ifndef TCCL_SQL_H
 #define TCCL_SQL_H
 
 #include "base/error.h"
 
-/* Expands a text in which these stand for what the table says:
+/* Expands these variables in a text, by the table:
  *   $names       the columns of a record, "job, step, …"
- *   $all         the same with those that come from confirmations
+ *   $all         the same with those from confirmations
  *   $values      "?1, ?2, …", one for each of $names
  *   $renewed     "job = excluded.job, …"
  *   $columns     their definitions, "job INTEGER NOT NULL, …"

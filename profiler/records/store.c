@@ -1,4 +1,4 @@
-/* store.c: the store's file and its schema, and what is removed of old age. */
+/* store.c: the SQLite file of the store: its schema, and the removal of old records. */
 #include "records/store.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@ enum {
     SCHEMA = 5,               /* and which of its schemas; 1 to 4 came before version 0.1.0 */
     BUSY_MS = 250,
     READER_BUSY_MS = 2000,
-    VACUUM_PAGES = 256, /* given back to the file system at a time */
+    VACUUM_PAGES = 256, /* returned to the file system at a time */
 };
 
-/* The key's order makes its index one by job. records_facts holds all that summaries and filters
- * look at (facts.h), in the order in which pages go. record_start: the end of step_start. */
+/* The key begins with the job, so its index serves queries by job. records_facts covers all that
+ * summaries and filters look at (facts.h), in page order. record_start: the end of step_start. */
 static const char schema[] =
     "CREATE TABLE records (id INTEGER PRIMARY KEY, $columns, facts BLOB NOT NULL DEFAULT x'',"
     " UNIQUE ($key));"
@@ -94,7 +94,7 @@ static int recognise(struct tccl_records *records, struct tccl_error *err)
     return 1;
 }
 
-/* Looked at again inside the transaction, which only one process at a time is in. */
+/* Checked again inside the transaction: another process may have created the store meanwhile. */
 static int make_tables(struct tccl_records *records, struct tccl_error *err)
 {
     char mark[96];
@@ -131,7 +131,8 @@ static int open_tables(struct tccl_records *records, struct tccl_error *err)
                               err);
 }
 
-/* SQLite would make the file readable for all. Returns 0, or -1 with err. */
+/* Creates the file before SQLite does, which would make it world-readable. Returns 0, or -1 with
+ * err. */
 static int make_file(const char *path, struct tccl_error *err)
 {
     cleanup_close int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -203,7 +204,7 @@ void tccl_records_close(struct tccl_records *records)
     free(records);
 }
 
-/* Of one of the two tables. Returns how many were removed, or -1 with err. */
+/* Removes rows of one of the two tables. Returns how many, or -1 with err. */
 static int purge_table(struct tccl_records *records, const char *sql, int64_t before, int most,
                        struct tccl_error *err)
 {
@@ -215,7 +216,7 @@ static int purge_table(struct tccl_records *records, const char *sql, int64_t be
     return sqlite3_changes(records->db);
 }
 
-/* Gives pages back that are free, but for a quarter of the file, which new records will need. */
+/* Returns free pages beyond a quarter of the file, which new records will need. */
 static int shrink(struct tccl_records *records, struct tccl_error *err)
 {
     char sql[64];
@@ -227,7 +228,7 @@ static int shrink(struct tccl_records *records, struct tccl_error *err)
     return unused > VACUUM_PAGES && unused > pages / 4 ? tccl_store_execute(records, sql, err) : 0;
 }
 
-/* What was built goes after the record that it is shown with. */
+/* A confirmation is removed after the record that it belongs to. */
 static int purge_both(struct tccl_records *records, int64_t before, int most,
                       struct tccl_error *err)
 {

@@ -1,4 +1,4 @@
-/* store.h: the SQLite file behind records.h, for the files of this folder alone. */
+/* store.h: the SQLite file behind records.h. Private to this folder. */
 #ifndef TCCL_STORE_H
 #define TCCL_STORE_H
 
@@ -21,13 +21,13 @@ static inline void tccl_cleanup_statement(sqlite3_stmt **statement)
 }
 #define cleanup_stmt __attribute__((cleanup(tccl_cleanup_statement)))
 
-/* Says what SQLite has to complain about. Returns -1. */
+/* Fails with SQLite's error message. Returns -1. */
 int tccl_store_fail(const struct tccl_records *records, struct tccl_error *err);
 
-/* Runs statements that give nothing. Returns 0, or -1 with err. */
+/* Runs statements without results. Returns 0, or -1 with err. */
 int tccl_store_execute(struct tccl_records *records, const char *sql, struct tccl_error *err);
 
-/* The one number that a statement gives. Returns 0, or -1 with err. */
+/* Runs a statement that returns one number. Returns 0, or -1 with err. */
 int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *number,
                       struct tccl_error *err);
 
@@ -35,10 +35,10 @@ int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *nu
 int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_stmt **statement,
                        struct tccl_error *err);
 
-/* In place of tccl_records_commit: nothing is left of what was put. */
+/* Instead of tccl_records_commit: undoes everything put since begin. */
 void tccl_records_give_up(struct tccl_records *records);
 
-/* Opens the file and nothing else, to read a store that is there beside its writer.
+/* Opens an existing store for reading, beside its writer.
  * Returns 0, or -1 with err. The caller closes it (tccl_records_close). */
 int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err);
 

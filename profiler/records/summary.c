@@ -1,4 +1,4 @@
-/* summary.c: what many records have in common. One pass over the store's index of facts. */
+/* summary.c: summarizes many records in one pass over the store's index of facts. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,15 +15,15 @@
 #include "records/texts.h"
 
 enum {
-    WORDS = 32,        /* different states, or words for what was built; the rest are "other" */
-    NODES = 20,        /* in the answer */
-    DAYS = 1100,       /* the latest of them */
+    WORDS = 32,  /* distinct states, or words for what was built; further ones count as "other" */
+    NODES = 20,  /* in the answer */
+    DAYS = 1100, /* the latest of them */
     ROWS = 50000000,   /* more are too many for one answer */
-    OTHERS_MS = 10000, /* for one who sees no others' records: others wait for theirs */
-    LOOK_ROWS = 64     /* between two looks at the clock */
+    OTHERS_MS = 10000, /* time limit for unprivileged users: others wait in the queue */
+    LOOK_ROWS = 64     /* rows between two looks at the clock */
 };
 
-/* Where the parts of the histogram begin. */
+/* Lower bounds of the histogram's parts. */
 static const double gains[] = {0, 1, 1.05, 1.1, 1.2, 1.3, 1.5, 1.75, 2, 2.5, 3, 4, 6};
 enum { GAINS = sizeof(gains) / sizeof(*gains) };
 
@@ -94,7 +94,7 @@ static void count_reason(struct summary *summary, int class, const struct tccl_r
     strncpy(cause->example, row->facts.reason, TCCL_OUTCOME_REASON);
 }
 
-/* The bounds of the day that a time belongs to, as the clock on this machine's wall has it. */
+/* The bounds of the day of a time, in local time. */
 static void day_of(int64_t when, int64_t *start, int64_t *end)
 {
     time_t time = (time_t)when;
@@ -111,13 +111,13 @@ static void day_of(int64_t when, int64_t *start, int64_t *end)
     tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
     tm.tm_isdst = -1;
     *end = (int64_t)mktime(&tm);
-    if (*end <= when || *start > when) { /* a clock that was set back over midnight */
+    if (*end <= when || *start > when) { /* the clock was set back across midnight */
         *start = when;
         *end = when + 1;
     }
 }
 
-/* Rows come in the order of their starts. NULL without memory. */
+/* Rows come in the order of their starts. NULL if out of memory. */
 static struct day *find_day(struct summary *summary, int64_t when)
 {
     if (summary->n_days > 0 && when < summary->day_end)
@@ -144,7 +144,7 @@ static int count_gain(struct summary *summary, struct day *day, const struct tcc
     return tccl_series_add(&summary->gain, facts->ratio);
 }
 
-/* Returns 0, or -1 without memory. */
+/* Returns 0, or -1 if out of memory. */
 static int count_row(struct summary *summary, const struct tccl_filter *filter,
                      const struct tccl_row *row)
 {
@@ -189,9 +189,9 @@ static int count_rows(struct summary *summary, struct tccl_records *records,
         return -1;
     while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
         if (summary->steps == ROWS)
-            return tccl_fail(err, "more than %d records: give a shorter time", ROWS);
+            return tccl_fail(err, "more than %d records: select a shorter time", ROWS);
         if (filter->uid >= 0 && ++looked_at % LOOK_ROWS == 0 && tccl_now_ms() > end)
-            return tccl_fail(err, "too much for one answer: give a shorter time");
+            return tccl_fail(err, "too much for one answer: select a shorter time");
         if (tccl_filter_row(filter, rows, &row) && count_row(summary, filter, &row) != 0)
             return tccl_fail(err, "out of memory for a summary");
     }

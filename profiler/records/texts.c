@@ -27,7 +27,7 @@ static size_t slot_of(const struct tccl_texts *texts, uint64_t hash)
     return (size_t)hash & (texts->n_slots - 1);
 }
 
-/* Twice as many slots, so that they are at most half full. Returns 0 or -1. */
+/* Doubles the slots, so that they are at most half full. Returns 0 or -1. */
 static int more_slots(struct tccl_texts *texts)
 {
     size_t n_slots = texts->n_slots ? 2 * texts->n_slots : 2 * FIRST;

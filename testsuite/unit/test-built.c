@@ -112,8 +112,8 @@ static void refused(struct tccl_records *records, json_t *json, const char *said
 
 static void test_bad(struct tccl_records *records)
 {
-    refused(records, confirmation(400, "splendid", "", 5000), "built: not one of the words");
-    refused(records, confirmation(400, "", "", 5000), "built: not one of the words");
+    refused(records, confirmation(400, "splendid", "", 5000), "built: unknown word");
+    refused(records, confirmation(400, "", "", 5000), "built: unknown word");
     refused(records, confirmation(0, "applied", "", 5000), "job: must be");
     refused(records, confirmation(400, "applied", "", -1), "start: must be");
     refused(records, json_pack("{s:i, s:s}", "job", 1, "built", "applied"), "step: is missing");

@@ -295,8 +295,8 @@ int main(void)
     snprintf(folder, sizeof(folder), "%s/spool", base);
     test_round();
     test_content();
-    check_damage(cut_off, "cut off");
-    check_damage(empty, "cut off");
+    check_damage(cut_off, "truncated");
+    check_damage(empty, "truncated");
     check_damage(enlarge, "more than");
     check_damage(alter, "checksum is wrong");
     check_damage(exchange, "name is not that of its record");
