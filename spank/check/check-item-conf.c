@@ -1,4 +1,5 @@
-/* check-item-conf.c: tccl.conf. */
+/* check-item-conf.c: the items config and policy: tccl.conf, and the mode that it gives to steps.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,8 +19,8 @@ static bool same_file(const char *a, const char *b)
            (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
-/* The plugin's own file, where it is another one. path: NULL for the default one, which needn't be
- * there. */
+/* The plugin reads another file than the tools. path: NULL for the default, which may be missing.
+ */
 static void check_other(const struct check_site *site, const char *path,
                         struct check_result *result)
 {
@@ -32,13 +33,13 @@ static void check_other(const struct check_site *site, const char *path,
               site->plugstack.line, site->conf.path);
     if (tccl_conf_read(path, site->conf.node, &conf, &err) != 0)
         check_say(result, CHECK_FAIL,
-                  "the plugin (%s:%d) can't use its configuration: %s: correct it",
+                  "the plugin (%s:%d) cannot use its configuration: %s: correct it",
                   site->plugstack.file, site->plugstack.line, err.text);
     else
         tccl_conf_clear(&conf);
 }
 
-/* Arguments of plugstack.conf that are no key of tccl.conf, or put the plugin elsewhere. */
+/* Arguments in plugstack.conf that are not keys of tccl.conf, or give the plugin another socket. */
 static void check_arguments(const struct check_site *site, struct check_result *result)
 {
     const struct check_plugstack *stack = &site->plugstack;
@@ -53,13 +54,14 @@ static void check_arguments(const struct check_site *site, struct check_result *
             check_say(result, CHECK_FAIL, "%s:%d: %s", stack->file, stack->line, err.text);
     }
     if (strcmp(conf.socket, site->conf.socket) != 0)
-        check_say(result, CHECK_WARN,
-                  "%s:%d puts Socket=%s over %s of %s: set it in the file alone, tccld reads that",
-                  stack->file, stack->line, conf.socket, site->conf.socket, site->conf.path);
+        check_say(
+            result, CHECK_WARN,
+            "%s:%d overrides Socket=%s (%s in %s): set it only in tccl.conf, which tccld reads",
+            stack->file, stack->line, conf.socket, site->conf.socket, site->conf.path);
     tccl_conf_clear(&conf);
 }
 
-/* tccld does not start where it does not know a user: on this node, or on those that it runs on. */
+/* tccld does not start if a user is unknown. On a node without tccld that is only a warning. */
 static void check_users(const struct check_site *site, struct check_result *result)
 {
     bool runs = site->compute || site->accounting;
@@ -68,11 +70,11 @@ static void check_users(const struct check_site *site, struct check_result *resu
     int line = tccl_conf_line(&site->conf, "SlurmUser");
     if (tccl_users_find(&site->conf, &users, &err) != 0)
         check_say(result, runs ? CHECK_FAIL : CHECK_WARN,
-                  "%s: tccld does not start where that is so: correct it, or make the user known",
+                  "%s: tccld does not start with an unknown user: correct it, or add the user",
                   err.text);
     else if (line && users.slurm == (uid_t)-1)
         check_say(result, CHECK_WARN,
-                  "%s:%d: SlurmUser=%s: there is no such user here: write it as in slurm.conf",
+                  "%s:%d: SlurmUser=%s: there is no such user here: set it as in slurm.conf",
                   site->conf.path, line, site->conf.slurm_user);
 }
 
@@ -84,24 +86,24 @@ void check_item_config(const struct check_site *site, struct check_result *resul
     if (site->conf_closed) {
         check_say(
             result, CHECK_WARN,
-            "%s: let everybody read it (chmod 644): the plugin reads it as root, but tcclacct "
-            "as the user",
+            "%s: make it readable for all users (chmod 644): the plugin reads it as root, but "
+            "tcclacct as the user",
             site->conf_error.text);
         return;
     }
     if (!site->conf_good) {
         check_say(result, CHECK_FAIL, "%s: %s", site->conf_error.text,
                   there ? "correct it, and reload tccld"
-                        : "make the file, or name another with --config");
+                        : "create the file, or name another with --config");
         return;
     }
-    check_say(result, CHECK_OK, there ? "%s is good" : "there is no %s: the built-in values hold",
-              path);
+    check_say(result, CHECK_OK, there ? "%s is valid" : "there is no %s: the defaults apply", path);
     if (there && !check_open_to_all(path, closed))
-        check_say(result, CHECK_WARN,
-                  "%s is closed to other users, and tcclacct reads it as the user: let all read it "
-                  "(chmod a+rX)",
-                  closed);
+        check_say(
+            result, CHECK_WARN,
+            "%s is closed to other users, but tcclacct reads it as the user: make it readable for "
+            "all (chmod a+rX)",
+            closed);
     check_users(site, result);
     if (plugin && !same_file(plugin, path))
         check_other(site, plugin, result);
@@ -111,7 +113,7 @@ void check_item_config(const struct check_site *site, struct check_result *resul
         check_arguments(site, result);
 }
 
-/* [policy NAME] sections, in the order in which they are tried. */
+/* The sections [policy NAME], in the order in which they are matched. */
 static void say_policies(const struct tccl_conf *conf, struct check_result *result)
 {
     char names[400] = "";
@@ -122,7 +124,7 @@ static void say_policies(const struct tccl_conf *conf, struct check_result *resu
                                  rule.name, rule.forbid ? "forbidden" : tccl_mode_name(rule.mode));
     }
     if (conf->n_policies)
-        check_say(result, CHECK_OK, "before that, the first that fits of %d: %s%s",
+        check_say(result, CHECK_OK, "before that, the first of %d policies that matches: %s%s",
                   conf->n_policies, names, used < sizeof(names) - 100 ? "" : " ...");
 }
 
@@ -134,15 +136,16 @@ static void say_policy(const struct tccl_conf *conf, struct check_result *result
         check_say(result, CHECK_OK,
                   "steps have no ring, whatever they ask for (Forbid=yes in [policy])");
     else if (rule.mode == TCCL_MODE_OFF)
-        check_say(result, CHECK_OK,
-                  "steps have a ring only with --tccl or TCCL=on (Default=off): [policy] "
-                  "Default=auto gives it to all");
+        check_say(
+            result, CHECK_OK,
+            "steps get a ring only with --tccl or TCCL=on (Default=off): to give one to all steps, "
+            "set Default=auto in [policy]");
     else
         check_say(result, CHECK_OK, "steps of %s%s have mode %s unless they ask for another",
                   policy->partitions ? "the partitions " : "all partitions",
                   policy->partitions ? policy->partitions : "", tccl_mode_name(rule.mode));
     if (!rule.forbid && rule.mode == TCCL_MODE_AUTO && (rule.min_nodes > 1 || rule.min_gpus > 2))
-        check_say(result, CHECK_OK, "auto begins at %d nodes, %d GPUs", rule.min_nodes,
+        check_say(result, CHECK_OK, "auto applies from %d nodes and %d GPUs on", rule.min_nodes,
                   rule.min_gpus);
     say_policies(conf, result);
 }
@@ -162,9 +165,9 @@ void check_item_policy(const struct check_site *site, struct check_result *resul
         say_policy(&conf, result);
         tccl_conf_clear(&conf);
     } else {
-        check_say(result, CHECK_OK, "no step has a ring until the item config is ok");
+        check_say(result, CHECK_OK, "no step gets a ring until the item config is ok");
         say_policy(&site->conf, result);
     }
     if (set && *set)
-        check_say(result, CHECK_OK, "in this shell TCCL=%s goes before it", set);
+        check_say(result, CHECK_OK, "TCCL=%s in this shell overrides it", set);
 }

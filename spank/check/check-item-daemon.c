@@ -1,4 +1,4 @@
-/* check-item-daemon.c: munge, this node's tccld, and the records' home. */
+/* check-item-daemon.c: the items munge, daemon (this node's tccld) and accounting. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +29,12 @@ static int64_t within(const struct check_site *site, int ms)
 static const char *munge_advice(const char *text)
 {
     if (strstr(text, "xpired") || strstr(text, "ewound"))
-        return "the clock jumps: look at its synchronisation";
+        return "the clock was set back or forward: check its synchronisation";
     if (strstr(text, "imed-out") || strstr(text, "imed out"))
         return "what hangs is munged: restart it";
     if (strstr(text, "ocket") || strstr(text, "onnect"))
         return "start munged, or correct MungeSocket=";
-    return "look at munged's log";
+    return "see munged's log";
 }
 
 void check_item_munge(const struct check_site *site, struct check_result *result)
@@ -56,16 +56,15 @@ void check_item_munge(const struct check_site *site, struct check_result *result
              tccl_cred_decode(socket, cred, deadline, &uid, &data, &size, &err) != 0)
         check_say(result, CHECK_FAIL, "%s: %s", err.text, munge_advice(err.text));
     else if (uid != geteuid() || size != sizeof(word) || memcmp(data, word, size) != 0)
-        check_say(result, CHECK_FAIL, "a credential came back altered (uid %u): look at munged",
-                  uid);
+        check_say(result, CHECK_FAIL, "a credential was altered (uid %u): check munged", uid);
     else
-        check_say(result, CHECK_OK, "a credential was made and read at %s",
-                  *socket ? socket : "munge's usual socket");
+        check_say(result, CHECK_OK, "a credential was encoded and decoded at %s",
+                  *socket ? socket : "munge's default socket");
 }
 
 /* ---- tccld ---- */
 
-/* Asks for as good as nothing. Returns the answer, or NULL with err. */
+/* A minimal query: one record. Returns the answer, or NULL with err. */
 static json_t *ask(int fd, int64_t deadline, struct tccl_error *err)
 {
     cleanup_json json_t *question = tccl_message_new("query");
@@ -97,8 +96,8 @@ static void check_user(const struct check_site *site, int fd, struct check_resul
         check_say(result, CHECK_FAIL, "%s: correct TccldUser=", err.text);
     else if (peer.uid != wanted)
         check_say(result, CHECK_FAIL,
-                  "tccld (pid %d) runs as uid %u, and TccldUser=%s is %u: other nodes don't "
-                  "believe it: start it as that user",
+                  "tccld (pid %d) runs as uid %u, but TccldUser=%s is %u: other nodes reject its "
+                  "messages: start it as that user",
                   peer.pid, peer.uid, site->conf.tccld_user, wanted);
 }
 
@@ -110,14 +109,14 @@ static void check_version(const json_t *answer, struct check_result *result)
         const char *text = json_string_value(json_object_get(answer, "text"));
         check_say(result, CHECK_WARN, "tccld answers \"%.200s\": see its log", text ? text : type);
     } else if (!version || strcmp(version, TCCL_VERSION) != 0) {
-        check_say(result, CHECK_WARN, "tccld is of version %.40s, this is %s: restart tccld",
+        check_say(result, CHECK_WARN, "tccld has version %.40s, this is %s: restart tccld",
                   version ? version : "0.1.0 or older", TCCL_VERSION);
     } else {
         check_say(result, CHECK_OK, "tccld %s answers", version);
     }
 }
 
-/* Other nodes call it by its Slurm name. */
+/* Other nodes address it by its Slurm name. */
 static void check_name(const struct check_site *site, struct check_result *result)
 {
     struct tccl_error err = {0};
@@ -128,14 +127,13 @@ static void check_name(const struct check_site *site, struct check_result *resul
     else if (strncmp(err.text, "munge: ", 7) == 0)
         check_say(
             result, CHECK_FAIL,
-            "tccld answers at its socket, but without munge not over TCP: see the item munge");
+            "tccld answers at its socket, but not over TCP, which needs munge: see the item munge");
     else
-        check_say(
-            result, CHECK_FAIL,
-            "tccld answers at its socket, but not over TCP as node %s: %s: it must be started "
-            "with --node %s where that is not the host's name, and listen at %s%u",
-            node, err.text, node,
-            own ? "the port of [peers], " : "Port=", own ? own->port : site->conf.port);
+        check_say(result, CHECK_FAIL,
+                  "tccld answers at its socket, but not over TCP as node %s: %s: start it "
+                  "with --node %s if that is not the host's name, and make it listen on %s%u",
+                  node, err.text, node,
+                  own ? "the port of [peers], " : "Port=", own ? own->port : site->conf.port);
 }
 
 void check_item_daemon(const struct check_site *site, struct check_result *result)
@@ -143,7 +141,7 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
     const char *socket = site->conf.socket;
     struct tccl_error err = {0};
     if (!site->compute && !site->accounting && access(socket, F_OK) != 0) {
-        check_say(result, CHECK_OK, "none runs or is needed here: this is no compute node");
+        check_say(result, CHECK_OK, "not needed here: this is no compute node");
         return;
     }
     cleanup_close int fd =
@@ -172,9 +170,10 @@ void check_item_accounting(const struct check_site *site, struct check_result *r
     cleanup_json json_t *filter = json_pack("{s:i}", "limit", 1);
     int complete;
     if (!*host) {
-        check_say(result, CHECK_WARN,
-                  "AccountingHost= is not set: each node keeps the records of its own steps: name "
-                  "one node for all");
+        check_say(
+            result, CHECK_WARN,
+            "AccountingHost= is not set, so each node keeps the records of its own steps: set "
+            "it to one node for all");
         return;
     }
     int64_t left = within(site, ACCOUNTING_MS) - tccl_now_ms();

@@ -1,4 +1,5 @@
-/* check-item-plugin.c: the plugin's file, and whether Slurm has loaded it. */
+/* check-item-plugin.c: the items plugin and loaded: the plugin's file, and whether Slurm loads it.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,12 @@
 #include "check/check-open.h"
 #include "check/check-run.h"
 
-/* SPANK plugins must be of the Slurm that loads them, but for the last part of the version. */
+/* Slurm refuses SPANK plugins built for another version; the last of the three numbers may differ.
+ */
 enum { COMPARED = 0xffff00 };
-enum { HELP_MS = 5000, CLOCK_S = 2 /* how exactly the start of a process is known */ };
+enum { HELP_MS = 5000, CLOCK_S = 2 /* accuracy of a process's start time */ };
 
-/* Takes the first folder of PluginDir that has such a plugin. Returns false if none has. */
+/* Finds the plugin in the directories of PluginDir. Returns false if it is in none. */
 static bool search(char *folders, const char *name, char path[static PATH_MAX])
 {
     char *state, *folder;
@@ -37,22 +39,23 @@ static void check_file(const char *path, unsigned slurm, const char *written,
     if (access(path, R_OK) != 0)
         check_say(result, CHECK_FAIL, "%s: %s: %s", path, strerror(errno),
                   errno == ENOENT ? "install it, or correct the path in plugstack.conf"
-                                  : "install it again, readable for all");
+                                  : "install it again, readable for all users");
     else if (!slurm)
         check_say(result, CHECK_WARN,
-                  "%s: tccl-check is built for Slurm %u.%02u; which one runs here is not known",
-                  path, built >> 16, built >> 8 & 0xff);
+                  "%s: tccl-check is built for Slurm %u.%02u; the version here is unknown", path,
+                  built >> 16, built >> 8 & 0xff);
     else if ((built & COMPARED) != slurm)
         check_say(
             result, CHECK_FAIL,
-            "%s: tccl-check is built for Slurm %u.%02u, and a plugin built with it is refused "
-            "by the %s here: install the slurm-tccl that is built for it",
+            "%s: tccl-check is built for Slurm %u.%02u; a plugin built with it cannot be loaded "
+            "by Slurm %s: install the slurm-tccl built for that version",
             path, built >> 16, built >> 8 & 0xff, written);
     else if (!check_open_to_all(path, closed))
-        check_say(result, CHECK_FAIL,
-                  "%s is closed to other users, whose srun then can't load the plugin: let all "
-                  "read it (chmod a+rX)",
-                  closed);
+        check_say(
+            result, CHECK_FAIL,
+            "%s is closed to other users, whose srun cannot load the plugin: make it readable for "
+            "all (chmod a+rX)",
+            closed);
     else
         check_say(result, CHECK_OK, "%s, built for Slurm %u.%02u.%u, fits %s", path, built >> 16,
                   built >> 8 & 0xff, built & 0xff, written);
@@ -75,27 +78,27 @@ void check_item_plugin(const struct check_site *site, struct check_result *resul
         bool there = search(folders, name, path);
         if (!there && !stack->found && check_site_fetched(site)) {
             check_say(result, CHECK_OK,
-                      "none in PluginDir=%s; the file that slurmctld's "
-                      "plugstack.conf means can't be told here",
+                      "none in PluginDir=%s; which file the plugstack.conf of "
+                      "slurmctld names is unknown here",
                       shown);
             return;
         }
         if (!there) {
             check_say(result, CHECK_FAIL,
-                      "no %s in PluginDir=%s: install it there, or write its "
-                      "whole path into plugstack.conf",
+                      "no %s in PluginDir=%s: install it there, or give its "
+                      "full path in plugstack.conf",
                       name, shown);
             return;
         }
     }
     check_file(path, slurm, written, result);
     if (!stack->found && result->level == CHECK_OK)
-        check_say(result, CHECK_OK, "but nothing names it");
+        check_say(result, CHECK_OK, "but plugstack.conf does not name it");
 }
 
 /* ---- loaded ---- */
 
-/* The first line of what a program complained about the plugin. */
+/* The first line of a program's output that is about the plugin. */
 static void find_complaint(const char *text, char *line, size_t size)
 {
     *line = '\0';
@@ -121,7 +124,7 @@ static void ask_client(const struct check_site *site, struct check_result *resul
         int status = check_run(ask, end, output);
         find_complaint(output->err, complaint, sizeof(complaint));
         if (status == CHECK_RUN_LATE)
-            check_say(result, CHECK_WARN, "%s --help did not end in time", programs[i]);
+            check_say(result, CHECK_WARN, "%s --help did not finish in time", programs[i]);
         else if (strstr(output->out, "--tccl"))
             check_say(result, CHECK_OK, "%s --help shows --tccl", programs[i]);
         else
@@ -137,25 +140,27 @@ static void ask_slurmd(const struct check_site *site, struct check_result *resul
     const struct check_slurmd *slurmd = &site->slurmd;
     if (!slurmd->pid) {
         if (site->known)
-            check_say(result, CHECK_WARN, "no slurmd of this node is seen%s: start it",
-                      geteuid() ? " by this user" : "");
+            check_say(result, CHECK_WARN, "no slurmd of this node was found%s: start it",
+                      geteuid() ? " (as seen by this user)" : "");
         return;
     }
     if (slurmd->replaced)
         check_say(result, CHECK_WARN,
-                  "slurmd (pid %d) runs a program that has been replaced since: "
+                  "the executable of slurmd (pid %d) was replaced after its start: "
                   "restart slurmd",
                   slurmd->pid);
-    if (site->configless) /* its copies are new after each scontrol reconfigure */
+    if (site->configless) /* each scontrol reconfigure rewrites the copies, so their times mean
+                             nothing */
         check_say(result, CHECK_OK, "slurmd (pid %d) runs", slurmd->pid);
     else if (slurmd->started && site->plugstack.changed > slurmd->started + CLOCK_S)
         check_say(result, CHECK_WARN,
                   "plugstack.conf has changed since slurmd (pid %d) was started: restart slurmd",
                   slurmd->pid);
     else
-        check_say(result, CHECK_OK, "slurmd (pid %d) was started after the last change%s",
+        check_say(result, CHECK_OK,
+                  "slurmd (pid %d) was started after the last change of plugstack.conf%s",
                   slurmd->pid,
-                  geteuid() ? "; whether its program was replaced since only root can see" : "");
+                  geteuid() ? "; whether its executable was replaced, only root can see" : "");
 }
 
 void check_item_loaded(const struct check_site *site, struct check_result *result)

@@ -1,4 +1,4 @@
-/* check-item-profile.c: what was measured of this machine, and the GPUs that Slurm knows. */
+/* check-item-profile.c: the items profile and gpus: this machine's profile, and Slurm's GPUs. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,12 +19,12 @@ enum {
     DAY = 86400,
     OLD_DAYS = 400,
     SLURM_MS = 3000,
-    SPARE_MS = 500 /* before the deadline, for all that is still to be said */
+    SPARE_MS = 500 /* kept before the deadline for the rest of the item */
 };
 
 /* ---- which machine ---- */
 
-/* Names of GPUs that this machine has, by the driver or the PCI bus; 0 none. */
+/* GPUs of this machine, by the driver or the PCI bus; 0: none. */
 static int count_gpus(void)
 {
     const struct tccl_discover_options live = {0};
@@ -34,7 +34,8 @@ static int count_gpus(void)
     return found->site.machine.n_gpus;
 }
 
-/* Is the description that of this machine? A model's need not be. source: NULL unknown. */
+/* Is machine.json the description of this machine? A model's need not be. source: NULL if unknown.
+ */
 static void compare_machine(const struct check_site *site, const struct tccl_machine *machine,
                             const char *source, struct check_result *result)
 {
@@ -48,7 +49,7 @@ static void compare_machine(const struct check_site *site, const struct tccl_mac
     if (tccl_discover(&how, found, &err) != 0) {
         if (source)
             check_say(result, CHECK_FAIL,
-                      "%s describes %d GPUs, and here: %.*s: load the driver, or run tccl-profile "
+                      "%s describes %d GPUs, but here: %.*s: load the driver, or run tccl-profile "
                       "init",
                       site->conf.machine, machine->n_gpus, (int)strcspn(err.text, ":"), err.text);
         return;
@@ -58,15 +59,15 @@ static void compare_machine(const struct check_site *site, const struct tccl_mac
     if (strcmp(here, there) != 0)
         check_say(result, CHECK_FAIL,
                   "%s is of another machine (%s, this is %s): run tccl-profile init, and "
-                  "tccl-profile run if there is no profile of it",
+                  "tccl-profile run if it has no profile",
                   site->conf.machine, there, here);
     if (found->marks)
-        check_say(result, CHECK_WARN, "GPUs are under MIG or MPS: they get no ring");
+        check_say(result, CHECK_WARN, "GPUs are in MIG mode or under MPS: they get no ring");
 }
 
 /* ---- the profile ---- */
 
-/* Reads the tables of all GPU sets, as long as there is time. */
+/* Reads the chain tables of all GPU sets until time is up. */
 static void check_tables(const struct check_site *site, struct tccl_profile *profile,
                          struct check_result *result)
 {
@@ -88,7 +89,7 @@ static void check_tables(const struct check_site *site, struct tccl_profile *pro
                   reason.text);
     }
     if (bad > 1)
-        check_say(result, CHECK_FAIL, "%d more are bad", bad - 1);
+        check_say(result, CHECK_FAIL, "%d more chain tables are damaged", bad - 1);
     if (count == 0)
         check_say(result, CHECK_FAIL, "no chains for any GPU set: run tccl-profile run");
     else if (count < all)
@@ -97,7 +98,7 @@ static void check_tables(const struct check_site *site, struct tccl_profile *pro
                   count, all);
     else
         check_say(result, CHECK_OK, "chains for all %d GPU sets%s", count,
-                  read < count ? ", not all of them were read in time" : "");
+                  read < count ? "; not all were read in time" : "");
 }
 
 static void check_age(struct tccl_profile *profile, struct check_result *result)
@@ -107,16 +108,17 @@ static void check_age(struct tccl_profile *profile, struct check_result *result)
         return;
     long days = (long)((now - measured) / DAY);
     if (measured > now + DAY)
-        check_say(result, CHECK_WARN, "measured in the future: look at the clock");
+        check_say(result, CHECK_WARN, "measured in the future: check the clock");
     else if (days > OLD_DAYS)
-        check_say(result, CHECK_WARN,
-                  "measured %ld days ago: see with tccl-profile run --check whether it still holds",
-                  days);
+        check_say(
+            result, CHECK_WARN,
+            "measured %ld days ago: check with tccl-profile run --check whether it still holds",
+            days);
     else
         check_say(result, CHECK_OK, days > 0 ? "measured %ld days ago" : "measured today", days);
 }
 
-/* What the machine runs may have changed since. */
+/* Driver, kernel and firmware may have changed since the measurements. */
 static void check_system(struct tccl_profile *profile, struct check_result *result)
 {
     const struct tccl_system *then = tccl_profile_system(profile);
@@ -136,9 +138,10 @@ static void check_system(struct tccl_profile *profile, struct check_result *resu
         changed = true;
     }
     if (changed)
-        check_say(result, CHECK_WARN,
-                  "see with tccl-profile run --check whether it still holds; if it does, "
-                  "tccl-profile run takes note of it");
+        check_say(
+            result, CHECK_WARN,
+            "check with tccl-profile run --check whether the profile still holds; if it does, "
+            "tccl-profile run records the new versions");
 }
 
 static void check_source(const char *source, struct check_result *result)
@@ -147,14 +150,14 @@ static void check_source(const char *source, struct check_result *result)
     int gpus = cuda ? 0 : count_gpus();
     if (gpus > 0)
         check_say(result, CHECK_WARN,
-                  "its numbers come from \"%s\", and this node has %d GPUs: measure them with "
+                  "it was measured by \"%s\", but this node has %d GPUs: measure them with "
                   "tccl-profile run",
                   source, gpus);
     else
         check_say(result, CHECK_OK, "%s \"%s\"", cuda ? "source" : "no GPUs here, source", source);
 }
 
-/* No profile of that machine: what is there instead? */
+/* Lists the machines of which there is a profile. */
 static int note_id(void *context, const char *id)
 {
     char *list = context;
@@ -163,7 +166,7 @@ static int note_id(void *context, const char *id)
     return used > 80;
 }
 
-/* Ordinary users needn't see what tccld reads. Returns true if it was that. */
+/* Unprivileged users may be unable to see what tccld reads. Returns whether that is the reason. */
 static bool say_closed(int code, const char *reason, struct check_result *result)
 {
     if (code != EACCES || geteuid() == 0)
@@ -189,14 +192,14 @@ static void say_missing(const struct check_site *site, const char *id, const cha
     if (*others)
         check_say(result, CHECK_FAIL,
                   "%s is a machine %s, and %s has only profiles of others (%s): run tccl-profile "
-                  "run, or copy the folder of a node of the same kind",
+                  "run, or copy the profile directory of a node of the same kind",
                   site->conf.machine, id, site->conf.cache_dir, others);
     else
-        check_say(
-            result, CHECK_FAIL,
-            "no profile in %s: run tccl-profile run, or copy the folder of a node of the same "
-            "kind",
-            site->conf.cache_dir);
+        check_say(result, CHECK_FAIL,
+                  "no profile in %s: run tccl-profile run, or copy the profile directory of a node "
+                  "of the "
+                  "same kind",
+                  site->conf.cache_dir);
 }
 
 void check_item_profile(const struct check_site *site, struct check_result *result)
@@ -206,7 +209,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
     struct tccl_error err = {0};
     char id[TCCL_HASH_HEX];
     if (!site->compute && access(site->conf.machine, F_OK) != 0) {
-        check_say(result, CHECK_OK, "none is needed here: this is no compute node");
+        check_say(result, CHECK_OK, "not needed here: this is no compute node");
         return;
     }
     if (!machine)
@@ -216,7 +219,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
         if (say_closed(access(site->conf.machine, R_OK) != 0 ? errno : 0, err.text, result))
             return;
         if (missing && site->gpus == 0)
-            check_say(result, CHECK_OK, "none: Slurm knows no GPUs of this node");
+            check_say(result, CHECK_OK, "none: Slurm has no GPUs on this node");
         else
             check_say(result, CHECK_FAIL, "%s: run tccl-profile init%s", err.text,
                       missing ? ", then tccl-profile run" : "");
@@ -242,7 +245,7 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
 
 /* ---- GPUs ---- */
 
-/* As slurmctld has them, else slurm.conf; -1 unknown. */
+/* The number of GPUs according to slurmctld, else slurm.conf; -1: unknown. */
 static int slurm_gpus(const struct check_site *site)
 {
     const char *const ask[] = {"scontrol", "show", "node", site->conf.node, NULL};
@@ -266,7 +269,7 @@ static bool orders_differ(const struct tccl_machine *machine)
     return false;
 }
 
-/* AutoDetect of gres.conf; NULL where it is not set. */
+/* AutoDetect in gres.conf; NULL if it is not set. */
 static char *auto_detect(const struct check_site *site)
 {
     struct check_slurm_conf gres;
@@ -290,14 +293,16 @@ static void check_order(const struct check_site *site, const struct tccl_machine
     if (!orders_differ(machine))
         return;
     if (detected && minor)
-        check_say(result, CHECK_WARN,
-                  "gres.conf has AutoDetect=%s, which counts in PCI order, and GresOrder=minor: "
-                  "rings would be for other GPUs: set GresOrder=pci",
-                  detected);
+        check_say(
+            result, CHECK_WARN,
+            "gres.conf has AutoDetect=%s, which numbers GPUs in PCI order, but GresOrder=minor: "
+            "rings would be for the wrong GPUs: set GresOrder=pci",
+            detected);
     if (!detected && !minor)
         check_say(result, CHECK_WARN,
-                  "gres.conf lists devices, which count by /dev/nvidiaN, in another order than PCI "
-                  "here: rings would be for other GPUs: set GresOrder=minor");
+                  "gres.conf lists devices, so Slurm numbers GPUs by /dev/nvidiaN, which is not "
+                  "PCI order "
+                  "here: rings would be for the wrong GPUs: set GresOrder=minor");
 }
 
 void check_item_gpus(const struct check_site *site, struct check_result *result)
@@ -307,12 +312,13 @@ void check_item_gpus(const struct check_site *site, struct check_result *result)
     if (!site->compute || !machine) {
         check_say(result, CHECK_OK, "this is no compute node");
     } else if (gpus < 0) {
-        check_say(result, CHECK_WARN, "neither scontrol nor slurm.conf says how many GPUs %s has",
+        check_say(result, CHECK_WARN,
+                  "neither scontrol nor slurm.conf gives the number of GPUs of %s",
                   site->conf.node);
     } else if (tccl_machine_read(site->conf.machine, machine, NULL) != 0) {
         if (gpus)
             check_say(result, CHECK_WARN,
-                      "Slurm has %d, and there is no description of the machine to compare: see "
+                      "Slurm has %d; there is no description of the machine to compare with: see "
                       "the item profile",
                       gpus);
         else

@@ -1,4 +1,5 @@
-/* check-item-slurm.c: Slurm as it is set up on this node. */
+/* check-item-slurm.c: the items slurm, node, plugstack, configless and isolation: how Slurm is set
+ * up on this node. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,10 +18,10 @@ static void compare_versions(const struct check_site *site, struct check_result 
     unsigned of_daemon = check_site_version(site, "slurmd", daemon);
     if (!of_client && !of_daemon)
         check_say(result, CHECK_FAIL,
-                  "neither srun nor slurmd says its version: install Slurm, or put it in PATH");
+                  "neither srun nor slurmd reports its version: install Slurm, or add it to PATH");
     else if (of_client && of_daemon && of_client != of_daemon)
         check_say(result, CHECK_WARN,
-                  "srun is of %s and slurmd of %s: one plugin can't fit both: install one version",
+                  "srun has version %s, slurmd %s: the plugin cannot fit both: install one version",
                   client, daemon);
     else
         check_say(result, CHECK_OK, "Slurm %s", of_client ? client : daemon);
@@ -39,12 +40,12 @@ void check_item_slurm(const struct check_site *site, struct check_result *result
         check_say(result, CHECK_OK, "no slurm.conf here: slurmctld is asked");
     else if (check_slurmd_find(NULL, NULL, &other) && other.conf[0] && other.conf[1])
         check_say(result, CHECK_WARN,
-                  "no slurm.conf at the usual places, but slurmd (pid %d) uses %s: export "
+                  "no slurm.conf in the usual places, but slurmd (pid %d) uses %s: export "
                   "SLURM_CONF=%s",
                   other.pid, other.conf, other.conf);
     else
         check_say(result, CHECK_WARN,
-                  "no slurm.conf found: set SLURM_CONF, unless slurmctld hands it out");
+                  "no slurm.conf found: set SLURM_CONF, unless Slurm is configless");
 }
 
 void check_item_node(const struct check_site *site, struct check_result *result)
@@ -53,7 +54,7 @@ void check_item_node(const struct check_site *site, struct check_result *result)
     bool guessed = site->nodes_here > 1 && !site->options.node && !getenv("SLURMD_NODENAME");
     if (guessed)
         check_say(result, CHECK_WARN,
-                  "%d nodes of slurm.conf are on host %s, this is about %s: name another with "
+                  "%d nodes of slurm.conf are on host %s; %s is checked: choose another with "
                   "--node",
                   site->nodes_here, site->hostname, node);
     else if (site->known)
@@ -65,8 +66,8 @@ void check_item_node(const struct check_site *site, struct check_result *result)
                   *site->slurm.path ? site->slurm.path : "slurm.conf");
     else if (site->slurmd.pid && site->slurm_good)
         check_say(result, CHECK_FAIL,
-                  "a slurmd runs, but %s has no node of host %s: give tccld and this program the "
-                  "node's name with --node",
+                  "a slurmd runs, but %s has no node on host %s: start tccld and tccl-check with "
+                  "--node NAME",
                   site->slurm.path, site->hostname);
     else
         check_say(result, CHECK_OK, "%s is no compute node%s", site->hostname,
@@ -79,7 +80,8 @@ static void say_ignored(const struct check_plugstack *stack, enum check_level le
                         struct check_result *result)
 {
     if (*stack->wrong)
-        check_say(result, level, "%s is ignored by Slurm: it wants required, optional or include",
+        check_say(result, level,
+                  "%s is ignored by Slurm: begin it with required, optional or include",
                   stack->wrong);
 }
 
@@ -87,19 +89,19 @@ void check_item_plugstack(const struct check_site *site, struct check_result *re
 {
     const struct check_plugstack *stack = &site->plugstack;
     if (!site->plugstack_good) {
-        check_say(result, CHECK_FAIL, "%s: Slurm can't read it either: make it readable",
+        check_say(result, CHECK_FAIL, "%s: Slurm cannot read it either: make it readable",
                   site->plugstack_error.text);
         return;
     }
     if (*stack->closed)
         check_say(result, CHECK_FAIL,
-                  "%s can't be read by this user, and then not by srun: make it "
+                  "%s can't be read by this user, nor by the user's srun: make it "
                   "readable",
                   stack->closed);
     if (!stack->found && check_site_fetched(site)) {
         check_say(result, CHECK_OK,
-                  "slurmctld sends it to each program: whether it has the line shows in the item "
-                  "loaded");
+                  "slurmctld sends it to each program: see the item loaded for whether it has the "
+                  "line");
         return;
     }
     if (!stack->found) {
@@ -111,12 +113,13 @@ void check_item_plugstack(const struct check_site *site, struct check_result *re
     check_say(result, CHECK_OK, "%s:%d: %s %s", stack->file, stack->line,
               stack->required ? "required" : "optional", stack->plugin);
     if (stack->required)
-        check_say(result, CHECK_WARN,
-                  "%s:%d says required: if the plugin can't be loaded no job starts, and nodes are "
-                  "drained: write optional",
-                  stack->file, stack->line);
+        check_say(
+            result, CHECK_WARN,
+            "%s:%d says required: if the plugin cannot be loaded, no job starts and nodes are "
+            "drained: write optional",
+            stack->file, stack->line);
     if (stack->times > 1)
-        check_say(result, CHECK_WARN, "spank_tccl.so stands there %d times: leave one line",
+        check_say(result, CHECK_WARN, "spank_tccl.so is listed %d times: keep one line",
                   stack->times);
     say_ignored(stack, CHECK_WARN, result);
 }
@@ -134,9 +137,10 @@ void check_item_configless(const struct check_site *site, struct check_result *r
     if (!site->configless) {
         const char *set = check_slurm_get(&site->slurm, "SlurmctldParameters");
         snprintf(enabled, sizeof(enabled), "%s", set ? set : "");
-        check_say(result, CHECK_OK, "this node has files of its own");
+        check_say(result, CHECK_OK, "this node has its own configuration files");
         if (check_slurm_lists(enabled, "enable_configless") && *stack->empty && !stack->found)
-            check_say(result, CHECK_WARN, "nodes that get their files from slurmctld don't get %s",
+            check_say(result, CHECK_WARN,
+                      "nodes that get their configuration from slurmctld do not get %s",
                       stack->empty);
         return;
     }
@@ -150,10 +154,10 @@ void check_item_configless(const struct check_site *site, struct check_result *r
                   stack->empty);
     else if (!stack->there)
         check_say(result, CHECK_FAIL,
-                  "slurmctld has handed out no plugstack.conf: make one beside its slurm.conf, "
+                  "slurmctld sends no plugstack.conf: create one beside its slurm.conf, "
                   "then scontrol reconfigure");
     else if (stack->found)
-        check_say(result, CHECK_OK, "the line stands in %s, which is this node's own", stack->file);
+        check_say(result, CHECK_OK, "the line is in %s, a file of this node", stack->file);
     else
         check_say(result, CHECK_FAIL,
                   "the plugstack.conf that slurmctld hands out has no line for spank_tccl.so: add "
@@ -186,7 +190,7 @@ static int count_words(const char *list)
     return count;
 }
 
-/* Inside a task: are there GPUs of the step that it can't see? */
+/* In a task: are there GPUs of the step that it cannot see? */
 static void look_around(struct check_result *result)
 {
     const char *all = getenv("SLURM_GPUS_ON_NODE"), *seen = getenv("CUDA_VISIBLE_DEVICES");
@@ -194,11 +198,11 @@ static void look_around(struct check_result *result)
     if (getenv("SLURM_PROCID") && seen && count_words(seen) < count)
         check_say(result, CHECK_WARN,
                   "this task sees %d of the step's %d GPUs here: NCCL has no P2P between tasks: "
-                  "ask for --gpus-per-node instead of --gpus-per-task, without --gpu-bind",
+                  "use --gpus-per-node instead of --gpus-per-task, without --gpu-bind",
                   count_words(seen), count);
 }
 
-/* Settings of the shell that isolate without being seen. */
+/* Variables that isolate GPUs without any option on the command line. */
 static void look_at_shell(struct check_result *result)
 {
     static const char *const names[] = {"SLURM_GPUS_PER_TASK",  "SBATCH_GPUS_PER_TASK",
@@ -208,8 +212,8 @@ static void look_at_shell(struct check_result *result)
         const char *value = getenv(names[i]);
         if (value && *value && strcmp(value, "none") != 0)
             check_say(result, CHECK_WARN,
-                      "%s=%s is set here: tasks see only some of the step's GPUs each, and NCCL "
-                      "has no P2P between them: unset it, ask for --gpus-per-node",
+                      "%s=%s is set here: each task sees only some of the step's GPUs, and NCCL "
+                      "has no P2P between them: unset it, use --gpus-per-node",
                       names[i], value);
     }
 }
@@ -221,20 +225,22 @@ void check_item_isolation(const struct check_site *site, struct check_result *re
     bool known = check_site_value(site, "TaskPlugin", plugins, sizeof(plugins));
     bool cgroup = check_slurm_lists(plugins, "task/cgroup") || check_slurm_lists(plugins, "cgroup");
     if (devices && cgroup)
-        check_say(result, CHECK_OK,
-                  "cgroups hide the GPUs of other jobs, and with --gpus-per-task or --gpu-bind "
-                  "those of the step's other tasks: NCCL then has no P2P between them; jobs do "
-                  "best with --gpus-per-node");
+        check_say(
+            result, CHECK_OK,
+            "cgroups hide the GPUs of other jobs, and with --gpus-per-task or --gpu-bind "
+            "those of the step's other tasks: NCCL then has no P2P between them. Recommended for "
+            "jobs: --gpus-per-node");
     else if (devices)
         check_say(result, CHECK_WARN,
                   "ConstrainDevices=yes has no effect without TaskPlugin=task/cgroup: tasks are "
-                  "kept apart by CUDA_VISIBLE_DEVICES alone");
+                  "isolated by CUDA_VISIBLE_DEVICES alone");
     else
-        check_say(result, CHECK_OK,
-                  "GPUs are not hidden by cgroups (%s, TaskPlugin %s): with --gpus-per-task or "
-                  "--gpu-bind CUDA_VISIBLE_DEVICES is all that does",
-                  seen ? "ConstrainDevices is not set" : "no cgroup.conf to read",
-                  known ? plugins : "not known");
+        check_say(
+            result, CHECK_OK,
+            "GPUs are not hidden by cgroups (%s, TaskPlugin %s). --gpus-per-task and --gpu-bind "
+            "hide them by CUDA_VISIBLE_DEVICES alone",
+            seen ? "ConstrainDevices is not set" : "no readable cgroup.conf",
+            known ? plugins : "unknown");
     look_around(result);
     look_at_shell(result);
 }

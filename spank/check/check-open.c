@@ -1,4 +1,4 @@
-/* check-open.c: may every user read a file? Each folder on the way to it counts, too. */
+/* check-open.c: may every user read a file? All directories of its path must allow it, too. */
 #include "check/check-open.h"
 
 #include <stdlib.h>

@@ -5,9 +5,9 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* By the mode bits alone, so that root can tell, too: is the file readable for all, and can all
- * enter each folder on the way to it, with links followed? Returns true, also where there is no
- * such file; or false, and the first folder or file that is closed. */
+/* Are the file, and all directories of its path (links followed), accessible to all users? Looks at
+ * mode bits only, because access() always succeeds for root. Returns true, also if there is no such
+ * file; or false, with the first directory or file that is closed. */
 bool check_open_to_all(const char *path, char closed[static PATH_MAX]);
 
 #endif

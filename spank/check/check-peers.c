@@ -1,4 +1,5 @@
-/* check-peers.c: asks the tccld of other nodes, many at once, and sums up their answers. */
+/* check-peers.c: the item peers: queries the tccld of other nodes in parallel, and summarises the
+ * answers. */
 #include "check/check-peers.h"
 
 #include <pthread.h>
@@ -23,8 +24,8 @@ int check_peer(const struct tccl_conf *conf, const char *node, int64_t deadline,
     cleanup_json json_t *filter = json_pack("{s:i}", "limit", 1);
     if (left <= 0)
         return tccl_fail(err, "no time left to ask");
-    /* As tools ask AccountingHost; a node does not ask itself over TCP, so it goes by another name.
-     */
+    /* The query of the tools to AccountingHost. They use the socket for their own node, so we take
+     * another name to force TCP. */
     snprintf(other.accounting_host, sizeof(other.accounting_host), "%s", node);
     if (strcmp(other.node, node) == 0)
         strcpy(other.node, strcmp(node, "tccl-check") ? "tccl-check" : "tccl-check-2");
@@ -40,19 +41,20 @@ const char *check_peer_advice(const char *text)
     if (strstr(text, "munge: "))
         return "see the item munge; the munge key must be the same on all nodes";
     if (strstr(text, "connection was closed"))
-        return "it did not believe us: the clocks are more than a minute apart, the munge keys "
-               "differ, or its name is another (--node): its log says which";
+        return "it rejected our credential: the clocks differ by more than a minute, the munge "
+               "keys "
+               "differ, or it runs under another name (--node): see its log";
     if (strstr(text, "refused") || strstr(text, "No such file"))
         return "is its tccld running?";
     if (strstr(text, "timed out") || strstr(text, "in time") || strstr(text, "unreachable") ||
         strstr(text, "No route"))
         return "is the node up, and Port= open between nodes?";
     if (strstr(text, "not known") || strstr(text, "resolution") || strstr(text, "associated"))
-        return "its name can't be looked up: correct DNS or /etc/hosts, or name it in [peers]";
+        return "its name cannot be resolved: correct DNS or /etc/hosts, or list it in [peers]";
     if (strstr(text, "beyond the limit") || strstr(text, "not a message"))
         return "another program listens there: correct Port= or [peers]";
     if (strstr(text, "TccldUser"))
-        return "the same TccldUser= must hold on all nodes";
+        return "TccldUser= must be the same on all nodes";
     return "see its log";
 }
 
@@ -121,7 +123,8 @@ static int add_node(void *context, const struct check_slurm_node *node)
     struct list *list = context;
     if (list->gpus_only && node->gpus == 0)
         return 0;
-    if ((list->hosts.count & (list->hosts.count - 1)) == 0) { /* full at powers of two */
+    if ((list->hosts.count & (list->hosts.count - 1)) ==
+        0) { /* the array doubles when the count is a power of two */
         size_t room = list->hosts.count ? 2 * list->hosts.count : 1;
         char **names = realloc(list->hosts.names, room * sizeof(*names));
         if (!names)
@@ -141,12 +144,12 @@ static int ask_sinfo(const struct check_site *site, struct tccl_hosts *hosts,
     static const char *const ask[] = {"sinfo", "-h", "-o", "%N", NULL};
     cleanup_free struct check_output *output = calloc(1, sizeof(*output));
     if (!output || check_run(ask, check_run_until(site->deadline, EACH_MS), output) != 0)
-        return tccl_fail(err, "neither slurm.conf nor sinfo names nodes: name them with --peers");
+        return tccl_fail(err, "neither slurm.conf nor sinfo lists nodes: list them with --peers");
     output->out[strcspn(output->out, "\n")] = '\0';
     return tccl_hosts_expand(output->out, NODES_MOST, hosts, err);
 }
 
-/* Those of --peers; else those of slurm.conf with GPUs, or all if none has. */
+/* The nodes of --peers; else those of slurm.conf with GPUs, or all if none has any. */
 static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
                       struct tccl_error *err)
 {
@@ -165,7 +168,7 @@ static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
 
 /* ---- what is said ---- */
 
-/* The names of those who did not answer; only those with this advice, if it is not NULL. */
+/* The host list of peers that did not answer; advice: only those with this advice, NULL: all. */
 static char *fold_silent(const struct round *round, const char *advice)
 {
     const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
@@ -181,7 +184,7 @@ static char *fold_silent(const struct round *round, const char *advice)
     return text;
 }
 
-/* Does one before it have the same advice? */
+/* Did an earlier peer have the same advice? Then it is reported already. */
 static bool said_before(const struct round *round, size_t index, const char *advice)
 {
     for (size_t i = 0; i < index; i++)
@@ -191,7 +194,7 @@ static bool said_before(const struct round *round, size_t index, const char *adv
     return false;
 }
 
-/* One of each kind, with the names of all of its kind. */
+/* One finding per kind of error, with the names of all peers that have it. */
 static void say_reasons(const struct round *round, enum check_level level,
                         struct check_result *result)
 {
@@ -225,7 +228,7 @@ static void say(const struct round *round, struct check_result *result)
               names ? names : "all");
     say_reasons(round, level, result);
     if (good + silent < round->count)
-        check_say(result, level, "%zu were not asked in time: choose fewer with --peers",
+        check_say(result, level, "%zu were not contacted in time: choose fewer with --peers",
                   round->count - good - silent);
 }
 
@@ -246,7 +249,7 @@ void check_item_peers(const struct check_site *site, struct check_result *result
         ask_all(&round);
         say(&round, result);
     } else {
-        check_say(result, CHECK_WARN, "slurm.conf names no nodes to ask");
+        check_say(result, CHECK_WARN, "slurm.conf lists no nodes to contact");
     }
     free(round.peers);
     tccl_hosts_clear(&hosts);

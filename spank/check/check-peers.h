@@ -1,4 +1,4 @@
-/* check-peers.h: is the tccld of another node reached, and does it believe us? */
+/* check-peers.h: can the tccld of another node be reached, and does it accept our credential? */
 #ifndef TCCL_CHECK_PEERS_H
 #define TCCL_CHECK_PEERS_H
 
@@ -6,11 +6,12 @@
 
 #include "client/conf.h"
 
-/* Asks the tccld of a node, this one too, over TCP, by munge. Returns 0, or -1 with err. */
+/* Queries the tccld of a node, also of this one, over TCP with a munge credential. Returns 0, or -1
+ * with err. */
 int check_peer(const struct tccl_conf *conf, const char *node, int64_t deadline,
                struct tccl_error *err);
 
-/* What to do about an error of check_peer: one of a few texts, the same pointer for the same. */
+/* What to do about an error of check_peer: a static text. Equal advice has equal pointers. */
 const char *check_peer_advice(const char *text);
 
 #endif

@@ -41,7 +41,7 @@ static void take_plugin(struct check_plugstack *stack, const char *path, int lin
         snprintf(stack->args[stack->n_args++], CHECK_PLUGIN_ARG, "%s", word);
 }
 
-/* A relative pattern is looked for beside the file that includes. */
+/* A relative pattern is relative to the directory of the including file. */
 static int include(struct check_plugstack *stack, const char *path, const char *pattern, int depth)
 {
     char folder[PATH_MAX];

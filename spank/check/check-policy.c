@@ -1,4 +1,4 @@
-/* check-policy.c: "tccl-check policy": which site policy holds for a job step, and why. */
+/* check-policy.c: "tccl-check policy": which site policy applies to a job step, and why. */
 #include "check/check-policy.h"
 
 #include <errno.h>
@@ -17,22 +17,22 @@ enum { EXIT_USAGE = 2, NODES_MAX = 65536, GPUS_MAX = 1048576 };
 
 static const char help[] =
     "Usage: tccl-check policy [--explain] [OPTION]...\n"
-    "Which policy of tccl.conf holds for a job step, and what follows from it?\n"
+    "Show which policy of tccl.conf applies to a job step, and its settings.\n"
     "\n"
-    "  --explain         also why the others do not: the first condition that fails\n"
+    "  --explain         for each other policy, also the first condition that fails\n"
     "  --config FILE     tccl.conf; default: $TCCL_CONF, or the one in /etc/slurm\n"
-    "  --json            for scripts\n"
+    "  --json            print one JSON object\n"
     "\n"
-    "The step. A condition on what is not given does not hold:\n"
+    "The step. A condition on something that is not given does not match:\n"
     "  --partition NAME, --account NAME, --qos NAME, --user NAME, --job-name NAME\n"
-    "  --nodes LIST      its nodes, such as n[1-4]\n"
-    "  --gpus N          GPUs on all nodes together\n"
-    "  --gpu-type MODEL  of the GPUs: \"NVIDIA A100-SXM4-40GB\", or a part of it\n"
-    "  --mode MODE       what the user asked for (with TCCL=, or on the command\n"
+    "  --nodes LIST      nodes, such as n[1-4]\n"
+    "  --gpus N          total number of GPUs\n"
+    "  --gpu-type MODEL  GPU model: \"NVIDIA A100-SXM4-40GB\", or a part of it\n"
+    "  --mode MODE       mode requested by the user (with TCCL=, or on the command\n"
     "                    line): off, auto, on or require\n"
     "\n"
-    "What plugstack.conf gives the plugin as arguments is not looked at.\n"
-    "Exit status: 0 done; 1 tccl.conf can't be read; 2 wrong usage.\n";
+    "Arguments of the plugin in plugstack.conf are not considered.\n"
+    "Exit status: 0 success; 1 tccl.conf cannot be read; 2 wrong usage.\n";
 
 struct question {
     const char *config;
@@ -48,7 +48,7 @@ struct answer {
     struct policy_rule rule;
     struct policy_choice choice;
     bool ring;
-    char why[POLICY_WHY]; /* of no ring; or of what is not known: on what it depends */
+    char why[POLICY_WHY]; /* why there is no ring; or, if unknown, what the step must have */
 };
 
 /* ---- what is asked --------------------------------------------------------------------------- */
@@ -140,15 +140,15 @@ static int read_options(int argc, char **argv, struct question *question, struct
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* A policy's name in words. */
+/* The section of a policy. */
 static const char *title(const char *name, char text[static 64])
 {
     snprintf(text, 64, name[0] ? "[policy %s]" : "[policy]", name);
     return text;
 }
 
-/* Mode auto has minimums. Returns false with why: the step is below one; true with why where it
- * can't be told: what it must have. */
+/* The minimums of mode auto. Returns false with why if the step is below one; true, with what the
+ * step must have in why if that is unknown. */
 static bool judge_size(struct answer *answer)
 {
     const struct policy_facts *facts = answer->facts;
@@ -172,7 +172,7 @@ static bool judge_size(struct answer *answer)
     return true;
 }
 
-/* Is there to be a ring, as far as the site has a say? */
+/* Would the step get a ring, as far as policies decide? */
 static bool judge(struct answer *answer)
 {
     const struct policy_rule *rule = &answer->rule;
@@ -197,7 +197,7 @@ static struct answer find_answer(const struct tccl_conf *conf, const struct ques
     return answer;
 }
 
-/* Why a policy does not hold; NULL: it holds. before: one that holds stands before it. */
+/* Why a policy does not apply; NULL if it does. before: an earlier one applies. */
 static const char *why_not(const struct tccl_policy *policy, const struct policy_facts *facts,
                            bool before, char text[static POLICY_WHY])
 {
@@ -302,7 +302,7 @@ static int print_json(const struct tccl_conf *conf, const struct question *quest
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* What was printed must have arrived: a full disk is a failure. Returns the exit status. */
+/* Output that was lost (a full disk) is a failure. Returns the exit status. */
 static int end_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

@@ -80,7 +80,7 @@ static void become(const char *const argv[], int out, int err)
     _exit(NOT_STARTED);
 }
 
-/* Appends what is there; what is beyond size is dropped. Returns false at the end. */
+/* Appends the available output; drops what exceeds size. Returns false at the end. */
 static bool collect(int fd, char *text, size_t size)
 {
     char beyond[4096];
@@ -95,7 +95,7 @@ static bool collect(int fd, char *text, size_t size)
     return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* Reads both until they end. Returns 0, or -1 when the time is over. */
+/* Reads both pipes to their ends. Returns 0, or -1 at the deadline. */
 static int collect_both(int out, int err, int64_t deadline, struct check_output *output)
 {
     struct pollfd polls[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
@@ -113,7 +113,7 @@ static int collect_both(int out, int err, int64_t deadline, struct check_output 
     return 0;
 }
 
-/* Waits for the child's end until deadline, and no longer. */
+/* Waits for the child's exit, at most until deadline: waitpid has no timeout, so it is polled. */
 static int reap(pid_t pid, int64_t deadline, int *status)
 {
     for (;;) {

@@ -1,4 +1,4 @@
-/* check-site.c: finds the configurations and this node's name, from which all items start. */
+/* check-site.c: finds the configuration files and this node's name, which all items need. */
 #include "check/check-site.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "check/check-run.h"
 
 enum {
-    ASK_MS = 3000, /* how long one of Slurm's programs is waited for */
+    ASK_MS = 3000, /* timeout of one of Slurm's programs */
     CONF_MOST = 4 << 20,
     MISTAKES = 50,
 };
@@ -53,8 +53,8 @@ static int look_for_name(void *context, const struct check_slurm_node *node)
     return 1;
 }
 
-/* --node; in a job, what Slurm says; the first one of slurm.conf here; what slurmd was told; else
- * NULL: the host's name. */
+/* In this order: --node; within a job, SLURMD_NODENAME; the first node of slurm.conf on this host;
+ * the -N of slurmd; NULL: the host name. */
 static const char *choose_node(struct check_site *site, struct search *search)
 {
     const char *here = getenv("SLURMD_NODENAME");
@@ -95,7 +95,7 @@ static void read_plugstack(struct check_site *site)
         check_plugstack_read(set ? set : path, &site->plugstack, &site->plugstack_error) == 0;
 }
 
-/* Makes a line of the text blank. Returns false if there is no such line. */
+/* Overwrites a line of the text with blanks. Returns false if there is no such line. */
 static bool blank_line(char *text, long number)
 {
     while (--number > 0 && (text = strchr(text, '\n')))
@@ -106,8 +106,8 @@ static bool blank_line(char *text, long number)
     return true;
 }
 
-/* What the good lines of a file with mistakes say: one mistake is not to hide all else. Where that
- * can't be had, conf stays as it is. */
+/* Reads a file with errors without its bad lines, so that one error does not stop all other items.
+ * If that fails, conf is unchanged. */
 static void read_good_lines(const char *path, const char *node, struct tccl_conf *conf)
 {
     cleanup_free char *text = NULL;
@@ -127,8 +127,7 @@ static void read_good_lines(const char *path, const char *node, struct tccl_conf
     }
 }
 
-/* What --config or TCCL_CONF name, else the default; where that is missing, what the plugin reads.
- */
+/* The file named by --config or TCCL_CONF, else the default, else the one that the plugin reads. */
 static void read_conf(struct check_site *site, const char *node)
 {
     const char *path = tccl_conf_tool_path(site->options.config);
@@ -148,7 +147,7 @@ static void read_conf(struct check_site *site, const char *node)
     snprintf(site->conf.path, sizeof(site->conf.path), "%s", path);
 }
 
-/* The folder that a slurmd without a slurm.conf of its own keeps what it was sent in. */
+/* Is the path in the directory in which a configless slurmd keeps the files sent by slurmctld? */
 static bool is_cache(const char *path)
 {
     char real[PATH_MAX];

@@ -1,4 +1,4 @@
-/* check-site.h: what all items of tccl-check start from: the configurations, and what this node is.
+/* check-site.h: what all items of tccl-check need: the configuration files, and this node's role.
  */
 #ifndef TCCL_CHECK_SITE_H
 #define TCCL_CHECK_SITE_H
@@ -19,12 +19,12 @@ struct check_options {
 
 struct check_site {
     struct check_options options;
-    int64_t deadline; /* tccl_now_ms: by then an item has said what it can */
+    int64_t deadline; /* tccl_now_ms: items finish before */
 
-    struct tccl_conf conf; /* built-in values where it can't be read */
+    struct tccl_conf conf; /* defaults if it cannot be read */
     bool conf_good;
     bool conf_closed; /* this user may not read it */
-    bool conf_unread; /* there is none at all to go by: not where it was named, or closed */
+    bool conf_unread; /* no configuration at all: the named file is missing or closed */
     struct tccl_error conf_error;
 
     struct check_slurm_conf slurm;
@@ -46,20 +46,21 @@ struct check_site {
     int gpus;           /* of this node in slurm.conf; -1 unknown */
 };
 
-/* Reads all of it; what can't be read is noted. */
+/* Reads all of it. Errors are kept in site for the items. */
 void check_site_read(const struct check_options *options, int64_t deadline,
                      struct check_site *site);
 
-/* A value of slurm.conf; where there is no file of this node's own, as slurmctld tells it. Copied
- * to text. Returns false if it is not known. */
+/* A value of slurm.conf; if this node has no such file, from scontrol. Copied to text. Returns
+ * false if it is unknown. */
 bool check_site_value(const struct check_site *site, const char *key, char *text, size_t size);
 
-/* Is there no file of this node's own, and do Slurm's programs work all the same, because slurmctld
- * sends them the configuration each time? */
+/* Has this node no slurm.conf, but Slurm's programs work, because slurmctld sends them the
+ * configuration each time? */
 bool check_site_fetched(const struct check_site *site);
 
-/* Slurm's version, by its programs on this node: 0x160500 is 22.05; 0 unknown. text: as it is
- * written. */
+/* The version that one of Slurm's programs reports: 0x160500 is 22.05; 0: unknown. text: as
+ * printed.
+ */
 enum { CHECK_VERSION = 64 };
 unsigned check_site_version(const struct check_site *site, const char *program,
                             char text[static CHECK_VERSION]);

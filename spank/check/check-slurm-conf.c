@@ -241,7 +241,7 @@ int check_slurm_gpus(const char *gres)
     return gpus;
 }
 
-/* A key of the rest of a node's line; *copy is what it points into. */
+/* The value of a key in the rest of a node's line. It points into copy, which is modified. */
 static const char *find_in(char *copy, const char *wanted)
 {
     char *key, *value;
@@ -255,7 +255,7 @@ static const char *find_in(char *copy, const char *wanted)
 
 struct node_line {
     struct tccl_hosts names, hostnames;
-    int gpus; /* -1: as the line with DEFAULT has it */
+    int gpus; /* -1: as in the line NodeName=DEFAULT */
 };
 
 static void read_node_line(const struct check_slurm_entry *entry, struct node_line *line)

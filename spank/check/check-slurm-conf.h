@@ -1,4 +1,4 @@
-/* check-slurm-conf.h: slurm.conf: where this node has it, and what it says, as far as we care. */
+/* check-slurm-conf.h: finds slurm.conf on this node, and reads what tccl-check needs from it. */
 #ifndef TCCL_CHECK_SLURM_CONF_H
 #define TCCL_CHECK_SLURM_CONF_H
 
@@ -12,7 +12,7 @@ enum { CHECK_SLURM_ENTRIES = 65536 /* keys and node lines that are read */ };
 
 struct check_slurm_entry {
     char *key, *value; /* the first key of a line, and what it is set to */
-    char *rest;        /* the keys behind it on the line: "Gres=gpu:4 CPUs=8"; "" none */
+    char *rest;        /* the other keys of the line: "Gres=gpu:4 CPUs=8"; "": none */
 };
 
 struct check_slurm_conf {
@@ -22,31 +22,33 @@ struct check_slurm_conf {
     int files; /* read so far */
 };
 
-/* Where Slurm's programs look, in their order: $SLURM_CONF, the usual places, what a slurmd without
- * a file of its own has got from slurmctld. Writes the path, "" if there is none; *from (static)
- * says how it was found. */
+/* Looks where Slurm's programs look, in this order: $SLURM_CONF, the usual paths, the copy that a
+ * configless slurmd got from slurmctld. Writes the path, "" if there is none; *from (static) says
+ * how it was found. */
 void check_slurm_conf_find(char path[static PATH_MAX], const char **from);
 /* The same without $SLURM_CONF. */
 void check_slurm_conf_usual(char path[static PATH_MAX], const char **from);
 
-/* Reads the file and those it includes. Returns 0, or -1 with err. clear is right after both. */
+/* Reads the file and those it includes. Returns 0, or -1 with err. clear is safe after
+ * both. */
 int check_slurm_conf_read(const char *path, struct check_slurm_conf *conf, struct tccl_error *err);
 void check_slurm_conf_clear(struct check_slurm_conf *conf);
 
-/* What a key was last set to, whatever its case; NULL if it is not set. Borrowed. */
+/* The last value of a key, not case-sensitive; NULL if it is not set. Borrowed. */
 const char *check_slurm_get(const struct check_slurm_conf *conf, const char *key);
 
-/* Is a word in the value, a list with commas: ("task/cgroup,task/affinity", "task/cgroup")? value
- * may be NULL. */
+/* Is word an item of value, a comma-separated list ("task/cgroup,task/affinity")? value may be
+ * NULL.
+ */
 bool check_slurm_lists(const char *value, const char *word);
 
 /* One node of slurm.conf. */
 struct check_slurm_node {
     char name[256], hostname[256];
-    int gpus; /* as Gres= has it; 0 none */
+    int gpus; /* from Gres=; 0: none */
 };
 
-/* Calls each for every node, in their order, until it returns non-zero. Returns how many. */
+/* Calls each for every node in order, until it returns non-zero. Returns the number of calls. */
 size_t check_slurm_nodes(const struct check_slurm_conf *conf,
                          int (*each)(void *context, const struct check_slurm_node *node),
                          void *context);

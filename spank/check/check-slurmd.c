@@ -15,7 +15,7 @@
 
 enum { WORDS = 64 };
 
-/* A file of /proc, whole or cut; its length, or -1. */
+/* Reads a file of /proc, truncated to size. Returns its length, or -1. */
 static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[64];
@@ -26,7 +26,8 @@ static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
     return got;
 }
 
-/* Its start, the 22nd field of stat; the second one, a name in brackets, may hold anything. */
+/* The start time, field 22 of stat. Field 2, a name in parentheses, may contain anything, so
+ * counting begins after the last ')'. */
 static time_t start_time(pid_t pid)
 {
     char text[1024], *at;
@@ -69,7 +70,7 @@ static void read_words(char *const *words, int count, struct check_slurmd *slurm
     }
 }
 
-/* Is it one that was only asked something, as we do ourselves: its version, its hardware? */
+/* Does it only print something (version, hardware) and exit? tccl-check itself runs slurmd -V. */
 static bool only_says(char *const *words, int count)
 {
     for (int i = 1; i < count; i++)
@@ -78,7 +79,7 @@ static bool only_says(char *const *words, int count)
     return false;
 }
 
-/* Returns false for one that serves nobody, or that has ended: nothing but its name is left. */
+/* Returns false for a process that is no daemon, or a zombie, whose command line is empty. */
 static bool read_command(pid_t pid, struct check_slurmd *slurmd)
 {
     char text[4096], *words[WORDS];
@@ -90,8 +91,9 @@ static bool read_command(pid_t pid, struct check_slurmd *slurmd)
     return count > 0 && !only_says(words, count);
 }
 
-/* Without -f it is what its environment names, else what it finds. What its environment holds only
- * root and its own user see: then the name stays empty. Returns false for one that has ended. */
+/* slurm.conf without -f: SLURM_CONF of its environment, else the default paths. Only root and its
+ * own user can read the environment; otherwise the name stays empty. Returns false if the process
+ * has ended. */
 static bool find_conf(pid_t pid, struct check_slurmd *slurmd)
 {
     static char text[65536];
@@ -112,7 +114,7 @@ static bool find_conf(pid_t pid, struct check_slurmd *slurmd)
     return true;
 }
 
-/* Is it in another file system's root, such as a container's? */
+/* Does it have another root directory, such as a container's? */
 static bool is_elsewhere(pid_t pid)
 {
     char path[64], root[PATH_MAX];
@@ -127,8 +129,8 @@ static bool is_slurmd(pid_t pid)
     return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
 }
 
-/* A child of slurmd bears its name until it has become slurmstepd, which may be right now: then
- * what was read is half of the one and half of the other. */
+/* A child of slurmd is called slurmd until it executes slurmstepd. That may happen while we read,
+ * so the name is checked again afterwards. */
 static bool look_at(pid_t pid, struct check_slurmd *slurmd)
 {
     char path[64], file[PATH_MAX];
@@ -153,9 +155,8 @@ static bool same_file(const char *a, const char *b)
            (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
-/* How surely it is the one of this node and this slurm.conf: 0 if it isn't, more for each of the
- * two that it is known to have. One that hides its slurm.conf may be, if no other is known to be.
- */
+/* How well the process matches node and slurm.conf: 0 if either differs, more for each that is
+ * known to match. One whose slurm.conf cannot be seen is taken if no other matches better. */
 static int likeness(const struct check_slurmd *slurmd, const char *node, const char *conf)
 {
     bool named = node && *slurmd->node, configured = conf && *slurmd->conf;

@@ -1,4 +1,4 @@
-/* tccl-check: is it on? What is set up on this node, and what to do about what isn't. */
+/* tccl-check.c: checks the installation on this node, item by item, and says what to do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -35,8 +35,8 @@ struct options {
 static const struct {
     const char *name;
     check_item *run;
-    const char *hanging; /* what hangs, if it does not end */
-    bool by_conf;        /* nothing can be said without tccl.conf */
+    const char *hanging; /* what probably hangs if it does not finish */
+    bool by_conf;        /* needs tccl.conf */
 } items[] = {
     {"config", check_item_config, "the file system of tccl.conf", false},
     {"slurm", check_item_slurm, "srun or slurmd, or the file system of slurm.conf", false},
@@ -46,19 +46,20 @@ static const struct {
      false},
     {"loaded", check_item_loaded, "srun", false},
     {"configless", check_item_configless, "the file system of plugstack.conf", false},
-    {"munge", check_item_munge, "munged: restart it", true},
-    {"daemon", check_item_daemon, "tccld or munged: see the item munge, restart tccld", true},
-    {"accounting", check_item_accounting, "munged: see the item munge", true},
+    {"munge", check_item_munge, "munged (restart it)", true},
+    {"daemon", check_item_daemon, "tccld or munged (see the item munge, restart tccld)", true},
+    {"accounting", check_item_accounting, "munged (see the item munge)", true},
     {"policy", check_item_policy, "the file system of tccl.conf", true},
     {"profile", check_item_profile, "a driver, or the file system of the profile", true},
     {"gpus", check_item_gpus, "scontrol", true},
     {"shim", check_item_shim, "the file system of the shim", true},
     {"isolation", check_item_isolation, "scontrol", false},
-    {"peers", check_item_peers, "munged: see the item munge", true},
+    {"peers", check_item_peers, "munged (see the item munge)", true},
 };
 enum { ITEMS = sizeof(items) / sizeof(*items) };
 
-/* One item at work, in a process of its own: whatever hangs or breaks there, the others go on. */
+/* A running item. Each has its own process, so that one that hangs or crashes does not affect the
+ * others. */
 struct probe {
     bool wanted, done;
     pid_t pid;
@@ -71,22 +72,23 @@ struct probe {
 
 static void usage(FILE *out)
 {
-    fputs("Usage: tccl-check [OPTION]...\n"
-          "       tccl-check policy [OPTION]...\n"
-          "Say whether slurm-tccl works on this node, one line an item: ok, warn or fail, what is\n"
-          "so, and what to do. Changes nothing. policy: which site policy holds for a step.\n\n"
-          "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
-          "  -N, --node NAME       this node's name in Slurm, default: as slurm.conf has it\n"
-          "      --peers LIST      try the tccld of these nodes, default: of all with GPUs\n"
-          "      --no-peers        try none\n"
-          "      --only LIST       these items only, with commas between them\n"
-          "      --timeout SECONDS the most that it takes, default 10\n"
-          "  -j, --json            one JSON object\n"
-          "  -q, --quiet           only what is not ok\n"
-          "  -h, --help            show this help and exit\n"
-          "  -V, --version         show the version and exit\n\n"
-          "Exit status: 0 nothing failed, 1 something did, 2 wrong usage. See tccl-check(8).\n",
-          out);
+    fputs(
+        "Usage: tccl-check [OPTION]...\n"
+        "       tccl-check policy [OPTION]...\n"
+        "Check whether slurm-tccl works on this node. Prints one line per item: ok, warn or fail,\n"
+        "the finding, and what to do. Changes nothing. policy: the site policy of a step.\n\n"
+        "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
+        "  -N, --node NAME       this node's name in Slurm, default: from slurm.conf\n"
+        "      --peers LIST      contact the tccld of these nodes, default: all with GPUs\n"
+        "      --no-peers        skip the item peers\n"
+        "      --only LIST       check these items only, comma-separated\n"
+        "      --timeout SECONDS time limit for all items, default 10\n"
+        "  -j, --json            print one JSON object\n"
+        "  -q, --quiet           print only items that are not ok\n"
+        "  -h, --help            show this help and exit\n"
+        "  -V, --version         show the version and exit\n\n"
+        "Exit status: 0 nothing failed, 1 something did, 2 wrong usage. See tccl-check(8).\n",
+        out);
 }
 
 static bool in_list(const char *list, const char *name)
@@ -94,7 +96,7 @@ static bool in_list(const char *list, const char *name)
     return !list || check_slurm_lists(list, name);
 }
 
-/* Are all words of --only items? */
+/* Checks that --only lists items only. */
 static int check_only(const char *list)
 {
     cleanup_free char *copy = strdup(list ? list : "");
@@ -114,7 +116,7 @@ static int check_only(const char *list)
     return 0;
 }
 
-/* The nodes of --node and --peers, as they are written. */
+/* Checks the syntax of --node and --peers. */
 static int check_names(const struct check_options *options)
 {
     struct tccl_hosts hosts;
@@ -209,7 +211,7 @@ static int read_options(int argc, char **argv, struct options *options)
 
 /* ---- probes ---- */
 
-/* In the child. Its group is ended with all that it has started. */
+/* Runs in the child, which leads a process group: killing that ends its own children, too. */
 static void run_item(int item, const struct options *options, int64_t deadline, int fd)
 {
     static struct check_site site;
@@ -236,7 +238,7 @@ static void start(struct probe *probe, int item, const struct options *options, 
     probe->fd = -1;
     if (pipe2(ends, O_CLOEXEC) != 0) {
         probe->done = true;
-        check_say(&probe->result, CHECK_FAIL, "can't be looked at: %s", strerror(errno));
+        check_say(&probe->result, CHECK_FAIL, "cannot be checked: %s", strerror(errno));
         return;
     }
     probe->pid = fork();
@@ -247,10 +249,10 @@ static void start(struct probe *probe, int item, const struct options *options, 
     close(ends[1]);
     probe->fd = ends[0];
     if (probe->pid > 0)
-        setpgid(probe->pid, probe->pid); /* whoever comes first */
+        setpgid(probe->pid, probe->pid); /* parent and child both: either may run first */
 }
 
-/* All of it has come, or no more will. */
+/* The whole result has arrived, or the child has ended without it. */
 static void finish(struct probe *probe)
 {
     int status = 0;
@@ -264,11 +266,11 @@ static void finish(struct probe *probe)
         waitpid(probe->pid, &status, 0);
     memset(&probe->result, 0, sizeof(probe->result));
     if (probe->pid > 0)
-        check_say(&probe->result, CHECK_FAIL, "tccl-check itself broke (%s %d): please report",
+        check_say(&probe->result, CHECK_FAIL, "tccl-check itself failed (%s %d): please report",
                   WIFSIGNALED(status) ? "signal" : "status",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     else
-        check_say(&probe->result, CHECK_FAIL, "can't be looked at: no process for it");
+        check_say(&probe->result, CHECK_FAIL, "cannot be checked: no process could be started");
     probe->pid = 0;
 }
 
@@ -290,10 +292,11 @@ static void give_up(struct probe *probe, const char *hanging, int seconds)
     probe->done = true;
     memset(&probe->result, 0, sizeof(probe->result));
     check_say(&probe->result, CHECK_FAIL,
-              "no end within %d s, so what hangs is %s; more time: --timeout", seconds, hanging);
+              "not finished within %d s. Probable cause: %s hangs. Allow more time with --timeout",
+              seconds, hanging);
 }
 
-/* Waits until something comes, the deadline, or the next time to say so. */
+/* Waits for a result, at most until `until`. */
 static void wait_some(struct probe *probes, int64_t until)
 {
     struct pollfd polls[ITEMS];
@@ -318,7 +321,7 @@ static int first_open(const struct probe *probes)
 
 /* ---- what is shown ---- */
 
-/* Lines are shown in their order, as soon as those before them are known. */
+/* Prints the lines in the order of the items, each as soon as all before it are known. */
 static void show(const struct options *options, const struct probe *probes, int *shown, int end)
 {
     for (; *shown < end; ++*shown) {
@@ -329,7 +332,7 @@ static void show(const struct options *options, const struct probe *probes, int 
     fflush(stdout);
 }
 
-/* A line on the terminal that the next one goes over. */
+/* A status line on the terminal, overwritten by the next output. */
 static void say_waiting(const struct probe *probes, bool *said)
 {
     if (!isatty(STDERR_FILENO))
@@ -383,7 +386,7 @@ static int print_json(const struct probe *probes, bool quiet, enum check_level w
     return 0;
 }
 
-/* Those that still run, and what they have started. */
+/* Kills items that still run, and their children. */
 static void end_all(struct probe *probes)
 {
     for (int i = 0; i < ITEMS; i++)
@@ -419,7 +422,7 @@ int main(int argc, char **argv)
     if (options.json && print_json(probes, options.quiet, worst) != 0)
         return 1;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "tccl: can't write: %s\n", strerror(errno));
+        fprintf(stderr, "tccl: standard output: %s\n", strerror(errno));
         return 1;
     }
     return worst == CHECK_FAIL;

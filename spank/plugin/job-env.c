@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-/* TCCL_SHIM tells a later step which element of LD_PRELOAD was ours, even after Shim= has changed.
+/* TCCL_SHIM tells a nested step which element of LD_PRELOAD is ours, even after Shim= has changed.
  */
 static const char *const plan_variables[] = {
     "TCCL_STATE", "TCCL_REASON", "TCCL_GBPS", "TCCL_BASELINE_GBPS",
@@ -46,7 +46,7 @@ uint32_t job_env_number(char *const *env, const char *name, uint32_t fallback)
     return errno || *end || number > UINT32_MAX ? fallback : (uint32_t)number;
 }
 
-/* Takes value. Returns 0, or -1 where there was no memory for it. */
+/* Takes ownership of value. Returns 0, or -1 if it is NULL (out of memory). */
 static int add_edit(struct job_env_edits *edits, const char *name, char *value)
 {
     if (!value || edits->count == JOB_ENV_EDITS) {
@@ -85,7 +85,7 @@ char *job_env_preload_without(const char *list, const char *a, const char *b)
             removed++;
             continue;
         }
-        if (end == kept) /* no divider in front of the first that is kept */
+        if (end == kept) /* no divider before the first element kept */
             gap = 0;
         end = mempcpy(end, element - gap, gap + length);
     }
@@ -106,7 +106,7 @@ static int forget_preload(char *const *env, const char *shim, struct job_env_edi
     return strcmp(kept, list) == 0 ? 0 : add_edit(edits, "LD_PRELOAD", tccl_steal(kept));
 }
 
-/* What add_asan put in front. */
+/* Removes what job_env_announce put in front of ASAN_OPTIONS. */
 static int forget_asan(char *const *env, struct job_env_edits *edits)
 {
     static const size_t length = sizeof(JOB_ENV_ASAN) - 1;
@@ -163,7 +163,7 @@ static int add_gbps(struct job_env_edits *edits, const char *name, double gbps)
     return asprintf(&text, "%.2f", gbps) < 0 ? -1 : add_edit(edits, name, text);
 }
 
-/* name = text:(what it was) */
+/* name = text:(previous value) */
 static int add_in_front(char *const *env, const char *name, const char *text,
                         struct job_env_edits *edits)
 {
@@ -174,8 +174,8 @@ static int add_in_front(char *const *env, const char *name, const char *text,
     return add_edit(edits, name, whole);
 }
 
-/* Name, value, '=' and the NUL: the kernel starts no program with a longer string in its
- * environment. */
+/* execve fails with E2BIG if a single string (name, '=', value and NUL) is longer: then the step
+ * could not start at all. */
 static bool is_short(const char *name, size_t length)
 {
     enum { LONGEST = 32 * 4096 };
@@ -207,7 +207,7 @@ int job_env_announce(char *const *env, const struct tccl_outcome *plan, const ch
     return failed ? -1 : 0;
 }
 
-/* One of the two alone would contradict the other. */
+/* Both or neither: one alone would contradict the other. */
 static bool may_contain(char *const *env, size_t length)
 {
     for (int i = 0; i < 2; i++) {

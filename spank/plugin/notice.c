@@ -1,4 +1,4 @@
-/* notice.c: words the one line that the user sees. */
+/* notice.c: composes the one-line message to the user. */
 #include "plugin/notice.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@ void notice_clean(char *text)
             *text = ' ';
 }
 
-/* GPUs of a ring, from its notation: one more arrow than GPUs in each node's open chain, as many in
- * a closed one. 0 where the notation isn't the whole ring. */
+/* Counts the GPUs of a ring by the arrows in its text: an open chain has one arrow more than GPUs,
+ * a closed one as many. Returns 0 if the text is not the whole ring. */
 static int ring_gpus(const char *ring, int n_nodes)
 {
     int arrows = 0, chains = 0;

@@ -1,4 +1,4 @@
-/* notice.h: the one line that the user sees. Without the newline, with the prefix "tccl: ". */
+/* notice.h: the one-line message to the user, with the prefix "tccl: ", without newline. */
 #ifndef TCCL_NOTICE_H
 #define TCCL_NOTICE_H
 
@@ -9,14 +9,13 @@
 
 enum { NOTICE_SIZE = 1024 };
 
-/* What became of a step of n_nodes nodes under mode (plan->reason is set on fallback, and where a
- * ring that was planned will not be built). Returns
- * false where nothing is to be said: in modes off and auto, and in state nothing-to-do without a
- * reason (one GPU). */
+/* The outcome of a step of n_nodes nodes in this mode. plan->reason is set on fallback, and if a
+ * planned ring will not be built. Returns false if there is no message: in modes off and auto, and
+ * in state nothing-to-do without a reason (one GPU). */
 bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_nodes,
                     char line[static NOTICE_SIZE]);
 
-/* Control characters, such as newlines, become blanks: text from outside stays one line. */
+/* Replaces control characters by blanks, so that external text stays one line. */
 void notice_clean(char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* plugin-conf.c: reads tccl.conf, with what the arguments in plugstack.conf override. */
+/* plugin-conf.c: reads tccl.conf, and applies the overrides in plugstack.conf. */
 #include "plugin/plugin-conf.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* policy-env.c: computes what Environment= of a policy changes in a step. */
+/* policy-env.c: computes the changes that Environment= of a policy makes to a step. */
 #include "plugin/policy-env.h"
 
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include "base/cleanup.h"
 #include "plugin/job-env.h"
 
-/* The variable of an assignment as it is in env, or NULL. */
+/* The value in env of the variable of an assignment, or NULL. */
 static const char *find(char *const *env, const char *assignment, size_t name)
 {
     cleanup_free char *variable = strndup(assignment, name);
     return variable ? job_env_get(env, variable) : NULL;
 }
 
-/* One more item of a list. Returns 0, or -1 without memory. */
+/* Appends an item to a list. Returns 0, or -1 if out of memory. */
 static int append(char **list, const char *item, size_t length)
 {
     char *whole;
@@ -43,7 +43,7 @@ int policy_env_inherited(char *const *env, char **names)
     cleanup_free char *found = NULL;
     const char *item = job_env_get(env, POLICY_ENV_LIST);
     size_t length;
-    /* No policy has set more: a user may have written the list. */
+    /* Bounded, because the list may have been written by the user. */
     for (int i = 0; item && *item && i < 2 * TCCL_POLICY_ENVIRONMENT; i++) {
         length = strcspn(item, ";");
         size_t name = strcspn(item, "=;");

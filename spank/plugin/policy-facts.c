@@ -1,4 +1,4 @@
-/* policy-facts.c: gathers on the node what policies ask about a step. */
+/* policy-facts.c: collects on the node what the conditions of policies refer to. */
 #include "plugin/policy-facts.h"
 
 #include <pwd.h>
@@ -7,7 +7,7 @@
 
 enum { PASSWD_SIZE = 16384 };
 
-/* The environment's SLURM_JOB_USER is as good as who wrote it. */
+/* By the uid: SLURM_JOB_USER in the environment can be forged by the user. */
 static void read_user(uid_t uid, char name[static TCCL_STEP_TEXT + 1])
 {
     char *buffer = malloc(PASSWD_SIZE);
@@ -21,7 +21,7 @@ static void read_user(uid_t uid, char name[static TCCL_STEP_TEXT + 1])
     free(buffer);
 }
 
-/* The GPU that Slurm counts as index; -1: none. */
+/* The GPU with this index in Slurm; -1: none. */
 static int find_gpu(const struct tccl_machine *machine, enum tccl_gres_order order, int index)
 {
     if (order == TCCL_GRES_PCI)

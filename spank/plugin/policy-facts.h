@@ -1,4 +1,4 @@
-/* policy-facts.h: what policies ask about a step, gathered on its node. */
+/* policy-facts.h: the facts about a step that conditions of policies refer to. */
 #ifndef TCCL_POLICY_FACTS_H
 #define TCCL_POLICY_FACTS_H
 
@@ -9,14 +9,14 @@
 struct step_facts {
     struct policy_facts facts;
     char user[TCCL_STEP_TEXT + 1];
-    struct tccl_machine *machine; /* NULL: not asked for, or not readable */
+    struct tccl_machine *machine; /* NULL: not needed, or not readable */
     const char *models[STEP_MAX_GPUS];
 };
 
-/* Only what some policy of conf asks for is looked up: the name of the step's uid (its number if it
- * has none), and the models of its GPUs in Machine=. facts borrows from step and conf, and must not
- * be moved. Returns 0, or -1 with err: the models are not known, and why; the rest is good.
- * step_facts_clear frees. */
+/* Looks up the name of the step's uid (the number if it has none) and the models of its GPUs in
+ * Machine=, each only if a policy of conf needs it, because a look-up of users may hang. facts
+ * borrows from step and conf, and must not be moved. Returns 0, or -1 with err if the models are
+ * unknown; the other facts are valid. step_facts_clear frees. */
 int step_facts_read(const struct tccl_conf *conf, const struct tccl_step *step,
                     struct step_facts *facts, struct tccl_error *err);
 void step_facts_clear(struct step_facts *facts);

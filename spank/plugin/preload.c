@@ -1,4 +1,4 @@
-/* preload.c: chooses the shim's file for LD_PRELOAD. */
+/* preload.c: chooses the path of the shim for LD_PRELOAD. */
 #include "plugin/preload.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,8 @@
 #include "base/cleanup.h"
 #include "plugin/job-env.h"
 
-/* ld.so's $LIB is the folder that its libc was made for, below / or /usr. Returns its length. */
+/* The expansion of ld.so's $LIB: the directory of libc, relative to / or /usr. Returns its length.
+ */
 static int libc_folder(const char **folder)
 {
     Dl_info libc;
@@ -25,7 +26,7 @@ static int libc_folder(const char **folder)
     return end ? (int)(end - begin) : 0;
 }
 
-/* Length of the token at text, 0 if there is none. */
+/* The length of $LIB or ${LIB} at text, 0 if there is none. */
 static size_t token(const char *text)
 {
     static const char *const forms[] = {"${LIB}", "$LIB"};
@@ -82,14 +83,14 @@ const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool 
     if (!pyxis && (!bundle || !*bundle)) {
         if (preload_readable(conf->shim))
             return conf->shim;
-        *why = "the ring is not built: the shim is not there for this user, where Shim= of "
-               "tccl.conf has it";
+        *why = "the ring is not built: this user cannot read the shim, the file named by Shim= in "
+               "tccl.conf";
         return NULL;
     }
     if (conf->container_shim[0])
         return conf->container_shim;
     *why =
-        "the ring is not built: the step runs in a container, and ContainerShim= of tccl.conf does "
-        "not say where the shim is inside";
+        "the ring is not built: the step runs in a container, and ContainerShim= in tccl.conf is "
+        "not set";
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* preload.h: which file goes in front of LD_PRELOAD of a step that has a plan, if any. */
+/* preload.h: the path that is put first in LD_PRELOAD of a step with a plan, if any. */
 #ifndef TCCL_PRELOAD_H
 #define TCCL_PRELOAD_H
 
@@ -6,20 +6,20 @@
 
 #include "client/conf.h"
 
-/* The path as ld.so reads it for programs of this plugin's own kind: $LIB and ${LIB} are replaced
- * by the folder of the system's libraries ("lib64", "lib/x86_64-linux-gnu"). Allocated; NULL
- * without memory. */
+/* The path as ld.so expands it for programs of the same architecture as this plugin: $LIB and
+ * ${LIB} are replaced by the system's library directory ("lib64", "lib/x86_64-linux-gnu").
+ * Allocated; NULL if out of memory. */
 char *preload_native(const char *path);
 
-/* Is the file there, for the effective user, where this process sees it? */
+/* Can the effective user read the file, in this process's mount namespace? */
 bool preload_readable(const char *path);
 
-/* Is one of pyxis' options for a container in the environment, as SPANK hands them to slurmstepd?
- * They are gone after slurm_spank_init. env may be NULL. */
+/* Does the environment have a container option of pyxis, as SPANK passes options to slurmstepd?
+ * They are removed after slurm_spank_init. env may be NULL. */
 bool preload_pyxis(char *const *env);
 
-/* What is put in front of LD_PRELOAD, borrowed from conf; NULL with *why (static): nothing. pyxis:
- * preload_pyxis said so. */
+/* The path to put first in LD_PRELOAD, borrowed from conf; NULL with *why (static): none. pyxis:
+ * the result of preload_pyxis. */
 const char *preload_choose(const struct tccl_conf *conf, char *const *env, bool pyxis,
                            const char **why);
 

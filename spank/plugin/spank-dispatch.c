@@ -1,5 +1,5 @@
-/* spank-dispatch.c: the calls that Slurm makes, handed to the part for the program it makes them
- * in. */
+/* spank-dispatch.c: the SPANK callbacks. Calls the part for the context: srun, sbatch and salloc,
+ * or slurmstepd. */
 #include <slurm/spank.h>
 
 #include "plugin/spank-local.h"
@@ -7,7 +7,7 @@
 #include "plugin/spank-prolog.h"
 #include "plugin/spank-remote.h"
 
-/* Seen from outside (spank_tccl.map); spank.h declares the callbacks, but not these. */
+/* Exported (spank_tccl.map). spank.h declares the callbacks, but not these symbols. */
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(tccl, 1)
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* spank-local.c: the plugin in srun, sbatch and salloc: refuses bad values before anything runs. */
+/* spank-local.c: the plugin in srun, sbatch and salloc: rejects invalid modes before submission. */
 #include "plugin/spank-local.h"
 
 #include <stdlib.h>

@@ -2,9 +2,8 @@
 #ifndef TCCL_SPANK_LOCAL_H
 #define TCCL_SPANK_LOCAL_H
 
-/* Checks TCCL= where no --tccl takes its place. Ends the program with status 1 on a value that is
- * not a mode, before anything is queued: Slurm ignores what an optional plugin returns. Returns 0.
- */
+/* Checks TCCL=, unless --tccl overrides it. Calls exit(1) on an invalid mode, before submission:
+ * Slurm ignores the return code of an optional plugin. Returns 0. */
 int local_init_post_opt(void);
 
 #endif

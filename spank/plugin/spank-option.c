@@ -7,14 +7,14 @@
 
 static int given = POLICY_NOT_GIVEN;
 
-/* Without an argument Slurm passes NULL, "" or "(null)", depending on the way the option came. */
+/* Without an argument Slurm passes NULL, "" or "(null)", depending on how the option was given. */
 static int is_bare(const char *argument)
 {
     return !argument || !*argument || strcmp(argument, "(null)") == 0;
 }
 
-/* Called again for each way that the option came (environment, command line, launch message); the
- * last one counts. */
+/* Called once for each source of the option (environment, command line, launch message); the last
+ * one counts. */
 static int take_option(int value, const char *argument, int remote)
 {
     struct tccl_error err = {""};

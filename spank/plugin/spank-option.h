@@ -4,11 +4,11 @@
 
 #include <slurm/spank.h>
 
-/* To be called in slurm_spank_init. Returns what spank_option_register returns. */
+/* Call in slurm_spank_init. Returns the result of spank_option_register. */
 int option_register(spank_t spank);
 
 /* The mode that --tccl gave (enum tccl_mode), or POLICY_NOT_GIVEN. An option of sbatch or salloc
- * counts for the steps inside, unless a step has its own. */
+ * applies to the steps of the job, unless a step has its own. */
 int option_mode(void);
 
 #endif

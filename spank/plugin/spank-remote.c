@@ -24,9 +24,9 @@
 #include "plugin/step-info.h"
 
 enum {
-    DEPART_MS = 200,       /* for messages that nobody waits for: a record, the step's end */
-    UNHEARD_MS = 1000,     /* for a tccld that died to be started again */
-    UNHEARD_PAUSE_MS = 50, /* between two looks */
+    DEPART_MS = 200,       /* for messages without an answer: a record, the step's end */
+    UNHEARD_MS = 1000,     /* for a crashed tccld to be restarted */
+    UNHEARD_PAUSE_MS = 50, /* between two retries */
 };
 
 /* This slurmstepd's step. */
@@ -35,19 +35,19 @@ static struct {
     struct tccl_step step;
     struct step_place place;
     struct step_facts facts;
-    struct policy_rule rule; /* where tccl.conf can be read */
+    struct policy_rule rule; /* valid if tccl.conf could be read */
     struct policy_choice choice;
     int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
     struct tccl_error bad_environment; /* why TCCL= is ignored */
-    struct tccl_outcome plan;          /* what the step is told, if active */
+    struct tccl_outcome plan;          /* set in the step's environment if active */
     int64_t deadline;                  /* tccl_now_ms */
     int timeout_ms;
-    int fd;           /* to tccld while its plan is awaited, else -1 */
-    bool active;      /* the step is told something */
+    int fd;           /* connection to tccld while waiting for the plan, else -1 */
+    bool active;      /* variables are set for the step */
     bool joined;      /* tccld knows of this step */
-    bool unheard;     /* and has not answered: others may have been given a ring */
-    bool pyxis;       /* which brings its tasks into a container */
-    const char *shim; /* in front of LD_PRELOAD, or NULL */
+    bool unheard;     /* and has not answered: other nodes may have a ring */
+    bool pyxis;       /* pyxis runs the tasks in a container */
+    const char *shim; /* first in LD_PRELOAD, or NULL */
 } remote = {.fd = -1};
 
 static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
@@ -98,12 +98,12 @@ static void apply_edits(spank_t spank, struct job_env_edits *edits)
     job_env_edits_clear(edits);
 }
 
-/* What a policy has set in a surrounding step. */
+/* Removes the variables that a policy set for an outer step. */
 static void forget_environment(spank_t spank)
 {
     char *names = NULL, *name;
     if (policy_env_inherited(job_environment(spank), &names) != 0)
-        slurm_error("tccl: out of memory: variables of a policy may be left");
+        slurm_error("tccl: out of memory: variables of a policy may not have been removed");
     for (char *rest = names; (name = strsep(&rest, ";"));)
         spank_unsetenv(spank, name);
     if (job_env_get(job_environment(spank), POLICY_ENV_LIST))
@@ -111,7 +111,7 @@ static void forget_environment(spank_t spank)
     free(names);
 }
 
-/* Environment= of the rule of the first node, so that all nodes have the same. */
+/* Sets Environment= of the first node's policy, so that all nodes have the same. */
 static void set_environment(spank_t spank)
 {
     const char *name = remote.plan.policy;
@@ -136,11 +136,11 @@ static void forget_inherited(spank_t spank, const char *shim)
     forget_environment(spank);
     struct job_env_edits edits = {.count = 0};
     if (job_env_forget(job_environment(spank), shim, &edits) != 0)
-        slurm_error("tccl: out of memory: the variables of a surrounding step may be left");
+        slurm_error("tccl: out of memory: variables of an outer step may not have been removed");
     apply_edits(spank, &edits);
 }
 
-/* TCCL= of the job's environment, where no --tccl takes its place. */
+/* The mode in TCCL= of the job's environment, unless --tccl overrides it. */
 static int environment_mode(char *const *env)
 {
     const char *text = job_env_get(env, "TCCL");
@@ -157,14 +157,14 @@ static int left_until(int64_t deadline)
     return left > 0 ? (int)left : 0;
 }
 
-/* Connects and sends a JOIN; reason: why this node can't take part, or NULL. Returns the
+/* Connects and sends a JOIN. reason: why this node cannot take part, or NULL. Returns the
  * connection, or -1 with err. */
 static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
 {
-    struct tccl_step join = remote.step; /* which owns the nodes */
+    struct tccl_step join = remote.step; /* borrows the node list */
     char *name = remote.place.name;
     int64_t deadline = tccl_now_ms() + timeout_ms;
-    if (remote.place.spans) { /* recorded by one node for all of its component */
+    if (remote.place.spans) { /* one node records the whole component */
         join.node = 0;
         join.n_nodes = 1;
         join.nodes = &name;
@@ -184,8 +184,8 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     return fd;
 }
 
-/* For the record, and so that other nodes needn't wait for this one; no answer is awaited. Returns
- * whether a tccld was there to be told. */
+/* Sends a JOIN without waiting for the answer: for the record, and so that other nodes do not wait
+ * for this one. Returns whether tccld got it. */
 static bool tell_tccld(const char *reason)
 {
     int fd = send_join(reason, DEPART_MS, NULL);
@@ -220,7 +220,7 @@ static void fall_back_on_step(const char *reason)
         tell_tccld(remote.plan.reason);
 }
 
-/* The user asks for what the site forbids. */
+/* The user requests a ring that the site forbids. */
 static void refuse_by_policy(void)
 {
     const struct step_place *place = &remote.place;
@@ -230,8 +230,8 @@ static void refuse_by_policy(void)
         tell_tccld(remote.plan.reason);
 }
 
-/* This node wants no ring for this step. Others of the step may have other GPUs, and so another
- * policy: they needn't wait. */
+/* The policy on this node excludes a ring. Other nodes may have other GPUs, and so another policy:
+ * tell them, so that they do not wait for this node. */
 static void warn_others(void)
 {
     struct policy_rule own = remote.rule;
@@ -248,7 +248,7 @@ static void warn_others(void)
     remote.choice = choice;
 }
 
-/* What is asked for is known, and tccl.conf is read: goes as far as no other node is needed. */
+/* The mode is known and tccl.conf is read: decides whether to join, without other nodes. */
 static void begin_step(const char *step_error)
 {
     const struct tccl_step *step = &remote.step;
@@ -275,7 +275,7 @@ static void begin_step(const char *step_error)
     }
 }
 
-/* Which policy holds, and so which mode. */
+/* Finds the policy, and from it the mode. */
 static void choose_mode(bool configured)
 {
     struct tccl_error err = {""};
@@ -339,7 +339,7 @@ static void await_plan(void)
         fall_back("%s: tccld: %s", node_name(), err.text);
 }
 
-/* Where there is none for an applied plan, the step is told why. */
+/* If the plan is applied but there is no shim, TCCL_REASON says why. */
 static void choose_shim(char *const *env)
 {
     const char *why;
@@ -348,7 +348,7 @@ static void choose_shim(char *const *env)
     remote.shim = preload_choose(&remote.conf, env, remote.pyxis, &why);
     if (remote.shim)
         return;
-    slurm_verbose("tccl: no shim in front of LD_PRELOAD: %s", why);
+    slurm_verbose("tccl: LD_PRELOAD is not set: %s", why);
     snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
 }
 
@@ -396,8 +396,8 @@ int remote_user_init(spank_t spank)
     return 0;
 }
 
-/* Another plugin may have brought the task into a container by now. ContainerShim= is believed: the
- * other plugin may come later. */
+/* Another plugin may have put the task into a container by now, in which the shim is not found. The
+ * path of ContainerShim= is not checked, since such a plugin may also run after this one. */
 static void take_back_shim(spank_t spank)
 {
     struct job_env_edits edits = {.count = 0};
@@ -411,8 +411,8 @@ static void take_back_shim(spank_t spank)
                  "the ring is not built: the task does not see the shim (a container?)", 1);
 }
 
-/* Is it this node that says why its tasks end? The first of the step does, which may not know of it
- * where the policy is one for the GPUs of this node. */
+/* Does this node print why the tasks end? The first node does. It may not know the reason if the
+ * policy depends on the GPUs of this node; then this node does. */
 static bool tells_refusal(void)
 {
     const struct tccl_policy *policy = policy_named(&remote.conf, remote.rule.name);
@@ -434,13 +434,13 @@ int remote_task_init(spank_t spank)
     _exit(1);
 }
 
-/* Its tccld may have been given this node's plan before it died: by now, or in a moment, there may
- * be another, which can tell the first node that the step had its ring in part only. */
+/* tccld may have received this node's plan before it died, so other nodes have the ring. Retries
+ * until a restarted tccld can tell the first node that the step had its ring in part only. */
 static void tell_unheard(void)
 {
     int64_t end = tccl_now_ms() + UNHEARD_MS;
     bool last = !remote.unheard || remote.place.first, told = last;
-    while (!told && !last) { /* the last time after the end, however late that is */
+    while (!told && !last) { /* one last try after the deadline */
         last = tccl_now_ms() >= end;
         told = tell_tccld("its tccld died or hung before the step had its plan");
         if (!told && !last)

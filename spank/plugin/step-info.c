@@ -1,4 +1,4 @@
-/* step-info.c: reads what SPANK and the job's environment say of a step on this node. */
+/* step-info.c: reads the properties of a step on this node from SPANK items and the environment. */
 #include "plugin/step-info.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void copy_text(char *text, size_t size, char *const *env, const char *nam
     snprintf(text, size, "%s", value ? value : "");
 }
 
-/* What Slurm's variables say as it is. */
+/* Fields that are copied from Slurm's variables unchanged. */
 static void read_texts(char *const *env, struct tccl_step *step)
 {
     for (int i = 0; i < tccl_n_step_fields; i++) {
@@ -48,7 +48,7 @@ static void read_texts(char *const *env, struct tccl_step *step)
     }
 }
 
-/* Finds this job by one of the names that Slurm gives component i. */
+/* Finds the component whose variable, prefix and number, holds this job's id. */
 static bool find_component(char *const *env, const char *prefix, struct tccl_step_key *key)
 {
     char name[64];
@@ -67,9 +67,9 @@ static bool find_component(char *const *env, const char *prefix, struct tccl_ste
     return false;
 }
 
-/* The place of this job among the components of a heterogeneous job. The variables may also be left
- * from a surrounding job: then none of them names this one. A job of srun's own has only the older
- * names (22.05). */
+/* The position of this job among the components of a heterogeneous job. If the variables were
+ * inherited from an outer job, none of them names this job. In a job that srun itself submits, only
+ * the older names are set (22.05). */
 static void read_component(char *const *env, struct tccl_step_key *key)
 {
     if (!find_component(env, "SLURM_JOB_ID_HET_GROUP_", key))
@@ -86,10 +86,9 @@ static bool variable_agrees(char *const *env, const char *name, uint32_t item)
     return !job_env_get(env, name) || job_env_number(env, name, ~item) == item;
 }
 
-/* In steps that srun started slurmstepd takes the items from the user's environment, with atoi:
- * what is no number, or can't be true, is left out. Slurm gives ids out upwards, that of the array
- * first.
- */
+/* For steps started by srun, slurmstepd takes these items from the user's environment, with atoi.
+ * Values that are not numbers or cannot be true are ignored. Slurm assigns ids in ascending order,
+ * to the array first. */
 static void read_array(const struct step_items *items, char *const *env, struct tccl_step *step)
 {
     if (!is_array_task(items) || items->array_job > items->job || step->key.het_job ||
@@ -107,8 +106,8 @@ bool step_info_needs_no_array(const struct step_items *items, char *const *env)
            job_env_get(env, "SLURM_ARRAY_JOB_ID");
 }
 
-/* Up to Slurm 24.11 S_SLURM_RESTART_COUNT is always 0, and the variable reaches only the steps that
- * a job script starts: the script's own step is told from that of the run before by its start. */
+/* Up to Slurm 24.11 S_SLURM_RESTART_COUNT is always 0, and only steps started by a job script have
+ * the variable. The script's own step is told from that of an earlier run by its start time. */
 static void read_key(const struct step_items *items, char *const *env, struct tccl_step_key *key)
 {
     copy_text(key->cluster, sizeof(key->cluster), env, "SLURM_CLUSTER_NAME");
@@ -119,7 +118,7 @@ static void read_key(const struct step_items *items, char *const *env, struct tc
     read_component(env, key);
 }
 
-/* SLURM_TOPOLOGY_ADDR is "switch.….node"; node names may have dots of their own. */
+/* SLURM_TOPOLOGY_ADDR is "switch.….node"; node names may contain dots, too. */
 static bool address_is_of(const char *address, const char *name)
 {
     size_t length = strlen(address), tail = strlen(name);
@@ -135,7 +134,7 @@ static int find_by_address(const struct tccl_hosts *hosts, const char *address)
     return -1;
 }
 
-/* SLURMD_NODENAME would be the name, but is the batch host's in the steps of a job script. */
+/* SLURMD_NODENAME is of no use here: in the steps of a job script it is the batch host's. */
 static int find_node(const struct step_items *items, const struct tccl_hosts *hosts,
                      const char *address)
 {
@@ -145,7 +144,7 @@ static int find_node(const struct step_items *items, const struct tccl_hosts *ho
     return node;
 }
 
-/* Takes count of the nodes over, of which this is one. Returns 0, or -1 with err. */
+/* Copies the names of count nodes; node is the index of this one. Returns 0, or -1 with err. */
 static int set_nodes(const struct tccl_hosts *hosts, size_t count, int node, struct tccl_step *step,
                      struct step_place *place, struct tccl_error *err)
 {
@@ -157,13 +156,13 @@ static int set_nodes(const struct tccl_hosts *hosts, size_t count, int node, str
     return 0;
 }
 
-/* Each component that srun starts together is a step of its own, under one node list. */
+/* Components that one srun starts together are separate steps with a common node list. */
 static int read_span(const struct step_items *items, char *const *env, struct tccl_step *step,
                      struct step_place *place, struct tccl_error *err)
 {
     place->spans = job_env_number(env, "SLURM_STEP_NUM_NODES", 0) > items->n_nodes;
     place->speaks = place->spans && items->node == 0 && (place->first || step->key.het_job);
-    /* Where no variable names the components, the first node is the leader's. */
+    /* Without variables for the components, the first node belongs to the leader. */
     if (place->spans && place->first && !step->key.het_job)
         step->key.het_job = step->key.job;
     return place->spans ? tccl_fail(err, "step spans heterogeneous components") : 0;

@@ -1,4 +1,5 @@
-/* step-info.h: what SPANK and the job's environment say of a step on this node. */
+/* step-info.h: the properties of a step on this node, from SPANK items and the job's environment.
+ */
 #ifndef TCCL_STEP_INFO_H
 #define TCCL_STEP_INFO_H
 
@@ -9,11 +10,12 @@
 
 enum { STEP_MAX_GPUS = 32 };
 
-/* The items that SPANK gives in slurmstepd; 0 where it has none (S_JOB_NNODES of a batch step). */
+/* The SPANK items in slurmstepd; 0 if SPANK has none (S_JOB_NNODES of a batch step). */
 struct step_items {
     uint32_t job, step, n_nodes, node, restart;
-    uint32_t array_job, array_task; /* array_task is beyond any where the job is of no array */
-    uint64_t now;                   /* not SPANK's: unix time, milliseconds */
+    uint32_t array_job,
+        array_task; /* array_task is above the maximum if the job is not of an array */
+    uint64_t now;   /* not SPANK's: unix time, milliseconds */
     uid_t uid;
     gid_t gid;
 };
@@ -25,30 +27,31 @@ enum step_kind {
     STEP_CONTAINER, /* Slurm's extern step: no program of the user in it */
 };
 
-/* How a step lies on its nodes, as this one sees it. */
+/* The place of this node in the step. */
 struct step_place {
     char name[TCCL_HOST_NAME + 1]; /* this node's Slurm name; "" if unknown */
-    bool first;                    /* this node speaks for the step: the first of its nodes */
-    bool placed;   /* nodes and node are sound: other nodes of the step can be told of this one */
+    bool first;                    /* the first node of the step, which prints its messages */
+    bool placed;   /* nodes and node are valid: other nodes can be told about this one */
     bool spans;    /* one of several heterogeneous components that srun started together */
-    bool speaks;   /* spans: this node puts its component on record: it is the first of that */
-    bool has_gpus; /* although n_gres is 0 where they can't be read */
+    bool speaks;   /* if spans: this node is the first of its component, and records it */
+    bool has_gpus; /* set even if they cannot be read, and n_gres is 0 */
 };
 
-/* A job that was submitted from within a task of an array inherits SLURM_ARRAY_JOB_ID and the like,
- * and slurmstepd believes them in its steps, not in its script's own, where slurmctld's word
- * counts. There this variable is set to the job's id, which its steps inherit: it is no task of an
- * array. */
+/* A job submitted from within an array task inherits SLURM_ARRAY_JOB_ID and the like, and
+ * slurmstepd uses them for its steps. In the script's own step slurmctld's data are used, so there
+ * it is known that the job is not an array task: this variable is set to the job's id, and its
+ * steps inherit it.
+ */
 #define STEP_NO_ARRAY "TCCL_NO_ARRAY"
-/* In a batch step: must it be set? */
+/* In a batch step: must STEP_NO_ARRAY be set? */
 bool step_info_needs_no_array(const struct step_items *items, char *const *env);
 
-/* By the step's number (S_JOB_STEPID). */
+/* By the step id (S_JOB_STEPID). */
 enum step_kind step_kind(uint32_t step);
 
-/* Reads a step of kind STEP_TASKS or STEP_BATCH: all but mode, times and minimums. Nothing of env
- * is kept. Returns 0, or -1 with err: why this step can't have a ring, with name and first as far
- * as they are known. No GPUs is no error. tccl_step_clear frees. */
+/* Reads a step of kind STEP_TASKS or STEP_BATCH, except mode, timeouts and minimums. Borrows
+ * nothing from env. Returns 0, or -1 with err, the reason why this step cannot have a ring; name
+ * and first are set as far as known. A step without GPUs is no error. tccl_step_clear frees. */
 int step_info_read(const struct step_items *items, char *const *env, struct tccl_step *step,
                    struct step_place *place, struct tccl_error *err);
 
