@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "nccl/search.h"
 
-/* What NCCL takes for one node: the machine, or a part of it. */
+/* What NCCL treats as one node: the machine, or a part of it. */
 struct part {
     struct tccl_view view;
     struct tccl_rings rings;
@@ -30,7 +30,8 @@ static struct tccl_device memory_of(const struct tccl_machine *machine, int gpu)
     return (struct tccl_device){.kind = TCCL_MEMORY, .index = (uint8_t)machine->gpus[gpu].numa};
 }
 
-/* NCCL takes GPUDirect below a common switch; for sending, only from sm_80 on, or alone. */
+/* NCCL uses GPUDirect below a common switch; for sending, only from sm_80 on, or with a single GPU.
+ */
 static struct tccl_port port_of(const struct tccl_machine *machine, const struct tccl_view *view,
                                 int nic, int gpu, bool sends)
 {
@@ -46,7 +47,7 @@ static struct tccl_port port_of(const struct tccl_machine *machine, const struct
     };
 }
 
-/* A bounce; the receiver has the buffer. */
+/* A bounce, through the memory of the receiver, which owns the buffer. */
 static struct tccl_edge bounce_to(const struct tccl_machine *machine, int to)
 {
     return (struct tccl_edge){.kind = TCCL_BOUNCE, .memory = (uint8_t)machine->gpus[to].numa};
@@ -60,8 +61,8 @@ static struct tccl_edge edge_of(const struct tccl_machine *machine, const struct
     return bounce_to(machine, view->gpus[to].index);
 }
 
-/* The channel of a part that belongs to channel c: those of every second node are exchanged in
- * pairs, if they cross. */
+/* The channel of a part that belongs to channel c. If channels cross, NCCL swaps them in pairs on
+ * every second node. */
 static int channel_of(const struct parts *parts, int part, int c, int n_channels)
 {
     bool exchanged = parts->list[part]->rings.crosses && n_channels % 2 == 0 && part % 2 == 1;
@@ -115,7 +116,7 @@ static void open_ends(const struct tccl_machine *machine, const struct parts *pa
     chain->exit = port_of(machine, &last->view, last->rings.nics[channel][1], tail, true);
 }
 
-/* Channel c as a chain over all parts; between them is the network. */
+/* Channel c as a chain over all parts, which are connected by the network. */
 static void make_chain(const struct tccl_machine *machine, const struct parts *parts, int c,
                        int n_channels, struct tccl_chain *chain, uint32_t *by_network)
 {
@@ -133,7 +134,7 @@ static void make_chain(const struct tccl_machine *machine, const struct parts *p
         open_ends(machine, parts, c, n_channels, chain);
 }
 
-/* A closed ring may start anywhere: at its lowest GPU. */
+/* Normal form of a closed ring: it begins at its lowest GPU. */
 static void turn_to_lowest(struct tccl_chain *chain, uint32_t *by_network)
 {
     struct tccl_chain turned = *chain;
@@ -153,8 +154,8 @@ static void turn_to_lowest(struct tccl_chain *chain, uint32_t *by_network)
     *by_network = bits;
 }
 
-/* The place of the chain among the baseline's, added if there is none like it; -1: there is one, or
- * no room. All bytes of chains are set, so that they compare. */
+/* Adds the chain unless the baseline has it already. Returns its index, or -1 if it was not added
+ * (a duplicate, or no room). memcmp is valid, because all bytes of chains are set. */
 static int add_distinct(struct tccl_baseline *baseline, const struct tccl_chain *chain)
 {
     for (int i = 0; i < baseline->n_chains; i++)
@@ -188,7 +189,7 @@ static void make_chains(const struct tccl_machine *machine, const struct parts *
     }
 }
 
-/* Sees all GPUs together, and then each part for itself, as NCCL does. */
+/* Views all GPUs together, then searches each part separately, as NCCL does. */
 static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool closed,
                       struct parts *parts, struct tccl_error *err)
 {
@@ -240,10 +241,11 @@ int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set
         tccl_chain_set(&baseline->chains[i], &one);
         for (int k = 0; k < one.count; k++)
             if (tccl_set_add(set, one.transfers[k]) < 0)
-                return tccl_fail(err,
-                                 "NCCL's own %d rings make more than %d transfers at once: their "
-                                 "bandwidth is not known",
-                                 baseline->n_chains, TCCL_MAX_SET);
+                return tccl_fail(
+                    err,
+                    "the %d rings of the baseline make more than %d transfers at once: their "
+                    "bandwidth is unknown",
+                    baseline->n_chains, TCCL_MAX_SET);
     }
     return 0;
 }

@@ -1,9 +1,10 @@
-/* search.c: NCCL's search for rings on what it sees of a machine.
+/* search.c: NCCL's search for rings on its view of a machine.
  *
- * NCCL tries to fit channels, each a way over all GPUs with the same rate on all of its links, into
- * the nominal rates of the links: at a high rate and near, first; then farther, slower. It tries
- * next GPUs in an order of preference and gives up after a number of steps, so that its answer
- * depends on order and counts, which are followed here. */
+ * NCCL tries to fit channels, each a path over all GPUs with the same rate on all of its links,
+ * into the nominal rates of the links: first at a high rate over short distances, then farther and
+ * slower. It tries the next GPUs in an order of preference and gives up after a number of steps.
+ * Its result therefore depends on the order of tries, on step limits and on rounding, all of which
+ * are reproduced here exactly, also where they look arbitrary. */
 #include "nccl/search.h"
 
 #include <math.h>
@@ -11,23 +12,23 @@
 
 #include "base/cleanup.h"
 
-/* In the inner loop: nothing may fail there, all sizes are those of the view. */
+/* No function of the recursion can fail: all sizes are bounded by those of the view. */
 
 enum { RING, BALANCED_TREE, TREE };
 enum order { FREE, AS_NUMBERED, AS_BEFORE };
 enum { CROSS_IN_PAIRS = 2 };
 enum { NEVER = -1 };
 
-/* Steps that a search may take, and all searches together. */
+/* NCCL's limits on the steps of one search, and of all searches together. */
 enum { STEPS = 1 << 14, STEPS_ALIKE = 1 << 8, STEPS_NUMBERED = 1 << 10, STEPS_ALL = 1 << 19 };
-enum { PERFECT = -1 }; /* what is left of the steps when nothing better can come */
+enum { PERFECT = -1 }; /* in place of the remaining steps: no better graph is possible */
 
 struct graph {
     int pattern;
     int n_channels, min_channels, max_channels;
     bool alike;                 /* all channels the same */
     int cross;                  /* 0 or CROSS_IN_PAIRS */
-    int far_gpus, far_nics;     /* enum tccl_far: no further than that */
+    int far_gpus, far_nics;     /* enum tccl_far: maximum distance */
     float gbps_gpus, gbps_nics; /* of each channel */
     int hops;
     uint8_t gpus[TCCL_SEARCH_CHANNELS][TCCL_MAX_GPUS];
@@ -42,7 +43,7 @@ struct search {
     int64_t steps;
 };
 
-/* Where a channel is being extended. */
+/* The position in the channel that is being extended. */
 struct spot {
     int step;
     int to_nic;   /* the step at which it goes back to a NIC, or NEVER */
@@ -52,14 +53,15 @@ struct spot {
 
 static void visit(struct search *search, int gpu, struct spot spot);
 
-/* What is left of a link, in NCCL's rounding. */
+/* Takes the rate from a link, rounded as in NCCL. */
 static void take_from(struct tccl_link *link, float gbps)
 {
     link->gbps = roundf((link->gbps - gbps) * 1000) / 1000;
 }
 
-/* Takes the rate from the first `count` links of a way. Returns from how many: less if one of them
- * has not that much left. */
+/* Takes the rate from the first `count` links of a way. Returns the number of links taken: fewer if
+ * one does not have enough left. As in NCCL, P2P through an Intel CPU takes a fifth more from PCIe
+ * links, and data to a GPU below sm_80 take an eighth from the other direction. */
 static int take_links(struct tccl_view *view, const struct tccl_way *way, bool from_gpu, int count,
                       float gbps)
 {
@@ -101,7 +103,7 @@ static void give_back(struct search *search, const struct tccl_way *way, bool fr
     search->now.hops -= way->n_links;
 }
 
-/* Is a way near enough? Trees are used in both directions. */
+/* Is a way within the distance? Trees are used in both directions, so both count. */
 static bool near_enough(const struct graph *graph, const struct tccl_way *way,
                         const struct tccl_way *back, int far)
 {
@@ -182,7 +184,7 @@ static int compare_scores(const void *a, const void *b)
     return one->distance - two->distance;
 }
 
-/* What is left of a GPU's own link, whole GB/s. */
+/* The remaining rate of a GPU's own link, in whole GB/s as in NCCL. */
 static int slot_left(const struct tccl_view *view, int gpu)
 {
     const struct tccl_link *up = &view->links[view->gpus[gpu].up];
@@ -190,7 +192,7 @@ static int slot_left(const struct tccl_view *view, int gpu)
     return (int)fminf(up->gbps, view->links[up->back].gbps);
 }
 
-/* The score of a GPU as the next after `from`; nic: the one it shall be near to, or NEVER. */
+/* The score of a GPU as the successor of `from`. nic: the one it should be near to, or NEVER. */
 static struct score score_of(const struct tccl_view *view, int from, int distance, int nic)
 {
     int gpu = (from + distance) % view->n_gpus;
@@ -214,8 +216,8 @@ static bool all_alike(const struct score *scores, int count)
     return true;
 }
 
-/* GPUs to go to next, the preferred first. Where the way ends at a NIC the last GPU is one near to
- * it; before that, of equal GPUs the ones behind come first. Returns how many. */
+/* The GPUs to try next, in order of preference. In a channel that ends at a NIC, the last GPU is
+ * one near to it; before that, equal GPUs are tried in reverse order. Returns how many. */
 static int next_gpus(const struct search *search, int from, struct spot spot,
                      uint8_t next[static TCCL_MAX_GPUS])
 {
@@ -241,8 +243,8 @@ static void add_once(uint8_t nic, uint8_t nics[static TCCL_MAX_NICS], int *count
         nics[(*count)++] = nic;
 }
 
-/* NICs to try, from a GPU (or for all: gpu NEVER): those that GPUs prefer, then others that are no
- * further than `far`. Returns how many. */
+/* The NICs to try from a GPU (NEVER: from all): first those that the GPUs prefer, then others up to
+ * the distance `far`. Returns how many. */
 static int select_nics(const struct tccl_view *view, int gpu, int far,
                        uint8_t nics[static TCCL_MAX_NICS])
 {
@@ -262,7 +264,7 @@ static int select_nics(const struct tccl_view *view, int gpu, int far,
     return count;
 }
 
-/* May the channel leave by the NIC, given the one that it came in by? */
+/* May the channel leave by the NIC, given the one by which it entered? */
 static bool may_leave_by(const struct graph *now, int nic, int step)
 {
     const uint8_t *ends = now->nics[now->n_channels];
@@ -287,7 +289,7 @@ static void leave(struct search *search, int gpu, struct spot spot)
     float gbps = now->pattern == BALANCED_TREE ? now->gbps_nics / 2 : now->gbps_nics;
     struct spot after = spot;
 
-    /* A balanced tree uses the NIC from its first two GPUs, half of the rate each. */
+    /* A balanced tree uses the NIC from its first two GPUs, at half of the rate each. */
     after.to_nic = now->pattern == BALANCED_TREE && spot.step == 0 ? 1 : NEVER;
     for (int i = 0; i < count; i++) {
         const struct tccl_way *way = &view->gpus[gpu].to_nic[nics[i]];
@@ -333,7 +335,7 @@ static void close_ring(struct search *search, int gpu, struct spot spot)
     give_back(search, way, true, gbps);
 }
 
-/* Where every channel starts from, and where it has to go. */
+/* The start of a channel, and the steps at which it goes to a NIC or closes. */
 static struct spot first_spot(const struct search *search, enum order order)
 {
     int last = search->view->n_gpus - 1, pattern = search->now.pattern;
@@ -346,7 +348,7 @@ static struct spot first_spot(const struct search *search, enum order order)
     return spot;
 }
 
-/* The first channel in the order of numbers has steps of its own. */
+/* The first channel in numerical order has its own step limit. */
 static void start_as_numbered(struct search *search, int nic)
 {
     int64_t steps = search->steps;
@@ -380,7 +382,7 @@ static void start_at_nic(struct search *search, int nic)
 static void start_at_nics(struct search *search)
 {
     struct graph *now = &search->now;
-    int gbps = (int)now->gbps_nics; /* whole GB/s, as NCCL counts there */
+    int gbps = (int)now->gbps_nics; /* truncated, as in NCCL */
     uint8_t nics[TCCL_MAX_NICS];
     int count = select_nics(search->view, NEVER, now->far_nics, nics);
 
@@ -421,7 +423,7 @@ static void add_channel(struct search *search)
         start_at_nics(search);
 }
 
-/* A channel is complete: keep the graph if it is better, and look for one more. */
+/* A channel is complete: keeps the graph if it is better, and tries to add another channel. */
 static void complete(struct search *search)
 {
     struct graph *now = &search->now;
@@ -462,8 +464,8 @@ static void visit(struct search *search, int gpu, struct spot spot)
     }
 }
 
-/* Rates that NCCL tries, GB/s, falling: for rings inside a node, and for those between nodes; by
- * the oldest of the GPUs. */
+/* The rates that NCCL tries, GB/s, descending: within a node and between nodes, by the oldest GPU.
+ */
 struct rates {
     int count;
     float gbps[20];
@@ -489,13 +491,13 @@ static const struct rates *rates_to_try(bool closed, int least_sm)
     return closed ? &within : &between;
 }
 
-/* What one graph is looked for with. */
+/* The parameters of the search for one graph. */
 struct limits {
     const struct rates *rates;
     int rate; /* index of the one that is tried */
     int least_sm;
     bool crossing;           /* channels may cross NICs in pairs */
-    int near_gpus, far_gpus; /* from where to where to look, enum tccl_far */
+    int near_gpus, far_gpus; /* range of distances to try, enum tccl_far */
     int near_nics, far_nics;
     float most, total; /* GB/s: of the best way, and of a GPU's slot */
     int64_t steps;     /* left of all searches */
@@ -559,7 +561,7 @@ static void set_rate(struct graph *graph, const struct limits *limits)
     graph->gbps_gpus = graph->gbps_nics = limits->rates->gbps[limits->rate];
 }
 
-/* The fastest rate that one way, and all channels together, can have. */
+/* Begins at the highest rate that one way, and all channels together, can carry. */
 static void choose_first_rate(const struct search *search, struct limits *limits)
 {
     int n_gpus = search->view->n_gpus;
@@ -588,8 +590,8 @@ static bool is_enough(const struct search *search, const struct limits *limits)
            (float)search->best.n_channels * search->best.gbps_nics >= limits->total;
 }
 
-/* Allows GPUs, then NICs, to be farther apart, while nothing is found that is as near. Returns
- * false if that is at its end, and begins anew. */
+/* Increases the distance allowed between GPUs, then to NICs, unless a graph at that distance is
+ * known. At the maximum, resets both and returns false. */
 static bool look_farther(struct search *search, const struct limits *limits)
 {
     struct graph *now = &search->now;
@@ -611,7 +613,7 @@ static bool look_farther(struct search *search, const struct limits *limits)
     return false;
 }
 
-/* Asks for less after an attempt that was not enough. Returns false if there is nothing left. */
+/* Relaxes one constraint after an unsuccessful attempt. Returns false if none is left. */
 static bool ask_less(struct search *search, struct limits *limits)
 {
     struct graph *now = &search->now;
@@ -647,7 +649,7 @@ static bool ask_less(struct search *search, struct limits *limits)
     return true;
 }
 
-/* Fast channels are doubled, each at half of the rate. */
+/* Splits fast channels into two, each with half of the rate. */
 static void double_channels(struct graph *graph, int least_sm)
 {
     int before = graph->n_channels;
@@ -663,7 +665,7 @@ static void double_channels(struct graph *graph, int least_sm)
     graph->n_channels = count;
 }
 
-/* Tries to have the same number of channels, or more, at higher rates. */
+/* Second pass: tries higher rates with at least the same number of channels. */
 static void ask_more(struct search *search, struct limits *limits)
 {
     struct graph *now = &search->now;
@@ -687,7 +689,7 @@ static void ask_more(struct search *search, struct limits *limits)
     }
 }
 
-/* Where nothing fits: GPUs as they are numbered. */
+/* If nothing fits: one channel in numerical order. */
 static void fall_back(struct search *search)
 {
     struct graph *best = &search->best;
@@ -747,7 +749,7 @@ int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rin
     rings->crosses = search->best.cross == CROSS_IN_PAIRS;
     memcpy(rings->gpus, search->best.gpus, sizeof(rings->gpus));
     memcpy(rings->nics, search->best.nics, sizeof(rings->nics));
-    /* There are as many rings as trees. */
+    /* NCCL uses the same number of channels for rings and trees, the smaller one. */
     find_graph(search, BALANCED_TREE, rings->n_channels, rings->n_channels);
     if (search->best.n_channels < rings->n_channels)
         rings->n_channels = search->best.n_channels;

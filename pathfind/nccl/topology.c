@@ -8,7 +8,8 @@
 
 #include "base/cleanup.h"
 
-/* Places in the tree: CPUs (NUMA nodes), switches, GPUs, NICs, and the port behind each NIC. */
+/* Nodes of the PCI tree, by index: CPUs (NUMA nodes), switches, GPUs, NICs, and a port for each
+ * NIC. */
 enum {
     FIRST_SWITCH = TCCL_MAX_MEMORIES,
     FIRST_GPU = FIRST_SWITCH + TCCL_MAX_SWITCHES,
@@ -23,20 +24,20 @@ enum { FUSED = 4 };                  /* ports of one NIC */
 struct place {
     bool met;
     int parent; /* -1: a CPU */
-    int up;     /* the link to the parent; its back leads down */
+    int up;     /* index of the link to the parent; its back leads down */
     int n_children;
     int children[TCCL_MAX_SWITCHES + TCCL_MAX_GPUS + TCCL_MAX_NICS];
-    char key[TCCL_BUSID]; /* bus id; of a switch: the lowest below it */
+    char key[TCCL_BUSID]; /* for sorting: bus id; of a switch, the lowest below it */
 };
 
 struct tree {
     struct place places[PLACES];
     int n_cpus;
-    int cpus[TCCL_MAX_MEMORIES]; /* as they were met */
+    int cpus[TCCL_MAX_MEMORIES]; /* in order of discovery */
     int across[TCCL_MAX_MEMORIES][TCCL_MAX_MEMORIES];
 };
 
-/* What NCCL takes for the rate from socket to socket, GB/s. */
+/* NCCL's nominal rate between sockets, GB/s. */
 static float cpu_gbps(enum tccl_cpu cpu)
 {
     static const float gbps[] = {
@@ -53,7 +54,7 @@ static bool is_intel(enum tccl_cpu cpu)
     return cpu >= TCCL_CPU_INTEL_BDW && cpu <= TCCL_CPU_INTEL_ERP;
 }
 
-/* A machine doesn't say how fast its slots are: 16 lanes of the generation that the GPU has. */
+/* The description of a machine has no slot rates: assumes 16 lanes of the GPU's PCIe generation. */
 static float gpu_slot_gbps(const struct tccl_gpu *gpu)
 {
     if (gpu->sm != 0 && gpu->sm < 80)
@@ -61,7 +62,7 @@ static float gpu_slot_gbps(const struct tccl_gpu *gpu)
     return gpu->sm < 90 ? 24 : 48;
 }
 
-/* The line rate, GB/s, that the NIC must have: what is noted may be what it reaches. */
+/* The nominal line rate nearest to the NIC's gbps, which may be a measured value. GB/s. */
 static float nic_line_gbps(const struct tccl_nic *nic)
 {
     static const int gigabits[] = {10, 25, 40, 50, 56, 100, 200, 400, 800};
@@ -80,7 +81,7 @@ static float nic_slot_gbps(const struct tccl_nic *nic)
     return line <= 12.5F ? 12 : line <= 25 ? 24 : 48;
 }
 
-/* A switch's own link is as fast as the fastest slot of the machine. */
+/* The uplink of a switch is assumed to be as fast as the fastest slot of the machine. */
 static float switch_slot_gbps(const struct tccl_machine *machine)
 {
     float best = 0;
@@ -92,7 +93,7 @@ static float switch_slot_gbps(const struct tccl_machine *machine)
     return best;
 }
 
-/* Two links, there and back. Returns the first, or -1 where there is no room. */
+/* Adds two links, one per direction. Returns the index of the first, or -1 if there is no room. */
 static int add_links(struct tccl_view *view, float gbps, bool pci)
 {
     int there = view->n_links;
@@ -162,8 +163,8 @@ static void add_child(struct tree *tree, int parent, int child, bool sorted)
     above->children[at] = child;
 }
 
-/* NCCL meets a place, and with it those above. Children stand in the order of bus ids as far as one
- * process sees them; what other processes add comes last. */
+/* Adds a place and those above it to the tree, as NCCL discovers them. The children found by the
+ * first process are in the order of bus ids; those added by other processes come last. */
 static void meet(const struct tccl_machine *machine, struct tree *tree, int place, bool sorted)
 {
     if (tree->places[place].met)
@@ -194,8 +195,8 @@ static int next_nic(const struct tccl_machine *machine, int after)
     return best;
 }
 
-/* NCCL fuses up to four ports of one NIC, the functions of one PCI device, to one device. Returns
- * the first port of those that `nic` is fused with. */
+/* NCCL fuses up to four ports of a NIC, functions of one PCI device, into one device. Returns the
+ * first of the ports with which `nic` is fused. */
 static int first_port(const struct tccl_machine *machine, int nic)
 {
     const char *busid = machine->nics[nic].busid;
@@ -221,7 +222,7 @@ static float fused_gbps(const struct tccl_machine *machine, int nic)
     return gbps;
 }
 
-/* The first process sees its GPU and all NICs, each further one adds its GPU. */
+/* The first process adds its GPU and all NICs, each other one its GPU. */
 static void meet_all(const struct tccl_machine *machine, uint32_t all, struct tree *tree)
 {
     bool first = true;
@@ -279,7 +280,7 @@ static int link_all(const struct tccl_machine *machine, struct tree *tree, struc
     return 0;
 }
 
-/* Numbers GPUs of part and NICs as they stand in the tree. */
+/* Numbers the GPUs of part and the NICs in the order of the tree. */
 static void number_below(const struct tccl_machine *machine, const struct tree *tree, int place,
                          uint32_t part, struct tccl_view *view)
 {
@@ -303,7 +304,7 @@ static void number_below(const struct tccl_machine *machine, const struct tree *
         number_below(machine, tree, here->children[i], part, view);
 }
 
-/* The places from one to its CPU, both included. Returns how many. */
+/* The places from a device up to its CPU, both included. Returns how many. */
 static int climb(const struct tree *tree, int place, int line[static PLACES])
 {
     int count = 0;
@@ -322,7 +323,7 @@ static int add_step(const struct tccl_view *view, int link, struct tccl_way *way
     return 0;
 }
 
-/* Does a line up to a switch lead through another one? */
+/* Does the path up to a switch pass through another one? */
 static bool has_switch_below(const int *line, int length)
 {
     for (int i = 0; i + 1 < length; i++)
@@ -331,8 +332,8 @@ static bool has_switch_below(const int *line, int length)
     return false;
 }
 
-/* The way up one line and down the other; past a common switch up to the CPU if they may not meet
- * there. Returns 0, or -1 if it has too many links. */
+/* The way up from one device and down to the other. meet_below: a common switch is a short cut;
+ * otherwise the way goes through the CPU. Returns 0, or -1 if it has too many links. */
 static int find_way(const struct tree *tree, const struct tccl_view *view, int from, int to,
                     bool meet_below, struct tccl_way *way)
 {
@@ -382,7 +383,7 @@ bool tccl_view_p2p(const struct tccl_view *view, const struct tccl_machine *mach
     return allows_p2p(view, machine, from, to, view->gpus[from].to_gpu[to].far);
 }
 
-/* Does the GPU have a NIC below the same switches with a wider way than that? */
+/* Does the GPU have a NIC below the same switches at a higher rate than that? */
 static bool has_faster_nic(const struct tccl_view *view, int gpu, float than)
 {
     for (int i = 0; i < view->n_nics; i++) {
@@ -434,7 +435,7 @@ static int find_nic_ways(const struct tree *tree, struct tccl_view *view, bool d
     return 0;
 }
 
-/* Keeps, of `count` ways, those of the largest rate, of these the nearest. Returns how many. */
+/* Of `count` ways, those of the highest rate, of these the nearest. Returns how many. */
 static int best_ways(const struct tccl_way *ways, int count, int best[])
 {
     int found = 0, far = TCCL_FAR_UNREACHABLE;
@@ -457,7 +458,7 @@ int tccl_view_near_gpus(const struct tccl_view *view, int nic, int gpus[static T
     return best_ways(view->nics[nic].to_gpu, view->n_gpus, gpus);
 }
 
-/* The bits of a number below `count`, a power of two, in reverse. */
+/* The bits of a number below `count`, a power of two, in reverse order. */
 static int reverse_bits(int number, int count)
 {
     int reversed = 0;
@@ -484,7 +485,8 @@ int tccl_view_own_nics(const struct tccl_view *view, int gpu, int nics[static TC
     return each;
 }
 
-/* The GPU of those near a NIC that has it as its first choice; else as its second, and so on. */
+/* Of the GPUs near a NIC, the one that has it as its first choice; else as its second, and so on.
+ */
 static int nearest_gpu(const struct tccl_view *view, int nic)
 {
     int gpus[TCCL_MAX_GPUS], nics[TCCL_MAX_NICS];
@@ -504,7 +506,8 @@ static int fill(const struct tccl_machine *machine, uint32_t part, const struct 
 {
     for (int i = 0; i < tree->n_cpus; i++)
         number_below(machine, tree, tree->cpus[i], part, view);
-    /* Whether GPUs have better NICs is judged before GPUDirect is. */
+    /* NCCL compares GPUs' ways to NICs before it considers GPUDirect, so NIC ways are computed
+     * twice. */
     if (find_nic_ways(tree, view, true, machine) < 0 || find_gpu_ways(machine, tree, view) < 0 ||
         find_nic_ways(tree, view, false, machine) < 0)
         return -1;

@@ -5,25 +5,25 @@
 
 #include "machine/machine.h"
 
-/* How far apart two devices are; NCCL's own scale, on which numbers between count as steps. */
+/* The distance of two devices on NCCL's own scale. The search steps through all integers of it. */
 enum tccl_far {
     TCCL_FAR_SAME = 0,
     TCCL_FAR_SWITCH = 4,       /* PIX */
     TCCL_FAR_SWITCHES = 5,     /* PXB */
-    TCCL_FAR_RELAYED = 7,      /* PXN: through another GPU; no way here is */
+    TCCL_FAR_RELAYED = 7,      /* PXN: through another GPU; not used here */
     TCCL_FAR_NODE = 8,         /* PHB */
     TCCL_FAR_SYSTEM = 9,       /* SYS */
-    TCCL_FAR_NETWORK = 10,     /* the network is faster than what is between the two */
-    TCCL_FAR_UNREACHABLE = 11, /* no way is */
+    TCCL_FAR_NETWORK = 10,     /* the network is faster than the path between the two */
+    TCCL_FAR_UNREACHABLE = 11, /* not used here */
 };
 
 enum { TCCL_VIEW_LINKS = 512, TCCL_WAY_LINKS = 80 };
 
 /* One direction. */
 struct tccl_link {
-    float gbps; /* what is left of it; the search takes and gives back */
+    float gbps; /* remaining rate; the search takes and gives back */
     bool pci;
-    bool to_intel;   /* ends at a CPU of Intel's */
+    bool to_intel;   /* ends at an Intel CPU */
     bool to_old_gpu; /* ends at a GPU below sm_80 */
     uint16_t back;   /* the link of the other direction */
 };
@@ -40,14 +40,14 @@ struct tccl_view_gpu {
     int index; /* in the machine */
     int sm;
     float slot; /* GB/s of its own link */
-    int up;     /* that link, its back leads down */
+    int up;     /* index of that link; its back leads down */
     struct tccl_way to_gpu[TCCL_MAX_GPUS], to_nic[TCCL_MAX_NICS];
 };
 
 struct tccl_view_nic {
     int index; /* in the machine */
     float gbps;
-    int nearest; /* the GPU that takes it first, -1 none */
+    int nearest; /* the GPU with which channels begin, -1: none */
     struct tccl_way to_gpu[TCCL_MAX_GPUS];
 };
 
@@ -59,25 +59,25 @@ struct tccl_view {
     struct tccl_link links[TCCL_VIEW_LINKS];
 };
 
-/* The view of a communicator's processes on the machine, one for each GPU of `all`, rising. `part`:
- * those GPUs of it that NCCL treats as one node, see tccl_view_parts. Returns 0, or -1 with err
- * (the tree of switches is deeper than a view can hold). */
+/* The view of a communicator with one process per GPU of `all`, in ascending order. `part`: the
+ * subset of GPUs that NCCL treats as one node, see tccl_view_parts. Returns 0, or -1 with err (the
+ * tree of switches is deeper than a view can hold). */
 int tccl_view_make(const struct tccl_machine *machine, uint32_t all, uint32_t part,
                    struct tccl_view *view, struct tccl_error *err);
 
-/* Where two GPUs reach each other better through their NICs, NCCL can take one machine for several
- * nodes. Fills in the GPUs of each, in the order of their lowest; view: of all. Returns how many.
- */
+/* If GPUs reach each other faster through their NICs, NCCL may treat one machine as several nodes.
+ * Fills in the GPUs of each, ordered by their lowest GPU. view: of all GPUs. Returns how many. */
 int tccl_view_parts(const struct tccl_view *view, uint32_t parts[static TCCL_MAX_GPUS]);
 
-/* NICs (positions in the view) that are best for a GPU, first choice first. Returns how many. */
+/* The best NICs (indices in the view) for a GPU, in order of preference. Returns how many. */
 int tccl_view_own_nics(const struct tccl_view *view, int gpu, int nics[static TCCL_MAX_NICS]);
 
-/* GPUs that are nearest to a NIC: of the widest way, of these the shortest. Returns how many. */
+/* The GPUs nearest to a NIC: those with the highest rate, of these the shortest. Returns how many.
+ */
 int tccl_view_near_gpus(const struct tccl_view *view, int nic, int gpus[static TCCL_MAX_GPUS]);
 
-/* May the two GPUs reach each other directly, by NCCL's rule of distance? Do they through their
- * NICs, since these are faster? */
+/* Does NCCL use P2P between the two GPUs, by its rule of distance? Does it use their NICs, because
+ * these are faster? */
 bool tccl_view_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
                    int to);
 bool tccl_view_by_network(const struct tccl_view *view, int from, int to);
