@@ -1,4 +1,4 @@
-/* client.h: what the plugin and the tools say to tccld. Every wait has a deadline; nothing here
+/* client.h: requests of the plugin and the tools to tccld. Every wait has a deadline; nothing here
  * logs. Messages and limits: profiler/client/README.md. */
 #ifndef TCCL_CLIENT_H
 #define TCCL_CLIENT_H
@@ -39,12 +39,11 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                           int *complete, struct tccl_error *err);
 
-/* The same for a list that may be long, and comes in many answers: timeout_ms is for each of them.
- */
+/* The same for a long list, which comes in many answers: timeout_ms applies to each of them. */
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                                int *complete, struct tccl_error *err);
 
-/* Asks them what the records that a filter finds have in common (profiler/client/README.md,
+/* Asks for a summary of the records that match a filter (profiler/client/README.md,
  * SUMMARY). Returns a new reference to an object, or NULL with err. */
 json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                             int *complete, struct tccl_error *err);

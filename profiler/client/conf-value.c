@@ -1,4 +1,4 @@
-/* conf-value.c: values of tccl.conf, read with all that can be wrong about them. */
+/* conf-value.c: parses and checks values of tccl.conf. */
 #include "client/conf-value.h"
 
 #include <stdio.h>

@@ -19,7 +19,7 @@ struct tccl_key {
     int min, max; /* of numbers (durations: ms); of paths: bytes */
 };
 
-/* The key of that name in a table, in any case of letters; NULL: none. */
+/* The key of that name (case-insensitive) in a table; NULL: none. */
 const struct tccl_key *tccl_key_find(const struct tccl_key *keys, int count, const char *name);
 
 /* Fails with "KEY=VALUE: give ALLOWED". Returns -1. */

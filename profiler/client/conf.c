@@ -26,7 +26,7 @@ static void short_host_name(char *name, size_t size)
     name[strcspn(name, ".")] = '\0';
 }
 
-/* What stands for %c, or NULL. */
+/* The replacement of %c, or NULL. */
 static const char *replacement(char c, const struct tccl_conf *conf, const char *host)
 {
     switch (c) {
@@ -129,7 +129,7 @@ static int set_port(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
-/* 0: for ever. */
+/* 0: forever. */
 static int set_days(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
@@ -398,7 +398,7 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     return key ? set_value(conf, key, value, line, err) : refuse_key(true, NULL, name, err);
 }
 
-/* The text being read, line by line, so that a mistake can be named with its line. */
+/* The text being read, line by line, so that errors can name the line. */
 struct reading {
     struct tccl_conf *conf;
     const char *next;
@@ -504,7 +504,7 @@ static int compare_entries(const void *a, const void *b)
                  : ((const struct tccl_peer *)a)->line - ((const struct tccl_peer *)b)->line;
 }
 
-/* Of two lines that name one node the later one is the mistake; of several mistakes the first. */
+/* If two lines name one node, the later one is wrong; of several errors, the first is reported. */
 static int refuse_twice(const struct tccl_conf *conf, struct tccl_error *err)
 {
     const struct tccl_peer *wrong = NULL;
@@ -538,7 +538,7 @@ static int read_file(struct tccl_conf *conf, bool must, struct tccl_error *err)
     if (strlen(text) != size)
         return tccl_fail(err, "%s: is not text", conf->path);
     struct tccl_error own = {0};
-    static const char mark[] = "\xef\xbb\xbf"; /* that some editors put in front */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, written by some editors */
     bool marked = strncmp(text, mark, sizeof(mark) - 1) == 0;
     struct reading reading = {
         .conf = conf, .next = text + (marked ? sizeof(mark) - 1 : 0), .err = &own};

@@ -26,7 +26,7 @@ static munge_ctx_t context_new(const char *socket)
     return context;
 }
 
-/* Sleeps before the next try. Returns 0, or -1 when there is none. */
+/* Sleeps before the next retry. Returns 0, or -1 if there is none left. */
 static int try_again(munge_err_t code, int *tries, int64_t deadline)
 {
     if (code != EMUNGE_SOCKET || ++*tries >= TCCL_CRED_RETRIES)
@@ -74,7 +74,7 @@ int tccl_cred_decode(const char *socket, const char *cred, int64_t deadline, uid
     munge_err_t code;
     void *payload = NULL;
     do {
-        free(payload); /* an expired credential leaves its payload here */
+        free(payload); /* munge_decode returns the payload of an expired credential, too */
         payload = NULL;
         code = munge_decode(cred, context, &payload, &length, uid, &gid);
     } while (code != EMUNGE_SUCCESS && try_again(code, &tries, deadline) == 0);

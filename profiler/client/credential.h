@@ -12,12 +12,12 @@
 enum {
     TCCL_CRED_TTL = 60,       /* seconds that a credential is good for */
     TCCL_CRED_ANYONE = -1,    /* as reader: any user may decode it */
-    TCCL_CRED_RETRIES = 20,   /* while munged is busy or away, */
+    TCCL_CRED_RETRIES = 20,   /* retries while munged is busy or down, */
     TCCL_CRED_RETRY_MS = 100, /* that far apart */
 };
 
 /* Encodes data so that only the user reader can decode it. socket: munged's, "" for munge's
- * default. Tries again while munged does not answer, until deadline (tccl_now_ms). *cred is a text,
+ * default. Retries while munged does not answer, until deadline (tccl_now_ms). *cred is a text,
  * allocated (caller frees). Returns 0, or -1 with err. */
 int tccl_cred_encode(const char *socket, uid_t reader, const char *data, size_t size,
                      int64_t deadline, char **cred, struct tccl_error *err);

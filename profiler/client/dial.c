@@ -19,8 +19,8 @@
 
 enum { DROP_MS = 100 };
 
-/* All that a lookup in the background needs, in one piece: when it is not done in time, the piece
- * is left to it. */
+/* A lookup in the background, in one allocation: if it does not finish in time, it is abandoned
+ * with its memory. */
 struct lookup {
     struct gaicb request;
     struct addrinfo hints;
@@ -79,7 +79,7 @@ static struct addrinfo *look_up_name(const char *host, uint16_t port, int64_t de
     return found;
 }
 
-/* An address in numbers needs no thread. */
+/* A numeric address needs no thread. */
 static struct addrinfo *look_up(const char *host, uint16_t port, int64_t deadline,
                                 struct tccl_error *err)
 {

@@ -23,7 +23,7 @@ size_t tccl_frame_size(const unsigned char header[static TCCL_FRAME_HEADER]);
 int tccl_frame_write(int fd, const char *data, size_t size, size_t limit, int64_t deadline,
                      struct tccl_error *err);
 /* Reads one frame of 1 to limit bytes. *data is allocated (caller frees) and has a NUL behind its
- * *size bytes. Returns 0; 1 when the time is over (the descriptor is then good for closing only);
+ * *size bytes. Returns 0; 1 when the time is over (the descriptor must then be closed);
  * -1 with err. */
 int tccl_frame_read(int fd, size_t limit, int64_t deadline, char **data, size_t *size,
                     struct tccl_error *err);

@@ -13,7 +13,7 @@
 
 enum { LIST_MAX = 4096, ITEM_MAX = 255, VARIABLE_MAX = 64, NODES_MAX = 65536, GPUS_MAX = 1048576 };
 
-/* One more piece of a list. Takes text. */
+/* Appends to a list. Takes ownership of text. */
 static int append(char **field, char *text, const struct tccl_key *key, struct tccl_error *err)
 {
     cleanup_free char *piece = text, *whole = NULL;
@@ -141,7 +141,7 @@ int tccl_policy_variable(const char *assignment)
     return (int)strcspn(assignment, "=");
 }
 
-/* Why a job must not get this variable from a policy; NULL: it may. */
+/* Why a policy must not set this variable; NULL: it may. */
 static const char *refuse_variable(const char *text, size_t length)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";

@@ -56,7 +56,7 @@ bool policy_matches(const struct tccl_policy *policy, const struct policy_facts 
 
 /* Does any policy ask for the models of GPUs? Only then need facts have them. */
 bool policy_needs_models(const struct tccl_conf *conf);
-/* Does any ask for the user's name? */
+/* Does any policy ask for the user's name? */
 bool policy_needs_user(const struct tccl_conf *conf);
 
 /* option, environment: an enum tccl_mode, or POLICY_NOT_GIVEN. rule: NULL where tccl.conf can't be

@@ -15,11 +15,11 @@
 
 enum { QUERY_MOST = 1000000 /* records that a tool keeps in memory */ };
 
-/* Where the questions go. */
+/* The tccld that keeps the records. */
 struct home {
     const struct tccl_conf *conf;
     const char *node; /* NULL: this node's tccld, over its socket */
-    uid_t tccld;      /* whom answers are believed from, and questions are readable for */
+    uid_t tccld;      /* the uid that must sign answers and may read questions */
     int fd;
     int64_t deadline;
 };
@@ -142,7 +142,7 @@ static int ask_page(struct home *home, json_t **filter, json_t *records, struct 
     return 0;
 }
 
-/* How many records are wanted in all. */
+/* The limit over all pages. */
 static size_t wanted(const json_t *filter)
 {
     json_int_t limit = json_integer_value(json_object_get(filter, "limit"));

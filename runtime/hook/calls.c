@@ -126,8 +126,9 @@ static void drop_files(struct shim_init *init)
 static struct shim_init *enter(const struct shim_process *process, const struct shim_member *member,
                                const struct shim_comm *comm)
 {
-    static const struct shim_why why = {"a rank can't keep its files, or has too many inits"},
-                                 late = {"NCCL has asked for a setting just before"};
+    static const struct shim_why
+        why = {"a rank can't open its files, or has too many inits under way"},
+        late = {"NCCL has asked for a setting just before"};
     struct shim_init init = {.comm = *comm,
                              .gpu = member->gpu,
                              .rank = member->rank,
@@ -352,7 +353,7 @@ static bool begin_child(const struct shim_process *process, const struct shim_nc
     if (shares || shim_entry_proven(parent->entry) == 0) {
         shim_log(SHIM_LOG_WARN, "child of communicator %016llx: NCCL's own choice: %s",
                  (unsigned long long)parent->key,
-                 shares ? "it shares its parent's buffers" : "not all is known of its parent");
+                 shares ? "it shares its parent's buffers" : "its parent is not fully known");
         return false;
     }
     describe(process, nccl, parent->gpu, member);

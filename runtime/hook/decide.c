@@ -50,12 +50,12 @@ static int check_alike(const struct shim_plan *plan, const struct shim_member *m
     return 0;
 }
 
-/* Is nobody missing who has not the shim? */
+/* Are all local ranks here, or may some run without the shim? */
 static int check_complete(const struct shim_plan *plan, const struct shim_registry *registry,
                           const struct shim_comm *comm, int n, struct shim_why *why)
 {
     if (comm->ranks < 0)
-        return shim_fail(why, "how many ranks it has can't be known");
+        return shim_fail(why, "its number of ranks is unknown");
     if (n > comm->ranks)
         return shim_fail(why, "more local ranks (%d) than it has (%d)", n, comm->ranks);
     if (comm->expected >= 0)
@@ -66,7 +66,7 @@ static int check_complete(const struct shim_plan *plan, const struct shim_regist
         return 0;
     if (registry && shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus))
         return 0;
-    return shim_fail(why, "only %d local ranks are seen, there may be others without the shim", n);
+    return shim_fail(why, "only %d local ranks are known; others may run without the shim", n);
 }
 
 int shim_check_members(const struct shim_plan *plan, const struct shim_registry *registry,
@@ -80,7 +80,7 @@ int shim_check_members(const struct shim_plan *plan, const struct shim_registry 
     return check_complete(plan, registry, comm, n, why);
 }
 
-/* What the users want themselves, and NVLink, are better than any ring over PCIe. */
+/* The user's own settings and NVLink take precedence over any ring over PCIe. */
 static int check_wanted(const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
                         struct shim_why *why)
 {
@@ -161,7 +161,7 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
         return 0;
     }
     if (!closed && !plan->one_fabric)
-        return shim_fail(why, "its nodes need not reach each other over every NIC");
+        return shim_fail(why, "its nodes may not reach each other over every NIC");
     shim_bus gpus[SHIM_GPUS];
     for (int i = 0; i < n; i++)
         gpus[i] = members[i].gpu;
@@ -217,13 +217,13 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
         if (shim_device_nvml(members[i].gpu, &numbers->gpus[at], why))
             return -1;
         if (numbers->gpus[at] != members[i].nvml)
-            return shim_fail(why, "ranks see GPUs under different numbers of NVML");
+            return shim_fail(why, "ranks see different NVML indices of a GPU");
     }
     if (chain->path.closed)
         return 0;
     for (int i = 1; i < n; i++)
         if (members[i].nics != members[0].nics)
-            return shim_fail(why, "ranks have different settings for NICs");
+            return shim_fail(why, "ranks have different NIC settings");
     numbers->entry = shim_nic_number(chain->path.entry.nic, nccl, why);
     numbers->exit = shim_nic_number(chain->path.exit.nic, nccl, why);
     return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;

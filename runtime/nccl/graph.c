@@ -68,9 +68,9 @@ static int check_numbers(const struct shim_chain *chain, const struct shim_numbe
 {
     for (int i = 0; i < chain->path.n_gpus; i++)
         if (numbers->gpus[i] < 0)
-            return shim_fail(why, "a GPU has no number of NVML's");
+            return shim_fail(why, "NVML has no index for a GPU");
     if (!chain->path.closed && (numbers->entry < 0 || numbers->exit < 0))
-        return shim_fail(why, "a NIC has no number of NCCL's");
+        return shim_fail(why, "NCCL has no device number for a NIC");
     return 0;
 }
 

@@ -101,7 +101,7 @@ static int add_ports(const char *name, const struct filters *filters, struct por
     bool there = true;
 
     if (strlen(name) >= SHIM_NAME || strchr(name, '/'))
-        return shim_fail(why, "a NIC has a strange name");
+        return shim_fail(why, "a NIC has an invalid name");
     for (int number = 1; there && ports->n < PORTS; number++) {
         struct port *port = &ports->list[ports->n];
         bool up = reads(name, number, "state", "4:", &there), known;
@@ -171,7 +171,7 @@ static int refuse_settings(struct shim_why *why)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *value = shim_env(names[i][0]);
         if (value && strcasecmp(value, names[i][1]) != 0)
-            return shim_fail(why, "%s is set: NCCL's numbers of NICs are not known", names[i][0]);
+            return shim_fail(why, "%s is set: NCCL's numbering of NICs is unknown", names[i][0]);
     }
     if (dl_iterate_phdr(find_plugin, NULL))
         return shim_fail(why, "NCCL has loaded a net plugin");
@@ -239,7 +239,7 @@ static int scan(const char *name, uint32_t version, struct shim_why *why)
     struct ports ports;
 
     if (version < 21800 || version >= 23100)
-        return shim_fail(why, "how NCCL of this version numbers NICs is not known");
+        return shim_fail(why, "this NCCL version's numbering of NICs is unknown");
     if (refuse_settings(why) || read_filters(shim_env("NCCL_IB_HCA"), &filters, why) ||
         list_ports(&filters, &ports, why) || refuse_doubts(&ports, version, why))
         return -1;

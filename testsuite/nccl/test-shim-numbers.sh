@@ -90,12 +90,12 @@ for filter in "${filters[@]}"; do
 done
 expect "before 2.29.7 in the order of the list" $'0\n4' 22203 verbs nic mlx5_2 nic mlx5_0
 expect "not NCCL's own list" "the process has no list of NICs (libibverbs)" 22907 nic mlx5_0
-expect "an NCCL of the future" "how NCCL of this version numbers NICs is not known" 23100 verbs nic mlx5_0
-expect "an unknown NCCL" "how NCCL of this version numbers NICs is not known" 0 verbs nic mlx5_0
+expect "an NCCL of the future" "this NCCL version's numbering of NICs is unknown" 23100 verbs nic mlx5_0
+expect "an unknown NCCL" "this NCCL version's numbering of NICs is unknown" 0 verbs nic mlx5_0
 NCCL_IB_HCA=mlx5_0:1:2 expect "rails" "NCCL_IB_HCA is not understood" 23007 verbs nic mlx5_0
-NCCL_NET=Socket expect "sockets" "NCCL_NET is set: NCCL's numbers of NICs are not known" 22907 verbs nic mlx5_0
+NCCL_NET=Socket expect "sockets" "NCCL_NET is set: NCCL's numbering of NICs is unknown" 22907 verbs nic mlx5_0
 NCCL_NET=ib NCCL_IB_DISABLE=0 NCCL_NET_PLUGIN=none expect "settings that change nothing" 1 22907 verbs nic mlx5_0
-NCCL_NET_PLUGIN=x expect "a plugin" "NCCL_NET_PLUGIN is set: NCCL's numbers of NICs are not known" 22907 verbs nic mlx5_0
+NCCL_NET_PLUGIN=x expect "a plugin" "NCCL_NET_PLUGIN is set: NCCL's numbering of NICs is unknown" 22907 verbs nic mlx5_0
 
 nic=$work/machine/sys/class/infiniband/mlx5_0
 echo "1: DOWN" >"$nic/ports/1/state"
