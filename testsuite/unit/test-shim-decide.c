@@ -49,7 +49,7 @@ static void complete(void)
     CHECK_INT(check(NULL, 3, "without the shim"), -1);
     CHECK_INT(check(NULL, 0, "0 local ranks"), -1);
     usual(-1);
-    CHECK_INT(check(NULL, 4, "can't be known"), -1);
+    CHECK_INT(check(NULL, 4, "number of ranks is unknown"), -1);
     usual(8);
     comm.expected = 2; /* a child of a parent that is known */
     CHECK_INT(check(NULL, 2, NULL), 0);
