@@ -1,4 +1,4 @@
-/* path-answer.c: what solve, eval and explain say of a ring, as JSON and for people. */
+/* path-answer.c: the output of solve, eval and explain, as JSON and as text. */
 #include "command/path-answer.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static json_t *number_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* How far the ring may be below the best possible one, as a part of it. */
+/* How far the ring may be below the proven bound, as a ratio. */
 static double answer_gap(const struct answer *answer)
 {
     if (answer->bound <= answer->route.gbps * (1 + 1e-9))
@@ -63,7 +63,7 @@ static double answer_ratio(const struct answer *answer)
                : NAN;
 }
 
-/* All that run at once. */
+/* All chains of the baseline on this node. */
 static void set_chains(json_t *json, const struct stop *stop)
 {
     json_t *chains = json_array();
@@ -73,7 +73,7 @@ static void set_chains(json_t *json, const struct stop *stop)
     json_object_set_new(json, "chains", chains);
 }
 
-/* Would a job get it, instead of the baseline? */
+/* Would a job get this ring rather than the baseline? */
 static bool answer_gains(const struct answer *answer)
 {
     struct tccl_ring ring = {.gbps = answer->route.gbps};

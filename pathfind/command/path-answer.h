@@ -1,13 +1,13 @@
-/* path-answer.h: what solve, eval and explain say of a ring, as JSON and for people. */
+/* path-answer.h: the output of solve, eval and explain, as JSON and as text. */
 #ifndef TCCL_PATH_ANSWER_H
 #define TCCL_PATH_ANSWER_H
 
 #include "command/path-route.h"
 
 struct answer {
-    bool is_baseline;                  /* the ring was not given: it is the baseline */
+    bool is_baseline;                  /* no ring was given: this is the baseline */
     bool nothing;                      /* one GPU in all: no ring, nothing to do */
-    bool solved;                       /* bound says something */
+    bool solved;                       /* bound is valid */
     struct route route, baseline;      /* n = 0: none, or unknown */
     double bound;                      /* GB/s; +inf if unknown */
     long measured;                     /* transfer sets measured for it */
@@ -17,11 +17,11 @@ struct answer {
 
 void answer_clear(struct answer *answer);
 
-/* Fills in the baseline of the nodes of the route, and whether the ring is expressible. Never
- * fails: what is unknown is said in the answer. */
+/* Fills in the baseline for the nodes of the route, and whether the ring is expressible. Never
+ * fails: the answer says what is unknown. */
 void answer_complete(struct answer *answer);
 
-/* A new reference; NULL without memory. */
+/* A new reference; NULL if out of memory. */
 json_t *answer_to_json(const struct answer *answer);
 
 /* A few aligned lines. */
@@ -33,10 +33,10 @@ int print_json(json_t *json, struct tccl_error *err);
 /* "n1", or "n1-n4" for count nodes from number first on (from 0). */
 void format_nodes(int first, int count, char text[static 32]);
 
-/* How many stops from i on have the same chain on the same kind of node. */
+/* How many stops from i on have the same chain on the same node class. */
 int route_alike(const struct route *route, int i);
 
-/* Finds an answer for the nodes that were asked for: returns 0, or -1 with err. */
+/* Finds the answer for the given nodes. Returns 0, or -1 with err. */
 typedef int answer_finder(const struct options *options, struct nodes *nodes, struct answer *answer,
                           struct tccl_error *err);
 /* A whole command: opens the nodes, finds the answer and prints it. Returns 0, or -1 with err. */

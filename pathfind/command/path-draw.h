@@ -1,4 +1,4 @@
-/* path-draw.h: the drawing of a ring: a panel for each kind of node and chain. */
+/* path-draw.h: the drawing of a ring: one panel per node class and chain. */
 #ifndef TCCL_PATH_DRAW_H
 #define TCCL_PATH_DRAW_H
 

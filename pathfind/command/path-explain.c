@@ -1,4 +1,4 @@
-/* path-explain.c: tccl-path explain: why this ring, what limits it, and what comes next to it. */
+/* path-explain.c: tccl-path explain: what limits the ring, and the next best chains. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { RUNNERS = 5 };
 
-/* What makes the set of one chain as slow as it is. */
+/* What limits the transfer set of a chain. */
 struct limit {
     struct tccl_set set, part; /* part: the smallest one known to be as slow */
     bool detailed;             /* rates and limits are known (from a model) */
@@ -21,13 +21,13 @@ struct runners {
     struct tccl_result best[RUNNERS];
 };
 
-/* What could be in the place of a chain: others as fast, and the next best ones. */
+/* Alternatives to a chain: others as fast, and the next best ones. */
 struct others {
     struct runners as_fast, slower;
 };
 
-/* Is what has this bandwidth as slow as the whole? Sums in another order differ in the last digit.
- */
+/* Does this bandwidth limit the route? With a tolerance, because sums in another order differ in
+ * the last digit. */
 static bool holds_route(const struct route *route, double gbps)
 {
     return gbps <= route->gbps * (1 + 1e-9);
@@ -61,7 +61,7 @@ static bool same_set(const struct tccl_chain *a, const struct tccl_chain *b)
     return tccl_set_equal(&x, &y);
 }
 
-/* Keeps the best ones in order; equal sets once. */
+/* Keeps the best chains in order, without duplicates of a set. */
 static void keep(struct runners *runners, const struct tccl_result *result)
 {
     if (runners->count == RUNNERS && result->gbps <= runners->best[RUNNERS - 1].gbps)
@@ -94,7 +94,7 @@ static void offer_pairs(const struct stop *stop, struct others *others)
             offer(others, stop, &table->pairs[i]);
 }
 
-/* Measures a changed chain; what was not measured in a profile is no runner-up. */
+/* Measures a changed chain. A chain that the profile has not measured is skipped. */
 static void offer_changed(const struct stop *stop, bool any, const struct tccl_chain *chain,
                           struct others *others)
 {
@@ -123,7 +123,7 @@ static void change_edges(const struct stop *stop, bool any, const struct tccl_ch
         }
 }
 
-/* A single node: rings that differ in one edge, or in the places of two GPUs. */
+/* A single node: rings that differ in one edge, or in the positions of two GPUs. */
 static void offer_neighbours(const struct stop *stop, bool any, struct others *others)
 {
     change_edges(stop, any, &stop->chain, others);
@@ -136,7 +136,7 @@ static void offer_neighbours(const struct stop *stop, bool any, struct others *o
         }
 }
 
-/* Rings of a single node beyond which only neighbours are tried. */
+/* With more rings than this, only neighbours are tried. */
 enum { MAX_RINGS = 100000 };
 
 static bool few_rings(const struct stop *stop)
@@ -181,7 +181,7 @@ static void offer_orders(const struct stop *stop, bool any, struct tccl_chain *c
     }
 }
 
-/* A single node: all rings if there are few; else those near by. */
+/* A single node: all rings if there are few, else the neighbours. */
 static void offer_rings(const struct stop *stop, bool any, struct others *others)
 {
     struct tccl_chain chain = stop->chain;

@@ -26,7 +26,7 @@ static int check_members(const struct source *source, const struct tccl_set *set
     return 0;
 }
 
-/* What was measured counts before what a model says. */
+/* Measured values take precedence over those of the model. */
 static int measure(struct source *source, const char *text, struct measured *out,
                    struct tccl_error *err)
 {

@@ -1,4 +1,4 @@
-/* path-nodes.c: the nodes that were asked for, in order. */
+/* path-nodes.c: the nodes given on the command line, in order. */
 #include "command/path-nodes.h"
 
 #include <ctype.h>
@@ -97,7 +97,7 @@ static int add_group(struct nodes *nodes, const char *path, int count, const cha
     return 0;
 }
 
-/* --model or --profile: a node of its own, unless some --node names the same file. */
+/* --model or --profile: adds a node, unless a --node names the same file. */
 static int add_first(const struct options *options, struct nodes *nodes, struct tccl_error *err)
 {
     const char *path = options->model ? options->model : options->profile;

@@ -1,4 +1,4 @@
-/* path-nodes.h: the nodes that were asked for, in order. */
+/* path-nodes.h: the nodes given on the command line, in order. */
 #ifndef TCCL_PATH_NODES_H
 #define TCCL_PATH_NODES_H
 
@@ -40,11 +40,11 @@ struct nodes {
 int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_error *err);
 void nodes_clear(struct nodes *nodes);
 
-/* The kind of nodes with this source and these GPUs, made at first use. NULL with err. */
+/* The node class with this source and these GPUs, created at first use. NULL with err. */
 struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
                              struct tccl_error *err);
 
-/* Draws what the ring needs from the table anew. Returns 0, or -1 with err. */
+/* Updates the node class from the table. Returns 0, or -1 with err. */
 int node_kind_refresh(struct node_kind *kind, struct tccl_error *err);
 
 /* The group of node i (from 0). */

@@ -1,4 +1,4 @@
-/* path-options.c: what tccl-path was asked on its command line. */
+/* path-options.c: the command line options of tccl-path. */
 #include "command/path-options.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* path-options.h: what tccl-path was asked on its command line. */
+/* path-options.h: the command line options of tccl-path. */
 #ifndef TCCL_PATH_OPTIONS_H
 #define TCCL_PATH_OPTIONS_H
 

@@ -1,5 +1,4 @@
-/* path-route.h: chains of all nodes in order, with the hops between them: a ring, whoever chose it.
- */
+/* path-route.h: a ring: the chains of all nodes in order, with the hops between them. */
 #ifndef TCCL_PATH_ROUTE_H
 #define TCCL_PATH_ROUTE_H
 
@@ -10,8 +9,8 @@ struct stop {
     struct node_kind *kind;
     struct tccl_chain chain; /* closed, if it is a ring of a single node */
     double gbps;             /* of the chain's own set */
-    /* The baseline: all of these run at once, and gbps is theirs together; chain is the first.
-     * NULL: the chain runs alone. Belongs to the kind. */
+    /* The baseline: all its chains run at the same time, gbps is the aggregate, chain is the first.
+     * NULL: a single chain. Owned by the kind. */
     const struct tccl_baseline *baseline;
 };
 
@@ -29,7 +28,7 @@ void route_clear(struct route *route);
 /* Rates the hops and the whole, when each stop has its chain and bandwidth. */
 void route_rate(struct route *route);
 
-/* Measures the sets of all stops, then rates. Returns 0, or -1 with err: a set is not known. */
+/* Measures the sets of all stops, then rates. Returns 0, or -1 with err: a set is unknown. */
 int route_measure(struct route *route, struct tccl_error *err);
 
 /* The baseline of the same nodes and GPUs. closed: a ring of a single node. Returns 0; -1
@@ -41,8 +40,8 @@ int route_baseline(const struct route *like, bool closed, struct route *route,
  * brackets, which then is the same for each node. Returns 0, or -1 with err. */
 int route_parse(struct nodes *nodes, const char *text, struct route *route, struct tccl_error *err);
 
-/* How many chains run at once at a stop, which of them is the i-th (from 0), all of their
- * transfers, and the bandwidth of the slowest of these. */
+/* Of the chains that run at the same time at a stop: their number, the i-th (from 0), all of their
+ * transfers, and the bandwidth of the slowest transfer. */
 int stop_chains(const struct stop *stop);
 const struct tccl_chain *stop_chain(const struct stop *stop, int i);
 void stop_set(const struct stop *stop, struct tccl_set *set);
@@ -51,11 +50,11 @@ double stop_slowest(const struct stop *stop);
 /* How many rings run at once: the most chains of any stop. */
 int route_rings(const struct route *route);
 
-/* The notation of the i-th ring (from 0). From each stop it goes on with a chain that enters by the
- * NIC by which it left the one before, if there is one. Allocated; NULL without memory. */
+/* The text of the i-th ring (from 0). At each stop the ring continues with a chain whose entry is
+ * the NIC by which it left the previous stop, if there is one. Allocated; NULL if out of memory. */
 char *route_format(const struct route *route, int i);
 
-/* Would a stock NCCL build it? Returns 0, or -1 with err saying why not. */
+/* Can a stock NCCL be made to build it? Returns 0, or -1 with the reason in err. */
 int route_expressible(const struct route *route, struct tccl_error *err);
 
 #endif

@@ -7,10 +7,10 @@
 #include "base/cleanup.h"
 #include "ring/ring.h"
 
-/* Up to so many GPUs the search is exact unless told otherwise. */
+/* SMALL: with up to so many GPUs per node the search is exact by default. */
 enum { SMALL = 5, BUDGET = 5000, PAIRS = 16 };
 
-/* A person who waits sees how far it is. */
+/* Shows progress on a terminal. */
 static int show_progress(void *context, const struct tccl_search_progress *progress)
 {
     const struct source *source = context;
@@ -70,7 +70,7 @@ static int search_table(const struct options *options, struct node_kind *kind,
     return 0;
 }
 
-/* Who asks for another search than tccl-profile's does not want its table. */
+/* Search options differ from those of tccl-profile, so its table is not used with them. */
 static bool wants_search(const struct options *options)
 {
     return options->any || options->gap >= 0 || options->noise >= 0 || options->budget >= 0 ||
@@ -92,7 +92,7 @@ static int take_table(const struct options *options, struct node_kind *kind, str
     return 1;
 }
 
-/* Fills the table of a kind of node and draws what the ring needs from it. */
+/* Fills the chain table of a node class, and updates the class from it. */
 static int solve_kind(const struct options *options, bool single, struct node_kind *kind,
                       long *measured, struct tccl_error *err)
 {
@@ -116,7 +116,7 @@ static int solve_kind(const struct options *options, bool single, struct node_ki
     return node_kind_refresh(kind, err);
 }
 
-/* Walks the ring's choices back to chains. */
+/* Looks up the chains of the ring's choices. */
 static int take_choices(const struct tccl_ring *ring, struct route *route, struct tccl_error *err)
 {
     for (int i = 0; i < route->n; i++) {
@@ -151,7 +151,7 @@ static int close_ring(const struct nodes *nodes, struct answer *answer, struct t
     int rc = tccl_ring_solve(runs, nodes->n_groups, &ring, err);
     if (rc == 0) {
         answer->bound = ring.bound;
-        /* Bounds are rounded up to single precision on their way. */
+        /* The bound was rounded up to single precision. */
         if (answer->bound <= ring.gbps * (1 + 1e-6))
             answer->bound = ring.gbps;
         rc = take_choices(&ring, &answer->route, err);

@@ -1,4 +1,4 @@
-/* path-source.c: where bandwidths come from: a machine model, or a profile folder. */
+/* path-source.c: a source of bandwidths: a machine model, or a profile directory. */
 #include "command/path-source.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static const char *id_in_name(const char *path, char id[static TCCL_HASH_HEX])
     return id;
 }
 
-/* What names a machine, if it does, must name that of machine.json. Returns 0, or -1 with err. */
+/* A machine id, if given, must be that of machine.json. Returns 0, or -1 with err. */
 static int check_machine(const struct source *source, const char *path, const char *named,
                          struct tccl_error *err)
 {
@@ -301,7 +301,7 @@ static int find_subset(struct subsets *subsets, int from, struct tccl_set *part,
     return 0;
 }
 
-/* Taking away alone can end with a part that is larger than the smallest. */
+/* Tries all subsets first: removing members one by one can end with more than the smallest. */
 static int smallest_by_model(const struct source *source, const struct tccl_set *set, double limit,
                              struct tccl_set *part, struct tccl_error *err)
 {

@@ -1,4 +1,4 @@
-/* path-source.h: where bandwidths come from: a machine model, or a profile folder. */
+/* path-source.h: a source of bandwidths: a machine model, or a profile directory. */
 #ifndef TCCL_PATH_SOURCE_H
 #define TCCL_PATH_SOURCE_H
 
@@ -15,7 +15,7 @@ struct source {
     struct tccl_symmetry *symmetry; /* NULL without a model */
     struct tccl_search *search;
     struct tccl_setmap sets; /* measured, or asked of the model */
-    bool knows;              /* the search was told what sets.jsonl holds */
+    bool knows;              /* sets.jsonl was passed to the search */
 };
 
 /* Is the path what the option says: a folder for --profile, none for --model? Returns 0 (also if
@@ -26,13 +26,13 @@ int source_check(const char *path, bool profile, struct tccl_error *err);
 struct source *source_open(const char *path, struct tccl_error *err);
 void source_free(struct source *source); /* NULL is fine */
 
-/* Tells the search what the profile has measured, once: to be called before the search is used.
- * Tables of chains are enough for most questions, and sets.jsonl may be long. Returns 0, or -1 with
- * err. */
+/* Passes the measurements of the profile to the search, once. Must be called before the search is
+ * used; separate from source_open, because chain tables answer most questions and sets.jsonl may be
+ * long. Returns 0, or -1 with err. */
 int source_know(struct source *source, struct tccl_error *err);
 
-/* Bandwidth of a set, GB/s: measured earlier, or asked from the model. Returns 0, or -1 with err
- * that names the source. */
+/* Bandwidth of a set, GB/s: as measured, or from the model. Returns 0, or -1 with err that names
+ * the source. */
 int source_measure(struct source *source, const struct tccl_set *set, double *gbps,
                    struct tccl_error *err);
 
@@ -41,10 +41,9 @@ int source_measure(struct source *source, const struct tccl_set *set, double *gb
 int source_table(const struct source *source, uint32_t gpus, struct tccl_table **table,
                  struct tccl_error *err);
 
-/* The smallest part of a set that already is as slow as the set: with a model the smallest of all
- * (beyond 20,000 tries by taking away members as long as it stays as slow), else among the measured
- * sets. *part is the whole set if
- * nothing smaller is known. Returns 0, or -1 with err. */
+/* The smallest subset that is as slow as the whole set. With a model: the smallest of all subsets,
+ * or after 20,000 tries one from which no member can be removed; else the smallest of the measured
+ * sets. *part is the whole set if no smaller one is known. Returns 0, or -1 with err. */
 int source_slow_part(const struct source *source, const struct tccl_set *set, double gbps,
                      struct tccl_set *part, struct tccl_error *err);
 

@@ -161,8 +161,7 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name)
-        return usage_error(NULL,
-                           "a command is missing: solve, eval, explain, draw or measure");
+        return usage_error(NULL, "a command is missing: solve, eval, explain, draw or measure");
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         fputs(help, stdout);
         return end_output();

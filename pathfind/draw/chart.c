@@ -1,6 +1,6 @@
-/* chart.c: a chart as a part of a page. It has no width of its own: columns stand at percentages
- * of the page's, heights are pixels, and texts keep their size, so that a phone shows it as well
- * as a large screen. */
+/* chart.c: a chart in a page. It has no fixed width: columns are placed at percentages of the
+ * page's width, heights are in pixels, and texts keep their size, so that it is readable on phones
+ * as well as on large screens. */
 #include "draw/chart.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ enum {
     FEW = 4,              /* columns: each has its value above it */
     VALUE_TEXT = 32
 };
-static const double MOST = 1e12; /* what is more, a bandwidth that is nonsense, is cut to this */
+static const double MOST = 1e12; /* larger values are cut to this: no bandwidth is so high */
 
 struct scale {
     double least, most, step;
@@ -30,7 +30,7 @@ static double value_of(const struct tccl_chart_column *column, int series)
     return isnan(value) ? -1 : fmin(value, MOST);
 }
 
-/* As high as the column is: values that are not known count as 0. */
+/* The height of a column. Unknown values count as 0. */
 static double height_of(const struct tccl_chart *chart, const struct tccl_chart_column *column)
 {
     double sum = 0;
@@ -39,7 +39,7 @@ static double height_of(const struct tccl_chart *chart, const struct tccl_chart_
     return sum;
 }
 
-/* About four steps, of 1, 2, 2.5 or 5 times a power of ten; whole numbers where all are. */
+/* About four steps of 1, 2, 2.5 or 5 times a power of ten; integers if all values are. */
 static double step_for(double range, int digits)
 {
     static const double sizes[] = {1, 2, 2.5, 5, 10};
@@ -52,7 +52,8 @@ static double step_for(double range, int digits)
     return fmax(1, 10 * power);
 }
 
-/* Columns begin at 0; a line at the least value, or 1 where that is its base. */
+/* The axis of columns begins at 0, that of a line at the smallest value, or at 1 if that is its
+ * base. */
 static struct scale scale_of(const struct tccl_chart *chart)
 {
     struct scale scale = {.least = chart->line ? MOST : 0, .most = chart->base ? 1 : 0};
@@ -77,7 +78,7 @@ static double y_of(const struct scale *scale, double value)
     return BOTTOM - (value - scale->least) / (scale->most - scale->least) * PLOT;
 }
 
-/* The middle of a column, and the width of what is drawn of it, in percent. */
+/* The centre of a column, and the drawn width, in percent. */
 static double x_of(const struct tccl_chart *chart, int i)
 {
     return (i + 0.5) * 100 / chart->n_columns;
@@ -126,8 +127,8 @@ static void put_axes(const struct tccl_chart *chart, const struct scale *scale, 
     put_text("100%", HEIGHT - 4, "end", chart->x_axis, out);
 }
 
-/* On a phone, labels of many columns are left out, and those of a few, which are names, stand on
- * two lines. */
+/* On a phone, some labels are omitted if there are many columns; if there are few, their labels,
+ * which are names, are placed on two lines. */
 static void put_labels(const struct tccl_chart *chart, FILE *out)
 {
     bool few = chart->n_columns <= FEW;
@@ -142,7 +143,7 @@ static void put_labels(const struct tccl_chart *chart, FILE *out)
     }
 }
 
-/* What a pointer that rests on a column is told. */
+/* The tooltip of a column. */
 static void put_tip(const struct tccl_chart *chart, const struct tccl_chart_column *column,
                     FILE *out)
 {
@@ -180,7 +181,7 @@ static void put_column(const struct tccl_chart *chart, const struct scale *scale
     }
 }
 
-/* Over what is not known the line goes on to what is. */
+/* The line skips unknown values. */
 static void put_line(const struct tccl_chart *chart, const struct scale *scale, FILE *out)
 {
     for (int i = 0, last = -1; i < chart->n_columns; i++) {

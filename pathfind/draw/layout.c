@@ -1,4 +1,4 @@
-/* layout.c: where the parts of a node stand in a drawing, and the arrows of a chain. */
+/* layout.c: the positions of a node's devices in a drawing, and the arrows of a chain. */
 #include "draw/layout.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* layout.h: where the parts of a node stand in a drawing, and the arrows of a chain. */
+/* layout.h: the positions of a node's devices in a drawing, and the arrows of a chain. */
 #ifndef TCCL_PICTURE_H
 #define TCCL_PICTURE_H
 
@@ -29,8 +29,8 @@ enum tccl_arrow_kind {
     TCCL_ARROW_KINDS
 };
 
-/* One way that data go. Ends lie at the top of a device (to a memory), or at its bottom (to another
- * device). */
+/* A transfer of data. An arrow ends at the top of a device (to or from a memory), or at its bottom
+ * (to or from another device). */
 struct tccl_arrow {
     struct tccl_device from, to;
     enum tccl_arrow_kind kind;
@@ -45,7 +45,7 @@ enum { TCCL_MAX_ARROWS = 2 * TCCL_MAX_GPUS + 4 };
 int tccl_chain_arrows(const struct tccl_chain *chain,
                       struct tccl_arrow arrows[static TCCL_MAX_ARROWS]);
 
-/* Gives each arrow its ends, side by side where several meet. */
+/* Sets the ends of all arrows, side by side if several meet at a device. */
 void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arrows, int count);
 
 /* How far below the devices the arrows reach. */

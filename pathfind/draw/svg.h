@@ -1,4 +1,4 @@
-/* svg.h: a node and a chain on it as SVG, with all that it needs inside. */
+/* svg.h: a node and a chain on it as self-contained SVG. */
 #ifndef TCCL_SVG_H
 #define TCCL_SVG_H
 
@@ -8,18 +8,18 @@
 
 /* Errors of all these are left to ferror. */
 
-/* Writes text with the characters replaced that XML, HTML and DOT give a meaning; for control
- * characters, which XML can't hold, stands U+FFFD. */
+/* Writes text, escaped for XML, HTML and DOT. Control characters, which are invalid in XML, are
+ * replaced by U+FFFD. */
 void tccl_svg_escape(const char *text, FILE *out);
 
-/* What stands once in a file, before the first picture: classes (an element "style"), and the heads
- * of the arrows. */
+/* Written once per file, before the first picture: the classes (an element "style"), and the arrow
+ * heads. */
 void tccl_svg_style(FILE *out);
 void tccl_svg_markers(FILE *out);
 void tccl_svg_text(double x, double y, const char *class, const char *text, FILE *out);
 /* The colour of an arrow. */
 const char *tccl_svg_colour(enum tccl_arrow_kind kind);
-/* What the arrows of these kinds (bit K: enum tccl_arrow_kind K) mean, in at most two lines of
+/* The legend for these kinds of arrows (bit K: enum tccl_arrow_kind K), at most two lines of
  * TCCL_SVG_LEGEND pixels together. */
 enum { TCCL_SVG_LEGEND = 46 };
 void tccl_svg_legend(double left, double y, unsigned kinds, FILE *out);
@@ -27,7 +27,7 @@ void tccl_svg_legend(double left, double y, unsigned kinds, FILE *out);
 /* A node with the arrows of a chain, ready to be drawn; width and height in pixels. */
 struct tccl_picture {
     const struct tccl_machine *machine;
-    uint32_t gpus; /* those in use; the others are pale */
+    uint32_t gpus; /* those in use; the others are drawn pale */
     struct tccl_layout layout;
     struct tccl_arrow arrows[TCCL_MAX_ARROWS];
     int n_arrows;

@@ -1,4 +1,5 @@
-/* node-class.c: what the ring needs to know of one node, from its chain table or from the wire. */
+/* node-class.c: the properties of a node that matter to the ring, from its chain table or from a
+ * message. */
 #include "ring/node-class.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static void cleanup_kind_(struct tccl_kind **kind)
 }
 #define cleanup_kind __attribute__((cleanup(cleanup_kind_)))
 
-/* A kind with cells for so many NICs. */
+/* A class with cells for n_nics NICs. */
 static struct tccl_kind *kind_alloc(int n_nics)
 {
     struct tccl_kind *kind = calloc(1, sizeof(*kind));
@@ -152,7 +153,7 @@ json_t *tccl_kind_to_json(const struct tccl_kind *kind)
                      numbers_to_json(kind->baseline_exit_nics, n));
 }
 
-/* Copies a name: printable, and none of the characters that notation and JSON give a meaning. */
+/* Copies a name of printable ASCII characters. Returns 0, or -1. */
 static int take_name(const char *text, char *name, size_t size, bool may_be_empty)
 {
     size_t length = strlen(text);
@@ -170,7 +171,7 @@ static bool is_rate(double gbps)
     return gbps >= 0 && gbps <= 1e6;
 }
 
-/* A chain over the kind's GPUs, between these NICs; entry < 0: the closed one. */
+/* A chain over the GPUs of the class, between these NICs; entry < 0: the closed one. */
 static int chain_from_text(const char *text, const struct tccl_kind *kind, int entry, int exit,
                            struct tccl_chain *chain)
 {
@@ -217,7 +218,7 @@ static int nic_from_json(json_t *json, struct tccl_kind *kind, int i)
     return take_name(fabric, kind->nics[i].fabric, TCCL_NAME, true);
 }
 
-/* NICs in ascending order, in as many entries as count says. */
+/* An array of count NICs in ascending order. */
 static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t *nics)
 {
     json_int_t least = 0;

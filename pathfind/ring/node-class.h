@@ -1,17 +1,17 @@
-/* node-class.h: what the ring needs to know of one node: the best chain for each pair of NICs.
- * Nodes with the same profile and GPU set are of one kind. */
+/* node-class.h: the properties of a node that matter to the ring: the best chain for each pair of
+ * NICs. Nodes with the same profile and GPU set are of one class (struct tccl_kind). */
 #ifndef TCCL_KIND_H
 #define TCCL_KIND_H
 
 #include "chain/chain.h"
 #include "ring/table.h"
 
-/* A hop depends only on the pair of NICs, so of all ports with the same NICs only the best pair
+/* A hop depends only on the pair of NICs, so of all port pairs with the same NICs only the best one
  * matters. */
 struct tccl_cell {
     double gbps;             /* 0: no chain */
     double bound;            /* proven upper bound over all port pairs of these NICs */
-    struct tccl_chain chain; /* n_gpus = 0: none; its NICs are the kind's */
+    struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
 };
 
 struct tccl_kind {
@@ -27,22 +27,22 @@ struct tccl_kind {
     } nics[TCCL_MAX_NICS];
     struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
     struct tccl_cell ring;   /* single-node ring */
-    double noise;            /* of what measured: values closer than this ratio count as equal */
-    /* The baseline: what NCCL's own rings reach together on this node alone, and its chains where
-     * the node is one of several, 0 where there are none; and the NICs of those chains, in
-     * ascending order. */
+    double noise;            /* of the measurements: values closer than this ratio count as equal */
+    /* The baseline: the aggregate bandwidth of its rings on this node alone, and of its chains if
+     * the node is one of several, 0 if there are none; and the NICs of these chains, in ascending
+     * order. */
     double baseline_ring_gbps, baseline_chain_gbps;
-    int n_baseline; /* chains at once */
+    int n_baseline; /* number of chains */
     uint8_t baseline_entry_nics[TCCL_MAX_CHANNELS], baseline_exit_nics[TCCL_MAX_CHANNELS];
 };
 
 struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
                                        const struct tccl_machine *machine);
 void tccl_kind_free(struct tccl_kind *kind);
-/* The text of one of the kind's chains (chain-text.h), GPUs by their numbers; "" if it is none. */
+/* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */
 void tccl_kind_format(const struct tccl_kind *kind, const struct tccl_chain *chain,
                       char text[static TCCL_CHAIN_TEXT]);
-/* For the wire. from_json checks and bounds everything. NULL with err. */
+/* For messages between nodes. from_json validates and bounds everything; NULL with err. */
 json_t *tccl_kind_to_json(const struct tccl_kind *kind);
 struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err);
 bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b);

@@ -35,7 +35,8 @@ static int count_nodes(const struct tccl_run *runs, int n_runs, int *gpus)
     return nodes;
 }
 
-/* How many of the chains, of which this node has count, go through the NIC of chain i. */
+/* How many of all chains share the NIC of chain i. A node with fewer chains (count) uses each for
+ * several. */
 static int sharers(const uint8_t *nics, int count, int chains, int i)
 {
     int sharing = 0;
@@ -61,7 +62,7 @@ double tccl_baseline_hop(const struct tccl_kind *from, const struct tccl_kind *t
     return chains * least;
 }
 
-/* What the baseline reaches: the slowest of its nodes and hops; 0 if unknown. */
+/* Bandwidth of the baseline: that of its slowest node or hop; 0 if unknown. */
 static double baseline(const struct tccl_run *runs, int n_runs)
 {
     double least = INFINITY;
@@ -84,7 +85,7 @@ bool tccl_ring_gains(const struct tccl_ring *ring)
     return ring->gbps > ring->baseline_gbps * (1 + ring->noise) * (1 + 1e-9);
 }
 
-/* The nodes as segment.h wants them: what is shared by equal nodes is kept once. */
+/* The nodes in the form of segment.h. Nodes of a run share their matrices. */
 struct lists {
     int count;
     int *nics;
@@ -92,7 +93,7 @@ struct lists {
     const unsigned char **nic;
     const float **hop;
     float *cells;                      /* of all runs, low then high */
-    float *hops;                       /* of all runs: inside the run, and on to the next */
+    float *hops;                       /* of all runs: within the run, and to the next */
     unsigned char same[TCCL_MAX_NICS]; /* port p is NIC p */
 };
 
@@ -187,7 +188,8 @@ static int solve_nodes(const struct lists *lists, struct tccl_ring *ring)
     return 0;
 }
 
-/* The chosen cells and hops hold the exact numbers; the products worked with rounded ones. */
+/* The products are in single precision: computes the ring's bandwidth again from the chosen cells
+ * and hops in double precision. */
 static double exact_gbps(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring)
 {
     double least = -1;
@@ -225,7 +227,7 @@ static bool has_chain(const struct tccl_kind *kind)
     return false;
 }
 
-/* Can the kind be a part of a larger ring? */
+/* Can a node of this class be part of a ring over several nodes? */
 static int check_kind(const struct tccl_kind *kind, struct tccl_error *err)
 {
     if (kind->n_nics == 0)

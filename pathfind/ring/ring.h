@@ -1,10 +1,10 @@
-/* ring.h: the closed result for a job step, from the kinds of its nodes. */
+/* ring.h: the ring for a job step, from the classes of its nodes. */
 #ifndef TCCL_RING_H
 #define TCCL_RING_H
 
 #include "ring/node-class.h"
 
-/* Consecutive nodes of one kind. */
+/* Consecutive nodes of one class. */
 struct tccl_run {
     const struct tccl_kind *kind;
     int count;
@@ -16,9 +16,9 @@ struct tccl_ring_choice {
 
 struct tccl_ring {
     double gbps;          /* of the slowest chain or hop; 0: no ring can be closed */
-    double bound;         /* proven: no ring is better than this */
-    double baseline_gbps; /* what NCCL's own rings reach; 0 if unknown */
-    double noise;         /* of the bandwidths, as a ratio; the largest of the kinds' */
+    double bound;         /* proven upper bound of all rings */
+    double baseline_gbps; /* of the baseline; 0 if unknown */
+    double noise;         /* of the measurements, as a ratio; the largest of all classes */
     int n_nodes;
     struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
 };
@@ -27,9 +27,9 @@ struct tccl_ring {
 double tccl_hop(const struct tccl_kind *from, int exit_nic, const struct tccl_kind *to,
                 int entry_nic);
 
-/* What a hop carries of the baseline, which both kinds must have: its chains share the data
- * equally, and those that go through one NIC share its rate. They are taken to leave and to enter
- * in the order of the NICs. GB/s of all of them; 0 if two NICs do not meet. */
+/* Aggregate bandwidth of the baseline's chains over a hop, GB/s; 0 if two NICs are not connected.
+ * Both classes must have a baseline. The chains carry equal parts of the data, and those through
+ * one NIC share its rate. Chains are assumed to be connected in the order of the NICs. */
 double tccl_baseline_hop(const struct tccl_kind *from, const struct tccl_kind *to);
 
 /* Solves the ring over the nodes of the runs in order. Returns 0; 1 if there is nothing to do (one
@@ -37,18 +37,18 @@ double tccl_baseline_hop(const struct tccl_kind *from, const struct tccl_kind *t
  * meet). tccl_ring_clear frees. */
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                     struct tccl_error *err);
-/* Is the ring faster than the baseline, by more than the noise? Also true where the baseline is
- * unknown. If not, nothing is to be applied. */
+/* Is the ring faster than the baseline by more than the noise? Also true if the baseline is
+ * unknown. If not, the ring must not be applied. */
 bool tccl_ring_gains(const struct tccl_ring *ring);
 
 void tccl_ring_clear(struct tccl_ring *ring);
 
-/* The cell that a choice means on a node of that kind; NULL: the kind has no such NICs. */
+/* The cell of a choice on a node of that class; NULL: the class has no such NICs. */
 const struct tccl_cell *tccl_ring_cell(const struct tccl_kind *kind,
                                        struct tccl_ring_choice choice);
 
-/* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL without memory.
- */
+/* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL if out of
+ * memory. */
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
                        const char *const *names);
 

@@ -20,7 +20,8 @@ static inline float larger(float a, float b)
     return a > b ? a : b;
 }
 
-/* out[i][j] for columns from first on; what the vector kernels leave over, and other processors. */
+/* out[i][j] for columns from first on: the columns left over by the vector kernels, and all columns
+ * on other processors. */
 static void maxmin_plain(const float *a, const float *b, float *out, int rows, int inner,
                          int columns, int first)
 {
@@ -72,8 +73,8 @@ static int maxmin_sse2(const float *a, const float *b, float *out, int rows, int
 }
 
 #ifndef TCCL_NO_AVX2 /* the benchmarks compare both */
-/* Numbers that are not negative are in the order of their bits, as whole numbers, which more units
- * of the processor can compare. */
+/* Non-negative floats have the order of their bits as integers, and processors compare integers on
+ * more execution units. */
 #define LOAD_BITS(from) _mm256_loadu_si256((const __m256i *)(from))
 #define STORE_BITS(to, bits) _mm256_storeu_si256((__m256i *)(to), bits)
 #define SPREAD_BITS(x) _mm256_castps_si256(_mm256_set1_ps(x))
@@ -135,7 +136,7 @@ static bool same_node(const struct tccl_nodes *nodes, int i, int j)
            nodes->ports[i] == nodes->ports[j] && nodes->nics[i] == nodes->nics[j];
 }
 
-/* Has each port a NIC of its own? Then the matrix over ports is that over NICs. */
+/* Does each port have its own NIC? Then the matrix over ports is that over NICs. */
 static bool own_nics(const struct tccl_nodes *nodes, int i)
 {
     if (nodes->nics[i] != nodes->ports[i])
@@ -202,7 +203,7 @@ static void swap(float **a, float **b)
     *b = kept;
 }
 
-/* How many nodes from i on are equal and reached by equal hops. */
+/* The number of equal nodes from i on that are reached by equal hops. */
 static int run_length(const struct merge *merge, int i)
 {
     const struct tccl_nodes *nodes = merge->nodes;
@@ -284,7 +285,7 @@ static int best_middle(const float *left, const float *right, int count, int str
     return best;
 }
 
-/* The ports of node i that stand behind its choice of NICs. */
+/* The best ports of node i for its chosen NICs. */
 static struct tccl_node_ports best_ports(const struct tccl_nodes *nodes, int i, int entry_nic,
                                          int exit_nic)
 {
@@ -303,8 +304,10 @@ static struct tccl_node_ports best_ports(const struct tccl_nodes *nodes, int i, 
     return choice;
 }
 
-/* With the first entry and the last exit fixed, one row of every segment is enough to walk back:
- * arrive[i] over entry NICs and leave[i] over exit NICs of node i. choices gets NICs. */
+/* Finds the choice of every node from the first entry and the last exit. One row of each partial
+ * product is enough: arrive[i] over entry NICs, leave[i] over exit NICs of node i. choices gets
+ * NICs.
+ */
 static int walk_back(const struct merge *merge, int entry, int exit,
                      struct tccl_node_ports *choices)
 {
@@ -332,7 +335,7 @@ static int walk_back(const struct merge *merge, int entry, int exit,
     return 0;
 }
 
-/* NICs to ports; equal neighbours with equal choices are looked up once. */
+/* Replaces NICs by ports. Equal neighbours with equal choices are looked up once. */
 static void nics_to_ports(const struct tccl_nodes *nodes, struct tccl_node_ports *choices)
 {
     struct tccl_node_ports nics = {-1, -1}, ports = {0, 0};

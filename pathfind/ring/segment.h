@@ -21,8 +21,8 @@ void tccl_segment_merge(const float *a, const float *hop, const float *b, float 
 /* A list of nodes to be merged into one segment and closed. Node i has ports[i] entry ports and the
  * same exit ports; gbps[i] is its matrix, ports[i] x ports[i]; nic[i][p] is the NIC of port p,
  * below nics[i]. hop[i] is the matrix nics[i] x nics[(i + 1) % count] from node i's exit NIC to the
- * next node's entry NIC. Equal nodes share their pointers. A hop that differs from port to port is
- * written with one NIC a port. */
+ * next node's entry NIC. Equal nodes share their pointers. If hops differ from port to
+ * port, give each port its own NIC. */
 struct tccl_nodes {
     int count;
     const int *ports;
@@ -40,7 +40,7 @@ struct tccl_node_ports {
 /* The best ring through all nodes in order, closed by hop[count - 1] (with one node the hop joins
  * it to itself). Runs of equal neighbours (the same pointers) are merged by repeated squaring.
  * choices gets count entries, or is NULL. Returns 0 with *gbps (0: no ring exists, choices then
- * mean nothing), or -1 without memory. */
+ * mean nothing), or -1 if out of memory. */
 int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_ports *choices);
 
 #endif

@@ -69,7 +69,7 @@ static int add_ports(const struct tccl_machine *machine, uint32_t gpus, struct t
     return n;
 }
 
-/* A table with room for so many ports, all results unknown. */
+/* A table for n_ports ports, all results unknown. */
 static struct tccl_table *table_alloc(int n_ports)
 {
     struct tccl_table *table = calloc(1, sizeof(*table));
@@ -116,7 +116,7 @@ static void cleanup_table_(struct tccl_table **table)
 }
 #define cleanup_table __attribute__((cleanup(cleanup_table_)))
 
-/* Writing. The buffer has exactly the size that is going to be written. */
+/* Writing. The buffer has exactly the size of the table, so put needs no bounds. */
 
 static void put(uint8_t **at, uint64_t value, int bytes)
 {
@@ -197,7 +197,7 @@ static bool port_equal(struct tccl_port a, struct tccl_port b)
     return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
 }
 
-/* Has the chain all GPUs of the set, and is it open or closed as its place in the table says? */
+/* Does the chain visit all GPUs of the set, and is it open or closed as required? */
 static bool chain_fits(const struct tccl_chain *chain, uint32_t gpus, bool closed)
 {
     uint32_t visited = 0;
@@ -206,7 +206,7 @@ static bool chain_fits(const struct tccl_chain *chain, uint32_t gpus, bool close
     return chain->n_gpus == __builtin_popcount(gpus) && visited == gpus && chain->closed == closed;
 }
 
-/* The same of a result: its ports, a bandwidth below its bound. */
+/* The same for a result; also checks its ports, and that its bandwidth is at most its bound. */
 static bool result_fits(const struct tccl_result *result, uint32_t gpus, bool closed,
                         const struct tccl_port *entry, const struct tccl_port *exit)
 {
@@ -246,7 +246,7 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
 {
     int n_gpus = __builtin_popcount(table->gpus);
     if (n_gpus < 1 || n_gpus > TCCL_MAX_GPUS || table->n_ports > MAX_PORTS || !table_fits(table))
-        return tccl_fail(err, "%s: the chain table contradicts itself and is not written", path);
+        return tccl_fail(err, "%s: the chain table is inconsistent and is not written", path);
     size_t size = table_size(table->n_ports, n_gpus, table->baseline_ring.n_chains,
                              table->baseline_chain.n_chains);
     cleanup_free uint8_t *data = calloc(1, size);
@@ -265,7 +265,7 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     return tccl_write_file(path, 0644, data, size, err);
 }
 
-/* Reading. The size has been compared with the header's numbers before anything is taken. */
+/* Reading. The header is checked against the size of the file first, so take needs no bounds. */
 
 static uint64_t take(const uint8_t **at, int bytes)
 {
@@ -338,7 +338,7 @@ static void take_baseline(const uint8_t **at, int n_gpus, bool closed,
     }
 }
 
-/* What the header says; checks it as far as the size of the file and the machine go. */
+/* Reads the header, and checks it against the size of the file and the machine. */
 static int take_header(const uint8_t **at, size_t size, const struct tccl_machine *machine,
                        struct tccl_table *head, int *n_gpus, struct tccl_error *err)
 {
@@ -370,7 +370,7 @@ static int take_header(const uint8_t **at, size_t size, const struct tccl_machin
     return 0;
 }
 
-/* Is it a table of this version, whole and unaltered? */
+/* Is it a table of this version, complete and unaltered? */
 static int check_whole(const uint8_t *data, size_t size, struct tccl_error *err)
 {
     if (size < HEADER_SIZE + CHECKSUM_SIZE || memcmp(data, magic, MAGIC_SIZE) != 0)

@@ -17,10 +17,11 @@ struct tccl_result {
 
 enum { TCCL_MAX_CHANNELS = 8 };
 
-/* The rings that a stock NCCL builds by itself (nccl/baseline.h finds them); all run at once. */
+/* The baseline: what a stock NCCL builds on its own (see nccl/baseline.h). All chains run at the
+ * same time. */
 struct tccl_baseline {
-    double gbps;  /* GB/s of all of them together; 0: not measured */
-    int n_chains; /* 0: there are none, or their bandwidth can't be measured */
+    double gbps;  /* GB/s, aggregate; 0: not measured */
+    int n_chains; /* 0: none, or their bandwidth cannot be measured */
     struct tccl_chain chains[TCCL_MAX_CHANNELS];
 };
 
@@ -39,11 +40,11 @@ struct tccl_table {
 };
 
 /* An empty table: all ports of the GPU set (for each NIC: its GPUs with GPUDirect, then all
- * memories), all bounds +inf. NULL only without memory. */
+ * memories), all bounds +inf. NULL only if out of memory. */
 struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus);
 void tccl_table_free(struct tccl_table *table); /* NULL is fine */
 
-/* Writes the table whole. Returns 0, or -1 with err. */
+/* Writes the table atomically. Returns 0, or -1 with err. */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);
 /* Reads and checks (size, checksum, every chain against the machine, machine id). *table is the
  * caller's. Returns 0; -1 with err naming the file. */
