@@ -301,7 +301,8 @@ static int find_subset(struct subsets *subsets, int from, struct tccl_set *part,
     return 0;
 }
 
-/* Tries all subsets first: removing members one by one can end with more than the smallest. */
+/* Removes members one by one, then tries all smaller subsets: removal alone may miss the smallest.
+ */
 static int smallest_by_model(const struct source *source, const struct tccl_set *set, double limit,
                              struct tccl_set *part, struct tccl_error *err)
 {
