@@ -1,6 +1,5 @@
 /* test-chain.c: chains, what they transfer, and what is possible. */
 #include "chain/chain.h"
-#include "chain/chain.h"
 #include "machines.h"
 
 static struct tccl_chain parse(const struct tccl_machine *machine, const char *text)

@@ -99,9 +99,9 @@ static void test_machines(unsigned long seed)
         struct tccl_symmetry *found = measure_symmetry(&noisy);
         unsigned long state = seed + which;
         printf("%s: %ld sets measured; exchanges %d + %d with NICs, in truth %d + %d\n",
-               machine_names[which], tccl_symmetry_measured_sets(found), count_exchanges(found, false),
-               count_exchanges(found, true), count_exchanges(known, false),
-               count_exchanges(known, true));
+               machine_names[which], tccl_symmetry_measured_sets(found),
+               count_exchanges(found, false), count_exchanges(found, true),
+               count_exchanges(known, false), count_exchanges(known, true));
         CHECK_INT(tccl_symmetry_measured_sets(found), noisy.calls);
         for (int nics = 0; nics < 2; nics++)
             CHECK_INT(count_exchanges(found, nics), count_exchanges(known, nics));
