@@ -20,7 +20,7 @@ def marker():
 
 def of_folder(mark):
     found = {os.path.join(mark['TMPDIR'], name) for name in os.listdir(mark['TMPDIR'])}
-    shutil.rmtree(mark['TMPDIR'])
+    shutil.rmtree(mark['TMPDIR'], ignore_errors=True)
     return found
 
 
