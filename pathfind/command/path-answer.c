@@ -34,7 +34,7 @@ void format_nodes(int first, int count, char text[static 32])
 int route_alike(const struct route *route, int i)
 {
     int count = 1;
-    while (i + count < route->n && route->stops[i + count].kind == route->stops[i].kind &&
+    while (i + count < route->n && route->stops[i + count].class == route->stops[i].class &&
            memcmp(&route->stops[i + count].chain, &route->stops[i].chain,
                   sizeof(struct tccl_chain)) == 0)
         count++;
@@ -69,7 +69,7 @@ static void set_chains(json_t *json, const struct stop *stop)
     json_t *chains = json_array();
     for (int i = 0; i < stop_chains(stop); i++)
         json_array_append_new(
-            chains, tccl_chain_to_json(stop_chain(stop, i), &stop->kind->source->machine));
+            chains, tccl_chain_to_json(stop_chain(stop, i), &stop->class->source->machine));
     json_object_set_new(json, "chains", chains);
 }
 
@@ -80,13 +80,13 @@ static bool answer_gains(const struct answer *answer)
     if (answer->baseline.n)
         ring.baseline_gbps = answer->baseline.gbps;
     for (int i = 0; i < answer->route.n; i++)
-        ring.noise = fmax(ring.noise, answer->route.stops[i].kind->kind->noise);
+        ring.noise = fmax(ring.noise, answer->route.stops[i].class->class->noise);
     return tccl_ring_gains(&ring);
 }
 
 static json_t *stop_to_json(const struct stop *stop, int i)
 {
-    const struct source *source = stop->kind->source;
+    const struct source *source = stop->class->source;
     json_t *json = tccl_chain_to_json(&stop->chain, &source->machine);
     char name[32];
     format_nodes(i, 1, name);
@@ -106,8 +106,8 @@ static json_t *hop_to_json(const struct route *route, int i)
     format_nodes(i, 1, from_name);
     format_nodes((i + 1) % route->n, 1, to_name);
     return json_pack("{s:s, s:s, s:s, s:s, s:f}", "from", from_name, "to", to_name, "from_nic",
-                     from->kind->source->machine.nics[from->chain.exit.nic].name, "to_nic",
-                     to->kind->source->machine.nics[to->chain.entry.nic].name, "gbps",
+                     from->class->source->machine.nics[from->chain.exit.nic].name, "to_nic",
+                     to->class->source->machine.nics[to->chain.entry.nic].name, "gbps",
                      route->hops[i]);
 }
 
@@ -212,12 +212,12 @@ static void print_stops(const struct route *route, FILE *out)
         const struct stop *stop = &route->stops[i];
         n = route_alike(route, i);
         format_nodes(i, n, name);
-        tccl_numberset_format(stop->kind->gpus, gpus, sizeof(gpus));
-        tccl_chain_format(&stop->chain, &stop->kind->source->machine, chain);
-        fprintf(out, "%-10s %-16s %-8s %-7s %7.2f  %s\n", name, stop->kind->source->machine.name,
-                stop->kind->source->name, gpus, stop->gbps, chain);
+        tccl_numberset_format(stop->class->gpus, gpus, sizeof(gpus));
+        tccl_chain_format(&stop->chain, &stop->class->source->machine, chain);
+        fprintf(out, "%-10s %-16s %-8s %-7s %7.2f  %s\n", name, stop->class->source->machine.name,
+                stop->class->source->name, gpus, stop->gbps, chain);
         for (int k = 1; k < stop_chains(stop); k++) {
-            tccl_chain_format(stop_chain(stop, k), &stop->kind->source->machine, chain);
+            tccl_chain_format(stop_chain(stop, k), &stop->class->source->machine, chain);
             fprintf(out, "%52s  %s\n", "at the same time", chain);
         }
     }

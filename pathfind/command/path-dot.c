@@ -61,7 +61,7 @@ void draw_dot(const struct drawing *drawing, FILE *out)
             drawing->answer->route.n, drawing->answer->route.gbps);
     for (int i = 0; i < drawing->n_panels; i++) {
         const struct panel *panel = &drawing->panels[i];
-        const struct tccl_machine *machine = &panel->stop->kind->source->machine;
+        const struct tccl_machine *machine = &panel->stop->class->source->machine;
         fprintf(out, "  subgraph cluster_p%d {\n    label=\"%s: ", i, panel->names);
         tccl_svg_escape(machine->name, out);
         fprintf(out, ", %.2f GB/s\";\n", panel->stop->gbps);

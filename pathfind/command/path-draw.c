@@ -25,7 +25,7 @@ static struct panel *find_panel(struct drawing *drawing, const struct stop *stop
 {
     for (int i = 0; i < drawing->n_panels; i++) {
         const struct stop *other = drawing->panels[i].stop;
-        if (other->kind == stop->kind &&
+        if (other->class == stop->class &&
             memcmp(&other->chain, &stop->chain, sizeof(stop->chain)) == 0)
             return &drawing->panels[i];
     }

@@ -45,8 +45,8 @@ static int evaluate_baseline(struct nodes *nodes, struct answer *answer, struct 
     int rc = route_init(&like, nodes->total, err);
     for (int i = 0; rc == 0 && i < nodes->total; i++) {
         const struct group *group = nodes_group(nodes, i);
-        like.stops[i].kind = nodes_kind(nodes, group->source, group->gpus, err);
-        rc = like.stops[i].kind ? 0 : -1;
+        like.stops[i].class = nodes_class(nodes, group->source, group->gpus, err);
+        rc = like.stops[i].class ? 0 : -1;
     }
     if (rc == 0)
         rc = route_baseline(&like, nodes->total == 1, &answer->route, err);

@@ -35,7 +35,7 @@ static bool holds_route(const struct route *route, double gbps)
 
 static int find_limit(const struct stop *stop, struct limit *limit, struct tccl_error *err)
 {
-    const struct source *source = stop->kind->source;
+    const struct source *source = stop->class->source;
     double gbps;
     stop_set(stop, &limit->set);
     limit->detailed = source->model != NULL;
@@ -88,7 +88,7 @@ static void offer(struct others *others, const struct stop *stop, const struct t
 /* Several nodes: the best chains of other port pairs. */
 static void offer_pairs(const struct stop *stop, struct others *others)
 {
-    const struct tccl_table *table = stop->kind->table;
+    const struct tccl_table *table = stop->class->table;
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         if (table->pairs[i].chain.n_gpus)
             offer(others, stop, &table->pairs[i]);
@@ -101,9 +101,9 @@ static void offer_changed(const struct stop *stop, bool any, const struct tccl_c
     struct tccl_result result = {.chain = *chain};
     struct tccl_set set;
     tccl_chain_set(chain, &set);
-    if (tccl_chain_check(chain, &stop->kind->source->machine, NULL) < 0 ||
+    if (tccl_chain_check(chain, &stop->class->source->machine, NULL) < 0 ||
         (!any && tccl_chain_expressible(chain, NULL) < 0) ||
-        source_measure(stop->kind->source, &set, &result.gbps, NULL) < 0)
+        source_measure(stop->class->source, &set, &result.gbps, NULL) < 0)
         return;
     result.bound = result.gbps;
     offer(others, stop, &result);
@@ -112,7 +112,7 @@ static void offer_changed(const struct stop *stop, bool any, const struct tccl_c
 static void change_edges(const struct stop *stop, bool any, const struct tccl_chain *chain,
                          struct others *others)
 {
-    int kinds = TCCL_BOUNCE + stop->kind->source->machine.n_memories;
+    int kinds = TCCL_BOUNCE + stop->class->source->machine.n_memories;
     for (int i = 0; i < tccl_chain_edges(chain); i++)
         for (int kind = 0; kind < kinds; kind++) {
             struct tccl_chain changed = *chain;
@@ -144,7 +144,7 @@ static bool few_rings(const struct stop *stop)
     double rings = 1;
     for (int i = 1; i < stop->chain.n_gpus; i++)
         rings *= i;
-    rings *= pow(TCCL_BOUNCE + stop->kind->source->machine.n_memories, stop->chain.n_gpus);
+    rings *= pow(TCCL_BOUNCE + stop->class->source->machine.n_memories, stop->chain.n_gpus);
     return rings <= MAX_RINGS;
 }
 
@@ -152,7 +152,7 @@ static bool few_rings(const struct stop *stop)
 static void offer_edges(const struct stop *stop, bool any, struct tccl_chain *chain, int edge,
                         struct others *others)
 {
-    int kinds = TCCL_BOUNCE + stop->kind->source->machine.n_memories;
+    int kinds = TCCL_BOUNCE + stop->class->source->machine.n_memories;
     if (edge == tccl_chain_edges(chain)) {
         offer_changed(stop, any, chain, others);
         return;
@@ -193,7 +193,7 @@ static void offer_rings(const struct stop *stop, bool any, struct others *others
 static void find_others(const struct stop *stop, bool any, struct others *others)
 {
     *others = (struct others){.as_fast.count = 0};
-    if (stop->kind->solved && !stop->chain.closed)
+    if (stop->class->solved && !stop->chain.closed)
         offer_pairs(stop, others);
     else if (stop->chain.closed)
         offer_rings(stop, any, others);
@@ -223,7 +223,7 @@ static json_t *runners_to_json(const struct stop *stop, const struct runners *ru
     json_t *json = json_array();
     char text[TCCL_CHAIN_TEXT];
     for (int i = 0; i < runners->count; i++) {
-        tccl_chain_format(&runners->best[i].chain, &stop->kind->source->machine, text);
+        tccl_chain_format(&runners->best[i].chain, &stop->class->source->machine, text);
         json_array_append_new(
             json, json_pack("{s:s, s:f}", "chain", text, "gbps", runners->best[i].gbps));
     }
@@ -296,7 +296,7 @@ static void print_runners(const struct stop *stop, const struct runners *runners
 {
     char text[TCCL_CHAIN_TEXT];
     for (int i = 0; i < runners->count; i++) {
-        tccl_chain_format(&runners->best[i].chain, &stop->kind->source->machine, text);
+        tccl_chain_format(&runners->best[i].chain, &stop->class->source->machine, text);
         printf("  %-9s  %6.2f GB/s  %s\n", i ? "" : what, runners->best[i].gbps, text);
     }
 }
@@ -320,10 +320,10 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
     if (find_limit(stop, &limit, err) < 0)
         return -1;
     format_nodes(i, n, name);
-    printf("%s (%s): %.2f GB/s%s\n", name, stop->kind->source->machine.name, stop->gbps,
+    printf("%s (%s): %.2f GB/s%s\n", name, stop->class->source->machine.name, stop->gbps,
            holds_route(route, stop->gbps) ? ", the limit of the ring" : "");
     for (int k = 0; k < stop_chains(stop); k++) {
-        tccl_chain_format(stop_chain(stop, k), &stop->kind->source->machine, chain);
+        tccl_chain_format(stop_chain(stop, k), &stop->class->source->machine, chain);
         printf("  %-9s  %s\n", k ? "with" : "chain", chain);
     }
     print_limit(stop, &limit);

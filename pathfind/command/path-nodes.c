@@ -135,48 +135,48 @@ int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_e
 
 void nodes_clear(struct nodes *nodes)
 {
-    for (int i = 0; i < nodes->n_kinds; i++) {
-        tccl_table_free(nodes->kinds[i]->table);
-        tccl_kind_free(nodes->kinds[i]->kind);
-        free(nodes->kinds[i]);
+    for (int i = 0; i < nodes->n_classes; i++) {
+        tccl_table_free(nodes->classes[i]->table);
+        tccl_node_class_free(nodes->classes[i]->class);
+        free(nodes->classes[i]);
     }
     for (int i = 0; i < nodes->n_sources; i++)
         source_free(nodes->sources[i]);
-    free(nodes->kinds);
+    free(nodes->classes);
     free(nodes->sources);
     free(nodes->groups);
     *nodes = (struct nodes){.n_sources = 0};
 }
 
-int node_kind_refresh(struct node_kind *kind, struct tccl_error *err)
+int node_class_refresh(struct node_class *class, struct tccl_error *err)
 {
-    tccl_kind_free(kind->kind);
-    kind->kind = tccl_kind_from_table(kind->table, &kind->source->machine);
-    return kind->kind ? 0 : tccl_fail(err, "%s: out of memory", kind->source->path);
+    tccl_node_class_free(class->class);
+    class->class = tccl_node_class_from_table(class->table, &class->source->machine);
+    return class->class ? 0 : tccl_fail(err, "%s: out of memory", class->source->path);
 }
 
-struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
-                             struct tccl_error *err)
+struct node_class *nodes_class(struct nodes *nodes, struct source *source, uint32_t gpus,
+                               struct tccl_error *err)
 {
-    for (int i = 0; i < nodes->n_kinds; i++)
-        if (nodes->kinds[i]->source == source && nodes->kinds[i]->gpus == gpus)
-            return nodes->kinds[i];
-    if (grow((void **)&nodes->kinds, nodes->n_kinds, sizeof(*nodes->kinds), err) < 0)
+    for (int i = 0; i < nodes->n_classes; i++)
+        if (nodes->classes[i]->source == source && nodes->classes[i]->gpus == gpus)
+            return nodes->classes[i];
+    if (grow((void **)&nodes->classes, nodes->n_classes, sizeof(*nodes->classes), err) < 0)
         return NULL;
-    struct node_kind *kind = calloc(1, sizeof(*kind));
-    if (!kind) {
+    struct node_class *class = calloc(1, sizeof(*class));
+    if (!class) {
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    nodes->kinds[nodes->n_kinds++] = kind;
-    kind->source = source;
-    kind->gpus = gpus;
-    kind->table = tccl_table_new(&source->machine, gpus);
-    if (!kind->table) {
+    nodes->classes[nodes->n_classes++] = class;
+    class->source = source;
+    class->gpus = gpus;
+    class->table = tccl_table_new(&source->machine, gpus);
+    if (!class->table) {
         tccl_fail(err, "%s: out of memory", source->path);
         return NULL;
     }
-    return node_kind_refresh(kind, err) < 0 ? NULL : kind;
+    return node_class_refresh(class, err) < 0 ? NULL : class;
 }
 
 const struct group *nodes_group(const struct nodes *nodes, int i)

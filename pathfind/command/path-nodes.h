@@ -9,11 +9,11 @@
 enum { MAX_COUNT = 4096, MAX_NODES = 65536 };
 
 /* Nodes with the same source and GPU set share one. */
-struct node_kind {
+struct node_class {
     struct source *source;
     uint32_t gpus;
-    struct tccl_table *table; /* all unknown until it is solved */
-    struct tccl_kind *kind;   /* of that table */
+    struct tccl_table *table;      /* all unknown until it is solved */
+    struct tccl_node_class *class; /* of that table */
     bool solved;
 };
 
@@ -28,8 +28,8 @@ struct group {
 struct nodes {
     struct source **sources;
     int n_sources;
-    struct node_kind **kinds;
-    int n_kinds;
+    struct node_class **classes;
+    int n_classes;
     struct group *groups;
     int n_groups;
     int total;
@@ -41,11 +41,11 @@ int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_e
 void nodes_clear(struct nodes *nodes);
 
 /* The node class with this source and these GPUs, created at first use. NULL with err. */
-struct node_kind *nodes_kind(struct nodes *nodes, struct source *source, uint32_t gpus,
-                             struct tccl_error *err);
+struct node_class *nodes_class(struct nodes *nodes, struct source *source, uint32_t gpus,
+                               struct tccl_error *err);
 
 /* Updates the node class from the table. Returns 0, or -1 with err. */
-int node_kind_refresh(struct node_kind *kind, struct tccl_error *err);
+int node_class_refresh(struct node_class *class, struct tccl_error *err);
 
 /* The group of node i (from 0). */
 const struct group *nodes_group(const struct nodes *nodes, int i);

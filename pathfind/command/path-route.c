@@ -34,16 +34,16 @@ void route_rate(struct route *route)
         route->gbps = fmin(route->gbps, from->gbps);
         if (!route->hops)
             continue;
-        route->hops[i] = from->baseline ? tccl_baseline_hop(from->kind->kind, to->kind->kind)
-                                        : tccl_hop(from->kind->kind, from->chain.exit.nic,
-                                                   to->kind->kind, to->chain.entry.nic);
+        route->hops[i] = from->baseline ? tccl_baseline_hop(from->class->class, to->class->class)
+                                        : tccl_hop(from->class->class, from->chain.exit.nic,
+                                                   to->class->class, to->chain.entry.nic);
         route->gbps = fmin(route->gbps, route->hops[i]);
     }
 }
 
 static bool same_chain(const struct stop *a, const struct stop *b)
 {
-    return a->kind == b->kind && memcmp(&a->chain, &b->chain, sizeof(a->chain)) == 0;
+    return a->class == b->class && memcmp(&a->chain, &b->chain, sizeof(a->chain)) == 0;
 }
 
 int route_measure(struct route *route, struct tccl_error *err)
@@ -56,7 +56,7 @@ int route_measure(struct route *route, struct tccl_error *err)
             continue;
         }
         tccl_chain_set(&stop->chain, &set);
-        if (source_measure(stop->kind->source, &set, &stop->gbps, err) < 0)
+        if (source_measure(stop->class->source, &set, &stop->gbps, err) < 0)
             return -1;
     }
     route_rate(route);
@@ -95,32 +95,33 @@ int route_rings(const struct route *route)
 }
 
 /* Finds and measures the baseline of one node, and keeps it in the table. */
-static int measure_baseline(struct node_kind *kind, bool closed, struct tccl_baseline *kept,
+static int measure_baseline(struct node_class *class, bool closed, struct tccl_baseline *kept,
                             struct tccl_error *err)
 {
     struct tccl_baseline baseline;
     struct tccl_error why = {""};
     struct tccl_set set;
     double gbps;
-    if (tccl_baseline_find(&kind->source->machine, kind->gpus, closed, &baseline, NULL, &why) != 0)
-        return tccl_fail(err, "%s: %s", kind->source->path, why.text);
+    if (tccl_baseline_find(&class->source->machine, class->gpus, closed, &baseline, NULL, &why) !=
+        0)
+        return tccl_fail(err, "%s: %s", class->source->path, why.text);
     if (tccl_baseline_set(&baseline, &set, err) != 0 ||
-        source_measure(kind->source, &set, &gbps, err) != 0)
+        source_measure(class->source, &set, &gbps, err) != 0)
         return -1;
     baseline.gbps = tccl_baseline_gbps(&baseline, gbps);
     *kept = baseline;
-    return node_kind_refresh(kind, err);
+    return node_class_refresh(class, err);
 }
 
 /* The baseline of one node: from the table, or now. */
-static int baseline_stop(struct node_kind *kind, bool closed, struct stop *stop,
+static int baseline_stop(struct node_class *class, bool closed, struct stop *stop,
                          struct tccl_error *err)
 {
-    struct tccl_table *table = kind->table;
+    struct tccl_table *table = class->table;
     struct tccl_baseline *baseline = closed ? &table->baseline_ring : &table->baseline_chain;
-    if (baseline->n_chains == 0 && measure_baseline(kind, closed, baseline, err) != 0)
+    if (baseline->n_chains == 0 && measure_baseline(class, closed, baseline, err) != 0)
         return -1;
-    *stop = (struct stop){kind, baseline->chains[0], baseline->gbps, baseline};
+    *stop = (struct stop){class, baseline->chains[0], baseline->gbps, baseline};
     return 0;
 }
 
@@ -130,7 +131,7 @@ int route_baseline(const struct route *like, bool closed, struct route *route,
     if (route_init(route, like->n, err) < 0)
         return -1;
     for (int i = 0; i < like->n; i++)
-        if (baseline_stop(like->stops[i].kind, closed, &route->stops[i], err) < 0)
+        if (baseline_stop(like->stops[i].class, closed, &route->stops[i], err) < 0)
             return -1;
     route_rate(route);
     return 0;
@@ -167,8 +168,8 @@ static int parse_stop(struct parse *parse, int i, const struct tccl_named_chain 
     if (parse->route->n > 1 && stop->chain.closed)
         return tccl_fail(err, "--ring: n%d: with several nodes each chain begins and ends at a NIC",
                          i + 1);
-    stop->kind = nodes_kind(parse->nodes, group->source, gpus, err);
-    return stop->kind ? 0 : -1;
+    stop->class = nodes_class(parse->nodes, group->source, gpus, err);
+    return stop->class ? 0 : -1;
 }
 
 static int parse_piece(struct parse *parse, const struct tccl_ring_reader *ring,
@@ -236,7 +237,7 @@ char *route_format(const struct route *route, int ring)
         const struct stop *stop = &route->stops[i];
         here = here ? next_chain(stop, ring, here->exit.nic)
                     : stop_chain(stop, ring % stop_chains(stop));
-        tccl_chain_format(here, &stop->kind->source->machine, chain);
+        tccl_chain_format(here, &stop->class->source->machine, chain);
         if (route->n == 1)
             fprintf(stream, "%s", chain);
         else

@@ -6,11 +6,11 @@
 
 /* One node of the route. */
 struct stop {
-    struct node_kind *kind;
+    struct node_class *class;
     struct tccl_chain chain; /* closed, if it is a ring of a single node */
     double gbps;             /* of the chain's own set */
     /* The baseline: all its chains run at the same time, gbps is the aggregate, chain is the first.
-     * NULL: a single chain. Owned by the kind. */
+     * NULL: a single chain. Owned by the class. */
     const struct tccl_baseline *baseline;
 };
 

@@ -27,9 +27,9 @@ static void clear_progress(void)
 }
 
 static struct tccl_search_options search_options(const struct options *options,
-                                                 struct node_kind *kind)
+                                                 struct node_class *class)
 {
-    int n_gpus = kind->kind->n_gpus;
+    int n_gpus = class->class->n_gpus;
     bool small = n_gpus <= SMALL;
     struct tccl_search_options search = {
         .gap = options->gap >= 0 ? options->gap
@@ -44,29 +44,30 @@ static struct tccl_search_options search_options(const struct options *options,
                                      : PAIRS,
         .any = options->any,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
-        .context = kind->source,
+        .context = class->source,
     };
     return search;
 }
 
 /* The single-node ring, into the table. */
-static int search_ring(const struct options *options, struct node_kind *kind,
+static int search_ring(const struct options *options, struct node_class *class,
                        struct tccl_error *err)
 {
-    struct tccl_search_options search = search_options(options, kind);
+    struct tccl_search_options search = search_options(options, class);
     struct tccl_error why = {""};
-    if (tccl_search_ring(kind->source->search, kind->gpus, &search, &kind->table->ring, &why) < 0)
-        return tccl_fail(err, "%s: %s", kind->source->path, why.text);
+    if (tccl_search_ring(class->source->search, class->gpus, &search, &class->table->ring, &why) <
+        0)
+        return tccl_fail(err, "%s: %s", class->source->path, why.text);
     return 0;
 }
 
-static int search_table(const struct options *options, struct node_kind *kind,
+static int search_table(const struct options *options, struct node_class *class,
                         struct tccl_error *err)
 {
-    struct tccl_search_options search = search_options(options, kind);
+    struct tccl_search_options search = search_options(options, class);
     struct tccl_error why = {""};
-    if (tccl_search_table(kind->source->search, kind->table, &search, &why) < 0)
-        return tccl_fail(err, "%s: %s", kind->source->path, why.text);
+    if (tccl_search_table(class->source->search, class->table, &search, &why) < 0)
+        return tccl_fail(err, "%s: %s", class->source->path, why.text);
     return 0;
 }
 
@@ -78,42 +79,43 @@ static bool wants_search(const struct options *options)
 }
 
 /* Takes the table from the profile. Returns 1 if there is one, 0 if not, -1 with err. */
-static int take_table(const struct options *options, struct node_kind *kind, struct tccl_error *err)
+static int take_table(const struct options *options, struct node_class *class,
+                      struct tccl_error *err)
 {
     struct tccl_table *table = NULL;
     if (wants_search(options))
         return 0;
-    if (source_table(kind->source, kind->gpus, &table, err) < 0)
+    if (source_table(class->source, class->gpus, &table, err) < 0)
         return -1;
     if (!table)
         return 0;
-    tccl_table_free(kind->table);
-    kind->table = table;
+    tccl_table_free(class->table);
+    class->table = table;
     return 1;
 }
 
 /* Fills the chain table of a node class, and updates the class from it. */
-static int solve_kind(const struct options *options, bool single, struct node_kind *kind,
-                      long *measured, struct tccl_error *err)
+static int solve_class(const struct options *options, bool single, struct node_class *class,
+                       long *measured, struct tccl_error *err)
 {
-    if (kind->solved)
+    if (class->solved)
         return 0;
-    long before = tccl_search_measured(kind->source->search);
-    int found = take_table(options, kind, err);
+    long before = tccl_search_measured(class->source->search);
+    int found = take_table(options, class, err);
     if (found < 0)
         return -1;
-    if (!found && source_know(kind->source, err) < 0)
+    if (!found && source_know(class->source, err) < 0)
         return -1;
     int rc = 0;
     if (!found)
-        rc = single ? search_ring(options, kind, err) : search_table(options, kind, err);
+        rc = single ? search_ring(options, class, err) : search_table(options, class, err);
     clear_progress();
     if (rc < 0)
         return -1;
     *measured +=
-        found ? (long)kind->table->measured : tccl_search_measured(kind->source->search) - before;
-    kind->solved = true;
-    return node_kind_refresh(kind, err);
+        found ? (long)class->table->measured : tccl_search_measured(class->source->search) - before;
+    class->solved = true;
+    return node_class_refresh(class, err);
 }
 
 /* Looks up the chains of the ring's choices. */
@@ -121,8 +123,8 @@ static int take_choices(const struct tccl_ring *ring, struct route *route, struc
 {
     for (int i = 0; i < route->n; i++) {
         struct stop *stop = &route->stops[i];
-        const struct tccl_kind *kind = stop->kind->kind;
-        const struct tccl_cell *cell = tccl_ring_cell(kind, ring->choices[i]);
+        const struct tccl_node_class *class = stop->class->class;
+        const struct tccl_cell *cell = tccl_ring_cell(class, ring->choices[i]);
         if (!cell || !cell->chain.n_gpus)
             return tccl_fail(err, "n%d: no chain for its NICs", i + 1);
         stop->chain = cell->chain;
@@ -136,7 +138,7 @@ static struct tccl_run *make_runs(const struct nodes *nodes, const struct route 
 {
     struct tccl_run *runs = calloc(nodes->n_groups, sizeof(*runs));
     for (int i = 0, node = 0; runs && i < nodes->n_groups; i++) {
-        runs[i] = (struct tccl_run){route->stops[node].kind->kind, nodes->groups[i].count};
+        runs[i] = (struct tccl_run){route->stops[node].class->class, nodes->groups[i].count};
         node += nodes->groups[i].count;
     }
     return runs;
@@ -160,16 +162,16 @@ static int close_ring(const struct nodes *nodes, struct answer *answer, struct t
     return rc;
 }
 
-/* The kind of each stop. */
-static int place_kinds(struct nodes *nodes, struct route *route, struct tccl_error *err)
+/* The class of each stop. */
+static int place_classes(struct nodes *nodes, struct route *route, struct tccl_error *err)
 {
     for (int i = 0, node = 0; i < nodes->n_groups; i++) {
         const struct group *group = &nodes->groups[i];
-        struct node_kind *kind = nodes_kind(nodes, group->source, group->gpus, err);
-        if (!kind)
+        struct node_class *class = nodes_class(nodes, group->source, group->gpus, err);
+        if (!class)
             return -1;
         for (int k = 0; k < group->count; k++)
-            route->stops[node++].kind = kind;
+            route->stops[node++].class = class;
     }
     return 0;
 }
@@ -183,10 +185,10 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
         return 0;
     }
     if (route_init(&answer->route, nodes->total, err) < 0 ||
-        place_kinds(nodes, &answer->route, err) < 0)
+        place_classes(nodes, &answer->route, err) < 0)
         return -1;
-    for (int i = 0; i < nodes->n_kinds; i++)
-        if (solve_kind(options, nodes->total == 1, nodes->kinds[i], &answer->measured, err) < 0)
+    for (int i = 0; i < nodes->n_classes; i++)
+        if (solve_class(options, nodes->total == 1, nodes->classes[i], &answer->measured, err) < 0)
             return -1;
     if (close_ring(nodes, answer, err) != 0)
         return tccl_fail(err, "no ring was found");

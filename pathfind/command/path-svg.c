@@ -16,8 +16,8 @@ struct sheet {
 
 static void make_sheet(const struct panel *panel, struct sheet *sheet)
 {
-    const struct tccl_machine *machine = &panel->stop->kind->source->machine;
-    tccl_picture_make(machine, panel->stop->kind->gpus, &panel->stop->chain, &sheet->picture);
+    const struct tccl_machine *machine = &panel->stop->class->source->machine;
+    tccl_picture_make(machine, panel->stop->class->gpus, &panel->stop->chain, &sheet->picture);
     tccl_chain_format(&panel->stop->chain, machine, sheet->chain);
     sheet->width = fmax(sheet->picture.width, CHAR_W * 1.05 * strlen(sheet->chain));
     sheet->height = PANEL_HEAD + sheet->picture.height + MARGIN;
@@ -28,7 +28,7 @@ static void put_panel(const struct panel *panel, const struct sheet *sheet, doub
     const struct stop *stop = panel->stop;
     char head[NAMES_TEXT + 2 * TCCL_NAME + 64];
     snprintf(head, sizeof(head), "%s: %s, %.2f GB/s (%s)", panel->names,
-             sheet->picture.machine->name, stop->gbps, stop->kind->source->name);
+             sheet->picture.machine->name, stop->gbps, stop->class->source->name);
     tccl_svg_text(MARGIN, y + 14, "head", head, out);
     tccl_svg_text(MARGIN, y + 34, "mono", sheet->chain, out);
     fprintf(out, "<g transform=\"translate(%d,%.1f)\">\n", MARGIN, y + PANEL_HEAD);

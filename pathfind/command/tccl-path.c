@@ -42,7 +42,7 @@ static const char search_help[] =
     "  --gap RATIO      stop when the ring is proven to be this close to the best\n"
     "                   (default 0 up to 5 GPUs a node, else 0.03)\n"
     "  --noise RATIO    bandwidths closer than this count as equal (default 0)\n"
-    "  --budget N       transfer sets to measure at most per kind of node, 0: no limit\n"
+    "  --budget N       transfer sets to measure at most per node class, 0: no limit\n"
     "                   (default 0 up to 5 GPUs a node, else 5000)\n"
     "  --pairs N        port pairs to search to the end, 0: all\n"
     "                   (default 0 up to 5 GPUs a node, else 16)\n";

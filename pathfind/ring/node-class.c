@@ -7,33 +7,33 @@
 
 #include "base/cleanup.h"
 
-void tccl_kind_free(struct tccl_kind *kind)
+void tccl_node_class_free(struct tccl_node_class *class)
 {
-    if (!kind)
+    if (!class)
         return;
-    free(kind->cells);
-    free(kind);
+    free(class->cells);
+    free(class);
 }
 
-static void cleanup_kind_(struct tccl_kind **kind)
+static void cleanup_node_class_(struct tccl_node_class **class)
 {
-    tccl_kind_free(*kind);
+    tccl_node_class_free(*class);
 }
-#define cleanup_kind __attribute__((cleanup(cleanup_kind_)))
+#define cleanup_node_class __attribute__((cleanup(cleanup_node_class_)))
 
 /* A class with cells for n_nics NICs. */
-static struct tccl_kind *kind_alloc(int n_nics)
+static struct tccl_node_class *class_alloc(int n_nics)
 {
-    struct tccl_kind *kind = calloc(1, sizeof(*kind));
-    if (!kind)
+    struct tccl_node_class *class = calloc(1, sizeof(*class));
+    if (!class)
         return NULL;
-    kind->n_nics = n_nics;
-    kind->cells = calloc(n_nics * n_nics + 1, sizeof(*kind->cells));
-    if (!kind->cells) {
-        free(kind);
+    class->n_nics = n_nics;
+    class->cells = calloc(n_nics * n_nics + 1, sizeof(*class->cells));
+    if (!class->cells) {
+        free(class);
         return NULL;
     }
-    return kind;
+    return class;
 }
 
 /* From a table. */
@@ -47,20 +47,20 @@ static void set_chain(struct tccl_cell *cell, const struct tccl_result *result)
 }
 
 /* For each pair of NICs the best port pair, and the highest bound of all of them. */
-static void fill_cells(struct tccl_kind *kind, const struct tccl_table *table)
+static void fill_cells(struct tccl_node_class *class, const struct tccl_table *table)
 {
     const struct tccl_result *best[TCCL_MAX_NICS * TCCL_MAX_NICS] = {NULL};
     for (int i = 0; i < table->n_ports * table->n_ports; i++) {
         const struct tccl_result *result = &table->pairs[i];
-        int cell = table->ports[i / table->n_ports].nic * kind->n_nics +
+        int cell = table->ports[i / table->n_ports].nic * class->n_nics +
                    table->ports[i % table->n_ports].nic;
-        kind->cells[cell].bound = fmax(kind->cells[cell].bound, result->bound);
+        class->cells[cell].bound = fmax(class->cells[cell].bound, result->bound);
         if (!best[cell] || result->gbps > best[cell]->gbps)
             best[cell] = result;
     }
-    for (int cell = 0; cell < kind->n_nics * kind->n_nics; cell++)
+    for (int cell = 0; cell < class->n_nics * class->n_nics; cell++)
         if (best[cell])
-            set_chain(&kind->cells[cell], best[cell]);
+            set_chain(&class->cells[cell], best[cell]);
 }
 
 static void add_ascending(uint8_t *nics, int count, uint8_t nic)
@@ -70,57 +70,57 @@ static void add_ascending(uint8_t *nics, int count, uint8_t nic)
     nics[count] = nic;
 }
 
-static void fill_baseline(struct tccl_kind *kind, const struct tccl_table *table)
+static void fill_baseline(struct tccl_node_class *class, const struct tccl_table *table)
 {
     const struct tccl_baseline *chains = &table->baseline_chain;
-    kind->baseline_ring_gbps = table->baseline_ring.gbps;
-    kind->baseline_chain_gbps = chains->gbps;
-    kind->n_baseline = chains->n_chains;
+    class->baseline_ring_gbps = table->baseline_ring.gbps;
+    class->baseline_chain_gbps = chains->gbps;
+    class->n_baseline = chains->n_chains;
     for (int i = 0; i < chains->n_chains; i++) {
-        add_ascending(kind->baseline_entry_nics, i, chains->chains[i].entry.nic);
-        add_ascending(kind->baseline_exit_nics, i, chains->chains[i].exit.nic);
+        add_ascending(class->baseline_entry_nics, i, chains->chains[i].entry.nic);
+        add_ascending(class->baseline_exit_nics, i, chains->chains[i].exit.nic);
     }
 }
 
-struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
-                                       const struct tccl_machine *machine)
+struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
+                                                   const struct tccl_machine *machine)
 {
-    cleanup_kind struct tccl_kind *kind = kind_alloc(machine->n_nics);
-    if (!kind)
+    cleanup_node_class struct tccl_node_class *class = class_alloc(machine->n_nics);
+    if (!class)
         return NULL;
-    memcpy(kind->machine, table->machine, sizeof(kind->machine));
-    memcpy(kind->source, table->source, sizeof(kind->source));
-    kind->gpus = table->gpus;
-    kind->n_gpus = __builtin_popcount(table->gpus);
+    memcpy(class->machine, table->machine, sizeof(class->machine));
+    memcpy(class->source, table->source, sizeof(class->source));
+    class->gpus = table->gpus;
+    class->n_gpus = __builtin_popcount(table->gpus);
     for (int i = 0; i < machine->n_nics; i++) {
-        memcpy(kind->nics[i].name, machine->nics[i].name, TCCL_NAME);
-        memcpy(kind->nics[i].fabric, machine->nics[i].fabric, TCCL_NAME);
-        kind->nics[i].gbps = machine->nics[i].gbps;
+        memcpy(class->nics[i].name, machine->nics[i].name, TCCL_NAME);
+        memcpy(class->nics[i].fabric, machine->nics[i].fabric, TCCL_NAME);
+        class->nics[i].gbps = machine->nics[i].gbps;
     }
-    kind->noise = table->noise;
-    fill_baseline(kind, table);
-    kind->ring.bound = kind->n_gpus > 1 ? table->ring.bound : 0;
-    fill_cells(kind, table);
-    set_chain(&kind->ring, &table->ring);
-    return tccl_steal(kind);
+    class->noise = table->noise;
+    fill_baseline(class, table);
+    class->ring.bound = class->n_gpus > 1 ? table->ring.bound : 0;
+    fill_cells(class, table);
+    set_chain(&class->ring, &table->ring);
+    return tccl_steal(class);
 }
 
-void tccl_kind_format(const struct tccl_kind *kind, const struct tccl_chain *chain,
-                      char text[static TCCL_CHAIN_TEXT])
+void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,
+                            char text[static TCCL_CHAIN_TEXT])
 {
     struct tccl_named_chain named;
     bool ports = chain->n_gpus && !chain->closed;
-    tccl_chain_name_nics(chain, ports ? kind->nics[chain->entry.nic].name : "",
-                         ports ? kind->nics[chain->exit.nic].name : "", &named);
+    tccl_chain_name_nics(chain, ports ? class->nics[chain->entry.nic].name : "",
+                         ports ? class->nics[chain->exit.nic].name : "", &named);
     tccl_named_format(&named, text);
 }
 
 /* JSON. An unknown bound (infinite) is null. */
 
-static json_t *cell_to_json(const struct tccl_kind *kind, const struct tccl_cell *cell)
+static json_t *cell_to_json(const struct tccl_node_class *class, const struct tccl_cell *cell)
 {
     char text[TCCL_CHAIN_TEXT];
-    tccl_kind_format(kind, &cell->chain, text);
+    tccl_node_class_format(class, &cell->chain, text);
     return json_pack("{s:f, s:o, s:o}", "gbps", cell->gbps, "bound",
                      isfinite(cell->bound) ? json_real(cell->bound) : json_null(), "chain",
                      *text ? json_string(text) : json_null());
@@ -134,23 +134,23 @@ static json_t *numbers_to_json(const uint8_t *numbers, int count)
     return json;
 }
 
-json_t *tccl_kind_to_json(const struct tccl_kind *kind)
+json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
 {
     json_t *nics = json_array(), *cells = json_array();
-    int n = kind->n_baseline;
-    for (int i = 0; i < kind->n_nics; i++)
+    int n = class->n_baseline;
+    for (int i = 0; i < class->n_nics; i++)
         json_array_append_new(nics,
-                              json_pack("{s:s, s:s, s:f}", "name", kind->nics[i].name, "fabric",
-                                        kind->nics[i].fabric, "gbps", kind->nics[i].gbps));
-    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
-        json_array_append_new(cells, cell_to_json(kind, &kind->cells[i]));
+                              json_pack("{s:s, s:s, s:f}", "name", class->nics[i].name, "fabric",
+                                        class->nics[i].fabric, "gbps", class->nics[i].gbps));
+    for (int i = 0; i < class->n_nics * class->n_nics; i++)
+        json_array_append_new(cells, cell_to_json(class, &class->cells[i]));
     return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "machine",
-                     kind->machine, "source", kind->source, "gpus", (json_int_t)kind->gpus, "nics",
-                     nics, "cells", cells, "ring", cell_to_json(kind, &kind->ring), "noise",
-                     kind->noise, "baseline_ring_gbps", kind->baseline_ring_gbps,
-                     "baseline_chain_gbps", kind->baseline_chain_gbps, "baseline_entry_nics",
-                     numbers_to_json(kind->baseline_entry_nics, n), "baseline_exit_nics",
-                     numbers_to_json(kind->baseline_exit_nics, n));
+                     class->machine, "source", class->source, "gpus", (json_int_t) class->gpus,
+                     "nics", nics, "cells", cells, "ring", cell_to_json(class, &class->ring),
+                     "noise", class->noise, "baseline_ring_gbps", class->baseline_ring_gbps,
+                     "baseline_chain_gbps", class->baseline_chain_gbps, "baseline_entry_nics",
+                     numbers_to_json(class->baseline_entry_nics, n), "baseline_exit_nics",
+                     numbers_to_json(class->baseline_exit_nics, n));
 }
 
 /* Copies a name of printable ASCII characters. Returns 0, or -1. */
@@ -172,8 +172,8 @@ static bool is_rate(double gbps)
 }
 
 /* A chain over the GPUs of the class, between these NICs; entry < 0: the closed one. */
-static int chain_from_text(const char *text, const struct tccl_kind *kind, int entry, int exit,
-                           struct tccl_chain *chain)
+static int chain_from_text(const char *text, const struct tccl_node_class *class, int entry,
+                           int exit, struct tccl_chain *chain)
 {
     struct tccl_named_chain named;
     uint32_t gpus = 0;
@@ -182,15 +182,15 @@ static int chain_from_text(const char *text, const struct tccl_kind *kind, int e
         return -1;
     for (int i = 0; i < chain->n_gpus; i++)
         gpus |= UINT32_C(1) << chain->gpus[i];
-    if (gpus != kind->gpus)
+    if (gpus != class->gpus)
         return -1;
-    return named.closed || (strcmp(named.entry.nic, kind->nics[entry].name) == 0 &&
-                            strcmp(named.exit.nic, kind->nics[exit].name) == 0)
+    return named.closed || (strcmp(named.entry.nic, class->nics[entry].name) == 0 &&
+                            strcmp(named.exit.nic, class->nics[exit].name) == 0)
                ? 0
                : -1;
 }
 
-static int cell_from_json(json_t *json, const struct tccl_kind *kind, int entry, int exit,
+static int cell_from_json(json_t *json, const struct tccl_node_class *class, int entry, int exit,
                           struct tccl_cell *cell)
 {
     json_t *bound, *chain;
@@ -204,18 +204,18 @@ static int cell_from_json(json_t *json, const struct tccl_kind *kind, int entry,
     if (json_is_null(chain))
         return cell->gbps == 0 ? 0 : -1;
     return json_is_string(chain)
-               ? chain_from_text(json_string_value(chain), kind, entry, exit, &cell->chain)
+               ? chain_from_text(json_string_value(chain), class, entry, exit, &cell->chain)
                : -1;
 }
 
-static int nic_from_json(json_t *json, struct tccl_kind *kind, int i)
+static int nic_from_json(json_t *json, struct tccl_node_class *class, int i)
 {
     const char *name, *fabric;
     if (json_unpack(json, "{s:s, s:s, s:F!}", "name", &name, "fabric", &fabric, "gbps",
-                    &kind->nics[i].gbps) < 0 ||
-        !is_rate(kind->nics[i].gbps) || take_name(name, kind->nics[i].name, TCCL_NAME, false) < 0)
+                    &class->nics[i].gbps) < 0 ||
+        !is_rate(class->nics[i].gbps) || take_name(name, class->nics[i].name, TCCL_NAME, false) < 0)
         return -1;
-    return take_name(fabric, kind->nics[i].fabric, TCCL_NAME, true);
+    return take_name(fabric, class->nics[i].fabric, TCCL_NAME, true);
 }
 
 /* An array of count NICs in ascending order. */
@@ -235,25 +235,25 @@ static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t 
     return 0;
 }
 
-static int baseline_from_json(json_t *json, struct tccl_kind *kind)
+static int baseline_from_json(json_t *json, struct tccl_node_class *class)
 {
     const json_t *entries = json_object_get(json, "baseline_entry_nics");
     const json_t *exits = json_object_get(json, "baseline_exit_nics");
     size_t count = json_array_size(entries);
-    if (json_unpack(json, "{s:F, s:F, s:F}", "baseline_ring_gbps", &kind->baseline_ring_gbps,
-                    "baseline_chain_gbps", &kind->baseline_chain_gbps, "noise", &kind->noise) < 0)
+    if (json_unpack(json, "{s:F, s:F, s:F}", "baseline_ring_gbps", &class->baseline_ring_gbps,
+                    "baseline_chain_gbps", &class->baseline_chain_gbps, "noise", &class->noise) < 0)
         return -1;
-    if (!is_rate(kind->baseline_ring_gbps) || !is_rate(kind->baseline_chain_gbps) ||
-        !(kind->noise >= 0 && kind->noise < 1) || count > TCCL_MAX_CHANNELS ||
-        (count == 0 && kind->baseline_chain_gbps > 0))
+    if (!is_rate(class->baseline_ring_gbps) || !is_rate(class->baseline_chain_gbps) ||
+        !(class->noise >= 0 && class->noise < 1) || count > TCCL_MAX_CHANNELS ||
+        (count == 0 && class->baseline_chain_gbps > 0))
         return -1;
-    kind->n_baseline = (int)count;
-    if (nics_from_json(entries, kind->n_nics, count, kind->baseline_entry_nics) < 0)
+    class->n_baseline = (int)count;
+    if (nics_from_json(entries, class->n_nics, count, class->baseline_entry_nics) < 0)
         return -1;
-    return nics_from_json(exits, kind->n_nics, count, kind->baseline_exit_nics);
+    return nics_from_json(exits, class->n_nics, count, class->baseline_exit_nics);
 }
 
-static int identity_from_json(json_t *json, struct tccl_kind *kind)
+static int identity_from_json(json_t *json, struct tccl_node_class *class)
 {
     const char *machine, *source;
     json_int_t gpus;
@@ -264,46 +264,47 @@ static int identity_from_json(json_t *json, struct tccl_kind *kind)
         strspn(machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || gpus < 1 ||
         gpus >= 1 << TCCL_MAX_GPUS)
         return -1;
-    memcpy(kind->machine, machine, TCCL_HASH_HEX);
-    kind->gpus = gpus;
-    kind->n_gpus = __builtin_popcount(kind->gpus);
-    return take_name(source, kind->source, TCCL_NAME, true);
+    memcpy(class->machine, machine, TCCL_HASH_HEX);
+    class->gpus = gpus;
+    class->n_gpus = __builtin_popcount(class->gpus);
+    return take_name(source, class->source, TCCL_NAME, true);
 }
 
-static int parts_from_json(const json_t *json, struct tccl_kind *kind, struct tccl_error *err)
+static int parts_from_json(const json_t *json, struct tccl_node_class *class,
+                           struct tccl_error *err)
 {
     json_t *object = (json_t *)json, *nics = json_object_get(json, "nics");
     json_t *cells = json_object_get(json, "cells");
-    if (identity_from_json(object, kind) < 0)
-        return tccl_fail(err, "machine, source or gpus of a node's kind is missing or wrong");
-    if (baseline_from_json(object, kind) < 0)
-        return tccl_fail(err, "noise or baseline_* of a node's kind is missing or wrong");
-    for (int i = 0; i < kind->n_nics; i++)
-        if (nic_from_json(json_array_get(nics, i), kind, i) < 0)
-            return tccl_fail(err, "NIC %d of a node's kind is wrong", i);
-    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
-        if (cell_from_json(json_array_get(cells, i), kind, i / kind->n_nics, i % kind->n_nics,
-                           &kind->cells[i]) < 0)
-            return tccl_fail(err, "cell %d of a node's kind is wrong", i);
-    if (cell_from_json(json_object_get(json, "ring"), kind, -1, -1, &kind->ring) < 0)
-        return tccl_fail(err, "the ring of a node's kind is missing or wrong");
+    if (identity_from_json(object, class) < 0)
+        return tccl_fail(err, "machine, source or gpus of a node class is missing or wrong");
+    if (baseline_from_json(object, class) < 0)
+        return tccl_fail(err, "noise or baseline_* of a node class is missing or wrong");
+    for (int i = 0; i < class->n_nics; i++)
+        if (nic_from_json(json_array_get(nics, i), class, i) < 0)
+            return tccl_fail(err, "NIC %d of a node class is wrong", i);
+    for (int i = 0; i < class->n_nics * class->n_nics; i++)
+        if (cell_from_json(json_array_get(cells, i), class, i / class->n_nics, i % class->n_nics,
+                           &class->cells[i]) < 0)
+            return tccl_fail(err, "cell %d of a node class is wrong", i);
+    if (cell_from_json(json_object_get(json, "ring"), class, -1, -1, &class->ring) < 0)
+        return tccl_fail(err, "the ring of a node class is missing or wrong");
     return 0;
 }
 
-struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err)
+struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err)
 {
     const json_t *nics = json_object_get(json, "nics"), *cells = json_object_get(json, "cells");
     size_t n = json_array_size(nics);
     if (!json_is_array(nics) || n > TCCL_MAX_NICS || json_array_size(cells) != n * n) {
-        tccl_fail(err, "nics and cells of a node's kind do not fit together");
+        tccl_fail(err, "nics and cells of a node class do not fit together");
         return NULL;
     }
-    cleanup_kind struct tccl_kind *kind = kind_alloc(n);
-    if (!kind) {
+    cleanup_node_class struct tccl_node_class *class = class_alloc(n);
+    if (!class) {
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    return parts_from_json(json, kind, err) < 0 ? NULL : tccl_steal(kind);
+    return parts_from_json(json, class, err) < 0 ? NULL : tccl_steal(class);
 }
 
 /* Comparison. */
@@ -313,7 +314,7 @@ static bool cell_equal(const struct tccl_cell *a, const struct tccl_cell *b)
     return a->gbps == b->gbps && a->bound == b->bound && tccl_chain_equal(&a->chain, &b->chain);
 }
 
-static bool nics_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+static bool nics_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
     for (int i = 0; i < a->n_nics; i++)
         if (strcmp(a->nics[i].name, b->nics[i].name) != 0 ||
@@ -322,7 +323,7 @@ static bool nics_equal(const struct tccl_kind *a, const struct tccl_kind *b)
     return true;
 }
 
-static bool baseline_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+static bool baseline_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
     return a->baseline_ring_gbps == b->baseline_ring_gbps &&
            a->baseline_chain_gbps == b->baseline_chain_gbps && a->n_baseline == b->n_baseline &&
@@ -330,7 +331,7 @@ static bool baseline_equal(const struct tccl_kind *a, const struct tccl_kind *b)
            memcmp(a->baseline_exit_nics, b->baseline_exit_nics, a->n_baseline) == 0;
 }
 
-bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b)
+bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
     if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
         a->gpus != b->gpus || a->n_nics != b->n_nics || !nics_equal(a, b) || a->noise != b->noise ||

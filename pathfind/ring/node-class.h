@@ -1,7 +1,7 @@
 /* node-class.h: the properties of a node that matter to the ring: the best chain for each pair of
- * NICs. Nodes with the same profile and GPU set are of one class (struct tccl_kind). */
-#ifndef TCCL_KIND_H
-#define TCCL_KIND_H
+ * NICs. Nodes with the same profile and GPU set are of one class (struct tccl_node_class). */
+#ifndef TCCL_NODE_CLASS_H
+#define TCCL_NODE_CLASS_H
 
 #include "chain/chain.h"
 #include "ring/table.h"
@@ -14,7 +14,7 @@ struct tccl_cell {
     struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
 };
 
-struct tccl_kind {
+struct tccl_node_class {
     char machine[TCCL_HASH_HEX];
     char source[TCCL_NAME];
     uint32_t gpus;
@@ -36,15 +36,15 @@ struct tccl_kind {
     uint8_t baseline_entry_nics[TCCL_MAX_CHANNELS], baseline_exit_nics[TCCL_MAX_CHANNELS];
 };
 
-struct tccl_kind *tccl_kind_from_table(const struct tccl_table *table,
-                                       const struct tccl_machine *machine);
-void tccl_kind_free(struct tccl_kind *kind);
+struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
+                                                   const struct tccl_machine *machine);
+void tccl_node_class_free(struct tccl_node_class *class);
 /* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */
-void tccl_kind_format(const struct tccl_kind *kind, const struct tccl_chain *chain,
-                      char text[static TCCL_CHAIN_TEXT]);
+void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,
+                            char text[static TCCL_CHAIN_TEXT]);
 /* For messages between nodes. from_json validates and bounds everything; NULL with err. */
-json_t *tccl_kind_to_json(const struct tccl_kind *kind);
-struct tccl_kind *tccl_kind_from_json(const json_t *json, struct tccl_error *err);
-bool tccl_kind_equal(const struct tccl_kind *a, const struct tccl_kind *b);
+json_t *tccl_node_class_to_json(const struct tccl_node_class *class);
+struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err);
+bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "ring/segment.h"
 
-double tccl_hop(const struct tccl_kind *from, int exit_nic, const struct tccl_kind *to,
+double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
                 int entry_nic)
 {
     if (strcmp(from->nics[exit_nic].fabric, to->nics[entry_nic].fabric) != 0)
@@ -30,7 +30,7 @@ static int count_nodes(const struct tccl_run *runs, int n_runs, int *gpus)
     *gpus = 0;
     for (int i = 0; i < n_runs; i++) {
         nodes += runs[i].count;
-        *gpus += runs[i].count * runs[i].kind->n_gpus;
+        *gpus += runs[i].count * runs[i].class->n_gpus;
     }
     return nodes;
 }
@@ -45,7 +45,7 @@ static int sharers(const uint8_t *nics, int count, int chains, int i)
     return sharing;
 }
 
-double tccl_baseline_hop(const struct tccl_kind *from, const struct tccl_kind *to)
+double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_node_class *to)
 {
     int chains = from->n_baseline > to->n_baseline ? from->n_baseline : to->n_baseline;
     double least = 0;
@@ -67,12 +67,12 @@ static double baseline(const struct tccl_run *runs, int n_runs)
 {
     double least = INFINITY;
     if (n_runs == 1 && runs[0].count == 1)
-        return runs[0].kind->baseline_ring_gbps;
+        return runs[0].class->baseline_ring_gbps;
     for (int i = 0; i < n_runs; i++)
-        if (runs[i].kind->baseline_chain_gbps <= 0)
+        if (runs[i].class->baseline_chain_gbps <= 0)
             return 0;
     for (int i = 0; i < n_runs; i++) {
-        const struct tccl_kind *own = runs[i].kind, *next = runs[(i + 1) % n_runs].kind;
+        const struct tccl_node_class *own = runs[i].class, *next = runs[(i + 1) % n_runs].class;
         least = fmin(least, fmin(own->baseline_chain_gbps, tccl_baseline_hop(own, next)));
         if (runs[i].count > 1)
             least = fmin(least, tccl_baseline_hop(own, own));
@@ -114,15 +114,16 @@ static float rounded_up(double gbps)
     return nearest < gbps ? __builtin_nextafterf(nearest, __builtin_inff()) : nearest;
 }
 
-static void fill_cells(const struct tccl_kind *kind, float *low, float *high)
+static void fill_cells(const struct tccl_node_class *class, float *low, float *high)
 {
-    for (int i = 0; i < kind->n_nics * kind->n_nics; i++) {
-        low[i] = (float)kind->cells[i].gbps;
-        high[i] = rounded_up(kind->cells[i].bound);
+    for (int i = 0; i < class->n_nics * class->n_nics; i++) {
+        low[i] = (float)class->cells[i].gbps;
+        high[i] = rounded_up(class->cells[i].bound);
     }
 }
 
-static void fill_hop(const struct tccl_kind *from, const struct tccl_kind *to, float *hop)
+static void fill_hop(const struct tccl_node_class *from, const struct tccl_node_class *to,
+                     float *hop)
 {
     for (int x = 0; x < from->n_nics; x++)
         for (int y = 0; y < to->n_nics; y++)
@@ -147,14 +148,14 @@ static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_ru
     for (int i = 0; i < TCCL_MAX_NICS; i++)
         lists->same[i] = i;
     for (int run = 0, node = 0; run < n_runs; run++) {
-        const struct tccl_kind *kind = runs[run].kind;
+        const struct tccl_node_class *class = runs[run].class;
         float *low = lists->cells + (size_t)run * 2 * CELLS, *high = low + CELLS;
         float *inside = lists->hops + (size_t)run * 2 * CELLS, *on = inside + CELLS;
-        fill_cells(kind, low, high);
-        fill_hop(kind, kind, inside);
-        fill_hop(kind, runs[(run + 1) % n_runs].kind, on);
+        fill_cells(class, low, high);
+        fill_hop(class, class, inside);
+        fill_hop(class, runs[(run + 1) % n_runs].class, on);
         for (int i = 0; i < runs[run].count; i++, node++) {
-            lists->nics[node] = kind->n_nics;
+            lists->nics[node] = class->n_nics;
             lists->low[node] = low;
             lists->high[node] = high;
             lists->nic[node] = lists->same;
@@ -195,9 +196,9 @@ static double exact_gbps(const struct tccl_run *runs, int n_runs, const struct t
     double least = -1;
     for (int run = 0, node = 0; run < n_runs; run++) {
         for (int i = 0; i < runs[run].count; i++, node++) {
-            const struct tccl_kind *own = runs[run].kind;
-            const struct tccl_kind *next =
-                i + 1 < runs[run].count ? own : runs[(run + 1) % n_runs].kind;
+            const struct tccl_node_class *own = runs[run].class;
+            const struct tccl_node_class *next =
+                i + 1 < runs[run].count ? own : runs[(run + 1) % n_runs].class;
             struct tccl_ring_choice choice = ring->choices[node];
             struct tccl_ring_choice after = ring->choices[(node + 1) % ring->n_nodes];
             double chain = own->cells[choice.entry_nic * own->n_nics + choice.exit_nic].gbps;
@@ -209,34 +210,35 @@ static double exact_gbps(const struct tccl_run *runs, int n_runs, const struct t
     return least;
 }
 
-static int single_node(const struct tccl_kind *kind, struct tccl_ring *ring, struct tccl_error *err)
+static int single_node(const struct tccl_node_class *class, struct tccl_ring *ring,
+                       struct tccl_error *err)
 {
-    if (kind->ring.gbps <= 0)
-        return tccl_fail(err, "the profile has no ring over these %d GPUs", kind->n_gpus);
-    ring->gbps = kind->ring.gbps;
-    ring->bound = kind->ring.bound;
+    if (class->ring.gbps <= 0)
+        return tccl_fail(err, "the profile has no ring over these %d GPUs", class->n_gpus);
+    ring->gbps = class->ring.gbps;
+    ring->bound = class->ring.bound;
     ring->choices[0] = (struct tccl_ring_choice){-1, -1};
     return 0;
 }
 
-static bool has_chain(const struct tccl_kind *kind)
+static bool has_chain(const struct tccl_node_class *class)
 {
-    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
-        if (kind->cells[i].gbps > 0)
+    for (int i = 0; i < class->n_nics * class->n_nics; i++)
+        if (class->cells[i].gbps > 0)
             return true;
     return false;
 }
 
 /* Can a node of this class be part of a ring over several nodes? */
-static int check_kind(const struct tccl_kind *kind, struct tccl_error *err)
+static int check_class(const struct tccl_node_class *class, struct tccl_error *err)
 {
-    if (kind->n_nics == 0)
-        return tccl_fail(err, "a node of machine %.8s has no NIC in its profile", kind->machine);
-    if (!has_chain(kind))
+    if (class->n_nics == 0)
+        return tccl_fail(err, "a node of machine %.8s has no NIC in its profile", class->machine);
+    if (!has_chain(class))
         return tccl_fail(err,
                          "the profile of machine %.8s has no chain between NICs for these %d GPUs: "
                          "measure them with tccl-profile run --peer",
-                         kind->machine, kind->n_gpus);
+                         class->machine, class->n_gpus);
     return 0;
 }
 
@@ -245,7 +247,7 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ri
 {
     __attribute__((cleanup(lists_clear))) struct lists lists = {0};
     for (int i = 0; i < n_runs; i++)
-        if (check_kind(runs[i].kind, err) < 0)
+        if (check_class(runs[i].class, err) < 0)
             return -1;
     if (make_lists(&lists, runs, n_runs, ring->n_nodes) < 0 || solve_nodes(&lists, ring) < 0)
         return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
@@ -274,28 +276,30 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
         return 1;
     ring->baseline_gbps = baseline(runs, n_runs);
     for (int i = 0; i < n_runs; i++)
-        ring->noise = fmax(ring->noise, runs[i].kind->noise);
+        ring->noise = fmax(ring->noise, runs[i].class->noise);
     if (ring->n_nodes == 1)
-        return single_node(runs[0].kind, ring, err);
+        return single_node(runs[0].class, ring, err);
     return several_nodes(runs, n_runs, ring, err);
 }
 
-const struct tccl_cell *tccl_ring_cell(const struct tccl_kind *kind, struct tccl_ring_choice choice)
+const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,
+                                       struct tccl_ring_choice choice)
 {
     if (choice.entry_nic < 0)
-        return &kind->ring;
-    if (choice.entry_nic >= kind->n_nics || choice.exit_nic < 0 || choice.exit_nic >= kind->n_nics)
+        return &class->ring;
+    if (choice.entry_nic >= class->n_nics || choice.exit_nic < 0 ||
+        choice.exit_nic >= class->n_nics)
         return NULL;
-    return &kind->cells[choice.entry_nic * kind->n_nics + choice.exit_nic];
+    return &class->cells[choice.entry_nic * class->n_nics + choice.exit_nic];
 }
 
-static void put_node(FILE *stream, const char *name, const struct tccl_kind *kind,
+static void put_node(FILE *stream, const char *name, const struct tccl_node_class *class,
                      struct tccl_ring_choice choice)
 {
-    const struct tccl_cell *cell = tccl_ring_cell(kind, choice);
+    const struct tccl_cell *cell = tccl_ring_cell(class, choice);
     char text[TCCL_CHAIN_TEXT] = "";
     if (cell)
-        tccl_kind_format(kind, &cell->chain, text);
+        tccl_node_class_format(class, &cell->chain, text);
     fprintf(stream, "%s[%s]", name, text);
 }
 
@@ -310,7 +314,7 @@ char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tcc
     for (int run = 0, node = 0; run < n_runs; run++) {
         for (int i = 0; i < runs[run].count; i++, node++) {
             fputs(node ? " " : "", stream);
-            put_node(stream, names[node], runs[run].kind, ring->choices[node]);
+            put_node(stream, names[node], runs[run].class, ring->choices[node]);
         }
     }
     if (fclose(stream) != 0) {

@@ -6,7 +6,7 @@
 
 /* Consecutive nodes of one class. */
 struct tccl_run {
-    const struct tccl_kind *kind;
+    const struct tccl_node_class *class;
     int count;
 };
 
@@ -24,13 +24,13 @@ struct tccl_ring {
 };
 
 /* Rate of a hop: the slower line rate of both NICs; 0 if their fabrics differ. GB/s. */
-double tccl_hop(const struct tccl_kind *from, int exit_nic, const struct tccl_kind *to,
+double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
                 int entry_nic);
 
 /* Aggregate bandwidth of the baseline's chains over a hop, GB/s; 0 if two NICs are not connected.
  * Both classes must have a baseline. The chains carry equal parts of the data, and those through
  * one NIC share its rate. Chains are assumed to be connected in the order of the NICs. */
-double tccl_baseline_hop(const struct tccl_kind *from, const struct tccl_kind *to);
+double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_node_class *to);
 
 /* Solves the ring over the nodes of the runs in order. Returns 0; 1 if there is nothing to do (one
  * GPU in all); -1 with err saying why there is no ring (a node without NIC, fabrics that do not
@@ -44,7 +44,7 @@ bool tccl_ring_gains(const struct tccl_ring *ring);
 void tccl_ring_clear(struct tccl_ring *ring);
 
 /* The cell of a choice on a node of that class; NULL: the class has no such NICs. */
-const struct tccl_cell *tccl_ring_cell(const struct tccl_kind *kind,
+const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,
                                        struct tccl_ring_choice choice);
 
 /* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL if out of

@@ -235,15 +235,15 @@ static void gaps(const struct tccl_table *table, double *gap, double *others)
 static struct tccl_ring two_nodes(const struct tccl_table *table,
                                   const struct tccl_machine *machine)
 {
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    struct tccl_run run = {kind, 2};
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_run run = {class, 2};
     struct tccl_ring ring = {0};
     struct tccl_error err = {0};
-    if (!kind || tccl_ring_solve(&run, 1, &ring, &err) != 0) {
+    if (!class || tccl_ring_solve(&run, 1, &ring, &err) != 0) {
         fprintf(stderr, "bench-search: %s\n", err.text);
         exit(1);
     }
-    tccl_kind_free(kind);
+    tccl_node_class_free(class);
     return ring;
 }
 

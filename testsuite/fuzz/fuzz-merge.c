@@ -19,7 +19,7 @@ static int nodes_of(const struct merge *merge)
     int nodes = 0;
 
     for (int i = 0; i < merge->n_runs; i++) {
-        FUZZ_CHECK(merge->runs[i].kind >= 0 && merge->runs[i].kind < merge->n_kinds);
+        FUZZ_CHECK(merge->runs[i].class >= 0 && merge->runs[i].class < merge->n_classes);
         FUZZ_CHECK(merge->runs[i].count > 0);
         nodes += merge->runs[i].count;
     }
@@ -31,7 +31,7 @@ static void check_merge(const struct merge *merge)
     struct tccl_error err = {0};
     struct tccl_outcome outcome = {0};
 
-    FUZZ_CHECK(merge->n_kinds <= MERGE_KINDS && nodes_of(merge) == NODES);
+    FUZZ_CHECK(merge->n_classes <= MERGE_CLASSES && nodes_of(merge) == NODES);
     json_t *json = merge_to_json(merge, &err);
     struct merge *again = json ? merge_from_json(json, 0, NODES, &err) : NULL;
     FUZZ_CHECK(again && nodes_of(again) == NODES && merge_gpus(again) == merge_gpus(merge));
@@ -81,14 +81,14 @@ static void add_json(fuzz_add *add, void *context, json_t *json)
     json_decref(json);
 }
 
-static struct shared_kind *sample_kind(uint32_t gpus)
+static struct shared_class *sample_class(uint32_t gpus)
 {
     struct tccl_machine machine = sample_machine();
     struct tccl_table *table = sample_table(&machine, gpus);
-    struct shared_kind *kind = shared_kind_new(tccl_kind_from_table(table, &machine));
+    struct shared_class *class = shared_class_new(tccl_node_class_from_table(table, &machine));
 
     tccl_table_free(table);
-    return kind;
+    return class;
 }
 
 void fuzz_seeds(fuzz_add *add, void *context)
@@ -97,7 +97,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
     struct tccl_outcome outcome = {0};
 
     srand(1);
-    struct shared_kind *whole = sample_kind(0xf), *half = sample_kind(0x3);
+    struct shared_class *whole = sample_class(0xf), *half = sample_class(0x3);
     if (merge_add(merge, whole, 2, NULL) < 0 || merge_add(merge, half, 3, NULL) < 0 ||
         merge_add(merge, whole, 1, NULL) < 0)
         abort();
@@ -105,7 +105,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
     outcome_solve(&outcome, merge, &join);
     add_json(add, context, outcome_to_json(&outcome, &key, 0, NODES));
     tccl_outcome_clear(&outcome);
-    shared_kind_drop(whole);
-    shared_kind_drop(half);
+    shared_class_drop(whole);
+    shared_class_drop(half);
     merge_free(merge);
 }

@@ -36,9 +36,9 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     check_result_of(&table->ring, machine);
     check_baseline(&table->baseline_ring, machine);
     check_baseline(&table->baseline_chain, machine);
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    FUZZ_CHECK(kind != NULL);
-    tccl_kind_free(kind);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    FUZZ_CHECK(class != NULL);
+    tccl_node_class_free(class);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

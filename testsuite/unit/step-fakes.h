@@ -1,5 +1,5 @@
 /* step-fakes.h: all that a step in tccld talks to, counted and driven by a test: the clock, the
- * sockets, other nodes, the disk. Messages are as real ones, but for MERGE's kinds, of which only
+ * sockets, other nodes, the disk. Messages are as real ones, but for MERGE's classes, of which only
  * the range is left. Nothing real of these is linked. */
 #ifndef TCCL_STEP_FAKES_H
 #define TCCL_STEP_FAKES_H
@@ -222,12 +222,12 @@ void confirm_end(struct daemon *daemon, const struct tccl_step_key *key)
 }
 
 /* This node, and ranges of nodes. */
-static struct shared_kind fake_kind;
+static struct shared_class fake_class;
 static bool fake_no_profile;
 static enum tccl_state fake_solution;
 
-struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, const int *gres,
-                             int n_gres, struct tccl_error *err)
+struct shared_class *own_class(struct own *own, const struct tccl_conf *conf, const int *gres,
+                               int n_gres, struct tccl_error *err)
 {
     (void)own;
     (void)conf;
@@ -236,15 +236,15 @@ struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, cons
         tccl_fail(err, "no profile");
         return NULL;
     }
-    fake_kind.holders++;
-    return &fake_kind;
+    fake_class.holders++;
+    return &fake_class;
 }
 const struct tccl_machine *own_machine(const struct own *own)
 {
     (void)own;
     return NULL;
 }
-void shared_kind_drop(struct shared_kind *shared)
+void shared_class_drop(struct shared_class *shared)
 {
     if (shared)
         CHECK(shared->holders-- > 0);
@@ -259,10 +259,10 @@ void merge_free(struct merge *merge)
 {
     free(merge);
 }
-int merge_add(struct merge *merge, struct shared_kind *kind, int count, struct tccl_error *err)
+int merge_add(struct merge *merge, struct shared_class *class, int count, struct tccl_error *err)
 {
     (void)err;
-    CHECK(kind == &fake_kind);
+    CHECK(class == &fake_class);
     merge->end += count;
     return 0;
 }
@@ -281,7 +281,7 @@ json_t *merge_to_json(const struct merge *merge, struct tccl_error *err)
 struct merge *merge_from_json(const json_t *json, int first, int end, struct tccl_error *err)
 {
     if (json_object_get(json, "bad")) {
-        tccl_fail(err, "kinds: they are bad");
+        tccl_fail(err, "classes: they are bad");
         return NULL;
     }
     struct merge *merge = merge_new(first);
@@ -311,12 +311,12 @@ json_t *outcome_to_json(const struct tccl_outcome *outcome, const struct tccl_st
     return tccl_plan_to_json(outcome, key, first, end);
 }
 int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
-                 const struct tccl_kind *kind, const struct tccl_machine *machine,
+                 const struct tccl_node_class *class, const struct tccl_machine *machine,
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err)
 {
     tccl_line_put(plan, "job", "%u", join->key.job);
-    (void)kind;
+    (void)class;
     (void)machine;
     (void)socket;
     (void)err;

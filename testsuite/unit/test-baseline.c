@@ -238,7 +238,7 @@ static void test_set(void)
     CHECK_INT(set.count, TCCL_MAX_SET);
     baseline.n_chains = 3;
     CHECK_INT(tccl_baseline_set(&baseline, &set, &err), -1);
-    CHECK(strstr(err.text, "3 rings make more than 64 transfers at once"));
+    CHECK(strstr(err.text, "the 3 rings of the baseline make more than 64 transfers at once"));
 }
 
 /* What the search finds of it, against the model asked for all transfers at once. */
@@ -264,18 +264,18 @@ static void test_search(const char *name, bool several)
     }
     CHECK_INT(tccl_model_measure(model, &all, &gbps, NULL, NULL, NULL), 0);
     CHECK(table->baseline_chain.gbps == baseline.n_chains * gbps);
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    CHECK(kind->baseline_chain_gbps == table->baseline_chain.gbps);
-    CHECK_INT(kind->n_baseline, baseline.n_chains);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    CHECK(class->baseline_chain_gbps == table->baseline_chain.gbps);
+    CHECK_INT(class->n_baseline, baseline.n_chains);
     /* Each chain alone is one of those that may be taken. */
     for (int i = 0; i < baseline.n_chains; i++) {
         const struct tccl_chain *chain = &baseline.chains[i];
         tccl_chain_set(chain, &one);
         CHECK_INT(tccl_model_measure(model, &one, &gbps, NULL, NULL, NULL), 0);
-        CHECK(kind->cells[chain->entry.nic * kind->n_nics + chain->exit.nic].gbps >=
+        CHECK(class->cells[chain->entry.nic * class->n_nics + chain->exit.nic].gbps >=
               gbps * (1 - 1e-9));
     }
-    tccl_kind_free(kind);
+    tccl_node_class_free(class);
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_symmetry_free(symmetry);

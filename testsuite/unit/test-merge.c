@@ -1,38 +1,38 @@
-/* Ranges of nodes: kinds are kept once, runs grow, and what comes from the wire is checked. */
+/* Ranges of nodes: classes are kept once, runs grow, and what comes from the wire is checked. */
 #include "tccld/join/merge.h"
 
 #include "base/cleanup.h"
 #include "check.h"
 
-/* A kind with one NIC, different for each number. */
-static struct shared_kind *make_kind(int number)
+/* A class with one NIC, different for each number. */
+static struct shared_class *make_class(int number)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *json = NULL;
-    struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 1};
+    struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 1};
     struct tccl_cell cell = {.gbps = 1 + number, .bound = 1 + number};
     cell.chain = (struct tccl_chain){.n_gpus = 2,
                                      .gpus = {1, 0},
                                      .entry = {.via = {.kind = TCCL_MEMORY, .index = 0}},
                                      .exit = {.via = {.kind = TCCL_GPU, .index = 0}}};
-    kind.cells = &cell;
-    snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
-    strcpy(kind.source, "model");
-    strcpy(kind.nics[0].name, "mlx5_0");
-    strcpy(kind.nics[0].fabric, "ib");
-    kind.nics[0].gbps = 25;
-    json = tccl_kind_to_json(&kind);
-    struct tccl_kind *read = tccl_kind_from_json(json, &err);
+    class.cells = &cell;
+    snprintf(class.machine, sizeof(class.machine), "%032x", number);
+    strcpy(class.source, "model");
+    strcpy(class.nics[0].name, "mlx5_0");
+    strcpy(class.nics[0].fabric, "ib");
+    class.nics[0].gbps = 25;
+    json = tccl_node_class_to_json(&class);
+    struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
     CHECK_STR(err.text, "");
-    return shared_kind_new(read);
+    return shared_class_new(read);
 }
 
-static struct merge *make_merge(int first, int kind, int count)
+static struct merge *make_merge(int first, int class, int count)
 {
     struct merge *merge = merge_new(first);
-    struct shared_kind *shared = make_kind(kind);
+    struct shared_class *shared = make_class(class);
     CHECK_INT(merge_add(merge, shared, count, NULL), 0);
-    shared_kind_drop(shared);
+    shared_class_drop(shared);
     return merge;
 }
 
@@ -44,7 +44,7 @@ static void test_append(void)
     CHECK_INT(merge_append(a, b, &err), 0);
     CHECK_INT(merge_append(a, c, &err), 0);
     CHECK_INT(merge_append(a, d, &err), 0);
-    CHECK_INT(a->n_kinds, 2);
+    CHECK_INT(a->n_classes, 2);
     CHECK_INT(a->n_runs, 3);
     CHECK_INT(a->runs[0].count, 8);
     CHECK_INT(a->end, 15);
@@ -61,43 +61,43 @@ static void test_round(void)
 {
     struct tccl_error err = {0};
     struct merge *merge = merge_new(0);
-    int nodes = 0, kinds[300];
+    int nodes = 0, classes[300];
     srand((unsigned)check_seed());
     while (nodes < 300) {
-        int kind = rand() % 5;
-        struct merge *next = make_merge(nodes, kind, 1);
+        int class = rand() % 5;
+        struct merge *next = make_merge(nodes, class, 1);
         CHECK_INT(merge_append(merge, next, &err), 0);
         merge_free(next);
-        kinds[nodes++] = kind;
+        classes[nodes++] = class;
     }
     cleanup_json json_t *json = merge_to_json(merge, &err);
     struct merge *read = merge_from_json(json, 0, nodes, &err);
     CHECK_STR(err.text, "");
-    CHECK_INT(read->n_kinds, merge->n_kinds);
+    CHECK_INT(read->n_classes, merge->n_classes);
     for (int run = 0, node = 0; run < read->n_runs; run++)
         for (int i = 0; i < read->runs[run].count; i++, node++)
-            CHECK(read->kinds[read->runs[run].kind]->kind->cells[0].gbps == 1 + kinds[node]);
+            CHECK(read->classes[read->runs[run].class]->class->cells[0].gbps == 1 + classes[node]);
     CHECK(merge_from_json(json, 0, nodes - 1, &err) == NULL);
     CHECK(merge_from_json(json, 0, nodes + 1, &err) == NULL);
     merge_free(read);
     merge_free(merge);
 }
 
-static void test_too_many_kinds(void)
+static void test_too_many_classes(void)
 {
     struct tccl_error err = {0};
     struct merge *merge = merge_new(0);
-    for (int i = 0; i < MERGE_KINDS; i++) {
-        struct shared_kind *shared = make_kind(i);
+    for (int i = 0; i < MERGE_CLASSES; i++) {
+        struct shared_class *shared = make_class(i);
         CHECK_INT(merge_add(merge, shared, 1, &err), 0);
-        shared_kind_drop(shared);
+        shared_class_drop(shared);
     }
-    struct shared_kind *shared = make_kind(MERGE_KINDS), *known = make_kind(7);
+    struct shared_class *shared = make_class(MERGE_CLASSES), *known = make_class(7);
     CHECK_INT(merge_add(merge, known, 5, &err), 0);
     CHECK_INT(merge_add(merge, shared, 1, &err), -1);
-    CHECK(strstr(err.text, "too many kinds of node") != NULL);
-    shared_kind_drop(shared);
-    shared_kind_drop(known);
+    CHECK(strstr(err.text, "too many node classes") != NULL);
+    shared_class_drop(shared);
+    shared_class_drop(known);
     merge_free(merge);
 }
 
@@ -116,7 +116,7 @@ static void test_malformed(void)
         CHECK(strstr(err.text, "runs") != NULL);
     }
     json_object_set_new(json, "runs", json_pack("[[ii]]", 0, 4));
-    json_object_set_new(json, "kinds", json_array());
+    json_object_set_new(json, "classes", json_array());
     CHECK(merge_from_json(json, 0, 4, &none) == NULL);
     merge_free(merge);
 }
@@ -125,7 +125,7 @@ int main(void)
 {
     test_append();
     test_round();
-    test_too_many_kinds();
+    test_too_many_classes();
     test_malformed();
     return check_result();
 }

@@ -19,17 +19,17 @@ static const struct tccl_step join = {.nodes = names, .policy = "gpu"};
 /* Two NICs; the chain that enters by NIC e and leaves by NIC x has its own bandwidth. */
 static double default_gbps; /* NCCL's own choice; 0: unknown */
 
-static struct shared_kind *make_kind(int number, const char *source)
+static struct shared_class *make_class(int number, const char *source)
 {
     struct tccl_error err = {0};
     struct tccl_cell cells[4];
-    struct tccl_kind kind = {.gpus = 3, .n_gpus = 2, .n_nics = 2};
-    kind.cells = cells;
-    kind.baseline_chain_gbps = default_gbps;
-    kind.n_baseline = default_gbps > 0;
-    kind.noise = 0.03;
-    snprintf(kind.machine, sizeof(kind.machine), "%032x", number);
-    strcpy(kind.source, source);
+    struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 2};
+    class.cells = cells;
+    class.baseline_chain_gbps = default_gbps;
+    class.n_baseline = default_gbps > 0;
+    class.noise = 0.03;
+    snprintf(class.machine, sizeof(class.machine), "%032x", number);
+    strcpy(class.source, source);
     for (int i = 0; i < 4; i++)
         cells[i] = (struct tccl_cell){
             .gbps = 1 + (number * 7 + i * 5) % 9,
@@ -39,23 +39,23 @@ static struct shared_kind *make_kind(int number, const char *source)
                       .entry = {.nic = (uint8_t)(i / 2), .via = {.kind = TCCL_MEMORY}},
                       .exit = {.nic = (uint8_t)(i % 2), .via = {.kind = TCCL_MEMORY}}}};
     for (int i = 0; i < 2; i++) {
-        snprintf(kind.nics[i].name, sizeof(kind.nics[i].name), "mlx5_%d", i);
-        strcpy(kind.nics[i].fabric, "ib");
-        kind.nics[i].gbps = 25;
+        snprintf(class.nics[i].name, sizeof(class.nics[i].name), "mlx5_%d", i);
+        strcpy(class.nics[i].fabric, "ib");
+        class.nics[i].gbps = 25;
     }
-    cleanup_json json_t *json = tccl_kind_to_json(&kind);
-    struct tccl_kind *read = tccl_kind_from_json(json, &err);
+    cleanup_json json_t *json = tccl_node_class_to_json(&class);
+    struct tccl_node_class *read = tccl_node_class_from_json(json, &err);
     CHECK_STR(err.text, "");
-    return shared_kind_new(read);
+    return shared_class_new(read);
 }
 
 static struct merge *make_merge(int nodes, const char *source)
 {
     struct merge *merge = merge_new(0);
     for (int i = 0; i < nodes; i++) {
-        struct shared_kind *kind = make_kind(rand() % 4, source);
-        CHECK_INT(merge_add(merge, kind, 1, NULL), 0);
-        shared_kind_drop(kind);
+        struct shared_class *class = make_class(rand() % 4, source);
+        CHECK_INT(merge_add(merge, class, 1, NULL), 0);
+        shared_class_drop(class);
     }
     return merge;
 }
@@ -110,15 +110,15 @@ static void test_no_gain(void)
         struct merge *merge = merge_new(0);
         char reason[128];
         default_gbps = 0;
-        struct shared_kind *kind = make_kind(1, "cuda");
-        double ring = kind->kind->cells[0].gbps;
+        struct shared_class *class = make_class(1, "cuda");
+        double ring = class->class->cells[0].gbps;
         for (int k = 1; k < 4; k++)
-            ring = fmax(ring, kind->kind->cells[k].gbps);
-        shared_kind_drop(kind);
+            ring = fmax(ring, class->class->cells[k].gbps);
+        shared_class_drop(class);
         default_gbps = own[i] * ring;
-        kind = make_kind(1, "cuda");
-        CHECK_INT(merge_add(merge, kind, 2, NULL), 0);
-        shared_kind_drop(kind);
+        class = make_class(1, "cuda");
+        CHECK_INT(merge_add(merge, class, 2, NULL), 0);
+        shared_class_drop(class);
         outcome_solve(&outcome, merge, &join);
         CHECK_INT(outcome.state, i == 0 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING);
         CHECK(outcome.baseline_gbps == default_gbps);
@@ -158,15 +158,15 @@ static void test_min_gain(void)
         struct tccl_step asks = {.nodes = names, .min_gain = cases[i].min_gain};
         strcpy(asks.policy, cases[i].policy);
         default_gbps = 0;
-        struct shared_kind *kind = make_kind(1, "cuda");
-        double ring = kind->kind->cells[0].gbps;
+        struct shared_class *class = make_class(1, "cuda");
+        double ring = class->class->cells[0].gbps;
         for (int k = 1; k < 4; k++)
-            ring = fmax(ring, kind->kind->cells[k].gbps);
-        shared_kind_drop(kind);
+            ring = fmax(ring, class->class->cells[k].gbps);
+        shared_class_drop(class);
         default_gbps = cases[i].own * ring;
-        kind = make_kind(1, "cuda");
-        CHECK_INT(merge_add(merge, kind, 2, NULL), 0);
-        shared_kind_drop(kind);
+        class = make_class(1, "cuda");
+        CHECK_INT(merge_add(merge, class, 2, NULL), 0);
+        shared_class_drop(class);
         for (int mode = TCCL_MODE_AUTO; mode <= TCCL_MODE_REQUIRE; mode++) {
             asks.mode = (enum tccl_mode)mode;
             outcome_solve(&outcome, merge, &asks);
@@ -184,10 +184,10 @@ static void test_min_gain(void)
 static void test_sources(void)
 {
     struct merge *a = make_merge(1, "model");
-    struct shared_kind *kind = make_kind(9, "cuda");
+    struct shared_class *class = make_class(9, "cuda");
     struct tccl_outcome outcome = {0};
-    CHECK_INT(merge_add(a, kind, 1, NULL), 0);
-    shared_kind_drop(kind);
+    CHECK_INT(merge_add(a, class, 1, NULL), 0);
+    shared_class_drop(class);
     outcome_solve(&outcome, a, &join);
     CHECK_STR(outcome.source, "mixed");
     tccl_outcome_clear(&outcome);

@@ -1,4 +1,4 @@
-/* test-ring.c: rings over kinds of nodes equal the best of all choices of NICs. */
+/* test-ring.c: rings over node classes equal the best of all choices of NICs. */
 #include "ring/ring.h"
 
 #include "machines.h"
@@ -7,34 +7,35 @@
 
 enum { MAX_KINDS = 3, MAX_NODES = 6, MAX_NIC = 3 };
 
-static struct tccl_kind *random_kind(unsigned long *state)
+static struct tccl_node_class *random_class(unsigned long *state)
 {
-    struct tccl_kind *kind = calloc(1, sizeof(*kind));
-    kind->n_gpus = 2;
-    kind->gpus = 3;
-    kind->n_nics = 1 + random_below(state, MAX_NIC);
-    kind->cells = calloc(kind->n_nics * kind->n_nics, sizeof(*kind->cells));
-    for (int i = 0; i < kind->n_nics; i++) {
-        snprintf(kind->nics[i].name, sizeof(kind->nics[i].name), "nic%d", i);
-        snprintf(kind->nics[i].fabric, sizeof(kind->nics[i].fabric), "f%d", random_below(state, 2));
-        kind->nics[i].gbps = random_gbps(state);
+    struct tccl_node_class *class = calloc(1, sizeof(*class));
+    class->n_gpus = 2;
+    class->gpus = 3;
+    class->n_nics = 1 + random_below(state, MAX_NIC);
+    class->cells = calloc(class->n_nics * class->n_nics, sizeof(*class->cells));
+    for (int i = 0; i < class->n_nics; i++) {
+        snprintf(class->nics[i].name, sizeof(class->nics[i].name), "nic%d", i);
+        snprintf(class->nics[i].fabric, sizeof(class->nics[i].fabric), "f%d",
+                 random_below(state, 2));
+        class->nics[i].gbps = random_gbps(state);
     }
-    for (int i = 0; i < kind->n_nics * kind->n_nics; i++) {
-        kind->cells[i].gbps = random_below(state, 5) ? random_gbps(state) / 3 : 0;
-        kind->cells[i].bound = kind->cells[i].gbps * 1.02;
-        kind->cells[i].chain.n_gpus = 1;
+    for (int i = 0; i < class->n_nics * class->n_nics; i++) {
+        class->cells[i].gbps = random_below(state, 5) ? random_gbps(state) / 3 : 0;
+        class->cells[i].bound = class->cells[i].gbps * 1.02;
+        class->cells[i].chain.n_gpus = 1;
     }
-    kind->baseline_chain_gbps = random_gbps(state) / 4;
-    kind->n_baseline = 1; /* in and out by NIC 0 */
-    return kind;
+    class->baseline_chain_gbps = random_gbps(state) / 4;
+    class->n_baseline = 1; /* in and out by NIC 0 */
+    return class;
 }
 
 /* All choices of entry and exit NICs, node by node. */
-static double best_of(const struct tccl_kind *const *nodes, int count, int node, int first,
+static double best_of(const struct tccl_node_class *const *nodes, int count, int node, int first,
                       int entry)
 {
-    const struct tccl_kind *own = nodes[node];
-    const struct tccl_kind *next = nodes[(node + 1) % count];
+    const struct tccl_node_class *own = nodes[node];
+    const struct tccl_node_class *next = nodes[(node + 1) % count];
     double best = 0;
     for (int exit = 0; exit < own->n_nics; exit++) {
         double chain = own->cells[entry * own->n_nics + exit].gbps;
@@ -59,15 +60,15 @@ static void test_best_of_all(unsigned long seed)
 {
     for (int round = 0; round < 300 && !check_failures; round++) {
         unsigned long state = seed + round;
-        struct tccl_kind *kinds[MAX_KINDS];
+        struct tccl_node_class *classes[MAX_KINDS];
         struct tccl_run runs[MAX_KINDS];
-        const struct tccl_kind *nodes[MAX_NODES];
+        const struct tccl_node_class *nodes[MAX_NODES];
         int n_runs = 1 + random_below(&state, MAX_KINDS), count = 0;
         for (int i = 0; i < n_runs; i++) {
-            kinds[i] = random_kind(&state);
-            runs[i] = (struct tccl_run){kinds[i], 1 + random_below(&state, 2)};
+            classes[i] = random_class(&state);
+            runs[i] = (struct tccl_run){classes[i], 1 + random_below(&state, 2)};
             for (int j = 0; j < runs[i].count; j++)
-                nodes[count++] = kinds[i];
+                nodes[count++] = classes[i];
         }
         double best = 0;
         for (int first = 0; first < nodes[0]->n_nics; first++) {
@@ -83,34 +84,37 @@ static void test_best_of_all(unsigned long seed)
         CHECK(status != 0 || (ring.bound >= ring.gbps && ring.bound <= ring.gbps * 1.03));
         tccl_ring_clear(&ring);
         for (int i = 0; i < n_runs; i++)
-            tccl_kind_free(kinds[i]);
+            tccl_node_class_free(classes[i]);
     }
 }
 
-static struct tccl_kind *plain_kind(int n_nics, const double *gbps, double chains, int n_chains)
+static struct tccl_node_class *plain_class(int n_nics, const double *gbps, double chains,
+                                           int n_chains)
 {
-    struct tccl_kind *kind = calloc(1, sizeof(*kind));
-    kind->n_nics = n_nics;
-    kind->n_gpus = 2;
-    kind->cells = calloc(n_nics * n_nics, sizeof(*kind->cells));
+    struct tccl_node_class *class = calloc(1, sizeof(*class));
+    class->n_nics = n_nics;
+    class->n_gpus = 2;
+    class->cells = calloc(n_nics * n_nics, sizeof(*class->cells));
     for (int i = 0; i < n_nics; i++)
-        kind->nics[i].gbps = gbps[i];
+        class->nics[i].gbps = gbps[i];
     for (int i = 0; i < n_nics * n_nics; i++)
-        kind->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = {.n_gpus = 1}};
-    kind->baseline_chain_gbps = chains;
-    kind->n_baseline = n_chains;
+        class->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = {.n_gpus = 1}};
+    class->baseline_chain_gbps = chains;
+    class->n_baseline = n_chains;
     for (int i = 0; i < n_chains; i++)
-        kind->baseline_entry_nics[i] = kind->baseline_exit_nics[i] = i * n_nics / n_chains;
-    return kind;
+        class->baseline_entry_nics[i] = class->baseline_exit_nics[i] = i * n_nics / n_chains;
+    return class;
 }
 
 /* Hops of NCCL's own choice by hand: its chains have equal parts, and share NICs. */
 static void test_baseline(void)
 {
     const double fast[] = {10, 10}, uneven[] = {10, 3}, one[] = {12};
-    struct tccl_kind *two = plain_kind(2, fast, 30, 2), *slow = plain_kind(2, uneven, 30, 2);
-    struct tccl_kind *single = plain_kind(1, one, 30, 1), *four = plain_kind(2, fast, 30, 4);
-    struct tccl_kind *none = plain_kind(1, one, 0, 0);
+    struct tccl_node_class *two = plain_class(2, fast, 30, 2),
+                           *slow = plain_class(2, uneven, 30, 2);
+    struct tccl_node_class *single = plain_class(1, one, 30, 1),
+                           *four = plain_class(2, fast, 30, 4);
+    struct tccl_node_class *none = plain_class(1, one, 0, 0);
     struct tccl_ring ring;
     CHECK(tccl_baseline_hop(two, two) == 20);
     CHECK(tccl_baseline_hop(two, slow) == 6);    /* each as the one over the slow NIC */
@@ -131,11 +135,11 @@ static void test_baseline(void)
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, &ring, NULL), 0);
     CHECK(ring.baseline_gbps == 0 && tccl_ring_gains(&ring));
     tccl_ring_clear(&ring);
-    tccl_kind_free(two);
-    tccl_kind_free(slow);
-    tccl_kind_free(single);
-    tccl_kind_free(four);
-    tccl_kind_free(none);
+    tccl_node_class_free(two);
+    tccl_node_class_free(slow);
+    tccl_node_class_free(single);
+    tccl_node_class_free(four);
+    tccl_node_class_free(none);
 }
 
 static void test_gains(void)
@@ -149,7 +153,7 @@ static void test_gains(void)
     CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4.2, .baseline_gbps = 4, .noise = 0.03}));
 }
 
-static struct tccl_kind *kind_of(const char *name, uint32_t gpus)
+static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 {
     struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
@@ -158,18 +162,18 @@ static struct tccl_kind *kind_of(const char *name, uint32_t gpus)
     struct tccl_table *table = tccl_table_new(machine, gpus);
     struct tccl_search_options options = {.gap = 0.03};
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_symmetry_free(symmetry);
     tccl_model_free(model);
-    return kind;
+    return class;
 }
 
-/* The machines of the paper: mixed nodes reach what the weaker kind does, and well above NCCL. */
+/* The machines of the paper: mixed nodes reach what the weaker class does, and well above NCCL. */
 static void test_machines(void)
 {
-    struct tccl_kind *amd = kind_of("amd-4gpu", 15), *intel = kind_of("intel-4gpu", 15);
+    struct tccl_node_class *amd = class_of("amd-4gpu", 15), *intel = class_of("intel-4gpu", 15);
     struct tccl_run runs[] = {{amd, 2}, {intel, 2}};
     const char *const names[] = {"n1", "n2", "n3", "n4"};
     struct tccl_ring ring, one;
@@ -190,22 +194,22 @@ static void test_machines(void)
     free(text);
     tccl_ring_clear(&one);
     tccl_ring_clear(&ring);
-    tccl_kind_free(amd);
-    tccl_kind_free(intel);
+    tccl_node_class_free(amd);
+    tccl_node_class_free(intel);
 }
 
 /* One GPU in all is nothing to do; one GPU on each of two nodes is a ring of two. */
 static void test_single_gpus(void)
 {
-    struct tccl_kind *kind = kind_of("amd-4gpu", 1);
+    struct tccl_node_class *class = class_of("amd-4gpu", 1);
     struct tccl_ring ring;
     struct tccl_error err = {0};
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 1}, 1, &ring, &err), 1);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, &err), 1);
     tccl_ring_clear(&ring);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 2}, 1, &ring, &err), 0);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, &err), 0);
     CHECK(ring.gbps > 0 && ring.choices[0].entry_nic == 0 && ring.choices[1].exit_nic == 0);
     tccl_ring_clear(&ring);
-    tccl_kind_free(kind);
+    tccl_node_class_free(class);
 }
 
 static bool no_nic(void *context, tccl_transfer transfer)
@@ -228,14 +232,14 @@ static void test_without_nics(void)
 
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
     CHECK(table->baseline_ring.gbps > 0 && table->baseline_chain.n_chains == 0);
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 1}, 1, &ring, &err), 0);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, &err), 0);
     CHECK(ring.gbps > ring.baseline_gbps);
     tccl_ring_clear(&ring);
-    CHECK_INT(tccl_ring_solve(&(struct tccl_run){kind, 2}, 1, &ring, &err), -1);
+    CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, &err), -1);
     CHECK(strstr(err.text, "has no chain between NICs for these 4 GPUs: measure them"));
     tccl_ring_clear(&ring);
-    tccl_kind_free(kind);
+    tccl_node_class_free(class);
     tccl_table_free(table);
     tccl_search_free(search);
     tccl_model_free(model);

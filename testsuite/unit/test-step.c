@@ -99,7 +99,7 @@ static void end_rig(void)
         CHECK(!connection->dropped || connection->node[0]); /* by a child that has asked again */
     }
     CHECK_INT(fake_n_links, 0);
-    CHECK_INT(fake_kind.holders, 0);
+    CHECK_INT(fake_class.holders, 0);
     CHECK_INT(fake_bugs, 0);
 }
 

@@ -602,13 +602,13 @@ static void test_bad_merge(void)
     cleanup_json json_t *message = tccl_message_new("merge");
     cleanup_json json_t *rest =
         json_pack("{s:o,s:i,s:i,s:i,s:i,s:[{}],s:[[ii]]}", "key", tccl_key_to_json(&key), "node", 1,
-                  "n_nodes", 2, "timeout_ms", 60000, "wait_ms", 60000, "kinds", "runs", 0, 1);
+                  "n_nodes", 2, "timeout_ms", 60000, "wait_ms", 60000, "classes", "runs", 0, 1);
     json_object_update(message, rest);
     cleanup_free char *cred = seal(message, "n1", "stranger");
     int fd = dial(1);
     send_frame(fd, cred);
     struct tccl_outcome plan = end_join(waiting);
-    check_fallback(&plan, "stranger: kinds: entry 0");
+    check_fallback(&plan, "stranger: classes: entry 0");
     close(fd);
 }
 

@@ -56,7 +56,7 @@ void answer_apply(struct step *step)
         return;
     }
     planfile_begin(&plan, text);
-    if (outcome_plan(&step->outcome, join, step->kind->kind, own_machine(daemon->own),
+    if (outcome_plan(&step->outcome, join, step->class->class, own_machine(daemon->own),
                      daemon->conf->socket, &plan, &step->own_ring, &err) == 0 &&
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, path, &err) == 0) {
         step->path = strdup(path);

@@ -70,7 +70,7 @@ const struct child *children_lost(const struct step *step)
 struct merge *children_merge(const struct step *step, struct tccl_error *err)
 {
     struct merge *merge = merge_new(step->node);
-    int failed = !merge || merge_add(merge, step->kind, 1, err) != 0;
+    int failed = !merge || merge_add(merge, step->class, 1, err) != 0;
     for (int i = 0; !failed && i < step->n_children; i++)
         failed = merge_append(merge, step->children[i].merge, err) != 0;
     if (!failed)

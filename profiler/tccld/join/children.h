@@ -17,7 +17,7 @@ int children_check(const struct step *step, struct tccl_error *err);
 const struct child *children_lost(const struct step *step);
 extern const char child_hung_up[];
 
-/* This node, which has a kind, and all below it, in order. The caller frees. NULL with err. */
+/* This node, which has a class, and all below it, in order. The caller frees. NULL with err. */
 struct merge *children_merge(const struct step *step, struct tccl_error *err);
 
 /* What MERGE and CALL begin with. */

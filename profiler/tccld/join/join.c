@@ -44,8 +44,8 @@ void join_take(struct step *step)
         tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
                   daemon->conf->node);
     else if (children_check(step, &err) == 0)
-        step->kind = own_kind(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
-    if (!step->kind)
+        step->class = own_class(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
+    if (!step->class)
         step_fail(step, "%s: %.400s", name, err.text);
 }
 

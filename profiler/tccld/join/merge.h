@@ -1,6 +1,6 @@
-/* merge.h: what is known of a contiguous range of nodes: the kinds that occur, and runs of them. A
- * hop depends only on the pair of NICs, so a kind is all that the ring needs of a node, and equal
- * nodes cost nothing. */
+/* merge.h: what is known of a contiguous range of nodes: the classes that occur, and runs of them.
+ * A hop depends only on the pair of NICs, so a class is all that the ring needs of a node, and
+ * equal nodes cost nothing. */
 #ifndef TCCL_MERGE_H
 #define TCCL_MERGE_H
 
@@ -8,26 +8,26 @@
 
 #include "ring/ring.h"
 
-enum { MERGE_KINDS = 128 };
+enum { MERGE_CLASSES = 128 };
 
-/* A kind with a count of its holders. */
-struct shared_kind {
-    struct tccl_kind *kind;
+/* A class with a count of its holders. */
+struct shared_class {
+    struct tccl_node_class *class;
     int holders;
 };
-/* Takes the kind over, with one holder. NULL without memory (the kind is then freed). */
-struct shared_kind *shared_kind_new(struct tccl_kind *kind);
-struct shared_kind *shared_kind_hold(struct shared_kind *shared);
-void shared_kind_drop(struct shared_kind *shared); /* NULL is fine */
+/* Takes the class over, with one holder. NULL without memory (the class is then freed). */
+struct shared_class *shared_class_new(struct tccl_node_class *class);
+struct shared_class *shared_class_hold(struct shared_class *shared);
+void shared_class_drop(struct shared_class *shared); /* NULL is fine */
 
 struct merge_run {
-    int kind, count; /* kind: index into kinds */
+    int class, count; /* class: index into classes */
 };
 
 struct merge {
     int first, end; /* nodes [first, end) */
-    int n_kinds, n_runs, room;
-    struct shared_kind *kinds[MERGE_KINDS];
+    int n_classes, n_runs, room;
+    struct shared_class *classes[MERGE_CLASSES];
     struct merge_run *runs;
 };
 
@@ -35,17 +35,18 @@ struct merge {
 struct merge *merge_new(int first);
 void merge_free(struct merge *merge); /* NULL is fine */
 
-/* Appends count nodes of a kind (held from now on). Returns 0, or -1 with err: too many kinds. */
-int merge_add(struct merge *merge, struct shared_kind *kind, int count, struct tccl_error *err);
+/* Appends count nodes of a class (held from now on). Returns 0, or -1 with err: too many classes.
+ */
+int merge_add(struct merge *merge, struct shared_class *class, int count, struct tccl_error *err);
 /* Appends the range that follows. Returns 0, or -1 with err. */
 int merge_append(struct merge *merge, const struct merge *next, struct tccl_error *err);
 
-/* {"kinds":[…],"runs":[[kind,count],…]}: a new reference; NULL with err. */
+/* {"classes":[…],"runs":[[class,count],…]}: a new reference; NULL with err. */
 json_t *merge_to_json(const struct merge *merge, struct tccl_error *err);
 /* Reads and checks it for the range [first, end). NULL with err. */
 struct merge *merge_from_json(const json_t *json, int first, int end, struct tccl_error *err);
 
-/* The runs as tccl_ring_solve wants them: n_runs of them, allocated; borrow the kinds. */
+/* The runs as tccl_ring_solve wants them: n_runs of them, allocated; borrow the classes. */
 struct tccl_run *merge_runs(const struct merge *merge);
 /* GPUs of all nodes. */
 long merge_gpus(const struct merge *merge);

@@ -18,8 +18,8 @@ struct own {
     char machine_path[PATH_MAX], cache_dir[PATH_MAX];
     struct tccl_stamp stamp; /* of the machine's description */
     struct tccl_profile *profile;
-    struct shared_kind *kinds[KINDS];
-    int n_kinds, next; /* next: the one to be replaced */
+    struct shared_class *classes[KINDS];
+    int n_classes, next; /* next: the one to be replaced */
 };
 
 struct own *own_new(void)
@@ -27,16 +27,16 @@ struct own *own_new(void)
     return calloc(1, sizeof(struct own));
 }
 
-static void forget_kinds(struct own *own)
+static void forget_classes(struct own *own)
 {
-    for (int i = 0; i < own->n_kinds; i++)
-        shared_kind_drop(own->kinds[i]);
-    own->n_kinds = own->next = 0;
+    for (int i = 0; i < own->n_classes; i++)
+        shared_class_drop(own->classes[i]);
+    own->n_classes = own->next = 0;
 }
 
 static void forget_profile(struct own *own)
 {
-    forget_kinds(own);
+    forget_classes(own);
     tccl_profile_close(own->profile);
     own->profile = NULL;
 }
@@ -127,23 +127,23 @@ static int find_gpus(const struct own *own, enum tccl_gres_order order, const in
     return 0;
 }
 
-static struct shared_kind *make_kind(struct own *own, uint32_t gpus, struct tccl_error *err)
+static struct shared_class *make_class(struct own *own, uint32_t gpus, struct tccl_error *err)
 {
     const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
     if (!table)
         return NULL;
-    struct tccl_kind *kind = tccl_kind_from_table(table, &own->machine);
-    struct shared_kind *shared = kind ? shared_kind_new(kind) : NULL;
+    struct tccl_node_class *class = tccl_node_class_from_table(table, &own->machine);
+    struct shared_class *shared = class ? shared_class_new(class) : NULL;
     if (!shared) {
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    if (own->n_kinds < KINDS) {
-        own->kinds[own->n_kinds++] = shared;
+    if (own->n_classes < KINDS) {
+        own->classes[own->n_classes++] = shared;
         return shared;
     }
-    shared_kind_drop(own->kinds[own->next]);
-    own->kinds[own->next] = shared;
+    shared_class_drop(own->classes[own->next]);
+    own->classes[own->next] = shared;
     own->next = (own->next + 1) % KINDS;
     return shared;
 }
@@ -154,19 +154,19 @@ static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_er
     return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
 }
 
-static struct shared_kind *kind_of(struct own *own, uint32_t gpus, struct tccl_error *err)
+static struct shared_class *class_of(struct own *own, uint32_t gpus, struct tccl_error *err)
 {
     if (tccl_profile_table_changed(own->profile, gpus))
-        forget_kinds(own);
-    for (int i = 0; i < own->n_kinds; i++)
-        if (own->kinds[i]->kind->gpus == gpus)
-            return shared_kind_hold(own->kinds[i]);
-    struct shared_kind *shared = make_kind(own, gpus, err);
-    return shared ? shared_kind_hold(shared) : NULL;
+        forget_classes(own);
+    for (int i = 0; i < own->n_classes; i++)
+        if (own->classes[i]->class->gpus == gpus)
+            return shared_class_hold(own->classes[i]);
+    struct shared_class *shared = make_class(own, gpus, err);
+    return shared ? shared_class_hold(shared) : NULL;
 }
 
-struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, const int *gres,
-                             int n_gres, struct tccl_error *err)
+struct shared_class *own_class(struct own *own, const struct tccl_conf *conf, const int *gres,
+                               int n_gres, struct tccl_error *err)
 {
     uint32_t gpus;
     if (n_gres == 0) {
@@ -176,11 +176,11 @@ struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, cons
     if (refresh(own, conf, err) != 0 ||
         find_gpus(own, conf->gres_order, gres, n_gres, &gpus, err) != 0)
         return NULL;
-    return kind_of(own, gpus, err);
+    return class_of(own, gpus, err);
 }
 
-struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                    const tccl_bus *buses, int count, struct tccl_error *err)
+struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
+                                     const tccl_bus *buses, int count, struct tccl_error *err)
 {
     uint32_t gpus = 0;
     if (refresh(own, conf, err) != 0)
@@ -195,5 +195,5 @@ struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *con
         }
         gpus |= 1u << gpu;
     }
-    return kind_of(own, gpus, err);
+    return class_of(own, gpus, err);
 }

@@ -1,4 +1,4 @@
-/* node-profile.h: this node: its description, its profile, and the kind it is with some of its
+/* node-profile.h: this node: its description, its profile, and the class it is with some of its
  * GPUs. */
 #ifndef TCCL_NODE_PROFILE_H
 #define TCCL_NODE_PROFILE_H
@@ -13,17 +13,17 @@ struct own;
 struct own *own_new(void);
 void own_free(struct own *own); /* NULL is fine */
 
-/* The kind of this node with those GPUs (GRES indices). The machine's description and its profile
+/* The class of this node with those GPUs (GRES indices). The machine's description and its profile
  * are read at first use and again when they have changed on disk. The caller drops what it gets.
  * NULL with err, without the node's name: no profile, an unknown GPU, no GPU at all. */
-struct shared_kind *own_kind(struct own *own, const struct tccl_conf *conf, const int *gres,
-                             int n_gres, struct tccl_error *err);
+struct shared_class *own_class(struct own *own, const struct tccl_conf *conf, const int *gres,
+                               int n_gres, struct tccl_error *err);
 
 /* The same, of GPUs by their bus ids. */
-struct shared_kind *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                    const tccl_bus *buses, int count, struct tccl_error *err);
+struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
+                                     const tccl_bus *buses, int count, struct tccl_error *err);
 
-/* The machine that the last kind was made for; NULL before that. */
+/* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);
 
 #endif

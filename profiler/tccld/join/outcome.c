@@ -110,9 +110,9 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     outcome->first = 0;
     outcome->gpus = gpus;
     snprintf(outcome->source, sizeof(outcome->source), "%.*s", TCCL_OUTCOME_SOURCE,
-             merge->kinds[0]->kind->source);
-    for (int i = 1; i < merge->n_kinds; i++)
-        if (strcmp(merge->kinds[i]->kind->source, merge->kinds[0]->kind->source) != 0)
+             merge->classes[0]->class->source);
+    for (int i = 1; i < merge->n_classes; i++)
+        if (strcmp(merge->classes[i]->class->source, merge->classes[0]->class->source) != 0)
             strcpy(outcome->source, "mixed");
     if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
@@ -166,23 +166,23 @@ static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome 
 }
 
 int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
-                 const struct tccl_kind *kind, const struct tccl_machine *machine,
+                 const struct tccl_node_class *class, const struct tccl_machine *machine,
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err)
 {
     struct tccl_node_nics nics = outcome->choices[join->node - outcome->first];
     const struct tccl_cell *cell = tccl_ring_cell(
-        kind, (struct tccl_ring_choice){.entry_nic = nics.entry_nic, .exit_nic = nics.exit_nic});
+        class, (struct tccl_ring_choice){.entry_nic = nics.entry_nic, .exit_nic = nics.exit_nic});
     char text[TCCL_CHAIN_TEXT];
     if (!cell || !cell->chain.n_gpus || !machine)
         return tccl_fail(err, machine ? "the ring chosen does not fit this node"
                                       : "the description of this machine has gone meanwhile");
     if (tccl_chain_check(&cell->chain, machine, err) != 0)
         return -1;
-    tccl_kind_format(kind, &cell->chain, text);
+    tccl_node_class_format(class, &cell->chain, text);
     *ring = ring_text(outcome, join, text);
     put_step(plan, outcome, join, socket);
-    chain_lines_put_gpus(plan, kind->gpus, machine);
+    chain_lines_put_gpus(plan, class->gpus, machine);
     tccl_line_put_bool(plan, "one_fabric", chain_lines_one_fabric(machine));
     chain_lines_put_rates(plan, outcome->gbps, outcome->baseline_gbps, outcome->source);
     chain_lines_put(plan, &cell->chain, machine);

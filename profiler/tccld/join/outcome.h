@@ -20,9 +20,9 @@ json_t *outcome_to_json(const struct tccl_outcome *outcome, const struct tccl_st
                         int first, int end);
 
 /* This node's plan, added to the lines of a plan file, and the ring's text for the job, which is
- * allocated. kind and machine are this node's; socket: tccld's. Returns 0, or -1 with err. */
+ * allocated. class and machine are this node's; socket: tccld's. Returns 0, or -1 with err. */
 int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
-                 const struct tccl_kind *kind, const struct tccl_machine *machine,
+                 const struct tccl_node_class *class, const struct tccl_machine *machine,
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err);
 

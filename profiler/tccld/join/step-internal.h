@@ -45,7 +45,7 @@ struct step {
     int64_t joined_us;      /* 0: no JOIN has come; join, if there is one, is a proxy */
     struct connection *waiters[WAITERS];
     int n_waiters;
-    struct shared_kind *kind;
+    struct shared_class *class;
     char *path, *own_ring; /* plan file and ring text; NULL: none */
 
     /* The tree: below and above. */

@@ -82,8 +82,8 @@ static void drop_details(struct step *step)
     step->outcome.choices = NULL;
     free(step->outcome.ring);
     step->outcome.ring = NULL;
-    shared_kind_drop(step->kind);
-    step->kind = NULL;
+    shared_class_drop(step->class);
+    step->class = NULL;
 }
 
 void step_settle(struct step *step)
@@ -172,7 +172,7 @@ void step_advance(struct step *step)
     switch (step->phase) {
     case STEP_GATHERING:
     case STEP_PROBING:
-        if (step->join && step->kind && step->n_arrived == step->n_children)
+        if (step->join && step->class && step->n_arrived == step->n_children)
             complete(step);
         break;
     case STEP_FAILED:

@@ -22,7 +22,7 @@ void step_free(struct step *step)
         link_cancel(step->up);
     if (step->timer)
         event_free(step->timer);
-    shared_kind_drop(step->kind);
+    shared_class_drop(step->class);
     tccl_step_free(step->join);
     tccl_outcome_clear(&step->outcome);
     json_decref(step->record);

@@ -46,16 +46,16 @@ static void answer(struct tccl_line_writer *lines, enum tccl_state state, const 
 }
 
 /* The best over all pairs of NICs. */
-static const struct tccl_cell *best_cell(const struct tccl_kind *kind)
+static const struct tccl_cell *best_cell(const struct tccl_node_class *class)
 {
     const struct tccl_cell *best = NULL;
-    for (int i = 0; i < kind->n_nics * kind->n_nics; i++)
-        if (kind->cells[i].chain.n_gpus && (!best || kind->cells[i].gbps > best->gbps))
-            best = &kind->cells[i];
+    for (int i = 0; i < class->n_nics * class->n_nics; i++)
+        if (class->cells[i].chain.n_gpus && (!best || class->cells[i].gbps > best->gbps))
+            best = &class->cells[i];
     return best;
 }
 
-static void found(struct tccl_line_writer *lines, const struct tccl_kind *kind,
+static void found(struct tccl_line_writer *lines, const struct tccl_node_class *class,
                   const struct tccl_machine *machine, const struct tccl_cell *cell, double baseline)
 {
     struct tccl_error err = {0};
@@ -65,21 +65,21 @@ static void found(struct tccl_line_writer *lines, const struct tccl_kind *kind,
         return;
     }
     bool better = tccl_ring_gains(
-        &(struct tccl_ring){.gbps = cell->gbps, .baseline_gbps = baseline, .noise = kind->noise});
+        &(struct tccl_ring){.gbps = cell->gbps, .baseline_gbps = baseline, .noise = class->noise});
     answer(lines, better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
            better ? "" : "NCCL's own choice is as good");
-    chain_lines_put_rates(lines, cell->gbps, baseline, kind->source);
+    chain_lines_put_rates(lines, cell->gbps, baseline, class->source);
     if (better)
         chain_lines_put(lines, &cell->chain, machine);
 }
 
-void subset_answer(struct tccl_line_writer *lines, const struct tccl_kind *kind,
+void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
                    const struct tccl_machine *machine, bool closed)
 {
-    const struct tccl_cell *cell = closed ? &kind->ring : best_cell(kind);
-    if (closed && kind->n_gpus == 1)
+    const struct tccl_cell *cell = closed ? &class->ring : best_cell(class);
+    if (closed && class->n_gpus == 1)
         answer(lines, TCCL_STATE_NOTHING, "one GPU");
-    else if (!closed && kind->n_nics == 0)
+    else if (!closed && class->n_nics == 0)
         answer(lines, TCCL_STATE_FALLBACK, "this node has no NIC");
     else if (!closed && !chain_lines_one_fabric(machine))
         answer(lines, TCCL_STATE_FALLBACK,
@@ -87,8 +87,8 @@ void subset_answer(struct tccl_line_writer *lines, const struct tccl_kind *kind,
     else if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
         answer(lines, TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
     else
-        found(lines, kind, machine, cell,
-              closed ? kind->baseline_ring_gbps : kind->baseline_chain_gbps);
+        found(lines, class, machine, cell,
+              closed ? class->baseline_ring_gbps : class->baseline_chain_gbps);
 }
 
 void subset_ask(struct daemon *daemon, struct connection *connection,
@@ -104,12 +104,12 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         return;
     }
     tccl_lines_begin(&writer, text, sizeof(text), "tccl-chain", 1);
-    struct shared_kind *kind =
+    struct shared_class *class =
         own_kind_busids(daemon->own, daemon->conf, question.gpus, question.n_gpus, &err);
-    if (kind)
-        subset_answer(&writer, kind->kind, own_machine(daemon->own), question.closed);
+    if (class)
+        subset_answer(&writer, class->class, own_machine(daemon->own), question.closed);
     else
         answer(&writer, TCCL_STATE_FALLBACK, err.text);
-    shared_kind_drop(kind);
+    shared_class_drop(class);
     connection_answer_lines(connection, &writer);
 }

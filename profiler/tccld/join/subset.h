@@ -11,8 +11,8 @@ lines_handler subset_ask;
 
 enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
 
-/* The answer for a kind of that GPU set, added to the lines. */
-void subset_answer(struct tccl_line_writer *lines, const struct tccl_kind *kind,
+/* The answer for a class of that GPU set, added to the lines. */
+void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
                    const struct tccl_machine *machine, bool closed);
 
 #endif

@@ -314,7 +314,7 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
     }
     if (strlen(text) > LINK_BYTES) {
         snprintf(started->early, sizeof(started->early),
-                 "a message of %zu bytes is beyond the limit of %d: too many kinds of node?",
+                 "a message of %zu bytes is beyond the limit of %d: too many node classes?",
                  strlen(text), LINK_BYTES);
         free(text);
         return started;

@@ -1,11 +1,11 @@
-/* The kind of a node: the best of its table, and the same after a journey as JSON. */
+/* The class of a node: the best of its table, and the same after a journey as JSON. */
 #include "check.h"
 
 #include "base/cleanup.h"
 #include "sample.h"
 
 /* Every cell against a plain search of the table. */
-static void check_cells(const struct tccl_table *table, const struct tccl_kind *kind,
+static void check_cells(const struct tccl_table *table, const struct tccl_node_class *class,
                         const struct tccl_machine *machine)
 {
     int n = table->n_ports;
@@ -17,35 +17,35 @@ static void check_cells(const struct tccl_table *table, const struct tccl_kind *
             gbps = fmax(gbps, table->pairs[i].gbps);
             bound = fmax(bound, table->pairs[i].bound);
         }
-        CHECK(kind->cells[cell].gbps == gbps);
-        CHECK(kind->cells[cell].bound == bound);
-        CHECK((kind->cells[cell].chain.n_gpus > 0) == (gbps > 0));
+        CHECK(class->cells[cell].gbps == gbps);
+        CHECK(class->cells[cell].bound == bound);
+        CHECK((class->cells[cell].chain.n_gpus > 0) == (gbps > 0));
         struct tccl_chain chain;
         char text[TCCL_CHAIN_TEXT];
-        tccl_kind_format(kind, &kind->cells[cell].chain, text);
+        tccl_node_class_format(class, &class->cells[cell].chain, text);
         CHECK(!*text == !(gbps > 0));
         if (!*text)
             continue;
         CHECK_INT(tccl_chain_parse(text, machine, &chain, NULL), 0);
-        CHECK(tccl_chain_equal(&chain, &kind->cells[cell].chain));
+        CHECK(tccl_chain_equal(&chain, &class->cells[cell].chain));
         CHECK(chain.entry.nic == cell / 2 && chain.exit.nic == cell % 2 && !chain.closed);
     }
 }
 
 /* The NICs of all chains of the baseline, in ascending order. */
-static void check_baseline_nics(const struct tccl_table *table, const struct tccl_kind *kind)
+static void check_baseline_nics(const struct tccl_table *table, const struct tccl_node_class *class)
 {
     const struct tccl_baseline *baseline = &table->baseline_chain;
     int entries[2] = {0}, exits[2] = {0};
-    CHECK_INT(kind->n_baseline, baseline->n_chains);
-    CHECK(kind->baseline_chain_gbps == baseline->gbps);
-    for (int i = 0; i < kind->n_baseline; i++) {
+    CHECK_INT(class->n_baseline, baseline->n_chains);
+    CHECK(class->baseline_chain_gbps == baseline->gbps);
+    for (int i = 0; i < class->n_baseline; i++) {
         entries[baseline->chains[i].entry.nic]++;
         exits[baseline->chains[i].exit.nic]++;
-        entries[kind->baseline_entry_nics[i]]--;
-        exits[kind->baseline_exit_nics[i]]--;
-        CHECK(i == 0 || kind->baseline_entry_nics[i] >= kind->baseline_entry_nics[i - 1]);
-        CHECK(i == 0 || kind->baseline_exit_nics[i] >= kind->baseline_exit_nics[i - 1]);
+        entries[class->baseline_entry_nics[i]]--;
+        exits[class->baseline_exit_nics[i]]--;
+        CHECK(i == 0 || class->baseline_entry_nics[i] >= class->baseline_entry_nics[i - 1]);
+        CHECK(i == 0 || class->baseline_exit_nics[i] >= class->baseline_exit_nics[i - 1]);
     }
     CHECK(!entries[0] && !entries[1] && !exits[0] && !exits[1]);
 }
@@ -54,17 +54,17 @@ static void test_from_table(const struct tccl_machine *machine)
 {
     for (uint32_t gpus = 1; gpus < 16; gpus++) {
         struct tccl_table *table = sample_table(machine, gpus);
-        struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-        CHECK(kind != NULL);
-        CHECK_INT(kind->n_gpus, __builtin_popcount(gpus));
-        CHECK_STR(kind->machine, table->machine);
-        CHECK_STR(kind->nics[1].fabric, "ib1");
-        check_cells(table, kind, machine);
-        CHECK(kind->ring.gbps == (kind->n_gpus > 1 ? 7.25 : 0));
-        CHECK(kind->baseline_ring_gbps == (kind->n_gpus > 1 ? 3.1 : 0));
-        CHECK(kind->noise == 0.01);
-        check_baseline_nics(table, kind);
-        tccl_kind_free(kind);
+        struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+        CHECK(class != NULL);
+        CHECK_INT(class->n_gpus, __builtin_popcount(gpus));
+        CHECK_STR(class->machine, table->machine);
+        CHECK_STR(class->nics[1].fabric, "ib1");
+        check_cells(table, class, machine);
+        CHECK(class->ring.gbps == (class->n_gpus > 1 ? 7.25 : 0));
+        CHECK(class->baseline_ring_gbps == (class->n_gpus > 1 ? 3.1 : 0));
+        CHECK(class->noise == 0.01);
+        check_baseline_nics(table, class);
+        tccl_node_class_free(class);
         tccl_table_free(table);
     }
 }
@@ -73,48 +73,48 @@ static void test_no_nic(struct tccl_machine machine)
 {
     machine.n_nics = 0;
     struct tccl_table *table = tccl_table_new(&machine, 15);
-    struct tccl_kind *kind = tccl_kind_from_table(table, &machine);
-    CHECK(kind && kind->n_nics == 0 && kind->n_baseline == 0 && isinf(kind->ring.bound));
-    cleanup_json json_t *json = tccl_kind_to_json(kind);
-    struct tccl_kind *copy = tccl_kind_from_json(json, NULL);
-    CHECK(copy && tccl_kind_equal(kind, copy));
-    tccl_kind_free(copy);
-    tccl_kind_free(kind);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
+    CHECK(class && class->n_nics == 0 && class->n_baseline == 0 && isinf(class->ring.bound));
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
+    struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
+    CHECK(copy && tccl_node_class_equal(class, copy));
+    tccl_node_class_free(copy);
+    tccl_node_class_free(class);
     tccl_table_free(table);
 }
 
 static void test_json(const struct tccl_machine *machine)
 {
     struct tccl_table *table = sample_table(machine, 13);
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    cleanup_json json_t *json = tccl_kind_to_json(kind);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
     cleanup_free char *text = json_dumps(json, JSON_COMPACT);
     cleanup_json json_t *again = json_loads(text, 0, NULL);
-    struct tccl_kind *copy = tccl_kind_from_json(again, NULL);
-    CHECK(copy && tccl_kind_equal(kind, copy));
+    struct tccl_node_class *copy = tccl_node_class_from_json(again, NULL);
+    CHECK(copy && tccl_node_class_equal(class, copy));
     if (copy) {
         copy->cells[3].bound *= 2;
-        CHECK(!tccl_kind_equal(kind, copy));
+        CHECK(!tccl_node_class_equal(class, copy));
     }
-    tccl_kind_free(copy);
-    tccl_kind_free(kind);
+    tccl_node_class_free(copy);
+    tccl_node_class_free(class);
     tccl_table_free(table);
 }
 
 static void check_refused(const json_t *json)
 {
     struct tccl_error err = {""};
-    struct tccl_kind *kind = tccl_kind_from_json(json, &err);
-    CHECK(kind == NULL && err.text[0]);
-    tccl_kind_free(kind);
+    struct tccl_node_class *class = tccl_node_class_from_json(json, &err);
+    CHECK(class == NULL && err.text[0]);
+    tccl_node_class_free(class);
 }
 
 /* Each key removed, and each replaced by values that are wrong everywhere. */
 static void test_refused(const struct tccl_machine *machine)
 {
     struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    cleanup_json json_t *json = tccl_kind_to_json(kind);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
     const char *key;
     json_t *value;
     json_object_foreach(json, key, value)
@@ -147,7 +147,7 @@ static void test_refused(const struct tccl_machine *machine)
         json_object_set_new(json, "baseline_exit_nics", json_loads(nics[i], 0, NULL));
         check_refused(json);
     }
-    tccl_kind_free(kind);
+    tccl_node_class_free(class);
     tccl_table_free(table);
 }
 
@@ -166,13 +166,13 @@ static void test_chains_refused(const struct tccl_machine *machine)
         "",
     };
     struct tccl_table *table = sample_table(machine, 15);
-    struct tccl_kind *kind = tccl_kind_from_table(table, machine);
-    cleanup_json json_t *json = tccl_kind_to_json(kind);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
     json_t *cell = json_array_get(json_object_get(json, "cells"), 1); /* mlx5_0 to mlx5_1 */
     json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
-    struct tccl_kind *good = tccl_kind_from_json(json, NULL);
+    struct tccl_node_class *good = tccl_node_class_from_json(json, NULL);
     CHECK(good && good->cells[1].chain.n_gpus == 4 && good->cells[1].chain.exit.nic == 1);
-    tccl_kind_free(good);
+    tccl_node_class_free(good);
     for (size_t i = 0; i < sizeof(chains) / sizeof(*chains); i++) {
         json_object_set_new(cell, "chain", json_string(chains[i]));
         check_refused(json);
@@ -180,7 +180,7 @@ static void test_chains_refused(const struct tccl_machine *machine)
     json_object_set_new(cell, "chain", json_string("mlx5_0-m0>0-w>1-w>2-w>3-m0>mlx5_1"));
     json_object_set_new(json_object_get(json, "ring"), "chain", json_string("0 -w> 1 -w> 0"));
     check_refused(json);
-    tccl_kind_free(kind);
+    tccl_node_class_free(class);
     tccl_table_free(table);
 }
 

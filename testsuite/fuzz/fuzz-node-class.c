@@ -1,0 +1,57 @@
+/* JSON of a node class, as it comes from another node. */
+#include <string.h>
+
+#include "check.h"
+#include "fuzz.h"
+#include "sample.h"
+
+static void check_class(const struct tccl_node_class *class)
+{
+    struct tccl_error err = {0};
+    json_t *json = tccl_node_class_to_json(class);
+    struct tccl_node_class *again = json ? tccl_node_class_from_json(json, &err) : NULL;
+
+    FUZZ_CHECK(class->n_nics >= 0 && class->n_nics <= TCCL_MAX_NICS);
+    FUZZ_CHECK(class->n_baseline >= 0 && class->n_baseline <= TCCL_MAX_CHANNELS);
+    for (int i = 0; i < class->n_baseline; i++)
+        FUZZ_CHECK(class->baseline_entry_nics[i] < class->n_nics &&
+                   class->baseline_exit_nics[i] < class->n_nics);
+    for (int i = 0; i < class->n_nics * class->n_nics; i++)
+        FUZZ_CHECK(class->cells[i].gbps >= 0 && class->cells[i].bound >= class->cells[i].gbps);
+    FUZZ_CHECK(again && tccl_node_class_equal(class, again));
+    tccl_node_class_free(again);
+    json_decref(json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tccl_error err = {0};
+    json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
+    struct tccl_node_class *class = json ? tccl_node_class_from_json(json, &err) : NULL;
+
+    if (class)
+        check_class(class);
+    else
+        FUZZ_CHECK(!json || err.text[0]);
+    tccl_node_class_free(class);
+    json_decref(json);
+    return 0;
+}
+
+void fuzz_seeds(fuzz_add *add, void *context)
+{
+    struct tccl_machine machine = sample_machine();
+
+    srand(1);
+    for (uint32_t gpus = 1; gpus < 16; gpus += 7) {
+        struct tccl_table *table = sample_table(&machine, gpus);
+        struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
+        json_t *json = tccl_node_class_to_json(class);
+        char *text = json_dumps(json, JSON_COMPACT);
+        add(context, text, strlen(text));
+        free(text);
+        json_decref(json);
+        tccl_node_class_free(class);
+        tccl_table_free(table);
+    }
+}
