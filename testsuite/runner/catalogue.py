@@ -115,6 +115,7 @@ def checks(everything):
         return Test(f'check/{name}', command, 'checks', again=False, **more)
     yield check('format', ['testsuite/checks', 'format'])
     yield check('format-planted', ['testsuite/test-check-dialect'])
+    yield check('readme', ['testsuite/checks', 'readme'])
     yield check('scripts', ['testsuite/checks', 'scripts'])
     yield check('arrows', ['testsuite/check-arrows', '.', 'build'], needs=['build/gcc'])
     yield check('arrows-planted', ['testsuite/test-check-arrows'])
