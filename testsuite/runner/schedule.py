@@ -49,7 +49,7 @@ class Gate:
     def hold(self, weight):
         weight = min(weight, self.cores)
         with self.changed:
-            ticket = (-int(weight), next(self.number))  # builds first: others wait for them
+            ticket = (weight <= 1, next(self.number))  # builds first: others wait for them; then in turn
             heapq.heappush(self.queue, ticket)
             self.changed.wait_for(lambda: self.queue[0] == ticket and self.used + weight <= self.cores)
             heapq.heappop(self.queue)
