@@ -51,7 +51,7 @@ matches "the word on -s CD" "$(cat "$work/err")" "tccl: 'CD' is a job state*appl
 # ---- the ring ----
 user env LC_ALL=C.UTF-8 COLUMNS=80 tcclacct ring "$job" >"$work/ring" 2>"$work/err"
 cat "$work/ring"
-for part in "Step $job.0: <b>&日本 of nobody" "4 nodes, 16 GPUs" "GB/s" "NCCL's own" "n[1-2]  ×2" "n[3-4]  ×2" "back to n1"; do
+for part in "Step $job.0: <b>&日本 of nobody" "4 nodes, 16 GPUs" "GB/s" "baseline" "n[1-2]  ×2" "n[3-4]  ×2" "back to n1"; do
     grep -qF -- "$part" "$work/ring" || fail "the ring does not show '$part'"
 done
 equal "lines wider than the terminal" "$(LC_ALL=C.UTF-8 awk 'length > 80' "$work/ring")" ""

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 profile=$build/profiler/tccl-profile
 cat >"$work/inside" <<INSIDE
 set -e
-"$build/testsuite/unit/test-stage"
+"$build/testsuite/unit/test-workspace"
 "$profile" init --backend host --machine "\$SHARED/machine.json" 2>"\$SHARED/notes"
 "$profile" show --json --backend host >"\$SHARED/shown" 2>/dev/null
 "$profile" run --backend host --cache "\$SHARED/cache" --gpus 0-1 --window 2 --repeats 3 --budget 90s --gap 0.5

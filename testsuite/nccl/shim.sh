@@ -19,6 +19,10 @@ make_plans() { # [OPTION]... NODE...: plan files of a new step, in plans (see pl
     [ ${#plans[@]} -gt 0 ] || fail "plan-for $*"
 }
 
+key() { # MEMBER: of the step's key, in the plan
+    sed -n "s/^$1 //p" "${plans[0]}"
+}
+
 with_plans() { # options of run-ring that hand plans out
     printf -- '--plan\n%s\n' "${plans[@]}"
 }

@@ -23,7 +23,6 @@ run_once() {
         SLURM_JOB_ID="$(key job)" SLURM_STEP_ID="$(key step)" "$@" \
         "$here/on-machine" "$work/machine" -- "$work/make-comms" >"$work/out" 2>&1 || { cat "$work/out"; fail "$what"; }
 }
-key() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["key"][sys.argv[2]])' "${plans[0]}" "$1"; }
 
 logged() { # PATTERN COUNT: lines in the shim's log
     [ "$(grep -c -- "$1" "$work/tccl")" = "$2" ] || fail "$what: not $2 lines with \"$1\""

@@ -8,7 +8,6 @@
 build_comms odd-comms
 "$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"
 
-key() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["key"][sys.argv[2]])' "${plans[0]}" "$1"; }
 run() { # OUTPUT NAME=VALUE... -- WORD...
     local output=$1 settings=()
     shift

@@ -69,7 +69,7 @@ apt_in() { # TREE COMMAND...: with this machine's network
     local tree=$1
     shift
     in_time unshare --mount --propagation private --pid --fork --kill-child /bin/sh -c \
-        'mount -t proc proc "$0/proc" && tree=$0 && exec chroot "$tree" env DEBIAN_FRONTEND=noninteractive "$@"' "$tree" \
+        'mount -t proc proc "$0/proc" && tree=$0 && exec chroot "$tree" env -u TMPDIR DEBIAN_FRONTEND=noninteractive "$@"' "$tree" \
         apt-get -q -y --no-install-recommends -o Acquire::Retries=2 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 "$@"
 }
 
@@ -141,7 +141,7 @@ packages_of() { # SUITE -> the folder with the .deb files
 build_in() { # TREE SOURCE OUT
     unshare --mount --propagation private --net /bin/sh -c \
         'mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/tmp" && mount --bind "$1" "$0/srv" && mount --bind "$2" "$0/mnt" &&
-            exec chroot "$0" env DEB_BUILD_OPTIONS=parallel=2 /srv/contrib/package deb --out /mnt' "$@"
+            exec chroot "$0" env -u TMPDIR DEB_BUILD_OPTIONS=parallel=2 /srv/contrib/package deb --out /mnt' "$@"
 }
 
 # The same packages as a later version, in which a sample and a conffile changed.
