@@ -57,8 +57,8 @@ static void check_file(const char *path, unsigned slurm, const char *written,
             "all (chmod a+rX)",
             closed);
     else
-        check_say(result, CHECK_OK, "%s, built for Slurm %u.%02u.%u, fits %s", path, built >> 16,
-                  built >> 8 & 0xff, built & 0xff, written);
+        check_say(result, CHECK_OK, "%s; tccl-check is built for Slurm %u.%02u.%u, fits %s", path,
+                  built >> 16, built >> 8 & 0xff, built & 0xff, written);
 }
 
 void check_item_plugin(const struct check_site *site, struct check_result *result)

@@ -12,7 +12,7 @@ for node in n1 n3; do
     equal "items" "$(awk '{ print $2 }' "$work/check" | xargs)" "$all"
     others_ok
 done
-item plugin ok '*spank_tccl.so, built for Slurm *'
+item plugin ok '*spank_tccl.so; tccl-check is built for Slurm *'
 item loaded ok '*srun --help shows --tccl; slurmd (pid *'
 item daemon ok '*as n3*TCP*'
 item profile ok "*$(basename "$(dirname "$(find "$cluster/nodes/n3/cache" -name profile.json)")")*all 15 GPU sets*"

@@ -81,7 +81,7 @@ def check_ring(tree):
         links = [arrows.get(link["kind"], f"-m{link['memory']}>") for link in chain["links"]]
         return " ".join(word for pair in zip(stops, links + [""]) for word in pair).strip()
 
-    nodes = tables(tree)["Nodes in the ring's order, with the way of the data on each"]
+    nodes = tables(tree)["Nodes in ring order, with the path of the data on each"]
     cards = []  # nodes with one chain that follow each other are one card
     for node in answer["ring"]["nodes"]:
         if not cards or cards[-1][0] != node["chain"]:

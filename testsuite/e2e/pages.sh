@@ -69,7 +69,7 @@ admin tccl-profile report --html "$work/pages/report.html" "$kind"/cache/* >"$wo
 equal "mode of a page" "$(stat -c '%a %U' "$work/pages/mixed.html")" "644 nobody"
 equal "files" "$(ls -A "$work/pages" | wc -l)" 8
 without_asked() { # but for the command and the time
-    sed '/^<p><code>tcclacct /d; /^<p>Made /d' "$@"
+    sed '/^<p><code>tcclacct /d; /^<p>Created /d' "$@"
 }
 user tcclacct ring "$mixed" --html - 2>>"$work/err" | without_asked >"$work/out"
 without_asked "$work/pages/mixed.html" | cmp - "$work/out" || fail "--html - is another page"
