@@ -114,16 +114,17 @@ static long read_unit(const char **at)
 /* What follows "now+" or "now-": a number, and a unit or the end. */
 static int read_delta(const char **at, long *delta)
 {
-    enum { DIGITS = 11 };
-    int digits = 0;
+    const long most = 99999999999;
+    bool digits = false;
     *delta = 0;
     for (;; ++*at) {
         if (isspace((unsigned char)**at))
             continue;
         if (!isdigit((unsigned char)**at))
             break;
+        digits = true;
         *delta = *delta * 10 + (**at - '0');
-        if (++digits > DIGITS)
+        if (*delta > most)
             return -1;
     }
     long unit = **at ? read_unit(at) : 1;

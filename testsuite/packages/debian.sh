@@ -20,7 +20,9 @@ check_packages() { # FOLDER
     dpkg-deb -f "$1"/tccl-runtime_*.deb Depends | grep -qx 'libc6 (>= 2\.[0-9]*)' ||
         fail "the runtime depends on more than libc: $(dpkg-deb -f "$1"/tccl-runtime_*.deb Depends)"
     if command -v lintian >/dev/null; then
-        lintian --allow-root --fail-on error "$1"/*.changes >"$work/lintian" 2>&1 || { cat "$work/lintian"; fail "lintian"; }
+        # It leaves files in TMPDIR.
+        mkdir -p "$work/lintian-tmp"
+        TMPDIR=$work/lintian-tmp lintian --allow-root --fail-on error "$1"/*.changes >"$work/lintian" 2>&1 || { cat "$work/lintian"; fail "lintian"; }
     else
         echo "no lintian here: not looked at by it"
     fi

@@ -55,15 +55,35 @@ static struct tccl_backend *open_with(const struct tccl_backend_options *options
     return backend;
 }
 
+static bool is_apart(void)
+{
+    return strstr(err.text, "hardly run at the same time");
+}
+
+/* Two cores that others use keep transfers of five milliseconds apart now and then: not every time.
+ */
+static int try_measure(struct tccl_backend *backend, const struct tccl_set *set,
+                       struct tccl_measurement *measured)
+{
+    int rc = -1;
+
+    for (int try = 0; try < 50; try++) {
+        err = (struct tccl_error){0};
+        rc = tccl_backend_measure(backend, set, measured, &err);
+        if (rc == 0 || !is_apart())
+            break;
+    }
+    return rc;
+}
+
 static struct tccl_measurement measure(struct tccl_backend *backend, const char *text, int expected)
 {
     struct tccl_measurement measured = {0};
     struct tccl_set set = {0};
 
-    err = (struct tccl_error){0};
     CHECK_INT(tccl_set_parse(text, &set, &err), 0);
-    int rc = tccl_backend_measure(backend, &set, &measured, &err);
-    if (rc != 0 && strstr(err.text, "hardly run at the same time")) {
+    int rc = try_measure(backend, &set, &measured);
+    if (rc != 0 && is_apart()) {
         fprintf(stderr, "%s: %s\n", text, err.text);
         kept = true;
         return measured;
