@@ -11,6 +11,7 @@
 #include "hook/parent-comms.h"
 #include "hook/process.h"
 #include "hook/question.h"
+#include "hook/steered.h"
 #include "nccl/memory.h"
 #include "nccl/nccl-abi.h"
 #include "nccl/nics.h"
@@ -31,8 +32,8 @@ static void *begin(const char *name, const void *caller, struct shim_nccl *nccl,
         shim_log(SHIM_LOG_WARN, "no NCCL has %s", name);
     if (!*process)
         return real;
-    for (struct shim_init *over = NULL; (over = shim_pending_over(over));)
-        shim_question_finish(over);
+    shim_question_finish_over();
+    shim_steered_look();
     shim_pending_sweep();
     shim_pending_here(&nothing);
     return real;
@@ -512,11 +513,15 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
     if (!real)
         return NCCL_SYSTEM_ERROR;
     struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
-    if (process && gone)
+    if (process && gone) {
+        shim_steered_end(comm);
         shim_parent_forget(comm);
+    }
     ncclResult_t result = real(comm);
-    if (init)
-        shim_pending_forget(init); /* only now: a thread of NCCL's may have been at it */
+    if (init) {
+        shim_question_finish(init); /* only now: a thread of NCCL's may have been at it */
+        shim_steered_end(comm);
+    }
     leave(NULL, result);
     return result;
 }
@@ -541,6 +546,6 @@ __attribute__((destructor)) static void at_end(void)
 {
     if (!shim_process_armed())
         return;
-    for (struct shim_init *over = NULL; (over = shim_pending_over(over));)
-        shim_question_finish(over);
+    shim_question_finish_over();
+    shim_steered_end(NULL);
 }

@@ -12,6 +12,7 @@
 
 static struct shim_init inits[SHIM_INITS];
 static shim_lock lock;
+int shim_pending_count;
 static pid_t owner; /* the process whose inits these are */
 
 static __thread struct {
@@ -30,6 +31,7 @@ static void notice_fork(void)
     pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
     if (before != pid && before != 0) {
         memset(inits, 0, sizeof(inits));
+        __atomic_store_n(&shim_pending_count, 0, __ATOMIC_SEQ_CST);
         shim_lock_release(&lock);
     }
 }
@@ -88,6 +90,7 @@ struct shim_init *shim_pending_add(const struct shim_init *init)
     if (added) {
         *added = *init;
         added->added_by = shim_tid();
+        __atomic_fetch_add(&shim_pending_count, 1, __ATOMIC_SEQ_CST);
         set_state(added, SHIM_WAITING);
     }
     shim_lock_release(&lock);
@@ -166,6 +169,7 @@ void shim_pending_forget(struct shim_init *init)
         close(init->topo_fd);
     init->graph_fd = init->topo_fd = 0;
     set_state(init, SHIM_FREE);
+    __atomic_fetch_sub(&shim_pending_count, 1, __ATOMIC_SEQ_CST);
 }
 
 /* True for one thread. */
@@ -190,7 +194,8 @@ static bool swept(const struct shim_init *init)
     struct shim_built built;
     return state_of(init) == SHIM_WAITING && !init->called && init->handle &&
            shim_entry_stands(init->entry) == SHIM_ASIDE && shim_nccllog_there() &&
-           !shim_nccllog_built(init->handle, init->gpu, init->rank, init->comm.ranks, &built) &&
+           !shim_nccllog_built(init->handle, init->gpu, init->rank, init->comm.ranks, false,
+                               &built) &&
            built.complete;
 }
 

@@ -33,6 +33,9 @@ struct shim_init {
     struct shim_policy policy;
 };
 
+/* How many there are. While there are none wrappers of collectives do nothing. */
+extern int shim_pending_count;
+
 /* Takes note of an init whose entry was joined; copies what it is given. If another one on that GPU
  * has not been claimed, both become ASIDE: a thread's device would not tell them apart. Returns
  * NULL if there is no room. */

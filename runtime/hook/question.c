@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "hook/ask.h"
 #include "hook/process.h"
+#include "hook/steered.h"
 #include "nccl/graph.h"
 #include "nccl/settings.h"
 #include "verify/nccllog.h"
-#include "verify/verdict.h"
 
 enum { AGREE_US = 1000000 };
 
@@ -235,53 +234,22 @@ char *shim_question(const char *name, const void *caller)
 
 /* ---- Afterwards ---- */
 
-static enum shim_verdict compare(const struct shim_init *init, const struct shim_answer *answer,
-                                 char text[static 256])
-{
-    struct shim_member members[SHIM_GPUS * 2];
-    struct shim_built built;
-    struct shim_why why = {""};
-    if (!shim_nccllog_there()) {
-        shim_nccllog_missing(&why);
-        snprintf(text, 256, "%s", why.text);
-        return SHIM_UNKNOWN;
-    }
-    shim_nccllog_read();
-    if (shim_nccllog_built(init->handle, init->gpu, init->rank, answer->ranks, &built)) {
-        snprintf(text, 256, "NCCL's log does not tell of this communicator");
-        return SHIM_UNKNOWN;
-    }
-    int n = shim_entry_members(init->entry, members);
-    return shim_verdict_of(&answer->chain, members, n, init->gpu, &built, answer->entry,
-                           answer->exit, text);
-}
-
-static void tell(const struct shim_process *process, struct shim_init *init,
-                 const struct shim_answer *answer)
-{
-    char text[256], worst_text[256];
-    int worst;
-    enum shim_verdict verdict = compare(init, answer, text);
-    if (verdict == SHIM_DIFFERS)
-        shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL built something else: %s",
-                 (unsigned long long)init->comm.key, text);
-    if (!shim_entry_done(init->entry, answer->locals, verdict, text, &worst, worst_text))
-        return;
-    shim_log(SHIM_LOG_INFO, "communicator %016llx: %s%s", (unsigned long long)init->comm.key,
-             worst == SHIM_APPLIED   ? "built as planned"
-             : worst == SHIM_UNKNOWN ? "what was built is not known: "
-                                     : "differs: ",
-             worst == SHIM_APPLIED ? "" : worst_text);
-    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
-                     answer->whole, answer->locals, shim_now_us() + SHIM_CONFIRM_US, NULL);
-}
-
 void shim_question_finish(struct shim_init *init)
 {
-    const struct shim_process *process = shim_process_armed();
-    struct shim_answer *answer = process && init->decision == SHIM_USE ? read_answer(init) : NULL;
-    if (answer)
-        tell(process, init, answer);
-    shim_scratch_free(answer, sizeof(*answer));
+    const struct shim_steered steered = {.handle = init->handle,
+                                         .entry = init->entry,
+                                         .key = init->comm.key,
+                                         .gpu = init->gpu,
+                                         .rank = init->rank,
+                                         .ranks = init->comm.ranks};
+    bool used = init->decision == SHIM_USE;
     shim_pending_forget(init);
+    if (used)
+        shim_steered_begin(&steered);
+}
+
+void shim_question_finish_over(void)
+{
+    for (struct shim_init *over = NULL; (over = shim_pending_over(over));)
+        shim_question_finish(over);
 }

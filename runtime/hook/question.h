@@ -7,7 +7,10 @@
 /* getenv as asked from caller (its return address). errno stays. */
 char *shim_question(const char *name, const void *caller);
 
-/* NCCL is done with an init that was claimed: what it built is compared and told. Forgets it. */
+/* NCCL is done with an init that was claimed: forgets it, and looks after its communicator
+ * (steered.h). */
 void shim_question_finish(struct shim_init *init);
+/* The same of all that are over. */
+void shim_question_finish_over(void);
 
 #endif

@@ -44,4 +44,20 @@ NCCL_WRAPPER ncclCommFinalize(ncclComm_t comm);
 NCCL_WRAPPER ncclCommDestroy(ncclComm_t comm);
 NCCL_WRAPPER ncclCommAbort(ncclComm_t comm);
 
+/* type, op: enums; stream: a cudaStream_t. */
+NCCL_WRAPPER ncclAllReduce(const void *from, void *to, size_t count, int type, int op,
+                           ncclComm_t comm, void *stream);
+NCCL_WRAPPER ncclAllGather(const void *from, void *to, size_t count, int type, ncclComm_t comm,
+                           void *stream);
+NCCL_WRAPPER ncclReduceScatter(const void *from, void *to, size_t count, int type, int op,
+                               ncclComm_t comm, void *stream);
+NCCL_WRAPPER ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
+                           ncclComm_t comm, void *stream);
+NCCL_WRAPPER ncclBcast(void *buffer, size_t count, int type, int root, ncclComm_t comm,
+                       void *stream);
+NCCL_WRAPPER ncclReduce(const void *from, void *to, size_t count, int type, int op, int root,
+                        ncclComm_t comm, void *stream);
+NCCL_WRAPPER ncclGroupStart(void);
+NCCL_WRAPPER ncclGroupEnd(void);
+
 #endif

@@ -149,6 +149,10 @@ static bool read_text(struct piece text, struct shim_line *line)
         return read_virtual(piece, line);
     if (skip(&piece, "Using network "))
         return rest(piece, SHIM_LINE_NETWORK, line);
+    if (skip(&piece, "Connected all rings"))
+        return rest(piece, SHIM_LINE_RINGS, line);
+    if (skip(&piece, "Connected all trees"))
+        return rest(piece, SHIM_LINE_TREES, line);
     return read_ring(text, line) || read_channel(text, line) || read_init(text, line);
 }
 

@@ -11,6 +11,8 @@ enum shim_line_kind {
     SHIM_LINE_ORDER,    /* "Channel 00/02 : 0 2 1 3": only rank 0 says it */
     SHIM_LINE_RING,     /* "Ring 00 : 3 -> 0 -> 2" */
     SHIM_LINE_EDGE,     /* "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC" */
+    SHIM_LINE_RINGS,    /* "Connected all rings" */
+    SHIM_LINE_TREES,    /* "Connected all trees" */
     SHIM_LINE_NETWORK,  /* "Using network IB" */
     SHIM_LINE_NICS,     /* "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>" */
     SHIM_LINE_VIRTUAL   /* "NET/IB : Made virtual device [2] name=a+b speed=400000 ndevs=2" */

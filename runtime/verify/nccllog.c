@@ -64,7 +64,10 @@ struct member {
     int tid;              /* that is at it; 0: none */
     int rank, ranks;      /* -1: not said so far */
     shim_bus gpu;
-    bool complete, asked;
+    bool complete, done;
+    int expected; /* the thread that has begun a collective; 0: none is under way */
+    int connects; /* the thread that connects it, after the init; 0: none */
+    bool trees, unclear;
     int n_channels;
     struct channel channels[CHANNELS];
 };
@@ -181,21 +184,82 @@ static struct shim_reach reach_of(const struct shim_line *line)
     return reach;
 }
 
-/* The same is said of trees, whose edges may lead to the same neighbour: then over the connection
- * that the ring has made before. */
+/* Where an edge of the ring that is not known so far is noted; NULL: it is none of the member's.
+ * The same is said of trees, whose edges may lead to the same neighbour: then over the connection
+ * that the ring has, too. */
+static struct shim_reach *place_of(struct member *member, const struct shim_line *line)
+{
+    struct channel *channel = &member->channels[line->channel];
+    bool sends = !line->receive && line->from == member->rank && line->to == channel->next;
+    bool receives = line->receive && line->to == member->rank && line->from == channel->prev;
+    struct shim_reach *place = sends ? &channel->send : receives ? &channel->receive : NULL;
+
+    return place && place->way == SHIM_WAY_UNKNOWN ? place : NULL;
+}
+
+static bool may_connect(struct member *member, const struct shim_line *line)
+{
+    return member->order && member->complete && !member->done && place_of(member, line);
+}
+
+/* Whose edge a thread without an init connects: the only one that fits, or that fits and has a
+ * collective under way. */
+static struct member *connected_by(const struct shim_line *line)
+{
+    struct member *fits[2] = {NULL, NULL}; /* at all; of those expected */
+    int n[2] = {0, 0};
+
+    for (int i = 0; i < MEMBERS; i++) {
+        struct member *member = &notes.members[i];
+        for (int expected = 0; expected <= (member->expected != 0); expected++) {
+            if (!may_connect(member, line))
+                continue;
+            fits[expected] = member;
+            n[expected]++;
+        }
+    }
+    if (n[1] <= 1)
+        return n[1] ? fits[1] : n[0] == 1 ? fits[0] : NULL;
+    for (int i = 0; i < MEMBERS; i++)
+        if (notes.members[i].expected && may_connect(&notes.members[i], line))
+            notes.members[i].unclear = true;
+    return NULL;
+}
+
 static void note_edge(const struct shim_line *line)
 {
     struct member *member = of_thread(line->tid);
 
-    if (!member || line->p2p || line->channel >= CHANNELS)
+    if (line->p2p || line->channel >= CHANNELS)
         return;
-    struct channel *channel = &member->channels[line->channel];
-    if (!line->receive && line->from == member->rank && line->to == channel->next &&
-        channel->send.way == SHIM_WAY_UNKNOWN)
-        channel->send = reach_of(line);
-    if (line->receive && line->to == member->rank && line->from == channel->prev &&
-        channel->receive.way == SHIM_WAY_UNKNOWN)
-        channel->receive = reach_of(line);
+    if (!member && (member = connected_by(line)))
+        member->connects = line->tid;
+    struct shim_reach *place = member ? place_of(member, line) : NULL;
+    if (place)
+        *place = reach_of(line);
+}
+
+/* Trees may have no edge of their own: then it is that of the only collective under way. */
+static void note_trees(const struct shim_line *line)
+{
+    struct member *member = of_thread(line->tid), *expected = NULL;
+    int n = 0;
+
+    for (int i = 0; !member && i < MEMBERS; i++) {
+        struct member *one = &notes.members[i];
+        if (!one->order || !one->complete || one->done)
+            continue;
+        if (one->connects == line->tid)
+            member = one;
+        if (one->expected) {
+            expected = one;
+            n++;
+        }
+    }
+    if (!member && n == 1)
+        member = expected;
+    if (member)
+        member->trees = true;
 }
 
 static void note_nics(const struct shim_line *line)
@@ -231,6 +295,9 @@ static void note(const struct shim_line *line)
     case SHIM_LINE_EDGE:
         note_edge(line);
         break;
+    case SHIM_LINE_TREES:
+        note_trees(line);
+        break;
     case SHIM_LINE_NICS:
         note_nics(line);
         break;
@@ -241,6 +308,7 @@ static void note(const struct shim_line *line)
         notes.nics_fused |= line->devices > 1;
         break;
     case SHIM_LINE_ORDER:
+    case SHIM_LINE_RINGS:
     case SHIM_LINE_OTHER:
         break;
     }
@@ -544,7 +612,7 @@ int shim_nccllog_joining(int tid, int *rank, int *ranks, shim_bus *gpu)
 
 static bool fits(const struct member *member, const void *comm, shim_bus gpu, int rank, int ranks)
 {
-    return member->order && !member->asked && member->gpu == gpu &&
+    return member->order && !member->done && member->gpu == gpu &&
            (rank < 0 || member->rank == rank) && (ranks < 0 || member->ranks == ranks) &&
            (!comm || member->comm == (uint64_t)(uintptr_t)comm);
 }
@@ -582,27 +650,52 @@ static void sum_up(const struct member *member, struct shim_built *built)
                                  .same = true,
                                  .prev = first->prev,
                                  .next = first->next,
-                                 .complete = member->complete};
+                                 .complete = member->complete,
+                                 .connected = member->n_channels > 0,
+                                 .trees = member->trees,
+                                 .unclear = member->unclear};
     built->send = first->send;
     built->receive = first->receive;
-    for (int i = 1; i < member->n_channels; i++) {
+    for (int i = 0; i < member->n_channels; i++) {
         const struct channel *channel = &member->channels[i];
+        /* What is received is said where it comes from another node only. */
+        built->connected &=
+            channel->send.way != SHIM_WAY_UNKNOWN &&
+            (channel->receive.way != SHIM_WAY_UNKNOWN || first->receive.way == SHIM_WAY_UNKNOWN);
         built->same &= channel->prev == first->prev && channel->next == first->next;
         join(&built->send, channel->send);
         join(&built->receive, channel->receive);
     }
 }
 
-int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks,
+int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks, bool last,
                        struct shim_built *built)
 {
     if (!lock())
         return -1;
     struct member *member = find_built(comm, gpu, rank, ranks);
     if (member) {
-        member->asked = true;
+        member->done |= last;
         sum_up(member, built);
     }
     unlock();
     return member ? 0 : -1;
+}
+
+void shim_nccllog_expect(const void *comm)
+{
+    int self = shim_tid();
+
+    for (int i = 0; i < MEMBERS; i++)
+        if (__atomic_load_n(&notes.members[i].comm, __ATOMIC_RELAXED) == (uint64_t)(uintptr_t)comm)
+            __atomic_store_n(&notes.members[i].expected, self, __ATOMIC_RELAXED);
+}
+
+void shim_nccllog_expect_no_more(void)
+{
+    int self = shim_tid();
+
+    for (int i = 0; i < MEMBERS; i++)
+        if (__atomic_load_n(&notes.members[i].expected, __ATOMIC_RELAXED) == self)
+            __atomic_store_n(&notes.members[i].expected, 0, __ATOMIC_RELAXED);
 }

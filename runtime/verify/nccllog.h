@@ -50,13 +50,22 @@ struct shim_built {
     struct shim_reach send;    /* to next */
     struct shim_reach receive; /* from prev; NCCL tells it of NET only */
     bool complete;             /* "Init COMPLETE" was read */
+    bool connected;            /* the ways on all channels are known */
+    bool trees;                /* so are those of the trees */
+    bool unclear;              /* what was connected may be another communicator's */
 };
 
-/* The newest communicator of a GPU and rank that the log tells of and that was not asked for
- * before. comm: its ncclComm_t, or NULL: any; rank, ranks: -1: any. Returns 0, or -1: there is
- * none. */
-int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks,
+/* The newest communicator of a GPU and rank that the log tells of and that was not done with
+ * before. comm: its ncclComm_t, or NULL: any; rank, ranks: -1: any. last: it is done with. Returns
+ * 0, or -1: there is none. */
+int shim_nccllog_built(const void *comm, shim_bus gpu, int rank, int ranks, bool last,
                        struct shim_built *built);
+
+/* This thread begins a collective of a communicator; all that it has begun are over. From 2.22 on,
+ * where the driver offers cuMem, NCCL connects a communicator then, in any thread, and the lines do
+ * not say which one: of several that they fit it is one of these. No lock. */
+void shim_nccllog_expect(const void *comm);
+void shim_nccllog_expect_no_more(void);
 
 /* Takes lines into the notes as shim_nccllog_read does; what is behind the last newline is left.
  * Returns how many bytes were used. For tests, too. */

@@ -171,5 +171,7 @@ enum shim_verdict shim_verdict_of(const struct shim_chain *chain, const struct s
     }
     verdict = compare_order(chain, i, gpu_of(members, n, built->prev),
                             gpu_of(members, n, built->next), text);
+    if (verdict == SHIM_APPLIED && !built->connected)
+        return unknown(text, "NCCL has not connected it so far");
     return verdict == SHIM_APPLIED ? compare_ways(chain, i, built, entry, exit, text) : verdict;
 }

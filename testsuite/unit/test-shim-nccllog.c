@@ -206,14 +206,16 @@ static void test_recorded(void)
     struct shim_built built;
 
     take(recorded);
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 8, &built), -1);
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1b:00.0"), 0, 16, &built), -1);
-    CHECK_INT(shim_nccllog_built((void *)0x7fe5b31fa011, bus("0000:1a:00.0"), 0, 16, &built), -1);
-    CHECK_INT(shim_nccllog_built((void *)0x7fe5b31fa010, bus("0000:1a:00.0"), 0, 16, &built), 0);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 8, true, &built), -1);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1b:00.0"), 0, 16, true, &built), -1);
+    CHECK_INT(shim_nccllog_built((void *)0x7fe5b31fa011, bus("0000:1a:00.0"), 0, 16, true, &built),
+              -1);
+    CHECK_INT(shim_nccllog_built((void *)0x7fe5b31fa010, bus("0000:1a:00.0"), 0, 16, true, &built),
+              0);
     CHECK(built.complete && !built.same && built.channels == 2);
     CHECK(built.send.way == SHIM_WAY_MIXED && built.receive.way == SHIM_WAY_MIXED);
     CHECK(!built.send.gdr);
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 16, &built), -1);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:1a:00.0"), 0, 16, true, &built), -1);
 }
 
 static void say(char *text, int thread, const char *line)
@@ -267,16 +269,125 @@ static void test_threads(void)
     say(text, 1, "Ring 00 : 1 -> 0 -> 1");
     take(text);
     CHECK_INT(shim_nccllog_joining(2, &rank, &ranks, &gpu), -1);
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:12:00.0"), 1, 4, &built), 0);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:12:00.0"), 1, 4, true, &built), 0);
     CHECK(built.complete && built.same && built.channels == 2 && built.prev == 0 &&
           built.next == 2);
     CHECK(built.send.way == SHIM_WAY_P2P && built.send.read && built.send.nic == -1);
     CHECK_INT(built.receive.way, SHIM_WAY_UNKNOWN);
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 4, &built), 0);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 4, true, &built), 0);
     CHECK_INT(built.channels, 64);
     CHECK(!built.same); /* most of them were never told of */
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 2, &built), 0);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:11:00.0"), 0, 2, true, &built), 0);
     CHECK(!built.complete && built.send.way == SHIM_WAY_UNKNOWN);
+}
+
+/* A communicator of one rank over GPU 1f, whose handle is 0x1000 + number. */
+static void begin_comm(int number, int rank, int next)
+{
+    char text[1024] = "", ring[64];
+
+    say_init(text, number, rank, 4, 0x1f, "START");
+    for (int channel = 0; channel < 2; channel++) {
+        snprintf(ring, sizeof(ring), "Ring %02d : %d -> %d -> %d", channel, (rank + 3) % 4, rank,
+                 next);
+        say(text, number, ring);
+    }
+    say_init(text, number, rank, 4, 0x1f, "COMPLETE");
+    take(text);
+}
+
+static void *comm(int number)
+{
+    return (void *)(0x1000L + number);
+}
+
+static struct shim_built built_of(int number)
+{
+    struct shim_built built = {.complete = false};
+
+    CHECK_INT(shim_nccllog_built(comm(number), bus("0000:1f:00.0"), -1, 4, false, &built), 0);
+    return built;
+}
+
+/* "Channel 00/0 : 1[1] -> 2[2] via P2P/CUMEM" of both channels, or the first one only. */
+static void connect_edges(int thread, int from, int to, int channels, const char *way)
+{
+    char text[1024] = "", line[128];
+
+    for (int channel = 0; channel < channels; channel++) {
+        snprintf(line, sizeof(line), "Channel %02d/0 : %d[0] -> %d[1] via %s", channel, from, to,
+                 way);
+        say(text, thread, line);
+    }
+    take(text);
+}
+
+/* With cuMem NCCL connects at the first collective, in any thread. */
+static void test_connected_later(void)
+{
+    struct shim_built built;
+
+    begin_comm(10, 1, 2);
+    CHECK(!built_of(10).connected);
+    connect_edges(77, 1, 2, 1, "P2P/CUMEM");
+    built = built_of(10);
+    CHECK(!built.connected && !built.trees && !built.unclear);
+    CHECK_INT(built.send.way, SHIM_WAY_MIXED);
+    connect_edges(77, 2, 3, 2, "SHM/direct/direct"); /* of another rank of this process */
+    connect_edges(77, 1, 0, 2, "SHM/direct/direct"); /* a tree's */
+    connect_edges(77, 1, 2, 2, "P2P/CUMEM");
+    built = built_of(10);
+    CHECK(built.connected && built.send.way == SHIM_WAY_P2P);
+}
+
+/* Communicators alike: the lines belong to that whose collective is under way. */
+static void test_connected_alike(void)
+{
+    begin_comm(11, 1, 2);
+    begin_comm(12, 1, 2);
+    connect_edges(78, 1, 2, 2, "SHM/direct/direct"); /* nobody has begun a collective */
+    CHECK(!built_of(11).connected && !built_of(12).connected);
+    CHECK(!built_of(11).unclear && !built_of(12).unclear);
+    shim_nccllog_expect(comm(12));
+    connect_edges(78, 1, 2, 2, "P2P/CUMEM");
+    CHECK(built_of(12).connected && !built_of(11).connected);
+    shim_nccllog_expect_no_more();
+    shim_nccllog_expect(comm(11));
+    connect_edges(78, 1, 2, 2, "SHM/direct/direct");
+    CHECK(built_of(11).connected && built_of(11).send.way == SHIM_WAY_SHM);
+    CHECK(built_of(12).send.way == SHIM_WAY_P2P);
+    shim_nccllog_expect_no_more();
+}
+
+/* Both in one group: neither is known, and both say so. */
+static void test_connected_at_once(void)
+{
+    begin_comm(13, 2, 3);
+    begin_comm(14, 2, 3);
+    shim_nccllog_expect(comm(13));
+    shim_nccllog_expect(comm(14));
+    connect_edges(79, 2, 3, 2, "SHM/direct/direct");
+    CHECK(built_of(13).unclear && built_of(14).unclear);
+    CHECK(!built_of(13).connected && !built_of(14).connected);
+    shim_nccllog_expect_no_more();
+}
+
+static void test_trees(void)
+{
+    char text[256] = "";
+
+    begin_comm(15, 3, 0);
+    begin_comm(16, 0, 1);
+    say(text, 80, "Connected all trees"); /* whose? */
+    take(text);
+    CHECK(!built_of(15).trees && !built_of(16).trees);
+    shim_nccllog_expect(comm(15));
+    take(text);
+    CHECK(built_of(15).trees && !built_of(15).connected && !built_of(16).trees);
+    shim_nccllog_expect_no_more();
+    connect_edges(80, 0, 1, 2, "P2P/CUMEM");
+    take(text);
+    CHECK(built_of(16).trees && built_of(16).connected);
 }
 
 static void test_ends(void)
@@ -293,7 +404,7 @@ static void test_ends(void)
     say(text, 5, "Channel 01/0 : 2[0] -> 3[0] [send] via NET/IB/12(3)/GDRDMA/Shared");
     say_init(text, 5, 2, 4, 0x15, "COMPLETE");
     take(text);
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:15:00.0"), 2, 4, &built), 0);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:15:00.0"), 2, 4, true, &built), 0);
     CHECK(built.receive.way == SHIM_WAY_NET && built.receive.nic == 3 && !built.receive.gdr &&
           !built.receive.pxn);
     CHECK(built.send.way == SHIM_WAY_NET && built.send.nic == 12 && built.send.gdr &&
@@ -313,13 +424,15 @@ static void test_many(void)
                  100 + i, i);
         take(text);
     }
-    CHECK_INT(shim_nccllog_built((void *)(0x1000L + 100 + 290), bus("0000:21:00.0"), 0, 9, &built),
-              0);
+    CHECK_INT(
+        shim_nccllog_built((void *)(0x1000L + 100 + 290), bus("0000:21:00.0"), 0, 9, true, &built),
+        0);
     CHECK_INT(built.next, 290);
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:21:00.0"), 0, 9, &built), 0);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:21:00.0"), 0, 9, true, &built), 0);
     CHECK_INT(built.next, 299);
-    CHECK_INT(shim_nccllog_built((void *)(0x1000L + 100 + 5), bus("0000:21:00.0"), 0, 9, &built),
-              -1);
+    CHECK_INT(
+        shim_nccllog_built((void *)(0x1000L + 100 + 5), bus("0000:21:00.0"), 0, 9, true, &built),
+        -1);
 }
 
 /* Those of another process in the same file, and lines that are not ended. */
@@ -332,7 +445,7 @@ static void test_pieces(void)
 
     CHECK_INT(shim_nccllog_take(start, sizeof(start) - 1, PID),
               (long)(strchr(start, '\n') + 1 - start));
-    CHECK_INT(shim_nccllog_built(NULL, bus("0000:31:00.0"), 0, 3, &built), -1);
+    CHECK_INT(shim_nccllog_built(NULL, bus("0000:31:00.0"), 0, 3, true, &built), -1);
     CHECK_INT(shim_nccllog_take("", 0, PID), 0);
 }
 
@@ -653,6 +766,10 @@ int main(void)
     test_senseless_lines();
     test_recorded();
     test_threads();
+    test_connected_later();
+    test_connected_alike();
+    test_connected_at_once();
+    test_trees();
     test_ends();
     test_many();
     test_pieces();

@@ -58,7 +58,8 @@ static struct shim_reach reach_of(const struct shim_chain *chain, int i)
 static struct shim_built as_planned(const struct shim_chain *chain, int i)
 {
     int prev = (i + N - 1) % N, next = (i + 1) % N;
-    struct shim_built built = {.ranks = 50, .channels = 2, .same = true, .complete = true};
+    struct shim_built built = {
+        .ranks = 50, .channels = 2, .same = true, .complete = true, .connected = true};
 
     built.rank = 10 + number_of(chain->path.gpus[i]);
     built.prev = 10 + number_of(chain->path.gpus[prev]);
@@ -119,6 +120,19 @@ static void test_order(void)
     expect(&chain, 3, &built, SHIM_DIFFERS, "order 61 81 41 in place of 61 81 another node");
     built.same = false;
     expect(&chain, 3, &built, SHIM_DIFFERS, "not all channels have the same ring");
+}
+
+/* Some channels are, others not so far: that says nothing of the ways, but the order stands. */
+static void test_not_connected(void)
+{
+    struct shim_chain chain = make_chain(true);
+    struct shim_built built = as_planned(&chain, 0);
+
+    built.connected = false;
+    built.send.way = SHIM_WAY_MIXED;
+    expect(&chain, 0, &built, SHIM_UNKNOWN, "NCCL has not connected it so far");
+    built.next = 11;
+    expect(&chain, 0, &built, SHIM_DIFFERS, "order 81 41 61 in place of 81 41 a1");
 }
 
 static void test_edges(void)
@@ -200,8 +214,14 @@ static void test_single(void)
 {
     struct shim_chain chain = {.path = {.n_gpus = 1, .gpus = {UINT64_C(0x1000003) << 5 | 1}}};
     struct shim_member member = {.gpu = chain.path.gpus[0], .rank = 7};
-    struct shim_built built = {
-        .rank = 7, .ranks = 8, .channels = 1, .same = true, .prev = 6, .next = 0, .complete = true};
+    struct shim_built built = {.rank = 7,
+                               .ranks = 8,
+                               .channels = 1,
+                               .same = true,
+                               .prev = 6,
+                               .next = 0,
+                               .complete = true,
+                               .connected = true};
     char text[256];
 
     built.send = built.receive = (struct shim_reach){.way = SHIM_WAY_NET, .nic = 0};
@@ -216,6 +236,7 @@ int main(void)
 {
     test_as_planned();
     test_order();
+    test_not_connected();
     test_edges();
     test_ends();
     test_not_compared();

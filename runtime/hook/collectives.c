@@ -1,0 +1,148 @@
+/* collectives.c: wrappers of the collectives that NCCL connects a ring for, and of groups. All that
+ * they do is to look what NCCL has built (steered.h). A process calls them millions of times: once
+ * there is nothing to look for, they cost a few loads before they call on. */
+#include "base/resolve.h"
+#include "hook/pending.h"
+#include "hook/question.h"
+#include "hook/steered.h"
+#include "nccl/nccl-abi.h"
+
+/* NCCL's function behind one wrapper, by the place of the call. Only ever added to; the caller is
+ * written last. Programs have few such places, and where there are more they are slower. */
+enum { PLACES = 64, TRIES = 4 };
+struct targets {
+    struct {
+        const void *caller;
+        void *real;
+        int taken;
+    } places[PLACES];
+};
+
+static void *look_up(struct targets *targets, const char *name, const void *caller)
+{
+    size_t start = ((uintptr_t)caller >> 2) % PLACES;
+    void *real = shim_resolve(name, caller, NULL);
+    for (size_t i = start; real && i < start + TRIES; i++) {
+        if (__atomic_exchange_n(&targets->places[i % PLACES].taken, 1, __ATOMIC_SEQ_CST))
+            continue;
+        targets->places[i % PLACES].real = real;
+        __atomic_store_n(&targets->places[i % PLACES].caller, caller, __ATOMIC_RELEASE);
+        break;
+    }
+    return real;
+}
+
+static inline void *target(struct targets *targets, const char *name, const void *caller)
+{
+    size_t start = ((uintptr_t)caller >> 2) % PLACES;
+    for (size_t i = start; i < start + TRIES; i++)
+        if (__atomic_load_n(&targets->places[i % PLACES].caller, __ATOMIC_ACQUIRE) == caller)
+            return targets->places[i % PLACES].real;
+    return look_up(targets, name, caller);
+}
+
+static inline bool nothing_to_do(void)
+{
+    return __atomic_load_n(&shim_steered_count, __ATOMIC_RELAXED) == 0 &&
+           __atomic_load_n(&shim_pending_count, __ATOMIC_RELAXED) == 0;
+}
+
+static __thread int depth; /* of this thread's groups */
+
+static void before(const void *comm, size_t all_reduce)
+{
+    shim_question_finish_over();
+    shim_steered_collective(comm, all_reduce);
+}
+
+static ncclResult_t after(ncclResult_t result)
+{
+    if (depth <= 0)
+        shim_steered_collectives_done(result == NCCL_IN_PROGRESS);
+    return result;
+}
+
+/* The rest of a wrapper: parameters are NCCL's, comm is one of them. */
+#define CALL_ON(parameters, all_reduce, ...)                                                       \
+    static struct targets targets;                                                                 \
+    ncclResult_t(*real) parameters = target(&targets, __func__, __builtin_return_address(0));      \
+    if (!real)                                                                                     \
+        return NCCL_SYSTEM_ERROR;                                                                  \
+    if (nothing_to_do())                                                                           \
+        return real(__VA_ARGS__);                                                                  \
+    before(comm, all_reduce);                                                                      \
+    return after(real(__VA_ARGS__))
+
+/* Bytes of ncclDataType_t: int8, uint8, int32, uint32, int64, uint64, half, float, double,
+ * bfloat16, two of fp8. */
+static size_t size_of(int type)
+{
+    static const unsigned char sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    return (unsigned)type < sizeof(sizes) ? sizes[type] : 1;
+}
+
+NCCL_WRAPPER ncclAllReduce(const void *from, void *to, size_t count, int type, int op,
+                           ncclComm_t comm, void *stream)
+{
+    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *), count * size_of(type),
+            from, to, count, type, op, comm, stream);
+}
+
+NCCL_WRAPPER ncclAllGather(const void *from, void *to, size_t count, int type, ncclComm_t comm,
+                           void *stream)
+{
+    CALL_ON((const void *, void *, size_t, int, ncclComm_t, void *), 0, from, to, count, type, comm,
+            stream);
+}
+
+NCCL_WRAPPER ncclReduceScatter(const void *from, void *to, size_t count, int type, int op,
+                               ncclComm_t comm, void *stream)
+{
+    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *), 0, from, to, count, type,
+            op, comm, stream);
+}
+
+NCCL_WRAPPER ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
+                           ncclComm_t comm, void *stream)
+{
+    CALL_ON((const void *, void *, size_t, int, int, ncclComm_t, void *), 0, from, to, count, type,
+            root, comm, stream);
+}
+
+NCCL_WRAPPER ncclBcast(void *buffer, size_t count, int type, int root, ncclComm_t comm,
+                       void *stream)
+{
+    CALL_ON((void *, size_t, int, int, ncclComm_t, void *), 0, buffer, count, type, root, comm,
+            stream);
+}
+
+NCCL_WRAPPER ncclReduce(const void *from, void *to, size_t count, int type, int op, int root,
+                        ncclComm_t comm, void *stream)
+{
+    CALL_ON((const void *, void *, size_t, int, int, int, ncclComm_t, void *), 0, from, to, count,
+            type, op, root, comm, stream);
+}
+
+NCCL_WRAPPER ncclGroupStart(void)
+{
+    static struct targets targets;
+    ncclResult_t (*real)(void) = target(&targets, __func__, __builtin_return_address(0));
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    depth++;
+    return real();
+}
+
+NCCL_WRAPPER ncclGroupEnd(void)
+{
+    static struct targets targets;
+    ncclResult_t (*real)(void) = target(&targets, __func__, __builtin_return_address(0));
+    if (!real)
+        return NCCL_SYSTEM_ERROR;
+    depth -= depth > 0;
+    ncclResult_t result = real();
+    if (depth > 0 || nothing_to_do())
+        return result;
+    shim_question_finish_over();
+    return after(result);
+}

@@ -1,0 +1,259 @@
+/* steered.c: when the verdict on what NCCL built is taken, and to whom it is told. */
+#include "hook/steered.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "hook/ask.h"
+#include "verify/nccllog.h"
+#include "verify/verdict.h"
+
+enum {
+    FREE,
+    WAITING,
+    TAKEN,     /* a thread looks after it */
+    LOOKS = 16 /* the log is read after so many collectives, then after twice as many, … */
+};
+/* Of such sizes a ring is what NCCL should use: what it takes for small ones is its own affair. */
+#define LARGE ((size_t)64 << 20)
+
+static struct watch {
+    int state;
+    struct shim_steered comm;
+    bool compared;  /* as far as it can be before it is connected */
+    unsigned calls; /* collectives so far */
+    size_t largest; /* all-reduce so far, bytes */
+    int called_by;  /* the thread whose collective has not been looked after; 0: none */
+} watches[SHIM_STEERED];
+
+int shim_steered_count;
+static pid_t owner; /* the process whose they are */
+
+static void notice_fork(void)
+{
+    pid_t pid = getpid();
+    pid_t before = __atomic_exchange_n(&owner, pid, __ATOMIC_SEQ_CST);
+    if (before != pid && before != 0) {
+        memset(watches, 0, sizeof(watches));
+        __atomic_store_n(&shim_steered_count, 0, __ATOMIC_SEQ_CST);
+    }
+}
+
+/* True for one thread. */
+static bool change(struct watch *watch, int from, int to)
+{
+    return __atomic_compare_exchange_n(&watch->state, &from, to, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+static void set(struct watch *watch, int state)
+{
+    __atomic_store_n(&watch->state, state, __ATOMIC_SEQ_CST);
+}
+
+static bool waits(const struct watch *watch)
+{
+    return __atomic_load_n(&watch->state, __ATOMIC_SEQ_CST) == WAITING;
+}
+
+/* ---- The verdict ---- */
+
+static enum shim_verdict unknown(char text[static 256], const char *why)
+{
+    snprintf(text, 256, "%s", why);
+    return SHIM_UNKNOWN;
+}
+
+/* Nothing more comes, and the ring is not connected. */
+static enum shim_verdict without_ring(const struct watch *watch, const struct shim_built *built,
+                                      char text[static 256])
+{
+    if (built->unclear)
+        return unknown(text, "NCCL connected several communicators at once, its log does not say "
+                             "which edges are whose");
+    if (built->trees && watch->largest >= LARGE) {
+        snprintf(text, 256, "all-reduces, of up to %zu MiB, went by trees in place of the ring",
+                 watch->largest >> 20);
+        return SHIM_DIFFERS;
+    }
+    return unknown(text, watch->calls > 0 ? "no collective used the ring: NCCL has not connected it"
+                                          : "no collective was run: NCCL has not connected it");
+}
+
+static enum shim_verdict compare(const struct watch *watch, const struct shim_answer *answer,
+                                 const struct shim_built *built, char text[static 256])
+{
+    const struct shim_steered *comm = &watch->comm;
+    struct shim_member members[SHIM_GPUS * 2];
+    int n = shim_entry_members(comm->entry, members);
+    enum shim_verdict verdict = shim_verdict_of(&answer->chain, members, n, comm->gpu, built,
+                                                answer->entry, answer->exit, text);
+    if (verdict == SHIM_UNKNOWN && built->complete && !built->connected)
+        return without_ring(watch, built, text);
+    return verdict;
+}
+
+static void tell(const struct shim_process *process, const struct watch *watch,
+                 const struct shim_answer *answer, enum shim_verdict verdict, const char *text)
+{
+    const struct shim_steered *comm = &watch->comm;
+    char worst_text[256];
+    int worst;
+    if (verdict == SHIM_DIFFERS)
+        shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL built something else: %s",
+                 (unsigned long long)comm->key, text);
+    if (!shim_entry_done(comm->entry, answer->locals, verdict, text, &worst, worst_text))
+        return;
+    shim_log(SHIM_LOG_INFO, "communicator %016llx: %s%s", (unsigned long long)comm->key,
+             worst == SHIM_APPLIED   ? "built as planned"
+             : worst == SHIM_UNKNOWN ? "what was built is not known: "
+                                     : "differs: ",
+             worst == SHIM_APPLIED ? "" : worst_text);
+    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
+                     answer->whole, answer->locals, shim_now_us() + SHIM_CONFIRM_US, NULL);
+}
+
+/* Can there be a verdict now? The log's word for it is in built. */
+static bool is_conclusive(const struct watch *watch, const struct shim_built *built)
+{
+    return !built->complete || built->connected || built->unclear || !watch->compared;
+}
+
+/* Returns false: later. */
+static bool settle_by(const struct shim_process *process, struct watch *watch,
+                      const struct shim_answer *answer, const struct shim_built *built, bool last)
+{
+    const struct shim_steered *comm = &watch->comm;
+    struct shim_built taken;
+    char text[256];
+    enum shim_verdict verdict = compare(watch, answer, built, text);
+    watch->compared = true;
+    if (verdict == SHIM_UNKNOWN && !last && built->complete && !built->connected && !built->unclear)
+        return false;
+    shim_nccllog_built(comm->handle, comm->gpu, comm->rank, comm->ranks, true, &taken);
+    tell(process, watch, answer, verdict, text);
+    return true;
+}
+
+static void tell_unknown(const struct shim_process *process, const struct watch *watch,
+                         const struct shim_answer *answer, const char *why)
+{
+    tell(process, watch, answer, SHIM_UNKNOWN, why);
+}
+
+/* A verdict, if it can be had. Returns false: later. */
+static bool settle(const struct shim_process *process, struct watch *watch, bool last)
+{
+    const struct shim_steered *comm = &watch->comm;
+    struct shim_built built = {.complete = false};
+    struct shim_why why = {"NCCL's log does not tell of this communicator"};
+    bool told = shim_nccllog_there();
+    if (told)
+        shim_nccllog_read();
+    else
+        shim_nccllog_missing((why.text[0] = '\0', &why));
+    told = told &&
+           !shim_nccllog_built(comm->handle, comm->gpu, comm->rank, comm->ranks, false, &built);
+    if (told && !last && !is_conclusive(watch, &built))
+        return false;
+    struct shim_answer *answer = shim_scratch(sizeof(*answer));
+    bool done = true;
+    if (!answer || !shim_entry_read(comm->entry, answer))
+        shim_log(SHIM_LOG_WARN, "communicator %016llx: its file in /dev/shm is damaged",
+                 (unsigned long long)comm->key);
+    else if (told)
+        done = settle_by(process, watch, answer, &built, last);
+    else
+        tell_unknown(process, watch, answer, why.text);
+    shim_scratch_free(answer, sizeof(*answer));
+    return done;
+}
+
+/* ---- When ---- */
+
+static void look_after(struct watch *watch, bool last)
+{
+    const struct shim_process *process = shim_process_armed();
+    if (!change(watch, WAITING, TAKEN))
+        return;
+    if (process && !settle(process, watch, last)) {
+        set(watch, WAITING);
+        return;
+    }
+    set(watch, FREE);
+    __atomic_fetch_sub(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
+}
+
+void shim_steered_begin(const struct shim_steered *steered)
+{
+    const struct shim_process *process = shim_process_armed();
+    struct watch only = {.comm = *steered};
+    notice_fork();
+    if (!process)
+        return;
+    for (int i = 0; i < SHIM_STEERED; i++) {
+        struct watch *watch = &watches[i];
+        if (!change(watch, FREE, TAKEN))
+            continue;
+        *watch = (struct watch){.state = TAKEN, .comm = *steered};
+        __atomic_fetch_add(&shim_steered_count, 1, __ATOMIC_SEQ_CST);
+        set(watch, WAITING);
+        look_after(watch, false);
+        return;
+    }
+    settle(process, &only, true);
+}
+
+static struct watch *find(const void *handle)
+{
+    notice_fork();
+    for (int i = 0; handle && i < SHIM_STEERED; i++)
+        if (waits(&watches[i]) && watches[i].comm.handle == handle)
+            return &watches[i];
+    return NULL;
+}
+
+void shim_steered_collective(const void *handle, size_t all_reduce)
+{
+    struct watch *watch = find(handle);
+    shim_nccllog_expect(handle); /* others may be connected at the same time */
+    if (!watch)
+        return;
+    watch->calls++;
+    watch->largest = all_reduce > watch->largest ? all_reduce : watch->largest;
+    watch->called_by = shim_tid();
+}
+
+void shim_steered_collectives_done(bool under_way)
+{
+    int self = shim_tid();
+    notice_fork();
+    for (int i = 0; i < SHIM_STEERED; i++) {
+        struct watch *watch = &watches[i];
+        if (!waits(watch) || watch->called_by != self)
+            continue;
+        watch->called_by = 0;
+        if (watch->calls <= LOOKS || (watch->calls & (watch->calls - 1)) == 0)
+            look_after(watch, false);
+    }
+    if (!under_way)
+        shim_nccllog_expect_no_more();
+}
+
+void shim_steered_look(void)
+{
+    notice_fork();
+    for (int i = 0; i < SHIM_STEERED; i++)
+        if (waits(&watches[i]))
+            look_after(&watches[i], false);
+}
+
+void shim_steered_end(const void *handle)
+{
+    notice_fork();
+    for (int i = 0; i < SHIM_STEERED; i++)
+        if (waits(&watches[i]) && (!handle || watches[i].comm.handle == handle))
+            look_after(&watches[i], true);
+}

@@ -1,0 +1,38 @@
+/* steered.h: communicators that were given a ring, until it is known what NCCL built. With cuMem
+ * (drivers from CUDA 12 on, NCCL from 2.22 on) nothing is connected at the end of the init: the
+ * verdict is taken after the collective that connects the ring, at the latest when the communicator
+ * or the process ends. */
+#ifndef SHIM_STEERED_H
+#define SHIM_STEERED_H
+
+#include "hook/process.h"
+
+enum { SHIM_STEERED = 64 };
+
+/* One rank's. */
+struct shim_steered {
+    const void *handle; /* NULL: not known */
+    struct shim_entry *entry;
+    uint64_t key;
+    shim_bus gpu;
+    int rank, ranks; /* -1: not known */
+};
+
+/* How many await their verdict. While there are none wrappers of collectives do nothing. */
+extern int shim_steered_count;
+
+/* NCCL is done with its init: the verdict is taken now, or later. */
+void shim_steered_begin(const struct shim_steered *steered);
+
+/* This thread begins a collective. all_reduce: its bytes; 0: another one. */
+void shim_steered_collective(const void *handle, size_t all_reduce);
+/* Those that it has begun have been started: with the call, or with the end of its group.
+ * under_way: the call has returned, and NCCL goes on by itself. */
+void shim_steered_collectives_done(bool under_way);
+
+/* Looks after all of them. */
+void shim_steered_look(void);
+/* It is about to be destroyed; NULL: all are, with the process. */
+void shim_steered_end(const void *handle);
+
+#endif
