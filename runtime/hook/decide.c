@@ -144,12 +144,6 @@ static bool same_gpus(const struct shim_chain *chain, const struct shim_member *
     return true;
 }
 
-static bool is_whole(const struct shim_plan *plan, const struct shim_comm *comm, int n)
-{
-    uint32_t step_gpus = plan->step_gpus || plan->n_nodes > 1 ? plan->step_gpus : plan->n_gpus;
-    return comm->ranks > 0 && (uint32_t)comm->ranks == step_gpus && n == plan->n_gpus;
-}
-
 static int find_chain(const struct shim_plan *plan, const struct shim_member *members, int n,
                       const struct shim_comm *comm, struct shim_answer *answer,
                       struct shim_why *why)
@@ -229,13 +223,49 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
     return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;
 }
 
+static bool one_process(const struct shim_member *members, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (members[i].pid != members[0].pid)
+            return false;
+    return true;
+}
+
+/* Can buffers be put on the chain's memories in all processes of the node? Between ranks of one
+ * process NCCL takes files in /dev/shm in any case. */
+static int check_buffers(const struct shim_plan *plan, const struct shim_registry *registry,
+                         uint32_t needs, struct shim_why *why)
+{
+    struct shim_why left = {""};
+    if (!registry || !needs)
+        return 0;
+    switch (shim_registry_buffers(registry, &left)) {
+    case SHIM_BUFFERS_MOVED:
+        return 0;
+    case SHIM_BUFFERS_LEFT:
+        return shim_fail(why, "buffers can't be put on the memories of the chain: %s", left.text);
+    case SHIM_BUFFERS_OPEN: /* NCCL asks later on, or never */
+        break;
+    }
+    return !(needs & SHIM_GIVE_CONNECT) ||
+                   shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus)
+               ? 0
+               : shim_fail(why, "buffers can't be put on the memories of the chain: not all of the "
+                                "node's GPUs are used with the shim");
+}
+
 /* Settings of the members in the order of the chain. P2P reads are for all of the node's GPUs. */
-static int check_settings(const struct shim_chain *chain, const struct shim_pci *pci,
-                          const struct shim_member *members, int n, bool all_gpus, uint32_t *all,
+static int check_settings(const struct shim_plan *plan, const struct shim_registry *registry,
+                          const struct shim_chain *chain, const struct shim_pci *pci,
+                          const struct shim_member *members, int n, uint32_t *all,
                           struct shim_why *why)
 {
-    uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0};
+    uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0}, version = members[0].version;
+    uint32_t needs = shim_settings_ahead(chain, pci, version);
+    bool all_gpus = n == plan->n_gpus, one = one_process(members, n);
     *all = 0;
+    if (check_buffers(plan, registry, one ? needs & ~(uint32_t)SHIM_GIVE_SHM_HOST : needs, why))
+        return -1;
     for (int i = 0; i < n; i++) {
         int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
         user[at] = members[i].user;
@@ -243,8 +273,12 @@ static int check_settings(const struct shim_chain *chain, const struct shim_pci 
         if (!all_gpus && !(members[i].promised & SHIM_GIVE_P2P_READ))
             given[at] &= ~(uint32_t)SHIM_GIVE_P2P_READ;
         *all |= given[at];
+        if (one) {
+            given[at] |= SHIM_GIVE_SHM_HOST;
+            user[at] &= ~(uint32_t)SHIM_USER_HOST;
+        }
     }
-    return shim_settings_suit(chain, pci, user, given, members[0].version, why);
+    return shim_settings_suit(chain, pci, user, given, version, why);
 }
 
 /* Does NCCL take P2P up to PXB in all processes? */
@@ -298,9 +332,10 @@ static int check_ends(const struct shim_chain *chain, struct shim_why *why)
                      chain->path.exit.nic);
 }
 
-static int write_files(const struct shim_plan *plan, const struct shim_comm *comm,
-                       const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
-                       struct shim_answer *answer, struct shim_why *why)
+static int write_files(const struct shim_plan *plan, const struct shim_registry *registry,
+                       const struct shim_comm *comm, const struct shim_member *members, int n,
+                       bool linked[SHIM_GPUS][SHIM_GPUS], struct shim_answer *answer,
+                       struct shim_why *why)
 {
     const struct shim_chain *chain = &answer->chain;
     struct places places = {.islands = false};
@@ -310,7 +345,7 @@ static int write_files(const struct shim_plan *plan, const struct shim_comm *com
             return -1;
     if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
         shim_islands_read(chain, &places.pci, why) ||
-        check_settings(chain, &places.pci, members, n, n == plan->n_gpus, &answer->settings, why))
+        check_settings(plan, registry, chain, &places.pci, members, n, &answer->settings, why))
         return -1;
     answer->entry = chain->path.closed ? -1 : numbers.entry;
     answer->exit = chain->path.closed ? -1 : numbers.exit;
@@ -326,7 +361,7 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     answer->ranks = comm->ranks;
     answer->locals = 0;
     answer->no_gain = false;
-    answer->whole = is_whole(plan, comm, n);
+    answer->whole = shim_plan_whole(plan, comm->ranks) && n == plan->n_gpus;
     if (shim_check_members(plan, registry, comm, members, n, why))
         return -1;
     answer->locals = n;
@@ -335,7 +370,7 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     if (check_wanted(members, n, linked, why) || check_memory(members, n, why) ||
         find_chain(plan, members, n, comm, answer, why))
         return -1;
-    return write_files(plan, comm, members, n, linked, answer, why);
+    return write_files(plan, registry, comm, members, n, linked, answer, why);
 }
 
 /* ---- In the registry ---- */

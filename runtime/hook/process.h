@@ -31,7 +31,9 @@ void shim_process_promise(uint32_t settings);
  * They are not given from now on; what is promised stays. */
 void shim_process_refuse(uint32_t settings);
 /* Somebody has asked for a setting before the process was armed: NCCL may have read it. */
-void shim_process_asked_early(void);
+void shim_process_asked_early(const char *name);
+/* Do launchers say that there is a process for each of so many ranks? */
+bool shim_process_each_rank(int ranks);
 /* A communicator is made and no wrapper has been called in this program: the log says so, once. */
 void shim_process_bypassed(void);
 

@@ -12,10 +12,14 @@
 #include "hook/process.h"
 #include "hook/steered.h"
 #include "nccl/graph.h"
+#include "nccl/memory.h"
 #include "nccl/settings.h"
 #include "verify/nccllog.h"
 
-enum { AGREE_US = 1000000 };
+enum {
+    CLAIMS_US = 1000000,      /* NCCL itself may not wait for the other ranks of the node */
+    SURE_CLAIMS_US = 20000000 /* it does, in this communicator */
+};
 
 /* Memories that the chain wants for buffers of one GPU's process; -1: none. */
 struct memories {
@@ -167,17 +171,46 @@ static void refuse(const struct shim_process *process, uint32_t settings)
     }
 }
 
+/* How long the other ranks of the node are waited for. Where the thread is about to make the
+ * communicator of all ranks, of which each has a process, NCCL would wait for them as well. */
+static int64_t patience(const struct shim_process *process)
+{
+    const struct shim_init *init = shim_pending_calling();
+    return init && init->entry && shim_plan_whole(&process->plan, init->comm.ranks) &&
+                   shim_process_each_rank(init->comm.ranks)
+               ? SURE_CLAIMS_US
+               : CLAIMS_US;
+}
+
+/* May buffers in host memory be files? Then there has to be room for them. */
+static int check_buffers(const struct shim_process *process, uint32_t asked, struct shim_why *why)
+{
+    const struct shim_plan *plan = &process->plan;
+    uint64_t left = shim_shm_left(), need = shim_shm_need(plan->n_gpus);
+    if (asked & SHIM_GIVE_SHM_HOST && left < need)
+        return shim_fail(why, "/dev/shm has %llu MiB left, NCCL's buffers may take %llu MiB",
+                         (unsigned long long)(left >> 20), (unsigned long long)(need >> 20));
+    if (shim_registry_await_claims(process->registry, plan->gpus, plan->n_gpus,
+                                   shim_now_us() + patience(process)))
+        return 0;
+    return shim_fail(why, "not all of the node's GPUs are used with the shim");
+}
+
 /* Ranks of a node that make buffers in different ways can't connect: all have it, or none, and
  * those without the shim have it not. */
 static const char *ahead_answer(const struct shim_process *process, uint32_t asked,
                                 const char *name)
 {
-    const struct shim_plan *plan = &process->plan;
-    if (shim_registry_agree(process->registry, plan->gpus, plan->n_gpus, shim_now_us() + AGREE_US))
+    struct shim_why why = {""};
+    enum shim_buffers buffers = shim_registry_buffers(process->registry, &why);
+    if (buffers == SHIM_BUFFERS_OPEN)
+        buffers = shim_registry_settle(
+            process->registry,
+            check_buffers(process, asked, &why) ? SHIM_BUFFERS_LEFT : SHIM_BUFFERS_MOVED, &why);
+    if (buffers == SHIM_BUFFERS_MOVED)
         return shim_settings_answer(asked, name);
-    shim_log(SHIM_LOG_INFO,
-             "%s is left as it is: not all of the node's GPUs are used with the shim", name);
-    refuse(process, SHIM_GIVE_AHEAD);
+    shim_registry_buffers(process->registry, &why);
+    shim_log(SHIM_LOG_INFO, "%s is left as it is: %s", name, why.text);
     return NULL;
 }
 
@@ -215,7 +248,7 @@ static const char *nccl_asks(const char *name, const void *caller)
     if (process && shim_is_nccl(caller))
         return answer(process, name, shim_nccl_version(caller));
     if (!process && shim_settings_asked(name))
-        shim_process_asked_early();
+        shim_process_asked_early(name);
     if (!process && !strcmp(name, "NCCL_GRAPH_FILE"))
         shim_process_bypassed();
     return NULL;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +29,23 @@ int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why
         return shim_fail(why, "set_mempolicy to node %d: %s", node, strerror(errno));
     saved->changed = true;
     return 0;
+}
+
+uint64_t shim_shm_left(void)
+{
+    struct statvfs status;
+    if (statvfs("/dev/shm", &status))
+        return UINT64_MAX;
+    return (uint64_t)status.f_bavail * status.f_frsize;
+}
+
+/* Whoever receives has one buffer for each channel and peer: its neighbor in the ring, and up to
+ * three in the tree. What programs make later, and which of it goes through host memory, nobody
+ * knows: where /dev/shm is full, NCCL fails. */
+uint64_t shim_shm_need(int gpus)
+{
+    enum { BUFFER = 9637888, CHANNELS = 4, PEERS = 4, COMMUNICATORS = 6 };
+    return (uint64_t)gpus * BUFFER * CHANNELS * PEERS * COMMUNICATORS;
 }
 
 void shim_policy_restore(struct shim_policy *saved)

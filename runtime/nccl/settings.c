@@ -358,7 +358,7 @@ static bool needs_policy(const struct shim_chain *chain, const struct shim_pci *
 }
 
 /* Buffers' settings are given to all processes of the node alike: both of an edge use them. */
-static uint32_t policy_needs(const struct shim_chain *chain, const struct shim_pci *pci,
+uint32_t shim_settings_ahead(const struct shim_chain *chain, const struct shim_pci *pci,
                              uint32_t version)
 {
     bool needed = false;
@@ -488,7 +488,7 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
 {
     const struct shim_chain *chain = &plan->chain;
     bool pxb = user & SHIM_USER_PXB;
-    uint32_t needs = policy_needs(chain, pci, version);
+    uint32_t needs = shim_settings_ahead(chain, pci, version);
     *given = 0;
     if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
         (!chain->path.closed && check_gdr(user, why) != 0))
@@ -553,7 +553,7 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
                        const uint32_t *user, const uint32_t *given, uint32_t version,
                        struct shim_why *why)
 {
-    uint32_t policy = policy_needs(chain, pci, version);
+    uint32_t policy = shim_settings_ahead(chain, pci, version);
     bool pxb;
     if (!chain->path.closed && check_gdr(user[0] | user[chain->path.n_gpus - 1], why) != 0)
         return -1;

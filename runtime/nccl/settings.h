@@ -69,6 +69,11 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
                        const uint32_t *user, const uint32_t *given, uint32_t version,
                        struct shim_why *why);
 
+/* Which of SHIM_GIVE_AHEAD a chain needs: its buffers are on memories where that NCCL (0: unknown)
+ * would not put them. */
+uint32_t shim_settings_ahead(const struct shim_chain *chain, const struct shim_pci *pci,
+                             uint32_t version);
+
 /* Is NCCL_P2P_LEVEL PXB in that process, by us or the user? */
 bool shim_settings_level_pxb(uint32_t user, uint32_t given);
 

@@ -327,6 +327,12 @@ static uid_t outside(uid_t uid)
     return uid;
 }
 
+bool shim_plan_whole(const struct shim_plan *plan, int ranks)
+{
+    uint32_t gpus = plan->step_gpus || plan->n_nodes > 1 ? plan->step_gpus : plan->n_gpus;
+    return ranks > 0 && (uint32_t)ranks == gpus;
+}
+
 int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
 {
     const char *job = shim_env("SLURM_JOB_ID"), *step = shim_env("SLURM_STEP_ID");

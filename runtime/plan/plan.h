@@ -44,6 +44,8 @@ int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struc
  * why.
  */
 int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why);
+/* Does a communicator of so many ranks hold all GPUs of the step? */
+bool shim_plan_whole(const struct shim_plan *plan, int ranks);
 
 /* Reads a chain out of tccld's answer to CHAIN. Returns 0; 1 with why where NCCL's own choice is as
  * good as any; or -1 with why. gpus: those asked for, which it must hold exactly. */

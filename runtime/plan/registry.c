@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 enum { MEMBERS = SHIM_GPUS * 2, CLAIMS = 64, PAGE = 4096 };
-enum { AGREED = 1, REFUSED };
 
 /* Zero is the state of everything that has not begun: a new file needs no first writer. */
 struct place {
@@ -22,12 +21,17 @@ struct place {
     struct shim_member member;
 };
 
+/* Written once, by the first. */
+struct kept {
+    int taken, ready;
+    struct shim_why why;
+};
+
 struct shim_entry {
     int decision; /* enum shim_decision */
     int joined;   /* places taken */
     int locals;
-    int why_taken, why_ready;
-    struct shim_why why;
+    struct kept aside;
     struct place places[MEMBERS];
     int done;                /* verdicts told */
     char worst_text[3][256]; /* for each verdict, of the first one */
@@ -41,8 +45,9 @@ struct claim {
 };
 
 struct shim_registry {
-    uint64_t layout; /* tells versions of this file apart */
-    int agreed;      /* AGREED, REFUSED */
+    uint64_t layout;  /* tells versions of this file apart */
+    int buffers;      /* enum shim_buffers */
+    struct kept left; /* why they are left alone */
     struct claim claims[CLAIMS];
     uint64_t keys[SHIM_ENTRIES];
     struct shim_entry entries[SHIM_ENTRIES];
@@ -271,19 +276,26 @@ bool shim_entry_read(const struct shim_entry *entry, struct shim_answer *answer)
            answer->topo_size <= sizeof(answer->topo) && is_chain(&answer->chain);
 }
 
-static void keep_why(struct shim_entry *entry, const struct shim_why *why)
+static void keep(struct kept *kept, const struct shim_why *why)
 {
-    if (!why || __atomic_exchange_n(&entry->why_taken, 1, __ATOMIC_SEQ_CST))
+    if (!why || __atomic_exchange_n(&kept->taken, 1, __ATOMIC_SEQ_CST))
         return;
-    entry->why = *why;
-    __atomic_store_n(&entry->why_ready, 1, __ATOMIC_SEQ_CST);
+    kept->why = *why;
+    __atomic_store_n(&kept->ready, 1, __ATOMIC_SEQ_CST);
+}
+
+static void read_kept(const struct kept *kept, struct shim_why *why)
+{
+    if (__atomic_load_n(&kept->ready, __ATOMIC_SEQ_CST))
+        *why = kept->why;
+    why->text[sizeof(why->text) - 1] = '\0';
 }
 
 enum shim_decision shim_entry_decide(struct shim_entry *entry, enum shim_decision decision,
                                      const struct shim_why *why)
 {
     if (decision == SHIM_ASIDE)
-        keep_why(entry, why);
+        keep(&entry->aside, why);
     change(entry, SHIM_DECIDING, decision);
     return shim_entry_stands(entry);
 }
@@ -292,7 +304,7 @@ enum shim_decision shim_entry_aside(struct shim_entry *entry, const struct shim_
 {
     while (shim_entry_stands(entry) < SHIM_USE)
         if (change(entry, SHIM_UNDECIDED, SHIM_ASIDE) || change(entry, SHIM_DECIDING, SHIM_ASIDE))
-            keep_why(entry, why);
+            keep(&entry->aside, why);
     return shim_entry_stands(entry);
 }
 
@@ -309,9 +321,7 @@ enum shim_decision shim_entry_wait(struct shim_entry *entry, int64_t deadline_us
 
 void shim_entry_why(const struct shim_entry *entry, struct shim_why *why)
 {
-    if (__atomic_load_n(&entry->why_ready, __ATOMIC_SEQ_CST))
-        *why = entry->why;
-    why->text[sizeof(why->text) - 1] = '\0';
+    read_kept(&entry->aside, why);
 }
 
 void shim_entry_prove(struct shim_entry *entry, int locals)
@@ -423,17 +433,34 @@ bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const c
     return true;
 }
 
-bool shim_registry_agree(struct shim_registry *registry, const shim_bus *gpus, int n,
-                         int64_t deadline_us)
+enum shim_buffers shim_registry_buffers(const struct shim_registry *registry, struct shim_why *why)
 {
-    int agreed;
+    int buffers = __atomic_load_n(&registry->buffers, __ATOMIC_SEQ_CST);
+    if (buffers == SHIM_BUFFERS_OPEN || buffers == SHIM_BUFFERS_MOVED)
+        return (enum shim_buffers)buffers;
+    if (why)
+        read_kept(&registry->left, why);
+    return SHIM_BUFFERS_LEFT;
+}
+
+bool shim_registry_await_claims(const struct shim_registry *registry, const shim_bus *gpus, int n,
+                                int64_t deadline_us)
+{
     bool all;
     while (!(all = shim_registry_all_claimed(registry, gpus, n)) &&
-           __atomic_load_n(&registry->agreed, __ATOMIC_SEQ_CST) == 0 && shim_now_us() < deadline_us)
+           shim_registry_buffers(registry, NULL) == SHIM_BUFFERS_OPEN &&
+           shim_now_us() < deadline_us)
         shim_sleep_us(500);
-    agreed = 0; /* whoever comes first says it for all */
-    return __atomic_compare_exchange_n(&registry->agreed, &agreed, all ? AGREED : REFUSED, false,
-                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
-               ? all
-               : agreed == AGREED;
+    return all;
+}
+
+enum shim_buffers shim_registry_settle(struct shim_registry *registry, enum shim_buffers buffers,
+                                       const struct shim_why *why)
+{
+    int open = SHIM_BUFFERS_OPEN;
+    if (buffers == SHIM_BUFFERS_LEFT)
+        keep(&registry->left, why);
+    __atomic_compare_exchange_n(&registry->buffers, &open, (int)buffers, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return shim_registry_buffers(registry, NULL);
 }

@@ -95,10 +95,19 @@ int shim_entry_proven(const struct shim_entry *entry);
  * them? */
 void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu);
 bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n);
-/* One answer for all processes of the node, and for good: true if each of these GPUs is claimed by
- * a living process, for which this waits until deadline (shim_now_us) at most. */
-bool shim_registry_agree(struct shim_registry *registry, const shim_bus *gpus, int n,
-                         int64_t deadline_us);
+/* How NCCL makes its buffers in host memory: in files, which obey a memory policy, or as it would
+ * without us (settings.h: SHIM_GIVE_AHEAD). That must be so in all processes of the node or in
+ * none, and for good: NCCL asks once in a process, and ranks that differ can't connect. */
+enum shim_buffers { SHIM_BUFFERS_OPEN, SHIM_BUFFERS_MOVED, SHIM_BUFFERS_LEFT };
+/* What stands. why (may be NULL): of SHIM_BUFFERS_LEFT. */
+enum shim_buffers shim_registry_buffers(const struct shim_registry *registry, struct shim_why *why);
+/* Waits until each of these GPUs is claimed by a living process, the question is no longer open, or
+ * deadline_us (shim_now_us) has passed. Returns whether all are claimed. */
+bool shim_registry_await_claims(const struct shim_registry *registry, const shim_bus *gpus, int n,
+                                int64_t deadline_us);
+/* Whoever comes first says it for all: moved, or left because of why. Returns what stands. */
+enum shim_buffers shim_registry_settle(struct shim_registry *registry, enum shim_buffers buffers,
+                                       const struct shim_why *why);
 
 /* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
  * entry's members gets true, and *worst the worst of all with its text. */

@@ -383,7 +383,9 @@ static int take_agreement(int i, int without, int64_t patience_us)
         return 2;
     shim_sleep_us(1000 * i);
     shim_registry_claim_gpu(registry, gpu_of(i));
-    int agreed = shim_registry_agree(registry, gpus, PROCESSES, shim_now_us() + patience_us);
+    bool all = shim_registry_await_claims(registry, gpus, PROCESSES, shim_now_us() + patience_us);
+    int agreed = shim_registry_settle(registry, all ? SHIM_BUFFERS_MOVED : SHIM_BUFFERS_LEFT,
+                                      &(struct shim_why){"not all"}) == SHIM_BUFFERS_MOVED;
     shim_sleep_us(100000); /* the others find it alive */
     return agreed;
 }
@@ -414,6 +416,13 @@ static void agreements(void)
     new_step();
     CHECK_INT(count_agreed(3, 50000), 0);
     CHECK_INT(count_agreed(-1, 60000000), 0); /* too late */
+    unlink(path);
+    new_step();
+    struct shim_why why = {"one is early"};
+    CHECK_INT(shim_registry_settle(open_one(), SHIM_BUFFERS_LEFT, &why), SHIM_BUFFERS_LEFT);
+    CHECK_INT(count_agreed(3, 60000000), 0); /* nobody waits for what is settled */
+    CHECK_INT(shim_registry_buffers(open_one(), &why), SHIM_BUFFERS_LEFT);
+    CHECK_STR(why.text, "one is early");
     unlink(path);
 }
 
