@@ -78,10 +78,10 @@ static bool answer_gains(const struct answer *answer)
 {
     struct tccl_ring ring = {.gbps = answer->route.gbps};
     if (answer->baseline.n)
-        ring.baseline_gbps = answer->baseline.gbps;
+        ring.baseline_gbps[TCCL_NEWEST] = answer->baseline.gbps;
     for (int i = 0; i < answer->route.n; i++)
         ring.noise = fmax(ring.noise, answer->route.stops[i].class->class->noise);
-    return tccl_ring_gains(&ring);
+    return tccl_ring_gains(&ring, TCCL_NEWEST);
 }
 
 static json_t *stop_to_json(const struct stop *stop, int i)

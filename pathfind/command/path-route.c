@@ -34,9 +34,10 @@ void route_rate(struct route *route)
         route->gbps = fmin(route->gbps, from->gbps);
         if (!route->hops)
             continue;
-        route->hops[i] = from->baseline ? tccl_baseline_hop(from->class->class, to->class->class)
-                                        : tccl_hop(from->class->class, from->chain.exit.nic,
-                                                   to->class->class, to->chain.entry.nic);
+        route->hops[i] = from->baseline
+                             ? tccl_baseline_hop(from->class->class, to->class->class, TCCL_NEWEST)
+                             : tccl_hop(from->class->class, from->chain.exit.nic, to->class->class,
+                                        to->chain.entry.nic);
         route->gbps = fmin(route->gbps, route->hops[i]);
     }
 }
@@ -102,8 +103,8 @@ static int measure_baseline(struct node_class *class, bool closed, struct tccl_b
     struct tccl_error why = {""};
     struct tccl_set set;
     double gbps;
-    if (tccl_baseline_find(&class->source->machine, class->gpus, closed, &baseline, NULL, &why) !=
-        0)
+    if (tccl_baseline_find(&class->source->machine, class->gpus, closed, TCCL_NEWEST, &baseline,
+                           NULL, &why) != 0)
         return tccl_fail(err, "%s: %s", class->source->path, why.text);
     if (tccl_baseline_set(&baseline, &set, err) != 0 ||
         source_measure(class->source, &set, &gbps, err) != 0)
@@ -118,7 +119,8 @@ static int baseline_stop(struct node_class *class, bool closed, struct stop *sto
                          struct tccl_error *err)
 {
     struct tccl_table *table = class->table;
-    struct tccl_baseline *baseline = closed ? &table->baseline_ring : &table->baseline_chain;
+    struct tccl_baseline *baseline =
+        closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
     if (baseline->n_chains == 0 && measure_baseline(class, closed, baseline, err) != 0)
         return -1;
     *stop = (struct stop){class, baseline->chains[0], baseline->gbps, baseline};

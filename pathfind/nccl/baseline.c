@@ -2,6 +2,7 @@
  * them together. */
 #include "nccl/baseline.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -213,11 +214,35 @@ static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool cl
     return 0;
 }
 
+static void take_least(struct tccl_nominal *all, const struct tccl_nominal *part)
+{
+    if (part->channels < all->channels)
+        all->channels = part->channels;
+    all->intra = fminf(all->intra, part->intra);
+    all->inter = fminf(all->inter, part->inter);
+    if (part->far_intra > all->far_intra)
+        all->far_intra = part->far_intra;
+    if (part->far_inter > all->far_inter)
+        all->far_inter = part->far_inter;
+}
+
+static void set_nominal(const struct parts *parts, struct tccl_baseline *baseline)
+{
+    baseline->ring = parts->list[0]->rings.ring;
+    baseline->tree = parts->list[0]->rings.tree;
+    for (int i = 1; i < parts->count; i++) {
+        take_least(&baseline->ring, &parts->list[i]->rings.ring);
+        take_least(&baseline->tree, &parts->list[i]->rings.tree);
+    }
+}
+
 int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                       struct tccl_baseline *baseline, uint32_t *by_network, struct tccl_error *err)
+                       int generation, struct tccl_baseline *baseline, uint32_t *by_network,
+                       struct tccl_error *err)
 {
     __attribute__((cleanup(free_parts))) struct parts parts = {0};
 
+    (void)generation;
     memset(baseline, 0, sizeof(*baseline));
     if (gpus == 0 || gpus >> machine->n_gpus)
         return tccl_fail(err, "no GPU, or one that the machine doesn't have");
@@ -228,6 +253,17 @@ int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool c
     if (find_parts(machine, gpus, closed, &parts, err) != 0)
         return -1;
     make_chains(machine, &parts, closed, baseline, by_network);
+    set_nominal(&parts, baseline);
+    return 0;
+}
+
+int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                           struct tccl_baseline baselines[static TCCL_GENERATIONS],
+                           struct tccl_error *err)
+{
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        if (tccl_baseline_find(machine, gpus, closed, i, &baselines[i], NULL, err) != 0)
+            return -1;
     return 0;
 }
 

@@ -20,15 +20,21 @@
 
 #include "ring/table.h"
 
-/* The distinct chains of the baseline of a GPU set; its bandwidth is set to 0 (not measured).
+/* The distinct chains of the baseline of a GPU set with this generation of NCCL (an index of
+ * tccl_generations), and what its search says of ring and tree; its bandwidth is set to 0 (not
+ * measured). Where NCCL treats the machine as several nodes, that is the least of all of them.
  * closed: rings of a single node, each beginning at its lowest GPU; otherwise the node is one of
  * several, and each chain has ports. by_network: TCCL_MAX_CHANNELS entries, or NULL: for each chain
  * the mask of edges (bit i: edges[i]) for which NCCL uses NICs though both GPUs are on this node. A
  * chain cannot express that; it has a bounce there. Returns 0, or -1 with err (no GPU, no NIC for
  * several nodes, one GPU for a ring). */
 int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                       struct tccl_baseline *baseline, uint32_t *by_network,
+                       int generation, struct tccl_baseline *baseline, uint32_t *by_network,
                        struct tccl_error *err);
+/* The same for all generations, where each differs from the one before. */
+int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                           struct tccl_baseline baselines[static TCCL_GENERATIONS],
+                           struct tccl_error *err);
 
 /* All transfers of all chains. Returns 0, or -1 with err if there are more than TCCL_MAX_SET. */
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,

@@ -734,6 +734,21 @@ static void find_graph(struct search *search, int pattern, int least, int most)
         fall_back(search);
 }
 
+/* What NCCL says of the graph. */
+static struct tccl_nominal nominal_of(const struct graph *graph)
+{
+    static const uint8_t patterns[] = {[RING] = 4, [BALANCED_TREE] = 1, [TREE] = 3};
+
+    return (struct tccl_nominal){
+        .pattern = patterns[graph->pattern],
+        .channels = (uint8_t)graph->n_channels,
+        .intra = graph->gbps_gpus,
+        .inter = graph->gbps_nics,
+        .far_intra = (uint8_t)graph->far_gpus,
+        .far_inter = (uint8_t)graph->far_nics,
+    };
+}
+
 int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
                      struct tccl_error *err)
 {
@@ -749,8 +764,10 @@ int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rin
     rings->crosses = search->best.cross == CROSS_IN_PAIRS;
     memcpy(rings->gpus, search->best.gpus, sizeof(rings->gpus));
     memcpy(rings->nics, search->best.nics, sizeof(rings->nics));
+    rings->ring = nominal_of(&search->best);
     /* NCCL uses the same number of channels for rings and trees, the smaller one. */
     find_graph(search, BALANCED_TREE, rings->n_channels, rings->n_channels);
+    rings->tree = nominal_of(&search->best);
     if (search->best.n_channels < rings->n_channels)
         rings->n_channels = search->best.n_channels;
     return 0;

@@ -3,6 +3,7 @@
 #define TCCL_NCCL_SEARCH_H
 
 #include "nccl/topology.h"
+#include "ring/generation.h"
 
 enum { TCCL_SEARCH_CHANNELS = 32 };
 
@@ -12,6 +13,8 @@ struct tccl_rings {
     bool crosses; /* channels are in pairs: each enters by the NIC by which the other leaves */
     uint8_t gpus[TCCL_SEARCH_CHANNELS][TCCL_MAX_GPUS];
     uint8_t nics[TCCL_SEARCH_CHANNELS][2];
+    struct tccl_nominal ring, tree; /* what NCCL would say of both graphs, before the communicator
+                                     * takes the smaller number of channels */
 };
 
 /* The rings of a communicator. closed: on this node only; else from NIC to NIC. The view is

@@ -70,16 +70,20 @@ static void add_ascending(uint8_t *nics, int count, uint8_t nic)
     nics[count] = nic;
 }
 
-static void fill_baseline(struct tccl_node_class *class, const struct tccl_table *table)
+static void fill_baseline(struct tccl_class_baseline *baseline, const struct tccl_baseline *rings,
+                          const struct tccl_baseline *chains)
 {
-    const struct tccl_baseline *chains = &table->baseline_chain;
-    class->baseline_ring_gbps = table->baseline_ring.gbps;
-    class->baseline_chain_gbps = chains->gbps;
-    class->n_baseline = chains->n_chains;
+    baseline->ring_gbps = rings->gbps;
+    baseline->chain_gbps = chains->gbps;
+    baseline->n_chains = chains->n_chains;
     for (int i = 0; i < chains->n_chains; i++) {
-        add_ascending(class->baseline_entry_nics, i, chains->chains[i].entry.nic);
-        add_ascending(class->baseline_exit_nics, i, chains->chains[i].exit.nic);
+        add_ascending(baseline->entry_nics, i, chains->chains[i].entry.nic);
+        add_ascending(baseline->exit_nics, i, chains->chains[i].exit.nic);
     }
+    baseline->ring[0] = chains->ring;
+    baseline->tree[0] = chains->tree;
+    baseline->ring[1] = rings->ring;
+    baseline->tree[1] = rings->tree;
 }
 
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
@@ -98,7 +102,8 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
         class->nics[i].gbps = machine->nics[i].gbps;
     }
     class->noise = table->noise;
-    fill_baseline(class, table);
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        fill_baseline(&class->baselines[i], &table->baseline_ring[i], &table->baseline_chain[i]);
     class->ring.bound = class->n_gpus > 1 ? table->ring.bound : 0;
     fill_cells(class, table);
     set_chain(&class->ring, &table->ring);
@@ -134,23 +139,46 @@ static json_t *numbers_to_json(const uint8_t *numbers, int count)
     return json;
 }
 
+static bool baseline_equal(const struct tccl_class_baseline *a, const struct tccl_class_baseline *b)
+{
+    return a->ring_gbps == b->ring_gbps && a->chain_gbps == b->chain_gbps &&
+           a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
+           memcmp(a->exit_nics, b->exit_nics, a->n_chains) == 0;
+}
+
+static json_t *baseline_to_json(const struct tccl_class_baseline *baseline)
+{
+    return json_pack("{s:f, s:f, s:o, s:o}", "ring_gbps", baseline->ring_gbps, "chain_gbps",
+                     baseline->chain_gbps, "entry_nics",
+                     numbers_to_json(baseline->entry_nics, baseline->n_chains), "exit_nics",
+                     numbers_to_json(baseline->exit_nics, baseline->n_chains));
+}
+
+/* Most generations have the baseline of the one before: that is null. */
+static json_t *baselines_to_json(const struct tccl_node_class *class)
+{
+    json_t *json = json_array();
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        json_array_append_new(
+            json, i > 0 && baseline_equal(&class->baselines[i], &class->baselines[i - 1])
+                      ? json_null()
+                      : baseline_to_json(&class->baselines[i]));
+    return json;
+}
+
 json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
 {
     json_t *nics = json_array(), *cells = json_array();
-    int n = class->n_baseline;
     for (int i = 0; i < class->n_nics; i++)
         json_array_append_new(nics,
                               json_pack("{s:s, s:s, s:f}", "name", class->nics[i].name, "fabric",
                                         class->nics[i].fabric, "gbps", class->nics[i].gbps));
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         json_array_append_new(cells, cell_to_json(class, &class->cells[i]));
-    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "machine",
-                     class->machine, "source", class->source, "gpus", (json_int_t) class->gpus,
-                     "nics", nics, "cells", cells, "ring", cell_to_json(class, &class->ring),
-                     "noise", class->noise, "baseline_ring_gbps", class->baseline_ring_gbps,
-                     "baseline_chain_gbps", class->baseline_chain_gbps, "baseline_entry_nics",
-                     numbers_to_json(class->baseline_entry_nics, n), "baseline_exit_nics",
-                     numbers_to_json(class->baseline_exit_nics, n));
+    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o}", "machine", class->machine,
+                     "source", class->source, "gpus", (json_int_t) class->gpus, "nics", nics,
+                     "cells", cells, "ring", cell_to_json(class, &class->ring), "noise",
+                     class->noise, "baselines", baselines_to_json(class));
 }
 
 /* Copies a name of printable ASCII characters. Returns 0, or -1. */
@@ -235,22 +263,36 @@ static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t 
     return 0;
 }
 
-static int baseline_from_json(json_t *json, struct tccl_node_class *class)
+static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseline *baseline)
 {
-    const json_t *entries = json_object_get(json, "baseline_entry_nics");
-    const json_t *exits = json_object_get(json, "baseline_exit_nics");
+    json_t *entries, *exits;
+    if (json_unpack(json, "{s:F, s:F, s:o, s:o!}", "ring_gbps", &baseline->ring_gbps, "chain_gbps",
+                    &baseline->chain_gbps, "entry_nics", &entries, "exit_nics", &exits) < 0)
+        return -1;
     size_t count = json_array_size(entries);
-    if (json_unpack(json, "{s:F, s:F, s:F}", "baseline_ring_gbps", &class->baseline_ring_gbps,
-                    "baseline_chain_gbps", &class->baseline_chain_gbps, "noise", &class->noise) < 0)
+    if (!is_rate(baseline->ring_gbps) || !is_rate(baseline->chain_gbps) ||
+        count > TCCL_MAX_CHANNELS || (count == 0 && baseline->chain_gbps > 0))
         return -1;
-    if (!is_rate(class->baseline_ring_gbps) || !is_rate(class->baseline_chain_gbps) ||
-        !(class->noise >= 0 && class->noise < 1) || count > TCCL_MAX_CHANNELS ||
-        (count == 0 && class->baseline_chain_gbps > 0))
+    baseline->n_chains = (int)count;
+    if (nics_from_json(entries, n_nics, count, baseline->entry_nics) < 0)
         return -1;
-    class->n_baseline = (int)count;
-    if (nics_from_json(entries, class->n_nics, count, class->baseline_entry_nics) < 0)
+    return nics_from_json(exits, n_nics, count, baseline->exit_nics);
+}
+
+static int baselines_from_json(json_t *json, struct tccl_node_class *class)
+{
+    const json_t *list = json_object_get(json, "baselines");
+    if (json_unpack(json, "{s:F}", "noise", &class->noise) < 0 ||
+        !(class->noise >= 0 && class->noise < 1) || json_array_size(list) != TCCL_GENERATIONS)
         return -1;
-    return nics_from_json(exits, class->n_nics, count, class->baseline_exit_nics);
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        json_t *own = json_array_get(list, (size_t)i);
+        if (i > 0 && json_is_null(own))
+            class->baselines[i] = class->baselines[i - 1];
+        else if (baseline_from_json(own, class->n_nics, &class->baselines[i]) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int identity_from_json(json_t *json, struct tccl_node_class *class)
@@ -277,8 +319,8 @@ static int parts_from_json(const json_t *json, struct tccl_node_class *class,
     json_t *cells = json_object_get(json, "cells");
     if (identity_from_json(object, class) < 0)
         return tccl_fail(err, "machine, source or gpus of a node class is missing or wrong");
-    if (baseline_from_json(object, class) < 0)
-        return tccl_fail(err, "noise or baseline_* of a node class is missing or wrong");
+    if (baselines_from_json(object, class) < 0)
+        return tccl_fail(err, "noise or baselines of a node class is missing or wrong");
     for (int i = 0; i < class->n_nics; i++)
         if (nic_from_json(json_array_get(nics, i), class, i) < 0)
             return tccl_fail(err, "NIC %d of a node class is wrong", i);
@@ -323,19 +365,19 @@ static bool nics_equal(const struct tccl_node_class *a, const struct tccl_node_c
     return true;
 }
 
-static bool baseline_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
+static bool baselines_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
-    return a->baseline_ring_gbps == b->baseline_ring_gbps &&
-           a->baseline_chain_gbps == b->baseline_chain_gbps && a->n_baseline == b->n_baseline &&
-           memcmp(a->baseline_entry_nics, b->baseline_entry_nics, a->n_baseline) == 0 &&
-           memcmp(a->baseline_exit_nics, b->baseline_exit_nics, a->n_baseline) == 0;
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        if (!baseline_equal(&a->baselines[i], &b->baselines[i]))
+            return false;
+    return true;
 }
 
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
     if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
         a->gpus != b->gpus || a->n_nics != b->n_nics || !nics_equal(a, b) || a->noise != b->noise ||
-        !baseline_equal(a, b) || !cell_equal(&a->ring, &b->ring))
+        !baselines_equal(a, b) || !cell_equal(&a->ring, &b->ring))
         return false;
     for (int i = 0; i < a->n_nics * a->n_nics; i++)
         if (!cell_equal(&a->cells[i], &b->cells[i]))

@@ -14,6 +14,18 @@ struct tccl_cell {
     struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
 };
 
+/* The baseline of a generation of NCCL: the aggregate bandwidth of its rings on this node alone,
+ * and of its chains if the node is one of several, 0 if there are none; and the NICs of these
+ * chains, in ascending order. */
+struct tccl_class_baseline {
+    double ring_gbps, chain_gbps;
+    int n_chains;
+    uint8_t entry_nics[TCCL_MAX_CHANNELS], exit_nics[TCCL_MAX_CHANNELS];
+    /* What NCCL says of ring and tree, [0] on one node of several, [1] on this node alone. Only for
+     * the node itself: neither sent nor compared. */
+    struct tccl_nominal ring[2], tree[2];
+};
+
 struct tccl_node_class {
     char machine[TCCL_HASH_HEX];
     char source[TCCL_NAME];
@@ -28,12 +40,7 @@ struct tccl_node_class {
     struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
     struct tccl_cell ring;   /* single-node ring */
     double noise;            /* of the measurements: values closer than this ratio count as equal */
-    /* The baseline: the aggregate bandwidth of its rings on this node alone, and of its chains if
-     * the node is one of several, 0 if there are none; and the NICs of these chains, in ascending
-     * order. */
-    double baseline_ring_gbps, baseline_chain_gbps;
-    int n_baseline; /* number of chains */
-    uint8_t baseline_entry_nics[TCCL_MAX_CHANNELS], baseline_exit_nics[TCCL_MAX_CHANNELS];
+    struct tccl_class_baseline baselines[TCCL_GENERATIONS];
 };
 
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,

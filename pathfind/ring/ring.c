@@ -45,17 +45,19 @@ static int sharers(const uint8_t *nics, int count, int chains, int i)
     return sharing;
 }
 
-double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_node_class *to)
+double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_node_class *to,
+                         int generation)
 {
-    int chains = from->n_baseline > to->n_baseline ? from->n_baseline : to->n_baseline;
+    const struct tccl_class_baseline *source = &from->baselines[generation];
+    const struct tccl_class_baseline *target = &to->baselines[generation];
+    int chains = source->n_chains > target->n_chains ? source->n_chains : target->n_chains;
     double least = 0;
     for (int i = 0; i < chains; i++) {
-        int out = from->baseline_exit_nics[i % from->n_baseline];
-        int in = to->baseline_entry_nics[i % to->n_baseline];
+        int out = source->exit_nics[i % source->n_chains];
+        int in = target->entry_nics[i % target->n_chains];
         double sent =
-            from->nics[out].gbps / sharers(from->baseline_exit_nics, from->n_baseline, chains, i);
-        double taken =
-            to->nics[in].gbps / sharers(to->baseline_entry_nics, to->n_baseline, chains, i);
+            from->nics[out].gbps / sharers(source->exit_nics, source->n_chains, chains, i);
+        double taken = to->nics[in].gbps / sharers(target->entry_nics, target->n_chains, chains, i);
         double rate = tccl_hop(from, out, to, in) > 0 ? fmin(sent, taken) : 0;
         least = i == 0 ? rate : fmin(least, rate);
     }
@@ -63,26 +65,27 @@ double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_n
 }
 
 /* Bandwidth of the baseline: that of its slowest node or hop; 0 if unknown. */
-static double baseline(const struct tccl_run *runs, int n_runs)
+static double baseline(const struct tccl_run *runs, int n_runs, int generation)
 {
     double least = INFINITY;
     if (n_runs == 1 && runs[0].count == 1)
-        return runs[0].class->baseline_ring_gbps;
+        return runs[0].class->baselines[generation].ring_gbps;
     for (int i = 0; i < n_runs; i++)
-        if (runs[i].class->baseline_chain_gbps <= 0)
+        if (runs[i].class->baselines[generation].chain_gbps <= 0)
             return 0;
     for (int i = 0; i < n_runs; i++) {
         const struct tccl_node_class *own = runs[i].class, *next = runs[(i + 1) % n_runs].class;
-        least = fmin(least, fmin(own->baseline_chain_gbps, tccl_baseline_hop(own, next)));
+        least = fmin(least, fmin(own->baselines[generation].chain_gbps,
+                                 tccl_baseline_hop(own, next, generation)));
         if (runs[i].count > 1)
-            least = fmin(least, tccl_baseline_hop(own, own));
+            least = fmin(least, tccl_baseline_hop(own, own, generation));
     }
     return least;
 }
 
-bool tccl_ring_gains(const struct tccl_ring *ring)
+bool tccl_ring_gains(const struct tccl_ring *ring, int generation)
 {
-    return ring->gbps > ring->baseline_gbps * (1 + ring->noise) * (1 + 1e-9);
+    return ring->gbps > ring->baseline_gbps[generation] * (1 + ring->noise) * (1 + 1e-9);
 }
 
 /* The nodes in the form of segment.h. Nodes of a run share their matrices. */
@@ -274,7 +277,8 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
         return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (gpus == 1)
         return 1;
-    ring->baseline_gbps = baseline(runs, n_runs);
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        ring->baseline_gbps[i] = baseline(runs, n_runs, i);
     for (int i = 0; i < n_runs; i++)
         ring->noise = fmax(ring->noise, runs[i].class->noise);
     if (ring->n_nodes == 1)

@@ -15,10 +15,11 @@ struct tccl_ring_choice {
 };
 
 struct tccl_ring {
-    double gbps;          /* of the slowest chain or hop; 0: no ring can be closed */
-    double bound;         /* proven upper bound of all rings */
-    double baseline_gbps; /* of the baseline; 0 if unknown */
-    double noise;         /* of the measurements, as a ratio; the largest of all classes */
+    double gbps;  /* of the slowest chain or hop; 0: no ring can be closed */
+    double bound; /* proven upper bound of all rings */
+    double baseline_gbps[TCCL_GENERATIONS]; /* of the baseline of each generation of NCCL; 0 if
+                                             * unknown */
+    double noise; /* of the measurements, as a ratio; the largest of all classes */
     int n_nodes;
     struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
 };
@@ -28,18 +29,20 @@ double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct t
                 int entry_nic);
 
 /* Aggregate bandwidth of the baseline's chains over a hop, GB/s; 0 if two NICs are not connected.
- * Both classes must have a baseline. The chains carry equal parts of the data, and those through
- * one NIC share its rate. Chains are assumed to be connected in the order of the NICs. */
-double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_node_class *to);
+ * Both classes must have a baseline of this generation. The chains carry equal parts of the data,
+ * and those through one NIC share its rate. Chains are assumed to be connected in the order of the
+ * NICs. */
+double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_node_class *to,
+                         int generation);
 
 /* Solves the ring over the nodes of the runs in order. Returns 0; 1 if there is nothing to do (one
  * GPU in all); -1 with err saying why there is no ring (a node without NIC, fabrics that do not
  * meet). tccl_ring_clear frees. */
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                     struct tccl_error *err);
-/* Is the ring faster than the baseline by more than the noise? Also true if the baseline is
- * unknown. If not, the ring must not be applied. */
-bool tccl_ring_gains(const struct tccl_ring *ring);
+/* Is the ring faster than the baseline of this generation by more than the noise? Also true if the
+ * baseline is unknown. If not, the ring must not be applied with that NCCL. */
+bool tccl_ring_gains(const struct tccl_ring *ring, int generation);
 
 void tccl_ring_clear(struct tccl_ring *ring);
 

@@ -1,15 +1,20 @@
 /* table.c: chain tables on disk. Little-endian, no padding:
  *
  *   magic "TCCLCHNS", version u32, machine id (32 hexadecimal digits), source (64 bytes,
- * NUL-filled), GPU mask u32, measured u32, noise f64, number of ports u16, of GPUs u8 (n), of the
- * baseline's rings u8, of its chains u8;
+ * NUL-filled), GPU mask u32, measured u32, noise f64, number of ports u16, of GPUs u8 (n), of
+ * generations of NCCL u8 (g), of different baselines of the node alone u8, of their chains u16, of
+ * those of one node of several u8, of their chains u16; the generations' first versions, u32 each;
  *   the ports, 3 bytes each: NIC, kind of via, index of via;
  *   the pairs, row by row: result with n - 1 edges; then the ring: result with n edges;
- *   the baseline of the node alone: gbps f64, its rings with n edges each; the baseline of one node
- * of several: gbps f64, for each chain entry port, exit port and the chain with n - 1 edges;
+ *   the baselines of the node alone: for each generation the index of its baseline, u8; then the
+ * baselines; the baselines of one node of several in the same way.
  *   XXH3 (64 bits) of all before it.
- * A chain: the GPUs, and for each edge one byte: kind * 16 + memory. A result: gbps f64, bound f64,
- * number of GPUs u8 (n, or 0: no chain), the chain. With 8 GPUs that makes 32 bytes a pair. */
+ * A baseline: gbps f64, number of chains u8, what NCCL says of the ring and of the tree (pattern
+ * u8, channels u8, intra f64, inter f64, far_intra u8, far_inter u8), the chains: closed ones with
+ * n edges, others with entry port, exit port and n - 1 edges. What two generations have alike is
+ * there once. A chain: the GPUs, and for each edge one byte: kind * 16 + memory. A result: gbps
+ * f64, bound f64, number of GPUs u8 (n, or 0: no chain), the chain. With 8 GPUs that makes 32 bytes
+ * a pair. */
 #include "ring/table.h"
 
 #include <math.h>
@@ -19,10 +24,12 @@
 #include "base/fileio.h"
 
 enum {
-    VERSION = 3, /* 2: the first chain of the baseline only */
+    VERSION = 4, /* 3: the baseline of one generation only */
     MAGIC_SIZE = 8,
     ID_SIZE = TCCL_HASH_HEX - 1,
-    HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 1,
+    HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) +
+                  4 * TCCL_GENERATIONS,
+    NOMINAL_SIZE = 1 + 1 + 8 + 8 + 1 + 1,
     PORT_SIZE = 3,
     CHECKSUM_SIZE = 8,
     MAX_PORTS = TCCL_MAX_NICS * (TCCL_MAX_GPUS + TCCL_MAX_MEMORIES),
@@ -43,17 +50,61 @@ static size_t result_size(int n_gpus, bool closed)
     return 8 + 8 + 1 + chain_size(n_gpus, closed);
 }
 
-static size_t baseline_size(int n_gpus, bool closed, int n_chains)
+/* The baselines of all generations, without repetitions. */
+struct distinct {
+    int count;                       /* of baselines */
+    int n_chains;                    /* of all of them */
+    uint8_t of[TCCL_GENERATIONS];    /* which one each generation has */
+    uint8_t first[TCCL_GENERATIONS]; /* the first generation that has it */
+};
+
+static size_t baselines_size(int n_gpus, bool closed, const struct distinct *distinct)
 {
-    return 8 + n_chains * (chain_size(n_gpus, closed) + (closed ? 0 : 2 * PORT_SIZE));
+    return TCCL_GENERATIONS + (size_t)distinct->count * (8 + 1 + 2 * NOMINAL_SIZE) +
+           (size_t)distinct->n_chains * (chain_size(n_gpus, closed) + (closed ? 0 : 2 * PORT_SIZE));
 }
 
-static size_t table_size(int n_ports, int n_gpus, int n_rings, int n_chains)
+static size_t table_size(int n_ports, int n_gpus, const struct distinct *rings,
+                         const struct distinct *chains)
 {
     return HEADER_SIZE + (size_t)n_ports * PORT_SIZE +
            (size_t)n_ports * n_ports * result_size(n_gpus, false) + result_size(n_gpus, true) +
-           baseline_size(n_gpus, true, n_rings) + baseline_size(n_gpus, false, n_chains) +
+           baselines_size(n_gpus, true, rings) + baselines_size(n_gpus, false, chains) +
            CHECKSUM_SIZE;
+}
+
+static bool nominal_equal(const struct tccl_nominal *a, const struct tccl_nominal *b)
+{
+    return a->pattern == b->pattern && a->channels == b->channels && a->intra == b->intra &&
+           a->inter == b->inter && a->far_intra == b->far_intra && a->far_inter == b->far_inter;
+}
+
+bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b)
+{
+    if (a->gbps != b->gbps || a->n_chains != b->n_chains || !nominal_equal(&a->ring, &b->ring) ||
+        !nominal_equal(&a->tree, &b->tree))
+        return false;
+    for (int i = 0; i < a->n_chains; i++)
+        if (!tccl_chain_equal(&a->chains[i], &b->chains[i]))
+            return false;
+    return true;
+}
+
+static void find_distinct(const struct tccl_baseline baselines[static TCCL_GENERATIONS],
+                          struct distinct *distinct)
+{
+    *distinct = (struct distinct){0};
+    for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
+        const struct tccl_baseline *own = &baselines[generation];
+        int at = 0;
+        while (at < distinct->count && !tccl_baseline_equal(&baselines[distinct->first[at]], own))
+            at++;
+        distinct->of[generation] = (uint8_t)at;
+        if (at < distinct->count)
+            continue;
+        distinct->first[distinct->count++] = (uint8_t)generation;
+        distinct->n_chains += own->n_chains;
+    }
 }
 
 static int add_ports(const struct tccl_machine *machine, uint32_t gpus, struct tccl_port *ports)
@@ -163,10 +214,23 @@ static void put_result(uint8_t **at, const struct tccl_result *result, int n_gpu
     put_chain(at, &result->chain, n_gpus, closed);
 }
 
+static void put_nominal(uint8_t **at, const struct tccl_nominal *nominal)
+{
+    put(at, nominal->pattern, 1);
+    put(at, nominal->channels, 1);
+    put_double(at, nominal->intra);
+    put_double(at, nominal->inter);
+    put(at, nominal->far_intra, 1);
+    put(at, nominal->far_inter, 1);
+}
+
 static void put_baseline(uint8_t **at, const struct tccl_baseline *baseline, int n_gpus,
                          bool closed)
 {
     put_double(at, baseline->gbps);
+    put(at, baseline->n_chains, 1);
+    put_nominal(at, &baseline->ring);
+    put_nominal(at, &baseline->tree);
     for (int i = 0; i < baseline->n_chains; i++) {
         const struct tccl_chain *chain = &baseline->chains[i];
         if (!closed) {
@@ -177,7 +241,17 @@ static void put_baseline(uint8_t **at, const struct tccl_baseline *baseline, int
     }
 }
 
-static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus)
+static void put_baselines(uint8_t **at, const struct tccl_baseline *baselines,
+                          const struct distinct *distinct, int n_gpus, bool closed)
+{
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        put(at, distinct->of[i], 1);
+    for (int i = 0; i < distinct->count; i++)
+        put_baseline(at, &baselines[distinct->first[i]], n_gpus, closed);
+}
+
+static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus,
+                       const struct distinct *rings, const struct distinct *chains)
 {
     put_text(at, magic, MAGIC_SIZE);
     put(at, VERSION, 4);
@@ -188,8 +262,13 @@ static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus)
     put_double(at, table->noise);
     put(at, table->n_ports, 2);
     put(at, n_gpus, 1);
-    put(at, table->baseline_ring.n_chains, 1);
-    put(at, table->baseline_chain.n_chains, 1);
+    put(at, TCCL_GENERATIONS, 1);
+    put(at, rings->count, 1);
+    put(at, rings->n_chains, 2);
+    put(at, chains->count, 1);
+    put(at, chains->n_chains, 2);
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        put(at, tccl_generations[i].first, 4);
 }
 
 static bool port_equal(struct tccl_port a, struct tccl_port b)
@@ -219,10 +298,17 @@ static bool result_fits(const struct tccl_result *result, uint32_t gpus, bool cl
            (!exit || port_equal(chain->exit, *exit));
 }
 
+static bool nominal_fits(const struct tccl_nominal *nominal)
+{
+    return nominal->intra >= 0 && isfinite(nominal->intra) && nominal->inter >= 0 &&
+           isfinite(nominal->inter);
+}
+
 static bool baseline_fits(const struct tccl_baseline *baseline, uint32_t gpus, bool closed)
 {
     int n = baseline->n_chains;
-    if (n < 0 || n > TCCL_MAX_CHANNELS || !(baseline->gbps >= 0 && isfinite(baseline->gbps)) ||
+    if (!nominal_fits(&baseline->ring) || !nominal_fits(&baseline->tree) || n < 0 ||
+        n > TCCL_MAX_CHANNELS || !(baseline->gbps >= 0 && isfinite(baseline->gbps)) ||
         (n == 0 && baseline->gbps > 0))
         return false;
     for (int i = 0; i < n; i++)
@@ -237,9 +323,11 @@ static bool table_fits(const struct tccl_table *table)
         if (!result_fits(&table->pairs[i], table->gpus, false, &table->ports[i / table->n_ports],
                          &table->ports[i % table->n_ports]))
             return false;
-    return result_fits(&table->ring, table->gpus, true, NULL, NULL) &&
-           baseline_fits(&table->baseline_ring, table->gpus, true) &&
-           baseline_fits(&table->baseline_chain, table->gpus, false);
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        if (!baseline_fits(&table->baseline_ring[i], table->gpus, true) ||
+            !baseline_fits(&table->baseline_chain[i], table->gpus, false))
+            return false;
+    return result_fits(&table->ring, table->gpus, true, NULL, NULL);
 }
 
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
@@ -247,20 +335,22 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     int n_gpus = __builtin_popcount(table->gpus);
     if (n_gpus < 1 || n_gpus > TCCL_MAX_GPUS || table->n_ports > MAX_PORTS || !table_fits(table))
         return tccl_fail(err, "%s: the chain table is inconsistent and is not written", path);
-    size_t size = table_size(table->n_ports, n_gpus, table->baseline_ring.n_chains,
-                             table->baseline_chain.n_chains);
+    struct distinct rings, chains;
+    find_distinct(table->baseline_ring, &rings);
+    find_distinct(table->baseline_chain, &chains);
+    size_t size = table_size(table->n_ports, n_gpus, &rings, &chains);
     cleanup_free uint8_t *data = calloc(1, size);
     if (!data)
         return tccl_fail(err, "%s: out of memory", path);
     uint8_t *at = data;
-    put_header(&at, table, n_gpus);
+    put_header(&at, table, n_gpus, &rings, &chains);
     for (int i = 0; i < table->n_ports; i++)
         put_port(&at, table->ports[i]);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         put_result(&at, &table->pairs[i], n_gpus, false);
     put_result(&at, &table->ring, n_gpus, true);
-    put_baseline(&at, &table->baseline_ring, n_gpus, true);
-    put_baseline(&at, &table->baseline_chain, n_gpus, false);
+    put_baselines(&at, table->baseline_ring, &rings, n_gpus, true);
+    put_baselines(&at, table->baseline_chain, &chains, n_gpus, false);
     put(&at, tccl_hash64(data, size - CHECKSUM_SIZE), CHECKSUM_SIZE);
     return tccl_write_file(path, 0644, data, size, err);
 }
@@ -322,11 +412,27 @@ static int take_result(const uint8_t **at, int n_gpus, bool closed, struct tccl_
     return 0;
 }
 
-/* n_chains is in the header. */
-static void take_baseline(const uint8_t **at, int n_gpus, bool closed,
-                          struct tccl_baseline *baseline)
+static void take_nominal(const uint8_t **at, struct tccl_nominal *nominal)
 {
-    baseline->gbps = take_double(at);
+    nominal->pattern = take(at, 1);
+    nominal->channels = take(at, 1);
+    nominal->intra = (float)take_double(at);
+    nominal->inter = (float)take_double(at);
+    nominal->far_intra = take(at, 1);
+    nominal->far_inter = take(at, 1);
+}
+
+/* left: the chains that the rest of the data has room for. */
+static int take_baseline(const uint8_t **at, int n_gpus, bool closed, int *left,
+                         struct tccl_baseline *baseline, struct tccl_error *err)
+{
+    *baseline = (struct tccl_baseline){.gbps = take_double(at)};
+    baseline->n_chains = take(at, 1);
+    *left -= baseline->n_chains;
+    if (baseline->n_chains > TCCL_MAX_CHANNELS || *left < 0)
+        return tccl_fail(err, "a baseline has %d chains", baseline->n_chains);
+    take_nominal(at, &baseline->ring);
+    take_nominal(at, &baseline->tree);
     for (int i = 0; i < baseline->n_chains; i++) {
         struct tccl_chain *chain = &baseline->chains[i];
         *chain = (struct tccl_chain){.n_gpus = n_gpus, .closed = closed};
@@ -336,11 +442,54 @@ static void take_baseline(const uint8_t **at, int n_gpus, bool closed,
         }
         take_chain(at, n_gpus, closed, chain);
     }
+    return 0;
+}
+
+static int take_baselines(const uint8_t **at, int n_gpus, bool closed,
+                          const struct distinct *distinct,
+                          struct tccl_baseline baselines[static TCCL_GENERATIONS],
+                          struct tccl_error *err)
+{
+    struct tccl_baseline list[TCCL_GENERATIONS];
+    const uint8_t *of = *at;
+    int left = distinct->n_chains;
+    *at += TCCL_GENERATIONS;
+    for (int i = 0; i < distinct->count; i++)
+        if (take_baseline(at, n_gpus, closed, &left, &list[i], err) != 0)
+            return -1;
+    if (left != 0)
+        return tccl_fail(err, "its baselines have %d chains less than it says", left);
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        if (of[i] >= distinct->count)
+            return tccl_fail(err, "NCCL %s has no baseline", tccl_generations[i].name);
+        baselines[i] = list[of[i]];
+    }
+    return 0;
+}
+
+static int take_generations(const uint8_t **at, struct distinct *rings, struct distinct *chains,
+                            struct tccl_error *err)
+{
+    int count = take(at, 1);
+    *rings = (struct distinct){.count = take(at, 1)};
+    rings->n_chains = take(at, 2);
+    *chains = (struct distinct){.count = take(at, 1)};
+    chains->n_chains = take(at, 2);
+    bool same = count == TCCL_GENERATIONS;
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        same = (int)take(at, 4) == tccl_generations[i].first && same;
+    if (!same)
+        return tccl_fail(err, "made for other versions of NCCL; make the table again");
+    if (rings->count < 1 || rings->count > TCCL_GENERATIONS || chains->count < 1 ||
+        chains->count > TCCL_GENERATIONS)
+        return tccl_fail(err, "numbers of baselines are out of range; make the table again");
+    return 0;
 }
 
 /* Reads the header, and checks it against the size of the file and the machine. */
 static int take_header(const uint8_t **at, size_t size, const struct tccl_machine *machine,
-                       struct tccl_table *head, int *n_gpus, struct tccl_error *err)
+                       struct tccl_table *head, int *n_gpus, struct distinct *rings,
+                       struct distinct *chains, struct tccl_error *err)
 {
     char id[TCCL_HASH_HEX];
     tccl_machine_id(machine, id);
@@ -354,16 +503,13 @@ static int take_header(const uint8_t **at, size_t size, const struct tccl_machin
     head->noise = take_double(at);
     head->n_ports = take(at, 2);
     *n_gpus = take(at, 1);
-    head->baseline_ring.n_chains = take(at, 1);
-    head->baseline_chain.n_chains = take(at, 1);
+    if (take_generations(at, rings, chains, err) != 0)
+        return -1;
     if (strcmp(head->machine, id) != 0)
         return tccl_fail(err, "made for another machine: %.32s, this one is %s", head->machine, id);
     if (head->n_ports > MAX_PORTS || *n_gpus < 1 || head->gpus >> machine->n_gpus ||
-        head->baseline_ring.n_chains > TCCL_MAX_CHANNELS ||
-        head->baseline_chain.n_chains > TCCL_MAX_CHANNELS ||
         *n_gpus != __builtin_popcount(head->gpus) ||
-        size != table_size(head->n_ports, *n_gpus, head->baseline_ring.n_chains,
-                           head->baseline_chain.n_chains))
+        size != table_size(head->n_ports, *n_gpus, rings, chains))
         return tccl_fail(err, "sizes do not agree; make the table again");
     if (!(head->noise >= 0 && head->noise < 1))
         return tccl_fail(err, "noise is out of range; make the table again");
@@ -386,7 +532,8 @@ static int check_whole(const uint8_t *data, size_t size, struct tccl_error *err)
     return 0;
 }
 
-static int take_results(const uint8_t **at, int n_gpus, struct tccl_table *table,
+static int take_results(const uint8_t **at, int n_gpus, const struct distinct *rings,
+                        const struct distinct *chains, struct tccl_table *table,
                         struct tccl_error *err)
 {
     const struct tccl_port none = {0};
@@ -399,9 +546,9 @@ static int take_results(const uint8_t **at, int n_gpus, struct tccl_table *table
             return -1;
     if (take_result(at, n_gpus, true, none, none, &table->ring, err) != 0)
         return -1;
-    take_baseline(at, n_gpus, true, &table->baseline_ring);
-    take_baseline(at, n_gpus, false, &table->baseline_chain);
-    return 0;
+    if (take_baselines(at, n_gpus, true, rings, table->baseline_ring, err) != 0)
+        return -1;
+    return take_baselines(at, n_gpus, false, chains, table->baseline_chain, err);
 }
 
 static int check_port(struct tccl_port port, uint32_t gpus, const struct tccl_machine *machine)
@@ -441,10 +588,12 @@ int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *
     for (int i = 0; i < n * n; i++)
         if (check_chain(&table->pairs[i], machine, err) != 0)
             return -1;
-    if (check_chain(&table->ring, machine, err) != 0 ||
-        check_baseline(&table->baseline_ring, machine, err) != 0 ||
-        check_baseline(&table->baseline_chain, machine, err) != 0)
+    if (check_chain(&table->ring, machine, err) != 0)
         return -1;
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        if (check_baseline(&table->baseline_ring[i], machine, err) != 0 ||
+            check_baseline(&table->baseline_chain[i], machine, err) != 0)
+            return -1;
     if (!table_fits(table))
         return tccl_fail(err, "the chain table contradicts itself; make it again");
     return 0;
@@ -455,9 +604,10 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
 {
     struct tccl_table head = {0};
     const uint8_t *at = data;
+    struct distinct rings, chains;
     int n_gpus = 0;
     if (check_whole(data, size, err) != 0 ||
-        take_header(&at, size, machine, &head, &n_gpus, err) != 0)
+        take_header(&at, size, machine, &head, &n_gpus, &rings, &chains, err) != 0)
         return NULL;
     cleanup_table struct tccl_table *table = table_alloc(head.n_ports);
     if (!table) {
@@ -467,7 +617,8 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
     head.ports = table->ports;
     head.pairs = table->pairs;
     *table = head;
-    if (take_results(&at, n_gpus, table, err) != 0 || tccl_table_check(table, machine, err) != 0)
+    if (take_results(&at, n_gpus, &rings, &chains, table, err) != 0 ||
+        tccl_table_check(table, machine, err) != 0)
         return NULL;
     return tccl_steal(table);
 }

@@ -6,6 +6,7 @@
 #define TCCL_TABLE_H
 
 #include "chain/chain.h"
+#include "ring/generation.h"
 
 /* The best chain known (gbps; 0 and n_gpus = 0 if none) and the proven upper bound (bound >= gbps;
  * 0: proven that there is none). GB/s. */
@@ -17,12 +18,13 @@ struct tccl_result {
 
 enum { TCCL_MAX_CHANNELS = 8 };
 
-/* The baseline: what a stock NCCL builds on its own (see nccl/baseline.h). All chains run at the
- * same time. */
+/* The baseline: what a stock NCCL of one generation builds on its own (see nccl/baseline.h). All
+ * chains run at the same time. */
 struct tccl_baseline {
     double gbps;  /* GB/s, aggregate; 0: not measured */
     int n_chains; /* 0: none, or their bandwidth cannot be measured */
     struct tccl_chain chains[TCCL_MAX_CHANNELS];
+    struct tccl_nominal ring, tree; /* also where nothing can be measured */
 };
 
 struct tccl_table {
@@ -33,11 +35,14 @@ struct tccl_table {
     double noise;                /* values closer than this ratio count as equal */
     int n_ports;
     struct tccl_port *ports;
-    struct tccl_result *pairs;           /* n_ports * n_ports: [entry * n_ports + exit] */
-    struct tccl_result ring;             /* single-node ring; chain.n_gpus = 0 with one GPU */
-    struct tccl_baseline baseline_ring;  /* closed: the node alone */
-    struct tccl_baseline baseline_chain; /* open: the node is one of several; none without a NIC */
+    struct tccl_result *pairs; /* n_ports * n_ports: [entry * n_ports + exit] */
+    struct tccl_result ring;   /* single-node ring; chain.n_gpus = 0 with one GPU */
+    /* Of each generation of NCCL. closed: the node alone; open: the node is one of several, none
+     * without a NIC. */
+    struct tccl_baseline baseline_ring[TCCL_GENERATIONS], baseline_chain[TCCL_GENERATIONS];
 };
+
+bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b);
 
 /* An empty table: all ports of the GPU set (for each NIC: its GPUs with GPUDirect, then all
  * memories), all bounds +inf. NULL only if out of memory. */

@@ -93,35 +93,58 @@ static int measure_own(struct tccl_search *search, const struct tccl_set *set, d
     return status;
 }
 
-/* The baseline of the GPUs, and all of its transfers, if they can be measured. */
-static bool find_baseline(struct tccl_search *search, const struct tccl_search_options *options,
-                          uint32_t gpus, bool closed, struct tccl_baseline *baseline,
-                          struct tccl_set *set)
+/* The baselines of the GPUs, not measured; without chains where there are none. */
+static const struct tccl_baseline *find_baselines(struct tccl_search *search, uint32_t gpus,
+                                                  bool closed)
 {
     struct kept_baseline *kept = &search->kept[closed];
     if (kept->gpus != gpus &&
-        tccl_baseline_find(search->machine, gpus, closed, &kept->baseline, NULL, NULL) != 0)
-        kept->baseline.n_chains = 0;
+        tccl_baseline_find_all(search->machine, gpus, closed, kept->baselines, NULL) != 0)
+        memset(kept->baselines, 0, sizeof(kept->baselines));
     kept->gpus = gpus;
-    *baseline = kept->baseline;
+    return kept->baselines;
+}
+
+/* All transfers of the baseline, if they can be measured. */
+static bool baseline_set(const struct tccl_baseline *baseline,
+                         const struct tccl_search_options *options, struct tccl_set *set)
+{
     return baseline->n_chains > 0 && tccl_baseline_set(baseline, set, NULL) == 0 &&
            can_measure(options, set->transfers, set->count);
 }
 
-/* The baseline, measured; no chains where there is none, or where it can't be measured. */
 static int measure_baseline(struct tccl_search *search, const struct tccl_search_options *options,
-                            uint32_t gpus, bool closed, struct tccl_baseline *baseline,
-                            struct tccl_error *err)
+                            struct tccl_baseline *baseline, struct tccl_error *err)
 {
     struct tccl_set set;
     double gbps = 0;
     int status = 0;
-    if (find_baseline(search, options, gpus, closed, baseline, &set))
+    if (baseline_set(baseline, options, &set))
         status = measure_own(search, &set, &gbps, err);
     if (gbps > 0)
         baseline->gbps = tccl_baseline_gbps(baseline, gbps);
     else
-        *baseline = (struct tccl_baseline){0};
+        baseline->n_chains = 0;
+    return status;
+}
+
+/* The baselines of all generations, measured; no chains where there are none, or where they can't
+ * be measured. What several have alike is measured once. */
+static int measure_baselines(struct tccl_search *search, const struct tccl_search_options *options,
+                             uint32_t gpus, bool closed,
+                             struct tccl_baseline baselines[static TCCL_GENERATIONS],
+                             struct tccl_error *err)
+{
+    const struct tccl_baseline *found = find_baselines(search, gpus, closed);
+    int status = 0;
+    for (int i = 0; status == 0 && i < TCCL_GENERATIONS; i++) {
+        if (i > 0 && tccl_baseline_equal(&found[i], &found[i - 1])) {
+            baselines[i] = baselines[i - 1];
+            continue;
+        }
+        baselines[i] = found[i];
+        status = measure_baseline(search, options, &baselines[i], err);
+    }
     return status;
 }
 
@@ -149,17 +172,18 @@ static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
     return status;
 }
 
-/* Each of the baseline's chains may be the best one; so it is also a beginning. Returns as
- * tccl_search_meter_measure. */
+/* Each chain of the newest NCCL's baseline may be the best one; so it is also a beginning. Returns
+ * as tccl_search_meter_measure. */
 static int keep_baseline(struct tccl_task *task)
 {
-    struct tccl_baseline baseline;
+    const struct tccl_baseline *baseline =
+        &find_baselines(task->search, task->gpus, task->closed)[TCCL_NEWEST];
     struct tccl_set set;
     int status = 0;
-    if (!find_baseline(task->search, task->options, task->gpus, task->closed, &baseline, &set))
+    if (!baseline_set(baseline, task->options, &set))
         return 0;
-    for (int i = 0; status == 0 && i < baseline.n_chains; i++)
-        status = keep_own(task, &baseline.chains[i]);
+    for (int i = 0; status == 0 && i < baseline->n_chains; i++)
+        status = keep_own(task, &baseline->chains[i]);
     return status;
 }
 
@@ -203,12 +227,12 @@ static int search_ring(struct tccl_task *task, struct tccl_goal *goal)
  * one. Returns as search_ring. */
 static int prove_ring(struct tccl_task *task, struct tccl_goal *goal)
 {
-    struct tccl_baseline baseline;
+    struct tccl_baseline baselines[TCCL_GENERATIONS];
     int status = 0;
     for (int round = 0; round < TCCL_MAX_PASSES && status == 0; round++) {
         status = search_ring(task, goal);
         if (status < 0 ||
-            measure_baseline(task->search, task->options, task->gpus, true, &baseline, task->err) <
+            measure_baselines(task->search, task->options, task->gpus, true, baselines, task->err) <
                 0 ||
             keep_baseline(task) < 0 || tccl_task_reconsider(task) < 0)
             return -1;
@@ -295,8 +319,8 @@ static struct tccl_goal *list_goals(const struct tccl_task *task, struct tccl_ta
 
 static int search_pairs(struct tccl_task *task, struct tccl_table *table)
 {
-    int status = measure_baseline(task->search, task->options, task->gpus, false,
-                                  &table->baseline_chain, task->err);
+    int status = measure_baselines(task->search, task->options, task->gpus, false,
+                                   table->baseline_chain, task->err);
     if (status == 0)
         status = keep_baseline(task);
     if (status == 0)
@@ -361,7 +385,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     if (search->left_ring)
         search->meter.stopped = false;
     if (status < 0 ||
-        measure_baseline(search, options, table->gpus, true, &table->baseline_ring, err) < 0)
+        measure_baselines(search, options, table->gpus, true, table->baseline_ring, err) < 0)
         return -1;
     size_t raises_then = tccl_bounds_raises(bounds, &raises);
     bool assumed_then = tccl_bounds_assumes(bounds);

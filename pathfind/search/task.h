@@ -13,10 +13,10 @@ enum {
     TCCL_MAX_PASSES = 4,       /* over all goals, where what was proven turns out to be wrong */
 };
 
-/* The baseline of the last GPU set, for NCCL's search takes its time. */
+/* The baselines of the last GPU set, for NCCL's search takes its time. */
 struct kept_baseline {
     uint32_t gpus;
-    struct tccl_baseline baseline;
+    struct tccl_baseline baselines[TCCL_GENERATIONS];
 };
 
 struct tccl_search {

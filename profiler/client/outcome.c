@@ -38,12 +38,27 @@ static json_t *choices_to_json(const struct tccl_node_nics *choices, int count)
     return tccl_steal(array);
 }
 
+/* [[first version, GB/s, better], …] */
+static json_t *baselines_to_json(const struct tccl_outcome *outcome)
+{
+    cleanup_json json_t *array = json_array();
+    for (int i = 0; i < outcome->n_baselines; i++)
+        if (json_array_append_new(array, json_pack("[ifb]", outcome->baselines[i].first,
+                                                   outcome->baselines[i].gbps,
+                                                   outcome->baselines[i].better)) != 0)
+            return NULL;
+    return tccl_steal(array);
+}
+
 json_t *tccl_plan_to_json(const struct tccl_outcome *outcome, const struct tccl_step_key *key,
                           int first, int end)
 {
     cleanup_json json_t *json = tccl_message_new("plan");
     if (json_object_set_new(json, "key", tccl_key_to_json(key)) != 0 ||
         tccl_fields_put(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome) != 0)
+        return NULL;
+    if (outcome->n_baselines > 0 &&
+        json_object_set_new(json, "baselines", baselines_to_json(outcome)) != 0)
         return NULL;
     if (outcome->state == TCCL_STATE_APPLIED && first < end &&
         json_object_set_new(
@@ -74,6 +89,25 @@ static int read_choices(struct tccl_outcome *outcome, const json_t *json, struct
                : tccl_fail(err, "choices: for %d nodes instead of %d", filled, outcome->n_choices);
 }
 
+static int read_baselines(struct tccl_outcome *outcome, const json_t *json, struct tccl_error *err)
+{
+    size_t count = json_array_size(json);
+    if (count > TCCL_OUTCOME_BASELINES)
+        return tccl_fail(err, "baselines: %zu instead of at most %d", count,
+                         TCCL_OUTCOME_BASELINES);
+    for (size_t i = 0; i < count; i++) {
+        struct tccl_outcome_baseline *baseline = &outcome->baselines[i];
+        int better, least = i > 0 ? baseline[-1].first + 1 : 1;
+        if (json_unpack(json_array_get(json, i), "[iFb!]", &baseline->first, &baseline->gbps,
+                        &better) != 0 ||
+            baseline->first < least || !(baseline->gbps >= 0 && baseline->gbps <= 1e9))
+            return tccl_fail(err, "baselines: entry %zu is not one", i);
+        baseline->better = better;
+    }
+    outcome->n_baselines = (int)count;
+    return 0;
+}
+
 static int read_plan(const json_t *json, const struct tccl_step_key *key,
                      struct tccl_outcome *outcome, struct tccl_error *err)
 {
@@ -83,6 +117,8 @@ static int read_plan(const json_t *json, const struct tccl_step_key *key,
     if (key && !tccl_key_equal(key, &theirs))
         return tccl_fail(err, "it is the plan of another step");
     if (tccl_fields_get(json, TCCL_IN_PLAN, TCCL_OF_OUTCOME, outcome, err) != 0)
+        return -1;
+    if (read_baselines(outcome, json_object_get(json, "baselines"), err) != 0)
         return -1;
     return outcome->state == TCCL_STATE_APPLIED && outcome->n_choices > 0
                ? read_choices(outcome, json_object_get(json, "choices"), err)

@@ -24,6 +24,14 @@ struct tccl_node_nics {
     int entry_nic, exit_nic;
 };
 
+/* What NCCL does on its own, by generations of its versions, ascending. */
+enum { TCCL_OUTCOME_BASELINES = 16 };
+struct tccl_outcome_baseline {
+    int first;   /* the generation's first version, as ncclGetVersion counts */
+    double gbps; /* 0: not known */
+    bool better; /* the ring is not worth it with that NCCL */
+};
+
 struct tccl_outcome {
     enum tccl_state state;
     bool recorded; /* somebody above keeps the record */
@@ -31,8 +39,10 @@ struct tccl_outcome {
     char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied */
     char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
     char policy[TCCL_POLICY_NAME + 1];    /* node 0's rule: its Environment counts for all nodes */
-    double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known */
-    int64_t gpus;                           /* of the step on all nodes; 0: not known */
+    double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known; baseline: of the newest NCCL */
+    int n_baselines;
+    struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
+    int64_t gpus;     /* of the step on all nodes; 0: not known */
     int64_t solve_us; /* from the first JOIN to the answer at the root, microseconds */
     int64_t start;    /* of the step at the root, unix time; 0: not known */
     char *path;       /* to the plugin: the node's plan file; NULL: none */

@@ -44,9 +44,9 @@ static void describe(const struct tccl_table *table, const struct tccl_machine *
     const struct tccl_result *best = best_pair(table);
 
     *row = (struct row){.ring = table->ring.gbps,
-                        .baseline_ring = table->baseline_ring.gbps,
+                        .baseline_ring = table->baseline_ring[TCCL_NEWEST].gbps,
                         .chain = best == &table->ring ? 0 : best->gbps,
-                        .baseline_chain = table->baseline_chain.gbps,
+                        .baseline_chain = table->baseline_chain[TCCL_NEWEST].gbps,
                         .gap = gap_of(best),
                         .measured = (long)table->measured,
                         .pairs = (long)table->n_ports * table->n_ports};

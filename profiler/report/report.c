@@ -101,9 +101,9 @@ static int find_rings(struct tccl_profile *profile, struct tccl_report *report,
             report->rings[report->n_rings++] =
                 (struct tccl_found_rings){.gpus = masks[i],
                                           .ring = table->ring,
-                                          .baseline_ring = table->baseline_ring,
+                                          .baseline_ring = table->baseline_ring[TCCL_NEWEST],
                                           .chain = best_chain(table),
-                                          .baseline_chain = table->baseline_chain};
+                                          .baseline_chain = table->baseline_chain[TCCL_NEWEST]};
         else
             report->bad_rings++;
     }

@@ -144,6 +144,19 @@ static bool same_gpus(const struct shim_chain *chain, const struct shim_member *
     return true;
 }
 
+/* Is the chain better than what this NCCL would build by itself? */
+static int check_gain(const struct shim_chain *chain, uint32_t version, struct shim_answer *answer,
+                      struct shim_why *why)
+{
+    const struct shim_baseline *own = shim_chain_baseline(chain, (int)version);
+    if (!own->better)
+        return 0;
+    answer->no_gain = true;
+    return shim_fail(why,
+                     "the ring of %.2f GB/s is no gain over that of NCCL %u.%u itself, %.2f GB/s",
+                     chain->gbps, version / 10000, version / 100 % 100, own->gbps);
+}
+
 static int find_chain(const struct shim_plan *plan, const struct shim_member *members, int n,
                       const struct shim_comm *comm, struct shim_answer *answer,
                       struct shim_why *why)
@@ -152,7 +165,7 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
     if (same_gpus(&plan->chain, members, n) && plan->chain.path.closed == closed &&
         (closed || answer->whole)) {
         answer->chain = plan->chain;
-        return 0;
+        return check_gain(&plan->chain, members[0].version, answer, why);
     }
     if (!closed && !plan->one_fabric)
         return shim_fail(why, "its nodes may not reach each other over every NIC");
@@ -161,7 +174,7 @@ static int find_chain(const struct shim_plan *plan, const struct shim_member *me
         gpus[i] = members[i].gpu;
     int asked = shim_ask_chain(plan, gpus, n, closed, shim_now_us() + ASK_US, &answer->chain, why);
     answer->no_gain = asked > 0;
-    return asked ? -1 : 0;
+    return asked ? -1 : check_gain(&answer->chain, members[0].version, answer, why);
 }
 
 /* What a graph file is made of beside the chain. */
@@ -416,8 +429,9 @@ static void tell_use(const struct shim_comm *comm, const struct shim_answer *ans
              "communicator %016llx of %d ranks, %d here: ring %s; %s, %.2f GB/s (NCCL's own %.2f); "
              "graph file of %u bytes%s",
              (unsigned long long)comm->key, answer->ranks, answer->locals, line,
-             answer->chain.source, answer->chain.gbps, answer->chain.baseline_gbps,
-             answer->graph_size, answer->topo_size ? ", topology file" : "");
+             answer->chain.source, answer->chain.gbps,
+             shim_chain_baseline(&answer->chain, (int)comm->nccl.version)->gbps, answer->graph_size,
+             answer->topo_size ? ", topology file" : "");
     const char *folder = shim_env("TCCL_DEBUG_FILES");
     if (!folder || !folder[0])
         return;

@@ -155,12 +155,110 @@ static int get_path(const struct tccl_lines *lines, struct shim_chain *chain, st
                               get_nic(lines, path->exit.nic, &chain->exit, why);
 }
 
+/* A number in plain digits, as tccl_line_number has it. */
+static int to_gbps(const char *word, double *gbps)
+{
+    uint64_t whole, part = 0;
+    const char *point = strchr(word, '.');
+    size_t length = point ? (size_t)(point - word) : strlen(word);
+    char digits[16];
+    double scale = 1;
+    if (length == 0 || length >= sizeof(digits))
+        return -1;
+    memcpy(digits, word, length);
+    digits[length] = '\0';
+    if (shim_number(digits, 10, (uint64_t)most_gbps, &whole) != 0 ||
+        (point && (strlen(point + 1) > 6 || shim_number(point + 1, 10, 999999, &part) != 0)))
+        return -1;
+    for (const char *at = point; at && at[1]; at++)
+        scale *= 10;
+    *gbps = (double)whole + (double)part / scale;
+    return 0;
+}
+
+static int to_u8(const char *word, uint64_t max, uint8_t *number)
+{
+    uint64_t read;
+    if (shim_number(word, 10, max, &read) != 0)
+        return -1;
+    *number = (uint8_t)read;
+    return 0;
+}
+
+static bool is_type(const char *word)
+{
+    static const char known[] = " LOC NVL NVB C2C PIX PXB P2C PXN PHB SYS NET DIS ";
+    const char *at = strlen(word) == 3 ? strstr(known, word) : NULL;
+    return at && at[-1] == ' ' && at[3] == ' ';
+}
+
+enum { NOMINAL_WORDS = 6, BASELINE_WORDS = 3 + 2 * NOMINAL_WORDS, BASELINE_WORD = 16 };
+
+/* PATTERN CHANNELS SPEEDINTRA SPEEDINTER TYPEINTRA TYPEINTER */
+static int get_nominal(char words[][BASELINE_WORD], struct shim_nominal *nominal)
+{
+    if (to_u8(words[0], 8, &nominal->pattern) != 0 ||
+        to_u8(words[1], 64, &nominal->channels) != 0 ||
+        to_gbps(words[2], &nominal->speed_intra) != 0 ||
+        to_gbps(words[3], &nominal->speed_inter) != 0 || !is_type(words[4]) || !is_type(words[5]))
+        return -1;
+    memcpy(nominal->type_intra, words[4], sizeof(nominal->type_intra));
+    memcpy(nominal->type_inter, words[5], sizeof(nominal->type_inter));
+    return 0;
+}
+
+/* FIRST-VERSION ring|own GBPS RING TREE */
+static int get_baseline(const char *text, struct shim_baseline *baseline)
+{
+    char words[BASELINE_WORDS][BASELINE_WORD];
+    uint64_t first;
+    for (int i = 0; i < BASELINE_WORDS; i++)
+        if (next_word(&text, words[i], sizeof(words[i])) < 1)
+            return -1;
+    baseline->better = strcmp(words[1], "own") == 0;
+    if (*text || shim_number(words[0], 10, 1000000, &first) != 0 ||
+        (!baseline->better && strcmp(words[1], "ring") != 0) ||
+        to_gbps(words[2], &baseline->gbps) != 0)
+        return -1;
+    baseline->first = (int)first;
+    return get_nominal(words + 3, &baseline->ring) |
+           get_nominal(words + 3 + NOMINAL_WORDS, &baseline->tree);
+}
+
+static int get_baselines(const struct tccl_lines *lines, struct shim_chain *chain,
+                         struct shim_why *why)
+{
+    char text[BASELINE_WORDS * BASELINE_WORD];
+    const char *at = NULL;
+    int n = 0;
+    while (tccl_line_next(lines, "baseline", &at, text, sizeof(text)) >= 0) {
+        struct shim_baseline *baseline = &chain->baselines[n];
+        if (n == SHIM_BASELINES || get_baseline(text, baseline) != 0 ||
+            (n > 0 && baseline->first <= baseline[-1].first))
+            return wrong(why, "baseline");
+        n++;
+    }
+    chain->n_baselines = n;
+    return 0;
+}
+
+const struct shim_baseline *shim_chain_baseline(const struct shim_chain *chain, int version)
+{
+    static const struct shim_baseline unknown = {
+        .ring = {.type_intra = "DIS", .type_inter = "DIS"},
+        .tree = {.type_intra = "DIS", .type_inter = "DIS"},
+    };
+    int at = chain->n_baselines - 1;
+    while (at > 0 && version < chain->baselines[at].first)
+        at--;
+    return at < 0 ? &unknown : &chain->baselines[at];
+}
+
 /* What plans and answers have alike. */
 static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
 {
     if (get_path(lines, chain, why) != 0 || get_gbps(lines, "gbps", &chain->gbps, why) != 0 ||
-        get_gbps(lines, "baseline_gbps", &chain->baseline_gbps, why) != 0 ||
-        get_source(lines, chain->source, why) != 0)
+        get_baselines(lines, chain, why) != 0 || get_source(lines, chain->source, why) != 0)
         return -1;
     return chain->gbps > 0 ? 0 : wrong(why, "gbps");
 }

@@ -7,13 +7,34 @@
 #include "base/lines.h"
 #include "chain/chain-text.h"
 
+/* What NCCL's search says of its own rings or trees (struct ncclTopoGraph), before channels are
+ * doubled for the communicator. */
+struct shim_nominal {
+    uint8_t pattern;                   /* NCCL's number: 4 ring; 1, 2, 3 trees */
+    uint8_t channels;                  /* 0: unknown */
+    double speed_intra, speed_inter;   /* GB/s of each channel */
+    char type_intra[4], type_inter[4]; /* NCCL's words: LOC, PIX, PXB, PHB, SYS, NET, … */
+};
+
+/* What NCCL builds on its own, from one of its versions on: bandwidth over all nodes of the chain's
+ * ring, and what its search says on this node. */
+struct shim_baseline {
+    int first;   /* the first such version, as ncclGetVersion counts */
+    bool better; /* the chain is not to be used with it */
+    double gbps; /* measured, GB/s; 0: unknown */
+    struct shim_nominal ring, tree;
+};
+enum { SHIM_BASELINES = 16 };
+
 /* A chain by bus ids. A memory is told by the kernel's number of its NUMA node, not as in the text.
  */
 struct shim_chain {
     struct tccl_named_chain path;
-    shim_bus entry, exit;       /* of its NICs, when open */
-    double gbps, baseline_gbps; /* GB/s; NCCL's own choice, 0: unknown */
-    char source[SHIM_NAME];     /* model host cuda */
+    shim_bus entry, exit;   /* of its NICs, when open */
+    double gbps;            /* GB/s */
+    char source[SHIM_NAME]; /* model host cuda */
+    int n_baselines;
+    struct shim_baseline baselines[SHIM_BASELINES]; /* ascending */
 };
 
 struct shim_plan {
@@ -51,6 +72,10 @@ bool shim_plan_whole(const struct shim_plan *plan, int ranks);
  * good as any; or -1 with why. gpus: those asked for, which it must hold exactly. */
 int shim_chain_parse(const char *text, size_t size, const shim_bus *gpus, int n, bool closed,
                      struct shim_chain *chain, struct shim_why *why);
+
+/* What an NCCL of this version would build on its own; of an older one than all of them the first.
+ * Where the plan says nothing of it, one with nothing known, never NULL. */
+const struct shim_baseline *shim_chain_baseline(const struct shim_chain *chain, int version);
 
 /* The step's key, to be sent back. */
 void shim_plan_put_key(const struct shim_plan *plan, struct tccl_line_writer *writer);

@@ -265,7 +265,8 @@ static bool is_chain(struct shim_chain *chain)
     for (int i = 0; i < chain->path.n_gpus && i < SHIM_GPUS; i++)
         if (chain->path.edges[i].kind > TCCL_BOUNCE)
             return false;
-    return chain->path.n_gpus >= 1 && chain->path.n_gpus <= SHIM_GPUS;
+    return chain->path.n_gpus >= 1 && chain->path.n_gpus <= SHIM_GPUS && chain->n_baselines >= 0 &&
+           chain->n_baselines <= SHIM_BASELINES;
 }
 
 /* Copied first: others can write to it at any time. */

@@ -81,7 +81,9 @@ static void set_baseline(const struct tccl_model *model, uint32_t gpus, bool clo
 {
     struct tccl_set set;
     struct tccl_error err = {0};
-    check(tccl_baseline_find(tccl_model_machine(model), gpus, closed, baseline, NULL, &err), &err);
+    check(tccl_baseline_find(tccl_model_machine(model), gpus, closed, TCCL_NEWEST, baseline, NULL,
+                             &err),
+          &err);
     check(tccl_baseline_set(baseline, &set, &err), &err);
     check(tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, &err), &err);
     baseline->gbps /= 2;
@@ -99,10 +101,10 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
                        &table->pairs[i].chain))
             set_result(model, &table->pairs[i]);
     }
-    set_baseline(model, gpus, false, &table->baseline_chain);
+    set_baseline(model, gpus, false, &table->baseline_chain[TCCL_NEWEST]);
     if (__builtin_popcount(gpus) > 1) {
-        set_baseline(model, gpus, true, &table->baseline_ring);
-        table->ring.chain = table->baseline_ring.chains[0];
+        set_baseline(model, gpus, true, &table->baseline_ring[TCCL_NEWEST]);
+        table->ring.chain = table->baseline_ring[TCCL_NEWEST].chains[0];
         set_result(model, &table->ring);
     }
     return table;
@@ -270,7 +272,7 @@ static double search_ms(const struct tccl_machine *machine, uint32_t gpus)
     struct tccl_baseline baseline;
     struct tccl_error err = {0};
     double start = bench_clock();
-    check(tccl_baseline_find(machine, gpus, false, &baseline, NULL, &err), &err);
+    check(tccl_baseline_find(machine, gpus, false, TCCL_NEWEST, &baseline, NULL, &err), &err);
     return (bench_clock() - start) * 1e3;
 }
 

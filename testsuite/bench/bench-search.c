@@ -264,12 +264,12 @@ static void whole_node(const char *name)
                       "seconds", filled.seconds, "stopped", filled.stopped, "gap_of_16_best", gap,
                       "others_bound_over_16th", others, "two_node_ring_gbps", ring.gbps,
                       "two_node_ring_gap", ring.bound / ring.gbps - 1, "default_gbps",
-                      ring.baseline_gbps));
+                      ring.baseline_gbps[TCCL_NEWEST]));
     else
         printf("  %-18s %6d %8ld %8ld %8.2f %-4s %7.2f %% %7.2f %% %8.2f %6.2f %% %9.2f\n", name,
                filled.table->n_ports * filled.table->n_ports, filled.until_best, filled.measured,
                filled.seconds, filled.stopped ? "stop" : "end", 100 * gap, 100 * others, ring.gbps,
-               100 * (ring.bound / ring.gbps - 1), ring.baseline_gbps);
+               100 * (ring.bound / ring.gbps - 1), ring.baseline_gbps[TCCL_NEWEST]);
     tccl_ring_clear(&ring);
     tccl_table_free(filled.table);
     tccl_model_free(model);

@@ -12,10 +12,11 @@ static void check_class(const struct tccl_node_class *class)
     struct tccl_node_class *again = json ? tccl_node_class_from_json(json, &err) : NULL;
 
     FUZZ_CHECK(class->n_nics >= 0 && class->n_nics <= TCCL_MAX_NICS);
-    FUZZ_CHECK(class->n_baseline >= 0 && class->n_baseline <= TCCL_MAX_CHANNELS);
-    for (int i = 0; i < class->n_baseline; i++)
-        FUZZ_CHECK(class->baseline_entry_nics[i] < class->n_nics &&
-                   class->baseline_exit_nics[i] < class->n_nics);
+    FUZZ_CHECK(class->baselines[TCCL_NEWEST].n_chains >= 0 &&
+               class->baselines[TCCL_NEWEST].n_chains <= TCCL_MAX_CHANNELS);
+    for (int i = 0; i < class->baselines[TCCL_NEWEST].n_chains; i++)
+        FUZZ_CHECK(class->baselines[TCCL_NEWEST].entry_nics[i] < class->n_nics &&
+                   class->baselines[TCCL_NEWEST].exit_nics[i] < class->n_nics);
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         FUZZ_CHECK(class->cells[i].gbps >= 0 && class->cells[i].bound >= class->cells[i].gbps);
     FUZZ_CHECK(again && tccl_node_class_equal(class, again));

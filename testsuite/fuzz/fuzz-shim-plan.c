@@ -12,7 +12,8 @@ static void check_chain(const struct shim_chain *chain)
     char text[TCCL_CHAIN_TEXT];
     FUZZ_CHECK(path->n_gpus >= 1 && path->n_gpus <= SHIM_GPUS);
     FUZZ_CHECK((path->n_gpus > 1 || !path->closed) && !path->numbers);
-    FUZZ_CHECK(chain->gbps > 0 && chain->gbps <= 1e6 && chain->baseline_gbps >= 0);
+    FUZZ_CHECK(chain->gbps > 0 && chain->gbps <= 1e6 &&
+               shim_chain_baseline(chain, 22907)->gbps >= 0);
     for (int i = 0; i < path->n_gpus; i++) {
         FUZZ_CHECK(path->edges[i].kind <= TCCL_BOUNCE && path->edges[i].memory < 1024);
         FUZZ_CHECK(path->edges[i].kind == TCCL_BOUNCE || path->edges[i].memory <= 0);
@@ -80,10 +81,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #define CHAIN                                                                                      \
-    "gbps 12.5\nbaseline_gbps 6.25\nsource model\n"                                                \
+    "gbps 12.5\nbaseline 22900 ring 6.25 4 2 10 12 PHB SYS 1 2 20 12 PIX SYS\nsource model\n"      \
     "chain 0000:41:00.0 -m1> 0000:01:00.0 -w> 0000:41:00.0\nnodes 0 1\nend\n"
 #define OPEN                                                                                       \
-    "gbps 3\nbaseline_gbps 0\nsource host\n"                                                       \
+    "gbps 3\nbaseline 22600 own 0 0 0 0 0 DIS DIS 0 0 0 0 LOC LOC\nsource host\n"                  \
     "chain mlx5_0 -g> 0000:01:00.0 -r> 0000:41:00.0 -m0> ib.1\nnodes 2\n"                          \
     "nic mlx5_0 0000:02:00.0\nnic ib.1 0000:02:00.1\nend\n"
 #define PLAN(nodes)                                                                                \

@@ -34,8 +34,8 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         check_result_of(&table->pairs[i], machine);
     check_result_of(&table->ring, machine);
-    check_baseline(&table->baseline_ring, machine);
-    check_baseline(&table->baseline_chain, machine);
+    check_baseline(&table->baseline_ring[TCCL_NEWEST], machine);
+    check_baseline(&table->baseline_chain[TCCL_NEWEST], machine);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
     FUZZ_CHECK(class != NULL);
     tccl_node_class_free(class);

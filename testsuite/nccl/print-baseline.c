@@ -1,5 +1,7 @@
 /* print-baseline.c: the baseline as nccl/ predicts it, for check-baseline to compare: a line for
- * each of its chains. Usage: print-baseline MODEL closed|open GPU... */
+ * each of its chains, then what it says of ring and tree. Usage: print-baseline MODEL closed|open
+ * [VERSION] GPU... VERSION: of NCCL, such as 22907; or "plan": the lines "baseline" of a plan file,
+ * with the bandwidth @. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +32,34 @@ static void print_chain(const struct tccl_machine *machine, const struct tccl_ch
     printf("\n");
 }
 
+static int fail(const struct tccl_error *err)
+{
+    fprintf(stderr, "print-baseline: %s\n", err->text);
+    return 1;
+}
+
+static void print_plan(const struct tccl_baseline *baseline, int generation)
+{
+    char ring[TCCL_NOMINAL_TEXT], tree[TCCL_NOMINAL_TEXT];
+
+    tccl_nominal_format(&baseline->ring, ring);
+    tccl_nominal_format(&baseline->tree, tree);
+    printf("%d ring @ %s %s\n", tccl_generations[generation].first, ring, tree);
+}
+
+static void print_baseline(const struct tccl_machine *machine, const struct tccl_baseline *baseline,
+                           const uint32_t *by_network)
+{
+    char text[TCCL_NOMINAL_TEXT];
+
+    for (int i = 0; i < baseline->n_chains; i++)
+        print_chain(machine, &baseline->chains[i], by_network[i]);
+    tccl_nominal_format(&baseline->ring, text);
+    printf("= %s\n", text);
+    tccl_nominal_format(&baseline->tree, text);
+    printf("= %s\n", text);
+}
+
 int main(int argc, char **argv)
 {
     struct tccl_machine machine;
@@ -40,16 +70,25 @@ int main(int argc, char **argv)
 
     if (argc < 4)
         return 2;
+    int first = 3, version = 0;
+    bool plan = strcmp(argv[3], "plan") == 0;
+    if (plan || atoi(argv[3]) > TCCL_MAX_GPUS)
+        version = atoi(argv[first++]);
     cleanup_json json_t *model = tccl_read_json(argv[1], 1 << 22, &err);
-    for (int i = 3; i < argc; i++)
+    for (int i = first; i < argc; i++)
         gpus |= UINT32_C(1) << atoi(argv[i]) % TCCL_MAX_GPUS;
-    if (!model || tccl_machine_from_json(json_object_get(model, "machine"), &machine, &err) < 0 ||
-        tccl_baseline_find(&machine, gpus, strcmp(argv[2], "closed") == 0, &baseline, by_network,
-                           &err) != 0) {
-        fprintf(stderr, "print-baseline: %s\n", err.text);
-        return 1;
+    if (!model || tccl_machine_from_json(json_object_get(model, "machine"), &machine, &err) < 0)
+        return fail(&err);
+    int generation = plan ? 0 : version ? tccl_generation_of(version) : TCCL_NEWEST;
+    int last = plan ? TCCL_NEWEST : generation;
+    for (; generation <= last; generation++) {
+        if (tccl_baseline_find(&machine, gpus, strcmp(argv[2], "closed") == 0, generation,
+                               &baseline, by_network, &err) != 0)
+            return fail(&err);
+        if (plan)
+            print_plan(&baseline, generation);
+        else
+            print_baseline(&machine, &baseline, by_network);
     }
-    for (int i = 0; i < baseline.n_chains; i++)
-        print_chain(&machine, &baseline.chains[i], by_network[i]);
     return 0;
 }

@@ -31,23 +31,30 @@ static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gp
     struct tccl_set set;
     strcpy(table->source, "model");
     for (int closed = 0; closed < 2; closed++) {
-        struct tccl_baseline *baseline = closed ? &table->baseline_ring : &table->baseline_chain;
-        if (tccl_baseline_find(machine, gpus, closed, baseline, NULL, &err) != 0)
+        struct tccl_baseline *baseline =
+            &(closed ? table->baseline_ring : table->baseline_chain)[TCCL_NEWEST];
+        if (tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, baseline, NULL, &err) != 0)
             continue;
         tccl_chain_set(&baseline->chains[0], &set);
         if (tccl_model_measure(model, &set, &baseline->gbps, NULL, NULL, &err) != 0)
             fprintf(stderr, "%s\n", err.text);
     }
-    double ring_gbps = table->baseline_ring.gbps, chain_gbps = table->baseline_chain.gbps;
-    if (table->baseline_ring.n_chains > 0)
-        table->ring = (struct tccl_result){ring_gbps, ring_gbps, table->baseline_ring.chains[0]};
-    const struct tccl_chain *chain = &table->baseline_chain.chains[0];
+    double ring_gbps = table->baseline_ring[TCCL_NEWEST].gbps,
+           chain_gbps = table->baseline_chain[TCCL_NEWEST].gbps;
+    if (table->baseline_ring[TCCL_NEWEST].n_chains > 0)
+        table->ring =
+            (struct tccl_result){ring_gbps, ring_gbps, table->baseline_ring[TCCL_NEWEST].chains[0]};
+    const struct tccl_chain *chain = &table->baseline_chain[TCCL_NEWEST].chains[0];
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         if (memcmp(&table->ports[i / table->n_ports], &chain->entry, sizeof(chain->entry)) == 0 &&
             memcmp(&table->ports[i % table->n_ports], &chain->exit, sizeof(chain->exit)) == 0)
             table->pairs[i] = (struct tccl_result){chain_gbps, chain_gbps, *chain};
-    table->baseline_ring.gbps /= 2;
-    table->baseline_chain.gbps /= 2;
+    table->baseline_ring[TCCL_NEWEST].gbps /= 2;
+    table->baseline_chain[TCCL_NEWEST].gbps /= 2;
+    for (int i = 0; i < TCCL_NEWEST; i++) {
+        table->baseline_ring[i] = table->baseline_ring[TCCL_NEWEST];
+        table->baseline_chain[i] = table->baseline_chain[TCCL_NEWEST];
+    }
     return table;
 }
 

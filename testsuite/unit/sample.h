@@ -75,6 +75,17 @@ sample_result(uint32_t gpus, struct tccl_port entry, struct tccl_port exit)
     return result;
 }
 
+__attribute__((unused)) static struct tccl_nominal sample_nominal(bool ring)
+{
+    static const float rates[] = {0, 0.12F, 2.4F, 12, 17.5F, 22.55F, 96};
+    return (struct tccl_nominal){.pattern = ring ? 4 : 1 + rand() % 3,
+                                 .channels = (uint8_t)(rand() % 33),
+                                 .intra = rates[rand() % 7],
+                                 .inter = rates[rand() % 7],
+                                 .far_intra = (uint8_t)(rand() % 12),
+                                 .far_inter = (uint8_t)(rand() % 12)};
+}
+
 /* Up to as many chains as there can be, each by the last two ports of the table. */
 __attribute__((unused)) static struct tccl_baseline sample_baseline(const struct tccl_table *table,
                                                                     bool closed)
@@ -89,7 +100,21 @@ __attribute__((unused)) static struct tccl_baseline sample_baseline(const struct
         }
         baseline.chains[i] = chain;
     }
+    baseline.ring = sample_nominal(true);
+    baseline.tree = sample_nominal(false);
     return baseline;
+}
+
+/* Of all generations; some have that of the one before, or the first. */
+__attribute__((unused)) static void sample_baselines(const struct tccl_table *table, bool closed,
+                                                     struct tccl_baseline *baselines)
+{
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        int like = rand() % 4;
+        baselines[i] = i > 0 && like == 0   ? baselines[i - 1]
+                       : i > 0 && like == 1 ? baselines[0]
+                                            : sample_baseline(table, closed);
+    }
 }
 
 __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl_machine *machine,
@@ -104,10 +129,10 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
     int n = table->n_ports;
     for (int i = 0; i < n * n; i++)
         table->pairs[i] = sample_result(gpus, table->ports[i / n], table->ports[i % n]);
-    table->baseline_chain = sample_baseline(table, false);
+    sample_baselines(table, false, table->baseline_chain);
     if (__builtin_popcount(gpus) > 1) {
         table->ring = (struct tccl_result){7.25, 7.5, sample_chain(gpus, true)};
-        table->baseline_ring = sample_baseline(table, true);
+        sample_baselines(table, true, table->baseline_ring);
     }
     return table;
 }

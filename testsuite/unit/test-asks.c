@@ -360,6 +360,14 @@ static void check_path(const json_t *answer, uint32_t mask, bool closed)
         CHECK(strstr(text_of(answer, "nic"), machine.nics[0].busid) != NULL);
 }
 
+/* Of one of the generations of NCCL: the table has the same for all of them. */
+static double baseline_of(const json_t *answer)
+{
+    double gbps = -1;
+    CHECK_INT(sscanf(text_of(answer, "baseline"), "%*d %*s %lf 4 ", &gbps), 1);
+    return gbps;
+}
+
 static void check_chain(const struct tccl_step_key *key, int table, bool closed, int *applied)
 {
     uint32_t mask = masks[table];
@@ -372,7 +380,7 @@ static void check_chain(const struct tccl_step_key *key, int table, bool closed,
     }
     double best = best_of(tables[table], closed);
     double gbps = atof(text_of(answer, "gbps"));
-    double baseline = atof(text_of(answer, "baseline_gbps"));
+    double baseline = baseline_of(answer);
     CHECK(gbps - best < 1e-3 && best - gbps < 1e-3);
     CHECK_STR(text_of(answer, "source"), "model");
     CHECK_STR(state, gbps > baseline ? "applied" : "nothing-to-do");

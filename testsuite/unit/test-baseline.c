@@ -27,7 +27,7 @@ static void check_baseline(const struct tccl_machine *machine, uint32_t gpus, bo
     struct tccl_baseline baseline;
     struct tccl_error err = {0};
 
-    CHECK_INT(tccl_baseline_find(machine, gpus, closed, &baseline, NULL, &err), 0);
+    CHECK_INT(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, NULL, &err), 0);
     CHECK_STR(err.text, "");
     CHECK_INT(baseline.n_chains, second ? 2 : 1);
     check_chain(machine, &baseline, 0, first);
@@ -66,12 +66,14 @@ static void check_by_network(void)
     struct tccl_model *dual = load_machine("dual-8gpu");
     struct tccl_baseline baseline;
 
-    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x11, true, &baseline, by_network, NULL),
+    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x11, true, TCCL_NEWEST, &baseline,
+                                 by_network, NULL),
               0);
     CHECK_INT(baseline.n_chains, 1);
     CHECK_INT(by_network[0], 3);
     CHECK_INT(baseline.chains[0].edges[0].kind, TCCL_BOUNCE);
-    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x3, true, &baseline, by_network, NULL),
+    CHECK_INT(tccl_baseline_find(tccl_model_machine(dual), 0x3, true, TCCL_NEWEST, &baseline,
+                                 by_network, NULL),
               0);
     CHECK_INT(by_network[0], 0);
     tccl_model_free(dual);
@@ -82,7 +84,7 @@ static void check_refused(struct tccl_machine *machine, uint32_t gpus, bool clos
     struct tccl_baseline baseline;
     struct tccl_error err = {0};
 
-    CHECK_INT(tccl_baseline_find(machine, gpus, closed, &baseline, NULL, &err), -1);
+    CHECK_INT(tccl_baseline_find(machine, gpus, closed, TCCL_NEWEST, &baseline, NULL, &err), -1);
     CHECK_STR(err.text, why);
 }
 
@@ -186,7 +188,7 @@ static void check_same_when_renamed(struct tccl_machine machine,
         machine.gpus[i].minor = 7 - i;
     for (int i = 0; i < machine.n_nics; i++)
         snprintf(machine.nics[i].fabric, TCCL_NAME, "f%d", i);
-    CHECK_INT(tccl_baseline_find(&machine, gpus, closed, &again, NULL, NULL), 0);
+    CHECK_INT(tccl_baseline_find(&machine, gpus, closed, TCCL_NEWEST, &again, NULL, NULL), 0);
     CHECK_INT(baseline->n_chains, again.n_chains);
     CHECK(memcmp(baseline->chains, again.chains, sizeof(again.chains)) == 0);
 }
@@ -203,7 +205,9 @@ static void check_random(unsigned long *state)
         bool closed = machine.n_nics == 0 || random_below(state, 2);
         if (closed && (gpus & (gpus - 1)) == 0)
             continue;
-        CHECK_INT(tccl_baseline_find(&machine, gpus, closed, &baseline, by_network, NULL), 0);
+        CHECK_INT(
+            tccl_baseline_find(&machine, gpus, closed, TCCL_NEWEST, &baseline, by_network, NULL),
+            0);
         check_chains(&machine, &baseline, by_network, gpus, closed);
         check_same_when_renamed(machine, &baseline, gpus, closed);
     }
@@ -255,7 +259,7 @@ static void test_search(const char *name, bool several)
     struct tccl_set all = {0}, one;
     double gbps;
     CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
-    CHECK_INT(tccl_baseline_find(machine, gpus, false, &baseline, NULL, NULL), 0);
+    CHECK_INT(tccl_baseline_find(machine, gpus, false, TCCL_NEWEST, &baseline, NULL, NULL), 0);
     CHECK((baseline.n_chains > 1) == several);
     for (int i = 0; i < baseline.n_chains; i++) {
         tccl_chain_set(&baseline.chains[i], &one);
@@ -263,10 +267,10 @@ static void test_search(const char *name, bool several)
             tccl_set_add(&all, one.transfers[k]);
     }
     CHECK_INT(tccl_model_measure(model, &all, &gbps, NULL, NULL, NULL), 0);
-    CHECK(table->baseline_chain.gbps == baseline.n_chains * gbps);
+    CHECK(table->baseline_chain[TCCL_NEWEST].gbps == baseline.n_chains * gbps);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
-    CHECK(class->baseline_chain_gbps == table->baseline_chain.gbps);
-    CHECK_INT(class->n_baseline, baseline.n_chains);
+    CHECK(class->baselines[TCCL_NEWEST].chain_gbps == table->baseline_chain[TCCL_NEWEST].gbps);
+    CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline.n_chains);
     /* Each chain alone is one of those that may be taken. */
     for (int i = 0; i < baseline.n_chains; i++) {
         const struct tccl_chain *chain = &baseline.chains[i];
@@ -287,11 +291,12 @@ static void test_search(const char *name, bool several)
 static void check_kept(const struct tccl_model *model, const struct tccl_table *table, bool closed)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
-    const struct tccl_baseline *kept = closed ? &table->baseline_ring : &table->baseline_chain;
+    const struct tccl_baseline *kept =
+        closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
     struct tccl_baseline found;
     struct tccl_set all = {0}, one;
     double gbps;
-    if (tccl_baseline_find(machine, table->gpus, closed, &found, NULL, NULL) != 0) {
+    if (tccl_baseline_find(machine, table->gpus, closed, TCCL_NEWEST, &found, NULL, NULL) != 0) {
         CHECK_INT(kept->n_chains, 0);
         CHECK(kept->gbps == 0);
         return;

@@ -35,17 +35,19 @@ static void check_cells(const struct tccl_table *table, const struct tccl_node_c
 /* The NICs of all chains of the baseline, in ascending order. */
 static void check_baseline_nics(const struct tccl_table *table, const struct tccl_node_class *class)
 {
-    const struct tccl_baseline *baseline = &table->baseline_chain;
+    const struct tccl_baseline *baseline = &table->baseline_chain[TCCL_NEWEST];
     int entries[2] = {0}, exits[2] = {0};
-    CHECK_INT(class->n_baseline, baseline->n_chains);
-    CHECK(class->baseline_chain_gbps == baseline->gbps);
-    for (int i = 0; i < class->n_baseline; i++) {
+    CHECK_INT(class->baselines[TCCL_NEWEST].n_chains, baseline->n_chains);
+    CHECK(class->baselines[TCCL_NEWEST].chain_gbps == baseline->gbps);
+    for (int i = 0; i < class->baselines[TCCL_NEWEST].n_chains; i++) {
         entries[baseline->chains[i].entry.nic]++;
         exits[baseline->chains[i].exit.nic]++;
-        entries[class->baseline_entry_nics[i]]--;
-        exits[class->baseline_exit_nics[i]]--;
-        CHECK(i == 0 || class->baseline_entry_nics[i] >= class->baseline_entry_nics[i - 1]);
-        CHECK(i == 0 || class->baseline_exit_nics[i] >= class->baseline_exit_nics[i - 1]);
+        entries[class->baselines[TCCL_NEWEST].entry_nics[i]]--;
+        exits[class->baselines[TCCL_NEWEST].exit_nics[i]]--;
+        CHECK(i == 0 || class->baselines[TCCL_NEWEST].entry_nics[i] >=
+                            class->baselines[TCCL_NEWEST].entry_nics[i - 1]);
+        CHECK(i == 0 || class->baselines[TCCL_NEWEST].exit_nics[i] >=
+                            class->baselines[TCCL_NEWEST].exit_nics[i - 1]);
     }
     CHECK(!entries[0] && !entries[1] && !exits[0] && !exits[1]);
 }
@@ -61,7 +63,7 @@ static void test_from_table(const struct tccl_machine *machine)
         CHECK_STR(class->nics[1].fabric, "ib1");
         check_cells(table, class, machine);
         CHECK(class->ring.gbps == (class->n_gpus > 1 ? 7.25 : 0));
-        CHECK(class->baseline_ring_gbps == (class->n_gpus > 1 ? 3.1 : 0));
+        CHECK(class->baselines[TCCL_NEWEST].ring_gbps == (class->n_gpus > 1 ? 3.1 : 0));
         CHECK(class->noise == 0.01);
         check_baseline_nics(table, class);
         tccl_node_class_free(class);
@@ -74,7 +76,8 @@ static void test_no_nic(struct tccl_machine machine)
     machine.n_nics = 0;
     struct tccl_table *table = tccl_table_new(&machine, 15);
     struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
-    CHECK(class && class->n_nics == 0 && class->n_baseline == 0 && isinf(class->ring.bound));
+    CHECK(class && class->n_nics == 0 && class->baselines[TCCL_NEWEST].n_chains == 0 &&
+          isinf(class->ring.bound));
     cleanup_json json_t *json = tccl_node_class_to_json(class);
     struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
     CHECK(copy && tccl_node_class_equal(class, copy));
@@ -143,8 +146,9 @@ static void test_refused(const struct tccl_machine *machine)
     static const char *const nics[] = {
         "[0,0,0,0,0,0,0,0,0]", "[1,0]", "[2]", "[-1]", "[0.5]", "{}"};
     for (size_t i = 0; i < sizeof(nics) / sizeof(*nics); i++) {
-        json_object_set_new(json, "baseline_entry_nics", json_loads(nics[i], 0, NULL));
-        json_object_set_new(json, "baseline_exit_nics", json_loads(nics[i], 0, NULL));
+        json_t *baseline = json_array_get(json_object_get(json, "baselines"), 0);
+        json_object_set_new(baseline, "entry_nics", json_loads(nics[i], 0, NULL));
+        json_object_set_new(baseline, "exit_nics", json_loads(nics[i], 0, NULL));
         check_refused(json);
     }
     tccl_node_class_free(class);

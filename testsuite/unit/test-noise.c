@@ -419,7 +419,7 @@ static void test_left_ring(unsigned long seed)
         CHECK_INT(tccl_search_table(search, table, &options, NULL), 1);
         strcpy(table->source, "host");
         check_table(table, machine);
-        CHECK(table->baseline_ring.gbps > 0);
+        CHECK(table->baseline_ring[TCCL_NEWEST].gbps > 0);
         CHECK(table->ring.bound >=
               enumerate_best(model, mask, true, none, none, false) * (1 - 1e-9));
         for (int i = 0; i < table->n_ports * table->n_ports; i++) {

@@ -25,8 +25,10 @@ static struct shared_class *make_class(int number, const char *source)
     struct tccl_cell cells[4];
     struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 2};
     class.cells = cells;
-    class.baseline_chain_gbps = default_gbps;
-    class.n_baseline = default_gbps > 0;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        class.baselines[i].chain_gbps = default_gbps;
+        class.baselines[i].n_chains = default_gbps > 0;
+    }
     class.noise = 0.03;
     snprintf(class.machine, sizeof(class.machine), "%032x", number);
     strcpy(class.source, source);

@@ -25,8 +25,8 @@ static struct tccl_node_class *random_class(unsigned long *state)
         class->cells[i].bound = class->cells[i].gbps * 1.02;
         class->cells[i].chain.n_gpus = 1;
     }
-    class->baseline_chain_gbps = random_gbps(state) / 4;
-    class->n_baseline = 1; /* in and out by NIC 0 */
+    class->baselines[TCCL_NEWEST].chain_gbps = random_gbps(state) / 4;
+    class->baselines[TCCL_NEWEST].n_chains = 1; /* in and out by NIC 0 */
     return class;
 }
 
@@ -99,10 +99,11 @@ static struct tccl_node_class *plain_class(int n_nics, const double *gbps, doubl
         class->nics[i].gbps = gbps[i];
     for (int i = 0; i < n_nics * n_nics; i++)
         class->cells[i] = (struct tccl_cell){.gbps = 4, .bound = 4, .chain = {.n_gpus = 1}};
-    class->baseline_chain_gbps = chains;
-    class->n_baseline = n_chains;
+    class->baselines[TCCL_NEWEST].chain_gbps = chains;
+    class->baselines[TCCL_NEWEST].n_chains = n_chains;
     for (int i = 0; i < n_chains; i++)
-        class->baseline_entry_nics[i] = class->baseline_exit_nics[i] = i * n_nics / n_chains;
+        class->baselines[TCCL_NEWEST].entry_nics[i] = class->baselines[TCCL_NEWEST].exit_nics[i] =
+            i * n_nics / n_chains;
     return class;
 }
 
@@ -116,24 +117,24 @@ static void test_baseline(void)
                            *four = plain_class(2, fast, 30, 4);
     struct tccl_node_class *none = plain_class(1, one, 0, 0);
     struct tccl_ring ring;
-    CHECK(tccl_baseline_hop(two, two) == 20);
-    CHECK(tccl_baseline_hop(two, slow) == 6);    /* each as the one over the slow NIC */
-    CHECK(tccl_baseline_hop(two, single) == 12); /* two by one NIC */
-    CHECK(tccl_baseline_hop(single, two) == 12);
-    CHECK(tccl_baseline_hop(four, two) == 20);
-    CHECK(tccl_baseline_hop(single, single) == 12);
+    CHECK(tccl_baseline_hop(two, two, TCCL_NEWEST) == 20);
+    CHECK(tccl_baseline_hop(two, slow, TCCL_NEWEST) == 6); /* each as the one over the slow NIC */
+    CHECK(tccl_baseline_hop(two, single, TCCL_NEWEST) == 12); /* two by one NIC */
+    CHECK(tccl_baseline_hop(single, two, TCCL_NEWEST) == 12);
+    CHECK(tccl_baseline_hop(four, two, TCCL_NEWEST) == 20);
+    CHECK(tccl_baseline_hop(single, single, TCCL_NEWEST) == 12);
     strcpy(single->nics[0].fabric, "another");
-    CHECK(tccl_baseline_hop(two, single) == 0);
+    CHECK(tccl_baseline_hop(two, single, TCCL_NEWEST) == 0);
     strcpy(single->nics[0].fabric, "");
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {slow, 1}}, 2, &ring, NULL), 0);
-    CHECK(ring.baseline_gbps == 6 && ring.gbps == 4);
+    CHECK(ring.baseline_gbps[TCCL_NEWEST] == 6 && ring.gbps == 4);
     tccl_ring_clear(&ring);
-    slow->baseline_chain_gbps = 5;
+    slow->baselines[TCCL_NEWEST].chain_gbps = 5;
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 2}, {slow, 1}}, 2, &ring, NULL), 0);
-    CHECK(ring.baseline_gbps == 5);
+    CHECK(ring.baseline_gbps[TCCL_NEWEST] == 5);
     tccl_ring_clear(&ring);
     CHECK_INT(tccl_ring_solve((struct tccl_run[]){{two, 1}, {none, 1}}, 2, &ring, NULL), 0);
-    CHECK(ring.baseline_gbps == 0 && tccl_ring_gains(&ring));
+    CHECK(ring.baseline_gbps[TCCL_NEWEST] == 0 && tccl_ring_gains(&ring, TCCL_NEWEST));
     tccl_ring_clear(&ring);
     tccl_node_class_free(two);
     tccl_node_class_free(slow);
@@ -144,13 +145,15 @@ static void test_baseline(void)
 
 static void test_gains(void)
 {
-    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4}));
-    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = 3.99}));
-    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = 4}));
-    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4 * (1 + 1e-12), .baseline_gbps = 4}));
-    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = 7}));
-    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4.1, .baseline_gbps = 4, .noise = 0.03}));
-    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4.2, .baseline_gbps = 4, .noise = 0.03}));
+    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4}, 0));
+    CHECK(tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {3.99}}, 0));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {4}}, 0));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4 * (1 + 1e-12), .baseline_gbps = {4}}, 0));
+    CHECK(!tccl_ring_gains(&(struct tccl_ring){.gbps = 4, .baseline_gbps = {7}}, 0));
+    CHECK(
+        !tccl_ring_gains(&(struct tccl_ring){.gbps = 4.1, .baseline_gbps = {4}, .noise = 0.03}, 0));
+    CHECK(
+        tccl_ring_gains(&(struct tccl_ring){.gbps = 4.2, .baseline_gbps = {4}, .noise = 0.03}, 0));
 }
 
 static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
@@ -183,7 +186,7 @@ static void test_machines(void)
     double weaker =
         amd->cells[0].gbps < intel->cells[0].gbps ? amd->cells[0].gbps : intel->cells[0].gbps;
     CHECK(ring.gbps == weaker);
-    CHECK(ring.baseline_gbps > 0 && ring.gbps > 1.5 * ring.baseline_gbps);
+    CHECK(ring.baseline_gbps[TCCL_NEWEST] > 0 && ring.gbps > 1.5 * ring.baseline_gbps[TCCL_NEWEST]);
     char *text = tccl_ring_format(runs, 2, &ring, names);
     CHECK(text && strncmp(text, "n1[mlx5_0 ", 10) == 0 && strstr(text, "] n4[mlx5_0 "));
     free(text);
@@ -231,10 +234,11 @@ static void test_without_nics(void)
     struct tccl_error err = {0};
 
     CHECK_INT(tccl_search_table(search, table, &options, NULL), 0);
-    CHECK(table->baseline_ring.gbps > 0 && table->baseline_chain.n_chains == 0);
+    CHECK(table->baseline_ring[TCCL_NEWEST].gbps > 0 &&
+          table->baseline_chain[TCCL_NEWEST].n_chains == 0);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 1}, 1, &ring, &err), 0);
-    CHECK(ring.gbps > ring.baseline_gbps);
+    CHECK(ring.gbps > ring.baseline_gbps[TCCL_NEWEST]);
     tccl_ring_clear(&ring);
     CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, &err), -1);
     CHECK(strstr(err.text, "has no chain between NICs for these 4 GPUs: measure them"));

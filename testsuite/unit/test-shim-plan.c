@@ -13,7 +13,9 @@
 static const char plan_text[] =
     "tccl-plan 1\ncluster c\njob 7\nhet_job 0\nhet_offset 5\nstep 2\nrestart 1\nrun 17\nuid 1000\n"
     "index 0\nn_nodes 1\nroot n1\nstart 0\nsocket /run/tccl/s\nstep_gpus 3\n"
-    "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\none_fabric no\ngbps 12.375\nbaseline_gbps 6\n"
+    "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\none_fabric no\ngbps 12.375\n"
+    "baseline 21800 own 14.5 4 2 10 12 PHB SYS 1 2 20 12 PIX SYS\n"
+    "baseline 22907 ring 6.0001 4 1 17.5 2.4 SYS PIX 3 1 0.12 0 PXB PHB\n"
     "source model\nchain 0000:c1:00.0 -m2> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0\n"
     "nodes 0 1 3\nend\n";
 
@@ -46,9 +48,49 @@ static void test_plan(void)
     CHECK(plan.n_gpus == 3 && plan.gpus[2] == 0xc100 && plan.step_gpus == 3 && !plan.one_fabric);
     CHECK(path->closed && path->n_gpus == 3 && path->gpus[0] == 0xc100);
     CHECK(path->edges[0].kind == TCCL_BOUNCE && path->edges[0].memory == 3);
-    CHECK(plan.chain.gbps == 12.375 && plan.chain.baseline_gbps == 6);
+    CHECK(plan.chain.gbps == 12.375 && plan.chain.n_baselines == 2);
     tccl_named_format(path, text); /* memories by their NUMA nodes */
     CHECK_STR(text, "0000:c1:00.0 -m3> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0");
+}
+
+static void test_baselines(void)
+{
+    static const char *const wrong[][2] = {
+        {"21800 own 14.5", "21800 14.5"},
+        {"own 14.5", "other 14.5"},
+        {"4 2 10 12 PHB SYS", "4 2 10 12 PHB"},
+        {"PHB SYS 1", "PHB SYX 1"},
+        {"22907 ring", "21800 ring"},
+        {"22907 ring", "22907x ring"},
+        {"6.0001", "6.0.1"},
+        {"6.0001", "-6"},
+        {"6.0001", "1e3"},
+        {"PXB PHB\n", "PXB PHB more\n"},
+        {"4 1 17.5", "4 65 17.5"},
+        {"4 1 17.5", "9 1 17.5"},
+        {"SYS PIX 3", "SY SPIX 3"},
+        {"17.5 2.4", "17.5 2000000"},
+    };
+    struct shim_plan plan;
+    struct shim_why why;
+    CHECK_INT(shim_plan_parse(plan_text, strlen(plan_text), &plan, NULL), 0);
+    const struct shim_baseline *old = shim_chain_baseline(&plan.chain, 22803);
+    const struct shim_baseline *new = shim_chain_baseline(&plan.chain, 22907);
+    CHECK(old == shim_chain_baseline(&plan.chain, 21400) &&
+          new == shim_chain_baseline(&plan.chain, 23007));
+    CHECK(old->better && old->gbps == 14.5 && old->first == 21800);
+    CHECK(old->ring.pattern == 4 && old->ring.channels == 2 && old->ring.speed_intra == 10);
+    CHECK_STR(old->ring.type_intra, "PHB");
+    CHECK_STR(old->tree.type_inter, "SYS");
+    CHECK(!new->better &&new->gbps == 6.0001 && new->ring.speed_inter == 2.4);
+    CHECK(new->tree.pattern == 3 && new->tree.speed_intra == 0.12 && new->tree.speed_inter == 0);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        CHECK_INT(parse_with(wrong[i][0], wrong[i][1], &plan, &why), -1);
+        CHECK_STR(why.text, "the plan's baseline is wrong or missing");
+    }
+    CHECK_INT(parse_with("baseline 21800", "b_line 21800", &plan, &why), 0);
+    CHECK_INT(plan.chain.n_baselines, 1);
+    CHECK_INT(shim_chain_baseline(&(struct shim_chain){.n_baselines = 0}, 22907)->ring.channels, 0);
 }
 
 /* The key is sent back as it came. */
@@ -132,7 +174,7 @@ static void test_wrong_plans(void)
 
 static void test_open(void)
 {
-    static const char good[] = "tccl-chain 1\nstate applied\ngbps 3\nbaseline_gbps 2\nsource host\n"
+    static const char good[] = "tccl-chain 1\nstate applied\ngbps 3\nsource host\n"
                                "chain mlx5_0 -g> 0000:01:00.0 -m1> mlx5_1\nnodes 0 2\n"
                                "nic mlx5_0 0000:02:00.0\nnic mlx5_1 0000:03:00.0\nend\n";
     static const char *const wrong[][2] = {{"nic mlx5_1", "nic mlx5_2"},
@@ -286,6 +328,7 @@ static void test_rights(void)
 int main(void)
 {
     test_plan();
+    test_baselines();
     test_key();
     test_wrong_plans();
     test_open();

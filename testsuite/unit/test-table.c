@@ -32,7 +32,9 @@ static bool result_equal(const struct tccl_result *a, const struct tccl_result *
 static bool baseline_equal(const struct tccl_baseline *a, const struct tccl_baseline *b)
 {
     return a->gbps == b->gbps && a->n_chains == b->n_chains &&
-           memcmp(a->chains, b->chains, sizeof(a->chains)) == 0;
+           memcmp(a->chains, b->chains, sizeof(a->chains)) == 0 &&
+           memcmp(&a->ring, &b->ring, sizeof(a->ring)) == 0 &&
+           memcmp(&a->tree, &b->tree, sizeof(a->tree)) == 0;
 }
 
 static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
@@ -48,8 +50,10 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
     for (int i = 0; i < a->n_ports * a->n_ports; i++)
         CHECK(result_equal(&a->pairs[i], &b->pairs[i]));
     CHECK(result_equal(&a->ring, &b->ring));
-    CHECK(baseline_equal(&a->baseline_ring, &b->baseline_ring));
-    CHECK(baseline_equal(&a->baseline_chain, &b->baseline_chain));
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        CHECK(baseline_equal(&a->baseline_ring[i], &b->baseline_ring[i]));
+        CHECK(baseline_equal(&a->baseline_chain[i], &b->baseline_chain[i]));
+    }
 }
 
 static void test_new(const struct tccl_machine *machine)
@@ -159,10 +163,10 @@ static void test_contradiction(const struct tccl_machine *machine)
     table->ring.bound = table->ring.gbps / 2;
     CHECK_INT(tccl_table_write(table, path, &err), -1);
     table->ring.bound = table->ring.gbps;
-    table->baseline_ring.n_chains = TCCL_MAX_CHANNELS + 1;
+    table->baseline_ring[TCCL_NEWEST].n_chains = TCCL_MAX_CHANNELS + 1;
     CHECK_INT(tccl_table_write(table, path, &err), -1);
-    table->baseline_ring.n_chains = 1;
-    table->baseline_ring.chains[0].closed = false;
+    table->baseline_ring[TCCL_NEWEST].n_chains = 1;
+    table->baseline_ring[TCCL_NEWEST].chains[0].closed = false;
     CHECK_INT(tccl_table_write(table, path, &err), -1);
     CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
     tccl_table_free(copy);

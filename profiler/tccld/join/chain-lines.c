@@ -30,12 +30,25 @@ void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *c
         put_nic(writer, &machine->nics[chain->exit.nic]);
 }
 
-void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, double baseline_gbps,
-                           const char *source)
+void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, const char *source)
 {
     tccl_line_put_number(writer, "gbps", gbps);
-    tccl_line_put_number(writer, "baseline_gbps", baseline_gbps);
     tccl_line_put(writer, "source", "%s", source);
+}
+
+void chain_lines_put_baseline(struct tccl_line_writer *writer,
+                              const struct tccl_outcome_baseline *baseline,
+                              const struct tccl_node_class *class, bool closed)
+{
+    const struct tccl_class_baseline *own = &class->baselines[tccl_generation_of(baseline->first)];
+    char ring[TCCL_NOMINAL_TEXT], tree[TCCL_NOMINAL_TEXT];
+    long long parts =
+        baseline->gbps > 0 && baseline->gbps < 1e9 ? (long long)(baseline->gbps * 1e4 + .5) : 0;
+
+    tccl_nominal_format(&own->ring[closed], ring);
+    tccl_nominal_format(&own->tree[closed], tree);
+    tccl_line_put(writer, "baseline", "%d %s %lld.%04lld %s %s", baseline->first,
+                  baseline->better ? "own" : "ring", parts / 10000, parts % 10000, ring, tree);
 }
 
 void chain_lines_put_gpus(struct tccl_line_writer *writer, uint32_t gpus,

@@ -6,13 +6,21 @@
 
 #include "base/lines.h"
 #include "chain/chain.h"
+#include "client/outcome.h"
+#include "ring/node-class.h"
 
-/* The lines "chain", "nodes" and "nic", and those of its bandwidths (GB/s) and of what measured
- * them. */
+/* The lines "chain", "nodes" and "nic", and those of its bandwidth (GB/s) and of what measured it.
+ */
 void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *chain,
                      const struct tccl_machine *machine);
-void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, double baseline_gbps,
-                           const char *source);
+void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, const char *source);
+
+/* The line "baseline" of a generation of NCCL: its first version, whether the ring is used with it
+ * ("ring") or not ("own"), what it reaches on its own (GB/s), and what its search says of its ring
+ * and tree on this node. closed: the communicator has this node alone. */
+void chain_lines_put_baseline(struct tccl_line_writer *writer,
+                              const struct tccl_outcome_baseline *baseline,
+                              const struct tccl_node_class *class, bool closed);
 
 /* Bus ids of a set of GPUs, in the order of PCI: the line "gpus". */
 void chain_lines_put_gpus(struct tccl_line_writer *writer, uint32_t gpus,

@@ -38,30 +38,55 @@ __attribute__((format(printf, 2, 3))) static void fall_back(struct tccl_outcome 
 static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *ring)
 {
     outcome->state = TCCL_STATE_NOTHING;
-    if (ring->baseline_gbps > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
+    if (outcome->baseline_gbps > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
         snprintf(outcome->reason, sizeof(outcome->reason),
                  "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
-                 ring->baseline_gbps, ring->gbps);
+                 outcome->baseline_gbps, ring->gbps);
     else
         snprintf(outcome->reason, sizeof(outcome->reason), "NCCL's own ring is as fast (%.1f GB/s)",
-                 ring->baseline_gbps);
+                 outcome->baseline_gbps);
 }
 
-/* Too small a gain for the policy? */
-static bool gains_enough(struct tccl_outcome *outcome, const struct tccl_ring *ring,
-                         const struct tccl_step *join)
+/* Is the gain large enough for the policy with this generation of NCCL? */
+static bool gains_enough(const struct tccl_ring *ring, const struct tccl_step *join, int generation)
 {
-    double own = ring->baseline_gbps;
+    double own = ring->baseline_gbps[generation];
+    return !(own > 0) || !(join->min_gain > 1) || ring->gbps >= own * join->min_gain * (1 - 1e-9);
+}
+
+/* The ring is faster with some NCCL, but the policy wants more. */
+static void refuse_gain(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                        const struct tccl_step *join)
+{
+    double own = outcome->baseline_gbps;
     bool named = outcome->policy[0];
-    if (!(own > 0) || !(join->min_gain > 1) || ring->gbps >= own * join->min_gain * (1 - 1e-9))
-        return true;
     outcome->state = TCCL_STATE_NOTHING;
     snprintf(outcome->reason, sizeof(outcome->reason),
              "policy%s%s%s: the ring is only %.2fx NCCL's own choice (%.1f GB/s, %.1f), MinGain is "
              "%.4gx",
              named ? " '" : "", outcome->policy, named ? "'" : "", ring->gbps / own, ring->gbps,
              own, join->min_gain);
-    return false;
+}
+
+_Static_assert((int)TCCL_GENERATIONS <= (int)TCCL_OUTCOME_BASELINES,
+               "PLAN has room for the generations of NCCL");
+
+/* NCCL's own choice by generations, and with which of them the ring is used. Returns with how many
+ * it is faster; *enough: and fast enough for the policy. */
+static int compare_baselines(struct tccl_outcome *outcome, const struct tccl_ring *ring,
+                             const struct tccl_step *join, int *enough)
+{
+    int faster = 0;
+    *enough = 0;
+    outcome->n_baselines = TCCL_GENERATIONS;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        bool gains = tccl_ring_gains(ring, i), used = gains && gains_enough(ring, join, i);
+        faster += gains;
+        *enough += used;
+        outcome->baselines[i] = (struct tccl_outcome_baseline){
+            .first = tccl_generations[i].first, .gbps = ring->baseline_gbps[i], .better = !used};
+    }
+    return faster;
 }
 
 _Static_assert((int)TCCL_NODE_NICS == (int)TCCL_MAX_NICS, "PLAN has room for the NICs of a node");
@@ -80,18 +105,21 @@ static void take_choices(struct tccl_outcome *outcome, const struct tccl_ring *r
 static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring,
                       const struct tccl_run *runs, int n_runs, const struct tccl_step *join)
 {
-    outcome->baseline_gbps = ring->baseline_gbps;
+    int enough;
+    outcome->baseline_gbps = ring->baseline_gbps[TCCL_NEWEST];
     outcome->bound_gbps = isfinite(ring->bound) ? ring->bound : 0;
     if (!(ring->gbps > 0)) {
         fall_back(outcome, "no ring can be closed over these nodes");
         return;
     }
-    if (!tccl_ring_gains(ring)) {
+    if (compare_baselines(outcome, ring, join, &enough) == 0) {
         leave_to_nccl(outcome, ring);
         return;
     }
-    if (!gains_enough(outcome, ring, join))
+    if (enough == 0) {
+        refuse_gain(outcome, ring, join);
         return;
+    }
     outcome->state = TCCL_STATE_APPLIED;
     outcome->gbps = ring->gbps;
     if (ring->n_nodes <= FORMAT_NODES)
@@ -184,7 +212,9 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     put_step(plan, outcome, join, socket);
     chain_lines_put_gpus(plan, class->gpus, machine);
     tccl_line_put_bool(plan, "one_fabric", chain_lines_one_fabric(machine));
-    chain_lines_put_rates(plan, outcome->gbps, outcome->baseline_gbps, outcome->source);
+    chain_lines_put_rates(plan, outcome->gbps, outcome->source);
+    for (int i = 0; i < outcome->n_baselines; i++)
+        chain_lines_put_baseline(plan, &outcome->baselines[i], class, join->n_nodes == 1);
     chain_lines_put(plan, &cell->chain, machine);
     return 0;
 }

@@ -56,7 +56,7 @@ static const struct tccl_cell *best_cell(const struct tccl_node_class *class)
 }
 
 static void found(struct tccl_line_writer *lines, const struct tccl_node_class *class,
-                  const struct tccl_machine *machine, const struct tccl_cell *cell, double baseline)
+                  const struct tccl_machine *machine, const struct tccl_cell *cell, bool closed)
 {
     struct tccl_error err = {0};
     if (tccl_chain_check(&cell->chain, machine, &err) != 0 ||
@@ -64,11 +64,23 @@ static void found(struct tccl_line_writer *lines, const struct tccl_node_class *
         answer(lines, TCCL_STATE_FALLBACK, err.text);
         return;
     }
-    bool better = tccl_ring_gains(
-        &(struct tccl_ring){.gbps = cell->gbps, .baseline_gbps = baseline, .noise = class->noise});
+    struct tccl_ring ring = {.gbps = cell->gbps, .noise = class->noise};
+    bool better = false;
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        const struct tccl_class_baseline *own = &class->baselines[i];
+        ring.baseline_gbps[i] = closed ? own->ring_gbps : own->chain_gbps;
+        better |= tccl_ring_gains(&ring, i);
+    }
     answer(lines, better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
            better ? "" : "NCCL's own choice is as good");
-    chain_lines_put_rates(lines, cell->gbps, baseline, class->source);
+    chain_lines_put_rates(lines, cell->gbps, class->source);
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        chain_lines_put_baseline(
+            lines,
+            &(struct tccl_outcome_baseline){.first = tccl_generations[i].first,
+                                            .gbps = ring.baseline_gbps[i],
+                                            .better = !tccl_ring_gains(&ring, i)},
+            class, closed);
     if (better)
         chain_lines_put(lines, &cell->chain, machine);
 }
@@ -87,8 +99,7 @@ void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class 
     else if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
         answer(lines, TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
     else
-        found(lines, class, machine, cell,
-              closed ? class->baseline_ring_gbps : class->baseline_chain_gbps);
+        found(lines, class, machine, cell, closed);
 }
 
 void subset_ask(struct daemon *daemon, struct connection *connection,
