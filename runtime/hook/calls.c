@@ -135,7 +135,7 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
                              .rank = member->rank,
                              .given = member->given,
                              .called = true};
-    init.entry = shim_registry_entry(process->registry, comm->key);
+    init.entry = shim_registry_entry(process->registry, comm->key, 0);
     if (!init.entry) {
         shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL's own choice: no room in /dev/shm",
                  (unsigned long long)comm->key);
@@ -161,6 +161,17 @@ static void fill_comm(struct shim_comm *comm, uint64_t key, int ranks, const str
     *comm = (struct shim_comm){.key = key ? key : 1, .ranks = ranks, .expected = -1, .nccl = *nccl};
 }
 
+/* A communicator of one rank is nothing to steer. But NCCL asks for the process' settings in it,
+ * which others may need: the process is one that has the shim. */
+static void enter_single(const struct shim_process *process)
+{
+    shim_bus gpu;
+    if (!process || shim_device_current(&gpu, NULL))
+        return;
+    shim_process_given(NULL);
+    shim_registry_claim_gpu(process->registry, gpu);
+}
+
 static struct shim_init *enter_rank(const struct shim_process *process,
                                     const struct shim_nccl *nccl, uint64_t key, int ranks, int rank,
                                     const ncclConfig_t *config)
@@ -170,6 +181,8 @@ static struct shim_init *enter_rank(const struct shim_process *process,
     struct config read = {0};
     struct shim_why why = {""};
     shim_bus gpu;
+    if (ranks == 1)
+        enter_single(process);
     /* With NCCL_COMM_ID all communicators have the same id. */
     if (!process || ranks < 2 || shim_env("NCCL_COMM_ID"))
         return NULL;
@@ -190,6 +203,16 @@ static struct shim_init *enter_rank(const struct shim_process *process,
 
 /* ---- After ---- */
 
+/* This rank has its entries no more: the communicator is gone, or was never made. */
+static void drop(struct shim_entry *entry, struct shim_entry *roll)
+{
+    const struct shim_process *process = shim_process_armed();
+    if (!process)
+        return;
+    shim_registry_drop(process->registry, entry);
+    shim_registry_drop(process->registry, roll);
+}
+
 /* The wrapper returns. In a group, or without waiting, NCCL has not asked yet. */
 static void leave(struct shim_init *init, ncclResult_t result)
 {
@@ -197,12 +220,15 @@ static void leave(struct shim_init *init, ncclResult_t result)
     if (!init)
         return;
     shim_policy_restore(&init->policy);
-    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
+    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) {
+        struct shim_entry *entry = init->entry, *roll = init->comm.roll;
         shim_pending_forget(init);
-    else if (result == NCCL_SUCCESS && init->claimed_by)
+        drop(entry, roll);
+    } else if (result == NCCL_SUCCESS && init->claimed_by) {
         shim_question_finish(init);
-    else
+    } else {
         init->called = false;
+    }
 }
 
 static void keep(struct shim_init *init, const struct shim_parent *parent, ncclResult_t result,
@@ -211,7 +237,7 @@ static void keep(struct shim_init *init, const struct shim_parent *parent, ncclR
     /* After an error the handle is not looked at: it may be no place at all. */
     if (!init || (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS) || !comm || !*comm)
         return;
-    struct shim_parent known = *parent;
+    struct shim_parent known = *parent, gone;
     known.handle = *comm;
     known.key = init->comm.key;
     known.entry = init->entry;
@@ -220,7 +246,8 @@ static void keep(struct shim_init *init, const struct shim_parent *parent, ncclR
     known.rank = init->rank;
     known.ranks = init->comm.ranks;
     init->handle = *comm;
-    shim_parent_add(&known);
+    if (shim_parent_add(&known, &gone) > 0)
+        drop(gone.entry, gone.roll);
 }
 
 static void keep_rank(struct shim_init *init, const ncclConfig_t *config, ncclResult_t result,
@@ -395,9 +422,13 @@ static struct shim_init *enter_split(const struct shim_process *process,
     member.color = comm.color = color;
     comm.roll_locals = shim_entry_proven(parent->entry);
     comm.roll_ranks = parent->ranks;
-    comm.roll = shim_registry_entry(process->registry, roll ? roll : 1);
-    if (!comm.roll || shim_entry_join(comm.roll, &member) < 0 || color == NCCL_NO_COLOR)
+    comm.roll = shim_registry_entry(process->registry, roll ? roll : 1, comm.roll_locals);
+    if (!comm.roll || shim_entry_join(comm.roll, &member) < 0)
         return NULL;
+    if (color == NCCL_NO_COLOR) {
+        shim_registry_drop(process->registry, comm.roll);
+        return NULL;
+    }
     parent->splits = parent->shrinks = 0;
     return enter(process, &member, &comm);
 }
@@ -512,16 +543,19 @@ static ncclResult_t end(const char *name, const void *caller, ncclComm_t comm, b
     ncclResult_t (*real)(ncclComm_t) = begin(name, caller, &nccl, &process);
     if (!real)
         return NCCL_SYSTEM_ERROR;
+    struct shim_parent parent;
     struct shim_init *init = process && gone ? shim_pending_take(comm) : NULL;
     if (process && gone) {
         shim_steered_end(comm);
-        shim_parent_forget(comm);
     }
+    bool known = process && gone && !shim_parent_forget(comm, &parent);
     ncclResult_t result = real(comm);
     if (init) {
         shim_question_finish(init); /* only now: a thread of NCCL's may have been at it */
         shim_steered_end(comm);
     }
+    if (known)
+        drop(parent.entry, parent.roll);
     leave(NULL, result);
     return result;
 }

@@ -64,7 +64,8 @@ static int check_complete(const struct shim_plan *plan, const struct shim_regist
                    : shim_fail(why, "%d of its %d local ranks have the shim", n, comm->expected);
     if (n == comm->ranks || n == plan->n_gpus)
         return 0;
-    if (registry && shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus))
+    if (registry && !shim_registry_closed(registry) &&
+        shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus))
         return 0;
     return shim_fail(why, "only %d local ranks are known; others may run without the shim", n);
 }

@@ -28,16 +28,22 @@ static struct shim_parent *find(const void *handle)
     return NULL;
 }
 
-void shim_parent_add(const struct shim_parent *parent)
+int shim_parent_add(const struct shim_parent *parent, struct shim_parent *gone)
 {
+    int result = -1;
     if (!parent->handle || enter())
-        return;
+        return -1;
     struct shim_parent *place = find(parent->handle);
-    if (!place)
-        place = find(NULL);
+    if (place) {
+        *gone = *place;
+        result = 1;
+    } else if ((place = find(NULL))) {
+        result = 0;
+    }
     if (place)
         *place = *parent;
     shim_lock_release(&lock);
+    return result;
 }
 
 int shim_parent_child(const void *handle, enum shim_kind kind, struct shim_parent *parent)
@@ -56,12 +62,15 @@ int shim_parent_child(const void *handle, enum shim_kind kind, struct shim_paren
     return found ? 0 : -1;
 }
 
-void shim_parent_forget(const void *handle)
+int shim_parent_forget(const void *handle, struct shim_parent *gone)
 {
     if (!handle || enter())
-        return;
+        return -1;
     struct shim_parent *found = find(handle);
-    if (found)
+    if (found) {
+        *gone = *found;
         found->handle = NULL;
+    }
     shim_lock_release(&lock);
+    return found ? 0 : -1;
 }

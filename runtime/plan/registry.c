@@ -28,8 +28,10 @@ struct kept {
 };
 
 struct shim_entry {
-    int decision; /* enum shim_decision */
-    int joined;   /* places taken */
+    bool used;                /* not all zero bytes any more */
+    int came, went, expected; /* ranks; under the table's lock */
+    int decision;             /* enum shim_decision */
+    int joined;               /* places taken */
     int locals;
     struct kept aside;
     struct place places[MEMBERS];
@@ -46,6 +48,8 @@ struct claim {
 
 struct shim_registry {
     uint64_t layout;  /* tells versions of this file apart */
+    uint64_t table;   /* owner of its lock, 0: nobody */
+    int closed;       /* no new entries */
     int buffers;      /* enum shim_buffers */
     struct kept left; /* why they are left alone */
     struct claim claims[CLAIMS];
@@ -168,18 +172,117 @@ struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct sh
     return map;
 }
 
-struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key)
+/* A process, told apart from later ones with its number; 0: there is none. */
+static uint64_t process_word(pid_t pid)
 {
-    for (size_t i = 0; i < SHIM_ENTRIES; i++) {
-        size_t at = (size_t)((key + i) % SHIM_ENTRIES);
-        uint64_t there = 0;
-        if (!__atomic_compare_exchange_n(&registry->keys[at], &there, key, false, __ATOMIC_SEQ_CST,
-                                         __ATOMIC_SEQ_CST) &&
-            there != key)
-            continue;
-        return reserve_entry(at) ? NULL : &registry->entries[at];
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (shim_read_file(path, text, sizeof(text)) < 0)
+        return 0;
+    char *at = strrchr(text, ')'); /* behind the program's name: state is field 3 */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return 0;
+    char *end = strchr(++at, ' ');
+    uint64_t start;
+    if (!end)
+        return 0;
+    *end = '\0';
+    if (shim_number(at, 10, UINT64_MAX, &start))
+        return 0;
+    return (uint64_t)(uint32_t)pid << 32 | (uint32_t)start;
+}
+
+static bool lives(uint64_t owner)
+{
+    return owner && process_word((pid_t)(owner >> 32)) == owner;
+}
+
+/* ---- The table of entries ---- */
+
+/* Held for moments only: one that is held for longer, by a process that is gone, is taken over.
+ * Returns -1: it can't be had. */
+static int take_table(struct shim_registry *registry)
+{
+    enum { MOMENT_US = 100000, WAIT_US = 1000000 };
+    uint64_t self = process_word(getpid());
+    int64_t start = shim_now_us(), waited = 0;
+    for (; self && waited < WAIT_US; waited = shim_now_us() - start) {
+        uint64_t holder = 0;
+        if (__atomic_compare_exchange_n(&registry->table, &holder, self, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+            return 0;
+        if (waited > MOMENT_US && !lives(holder) &&
+            __atomic_compare_exchange_n(&registry->table, &holder, self, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
+            return 0;
+        shim_sleep_us(20);
     }
-    return NULL;
+    return -1;
+}
+
+static void release_table(struct shim_registry *registry)
+{
+    __atomic_store_n(&registry->table, 0, __ATOMIC_SEQ_CST);
+}
+
+/* The index of a key (0: of a free place); -1: it is not there. */
+static int find_key(const struct shim_registry *registry, uint64_t key)
+{
+    for (int i = 0; i < SHIM_ENTRIES; i++)
+        if (__atomic_load_n(&registry->keys[i], __ATOMIC_SEQ_CST) == key)
+            return i;
+    return -1;
+}
+
+/* The place comes into being with its key, at last. */
+static int make_entry(struct shim_registry *registry, uint64_t key)
+{
+    int at = find_key(registry, 0);
+    if (at < 0 || reserve_entry((size_t)at))
+        return -1;
+    if (registry->entries[at].used)
+        memset(&registry->entries[at], 0, sizeof(registry->entries[at]));
+    registry->entries[at].used = true;
+    __atomic_store_n(&registry->keys[at], key, __ATOMIC_SEQ_CST);
+    return at;
+}
+
+struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key, int expected)
+{
+    int at = -1;
+    if (take_table(registry)) {
+        __atomic_store_n(&registry->closed, 1, __ATOMIC_SEQ_CST);
+        return NULL;
+    }
+    at = find_key(registry, key);
+    if (at < 0 && !shim_registry_closed(registry))
+        at = make_entry(registry, key);
+    struct shim_entry *entry = at < 0 ? NULL : &registry->entries[at];
+    if (entry) {
+        entry->expected = expected;
+        entry->came++;
+    } else {
+        __atomic_store_n(&registry->closed, 1, __ATOMIC_SEQ_CST);
+    }
+    release_table(registry);
+    return entry;
+}
+
+void shim_registry_drop(struct shim_registry *registry, struct shim_entry *entry)
+{
+    if (!entry || take_table(registry))
+        return;
+    entry->went++;
+    if (entry->went == entry->came && entry->came >= entry->expected)
+        __atomic_store_n(&registry->keys[entry - registry->entries], 0, __ATOMIC_SEQ_CST);
+    release_table(registry);
+}
+
+bool shim_registry_closed(const struct shim_registry *registry)
+{
+    return __atomic_load_n(&registry->closed, __ATOMIC_SEQ_CST) != 0;
 }
 
 int shim_entry_join(struct shim_entry *entry, const struct shim_member *member)
@@ -333,33 +436,6 @@ void shim_entry_prove(struct shim_entry *entry, int locals)
 int shim_entry_proven(const struct shim_entry *entry)
 {
     return __atomic_load_n(&entry->locals, __ATOMIC_SEQ_CST);
-}
-
-/* A process, told apart from later ones with its number; 0: there is none. */
-static uint64_t process_word(pid_t pid)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (shim_read_file(path, text, sizeof(text)) < 0)
-        return 0;
-    char *at = strrchr(text, ')'); /* behind the program's name: state is field 3 */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at)
-        return 0;
-    char *end = strchr(++at, ' ');
-    uint64_t start;
-    if (!end)
-        return 0;
-    *end = '\0';
-    if (shim_number(at, 10, UINT64_MAX, &start))
-        return 0;
-    return (uint64_t)(uint32_t)pid << 32 | (uint32_t)start;
-}
-
-static bool lives(uint64_t owner)
-{
-    return owner && process_word((pid_t)(owner >> 32)) == owner;
 }
 
 void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu)

@@ -1,7 +1,8 @@
 /* registry.h: shared memory of the step's processes on this node: who is in which communicator, and
  * what was decided for it. /dev/shm/tccl-<uid>-<folder>.<index> (several nodes can be on one
- * machine), mode 0600, sparse. Without locks: entries
- * are only ever added, a process that is killed at any moment leaves nothing that stops others. */
+ * machine), mode 0600, sparse. Of the locks only that of
+ * the table of entries is held by one process at a time; a process that is killed at any moment
+ * leaves nothing that stops others. */
 #ifndef SHIM_REGISTRY_H
 #define SHIM_REGISTRY_H
 
@@ -51,9 +52,15 @@ struct shim_entry;
 /* Opens it, or makes it. One mapping for the process; NULL with why. */
 struct shim_registry *shim_registry_open(const struct shim_plan *plan, struct shim_why *why);
 
-/* The entry with that key (not 0); made if it is not there. NULL: the table is full, which is then
- * so for all. */
-struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key);
+/* The entry with that key (not 0), for one more rank; made if it is not there. expected: so many
+ * ranks will come for it in any case, 0: unknown. NULL: there is no room, which is from then on so
+ * for all new ones. */
+struct shim_entry *shim_registry_entry(struct shim_registry *registry, uint64_t key, int expected);
+/* That rank is done with it: its communicator is gone on this rank. What no rank has any more
+ * makes room for others. entry may be NULL. */
+void shim_registry_drop(struct shim_registry *registry, struct shim_entry *entry);
+/* Has a rank found no room? Then who has an entry are not all that there are. */
+bool shim_registry_closed(const struct shim_registry *registry);
 
 /* Adds a member. Returns its place, or -1: there are too many, or it was decided without it. */
 int shim_entry_join(struct shim_entry *entry, const struct shim_member *member);

@@ -94,6 +94,21 @@ static void splits(int count)
     drop(comms);
 }
 
+/* Splits that nobody is in, then one that all are in. */
+static void nobody(int count)
+{
+    make("made", NULL);
+    for (int i = 0; i < count; i++) {
+        ncclGroupStart();
+        for (int rank = 0; rank < n; rank++)
+            ncclCommSplit(comms[rank], NCCL_SPLIT_NOCOLOR, rank, &others[rank], NULL);
+        if (ncclGroupEnd() != ncclSuccess)
+            printf("split %d failed\n", i);
+    }
+    split("with all", 0, NULL);
+    drop(comms);
+}
+
 static void again(int count)
 {
     for (int i = 0; i < count; i++) {
@@ -181,7 +196,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(int count);
-    } ways[] = {{"configs", configs}, {"splits", splits}, {"again", again},
+    } ways[] = {{"configs", configs}, {"splits", splits}, {"nobody", nobody}, {"again", again},
                 {"wrong", wrong},     {"forks", forks},   {"aborts", aborts}};
     if (argc < 2 || cudaGetDeviceCount(&n) != cudaSuccess || n > GPUS)
         return 1;

@@ -40,7 +40,16 @@ way() { # COUNT-PATTERN WORD...: so many communicators are built as planned; the
 
 way 2 configs
 way 3 splits # those that do not share their parent's buffers
+# Communicators that are gone, and splits that nobody is in, leave their places in the node's registry to others.
+one_place() {
+    local size
+    size=$(du -k "/dev/shm/tccl-$UID-$(basename "${plans[0]%/plan}" | sed 's/.*-//').0" | cut -f 1)
+    [ "$size" -lt 200 ] || fail "$what: the registry has grown to $size KiB"
+}
 way 20 again 20
+one_place
+way 2 nobody 100
+one_place
 way 1 wrong
 way 3 forks
 way "[1-9]" aborts 8 # one that is given up may be there already

@@ -50,7 +50,7 @@ static struct shim_member member_of(int i)
 static int take_part(int i)
 {
     struct shim_member members[SHIM_GPUS * 2], own = member_of(i);
-    struct shim_entry *entry = shim_registry_entry(open_one(), 77);
+    struct shim_entry *entry = shim_registry_entry(open_one(), 77, 0);
     if (!entry || shim_entry_join(entry, &own) < 0)
         return 9;
     for (int tries = 0; shim_entry_members(entry, members) < PROCESSES; tries++) {
@@ -83,7 +83,7 @@ static void several_processes(void)
         deciders += status == 1;
     }
     CHECK_INT(deciders, 1);
-    struct shim_entry *entry = shim_registry_entry(open_one(), 77);
+    struct shim_entry *entry = shim_registry_entry(open_one(), 77, 0);
     CHECK_INT(shim_entry_members(entry, members), PROCESSES);
     for (int i = 1; i < PROCESSES; i++)
         CHECK(members[i - 1].gpu < members[i].gpu);
@@ -97,7 +97,7 @@ static void asked(void)
 {
     static const struct shim_why why = {"given up"};
     new_step();
-    struct shim_entry *entry = shim_registry_entry(open_one(), 5);
+    struct shim_entry *entry = shim_registry_entry(open_one(), 5, 0);
     shim_entry_asked(entry, -1);
     shim_entry_asked(entry, SHIM_GPUS * 2);
     shim_entry_asked(entry, 3);
@@ -106,7 +106,7 @@ static void asked(void)
     CHECK_INT(shim_entry_await(entry, 2, shim_now_us() + 1000), -1);
     pid_t pid = fork();
     if (pid == 0) {
-        entry = shim_registry_entry(open_one(), 5);
+        entry = shim_registry_entry(open_one(), 5, 0);
         shim_sleep_us(2000);
         shim_entry_asked(entry, 0);
         _exit(0);
@@ -130,7 +130,7 @@ static void killed_processes(unsigned long seed)
         if (pid == 0) {
             registry = open_one();
             for (uint64_t key = 1; key < 300; key++) {
-                struct shim_entry *entry = shim_registry_entry(registry, key * 7919);
+                struct shim_entry *entry = shim_registry_entry(registry, key * 7919, 0);
                 struct shim_member member = member_of(1);
                 shim_entry_join(entry, &member);
                 shim_entry_begin(entry);
@@ -143,12 +143,12 @@ static void killed_processes(unsigned long seed)
         waitpid(pid, NULL, 0);
     }
     for (uint64_t key = 1; key < 300; key++) {
-        struct shim_entry *entry = shim_registry_entry(registry, key * 7919);
+        struct shim_entry *entry = shim_registry_entry(registry, key * 7919, 0);
         CHECK(entry && shim_entry_wait(entry, shim_now_us()) == SHIM_ASIDE);
         if (check_failures)
             return;
     }
-    CHECK(shim_registry_entry(registry, 5) != NULL);
+    CHECK(shim_registry_entry(registry, 5, 0) != NULL);
     unlink(path);
 }
 
@@ -157,27 +157,27 @@ static void decisions(void)
     struct shim_why first = {"the first"}, second = {"the second"}, why = {""};
     new_step();
     struct shim_registry *registry = open_one();
-    struct shim_entry *entry = shim_registry_entry(registry, 1);
+    struct shim_entry *entry = shim_registry_entry(registry, 1, 0);
     CHECK_INT(shim_entry_aside(entry, &first), SHIM_ASIDE);
     CHECK_INT(shim_entry_aside(entry, &second), SHIM_ASIDE);
     CHECK(!shim_entry_begin(entry));
     shim_entry_why(entry, &why);
     CHECK_STR(why.text, "the first");
 
-    entry = shim_registry_entry(registry, 2); /* given up on while somebody decides */
+    entry = shim_registry_entry(registry, 2, 0); /* given up on while somebody decides */
     CHECK(shim_entry_begin(entry));
     CHECK_INT(shim_entry_wait(entry, shim_now_us() + 1000), SHIM_ASIDE);
     CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_ASIDE);
 
-    entry = shim_registry_entry(registry, 3); /* too late */
+    entry = shim_registry_entry(registry, 3, 0); /* too late */
     CHECK(shim_entry_begin(entry));
     CHECK_INT(shim_entry_decide(entry, SHIM_USE, NULL), SHIM_USE);
     CHECK_INT(shim_entry_aside(entry, &first), SHIM_USE);
     CHECK_INT(shim_entry_proven(entry), 0);
     shim_entry_prove(entry, 4);
-    CHECK_INT(shim_entry_proven(shim_registry_entry(registry, 3)), 4);
+    CHECK_INT(shim_entry_proven(shim_registry_entry(registry, 3, 0)), 4);
 
-    entry = shim_registry_entry(registry, 4);
+    entry = shim_registry_entry(registry, 4, 0);
     struct shim_member member = member_of(0);
     for (int i = 0; i < SHIM_GPUS * 2; i++)
         CHECK_INT(shim_entry_join(entry, &member), i);
@@ -192,14 +192,14 @@ static void verdicts(void)
     char text[256];
     int worst = -1;
     new_step();
-    struct shim_entry *entry = shim_registry_entry(open_one(), 1);
+    struct shim_entry *entry = shim_registry_entry(open_one(), 1, 0);
     CHECK(!shim_entry_done(entry, 4, 0, "", &worst, text));
     CHECK(!shim_entry_done(entry, 4, 2, "differs here", &worst, text));
     CHECK(!shim_entry_done(entry, 4, 2, "differs there", &worst, text));
     CHECK(shim_entry_done(entry, 4, 1, "unknown", &worst, text));
     CHECK_INT(worst, 2);
     CHECK_STR(text, "differs here");
-    entry = shim_registry_entry(open_one(), 2);
+    entry = shim_registry_entry(open_one(), 2, 0);
     CHECK(!shim_entry_done(entry, 2, 0, "", &worst, text));
     CHECK(shim_entry_done(entry, 2, 0, "", &worst, text));
     CHECK_INT(worst, 0);
@@ -212,15 +212,79 @@ static void full_table(void)
     new_step();
     struct shim_registry *registry = open_one();
     for (uint64_t key = 1; key <= SHIM_ENTRIES; key++)
-        CHECK(shim_registry_entry(registry, key * 31) != NULL);
-    CHECK(shim_registry_entry(registry, 5) == NULL);
-    CHECK(shim_registry_entry(registry, 31) != NULL);
+        CHECK(shim_registry_entry(registry, key * 31, 0) != NULL);
+    CHECK(shim_registry_entry(registry, 5, 0) == NULL);
+    CHECK(shim_registry_entry(registry, 31, 0) != NULL);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(shim_registry_entry(open_one(), 5) != NULL);
+        _exit(shim_registry_entry(open_one(), 5, 0) != NULL);
     CHECK_INT(ended(pid), 0);
+    CHECK(shim_registry_closed(registry));
     struct stat status;
     CHECK(stat(path, &status) == 0 && status.st_nlink == 1);
+    unlink(path);
+}
+
+enum { GROUPS = 2000, OPEN = 40 };
+
+/* Joins and leaves many groups, of which some stay open; 1: one was not what it should be. Each
+ * counts its own members, which nothing of an earlier group in that place may add to. */
+static int make_groups(int i, unsigned seed)
+{
+    struct shim_registry *registry = open_one();
+    struct shim_entry *open[OPEN] = {NULL};
+    struct shim_member members[SHIM_GPUS * 2], own = member_of(i);
+    for (int group = 0; group < GROUPS; group++) {
+        struct shim_entry *entry = shim_registry_entry(registry, (uint64_t)group + 1, PROCESSES);
+        if (!entry || shim_entry_join(entry, &own) < 0)
+            return 1;
+        seed = seed * 1103515245 + 12345;
+        for (int tries = 0; shim_entry_members(entry, members) < PROCESSES; tries++) {
+            if (tries > 100000)
+                return 1;
+            shim_sleep_us(20);
+        }
+        if (shim_entry_members(entry, members) != PROCESSES)
+            return 1;
+        int at = (int)(seed >> 16) % OPEN;
+        shim_registry_drop(registry, open[at]);
+        open[at] = entry;
+    }
+    for (int at = 0; at < OPEN; at++)
+        shim_registry_drop(registry, open[at]);
+    return 0;
+}
+
+static void many_groups(unsigned long seed)
+{
+    new_step();
+    pid_t pids[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++)
+        if ((pids[i] = fork()) == 0)
+            _exit(make_groups(i, (unsigned)seed + (unsigned)i));
+    for (int i = 0; i < PROCESSES; i++)
+        CHECK_INT(ended(pids[i]), 0);
+    CHECK(!shim_registry_closed(open_one()));
+    for (uint64_t key = 1; key <= SHIM_ENTRIES; key++) /* all places are free again */
+        CHECK(shim_registry_entry(open_one(), GROUPS + key, 0) != NULL);
+    unlink(path);
+}
+
+/* Who is the first to come and go leaves the entry to the others that are expected. */
+static void expected_ranks(void)
+{
+    new_step();
+    struct shim_registry *registry = open_one();
+    struct shim_member own = member_of(0), members[SHIM_GPUS * 2];
+    struct shim_entry *first = shim_registry_entry(registry, 9, 2);
+    CHECK_INT(shim_entry_join(first, &own), 0);
+    shim_registry_drop(registry, first);
+    CHECK(shim_registry_entry(registry, 9, 2) == first);
+    CHECK_INT(shim_entry_members(first, members), 1);
+    shim_registry_drop(registry, first);
+    struct shim_entry *again = shim_registry_entry(registry, 9, 2);
+    CHECK_INT(shim_entry_members(again, members), 0);
+    CHECK_INT(shim_entry_stands(again), SHIM_UNDECIDED);
     unlink(path);
 }
 
@@ -292,7 +356,7 @@ static void damaged_answers(void)
 {
     static struct shim_answer read;
     new_step();
-    struct shim_entry *entry = shim_registry_entry(open_one(), 1);
+    struct shim_entry *entry = shim_registry_entry(open_one(), 1, 0);
     struct shim_answer *answer = shim_entry_answer(entry);
     const struct shim_answer good = {
         .chain.path.n_gpus = 2, .graph_size = SHIM_GRAPH_SIZE, .graph = "<g>"};
@@ -330,10 +394,10 @@ static void limited_files(void)
         limit.rlim_cur = limit.rlim_max;
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
         struct shim_registry *registry = shim_registry_open(&plan, &why);
-        CHECK(registry != NULL && shim_registry_entry(registry, 7) != NULL);
+        CHECK(registry != NULL && shim_registry_entry(registry, 7, 0) != NULL);
         limit.rlim_cur = 1 << 10; /* by the program itself, later */
         CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-        CHECK(registry != NULL && shim_registry_entry(registry, 8) == NULL);
+        CHECK(registry != NULL && shim_registry_entry(registry, 8, 0) == NULL);
         _exit(check_failures != 0);
     }
     CHECK_INT(ended(pid), 0);
@@ -435,6 +499,8 @@ int main(void)
     decisions();
     verdicts();
     full_table();
+    many_groups(seed);
+    expected_ranks();
     foreign_files();
     damaged_answers();
     limited_files();
