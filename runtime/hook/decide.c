@@ -327,8 +327,8 @@ static int write_texts(const struct shim_member *members, int n, struct places *
                                &topo, why);
     places->islands = islands > 0;
     if (islands < 0 ||
-        shim_graph(chain, numbers, farthest_edge(chain, places), farthest_end(chain, places),
-                   shim_graph_gives_tree(version), &graph, why))
+        shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
+                   farthest_edge(chain, places), farthest_end(chain, places), &graph, why))
         return -1;
     if (topo.full || graph.full)
         return shim_fail(why, "the files would be too long");

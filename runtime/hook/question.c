@@ -135,10 +135,10 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
     shim_scratch_free(answer, sizeof(*answer));
 }
 
+/* The ring's graph is the first that NCCL computes; the others are its own. */
 static const char *graph_answer(struct shim_init *init)
 {
-    bool first = init->graphs++ == 0;
-    return first || shim_graph_gives_tree(init->comm.nccl.version) ? init->graph_path : NULL;
+    return init->graphs++ == 0 ? init->graph_path : NULL;
 }
 
 static const char *file_answer(const struct shim_process *process, bool graph)

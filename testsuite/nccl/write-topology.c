@@ -91,8 +91,8 @@ static int write_both(const struct shim_chain *chain, const struct shim_numbers 
         return 0;
     }
     enum shim_path intra = farthest(chain, &pci, islands > 0);
-    if (shim_graph(chain, numbers, intra, SHIM_SYS, shim_graph_gives_tree(version), &graph_text,
-                   &why) != 0)
+    if (shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version), intra, SHIM_SYS,
+                   &graph_text, &why) != 0)
         return fail(why.text);
     if (write_file(graph_file, &graph_text) != 0 ||
         (islands && write_file(topo_file, &topo_text) != 0))
