@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/bound.h"
+#include "base/symbols.h"
 
 enum { MOST_NCCLS = 16 };
 
@@ -36,49 +38,6 @@ uint32_t shim_nccl_version(const void *address)
     return nccl ? nccl->version : 0;
 }
 
-struct search {
-    uintptr_t address;
-    struct shim_nccl found;
-};
-
-/* dl_iterate_phdr: the object that holds an address. */
-static int holds(struct dl_phdr_info *object, size_t size, void *data)
-{
-    struct search *search = data;
-    uintptr_t start = UINTPTR_MAX, end = 0;
-    (void)size;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        if (object->dlpi_phdr[i].p_type != PT_LOAD)
-            continue;
-        uintptr_t at = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
-        start = at < start ? at : start;
-        end = at + object->dlpi_phdr[i].p_memsz > end ? at + object->dlpi_phdr[i].p_memsz : end;
-    }
-    if (search->address < start || search->address >= end)
-        return 0;
-    search->found.start = start;
-    search->found.end = end;
-    search->found.name = object->dlpi_name ? object->dlpi_name : "";
-    return 1;
-}
-
-static bool find_object(const void *address, struct shim_nccl *object)
-{
-    struct search search = {.address = (uintptr_t)address};
-    if (!address || !dl_iterate_phdr(holds, &search))
-        return false;
-    *object = search.found;
-    return true;
-}
-
-static bool ours(const void *address)
-{
-    static const char here;
-    struct shim_nccl self;
-    return find_object(&here, &self) && (uintptr_t)address >= self.start &&
-           (uintptr_t)address < self.end;
-}
-
 /* A handle of a loaded object, not counted. name "": the program. */
 static void *loaded(const char *name)
 {
@@ -88,17 +47,19 @@ static void *loaded(const char *name)
     return handle;
 }
 
-/* pncclX in a handle's scope, else ncclX that is not ours. */
-static void *twin(void *handle, const char *name)
+/* ncclX in a handle's scope; if that is ours (the program's own handle), the pncclX behind it. *in:
+ * an address in the NCCL that has it: what defines ncclX may be a library in front of NCCL. */
+static void *real_one(void *handle, const char *name, const void **in)
 {
     char other[64];
     if (!handle)
         return NULL;
     snprintf(other, sizeof(other), "p%s", name);
-    void *found = dlsym(handle, other);
-    if (!found)
-        found = dlsym(handle, name);
-    return found && !ours(found) ? found : NULL;
+    void *found = shim_dlsym(handle, name), *twin = shim_dlsym(handle, other);
+    if (!found || shim_is_ours(found))
+        found = twin;
+    *in = twin ? twin : found;
+    return found && !shim_is_ours(found) ? found : NULL;
 }
 
 /* dl_iterate_phdr: any loaded libnccl.so. */
@@ -113,25 +74,26 @@ static int is_libnccl(struct dl_phdr_info *object, size_t size, void *data)
     return 1;
 }
 
-static void *look(const char *name, const void *caller)
+static void *look(const char *name, const void *caller, const void **in)
 {
-    struct shim_nccl object;
-    void *found = twin(RTLD_NEXT, name);
-    if (!found && find_object(caller, &object))
-        found = twin(loaded(object.name), name);
+    struct shim_object object;
+    void *found = real_one(RTLD_NEXT, name, in);
+    if (!found && shim_object_of(caller, &object))
+        found = real_one(loaded(object.name), name, in);
     const char *library = NULL;
     if (!found && dl_iterate_phdr(is_libnccl, &library))
-        found = twin(loaded(library), name);
+        found = real_one(loaded(library), name, in);
     if (!found)
-        found = twin(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL), name);
+        found = real_one(dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL), name, in);
     return found;
 }
 
-static uint32_t version_of(const struct shim_nccl *nccl)
+static uint32_t version_of(const struct shim_object *object)
 {
-    int (*ask)(int *) = (int (*)(int *))twin(loaded(nccl->name), "ncclGetVersion");
+    const void *in;
+    int (*ask)(int *) = (int (*)(int *))real_one(loaded(object->name), "ncclGetVersion", &in);
     int version = 0;
-    if (!ask || (uintptr_t)ask < nccl->start || (uintptr_t)ask >= nccl->end || ask(&version))
+    if (!ask || (uintptr_t)ask < object->start || (uintptr_t)ask >= object->end || ask(&version))
         return 0;
     return version > 0 ? (uint32_t)version : 0;
 }
@@ -147,22 +109,30 @@ static void remember(const struct shim_nccl *nccl)
     shim_lock_release(&adding);
 }
 
+/* Which NCCL holds an address. */
+static void describe(const void *in, struct shim_nccl *nccl)
+{
+    const struct shim_nccl *before = recall(in);
+    struct shim_object object;
+    *nccl = (struct shim_nccl){0};
+    if (before) {
+        *nccl = *before;
+    } else if (shim_object_of(in, &object)) {
+        *nccl = (struct shim_nccl){object.start, object.end, version_of(&object), object.name};
+        remember(nccl);
+    }
+}
+
 void *shim_resolve(const char *name, const void *caller, struct shim_nccl *nccl)
 {
-    void *found = look(name, caller);
-    struct shim_nccl object = {0};
-    if (nccl)
-        *nccl = object;
+    const void *in = NULL;
+    struct shim_nccl its = {0};
+    void *found = shim_bound_take(&in);
     if (!found)
-        return NULL;
-    const struct shim_nccl *before = recall(found);
-    if (!before && find_object(found, &object)) {
-        object.version = version_of(&object);
-        remember(&object);
-    } else if (before) {
-        object = *before;
-    }
+        found = look(name, caller, &in);
+    if (found)
+        describe(in, &its);
     if (nccl)
-        *nccl = object;
+        *nccl = its;
     return found;
 }

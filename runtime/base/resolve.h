@@ -13,11 +13,12 @@ struct shim_nccl {
     const char *name;     /* its file, borrowed from the loader; "" the program itself */
 };
 
-/* The function "pncclX" (name without p: "ncclCommInitRank") behind the wrapper that was called
- * from caller, and whose NCCL it is (may be NULL). Searched in this order: what the caller's object
- * would have reached; the next object that has it; a loaded libnccl.so.2 of any visibility; and at
- * last libnccl.so.2 as the loader would find it. NULL: none; then also name itself is tried (an
- * NCCL built without the twins), but never our wrapper. */
+/* The function behind the wrapper of that name ("ncclCommInitRank") that was called from caller,
+ * and whose NCCL it is. Of a wrapper that dlsym has handed out: that which dlsym has found
+ * (bound.h). Else searched in this order: what comes behind the shim; what the caller's object
+ * would have reached; a loaded libnccl.so.2 of any visibility; and at last libnccl.so.2 as the
+ * loader would find it. A library between the shim and NCCL is called as without us. NULL: none;
+ * never our wrapper. */
 void *shim_resolve(const char *name, const void *caller, struct shim_nccl *nccl);
 
 /* Was an address in one of the NCCLs that shim_resolve has found? No lock, no allocation. */

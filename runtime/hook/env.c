@@ -1,5 +1,6 @@
 /* env.c: getenv in front of libc's, and NCCL's plugin for its environment (from 2.28.7 on;
  * NCCL_ENV_PLUGIN=libtccl-nccl.so), for sites that can't have the former. */
+#include "base/early.h"
 #include "hook/question.h"
 
 /* Of libc's header: another attribute on the same function. */
@@ -7,6 +8,8 @@ char *getenv(const char *name);
 
 __attribute__((visibility("default"))) char *getenv(const char *name)
 {
+    if (!shim_relocated())
+        return NULL; /* as from libc, which has no environment yet either */
     return shim_question(name, __builtin_return_address(0));
 }
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #define PUBLIC __attribute__((visibility("default")))
+#ifndef COPY
+#define COPY 0 /* by which two in one program are told apart */
+#endif
 
 typedef struct {
     char bytes[128];
@@ -37,6 +40,7 @@ int pncclGetUniqueId(unique_id *id)
 {
     for (size_t i = 0; i < sizeof(id->bytes); i++)
         id->bytes[i] = (char)i;
+    id->bytes[0] = COPY;
     return 0;
 }
 

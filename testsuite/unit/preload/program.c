@@ -179,7 +179,8 @@ static int many(char **numbers)
 {
     long found = 0;
     for (long i = atol(numbers[0]); i > 0; i--)
-        found += getenv("HOME") != NULL || secure_getenv("NCCL_X") != NULL;
+        found += (getenv("HOME") != NULL) + (secure_getenv("NCCL_X") != NULL) +
+                 (dlsym(RTLD_DEFAULT, "printf") != NULL);
     return found < 0;
 }
 

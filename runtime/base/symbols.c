@@ -1,0 +1,225 @@
+/* symbols.c: looks functions up in the hash tables of loaded objects, as the loader does. The order
+ * of dl_iterate_phdr is that in which they were loaded, so what stands behind the shim there is
+ * what RTLD_NEXT would find from it. */
+#include "base/symbols.h"
+
+#include <link.h>
+#include <stddef.h>
+
+#include "base/early.h"
+void *shim_next_dlsym;
+
+/* What a dynamic section tells. */
+struct tables {
+    uintptr_t base;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *gnu_hash, *hash; /* NULL: not there */
+};
+
+/* Loaders relocate these pointers in place, but not all loaders, and not in all objects (vDSO). */
+static const void *pointer(uintptr_t base, uintptr_t value)
+{
+    return (const void *)(value < base ? value + base : value);
+}
+
+static void read_dynamic(uintptr_t base, const ElfW(Dyn) * entry, struct tables *tables)
+{
+    tables->symbols = NULL;
+    tables->strings = NULL;
+    tables->gnu_hash = tables->hash = NULL;
+    for (; entry->d_tag != DT_NULL; entry++) {
+        const void *at = pointer(base, entry->d_un.d_ptr);
+        if (entry->d_tag == DT_SYMTAB)
+            tables->symbols = at;
+        else if (entry->d_tag == DT_STRTAB)
+            tables->strings = at;
+        else if (entry->d_tag == DT_GNU_HASH)
+            tables->gnu_hash = at;
+        else if (entry->d_tag == DT_HASH)
+            tables->hash = at;
+    }
+}
+
+static bool same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+/* The fields of st_info lie alike in both classes of ELF: binding and type. */
+static bool is_symbol(const struct tables *tables, uint32_t i, const char *name, unsigned type)
+{
+    const ElfW(Sym) *symbol = &tables->symbols[i];
+    return symbol->st_shndx != SHN_UNDEF && (symbol->st_info & 0xf) == type &&
+           symbol->st_info >> 4 != STB_LOCAL && same(tables->strings + symbol->st_name, name);
+}
+
+static uint32_t gnu_hash_of(const char *name)
+{
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+/* Index of the symbol, or 0. */
+static uint32_t find_gnu(const struct tables *tables, const char *name, unsigned type)
+{
+    const uint32_t *header = tables->gnu_hash;
+    uint32_t n = header[0], first = header[1], hash = gnu_hash_of(name);
+    const uint32_t *buckets = header + 4 + header[2] * (sizeof(ElfW(Addr)) / sizeof(*header));
+    const uint32_t *chain = buckets + n;
+    uint32_t i = n ? buckets[hash % n] : 0;
+    for (; i >= first && i > 0; i++) {
+        uint32_t word = chain[i - first];
+        if ((word | 1) == (hash | 1) && is_symbol(tables, i, name, type))
+            return i;
+        if (word & 1)
+            return 0;
+    }
+    return 0;
+}
+
+static uint32_t find_plain(const struct tables *tables, const char *name, unsigned type)
+{
+    for (uint32_t i = 1; i < tables->hash[1]; i++)
+        if (is_symbol(tables, i, name, type))
+            return i;
+    return 0;
+}
+
+void *shim_symbol_in(uintptr_t base, const ElfW(Dyn) * dynamic, const char *name, unsigned type)
+{
+    struct tables tables;
+    uint32_t i = 0;
+    read_dynamic(base, dynamic, &tables);
+    if (!tables.symbols || !tables.strings)
+        return NULL;
+    if (tables.gnu_hash)
+        i = find_gnu(&tables, name, type);
+    else if (tables.hash)
+        i = find_plain(&tables, name, type);
+    return i ? (void *)(base + tables.symbols[i].st_value) : NULL;
+}
+
+static void *find_in(const struct dl_phdr_info *object, const char *name)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        uintptr_t at = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+        if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return shim_symbol_in(object->dlpi_addr, (const ElfW(Dyn) *)at, name, STT_FUNC);
+    }
+    return NULL;
+}
+
+/* ---- Objects ---- */
+
+static void range_of(const struct dl_phdr_info *info, struct shim_object *object)
+{
+    *object = (struct shim_object){UINTPTR_MAX, 0, info->dlpi_name ? info->dlpi_name : ""};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_LOAD)
+            continue;
+        uintptr_t at = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        uintptr_t end = at + info->dlpi_phdr[i].p_memsz;
+        object->start = at < object->start ? at : object->start;
+        object->end = end > object->end ? end : object->end;
+    }
+}
+
+static bool holds(const struct dl_phdr_info *info, const void *address)
+{
+    struct shim_object object;
+    range_of(info, &object);
+    return (uintptr_t)address >= object.start && (uintptr_t)address < object.end;
+}
+
+struct search {
+    const void *address; /* of the object that is looked for */
+    const char *name;    /* of a function */
+    bool past_us;        /* the shim itself was met */
+    void *found;
+    struct shim_object object;
+};
+
+static int visit_holder(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct search *search = data;
+    (void)size;
+    if (!holds(info, search->address))
+        return 0;
+    range_of(info, &search->object);
+    if (search->name)
+        search->found = find_in(info, search->name);
+    return 1;
+}
+
+bool shim_object_of(const void *address, struct shim_object *object)
+{
+    struct search search = {.address = address};
+    if (!address || !dl_iterate_phdr(visit_holder, &search))
+        return false;
+    *object = search.object;
+    return true;
+}
+
+static const char here;
+
+bool shim_is_ours(const void *address)
+{
+    struct shim_object self;
+    return shim_object_of(&here, &self) && (uintptr_t)address >= self.start &&
+           (uintptr_t)address < self.end;
+}
+
+bool shim_defines(const void *address, const char *name)
+{
+    struct search search = {.address = address, .name = name};
+    return address && dl_iterate_phdr(visit_holder, &search) && search.found;
+}
+
+/* past_us: those behind the shim only. */
+static int visit_others(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct search *search = data;
+    (void)size;
+    if (holds(info, &here))
+        search->past_us = true;
+    else if (search->past_us)
+        search->found = find_in(info, search->name);
+    return search->found != NULL;
+}
+
+bool shim_defined_elsewhere(const char *name)
+{
+    struct search search = {.name = name, .past_us = true};
+    return dl_iterate_phdr(visit_others, &search) && search.found;
+}
+
+/* ---- dlsym ---- */
+
+static void *look_for_dlsym(void)
+{
+    struct search behind = {.name = "dlsym"}, any = {.name = "dlsym", .past_us = true};
+    if (!dl_iterate_phdr(visit_others, &behind)) /* loaded late, all may be ahead of it */
+        dl_iterate_phdr(visit_others, &any);
+    return behind.found ? behind.found : any.found;
+}
+
+void *shim_find_dlsym(void)
+{
+    void *found = __atomic_load_n(&shim_next_dlsym, __ATOMIC_ACQUIRE);
+    if (found)
+        return found;
+    found = shim_relocated() ? look_for_dlsym() : shim_early_function("dlsym");
+    __atomic_store_n(&shim_next_dlsym, found, __ATOMIC_RELEASE);
+    return found;
+}
+
+void *shim_dlsym(void *handle, const char *name)
+{
+    void *(*next)(void *, const char *) = (void *(*)(void *, const char *))shim_find_dlsym();
+    return next ? next(handle, name) : NULL;
+}
