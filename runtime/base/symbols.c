@@ -131,9 +131,15 @@ static void range_of(const struct dl_phdr_info *info, struct shim_object *object
 
 static bool holds(const struct dl_phdr_info *info, const void *address)
 {
-    struct shim_object object;
-    range_of(info, &object);
-    return (uintptr_t)address >= object.start && (uintptr_t)address < object.end;
+    uintptr_t at = (uintptr_t)address - info->dlpi_addr;
+    if ((uintptr_t)address < info->dlpi_addr)
+        return false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && at - part->p_vaddr < part->p_memsz)
+            return true;
+    }
+    return false;
 }
 
 struct search {
@@ -165,13 +171,13 @@ bool shim_object_of(const void *address, struct shim_object *object)
     return true;
 }
 
-static const char here;
+/* The linker's names for where the shim begins and ends. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
 
 bool shim_is_ours(const void *address)
 {
-    struct shim_object self;
-    return shim_object_of(&here, &self) && (uintptr_t)address >= self.start &&
-           (uintptr_t)address < self.end;
+    return (uintptr_t)address >= (uintptr_t)__ehdr_start && (uintptr_t)address < (uintptr_t)_end;
 }
 
 bool shim_defines(const void *address, const char *name)
@@ -185,7 +191,7 @@ static int visit_others(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct search *search = data;
     (void)size;
-    if (holds(info, &here))
+    if (holds(info, __ehdr_start))
         search->past_us = true;
     else if (search->past_us)
         search->found = find_in(info, search->name);

@@ -1,5 +1,7 @@
-/* bench-preload.c: what the shim costs programs that have no NCCL: a look into the environment, and
- * the start of a process. */
+/* bench-preload.c: what the shim costs programs that have no NCCL: a look into the environment, a
+ * symbol that is looked up, and the start of a process; and what it costs to look NCCL's functions
+ * up. */
+#include <dlfcn.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,13 +50,17 @@ static double run(char **command, char **environment)
     return atof(text);
 }
 
-/* In a process of its own: nanoseconds of one getenv. */
+/* In a process of its own: nanoseconds of one getenv, or of one dlsym in the stand-in for NCCL (the
+ * name begins with a colon). */
 static int look_up(const char *name)
 {
     long found = 0;
+    void *library = name[0] == ':' ? dlopen(BENCH_NCCL, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (name[0] == ':' && !library)
+        return 1;
     double start = bench_cpu();
     for (int i = 0; i < CALLS; i++) {
-        found += getenv(name) != NULL;
+        found += (library ? dlsym(library, name + 1) : getenv(name)) != NULL;
         __asm__ volatile("" ::: "memory");
     }
     printf("%.3f %ld\n", (bench_cpu() - start) / CALLS * 1e9, found);
@@ -100,7 +106,9 @@ static void compare(const char *what, const char *unit, char *self, char *name)
 
 int main(int argc, char **argv)
 {
-    static char place[] = "PLACE", missing[] = "MISSING", nccl[] = "NCCL_MISSING";
+    static char place[] = "PLACE", missing[] = "MISSING", nccl[] = "NCCL_MISSING",
+                other[] = ":printf", twin[] = ":pncclGetVersion", plain[] = ":ncclGetVersion",
+                wrapped[] = ":ncclCommInitRank";
     if (argc == 3 && !strcmp(argv[1], "--look-up"))
         return look_up(argv[2]);
     bench_begin(argc, argv);
@@ -110,6 +118,10 @@ int main(int argc, char **argv)
     compare("getenv, set", "ns", argv[0], place);
     compare("getenv, not set", "ns", argv[0], missing);
     compare("getenv, NCCL's name, not set", "ns", argv[0], nccl);
+    compare("dlsym", "ns", argv[0], other);
+    compare("dlsym, pnccl...", "ns", argv[0], twin);
+    compare("dlsym, NCCL's, without a wrapper", "ns", argv[0], plain);
+    compare("dlsym, NCCL's, with a wrapper", "ns", argv[0], wrapped);
     compare("start and end of /bin/true", "us", NULL, NULL);
     return bench_end();
 }
