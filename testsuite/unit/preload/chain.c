@@ -75,7 +75,7 @@ static int with_environment(void)
     return 2;
 }
 
-static int (*choose(void))(void)
+__attribute__((used)) static int (*choose(void))(void)
 {
     if (getenv("HOME"))
         return with_environment;
