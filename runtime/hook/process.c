@@ -239,6 +239,6 @@ void shim_process_bypassed(void)
     if (!plan || !plan[0] || __atomic_load_n(&process.pid, __ATOMIC_SEQ_CST) ||
         __atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
         return;
-    shim_log(SHIM_LOG_WARN, "no ring for this process: its calls to NCCL do not pass the shim (by "
-                            "dlsym, or NCCL is a part of the program)");
+    shim_log(SHIM_LOG_WARN, "no ring for this process: its calls to NCCL do not pass the shim "
+                            "(NCCL is a part of the program, or hides its functions)");
 }
