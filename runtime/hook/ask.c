@@ -196,7 +196,7 @@ static int check_ok(const char *answer, size_t size, struct shim_why *why)
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
                      int ranks, bool whole, int gpus, int64_t deadline_us, struct shim_why *why)
 {
-    static const char *const words[] = {"applied", "unknown", "differs", "not used"};
+    static const char *const words[] = {"applied", "unknown", "differs", "not used", "begun"};
     struct question question;
     char plain[CONFIRM_TEXT + 1], *answer;
     long length;

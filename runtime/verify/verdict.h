@@ -5,8 +5,9 @@
 #include "plan/registry.h"
 #include "verify/nccllog.h"
 
-/* From good to bad. NOT_USED: the plan was left alone; never an answer of shim_verdict_of. */
-enum shim_verdict { SHIM_APPLIED, SHIM_UNKNOWN, SHIM_DIFFERS, SHIM_NOT_USED };
+/* From good to bad. NOT_USED: the plan was left alone; BEGUN: it was not, and the verdict follows;
+ * never an answer of shim_verdict_of. */
+enum shim_verdict { SHIM_APPLIED, SHIM_UNKNOWN, SHIM_DIFFERS, SHIM_NOT_USED, SHIM_BEGUN };
 
 /* Compares one rank's part with the chain: its neighbours, and how it reaches them. members: the
  * local ranks, with their GPUs. entry, exit: NCCL's numbers of the chain's NICs, -1: not compared.

@@ -1,6 +1,8 @@
 #!/bin/bash
-# What a step's own process says of the ring that was built comes to tcclacct, from one node and from
-# several; of a step that says nothing, that it was not used. Nobody speaks for another user's step.
+# What a step's own processes say of the ring that was built comes to tcclacct, from one node and from
+# several: "applied" if all nodes said so, and what differs on any of them. Who is killed, or whose
+# tccld has gone, makes it unknown; a step that says nothing has not used its ring. Nobody speaks for
+# another user's step.
 # cluster: mixed
 # level: quick
 . "$(dirname "$0")/lib.sh"
@@ -8,38 +10,82 @@
 cp "$here/ask.py" "$work/ask.py"
 chmod 644 "$work/ask.py"
 
-say() { # NODE-LIST VERDICT TEXT [NODE-INDEX]: the tasks (of that node) confirm, as the shim would
-    printf '%s\n' "verdict=$2" "text=$3" ranks=8 gpus=4 whole=yes >"$work/message"
+# The task of the first node, the second, … confirms, as the shim would; "-": it says nothing.
+say() { # NODE-LIST VERDICT[=TEXT]...
+    local list=$1 node=0 word
+    shift
+    rm -f "$work"/message.*
+    for word in "$@"; do
+        [ "$word" = - ] || printf '%s\n' "verdict=${word%%=*}" "text=$([[ $word != *=* ]] || echo "${word#*=}")" ranks=8 gpus=4 whole=yes >"$work/message.$node"
+        node=$((node + 1))
+    done
     cat >"$work/task" <<TASK
 #!/bin/sh
-case "${4:-any}" in
-any | \$SLURM_NODEID) xargs -d '\n' -a $work/message python3 $work/ask.py confirm >>$work/seen/answers ;;
-esac
-exec $work/show
+[ ! -e $work/message.\$SLURM_NODEID ] || xargs -d '\n' -a $work/message.\$SLURM_NODEID python3 $work/ask.py confirm >>$work/seen/answers
+$work/show
+touch $work/seen/said.\$SLURM_NODEID
+[ ! -e $work/hold ] || until [ -e $work/go ]; do sleep 0.1; done
 TASK
     chmod 755 "$work/task"
-    user_show srun -w "$1" --ntasks-per-node=1 --gpus-per-node=4 --tccl=on "$work/task"
+    user_show srun -w "$list" --ntasks-per-node=1 --gpus-per-node=4 --tccl=on "$work/task"
     equal "answers" "$(sort -u "$work/seen/answers")" "tccl-ok 1; end"
     rm -f "$work/seen/answers"
     collect
     job=$(job_of)
 }
 
-say n1 applied ""
+say n1 applied
 applied 1
 recorded "$job" 0 built applied
 recorded "$job" 0 state applied
 equal "tcclacct" "$(user tcclacct -nP -j "$job" -o state,built,builtreason)" "applied|applied|"
 
-say n1,n2 differs "edge 2 is P2P, planned through memory 1" 1
+say n1,n2,n3,n4 applied applied applied applied
+recorded "$job" 0 built applied
+recorded "$job" 0 built_reason ""
+
+say n1,n2 applied "differs=edge 2 is P2P, planned through memory 1"
 recorded "$job" 0 built differs
-recorded "$job" 0 built_reason "n2: edge 2 is P2P, planned through memory 1"
+recorded "$job" 0 built_reason "n2: edge 2 is P2P, planned through memory 1 (1 of 2 nodes)"
 recorded "$job" 0 state differs
 equal "tcclacct -s differs" "$(user tcclacct -nP -j "$job" -s differs -o built)" differs
 
-say n1,n2 unknown "NCCL's log can't be read" # both: node 0's word is taken
-recorded "$job" 0 built unknown
+say n1,n2,n3 applied applied "not used=set_mempolicy is forbidden"
+recorded "$job" 0 built_reason "n3: set_mempolicy is forbidden (1 of 3 nodes left the plan alone)"
+recorded "$job" 0 built differs
 
+say n1,n2 "unknown=NCCL's log can't be read" applied
+recorded "$job" 0 built unknown
+recorded "$job" 0 built_reason "n1: NCCL's log can't be read (1 of 2 nodes)"
+
+say n1,n2,n3 applied begun applied # ended before it was known
+recorded "$job" 0 built unknown
+recorded "$job" 0 built_reason "n2: its processes ended before it was known what NCCL has built (1 of 3 nodes)"
+
+echo "--- the tccld of a node goes before it has said anything"
+all_said() {
+    [ "$(find "$work/seen" -name 'said.*' | wc -l)" = "$1" ]
+}
+without_n3() { # VERDICT...: of n1, n2 and n4
+    rm -f "$work/go" "$work"/seen/*
+    touch "$work/hold"
+    (eventually "all nodes have spoken" all_said 4; mini stop-tccld n3; touch "$work/go") &
+    say n1,n2,n3,n4 "$1" "$2" - "$3"
+    wait $!
+    rm -f "$work/hold"
+    mini start-tccld n3
+}
+at_end+=("touch $work/go")
+without_n3 applied applied applied
+recorded "$job" 0 built unknown
+recorded "$job" 0 built_reason "n3 has not said what was built (1 of 4 nodes)"
+without_n3 applied "differs=no P2P" "differs=another order"
+recorded "$job" 0 built differs
+recorded "$job" 0 built_reason "n2: no P2P (2 of 4 nodes)"
+
+rm -f "$work/go"
+
+echo "--- nobody says anything"
 srun_show -w n1,n2 --ntasks-per-node=1 --gpus-per-node=4 --tccl=on
 job=$(job_of)
 recorded "$job" 0 built "not used"
@@ -48,7 +94,6 @@ recorded "$job" 0 state applied
 # As another user, while the step runs.
 user srun -w n1 -N1 --gpus-per-node=4 --tccl=on sh -c "cp \$TCCL_PLAN $work/plan; chmod 644 $work/plan; echo \$SLURM_JOB_ID >$work/id; timeout 600 sh -c 'until [ -e $work/go ]; do sleep 0.1; done'" &
 step=$!
-at_end+=("touch $work/go")
 eventually "the step has its plan" test -s "$work/id"
 for message in "confirm verdict=differs text=lie ranks=4 gpus=4 whole=yes" "chain gpus=0000:01:00.0 closed=yes"; do
     matches "answer to another user" "$(PATH=/usr/bin:/bin TCCL_PLAN=$work/plan setpriv --reuid daemon --regid daemon --clear-groups \

@@ -11,7 +11,9 @@
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/subset.h"
+#include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
+#include "tccld/net/link.h"
 #include "tccld/net/liveness.h"
 
 enum { UID = 4001, RANKS = 4 };
@@ -23,7 +25,7 @@ static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = UID + 1, .slur
 static uid_t asking;
 static int answers, records;
 
-/* In place of connection.c and journal.c. */
+/* In place of connection.c, journal.c and link.c. */
 uid_t connection_uid(const struct connection *connection)
 {
     (void)connection;
@@ -39,6 +41,28 @@ void connection_answer_lines(struct connection *connection, struct tccl_line_wri
     answers++;
 }
 
+/* The step has one node: none of these is called. */
+void connection_answer(struct connection *connection, json_t *message)
+{
+    (void)connection;
+    (void)message;
+    abort();
+}
+
+struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
+                      void (*done)(void *context, json_t *answer, const struct tccl_error *err),
+                      void *context)
+{
+    (void)daemon, (void)node, (void)message, (void)deadline, (void)done, (void)context;
+    abort();
+}
+
+void link_cancel(struct link *link)
+{
+    (void)link;
+    abort();
+}
+
 void connection_refuse(struct connection *connection, const char *text)
 {
     (void)connection;
@@ -46,11 +70,10 @@ void connection_refuse(struct connection *connection, const char *text)
     answers++;
 }
 
-void journal_put_at(struct journal *journal, json_t *record, const char *node)
+void journal_put(struct journal *journal, json_t *record)
 {
     const char *reason = json_string_value(json_object_get(record, "built_reason"));
     (void)journal;
-    (void)node;
     FUZZ_CHECK(asking == UID && tccl_record_confirms(record));
     FUZZ_CHECK(reason && strlen(reason) <= TCCL_OUTCOME_REASON);
     records++;
@@ -60,6 +83,7 @@ void journal_put_at(struct journal *journal, json_t *record, const char *node)
 static void end(void)
 {
     planfile_remove(folder, &key);
+    verdicts_free(daemon_.verdicts);
     alives_free(daemon_.alives);
     own_free(daemon_.own);
     rmdir(folder);
@@ -77,6 +101,7 @@ static void begin(void)
     strcpy(conf.node, "n1");
     snprintf(conf.machine, sizeof(conf.machine), "%s/none", folder);
     daemon_.alives = alives_new();
+    daemon_.verdicts = verdicts_new(&daemon_);
     daemon_.own = own_new();
     char text[TCCL_LINES_SIZE];
     struct tccl_line_writer plan;
@@ -84,8 +109,8 @@ static void begin(void)
     tccl_key_put_lines(&key, &plan);
     tccl_line_put(&plan, "uid", "%d", UID);
     tccl_line_put(&plan, "index", "0");
+    tccl_line_put(&plan, "n_nodes", "1");
     tccl_line_put(&plan, "start", "1700000000");
-    tccl_line_put(&plan, "root", "n1");
     tccl_line_put(&plan, "gpus", "0000:01:00.0 0000:41:00.0");
     if (planfile_write(folder, &key, getgid(), &plan, path, &err) != 0)
         abort();
@@ -121,6 +146,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
     static const char *const seeds[] = {
         "1tccl-chain 1\n" KEY "closed yes\ngpus 0000:41:00.0 0000:01:00.0\nend\n",
         "0tccl-chain 1\n" KEY "closed no\ngpus 0000:01:00.0\nend\n",
+        "1tccl-confirm 1\n" KEY "verdict begun\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
         "1tccl-confirm 1\n" KEY "verdict applied\ntext \nranks 8\nwhole yes\ngpus 2\nend\n",
         "1tccl-confirm 1\n" KEY
         "verdict differs\ntext order \xc3\xa9\xff\nranks -1\nwhole yes\ngpus -1\nend\n",

@@ -10,10 +10,10 @@
 #include "check.h"
 #include "client/message.h"
 #include "client/outcome.h"
-#include "tccld/join/confirm.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/step-internal.h"
+#include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/liveness.h"
@@ -215,7 +215,7 @@ void alives_forget(struct daemon *daemon, const struct tccl_step_key *key)
     (void)daemon;
     (void)key;
 }
-void confirm_end(struct daemon *daemon, const struct tccl_step_key *key)
+void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
 {
     (void)daemon;
     (void)key;

@@ -428,7 +428,8 @@ static void test_plan_file(void)
     rig_path(socket_path, "tccld.sock", 1);
     CHECK_STR(text_of(plan, "type"), "plan");
     CHECK_STR(text_of(plan, "socket"), socket_path);
-    CHECK_STR(text_of(plan, "root"), "n1");
+    CHECK_STR(text_of(plan, "node_names"), "n[1-2]");
+    CHECK_STR(text_of(plan, "parent"), "");
     CHECK_INT(atoi(text_of(plan, "uid")), job_uid());
     CHECK_STR(text_of(plan, "step_gpus"), "6");
     CHECK_STR(text_of(plan, "index"), "0");
@@ -529,23 +530,57 @@ static void test_verdicts(void)
     await_built(1, &key, "applied", "applied", "");
 }
 
-/* Two nodes: the second speaks up only where something differs; its word counts most. */
+/* Two nodes: "applied" is what both say; that of one that something differs counts most. */
 static void test_nodes(void)
 {
     char path[4096];
     struct tccl_step_key key = begin_step(2, 4, path);
     confirm(&key, 2, "unknown", "not sent", true);
     confirm(&key, 2, "differs", "edge 1 went through memory 0", true);
-    await_built(2, &key, "differs", "differs", "n2: edge 1 went through memory 0");
+    await_built(2, &key, "differs", "differs", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
     confirm(&key, 1, "applied", "", true);
     leave(&key, 2);
-    await_built(1, &key, "differs", "differs", "n2: edge 1 went through memory 0");
+    await_built(1, &key, "differs", "differs", "n2: edge 1 went through memory 0 (1 of 2 nodes)");
 
     key = begin_step(2, 4, path);
-    confirm(&key, 2, "applied", "", true); /* not node 0's word */
+    confirm(&key, 2, "applied", "", true);
+    confirm(&key, 1, "applied", "", true);
+    await_built(1, &key, "applied", "applied", "");
     leave(&key, 2);
-    await_built(1, &key, "applied", "not used",
-                "no communicator over the step's GPUs was made with this plan");
+
+    key = begin_step(2, 4, path);
+    confirm(&key, 2, "applied", "", true);
+    confirm(&key, 1, "begun", "", true);
+    leave(&key, 2);
+    await_built(1, &key, "applied", "unknown",
+                "n1: its processes ended before it was known what NCCL has built (1 of 2 nodes)");
+
+    key = begin_step(2, 4, path);
+    confirm(&key, 2, "applied", "", true);
+    leave(&key, 2);
+    await_built(1, &key, "differs", "differs",
+                "n1: no communicator over the step's GPUs was made with this plan (1 of 2 nodes "
+                "left the plan alone)");
+}
+
+/* A node that says nothing to the end, since its tccld has gone; and one whose tccld was started
+ * again in between. */
+static void test_silent_node(void)
+{
+    char path[4096];
+    struct tccl_step_key key = begin_step(2, 4, path);
+    confirm(&key, 1, "applied", "", true);
+    rig_stop_tccld(2, SIGKILL);
+    leave(&key, 1);
+    await_built(1, &key, "applied", "unknown", "n2 has not said what was built (1 of 2 nodes)");
+    rig_start_tccld(2);
+    key = begin_step(2, 4, path);
+    confirm(&key, 2, "applied", "", true);
+    rig_stop_tccld(1, SIGKILL); /* it knows of node 2's word */
+    rig_start_tccld(1);
+    confirm(&key, 1, "applied", "", true);
+    await_built(1, &key, "applied", "applied", "");
+    leave(&key, 2);
 }
 
 /* Many at once change nothing but the strongest word, and tccld still answers others. */
@@ -565,7 +600,7 @@ static void test_flood(void)
     if (tccl_now_ms() - begin < 1000) /* they were in two seconds at most */
         CHECK(refused >= 3000 - 2 * 1024);
     close(fd);
-    await_built(1, &key, "applied", "applied", "x");
+    await_built(1, &key, "applied", "applied", "");
     leave(&key, 1);
 }
 
@@ -598,7 +633,7 @@ static void test_away(void)
     confirm(&key, 2, "differs", "after all", true);
     leave(&key, 2);
     rig_start_tccld(HOME);
-    await_built(1, &key, "differs", "differs", "n2: after all");
+    await_built(1, &key, "differs", "differs", "n2: after all (1 of 2 nodes)");
 }
 
 /* Connections to the records' home, from now until none comes for a while; all are hung up on. */
@@ -651,9 +686,8 @@ static void test_no_home(void)
         rig_start_tccld(i);
     struct tccl_step_key key = begin_step(2, 4, path);
     confirm(&key, 1, "applied", "", true);
-    await_built(1, &key, "applied", "applied", "");
     confirm(&key, 2, "differs", "here", true);
-    await_built(1, &key, "differs", "differs", "n2: here");
+    await_built(1, &key, "differs", "differs", "n2: here (1 of 2 nodes)");
     leave(&key, 2);
 }
 
@@ -772,6 +806,7 @@ int main(void)
     test_bad_questions();
     test_verdicts();
     test_nodes();
+    test_silent_node();
     test_flood();
     test_restart();
     test_away();

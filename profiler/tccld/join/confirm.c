@@ -1,20 +1,14 @@
-/* CONFIRM: verdicts of the processes of a step on what NCCL built. The one that counts most goes on
- * record: node 0's, and from other nodes only that theirs differs. */
+/* CONFIRM: what the processes of a step on this node say that NCCL built. */
 #include "tccld/join/confirm.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "client/key.h"
-#include "client/message.h"
 #include "records/record.h"
-#include "tccld/journal/journal.h"
-#include "tccld/main/log.h"
+#include "tccld/join/verdicts.h"
 #include "tccld/net/liveness.h"
 
 struct verdict {
-    int rank; /* tccl_built_rank */
+    int rank; /* tccl_built_rank; NOTHING: begun */
     char text[CONFIRM_TEXT + 1];
     bool whole;
 };
@@ -33,35 +27,10 @@ static int read_verdict(const struct tccl_lines *lines, struct verdict *verdict,
         return tccl_fail(err, "whole: yes or no is expected");
     if (tccl_line_text(lines, "verdict", word, sizeof(word)) < 0)
         return tccl_fail(err, "verdict: a word is expected");
-    verdict->rank = tccl_built_rank(word);
-    return verdict->rank > 0 ? 0 : tccl_fail(err, "verdict: \"%.16s\" is unknown", word);
-}
-
-/* How the verdict reads on record: what differs is of one node. */
-static json_t *record_of(const struct daemon *daemon, const struct alive *alive, int rank,
-                         const char *text)
-{
-    char reason[TCCL_OUTCOME_REASON + 1];
-    bool differs = rank == TCCL_BUILT_DIFFERS;
-    cleanup_json json_t *record = tccl_key_to_json(&alive->key);
-    snprintf(reason, sizeof(reason), "%s%s%s", differs ? daemon->conf->node : "",
-             differs ? ": " : "", text);
-    if (json_object_set_new(record, "start", json_integer(alive->start)) != 0 ||
-        json_object_set_new(record, "built", json_string(tccl_built_name(rank))) != 0 ||
-        tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0)
-        return NULL;
-    return tccl_steal(record);
-}
-
-static void put(struct daemon *daemon, struct alive *alive, int rank, const char *text)
-{
-    if (rank <= alive->told || (alive->index != 0 && rank != TCCL_BUILT_DIFFERS))
-        return;
-    json_t *record = record_of(daemon, alive, rank, text);
-    if (!record)
-        return;
-    journal_put_at(daemon->journal, record, alive->index == 0 ? NULL : alive->root);
-    alive_told(daemon, alive, rank);
+    verdict->rank = strcmp(word, "begun") == 0 ? TCCL_BUILT_NOTHING : tccl_built_rank(word);
+    if (verdict->rank < 0 || !*word)
+        return tccl_fail(err, "verdict: \"%.16s\" is unknown", word);
+    return 0;
 }
 
 void confirm_hear(struct daemon *daemon, struct connection *connection,
@@ -75,17 +44,9 @@ void confirm_hear(struct daemon *daemon, struct connection *connection,
         return;
     }
     if (verdict.whole)
-        put(daemon, alive, verdict.rank, verdict.text);
+        verdicts_hear(daemon, alive, verdict.rank, verdict.text);
     char text[32];
     struct tccl_line_writer answer;
     tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);
     connection_answer_lines(connection, &answer);
-}
-
-void confirm_end(struct daemon *daemon, const struct tccl_step_key *key)
-{
-    struct alive *alive = alives_find(daemon, key);
-    if (alive && alive->told == 0)
-        put(daemon, alive, TCCL_BUILT_NOT_USED,
-            "no communicator over the step's GPUs was made with this plan");
 }

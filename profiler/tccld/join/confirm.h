@@ -1,4 +1,4 @@
-/* confirm.h: what NCCL built of a step's ring, as its processes say: it is put on record. */
+/* confirm.h: what NCCL built of a step's ring, as its processes say. */
 #ifndef TCCL_CONFIRM_H
 #define TCCL_CONFIRM_H
 
@@ -9,9 +9,5 @@ enum { CONFIRM_TEXT = 255 };
 
 /* Handler of CONFIRM. */
 lines_handler confirm_hear;
-
-/* The step ends on this node, its plan file is still there: if nothing was heard, that is put on
- * record, by node 0. */
-void confirm_end(struct daemon *daemon, const struct tccl_step_key *key);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "base/cleanup.h"
 #include "client/message.h"
-#include "tccld/join/confirm.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/proxy-join.h"
+#include "tccld/join/verdicts.h"
 #include "tccld/net/liveness.h"
 
 void sweep_plans(struct steps *steps)
@@ -22,7 +22,7 @@ void sweep_plans(struct steps *steps)
 static void end_step(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = steps_find(steps, key);
-    confirm_end(steps->daemon, key);
+    verdicts_end(steps->daemon, key);
     alives_forget(steps->daemon, key);
     planfile_remove(steps->daemon->conf->run_dir, key);
     planlist_remove(steps->plans, key);

@@ -177,7 +177,7 @@ int planfile_read(const char *run_dir, const struct tccl_step_key *key,
     return read_plan(run_dir, name, text, plan);
 }
 
-void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *word)
+void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *text)
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
@@ -188,21 +188,22 @@ void planfile_note(const char *run_dir, const struct tccl_step_key *key, const c
     cleanup_close int fd =
         openat(folder, NOTE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
-        dprintf(fd, "%s\n", word);
+        dprintf(fd, "%s\n", text);
 }
 
-int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
-                   char word[static PLANFILE_NOTE])
+char *planfile_noted(const char *run_dir, const struct tccl_step_key *key)
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
     cleanup_close int fd = open_plan(run_dir, name, NOTE_NAME);
-    ssize_t size = fd < 0 ? -1 : read(fd, word, PLANFILE_NOTE - 1);
-    if (size < 0)
-        return -1;
-    word[size] = '\0';
-    word[strcspn(word, "\n")] = '\0';
-    return 0;
+    char *text = fd < 0 ? NULL : malloc(PLANFILE_NOTE + 1);
+    ssize_t size = text ? read(fd, text, PLANFILE_NOTE) : -1;
+    if (size < 0) {
+        free(text);
+        return NULL;
+    }
+    text[size] = '\0';
+    return text;
 }
 
 /* It belongs to the job's user, so nothing is asked of it but its name. */

@@ -30,12 +30,11 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
 int planfile_read(const char *run_dir, const struct tccl_step_key *key,
                   char text[static TCCL_LINES_SIZE], struct tccl_lines *plan);
 
-/* One word kept beside a plan until it is removed or replaced. As far as the disk allows. */
-enum { PLANFILE_NOTE = 32 };
-void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *word);
-/* Returns 0, or -1: there is none. */
-int planfile_noted(const char *run_dir, const struct tccl_step_key *key,
-                   char word[static PLANFILE_NOTE]);
+/* A text kept beside a plan until it is removed or replaced. As far as the disk allows. */
+enum { PLANFILE_NOTE = 256 * 1024 /* what is longer is cut when it is read */ };
+void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *text);
+/* Allocated (caller frees); NULL: there is none. */
+char *planfile_noted(const char *run_dir, const struct tccl_step_key *key);
 
 /* Removes a step's plan and its folder, if they are there, and, as root, the file that the runtime
  * shim keeps for the step in PLANFILE_SHARED: tccl-<uid>-<the 16 digits of the folder's

@@ -131,7 +131,7 @@ static void send_batch(struct journal *journal, const json_t *batch)
     json_array_foreach(batch, i, pair)
     {
         const char *name = json_string_value(json_array_get(pair, 0)), *to = journal_home(journal);
-        if (to && delivery_send(journal, json_array_get(pair, 1), to, name, false) == 0)
+        if (to && delivery_send(journal, json_array_get(pair, 1), to, name) == 0)
             journal->round_deliveries++;
         else
             journal->round_failed = true;

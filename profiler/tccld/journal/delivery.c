@@ -17,7 +17,6 @@ struct delivery {
     json_t *record;
     struct link *ask;
     char name[TCCL_SPOOL_NAME]; /* its file in the spool; "" if it has none */
-    bool once;                  /* never into the spool */
 };
 
 static void end_delivery(struct delivery *delivery)
@@ -39,11 +38,7 @@ static void on_delivered(void *context, json_t *answer, const struct tccl_error 
     const char *why = text ? text : "no reason given";
     char step[TCCL_KEY_TEXT];
     journal_step_text(delivery->record, step);
-    if (delivery->once) {
-        if (!taken)
-            log_limited(&journal->trouble, "step %s: what NCCL built is not on record: %s", step,
-                        why);
-    } else if (taken || refused) {
+    if (taken || refused) {
         journal->retry_ms = 0;
         backlog_settle(journal, delivery->record, delivery->name, taken ? NULL : why);
     } else {
@@ -59,8 +54,7 @@ static void on_delivered(void *context, json_t *answer, const struct tccl_error 
     }
 }
 
-int delivery_send(struct journal *journal, json_t *record, const char *to, const char *name,
-                  bool once)
+int delivery_send(struct journal *journal, json_t *record, const char *to, const char *name)
 {
     struct delivery *delivery = calloc(1, sizeof(*delivery));
     cleanup_json json_t *message = tccl_message_new("record");
@@ -69,7 +63,6 @@ int delivery_send(struct journal *journal, json_t *record, const char *to, const
         return -1;
     }
     delivery->journal = journal;
-    delivery->once = once;
     snprintf(delivery->name, sizeof(delivery->name), "%s", name);
     delivery->ask = link_ask(journal->daemon, to, message, tccl_now_ms() + JOURNAL_SEND_MS,
                              on_delivered, delivery);
@@ -88,7 +81,7 @@ void delivery_cancel_all(struct journal *journal)
     struct delivery *delivery;
     while ((delivery = LIST_FIRST(&journal->deliveries)) != NULL) {
         link_cancel(delivery->ask);
-        if (!delivery->name[0] && !delivery->once)
+        if (!delivery->name[0])
             backlog_put(journal, delivery->record);
         end_delivery(delivery);
     }

@@ -72,19 +72,8 @@ void journal_put(struct journal *journal, json_t *record)
     if (!journal_home(journal))
         local_store_add(journal, record);
     else if (journal->n_deliveries >= JOURNAL_DELIVERIES ||
-             delivery_send(journal, record, journal_home(journal), "", false) != 0)
+             delivery_send(journal, record, journal_home(journal), "") != 0)
         backlog_put(journal, record);
-    json_decref(record);
-}
-
-void journal_put_at(struct journal *journal, json_t *record, const char *node)
-{
-    if (journal_home(journal) || *journal->daemon->conf->accounting_host || !node) {
-        journal_put(journal, record);
-        return;
-    }
-    if (journal->n_deliveries < JOURNAL_DELIVERIES)
-        delivery_send(journal, record, node, "", true);
     json_decref(record);
 }
 

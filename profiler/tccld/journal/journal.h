@@ -22,10 +22,6 @@ void journal_close(struct journal *journal);
 /* Keeps a record (taken over) of a step. Never fails for the caller: what goes wrong is logged. */
 void journal_put(struct journal *journal, json_t *record);
 
-/* The same of a record that belongs, where there is no AccountingHost, into the store of that node
- * (NULL: of this one). There it is sent once, and lost with a line in the log if that fails. */
-void journal_put_at(struct journal *journal, json_t *record, const char *node);
-
 /* The configuration was read again: what is too old now goes soon. */
 void journal_reloaded(struct journal *journal);
 

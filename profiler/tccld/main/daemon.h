@@ -17,6 +17,7 @@ struct own;
 struct resolver;
 struct seen;
 struct steps;
+struct verdicts;
 
 enum { POOL_QUEUE = 1024 };
 /* Priorities of the event loop: what has none set is served before those who may only ask. */
@@ -35,6 +36,7 @@ struct daemon {
     struct journal *journal;
     struct steps *steps;
     struct alives *alives;
+    struct verdicts *verdicts;
     struct metrics *metrics;
 };
 

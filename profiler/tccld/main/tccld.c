@@ -16,6 +16,7 @@
 #include "base/fileio.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/step.h"
+#include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
@@ -261,8 +262,10 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->own = own_new();
     daemon->seen = seen_new();
     daemon->alives = alives_new();
+    daemon->verdicts = verdicts_new(daemon);
     daemon->metrics = metrics_new();
-    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives || !daemon->metrics)
+    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives || !daemon->verdicts ||
+        !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (add_signals(parts, reload, err) != 0 ||
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
@@ -293,6 +296,7 @@ static void end(struct parts *parts)
     connections_free(parts->tcp);
     unix_socket_free(parts->unix_socket);
     steps_free(daemon->steps);
+    verdicts_free(daemon->verdicts);
     journal_close(daemon->journal);
     metrics_file_free(parts->metrics_file);
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "client/key.h"
 #include "client/step-fields.h"
-#include "records/record.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/planfile.h"
 
@@ -53,16 +52,19 @@ static int read_plan(const struct tccl_lines *plan, const struct tccl_step_key *
                      struct alive *alive)
 {
     struct tccl_step_key theirs;
-    int64_t uid, index;
+    int64_t uid, index, n_nodes;
     if (tccl_key_from_lines(plan, &theirs, NULL) != 0 || !tccl_key_equal(&theirs, key) ||
         tccl_line_integer(plan, "uid", 0, UINT32_MAX, &uid) != 0 ||
-        tccl_line_integer(plan, "index", 0, TCCL_MAX_NODES - 1, &index) != 0 ||
+        tccl_line_integer(plan, "n_nodes", 1, TCCL_MAX_NODES, &n_nodes) != 0 ||
+        tccl_line_integer(plan, "index", 0, n_nodes - 1, &index) != 0 ||
         tccl_line_integer(plan, "start", 0, INT64_MAX, &alive->start) != 0 ||
-        tccl_line_text(plan, "root", alive->root, sizeof(alive->root)) < 0)
+        (index > 0 && tccl_line_text(plan, "parent", alive->parent, sizeof(alive->parent)) <= 0))
         return -1;
+    tccl_line_text(plan, "node_names", alive->nodes, sizeof(alive->nodes));
     alive->key = *key;
     alive->uid = (uid_t)uid;
     alive->index = (int)index;
+    alive->n_nodes = (int)n_nodes;
     alive->n_gpus = chain_lines_get_gpus(plan, alive->gpus);
     return alive->n_gpus > 0 ? 0 : -1;
 }
@@ -71,14 +73,13 @@ static struct known *load(struct daemon *daemon, const struct tccl_step_key *key
 {
     struct alives *alives = daemon->alives;
     const char *run_dir = daemon->conf->run_dir;
-    char text[TCCL_LINES_SIZE], word[PLANFILE_NOTE];
+    char text[TCCL_LINES_SIZE];
     struct tccl_lines plan;
     if (planfile_read(run_dir, key, text, &plan) != 0)
         return NULL;
     cleanup_free struct known *known = calloc(1, sizeof(*known));
     if (!known || read_plan(&plan, key, &known->alive) != 0)
         return NULL;
-    known->alive.told = planfile_noted(run_dir, key, word) == 0 ? tccl_built_rank(word) : 0;
     if (alives->count == ALIVE_MOST)
         drop(alives, TAILQ_FIRST(&alives->list));
     TAILQ_INSERT_TAIL(&alives->list, known, link);
@@ -142,10 +143,4 @@ struct alive *alives_asked(struct daemon *daemon, const struct connection *conne
         return NULL;
     }
     return &known->alive;
-}
-
-void alive_told(struct daemon *daemon, struct alive *alive, int rank)
-{
-    alive->told = rank;
-    planfile_note(daemon->conf->run_dir, &alive->key, tccl_built_name(rank));
 }

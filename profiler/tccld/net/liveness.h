@@ -10,8 +10,9 @@
 #include "tccld/net/connection.h"
 
 enum {
-    ALIVE_MOST = 1024,     /* kept in memory */
-    ALIVE_QUESTIONS = 1024 /* of one step, answered within a second */
+    ALIVE_MOST = 1024,      /* kept in memory */
+    ALIVE_QUESTIONS = 1024, /* of one step, answered within a second */
+    ALIVE_NODES = 1024
 };
 
 struct alive {
@@ -19,10 +20,11 @@ struct alive {
     uid_t uid;
     int index; /* of this node */
     int64_t start;
-    char root[TCCL_HOST_NAME + 1]; /* name of node 0 */
+    int n_nodes;
+    char parent[TCCL_HOST_NAME + 1]; /* in the tree; "" of node 0 */
+    char nodes[ALIVE_NODES];         /* all names, in bracket form; "" if that is longer */
     int n_gpus;
     tccl_bus gpus[TCCL_MAX_GPUS];
-    int told; /* rank of the last verdict that was put on record (tccl_built_rank) */
 };
 
 struct alives;
@@ -39,8 +41,5 @@ void alives_forget(struct daemon *daemon, const struct tccl_step_key *key);
  * often. NULL with err. */
 struct alive *alives_asked(struct daemon *daemon, const struct connection *connection,
                            const struct tccl_lines *question, struct tccl_error *err);
-
-/* A verdict of that rank has been put on record: also on disk, for the next tccld. */
-void alive_told(struct daemon *daemon, struct alive *alive, int rank);
 
 #endif

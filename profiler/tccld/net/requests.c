@@ -2,6 +2,7 @@
 #include "tccld/join/confirm.h"
 #include "tccld/join/step.h"
 #include "tccld/join/subset.h"
+#include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
 #include "tccld/net/connection.h"
 
@@ -13,6 +14,7 @@ const struct request tccld_requests[] = {
     {"tccl-confirm", FROM_UNIX, false, NULL, confirm_hear},
     {"call", FROM_TCP, true, step_call, NULL},
     {"merge", FROM_TCP, true, step_merge, NULL},
+    {"built", FROM_TCP, true, verdicts_receive, NULL},
     {"record", FROM_TCP, true, journal_receive, NULL},
     {"query", FROM_UNIX | FROM_TCP, false, journal_query, NULL},
     {"summary", FROM_UNIX | FROM_TCP, false, journal_summary, NULL},

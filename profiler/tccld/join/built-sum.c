@@ -1,0 +1,139 @@
+/* built-sum.c: verdicts of nodes added up on their way to the root, so that a message does not grow
+ * with the number of nodes: a count for each verdict, and what the first node with it says. */
+#include "tccld/join/built-sum.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "client/hostlist.h"
+#include "client/message.h"
+
+void built_sum_begin(struct built_sum *sum, int first)
+{
+    memset(sum, 0, sizeof(*sum));
+    sum->first = sum->end = first;
+    for (int rank = 0; rank < BUILT_RANKS; rank++)
+        sum->lowest[rank] = -1;
+}
+
+static void add(struct built_sum *sum, int rank, int nodes, int lowest, const char *text)
+{
+    if (nodes > 0 && sum->nodes[rank] == 0) {
+        sum->lowest[rank] = lowest;
+        snprintf(sum->text[rank], sizeof(sum->text[rank]), "%s", text);
+    }
+    sum->nodes[rank] += nodes;
+    sum->end += nodes;
+}
+
+void built_sum_put(struct built_sum *sum, int nodes, int rank, const char *text)
+{
+    add(sum, rank, nodes, sum->end, text);
+}
+
+void built_sum_append(struct built_sum *sum, const struct built_sum *next)
+{
+    for (int rank = 0; rank < BUILT_RANKS; rank++)
+        add(sum, rank, next->nodes[rank], next->lowest[rank], next->text[rank]);
+}
+
+bool built_sum_is_whole(const struct built_sum *sum)
+{
+    return sum->nodes[TCCL_BUILT_NOTHING] == 0;
+}
+
+/* "n5", "node 5 (the first is 0)". */
+static void name_of(const char *nodes, int index, char name[static TCCL_HOST_NAME + 1])
+{
+    struct tccl_hosts hosts;
+    snprintf(name, TCCL_HOST_NAME + 1, "node %d (the first is 0)", index);
+    if (tccl_hosts_expand(nodes, TCCL_MAX_NODES, &hosts, NULL) != 0)
+        return;
+    if ((size_t)index < hosts.count)
+        snprintf(name, TCCL_HOST_NAME + 1, "%s", hosts.names[index]);
+    tccl_hosts_clear(&hosts);
+}
+
+static int say_silent(const struct built_sum *sum, const char *nodes,
+                      char reason[static TCCL_OUTCOME_REASON + 1])
+{
+    char name[TCCL_HOST_NAME + 1];
+    int silent = sum->nodes[TCCL_BUILT_NOTHING];
+    name_of(nodes, sum->lowest[TCCL_BUILT_NOTHING], name);
+    snprintf(reason, TCCL_OUTCOME_REASON + 1, "%s has not said what was built (%d of %d nodes)",
+             name, silent, sum->end - sum->first);
+    return TCCL_BUILT_UNKNOWN;
+}
+
+static int say(const struct built_sum *sum, int rank, int of, const char *what,
+               char reason[static TCCL_OUTCOME_REASON + 1])
+{
+    int all = sum->end - sum->first;
+    int length = snprintf(reason, TCCL_OUTCOME_REASON + 1, "%.*s", BUILT_TEXT, sum->text[of]);
+    if (all > 1 && (sum->nodes[of] < all || *what))
+        snprintf(reason + length, (size_t)(TCCL_OUTCOME_REASON + 1 - length), " (%d of %d nodes%s)",
+                 sum->nodes[of], all, what);
+    return rank;
+}
+
+int built_sum_judge(const struct built_sum *sum, const char *nodes,
+                    char reason[static TCCL_OUTCOME_REASON + 1])
+{
+    const int *of = sum->nodes;
+    *reason = '\0';
+    if (of[TCCL_BUILT_DIFFERS] > 0)
+        return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_DIFFERS, "", reason);
+    if (of[TCCL_BUILT_NOT_USED] > 0 && of[TCCL_BUILT_APPLIED] + of[TCCL_BUILT_UNKNOWN] > 0)
+        return say(sum, TCCL_BUILT_DIFFERS, TCCL_BUILT_NOT_USED, " left the plan alone", reason);
+    if (!built_sum_is_whole(sum))
+        return say_silent(sum, nodes, reason);
+    if (of[TCCL_BUILT_UNKNOWN] > 0)
+        return say(sum, TCCL_BUILT_UNKNOWN, TCCL_BUILT_UNKNOWN, "", reason);
+    if (of[TCCL_BUILT_NOT_USED] > 0)
+        return say(sum, TCCL_BUILT_NOT_USED, TCCL_BUILT_NOT_USED, "", reason);
+    return TCCL_BUILT_APPLIED;
+}
+
+json_t *built_sum_to_json(const struct built_sum *sum)
+{
+    cleanup_json json_t *said = json_array();
+    for (int rank = 0; rank < BUILT_RANKS; rank++) {
+        json_t *one =
+            json_pack("{s:i, s:i}", "nodes", sum->nodes[rank], "lowest", sum->lowest[rank]);
+        if (json_array_append_new(said, one) != 0 ||
+            tccl_put_text(one, "text", sum->text[rank], BUILT_TEXT) != 0)
+            return NULL;
+    }
+    return json_pack("{s:O}", "said", said);
+}
+
+static int read_rank(const json_t *json, int rank, int first, int end, struct built_sum *sum,
+                     struct tccl_error *err)
+{
+    json_int_t nodes, lowest;
+    const char *text;
+    if (tccl_get_int(json, "nodes", 0, end - first, &nodes, err) != 0 ||
+        tccl_get_int(json, "lowest", -1, end - 1, &lowest, err) != 0 ||
+        tccl_get_text(json, "text", BUILT_TEXT, &text, err) != 0)
+        return -1;
+    if (nodes > 0 ? lowest < first || lowest > end - nodes : lowest != -1)
+        return tccl_fail(err, "lowest: %d does not fit", (int)lowest);
+    add(sum, rank, (int)nodes, (int)lowest, text);
+    return 0;
+}
+
+int built_sum_from_json(const json_t *json, int first, int end, struct built_sum *sum,
+                        struct tccl_error *err)
+{
+    const json_t *said = json_object_get(json, "said");
+    built_sum_begin(sum, first);
+    if (json_array_size(said) != BUILT_RANKS)
+        return tccl_fail(err, "said: %d verdicts are expected", BUILT_RANKS);
+    for (int rank = 0; rank < BUILT_RANKS; rank++)
+        if (read_rank(json_array_get(said, (size_t)rank), rank, first, end, sum, err) != 0)
+            return -1;
+    return sum->end == end
+               ? 0
+               : tccl_fail(err, "said: of %d nodes in place of %d", sum->end - first, end - first);
+}

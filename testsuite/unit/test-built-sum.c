@@ -1,0 +1,168 @@
+/* Verdicts of nodes, added up over the tree. */
+#include "tccld/join/built-sum.h"
+
+#include "base/cleanup.h"
+#include "check.h"
+#include "tccld/join/tree.h"
+
+enum { MOST = 700 };
+static int words[MOST]; /* of each node; TCCL_BUILT_NOTHING: silent */
+
+static void say(int node, char text[static 32])
+{
+    snprintf(text, 32, "n%d: %s", node + 1, tccl_built_name(words[node]));
+}
+
+/* As tccld does it: its own word, then what came from the nodes below, by messages. */
+static void add_up(int node, int n, struct built_sum *sum)
+{
+    char text[32];
+    built_sum_begin(sum, node);
+    say(node, text);
+    built_sum_put(sum, 1, words[node], text);
+    for (int c = node; (c = tree_next_child(node, c, n)) >= 0;) {
+        struct built_sum below, read;
+        struct tccl_error err = {0};
+        add_up(c, n, &below);
+        cleanup_json json_t *json = built_sum_to_json(&below);
+        CHECK_INT(built_sum_from_json(json, c, tree_end(c, n), &read, &err), 0);
+        CHECK_STR(err.text, "");
+        built_sum_append(sum, &read);
+    }
+}
+
+static void check_sum(const struct built_sum *sum, int n)
+{
+    CHECK(sum->first == 0 && sum->end == n);
+    for (int rank = 0; rank < BUILT_RANKS; rank++) {
+        int nodes = 0, lowest = -1;
+        char text[32] = "";
+        for (int i = n - 1; i >= 0; i--)
+            if (words[i] == rank) {
+                nodes++;
+                lowest = i;
+            }
+        if (lowest >= 0)
+            say(lowest, text);
+        CHECK_INT(sum->nodes[rank], nodes);
+        CHECK_INT(sum->lowest[rank], lowest);
+        CHECK_STR(sum->text[rank], text);
+    }
+}
+
+/* What the words of all nodes mean, written down another way than built_sum_judge has it. */
+static int meaning(int n)
+{
+    bool all_applied = true, all_left = true, some_left = false, some_steered = false,
+         some_differ = false;
+    for (int i = 0; i < n; i++) {
+        all_applied &= words[i] == TCCL_BUILT_APPLIED;
+        all_left &= words[i] == TCCL_BUILT_NOT_USED;
+        some_left |= words[i] == TCCL_BUILT_NOT_USED;
+        some_steered |= words[i] == TCCL_BUILT_APPLIED || words[i] == TCCL_BUILT_UNKNOWN;
+        some_differ |= words[i] == TCCL_BUILT_DIFFERS;
+    }
+    if (some_differ || (some_left && some_steered))
+        return TCCL_BUILT_DIFFERS;
+    return all_applied ? TCCL_BUILT_APPLIED : all_left ? TCCL_BUILT_NOT_USED : TCCL_BUILT_UNKNOWN;
+}
+
+static void test_random(void)
+{
+    char reason[TCCL_OUTCOME_REASON + 1];
+    srand((unsigned)check_seed());
+    for (int round = 0; round < 2000; round++) {
+        struct built_sum sum;
+        int n = 1 + rand() % (round % 10 ? 40 : MOST), common = rand() % BUILT_RANKS;
+        int others = rand() % 4;
+        for (int i = 0; i < n; i++)
+            words[i] = common;
+        for (int i = 0; i < others; i++)
+            words[rand() % n] = rand() % BUILT_RANKS;
+        add_up(0, n, &sum);
+        check_sum(&sum, n);
+        int rank = built_sum_judge(&sum, "", reason);
+        CHECK_INT(rank, meaning(n));
+        CHECK((rank == TCCL_BUILT_APPLIED) == !*reason);
+    }
+}
+
+static void judged(const char *said, int rank, const char *reason)
+{
+    struct built_sum sum;
+    char text[TCCL_OUTCOME_REASON + 1];
+    int n = (int)strlen(said);
+    for (int i = 0; i < n; i++)
+        words[i] = (int)(strchr(".nuad", said[i]) - ".nuad");
+    add_up(0, n, &sum);
+    CHECK_INT(built_sum_judge(&sum, "n[1-40]", text), rank);
+    CHECK_STR(text, reason);
+}
+
+static void test_reasons(void)
+{
+    judged("a", TCCL_BUILT_APPLIED, "");
+    judged("aaaa", TCCL_BUILT_APPLIED, "");
+    judged("aada", TCCL_BUILT_DIFFERS, "n3: differs (1 of 4 nodes)");
+    judged("add.", TCCL_BUILT_DIFFERS, "n2: differs (2 of 4 nodes)");
+    judged("ddd", TCCL_BUILT_DIFFERS, "n1: differs");
+    judged("aaan", TCCL_BUILT_DIFFERS, "n4: not used (1 of 4 nodes left the plan alone)");
+    judged("un", TCCL_BUILT_DIFFERS, "n2: not used (1 of 2 nodes left the plan alone)");
+    judged("nn", TCCL_BUILT_NOT_USED, "n1: not used");
+    judged("n.", TCCL_BUILT_UNKNOWN, "n2 has not said what was built (1 of 2 nodes)");
+    judged("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..a", TCCL_BUILT_UNKNOWN,
+           "n34 has not said what was built (2 of 36 nodes)");
+    judged("auau", TCCL_BUILT_UNKNOWN, "n2: unknown (2 of 4 nodes)");
+    judged("u", TCCL_BUILT_UNKNOWN, "n1: unknown");
+}
+
+static void test_names(void)
+{
+    struct built_sum sum;
+    char text[TCCL_OUTCOME_REASON + 1];
+    built_sum_begin(&sum, 0);
+    built_sum_put(&sum, 3, TCCL_BUILT_NOTHING, "");
+    built_sum_judge(&sum, "", text);
+    CHECK_STR(text, "node 0 (the first is 0) has not said what was built (3 of 3 nodes)");
+    built_sum_judge(&sum, "n[1-", text);
+    CHECK_HOLDS(text, "node 0 (the first is 0)");
+}
+
+/* "nodes lowest" of each rank. */
+static void refused(const char *numbers, const char *said)
+{
+    struct built_sum sum;
+    struct tccl_error err = {0};
+    cleanup_json json_t *list = json_array(), *json = NULL;
+    int nodes, lowest, used;
+    for (; sscanf(numbers, "%d %d%n", &nodes, &lowest, &used) == 2; numbers += used)
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:s}", "nodes", nodes, "lowest", lowest, "text", "x"));
+    json = json_pack("{s:O}", "said", list);
+    CHECK_INT(built_sum_from_json(json, 16, 32, &sum, &err), *said ? -1 : 0);
+    CHECK_HOLDS(err.text, said);
+}
+
+static void test_refused(void)
+{
+    refused("0 -1 0 -1 0 -1 16 16 0 -1", "");
+    refused("1 31 0 -1 0 -1 15 16 0 -1", "");
+    refused("0 -1 0 -1 0 -1 16 16", "5 verdicts are expected");
+    refused("0 -1 0 -1 0 -1 15 16 0 -1", "of 15 nodes in place of 16");
+    refused("1 16 0 -1 0 -1 16 16 0 -1", "of 17 nodes in place of 16");
+    refused("0 -1 0 -1 0 -1 16 17 0 -1", "lowest: 17 does not fit");
+    refused("0 16 0 -1 0 -1 16 16 0 -1", "lowest: 16 does not fit");
+    refused("0 -1 0 -1 1 15 15 16 0 -1", "lowest: 15 does not fit");
+    refused("0 -1 0 -1 1 32 15 16 0 -1", "lowest");
+    refused("-1 -1 1 16 0 -1 16 16 0 -1", "nodes");
+    refused("0 -1 0 -1 0 -1 99 16 0 -1", "nodes");
+}
+
+int main(void)
+{
+    test_random();
+    test_reasons();
+    test_names();
+    test_refused();
+    return check_result();
+}
