@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "command/path-commands.h"
+#include "command/path-tuning.h"
 
 enum { RUNNERS = 5 };
 
@@ -256,6 +257,11 @@ static int stops_to_json(const struct route *route, bool any, bool with_runners,
     return 0;
 }
 
+static bool is_closed(const struct answer *answer)
+{
+    return answer->route.stops[0].chain.closed;
+}
+
 static int explain_json(const struct answer *answer, bool any, struct tccl_error *err)
 {
     cleanup_json json_t *json = answer_to_json(answer);
@@ -269,6 +275,8 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
     for (int i = 0; answer->route.hops && i < answer->route.n; i++)
         if (holds_route(&answer->route, answer->route.hops[i]))
             json_array_append_new(hops, json_integer(i));
+    json_t *sizes = answer->route.n ? tuning_to_json(&answer->route, is_closed(answer)) : NULL;
+    json_object_set_new(json, "all_reduce", sizes ? sizes : json_null());
     return print_json(json, err);
 }
 
@@ -372,6 +380,7 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
     printf("\nThis ring\n");
     if (print_route(&answer->route, any, true, err) < 0)
         return -1;
+    tuning_print(&answer->route, is_closed(answer), stdout);
     if (!answer->baseline.n)
         return 0;
     printf("\nBaseline: NCCL's own rings\n");

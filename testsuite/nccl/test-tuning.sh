@@ -1,0 +1,89 @@
+#!/bin/bash
+# NCCL's table of algorithms and protocols with a plan is that of NCCL alone, so it picks the same for each size; large
+# all-reduces use the planned ring. On one node, on two, and with a plan on one of two nodes only: that changes nothing.
+# tccl-path explain foretells what it picks. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4 nodes, which takes some minutes.
+# level: all
+. "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
+export TCCL_RIG_CUMEM=1
+
+# The tables of the last two runs; both picked a ring from some size on.
+same_table() { # MODEL NODES [ONLY]
+    python3 - "$here" "$work" "$1" <<'PYTHON' || { show_log; fail "${what:-}: not NCCL's own table"; }
+import json
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import tuning
+alone, planned = (tuning.read(f"{sys.argv[2]}/{name}/node0-process0.log") for name in ["alone-log", "planned-log"])
+with open(f"{sys.argv[1]}/../machines/{sys.argv[3]}.json") as file:
+    sm = json.load(file)["machine"]["gpus"][0]["sm"]
+bad = []
+for name in ["ranks", "nodes", "channels"]:
+    if getattr(alone, name) != getattr(planned, name):
+        bad.append(f"{name}: {getattr(planned, name)}, not {getattr(alone, name)}")
+# Broadcast and Reduce have the ring alone, and less latency where its channels are all alike.
+for name in ["AllReduce", "AllGather", "ReduceScatter"]:
+    if alone.table[name] != planned.table[name]:
+        bad.append(f"{name}: {planned.table[name]}, not {alone.table[name]}")
+for kind, graph in alone.graphs.items():
+    bad += [f"{kind}: {key} {planned.graphs[kind][key]}, not {graph[key]}" for key in ["channels", "intra", "inter"]
+            if planned.graphs[kind][key] != graph[key]]
+# LL128 is for NVLink.
+if {"NVL", "NVB"} & set(planned.graphs["Ring"]["types"]) or planned.time("Ring", "LL128", 1 << 20):
+    bad.append(f"the ring's types are {planned.graphs['Ring']['types']}")
+picks, own = planned.picks(sm), alone.picks(sm)
+bad += [f"{tuning.human(size)}: {picks[size]}, not {own[size]}" for size in picks if picks[size] != own[size]]
+bad += [f"{tuning.human(size)}: {picks[size]}, not the ring" for size in picks if size >= 64 << 20 and picks[size][0] != "Ring"]
+print(tuning.ranges(planned, sm))
+if bad:
+    sys.exit("\n".join(bad))
+PYTHON
+}
+
+# tccl-path foretells what NCCL picks alone. The table has one decimal, so of two that take nearly the same time it may be
+# either.
+foretold() { # MODEL NODES
+    "$TCCL_BUILD/pathfind/tccl-path" explain --json --node "$machines/$1.json=$2" >"$work/explain" || fail "tccl-path explain"
+    python3 - "$here" "$work" "$1" <<'PYTHON' || fail "$1 on $2 nodes: not as tccl-path has it"
+import json
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1])
+import tuning
+alone = tuning.read(f"{sys.argv[2]}/alone-log/node0-process0.log")
+with open(f"{sys.argv[2]}/explain") as file:
+    answer = json.load(file)
+with open(f"{sys.argv[1]}/../machines/{sys.argv[3]}.json") as file:
+    sm = json.load(file)["machine"]["gpus"][0]["sm"]
+for size, pick in alone.picks(sm).items():
+    row = [row for row in answer["all_reduce"][-1]["picks"] if row["from"] <= size][-1]
+    said = (row["algorithm"].capitalize(), row["protocol"])
+    if said != pick and alone.time(*said, size, sm) > 1.05 * alone.time(*pick, size, sm):
+        sys.exit(f"{tuning.human(size)}: {said}, NCCL has {pick}")
+PYTHON
+}
+
+compare() { # MODEL NODES [PLANNED]: with a plan on so many of the nodes
+    local model=$1 nodes=$2 planned=${3:-$2} list=() i
+    step "$model on $nodes nodes${3:+, a plan on $3}"
+    for ((i = 0; i < nodes; i++)); do list+=("$model"); done
+    make_plans "${list[@]}"
+    for ((i = planned; i < nodes; i++)); do plans[i]=-; done
+    rm -rf "$work"/*-log
+    run_ring "$work/own" "$model" --nodes "$nodes" --log "$work/alone-log"
+    run_planned "$model" --nodes "$nodes" --log "$work/planned-log"
+    said "TCCL INFO .*: ring .*model" "$planned"
+    same_table "$model"
+    foretold "$model" "$nodes"
+}
+
+if [ -n "${TCCL_ALL:-}" ]; then
+    for model in "$machines"/*.json; do
+        for nodes in 1 2 4; do compare "$(basename "$model" .json)" "$nodes"; done
+    done
+    compare epyc-8gpu 4 3
+else
+    compare amd-4gpu 1
+    compare intel-4gpu 2
+fi
+compare epyc-8gpu 2 1
