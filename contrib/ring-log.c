@@ -1,7 +1,10 @@
 /* ring-log.c: what NCCL says in its log of the communicators it made. Lines of several threads may
- * be mixed; each names its thread, and a thread makes one communicator at a time. */
+ * be mixed; each names its thread, and a thread makes one communicator at a time. What is connected
+ * after the init is said by any thread: it belongs to the communicator that the thread's device was
+ * last asked for a collective on. */
 #include "ring-log.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,16 @@ static struct ring_member *of_thread(struct ring_log *log, int thread)
 {
     for (int i = log->n_members - 1; i >= 0; i--)
         if (log->members[i].thread == thread)
+            return &log->members[i];
+    return NULL;
+}
+
+/* The communicator that was made last, or has had a collective last, on the device: members are in
+ * that order. */
+static struct ring_member *of_device(struct ring_log *log, int device)
+{
+    for (int i = log->n_members - 1; i >= 0; i--)
+        if (log->members[i].device == device && log->members[i].thread == 0)
             return &log->members[i];
     return NULL;
 }
@@ -42,11 +55,12 @@ static struct ring_channel *channel_of(struct ring_member *member, int index)
     return &member->channels[index];
 }
 
-/* "… comm 0x55d0 rank 0 nranks 4 … - Init START", and COMPLETE. */
+/* "… comm 0x55d0 rank 0 nranks 4 cudaDev 1 … - Init START", and COMPLETE. */
 static int read_init(struct ring_log *log, int thread, const char *text)
 {
     const char *at = strstr(text, "comm 0x");
     struct ring_member *member = of_thread(log, thread);
+    const char *device = strstr(text, "cudaDev ");
     void *comm;
     int rank, ranks;
 
@@ -57,7 +71,30 @@ static int read_init(struct ring_log *log, int thread, const char *text)
         return 0;
     if (member)
         member->thread = 0;
-    return add_member(log, thread, comm, rank, ranks);
+    if (add_member(log, thread, comm, rank, ranks) != 0)
+        return -1;
+    log->members[log->n_members - 1].device = device ? atoi(device + strlen("cudaDev ")) : -1;
+    return 0;
+}
+
+/* "Broadcast: opCount 0 sendbuff … comm 0x55d0 [nranks=4] stream …": the communicator becomes its
+ * device's last one. */
+static void read_collective(struct ring_log *log, const char *text)
+{
+    const char *at = strstr(text, " comm 0x");
+    struct ring_member found;
+    void *comm;
+
+    if (!at || sscanf(at, " comm %p", &comm) != 1)
+        return;
+    for (int i = log->n_members - 1; i >= 0; i--)
+        if (log->members[i].comm == comm) {
+            found = log->members[i];
+            memmove(&log->members[i], &log->members[i + 1],
+                    (size_t)(log->n_members - 1 - i) * sizeof(found));
+            log->members[log->n_members - 1] = found;
+            return;
+        }
 }
 
 /* "Channel 00/02 : 0 2 1 3" */
@@ -82,8 +119,14 @@ static int read_order(struct ring_member *member, int index, const char *list)
     return 0;
 }
 
+static void note(char *via, const char *text)
+{
+    if (!*via)
+        snprintf(via, RING_VIA, "%.*s", (int)strcspn(text, " \n"), text);
+}
+
 /* "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC", perhaps with [send] or [receive] before "via". The
- * same is said of a tree's edges. */
+ * same is said of a tree's edges, and later of those by which ranks send to each other. */
 static void read_edge(struct ring_member *member, int index, int from, int to, const char *text)
 {
     struct ring_channel *channel = channel_of(member, index);
@@ -92,10 +135,12 @@ static void read_edge(struct ring_member *member, int index, int from, int to, c
     if (!channel || !via)
         return;
     via += strlen(" via ");
+    if (!member->connected)
+        member->connected = member->thread ? RING_AT_INIT : RING_AT_COLLECTIVE;
     if (from == member->rank && to == channel->next)
-        snprintf(channel->send_via, RING_VIA, "%.*s", (int)strcspn(via, " \n"), via);
+        note(channel->send_via, via);
     if (to == member->rank && from == channel->prev && strstr(text, "[receive]"))
-        snprintf(channel->receive_via, RING_VIA, "%.*s", (int)strcspn(via, " \n"), via);
+        note(channel->receive_via, via);
 }
 
 static int read_channel(struct ring_member *member, const char *text)
@@ -127,22 +172,58 @@ static void read_ring(struct ring_member *member, const char *text)
     }
 }
 
+/* Words that are only said where buffers come from cuMemCreate, or don't. */
+static void read_memory(struct ring_log *log, const char *text)
+{
+    if (strstr(text, "CUMEM") || strstr(text, "cuMemEnable 1"))
+        log->memory = RING_CUMEM;
+    else if (strstr(text, "cuMemEnable 0"))
+        log->memory = RING_OLDER;
+}
+
+/* "NCCL version 2.29.7+cuda13.0" */
+static void read_version(struct ring_log *log, const char *text)
+{
+    int major, minor, patch;
+
+    if (sscanf(text, "NCCL version %d.%d.%d", &major, &minor, &patch) == 3)
+        log->version = major * 10000 + minor * 100 + patch;
+}
+
 /* "host:pid:thread [device] NCCL INFO text" */
 static int read_line(struct ring_log *log, const char *line)
 {
     const char *text = strstr(line, "NCCL INFO ");
-    int thread;
+    int thread, device;
 
-    if (!text || sscanf(line, "%*[^:]:%*d:%d", &thread) != 1)
+    read_version(log, strstr(line, "NCCL version ") ? strstr(line, "NCCL version ") : "");
+    if (!text || sscanf(line, "%*[^:]:%*d:%d [%d]", &thread, &device) != 2)
         return 0;
     text += strlen("NCCL INFO ");
+    read_memory(log, text);
     if (strstr(text, " Init "))
         return read_init(log, thread, text);
+    if (strstr(text, ": opCount "))
+        read_collective(log, text);
     if (strncmp(text, "Channel ", 8) == 0)
-        return read_channel(of_thread(log, thread), text);
+        return read_channel(
+            of_thread(log, thread) ? of_thread(log, thread) : of_device(log, device), text);
     if (strncmp(text, "Ring ", 5) == 0)
         read_ring(of_thread(log, thread), text);
     return 0;
+}
+
+/* Late connections are only made with cuMemCreate. */
+static enum ring_memory conclude(const struct ring_log *log)
+{
+    bool early = false;
+
+    for (int i = 0; i < log->n_members && log->memory == RING_UNKNOWN; i++) {
+        if (log->members[i].connected == RING_AT_COLLECTIVE)
+            return RING_CUMEM;
+        early = early || log->members[i].connected == RING_AT_INIT;
+    }
+    return log->memory == RING_UNKNOWN && early ? RING_OLDER : log->memory;
 }
 
 int ring_log_read(const char *path, struct ring_log *log)
@@ -159,6 +240,7 @@ int ring_log_read(const char *path, struct ring_log *log)
         status = read_line(log, line);
     free(line);
     fclose(file);
+    log->memory = conclude(log);
     return status;
 }
 

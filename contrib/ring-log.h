@@ -12,16 +12,27 @@ struct ring_channel {
     char receive_via[RING_VIA]; /* of what comes over the network, else "" */
 };
 
+/* When a communicator reached its neighbours: at the end of its init, or at a collective after it,
+ * as NCCL does from 2.22 on where it takes its memory by cuMemCreate. */
+enum ring_connected { RING_NOT, RING_AT_INIT, RING_AT_COLLECTIVE };
+
 /* One communicator as one rank sees it. */
 struct ring_member {
     void *comm; /* the ncclComm_t */
     int thread; /* that made it, and is still at it; 0: none */
+    int device; /* CUDA's number */
     int rank, ranks;
+    enum ring_connected connected;
     int n_channels;
     struct ring_channel channels[RING_CHANNELS];
 };
 
+/* Memory of the process' buffers: not said; CUDA's and /dev/shm; by cuMemCreate. */
+enum ring_memory { RING_UNKNOWN, RING_OLDER, RING_CUMEM };
+
 struct ring_log {
+    enum ring_memory memory;
+    int version; /* 22907 for 2.29.7; 0: not said */
     int n_members;
     struct ring_member *members;
 };

@@ -1,6 +1,7 @@
 /* ring-probe.c: joins NCCL communicators, as a training program would, and prints the rings that
  * NCCL built, as its log tells them. Started once for each rank (srun, mpirun, torchrun) or once
  * for several GPUs. */
+#include "ring-collective.h"
 #include "ring-log.h"
 
 #include <cuda_runtime_api.h>
@@ -16,7 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_COMMS = 16, MAX_SUBSETS = 16, MAX_RANKS = 4096, MAX_GPUS = 16, WAIT_SECONDS = 300 };
+enum {
+    MAX_COMMS = 16,
+    MAX_COLLECTIVES = 64,
+    MAX_SUBSETS = 16,
+    MAX_RANKS = 4096,
+    MAX_GPUS = 16,
+    WAIT_SECONDS = 300
+};
 
 /* Communicators of a rank: the ones asked for; those of subsets; then what is made of the first. */
 enum { SUBSET = MAX_COMMS, SPLIT_OFF = SUBSET + MAX_SUBSETS, SPLIT_AGAIN, SHRUNKEN, GROWN, SLOTS };
@@ -27,9 +35,10 @@ static struct {
     int rank, ranks; /* of processes */
     int gpus;        /* of this process */
     int device;      /* the first one; -1: from the place on the node */
-    int comms, subsets, split, no_color, shrink;
+    int comms, subsets, split, no_color, shrink, collectives;
     enum init init;
     bool group, threads, nonblocking, share, again, grow, edges, json, no_log, allreduce;
+    bool children_last, go_on, finalize, abort;
     char id[4000];
     const char *log; /* NULL: one that is removed */
 } options = {
@@ -40,10 +49,13 @@ static struct subset {
     int n, ranks[MAX_RANKS];
 } subsets[MAX_SUBSETS];
 
+static struct ring_collective collectives[MAX_COLLECTIVES];
+
 /* A rank of this process. */
 struct member {
     int rank, device;
     ncclComm_t comms[SLOTS];
+    bool broken[SLOTS]; /* NCCL wants it to be given up */
     int status;
 };
 
@@ -52,30 +64,39 @@ static char log_path[4096];
 
 static void usage(FILE *to)
 {
-    fputs("Usage: ring-probe [OPTION]...\n"
-          "Joins NCCL communicators and prints the rings that NCCL built.\n"
-          "  --rank R --ranks N   this process, of how many (default: from Slurm, torchrun, MPI)\n"
-          "  --gpus K             GPUs of this process, one rank each (default: 1)\n"
-          "  --device D           CUDA's number of the first (default: by place on the node)\n"
-          "  --id FILE            passes NCCL's id on; seen by all, and new (default: by step)\n"
-          "  --init HOW           rank, config, scalable, or all (one process only)\n"
-          "  --comms C            so many communicators, one after the other (default: 1)\n"
-          "  --group              all of them in one group\n"
-          "  --threads            one thread for each GPU\n"
-          "  --nonblocking        without waiting inside NCCL\n"
-          "  --subset RANKS       and one of these ranks, such as 0,2 or 0-3; repeat as needed\n"
-          "  --split N            then splits the first one into N by rank modulo N\n"
-          "  --no-color R         rank R takes no part in that\n"
-          "  --again              then splits these into two\n"
-          "  --share              splits share what they can\n"
-          "  --shrink R           then one of all ranks but R\n"
-          "  --grow               then R joins that one\n"
-          "  --edges              each rank also prints how it reaches the next\n"
-          "  --json               the same as JSON, a line for each rank and communicator\n"
-          "  --log FILE           keeps NCCL's log there\n"
-          "  --no-log             leaves NCCL's log alone, and so prints no rings\n"
-          "  --all-reduce         then adds up a number over all ranks\n",
-          to);
+    fputs(
+        "Usage: ring-probe [OPTION]...\n"
+        "Joins NCCL communicators and prints the rings that NCCL built.\n"
+        "  --rank R --ranks N   this process, of how many (default: from Slurm, torchrun, MPI)\n"
+        "  --gpus K             GPUs of this process, one rank each (default: 1)\n"
+        "  --device D           CUDA's number of the first (default: by place on the node)\n"
+        "  --id FILE            passes NCCL's id on; seen by all, and new (default: by step)\n"
+        "  --init HOW           rank, config, scalable, or all (one process only)\n"
+        "  --comms C            so many communicators, one after the other (default: 1)\n"
+        "  --group              all of them in one group\n"
+        "  --threads            one thread for each GPU\n"
+        "  --nonblocking        without waiting inside NCCL\n"
+        "  --subset RANKS       and one of these ranks, such as 0,2 or 0-3; repeat as needed\n"
+        "  --split N            then splits the first one into N by rank modulo N\n"
+        "  --no-color R         rank R takes no part in that\n"
+        "  --again              then splits these into two\n"
+        "  --share              splits share what they can\n"
+        "  --shrink R           then one of all ranks but R\n"
+        "  --grow               then R joins that one\n"
+        "  --edges              each rank also prints how it reaches the next; for that there is\n"
+        "                       a broadcast on each communicator, since NCCL connects no earlier\n"
+        "  --json               the same as JSON, a line for each rank and communicator\n"
+        "  --log FILE           keeps NCCL's log there\n"
+        "  --no-log             leaves NCCL's log alone, and so prints no rings\n"
+        "  --collective K:BYTES then a collective on the first communicator, repeat as needed:\n"
+        "                       all-reduce, all-gather, reduce-scatter, broadcast or all-to-all\n"
+        "                       (sends and receives); its result is not looked at\n"
+        "  --children-last      splits, shrinks and grows after these\n"
+        "  --go-on              where a collective fails, says so and goes on\n"
+        "  --all-reduce         then adds up a number over all ranks\n"
+        "  --finalize           ncclCommFinalize, then ncclCommDestroy\n"
+        "  --abort              ncclCommAbort in place of ncclCommDestroy\n",
+        to);
 }
 
 static int fail(int rank, const char *what, const char *why)
@@ -168,7 +189,7 @@ static void prepare_log(void)
         snprintf(log_path, sizeof(log_path), "%s/ring-probe.%d.log", folder ? folder : "/tmp",
                  getpid());
     setenv("NCCL_DEBUG", "INFO", 1);
-    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV,TUNING", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV,COLL,TUNING", 1);
     setenv("NCCL_DEBUG_FILE", log_path, 1);
 }
 
@@ -517,6 +538,110 @@ static int derive_all(void)
     return 0;
 }
 
+/* ---- collectives ---- */
+
+/* What a rank needs for one. */
+struct part {
+    void *send, *receive;
+    cudaStream_t stream;
+    ncclResult_t result;
+};
+
+static int prepare_part(const struct member *member, size_t bytes, struct part *part)
+{
+    size_t size = bytes > MAX_RANKS ? bytes : MAX_RANKS; /* a byte for each rank at least */
+
+    if (cudaSetDevice(member->device) != cudaSuccess ||
+        cudaStreamCreate(&part->stream) != cudaSuccess ||
+        cudaMalloc(&part->send, size) != cudaSuccess ||
+        cudaMalloc(&part->receive, size) != cudaSuccess)
+        return fail(member->rank, "collective", "out of memory on the GPU");
+    return 0;
+}
+
+/* NCCL's result when all is done, or has failed. */
+static ncclResult_t finish_part(struct member *member, int slot, struct part *part)
+{
+    double deadline = now() + WAIT_SECONDS;
+
+    cudaSetDevice(member->device);
+    while (part->result == ncclInProgress && now() < deadline) {
+        ncclResult_t asked = ncclCommGetAsyncError(member->comms[slot], &part->result);
+        if (asked != ncclSuccess)
+            part->result = asked;
+        nap();
+    }
+    if (part->result == ncclSuccess && cudaStreamSynchronize(part->stream) != cudaSuccess)
+        part->result = ncclUnhandledCudaError;
+    cudaFree(part->send);
+    cudaFree(part->receive);
+    cudaStreamDestroy(part->stream);
+    return part->result;
+}
+
+static int start_parts(const struct ring_collective *collective, int slot, struct part *parts)
+{
+    for (int i = 0; i < options.gpus; i++)
+        if (members[i].comms[slot] && prepare_part(&members[i], collective->bytes, &parts[i]) < 0)
+            return -1;
+    if (group_start() < 0)
+        return -1;
+    for (int i = 0; i < options.gpus; i++) {
+        if (!members[i].comms[slot])
+            continue;
+        cudaSetDevice(members[i].device);
+        parts[i].result = ring_collective_start(collective, members[i].comms[slot], parts[i].send,
+                                                parts[i].receive, parts[i].stream);
+    }
+    ncclResult_t ended = options.gpus > 1 || options.group ? ncclGroupEnd() : ncclSuccess;
+    for (int i = 0; i < options.gpus; i++)
+        if (ended != ncclSuccess &&
+            (parts[i].result == ncclSuccess || parts[i].result == ncclInProgress))
+            parts[i].result = ended;
+    return 0;
+}
+
+static void say_result(const char *what, size_t bytes, int slot, int rank, ncclResult_t result);
+
+/* On all ranks of this process that are in the communicator. */
+static int collect(const struct ring_collective *collective, int slot)
+{
+    struct part parts[MAX_GPUS] = {0};
+    int status = start_parts(collective, slot, parts);
+
+    for (int i = 0; i < options.gpus && status == 0; i++) {
+        struct member *member = &members[i];
+        if (!member->comms[slot])
+            continue;
+        ncclResult_t result = finish_part(member, slot, &parts[i]);
+        member->broken[slot] =
+            member->broken[slot] || (result != ncclSuccess && options.nonblocking);
+        if (options.go_on)
+            say_result(ring_collective_name(collective->kind), collective->bytes, slot,
+                       member->rank, result);
+        else if (check(member->rank, ring_collective_name(collective->kind), result) < 0)
+            status = -1;
+    }
+    return status;
+}
+
+/* NCCL may connect at the first collective. A broadcast goes by the ring, whatever its size. */
+static int connect_all(void)
+{
+    for (int slot = 0; slot < SLOTS; slot++)
+        if (collect(&(struct ring_collective){RING_BROADCAST, 4}, slot) < 0)
+            return -1;
+    return 0;
+}
+
+static int collect_all(void)
+{
+    for (int i = 0; i < options.collectives; i++)
+        if (collect(&collectives[i], 0) < 0)
+            return -1;
+    return 0;
+}
+
 static int all_reduce(struct member *member)
 {
     float value = 1, *buffer;
@@ -580,21 +705,50 @@ static void print_channel_json(const struct ring_member *seen, int index)
     putchar('}');
 }
 
+/* NCCL's words, without its advice. */
+static void print_result(ncclResult_t result)
+{
+    const char *words = ncclGetErrorString(result);
+
+    printf("%.*s", (int)(strcspn(words, "(") - (strchr(words, '(') != NULL)), words);
+}
+
+static void say_result(const char *what, size_t bytes, int slot, int rank, ncclResult_t result)
+{
+    char buffer[32];
+    const char *name = name_of(slot, buffer, sizeof(buffer));
+
+    if (options.json) {
+        printf("{\"call\": \"%s\", \"bytes\": %zu, \"comm\": \"%s\", \"rank\": %d, \"result\": \"",
+               what, bytes, name, rank);
+        print_result(result);
+        puts("\"}");
+    } else if (result != ncclSuccess) {
+        printf("ring-probe: %s, rank %d: %s: ", name, rank, what);
+        print_result(result);
+        putchar('\n');
+    }
+}
+
 static double in_seconds(struct timeval time)
 {
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
 static void print_json(const char *name, int part, const struct member *member, const char *busid,
-                       const struct ring_member *seen, double seconds)
+                       const struct ring_log *log, const struct ring_member *seen, double seconds)
 {
+    static const char *const memory[] = {"null", "\"older\"", "\"cumem\""};
+    static const char *const connected[] = {"null", "\"init\"", "\"first collective\""};
     struct rusage used;
 
     getrusage(RUSAGE_SELF, &used);
     printf("{\"comm\": \"%s\", \"part\": %d, \"rank\": %d, \"ranks\": %d, "
            "\"process_rank\": %d, \"gpu\": \"%s\", "
+           "\"version\": %d, \"memory\": %s, \"connected\": %s, "
            "\"seconds\": %.4f, \"cpu_seconds\": %.3f, \"peak_kib\": %ld, \"channels\": [",
-           name, part, seen->rank, seen->ranks, member->rank, busid, seconds,
+           name, part, seen->rank, seen->ranks, member->rank, busid, log->version,
+           memory[log->memory], connected[seen->connected], seconds,
            in_seconds(used.ru_utime) + in_seconds(used.ru_stime), used.ru_maxrss);
     for (int i = 0; i < seen->n_channels; i++)
         print_channel_json(seen, i);
@@ -655,7 +809,8 @@ static int print_all(double seconds)
             const char *name = name_of(slot, buffer, sizeof(buffer));
             cudaDeviceGetPCIBusId(busid, sizeof(busid), members[i].device);
             if (options.json)
-                print_json(name, part_of(slot, members[i].rank), &members[i], busid, seen, seconds);
+                print_json(name, part_of(slot, members[i].rank), &members[i], busid, &log, seen,
+                           seconds);
             else
                 print_text(name, busid, seen);
         }
@@ -664,12 +819,29 @@ static int print_all(double seconds)
     return 0;
 }
 
+static void end_comm(struct member *member, int slot)
+{
+    ncclResult_t result = ncclSuccess;
+    bool give_up = options.abort || member->broken[slot];
+
+    if (options.finalize && !give_up) {
+        result = ncclCommFinalize(member->comms[slot]);
+        if (result == ncclInProgress)
+            result = wait_ready(member, slot) < 0 ? ncclInternalError : ncclSuccess;
+        if (options.go_on)
+            say_result("finalize", 0, slot, member->rank, result);
+    }
+    result = give_up ? ncclCommAbort(member->comms[slot]) : ncclCommDestroy(member->comms[slot]);
+    if (options.go_on)
+        say_result(give_up ? "abort" : "destroy", 0, slot, member->rank, result);
+}
+
 static void end_comms(void)
 {
     for (int slot = SLOTS - 1; slot >= 0; slot--)
         for (int i = 0; i < options.gpus; i++)
             if (members[i].comms[slot])
-                ncclCommDestroy(members[i].comms[slot]);
+                end_comm(&members[i], slot);
 }
 
 static void remove_ids(void)
@@ -700,9 +872,12 @@ static int run(void)
     if (make_comms() < 0 || make_subsets() < 0)
         return -1;
     double seconds = now() - start;
-    if (derive_all() < 0)
+    if ((!options.children_last && derive_all() < 0) || collect_all() < 0 ||
+        (options.children_last && derive_all() < 0))
         return -1;
     remove_ids();
+    if ((options.edges || options.json) && connect_all() < 0)
+        return -1;
     if (!options.no_log && has_comms() && print_all(seconds) < 0)
         return -1;
     for (int i = 0; i < options.gpus && options.allreduce; i++)
@@ -736,7 +911,12 @@ enum {
     JSON,
     LOG,
     NO_LOG,
-    ALL_REDUCE
+    COLLECTIVE,
+    CHILDREN_LAST,
+    GO_ON,
+    ALL_REDUCE,
+    FINALIZE,
+    ABORT
 };
 
 static const struct option long_options[] = {
@@ -759,7 +939,12 @@ static const struct option long_options[] = {
     {"grow", no_argument, NULL, GROW},
     {"edges", no_argument, NULL, EDGES},
     {"json", no_argument, NULL, JSON},
+    {"collective", required_argument, NULL, COLLECTIVE},
+    {"children-last", no_argument, NULL, CHILDREN_LAST},
+    {"go-on", no_argument, NULL, GO_ON},
     {"all-reduce", no_argument, NULL, ALL_REDUCE},
+    {"finalize", no_argument, NULL, FINALIZE},
+    {"abort", no_argument, NULL, ABORT},
     {"log", required_argument, NULL, LOG},
     {"no-log", no_argument, NULL, NO_LOG},
     {"help", no_argument, NULL, 'h'},
@@ -815,9 +1000,29 @@ static int parse_subset(const char *text)
     return -1;
 }
 
+static int parse_collective(const char *text)
+{
+    if (options.collectives < MAX_COLLECTIVES &&
+        ring_collective_parse(text, &collectives[options.collectives]) == 0)
+        return options.collectives++, 0;
+    fprintf(stderr,
+            "tccl: ring-probe: --collective takes a kind and bytes, such as all-gather:1048576, "
+            "%d times at most\n",
+            MAX_COLLECTIVES);
+    return -1;
+}
+
 static int parse_flag(int option)
 {
     switch (option) {
+    case CHILDREN_LAST:
+        return options.children_last = true, 0;
+    case GO_ON:
+        return options.go_on = true, 0;
+    case FINALIZE:
+        return options.finalize = true, 0;
+    case ABORT:
+        return options.abort = true, 0;
     case GROUP:
         return options.group = true, 0;
     case THREADS:
@@ -859,6 +1064,8 @@ static int parse_option(int option)
         return parse_number(optarg, 0, MAX_COMMS, &options.comms);
     case SUBSETS:
         return parse_subset(optarg);
+    case COLLECTIVE:
+        return parse_collective(optarg);
     case NO_COLOR:
         return parse_number(optarg, 0, 1 << 20, &options.no_color);
     case SPLIT:
@@ -896,7 +1103,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "tccl: ring-probe: --init all is for one process\n");
         return 2;
     }
-    if (options.comms == 0 && (options.split || options.shrink >= 0 || options.allreduce)) {
+    if (options.comms == 0 &&
+        (options.split || options.shrink >= 0 || options.allreduce || options.collectives)) {
         fprintf(stderr, "tccl: ring-probe: --comms 0 leaves nothing to split, shrink or add up\n");
         return 2;
     }

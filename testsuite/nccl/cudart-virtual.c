@@ -1,5 +1,5 @@
 /* cudart-virtual.c: the driver's virtual memory management (cuMemCreate and its kin) of the
- * stand-in, where TCCL_RIG_CUMEM=1 asks for it. Drivers from CUDA 12 on offer it; NCCL then takes
+ * stand-in, but not with TCCL_RIG_CUMEM=0. Drivers from CUDA 12 on offer it; NCCL then takes
  * it for device and host buffers, and connects at the first collective. An allocation is a memfd,
  * so that a handle passed on as a descriptor maps the same memory in another process. */
 #include "cudart.h"
@@ -41,7 +41,7 @@ bool rig_has_virtual(void)
 {
     const char *wanted = getenv("TCCL_RIG_CUMEM");
 
-    return wanted && strcmp(wanted, "1") == 0;
+    return !wanted || strcmp(wanted, "0") != 0;
 }
 
 /* ---- under the lock ---- */

@@ -23,10 +23,13 @@ skip() {
     exit 77
 }
 
+# NCCL's mode: cuMem, as people run it, or the older one (off). A test in which NCCL is in another mode fails.
+cumem=on
+
 run_ring() { # FILE MODEL OPTION...: the rings, into a file
     local file=$1 model=$2
     shift 2
-    "$here/run-ring" "$machines/$model.json" "$@" >"$file" || no_ring $? "run-ring $model $* ended with $?"
+    "$here/run-ring" "$machines/$model.json" --cumem "$cumem" "$@" >"$file" || no_ring $? "run-ring $model $* ended with $?"
 }
 
 # run-ring ended with an error: 75, if its time was over.

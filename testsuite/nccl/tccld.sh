@@ -51,7 +51,7 @@ for argument in "$@"; do
 done
 exec "$@" "${options[@]}"
 JOB
-    "$here/with-tccld" "$step_folder" "${nodes[@]}" -- bash "$work/job" "$step_folder/plans" "$here/run-ring" "$model" \
+    "$here/with-tccld" "$step_folder" "${nodes[@]}" -- bash "$work/job" "$step_folder/plans" "$here/run-ring" "$model" --cumem "$cumem" \
         ${options[@]+"${options[@]}"} ${after[@]+"${after[@]}"} >"$work/rings" ||
         { local status=$?; cat "$step_folder"/n*/log; no_ring $status "$what: run-ring ended with an error"; }
     mapfile -t plans < <(sed "s,.*,$step_folder/plans.kept&/plan," "$step_folder/plans")

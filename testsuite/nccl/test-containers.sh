@@ -9,6 +9,8 @@
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }
 setpriv --reuid nobody --clear-groups unshare --user --mount true 2>/dev/null ||
     { echo "skipped: users may not make namespaces here"; exit 77; }
+# The verdict is taken at the end of the init, when only the older mode is connected.
+export TCCL_RIG_CUMEM=0
 readonly contrib=$here/../../contrib inside=/opt/tccl/libtccl-nccl.so
 chmod 755 "$work"
 export TCCL_MINICLUSTER=$work/c
@@ -81,7 +83,7 @@ cat >"$home/train" <<'TRAIN'
 #!/bin/sh
 [ "$SLURM_PROCID" != 0 ] || { env | grep -E "^TCCL_(STATE|REASON|RING|PLAN|SHIM)="; echo "uid $(id -u)"; }
 [ ! -e "$TCCL_MINICLUSTER/build/runtime" ] || echo "the host's shim is seen"
-exec "$RIG/ring-probe" --edges
+exec "$RIG/ring-probe" --edges --go-on
 TRAIN
 chmod 755 "$home/container" "$home/train" "$home/50-tccl.sh"
 

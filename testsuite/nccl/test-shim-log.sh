@@ -3,6 +3,8 @@
 # output, and the user's own log is left as it is.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
+# The verdict is taken at the end of the init, when only the older mode is connected.
+export TCCL_RIG_CUMEM=0
 
 build_comms make-comms
 "$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"

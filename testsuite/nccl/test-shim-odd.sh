@@ -4,6 +4,8 @@
 # given up; arguments that NCCL refuses. What NCCL returns is the same without the shim.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
+# The verdict is taken at the end of the init, when only the older mode is connected.
+export TCCL_RIG_CUMEM=0
 
 build_comms odd-comms
 "$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"

@@ -6,6 +6,8 @@
 
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }
 readonly contrib=$here/../../contrib
+# The verdict is taken at the end of the init, when only the older mode is connected.
+export TCCL_RIG_CUMEM=0
 chmod 755 "$work"
 export TCCL_MINICLUSTER=$work/c
 trap '"$contrib/minicluster" stop; rm -rf "$work"' EXIT
@@ -19,7 +21,7 @@ as_user() {
 cat >"$TCCL_MINICLUSTER/home/train" <<'TRAIN'
 #!/bin/sh
 [ "$SLURM_PROCID" != 0 ] || env | grep -E "^TCCL_(STATE|REASON|RING|PLAN|SHIM)="
-exec "$RIG/ring-probe" --edges
+exec "$RIG/ring-probe" --edges --go-on
 TRAIN
 chmod 755 "$TCCL_MINICLUSTER/home/train"
 
