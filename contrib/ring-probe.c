@@ -736,7 +736,8 @@ static double in_seconds(struct timeval time)
 }
 
 static void print_json(const char *name, int part, const struct member *member, const char *busid,
-                       const struct ring_log *log, const struct ring_member *seen, double seconds)
+                       const struct ring_log *log, const struct ring_member *seen,
+                       const double seconds[2])
 {
     static const char *const memory[] = {"null", "\"older\"", "\"cumem\""};
     static const char *const connected[] = {"null", "\"init\"", "\"first collective\""};
@@ -746,9 +747,10 @@ static void print_json(const char *name, int part, const struct member *member, 
     printf("{\"comm\": \"%s\", \"part\": %d, \"rank\": %d, \"ranks\": %d, "
            "\"process_rank\": %d, \"gpu\": \"%s\", "
            "\"version\": %d, \"memory\": %s, \"connected\": %s, "
-           "\"seconds\": %.4f, \"cpu_seconds\": %.3f, \"peak_kib\": %ld, \"channels\": [",
+           "\"seconds\": %.4f, \"connect_seconds\": %.4f, \"cpu_seconds\": %.3f, \"peak_kib\": "
+           "%ld, \"channels\": [",
            name, part, seen->rank, seen->ranks, member->rank, busid, log->version,
-           memory[log->memory], connected[seen->connected], seconds,
+           memory[log->memory], connected[seen->connected], seconds[0], seconds[1],
            in_seconds(used.ru_utime) + in_seconds(used.ru_stime), used.ru_maxrss);
     for (int i = 0; i < seen->n_channels; i++)
         print_channel_json(seen, i);
@@ -792,7 +794,8 @@ static void print_text(const char *name, const char *busid, const struct ring_me
            seen->channels[0].send_via[0] ? seen->channels[0].send_via : "?");
 }
 
-static int print_all(double seconds)
+/* Seconds of the inits, and of the broadcasts at which NCCL connects. */
+static int print_all(const double seconds[2])
 {
     struct ring_log log;
     char buffer[32], busid[32] = "";
@@ -871,13 +874,15 @@ static int run(void)
 
     if (make_comms() < 0 || make_subsets() < 0)
         return -1;
-    double seconds = now() - start;
+    double seconds[2] = {now() - start};
     if ((!options.children_last && derive_all() < 0) || collect_all() < 0 ||
         (options.children_last && derive_all() < 0))
         return -1;
     remove_ids();
+    start = now();
     if ((options.edges || options.json) && connect_all() < 0)
         return -1;
+    seconds[1] = now() - start;
     if (!options.no_log && has_comms() && print_all(seconds) < 0)
         return -1;
     for (int i = 0; i < options.gpus && options.allreduce; i++)

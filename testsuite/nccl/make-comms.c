@@ -1,8 +1,6 @@
-/* make-comms.c: a program that makes communicators of all GPUs it sees, and says nothing. Ends with
- * 0 if all could be made. */
-#include <cuda_runtime_api.h>
-#include <nccl.h>
-#include <unistd.h>
+/* make-comms.c: a program that makes communicators of all GPUs it sees, uses them once, and says
+ * nothing. Ends with 0 if all could be made. */
+#include "comms.h"
 
 enum { GPUS = 16 };
 
@@ -16,6 +14,8 @@ int main(void)
     for (int round = 0; round < 2; round++) {
         if (ncclCommInitAll(comms, n, NULL) != ncclSuccess)
             return 2;
+        if (use_comms(comms, n) != ncclSuccess)
+            return 3;
         for (int i = 0; i < n; i++)
             ncclCommDestroy(comms[i]);
     }

@@ -1,7 +1,7 @@
 /* odd-comms.c: a program that makes communicators of all GPUs it sees, in one process, in ways that
  * programs seldom use, and prints what NCCL returns. Usage: odd-comms WAY [COUNT]. */
-#include <cuda_runtime_api.h>
-#include <nccl.h>
+#include "comms.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,10 @@ static void make(const char *what, ncclConfig_t *config)
     say(what, ncclGroupEnd());
 }
 
+/* Uses and destroys them. */
 static void drop(ncclComm_t *list)
 {
+    say("used", use_comms(list, n));
     for (int i = 0; i < n; i++) {
         if (list[i])
             ncclCommDestroy(list[i]);
@@ -113,9 +115,11 @@ static void again(int count)
 {
     for (int i = 0; i < count; i++) {
         make("made", NULL);
+        say("used", use_comms(comms, n));
         for (int rank = 0; rank < n; rank++)
             ncclCommFinalize(comms[rank]);
-        drop(comms);
+        for (int rank = 0; rank < n; rank++)
+            ncclCommDestroy(comms[rank]);
     }
 }
 

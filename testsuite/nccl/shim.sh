@@ -81,7 +81,7 @@ no_warning() {
 
 # What NCCL builds without the shim, in the file $alone. (Asked once for the same options.)
 run_alone() { # MODEL OPTION...
-    alone=$work/alone-$(printf '%s\n' "$@" | md5sum | cut -c 1-16)
+    alone=$work/alone-$(printf '%s\n' "$cumem" "$@" | md5sum | cut -c 1-16)
     [ -e "$alone" ] || run_ring "$alone" "$1" --preload - "${@:2}"
 }
 

@@ -9,8 +9,6 @@
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }
 setpriv --reuid nobody --clear-groups unshare --user --mount true 2>/dev/null ||
     { echo "skipped: users may not make namespaces here"; exit 77; }
-# The verdict is taken at the end of the init, when only the older mode is connected.
-export TCCL_RIG_CUMEM=0
 readonly contrib=$here/../../contrib inside=/opt/tccl/libtccl-nccl.so
 chmod 755 "$work"
 export TCCL_MINICLUSTER=$work/c

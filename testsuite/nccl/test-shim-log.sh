@@ -3,8 +3,6 @@
 # output, and the user's own log is left as it is.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
-# The verdict is taken at the end of the init, when only the older mode is connected.
-export TCCL_RIG_CUMEM=0
 
 build_comms make-comms
 "$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"
@@ -20,7 +18,7 @@ run() { # NAME=VALUE...: the program under the shim; its output is in $work/out,
 run_once() {
     make_plans "dual-8gpu:0,2,3=0 -w> 3 -m0> 2 -m1> 0"
     rm -f "$work/tccl" "$work"/users*
-    env LD_LIBRARY_PATH="$rig/lib" LD_PRELOAD="$TCCL_BUILD/runtime/libtccl-nccl.so" NCCL_SOCKET_IFNAME=lo \
+    env TCCL_RIG_LAUNCH=nothing LD_LIBRARY_PATH="$rig/lib" LD_PRELOAD="$TCCL_BUILD/runtime/libtccl-nccl.so" NCCL_SOCKET_IFNAME=lo \
         CUDA_VISIBLE_DEVICES=2,0,3 TCCL_PLAN="${plans[0]}" TCCL_DEBUG=INFO TCCL_DEBUG_FILE="$work/tccl" \
         SLURM_JOB_ID="$(key job)" SLURM_STEP_ID="$(key step)" "$@" \
         "$here/on-machine" "$work/machine" -- "$work/make-comms" >"$work/out" 2>&1 || { cat "$work/out"; fail "$what"; }
@@ -44,6 +42,7 @@ run NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=^ENV NCCL_DEBUG_FILE="$work/users.%h.%p"
 silent
 logged "built as planned" 2
 [ "$(cat "$work"/users.*.* | grep -c "Init COMPLETE")" = 6 ] || fail "the user's log is not complete"
+! sed '/Init COMPLETE/,$d' "$work"/users.*.* | grep ' via ' || fail "$what: connected at init: not in cuMem mode"
 
 step "the user's own log, with less"
 run NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$work/users"

@@ -4,8 +4,6 @@
 # given up; arguments that NCCL refuses. What NCCL returns is the same without the shim.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
-# The verdict is taken at the end of the init, when only the older mode is connected.
-export TCCL_RIG_CUMEM=0
 
 build_comms odd-comms
 "$here/describe-machine" "$machines/dual-8gpu.json" "$work/machine"
@@ -15,7 +13,7 @@ run() { # OUTPUT NAME=VALUE... -- WORD...
     shift
     while [ "$1" != -- ]; do settings+=("$1"); shift; done
     shift
-    env LD_LIBRARY_PATH="$rig/lib" NCCL_SOCKET_IFNAME=lo CUDA_VISIBLE_DEVICES=2,0,3 "${settings[@]}" \
+    env TCCL_RIG_LAUNCH=nothing LD_LIBRARY_PATH="$rig/lib" NCCL_SOCKET_IFNAME=lo CUDA_VISIBLE_DEVICES=2,0,3 "${settings[@]}" \
         "$here/on-machine" "$work/machine" -- "$work/odd-comms" "$@" >"$output" 2>&1 ||
         { cat "$output"; fail "$what: the program ended with an error"; }
 }

@@ -3,8 +3,6 @@
 # inside a node (tensor parallel), across nodes (data parallel), pairs; several of them at once.
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
-# The verdict is taken at the end of the init, when only the older mode is connected.
-cumem=off
 
 # The best ring over these GPUs alone, as tccl-path finds it in the same model.
 best() { # NODE...

@@ -3,8 +3,6 @@
 # record, applied, differs or not used.
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
-# The verdict is taken at the end of the init, when only the older mode is connected.
-cumem=off
 
 step "one node"
 joined amd-4gpu -- amd-4gpu

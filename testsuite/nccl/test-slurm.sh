@@ -6,8 +6,6 @@
 
 [ "$UID" = 0 ] || { echo "skipped: not root"; exit 77; }
 readonly contrib=$here/../../contrib
-# The verdict is taken at the end of the init, when only the older mode is connected.
-export TCCL_RIG_CUMEM=0
 chmod 755 "$work"
 export TCCL_MINICLUSTER=$work/c
 trap '"$contrib/minicluster" stop; rm -rf "$work"' EXIT
