@@ -6,6 +6,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 strace -e trace=none true 2>/dev/null || { echo "skipped: no strace"; exit 77; }
+late="$late|is left as it is: not all" # as in a process that has several of the GPUs, where it is no matter of time
+
 traced() { # CHAIN
     rm -f "$work"/trace.*
     make_plans "amd-4gpu:0,2,3=$1"
