@@ -603,6 +603,17 @@ static int start_parts(const struct ring_collective *collective, int slot, struc
 
 static void say_result(const char *what, size_t bytes, int slot, int rank, ncclResult_t result);
 
+/* A communicator of one rank has nobody to connect to. */
+static bool is_alone(int slot)
+{
+    int ranks = 2;
+
+    for (int i = 0; i < options.gpus; i++)
+        if (members[i].comms[slot] && ncclCommCount(members[i].comms[slot], &ranks) == ncclSuccess)
+            return ranks == 1;
+    return false;
+}
+
 /* On all ranks of this process that are in the communicator. */
 static int collect(const struct ring_collective *collective, int slot)
 {
@@ -629,7 +640,7 @@ static int collect(const struct ring_collective *collective, int slot)
 static int connect_all(void)
 {
     for (int slot = 0; slot < SLOTS; slot++)
-        if (collect(&(struct ring_collective){RING_BROADCAST, 4}, slot) < 0)
+        if (!is_alone(slot) && collect(&(struct ring_collective){RING_BROADCAST, 4}, slot) < 0)
             return -1;
     return 0;
 }

@@ -5,16 +5,16 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-/* A collective on each of the communicators that there are, at which NCCL connects. It needs a rig
- * in which a kernel's launch does nothing. Returns NCCL's result. */
+/* A collective on each of the communicators of several ranks that there are, at which NCCL
+ * connects. It needs a rig in which a kernel's launch does nothing. Returns NCCL's result. */
 static inline ncclResult_t use_comms(ncclComm_t *comms, int n)
 {
     ncclResult_t result = ncclGroupStart(), ended;
     void *buffer;
-    int device;
+    int device, ranks;
 
     for (int i = 0; i < n && result == ncclSuccess; i++) {
-        if (!comms[i])
+        if (!comms[i] || ncclCommCount(comms[i], &ranks) != ncclSuccess || ranks == 1)
             continue;
         if (ncclCommCuDevice(comms[i], &device) != ncclSuccess ||
             cudaSetDevice(device) != cudaSuccess || cudaMalloc(&buffer, 4) != cudaSuccess)
