@@ -91,6 +91,7 @@ static void splits(int count)
     drop(comms);
     config.splitShare = 0;
     make("made", &config);
+    say("used", use_comms(comms, n)); /* ahead of its children: two at once are not told apart */
     split("not shared", 0, NULL);
     split("without some", 2, &config);
     drop(comms);
