@@ -2,7 +2,7 @@
 # Released NCCLs, as Python's packages carry them: the functions and their twins, the questions and
 # the plugins are those that the shim takes the version to have, and the shim finds each one's
 # functions in all the ways in which programs have it. (No GPU: no communicator comes into being; it
-# fails as without the shim.)
+# fails as without the shim. On the rig these can't be run: see README.md.)
 # Usage: test-wheels.sh [--all]   all versions known here, downloaded as needed; else those that are
 # kept, and of a few of them as many as can be had in some time.
 # level: all
@@ -224,7 +224,7 @@ make_programs
 stand_in_headers
 readonly machine=$(uname -m)
 [ "$machine" = x86_64 ] || echo "on $machine"
-echo "package           version   functions  same  net     tuner   env     questions"
+echo "package           version   functions  same  net     tuner   env     questions  CUDA runtime"
 seen=0
 for folder in "${libraries[@]}"; do
     name=${folder##*/}
