@@ -11,6 +11,7 @@
 /* What NCCL treats as one node: the machine, or a part of it. */
 struct part {
     struct tccl_view view;
+    struct tccl_view unused; /* as it was before the search, which changes the last digits */
     struct tccl_rings rings;
 };
 
@@ -24,7 +25,10 @@ static void free_parts(struct parts *parts)
 {
     for (int i = 0; i < parts->count; i++)
         free(parts->list[i]);
+    parts->count = 0;
 }
+
+#define cleanup_parts __attribute__((cleanup(free_parts)))
 
 static struct tccl_device memory_of(const struct tccl_machine *machine, int gpu)
 {
@@ -190,16 +194,30 @@ static void make_chains(const struct tccl_machine *machine, const struct parts *
     }
 }
 
+/* Searches the part, unless an older NCCL finds the same. before: its parts, or NULL. */
+static int search_part(struct part *part, int i, bool alone, const struct parts *before,
+                       struct tccl_error *err)
+{
+    part->unused = part->view;
+    if (before && i < before->count &&
+        tccl_nccl_search_alike(&before->list[i]->unused, &part->unused, alone)) {
+        part->rings = before->list[i]->rings;
+        return 0;
+    }
+    return tccl_nccl_search(&part->view, alone, &part->rings, err);
+}
+
 /* Views all GPUs together, then searches each part separately, as NCCL does. */
 static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                      struct parts *parts, struct tccl_error *err)
+                      enum tccl_nccl nccl, const struct parts *before, struct parts *parts,
+                      struct tccl_error *err)
 {
     cleanup_free struct tccl_view *whole = calloc(1, sizeof(*whole));
     uint32_t masks[TCCL_MAX_GPUS];
 
     if (!whole)
         return tccl_fail(err, "out of memory");
-    if (tccl_view_make(machine, gpus, gpus, whole, err) != 0)
+    if (tccl_view_make(machine, nccl, gpus, gpus, false, whole, err) != 0)
         return -1;
     int count = tccl_view_parts(whole, masks);
     for (int i = 0; i < count; i++) {
@@ -207,8 +225,9 @@ static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool cl
         if (!part)
             return tccl_fail(err, "out of memory");
         parts->count++;
-        if (tccl_view_make(machine, gpus, masks[i], &part->view, err) != 0 ||
-            tccl_nccl_search(&part->view, closed && count == 1, &part->rings, err) != 0)
+        bool alone = closed && count == 1;
+        if (tccl_view_make(machine, nccl, gpus, masks[i], alone, &part->view, err) != 0 ||
+            search_part(part, i, alone, before, err) != 0)
             return -1;
     }
     return 0;
@@ -236,13 +255,10 @@ static void set_nominal(const struct parts *parts, struct tccl_baseline *baselin
     }
 }
 
-int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
-                       int generation, struct tccl_baseline *baseline, uint32_t *by_network,
-                       struct tccl_error *err)
+static int find(const struct tccl_machine *machine, uint32_t gpus, bool closed, int generation,
+                const struct parts *before, struct parts *parts, struct tccl_baseline *baseline,
+                uint32_t *by_network, struct tccl_error *err)
 {
-    __attribute__((cleanup(free_parts))) struct parts parts = {0};
-
-    (void)generation;
     memset(baseline, 0, sizeof(*baseline));
     if (gpus == 0 || gpus >> machine->n_gpus)
         return tccl_fail(err, "no GPU, or one that the machine doesn't have");
@@ -250,21 +266,33 @@ int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool c
         return tccl_fail(err, "one GPU makes no ring");
     if (!closed && machine->n_nics == 0)
         return tccl_fail(err, "the machine has no NIC");
-    if (find_parts(machine, gpus, closed, &parts, err) != 0)
+    if (find_parts(machine, gpus, closed, (enum tccl_nccl)generation, before, parts, err) != 0)
         return -1;
-    make_chains(machine, &parts, closed, baseline, by_network);
-    set_nominal(&parts, baseline);
+    make_chains(machine, parts, closed, baseline, by_network);
+    set_nominal(parts, baseline);
     return 0;
+}
+
+int tccl_baseline_find(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                       int generation, struct tccl_baseline *baseline, uint32_t *by_network,
+                       struct tccl_error *err)
+{
+    cleanup_parts struct parts parts = {0};
+    return find(machine, gpus, closed, generation, NULL, &parts, baseline, by_network, err);
 }
 
 int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bool closed,
                            struct tccl_baseline baselines[static TCCL_GENERATIONS],
                            struct tccl_error *err)
 {
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
-        if (tccl_baseline_find(machine, gpus, closed, i, &baselines[i], NULL, err) != 0)
-            return -1;
-    return 0;
+    cleanup_parts struct parts even = {0}, odd = {0};
+    int status = 0;
+    for (int i = 0; status == 0 && i < TCCL_GENERATIONS; i++) {
+        struct parts *own = i % 2 ? &odd : &even, *before = i % 2 ? &even : &odd;
+        free_parts(own);
+        status = find(machine, gpus, closed, i, before, own, &baselines[i], NULL, err);
+    }
+    return status;
 }
 
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,

@@ -2,19 +2,27 @@
  * at the same time. The search takes from a millisecond to some tenths of a second. Its result is
  * therefore kept in chain tables (ring/table.h); nothing that a job waits for may call this.
  *
- * It is that of NCCL 2.29.7 without user settings, with one process per GPU in ascending
- * order, over InfiniBand or RoCE, without NVLink, on equal nodes. NCCL knows the real rates of
- * slots; a machine here does not, so nominal ones are used (16 lanes; PCIe 3 below
- * sm_80, 5 from sm_90 on, else 4; NICs by their rate). Versions of NCCL differ in these points:
- *  - up to 2.22 P2P is used at any distance, except with Intel, ARM or Zhaoxin CPUs; since then
- *    only below a common switch, except with exactly two GPUs and AMD CPUs;
- *  - 2.18 has no rate for the path between AMD CPUs; up to 2.25 newer Intel CPUs are treated as
- *    Skylake;
- *  - in 2.18 devices below a switch are in order of discovery, since then in that of
- *    bus ids; since 2.22 each process adds its own GPU after all NICs, which changes the order;
- *  - up to 2.22 single channels cross NICs, since then pairs do; up to 2.24 there are at most 16
- *    channels, not 32; up to 2.26 a channel may begin at any of the GPUs nearest to the NIC;
- *  - up to 2.28 NICs are in the order of ibv_get_device_list, since then in that of bus ids. */
+ * It is that of NCCL without user settings, with one process per GPU in ascending order, over
+ * InfiniBand or RoCE, without NVLink, on equal nodes. NCCL knows the real rates of slots; a machine
+ * here does not, so nominal ones are used (16 lanes; PCIe 3 below sm_80, 5 from sm_90 on, else 4;
+ * NICs by their rate). The generations (ring/generation.h) differ in these points:
+ *  - 2.19: a rate for the path between AMD CPUs; devices below a switch are in the order of bus
+ * ids, not of discovery. 2.18's way to spread channels over NICs is not reproduced: it is searched
+ * as 2.19 does;
+ *  - 2.20: channels that cross NICs do so in pairs, and are not taken for 15 % slower;
+ *  - 2.21: one rate more from sm_90 on; another first rate with one GPU;
+ *  - 2.22: each process adds its own GPU, the first one before all NICs, the others after them;
+ *  - 2.23: P2P only below a common switch, except with exactly two GPUs and AMD CPUs; before, at
+ * any distance, except with Intel, ARM or Zhaoxin CPUs. Channels of trees cross NICs freely;
+ *  - 2.25: at most 32 channels, not 16; only distances that the machine has; rates for sm_100;
+ *  - 2.26: newer Intel CPUs are not treated as Skylake;
+ *  - 2.27: a channel begins at the GPU that prefers the NIC, then at others near to it;
+ *  - 2.28: NICs count on a single node, too;
+ *  - 2.29: NICs are in the order of bus ids, not of ibv_get_device_list (here: of the machine);
+ * NICs at any distance below sm_90;
+ *  - 2.30: GPUs that share NICs are counted from 0; one rate more for sm_100.
+ * That of 2.29.7 is compared with what NCCL builds (testsuite/nccl/check-baseline); the others are
+ * read from its source. */
 #ifndef TCCL_BASELINE_H
 #define TCCL_BASELINE_H
 

@@ -8,6 +8,7 @@
 #include "nccl/search.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -147,14 +148,17 @@ static void enter_from_nic(struct search *search, int nic, int gpu, struct spot 
     give_back(search, way, false, gbps);
 }
 
-/* Is the graph that was just completed better than the best one? */
-static bool is_better(const struct graph *graph, const struct graph *best)
+/* Is the graph that was just completed better than the best one? Up to 2.19 one that crosses NICs
+ * must be so by 15 %. */
+static bool is_better(const struct graph *graph, const struct graph *best, enum tccl_nccl nccl)
 {
     float gbps = (float)graph->n_channels * graph->gbps_gpus;
     float best_gbps = (float)best->n_channels * best->gbps_gpus;
 
     if (graph->n_channels < graph->min_channels)
         return false;
+    if (nccl < TCCL_NCCL_2_20)
+        best_gbps *= (float)(1 - ((best->cross != 0) - (graph->cross != 0)) * .15);
     if (gbps != best_gbps)
         return gbps > best_gbps;
     return graph->pattern == best->pattern && graph->cross == best->cross &&
@@ -264,14 +268,22 @@ static int select_nics(const struct tccl_view *view, int gpu, int far,
     return count;
 }
 
+/* Do channels cross in pairs, the second one the other way round? Up to 2.22 those of trees as
+ * well, up to 2.19 each for itself. */
+static bool in_pairs(const struct graph *now, enum tccl_nccl nccl)
+{
+    return now->cross == CROSS_IN_PAIRS && nccl >= TCCL_NCCL_2_20 &&
+           (nccl < TCCL_NCCL_2_23 || now->pattern == RING);
+}
+
 /* May the channel leave by the NIC, given the one by which it entered? */
-static bool may_leave_by(const struct graph *now, int nic, int step)
+static bool may_leave_by(const struct graph *now, enum tccl_nccl nccl, int nic, int step)
 {
     const uint8_t *ends = now->nics[now->n_channels];
 
     if (now->pattern == TREE && nic != ends[0])
         return false;
-    if (now->pattern == RING && now->cross == CROSS_IN_PAIRS) {
+    if (in_pairs(now, nccl)) {
         if (now->n_channels % 2 == 1 && nic != now->nics[now->n_channels - 1][0])
             return false;
     } else if (now->cross == 0 && nic != ends[0]) {
@@ -293,7 +305,7 @@ static void leave(struct search *search, int gpu, struct spot spot)
     after.to_nic = now->pattern == BALANCED_TREE && spot.step == 0 ? 1 : NEVER;
     for (int i = 0; i < count; i++) {
         const struct tccl_way *way = &view->gpus[gpu].to_nic[nics[i]];
-        if (!may_leave_by(now, nics[i], spot.step) ||
+        if (!may_leave_by(now, view->nccl, nics[i], spot.step) ||
             !near_enough(now, way, &view->nics[nics[i]].to_gpu[gpu], now->far_nics) ||
             !take(search, way, true, gbps))
             continue;
@@ -358,19 +370,47 @@ static void start_as_numbered(struct search *search, int nic)
     search->steps = search->steps == PERFECT ? PERFECT : steps;
 }
 
+/* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links. */
+static void start_at_fast_gpus(struct search *search, int nic)
+{
+    const struct tccl_view *view = search->view;
+    const struct tccl_way *ways = view->nics[nic].to_gpu;
+    int hops = TCCL_WAY_LINKS + 1;
+    float gbps = 0;
+
+    for (int i = 0; i < view->n_gpus; i++) {
+        if (ways[i].gbps > gbps || (ways[i].gbps == gbps && ways[i].n_links < hops))
+            hops = ways[i].n_links;
+        gbps = fmaxf(gbps, ways[i].gbps);
+    }
+    if (gbps < (float)(int)search->now.gbps_nics)
+        return;
+    for (int i = 0; i < view->n_gpus; i++) {
+        int gpu = (search->now.n_channels + i) % view->n_gpus;
+        if (ways[gpu].gbps == gbps && ways[gpu].n_links == hops)
+            enter_from_nic(search, nic, gpu, first_spot(search, FREE));
+    }
+}
+
+/* Up to 2.26 channels that need not be alike are tried as the one before, too. */
 static void start_at_nic(struct search *search, int nic)
 {
     const struct tccl_view *view = search->view;
     struct graph *now = &search->now;
     int gpus[TCCL_MAX_GPUS], nearest = view->nics[nic].nearest;
+    bool old = view->nccl < TCCL_NCCL_2_27;
 
-    if (now->n_channels > 0 && now->alike) {
+    if (now->n_channels > 0 && (now->alike || old))
         enter_from_nic(search, nic, now->gpus[now->n_channels - 1][0],
                        first_spot(search, AS_BEFORE));
+    if (now->n_channels > 0 && now->alike)
         return;
-    }
     if (now->n_channels == 0)
         start_as_numbered(search, nic);
+    if (old) {
+        start_at_fast_gpus(search, nic);
+        return;
+    }
     if (nearest >= 0)
         enter_from_nic(search, nic, nearest, first_spot(search, FREE));
     int count = tccl_view_near_gpus(view, nic, gpus);
@@ -391,7 +431,7 @@ static void start_at_nics(struct search *search)
         float *left = &search->view->nics[nic].gbps;
         if (*left < (float)gbps)
             continue;
-        if (now->pattern == RING && now->cross == CROSS_IN_PAIRS && now->n_channels % 2 == 1 &&
+        if (in_pairs(now, search->view->nccl) && now->n_channels % 2 == 1 &&
             nic != now->nics[now->n_channels - 1][1])
             continue;
         now->nics[now->n_channels][0] = (uint8_t)nic;
@@ -429,7 +469,7 @@ static void complete(struct search *search)
     struct graph *now = &search->now;
 
     now->n_channels++;
-    if (is_better(now, &search->best)) {
+    if (is_better(now, &search->best, search->view->nccl)) {
         search->best = *now;
         if (now->n_channels == now->max_channels)
             search->steps = PERFECT;
@@ -471,10 +511,11 @@ struct rates {
     float gbps[20];
 };
 
-static const struct rates *rates_to_try(bool closed, int least_sm)
+static const struct rates *rates_to_try(bool closed, int least_sm, enum tccl_nccl nccl)
 {
     static const struct rates within = {13, {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3}};
     static const struct rates within_90 = {11, {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3}};
+    static const struct rates within_90_old = {10, {60, 50, 40, 30, 24, 20, 15, 12, 6, 3}};
     static const struct rates within_100 = {12, {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18}};
     static const struct rates between = {
         19, {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
@@ -483,11 +524,18 @@ static const struct rates *rates_to_try(bool closed, int least_sm)
     static const struct rates between_100 = {
         19,
         {96, 80, 48, 45.1F, 42, 40, 30, 24, 22, 20, 17.5F, 15, 12, 6, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
+    static const struct rates between_100_new = {20, {96, 86, 80,   48,   45.1F, 42,   40,
+                                                      30, 24, 22,   20,   17.5F, 15,   12,
+                                                      6,  3,  2.4F, 1.2F, 0.24F, 0.12F}};
 
-    if (least_sm >= 100)
-        return closed ? &within_100 : &between_100;
+    if (least_sm >= 100 && nccl >= TCCL_NCCL_2_25 && closed)
+        return &within_100;
+    if (least_sm >= 100 && nccl >= TCCL_NCCL_2_25)
+        return nccl >= TCCL_NCCL_2_30 ? &between_100_new : &between_100;
+    if (least_sm >= 90 && closed)
+        return nccl >= TCCL_NCCL_2_21 ? &within_90 : &within_90_old;
     if (least_sm >= 90)
-        return closed ? &within_90 : &between_90;
+        return &between_90;
     return closed ? &within : &between;
 }
 
@@ -518,8 +566,20 @@ static void widen(const struct tccl_way *way, int *near, int *far)
     *far = way->far > *far ? way->far : *far;
 }
 
+/* Up to 2.24 all distances are tried, whatever the machine has. */
+static void set_all_distances(const struct tccl_view *view, struct limits *limits)
+{
+    limits->near_gpus = view->n_gpus == 1 ? TCCL_FAR_SAME : TCCL_FAR_NVLINK;
+    limits->near_nics = TCCL_FAR_SWITCH;
+    limits->far_gpus = limits->far_nics = TCCL_FAR_SYSTEM;
+}
+
 static void set_distances(const struct tccl_view *view, bool closed, struct limits *limits)
 {
+    if (view->nccl < TCCL_NCCL_2_25) {
+        set_all_distances(view, limits);
+        return;
+    }
     limits->near_gpus = limits->near_nics = TCCL_FAR_SYSTEM;
     limits->far_gpus = limits->far_nics = TCCL_FAR_SAME;
     for (int a = 0; a < view->n_gpus; a++) {
@@ -531,7 +591,7 @@ static void set_distances(const struct tccl_view *view, bool closed, struct limi
     }
     if (view->n_gpus == 1)
         limits->near_gpus = TCCL_FAR_SAME;
-    if (closed || limits->least_sm < 90)
+    if (closed || (limits->least_sm < 90 && view->nccl >= TCCL_NCCL_2_29))
         limits->far_nics = TCCL_FAR_SYSTEM;
     if (closed)
         limits->near_nics = TCCL_FAR_SWITCH;
@@ -548,7 +608,7 @@ static void set_rates(const struct tccl_view *view, bool closed, struct limits *
                 limits->most = fmaxf(limits->most, ways[i].gbps);
         limits->total = fmaxf(limits->total, gpu->slot);
     }
-    limits->rates = rates_to_try(closed, limits->least_sm);
+    limits->rates = rates_to_try(closed, limits->least_sm, view->nccl);
 }
 
 static bool is_slowest(const struct limits *limits)
@@ -568,7 +628,8 @@ static void choose_first_rate(const struct search *search, struct limits *limits
     float total = limits->total;
     const float *gbps = limits->rates->gbps;
 
-    if (n_gpus > 1 && search->best.pattern != RING)
+    bool at_once = search->best.pattern != RING && n_gpus > 1;
+    if (at_once || (n_gpus == 1 && search->view->nccl < TCCL_NCCL_2_21))
         total = (float)(total * (n_gpus * 1.0 / (n_gpus - 1)));
     limits->rate = 0;
     while (!is_slowest(limits) && (gbps[limits->rate] > limits->most ||
@@ -590,6 +651,16 @@ static bool is_enough(const struct search *search, const struct limits *limits)
            (float)search->best.n_channels * search->best.gbps_nics >= limits->total;
 }
 
+/* The next distance, of those that this NCCL distinguishes. */
+static int next_far(int far, enum tccl_nccl nccl)
+{
+    if (nccl < TCCL_NCCL_2_25 && far == TCCL_FAR_SWITCH - 2)
+        return TCCL_FAR_SWITCH;
+    if (nccl < TCCL_NCCL_2_27 && far == TCCL_FAR_SWITCHES)
+        return TCCL_FAR_RELAYED;
+    return far + 1;
+}
+
 /* Increases the distance allowed between GPUs, then to NICs, unless a graph at that distance is
  * known. At the maximum, resets both and returns false. */
 static bool look_farther(struct search *search, const struct limits *limits)
@@ -600,13 +671,13 @@ static bool look_farther(struct search *search, const struct limits *limits)
     int far_gpus = search->closed ? limits->far_gpus : now->far_nics;
 
     if (now->far_gpus < far_gpus && (nothing || now->far_gpus < best->far_gpus)) {
-        now->far_gpus++;
+        now->far_gpus = next_far(now->far_gpus, search->view->nccl);
         return true;
     }
     now->far_gpus = limits->near_gpus;
     if (!search->closed && now->far_nics < limits->far_nics &&
         (nothing || now->far_nics < best->far_nics || now->far_nics < TCCL_FAR_RELAYED)) {
-        now->far_nics++;
+        now->far_nics = next_far(now->far_nics, search->view->nccl);
         return true;
     }
     now->far_nics = limits->near_nics;
@@ -635,7 +706,8 @@ static bool ask_less(struct search *search, struct limits *limits)
     now->pattern = best->pattern;
     if (look_farther(search, limits))
         return true;
-    if (limits->crossing && now->cross == 0 && best->pattern != TREE) {
+    bool may_cross = best->pattern != TREE || search->view->nccl < TCCL_NCCL_2_23;
+    if (limits->crossing && now->cross == 0 && may_cross) {
         now->cross = CROSS_IN_PAIRS;
         return true;
     }
@@ -697,8 +769,15 @@ static void fall_back(struct search *search)
     uint8_t nics[TCCL_MAX_NICS] = {0};
 
     best->n_channels = 1;
+    best->gbps_gpus = best->gbps_nics = 0.1F;
+    best->far_gpus = best->far_nics = TCCL_FAR_SYSTEM;
     for (int i = 0; i < view->n_gpus; i++)
         best->gpus[0][i] = (uint8_t)i;
+    for (int i = 0; view->nccl < TCCL_NCCL_2_29 && i < view->n_nics; i++)
+        if (view->nics[i].index == 0)
+            best->nics[0][0] = best->nics[0][1] = (uint8_t)i;
+    if (view->nccl < TCCL_NCCL_2_29)
+        return;
     for (int end = 0; end < 2; end++) {
         select_nics(view, end == 0 ? 0 : view->n_gpus - 1, NEVER, nics);
         best->nics[0][end] = nics[0];
@@ -758,10 +837,11 @@ int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rin
         return tccl_fail(err, "out of memory");
     search->view = view;
     search->closed = closed;
-    find_graph(search, RING, 1, TCCL_SEARCH_CHANNELS);
+    find_graph(search, RING, 1,
+               view->nccl < TCCL_NCCL_2_25 ? TCCL_SEARCH_CHANNELS / 2 : TCCL_SEARCH_CHANNELS);
     memset(rings, 0, sizeof(*rings));
     rings->n_channels = search->best.n_channels;
-    rings->crosses = search->best.cross == CROSS_IN_PAIRS;
+    rings->crosses = in_pairs(&search->best, view->nccl);
     memcpy(rings->gpus, search->best.gpus, sizeof(rings->gpus));
     memcpy(rings->nics, search->best.nics, sizeof(rings->nics));
     rings->ring = nominal_of(&search->best);
@@ -771,4 +851,36 @@ int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rin
     if (search->best.n_channels < rings->n_channels)
         rings->n_channels = search->best.n_channels;
     return 0;
+}
+
+/* Does the search of this NCCL differ from that of the one before? */
+static bool changed(enum tccl_nccl nccl, const struct tccl_view *view, bool closed)
+{
+    switch (nccl) {
+    case TCCL_NCCL_2_20:
+    case TCCL_NCCL_2_23:
+        return view->n_nics > 1;
+    case TCCL_NCCL_2_21:
+        return view->n_gpus == 1 || least_sm(view) >= 90;
+    case TCCL_NCCL_2_22:
+    case TCCL_NCCL_2_26:
+    case TCCL_NCCL_2_28:
+        return false;
+    case TCCL_NCCL_2_29:
+    case TCCL_NCCL_2_30:
+        return !closed;
+    default:
+        return true;
+    }
+}
+
+bool tccl_nccl_search_alike(const struct tccl_view *older, const struct tccl_view *newer,
+                            bool closed)
+{
+    for (int nccl = (int)older->nccl + 1; nccl <= (int)newer->nccl; nccl++)
+        if (changed((enum tccl_nccl)nccl, newer, closed))
+            return false;
+    size_t behind = offsetof(struct tccl_view, nccl) + sizeof(newer->nccl);
+    return memcmp((const char *)older + behind, (const char *)newer + behind,
+                  sizeof(*newer) - behind) == 0;
 }

@@ -22,4 +22,9 @@ struct tccl_rings {
 int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
                      struct tccl_error *err);
 
+/* Do the searches on these two views, of an older and a newer NCCL, find the same for sure? Both
+ * views are as tccl_view_make made them, as a copy of them may be kept. */
+bool tccl_nccl_search_alike(const struct tccl_view *older, const struct tccl_view *newer,
+                            bool closed);
+
 #endif

@@ -38,7 +38,7 @@ struct tree {
 };
 
 /* NCCL's nominal rate between sockets, GB/s. */
-static float cpu_gbps(enum tccl_cpu cpu)
+static float cpu_gbps(enum tccl_cpu cpu, enum tccl_nccl nccl)
 {
     static const float gbps[] = {
         [TCCL_CPU_UNKNOWN] = 5000, [TCCL_CPU_AMD] = 16,       [TCCL_CPU_INTEL_BDW] = 6,
@@ -46,6 +46,10 @@ static float cpu_gbps(enum tccl_cpu cpu)
         [TCCL_CPU_ARM] = 6,        [TCCL_CPU_POWER] = 32,     [TCCL_CPU_ZHAOXIN] = 6,
         [TCCL_CPU_YONGFENG] = 9,
     };
+    if (nccl < TCCL_NCCL_2_19 && cpu == TCCL_CPU_AMD)
+        return gbps[TCCL_CPU_UNKNOWN];
+    if (nccl < TCCL_NCCL_2_26 && (cpu == TCCL_CPU_INTEL_SRP || cpu == TCCL_CPU_INTEL_ERP))
+        return gbps[TCCL_CPU_INTEL_SKL];
     return gbps[cpu];
 }
 
@@ -222,8 +226,32 @@ static float fused_gbps(const struct tccl_machine *machine, int nic)
     return gbps;
 }
 
+/* All ports of NICs: up to 2.28 in the order in which the machine has them. */
+static void meet_nics(const struct tccl_machine *machine, enum tccl_nccl nccl, struct tree *tree)
+{
+    bool by_bus = nccl >= TCCL_NCCL_2_29, sorted = nccl >= TCCL_NCCL_2_19;
+
+    for (int i = 0, nic = next_nic(machine, -1); i < machine->n_nics; i++) {
+        int next = by_bus ? nic : i;
+        if (first_port(machine, next) == next)
+            meet(machine, tree, FIRST_PORT + next, sorted);
+        nic = next_nic(machine, nic);
+    }
+}
+
+/* Up to 2.21 each process adds all GPUs, then all NICs. */
+static void meet_at_once(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
+                         struct tree *tree)
+{
+    for (int i = 0; i < machine->n_gpus; i++)
+        if (all & UINT32_C(1) << i)
+            meet(machine, tree, FIRST_GPU + i, nccl >= TCCL_NCCL_2_19);
+    meet_nics(machine, nccl, tree);
+}
+
 /* The first process adds its GPU and all NICs, each other one its GPU. */
-static void meet_all(const struct tccl_machine *machine, uint32_t all, struct tree *tree)
+static void meet_all(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
+                     struct tree *tree)
 {
     bool first = true;
 
@@ -231,9 +259,8 @@ static void meet_all(const struct tccl_machine *machine, uint32_t all, struct tr
         if (!(all & UINT32_C(1) << i))
             continue;
         meet(machine, tree, FIRST_GPU + i, first);
-        for (int nic = next_nic(machine, -1); first && nic >= 0; nic = next_nic(machine, nic))
-            if (first_port(machine, nic) == nic)
-                meet(machine, tree, FIRST_PORT + nic, true);
+        if (first)
+            meet_nics(machine, nccl, tree);
         first = false;
     }
 }
@@ -270,7 +297,7 @@ static int link_all(const struct tccl_machine *machine, struct tree *tree, struc
             return -1;
     for (int a = 0; a < tree->n_cpus; a++)
         for (int b = 0; b < a; b++) {
-            int link = add_links(view, cpu_gbps(machine->cpu), false);
+            int link = add_links(view, cpu_gbps(machine->cpu, view->nccl), false);
             if (link < 0)
                 return -1;
             view->links[link].to_intel = view->links[link + 1].to_intel = is_intel(machine->cpu);
@@ -366,15 +393,27 @@ static int find_way(const struct tree *tree, const struct tccl_view *view, int f
     return 0;
 }
 
+/* The longest path that P2P takes. */
+static enum tccl_far p2p_far(const struct tccl_view *view)
+{
+    switch (view->cpu) {
+    case TCCL_CPU_AMD:
+        return view->nccl < TCCL_NCCL_2_23 || view->n_gpus <= 2 ? TCCL_FAR_SYSTEM
+                                                                : TCCL_FAR_SWITCHES;
+    case TCCL_CPU_UNKNOWN:
+    case TCCL_CPU_POWER:
+        return view->nccl < TCCL_NCCL_2_23 ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES;
+    default:
+        return TCCL_FAR_SWITCHES;
+    }
+}
+
 static bool allows_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
                        int to, enum tccl_far far)
 {
-    bool pair = machine->cpu == TCCL_CPU_AMD && view->n_gpus <= 2;
-
     if (from == to)
         return true;
-    return far <= (pair ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES) &&
-           machine->p2p[view->gpus[from].index][view->gpus[to].index];
+    return far <= p2p_far(view) && machine->p2p[view->gpus[from].index][view->gpus[to].index];
 }
 
 bool tccl_view_p2p(const struct tccl_view *view, const struct tccl_machine *machine, int from,
@@ -478,6 +517,8 @@ int tccl_view_own_nics(const struct tccl_view *view, int gpu, int nics[static TC
         return 0;
     int sharers = tccl_view_near_gpus(view, best[0], gpus);
     int each = (count + sharers - 1) / sharers, start = view->gpus[gpu].index;
+    if (view->nccl >= TCCL_NCCL_2_30)
+        start %= sharers;
     if ((count & (count - 1)) == 0)
         start = reverse_bits(start, count);
     for (int i = 0; i < each; i++)
@@ -501,11 +542,14 @@ static int nearest_gpu(const struct tccl_view *view, int nic)
     return -1;
 }
 
-static int fill(const struct tccl_machine *machine, uint32_t part, const struct tree *tree,
-                struct tccl_view *view)
+static int fill(const struct tccl_machine *machine, uint32_t part, bool closed,
+                const struct tree *tree, struct tccl_view *view)
 {
     for (int i = 0; i < tree->n_cpus; i++)
         number_below(machine, tree, tree->cpus[i], part, view);
+    /* Up to 2.27 a communicator on one node forgets the NICs. */
+    if (closed && view->nccl < TCCL_NCCL_2_28)
+        view->n_nics = 0;
     /* NCCL compares GPUs' ways to NICs before it considers GPUDirect, so NIC ways are computed
      * twice. */
     if (find_nic_ways(tree, view, true, machine) < 0 || find_gpu_ways(machine, tree, view) < 0 ||
@@ -516,18 +560,22 @@ static int fill(const struct tccl_machine *machine, uint32_t part, const struct 
     return 0;
 }
 
-int tccl_view_make(const struct tccl_machine *machine, uint32_t all, uint32_t part,
-                   struct tccl_view *view, struct tccl_error *err)
+int tccl_view_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
+                   uint32_t part, bool closed, struct tccl_view *view, struct tccl_error *err)
 {
     cleanup_free struct tree *tree = calloc(1, sizeof(*tree));
 
     if (!tree)
         return tccl_fail(err, "out of memory");
+    view->nccl = nccl;
     view->cpu = machine->cpu;
     view->n_gpus = view->n_nics = view->n_links = 0;
     set_keys(machine, tree);
-    meet_all(machine, all, tree);
-    if (link_all(machine, tree, view) < 0 || fill(machine, part, tree, view) < 0)
+    if (nccl < TCCL_NCCL_2_22)
+        meet_at_once(machine, nccl, all, tree);
+    else
+        meet_all(machine, nccl, all, tree);
+    if (link_all(machine, tree, view) < 0 || fill(machine, part, closed, tree, view) < 0)
         return tccl_fail(err, "the tree of PCI switches is too deep");
     return 0;
 }

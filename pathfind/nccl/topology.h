@@ -4,10 +4,12 @@
 #define TCCL_NCCL_TOPOLOGY_H
 
 #include "machine/machine.h"
+#include "ring/generation.h"
 
 /* The distance of two devices on NCCL's own scale. The search steps through all integers of it. */
 enum tccl_far {
     TCCL_FAR_SAME = 0,
+    TCCL_FAR_NVLINK = 1,       /* not used here */
     TCCL_FAR_SWITCH = 4,       /* PIX */
     TCCL_FAR_SWITCHES = 5,     /* PXB */
     TCCL_FAR_RELAYED = 7,      /* PXN: through another GPU; not used here */
@@ -52,6 +54,7 @@ struct tccl_view_nic {
 };
 
 struct tccl_view {
+    enum tccl_nccl nccl; /* the NCCL that sees it so */
     enum tccl_cpu cpu;
     int n_gpus, n_nics, n_links;
     struct tccl_view_gpu gpus[TCCL_MAX_GPUS];
@@ -59,11 +62,12 @@ struct tccl_view {
     struct tccl_link links[TCCL_VIEW_LINKS];
 };
 
-/* The view of a communicator with one process per GPU of `all`, in ascending order. `part`: the
- * subset of GPUs that NCCL treats as one node, see tccl_view_parts. Returns 0, or -1 with err (the
- * tree of switches is deeper than a view can hold). */
-int tccl_view_make(const struct tccl_machine *machine, uint32_t all, uint32_t part,
-                   struct tccl_view *view, struct tccl_error *err);
+/* The view of a communicator with one process per GPU of `all`, in ascending order, by a generation
+ * of NCCL. `part`: the subset of GPUs that NCCL treats as one node, see tccl_view_parts. closed:
+ * the communicator is on this node only, which is not known yet when parts are looked for. Returns
+ * 0, or -1 with err (the tree of switches is deeper than a view can hold). */
+int tccl_view_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint32_t all,
+                   uint32_t part, bool closed, struct tccl_view *view, struct tccl_error *err);
 
 /* If GPUs reach each other faster through their NICs, NCCL may treat one machine as several nodes.
  * Fills in the GPUs of each, ordered by their lowest GPU. view: of all GPUs. Returns how many. */

@@ -6,8 +6,12 @@
 
 /* nccl/baseline.h says what changed with each. */
 const struct tccl_generation tccl_generations[TCCL_GENERATIONS] = {
-    {21800, "2.18"}, {21900, "2.19"}, {22200, "2.22"}, {22300, "2.23"},
-    {22500, "2.25"}, {22600, "2.26"}, {22700, "2.27"}, {22900, "2.29"},
+    [TCCL_NCCL_2_18] = {21800, "2.18"}, [TCCL_NCCL_2_19] = {21900, "2.19"},
+    [TCCL_NCCL_2_20] = {22000, "2.20"}, [TCCL_NCCL_2_21] = {22100, "2.21"},
+    [TCCL_NCCL_2_22] = {22200, "2.22"}, [TCCL_NCCL_2_23] = {22300, "2.23"},
+    [TCCL_NCCL_2_25] = {22500, "2.25"}, [TCCL_NCCL_2_26] = {22600, "2.26"},
+    [TCCL_NCCL_2_27] = {22700, "2.27"}, [TCCL_NCCL_2_28] = {22800, "2.28"},
+    [TCCL_NCCL_2_29] = {22900, "2.29"}, [TCCL_NCCL_2_30] = {23000, "2.30"},
 };
 
 int tccl_generation_of(int version)

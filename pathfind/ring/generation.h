@@ -6,7 +6,22 @@
 
 #include <stdint.h>
 
-enum { TCCL_GENERATIONS = 8, TCCL_NEWEST = TCCL_GENERATIONS - 1 };
+enum tccl_nccl {
+    TCCL_NCCL_2_18,
+    TCCL_NCCL_2_19,
+    TCCL_NCCL_2_20,
+    TCCL_NCCL_2_21,
+    TCCL_NCCL_2_22,
+    TCCL_NCCL_2_23,
+    TCCL_NCCL_2_25,
+    TCCL_NCCL_2_26,
+    TCCL_NCCL_2_27,
+    TCCL_NCCL_2_28,
+    TCCL_NCCL_2_29,
+    TCCL_NCCL_2_30,
+    TCCL_GENERATIONS,
+    TCCL_NEWEST = TCCL_GENERATIONS - 1
+};
 
 struct tccl_generation {
     int first;        /* its first version, as ncclGetVersion counts: 22900 */

@@ -94,14 +94,23 @@ static int measure_own(struct tccl_search *search, const struct tccl_set *set, d
 }
 
 /* The baselines of the GPUs, not measured; without chains where there are none. */
-static const struct tccl_baseline *find_baselines(struct tccl_search *search, uint32_t gpus,
-                                                  bool closed)
+static const struct tccl_baseline *find_baselines(struct tccl_search *search,
+                                                  const struct tccl_search_options *options,
+                                                  uint32_t gpus, bool closed)
 {
     struct kept_baseline *kept = &search->kept[closed];
-    if (kept->gpus != gpus &&
-        tccl_baseline_find_all(search->machine, gpus, closed, kept->baselines, NULL) != 0)
+    struct tccl_baseline *newest = &kept->baselines[TCCL_NEWEST];
+    if (kept->gpus == gpus && kept->every_nccl == options->every_nccl)
+        return kept->baselines;
+    if ((options->every_nccl
+             ? tccl_baseline_find_all(search->machine, gpus, closed, kept->baselines, NULL)
+             : tccl_baseline_find(search->machine, gpus, closed, TCCL_NEWEST, newest, NULL,
+                                  NULL)) != 0)
         memset(kept->baselines, 0, sizeof(kept->baselines));
+    for (int i = 0; !options->every_nccl && i < TCCL_NEWEST; i++)
+        kept->baselines[i] = *newest;
     kept->gpus = gpus;
+    kept->every_nccl = options->every_nccl;
     return kept->baselines;
 }
 
@@ -135,7 +144,7 @@ static int measure_baselines(struct tccl_search *search, const struct tccl_searc
                              struct tccl_baseline baselines[static TCCL_GENERATIONS],
                              struct tccl_error *err)
 {
-    const struct tccl_baseline *found = find_baselines(search, gpus, closed);
+    const struct tccl_baseline *found = find_baselines(search, options, gpus, closed);
     int status = 0;
     for (int i = 0; status == 0 && i < TCCL_GENERATIONS; i++) {
         if (i > 0 && tccl_baseline_equal(&found[i], &found[i - 1])) {
@@ -177,7 +186,7 @@ static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
 static int keep_baseline(struct tccl_task *task)
 {
     const struct tccl_baseline *baseline =
-        &find_baselines(task->search, task->gpus, task->closed)[TCCL_NEWEST];
+        &find_baselines(task->search, task->options, task->gpus, task->closed)[TCCL_NEWEST];
     struct tccl_set set;
     int status = 0;
     if (!baseline_set(baseline, task->options, &set))

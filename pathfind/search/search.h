@@ -45,7 +45,8 @@ struct tccl_search_options {
     long budget;  /* transfer sets to measure at most in this call; 0: no limit */
     int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
                   the others get a first chain and proven bounds; 0: all pairs to the end */
-    bool any;  /* also chains that a stock NCCL can't be made to build */
+    bool every_nccl; /* baselines of all generations of NCCL; else all are as that of the newest */
+    bool any;        /* also chains that a stock NCCL can't be made to build */
     /* Can the transfer be measured at all? Pairs of ports that need another one are left out: no
      * bandwidth, no bound. NULL: all can. */
     bool (*can)(void *context, tccl_transfer transfer);

@@ -16,6 +16,7 @@ enum {
 /* The baselines of the last GPU set, for NCCL's search takes its time. */
 struct kept_baseline {
     uint32_t gpus;
+    bool every_nccl;
     struct tccl_baseline baselines[TCCL_GENERATIONS];
 };
 

@@ -300,6 +300,7 @@ static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *e
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     const struct tccl_search_options options = {.gap = fill->options->gap,
+                                                .every_nccl = true,
                                                 .noise = tccl_backend_noise(fill->backend),
                                                 .budget = budget_left(fill, table->gpus),
                                                 .pairs = fill->options->pairs,

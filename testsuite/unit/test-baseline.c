@@ -193,6 +193,49 @@ static void check_same_when_renamed(struct tccl_machine machine,
     CHECK(memcmp(baseline->chains, again.chains, sizeof(again.chains)) == 0);
 }
 
+/* All generations at once, where what two have alike is searched once, are as each by itself. */
+static void check_generations(const struct tccl_machine *machine, uint32_t gpus, bool closed,
+                              int *changes)
+{
+    struct tccl_baseline all[TCCL_GENERATIONS], one;
+
+    CHECK_INT(tccl_baseline_find_all(machine, gpus, closed, all, NULL), 0);
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        CHECK_INT(tccl_baseline_find(machine, gpus, closed, i, &one, NULL, NULL), 0);
+        CHECK(tccl_baseline_equal(&all[i], &one));
+        CHECK(one.ring.pattern == 4 && one.ring.channels >= one.n_chains && one.ring.intra > 0);
+        CHECK(one.tree.pattern != 4 && one.tree.channels > 0 && one.tree.inter > 0);
+        *changes += i > 0 && !tccl_baseline_equal(&all[i], &all[i - 1]);
+    }
+}
+
+static void check_random_generations(unsigned long *state)
+{
+    int changes = 0;
+    for (int round = 0; round < 12; round++) {
+        struct tccl_machine machine;
+        make_machine(state, &machine);
+        uint32_t all = (UINT32_C(1) << machine.n_gpus) - 1;
+        if (machine.n_nics > 0)
+            check_generations(&machine, all, false, &changes);
+        if (machine.n_gpus > 1)
+            check_generations(&machine, all, true, &changes);
+    }
+    CHECK(changes > 0);
+}
+
+static void test_generation_of(void)
+{
+    static const int versions[][2] = {
+        {21400, TCCL_NCCL_2_18}, {21801, TCCL_NCCL_2_18}, {21899, TCCL_NCCL_2_18},
+        {22105, TCCL_NCCL_2_21}, {22403, TCCL_NCCL_2_23}, {22501, TCCL_NCCL_2_25},
+        {22907, TCCL_NCCL_2_29}, {23007, TCCL_NEWEST},    {99999, TCCL_NEWEST}};
+    for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
+        CHECK_INT(tccl_generation_of(versions[i][0]), versions[i][1]);
+    for (int i = 1; i < TCCL_GENERATIONS; i++)
+        CHECK(tccl_generations[i].first > tccl_generations[i - 1].first);
+}
+
 static void check_random(unsigned long *state)
 {
     uint32_t by_network[TCCL_MAX_CHANNELS];
@@ -288,15 +331,16 @@ static void test_search(const char *name, bool several)
 
 /* What the table says of the baseline is what NCCL's search finds, and as fast as the model is with
  * all of it at once; also when it has been on disk. */
-static void check_kept(const struct tccl_model *model, const struct tccl_table *table, bool closed)
+static void check_kept(const struct tccl_model *model, const struct tccl_table *table, bool closed,
+                       int generation)
 {
     const struct tccl_machine *machine = tccl_model_machine(model);
     const struct tccl_baseline *kept =
-        closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+        &(closed ? table->baseline_ring : table->baseline_chain)[generation];
     struct tccl_baseline found;
     struct tccl_set all = {0}, one;
     double gbps;
-    if (tccl_baseline_find(machine, table->gpus, closed, TCCL_NEWEST, &found, NULL, NULL) != 0) {
+    if (tccl_baseline_find(machine, table->gpus, closed, generation, &found, NULL, NULL) != 0) {
         CHECK_INT(kept->n_chains, 0);
         CHECK(kept->gbps == 0);
         return;
@@ -310,6 +354,8 @@ static void check_kept(const struct tccl_model *model, const struct tccl_table *
     CHECK_INT(kept->n_chains, found.n_chains);
     CHECK(kept->gbps == found.n_chains * gbps);
     CHECK(memcmp(kept->chains, found.chains, sizeof(found.chains)) == 0);
+    found.gbps = kept->gbps;
+    CHECK(tccl_baseline_equal(kept, &found));
 }
 
 static void test_tables(const char *name, const char *path)
@@ -317,7 +363,8 @@ static void test_tables(const char *name, const char *path)
     struct tccl_model *model = load_machine(name);
     const struct tccl_machine *machine = tccl_model_machine(model);
     struct tccl_symmetry *symmetry = tccl_symmetry_of_model(model);
-    const struct tccl_search_options options = {.gap = 100, .pairs = 1, .budget = 100};
+    const struct tccl_search_options options = {
+        .gap = 100, .pairs = 1, .budget = 100, .every_nccl = machine->n_gpus <= 4};
     for (uint32_t gpus = 1; gpus >> machine->n_gpus == 0; gpus++) {
         struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), symmetry);
         struct tccl_table *table = tccl_table_new(machine, gpus), *copy = NULL;
@@ -325,7 +372,8 @@ static void test_tables(const char *name, const char *path)
         CHECK_INT(tccl_table_write(table, path, NULL), 0);
         CHECK_INT(tccl_table_read(path, machine, &copy, NULL), 0);
         for (int closed = 0; copy && closed < 2; closed++)
-            check_kept(model, copy, closed);
+            for (int i = options.every_nccl ? 0 : TCCL_NEWEST; i < TCCL_GENERATIONS; i++)
+                check_kept(model, copy, closed, i);
         tccl_table_free(copy);
         tccl_table_free(table);
         tccl_search_free(search);
@@ -343,6 +391,8 @@ int main(void)
     check_by_network();
     check_errors();
     check_random(&state);
+    check_random_generations(&state);
+    test_generation_of();
     test_set();
     test_search("intel-4gpu", false);
     test_search("dual-8gpu", true);

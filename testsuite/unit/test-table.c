@@ -192,7 +192,8 @@ static void test_size(void)
     struct stat st;
     CHECK_INT(table->n_ports, 64);
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
-    CHECK(stat(path, &st) == 0 && st.st_size <= 130 * 1024);
+    /* Of which up to 24 baselines of up to 8 chains each are 5 KiB. */
+    CHECK(stat(path, &st) == 0 && st.st_size <= 135 * 1024);
     tccl_table_free(table);
 }
 
