@@ -144,7 +144,9 @@ NCCL_WRAPPER ncclGroupEnd(void)
     if (!real)
         return NCCL_SYSTEM_ERROR;
     depth -= depth > 0;
+    shim_in_group_end++;
     ncclResult_t result = real();
+    shim_in_group_end--;
     if (depth > 0 || nothing_to_do())
         return result;
     shim_question_finish_over();

@@ -31,6 +31,7 @@ struct shim_init {
     int graph_fd, topo_fd; /* memory files of the names above, made ahead; 0: none */
     char graph_path[40], topo_path[40];
     struct shim_policy policy;
+    struct shim_why memory; /* its buffers are not on the chain's memory; "": they are */
 };
 
 /* How many there are. While there are none wrappers of collectives do nothing. */

@@ -21,6 +21,8 @@ enum {
     SURE_CLAIMS_US = 20000000 /* it does, in this communicator */
 };
 
+__thread int shim_in_group_end;
+
 /* Memories that the chain wants for buffers of one GPU's process; -1: none. */
 struct memories {
     int in, out; /* where it receives; where it sends to the network from */
@@ -46,17 +48,24 @@ static struct memories memories_of(const struct shim_chain *chain, shim_bus gpu)
 static void set_policy(struct shim_init *init, const struct shim_answer *answer)
 {
     struct shim_why why = {""};
-    /* In a group's only job nothing of ours would run behind it in this thread to restore it. */
-    if (init->claimed_by == init->added_by && !init->called)
-        return;
+    /* In a group's only job the wrapper of the group's end restores it, if there is one. */
     struct memories memories = memories_of(&answer->chain, init->gpu);
+    if (init->claimed_by == init->added_by && !init->called && !shim_in_group_end) {
+        if (memories.in >= 0 || memories.out >= 0)
+            shim_fail(&init->memory, "it is made where no policy can be taken back");
+        return;
+    }
     if (memories.in >= 0 && memories.out >= 0 && memories.in != memories.out)
         shim_log(SHIM_LOG_WARN,
                  "bounce buffers of the way to the network lie on NUMA node %d, not %d: NCCL has "
                  "them where it receives",
                  memories.in, memories.out);
-    if (shim_policy_prefer(memories.in >= 0 ? memories.in : memories.out, &init->policy, &why))
+    int refused =
+        shim_policy_prefer(memories.in >= 0 ? memories.in : memories.out, &init->policy, &why);
+    if (refused)
         shim_log(SHIM_LOG_WARN, "bounce buffers lie where the kernel puts them: %s", why.text);
+    if (refused < 0)
+        init->memory = why;
 }
 
 /* Ranks of a split are only known inside it. */
@@ -274,8 +283,11 @@ void shim_question_finish(struct shim_init *init)
                                          .key = init->comm.key,
                                          .gpu = init->gpu,
                                          .rank = init->rank,
-                                         .ranks = init->comm.ranks};
+                                         .ranks = init->comm.ranks,
+                                         .memory = init->memory};
     bool used = init->decision == SHIM_USE;
+    if (init->claimed_by == shim_tid())
+        shim_policy_restore(&init->policy);
     shim_pending_forget(init);
     if (used)
         shim_steered_begin(&steered);

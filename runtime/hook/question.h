@@ -4,6 +4,10 @@
 
 #include "hook/pending.h"
 
+/* The wrapper of ncclGroupEnd runs in this thread: it calls shim_question_finish_over at the end.
+ */
+extern __thread int shim_in_group_end;
+
 /* getenv as asked from caller (its return address). errno stays. */
 char *shim_question(const char *name, const void *caller);
 

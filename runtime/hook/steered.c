@@ -92,6 +92,11 @@ static enum shim_verdict compare(const struct watch *watch, const struct shim_an
                                                 answer->entry, answer->exit, text);
     if (verdict == SHIM_UNKNOWN && built->complete && !built->connected)
         return without_ring(watch, built, text);
+    if (verdict == SHIM_APPLIED && comm->memory.text[0]) {
+        snprintf(text, 256, "bounce buffers lie where the kernel puts them: %.200s",
+                 comm->memory.text);
+        return SHIM_DIFFERS;
+    }
     return verdict;
 }
 

@@ -13,6 +13,16 @@
 enum { PREFERRED = 1, NODES = 1024, WORD = 8 * sizeof(unsigned long) }; /* linux/mempolicy.h */
 #define NO_LIMIT (UINT64_MAX / 2)
 
+/* By the kernel's own word: /sys may show another machine's. What can't be read: yes. */
+static bool node_exists(int node)
+{
+    char text[16384], name[32];
+    if (shim_read_file("/proc/buddyinfo", text, sizeof(text)) < 0)
+        return true;
+    snprintf(name, sizeof(name), "Node %d,", node);
+    return strstr(text, name);
+}
+
 int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why)
 {
     unsigned long nodes[NODES / WORD] = {0};
@@ -25,8 +35,10 @@ int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why
     if (syscall(SYS_get_mempolicy, &saved->mode, saved->nodes, (unsigned long)NODES + 1, NULL, 0UL))
         return errno == ENOSYS ? 0 : shim_fail(why, "get_mempolicy: %s", strerror(errno));
     nodes[node / WORD] = 1UL << node % WORD;
-    if (syscall(SYS_set_mempolicy, PREFERRED, nodes, (unsigned long)NODES + 1))
-        return shim_fail(why, "set_mempolicy to node %d: %s", node, strerror(errno));
+    if (syscall(SYS_set_mempolicy, PREFERRED, nodes, (unsigned long)NODES + 1)) {
+        shim_fail(why, "set_mempolicy to node %d: %s", node, strerror(errno));
+        return node_exists(node) ? -1 : 1;
+    }
     saved->changed = true;
     return 0;
 }

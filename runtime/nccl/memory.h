@@ -13,7 +13,8 @@ struct shim_policy {
     unsigned long nodes[16]; /* 1,024 nodes */
 };
 /* Prefers the NUMA node for the calling thread and those that it makes from now on; saved gets what
- * was before. node -1 or a kernel without NUMA: nothing. Returns 0, or -1 with why. */
+ * was before. node -1 or a kernel without NUMA: nothing. Returns 0; -1 with why: it was refused
+ * (seccomp, cpuset); 1 with why: this machine has no such node. */
 int shim_policy_prefer(int node, struct shim_policy *saved, struct shim_why *why);
 void shim_policy_restore(struct shim_policy *saved);
 

@@ -40,6 +40,15 @@ as_planned
 [ "$(calls | grep PREFERRED)" = "$(printf 'MPOL_PREFERRED %s\n' 1 2 2 4)" ] || fail "asked for $(calls)"
 said "TCCL WARN bounce buffers of the way to the network lie on NUMA node 1, not 3" 1
 
+step "in a container that forbids memory policies the ring is built, but not as planned"
+"${CC:-cc}" -std=gnu17 -O1 -o "$work/refuse-mempolicy" "$here/refuse-mempolicy.c" || fail "refuse-mempolicy can't be built"
+make_plans "amd-4gpu:0,2,3=0 -m0> 3 -m0> 2 -m0> 0"
+run_planned amd-4gpu --gpus 0,2,3 --under "$work/refuse-mempolicy"
+as_planned
+said "TCCL WARN bounce buffers lie where the kernel puts them: get_mempolicy: Operation not permitted" 3
+said "differs: bounce buffers lie where the kernel puts them: get_mempolicy: Operation not permitted" 1
+said "built as planned" 0
+
 step "limits that NCCL alone keeps to"
 cat >"$work/limited" <<'LIMITED'
 #!/bin/sh
