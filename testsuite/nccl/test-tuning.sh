@@ -1,14 +1,16 @@
 #!/bin/bash
 # NCCL's table of algorithms and protocols with a plan is that of NCCL alone, so it picks the same for each size; large
 # all-reduces use the planned ring. On one node, on two, and with a plan on one of two nodes only: that changes nothing.
-# tccl-path explain foretells what it picks. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4 nodes, which takes some minutes.
+# tccl-path explain foretells what it picks, and NCCL launches that. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4
+# nodes, which takes some minutes.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
-export TCCL_RIG_CUMEM=1
+
+readonly sizes=(1024 131072 67108864)
 
 # The tables of the last two runs; both picked a ring from some size on.
-same_table() { # MODEL NODES [ONLY]
-    python3 - "$here" "$work" "$1" <<'PYTHON' || { show_log; fail "${what:-}: not NCCL's own table"; }
+same_table() { # MODEL
+    python3 - "$here" "$work" "$1" "${sizes[*]}" <<'PYTHON' || { show_log; fail "${what:-}: not NCCL's own table"; }
 import json
 import sys
 sys.dont_write_bytecode = True
@@ -34,6 +36,13 @@ if {"NVL", "NVB"} & set(planned.graphs["Ring"]["types"]) or planned.time("Ring",
 picks, own = planned.picks(sm), alone.picks(sm)
 bad += [f"{tuning.human(size)}: {picks[size]}, not {own[size]}" for size in picks if picks[size] != own[size]]
 bad += [f"{tuning.human(size)}: {picks[size]}, not the ring" for size in picks if size >= 64 << 20 and picks[size][0] != "Ring"]
+# What NCCL launched, with and without a plan.
+for name in ["own", "rings"]:
+    with open(f"{sys.argv[2]}/{name}") as file:
+        launched = [row[1:] for row in json.load(file)["launched"] if row[0] == "AllReduce"]
+    expected = [[size, own[size][0].upper(), own[size][1].upper()] for size in map(int, sys.argv[4].split())]
+    if launched != expected:
+        bad.append(f"{name}: launched {launched}, not {expected}")
 print(tuning.ranges(planned, sm))
 if bad:
     sys.exit("\n".join(bad))
@@ -63,6 +72,11 @@ for size, pick in alone.picks(sm).items():
 PYTHON
 }
 
+# Launches between nodes are refused, once for each rank and size.
+quiet() {
+    "$@" 2> >(grep -v "a kernel launch refused" >&2)
+}
+
 compare() { # MODEL NODES [PLANNED]: with a plan on so many of the nodes
     local model=$1 nodes=$2 planned=${3:-$2} list=() i
     step "$model on $nodes nodes${3:+, a plan on $3}"
@@ -70,8 +84,8 @@ compare() { # MODEL NODES [PLANNED]: with a plan on so many of the nodes
     make_plans "${list[@]}"
     for ((i = planned; i < nodes; i++)); do plans[i]=-; done
     rm -rf "$work"/*-log
-    run_ring "$work/own" "$model" --nodes "$nodes" --log "$work/alone-log"
-    run_planned "$model" --nodes "$nodes" --log "$work/planned-log"
+    quiet run_ring "$work/own" "$model" --nodes "$nodes" --log "$work/alone-log" -- "${sizes[@]/#/--collective=all-reduce:}"
+    quiet run_planned "$model" --nodes "$nodes" --log "$work/planned-log" -- "${sizes[@]/#/--collective=all-reduce:}"
     said "TCCL INFO .*: ring .*model" "$planned"
     same_table "$model"
     foretold "$model" "$nodes"
