@@ -194,7 +194,8 @@ static int check_ok(const char *answer, size_t size, struct shim_why *why)
 }
 
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
-                     int ranks, bool whole, int gpus, int64_t deadline_us, struct shim_why *why)
+                     int ranks, bool whole, int gpus, int lowest, int64_t deadline_us,
+                     struct shim_why *why)
 {
     static const char *const words[] = {"applied", "unknown", "differs", "not used", "begun"};
     struct question question;
@@ -208,6 +209,7 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     tccl_line_put(&question.lines, "text", "%s", plain);
     tccl_line_put(&question.lines, "ranks", "%d", ranks);
     tccl_line_put(&question.lines, "gpus", "%d", gpus);
+    tccl_line_put(&question.lines, "lowest", "%d", lowest);
     tccl_line_put_bool(&question.lines, "whole", whole);
     answer = shim_scratch(ANSWER);
     if (!answer)

@@ -463,8 +463,8 @@ static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, 
                        int ranks, const struct shim_answer *answer, int locals)
 {
     if (answer->whole)
-        shim_ask_confirm(plan, verdict, text, ranks, true, locals, shim_now_us() + SHIM_CONFIRM_US,
-                         NULL);
+        shim_ask_confirm(plan, verdict, text, ranks, true, locals, -1,
+                         shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,

@@ -100,6 +100,19 @@ static enum shim_verdict compare(const struct watch *watch, const struct shim_an
     return verdict;
 }
 
+/* -1: not known of all. */
+static int lowest_rank(const struct shim_entry *entry)
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    int n = shim_entry_members(entry, members), lowest = -1;
+    for (int i = 0; i < n; i++) {
+        if (members[i].rank < 0)
+            return -1;
+        lowest = i == 0 || members[i].rank < lowest ? members[i].rank : lowest;
+    }
+    return lowest;
+}
+
 static void tell(const struct shim_process *process, const struct watch *watch,
                  const struct shim_answer *answer, enum shim_verdict verdict, const char *text)
 {
@@ -117,7 +130,8 @@ static void tell(const struct shim_process *process, const struct watch *watch,
                                      : "differs: ",
              worst == SHIM_APPLIED ? "" : worst_text);
     shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
-                     answer->whole, answer->locals, shim_now_us() + SHIM_CONFIRM_US, NULL);
+                     answer->whole, answer->locals, lowest_rank(comm->entry),
+                     shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
 /* Can there be a verdict now? The log's word for it is in built. */

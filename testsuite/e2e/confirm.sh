@@ -10,13 +10,14 @@
 cp "$here/ask.py" "$work/ask.py"
 chmod 644 "$work/ask.py"
 
-# The task of the first node, the second, … confirms, as the shim would; "-": it says nothing.
+# The task of the first node, the second, … confirms, as the shim would; "-": it says nothing. Where lowest is set, its
+# numbers are the lowest ranks of the nodes.
 say() { # NODE-LIST VERDICT[=TEXT]...
-    local list=$1 node=0 word
+    local list=$1 node=0 word ranks=(${lowest:-})
     shift
     rm -f "$work"/message.*
     for word in "$@"; do
-        [ "$word" = - ] || printf '%s\n' "verdict=${word%%=*}" "text=$([[ $word != *=* ]] || echo "${word#*=}")" ranks=8 gpus=4 whole=yes >"$work/message.$node"
+        [ "$word" = - ] || printf '%s\n' "verdict=${word%%=*}" "text=$([[ $word != *=* ]] || echo "${word#*=}")" ranks=8 gpus=4 whole=yes ${ranks[node]:+lowest=${ranks[node]}} >"$work/message.$node"
         node=$((node + 1))
     done
     cat >"$work/task" <<TASK
@@ -53,6 +54,12 @@ equal "tcclacct -s differs" "$(user tcclacct -nP -j "$job" -s differs -o built)"
 say n1,n2,n3 applied applied "not used=set_mempolicy is forbidden"
 recorded "$job" 0 built_reason "n3: set_mempolicy is forbidden (1 of 3 nodes left the plan alone)"
 recorded "$job" 0 built differs
+
+lowest="8 16 0" say n1,n2,n3 applied applied applied # it begins at another node
+recorded "$job" 0 built applied
+lowest="8 0 16" say n1,n2,n3 applied applied applied
+recorded "$job" 0 built differs
+recorded "$job" 0 built_reason "NCCL has the nodes in another order, that of their lowest ranks"
 
 say n1,n2 "unknown=NCCL's log can't be read" applied
 recorded "$job" 0 built unknown

@@ -38,9 +38,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 void fuzz_seeds(fuzz_add *add, void *context)
 {
     static const char *const seeds[] = {
-        "{\"said\":[" NONE "," NONE "," NONE "," SILENT(16, 16) "," NONE "]}",
-        "{\"said\":[" SILENT(2, 30) "," NONE "," SILENT(1, 17) "," SILENT(13, 16) "," NONE "]}",
-        "{\"said\":[" NONE "," SILENT(8, 16) "," NONE "," NONE "," SILENT(8, 18) "]}",
+        "{\"said\":[" NONE "," NONE "," NONE "," SILENT(16, 16) "," NONE "],\"order\":[0,8,1]}",
+        "{\"said\":[" SILENT(2, 30) "," NONE
+                                    "," SILENT(1, 17) "," SILENT(13, 16) "," NONE
+                                                                         "],\"order\":[0,8,1]}",
+        "{\"said\":[" NONE "," SILENT(8, 16) "," NONE "," NONE
+                                             "," SILENT(8, 18) "],\"order\":[0,8,1]}",
     };
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++)
         add(context, seeds[i], strlen(seeds[i]));

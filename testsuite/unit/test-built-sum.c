@@ -6,7 +6,8 @@
 #include "tccld/join/tree.h"
 
 enum { MOST = 700 };
-static int words[MOST]; /* of each node; TCCL_BUILT_NOTHING: silent */
+static int lowest_ranks[MOST]; /* of each node; -1: not known */
+static int words[MOST];        /* of each node; TCCL_BUILT_NOTHING: silent */
 
 static void say(int node, char text[static 32])
 {
@@ -20,6 +21,7 @@ static void add_up(int node, int n, struct built_sum *sum)
     built_sum_begin(sum, node);
     say(node, text);
     built_sum_put(sum, 1, words[node], text);
+    built_sum_put_rank(sum, lowest_ranks[node]);
     for (int c = node; (c = tree_next_child(node, c, n)) >= 0;) {
         struct built_sum below, read;
         struct tccl_error err = {0};
@@ -71,6 +73,7 @@ static void test_random(void)
 {
     char reason[TCCL_OUTCOME_REASON + 1];
     srand((unsigned)check_seed());
+    memset(lowest_ranks, 0xff, sizeof(lowest_ranks));
     for (int round = 0; round < 2000; round++) {
         struct built_sum sum;
         int n = 1 + rand() % (round % 10 ? 40 : MOST), common = rand() % BUILT_RANKS;
@@ -85,6 +88,46 @@ static void test_random(void)
         CHECK_INT(rank, meaning(n));
         CHECK((rank == TCCL_BUILT_APPLIED) == !*reason);
     }
+}
+
+/* Is the order of nodes a rotation of that of their ranks? Every rotation is tried. */
+static bool in_order(int n)
+{
+    bool found = false;
+    for (int start = 0; start < n && !found; start++) {
+        found = true;
+        for (int i = 1; i < n; i++)
+            found &= lowest_ranks[(start + i - 1) % n] < lowest_ranks[(start + i) % n];
+    }
+    return found;
+}
+
+static void test_order(void)
+{
+    char reason[TCCL_OUTCOME_REASON + 1];
+    for (int round = 0; round < 2000; round++) {
+        struct built_sum sum;
+        int n = 1 + rand() % (round % 10 ? 5 : 60), turn = rand() % n;
+        for (int i = 0; i < n; i++) {
+            words[i] = TCCL_BUILT_APPLIED;
+            lowest_ranks[i] = 8 * ((i + turn) % n);
+        }
+        for (int swaps = rand() % 3; swaps > 0; swaps--) {
+            int a = rand() % n, b = rand() % n, rank = lowest_ranks[a];
+            lowest_ranks[a] = lowest_ranks[b];
+            lowest_ranks[b] = rank;
+        }
+        bool expected = in_order(n);
+        if (round % 7 == 0) {
+            lowest_ranks[rand() % n] = -1; /* then nobody knows */
+            expected = true;
+        }
+        add_up(0, n, &sum);
+        CHECK_INT(built_sum_judge(&sum, "", reason),
+                  expected ? TCCL_BUILT_APPLIED : TCCL_BUILT_DIFFERS);
+        CHECK(expected == !*reason);
+    }
+    memset(lowest_ranks, 0xff, sizeof(lowest_ranks));
 }
 
 static void judged(const char *said, int rank, const char *reason)
@@ -138,7 +181,7 @@ static void refused(const char *numbers, const char *said)
     for (; sscanf(numbers, "%d %d%n", &nodes, &lowest, &used) == 2; numbers += used)
         json_array_append_new(
             list, json_pack("{s:i, s:i, s:s}", "nodes", nodes, "lowest", lowest, "text", "x"));
-    json = json_pack("{s:O}", "said", list);
+    json = json_pack("{s:O, s:[i,i,i]}", "said", list, "order", -1, -1, 0);
     CHECK_INT(built_sum_from_json(json, 16, 32, &sum, &err), *said ? -1 : 0);
     CHECK_HOLDS(err.text, said);
 }
@@ -161,6 +204,7 @@ static void test_refused(void)
 int main(void)
 {
     test_random();
+    test_order();
     test_reasons();
     test_names();
     test_refused();

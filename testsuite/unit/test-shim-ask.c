@@ -256,7 +256,8 @@ static int confirm(const char *answer, enum shim_verdict verdict, const char *te
     server->size = frame(answer, bytes);
     start(server);
     memset(why, 0, sizeof(*why));
-    int status = shim_ask_confirm(&plan, verdict, text, 16, true, 2, shim_now_us() + 20000000, why);
+    int status =
+        shim_ask_confirm(&plan, verdict, text, 16, true, 2, 8, shim_now_us() + 20000000, why);
     stop(server);
     return status;
 }
@@ -273,7 +274,7 @@ static void test_confirm(void)
                   0);
         snprintf(expected, sizeof(expected),
                  "tccl-confirm 1\n" KEY "verdict %s\ntext edge 41 -> 61\nranks 16\ngpus 2\n"
-                 "whole yes\nend\n",
+                 "lowest 8\nwhole yes\nend\n",
                  words[i]);
         CHECK_STR(server.question, expected);
     }

@@ -13,6 +13,7 @@ void built_sum_begin(struct built_sum *sum, int first)
 {
     memset(sum, 0, sizeof(*sum));
     sum->first = sum->end = first;
+    sum->rank_first = sum->rank_last = -1;
     for (int rank = 0; rank < BUILT_RANKS; rank++)
         sum->lowest[rank] = -1;
 }
@@ -32,8 +33,26 @@ void built_sum_put(struct built_sum *sum, int nodes, int rank, const char *text)
     add(sum, rank, nodes, sum->end, text);
 }
 
+/* rank_first and rank_last: of what follows; -1: not known. */
+static void add_order(struct built_sum *sum, bool is_first, int rank_first, int rank_last,
+                      int falls)
+{
+    bool known = rank_first >= 0 && rank_last >= 0 && (is_first || sum->rank_last >= 0);
+    sum->falls += falls + (known && !is_first && rank_first < sum->rank_last);
+    sum->rank_first = !known ? -1 : is_first ? rank_first : sum->rank_first;
+    sum->rank_last = known ? rank_last : -1;
+    if (!known)
+        sum->falls = 0;
+}
+
+void built_sum_put_rank(struct built_sum *sum, int lowest_rank)
+{
+    add_order(sum, sum->end == sum->first + 1, lowest_rank, lowest_rank, 0);
+}
+
 void built_sum_append(struct built_sum *sum, const struct built_sum *next)
 {
+    add_order(sum, sum->end == sum->first, next->rank_first, next->rank_last, next->falls);
     for (int rank = 0; rank < BUILT_RANKS; rank++)
         add(sum, rank, next->nodes[rank], next->lowest[rank], next->text[rank]);
 }
@@ -92,7 +111,11 @@ int built_sum_judge(const struct built_sum *sum, const char *nodes,
         return say(sum, TCCL_BUILT_UNKNOWN, TCCL_BUILT_UNKNOWN, "", reason);
     if (of[TCCL_BUILT_NOT_USED] > 0)
         return say(sum, TCCL_BUILT_NOT_USED, TCCL_BUILT_NOT_USED, "", reason);
-    return TCCL_BUILT_APPLIED;
+    if (sum->rank_last < 0 || sum->falls + (sum->rank_last > sum->rank_first) <= 1)
+        return TCCL_BUILT_APPLIED;
+    snprintf(reason, TCCL_OUTCOME_REASON + 1,
+             "NCCL has the nodes in another order, that of their lowest ranks");
+    return TCCL_BUILT_DIFFERS;
 }
 
 json_t *built_sum_to_json(const struct built_sum *sum)
@@ -105,7 +128,8 @@ json_t *built_sum_to_json(const struct built_sum *sum)
             tccl_put_text(one, "text", sum->text[rank], BUILT_TEXT) != 0)
             return NULL;
     }
-    return json_pack("{s:O}", "said", said);
+    return json_pack("{s:O, s:[i,i,i]}", "said", said, "order", sum->rank_first, sum->rank_last,
+                     sum->falls);
 }
 
 static int read_rank(const json_t *json, int rank, int first, int end, struct built_sum *sum,
@@ -123,6 +147,21 @@ static int read_rank(const json_t *json, int rank, int first, int end, struct bu
     return 0;
 }
 
+static int read_order(const json_t *json, int nodes, struct built_sum *sum, struct tccl_error *err)
+{
+    const json_t *order = json_object_get(json, "order");
+    int *const numbers[] = {&sum->rank_first, &sum->rank_last, &sum->falls};
+    const int least[] = {-1, -1, 0}, most[] = {INT32_MAX, INT32_MAX, nodes - 1};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        const json_t *number = json_array_get(order, i);
+        json_int_t value = json_integer_value(number);
+        if (!json_is_integer(number) || value < least[i] || value > most[i])
+            return tccl_fail(err, "order: entry %zu is no number within its bounds", i);
+        *numbers[i] = (int)value;
+    }
+    return 0;
+}
+
 int built_sum_from_json(const json_t *json, int first, int end, struct built_sum *sum,
                         struct tccl_error *err)
 {
@@ -133,7 +172,7 @@ int built_sum_from_json(const json_t *json, int first, int end, struct built_sum
     for (int rank = 0; rank < BUILT_RANKS; rank++)
         if (read_rank(json_array_get(said, (size_t)rank), rank, first, end, sum, err) != 0)
             return -1;
-    return sum->end == end
-               ? 0
-               : tccl_fail(err, "said: of %d nodes in place of %d", sum->end - first, end - first);
+    if (sum->end == end)
+        return read_order(json, end - first, sum, err);
+    return tccl_fail(err, "said: of %d nodes in place of %d", sum->end - first, end - first);
 }

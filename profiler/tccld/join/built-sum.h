@@ -16,12 +16,18 @@ struct built_sum {
     int nodes[BUILT_RANKS];  /* how many there are of each; all together: end - first */
     int lowest[BUILT_RANKS]; /* the index of the first of them; -1: none */
     char text[BUILT_RANKS][BUILT_TEXT + 1]; /* what that one says */
+    /* NCCL takes nodes in the order of their lowest ranks: that of the first node and the last one
+     * of the range, -1 where it is not known of a node; and how often it falls from one node to the
+     * next. A ring that begins at another node is the same ring. */
+    int rank_first, rank_last, falls;
 };
 
 /* An empty range; what is appended follows on it. */
 void built_sum_begin(struct built_sum *sum, int first);
 /* Some nodes say the same. */
 void built_sum_put(struct built_sum *sum, int nodes, int rank, const char *text);
+/* That of the node that was put last. */
+void built_sum_put_rank(struct built_sum *sum, int lowest_rank);
 /* The range that begins where this one ends. */
 void built_sum_append(struct built_sum *sum, const struct built_sum *next);
 /* Has every node said something? */
@@ -29,7 +35,8 @@ bool built_sum_is_whole(const struct built_sum *sum);
 
 /* What holds for the step, and why; nodes: its node names in bracket form, "" if not known.
  * `applied` if every node said so; `differs` if one did, or if some nodes have left the plan alone
- * that others followed; `not used` if all have left it alone; else `unknown`. Returns the rank. */
+ * that others followed, or NCCL has them in another order; `not used` if all have left it alone;
+ * else `unknown`. Returns the rank. */
 int built_sum_judge(const struct built_sum *sum, const char *nodes,
                     char reason[static TCCL_OUTCOME_REASON + 1]);
 

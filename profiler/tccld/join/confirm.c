@@ -11,6 +11,7 @@ struct verdict {
     int rank; /* tccl_built_rank; NOTHING: begun */
     char text[CONFIRM_TEXT + 1];
     bool whole;
+    int64_t lowest;
 };
 
 static int read_verdict(const struct tccl_lines *lines, struct verdict *verdict,
@@ -23,6 +24,8 @@ static int read_verdict(const struct tccl_lines *lines, struct verdict *verdict,
     if (tccl_line_integer(lines, "ranks", -1, INT32_MAX, &ranks) != 0 ||
         tccl_line_integer(lines, "gpus", -1, INT32_MAX, &gpus) != 0)
         return tccl_fail(err, "ranks, gpus: numbers from -1 to %d are expected", INT32_MAX);
+    if (tccl_line_integer(lines, "lowest", -1, INT32_MAX, &verdict->lowest) != 0)
+        verdict->lowest = -1;
     if (tccl_line_bool(lines, "whole", &verdict->whole) != 0)
         return tccl_fail(err, "whole: yes or no is expected");
     if (tccl_line_text(lines, "verdict", word, sizeof(word)) < 0)
@@ -44,7 +47,7 @@ void confirm_hear(struct daemon *daemon, struct connection *connection,
         return;
     }
     if (verdict.whole)
-        verdicts_hear(daemon, alive, verdict.rank, verdict.text);
+        verdicts_hear(daemon, alive, verdict.rank, verdict.text, (int)verdict.lowest);
     char text[32];
     struct tccl_line_writer answer;
     tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);

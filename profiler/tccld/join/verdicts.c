@@ -33,6 +33,7 @@ struct verdict {
     struct alive step;
     int rank; /* of this node */
     char text[BUILT_TEXT + 1];
+    int lowest; /* rank in NCCL of this node's processes; -1: not known */
     bool begun; /* a communicator has been given the ring */
     struct below *below;
     int n_below;
@@ -99,16 +100,23 @@ static int find_below(struct verdict *verdict)
     return verdict->below ? 0 : -1;
 }
 
+static void put_silence(struct built_sum *sum, int nodes)
+{
+    built_sum_put(sum, nodes, TCCL_BUILT_NOTHING, "");
+    built_sum_put_rank(sum, -1);
+}
+
 static void add_up(const struct verdict *verdict, struct built_sum *sum)
 {
     built_sum_begin(sum, verdict->step.index);
     built_sum_put(sum, 1, verdict->rank, verdict->text);
+    built_sum_put_rank(sum, verdict->lowest);
     for (int i = 0; i < verdict->n_below; i++) {
         const struct below *below = &verdict->below[i];
         if (below->heard)
             built_sum_append(sum, &below->sum);
         else
-            built_sum_put(sum, end_of(verdict, below->node) - below->node, TCCL_BUILT_NOTHING, "");
+            put_silence(sum, end_of(verdict, below->node) - below->node);
     }
 }
 
@@ -124,8 +132,9 @@ static struct below *below_of(const struct verdict *verdict, int node)
 
 static json_t *state_to_json(const struct verdict *verdict)
 {
-    cleanup_json json_t *state = json_pack("{s:i, s:i, s:b, s:[]}", "told", verdict->told, "rank",
-                                           verdict->rank, "begun", (int)verdict->begun, "below");
+    cleanup_json json_t *state =
+        json_pack("{s:i, s:i, s:i, s:b, s:[]}", "told", verdict->told, "rank", verdict->rank,
+                  "lowest", verdict->lowest, "begun", (int)verdict->begun, "below");
     if (tccl_put_text(state, "text", verdict->text, BUILT_TEXT) != 0)
         return NULL;
     for (int i = 0; i < verdict->n_below; i++) {
@@ -162,14 +171,16 @@ static void load(struct verdict *verdict)
     cleanup_free char *text =
         planfile_noted(verdict->all->daemon->conf->run_dir, &verdict->step.key);
     cleanup_json json_t *state = text ? json_loads(text, 0, NULL) : NULL;
-    json_int_t told, rank;
+    json_int_t told, rank, lowest;
     const char *said;
     const json_t *below;
     size_t i;
     if (!state || tccl_get_int(state, "told", 0, TCCL_BUILT_DIFFERS, &told, NULL) != 0 ||
         tccl_get_int(state, "rank", 0, TCCL_BUILT_DIFFERS, &rank, NULL) != 0 ||
+        tccl_get_int(state, "lowest", -1, INT32_MAX, &lowest, NULL) != 0 ||
         tccl_get_text(state, "text", BUILT_TEXT, &said, NULL) != 0)
         return;
+    verdict->lowest = (int)lowest;
     verdict->told = (int)told;
     verdict->rank = (int)rank;
     verdict->begun = json_is_true(json_object_get(state, "begun"));
@@ -336,6 +347,7 @@ static struct verdict *begin(struct verdicts *verdicts, const struct alive *step
     verdict->all = verdicts;
     verdict->step = *step;
     verdict->gone_at = INT64_MAX;
+    verdict->lowest = -1;
     if (find_below(verdict) != 0) {
         free(verdict);
         return NULL;
@@ -375,14 +387,17 @@ static void take_word(struct verdict *verdict, int rank, const char *text)
     changed(verdict);
 }
 
-void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, const char *text)
+void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, const char *text,
+                   int lowest)
 {
     struct verdict *verdict = of_step(daemon->verdicts, alive);
     if (!verdict || (rank <= verdict->rank && (rank > 0 || verdict->begun)))
         return;
     verdict->begun = true;
-    if (rank > verdict->rank)
+    if (rank > verdict->rank) {
         take_word(verdict, rank, text);
+        verdict->lowest = lowest;
+    }
     save(verdict);
     advance(verdict);
 }
