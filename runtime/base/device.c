@@ -145,6 +145,7 @@ struct nvml {
     int (*by_busid)(const char *busid, device *gpu);
     int (*index)(device gpu, unsigned *index);
     /* These may be missing in an old one. */
+    int (*capability)(device gpu, int *major, int *minor);
     int (*mig)(device gpu, unsigned *current, unsigned *pending);
     int (*link_state)(device gpu, unsigned link, unsigned *active);
     int (*link_can)(device gpu, unsigned link, unsigned capability, unsigned *can);
@@ -162,6 +163,7 @@ static bool fill_nvml(struct nvml *nvml)
     *(void **)&nvml->init = dlsym(handle, "nvmlInit_v2");
     *(void **)&nvml->by_busid = dlsym(handle, "nvmlDeviceGetHandleByPciBusId_v2");
     *(void **)&nvml->index = dlsym(handle, "nvmlDeviceGetIndex");
+    *(void **)&nvml->capability = dlsym(handle, "nvmlDeviceGetCudaComputeCapability");
     *(void **)&nvml->mig = dlsym(handle, "nvmlDeviceGetMigMode");
     *(void **)&nvml->link_state = dlsym(handle, "nvmlDeviceGetNvLinkState");
     *(void **)&nvml->link_can = dlsym(handle, "nvmlDeviceGetNvLinkCapability");
@@ -250,6 +252,18 @@ int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)
         return shim_fail(why, "NVML does not tell the index of a GPU");
     *index = (int)number;
     return 0;
+}
+
+int shim_device_sm(shim_bus bus)
+{
+    const struct nvml *nvml = find_nvml(NULL);
+    device gpu;
+    int major, minor;
+
+    if (!nvml || !nvml->capability || nvml_gpu(nvml, bus, &gpu, NULL) != 0 ||
+        nvml->capability(gpu, &major, &minor) != 0 || major < 1 || minor < 0 || minor > 9)
+        return -1;
+    return major * 10 + minor;
 }
 
 /* ---- NVLink ---- */

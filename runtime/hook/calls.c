@@ -78,12 +78,12 @@ static void describe(const struct shim_process *process, const struct shim_nccl 
                                    .rank = -1,
                                    .nvml = shim_device_nvml(gpu, &nvml, NULL) ? -1 : nvml,
                                    .version = nccl->version,
+                                   .sm = shim_device_sm(gpu),
                                    .host = process->host,
                                    .nics = shim_nics_settings(),
                                    .pid = getpid(),
                                    .room = shim_memory_limits_left()};
     member->given = shim_process_given(&member->user);
-    member->promised = shim_process_promised();
 }
 
 static int make_file(const char *name, char path[static 40])
@@ -127,14 +127,10 @@ static void drop_files(struct shim_init *init)
 static struct shim_init *enter(const struct shim_process *process, const struct shim_member *member,
                                const struct shim_comm *comm)
 {
-    static const struct shim_why
-        why = {"a rank can't open its files, or has too many inits under way"},
-        late = {"NCCL has asked for a setting just before"};
-    struct shim_init init = {.comm = *comm,
-                             .gpu = member->gpu,
-                             .rank = member->rank,
-                             .given = member->given,
-                             .called = true};
+    static const struct shim_why why = {
+        "a rank can't open its files, or has too many inits under way"};
+    struct shim_init init = {
+        .comm = *comm, .gpu = member->gpu, .rank = member->rank, .called = true};
     init.entry = shim_registry_entry(process->registry, comm->key, 0);
     if (!init.entry) {
         shim_log(SHIM_LOG_WARN, "communicator %016llx: NCCL's own choice: no room in /dev/shm",
@@ -150,8 +146,6 @@ static struct shim_init *enter(const struct shim_process *process, const struct 
     if (!added) {
         drop_files(&init);
         shim_decide_aside(init.entry, comm, &why);
-    } else if (member->given & ~shim_process_given(NULL)) {
-        shim_decide_aside(init.entry, comm, &late);
     }
     return added;
 }

@@ -206,9 +206,10 @@ static enum shim_path farthest_end(const struct shim_chain *chain, struct places
 {
     if (chain->path.closed)
         return SHIM_PIX;
-    enum shim_path entry = path_between(chain, places, chain->entry, chain->path.gpus[0]);
+    /* As it really is, wherever the topology file has the NIC: NCCL chooses protocols by it. */
+    enum shim_path entry = shim_pci_path(&places->pci, chain->entry, chain->path.gpus[0]);
     enum shim_path exit =
-        path_between(chain, places, chain->exit, chain->path.gpus[chain->path.n_gpus - 1]);
+        shim_pci_path(&places->pci, chain->exit, chain->path.gpus[chain->path.n_gpus - 1]);
     return entry > exit ? entry : exit;
 }
 
@@ -268,15 +269,32 @@ static int check_buffers(const struct shim_plan *plan, const struct shim_registr
                                 "node's GPUs are used with the shim");
 }
 
-/* Settings of the members in the order of the chain. P2P reads are for all of the node's GPUs. */
+/* Does NCCL by itself send directly from a GPU to a NIC that is near? Of older ones only where that
+ * is all that the machine's PCIe has to carry. */
+static bool sends_directly(const struct shim_chain *chain, const struct shim_member *members, int n,
+                           bool linked[SHIM_GPUS][SHIM_GPUS])
+{
+    enum { AMPERE = 80 };
+    int at = 0;
+    while (at < n && members[at].gpu != chain->path.gpus[chain->path.n_gpus - 1])
+        at++;
+    if (at == n)
+        return false;
+    bool direct = n == 1 || members[at].sm >= AMPERE;
+    for (int i = 0; i < n; i++)
+        direct = direct || linked[at][i] || linked[i][at];
+    return direct;
+}
+
+/* Settings of the members in the order of the chain. */
 static int check_settings(const struct shim_plan *plan, const struct shim_registry *registry,
-                          const struct shim_chain *chain, const struct shim_pci *pci,
+                          const struct shim_chain *chain, struct shim_pci *pci,
                           const struct shim_member *members, int n, uint32_t *all,
                           struct shim_why *why)
 {
     uint32_t user[SHIM_GPUS] = {0}, given[SHIM_GPUS] = {0}, version = members[0].version;
     uint32_t needs = shim_settings_ahead(chain, pci, version);
-    bool all_gpus = n == plan->n_gpus, one = one_process(members, n);
+    bool one = one_process(members, n);
     *all = 0;
     if (check_buffers(plan, registry, one ? needs & ~(uint32_t)SHIM_GIVE_SHM_HOST : needs, why))
         return -1;
@@ -284,8 +302,6 @@ static int check_settings(const struct shim_plan *plan, const struct shim_regist
         int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
         user[at] = members[i].user;
         given[at] = members[i].given;
-        if (!all_gpus && !(members[i].promised & SHIM_GIVE_P2P_READ))
-            given[at] &= ~(uint32_t)SHIM_GIVE_P2P_READ;
         *all |= given[at];
         if (one) {
             given[at] |= SHIM_GIVE_SHM_HOST;
@@ -299,7 +315,7 @@ static int check_settings(const struct shim_plan *plan, const struct shim_regist
 static bool level_pxb(const struct shim_member *members, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!shim_settings_level_pxb(members[i].user, members[i].given))
+        if (!(members[i].user & SHIM_USER_PXB))
             return false;
     return true;
 }
@@ -358,8 +374,10 @@ static int write_files(const struct shim_plan *plan, const struct shim_registry 
         if (shim_settings_user_allows(chain, members[i].user, why))
             return -1;
     if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
-        shim_islands_read(chain, &places.pci, why) ||
-        check_settings(plan, registry, chain, &places.pci, members, n, &answer->settings, why))
+        shim_islands_read(chain, &places.pci, why))
+        return -1;
+    places.pci.reads = sends_directly(chain, members, n, linked);
+    if (check_settings(plan, registry, chain, &places.pci, members, n, &answer->settings, why))
         return -1;
     answer->entry = chain->path.closed ? -1 : numbers.entry;
     answer->exit = chain->path.closed ? -1 : numbers.exit;

@@ -21,7 +21,6 @@ struct shim_init {
     int rank, place;    /* rank -1: unknown; place in the entry */
     const void *handle; /* of the communicator, NULL: not known */
     int added_by;       /* thread */
-    uint32_t given;     /* settings.h: as its member has it */
     bool called;        /* the wrapper has not returned */
 
     /* By the thread that works for it. */

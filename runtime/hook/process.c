@@ -14,7 +14,6 @@
 #include "nccl/settings.h"
 
 enum { FRESH, OFF, ARMED };
-enum { ORDINALS = 64 };
 
 static struct shim_process self;
 static struct {
@@ -24,7 +23,6 @@ static struct {
     int early;
     pid_t given_pid; /* the settings below are those of this process */
     uint32_t given, user;
-    uint32_t promised, refused; /* of what is given: bits that are only ever added */
 } process;
 
 static uint64_t hash_shm(uint64_t word)
@@ -104,31 +102,6 @@ const struct shim_process *shim_process_arm(uint32_t version)
     return shim_process_armed();
 }
 
-/* The step's GPUs that this process sees. */
-static int visible(const struct shim_plan *plan, shim_bus mine[static SHIM_GPUS])
-{
-    int n = 0;
-    shim_bus bus;
-    for (int ordinal = 0; ordinal < ORDINALS && n < SHIM_GPUS; ordinal++) {
-        if (shim_device_bus(ordinal, &bus, NULL))
-            break;
-        if (shim_bus_find(plan->gpus, plan->n_gpus, bus) >= 0)
-            mine[n++] = bus;
-    }
-    return n;
-}
-
-/* Most processes work on one GPU of all that they see: then the chain's ends are those of two
- * processes, which can have different settings. One that has both is seen when all are compared. */
-static int settings_of_one(const struct shim_pci *pci, uint32_t user, uint32_t *given)
-{
-    shim_bus gpu;
-    return shim_device_current(&gpu, NULL) ||
-                   shim_settings_for(&self.plan, pci, &gpu, 1, self.version, user, given, NULL)
-               ? -1
-               : 0;
-}
-
 /* What this process can't be given no other one of the node may have. */
 static void leave_buffers(struct shim_registry *registry, uint32_t given,
                           const struct shim_why *reason)
@@ -142,19 +115,13 @@ static void leave_buffers(struct shim_registry *registry, uint32_t given,
 
 static uint32_t work_out_given(uint32_t user)
 {
-    const struct shim_plan *plan = &self.plan;
     struct shim_why why = {""};
     struct shim_pci pci;
-    shim_bus mine[SHIM_GPUS];
     uint32_t given = 0;
-    int n = visible(plan, mine);
     if (process.early)
         shim_fail(&why, "NCCL was started before the shim saw it");
-    else if (n == 0)
-        shim_fail(&why, "this process sees none of the step's GPUs");
-    else if (!shim_islands_read(&plan->chain, &pci, &why) &&
-             (!shim_settings_for(plan, &pci, mine, n, self.version, user, &given, &why) ||
-              !settings_of_one(&pci, user, &given)))
+    else if (!shim_islands_read(&self.plan.chain, &pci, &why) &&
+             !shim_settings_for(&self.plan, &pci, self.version, user, &given, &why))
         return given;
     /* Its communicators say why they are left alone. */
     shim_log(SHIM_LOG_INFO, "no settings for this process: %s", why.text);
@@ -171,30 +138,13 @@ uint32_t shim_process_given(uint32_t *user)
         if (process.given_pid != pid) {
             process.user = shim_settings_user();
             process.given = work_out_given(process.user);
-            process.promised = process.refused = 0;
             __atomic_store_n(&process.given_pid, pid, __ATOMIC_SEQ_CST);
         }
         shim_lock_release(&process.giving);
     }
     if (user)
         *user = process.user;
-    uint32_t refused = __atomic_load_n(&process.refused, __ATOMIC_SEQ_CST);
-    return process.given & (~refused | shim_process_promised());
-}
-
-uint32_t shim_process_promised(void)
-{
-    return __atomic_load_n(&process.promised, __ATOMIC_SEQ_CST);
-}
-
-void shim_process_promise(uint32_t settings)
-{
-    __atomic_fetch_or(&process.promised, settings & process.given, __ATOMIC_SEQ_CST);
-}
-
-void shim_process_refuse(uint32_t settings)
-{
-    __atomic_fetch_or(&process.refused, settings, __ATOMIC_SEQ_CST);
+    return process.given;
 }
 
 /* The others of the node learn of it at once. */

@@ -20,16 +20,9 @@ const struct shim_process *shim_process_arm(uint32_t version);
  */
 const struct shim_process *shim_process_armed(void);
 
-/* The settings of this process (settings.h): what it has been given and what it can still be
- * given; worked out at the first question for them. user: what the user has set; may be NULL. */
+/* The settings of this process (settings.h); worked out at the first question for them. user: what
+ * the user has set; may be NULL. */
 uint32_t shim_process_given(uint32_t *user);
-/* Those that NCCL is told whenever it asks: a communicator relies on them. After
- * shim_process_given, as all that follows. */
-uint32_t shim_process_promised(void);
-void shim_process_promise(uint32_t settings);
-/* NCCL has asked for these and nothing relied on them: it was told nothing and will not ask again.
- * They are not given from now on; what is promised stays. */
-void shim_process_refuse(uint32_t settings);
 /* Somebody has asked for a setting before the process was armed: NCCL may have read it. */
 void shim_process_asked_early(const char *name);
 /* Do launchers say that there is a process for each of so many ranks? */

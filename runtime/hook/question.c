@@ -83,14 +83,6 @@ static void learn_rank(struct shim_init *init)
     shim_entry_set_rank(init->entry, init->place, rank);
 }
 
-/* What NCCL is told because this communicator is steered: all that its process needs for the plan.
- * Ends of an edge that read and write by P2P spoil memory: reading is for all GPUs of the step on
- * this node, or for none. */
-static uint32_t relies_on(const struct shim_process *process, const struct shim_answer *answer)
-{
-    return answer->locals == process->plan.n_gpus ? UINT32_MAX : ~(uint32_t)SHIM_GIVE_P2P_READ;
-}
-
 /* A copy of what was decided for an init; NULL: it can't be had. To be freed. */
 static struct shim_answer *read_answer(const struct shim_init *init)
 {
@@ -139,7 +131,6 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
         shim_scratch_free(answer, sizeof(*answer));
         return;
     }
-    shim_process_promise(shim_process_given(NULL) & relies_on(process, answer));
     set_policy(init, answer);
     shim_scratch_free(answer, sizeof(*answer));
 }
@@ -162,22 +153,6 @@ static const char *file_answer(const struct shim_process *process, bool graph)
     if (graph)
         return graph_answer(init);
     return shim_entry_answer(init->entry)->topo_size ? init->topo_path : NULL;
-}
-
-/* NCCL asks once in a process. What it is told nothing for can't be given later on: no communicator
- * that is under way may rely on it, but if one does already it is told. Other threads may wait for
- * this one while it asks, so this waits for nobody. */
-static void refuse(const struct shim_process *process, uint32_t settings)
-{
-    static const struct shim_why why = {"NCCL has asked for a setting for another communicator"};
-    shim_process_refuse(settings);
-    for (struct shim_init *init = NULL; (init = shim_pending_next(init));) {
-        if (!init->entry || !(init->given & settings))
-            continue;
-        if (shim_decide_aside(init->entry, &init->comm, &why) == SHIM_USE)
-            shim_process_promise(init->given & settings &
-                                 relies_on(process, shim_entry_answer(init->entry)));
-    }
 }
 
 /* How long the other ranks of the node are waited for. Where the thread is about to make the
@@ -223,21 +198,13 @@ static const char *ahead_answer(const struct shim_process *process, uint32_t ask
     return NULL;
 }
 
-/* The first of them can come before the files (2.27), but after the first exchange between ranks.
- * For the others NCCL holds a lock that ranks in other threads need: nothing is decided there. */
 static const char *setting_answer(const struct shim_process *process, const char *name)
 {
-    uint32_t asked = shim_settings_asked(name) & shim_process_given(NULL);
-    if (!asked)
-        return NULL;
-    if (asked & SHIM_GIVE_AHEAD)
-        return ahead_answer(process, asked, name);
-    struct shim_init *init = asked & SHIM_GIVE_P2P_LEVEL ? shim_pending_claim(false) : NULL;
-    if (init && init->entry && init->decision == SHIM_UNDECIDED)
-        take_answer(process, init);
-    if (!(asked & shim_process_promised()))
-        refuse(process, asked);
-    return shim_settings_answer(asked & shim_process_promised(), name);
+    uint32_t asked = shim_settings_asked(name);
+    if (asked)
+        asked &= shim_process_given(NULL);
+    return asked & SHIM_GIVE_AHEAD ? ahead_answer(process, asked, name)
+                                   : shim_settings_answer(asked, name);
 }
 
 static const char *answer(const struct shim_process *process, const char *name, uint32_t version)

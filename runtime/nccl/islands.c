@@ -15,8 +15,10 @@ enum {
 struct map {
     const struct shim_chain *chain;
     int island[SHIM_GPUS]; /* of chain->path.gpus[i]: the index of the first GPU in it */
-    struct shim_pci_device gpus[SHIM_GPUS]; /* as in the chain */
-    bool done[SHIM_GPUS];
+    /* As in the chain; behind them NICs that are not left where they are. */
+    struct shim_pci_device gpus[SHIM_GPUS + 2];
+    int n;
+    bool done[SHIM_GPUS + 2];
 };
 
 bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version)
@@ -56,6 +58,10 @@ static void find_islands(struct map *map)
     for (int i = 0; i < tccl_named_edges(&chain->path); i++)
         if (chain->path.edges[i].kind != TCCL_BOUNCE)
             join(map, i, (i + 1) % chain->path.n_gpus);
+    /* One NIC can only be near both ends if they are near each other. */
+    if (!chain->path.closed && chain->entry == chain->exit && chain->path.entry.gpudirect &&
+        chain->path.exit.gpudirect)
+        join(map, 0, chain->path.n_gpus - 1);
 }
 
 static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
@@ -102,15 +108,20 @@ static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus 
     return owner;
 }
 
-/* The NUMA node that most GPUs of an island are at; of equals the first. */
+/* The NUMA node that most GPUs of an island are at; of equals the first. But the chain's ends stay
+ * at their CPU, where their threads for the network run. */
 static int16_t node_of(const struct map *map, const struct shim_pci *pci, int island)
 {
     int16_t best = -1;
-    int most = 0;
-    for (int i = 0; i < map->chain->path.n_gpus; i++) {
+    int most = 0, last = map->chain->path.n_gpus - 1;
+    for (int i = 0; i <= last; i++) {
         int count = 0;
-        for (int other = 0; other < map->chain->path.n_gpus; other++)
-            count += map->island[i] == island && map->island[other] == island &&
+        if (map->island[i] != island)
+            continue;
+        if (!map->chain->path.closed && (i == 0 || i == last))
+            return gpu_of(map, pci, i)->node;
+        for (int other = 0; other <= last; other++)
+            count += map->island[other] == island &&
                      gpu_of(map, pci, i)->node == gpu_of(map, pci, other)->node;
         if (count > most) {
             most = count;
@@ -170,38 +181,182 @@ static int put_below(struct shim_pci_device *place, shim_bus bridge, struct shim
     return 0;
 }
 
+/* A device that the file does not name hangs below the first bridge of its own that is there. */
+static struct shim_pci_device place_other(const struct map *map, const struct shim_pci_device *real)
+{
+    for (int d = real->depth - 1; d >= 0; d--) {
+        for (int i = 0; i < map->chain->path.n_gpus; i++) {
+            const struct shim_pci_device *gpu = &map->gpus[i];
+            for (int at = 0; at < gpu->depth; at++) {
+                if (gpu->above[at] != real->above[d] || at + real->depth - d > SHIM_PCI_DEPTH)
+                    continue;
+                struct shim_pci_device place = *gpu;
+                place.bus = real->bus;
+                place.depth = (uint8_t)(at + real->depth - d);
+                memcpy(place.above + at, real->above + d,
+                       (size_t)(real->depth - d) * sizeof(*place.above));
+                return place;
+            }
+        }
+    }
+    return *real;
+}
+
+/* Is GPUDirect as planned at the ends that have the NIC with this place? head, tail: the GPUs'. */
+static bool nic_serves(const struct shim_chain *chain, const struct shim_pci *pci,
+                       const struct shim_pci_device *nic, const struct shim_pci_device *head,
+                       const struct shim_pci_device *tail)
+{
+    bool at_head = shim_pci_distance(nic, head) <= SHIM_PXB;
+    bool at_tail = pci->reads && shim_pci_distance(nic, tail) <= SHIM_PXB;
+    return (chain->entry != nic->bus || at_head == chain->path.entry.gpudirect) &&
+           (chain->exit != nic->bus || at_tail == chain->path.exit.gpudirect);
+}
+
+/* Below the bridge that is above the GPU, and above all of its island. */
+static int put_near(struct map *map, const struct shim_pci *pci, int gpu, shim_bus nic,
+                    struct shim_pci_device *place, struct shim_why *why)
+{
+    struct shim_pci_device *at = &map->gpus[gpu];
+    if (at->depth == 0 && put_below(at, invent(pci, map->island[gpu]), why) != 0)
+        return -1;
+    *place = (struct shim_pci_device){.bus = nic, .node = at->node, .depth = 1};
+    place->above[0] = at->above[0];
+    return 0;
+}
+
+/* A NIC stays where it is if that is right for the ends that have it; else it is put near the one
+ * that it reaches directly, or away from both. */
+static int place_nic(struct map *map, const struct shim_pci *pci, shim_bus nic,
+                     struct shim_why *why)
+{
+    const struct shim_chain *chain = map->chain;
+    int last = chain->path.n_gpus - 1, at = shim_pci_find(pci, nic);
+    bool head = chain->entry == nic && chain->path.entry.gpudirect;
+    bool tail = chain->exit == nic && chain->path.exit.gpudirect;
+    if (at < 0)
+        return shim_fail(why, "a NIC's place is not known");
+    struct shim_pci_device place = place_other(map, &pci->devices[at]);
+    if (nic_serves(chain, pci, &place, &map->gpus[0], &map->gpus[last]))
+        return 0;
+    place = (struct shim_pci_device){.bus = nic, .node = pci->devices[at].node};
+    if ((head || tail) && put_near(map, pci, head ? 0 : last, nic, &place, why) != 0)
+        return -1;
+    if (!nic_serves(chain, pci, &place, &map->gpus[0], &map->gpus[last]))
+        return shim_fail(why, "NCCL can't be made to use GPUDirect as the chain does at its ends");
+    map->gpus[map->n++] = place;
+    return 0;
+}
+
+static int place_nics(struct map *map, const struct shim_pci *pci, struct shim_why *why)
+{
+    const struct shim_chain *chain = map->chain;
+    if (chain->path.closed)
+        return 0;
+    if (place_nic(map, pci, chain->entry, why) != 0)
+        return -1;
+    return chain->exit == chain->entry ? 0 : place_nic(map, pci, chain->exit, why);
+}
+
+static int check_ends(const struct map *map, const struct shim_pci *pci, struct shim_why *why)
+{
+    int last = map->chain->path.n_gpus - 1;
+    return map->chain->path.closed || map->gpus[last].node == gpu_of(map, pci, last)->node
+               ? 0
+               : shim_fail(why, "both ends of the chain would be at one CPU");
+}
+
 static int draw(struct map *map, const struct shim_chain *chain, const struct shim_pci *pci,
                 struct shim_why *why)
 {
     memset(map, 0, sizeof(*map));
     map->chain = chain;
+    map->n = chain->path.n_gpus;
     for (int i = 0; i < chain->path.n_gpus; i++)
         if (shim_pci_find(pci, chain->path.gpus[i]) < 0)
             return shim_fail(why, "a GPU's place is not known");
     find_islands(map);
     for (int i = 0; i < chain->path.n_gpus; i++)
         place_gpu(map, pci, i);
+    if (check_ends(map, pci, why) != 0)
+        return -1;
     bool apart[SHIM_GPUS] = {false};
     for (int i = 0; i < chain->path.n_gpus; i++)
         apart[i] = is_apart(map, map->island[i]);
     for (int i = 0; i < chain->path.n_gpus; i++)
         if (apart[i] && put_below(&map->gpus[i], invent(pci, map->island[i]), why) != 0)
             return -1;
-    return 0;
+    return place_nics(map, pci, why);
+}
+
+/* Where a device that was read is; map NULL: really. */
+static struct shim_pci_device place_of(const struct map *map, const struct shim_pci *pci,
+                                       int device)
+{
+    const struct shim_pci_device *real = &pci->devices[device];
+    for (int i = 0; map && i < map->n; i++)
+        if (map->gpus[i].bus == real->bus)
+            return map->gpus[i];
+    return map ? place_other(map, real) : *real;
+}
+
+/* Has it a NIC that NCCL takes for its own? */
+static bool has_nic(const struct map *map, const struct shim_chain *chain,
+                    const struct shim_pci *pci, const struct shim_pci_device *gpu)
+{
+    for (int i = 0; i < pci->n; i++) {
+        struct shim_pci_device place = place_of(map, pci, i);
+        if (shim_bus_find(chain->path.gpus, chain->path.n_gpus, place.bus) < 0 &&
+            shim_pci_distance(&place, gpu) <= SHIM_PXB)
+            return true;
+    }
+    return false;
+}
+
+bool shim_islands_near_nics(const struct shim_chain *chain, const struct shim_pci *pci)
+{
+    int n = 0;
+    for (int i = 0; i < chain->path.n_gpus; i++) {
+        int at = shim_pci_find(pci, chain->path.gpus[i]);
+        n += at < 0 || has_nic(NULL, chain, pci, &pci->devices[at]);
+    }
+    return n > 1;
+}
+
+/* Where two GPUs have NICs of their own that are faster on paper than the way between them, NCCL
+ * takes the network in place of host memory. How fast that is depends on much: it is not tried. */
+static bool takes_net(const struct map *map, const struct shim_chain *chain,
+                      const struct shim_pci *pci, const struct shim_pci_device *a,
+                      const struct shim_pci_device *b)
+{
+    return pci->net_intra && has_nic(map, chain, pci, a) && has_nic(map, chain, pci, b);
 }
 
 /* Does NCCL take each edge as planned, where GPUs are far from each other as distance says? */
-static bool as_planned(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS],
+static bool as_planned(const struct map *map, const struct shim_chain *chain,
+                       const struct shim_pci *pci, bool linked[SHIM_GPUS][SHIM_GPUS],
                        const struct shim_pci_device *const *gpus, enum shim_path level)
 {
     for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
         int next = (i + 1) % chain->path.n_gpus;
         bool direct =
             nvlink(chain, linked, i, next) || shim_pci_distance(gpus[i], gpus[next]) <= level;
-        if (direct == (chain->path.edges[i].kind == TCCL_BOUNCE))
+        if (direct == (chain->path.edges[i].kind == TCCL_BOUNCE) ||
+            (!direct && takes_net(map, chain, pci, gpus[i], gpus[next])))
             return false;
     }
     return true;
+}
+
+/* Do the ends come out as planned where GPUs and NICs really are? */
+static bool ends_serve(const struct shim_chain *chain, const struct shim_pci *pci,
+                       const struct shim_pci_device *const *gpus)
+{
+    int entry = shim_pci_find(pci, chain->entry), exit = shim_pci_find(pci, chain->exit);
+    const struct shim_pci_device *head = gpus[0], *tail = gpus[chain->path.n_gpus - 1];
+    return chain->path.closed ||
+           (entry >= 0 && exit >= 0 && nic_serves(chain, pci, &pci->devices[entry], head, tail) &&
+            nic_serves(chain, pci, &pci->devices[exit], head, tail));
 }
 
 static void add_cpu(const struct shim_pci *pci, int node, struct shim_text *text)
@@ -226,7 +381,7 @@ static void add_below(struct map *map, const struct shim_pci_device *place, int 
                       struct shim_text *text)
 {
     char bus[TCCL_BUS_TEXT];
-    for (int i = 0; i < map->chain->path.n_gpus; i++) {
+    for (int i = 0; i < map->n; i++) {
         const struct shim_pci_device *gpu = &map->gpus[i];
         if (map->done[i] || !same_place(place, gpu, depth))
             continue;
@@ -247,7 +402,7 @@ static void add_below(struct map *map, const struct shim_pci_device *place, int 
 
 static bool holds_gpu(const struct map *map, int node)
 {
-    for (int i = 0; i < map->chain->path.n_gpus; i++)
+    for (int i = 0; i < map->n; i++)
         if (map->gpus[i].node == node)
             return true;
     return false;
@@ -272,7 +427,7 @@ static int write_file(struct map *map, const struct shim_pci *pci, uint32_t vers
 {
     int cpus = 0;
     shim_text_add(text, "<system version=\"1\">\n");
-    for (int i = 0; i < map->chain->path.n_gpus; i++) {
+    for (int i = 0; i < map->n; i++) {
         if (map->done[i])
             continue;
         add_cpu(pci, map->gpus[i].node, text);
@@ -296,56 +451,35 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
     bool either = far && version == 0; /* both defaults must do */
     const struct shim_pci_device *gpus[SHIM_GPUS];
     struct map map;
+    for (int i = 0; i < chain->path.n_gpus; i++) {
+        int at = shim_pci_find(pci, chain->path.gpus[i]);
+        if (at < 0)
+            return shim_fail(why, "a GPU's place is not known");
+        gpus[i] = &pci->devices[at];
+    }
+    if (ends_serve(chain, pci, gpus) &&
+        as_planned(NULL, chain, pci, linked, gpus, far ? SHIM_SYS : SHIM_PXB) &&
+        (!either || as_planned(NULL, chain, pci, linked, gpus, SHIM_PXB)))
+        return 0;
     if (draw(&map, chain, pci, why) != 0)
         return -1;
     for (int i = 0; i < chain->path.n_gpus; i++)
-        gpus[i] = gpu_of(&map, pci, i);
-    if (as_planned(chain, linked, gpus, far ? SHIM_SYS : SHIM_PXB) &&
-        (!either || as_planned(chain, linked, gpus, SHIM_PXB)))
-        return 0;
-    for (int i = 0; i < chain->path.n_gpus; i++)
         gpus[i] = &map.gpus[i];
-    if (!as_planned(chain, linked, gpus, SHIM_PXB))
+    if (!as_planned(&map, chain, pci, linked, gpus, SHIM_PXB))
         return shim_fail(why, "NCCL can't be made to go through host memory between all GPUs "
                               "where the chain does");
-    if (far && !as_planned(chain, linked, gpus, SHIM_SYS))
+    if (far && !as_planned(&map, chain, pci, linked, gpus, SHIM_SYS))
         return shim_fail(why, "this NCCL takes P2P at any distance");
     return write_file(&map, pci, version, text, why);
-}
-
-/* A device that the file does not name hangs below the first bridge of its own that is there. */
-static struct shim_pci_device place_other(const struct map *map, const struct shim_pci_device *real)
-{
-    for (int d = real->depth - 1; d >= 0; d--) {
-        for (int i = 0; i < map->chain->path.n_gpus; i++) {
-            const struct shim_pci_device *gpu = &map->gpus[i];
-            for (int at = 0; at < gpu->depth; at++) {
-                if (gpu->above[at] != real->above[d] || at + real->depth - d > SHIM_PCI_DEPTH)
-                    continue;
-                struct shim_pci_device place = *gpu;
-                place.bus = real->bus;
-                place.depth = (uint8_t)(at + real->depth - d);
-                memcpy(place.above + at, real->above + d,
-                       (size_t)(real->depth - d) * sizeof(*place.above));
-                return place;
-            }
-        }
-    }
-    return *real;
 }
 
 static int find_place(const struct map *map, const struct shim_pci *pci, shim_bus bus,
                       struct shim_pci_device *place)
 {
-    int i = shim_bus_find(map->chain->path.gpus, map->chain->path.n_gpus, bus);
-    if (i >= 0) {
-        *place = map->gpus[i];
-        return 0;
-    }
-    i = shim_pci_find(pci, bus);
+    int i = shim_pci_find(pci, bus);
     if (i < 0)
         return -1;
-    *place = place_other(map, &pci->devices[i]);
+    *place = place_of(map, pci, i);
     return 0;
 }
 
@@ -364,7 +498,7 @@ enum shim_path shim_islands_path(const struct shim_chain *chain, const struct sh
 
 int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
 {
-    shim_bus devices[SHIM_PCI_DEVICES];
+    shim_bus devices[SHIM_GPUS + 2];
     int n = 0;
     for (int i = 0; i < chain->path.n_gpus; i++)
         devices[n++] = chain->path.gpus[i];
@@ -372,5 +506,8 @@ int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, stru
         devices[n++] = chain->entry;
     if (!chain->path.closed && chain->exit != chain->entry)
         devices[n++] = chain->exit;
-    return shim_pci_read(devices, n, pci, why);
+    if (shim_pci_read(devices, n, pci, why) != 0)
+        return -1;
+    shim_pci_add_nics(pci);
+    return 0;
 }

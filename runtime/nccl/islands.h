@@ -1,14 +1,19 @@
 /* islands.h: NCCL takes P2P between GPUs that are at most PXB apart, else it goes through host
- * memory. Where that is not what the chain wants, a topology file puts consecutive GPUs that hand
- * on directly below one invented bridge. */
+ * memory; and GPUDirect between a GPU and a NIC that are. Where that is not what the chain wants, a
+ * topology file puts consecutive GPUs that hand on directly below one invented bridge, and the NIC
+ * of an end there, or away from it. That holds for one communicator, as no setting would. */
 #ifndef SHIM_ISLANDS_H
 #define SHIM_ISLANDS_H
 
 #include "nccl/pci.h"
 #include "plan/plan.h"
 
-/* Reads the places of a chain's GPUs and NICs. Returns 0, or -1 with why. */
+/* Reads the places of a chain's GPUs and of the machine's NICs. Returns 0, or -1 with why. */
 int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why);
+
+/* Do two of the chain's GPUs have a NIC of their own, so that NCCL, where it knows no better, may
+ * take the network between them? */
+bool shim_islands_near_nics(const struct shim_chain *chain, const struct shim_pci *pci);
 
 /* Writes the topology file for a chain. pci: all of its GPUs were read, and its NICs if it is open.
  * Returns 0: none is needed, NCCL takes each edge as planned; 1: text holds it; or -1 with why: it

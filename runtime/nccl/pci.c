@@ -1,6 +1,7 @@
 /* pci.c: walks /sys as NCCL does, level by level, so that distances are what NCCL will find. */
 #include "nccl/pci.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -263,6 +264,35 @@ int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct
     }
     read_nodes(root, pci);
     return 0;
+}
+
+/* Of a class folder, whose entries link to their devices. */
+static int add_nics(const char *folder, shim_bus nics[static SHIM_PCI_NICS], int n)
+{
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return n;
+    for (struct dirent *entry; n < SHIM_PCI_NICS && (entry = readdir(dir));) {
+        char link[PATH_MAX], path[PATH_MAX];
+        shim_bus bus;
+        struct shim_text text = {link, sizeof(link), 0, false};
+        shim_text_add(&text, "%s/%s/device", folder, entry->d_name);
+        if (entry->d_name[0] != '.' && !text.full && realpath(link, path) &&
+            last_bus(path, &bus) == 0 && shim_bus_find(nics, n, bus) < 0)
+            nics[n++] = bus;
+    }
+    closedir(dir);
+    return n;
+}
+
+void shim_pci_add_nics(struct shim_pci *pci)
+{
+    shim_bus nics[SHIM_PCI_NICS];
+    int n = add_nics("/sys/class/net", nics, add_nics("/sys/class/infiniband", nics, 0));
+    for (int i = 0; i < n && pci->n < SHIM_PCI_DEVICES; i++)
+        if (shim_pci_find(pci, nics[i]) < 0 &&
+            read_device("", nics[i], &pci->devices[pci->n], NULL) == 0)
+            pci->n++;
 }
 
 int shim_pci_read(const shim_bus *devices, int n, struct shim_pci *pci, struct shim_why *why)

@@ -4,7 +4,12 @@
 
 #include "base/base.h"
 
-enum { SHIM_PCI_DEVICES = SHIM_GPUS + 2, SHIM_PCI_DEPTH = 16, SHIM_PCI_NODES = 1024 };
+enum {
+    SHIM_PCI_NICS = 32,
+    SHIM_PCI_DEVICES = SHIM_GPUS + SHIM_PCI_NICS,
+    SHIM_PCI_DEPTH = 16,
+    SHIM_PCI_NODES = 1024
+};
 
 /* How far NCCL takes two devices to be apart: topo.h's PATH_PIX … PATH_SYS. */
 enum shim_path { SHIM_PIX, SHIM_PXB, SHIM_PHB, SHIM_SYS };
@@ -21,8 +26,10 @@ struct shim_pci_device {
 
 struct shim_pci {
     uint8_t n;
-    bool amd;      /* the CPU's maker, as NCCL will see it */
-    bool cautious; /* a CPU through which NCCL never took P2P: Intel's, Zhaoxin's, ARM */
+    bool amd;       /* the CPU's maker, as NCCL will see it */
+    bool reads;     /* NCCL sends directly from the chain's last GPU to a NIC that is near */
+    bool net_intra; /* NCCL may take NICs in place of host memory within the node */
+    bool cautious;  /* a CPU through which NCCL never took P2P: Intel's, Zhaoxin's, ARM */
     /* What NCCL has been told of the CPU in place of asking it; "", -1: nothing. */
     char vendor[16];
     int32_t family, model;
@@ -37,6 +44,9 @@ int shim_pci_read(const shim_bus *devices, int n, struct shim_pci *pci, struct s
 /* The same with another root folder ("" is the real one): <root>/sys, <root>/proc, <root>/var. */
 int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct shim_pci *pci,
                         struct shim_why *why);
+
+/* Adds the machine's NICs whose places can be read, as far as there is room. */
+void shim_pci_add_nics(struct shim_pci *pci);
 
 /* Index of a device, or -1. */
 int shim_pci_find(const struct shim_pci *pci, shim_bus bus);

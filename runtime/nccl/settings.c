@@ -294,14 +294,8 @@ static const struct gift {
     uint32_t bit;
     const char *name, *value;
 } gifts[] = {
-    {SHIM_GIVE_P2P_LEVEL, "NCCL_P2P_LEVEL", "PXB"},
-    {SHIM_GIVE_P2P_READ, "NCCL_P2P_READ_ENABLE", "1"},
     {SHIM_GIVE_SHM_HOST, "NCCL_CUMEM_HOST_ENABLE", "0"},
     {SHIM_GIVE_CONNECT, "NCCL_RUNTIME_CONNECT", "0"},
-    {SHIM_GIVE_GDR_READ, "NCCL_NET_GDR_READ", "1"},
-    {SHIM_GIVE_NO_GDR_READ, "NCCL_NET_GDR_READ", "0"},
-    {SHIM_GIVE_GDR_LEVEL, "NCCL_NET_GDR_LEVEL", "SYS"},
-    {SHIM_GIVE_NO_GDR, "NCCL_NET_GDR_LEVEL", "LOC"},
     {SHIM_GIVE_NO_NET_INTRA, "NCCL_NET_DISABLE_INTRA", "1"},
 };
 
@@ -320,11 +314,6 @@ const char *shim_settings_answer(uint32_t given, const char *name)
         if (given & gifts[i].bit && strcmp(name, gifts[i].name) == 0)
             return gifts[i].value;
     return NULL;
-}
-
-bool shim_settings_level_pxb(uint32_t user, uint32_t given)
-{
-    return user & SHIM_USER_PXB || given & SHIM_GIVE_P2P_LEVEL;
 }
 
 static bool has_edge(const struct shim_chain *chain, enum tccl_edge_kind kind)
@@ -386,54 +375,6 @@ static int find_islands(const struct shim_chain *chain, const struct shim_pci *p
     return islands;
 }
 
-struct distances {
-    enum shim_path entry, exit; /* between NIC and GPU, as NCCL will see them */
-};
-
-static struct distances measure(const struct shim_chain *chain, const struct shim_pci *pci,
-                                bool islands)
-{
-    shim_bus head = chain->path.gpus[0], tail = chain->path.gpus[chain->path.n_gpus - 1];
-    return (struct distances){shim_islands_path(chain, pci, islands, head, chain->entry),
-                              shim_islands_path(chain, pci, islands, tail, chain->exit)};
-}
-
-/* NCCL uses GPUDirect up to a distance, PXB by default, for reading (sending) only if
- * NCCL_NET_GDR_READ is 1, or by itself depending on the GPU. Returns -1: it depends. */
-static int uses_direct(uint32_t given, enum shim_path distance, bool reads)
-{
-    if (given & SHIM_GIVE_NO_GDR || (!(given & SHIM_GIVE_GDR_LEVEL) && distance > SHIM_PXB))
-        return 0;
-    if (reads && !(given & SHIM_GIVE_GDR_READ))
-        return given & SHIM_GIVE_NO_GDR_READ ? 0 : -1;
-    return 1;
-}
-
-static bool ends_come_out(const struct shim_chain *chain, struct distances distances, uint32_t head,
-                          uint32_t tail)
-{
-    return uses_direct(head, distances.entry, false) == chain->path.entry.gpudirect &&
-           uses_direct(tail, distances.exit, true) == chain->path.exit.gpudirect;
-}
-
-/* For a process with the head, the tail, or both: the fewest settings that make them as planned. */
-static int end_needs(const struct shim_chain *chain, struct distances distances, bool head,
-                     bool tail, uint32_t *needs, struct shim_why *why)
-{
-    static const uint32_t levels[] = {0, SHIM_GIVE_GDR_LEVEL, SHIM_GIVE_NO_GDR};
-    const uint32_t reads[] = {0, chain->path.exit.gpudirect ? SHIM_GIVE_GDR_READ
-                                                            : SHIM_GIVE_NO_GDR_READ};
-    for (int i = 0; i < 6; i++) {
-        uint32_t given = levels[i / 2] | reads[i % 2];
-        if ((!head || uses_direct(given, distances.entry, false) == chain->path.entry.gpudirect) &&
-            (!tail || uses_direct(given, distances.exit, true) == chain->path.exit.gpudirect)) {
-            *needs |= given;
-            return 0;
-        }
-    }
-    return shim_fail(why, "one process can't use GPUDirect at one end of the chain only");
-}
-
 /* There is what stands against any chain, and what stands against this one. */
 int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why)
 {
@@ -442,8 +383,6 @@ int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, str
         against |= SHIM_USER_P2P;
     if (has_edge(chain, TCCL_BOUNCE))
         against |= SHIM_USER_SHM;
-    if (has_edge(chain, TCCL_P2P_READ))
-        against |= SHIM_USER_READ;
     if (!chain->path.closed)
         against |= SHIM_USER_NET;
     if (!(user & against))
@@ -469,92 +408,47 @@ static int check_policy(uint32_t user, uint32_t needs, struct shim_why *why)
     return 0;
 }
 
-/* Ends of the chain that are in this process. */
-static int add_ends(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
-                    const shim_bus *mine, int n, uint32_t *needs, struct shim_why *why)
+/* P2P reads where a process is told so, for all of its communicators. */
+static int check_reads(const struct shim_chain *chain, struct shim_why *why)
 {
-    bool head = shim_bus_find(mine, n, chain->path.gpus[0]) >= 0;
-    bool tail = shim_bus_find(mine, n, chain->path.gpus[chain->path.n_gpus - 1]) >= 0;
-    if (chain->path.n_gpus > 1)
-        *needs |= SHIM_GIVE_NO_NET_INTRA;
-    if (!head && !tail)
-        return 0;
-    return end_needs(chain, measure(chain, pci, islands), head, tail, needs, why);
+    return has_edge(chain, TCCL_P2P_READ)
+               ? shim_fail(why, "P2P would read in other communicators, too")
+               : 0;
 }
 
-int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
-                      const shim_bus *mine, int n, uint32_t version, uint32_t user, uint32_t *given,
-                      struct shim_why *why)
+int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
+                      uint32_t user, uint32_t *given, struct shim_why *why)
 {
     const struct shim_chain *chain = &plan->chain;
-    bool pxb = user & SHIM_USER_PXB;
+    struct shim_pci known = *pci;
     uint32_t needs = shim_settings_ahead(chain, pci, version);
     *given = 0;
     if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
-        (!chain->path.closed && check_gdr(user, why) != 0))
-        return -1;
-    if (has_edge(chain, TCCL_P2P_READ) && has_edge(chain, TCCL_P2P_WRITE))
-        return shim_fail(why, "a process either writes or reads by P2P, the chain has both");
-    int islands = find_islands(chain, pci, pxb, version, NULL);
-    if (islands < 0 && !pxb) {
-        needs |= SHIM_GIVE_P2P_LEVEL;
-        islands = find_islands(chain, pci, true, version, why);
-    }
-    if (islands < 0)
-        return shim_fail(why, "the chain can't be expressed");
-    if (has_edge(chain, TCCL_P2P_READ))
-        needs |= SHIM_GIVE_P2P_READ;
-    /* NCCL takes NICs instead of host memory where they are faster on paper. */
-    if (has_edge(chain, TCCL_BOUNCE))
-        needs |= SHIM_GIVE_NO_NET_INTRA;
-    *given = needs & SHIM_GIVE_AHEAD;
-    if (!chain->path.closed && add_ends(chain, pci, islands, mine, n, &needs, why) != 0)
+        (!chain->path.closed && check_gdr(user, why) != 0) || check_reads(chain, why) != 0)
         return -1;
     *given = needs;
-    return 0;
+    known.net_intra = shim_islands_near_nics(chain, pci);
+    if (!known.net_intra && chain->path.n_gpus > 1)
+        *given |= SHIM_GIVE_NO_NET_INTRA;
+    known.reads = true; /* what the last GPU can do is seen when a communicator is made */
+    return find_islands(chain, &known, user & SHIM_USER_PXB, version, why) < 0 ? -1 : 0;
 }
 
 /* ---- Do settings suit a chain? ---- */
 
-static int check_level(const struct shim_chain *chain, const uint32_t *user, const uint32_t *given,
-                       bool *pxb, struct shim_why *why)
+static int check_level(const struct shim_chain *chain, const uint32_t *user, struct shim_why *why)
 {
-    *pxb = shim_settings_level_pxb(user[0], given[0]);
     for (int i = 1; i < chain->path.n_gpus; i++)
-        if (shim_settings_level_pxb(user[i], given[i]) != *pxb)
+        if ((user[i] ^ user[0]) & SHIM_USER_PXB)
             return shim_fail(why, "NCCL_P2P_LEVEL is not the same in all processes");
     return 0;
 }
 
-/* Sends and receives outside the ring may join any two GPUs: so all write, or all read. */
-static int check_reads(const struct shim_chain *chain, const uint32_t *given, struct shim_why *why)
-{
-    bool reads = given[0] & SHIM_GIVE_P2P_READ;
-    for (int i = 1; i < chain->path.n_gpus; i++)
-        if (!(given[i] & SHIM_GIVE_P2P_READ) == reads)
-            return shim_fail(why, "P2P would read in some processes only");
-    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
-        if (chain->path.edges[i].kind == (reads ? TCCL_P2P_WRITE : TCCL_P2P_READ))
-            return shim_fail(why, "P2P is to %s in this chain, NCCL would %s",
-                             reads ? "write" : "read", reads ? "read" : "write");
-    return 0;
-}
-
-static int check_network(const struct shim_chain *chain, const struct shim_pci *pci, bool islands,
-                         const uint32_t *given, struct shim_why *why)
-{
-    int last = chain->path.n_gpus - 1;
-    if (!ends_come_out(chain, measure(chain, pci, islands), given[0], given[last]))
-        return shim_fail(why, "GPUDirect would be used otherwise at the chain's ends");
-    return 0;
-}
-
-int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pci,
-                       const uint32_t *user, const uint32_t *given, uint32_t version,
-                       struct shim_why *why)
+int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
+                       const uint32_t *given, uint32_t version, struct shim_why *why)
 {
     uint32_t policy = shim_settings_ahead(chain, pci, version);
-    bool pxb;
+    pci->net_intra = false;
     if (!chain->path.closed && check_gdr(user[0] | user[chain->path.n_gpus - 1], why) != 0)
         return -1;
     for (int i = 0; i < chain->path.n_gpus; i++) {
@@ -563,14 +457,9 @@ int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pc
             return -1;
         if ((given[i] & policy) != policy)
             return shim_fail(why, "buffers can't be put on the memories of the chain");
+        pci->net_intra = pci->net_intra || !(given[i] & SHIM_GIVE_NO_NET_INTRA);
     }
-    if (check_level(chain, user, given, &pxb, why) != 0 || check_reads(chain, given, why) != 0)
+    if (check_level(chain, user, why) != 0 || check_reads(chain, why) != 0)
         return -1;
-    int islands = find_islands(chain, pci, pxb, version, why);
-    if (islands < 0)
-        return -1;
-    for (int i = 0; i < chain->path.n_gpus && has_edge(chain, TCCL_BOUNCE); i++)
-        if (!(given[i] & SHIM_GIVE_NO_NET_INTRA))
-            return shim_fail(why, "NCCL may take the network within the node");
-    return chain->path.closed ? 0 : check_network(chain, pci, islands, given, why);
+    return find_islands(chain, pci, user[0] & SHIM_USER_PXB, version, why) < 0 ? -1 : 0;
 }

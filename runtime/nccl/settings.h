@@ -1,7 +1,6 @@
-/* settings.h: what the user has set for NCCL, and what the shim adds for a process. NCCL reads most
- * of it once in a process: so it is given from NCCL's first question on or not at all. Most is
- * given once a communicator is steered (question.c); what NCCL wants to know before its first
- * exchange between ranks follows from the plan alone. Never in place of the user's own
+/* settings.h: what the user has set for NCCL, and what the shim adds for a process. NCCL reads it
+ * once in a process: so it is given from NCCL's first question on or not at all, and follows from
+ * the plan alone. Never in place of the user's own
  * (environment, or nccl.conf, which NCCL puts into the environment when it starts: after the
  * wrappers, before its first question). */
 #ifndef SHIM_SETTINGS_H
@@ -34,48 +33,44 @@ uint32_t shim_settings_user(void);
 /* Words for these bits: the variables that are set, for the log. */
 void shim_settings_user_words(uint32_t user, struct shim_text *text);
 
-/* What a process can be given: bits, one for each name and value. */
+/* What a process can be given: bits, one for each name and value. NCCL keeps it for the life of the
+ * process, so it must change nothing for communicators that are not steered: they have the same
+ * edges, GPUDirect, channels and tuning as without us. What NCCL would do otherwise by itself comes
+ * from a communicator's own topology file, or not at all:
+ * - NCCL_P2P_LEVEL, NCCL_P2P_READ_ENABLE, NCCL_NET_GDR_LEVEL, NCCL_NET_GDR_READ would change
+ * others; they are not given.
+ * - NCCL_NET_DISABLE_INTRA changes nothing where at most one GPU of the step has a NIC of its own:
+ *   NCCL takes the network within a node only between two that have.
+ * - NCCL_CUMEM_HOST_ENABLE: edges through host memory are the same, but their buffers are files in
+ *   /dev/shm, for which there has to be room.
+ * - NCCL_RUNTIME_CONNECT: the same edges, made during the init. */
 enum {
-    SHIM_GIVE_P2P_LEVEL = 1 << 0, /* NCCL_P2P_LEVEL=PXB */
-    SHIM_GIVE_P2P_READ = 1 << 1,  /* NCCL_P2P_READ_ENABLE=1 */
     SHIM_GIVE_SHM_HOST =
-        1 << 2, /* NCCL_CUMEM_HOST_ENABLE=0: bounce buffers obey the memory policy */
-    SHIM_GIVE_CONNECT = 1 << 3,     /* NCCL_RUNTIME_CONNECT=0: buffers are made during the init */
-    SHIM_GIVE_GDR_READ = 1 << 4,    /* NCCL_NET_GDR_READ=1 */
-    SHIM_GIVE_NO_GDR_READ = 1 << 5, /* =0 */
-    SHIM_GIVE_GDR_LEVEL = 1 << 6,   /* NCCL_NET_GDR_LEVEL=SYS: GPUDirect at any distance */
-    SHIM_GIVE_NO_GDR = 1 << 7,      /* NCCL_NET_GDR_LEVEL=LOC: none */
-    SHIM_GIVE_NO_NET_INTRA = 1 << 8 /* NCCL_NET_DISABLE_INTRA=1 */
+        1 << 0, /* NCCL_CUMEM_HOST_ENABLE=0: bounce buffers obey the memory policy */
+    SHIM_GIVE_CONNECT = 1 << 1,     /* NCCL_RUNTIME_CONNECT=0: buffers are made during the init */
+    SHIM_GIVE_NO_NET_INTRA = 1 << 2 /* NCCL_NET_DISABLE_INTRA=1 */
 };
-/* What the process with these GPUs (bus ids; all that it can see of the step's) needs for the
- * plan's chain: only what NCCL of that version (0: unknown) would do otherwise by itself. Returns
- * 0, or -1 with why: it can't be had (one process holds both ends, and they want different things;
- * the user's own settings stand against it). Even then given holds what all of the node's processes
- * must have alike: an NCCL with NCCL_CUMEM_HOST_ENABLE=0 can't open another one's host memory
- * without, and the init fails. So this depends on nothing that differs between processes. Whether
- * P2P writes or reads must be the same in both processes of an edge, or NCCL spoils memory:
- * NCCL_P2P_READ_ENABLE may be answered only where all of the node's processes are known to be
- * answered. */
-int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci,
-                      const shim_bus *mine, int n, uint32_t version, uint32_t user, uint32_t *given,
-                      struct shim_why *why);
+/* What all processes of the node need for the plan's chain: only what NCCL of that version (0:
+ * unknown) would do otherwise by itself. Returns 0, or -1 with why: it can't be had. Even then
+ * given holds what all of the node's processes must have alike: an NCCL with
+ * NCCL_CUMEM_HOST_ENABLE=0 can't open another one's host memory without, and the init fails. So
+ * this depends on nothing that differs between processes. */
+int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
+                      uint32_t user, uint32_t *given, struct shim_why *why);
 
 /* Does what the user has set leave the chain to us? Returns 0, or -1 with why. */
 int shim_settings_user_allows(const struct shim_chain *chain, uint32_t user, struct shim_why *why);
 
 /* Would the chain come out as planned in processes with these settings (one pair of bits for each
- * of the members that hold chain->path.gpus[i])? Returns 0, or -1 with why. */
-int shim_settings_suit(const struct shim_chain *chain, const struct shim_pci *pci,
-                       const uint32_t *user, const uint32_t *given, uint32_t version,
-                       struct shim_why *why);
+ * of the members that hold chain->path.gpus[i])? Returns 0, or -1 with why. Fills in
+ * pci->net_intra. */
+int shim_settings_suit(const struct shim_chain *chain, struct shim_pci *pci, const uint32_t *user,
+                       const uint32_t *given, uint32_t version, struct shim_why *why);
 
 /* Which of SHIM_GIVE_AHEAD a chain needs: its buffers are on memories where that NCCL (0: unknown)
  * would not put them. */
 uint32_t shim_settings_ahead(const struct shim_chain *chain, const struct shim_pci *pci,
                              uint32_t version);
-
-/* Is NCCL_P2P_LEVEL PXB in that process, by us or the user? */
-bool shim_settings_level_pxb(uint32_t user, uint32_t given);
 
 /* Those that NCCL asks for before anything can be known of a communicator. They say how
  * buffers in host memory are made. */

@@ -25,8 +25,8 @@ struct shim_member {
                          and /dev/shm's device */
     uint32_t user;    /* settings.h: what the user has set */
     uint64_t nics;    /* nics.h: shim_nics_settings */
-    uint32_t given;   /* settings.h: what the process has been given, or can still be given */
-    uint32_t promised; /* of these, what NCCL is told whatever becomes of this communicator */
+    uint32_t given;   /* settings.h: what the process is given */
+    int32_t sm;       /* the GPU's compute capability (80: 8.0), -1 unknown */
     int32_t pid;
     uint64_t room; /* bytes that its own limits leave to the process */
 };

@@ -1,9 +1,10 @@
 /* write-topology: for a chain, as tccld's answer to CHAIN has it, on standard input: what the
  * shim's islands and graph make of it on this machine. "write-topology VERSION PXB GRAPH TOPOLOGY
- * NIC-IN NIC-OUT": NCCL's version as a number, 1 where NCCL_P2P_LEVEL=PXB is set, files to write,
- * and NCCL's numbers of the NICs. NVML's numbers are those in the order of the bus ids of the
- * line "all", the machine's GPUs; "gpus" and "closed" are what was asked for. Prints "graph" or
- * "graph topology", or "none: why". */
+ * NIC-IN NIC-OUT READS": NCCL's version as a number, 1 where NCCL_P2P_LEVEL=PXB is set, files to
+ * write, NCCL's numbers of the NICs, and 1 where it sends directly from the chain's last GPU.
+ * NVML's numbers are those in the order of the bus ids of the line "all", the machine's GPUs;
+ * "gpus" and "closed" are what was asked for. Prints "graph" or "graph topology", or "none: why".
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,16 +53,6 @@ static int number_gpus(const shim_bus *all, int n_all, const struct shim_chain *
     return 0;
 }
 
-static int read_pci(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why)
-{
-    shim_bus devices[SHIM_PCI_DEVICES];
-    int n = chain->path.n_gpus;
-    memcpy(devices, chain->path.gpus, sizeof(chain->path.gpus));
-    devices[n] = chain->entry;
-    devices[n + 1] = chain->exit;
-    return shim_pci_read(devices, chain->path.closed ? n : n + 2, pci, why);
-}
-
 static enum shim_path farthest(const struct shim_chain *chain, const struct shim_pci *pci,
                                bool islands)
 {
@@ -76,15 +67,17 @@ static enum shim_path farthest(const struct shim_chain *chain, const struct shim
 }
 
 static int write_both(const struct shim_chain *chain, const struct shim_numbers *numbers,
-                      uint32_t version, bool pxb, const char *graph_file, const char *topo_file)
+                      uint32_t version, bool pxb, bool reads, const char *graph_file,
+                      const char *topo_file)
 {
     static char graph[TEXT], topology[TEXT];
     static bool linked[SHIM_GPUS][SHIM_GPUS];
     struct shim_text graph_text = {graph, TEXT, 0, false}, topo_text = {topology, TEXT, 0, false};
     struct shim_why why = {""};
     struct shim_pci pci;
-    if (read_pci(chain, &pci, &why) != 0)
+    if (shim_islands_read(chain, &pci, &why) != 0)
         return fail(why.text);
+    pci.reads = reads;
     int islands = shim_islands(chain, &pci, linked, pxb, version, &topo_text, &why);
     if (islands < 0) {
         printf("none: %s\n", why.text);
@@ -111,8 +104,8 @@ int main(int count, char **arguments)
     struct shim_numbers numbers;
     shim_bus gpus[MOST], all[MOST];
     bool closed;
-    if (count != 7)
-        return fail("six arguments are needed");
+    if (count != 8)
+        return fail("seven arguments are needed");
     size_t size = fread(text, 1, sizeof(text), stdin);
     if (tccl_lines_open(text, size, &lines, &err) != 0)
         return fail(err.text);
@@ -125,5 +118,5 @@ int main(int count, char **arguments)
     numbers.entry = atoi(arguments[5]);
     numbers.exit = atoi(arguments[6]);
     return write_both(&chain, &numbers, (uint32_t)atoi(arguments[1]), *arguments[2] == '1',
-                      arguments[3], arguments[4]);
+                      *arguments[7] == '1', arguments[3], arguments[4]);
 }

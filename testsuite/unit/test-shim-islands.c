@@ -23,6 +23,8 @@ static void random_pci(unsigned long *seed, int gpus, struct shim_pci *pci)
     pci->family = pci->model = -1;
     pci->amd = random_below(seed, 2);
     pci->cautious = !pci->amd && random_below(seed, 2);
+    pci->reads = random_below(seed, 4) != 0;
+    pci->net_intra = random_below(seed, 2);
     if (random_below(seed, 2))
         strcpy(pci->vendor, pci->amd ? "AuthenticAMD" : "GenuineIntel");
     for (int i = 0; i < bridges; i++) {
@@ -221,6 +223,42 @@ static void random_links(unsigned long *seed, int n, bool linked[SHIM_GPUS][SHIM
         linked[i][i + 1] = linked[i + 1][i] = random_below(seed, 3) == 0;
 }
 
+static bool has_nic(const struct shim_chain *chain, const struct shim_pci *pci,
+                    const struct tree *tree, shim_bus gpu)
+{
+    for (int i = 0; i < pci->n; i++)
+        if (shim_bus_find(chain->path.gpus, chain->path.n_gpus, pci->devices[i].bus) < 0 &&
+            measure(tree, pci->devices[i].bus, gpu) <= SHIM_PXB)
+            return true;
+    return false;
+}
+
+/* GPUDirect at the ends, which keep their CPU; and no bounce between GPUs with NICs. */
+static void check_network(const struct shim_chain *chain, const struct shim_pci *pci,
+                          const struct tree *tree, bool linked[SHIM_GPUS][SHIM_GPUS])
+{
+    int last = chain->path.n_gpus - 1;
+    shim_bus head = chain->path.gpus[0], tail = chain->path.gpus[last];
+    for (int i = 0; i < edges(chain) && pci->net_intra; i++) {
+        int next = (i + 1) % chain->path.n_gpus;
+        if (!nvlink(linked, chain->path.n_gpus, i, next) &&
+            measure(tree, chain->path.gpus[i], chain->path.gpus[next]) > SHIM_PXB)
+            CHECK(!has_nic(chain, pci, tree, chain->path.gpus[i]) ||
+                  !has_nic(chain, pci, tree, chain->path.gpus[next]));
+    }
+    if (chain->path.closed)
+        return;
+    CHECK_INT(measure(tree, chain->entry, head) <= SHIM_PXB, chain->path.entry.gpudirect);
+    CHECK_INT(pci->reads && measure(tree, chain->exit, tail) <= SHIM_PXB,
+              chain->path.exit.gpudirect);
+    for (int i = 0; i < 2; i++) {
+        int list[NODES], at = find_node(tree, false, i ? tail : head);
+        int n = ancestors(tree, at, list);
+        const struct shim_pci_device *real = &pci->devices[shim_pci_find(pci, i ? tail : head)];
+        CHECK_INT((long)tree->nodes[list[n - 1]].id, real->node + 1);
+    }
+}
+
 /* Returns what the shim did. */
 static int check_one(unsigned long *seed)
 {
@@ -244,12 +282,10 @@ static int check_one(unsigned long *seed)
         add_device(&tree, &pci.devices[i]);
     CHECK_INT(answer >= 0 && comes_out(&chain, &tree, linked, level), answer >= 0);
     if (answer < 0)
-        CHECK(level == SHIM_SYS || !is_possible(&chain, linked));
-    /* What the tail alone reaches directly stays near it. */
-    shim_bus tail = chain.path.gpus[chain.path.n_gpus - 1], nic = chain.exit;
-    if (answer > 0 && !chain.path.closed && chain.path.exit.gpudirect &&
-        !chain.path.entry.gpudirect && shim_pci_path(&pci, tail, nic) == SHIM_PIX)
-        CHECK(measure(&tree, tail, nic) <= SHIM_PXB);
+        CHECK(level == SHIM_SYS || !chain.path.closed || pci.net_intra ||
+              !is_possible(&chain, linked));
+    if (answer >= 0)
+        check_network(&chain, &pci, &tree, linked);
     for (int i = 0; i < pci.n && answer >= 0; i++)
         for (int j = 0; j < i; j++)
             CHECK_INT(

@@ -146,36 +146,38 @@ static void test_home(void)
     rmdir(home);
 }
 
+/* What would change communicators that are not steered is never given. */
 static void test_asked(void)
 {
-    CHECK_INT(shim_settings_asked("NCCL_P2P_LEVEL"), SHIM_GIVE_P2P_LEVEL);
-    CHECK_INT(shim_settings_asked("NCCL_NET_GDR_LEVEL"), SHIM_GIVE_GDR_LEVEL | SHIM_GIVE_NO_GDR);
+    static const char *const kept[] = {"NCCL_P2P_LEVEL",     "NCCL_P2P_READ_ENABLE",
+                                       "NCCL_ALGO",          "NCCL_NET_GDR_READ",
+                                       "NCCL_NET_GDR_LEVEL", "NCCL_SHM_LOCALITY"};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+        CHECK_INT(shim_settings_asked(kept[i]), 0);
+    CHECK_INT(shim_settings_asked("NCCL_CUMEM_HOST_ENABLE"), SHIM_GIVE_SHM_HOST);
     CHECK_INT(shim_settings_asked("NCCL_RUNTIME_CONNECT"), SHIM_GIVE_CONNECT);
-    CHECK_INT(shim_settings_asked("NCCL_ALGO"), 0);
+    CHECK_INT(shim_settings_asked("NCCL_NET_DISABLE_INTRA"), SHIM_GIVE_NO_NET_INTRA);
 }
 
 static void test_answer(void)
 {
-    CHECK_STR(shim_settings_answer(SHIM_GIVE_P2P_LEVEL, "NCCL_P2P_LEVEL"), "PXB");
-    CHECK_STR(shim_settings_answer(SHIM_GIVE_NO_GDR_READ, "NCCL_NET_GDR_READ"), "0");
-    CHECK_STR(shim_settings_answer(SHIM_GIVE_GDR_READ | 1, "NCCL_NET_GDR_READ"), "1");
-    CHECK_STR(shim_settings_answer(SHIM_GIVE_NO_GDR, "NCCL_NET_GDR_LEVEL"), "LOC");
-    CHECK(!shim_settings_answer(0, "NCCL_P2P_LEVEL"));
-    CHECK(!shim_settings_answer(UINT32_MAX, "NCCL_DEBUG"));
+    CHECK_STR(shim_settings_answer(SHIM_GIVE_SHM_HOST, "NCCL_CUMEM_HOST_ENABLE"), "0");
+    CHECK_STR(shim_settings_answer(UINT32_MAX, "NCCL_NET_DISABLE_INTRA"), "1");
+    CHECK(!shim_settings_answer(0, "NCCL_CUMEM_HOST_ENABLE"));
+    CHECK(!shim_settings_answer(UINT32_MAX, "NCCL_P2P_LEVEL"));
 }
 
 /* ---- What a process is given ---- */
 
-/* Two GPUs and a NIC below one switch on node 0, one GPU on node 1. */
+/* Two GPUs below one switch on node 0, one GPU on node 1; a NIC at node 0's CPU. */
 static const struct shim_pci machine = {
     .n = 4,
     .cautious = true,
     .devices = {{.bus = 0x100, .node = 0, .depth = 1, .above = {0x8000}},
                 {.bus = 0x200, .node = 0, .depth = 1, .above = {0x8000}},
                 {.bus = 0x300, .node = 1},
-                {.bus = 0x400, .node = 0, .depth = 1, .above = {0x8000}}},
+                {.bus = 0x400, .node = 0}},
 };
-static const shim_bus all[] = {0x100, 0x200, 0x300};
 
 static struct shim_plan ring(void)
 {
@@ -199,42 +201,56 @@ static struct shim_plan open_chain(bool entry, bool exit)
 }
 
 /* The bits, or -1. */
-static long given(const struct shim_plan *plan, const struct shim_pci *pci, const shim_bus *mine,
-                  int n, uint32_t version, uint32_t user)
+static long given(const struct shim_plan *plan, const struct shim_pci *pci, uint32_t version,
+                  uint32_t user)
 {
     struct shim_why why = {""};
     uint32_t bits = 0;
-    int answer = shim_settings_for(plan, pci, mine, n, version, user, &bits, &why);
+    int answer = shim_settings_for(plan, pci, version, user, &bits, &why);
     CHECK((answer < 0) == (why.text[0] != '\0'));
     return answer ? -1 : (long)bits;
 }
 
 static void test_ring(void)
 {
+    const uint32_t net = SHIM_GIVE_NO_NET_INTRA;
     struct shim_plan plan = ring();
-    struct shim_pci amd = machine, old_amd;
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
+    struct shim_pci amd = machine;
+    CHECK_INT(given(&plan, &machine, VERSION, 0), net);
     plan.chain.path.edges[2].memory = 1; /* not the receiver's own */
-    CHECK_INT(given(&plan, &machine, all + 1, 1, VERSION, 0),
-              SHIM_GIVE_SHM_HOST | SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&plan, &machine, all, 1, 21903, 0), SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&plan, &machine, all, 1, 22203, 0), SHIM_GIVE_CONNECT | SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&plan, &machine, all, 1, 0, 0),
-              SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT | SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&plan, &machine, all, 1, VERSION, SHIM_USER_HOST), -1);
-    CHECK_INT(given(&plan, &machine, all, 1, 21903, SHIM_USER_HOST), SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST | net);
+    CHECK_INT(given(&plan, &machine, 21903, 0), net);
+    CHECK_INT(given(&plan, &machine, 22203, 0), SHIM_GIVE_CONNECT | net);
+    CHECK_INT(given(&plan, &machine, 0, 0), SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT | net);
+    CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_HOST), -1);
+    CHECK_INT(given(&plan, &machine, 21903, SHIM_USER_HOST), net);
     plan.chain.path.edges[2].memory = 0;
     amd.cautious = false;
     amd.amd = true;
-    old_amd = amd;
-    CHECK_INT(given(&plan, &amd, all, 3, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, 0),
-              SHIM_GIVE_P2P_LEVEL | SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&plan, &old_amd, all, 3, 22005, SHIM_USER_PXB), SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &amd, VERSION, 0), net);
+    CHECK_INT(given(&plan, &amd, 22005, 0), -1); /* P2P at any distance, in all communicators */
+    CHECK_INT(given(&plan, &amd, 22005, SHIM_USER_PXB), net);
     plan.chain.path.edges[0].kind = TCCL_P2P_READ;
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
-              SHIM_GIVE_P2P_READ | SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_READ), -1);
+    CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
+}
+
+/* NCCL takes the network within a node between GPUs that both have a NIC: where there are such,
+ * this is left to it, and the chain must do without edges between them. */
+static void test_near_nics(void)
+{
+    struct shim_plan plan = ring();
+    struct shim_pci near = machine;
+    near.devices[3] = (struct shim_pci_device){.bus = 0x400, .node = 1};
+    CHECK_INT(given(&plan, &near, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
+    near.devices[3] = machine.devices[0]; /* at the switch */
+    near.devices[3].bus = 0x400;
+    CHECK_INT(given(&plan, &near, VERSION, 0), 0);
+    near.n = 5;
+    near.devices[2] =
+        (struct shim_pci_device){.bus = 0x300, .node = 1, .depth = 1, .above = {0x9000}};
+    near.devices[4] =
+        (struct shim_pci_device){.bus = 0x500, .node = 1, .depth = 1, .above = {0x9000}};
+    CHECK_INT(given(&plan, &near, VERSION, 0), -1);
 }
 
 static void test_hindrances(void)
@@ -243,114 +259,76 @@ static void test_hindrances(void)
                                           SHIM_USER_SHARP, SHIM_USER_ALGO};
     struct shim_plan plan = ring(), open = open_chain(true, false);
     for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances); i++)
-        CHECK_INT(given(&plan, &machine, all, 3, VERSION, hindrances[i]), -1);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, SHIM_USER_NET | SHIM_USER_GDR),
+        CHECK_INT(given(&plan, &machine, VERSION, hindrances[i]), -1);
+    CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_NET | SHIM_USER_GDR | SHIM_USER_READ),
               SHIM_GIVE_NO_NET_INTRA);
-    CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_NET), -1);
-    CHECK_INT(given(&open, &machine, all, 1, VERSION, SHIM_USER_GDR), -1);
-    CHECK_INT(given(&open, &machine, all + 1, 1, VERSION, SHIM_USER_GDR), -1);
+    CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_NET), -1);
+    CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_GDR), -1);
     plan.chain.path.edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1);
+    CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
 }
 
-/* Whatever else a process can't have: how buffers are made is the same in all of them. */
-static void test_alike(void)
-{
-    static const uint32_t users[] = {0, SHIM_USER_GDR, SHIM_USER_HOST, SHIM_USER_NET};
-    for (int i = 0; i < 4; i++) {
-        struct shim_plan plan = open_chain(i & 1, i & 2);
-        plan.chain.path.edges[0] = (struct tccl_named_edge){TCCL_BOUNCE, 1};
-        for (size_t u = 0; u < sizeof(users) / sizeof(*users); u++) {
-            uint32_t one = 0, bits = 0;
-            for (int gpu = 0; gpu < 4; gpu++) {
-                const shim_bus *mine = gpu < 3 ? &plan.chain.path.gpus[gpu] : plan.chain.path.gpus;
-                shim_settings_for(&plan, &machine, mine, gpu < 3 ? 1 : 3, VERSION, users[u], &bits,
-                                  NULL);
-                one = gpu ? one : bits & SHIM_GIVE_AHEAD;
-                CHECK_INT(bits & SHIM_GIVE_AHEAD, one);
-            }
-            CHECK(users[u] || one == SHIM_GIVE_SHM_HOST);
-        }
-    }
-}
-
-/* Head at the switch of the NIC, tail far from it. */
+/* GPUDirect at either end comes from the topology file. */
 static void test_ends(void)
 {
-    const uint32_t net = SHIM_GIVE_NO_NET_INTRA;
-    struct shim_plan plan = open_chain(true, false);
-    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net);
-    CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0), net);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net);
-    plan.chain.path.gpus[0] = 0x300; /* now the tail is near */
-    plan.chain.path.gpus[2] = 0x100;
-    plan.chain.path.edges[0].kind = TCCL_BOUNCE;
-    plan.chain.path.edges[1] = (struct tccl_named_edge){TCCL_P2P_WRITE, -1};
-    plan.chain.path.exit.memory = 0;
-    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR_READ);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
-              net | SHIM_GIVE_NO_GDR_READ | SHIM_GIVE_GDR_LEVEL);
-    plan = open_chain(true, true);
-    CHECK_INT(given(&plan, &machine, all + 2, 1, VERSION, 0),
-              net | SHIM_GIVE_GDR_READ | SHIM_GIVE_GDR_LEVEL);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0),
-              net | SHIM_GIVE_GDR_READ | SHIM_GIVE_GDR_LEVEL);
-    plan = open_chain(false, true);
-    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), net | SHIM_GIVE_NO_GDR);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), -1); /* the far one only */
-    plan = open_chain(false, false);
-    CHECK_INT(given(&plan, &machine, all, 3, VERSION, 0), net | SHIM_GIVE_NO_GDR);
-    plan.chain.path.n_gpus = 1;
-    plan.chain.path.exit.memory = 0;
-    CHECK_INT(given(&plan, &machine, all, 1, VERSION, 0), SHIM_GIVE_NO_GDR);
+    for (int i = 0; i < 4; i++) {
+        struct shim_plan plan = open_chain(i & 1, i & 2);
+        /* One NIC can't be near two GPUs that are to be far from each other. */
+        CHECK_INT(given(&plan, &machine, VERSION, 0), i == 3 ? -1 : SHIM_GIVE_NO_NET_INTRA);
+    }
+    struct shim_plan direct = open_chain(true, true);
+    direct.chain.path.edges[1].kind = TCCL_P2P_WRITE;
+    direct.chain.path.gpus[2] = 0x200;
+    direct.chain.path.n_gpus = 2;
+    CHECK_INT(given(&direct, &machine, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
+    struct shim_plan one = open_chain(true, true);
+    one.chain.path.n_gpus = 1;
+    CHECK_INT(given(&one, &machine, VERSION, 0), 0);
+    one.chain.path.exit.gpudirect = false;
+    CHECK_INT(given(&one, &machine, VERSION, 0), -1); /* one GPU is near the NIC, or is not */
 }
 
 static void check_suit(const struct shim_plan *plan, const uint32_t *user, const uint32_t *bits,
-                       int wanted)
+                       bool reads, int wanted)
 {
     struct shim_why why = {""};
-    CHECK_INT(shim_settings_suit(&plan->chain, &machine, user, bits, VERSION, &why), wanted);
+    struct shim_pci pci = machine;
+    pci.reads = reads;
+    CHECK_INT(shim_settings_suit(&plan->chain, &pci, user, bits, VERSION, &why), wanted);
     CHECK((wanted < 0) == (why.text[0] != '\0'));
 }
 
-/* What processes are given suits the plan, however GPUs are spread over them; and does not when the
- * process of one GPU lacks a bit, or its user has set something. */
-static void check_suits(const struct shim_plan *plan, bool one_process)
+/* What processes are given suits the plan; and does not when the process of one GPU lacks the way
+ * to make buffers, or its user has set something. */
+static void check_suits(const struct shim_plan *plan)
 {
     uint32_t user[SHIM_GPUS] = {0}, bits[SHIM_GPUS] = {0};
-    for (int i = 0; i < plan->chain.path.n_gpus; i++) {
-        long mine = one_process ? given(plan, &machine, all, 3, VERSION, 0)
-                                : given(plan, &machine, &plan->chain.path.gpus[i], 1, VERSION, 0);
-        if (mine < 0)
-            return;
+    long mine = given(plan, &machine, VERSION, 0);
+    CHECK(mine >= 0);
+    for (int i = 0; i < plan->chain.path.n_gpus; i++)
         bits[i] = (uint32_t)mine;
-    }
-    check_suit(plan, user, bits, 0);
+    check_suit(plan, user, bits, true, 0);
+    check_suit(plan, user, bits, false, plan->chain.path.exit.gpudirect ? -1 : 0);
     for (int i = 0; i < plan->chain.path.n_gpus; i++) {
-        for (int bit = 0; bit < 9 && !one_process; bit++) {
-            uint32_t before = bits[i];
-            bits[i] &= ~(1u << bit);
-            check_suit(plan, user, bits, bits[i] == before ? 0 : -1);
-            bits[i] = before;
-        }
+        bits[i] &= ~(uint32_t)SHIM_GIVE_SHM_HOST;
+        check_suit(plan, user, bits, true, mine & SHIM_GIVE_SHM_HOST ? -1 : 0);
+        bits[i] = (uint32_t)mine;
         user[i] = SHIM_USER_P2P;
-        check_suit(plan, user, bits, -1);
+        check_suit(plan, user, bits, true, -1);
         user[i] = SHIM_USER_PXB; /* not the same everywhere */
-        check_suit(plan, user, bits, -1);
+        check_suit(plan, user, bits, true, -1);
         user[i] = 0;
     }
 }
 
 static void test_suit(void)
 {
-    struct shim_plan plans[6] = {ring(), ring()};
-    plans[1].chain.path.edges[0].kind = TCCL_P2P_READ;
+    struct shim_plan plans[5] = {ring(), ring()};
     plans[1].chain.path.edges[1].memory = 0;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         plans[2 + i] = open_chain(i & 1, i & 2);
     for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++)
-        for (int one = 0; one < 2; one++)
-            check_suits(&plans[i], one);
+        check_suits(&plans[i]);
 }
 
 int main(void)
@@ -370,9 +348,9 @@ int main(void)
     test_asked();
     test_answer();
     test_ring();
+    test_near_nics();
     test_hindrances();
     test_ends();
-    test_alike();
     test_suit();
     return check_result();
 }
