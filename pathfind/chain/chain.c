@@ -183,8 +183,8 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
 
     for (int i = 0; i < tccl_chain_edges(chain); i++)
         counts[chain->edges[i].kind % (TCCL_BOUNCE + 1)]++;
-    if (counts[TCCL_P2P_WRITE] && counts[TCCL_P2P_READ])
-        return tccl_fail(err, "P2P edges both write and read, but a node has one choice for all");
+    if (counts[TCCL_P2P_READ])
+        return tccl_fail(err, "a P2P edge reads, but then those of other communicators would, too");
     if (chain->closed && counts[TCCL_BOUNCE] == 1 && chain->n_gpus > 1)
         return tccl_fail(err, "a single-node ring can't have exactly one edge through memory");
     if (!chain->closed && chain->n_gpus == 1 && chain->entry.nic != chain->exit.nic)

@@ -151,7 +151,8 @@ static void add_steps(struct walker *walker)
                 continue;
             if (machine->p2p[walker->gpus[from]][walker->gpus[to]]) {
                 add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_WRITE, 0});
-                add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_READ, 0});
+                if (walker->route->any)
+                    add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_READ, 0});
             }
             for (int m = 0; m < machine->n_memories; m++)
                 add_step(walker, from, to, (struct tccl_edge){TCCL_BOUNCE, m});
@@ -614,7 +615,6 @@ long tccl_route_count(const struct tccl_route *route, long limit)
         count *= i;
     for (int i = 0; i < edges && count < limit; i++)
         count *= ways;
-    count *= route->any ? 1 : 2; /* all write, or all read */
     return count < limit ? count : limit;
 }
 

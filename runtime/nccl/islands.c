@@ -8,6 +8,7 @@ enum {
     DEFAULT_PXB = 22300, /* from this version on P2P is by default taken up to PXB only */
     HOST_HASHES = 22100, /* from here up to … */
     OWN_HASHES = 22703,  /* … here CPUs of the file and others are taken for those of two hosts */
+    SAME_VENDOR = 22400, /* from here on ranks agree on the CPU's maker before they tune */
     MOST_CPUS = 24       /* NCCL reads 32 things below one, of which some may be there already */
 };
 
@@ -359,12 +360,17 @@ static bool ends_serve(const struct shim_chain *chain, const struct shim_pci *pc
             nic_serves(chain, pci, &pci->devices[exit], head, tail));
 }
 
-static void add_cpu(const struct shim_pci *pci, int node, struct shim_text *text)
+/* Through Intel's CPUs no NCCL takes P2P by default: where it would at any distance, the file says
+ * that the CPU is one. (As fast between sockets as AMD's, or faster.) */
+static void add_cpu(const struct shim_pci *pci, int node, bool disguised, struct shim_text *text)
 {
     shim_text_add(text, "<cpu numaid=\"%d\"", node);
-    if (pci->vendor[0])
+    if (disguised)
+        shim_text_add(text,
+                      " arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\"");
+    else if (pci->vendor[0])
         shim_text_add(text, " arch=\"x86_64\" vendor=\"%s\"", pci->vendor);
-    if (pci->vendor[0] && pci->family >= 0 && pci->model >= 0)
+    if (!disguised && pci->vendor[0] && pci->family >= 0 && pci->model >= 0)
         shim_text_add(text, " familyid=\"%d\" modelid=\"%d\"", pci->family, pci->model);
     shim_text_add(text, ">\n");
 }
@@ -409,20 +415,21 @@ static bool holds_gpu(const struct map *map, int node)
 }
 
 /* CPUs without GPUs, which NICs may be at. NCCL drops those that it does not need. */
-static int add_others(const struct map *map, const struct shim_pci *pci, struct shim_text *text)
+static int add_others(const struct map *map, const struct shim_pci *pci, bool disguised,
+                      struct shim_text *text)
 {
     int n = 0;
     for (int node = -1; node < SHIM_PCI_NODES; node++) {
         if (holds_gpu(map, node) || (node >= 0 && !(pci->nodes[node / 64] >> node % 64 & 1)))
             continue;
-        add_cpu(pci, node, text);
+        add_cpu(pci, node, disguised, text);
         shim_text_add(text, "</cpu>\n");
         n++;
     }
     return n;
 }
 
-static int write_file(struct map *map, const struct shim_pci *pci, uint32_t version,
+static int write_file(struct map *map, const struct shim_pci *pci, uint32_t version, bool disguised,
                       struct shim_text *text, struct shim_why *why)
 {
     int cpus = 0;
@@ -430,13 +437,13 @@ static int write_file(struct map *map, const struct shim_pci *pci, uint32_t vers
     for (int i = 0; i < map->n; i++) {
         if (map->done[i])
             continue;
-        add_cpu(pci, map->gpus[i].node, text);
+        add_cpu(pci, map->gpus[i].node, disguised, text);
         add_below(map, &map->gpus[i], 0, text);
         shim_text_add(text, "</cpu>\n");
         cpus++;
     }
     if (version == 0 || (version >= HOST_HASHES && version < OWN_HASHES))
-        cpus += add_others(map, pci, text);
+        cpus += add_others(map, pci, disguised, text);
     shim_text_add(text, "</system>\n");
     if (cpus > MOST_CPUS)
         return shim_fail(why, "the machine has more NUMA nodes than NCCL reads");
@@ -468,9 +475,10 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
     if (!as_planned(&map, chain, pci, linked, gpus, SHIM_PXB))
         return shim_fail(why, "NCCL can't be made to go through host memory between all GPUs "
                               "where the chain does");
-    if (far && !as_planned(&map, chain, pci, linked, gpus, SHIM_SYS))
+    bool disguised = far && !as_planned(&map, chain, pci, linked, gpus, SHIM_SYS);
+    if (disguised && !chain->path.closed && version < SAME_VENDOR)
         return shim_fail(why, "this NCCL takes P2P at any distance");
-    return write_file(&map, pci, version, text, why);
+    return write_file(&map, pci, version, disguised, text, why);
 }
 
 static int find_place(const struct map *map, const struct shim_pci *pci, shim_bus bus,

@@ -75,17 +75,16 @@ static bool enumerate_two_memories(const struct enumeration *all)
 static void enumerate_measure(struct enumeration *all)
 {
     struct tccl_set set = {0};
-    int edges = all->closed ? all->n : all->n - 1, writes = 0, reads = 0, bounces = 0;
+    int edges = all->closed ? all->n : all->n - 1, reads = 0, bounces = 0;
     double gbps;
     for (int i = 0; i < edges; i++) {
-        writes += all->how[i] == 0;
         reads += all->how[i] == 1;
         bounces += all->how[i] >= 2;
         enumerate_edge(&set, all->order[i], all->order[(i + 1) % all->n], all->how[i]);
     }
     bool two_nics = all->n == 1 && !all->closed && all->entry.nic != all->exit.nic;
-    if (!all->any && ((writes && reads) || (all->closed && bounces == 1) || two_nics ||
-                      enumerate_two_memories(all)))
+    if (!all->any &&
+        (reads || (all->closed && bounces == 1) || two_nics || enumerate_two_memories(all)))
         return;
     if (!all->closed && !enumerate_ports(all, &set))
         return;

@@ -101,7 +101,7 @@ int main(void)
     check_sets(amd);
     check_bad(amd);
     check_expressible(amd, "0 -w> 1 -w> 2 -w> 0", true);
-    check_expressible(amd, "0 -r> 1 -r> 2 -r> 0", true);
+    check_expressible(amd, "0 -r> 1 -r> 2 -r> 0", false);
     check_expressible(amd, "0 -w> 1 -r> 2 -w> 0", false);
     check_expressible(amd, "0 -w> 1 -w> 2 -m0> 0", false);
     check_expressible(amd, "0 -w> 1 -m1> 2 -m0> 0", true);
