@@ -17,7 +17,11 @@ chain "no P2P below a switch" dual-8gpu 0-1 "0 -m0> 1 -m1> 0"
 chain "P2P from socket to socket" dual-8gpu 1,5 "1 -w> 5 -w> 1"
 chain "three in a row, one by itself" dual-8gpu 0,2,4,6 "0 -w> 4 -w> 2 -m0> 6 -m1> 0"
 chain "all bounces" dual-8gpu 0-3 "0 -m1> 2 -m0> 1 -m0> 3 -m0> 0"
-chain "reads" dual-8gpu 0-3 "3 -r> 0 -r> 1 -r> 2 -r> 3"
 chain "root ports, P2P" amd-4gpu 0-3 "0 -w> 2 -w> 1 -w> 3 -w> 0"
 chain "root ports, both" intel-4gpu 0-3 "0 -w> 2 -m2> 1 -w> 3 -m0> 0"
 chain "root ports of one memory" intel-4gpu 0,1 "0 -m3> 1 -m0> 0"
+
+step "reads: all communicators of a process would"
+make_plans "dual-8gpu:0-3=3 -r> 0 -r> 1 -r> 2 -r> 3"
+as_alone dual-8gpu --gpus 0-3
+said "WARN.*P2P would read in other communicators, too"

@@ -34,8 +34,8 @@ done
 
 step "two nodes: the way to the network goes by the memory of the plan, too"
 rm -f "$work"/trace.*
-make_plans "amd-4gpu:0,2=mlx5_0 -m2> 0 -w> 2 -m1> mlx5_0" "amd-4gpu:0,2=mlx5_0 -m0> 0 -m1> 2 -m3> mlx5_0"
-run_planned amd-4gpu --gpus 0,2 --nodes 2 --under "strace -f -ff -qq -e trace=set_mempolicy -o $work/trace"
+make_plans "intel-4gpu:0,1=mlx5_0 -m2> 0 -w> 1 -m1> mlx5_0" "intel-4gpu:0,1=mlx5_0 -m0> 0 -m1> 1 -m3> mlx5_0"
+run_planned intel-4gpu --gpus 0,1 --nodes 2 --under "strace -f -ff -qq -e trace=set_mempolicy -o $work/trace"
 as_planned
 [ "$(calls | grep PREFERRED)" = "$(printf 'MPOL_PREFERRED %s\n' 1 2 2 4)" ] || fail "asked for $(calls)"
 said "TCCL WARN bounce buffers of the way to the network lie on NUMA node 1, not 3" 1

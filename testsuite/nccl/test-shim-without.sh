@@ -47,19 +47,6 @@ step "a subset of ranks, one without the shim"
 make_plans "dual-8gpu:0,2,3=0 -m0> 3 -m0> 2 -m0> 0"
 as_alone dual-8gpu --gpus 0,2,3 --at 1:LD_PRELOAD= -- --comms 0 --subset 0-1
 
-step "P2P is to read, a rank without the shim: nobody reads"
-make_plans "dual-8gpu:0-3=3 -r> 0 -r> 1 -r> 2 -r> 3"
-as_alone dual-8gpu --gpus 0-3 --at 1:LD_PRELOAD=
-said WARN
-
-# In the older mode. With cuMem NCCL asks whether to read when it connects, at the first collective: then the first
-# communicator, which is left alone, reads, too.
-step "P2P is to read, a part of the GPUs first: nobody reads, and nobody can later on"
-cumem=off
-as_alone dual-8gpu --gpus 0-3 -- --comms 0 --subset 0,1 --subset 0-3
-said "WARN.*P2P would read in some processes only"
-cumem=on
-
 step "a rank closes what it did not open: nobody is answered"
 cat >"$work/closer.c" <<'CLOSER'
 #include <stdio.h>
