@@ -1,10 +1,10 @@
 /* odd-loader.c: runs ring-probe, made into a shared library, in unusual ways.
  *
- * odd-loader [--deep] [--forks] LIBRARY[,LIBRARY] ARGUMENT...: each library is loaded for itself
- * (RTLD_LOCAL, or with RTLD_DEEPBIND), and its main is called with the arguments; the second one
- * makes a communicator of ranks 0 and 1 only, by which it is told apart. --forks:
- * meanwhile a thread makes children, again and again, each of which reads its environment and ends
- * or becomes another program. */
+ * odd-loader [--deep] [--forks] [--early] LIBRARY[,LIBRARY] ARGUMENT...: each library is loaded for
+ * itself (RTLD_LOCAL, or with RTLD_DEEPBIND), and its main is called with the arguments; the second
+ * one makes a communicator of ranks 0 and 1 only, by which it is told apart. --forks: meanwhile a
+ * thread makes children, again and again, each of which reads its environment and ends or becomes
+ * another program. --early: NCCL is used before that, past the shim. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
@@ -56,6 +56,25 @@ static void *make_children(void *unused)
     return NULL;
 }
 
+/* A communicator of one GPU, by NCCL's functions under the names that nobody stands in front of:
+ * what NCCL keeps for the life of a process it has asked for. */
+static int use_early(int argc, char **argv)
+{
+    for (int i = 1; i + 1 < argc; i++) /* its log is opened once, too */
+        if (strcmp(argv[i], "--log") == 0)
+            setenv("NCCL_DEBUG_FILE", argv[i + 1], 1);
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "INIT,GRAPH,P2P,SHM,NET,ENV,COLL,TUNING", 1);
+    void *nccl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL), *comm = NULL;
+    int (*init)(void **, int, const int *), (*destroy)(void *);
+
+    if (!nccl)
+        return -1;
+    *(void **)&init = dlsym(nccl, "pncclCommInitAll");
+    *(void **)&destroy = dlsym(nccl, "pncclCommDestroy");
+    return init && destroy && init(&comm, 1, NULL) == 0 ? destroy(comm) : -1;
+}
+
 static int run(const char *library, bool deep, int argc, char **argv)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | (deep ? RTLD_DEEPBIND : 0));
@@ -72,7 +91,7 @@ static int run(const char *library, bool deep, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    bool deep = false, forks = false;
+    bool deep = false, forks = false, early = false;
     pthread_t thread;
     char *second[64];
     int status = 0, first = 1, n = 0;
@@ -80,7 +99,10 @@ int main(int argc, char **argv)
     for (; first < argc && argv[first][0] == '-'; first++) {
         deep = deep || strcmp(argv[first], "--deep") == 0;
         forks = forks || strcmp(argv[first], "--forks") == 0;
+        early = early || strcmp(argv[first], "--early") == 0;
     }
+    if (early && use_early(argc, argv) != 0)
+        return 1;
     if (first == argc)
         return 2;
     if (forks && pthread_create(&thread, NULL, make_children, NULL) != 0)
