@@ -17,10 +17,11 @@ static const char put_sql[] =
     " AND excluded.start = records.start))";
 
 static const char put_build_sql[] =
-    "INSERT INTO builds (step_start, built, built_reason, built_rank, record_start)"
-    " VALUES (?1, ?2, ?3, ?4, ?5)"
+    "INSERT INTO builds (step_start, built, built_reason, built_rank, record_start, nccl,"
+    " nccl_gbps) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
     " ON CONFLICT (step_start) DO UPDATE SET built = excluded.built,"
-    " built_reason = excluded.built_reason, built_rank = excluded.built_rank"
+    " built_reason = excluded.built_reason, built_rank = excluded.built_rank,"
+    " nccl = excluded.nccl, nccl_gbps = excluded.nccl_gbps"
     " WHERE excluded.built_rank > builds.built_rank";
 
 /* Binds a value of a normal record, which must outlive the statement's run, to parameter i. */
@@ -162,6 +163,10 @@ static int put_build(struct tccl_records *records, const json_t *record, struct 
         rc = sqlite3_bind_int(put, 4, tccl_built_rank(built));
     if (rc == SQLITE_OK)
         rc = sqlite3_bind_int64(put, 5, json_integer_value(json_object_get(normal, "start")));
+    if (rc == SQLITE_OK)
+        rc = bind_value(put, 6, json_object_get(normal, "nccl"));
+    if (rc == SQLITE_OK)
+        rc = bind_value(put, 7, json_object_get(normal, "nccl_gbps"));
     return write_both(records, put, rc, normal, err);
 }
 

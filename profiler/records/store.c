@@ -32,7 +32,8 @@ static const char schema[] =
     " WHERE array_job_id > 0;"
     "CREATE INDEX records_facts ON records (start, id, facts$filters);"
     "CREATE TABLE builds (step_start TEXT PRIMARY KEY, built TEXT NOT NULL,"
-    " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL, record_start INTEGER NOT NULL)"
+    " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL, record_start INTEGER NOT NULL,"
+    " nccl TEXT NOT NULL, nccl_gbps REAL NOT NULL)"
     " WITHOUT ROWID;"
     "CREATE INDEX builds_by_start ON builds (record_start);";
 

@@ -194,8 +194,8 @@ static int check_ok(const char *answer, size_t size, struct shim_why *why)
 }
 
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
-                     int ranks, bool whole, int gpus, int lowest, int64_t deadline_us,
-                     struct shim_why *why)
+                     uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
+                     int64_t deadline_us, struct shim_why *why)
 {
     static const char *const words[] = {"applied", "unknown", "differs", "not used", "begun"};
     struct question question;
@@ -207,6 +207,7 @@ int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, co
     begin(&question, plan, "tccl-confirm");
     tccl_line_put(&question.lines, "verdict", "%s", words[verdict]);
     tccl_line_put(&question.lines, "text", "%s", plain);
+    tccl_line_put(&question.lines, "nccl", "%u", nccl);
     tccl_line_put(&question.lines, "ranks", "%d", ranks);
     tccl_line_put(&question.lines, "gpus", "%d", gpus);
     tccl_line_put(&question.lines, "lowest", "%d", lowest);

@@ -14,10 +14,10 @@ int shim_ask_chain(const struct shim_plan *plan, const shim_bus *gpus, int n, bo
                    int64_t deadline_us, struct shim_chain *chain, struct shim_why *why);
 
 /* Tells what became of a communicator. Does not wait for the answer longer than to deadline.
- * ranks: of the communicator, gpus: those of them on this node, lowest: of these, -1 unknown;
- * whole: it holds all GPUs of the step. Returns 0, or -1 with why. */
+ * nccl: its version, 0: not known; ranks: of the communicator, gpus: those of them on this node,
+ * lowest: of these, -1 unknown; whole: it holds all GPUs of the step. Returns 0, or -1 with why. */
 int shim_ask_confirm(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
-                     int ranks, bool whole, int gpus, int lowest, int64_t deadline_us,
-                     struct shim_why *why);
+                     uint32_t nccl, int ranks, bool whole, int gpus, int lowest,
+                     int64_t deadline_us, struct shim_why *why);
 
 #endif

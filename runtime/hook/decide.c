@@ -478,10 +478,10 @@ static int await_all(const struct shim_entry *entry, int n, struct shim_why *why
 }
 
 static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
-                       int ranks, const struct shim_answer *answer, int locals)
+                       const struct shim_comm *comm, const struct shim_answer *answer, int locals)
 {
     if (answer->whole)
-        shim_ask_confirm(plan, verdict, text, ranks, true, locals, -1,
+        shim_ask_confirm(plan, verdict, text, comm->nccl.version, comm->ranks, true, locals, -1,
                          shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
@@ -502,12 +502,12 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
         shim_entry_decide(entry, good ? SHIM_USE : SHIM_ASIDE, good ? NULL : &why);
     if (decision == SHIM_USE) {
         tell_use(&comm, answer);
-        tell_tccld(plan, SHIM_BEGUN, "", comm.ranks, answer, n);
+        tell_tccld(plan, SHIM_BEGUN, "", &comm, answer, n);
         return decision;
     }
     shim_entry_why(entry, &why);
     tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
-    tell_tccld(plan, SHIM_NOT_USED, why.text, comm.ranks, answer, n);
+    tell_tccld(plan, SHIM_NOT_USED, why.text, &comm, answer, n);
     return decision;
 }
 

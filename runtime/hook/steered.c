@@ -129,8 +129,8 @@ static void tell(const struct shim_process *process, const struct watch *watch,
              : worst == SHIM_UNKNOWN ? "what was built is not known: "
                                      : "differs: ",
              worst == SHIM_APPLIED ? "" : worst_text);
-    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, answer->ranks,
-                     answer->whole, answer->locals, lowest_rank(comm->entry),
+    shim_ask_confirm(&process->plan, (enum shim_verdict)worst, worst_text, process->version,
+                     answer->ranks, answer->whole, answer->locals, lowest_rank(comm->entry),
                      shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 

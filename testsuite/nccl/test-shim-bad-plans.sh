@@ -40,6 +40,19 @@ good
 run_planned "${small[@]}"
 as_planned
 
+# What this NCCL builds by itself is better; an older one would not have been.
+step "no gain with this version of NCCL"
+good
+sed -i -E 's/^baseline (2[0-9]{4}) ring [0-9.]+/baseline \1 ring 2.5/; s/^baseline (229[0-9]{2}) ring [0-9.]+/baseline \1 own 77.7/' "${plans[0]}"
+as_alone "${small[@]}"
+said "INFO.*no gain over that of NCCL 2.29 itself, 77.70 GB/s"
+step "a gain with this version, but not with others"
+good
+sed -i -E 's/^baseline ([0-9]+) ring [0-9.]+/baseline \1 own 77.7/; s/^baseline (229[0-9]{2}) own [0-9.]+/baseline \1 ring 2.5/' "${plans[0]}"
+run_planned "${small[@]}"
+as_planned
+said "INFO.*NCCL's own 2.50"
+
 good
 aside "another job's" "job" --set SLURM_JOB_ID=1
 aside "another step's" "step" --set SLURM_STEP_ID=7

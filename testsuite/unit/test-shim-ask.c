@@ -256,8 +256,8 @@ static int confirm(const char *answer, enum shim_verdict verdict, const char *te
     server->size = frame(answer, bytes);
     start(server);
     memset(why, 0, sizeof(*why));
-    int status =
-        shim_ask_confirm(&plan, verdict, text, 16, true, 2, 8, shim_now_us() + 20000000, why);
+    int status = shim_ask_confirm(&plan, verdict, text, 22907, 16, true, 2, 8,
+                                  shim_now_us() + 20000000, why);
     stop(server);
     return status;
 }
@@ -273,8 +273,8 @@ static void test_confirm(void)
         CHECK_INT(confirm("tccl-ok 1\nend\n", (enum shim_verdict)i, "edge 41 -> 61", &server, &why),
                   0);
         snprintf(expected, sizeof(expected),
-                 "tccl-confirm 1\n" KEY "verdict %s\ntext edge 41 -> 61\nranks 16\ngpus 2\n"
-                 "lowest 8\nwhole yes\nend\n",
+                 "tccl-confirm 1\n" KEY "verdict %s\ntext edge 41 -> 61\nnccl 22907\nranks 16\n"
+                 "gpus 2\nlowest 8\nwhole yes\nend\n",
                  words[i]);
         CHECK_STR(server.question, expected);
     }
@@ -297,7 +297,7 @@ static void test_long_text(void)
     text[sizeof(text) - 1] = '\0';
     CHECK_INT(confirm("tccl-ok 1\nend\n", SHIM_DIFFERS, text, &server, &why), 0);
     const char *start_of = strstr(server.question, "\ntext ") + 6;
-    CHECK_INT(strstr(start_of, "\nranks") - start_of, 255);
+    CHECK_INT(strstr(start_of, "\nnccl") - start_of, 255);
 }
 
 /* Its own descriptors are closed, and a server that goes away raises no signal. */

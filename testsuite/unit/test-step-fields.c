@@ -321,6 +321,8 @@ static json_t *confirmation(const struct tccl_step *step, const struct tccl_outc
     json_object_set_new(json, "start", json_integer(outcome->start));
     json_object_set_new(json, "built", json_string("unknown"));
     json_object_set_new(json, "built_reason", json_string("nobody can see it"));
+    json_object_set_new(json, "nccl", json_string("2.29.7"));
+    json_object_set_new(json, "nccl_gbps", json_real(7.25));
     return json;
 }
 
@@ -343,6 +345,8 @@ static void check_way(int job, const char *show)
     cleanup_json json_t *stored = find_job(job);
     check_record(stored, &step, &outcome);
     CHECK_STR(json_string_value(json_object_get(stored, "built_reason")), "nobody can see it");
+    CHECK_STR(json_string_value(json_object_get(stored, "nccl")), "2.29.7");
+    CHECK(json_real_value(json_object_get(stored, "nccl_gbps")) == 7.25);
     CHECK(json_real_value(json_object_get(stored, "ratio")) ==
           outcome.gbps / outcome.baseline_gbps);
     check_filters(stored);

@@ -12,12 +12,13 @@ struct verdict {
     char text[CONFIRM_TEXT + 1];
     bool whole;
     int64_t lowest;
+    int nccl; /* its version, 0: not known */
 };
 
 static int read_verdict(const struct tccl_lines *lines, struct verdict *verdict,
                         struct tccl_error *err)
 {
-    int64_t ranks, gpus;
+    int64_t ranks, gpus, nccl = 0;
     char word[17];
     if (tccl_line_text(lines, "text", verdict->text, sizeof(verdict->text)) < 0)
         return tccl_fail(err, "text: a text of at most %d bytes is expected", CONFIRM_TEXT);
@@ -26,6 +27,8 @@ static int read_verdict(const struct tccl_lines *lines, struct verdict *verdict,
         return tccl_fail(err, "ranks, gpus: numbers from -1 to %d are expected", INT32_MAX);
     if (tccl_line_integer(lines, "lowest", -1, INT32_MAX, &verdict->lowest) != 0)
         verdict->lowest = -1;
+    tccl_line_integer(lines, "nccl", 0, 999999, &nccl);
+    verdict->nccl = (int)nccl;
     if (tccl_line_bool(lines, "whole", &verdict->whole) != 0)
         return tccl_fail(err, "whole: yes or no is expected");
     if (tccl_line_text(lines, "verdict", word, sizeof(word)) < 0)
@@ -47,7 +50,7 @@ void confirm_hear(struct daemon *daemon, struct connection *connection,
         return;
     }
     if (verdict.whole)
-        verdicts_hear(daemon, alive, verdict.rank, verdict.text, (int)verdict.lowest);
+        verdicts_hear(daemon, alive, verdict.rank, verdict.text, (int)verdict.lowest, verdict.nccl);
     char text[32];
     struct tccl_line_writer answer;
     tccl_lines_begin(&answer, text, sizeof(text), "tccl-ok", 1);

@@ -35,6 +35,7 @@ struct verdict {
     char text[BUILT_TEXT + 1];
     int lowest; /* rank in NCCL of this node's processes; -1: not known */
     bool begun; /* a communicator has been given the ring */
+    int nccl;   /* the version that ran here, 0: not known */
     struct below *below;
     int n_below;
     /* tccl_now_ms; of the first word and the last one, 0: none; ended_at 0: it goes on */
@@ -132,9 +133,9 @@ static struct below *below_of(const struct verdict *verdict, int node)
 
 static json_t *state_to_json(const struct verdict *verdict)
 {
-    cleanup_json json_t *state =
-        json_pack("{s:i, s:i, s:i, s:b, s:[]}", "told", verdict->told, "rank", verdict->rank,
-                  "lowest", verdict->lowest, "begun", (int)verdict->begun, "below");
+    cleanup_json json_t *state = json_pack(
+        "{s:i, s:i, s:i, s:b, s:i, s:[]}", "told", verdict->told, "rank", verdict->rank, "lowest",
+        verdict->lowest, "begun", (int)verdict->begun, "nccl", verdict->nccl, "below");
     if (tccl_put_text(state, "text", verdict->text, BUILT_TEXT) != 0)
         return NULL;
     for (int i = 0; i < verdict->n_below; i++) {
@@ -184,6 +185,7 @@ static void load(struct verdict *verdict)
     verdict->told = (int)told;
     verdict->rank = (int)rank;
     verdict->begun = json_is_true(json_object_get(state, "begun"));
+    verdict->nccl = (int)json_integer_value(json_object_get(state, "nccl"));
     snprintf(verdict->text, sizeof(verdict->text), "%s", said);
     json_array_foreach(json_object_get(state, "below"), i, below) load_below(verdict, below);
 }
@@ -192,12 +194,31 @@ static void load(struct verdict *verdict)
 
 static void advance(struct verdict *verdict);
 
+/* The version that ran on this node, and what it would have built by itself. */
+static int put_nccl(const struct verdict *verdict, json_t *record)
+{
+    const struct alive *step = &verdict->step;
+    char version[32];
+    int at = step->n_baselines - 1;
+    if (verdict->nccl <= 0)
+        return 0;
+    while (at > 0 && verdict->nccl < step->baselines[at].first)
+        at--;
+    snprintf(version, sizeof(version), "%d.%d.%d", verdict->nccl / 10000, verdict->nccl / 100 % 100,
+             verdict->nccl % 100);
+    if (json_object_set_new(record, "nccl", json_string(version)) != 0)
+        return -1;
+    return at < 0 ? 0
+                  : json_object_set_new(record, "nccl_gbps", json_real(step->baselines[at].gbps));
+}
+
 static json_t *record_of(const struct verdict *verdict, int rank, const char *reason)
 {
     cleanup_json json_t *record = tccl_key_to_json(&verdict->step.key);
     if (json_object_set_new(record, "start", json_integer(verdict->step.start)) != 0 ||
         json_object_set_new(record, "built", json_string(tccl_built_name(rank))) != 0 ||
-        tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0)
+        tccl_put_text(record, "built_reason", reason, TCCL_OUTCOME_REASON) != 0 ||
+        put_nccl(verdict, record) != 0)
         return NULL;
     return tccl_steal(record);
 }
@@ -388,9 +409,11 @@ static void take_word(struct verdict *verdict, int rank, const char *text)
 }
 
 void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, const char *text,
-                   int lowest)
+                   int lowest, int nccl)
 {
     struct verdict *verdict = of_step(daemon->verdicts, alive);
+    if (verdict && nccl > 0)
+        verdict->nccl = nccl;
     if (!verdict || (rank <= verdict->rank && (rank > 0 || verdict->begun)))
         return;
     verdict->begun = true;

@@ -22,10 +22,10 @@ struct verdicts *verdicts_new(struct daemon *daemon); /* NULL without memory */
 void verdicts_free(struct verdicts *verdicts);        /* NULL is fine */
 
 /* A process of this node says so. TCCL_BUILT_NOTHING: a communicator was given the ring, the
- * verdict follows. lowest: rank in NCCL of those on this node, -1: not known. Of several words the
- * highest counts. */
+ * verdict follows. lowest: rank in NCCL of those on this node, -1: not known; nccl: the version
+ * that ran there, 0: not known. Of several words the highest counts. */
 void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, const char *text,
-                   int lowest);
+                   int lowest, int nccl);
 
 /* The step has ended on this node; its plan file is still there. */
 void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key);

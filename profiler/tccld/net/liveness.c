@@ -47,6 +47,23 @@ void alives_free(struct alives *alives)
     free(alives);
 }
 
+/* The lines "baseline", as far as they are understood. */
+static void read_baselines(const struct tccl_lines *plan, struct alive *alive)
+{
+    char text[256];
+    const char *at = NULL;
+    while (alive->n_baselines < TCCL_OUTCOME_BASELINES &&
+           tccl_line_next(plan, "baseline", &at, text, sizeof(text)) >= 0) {
+        struct tccl_outcome_baseline *baseline = &alive->baselines[alive->n_baselines];
+        char use[8];
+        if (sscanf(text, "%9d %7s %lf", &baseline->first, use, &baseline->gbps) != 3 ||
+            !(baseline->gbps >= 0 && baseline->gbps <= 1e9))
+            return;
+        baseline->better = strcmp(use, "own") == 0;
+        alive->n_baselines++;
+    }
+}
+
 /* A plan as this version of tccld writes it. Returns 0 or -1. */
 static int read_plan(const struct tccl_lines *plan, const struct tccl_step_key *key,
                      struct alive *alive)
@@ -66,6 +83,7 @@ static int read_plan(const struct tccl_lines *plan, const struct tccl_step_key *
     alive->index = (int)index;
     alive->n_nodes = (int)n_nodes;
     alive->n_gpus = chain_lines_get_gpus(plan, alive->gpus);
+    read_baselines(plan, alive);
     return alive->n_gpus > 0 ? 0 : -1;
 }
 

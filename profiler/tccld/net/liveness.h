@@ -5,6 +5,7 @@
 
 #include "client/client.h"
 #include "client/hostlist.h"
+#include "client/outcome.h"
 #include "machine/machine.h"
 #include "tccld/main/daemon.h"
 #include "tccld/net/connection.h"
@@ -25,6 +26,8 @@ struct alive {
     char nodes[ALIVE_NODES];         /* all names, in bracket form; "" if that is longer */
     int n_gpus;
     tccl_bus gpus[TCCL_MAX_GPUS];
+    int n_baselines;
+    struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES]; /* as in PLAN */
 };
 
 struct alives;
