@@ -110,7 +110,7 @@ static void leave_buffers(struct shim_registry *registry, uint32_t given,
     if (given & SHIM_GIVE_AHEAD)
         return;
     shim_fail(&why, "process %d: %s", (int)getpid(), reason->text);
-    shim_registry_settle(registry, SHIM_BUFFERS_LEFT, &why);
+    shim_registry_leave(registry, &why);
 }
 
 static uint32_t work_out_given(uint32_t user)

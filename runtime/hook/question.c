@@ -166,6 +166,15 @@ static int64_t patience(const struct shim_process *process)
                : CLAIMS_US;
 }
 
+static int check_claims(const struct shim_process *process, struct shim_why *why)
+{
+    const struct shim_plan *plan = &process->plan;
+    if (shim_registry_await_claims(process->registry, plan->gpus, plan->n_gpus,
+                                   shim_now_us() + patience(process)))
+        return 0;
+    return shim_fail(why, "not all of the node's GPUs are used with the shim");
+}
+
 /* May buffers in host memory be files? Then there has to be room for them. */
 static int check_buffers(const struct shim_process *process, uint32_t asked, struct shim_why *why)
 {
@@ -174,10 +183,7 @@ static int check_buffers(const struct shim_process *process, uint32_t asked, str
     if (asked & SHIM_GIVE_SHM_HOST && left < need)
         return shim_fail(why, "/dev/shm has %llu MiB left, NCCL's buffers may take %llu MiB",
                          (unsigned long long)(left >> 20), (unsigned long long)(need >> 20));
-    if (shim_registry_await_claims(process->registry, plan->gpus, plan->n_gpus,
-                                   shim_now_us() + patience(process)))
-        return 0;
-    return shim_fail(why, "not all of the node's GPUs are used with the shim");
+    return check_claims(process, why);
 }
 
 /* Ranks of a node that make buffers in different ways can't connect: all have it, or none, and
@@ -191,9 +197,11 @@ static const char *ahead_answer(const struct shim_process *process, uint32_t ask
         buffers = shim_registry_settle(
             process->registry,
             check_buffers(process, asked, &why) ? SHIM_BUFFERS_LEFT : SHIM_BUFFERS_MOVED, &why);
-    if (buffers == SHIM_BUFFERS_MOVED)
+    /* It may have been settled by another program of the step, whose processes are gone. */
+    if (buffers == SHIM_BUFFERS_MOVED && check_claims(process, &why))
+        shim_registry_leave(process->registry, &why);
+    if (shim_registry_buffers(process->registry, &why) == SHIM_BUFFERS_MOVED)
         return shim_settings_answer(asked, name);
-    shim_registry_buffers(process->registry, &why);
     shim_log(SHIM_LOG_INFO, "%s is left as it is: %s", name, why.text);
     return NULL;
 }

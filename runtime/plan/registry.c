@@ -523,21 +523,34 @@ enum shim_buffers shim_registry_buffers(const struct shim_registry *registry, st
 bool shim_registry_await_claims(const struct shim_registry *registry, const shim_bus *gpus, int n,
                                 int64_t deadline_us)
 {
+    enum shim_buffers before = shim_registry_buffers(registry, NULL);
     bool all;
     while (!(all = shim_registry_all_claimed(registry, gpus, n)) &&
-           shim_registry_buffers(registry, NULL) == SHIM_BUFFERS_OPEN &&
+           shim_registry_buffers(registry, NULL) == before && before != SHIM_BUFFERS_LEFT &&
            shim_now_us() < deadline_us)
         shim_sleep_us(500);
     return all;
 }
 
+static void change_buffers(struct shim_registry *registry, int from, int to)
+{
+    __atomic_compare_exchange_n(&registry->buffers, &from, to, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+}
+
+enum shim_buffers shim_registry_leave(struct shim_registry *registry, const struct shim_why *why)
+{
+    keep(&registry->left, why);
+    change_buffers(registry, SHIM_BUFFERS_OPEN, SHIM_BUFFERS_LEFT);
+    change_buffers(registry, SHIM_BUFFERS_MOVED, SHIM_BUFFERS_LEFT);
+    return SHIM_BUFFERS_LEFT;
+}
+
 enum shim_buffers shim_registry_settle(struct shim_registry *registry, enum shim_buffers buffers,
                                        const struct shim_why *why)
 {
-    int open = SHIM_BUFFERS_OPEN;
     if (buffers == SHIM_BUFFERS_LEFT)
         keep(&registry->left, why);
-    __atomic_compare_exchange_n(&registry->buffers, &open, (int)buffers, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    change_buffers(registry, SHIM_BUFFERS_OPEN, (int)buffers);
     return shim_registry_buffers(registry, NULL);
 }

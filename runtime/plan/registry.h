@@ -108,13 +108,17 @@ bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_
 enum shim_buffers { SHIM_BUFFERS_OPEN, SHIM_BUFFERS_MOVED, SHIM_BUFFERS_LEFT };
 /* What stands. why (may be NULL): of SHIM_BUFFERS_LEFT. */
 enum shim_buffers shim_registry_buffers(const struct shim_registry *registry, struct shim_why *why);
-/* Waits until each of these GPUs is claimed by a living process, the question is no longer open, or
- * deadline_us (shim_now_us) has passed. Returns whether all are claimed. */
+/* Waits until each of these GPUs is claimed by a living process, what stands has changed (LEFT is
+ * not waited for), or deadline_us (shim_now_us) has passed. Returns whether all are claimed. */
 bool shim_registry_await_claims(const struct shim_registry *registry, const shim_bus *gpus, int n,
                                 int64_t deadline_us);
 /* Whoever comes first says it for all: moved, or left because of why. Returns what stands. */
 enum shim_buffers shim_registry_settle(struct shim_registry *registry, enum shim_buffers buffers,
                                        const struct shim_why *why);
+/* Left from now on, also where buffers were moved: by a program that the step ran before, whose
+ * processes all had the shim, as they no longer have. Called by processes that have not claimed a
+ * GPU yet, or have found that others haven't. Returns SHIM_BUFFERS_LEFT. */
+enum shim_buffers shim_registry_leave(struct shim_registry *registry, const struct shim_why *why);
 
 /* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
  * entry's members gets true, and *worst the worst of all with its text. */

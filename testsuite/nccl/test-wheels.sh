@@ -1,8 +1,8 @@
 #!/bin/bash
 # Released NCCLs, as Python's packages carry them: the functions and their twins, the questions and
 # the plugins are those that the shim takes the version to have, and the shim finds each one's
-# functions in all the ways in which programs have it. (No GPU: no communicator comes into being; it
-# fails as without the shim. On the rig these can't be run: see README.md.)
+# functions in all the ways in which programs have it, Python's packages among them. (No GPU: no communicator comes
+# into being; it fails as without the shim. On the rig these can't be run: see README.md.)
 # Usage: test-wheels.sh [--all]   all versions known here, downloaded as needed; else those that are
 # kept, and of a few of them as many as can be had in some time.
 # level: all
@@ -211,6 +211,65 @@ same_layout() { # FOLDER
         fail "$1/nccl.h: ncclConfig_t lies otherwise"
 }
 
+# ---- packages of Python's that bring or look up NCCL -------------------------------------------
+
+# nccl4py looks each function up, first in the program's scope; CuPy is linked to NCCL.
+make_users() {
+    cat >"$work/nccl4py.py" <<'CODE'
+import ctypes
+import sys
+import nccl.bindings.nccl as nccl
+from nccl.bindings._internal.nccl import _inspect_function_pointers as look_up
+maps = [line.split() for line in open("/proc/self/maps") if "r-xp" in line]
+def file_of(address):
+    for words in maps:
+        start, end = (int(word, 16) for word in words[0].split("-"))
+        if start <= address < end:
+            return words[-1].rsplit("/", 1)[-1]
+one, other = nccl.get_unique_id(), nccl.get_unique_id()
+def text(unique_id):
+    return ctypes.string_at(unique_id.ptr, 128)
+maps = [line.split() for line in open("/proc/self/maps") if "r-xp" in line]
+found = {name.strip("_"): address for name, address in look_up().items()}
+print("version", nccl.get_version(), "ids", text(one) != text(other), sorted(name for name in found if found[name]))
+for name in ["ncclCommInitRank", "ncclAllReduce", "ncclSend"]:
+    print(name, file_of(found[name]), file=open(sys.argv[1], "a"))
+CODE
+    cat >"$work/cupy.py" <<'CODE'
+from cupy_backends.cuda.libs import nccl
+print("version", nccl.get_version(), "ids", nccl.get_unique_id() != nccl.get_unique_id())
+try:
+    nccl.NcclCommunicator(1, nccl.get_unique_id(), 0)
+except nccl.NcclError as error:
+    print(error)
+CODE
+}
+
+use_packages() { # NCCL's folder
+    local folder left=$((200 - SECONDS))
+    if ! folder=$(TCCL_WHEEL_SECONDS=$((left > 20 ? left : 20)) "$here/get-python" nccl4py-0.6.0 nccl4py==0.6.0 cuda-pathfinder==1.9.0 \
+        packaging numpy 2>"$work/why"); then
+        echo "left out: $(tail -n 1 "$work/why")"
+    else
+        export PYTHONPATH=$folder LD_LIBRARY_PATH=$1 PYTHONDONTWRITEBYTECODE=1
+        rm -f "$work/files"
+        same "nccl4py" "^version [0-9]+ ids True .*'ncclCommInitRank'" python3 "$work/nccl4py.py" "$work/files"
+        [ "$(sort "$work/files" | uniq -c | tr -s ' ')" = "$(printf ' %s\n' "2 ncclAllReduce libtccl-nccl.so" \
+            "1 ncclAllReduce libnccl.so.2" "2 ncclCommInitRank libtccl-nccl.so" "1 ncclCommInitRank libnccl.so.2" \
+            "3 ncclSend libnccl.so.2" | sort -k 2)" ] || fail "nccl4py: not NCCL's functions: $(sort "$work/files" | uniq -c)"
+        echo "nccl4py: the same"
+    fi
+    [ -n "$every" ] || return 0
+    if ! folder=$("$here/get-python" cupy-14 cupy-cuda12x==14.2.0 numpy 2>"$work/why"); then
+        echo "left out: $(tail -n 1 "$work/why")"
+    else
+        export PYTHONPATH=$folder LD_LIBRARY_PATH=$1
+        same "CuPy" "^version [0-9]+ ids True" python3 "$work/cupy.py"
+        echo "CuPy: the same"
+    fi
+    unset PYTHONPATH LD_LIBRARY_PATH
+}
+
 # ---- all of it ---------------------------------------------------------------------------------
 
 every=
@@ -240,3 +299,5 @@ for folder in "${libraries[@]}"; do
     same_layout "$folder"
     seen=$((seen + 1))
 done
+make_users
+use_packages "$(printf "%s\n" "${libraries[@]}" | grep -e -cu12- | sort -V | tail -n 1)"

@@ -1,0 +1,36 @@
+#!/bin/bash
+# Python programs that have NCCL by ctypes alone, as vLLM and others: their communicators are built as planned, in cuMem
+# mode and in the older one; also by two NCCLs at a time. Where one rank passes the shim by, all of them are left alone.
+# level: quick
+. "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
+
+printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$(command -v python3)" "$here/by-ctypes" >"$work/by-ctypes"
+chmod 755 "$work/by-ctypes"
+new_step() {
+    make_plans "dual-8gpu:0,2,3=0 -w> 3 -m0> 2 -m1> 0"
+}
+new_step
+some=(dual-8gpu --gpus 0,2,3 --program "$work/by-ctypes")
+
+for cumem in on off; do
+    step "a communicator by ctypes, cuMem $cumem"
+    run_planned "${some[@]}"
+    as_planned
+    no_warning
+    said "built as planned" 1
+done
+
+# In the same step, whose programs before had the shim in all ranks.
+cumem=on
+step "one rank that passes the shim by"
+as_alone "${some[@]}" -- --unseen 1
+said "TCCL WARN no ring for this process: its calls to NCCL" 1
+said "NCCL's own choice: only 2 local ranks are known; others may run without the shim"
+
+# Both write to one log, of which the last one stays: what was built is as it is for one.
+new_step
+step "two NCCLs at a time, each by its own handle"
+cp "$rig/lib/libnccl.so.2" "$work/libnccl-second.so"
+mapfile -t options < <(with_plans)
+run_ring "$work/rings" "${some[@]}" "${options[@]}" -- --second "$work/libnccl-second.so"
+said "of 3 ranks, 3 here: ring 0000:1a:00.0 -w> 0000:3e:00.0 -m0> 0000:3d:00.0" 2
