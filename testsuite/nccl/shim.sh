@@ -44,7 +44,7 @@ run_planned() { # MODEL OPTION...
 came_late() {
     { [ ! -s "$work/rings" ] || show_log; cat "$work/tccl" 2>/dev/null || true; } | grep -E "$late"
 }
-late="decision in time|did not ask for all of its|did not answer in time|log does not tell of"
+late="decision in time|chain: not all of the node|did not ask for all of its|did not answer in time|log does not tell of"
 
 fail() {
     ! came_late || ! "$here/../is-busy" || skip "this machine is too busy: $*"
