@@ -46,9 +46,10 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
                      struct tccl_error *err);
 
 /* Can the runtime impose it on a stock NCCL? P2P edges must write, as by default (reading
- * is one choice for all communicators of a process); a closed chain must not have exactly one bounce; an open chain of one GPU must enter and
- * leave by one NIC (NCCL takes the entry's for both); and a last GPU that receives in a memory must
- * send from it (a process has one place for its buffers). Returns 0, or -1 with the reason in err.
+ * is one choice for all communicators of a process); a closed chain must not have exactly one
+ * bounce; an open chain of one GPU must enter and leave by one NIC (NCCL takes the entry's for
+ * both); and a last GPU that receives in a memory must send from it (a process has one place for
+ * its buffers). Returns 0, or -1 with the reason in err.
  */
 int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err);
 
