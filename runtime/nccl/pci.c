@@ -192,6 +192,7 @@ static int find_maker(const char *root, struct shim_pci *pci)
     else if (read_maker(root, maker, sizeof(maker)) != 0)
         return -1;
     pci->amd = strcmp(maker, "AuthenticAMD") == 0;
+    pci->intel = strcmp(maker, "GenuineIntel") == 0;
     for (size_t i = 0; i < sizeof(cautious) / sizeof(*cautious); i++)
         if (strcmp(maker, cautious[i]) == 0)
             pci->cautious = true;
@@ -306,6 +307,32 @@ int shim_pci_find(const struct shim_pci *pci, shim_bus bus)
         if (pci->devices[i].bus == bus)
             return i;
     return -1;
+}
+
+static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
+{
+    for (int i = 0; i < device->depth; i++)
+        if (device->above[i] == bridge)
+            return true;
+    return false;
+}
+
+static bool is_taken(const struct shim_pci *pci, shim_bus bus)
+{
+    for (int i = 0; i < pci->n; i++)
+        if (pci->devices[i].bus == bus || is_below(&pci->devices[i], bus))
+            return true;
+    return false;
+}
+
+/* The last ones of the last domain. */
+shim_bus shim_pci_unused(const struct shim_pci *pci, int i)
+{
+    enum { APART = 64 };
+    shim_bus bus = UINT64_C(0xffff) << 16 | (shim_bus)(0xff - i) << 8 | 0x1f << 3;
+    while (is_taken(pci, bus))
+        bus -= APART << 8;
+    return bus;
 }
 
 enum shim_path shim_pci_distance(const struct shim_pci_device *a, const struct shim_pci_device *b)

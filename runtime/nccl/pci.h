@@ -26,10 +26,10 @@ struct shim_pci_device {
 
 struct shim_pci {
     uint8_t n;
-    bool amd;       /* the CPU's maker, as NCCL will see it */
-    bool reads;     /* NCCL sends directly from the chain's last GPU to a NIC that is near */
-    bool net_intra; /* NCCL may take NICs in place of host memory within the node */
-    bool cautious;  /* a CPU through which NCCL never took P2P: Intel's, Zhaoxin's, ARM */
+    bool amd, intel; /* the CPU's maker, as NCCL will see it */
+    bool reads;      /* NCCL sends directly from the chain's last GPU to a NIC that is near */
+    bool net_intra;  /* NCCL may take NICs in place of host memory within the node */
+    bool cautious;   /* a CPU through which NCCL never took P2P: Intel's, Zhaoxin's, ARM */
     /* What NCCL has been told of the CPU in place of asking it; "", -1: nothing. */
     char vendor[16];
     int32_t family, model;
@@ -47,6 +47,9 @@ int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct
 
 /* Adds the machine's NICs whose places can be read, as far as there is room. */
 void shim_pci_add_nics(struct shim_pci *pci);
+
+/* The i-th address that nothing has: for bridges that are invented. */
+shim_bus shim_pci_unused(const struct shim_pci *pci, int i);
 
 /* Index of a device, or -1. */
 int shim_pci_find(const struct shim_pci *pci, shim_bus bus);

@@ -1,0 +1,283 @@
+/* steer.c: a topology file under which NCCL's own search finds the chain.
+ *
+ * NCCL first tries its GPUs in the order in which the topology has them, and keeps the first chain
+ * that no other one beats: by nominal bandwidth, then by the number of links. So the file has the
+ * GPUs in the order of the chain, and P2P neighbours below a bridge of their own: any other order
+ * takes more links. Each GPU's own link is as fast as all of NCCL's own channels together, and no
+ * other link is slower, so one channel along the chain uses all that there is. Ring and tree then
+ * have the nominal speeds that NCCL would give them by itself.
+ *
+ * Each rank detects only its own GPU, and NCCL joins the ranks' trees by equal attributes, in the
+ * order of the ranks. What all ranks know comes first: a bridge above each GPU, invented here,
+ * which NCCL is told to keep where it has found no device below it. CPUs must be described in full,
+ * as each rank would complete only its own.
+ *
+ * testsuite/unit/test-shim-steer compares these files with NCCL's search as pathfind foretells it.
+ */
+#include "nccl/steer.h"
+
+#include <string.h>
+
+enum {
+    INVENTED_CPU = 4096,  /* numbers of NUMA nodes from here on are nobody's */
+    MOST_AFFINITY = 250,  /* bytes of an attribute that NCCL reads */
+    DOUBLED_GBPS = 25,    /* NCCL makes two channels of half the rate of one that is so fast */
+    AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */
+    INTEL_ACROSS_GBPS = 40,
+    INTEL_ACROSS_MODEL = 0xcf, /* the model of CPU from which on it is that much */
+};
+
+struct drawing {
+    const struct shim_chain *chain;
+    const struct shim_pci *pci;
+    const struct shim_steer *facts;
+    int n, first;              /* number of GPUs; the one that the file begins with */
+    int islands;               /* consecutive P2P neighbours */
+    int begins[SHIM_GPUS + 1]; /* of each island: its first GPU, counted from `first` */
+    int16_t node[SHIM_GPUS];   /* and the NUMA node that most of its GPUs are at */
+    int home;                  /* the island below whose bridge the NIC is, -1: none */
+    int cpus, bridges;         /* so many are written */
+    struct shim_text *text;
+};
+
+/* GPU i, counted from the first. */
+static int position(const struct drawing *drawing, int i)
+{
+    return (drawing->first + i) % drawing->n;
+}
+
+static const struct shim_pci_device *gpu_of(const struct drawing *drawing, int i)
+{
+    shim_bus bus = drawing->chain->path.gpus[position(drawing, i)];
+    return &drawing->pci->devices[shim_pci_find(drawing->pci, bus)];
+}
+
+/* A ring may begin anywhere: behind a bounce, so that no island is cut in two. */
+static void choose_first(struct drawing *drawing)
+{
+    const struct tccl_named_chain *path = &drawing->chain->path;
+    for (int i = 0; path->closed && i < path->n_gpus; i++)
+        if (path->edges[i].kind == TCCL_BOUNCE)
+            drawing->first = (i + 1) % path->n_gpus;
+}
+
+/* The NUMA node that most GPUs of an island are at; of equals the first. */
+static int16_t node_of(const struct drawing *drawing, int begin, int end)
+{
+    int16_t best = -1;
+    int most = 0;
+    for (int i = begin; i < end; i++) {
+        int count = 0;
+        for (int other = begin; other < end; other++)
+            count += gpu_of(drawing, i)->node == gpu_of(drawing, other)->node;
+        if (count > most) {
+            most = count;
+            best = gpu_of(drawing, i)->node;
+        }
+    }
+    return best;
+}
+
+static void find_islands(struct drawing *drawing)
+{
+    for (int i = 0; i < drawing->n; i++) {
+        bool bounce =
+            i > 0 && drawing->chain->path.edges[position(drawing, i - 1)].kind == TCCL_BOUNCE;
+        if (i == 0 || bounce)
+            drawing->begins[drawing->islands++] = i;
+    }
+    drawing->begins[drawing->islands] = drawing->n;
+    for (int i = 0; i < drawing->islands; i++)
+        drawing->node[i] = node_of(drawing, drawing->begins[i], drawing->begins[i + 1]);
+}
+
+/* ---- Does it work? ---- */
+
+static int check_speed(const struct drawing *drawing, struct shim_why *why)
+{
+    const struct shim_steer *facts = drawing->facts;
+    double all = facts->channels * facts->gbps;
+    if (facts->channels < 1 || facts->gbps <= 0)
+        return shim_fail(why, "the channels of NCCL's own search are not known");
+    if (facts->channels > 2 || (facts->channels == 2 && all < DOUBLED_GBPS))
+        return shim_fail(why, "NCCL's own search finds %d channels", facts->channels);
+    if (drawing->islands > 1 && all > (drawing->pci->amd ? AMD_ACROSS_GBPS : INTEL_ACROSS_GBPS))
+        return shim_fail(why, "NUMA nodes are too far from each other for %g GB/s", all);
+    return 0;
+}
+
+/* NCCL begins with the NIC that is nearest to the first GPU. */
+static int check_nics(const struct drawing *drawing, struct shim_why *why)
+{
+    const struct shim_steer *facts = drawing->facts;
+    if (drawing->chain->path.closed)
+        return 0;
+    if (drawing->chain->entry != drawing->chain->exit)
+        return shim_fail(why, "the chain has two NICs");
+    if (facts->near_entry && facts->near_exit && drawing->islands > 1)
+        return shim_fail(why, "the NIC is near both ends");
+    if (facts->nics == 1)
+        return 0;
+    if (!facts->near_entry && (facts->near_exit || drawing->islands == 1))
+        return shim_fail(why, "other NICs are as near to the first GPU");
+    for (int i = 0; i < drawing->n; i++)
+        if (gpu_of(drawing, i)->depth > 0)
+            return shim_fail(why, "other NICs may be at the PCI switches of GPUs");
+    return 0;
+}
+
+static int check(const struct drawing *drawing, struct shim_why *why)
+{
+    if (drawing->n < 2)
+        return shim_fail(why, "there is one GPU");
+    if (!drawing->pci->amd && !drawing->pci->intel)
+        return shim_fail(why, "the CPU is neither AMD's nor Intel's");
+    return check_speed(drawing, why) != 0 ? -1 : check_nics(drawing, why);
+}
+
+/* ---- The file ---- */
+
+/* The CPUs of a NUMA node as NCCL reads them, "" if the kernel does not say. Returns 0, or -1: the
+ * text is longer than NCCL's. */
+static int read_affinity(int node, char *affinity, size_t size)
+{
+    char path[64];
+    struct shim_text text = {path, sizeof(path), 0, false};
+    shim_text_add(&text, "/sys/devices/system/node/node%d/cpumap", node);
+    long length = node < 0 ? 0 : shim_read_file(path, affinity, size);
+    affinity[length > 0 ? length - 1 : 0] = '\0';
+    return length > MOST_AFFINITY ? -1 : 0;
+}
+
+/* Other NICs must not get as near to the first GPU as the chain's. */
+static bool is_private(const struct drawing *drawing, int island)
+{
+    return island == 0 && drawing->home != 0 && !drawing->chain->path.closed;
+}
+
+/* Of the CPUs that stand for one NUMA node the first has its number, so that devices that are not
+ * in the file are put there. */
+static int number_of(const struct drawing *drawing, int island)
+{
+    bool taken = is_private(drawing, island);
+    for (int i = 0; i < island; i++)
+        taken = taken || (drawing->node[i] == drawing->node[island] && !is_private(drawing, i));
+    return taken ? INVENTED_CPU + drawing->cpus : drawing->node[island];
+}
+
+static int open_cpu(struct drawing *drawing, int island, struct shim_why *why)
+{
+    char affinity[512];
+    if (read_affinity(drawing->node[island], affinity, sizeof(affinity)) != 0)
+        return shim_fail(why, "NUMA node %d has more CPUs than NCCL reads", drawing->node[island]);
+    shim_text_add(drawing->text, "<cpu numaid=\"%d\"", number_of(drawing, island));
+    if (affinity[0])
+        shim_text_add(drawing->text, " affinity=\"%s\"", affinity);
+    if (drawing->pci->amd)
+        shim_text_add(drawing->text, " arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"25\""
+                                     " modelid=\"1\">\n");
+    else
+        shim_text_add(drawing->text,
+                      " arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\""
+                      " modelid=\"%d\">\n",
+                      INTEL_ACROSS_MODEL);
+    drawing->cpus++;
+    return 0;
+}
+
+static void open_bridge(struct drawing *drawing, bool keep)
+{
+    char bus[TCCL_BUS_TEXT];
+    tccl_bus_format(shim_pci_unused(drawing->pci, drawing->bridges++), bus);
+    shim_text_add(drawing->text,
+                  "<pci busid=\"%s\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\""
+                  " link_width=\"128\"%s>\n",
+                  bus, keep ? " keep=\"1\"" : "");
+}
+
+/* The link of the first GPU has to carry what comes back from older GPUs, too. */
+static void add_gpu(struct drawing *drawing, int i)
+{
+    const double lane = 0.1875; /* GB/s at 2.5 GT/s */
+    double gbps = drawing->facts->channels * drawing->facts->gbps;
+    char bus[TCCL_BUS_TEXT];
+    if (i == 0 && !drawing->chain->path.closed)
+        gbps *= 1.125;
+    tccl_bus_format(gpu_of(drawing, i)->bus, bus);
+    open_bridge(drawing, true);
+    shim_text_add(drawing->text,
+                  "<pci busid=\"%s\" class=\"0x030000\" link_speed=\"2.5 GT/s PCIe\""
+                  " link_width=\"%d\"/>\n</pci>\n",
+                  bus, (int)(gbps / lane + 0.999));
+}
+
+static void add_nic(struct drawing *drawing)
+{
+    char bus[TCCL_BUS_TEXT];
+    tccl_bus_format(drawing->chain->entry, bus);
+    shim_text_add(drawing->text,
+                  "<pci busid=\"%s\" class=\"0x020000\" link_speed=\"32.0 GT/s PCIe\""
+                  " link_width=\"128\"/>\n",
+                  bus);
+}
+
+static void add_island(struct drawing *drawing, int island)
+{
+    int begin = drawing->begins[island], end = drawing->begins[island + 1];
+    bool bridge = end - begin > 1 || drawing->home == island;
+    if (bridge)
+        open_bridge(drawing, false);
+    if (drawing->home == island)
+        add_nic(drawing);
+    for (int i = begin; i < end; i++)
+        add_gpu(drawing, i);
+    if (bridge)
+        shim_text_add(drawing->text, "</pci>\n");
+}
+
+/* P2P through an Intel CPU takes NCCL more of its nominal bandwidth than from one CPU to another,
+ * so there each island has one of its own. */
+static bool has_own_cpu(const struct drawing *drawing, int island)
+{
+    return island == 0 || drawing->pci->intel || drawing->node[island] != drawing->node[island - 1];
+}
+
+static int write_file(struct drawing *drawing, struct shim_why *why)
+{
+    bool loose = !drawing->chain->path.closed && drawing->home < 0;
+    shim_text_add(drawing->text, "<system version=\"1\">\n");
+    for (int i = 0; i < drawing->islands; i++) {
+        if (has_own_cpu(drawing, i)) {
+            if (i > 0)
+                shim_text_add(drawing->text, "</cpu>\n");
+            if (open_cpu(drawing, i, why) != 0)
+                return 0;
+        }
+        if (i == 0 && loose && !(drawing->pci->intel && drawing->islands == 1))
+            add_nic(drawing);
+        add_island(drawing, i);
+    }
+    shim_text_add(drawing->text, "</cpu>\n</system>\n");
+    if (drawing->text->full)
+        shim_fail(why, "the topology file is too long");
+    return drawing->text->full ? 0 : 1;
+}
+
+int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
+               const struct shim_steer *facts, struct shim_text *text, struct shim_why *why)
+{
+    struct drawing drawing = {
+        .chain = chain, .pci = pci, .facts = facts, .n = chain->path.n_gpus, .text = text};
+    for (int i = 0; i < drawing.n; i++)
+        if (shim_pci_find(pci, chain->path.gpus[i]) < 0) {
+            shim_fail(why, "a GPU's place is not known");
+            return 0;
+        }
+    choose_first(&drawing);
+    find_islands(&drawing);
+    drawing.home = chain->path.closed  ? -1
+                   : facts->near_entry ? 0
+                   : facts->near_exit  ? drawing.islands - 1
+                                       : -1;
+    return check(&drawing, why) != 0 ? 0 : write_file(&drawing, why);
+}

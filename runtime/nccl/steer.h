@@ -1,0 +1,24 @@
+/* steer.h: a topology file under which NCCL's own search finds the chain. From 2.29.7 on NCCL
+ * reads any graph file into a table of 0.9 GB, which takes it one to three seconds of processor
+ * time in each rank and communicator; a topology file costs next to nothing. */
+#ifndef SHIM_STEER_H
+#define SHIM_STEER_H
+
+#include "nccl/pci.h"
+#include "plan/plan.h"
+
+/* What the file is made for. */
+struct shim_steer {
+    int channels; /* that NCCL's own search finds on this node without us, and the nominal GB/s */
+    double gbps;  /* of each; 0: unknown */
+    bool near_entry, near_exit; /* does NCCL take the NIC to be at most PXB from the chain's first
+                                   GPU, its last? */
+    int nics;                   /* on this node; those that NCCL leaves out count, too */
+};
+
+/* Writes the file for a chain whose edges and ends shim_islands has found possible. The ranks of a
+ * node must all have it. Returns 1, or 0 with why: a graph file is needed. */
+int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
+               const struct shim_steer *facts, struct shim_text *text, struct shim_why *why);
+
+#endif

@@ -1,0 +1,364 @@
+/* Topology files of random chains in random machines: NCCL's own search, as pathfind foretells it,
+ * finds each chain under them, in the order, over the NIC, and with the channels that are wanted.
+ */
+#include "check.h"
+#include "nccl/search.h"
+#include "nccl/steer.h"
+/* The parts of a view, to make one of a topology file. */
+#include "nccl/topology.c"
+
+enum { TEXT = 16384, MOST_NICS = 4 };
+
+/* A number below limit. */
+static int random_below(unsigned long *state, int limit)
+{
+    *state = *state * 6364136223846793005UL + 1442695040888963407UL;
+    return (int)((*state >> 33) % (unsigned long)limit);
+}
+
+/* A machine with its NICs, of which the chain has one. */
+struct sample {
+    struct shim_pci pci;
+    struct shim_chain chain;
+    struct shim_steer facts;
+    enum tccl_cpu cpu;
+    int sm, nic;
+    int16_t nic_node[MOST_NICS];
+    float line; /* GB/s of a NIC */
+};
+
+/* GPU i has bus 0x10 + i, NIC i 0x40 + i. */
+static void random_machine(unsigned long *seed, int gpus, struct sample *sample)
+{
+    static const int sms[] = {70, 75, 80, 86, 90};
+    static const enum tccl_cpu cpus[] = {TCCL_CPU_AMD, TCCL_CPU_INTEL_SKL, TCCL_CPU_INTEL_ERP};
+    struct shim_pci *pci = &sample->pci;
+    int nodes = 1 + random_below(seed, 4);
+    memset(sample, 0, sizeof(*sample));
+    sample->sm = sms[random_below(seed, 5)];
+    sample->cpu = cpus[random_below(seed, 3)];
+    pci->amd = sample->cpu == TCCL_CPU_AMD;
+    pci->intel = !pci->amd;
+    pci->n = (uint8_t)gpus;
+    for (int i = 0; i < gpus; i++) {
+        pci->devices[i].bus = (shim_bus)(0x10 + i) << 8;
+        pci->devices[i].node = (int16_t)random_below(seed, nodes);
+    }
+    sample->facts.nics = 1 + random_below(seed, MOST_NICS);
+    sample->nic = random_below(seed, sample->facts.nics);
+    for (int i = 0; i < sample->facts.nics; i++)
+        sample->nic_node[i] = (int16_t)random_below(seed, nodes);
+}
+
+static void random_chain(unsigned long *seed, int gpus, struct sample *sample)
+{
+    struct shim_chain *chain = &sample->chain;
+    int p2p = random_below(seed, 4);
+    chain->path.n_gpus = (uint8_t)gpus;
+    chain->path.closed = random_below(seed, 2);
+    for (int i = 0; i < gpus; i++) {
+        int other = random_below(seed, i + 1);
+        chain->path.gpus[i] = chain->path.gpus[other];
+        chain->path.gpus[other] = sample->pci.devices[i].bus;
+    }
+    for (int i = 0; i < gpus; i++)
+        chain->path.edges[i].kind = random_below(seed, 4) < p2p ? TCCL_P2P_WRITE : TCCL_BOUNCE;
+    chain->entry = chain->exit = (shim_bus)(0x40 + sample->nic) << 8;
+    sample->facts.near_entry = random_below(seed, 2);
+    sample->facts.near_exit = random_below(seed, 3) == 0;
+}
+
+/* What NCCL may well find by itself. */
+static void random_speed(unsigned long *seed, struct sample *sample)
+{
+    static const double rates[] = {15, 12, 10, 9, 7, 6}, rates_90[] = {40, 30, 24, 20, 15, 12, 6};
+    bool new = sample->sm >= 90;
+    double gbps = new ? rates_90[random_below(seed, 7)] : rates[random_below(seed, 6)];
+    sample->facts.channels = gbps >= 25 ? 2 : 1;
+    sample->facts.gbps = gbps / sample->facts.channels;
+    sample->line = gbps <= 12 && random_below(seed, 2) ? 12.5F : gbps <= 24 ? 25 : 50;
+}
+
+/* ---- The file, as NCCL reads it ---- */
+
+struct reader {
+    struct tree tree;
+    struct tccl_view view;
+    struct tccl_machine machine;
+    float gbps[PLACES];
+    int numbers[TCCL_MAX_MEMORIES]; /* of CPUs */
+    int bridges;
+    uint32_t gpus;
+};
+
+static void put(struct reader *reader, int place, int parent)
+{
+    reader->tree.places[place].met = true;
+    reader->tree.places[place].parent = parent;
+    if (parent >= 0)
+        add_child(&reader->tree, parent, place, false);
+}
+
+static int put_cpu(struct reader *reader, int number)
+{
+    int at = reader->tree.n_cpus++;
+    CHECK(at < TCCL_MAX_MEMORIES);
+    for (int i = 0; i < at; i++)
+        CHECK(reader->numbers[i] != number);
+    reader->numbers[at] = number;
+    reader->tree.cpus[at] = at;
+    put(reader, at, -1);
+    return at;
+}
+
+static void put_nic(struct reader *reader, const struct sample *sample, int nic, int parent,
+                    float gbps)
+{
+    put(reader, FIRST_NIC + nic, parent);
+    put(reader, FIRST_PORT + nic, FIRST_NIC + nic);
+    reader->gbps[FIRST_NIC + nic] = gbps;
+    reader->gbps[FIRST_PORT + nic] = sample->line;
+}
+
+/* Returns the place of what was put there, or of its parent where that is no bridge. */
+static int put_pci(struct reader *reader, const struct sample *sample, const char *line, int parent)
+{
+    shim_bus bus;
+    char name[32], type[16], speed[16];
+    int width;
+    CHECK_INT(sscanf(line,
+                     "<pci busid=\"%31[^\"]\" class=\"%15[^\"]\" link_speed=\"%15[^ ] GT/s PCIe\" "
+                     "link_width=\"%d\"",
+                     name, type, speed, &width),
+              4);
+    CHECK_INT(tccl_bus_parse(name, &bus), 0);
+    float gbps = (float)width * (strcmp(speed, "2.5") == 0 ? 15 : 240) / 80.0F;
+    int index = (int)(bus >> 8 & 0xff);
+    if (bus >> 16 == 0xffff) {
+        int place = FIRST_SWITCH + reader->bridges++;
+        CHECK(place < FIRST_GPU);
+        CHECK_INT(strcmp(type, "0x060400"), 0);
+        reader->gbps[place] = gbps;
+        put(reader, place, parent);
+        return place;
+    }
+    if (index >= 0x40) {
+        put_nic(reader, sample, index - 0x40, parent, gbps);
+        return parent;
+    }
+    put(reader, FIRST_GPU + index - 0x10, parent);
+    reader->gbps[FIRST_GPU + index - 0x10] = gbps;
+    reader->gpus |= UINT32_C(1) << (index - 0x10);
+    return parent;
+}
+
+/* Tags one in a line, as the shim writes them. */
+static void read_file(struct reader *reader, const struct sample *sample, const char *text)
+{
+    char copy[TEXT], *rest = copy;
+    int at = -1;
+    snprintf(copy, sizeof(copy), "%s", text);
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        int node;
+        if (sscanf(line, "<cpu numaid=\"%d\"", &node) == 1)
+            at = put_cpu(reader, node);
+        else if (strncmp(line, "<pci ", 5) == 0)
+            at = put_pci(reader, sample, line, at);
+        else if (strcmp(line, "</pci>") == 0 || strcmp(line, "</cpu>") == 0)
+            at = reader->tree.places[at].parent;
+        else
+            CHECK(strcmp(line, "<system version=\"1\">") == 0 || strcmp(line, "</system>") == 0 ||
+                  !*line);
+    }
+    CHECK_INT(at, -1);
+}
+
+/* NICs that the file does not name are at their NUMA nodes. */
+static void put_other_nics(struct reader *reader, const struct sample *sample)
+{
+    for (int nic = 0; nic < sample->facts.nics; nic++) {
+        int cpu = -1;
+        if (reader->tree.places[FIRST_NIC + nic].met)
+            continue;
+        for (int i = 0; i < reader->tree.n_cpus; i++)
+            if (reader->numbers[i] == sample->nic_node[nic])
+                cpu = i;
+        put_nic(reader, sample, nic, cpu >= 0 ? cpu : put_cpu(reader, sample->nic_node[nic]), 48);
+    }
+}
+
+static void link_places(struct reader *reader, enum tccl_cpu cpu, int sm)
+{
+    struct tree *tree = &reader->tree;
+    struct tccl_view *view = &reader->view;
+    for (int i = FIRST_SWITCH; i < PLACES; i++) {
+        struct place *here = &tree->places[i];
+        if (!here->met)
+            continue;
+        here->up = add_links(view, reader->gbps[i], i < FIRST_PORT);
+        view->links[here->up].to_intel = here->parent < FIRST_SWITCH && is_intel(cpu);
+        view->links[here->up + 1].to_old_gpu = i >= FIRST_GPU && i < FIRST_NIC && sm < 80;
+    }
+    for (int a = 0; a < tree->n_cpus; a++)
+        for (int b = 0; b < a; b++) {
+            int link = add_links(view, cpu_gbps(cpu), false);
+            CHECK(link >= 0);
+            view->links[link].to_intel = view->links[link + 1].to_intel = is_intel(cpu);
+            tree->across[a][b] = link;
+            tree->across[b][a] = link + 1;
+        }
+}
+
+static void make_view(struct reader *reader, const struct sample *sample)
+{
+    struct tccl_view *view = &reader->view;
+    struct tccl_machine *machine = &reader->machine;
+    enum tccl_cpu cpu = sample->pci.amd ? TCCL_CPU_AMD : TCCL_CPU_INTEL_ERP; /* as in the file */
+    machine->cpu = view->cpu = cpu;
+    machine->n_gpus = sample->chain.path.n_gpus;
+    machine->n_nics = sample->facts.nics;
+    memset(machine->p2p, true, sizeof(machine->p2p));
+    memset(machine->gpudirect, true, sizeof(machine->gpudirect));
+    for (int i = 0; i < machine->n_gpus; i++)
+        machine->gpus[i].sm = sample->sm;
+    link_places(reader, cpu, sample->sm);
+    for (int i = 0; i < reader->tree.n_cpus; i++)
+        number_below(machine, &reader->tree, reader->tree.cpus[i], reader->gpus, view);
+    for (int i = 0; i < view->n_gpus; i++)
+        view->gpus[i].slot = reader->gbps[FIRST_GPU + view->gpus[i].index];
+    for (int i = 0; i < view->n_nics; i++)
+        view->nics[i].gbps = sample->line;
+    CHECK_INT(find_nic_ways(&reader->tree, view, true, machine), 0);
+    CHECK_INT(find_gpu_ways(machine, &reader->tree, view), 0);
+    for (int i = 0; i < view->n_nics; i++)
+        view->nics[i].nearest = nearest_gpu(view, i);
+}
+
+/* ---- The properties ---- */
+
+static int place_in_view(const struct tccl_view *view, shim_bus gpu)
+{
+    for (int i = 0; i < view->n_gpus; i++)
+        if (view->gpus[i].index == (int)(gpu >> 8) - 0x10)
+            return i;
+    return -1;
+}
+
+/* Each edge is P2P or a bounce as planned, and none goes by the network. */
+static bool edges_suit(const struct reader *reader, const struct shim_chain *chain)
+{
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
+        int from = place_in_view(&reader->view, chain->path.gpus[i]);
+        int to = place_in_view(&reader->view, chain->path.gpus[(i + 1) % chain->path.n_gpus]);
+        int far = reader->view.gpus[from].to_gpu[to].far;
+        if ((far <= TCCL_FAR_SWITCHES) != (chain->path.edges[i].kind != TCCL_BOUNCE) ||
+            far > TCCL_FAR_SYSTEM)
+            return false;
+    }
+    return true;
+}
+
+static bool ends_suit(const struct reader *reader, const struct sample *sample)
+{
+    const struct tccl_named_chain *path = &sample->chain.path;
+    int head = place_in_view(&reader->view, path->gpus[0]), nic = 0;
+    int tail = place_in_view(&reader->view, path->gpus[path->n_gpus - 1]);
+    while (reader->view.nics[nic].index != sample->nic)
+        nic++;
+    return (reader->view.gpus[head].to_nic[nic].far <= TCCL_FAR_SWITCHES) ==
+               sample->facts.near_entry &&
+           (reader->view.gpus[tail].to_nic[nic].far <= TCCL_FAR_SWITCHES) ==
+               sample->facts.near_exit;
+}
+
+static bool is_along(const struct reader *reader, const struct sample *sample, const uint8_t *gpus)
+{
+    const struct tccl_named_chain *path = &sample->chain.path;
+    int n = path->n_gpus, start = 0;
+    while (path->closed && gpus[start] != place_in_view(&reader->view, path->gpus[0]))
+        start++;
+    for (int i = 0; i < n; i++)
+        if (gpus[(start + i) % n] != place_in_view(&reader->view, path->gpus[i]))
+            return false;
+    return true;
+}
+
+static bool is_found(struct reader *reader, const struct sample *sample)
+{
+    struct tccl_rings rings;
+    struct tccl_error err;
+    bool closed = sample->chain.path.closed;
+    CHECK_INT(tccl_nccl_search(&reader->view, closed, &rings, &err), 0);
+    if (rings.n_channels != sample->facts.channels)
+        return false;
+    for (int i = 0; i < rings.n_channels; i++)
+        if (!is_along(reader, sample, rings.gpus[i]) ||
+            (!closed && (reader->view.nics[rings.nics[i][0]].index != sample->nic ||
+                         reader->view.nics[rings.nics[i][1]].index != sample->nic)))
+            return false;
+    return true;
+}
+
+/* An island where all P2P edges are: where a ring has one bounce both are the same. */
+static bool is_possible(const struct sample *sample)
+{
+    const struct tccl_named_chain *path = &sample->chain.path;
+    int bounces = 0;
+    for (int i = 0; i < tccl_named_edges(path); i++)
+        bounces += path->edges[i].kind == TCCL_BOUNCE;
+    if (path->closed)
+        return bounces != 1;
+    /* Below one bridge the NIC is near both ends, or neither. */
+    return bounces > 0 || sample->facts.near_entry == sample->facts.near_exit;
+}
+
+/* Returns whether there was a file. */
+static bool check_one(unsigned long *seed)
+{
+    struct sample sample;
+    struct shim_why why = {""};
+    char file[TEXT] = "";
+    struct shim_text text = {file, sizeof(file), 0, false};
+    struct reader *reader = calloc(1, sizeof(*reader));
+    unsigned long begin = *seed;
+    int gpus = 2 + random_below(seed, 8);
+    CHECK(reader != NULL);
+    random_machine(seed, gpus, &sample);
+    random_chain(seed, gpus, &sample);
+    random_speed(seed, &sample);
+    int answer = is_possible(&sample)
+                     ? shim_steer(&sample.chain, &sample.pci, &sample.facts, &text, &why)
+                     : 0;
+    if (answer) {
+        read_file(reader, &sample, file);
+        put_other_nics(reader, &sample);
+        make_view(reader, &sample);
+        if (!edges_suit(reader, &sample.chain) ||
+            (!sample.chain.path.closed && !ends_suit(reader, &sample)) ||
+            !is_found(reader, &sample)) {
+            char chain[TCCL_CHAIN_TEXT];
+            tccl_named_format(&sample.chain.path, chain);
+            fprintf(stderr,
+                    "seed %lu: %s, near %d %d, NICs %d, %d x %g, cpu %d, sm %d, line %g\n%s", begin,
+                    chain, sample.facts.near_entry, sample.facts.near_exit, sample.facts.nics,
+                    sample.facts.channels, sample.facts.gbps, sample.cpu, sample.sm,
+                    (double)sample.line, file);
+            CHECK(false);
+        }
+    }
+    free(reader);
+    return answer;
+}
+
+int main(void)
+{
+    const char *given = getenv("TCCL_SEED");
+    unsigned long seed = given ? strtoul(given, NULL, 0) : (unsigned long)time(NULL);
+    int files = 0, all = 4000;
+    printf("TCCL_SEED=%lu\n", seed);
+    for (int i = 0; i < all; i++)
+        files += check_one(&seed);
+    printf("%d of %d\n", files, all);
+    CHECK(files > all / 4);
+    return check_result();
+}
