@@ -15,6 +15,7 @@
 #include "nccl/memory.h"
 #include "nccl/nics.h"
 #include "nccl/settings.h"
+#include "nccl/steer.h"
 
 enum {
     OLDEST = 21800,
@@ -330,7 +331,43 @@ static void order_links(const struct shim_chain *chain, const struct shim_member
               [shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[j].gpu)] = from[i][j];
 }
 
-/* The topology file, then the graph file, which depends on it. */
+static bool is_near(enum shim_path path)
+{
+    return path <= SHIM_PXB;
+}
+
+/* Where a graph file costs NCCL much: a topology file that makes it unnecessary. Returns whether
+ * there is one. */
+static bool steer(const struct shim_chain *chain, struct places *places, uint32_t version,
+                  char file[static SHIM_TOPO_SIZE])
+{
+    const struct shim_nominal *own = &shim_chain_baseline(chain, (int)version)->ring;
+    const struct tccl_named_chain *path = &chain->path;
+    struct shim_steer facts = {.channels = own->channels, .gbps = own->speed_intra};
+    struct shim_text text = {NULL, SHIM_TOPO_SIZE, 0, false};
+    struct shim_why why = {""};
+    bool done = false;
+    if (version == 0 || !shim_graph_is_costly(version))
+        return false;
+    if (!path->closed) {
+        shim_bus tail = path->gpus[path->n_gpus - 1];
+        facts.nics = shim_nics_there();
+        facts.near_entry = is_near(path_between(chain, places, chain->entry, path->gpus[0]));
+        facts.near_exit = is_near(path_between(chain, places, chain->exit, tail));
+    }
+    text.at = shim_scratch(SHIM_TOPO_SIZE);
+    if (text.at)
+        done = shim_steer(chain, &places->pci, places->linked, &facts, &text, &why);
+    if (done)
+        memcpy(file, text.at, text.length + 1);
+    else
+        shim_log(SHIM_LOG_INFO, "a graph file is needed, which costs this NCCL %llu MiB: %s",
+                 (unsigned long long)(shim_graph_memory(version) >> 20), why.text);
+    shim_scratch_free(text.at, SHIM_TOPO_SIZE);
+    return done;
+}
+
+/* The topology file; then the graph file, which depends on it, unless it does without. */
 static int write_texts(const struct shim_member *members, int n, struct places *places,
                        const struct shim_numbers *numbers, struct shim_answer *answer,
                        struct shim_why *why)
@@ -342,7 +379,12 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     int islands = shim_islands(chain, &places->pci, places->linked, level_pxb(members, n), version,
                                &topo, why);
     places->islands = islands > 0;
-    if (islands < 0 ||
+    answer->graph_size = 0;
+    if (islands >= 0 && steer(chain, places, version, answer->topo)) {
+        answer->topo_size = (uint32_t)strlen(answer->topo);
+        return 0;
+    }
+    if (islands < 0 || check_memory(members, n, why) ||
         shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
                    farthest_edge(chain, places), farthest_end(chain, places), &graph, why))
         return -1;
@@ -399,8 +441,7 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     answer->locals = n;
     if (comm->ranks < 2)
         return shim_fail(why, "it has one rank");
-    if (check_wanted(members, n, linked, why) || check_memory(members, n, why) ||
-        find_chain(plan, members, n, comm, answer, why))
+    if (check_wanted(members, n, linked, why) || find_chain(plan, members, n, comm, answer, why))
         return -1;
     return write_files(plan, registry, comm, members, n, linked, answer, why);
 }
@@ -443,18 +484,21 @@ static void keep_file(const char *folder, uint64_t key, const char *kind, const 
 static void tell_use(const struct shim_comm *comm, const struct shim_answer *answer)
 {
     char line[TCCL_CHAIN_TEXT];
+    const char *files = !answer->graph_size  ? "topology file"
+                        : !answer->topo_size ? "graph file"
+                                             : "graph file, topology file";
     tccl_named_format(&answer->chain.path, line);
     shim_log(SHIM_LOG_INFO,
              "communicator %016llx of %d ranks, %d here: ring %s; %s, %.2f GB/s (NCCL's own %.2f); "
-             "graph file of %u bytes%s",
+             "%s",
              (unsigned long long)comm->key, answer->ranks, answer->locals, line,
              answer->chain.source, answer->chain.gbps,
-             shim_chain_baseline(&answer->chain, (int)comm->nccl.version)->gbps, answer->graph_size,
-             answer->topo_size ? ", topology file" : "");
+             shim_chain_baseline(&answer->chain, (int)comm->nccl.version)->gbps, files);
     const char *folder = shim_env("TCCL_DEBUG_FILES");
     if (!folder || !folder[0])
         return;
-    keep_file(folder, comm->key, "graph", answer->graph, answer->graph_size);
+    if (answer->graph_size)
+        keep_file(folder, comm->key, "graph", answer->graph, answer->graph_size);
     if (answer->topo_size)
         keep_file(folder, comm->key, "topo", answer->topo, answer->topo_size);
 }

@@ -138,7 +138,8 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
 /* The ring's graph is the first that NCCL computes; the others are its own. */
 static const char *graph_answer(struct shim_init *init)
 {
-    return init->graphs++ == 0 ? init->graph_path : NULL;
+    bool given = shim_entry_answer(init->entry)->graph_size > 0;
+    return init->graphs++ == 0 && given ? init->graph_path : NULL;
 }
 
 static const char *file_answer(const struct shim_process *process, bool graph)

@@ -67,7 +67,7 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
     return text->full ? shim_fail(why, "the graph file is too long") : 0;
 }
 
-static bool has_huge_table(uint32_t version)
+bool shim_graph_is_costly(uint32_t version)
 {
     return version == 0 || version >= XML_TABLE_2_29_7;
 }
@@ -77,7 +77,7 @@ static bool has_huge_table(uint32_t version)
 uint64_t shim_graph_memory(uint32_t version)
 {
     const uint64_t texts = 256 + 17 * 2 * 256 + 24;
-    if (has_huge_table(version))
+    if (shim_graph_is_costly(version))
         return 65536 * (texts + 640 * sizeof(void *));
     if (version >= XML_TABLE_2_21)
         return 4096 * (texts + 128 * sizeof(void *));

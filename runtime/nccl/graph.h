@@ -22,6 +22,8 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct shim_why *why);
 
+/* Does reading a graph file take NCCL hundreds of megabytes? version 0 (unknown): yes. */
+bool shim_graph_is_costly(uint32_t version);
 /* Memory that NCCL takes for a moment when one graph is answered, for each rank, in bytes. */
 uint64_t shim_graph_memory(uint32_t version);
 

@@ -12,6 +12,9 @@
  * sockets, a NIC that NCCL leaves out. To be asked when NCCL asks: it knows its NICs by then. */
 int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct shim_why *why);
 
+/* How many InfiniBand or RoCE devices the node has, also those that NCCL leaves out. */
+int shim_nics_there(void);
+
 /* A hash of what the user has set that decides NICs' numbers: processes where it is not the same
  * may number them differently. */
 uint64_t shim_nics_settings(void);

@@ -30,6 +30,7 @@ enum {
 struct drawing {
     const struct shim_chain *chain;
     const struct shim_pci *pci;
+    bool (*linked)[SHIM_GPUS]; /* in the order of the chain */
     const struct shim_steer *facts;
     int n, first;              /* number of GPUs; the one that the file begins with */
     int islands;               /* consecutive P2P neighbours */
@@ -126,8 +127,19 @@ static int check_nics(const struct drawing *drawing, struct shim_why *why)
     return 0;
 }
 
+static bool has_nvlink(const struct drawing *drawing)
+{
+    for (int i = 0; i < drawing->n; i++)
+        for (int j = 0; j < drawing->n; j++)
+            if (drawing->linked[i][j])
+                return true;
+    return false;
+}
+
 static int check(const struct drawing *drawing, struct shim_why *why)
 {
+    if (has_nvlink(drawing))
+        return shim_fail(why, "GPUs are joined by NVLink");
     if (drawing->n < 2)
         return shim_fail(why, "there is one GPU");
     if (!drawing->pci->amd && !drawing->pci->intel)
@@ -264,10 +276,15 @@ static int write_file(struct drawing *drawing, struct shim_why *why)
 }
 
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
-               const struct shim_steer *facts, struct shim_text *text, struct shim_why *why)
+               bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
+               struct shim_text *text, struct shim_why *why)
 {
-    struct drawing drawing = {
-        .chain = chain, .pci = pci, .facts = facts, .n = chain->path.n_gpus, .text = text};
+    struct drawing drawing = {.chain = chain,
+                              .pci = pci,
+                              .linked = linked,
+                              .facts = facts,
+                              .n = chain->path.n_gpus,
+                              .text = text};
     for (int i = 0; i < drawing.n; i++)
         if (shim_pci_find(pci, chain->path.gpus[i]) < 0) {
             shim_fail(why, "a GPU's place is not known");

@@ -16,9 +16,11 @@ struct shim_steer {
     int nics;                   /* on this node; those that NCCL leaves out count, too */
 };
 
-/* Writes the file for a chain whose edges and ends shim_islands has found possible. The ranks of a
- * node must all have it. Returns 1, or 0 with why: a graph file is needed. */
+/* Writes the file for a chain whose edges and ends shim_islands has found possible. linked: NVLink
+ * between GPUs, in the order of the chain. The ranks of a node must all have it. Returns 1, or 0
+ * with why: a graph file is needed. */
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
-               const struct shim_steer *facts, struct shim_text *text, struct shim_why *why);
+               bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
+               struct shim_text *text, struct shim_why *why);
 
 #endif

@@ -42,7 +42,7 @@ struct shim_answer {
     int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
     bool whole;                     /* it holds all GPUs of the step */
     bool no_gain;                   /* NCCL's own choice is as good as any chain */
-    uint32_t graph_size, topo_size; /* topo_size 0: no topology file */
+    uint32_t graph_size, topo_size; /* 0: no such file */
     char graph[SHIM_GRAPH_SIZE], topo[SHIM_TOPO_SIZE];
 };
 

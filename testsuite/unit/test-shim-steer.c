@@ -315,6 +315,7 @@ static bool is_possible(const struct sample *sample)
 /* Returns whether there was a file. */
 static bool check_one(unsigned long *seed)
 {
+    bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
     struct sample sample;
     struct shim_why why = {""};
     char file[TEXT] = "";
@@ -327,7 +328,7 @@ static bool check_one(unsigned long *seed)
     random_chain(seed, gpus, &sample);
     random_speed(seed, &sample);
     int answer = is_possible(&sample)
-                     ? shim_steer(&sample.chain, &sample.pci, &sample.facts, &text, &why)
+                     ? shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why)
                      : 0;
     if (answer) {
         read_file(reader, &sample, file);
@@ -354,7 +355,7 @@ int main(void)
 {
     const char *given = getenv("TCCL_SEED");
     unsigned long seed = given ? strtoul(given, NULL, 0) : (unsigned long)time(NULL);
-    int files = 0, all = 4000;
+    int files = 0, all = 1000;
     printf("TCCL_SEED=%lu\n", seed);
     for (int i = 0; i < all; i++)
         files += check_one(&seed);
