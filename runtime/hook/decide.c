@@ -341,9 +341,11 @@ static bool is_near(enum shim_path path)
 static bool steer(const struct shim_chain *chain, struct places *places, uint32_t version,
                   char file[static SHIM_TOPO_SIZE])
 {
-    const struct shim_nominal *own = &shim_chain_baseline(chain, (int)version)->ring;
+    const struct shim_baseline *own = shim_chain_baseline(chain, (int)version);
     const struct tccl_named_chain *path = &chain->path;
-    struct shim_steer facts = {.channels = own->channels, .gbps = own->speed_intra};
+    struct shim_steer facts = {.channels = own->ring.channels,
+                               .gbps = own->ring.speed_intra,
+                               .tree_gbps = own->tree.channels * own->tree.speed_inter};
     struct shim_text text = {NULL, SHIM_TOPO_SIZE, 0, false};
     struct shim_why why = {""};
     bool done = false;

@@ -207,20 +207,30 @@ static void open_bridge(struct drawing *drawing, bool keep)
                   bus, keep ? " keep=\"1\"" : "");
 }
 
-/* The link of the first GPU has to carry what comes back from older GPUs, too. */
+/* GB/s of the link of GPU i. Of an open chain, the first one's carries what comes back from older
+ * GPUs, too, an eighth; and a balanced tree uses the NIC from its first two, at half of its rate
+ * each. The other links are what limits the ring. */
+static double speed_of(const struct drawing *drawing, int i)
+{
+    const struct shim_steer *facts = drawing->facts;
+    double ring = facts->channels * facts->gbps;
+    double tree = facts->tree_gbps * (i == 0 ? 1.625 : 1.5);
+    if (drawing->chain->path.closed || i > 1 || (i == 1 && drawing->n == 2))
+        return ring;
+    ring *= i == 0 ? 1.125 : 1;
+    return tree > ring && drawing->n > 2 ? tree : ring;
+}
+
 static void add_gpu(struct drawing *drawing, int i)
 {
     const double lane = 0.1875; /* GB/s at 2.5 GT/s */
-    double gbps = drawing->facts->channels * drawing->facts->gbps;
     char bus[TCCL_BUS_TEXT];
-    if (i == 0 && !drawing->chain->path.closed)
-        gbps *= 1.125;
     tccl_bus_format(gpu_of(drawing, i)->bus, bus);
     open_bridge(drawing, true);
     shim_text_add(drawing->text,
                   "<pci busid=\"%s\" class=\"0x030000\" link_speed=\"2.5 GT/s PCIe\""
                   " link_width=\"%d\"/>\n</pci>\n",
-                  bus, (int)(gbps / lane + 0.999));
+                  bus, (int)(speed_of(drawing, i) / lane + 0.999));
 }
 
 static void add_nic(struct drawing *drawing)

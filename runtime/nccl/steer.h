@@ -11,6 +11,7 @@
 struct shim_steer {
     int channels; /* that NCCL's own search finds on this node without us, and the nominal GB/s */
     double gbps;  /* of each; 0: unknown */
+    double tree_gbps;           /* of all channels of its trees, to the NICs */
     bool near_entry, near_exit; /* does NCCL take the NIC to be at most PXB from the chain's first
                                    GPU, its last? */
     int nics;                   /* on this node; those that NCCL leaves out count, too */
