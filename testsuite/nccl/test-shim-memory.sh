@@ -57,5 +57,12 @@ exec "$@"
 LIMITED
 chmod 755 "$work/limited"
 make_plans "amd-4gpu:0,2,3=0 -m1> 3 -m2> 2 -m3> 0"
-as_alone amd-4gpu --gpus 0,2,3 --under "$work/limited"
+as_alone amd-4gpu --gpus 0,2,3 --under "$work/limited" --cpu zhaoxin
+said "TCCL INFO a graph file is needed.*neither AMD" 1
 said "TCCL WARN .*the limits of process"
+
+step "which are no matter where a topology file does"
+run_planned amd-4gpu --gpus 0,2,3 --under "$work/limited"
+as_planned
+said "TCCL INFO .*; topology file" 1
+said "graph file" 0
