@@ -22,6 +22,7 @@ struct sample {
     struct shim_chain chain;
     struct shim_steer facts;
     enum tccl_cpu cpu;
+    enum tccl_nccl nccl;
     int sm, nic;
     int16_t nic_node[MOST_NICS];
     float line; /* GB/s of a NIC */
@@ -37,6 +38,7 @@ static void random_machine(unsigned long *seed, int gpus, struct sample *sample)
     memset(sample, 0, sizeof(*sample));
     sample->sm = sms[random_below(seed, 5)];
     sample->cpu = cpus[random_below(seed, 3)];
+    sample->nccl = random_below(seed, 2) ? TCCL_NCCL_2_29 : TCCL_NCCL_2_30;
     pci->amd = sample->cpu == TCCL_CPU_AMD;
     pci->intel = !pci->amd;
     pci->n = (uint8_t)gpus;
@@ -205,7 +207,7 @@ static void link_places(struct reader *reader, enum tccl_cpu cpu, int sm)
     }
     for (int a = 0; a < tree->n_cpus; a++)
         for (int b = 0; b < a; b++) {
-            int link = add_links(view, cpu_gbps(cpu), false);
+            int link = add_links(view, cpu_gbps(cpu, view->nccl), false);
             CHECK(link >= 0);
             view->links[link].to_intel = view->links[link + 1].to_intel = is_intel(cpu);
             tree->across[a][b] = link;
@@ -219,6 +221,7 @@ static void make_view(struct reader *reader, const struct sample *sample)
     struct tccl_machine *machine = &reader->machine;
     enum tccl_cpu cpu = sample->pci.amd ? TCCL_CPU_AMD : TCCL_CPU_INTEL_ERP; /* as in the file */
     machine->cpu = view->cpu = cpu;
+    view->nccl = sample->nccl;
     machine->n_gpus = sample->chain.path.n_gpus;
     machine->n_nics = sample->facts.nics;
     memset(machine->p2p, true, sizeof(machine->p2p));
