@@ -338,14 +338,16 @@ static bool is_near(enum shim_path path)
 
 /* Where a graph file costs NCCL much: a topology file that makes it unnecessary. Returns whether
  * there is one. */
-static bool steer(const struct shim_chain *chain, struct places *places, uint32_t version,
+static bool steer(const struct shim_chain *chain, struct places *places, uint32_t version, bool pxb,
                   char file[static SHIM_TOPO_SIZE])
 {
     const struct shim_baseline *own = shim_chain_baseline(chain, (int)version);
     const struct tccl_named_chain *path = &chain->path;
-    struct shim_steer facts = {.channels = own->ring.channels,
-                               .gbps = own->ring.speed_intra,
-                               .tree_gbps = own->tree.channels * own->tree.speed_inter};
+    struct shim_steer facts = {
+        .channels = own->ring.channels,
+        .gbps = own->ring.speed_intra,
+        .tree_gbps = own->tree.channels * own->tree.speed_inter,
+        .far_p2p = !pxb && shim_islands_far_p2p(&places->pci, path->n_gpus, version)};
     struct shim_text text = {NULL, SHIM_TOPO_SIZE, 0, false};
     struct shim_why why = {""};
     bool done = false;
@@ -382,7 +384,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
                                &topo, why);
     places->islands = islands > 0;
     answer->graph_size = 0;
-    if (islands >= 0 && steer(chain, places, version, answer->topo)) {
+    if (islands >= 0 && steer(chain, places, version, level_pxb(members, n), answer->topo)) {
         answer->topo_size = (uint32_t)strlen(answer->topo);
         return 0;
     }

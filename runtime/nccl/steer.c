@@ -142,6 +142,8 @@ static int check(const struct drawing *drawing, struct shim_why *why)
         return shim_fail(why, "GPUs are joined by NVLink");
     if (drawing->n < 2)
         return shim_fail(why, "there is one GPU");
+    if (drawing->facts->far_p2p && drawing->islands > 1)
+        return shim_fail(why, "NCCL takes P2P at any distance");
     if (!drawing->pci->amd && !drawing->pci->intel)
         return shim_fail(why, "the CPU is neither AMD's nor Intel's");
     return check_speed(drawing, why) != 0 ? -1 : check_nics(drawing, why);

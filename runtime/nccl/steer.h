@@ -14,6 +14,7 @@ struct shim_steer {
     double tree_gbps;           /* of all channels of its trees, to the NICs */
     bool near_entry, near_exit; /* does NCCL take the NIC to be at most PXB from the chain's first
                                    GPU, its last? */
+    bool far_p2p;               /* NCCL takes P2P at any distance */
     int nics;                   /* on this node; those that NCCL leaves out count, too */
 };
 
