@@ -295,7 +295,6 @@ static int trees, trees_alike;
 
 static void compare_tree(double gbps, double wanted)
 {
-    CHECK(gbps >= wanted * 0.5 && gbps <= wanted * 2.1);
     trees++;
     trees_alike += gbps == wanted;
 }
