@@ -16,7 +16,7 @@ as_planned
 
 step "four nodes of two kinds"
 make_plans "dual-8gpu:0,1=mlx5_0 -m0> 1 -m0> 0 -g> mlx5_0" "dual-8gpu:2,4=mlx5_1 -g> 4 -w> 2 -m0> mlx5_0" \
-    "epyc-8gpu:0,3=mlx5_1 -m0> 3 -w> 0 -m2> mlx5_0" "epyc-8gpu:1,2=mlx5_0 -m2> 1 -m1> 2 -m0> mlx5_1"
+    "epyc-8gpu:0,3=mlx5_1 -m0> 3 -m2> 0 -m2> mlx5_0" "epyc-8gpu:1,2=mlx5_0 -m2> 1 -m1> 2 -m0> mlx5_1"
 run_planned dual-8gpu --gpus 0,1 --node "$machines/dual-8gpu.json:2,4" --node "$machines/epyc-8gpu.json:0,3" \
     --node "$machines/epyc-8gpu.json:1,2"
 as_planned
