@@ -627,8 +627,8 @@ static void choose_first_rate(const struct search *search, struct limits *limits
     int n_gpus = search->view->n_gpus;
     float total = limits->total;
     const float *gbps = limits->rates->gbps;
-
     bool at_once = search->best.pattern != RING && n_gpus > 1;
+
     if (at_once || (n_gpus == 1 && search->view->nccl < TCCL_NCCL_2_21))
         total = (float)(total * (n_gpus * 1.0 / (n_gpus - 1)));
     limits->rate = 0;
