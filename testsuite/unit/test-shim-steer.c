@@ -375,7 +375,7 @@ int main(void)
 {
     const char *given = getenv("TCCL_SEED");
     unsigned long seed = given ? strtoul(given, NULL, 0) : (unsigned long)time(NULL);
-    int files = 0, all = 1000;
+    int files = 0, all = 400;
     printf("TCCL_SEED=%lu\n", seed);
     for (int i = 0; i < all; i++)
         files += check_one(&seed);
