@@ -17,9 +17,9 @@ struct map {
     const struct shim_chain *chain;
     int island[SHIM_GPUS]; /* of chain->path.gpus[i]: the index of the first GPU in it */
     /* As in the chain; behind them NICs that are not left where they are. */
-    struct shim_pci_device gpus[SHIM_GPUS + 2];
+    struct shim_pci_device gpus[SHIM_PCI_DEVICES];
     int n;
-    bool done[SHIM_GPUS + 2];
+    bool done[SHIM_PCI_DEVICES];
 };
 
 bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version)
@@ -249,9 +249,29 @@ static int place_nic(struct map *map, const struct shim_pci *pci, shim_bus nic,
     return 0;
 }
 
+/* Directly below their CPUs NICs are no GPU's own, and NCCL does not take them in place of host
+ * memory. Within a node they have nothing else to do. */
+static void move_nics_away(struct map *map, const struct shim_pci *pci)
+{
+    int n_gpus = map->n;
+    for (int i = 0; i < pci->n; i++) {
+        const struct shim_pci_device *nic = &pci->devices[i];
+        if (shim_bus_find(map->chain->path.gpus, n_gpus, nic->bus) >= 0)
+            continue;
+        struct shim_pci_device place = place_other(map, nic);
+        for (int gpu = 0; gpu < n_gpus; gpu++)
+            if (shim_pci_distance(&place, &map->gpus[gpu]) <= SHIM_PXB) {
+                map->gpus[map->n++] = (struct shim_pci_device){.bus = nic->bus, .node = nic->node};
+                break;
+            }
+    }
+}
+
 static int place_nics(struct map *map, const struct shim_pci *pci, struct shim_why *why)
 {
     const struct shim_chain *chain = map->chain;
+    if (chain->path.closed && pci->net_intra)
+        move_nics_away(map, pci);
     if (chain->path.closed)
         return 0;
     if (place_nic(map, pci, chain->entry, why) != 0)
