@@ -140,6 +140,7 @@ static const char *const elsewhere[] = {
     "%s: more than",
     "node: %d is",
     "choices: ",
+    "baselines: ",
     "it is the plan",
     "the %s of",
     "machine, source",
