@@ -384,6 +384,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
                                &topo, why);
     places->islands = islands > 0;
     answer->graph_size = 0;
+    answer->memory = 0;
     if (islands >= 0 && steer(chain, places, version, level_pxb(members, n), answer->topo)) {
         answer->topo_size = (uint32_t)strlen(answer->topo);
         return 0;
@@ -396,6 +397,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
         return shim_fail(why, "the files would be too long");
     answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
     answer->graph_size = (uint32_t)graph.length;
+    answer->memory = shim_graph_memory(version);
     return 0;
 }
 
@@ -533,6 +535,20 @@ static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, 
                          shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
+/* Other communicators may be about to read their files, and have not touched the memory yet. */
+static int reserve_memory(struct shim_registry *registry, const struct shim_answer *answer, int n,
+                          struct shim_why *why)
+{
+    uint64_t left = shim_memory_left(), spare = left > LEFT_OVER ? left - LEFT_OVER : 0;
+    if (!answer->memory || shim_registry_reserve(registry, (uint64_t)n * answer->memory, spare))
+        return 0;
+    return shim_fail(
+        why,
+        "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment, beside "
+        "what it takes for other communicators",
+        (unsigned long long)(left >> 20), (unsigned long long)((uint64_t)n * answer->memory >> 20));
+}
+
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
                                      struct shim_entry *entry, const struct shim_comm *given,
                                      struct shim_answer *answer)
@@ -543,7 +559,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     int n = shim_entry_members(entry, members);
     bool good = !call_roll(&comm, &why) &&
                 !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
-                !await_all(entry, n, &why);
+                !await_all(entry, n, &why) && !reserve_memory(registry, answer, n, &why);
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =
@@ -553,6 +569,8 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
         tell_tccld(plan, SHIM_BEGUN, "", &comm, answer, n);
         return decision;
     }
+    if (good)
+        shim_registry_release(registry, (uint64_t)n * answer->memory);
     shim_entry_why(entry, &why);
     tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
     tell_tccld(plan, SHIM_NOT_USED, why.text, &comm, answer, n);

@@ -262,6 +262,9 @@ void shim_question_finish(struct shim_init *init)
                                          .ranks = init->comm.ranks,
                                          .memory = init->memory};
     bool used = init->decision == SHIM_USE;
+    const struct shim_process *process = shim_process_armed();
+    if (process && init->entry && shim_entry_stands(init->entry) == SHIM_USE)
+        shim_registry_release(process->registry, shim_entry_answer(init->entry)->memory);
     if (init->claimed_by == shim_tid())
         shim_policy_restore(&init->policy);
     shim_pending_forget(init);

@@ -47,11 +47,12 @@ struct claim {
 };
 
 struct shim_registry {
-    uint64_t layout;  /* tells versions of this file apart */
-    uint64_t table;   /* owner of its lock, 0: nobody */
-    int closed;       /* no new entries */
-    int buffers;      /* enum shim_buffers */
-    struct kept left; /* why they are left alone */
+    uint64_t layout;   /* tells versions of this file apart */
+    uint64_t table;    /* owner of its lock, 0: nobody */
+    int closed;        /* no new entries */
+    uint64_t reserved; /* bytes of memory */
+    int buffers;       /* enum shim_buffers */
+    struct kept left;  /* why they are left alone */
     struct claim claims[CLAIMS];
     uint64_t keys[SHIM_ENTRIES];
     struct shim_entry entries[SHIM_ENTRIES];
@@ -278,6 +279,26 @@ void shim_registry_drop(struct shim_registry *registry, struct shim_entry *entry
     if (entry->went == entry->came && entry->came >= entry->expected)
         __atomic_store_n(&registry->keys[entry - registry->entries], 0, __ATOMIC_SEQ_CST);
     release_table(registry);
+}
+
+bool shim_registry_reserve(struct shim_registry *registry, uint64_t bytes, uint64_t left)
+{
+    uint64_t before = __atomic_load_n(&registry->reserved, __ATOMIC_SEQ_CST);
+    do {
+        if (bytes > left || before > left - bytes)
+            return false;
+    } while (!__atomic_compare_exchange_n(&registry->reserved, &before, before + bytes, false,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return true;
+}
+
+void shim_registry_release(struct shim_registry *registry, uint64_t bytes)
+{
+    uint64_t before = __atomic_load_n(&registry->reserved, __ATOMIC_SEQ_CST);
+    while (!__atomic_compare_exchange_n(&registry->reserved, &before,
+                                        before > bytes ? before - bytes : 0, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        ;
 }
 
 bool shim_registry_closed(const struct shim_registry *registry)

@@ -42,6 +42,7 @@ struct shim_answer {
     int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
     bool whole;                     /* it holds all GPUs of the step */
     bool no_gain;                   /* NCCL's own choice is as good as any chain */
+    uint64_t memory;                /* bytes that NCCL takes in each rank to read the graph file */
     uint32_t graph_size, topo_size; /* 0: no such file */
     char graph[SHIM_GRAPH_SIZE], topo[SHIM_TOPO_SIZE];
 };
@@ -119,6 +120,12 @@ enum shim_buffers shim_registry_settle(struct shim_registry *registry, enum shim
  * processes all had the shim, as they no longer have. Called by processes that have not claimed a
  * GPU yet, or have found that others haven't. Returns SHIM_BUFFERS_LEFT. */
 enum shim_buffers shim_registry_leave(struct shim_registry *registry, const struct shim_why *why);
+
+/* Memory that ranks take for a moment, in all communicators that start at the same time: bytes
+ * more, if the total is at most left. Returns whether they were added. */
+bool shim_registry_reserve(struct shim_registry *registry, uint64_t bytes, uint64_t left);
+/* Some of those are no longer needed. What killed processes had reserved stays so. */
+void shim_registry_release(struct shim_registry *registry, uint64_t bytes);
 
 /* Counts those that are done with their verdict. verdict: enum shim_verdict. The last of the
  * entry's members gets true, and *worst the worst of all with its text. */

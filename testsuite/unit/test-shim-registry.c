@@ -496,6 +496,56 @@ static void agreements(void)
     unlink(path);
 }
 
+/* ---- Memory ---- */
+
+enum { ROOM = 1000, TURNS = 2000 };
+
+/* Takes and gives back at random, the last of it bit by bit. */
+static int take_memory(unsigned seed)
+{
+    struct shim_registry *registry = open_one();
+    uint64_t held = 0;
+    for (int i = 0; i < TURNS; i++) {
+        seed = seed * 1103515245 + 12345;
+        uint64_t bytes = (seed >> 16) % (ROOM / 2) + 1;
+        if (held == 0 && shim_registry_reserve(registry, bytes, ROOM))
+            held = bytes;
+        else if (held > 0) {
+            shim_registry_release(registry, held);
+            held = 0;
+        }
+    }
+    while (held-- > 0)
+        shim_registry_release(registry, 1);
+    return 0;
+}
+
+/* Of several communicators that start at once, as many as there is room for. */
+static void memory(unsigned long seed)
+{
+    pid_t pids[PROCESSES];
+    new_step();
+    struct shim_registry *registry = open_one();
+    CHECK(shim_registry_reserve(registry, 600, ROOM));
+    CHECK(!shim_registry_reserve(registry, 401, ROOM));
+    CHECK(!shim_registry_reserve(registry, UINT64_MAX - 1, ROOM));
+    CHECK(!shim_registry_reserve(registry, 1, 599)); /* others have taken memory meanwhile */
+    CHECK(shim_registry_reserve(registry, 400, ROOM));
+    CHECK(!shim_registry_reserve(registry, 1, ROOM));
+    shim_registry_release(registry, 1000);
+    for (int i = 0; i < PROCESSES; i++)
+        if ((pids[i] = fork()) == 0)
+            _exit(take_memory((unsigned)seed + (unsigned)i));
+    for (int i = 0; i < PROCESSES; i++)
+        CHECK_INT(ended(pids[i]), 0);
+    CHECK(shim_registry_reserve(registry, ROOM, ROOM)); /* all was given back, and nothing twice */
+    CHECK(!shim_registry_reserve(registry, 1, ROOM));
+    shim_registry_release(registry, 2 * ROOM);
+    CHECK(!shim_registry_reserve(registry, ROOM + 1, ROOM));
+    CHECK(shim_registry_reserve(registry, ROOM, ROOM));
+    unlink(path);
+}
+
 int main(void)
 {
     unsigned long seed = check_seed();
@@ -512,5 +562,6 @@ int main(void)
     limited_files();
     claims();
     agreements();
+    memory(seed);
     return check_result();
 }
