@@ -334,16 +334,6 @@ static bool has_nic(const struct map *map, const struct shim_chain *chain,
     return false;
 }
 
-bool shim_islands_near_nics(const struct shim_chain *chain, const struct shim_pci *pci)
-{
-    int n = 0;
-    for (int i = 0; i < chain->path.n_gpus; i++) {
-        int at = shim_pci_find(pci, chain->path.gpus[i]);
-        n += at < 0 || has_nic(NULL, chain, pci, &pci->devices[at]);
-    }
-    return n > 1;
-}
-
 /* Where two GPUs have NICs of their own that are faster on paper than the way between them, NCCL
  * takes the network in place of host memory. How fast that is depends on much: it is not tried. */
 static bool takes_net(const struct map *map, const struct shim_chain *chain,

@@ -11,10 +11,6 @@
 /* Reads the places of a chain's GPUs and of the machine's NICs. Returns 0, or -1 with why. */
 int shim_islands_read(const struct shim_chain *chain, struct shim_pci *pci, struct shim_why *why);
 
-/* Do two of the chain's GPUs have a NIC of their own, so that NCCL, where it knows no better, may
- * take the network between them? */
-bool shim_islands_near_nics(const struct shim_chain *chain, const struct shim_pci *pci);
-
 /* Writes the topology file for a chain. pci: all of its GPUs were read, and its NICs if it is open.
  * Returns 0: none is needed, NCCL takes each edge as planned; 1: text holds it; or -1 with why: it
  * can't be expressed. linked: which pairs of chain->path.gpus have NVLink (device.h), which NCCL

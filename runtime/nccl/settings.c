@@ -427,11 +427,15 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, 
         (!chain->path.closed && check_gdr(user, why) != 0) || check_reads(chain, why) != 0)
         return -1;
     *given = needs;
-    known.net_intra = shim_islands_near_nics(chain, pci);
-    if (!known.net_intra && chain->path.n_gpus > 1)
-        *given |= SHIM_GIVE_NO_NET_INTRA;
     known.reads = true; /* what the last GPU can do is seen when a communicator is made */
-    return find_islands(chain, &known, user & SHIM_USER_PXB, version, why) < 0 ? -1 : 0;
+    known.net_intra = true;
+    if (find_islands(chain, &known, user & SHIM_USER_PXB, version, NULL) >= 0)
+        return 0;
+    known.net_intra = false;
+    if (find_islands(chain, &known, user & SHIM_USER_PXB, version, why) < 0)
+        return -1;
+    *given |= SHIM_GIVE_NO_NET_INTRA;
+    return 0;
 }
 
 /* ---- Do settings suit a chain? ---- */

@@ -34,13 +34,14 @@ uint32_t shim_settings_user(void);
 void shim_settings_user_words(uint32_t user, struct shim_text *text);
 
 /* What a process can be given: bits, one for each name and value. NCCL keeps it for the life of the
- * process, so it must change nothing for communicators that are not steered: they have the same
+ * process, so it should change nothing for communicators that are not steered: they have the same
  * edges, GPUDirect, channels and tuning as without us. What NCCL would do otherwise by itself comes
  * from a communicator's own topology file, or not at all:
  * - NCCL_P2P_LEVEL, NCCL_P2P_READ_ENABLE, NCCL_NET_GDR_LEVEL, NCCL_NET_GDR_READ would change
  * others; they are not given.
- * - NCCL_NET_DISABLE_INTRA changes nothing where at most one GPU of the step has a NIC of its own:
- *   NCCL takes the network within a node only between two that have.
+ * - NCCL_NET_DISABLE_INTRA is given only for a chain between nodes that goes through host memory
+ *   between two GPUs that both have a NIC of their own there: NCCL would take the network. This is
+ *   the one that others notice, between two such GPUs.
  * - NCCL_CUMEM_HOST_ENABLE: edges through host memory are the same, but their buffers are files in
  *   /dev/shm, for which there has to be room.
  * - NCCL_RUNTIME_CONNECT: the same edges, made during the init. */

@@ -29,7 +29,7 @@ class Browser:
              "--disable-extensions", "--disable-background-networking", "--disable-component-update",
              "--remote-debugging-pipe", "--window-size=1300,900", f"--user-data-dir={self.folder}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(f"{self.folder}/stderr", "w"),
-            start_new_session=True, pass_fds=(3, 4), env={**os.environ, "HOME": self.folder},
+            start_new_session=True, pass_fds=(3, 4), env={**os.environ, "HOME": self.folder, "TMPDIR": self.folder},
             preexec_fn=lambda: self._place(to_read, to_write))
         os.close(to_read)
         os.close(to_write)
@@ -58,7 +58,11 @@ class Browser:
         except ProcessLookupError:
             pass
         self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for _ in range(100):  # its other processes may still be at it
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not os.path.exists(self.folder):
+                break
+            time.sleep(0.1)
 
     # ---- messages ----
 

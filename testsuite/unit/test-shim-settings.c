@@ -213,44 +213,42 @@ static long given(const struct shim_plan *plan, const struct shim_pci *pci, uint
 
 static void test_ring(void)
 {
-    const uint32_t net = SHIM_GIVE_NO_NET_INTRA;
     struct shim_plan plan = ring();
     struct shim_pci amd = machine;
-    CHECK_INT(given(&plan, &machine, VERSION, 0), net);
+    CHECK_INT(given(&plan, &machine, VERSION, 0), 0);
     plan.chain.path.edges[2].memory = 1; /* not the receiver's own */
-    CHECK_INT(given(&plan, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST | net);
-    CHECK_INT(given(&plan, &machine, 21903, 0), net);
-    CHECK_INT(given(&plan, &machine, 22203, 0), SHIM_GIVE_CONNECT | net);
-    CHECK_INT(given(&plan, &machine, 0, 0), SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT | net);
+    CHECK_INT(given(&plan, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST);
+    CHECK_INT(given(&plan, &machine, 21903, 0), 0);
+    CHECK_INT(given(&plan, &machine, 22203, 0), SHIM_GIVE_CONNECT);
+    CHECK_INT(given(&plan, &machine, 0, 0), SHIM_GIVE_SHM_HOST | SHIM_GIVE_CONNECT);
     CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_HOST), -1);
-    CHECK_INT(given(&plan, &machine, 21903, SHIM_USER_HOST), net);
+    CHECK_INT(given(&plan, &machine, 21903, SHIM_USER_HOST), 0);
     plan.chain.path.edges[2].memory = 0;
     amd.cautious = false;
     amd.amd = true;
-    CHECK_INT(given(&plan, &amd, VERSION, 0), net);
-    CHECK_INT(given(&plan, &amd, 22005, 0), net); /* P2P at any distance: by the topology file */
-    CHECK_INT(given(&plan, &amd, 22005, SHIM_USER_PXB), net);
+    CHECK_INT(given(&plan, &amd, VERSION, 0), 0);
+    CHECK_INT(given(&plan, &amd, 22005, 0), 0); /* P2P at any distance: by the topology file */
+    CHECK_INT(given(&plan, &amd, 22005, SHIM_USER_PXB), 0);
     plan.chain.path.edges[0].kind = TCCL_P2P_READ;
     CHECK_INT(given(&plan, &machine, VERSION, 0), -1);
 }
 
-/* NCCL takes the network within a node between GPUs that both have a NIC: where there are such,
- * this is left to it, and the chain must do without edges between them. */
+/* NCCL takes the network within a node between GPUs that both have a NIC. Of a ring the topology
+ * file takes them away; of a chain between nodes the ends need theirs. */
 static void test_near_nics(void)
 {
-    struct shim_plan plan = ring();
+    struct shim_plan plan = ring(), open = open_chain(true, true);
     struct shim_pci near = machine;
-    near.devices[3] = (struct shim_pci_device){.bus = 0x400, .node = 1};
-    CHECK_INT(given(&plan, &near, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
-    near.devices[3] = machine.devices[0]; /* at the switch */
-    near.devices[3].bus = 0x400;
-    CHECK_INT(given(&plan, &near, VERSION, 0), 0);
     near.n = 5;
     near.devices[2] =
         (struct shim_pci_device){.bus = 0x300, .node = 1, .depth = 1, .above = {0x9000}};
+    near.devices[3] = machine.devices[0]; /* at the switch */
+    near.devices[3].bus = 0x400;
     near.devices[4] =
         (struct shim_pci_device){.bus = 0x500, .node = 1, .depth = 1, .above = {0x9000}};
-    CHECK_INT(given(&plan, &near, VERSION, 0), -1);
+    CHECK_INT(given(&plan, &near, VERSION, 0), 0);
+    open.chain.exit = 0x500;
+    CHECK_INT(given(&open, &near, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
 }
 
 static void test_hindrances(void)
@@ -260,8 +258,7 @@ static void test_hindrances(void)
     struct shim_plan plan = ring(), open = open_chain(true, false);
     for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances); i++)
         CHECK_INT(given(&plan, &machine, VERSION, hindrances[i]), -1);
-    CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_NET | SHIM_USER_GDR | SHIM_USER_READ),
-              SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&plan, &machine, VERSION, SHIM_USER_NET | SHIM_USER_GDR | SHIM_USER_READ), 0);
     CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_NET), -1);
     CHECK_INT(given(&open, &machine, VERSION, SHIM_USER_GDR), -1);
     plan.chain.path.edges[1].kind = TCCL_P2P_WRITE; /* one bounce in a ring */
@@ -274,13 +271,13 @@ static void test_ends(void)
     for (int i = 0; i < 4; i++) {
         struct shim_plan plan = open_chain(i & 1, i & 2);
         /* One NIC can't be near two GPUs that are to be far from each other. */
-        CHECK_INT(given(&plan, &machine, VERSION, 0), i == 3 ? -1 : SHIM_GIVE_NO_NET_INTRA);
+        CHECK_INT(given(&plan, &machine, VERSION, 0), i == 3 ? -1 : 0);
     }
     struct shim_plan direct = open_chain(true, true);
     direct.chain.path.edges[1].kind = TCCL_P2P_WRITE;
     direct.chain.path.gpus[2] = 0x200;
     direct.chain.path.n_gpus = 2;
-    CHECK_INT(given(&direct, &machine, VERSION, 0), SHIM_GIVE_NO_NET_INTRA);
+    CHECK_INT(given(&direct, &machine, VERSION, 0), 0);
     struct shim_plan one = open_chain(true, true);
     one.chain.path.n_gpus = 1;
     CHECK_INT(given(&one, &machine, VERSION, 0), 0);
