@@ -2,8 +2,11 @@
  * meanwhile. Its end: of many threads one takes it. */
 #include "hook/pending.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -50,6 +53,13 @@ static void *work(void *init)
     return shim_pending_claim(true);
 }
 
+/* A thread that has been joined may still be there for the kernel, for a moment. */
+static void await_end(pid_t thread)
+{
+    while (syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH)
+        sched_yield();
+}
+
 static pthread_barrier_t together;
 
 static void *finish(void *unused)
@@ -74,6 +84,7 @@ static void taken_once(void)
         pthread_create(&thread, NULL, work, init);
         pthread_join(thread, &claimed);
         CHECK(claimed == init);
+        await_end(init->claimed_by);
         for (int i = 0; i < THREADS; i++)
             pthread_create(&threads[i], NULL, finish, NULL);
         for (int i = 0; i < THREADS; i++) {
