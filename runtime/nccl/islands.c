@@ -110,7 +110,8 @@ static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus 
 }
 
 /* The NUMA node that most GPUs of an island are at; of equals the first. But the chain's ends stay
- * at their CPU, where their threads for the network run. */
+ * at their CPU, where their threads for the network run; the last GPU goes to the first one's
+ * where P2P or one NIC joins them. */
 static int16_t node_of(const struct map *map, const struct shim_pci *pci, int island)
 {
     int16_t best = -1;
@@ -279,14 +280,6 @@ static int place_nics(struct map *map, const struct shim_pci *pci, struct shim_w
     return chain->exit == chain->entry ? 0 : place_nic(map, pci, chain->exit, why);
 }
 
-static int check_ends(const struct map *map, const struct shim_pci *pci, struct shim_why *why)
-{
-    int last = map->chain->path.n_gpus - 1;
-    return map->chain->path.closed || map->gpus[last].node == gpu_of(map, pci, last)->node
-               ? 0
-               : shim_fail(why, "both ends of the chain would be at one CPU");
-}
-
 static int draw(struct map *map, const struct shim_chain *chain, const struct shim_pci *pci,
                 struct shim_why *why)
 {
@@ -299,8 +292,6 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
     find_islands(map);
     for (int i = 0; i < chain->path.n_gpus; i++)
         place_gpu(map, pci, i);
-    if (check_ends(map, pci, why) != 0)
-        return -1;
     bool apart[SHIM_GPUS] = {false};
     for (int i = 0; i < chain->path.n_gpus; i++)
         apart[i] = is_apart(map, map->island[i]);
