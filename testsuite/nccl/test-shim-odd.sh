@@ -18,7 +18,9 @@ run() { # OUTPUT NAME=VALUE... -- WORD...
         { cat "$output"; fail "$what: the program ended with an error"; }
 }
 
-way() { # COUNT-PATTERN WORD...: so many communicators are built as planned; the program's words are as without the shim
+# So many communicators are built as planned; of others there is no verdict but those that match $allowed (default: none).
+# The program's words are as without the shim.
+way() { # COUNT WORD...
     local count=$1 try
     shift
     what=$*
@@ -34,8 +36,8 @@ way() { # COUNT-PATTERN WORD...: so many communicators are built as planned; the
     done
     cat "$work/tccl"
     diff "$work/plain" "$work/out" || fail "$what: not as without the shim"
-    [[ $(grep -c 'built as planned' "$work/tccl") == $count ]] || fail "$what: not $count communicators as planned"
-    ! grep 'differs\|not known' "$work/tccl" || fail "$what"
+    [[ $(grep -c 'built as planned' "$work/tccl") == "$count" ]] || fail "$what: not $count communicators as planned"
+    ! grep 'differs\|not known' "$work/tccl" | grep -vE "${allowed:-^$}" || fail "$what"
 }
 
 way 2 configs
@@ -54,4 +56,6 @@ way 2 nobody 100
 one_place
 way 1 wrong
 way 3 forks
-way "[1-9]" aborts 8 # one that is given up may be there already
+# NCCL has said nothing about one that is given up while it is made, and has connected none that is given up ahead of
+# its first collective.
+allowed="not known: (NCCL's log does not say what it built|no collective was run)" way 1 aborts 8
