@@ -28,7 +28,7 @@ with_plans() { # options of run-ring that hand plans out
 }
 
 # Runs with the plans; the rings are in $work/rings. Where ranks of the node kept each other waiting for too long, as they
-# do on a busy machine, it is run again.
+# do on a busy machine, it is run again, as if in a new step: what they came to stays in the step's shared memory.
 run_planned() { # MODEL OPTION...
     local model=$1 options try
     shift
@@ -37,6 +37,7 @@ run_planned() { # MODEL OPTION...
         rm -f "$work"/trace.* # of a try before
         run_ring "$work/rings" "$model" "${options[@]}" "$@"
         came_late || break
+        [ $try = 3 ] || remove_registries
     done
 }
 
