@@ -21,16 +21,20 @@ program() { # NAME COMMAND...: a program that runs a command with its own argume
 "${CC:-cc}" -std=gnu17 -D_GNU_SOURCE -O1 -o "$work/odd-loader" "$here/odd-loader.c" -ldl -lpthread
 build extension.so -shared -fPIC -Dmain=probe_main "$rig/lib/libnccl.so.2"
 
-make_plans "dual-8gpu:0,1=0 -m0> 1 -m1> 0"
 small=(dual-8gpu --gpus 0,1)
-planned() { # WHAT PROGRAM
+# Each program has a job step of its own: once NCCL has passed the shim by, its buffers are left alone for the whole step.
+own_step() { # WHAT
     step "$1"
+    make_plans "dual-8gpu:0,1=0 -m0> 1 -m1> 0"
+}
+planned() { # WHAT PROGRAM
+    own_step "$1"
     run_planned "${small[@]}" --program "$work/$2"
     as_planned
     no_warning
 }
 alone() { # WHAT PROGRAM
-    step "$1"
+    own_step "$1"
     as_alone "${small[@]}" --program "$work/$2"
 }
 
@@ -50,7 +54,7 @@ program deep "$work/odd-loader" --deep "$work/extension.so"
 alone "a library that is bound deeply" deep
 
 program forks "$work/odd-loader" --forks "$work/extension.so"
-step "children while communicators are made"
+own_step "children while communicators are made"
 run_planned "${small[@]}" --program "$work/forks"
 as_planned
 # A child that asks before its parent has called NCCL may be taken for an NCCL that passes the shim by.
@@ -115,9 +119,9 @@ char *getenv(const char *name)
 C
 "${CC:-cc}" -O1 -shared -fPIC -o "$work/getenv.so" "$work/getenv.c"
 readonly shim=$TCCL_BUILD/runtime/libtccl-nccl.so
-step "another getenv, and the shim as NCCL's plugin"
+own_step "another getenv, and the shim as NCCL's plugin"
 run_planned "${small[@]}" --set "LD_PRELOAD=$work/getenv.so:$shim" --set "NCCL_ENV_PLUGIN=$shim"
 as_planned
 no_warning
-step "another getenv alone"
+own_step "another getenv alone"
 as_alone "${small[@]}" --set "LD_PRELOAD=$work/getenv.so:$shim"
