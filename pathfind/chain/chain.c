@@ -177,6 +177,22 @@ static int check_exit_memory(const struct tccl_chain *chain, struct tccl_error *
                      edge.memory, chain->exit.via.index);
 }
 
+bool tccl_ends_near(struct tccl_port entry, struct tccl_port exit)
+{
+    return entry.nic == exit.nic && entry.via.kind == TCCL_GPU && exit.via.kind == TCCL_GPU;
+}
+
+static int check_one_gpu(const struct tccl_chain *chain, struct tccl_error *err)
+{
+    if (chain->closed || chain->n_gpus != 1)
+        return 0;
+    if (chain->entry.nic != chain->exit.nic)
+        return tccl_fail(err, "a chain of one GPU can't enter and leave by different NICs");
+    if (chain->entry.via.kind != chain->exit.via.kind)
+        return tccl_fail(err, "a chain of one GPU can't have GPUDirect at one end only");
+    return 0;
+}
+
 int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *err)
 {
     int counts[TCCL_BOUNCE + 1] = {0};
@@ -187,9 +203,11 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
         return tccl_fail(err, "a P2P edge reads, but then those of other communicators would, too");
     if (chain->closed && counts[TCCL_BOUNCE] == 1 && chain->n_gpus > 1)
         return tccl_fail(err, "a single-node ring can't have exactly one edge through memory");
-    if (!chain->closed && chain->n_gpus == 1 && chain->entry.nic != chain->exit.nic)
-        return tccl_fail(err, "a chain of one GPU can't enter and leave by different NICs");
-    return check_exit_memory(chain, err);
+    if (!chain->closed && counts[TCCL_BOUNCE] == 1 && tccl_ends_near(chain->entry, chain->exit))
+        return tccl_fail(err,
+                         "a chain with GPUDirect to one NIC at both ends can't have exactly one "
+                         "edge through memory");
+    return check_one_gpu(chain, err) != 0 ? -1 : check_exit_memory(chain, err);
 }
 
 static bool same_port(struct tccl_port a, struct tccl_port b)

@@ -329,19 +329,21 @@ static int meet(struct walker *walker)
     return route->visit(route->context, &chain, &walker->above) != 0;
 }
 
+/* On a closed ring exactly one bounce can't be built, nor where one NIC is near both ends. */
+static bool bounces_allow(const struct walker *walker)
+{
+    const struct tccl_route *route = walker->route;
+    return route->any || walker->bounces != 1 ||
+           !(route->closed || tccl_ends_near(route->entry, route->exit));
+}
+
 static int finish_open(struct walker *walker, int position)
 {
     const struct step *last = &walker->last[position];
-    if (!go(walker, last))
+    if (!bounces_allow(walker) || !go(walker, last))
         return 0;
     pop(walker, last);
     return meet(walker);
-}
-
-/* On a closed ring exactly one bounce can't be built. */
-static int finish_closed(struct walker *walker)
-{
-    return (walker->route->any || walker->bounces != 1) && meet(walker);
 }
 
 static void count_bounce(struct walker *walker, const struct step *step, int bounces)
@@ -364,7 +366,7 @@ static int take(struct walker *walker, uint32_t visited, const struct step *step
     walker->chain.edges[depth - 1] = step->edge;
     int found;
     if (visited >> step->to & 1) {
-        found = finish_closed(walker);
+        found = bounces_allow(walker) && meet(walker);
     } else {
         walker->chain.gpus[depth] = walker->gpus[step->to];
         found = extend(walker, visited | 1u << step->to, step->to);

@@ -293,14 +293,13 @@ static bool can_reach(const struct tccl_task *task, struct tccl_port entry, stru
     return can_measure(task->options, in, 1) && can_measure(task->options, out, 1);
 }
 
-/* A GPU is not both ends of a chain of several; and a chain of one has one NIC for both, or NCCL
+/* A GPU is not both ends of a chain of several; and a chain of one has one port for both, or NCCL
  * can't be made to build it. */
 static bool can_be_ends(const struct tccl_task *task, struct tccl_port entry, struct tccl_port exit)
 {
     if (__builtin_popcount(task->gpus) == 1)
-        return task->options->any || (entry.nic == exit.nic && (entry.via.kind != TCCL_MEMORY ||
-                                                                exit.via.kind != TCCL_MEMORY ||
-                                                                entry.via.index == exit.via.index));
+        return task->options->any || (entry.nic == exit.nic && entry.via.kind == exit.via.kind &&
+                                      entry.via.index == exit.via.index);
     return entry.via.kind != TCCL_GPU || exit.via.kind != TCCL_GPU ||
            entry.via.index != exit.via.index;
 }

@@ -421,21 +421,25 @@ int shim_settings_for(const struct shim_plan *plan, const struct shim_pci *pci, 
 {
     const struct shim_chain *chain = &plan->chain;
     struct shim_pci known = *pci;
+    bool pxb = user & SHIM_USER_PXB;
     uint32_t needs = shim_settings_ahead(chain, pci, version);
     *given = 0;
     if (shim_settings_user_allows(chain, user, why) != 0 || check_policy(user, needs, why) != 0 ||
         (!chain->path.closed && check_gdr(user, why) != 0) || check_reads(chain, why) != 0)
         return -1;
     *given = needs;
-    known.reads = true; /* what the last GPU can do is seen when a communicator is made */
-    known.net_intra = true;
-    if (find_islands(chain, &known, user & SHIM_USER_PXB, version, NULL) >= 0)
-        return 0;
-    known.net_intra = false;
-    if (find_islands(chain, &known, user & SHIM_USER_PXB, version, why) < 0)
-        return -1;
-    *given |= SHIM_GIVE_NO_NET_INTRA;
-    return 0;
+    /* What the last of several GPUs can do is seen when a communicator is made. */
+    int least = chain->path.n_gpus == 1;
+    for (int reads = 1; reads >= least; reads--)
+        for (int net = 1; net >= 0; net--) {
+            known.reads = reads;
+            known.net_intra = net;
+            if (find_islands(chain, &known, pxb, version, reads > least || net ? NULL : why) < 0)
+                continue;
+            *given |= net ? 0 : SHIM_GIVE_NO_NET_INTRA;
+            return 0;
+        }
+    return -1;
 }
 
 /* ---- Do settings suit a chain? ---- */

@@ -22,6 +22,6 @@ run_planned dual-8gpu --gpus 0,1 --node "$machines/dual-8gpu.json:2,4" --node "$
 as_planned
 
 step "one GPU on a node"
-make_plans "dual-8gpu:0=mlx5_1 -m0> 0 -m0> mlx5_1" "dual-8gpu:0,1=mlx5_0 -g> 1 -m0> 0 -g> mlx5_0"
+make_plans "dual-8gpu:0=mlx5_1 -m0> 0 -m0> mlx5_1" "dual-8gpu:0,1=mlx5_0 -g> 1 -w> 0 -g> mlx5_0"
 run_planned dual-8gpu --gpus 0 --node "$machines/dual-8gpu.json:0,1"
 as_planned

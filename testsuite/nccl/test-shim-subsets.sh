@@ -30,7 +30,14 @@ as_planned "split 0"
 best intel-4gpu:1,3
 as_planned "split 1"
 
-step "groups across two nodes"
+step "groups across two nodes, at once"
+joined_in_time amd-4gpu amd-4gpu -- amd-4gpu --nodes 2 -- --subset 0,3,4,7 --subset 1,2,5,6
+as_planned "comm 0"
+best amd-4gpu:0,3 amd-4gpu:0,3
+as_planned "subset 0"
+said "built as planned" 6
+
+step "groups of one GPU on each of two nodes"
 joined_in_time amd-4gpu:0,1 amd-4gpu:0,1 -- amd-4gpu --gpus 0,1 --nodes 2 -- --subset 0,2 --subset 1,3
 as_planned "comm 0"
-said "built as planned" 6
+said "TCCL INFO .* of 2 ranks: NCCL's own choice: NCCL's own choice is as good" 4

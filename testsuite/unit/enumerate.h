@@ -82,9 +82,12 @@ static void enumerate_measure(struct enumeration *all)
         bounces += all->how[i] >= 2;
         enumerate_edge(&set, all->order[i], all->order[(i + 1) % all->n], all->how[i]);
     }
-    bool two_nics = all->n == 1 && !all->closed && all->entry.nic != all->exit.nic;
-    if (!all->any &&
-        (reads || (all->closed && bounces == 1) || two_nics || enumerate_two_memories(all)))
+    bool differs = all->n == 1 && !all->closed &&
+                   (all->entry.nic != all->exit.nic || all->entry.via.kind != all->exit.via.kind);
+    bool one_near = all->entry.nic == all->exit.nic && all->entry.via.kind == TCCL_GPU &&
+                    all->exit.via.kind == TCCL_GPU;
+    if (!all->any && (reads || ((all->closed || one_near) && bounces == 1) || differs ||
+                      enumerate_two_memories(all)))
         return;
     if (!all->closed && !enumerate_ports(all, &set))
         return;

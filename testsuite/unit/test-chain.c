@@ -106,9 +106,11 @@ int main(void)
     check_expressible(amd, "0 -w> 1 -w> 2 -m0> 0", false);
     check_expressible(amd, "0 -w> 1 -m1> 2 -m0> 0", true);
     check_expressible(amd, "0 -m0> 1 -w> 0", false);
-    check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -m1> 2 -g> mlx5_0", true);
+    check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -m1> 2 -g> mlx5_0", false);
+    check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -m1> 2 -m1> mlx5_0", true);
     check_expressible(amd, "mlx5_0 -g> 0 -w> 1 -r> 2 -g> mlx5_0", false);
-    check_expressible(amd, "mlx5_0 -g> 0 -m1> mlx5_0", true);
+    check_expressible(amd, "mlx5_0 -g> 0 -g> mlx5_0", true);
+    check_expressible(amd, "mlx5_0 -g> 0 -m1> mlx5_0", false);
     check_expressible(amd, "mlx5_0 -m1> 0 -m1> mlx5_0", true);
     check_expressible(amd, "mlx5_0 -m1> 0 -m2> mlx5_0", false);
     check_expressible(amd, "mlx5_0 -g> 0 -m1> 1 -m1> mlx5_0", true);
@@ -117,7 +119,10 @@ int main(void)
     tccl_model_free(model);
     model = load_machine("dual-8gpu");
     const struct tccl_machine *dual = tccl_model_machine(model);
-    check_expressible(dual, "mlx5_1 -m0> 0 -g> mlx5_1", true);
+    check_expressible(dual, "mlx5_0 -g> 1 -m0> 0 -g> mlx5_0", false);
+    check_expressible(dual, "mlx5_0 -g> 1 -m0> 2 -m0> 0 -g> mlx5_0", true);
+    check_expressible(dual, "mlx5_0 -g> 1 -m0> 4 -g> mlx5_1", true);
+    check_expressible(dual, "mlx5_1 -m0> 0 -g> mlx5_1", false);
     check_expressible(dual, "mlx5_0 -m0> 0 -m1> mlx5_1", false);
     check_expressible(dual, "mlx5_0 -m0> 0 -w> 4 -m1> mlx5_1", true);
     tccl_model_free(model);

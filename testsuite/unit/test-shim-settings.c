@@ -278,6 +278,9 @@ static void test_ends(void)
     direct.chain.path.gpus[2] = 0x200;
     direct.chain.path.n_gpus = 2;
     CHECK_INT(given(&direct, &machine, VERSION, 0), 0);
+    /* Below one bridge with the NIC, the last GPU may be one that does not send directly. */
+    direct.chain.path.exit = (struct tccl_named_port){.memory = 1};
+    CHECK_INT(given(&direct, &machine, VERSION, 0), SHIM_GIVE_SHM_HOST);
     struct shim_plan one = open_chain(true, true);
     one.chain.path.n_gpus = 1;
     CHECK_INT(given(&one, &machine, VERSION, 0), 0);
