@@ -65,14 +65,6 @@ static void find_islands(struct map *map)
         join(map, 0, chain->path.n_gpus - 1);
 }
 
-static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
-{
-    for (int i = 0; i < device->depth; i++)
-        if (device->above[i] == bridge)
-            return true;
-    return false;
-}
-
 static const struct shim_pci_device *gpu_of(const struct map *map, const struct shim_pci *pci,
                                             int i)
 {
@@ -88,7 +80,7 @@ static bool serves_end(const struct map *map, const struct shim_pci *pci, int gp
     for (int i = 0; i < 2 && !chain->path.closed; i++) {
         int nic = shim_pci_find(pci, i == 0 ? chain->entry : chain->exit);
         if (gpus[i] == gpu && ends[i]->gpudirect && nic >= 0 &&
-            is_below(&pci->devices[nic], bridge))
+            shim_pci_is_below(&pci->devices[nic], bridge))
             return true;
     }
     return false;
@@ -99,7 +91,7 @@ static int owner_of(const struct map *map, const struct shim_pci *pci, shim_bus 
 {
     int owner = -1;
     for (int i = 0; i < map->chain->path.n_gpus; i++) {
-        if (!is_below(gpu_of(map, pci, i), bridge))
+        if (!shim_pci_is_below(gpu_of(map, pci, i), bridge))
             continue;
         if (serves_end(map, pci, i, bridge))
             return map->island[i];
@@ -156,23 +148,6 @@ static bool is_apart(const struct map *map, int island)
     return false;
 }
 
-static bool is_taken(const struct shim_pci *pci, shim_bus bus)
-{
-    for (int i = 0; i < pci->n; i++)
-        if (pci->devices[i].bus == bus || is_below(&pci->devices[i], bus))
-            return true;
-    return false;
-}
-
-/* An address that nothing has: the last ones of the last domain. */
-static shim_bus invent(const struct shim_pci *pci, int island)
-{
-    shim_bus bus = UINT64_C(0xffff) << 16 | (shim_bus)(0xff - island) << 8 | 0x1f << 3;
-    while (is_taken(pci, bus))
-        bus -= SHIM_GPUS << 8;
-    return bus;
-}
-
 static int put_below(struct shim_pci_device *place, shim_bus bridge, struct shim_why *why)
 {
     if (place->depth == SHIM_PCI_DEPTH)
@@ -220,7 +195,7 @@ static int put_near(struct map *map, const struct shim_pci *pci, int gpu, shim_b
                     struct shim_pci_device *place, struct shim_why *why)
 {
     struct shim_pci_device *at = &map->gpus[gpu];
-    if (at->depth == 0 && put_below(at, invent(pci, map->island[gpu]), why) != 0)
+    if (at->depth == 0 && put_below(at, shim_pci_unused(pci, map->island[gpu]), why) != 0)
         return -1;
     *place = (struct shim_pci_device){.bus = nic, .node = at->node, .depth = 1};
     place->above[0] = at->above[0];
@@ -296,7 +271,7 @@ static int draw(struct map *map, const struct shim_chain *chain, const struct sh
     for (int i = 0; i < chain->path.n_gpus; i++)
         apart[i] = is_apart(map, map->island[i]);
     for (int i = 0; i < chain->path.n_gpus; i++)
-        if (apart[i] && put_below(&map->gpus[i], invent(pci, map->island[i]), why) != 0)
+        if (apart[i] && put_below(&map->gpus[i], shim_pci_unused(pci, map->island[i]), why) != 0)
             return -1;
     return place_nics(map, pci, why);
 }

@@ -309,7 +309,7 @@ int shim_pci_find(const struct shim_pci *pci, shim_bus bus)
     return -1;
 }
 
-static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
+bool shim_pci_is_below(const struct shim_pci_device *device, shim_bus bridge)
 {
     for (int i = 0; i < device->depth; i++)
         if (device->above[i] == bridge)
@@ -320,7 +320,7 @@ static bool is_below(const struct shim_pci_device *device, shim_bus bridge)
 static bool is_taken(const struct shim_pci *pci, shim_bus bus)
 {
     for (int i = 0; i < pci->n; i++)
-        if (pci->devices[i].bus == bus || is_below(&pci->devices[i], bus))
+        if (pci->devices[i].bus == bus || shim_pci_is_below(&pci->devices[i], bus))
             return true;
     return false;
 }
