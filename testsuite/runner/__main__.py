@@ -97,7 +97,7 @@ def announce(options, tests):
     for test in tests:
         kinds[test.name.split('/')[0]] = kinds.get(test.name.split('/')[0], 0) + 1
     names = {'build': 'builds', 'check': 'checks of files', 'unit': 'unit tests', 'e2e': 'on a real Slurm',
-             'nccl': 'with a stock NCCL', 'packages': 'of packages'}
+             'nccl': 'with a stock NCCL', 'hostile': 'attacks', 'packages': 'of packages'}
     print('tests:', ', '.join(f'{names[kind]} {count}' for kind, count in kinds.items()))
     if not options.only:
         print('everything, about 40 minutes on two cores that nobody else uses; logs: build/test-logs' if options.all else

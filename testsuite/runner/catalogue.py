@@ -23,7 +23,7 @@ CLUSTERS = {
 SANITIZERS = {'ASAN_OPTIONS': 'halt_on_error=1:abort_on_error=1:print_summary=1',
               'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1', 'MALLOC_PERTURB_': '165'}  # as meson test has it
 UNIT_SLOWER = 5  # times meson's timeouts, on a machine that others use
-E2E_SECONDS, NCCL_SECONDS, PACKAGES_SECONDS, BUILD_SECONDS = 1200, 1500, 3600, 3600
+E2E_SECONDS, NCCL_SECONDS, HOSTILE_SECONDS, PACKAGES_SECONDS, BUILD_SECONDS = 1200, 1500, 600, 3600, 3600
 
 
 @dataclass
@@ -110,6 +110,14 @@ def nccl_tests(everything):
     yield from script_tests('nccl', scripts('nccl', 'test-*.sh'), everything, needs=['nccl/rig'], timeout=NCCL_SECONDS)
 
 
+def hostile_tests(everything):
+    for path in scripts('hostile', '*.py'):
+        level = tag(path, 'level')
+        if level == 'quick' or level and everything:
+            yield Test(f'hostile/{os.path.basename(path).removesuffix(".py")}', ['python3', '-B', path], 'hostile',
+                       needs=['build/gcc'], env={'TCCL_BUILD': os.path.join(ROOT, 'build')}, timeout=HOSTILE_SECONDS)
+
+
 def checks(everything):
     def check(name, command, **more):
         return Test(f'check/{name}', command, 'checks', again=False, **more)
@@ -134,6 +142,7 @@ def all_tests(everything):
     for build in builds:
         tests += unit_tests(build, everything)
     tests += e2e_tests(everything)
+    tests += hostile_tests(everything)
     tests += script_tests('packages', scripts('packages', 'test-*.sh'), everything, needs=['build/gcc'],
                           timeout=PACKAGES_SECONDS, weight=1)
     return tests

@@ -1,0 +1,234 @@
+"""daemons.py: a munged and tccld of a test's own, in a folder of its own: their profiles are those of models of machines/.
+What is said to them is said as Slurm's plugin would. Who starts them calls end_all() in the end."""
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(os.environ.get("TCCL_BUILD", os.path.join(HERE, "..", "build")))
+PATIENCE = 300  # seconds: for a busy machine
+children = []
+
+
+def die(text, status=1):
+    print(f"tccl: {os.path.basename(sys.argv[0])}: {text}", file=sys.stderr)
+    sys.exit(status)
+
+
+def die_late(text):
+    die(text, 75)
+
+
+def go_ahead():
+    """Ahead of other programs where that is allowed: what is asked here has deadlines."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
+    except OSError:
+        pass
+
+
+def spawn(command, log):
+    with open(log, "ab") as file:
+        children.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                                         preexec_fn=go_ahead))
+    return children[-1]
+
+
+def listens(path):
+    peer = socket.socket(socket.AF_UNIX)
+    try:
+        peer.connect(path)
+        return True
+    except OSError:
+        return False
+    finally:
+        peer.close()
+
+
+def wait_for_socket(path, process):
+    """Does the process listen, in the end?"""
+    deadline = time.monotonic() + PATIENCE
+    while not listens(path):
+        if process.poll() is not None:
+            return False
+        if time.monotonic() > deadline:
+            die_late(f"nobody listens at {path}")
+        time.sleep(0.02)
+    return True
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def start_munged(folder):
+    """Of our own: nobody else's credentials are good."""
+    os.makedirs(f"{folder}/munge", mode=0o755)
+    with open(f"{folder}/munge/key", "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(os.urandom(128))
+    process = spawn(["munged", "--foreground", f"--socket={folder}/munge/socket", f"--key-file={folder}/munge/key",
+                     f"--seed-file={folder}/munge/seed", f"--pid-file={folder}/munge/pid", "--num-threads=2",
+                     "--force"], f"{folder}/munge/log")
+    if not wait_for_socket(f"{folder}/munge/socket", process):
+        die("munged has ended")
+
+
+def profile_of(model, gpus):
+    """Of the subsets of these GPUs, made once for a build."""
+    subsets = "all" if len(gpus) <= 4 else " ".join([",".join(map(str, gpus)), "0-3", "4-7"] +
+                                                    [f"{a},{a + 1}" for a in range(0, len(gpus), 2)])
+    store = f"{BUILD}/testsuite/nccl/profiles/{os.path.basename(model)}-{subsets.replace(' ', '+')}"
+    tool = f"{BUILD}/profiler/tccl-profile"
+    newest = max(os.path.getmtime(model), os.path.getmtime(tool))
+    os.makedirs(os.path.dirname(store), exist_ok=True)
+    with open(f"{store}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run beside each other
+        if not os.path.exists(f"{store}/done") or os.path.getmtime(f"{store}/done") < newest:
+            shutil.rmtree(store, ignore_errors=True)
+            os.makedirs(store)
+            run_quietly([tool, "init", "--model", model, "--machine", f"{store}/machine.json"])
+            run_quietly([tool, "run", "-q", "--model", model, "--cache", f"{store}/cache"] +
+                        ([] if subsets == "all" else ["--gpus", subsets, "--budget", "500"]))
+            open(f"{store}/done", "w").close()
+    return store
+
+
+def run_quietly(command):
+    made = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if made.returncode:
+        die(f"{' '.join(command)}: {made.stdout}")
+
+
+def write_conf(folder, ports, more=()):
+    user = __import__("pwd").getpwuid(os.getuid()).pw_name
+    lines = ["[tccl]", f"Socket={folder}/%n/tccld.sock", f"RunDir={folder}/%n/run", f"CacheDir={folder}/%n/cache",
+             f"StateDir={folder}/%n/state", f"Machine={folder}/%n/machine.json", f"MungeSocket={folder}/munge/socket",
+             "BindAddr=127.0.0.1", f"TccldUser={user}", "AccountingHost=n1", *more, "[peers]"]
+    lines += [f"n{i + 1}=127.0.0.1:{port}" for i, port in enumerate(ports)]
+    with open(f"{folder}/tccl.conf", "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def prepare_nodes(folder, nodes):
+    for i, (model, gpus) in enumerate(nodes):
+        store = profile_of(model, gpus)
+        os.makedirs(f"{folder}/n{i + 1}/run")
+        os.makedirs(f"{folder}/n{i + 1}/state", exist_ok=True)
+        shutil.copy(f"{store}/machine.json", f"{folder}/n{i + 1}/machine.json")
+        shutil.copytree(f"{store}/cache", f"{folder}/n{i + 1}/cache")
+
+
+def start_tccld(folder, nodes, more=()):
+    """Do all of them run?"""
+    started = []
+    write_conf(folder, free_ports(len(nodes)), more)
+    for i in range(len(nodes)):
+        started.append(spawn([f"{BUILD}/profiler/tccld", "--config", f"{folder}/tccl.conf", "--node", f"n{i + 1}"],
+                             f"{folder}/n{i + 1}/log"))
+        if not wait_for_socket(f"{folder}/n{i + 1}/tccld.sock", started[-1]):
+            for process in started:
+                process.kill()
+                process.wait()
+            return False
+    return True
+
+
+def start_nodes(folder, nodes, more=()):
+    """A tccld for each node, n1, n2, ..., which listens; more: lines of tccl.conf, section [tccl]. Ports that are free may be taken by
+    somebody else before tccld has them: tried anew."""
+    prepare_nodes(folder, nodes)
+    if not any(start_tccld(folder, nodes, more) for _ in range(5)):
+        die("tccld does not start")
+
+
+def parse_node(text):
+    model, _, gpus = text.partition(":")
+    file = model if os.path.exists(model) else os.path.join(HERE, "machines", model + ".json")
+    with open(file) as opened:
+        count = len(json.load(opened)["machine"]["gpus"])
+    chosen = []
+    for part in gpus.split(",") if gpus else []:
+        first, _, last = part.partition("-")
+        chosen += range(int(first), int(last or first) + 1)
+    return os.path.abspath(file), chosen or list(range(count))
+
+
+def send(peer, message):
+    data = json.dumps({"v": 1, **message}).encode()
+    peer.sendall(struct.pack(">I", len(data)) + data)
+
+
+def receive(peer):
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack(">I", data[:4])[0]:
+        more = peer.recv(65536)
+        if not more:
+            die(f"tccld hung up: {data[4:]}")
+        data += more
+    return json.loads(data[4:])
+
+
+def connect(folder, node):
+    peer = socket.socket(socket.AF_UNIX)
+    peer.settimeout(PATIENCE)
+    peer.connect(f"{folder}/n{node + 1}/tccld.sock")
+    return peer
+
+
+def join_all(folder, nodes, key):
+    peers = []
+    for i, (_, gpus) in enumerate(nodes):
+        peers.append(connect(folder, i))
+        send(peers[-1], {"type": "join", "key": key, "node": i, "nodes": [f"n{k + 1}" for k in range(len(nodes))],
+                         "gres": gpus, "mode": "on", "uid": os.getuid(), "gid": os.getgid(), "timeout_ms": PATIENCE * 500,
+                         "min_nodes": 0, "min_gpus": 0, "user": "tester", "partition": "all", "job_name": "rig"})
+    plans = [receive(peer) for peer in peers]
+    for peer in peers:
+        peer.close()
+    for plan in plans:
+        if plan.get("state") != "applied":
+            die_late(f"no plan: {plan}")
+    return [plan["path"] for plan in plans]
+
+
+def leave_all(folder, nodes, key):
+    for i in range(len(nodes)):
+        peer = connect(folder, i)
+        send(peer, {"type": "leave", "key": key})
+        receive(peer)
+        peer.close()
+
+
+def query(folder):
+    peer = connect(folder, 0)
+    send(peer, {"type": "query", "filter": {}})
+    found = receive(peer)
+    peer.close()
+    return found.get("records", [])
+
+
+def end_all():
+    """What was started, the last first."""
+    for child in reversed(children):
+        child.send_signal(signal.SIGTERM)
+    for child in children:
+        try:
+            child.wait(10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+    children.clear()

@@ -1,0 +1,198 @@
+"""attack.py: what the attacks share: a tccld to attack, processes of the user nobody, credentials, tccld's memory."""
+import atexit
+import contextlib
+import ctypes
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.dont_write_bytecode = True
+import daemons
+
+NOBODY = pwd.getpwnam("nobody").pw_uid
+MIB = 1 << 20
+
+
+def skip(why):
+    print(why)
+    sys.exit(77)
+
+
+def check(holds, what):
+    """Every attack ends with these: what held, and what did not."""
+    print("holds:" if holds else "FAILED:", what, flush=True)
+    check.failures += not holds
+
+
+check.failures = 0
+
+
+def verdict():
+    sys.exit(1 if check.failures else 0)
+
+
+class Target:
+    """A tccld for each node n1, n2, ... and a munged, in a folder of their own, with records in the store of n1.
+    conf: lines of tccl.conf, section [tccl]; records: steps, as the store has them (see record())."""
+
+    def __init__(self, nodes=1, conf=(), records=(), model="amd-4gpu"):
+        if os.getuid() != 0:
+            skip("needs root: the attacks are those of another user")
+        if not shutil.which("munged"):
+            skip("no munged")
+        self.folder = tempfile.mkdtemp(prefix="tccl-hostile-")
+        os.chmod(self.folder, 0o755)
+        self.pids = []
+        self.nodes = [daemons.parse_node(model)] * nodes
+        self.conf = list(conf)
+        self.put(records)
+
+    def put(self, records):
+        """Records into the store of n1, before tccld starts."""
+        if not records:
+            return
+        os.makedirs(f"{self.folder}/n1/state")
+        made = subprocess.run([f"{daemons.BUILD}/testsuite/unit/put-records", f"{self.folder}/n1/state/records.db"],
+                              input="".join(json.dumps(each) + "\n" for each in records), text=True)
+        if made.returncode:
+            daemons.die("the records can't be put into a store")
+
+    def __enter__(self):
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        try:
+            daemons.start_munged(self.folder)
+            daemons.start_nodes(self.folder, self.nodes, self.conf)
+        except BaseException:
+            self.__exit__()
+            raise
+        self.munged, *self.tcclds = daemons.children[:1] + daemons.children[-len(self.nodes):]
+        return self
+
+    def __exit__(self, *_):
+        if any(child.poll() is not None for child in daemons.children):
+            check(False, "all daemons still run")
+        end_forked(self.pids)
+        daemons.end_all()
+        if check.failures:
+            for i in range(len(self.nodes)):
+                with contextlib.suppress(FileNotFoundError), open(f"{self.folder}/n{i + 1}/log") as file:
+                    print("".join(file.readlines()[-30:]))
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # ---- what is said to it ----
+
+    def unix(self, node=1):
+        return daemons.connect(self.folder, node - 1)
+
+    def port(self, node=1):
+        with open(f"{self.folder}/tccl.conf") as file:
+            return next(int(line.rsplit(":", 1)[1]) for line in file if line.startswith(f"n{node}="))
+
+    def tcp(self, node=1, source=None):
+        """source: an address of our own, 127.0.0.2 say: who asks from there."""
+        return socket.create_connection(("127.0.0.1", self.port(node)), daemons.PATIENCE, (source, 0) if source else None)
+
+    def envelope(self, message, node=1):
+        return {"v": 1, **message, "to": f"n{node}", "from": "login", "epoch": 0, "nonce": os.urandom(16).hex()}
+
+    def credential(self, message, node=1):
+        """A message in a credential of the user who asks for it, as it goes over TCP."""
+        return Munge.encode(f"{self.folder}/munge/socket", json.dumps(self.envelope(message, node)).encode())
+
+    def join(self, key_of=None):
+        """A step of this one node: JOIN, LEAVE. Returns seconds until the plan was there."""
+        key = {"cluster": "rig", "job": int.from_bytes(os.urandom(3), "big") + 1, "het_job": 0, "het_offset": 0, "step": 0,
+               "restart": 0, "run": 0, **(key_of or {})}
+        start = time.monotonic()
+        daemons.join_all(self.folder, self.nodes[:1], key)
+        took = time.monotonic() - start
+        daemons.leave_all(self.folder, self.nodes[:1], key)
+        return took
+
+    # ---- what it needs ----
+
+    def memory(self, node=1, which="VmRSS"):
+        """Bytes. VmHWM: the most since forget_peak()."""
+        with open(f"/proc/{self.tcclds[node - 1].pid}/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(which + ":"))
+
+    def forget_peak(self, node=1):
+        with open(f"/proc/{self.tcclds[node - 1].pid}/clear_refs", "w") as file:
+            file.write("5")
+
+    def fork(self, function, *arguments, uid=NOBODY):
+        """Runs the function in a process of that user. Ends with the target, or by wait()."""
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                function(*arguments)
+                status = 0
+            finally:
+                atexit.unregister(end_forked)
+                sys.stdout.flush()
+                os._exit(status)
+        self.pids.append(pid)
+        return pid
+
+    def wait(self, pid):
+        """The exit status of a process of fork()."""
+        self.pids.remove(pid)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def end_forked(pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    pids.clear()
+
+
+def record(job, uid=NOBODY, **members):
+    """A step as the store has it."""
+    return {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0,
+            "start": int(time.time()) - 100000 + job, "user": pwd.getpwuid(uid).pw_name, "uid": uid, "account": "",
+            "partition": "all", "job_name": f"job {job}", "n_nodes": 1, "nodes": "n1", "gpus": 4,
+            "mode": "on", "state": "fallback", "reason": "no profile", "reporter": 0, **members}
+
+
+class Munge:
+    """libmunge; a process that runs munge for each credential would be most of the work."""
+    library = None
+
+    @classmethod
+    def encode(cls, path, data, reader=0):
+        if not cls.library:
+            cls.library = ctypes.CDLL("libmunge.so.2")
+            cls.library.munge_ctx_create.restype = ctypes.c_void_p
+            cls.library.munge_strerror.restype = ctypes.c_char_p
+        library, made = cls.library, ctypes.c_void_p()
+        context = ctypes.c_void_p(library.munge_ctx_create())
+        library.munge_ctx_set(context, 8, path.encode())  # MUNGE_OPT_SOCKET
+        library.munge_ctx_set(context, 9, ctypes.c_int(reader))  # MUNGE_OPT_UID_RESTRICTION
+        code = library.munge_encode(ctypes.byref(made), context, data, len(data))
+        library.munge_ctx_destroy(context)
+        if code:
+            raise OSError(library.munge_strerror(code).decode())
+        text = ctypes.string_at(made)
+        ctypes.CDLL(None).free(made)
+        return text
+
+
+def frame(data):
+    data = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return struct.pack(">I", len(data)) + data
