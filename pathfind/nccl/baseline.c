@@ -2,7 +2,6 @@
  * them together. */
 #include "nccl/baseline.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -233,25 +232,13 @@ static int find_parts(const struct tccl_machine *machine, uint32_t gpus, bool cl
     return 0;
 }
 
-static void take_least(struct tccl_nominal *all, const struct tccl_nominal *part)
-{
-    if (part->channels < all->channels)
-        all->channels = part->channels;
-    all->intra = fminf(all->intra, part->intra);
-    all->inter = fminf(all->inter, part->inter);
-    if (part->far_intra > all->far_intra)
-        all->far_intra = part->far_intra;
-    if (part->far_inter > all->far_inter)
-        all->far_inter = part->far_inter;
-}
-
 static void set_nominal(const struct parts *parts, struct tccl_baseline *baseline)
 {
     baseline->ring = parts->list[0]->rings.ring;
     baseline->tree = parts->list[0]->rings.tree;
     for (int i = 1; i < parts->count; i++) {
-        take_least(&baseline->ring, &parts->list[i]->rings.ring);
-        take_least(&baseline->tree, &parts->list[i]->rings.tree);
+        tccl_nominal_least(&baseline->ring, &parts->list[i]->rings.ring);
+        tccl_nominal_least(&baseline->tree, &parts->list[i]->rings.tree);
     }
 }
 

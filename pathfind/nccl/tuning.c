@@ -35,11 +35,7 @@ void tccl_tuning_begin(struct tccl_tuning *tuning, int version)
 /* Of all nodes, each number by itself. */
 static void take_least(struct tccl_nominal *all, const struct tccl_nominal *node)
 {
-    all->channels = node->channels < all->channels ? node->channels : all->channels;
-    all->intra = fminf(all->intra, node->intra);
-    all->inter = fminf(all->inter, node->inter);
-    all->far_intra = node->far_intra > all->far_intra ? node->far_intra : all->far_intra;
-    all->far_inter = node->far_inter > all->far_inter ? node->far_inter : all->far_inter;
+    tccl_nominal_least(all, node);
     all->pattern = node->pattern > all->pattern ? node->pattern : all->pattern;
 }
 

@@ -23,6 +23,15 @@ int tccl_generation_of(int version)
     return generation;
 }
 
+void tccl_nominal_least(struct tccl_nominal *all, const struct tccl_nominal *other)
+{
+    all->channels = other->channels < all->channels ? other->channels : all->channels;
+    all->intra = other->intra < all->intra ? other->intra : all->intra;
+    all->inter = other->inter < all->inter ? other->inter : all->inter;
+    all->far_intra = other->far_intra > all->far_intra ? other->far_intra : all->far_intra;
+    all->far_inter = other->far_inter > all->far_inter ? other->far_inter : all->far_inter;
+}
+
 /* NCCL's words for enum tccl_far. */
 static const char *far_word(uint8_t far)
 {

@@ -42,6 +42,10 @@ struct tccl_nominal {
     uint8_t far_inter;  /* and between GPUs and NICs */
 };
 
+/* Takes over what is less in another one: channels and rates, each by itself, and the longer paths.
+ * The pattern stays. */
+void tccl_nominal_least(struct tccl_nominal *all, const struct tccl_nominal *other);
+
 /* "4 2 12 12 PHB SYS": pattern, channels, speedintra, speedinter, typeintra, typeinter, the last
  * two in NCCL's words; of nothing known "0 0 0 0 LOC LOC". */
 enum { TCCL_NOMINAL_TEXT = 64 };

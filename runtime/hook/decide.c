@@ -124,18 +124,6 @@ static int check_limits(const struct shim_member *members, int n, struct shim_wh
     return 0;
 }
 
-static int check_memory(const struct shim_member *members, int n, struct shim_why *why)
-{
-    uint64_t left = shim_memory_left();
-    uint64_t needed = (uint64_t)n * shim_graph_memory(members[0].version) + LEFT_OVER;
-    if (check_limits(members, n, why))
-        return -1;
-    if (left >= needed)
-        return 0;
-    return shim_fail(why, "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment",
-                     (unsigned long long)(left >> 20), (unsigned long long)(needed >> 20));
-}
-
 static bool same_gpus(const struct shim_chain *chain, const struct shim_member *members, int n)
 {
     if (chain->path.n_gpus != n)
@@ -389,7 +377,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
         answer->topo_size = (uint32_t)strlen(answer->topo);
         return 0;
     }
-    if (islands < 0 || check_memory(members, n, why) ||
+    if (islands < 0 || check_limits(members, n, why) ||
         shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
                    farthest_edge(chain, places), farthest_end(chain, places), &graph, why))
         return -1;
@@ -535,18 +523,21 @@ static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, 
                          shim_now_us() + SHIM_CONFIRM_US, NULL);
 }
 
-/* Other communicators may be about to read their files, and have not touched the memory yet. */
+/* Is there memory for the graph file, also beside other communicators that are about to read theirs
+ * and have not touched it yet? */
 static int reserve_memory(struct shim_registry *registry, const struct shim_answer *answer, int n,
                           struct shim_why *why)
 {
-    uint64_t left = shim_memory_left(), spare = left > LEFT_OVER ? left - LEFT_OVER : 0;
-    if (!answer->memory || shim_registry_reserve(registry, (uint64_t)n * answer->memory, spare))
+    uint64_t taken = (uint64_t)n * answer->memory;
+    if (taken == 0)
         return 0;
-    return shim_fail(
-        why,
-        "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment, beside "
-        "what it takes for other communicators",
-        (unsigned long long)(left >> 20), (unsigned long long)((uint64_t)n * answer->memory >> 20));
+    uint64_t left = shim_memory_left(), spare = left > LEFT_OVER ? left - LEFT_OVER : 0;
+    if (shim_registry_reserve(registry, taken, spare))
+        return 0;
+    return shim_fail(why, "too little memory is left: %llu MiB, NCCL takes %llu MiB for a moment%s",
+                     (unsigned long long)(left >> 20),
+                     (unsigned long long)((taken + LEFT_OVER) >> 20),
+                     taken <= spare ? ", beside what it takes for other communicators" : "");
 }
 
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
