@@ -85,9 +85,11 @@ static uid_t job_uid(void)
     return nobody ? nobody->pw_uid : getuid();
 }
 
+/* Other copies of this test may run, whose files in shared memory are other ones. */
 static struct tccl_step_key new_key(void)
 {
-    static uint32_t job = 500;
+    static uint32_t job;
+    job = job > 0 ? job : (uint32_t)getpid() * 100;
     return (struct tccl_step_key){.cluster = "test", .job = ++job, .step = 3};
 }
 

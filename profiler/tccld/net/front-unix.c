@@ -98,37 +98,39 @@ static int connects(const struct sockaddr_un *address)
     return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN;
 }
 
-/* Removes a socket that a dead tccld left; anything else in its place stays. */
-static int remove_stale(const struct sockaddr_un *address, struct tccl_error *err)
+/* May the socket's place be taken? A dead tccld's socket is replaced; anything else there stays. */
+static int check_place(const struct sockaddr_un *address, struct tccl_error *err)
 {
     struct stat stat;
     if (lstat(address->sun_path, &stat) != 0)
         return errno == ENOENT ? 0 : tccl_fail(err, "%s: %s", address->sun_path, strerror(errno));
     if (!S_ISSOCK(stat.st_mode))
         return tccl_fail(err, "%s is not a socket: remove it, or set Socket=", address->sun_path);
-    if (connects(address))
-        return tccl_fail(err, "%s: somebody else listens there", address->sun_path);
-    if (unlink(address->sun_path) != 0)
-        return tccl_fail(err, "%s: %s", address->sun_path, strerror(errno));
-    return 0;
+    return connects(address) ? tccl_fail(err, "%s: somebody else listens there", address->sun_path)
+                             : 0;
 }
 
+/* Made beside its place and moved there when it answers everybody: who connects meanwhile finds the
+ * one before or none, never one that refuses him. */
 int unix_socket_listen(struct unix_socket *own, struct tccl_error *err)
 {
+    static const char suffix[] = ".new";
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(own->path) >= sizeof(address.sun_path))
+    if (strlen(own->path) + sizeof(suffix) > sizeof(address.sun_path))
         return tccl_fail(err, "Socket=%s: a socket's path has at most %zu bytes", own->path,
-                         sizeof(address.sun_path) - 1);
+                         sizeof(address.sun_path) - sizeof(suffix));
     strcpy(address.sun_path, own->path);
-    if (remove_stale(&address, err) != 0)
+    if (check_place(&address, err) != 0)
         return -1;
+    strcat(address.sun_path, suffix);
     own->all = connections_new(own->daemon, &front_unix, tccld_requests);
     if (!own->all)
         return tccl_fail(err, "out of memory");
-    own->listens =
-        connections_listen(own->all, (struct sockaddr *)&address, sizeof(address), 0) == 0;
-    if (!own->listens || chmod(own->path, 0666) != 0)
+    if ((unlink(address.sun_path) != 0 && errno != ENOENT) ||
+        connections_listen(own->all, (struct sockaddr *)&address, sizeof(address), 0) != 0 ||
+        chmod(address.sun_path, 0666) != 0 || rename(address.sun_path, own->path) != 0)
         return tccl_fail(err, "Socket=%s: %s", own->path, strerror(errno));
+    own->listens = true;
     return 0;
 }
 
