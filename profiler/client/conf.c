@@ -90,6 +90,20 @@ static int set_node(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
+/* As Slurm does it: in lower case. */
+static int set_cluster(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                       const char *value, struct tccl_error *err)
+{
+    char *name = field;
+    (void)conf;
+    if (strlen(value) > TCCL_KEY_CLUSTER || (value[0] != '\0' && !tccl_host_valid(value)))
+        return tccl_value_refuse(key, value, "the name of a cluster, of at most 63 bytes", err);
+    for (; *value; value++)
+        *name++ = (char)tolower((unsigned char)*value);
+    *name = '\0';
+    return 0;
+}
+
 /* An address or host name as getaddrinfo takes it. */
 static bool valid_address(const char *text, size_t length)
 {
@@ -169,6 +183,7 @@ static const struct tccl_key keys[] = {
     {"MungeSocket", set_path, FIELD(munge_socket), 0, SOCKET_MAX},
     {"BindAddr", set_address, FIELD(bind_addr), 0, 0},
     {"Port", set_port, FIELD(port), 1, 65535},
+    {"Cluster", set_cluster, FIELD(cluster), 0, 0},
     {"AccountingHost", set_node, FIELD(accounting_host), 0, 0},
     {"TccldUser", set_user, FIELD(tccld_user), 0, 0},
     {"SlurmUser", set_user, FIELD(slurm_user), 0, 0},

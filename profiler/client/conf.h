@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "client/key.h"
 #include "client/policy-conf.h"
 
 enum { TCCL_CONF_NAME = 256 };
@@ -20,7 +21,7 @@ struct tccl_peer {
     int line; /* of the file */
 };
 
-enum { TCCL_CONF_KEYS = 19 }; /* of [tccl] */
+enum { TCCL_CONF_KEYS = 20 }; /* of [tccl] */
 
 enum tccl_gres_order { TCCL_GRES_PCI, TCCL_GRES_MINOR };
 
@@ -28,15 +29,16 @@ struct tccl_conf {
     char path[PATH_MAX];
     char node[TCCL_CONF_NAME]; /* this node's Slurm name, %n in paths */
     /* [tccl] */
-    char socket[PATH_MAX];          /* Socket=/run/tccl/tccld.sock */
-    char run_dir[PATH_MAX];         /* RunDir=/run/tccl: plan files */
-    char cache_dir[PATH_MAX];       /* CacheDir=/var/cache/tccl: profiles */
-    char state_dir[PATH_MAX];       /* StateDir=/var/lib/tccl: records, spool */
-    char machine[PATH_MAX];         /* Machine=<StateDir>/machine.json: this node's description */
-    char shim[PATH_MAX];            /* Shim=/usr/$LIB/tccl/libtccl-nccl.so: $LIB as in ld.so(8) */
-    char container_shim[PATH_MAX];  /* ContainerShim=: in containers; "": none there */
-    char munge_socket[PATH_MAX];    /* MungeSocket=: "" for munge's own default */
-    char bind_addr[TCCL_CONF_NAME]; /* BindAddr=: "" for every address */
+    char socket[PATH_MAX];         /* Socket=/run/tccl/tccld.sock */
+    char run_dir[PATH_MAX];        /* RunDir=/run/tccl: plan files */
+    char cache_dir[PATH_MAX];      /* CacheDir=/var/cache/tccl: profiles */
+    char state_dir[PATH_MAX];      /* StateDir=/var/lib/tccl: records, spool */
+    char machine[PATH_MAX];        /* Machine=<StateDir>/machine.json: this node's description */
+    char shim[PATH_MAX];           /* Shim=/usr/$LIB/tccl/libtccl-nccl.so: $LIB as in ld.so(8) */
+    char container_shim[PATH_MAX]; /* ContainerShim=: in containers; "": none there */
+    char munge_socket[PATH_MAX];   /* MungeSocket=: "" for munge's own default */
+    char cluster[TCCL_KEY_CLUSTER + 1];   /* Cluster=: "" for ClusterName of slurm.conf */
+    char bind_addr[TCCL_CONF_NAME];       /* BindAddr=: "" for every address */
     char accounting_host[TCCL_CONF_NAME]; /* AccountingHost=: node name; "" if unset */
     char tccld_user[TCCL_CONF_NAME];      /* TccldUser=root */
     char slurm_user[TCCL_CONF_NAME];      /* SlurmUser=slurm */

@@ -50,6 +50,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "run", TCCL_FIELD_INT, KEY, 0, TCCL_MAX_RUN, STEP(key.run)},
     {.name = "cluster", TCCL_FIELD_TEXT, KEY, 0, TCCL_KEY_CLUSTER, STEP(key.cluster), "Cluster", 10},
     TCCL_STEP_FACTS(TEXT_LINE, NUMBER_LINE)
+    {.name = "user", TCCL_FIELD_TEXT, 0, 0, TCCL_STEP_TEXT, RECORD_ONLY, "User", 9},
     {.name = "array_job_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, STEP(array_job)},
     {.name = "array_task_id", TCCL_FIELD_INT, TCCL_EVERYWHERE, 0, UINT32_MAX, STEP(array_task)},
     {.name = "node", TCCL_FIELD_INT, JOIN_MUST, 0, TCCL_MAX_NODES - 1, STEP(node)},

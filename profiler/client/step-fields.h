@@ -39,7 +39,6 @@ enum tccl_use {
  * column, width). To carry one more fact from Slurm's environment to tcclacct, add its line. */
 #define TCCL_STEP_FACTS(TEXT, NUMBER)                                                              \
     TEXT(job_name, "SLURM_JOB_NAME", TCCL_EVERYWHERE, "names", "JobName", 10)                      \
-    TEXT(user, "SLURM_JOB_USER", TCCL_EVERYWHERE, NULL, "User", 9)                                 \
     NUMBER(uid_t, uid, TCCL_EVERYWHERE | TCCL_MUST_JOIN | TCCL_MUST_RECORD, "UID", 6)              \
     NUMBER(gid_t, gid, TCCL_IN_JOIN | TCCL_IN_TERMS | TCCL_MUST_JOIN, NULL, 0)                     \
     TEXT(account, "SLURM_JOB_ACCOUNT", TCCL_EVERYWHERE, "accounts", "Account", 10)                 \

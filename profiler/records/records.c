@@ -8,9 +8,10 @@
 #include "records/store.h"
 
 /* A record that learned more after the ring was given out (partial, differs) wins over the earlier
- * one, in whatever order they arrive; so does the later of two runs under one key. */
+ * one, in whatever order they arrive; so does the later of two runs under one key. Nobody replaces
+ * what is another user's. */
 static const char put_sql[] =
-    "INSERT INTO records ($names) VALUES ($values) ON CONFLICT ($key) DO UPDATE SET $renewed"
+    "INSERT INTO records ($names) VALUES ($values) ON CONFLICT ($key, uid) DO UPDATE SET $renewed"
     " WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
     " AND excluded.start >= records.start"
     " AND NOT (records.state IN ('partial', 'differs') AND excluded.state = 'applied'"

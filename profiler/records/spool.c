@@ -138,9 +138,10 @@ static int name_of(const json_t *record, char name[static TCCL_SPOOL_NAME], stru
         return -1;
     const char *built =
         tccl_record_confirms(record) ? json_string_value(json_object_get(record, "built")) : NULL;
-    char whole[TCCL_RECORD_KEY + TCCL_RECORD_WORD + 2];
-    int size =
-        snprintf(whole, sizeof(whole), "%s%s%.31s", key, built ? "/" : "", built ? built : "");
+    json_int_t uid = json_integer_value(json_object_get(record, "uid"));
+    char whole[TCCL_RECORD_KEY + TCCL_RECORD_WORD + 32];
+    int size = built ? snprintf(whole, sizeof(whole), "%s/%.31s", key, built)
+                     : snprintf(whole, sizeof(whole), "%s/uid %" JSON_INTEGER_FORMAT, key, uid);
     tccl_hash128_hex(whole, (size_t)size, name);
     return 0;
 }

@@ -15,7 +15,7 @@
 
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
-    SCHEMA = 5,               /* and which of its schemas; 1 to 4 came before version 0.1.0 */
+    SCHEMA = 6,               /* and which of its schemas; 1 to 5 came before version 0.1.0 */
     BUSY_MS = 250,
     READER_BUSY_MS = 2000,
     VACUUM_PAGES = 256, /* returned to the file system at a time */
@@ -25,7 +25,7 @@ enum {
  * summaries and filters look at (facts.h), in page order. record_start: the end of step_start. */
 static const char schema[] =
     "CREATE TABLE records (id INTEGER PRIMARY KEY, $columns, facts BLOB NOT NULL DEFAULT x'',"
-    " UNIQUE ($key));"
+    " UNIQUE ($key, uid));"
     "CREATE INDEX records_by_user ON records (uid, start);"
     "CREATE INDEX records_by_het_job ON records (het_job, step);"
     "CREATE INDEX records_by_array ON records (array_job_id, array_task_id, step)"

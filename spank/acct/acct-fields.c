@@ -147,7 +147,7 @@ static const struct acct_field last[] = {
 /* Members of the key that are shown among the others. */
 static const struct {
     const char *column, *before;
-} moved[] = {{"Cluster", "NNodes"}, {"Restarts", "Reporter"}};
+} moved[] = {{"Cluster", "NNodes"}, {"Restarts", "Reporter"}, {"User", "UID"}};
 
 static struct {
     struct acct_field list[TCCL_MOST_FIELDS + 4];

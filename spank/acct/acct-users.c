@@ -29,7 +29,6 @@ void acct_name_users(json_t *records)
     json_array_foreach(records, i, record)
     {
         const char *name = name_of(known, json_integer_value(json_object_get(record, "uid")));
-        if (name)
-            tccl_put_text(record, "user", name, TCCL_STEP_TEXT);
+        tccl_put_text(record, "user", name ? name : "", TCCL_STEP_TEXT);
     }
 }

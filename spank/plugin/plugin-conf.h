@@ -10,4 +10,8 @@
 int plugin_conf_read(int argc, char **argv, const char *node, struct tccl_conf *conf,
                      struct tccl_error *err);
 
+/* The cluster of this job: Cluster= of conf, else ClusterName as slurmd has read it; "" where
+ * neither is known. Never what the environment says, which is the user's. */
+const char *plugin_conf_cluster(const struct tccl_conf *conf);
+
 #endif

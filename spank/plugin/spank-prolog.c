@@ -1,6 +1,7 @@
 /* spank-prolog.c: the plugin beside a job's Prolog and Epilog, which must neither fail nor wait. */
 #include "plugin/spank-prolog.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "client/client.h"
@@ -18,8 +19,9 @@ static struct step_items read_items(spank_t spank)
     return items;
 }
 
-/* A job of several nodes with GPUs: there may be a node to wait for. */
-static bool has_ring(spank_t spank, struct tccl_step *job, struct step_place *place)
+/* A job with GPUs here: what is the job's, slurmd knows, while what is said of its steps is the
+ * user's; and of several nodes there may be one to wait for. */
+static bool has_gpus(spank_t spank, struct tccl_step *job, struct step_place *place)
 {
     struct step_items items = read_items(spank);
     struct tccl_error err = {""};
@@ -27,7 +29,7 @@ static bool has_ring(spank_t spank, struct tccl_step *job, struct step_place *pl
         slurm_verbose("tccl: job %u is not announced: %s", items.job, err.text);
         return false;
     }
-    return job->n_gres > 0 && job->n_nodes > 1;
+    return job->n_gres > 0;
 }
 
 static void announce(int fd, struct tccl_step *job)
@@ -51,6 +53,8 @@ static void tell(struct tccl_step *job, const char *name, int argc, char **argv,
         slurm_verbose("tccl: %s", err.text);
         return;
     }
+    if (plugin_conf_cluster(&conf)[0])
+        snprintf(job->key.cluster, sizeof(job->key.cluster), "%s", plugin_conf_cluster(&conf));
     int fd = tccl_client_connect(conf.socket, TELL_MS, &err);
     if (fd >= 0) {
         say(fd, job);
@@ -66,7 +70,7 @@ static int tell_of_job(spank_t spank, int argc, char **argv,
 {
     struct tccl_step job;
     struct step_place place;
-    if (has_ring(spank, &job, &place))
+    if (has_gpus(spank, &job, &place))
         tell(&job, place.name, argc, argv, say);
     tccl_step_clear(&job);
     return 0;

@@ -305,6 +305,9 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     int step_rc = step_info_read(&items, env, &remote.step, &remote.place, &step_error);
     const char *name = remote.place.name[0] ? remote.place.name : NULL;
     bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
+    if (configured)
+        snprintf(remote.step.key.cluster, sizeof(remote.step.key.cluster), "%s",
+                 plugin_conf_cluster(&remote.conf));
     remote.environment = environment_mode(env);
     if (step_info_needs_no_array(&items, env)) {
         snprintf(own_job, sizeof(own_job), "%u", items.job);

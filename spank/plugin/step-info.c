@@ -48,7 +48,9 @@ static void read_texts(char *const *env, struct tccl_step *step)
     }
 }
 
-/* Finds the component whose variable, prefix and number, holds this job's id. */
+/* Finds the component whose variable, prefix and number, holds this job's id. The variables are the
+ * user's, so they are believed only where they can be true: slurmctld numbers the components of a
+ * job in ascending order, without gaps. */
 static bool find_component(char *const *env, const char *prefix, struct tccl_step_key *key)
 {
     char name[64];
@@ -58,7 +60,7 @@ static bool find_component(char *const *env, const char *prefix, struct tccl_ste
         uint32_t job = job_env_number(env, name, 0);
         if (i == 0)
             leader = job;
-        if (job != key->job || !leader)
+        if (job != key->job || !leader || job != leader + i)
             continue;
         key->het_job = leader;
         key->het_offset = i;
@@ -110,7 +112,6 @@ bool step_info_needs_no_array(const struct step_items *items, char *const *env)
  * the variable. The script's own step is told from that of an earlier run by its start time. */
 static void read_key(const struct step_items *items, char *const *env, struct tccl_step_key *key)
 {
-    copy_text(key->cluster, sizeof(key->cluster), env, "SLURM_CLUSTER_NAME");
     key->job = items->job;
     key->step = items->step;
     key->restart = items->restart ? items->restart : job_env_number(env, "SLURM_RESTART_COUNT", 0);
@@ -275,6 +276,7 @@ int step_info_read_job(const struct step_items *items, char *const *env, struct 
     *step = (struct tccl_step){.uid = items->uid, .gid = items->gid};
     *place = (struct step_place){.first = false};
     read_texts(env, step);
+    /* This environment is slurmd's. */
     copy_text(step->key.cluster, sizeof(step->key.cluster), env, "SLURM_CLUSTER_NAME");
     step->key.job = items->job;
     step->key.step = TCCL_NO_STEP;

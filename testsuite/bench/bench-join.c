@@ -179,7 +179,7 @@ static double join_ms(int node, uint32_t gpus, double *held)
                              .uid = getuid(),
                              .gid = getgid(),
                              .timeout_ms = WAIT_MS,
-                             .user = "bench"};
+                             .account = "bench"};
     for (int g = 0; g < 8; g++)
         if (gpus >> g & 1)
             join.gres[join.n_gres++] = g;

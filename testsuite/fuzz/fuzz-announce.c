@@ -57,7 +57,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
                              .gid = 1000,
                              .timeout_ms = 500,
                              .min_gpus = 2,
-                             .user = "u",
+                             .account = "u",
                              .partition = "p"};
     json_t *announce = tccl_join_to_json(&join, NULL);
     if (!announce || announces_put(announces, announce, &read, NULL) != 0)

@@ -120,7 +120,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
                                    .timeout_ms = 500,
                                    .min_nodes = 1,
                                    .min_gpus = 2,
-                                   .user = "u",
+                                   .account = "u",
                                    .partition = "p"};
     char ring[] = "n1[0 -w> 1 -w> 0]";
     const struct tccl_outcome plan = {

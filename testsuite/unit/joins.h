@@ -123,7 +123,7 @@ static struct tccl_step new_join(struct tccl_step_key key, int node, int n_nodes
                               .uid = getuid(),
                               .gid = getgid(),
                               .timeout_ms = JOIN_MS,
-                              .user = "tester"};
+                              .account = "tester"};
 }
 
 static int start_join(const struct tccl_step *join)

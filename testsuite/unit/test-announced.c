@@ -84,7 +84,7 @@ static void test_stand_in(void)
     a.mode = TCCL_MODE_AUTO;
     a.min_gpus = 3;
     strcpy(a.job_name, "train");
-    strcpy(a.user, "ann");
+    strcpy(a.account, "ann");
     a.array_job = 3;
     a.array_task = 2;
     cleanup_json json_t *terms = terms_of(first, &a);
@@ -99,7 +99,7 @@ static void test_stand_in(void)
         CHECK_INT(join->mode, TCCL_MODE_AUTO);
         CHECK_INT(join->min_gpus, 3);
         CHECK_STR(join->job_name, "train");
-        CHECK_STR(join->user, "ann");
+        CHECK_STR(join->account, "ann");
         CHECK_INT(join->array_job, 3);
         CHECK_INT(join->array_task, 2);
         b.key = a.key;

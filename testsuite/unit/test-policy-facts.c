@@ -43,7 +43,7 @@ static void check_models(enum tccl_gres_order order, int a, int b, const char *e
 
 static void check_user(uid_t uid, const char *expected)
 {
-    struct tccl_step step = {.uid = uid, .user = "somebody"};
+    struct tccl_step step = {.uid = uid};
     struct tccl_policy policy = {.users = (char *)"x"};
     struct tccl_conf conf = {.policies = &policy, .n_policies = 1};
     struct step_facts facts;

@@ -127,7 +127,7 @@ static void test_normal(void)
     struct tccl_error err = {0};
     cleanup_json json_t *given = record(9, 2, 0, "applied");
     json_object_set_new(given, "unknown", json_true());
-    json_object_set_new(given, "user", json_null());
+    json_object_set_new(given, "account", json_null());
     json_object_set_new(given, "nodes", json_pack("[s,s,s]", "n1", "n2", "m4"));
     cleanup_json json_t *normal = tccl_record_normal(given, &err);
     int fields = 0;
@@ -136,7 +136,7 @@ static void test_normal(void)
     CHECK_INT((long long)json_object_size(normal), fields);
     CHECK_STR(json_string_value(json_object_get(normal, "nodes")), "n[1-2],m4");
     CHECK_STR(json_string_value(json_object_get(normal, "first_node")), "n1");
-    CHECK_STR(json_string_value(json_object_get(normal, "user")), "");
+    CHECK_STR(json_string_value(json_object_get(normal, "account")), "");
     CHECK_INT(json_integer_value(json_object_get(normal, "n_nodes")), 3);
     CHECK(json_real_value(json_object_get(normal, "ratio")) == 2.5);
     cleanup_json json_t *again = tccl_record_normal(normal, &err);
@@ -180,7 +180,7 @@ static void test_bad_records(void)
     check_refused("gbps", json_real(1e300), "must be from 0");
     check_refused("gbps", json_true(), "must be a number");
     check_refused("state", json_string(""), "is empty");
-    check_refused("user", json_integer(1), "must be a text");
+    check_refused("account", json_integer(1), "must be a text");
     check_refused("nodes", json_pack("[s]", "a/../b"), "not the name of a node");
     check_refused("nodes", json_string("n[1-"), "is not a node list");
     check_refused("nodes", json_string("n[0-99999999]"), "more than");
@@ -200,15 +200,15 @@ static void test_texts(void)
         strcat(many, "é");
     cleanup_json json_t *given = record(11, 0, 0, "applied");
     json_object_set_new(given, "job_name", json_string(hostile));
-    json_object_set_new(given, "user", json_string(many));
+    json_object_set_new(given, "account", json_string(many));
     struct tccl_records *records = new_store();
     CHECK_INT(tccl_records_put(records, given, &err), 0);
     cleanup_json json_t *found = find(records, "{}", -1, ALL);
     const json_t *stored = json_array_get(found, 0);
     CHECK_STR(json_string_value(json_object_get(stored, "job_name")), hostile);
-    const char *user = json_string_value(json_object_get(stored, "user"));
-    CHECK_INT((long long)strlen(user), 255);
-    CHECK_STR(user + 252, "…");
+    const char *account = json_string_value(json_object_get(stored, "account"));
+    CHECK_INT((long long)strlen(account), 255);
+    CHECK_STR(account + 252, "…");
     tccl_records_close(records);
 }
 

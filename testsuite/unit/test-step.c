@@ -135,7 +135,7 @@ static struct tccl_step join_of(int which, int node)
                               .uid = 1000,
                               .gid = 1000,
                               .timeout_ms = TIMEOUT_MS,
-                              .user = "tester"};
+                              .account = "tester"};
 }
 
 /* What all nodes have in common, if they join as announced. A new reference. */

@@ -137,10 +137,10 @@ static void test_other_versions(void)
     check_refused("PRAGMA user_version = 9; CREATE TABLE x (y)", "not one of tccl's records");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 4;"
                   "CREATE TABLE records (job)",
-                  "records of another version (schema 4, this one has 5); move it away");
+                  "records of another version (schema 4, this one has 6); move it away");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 99;"
                   "CREATE TABLE records (job)",
-                  "records of another version (schema 99, this one has 5); move it away");
+                  "records of another version (schema 99, this one has 6); move it away");
 }
 
 /* Retention */

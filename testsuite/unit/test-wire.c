@@ -32,7 +32,7 @@ static struct tccl_step sample(void)
                               .min_gpus = 8,
                               .array_job = 1230,
                               .array_task = 4,
-                              .user = "alice",
+                              .account = "alice",
                               .job_name = "caf\xc3\xa9 \xff \"x\"\n"};
 }
 
@@ -60,7 +60,7 @@ static void test_join(void)
     CHECK_INT(read->min_gpus, 8);
     CHECK_INT(read->array_job, 1230);
     CHECK_INT(read->array_task, 4);
-    CHECK_STR(read->user, "alice");
+    CHECK_STR(read->account, "alice");
     CHECK(!read->partition[0] && !read->reason[0]);
     CHECK(strncmp(read->job_name, "caf", 3) == 0 && strchr(read->job_name, '\n') != NULL);
     tccl_step_free(message);
@@ -115,7 +115,7 @@ static void test_bad_joins(void)
         {"timeout_ms", "0"},
         {"timeout_ms", "3600001"},
         {"min_gpus", "-1"},
-        {"user", "7"},
+        {"account", "7"},
     };
     struct tccl_step join = sample();
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

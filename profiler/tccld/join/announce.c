@@ -159,6 +159,27 @@ struct tccl_step *announces_join(const struct announces *announces, const struct
     return adopt(announce, key, timeout_ms, terms);
 }
 
+/* Takes the fact in place of the claim, and says so where they differ. */
+static void correct_text(char *claim, const char *fact, const char *what, struct tccl_step *join)
+{
+    if (!fact[0] || strcmp(claim, fact) == 0)
+        return;
+    if (claim[0] && !join->reason[0])
+        snprintf(join->reason, sizeof(join->reason),
+                 "the step's environment says %s %.80s, the job's is %.80s", what, claim, fact);
+    snprintf(claim, TCCL_STEP_TEXT + 1, "%s", fact);
+}
+
+void announces_correct(const struct announces *announces, struct tccl_step *join)
+{
+    const struct announce *announce = find(announces, &join->key);
+    const struct tccl_step *job = announce ? announce->step : NULL;
+    if (!job || job->uid != join->uid)
+        return;
+    correct_text(join->partition, job->partition, "partition", join);
+    correct_text(join->account, job->account, "account", join);
+}
+
 const char *announce_differs(const struct tccl_step *announced, const struct tccl_step *join)
 {
     if (join->reason[0])

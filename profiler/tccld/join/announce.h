@@ -8,7 +8,7 @@
 #include "client/step-fields.h"
 
 enum {
-    ANNOUNCES_MOST = 64 /* jobs of several nodes with GPUs of this one; then the oldest goes */
+    ANNOUNCES_MOST = 64 /* jobs with GPUs of this node; then the oldest goes */
 };
 
 struct announces;
@@ -32,6 +32,12 @@ json_t *announces_terms(const struct announces *announces, const struct tccl_ste
  * has announced here. NULL: nothing announced, or something else. */
 struct tccl_step *announces_join(const struct announces *announces, const struct tccl_step_key *key,
                                  int node, int n_nodes, int timeout_ms, const json_t *terms);
+
+/* Has the job announced something else than a JOIN of it says? The announcement comes from slurmd,
+ * what the JOIN says of partition and account from the step's environment, which is the user's.
+ * They are then as announced, and a join that claims others has a reason. Nothing announced:
+ * nothing changes. */
+void announces_correct(const struct announces *announces, struct tccl_step *join);
 
 /* Is a JOIN what stood in for it? Returns NULL, or how it differs. */
 const char *announce_differs(const struct tccl_step *announced, const struct tccl_step *join);

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/step-json.h"
+#include "tccld/join/announce.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
@@ -101,8 +102,10 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
 {
     struct tccl_error err = {0};
     struct tccl_step *message = tccl_join_from_json(json, &err);
-    if (message)
+    if (message) {
         metrics_join(daemon->metrics, message->mode);
+        announces_correct(daemon->steps->announces, message);
+    }
     if (message && message->mode == TCCL_MODE_OFF) {
         join_off(daemon, connection, message);
         return;
