@@ -42,8 +42,7 @@ def launch(job, nodes):
     peers = [connect(name) for name in names]
     for number, peer in enumerate(peers):
         send(peer, {"type": "join", "key": key, "node": number, "nodes": names, "gres": [0, 1, 2, 3], "mode": mode,
-                    "uid": 65534, "gid": 65534, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0,
-                    "user": "nobody"})
+                    "uid": 65534, "gid": 65534, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
     plans = [read(peer) for peer in peers]
     for peer in peers:
         send(peer, {"type": "leave", "key": key})
