@@ -12,6 +12,14 @@
  * which NCCL is told to keep where it has found no device below it. CPUs must be described in full,
  * as each rank would complete only its own.
  *
+ * Below one bridge each GPU is direct to each other one: A to C, too, where the chain has A to B
+ * and B to C. NCCL uses the ring for no send and receive, so what it would copy through host memory
+ * between A and C stays there. Then the island has no bridge of its own, and each pair that is
+ * direct has a way for itself: a link, such as NCCL knows between PCI switches, from a bridge below
+ * that of the first GPU to that of the other one. NCCL takes paths with the fewest links. Through
+ * the CPU these are four, along a pair's own way four, too (NCCL looks at a bridge's own links
+ * before the one up to the CPU, and keeps what it found), along the ways of two pairs six.
+ *
  * testsuite/unit/test-shim-steer compares these files with NCCL's search as pathfind foretells it.
  */
 #include "nccl/steer.h"
@@ -21,6 +29,7 @@
 enum {
     INVENTED_CPU = 4096,  /* numbers of NUMA nodes from here on are nobody's */
     MOST_AFFINITY = 250,  /* bytes of an attribute that NCCL reads */
+    MOST_WAYS = 40,       /* NCCL reads 256 elements of a file; a way takes three */
     DOUBLED_GBPS = 25,    /* NCCL makes two channels of half the rate of one that is so fast */
     AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */
     INTEL_ACROSS_GBPS = 40,
@@ -37,7 +46,9 @@ struct drawing {
     int begins[SHIM_GPUS + 1]; /* of each island: its first GPU, counted from `first` */
     int16_t node[SHIM_GPUS];   /* and the NUMA node that most of its GPUs are at */
     int home;                  /* the island below whose bridge the NIC is, -1: none */
-    int cpus, bridges;         /* so many are written */
+    int cpus, bridges;         /* so many are written; each GPU has a bridge of its own */
+    /* Bridges of the ways between pairs, by their first GPU (n: the NIC) and the other one. */
+    int ways[SHIM_GPUS + 1][SHIM_GPUS];
     struct shim_text *text;
 };
 
@@ -77,6 +88,34 @@ static int16_t node_of(const struct drawing *drawing, int begin, int end)
         }
     }
     return best;
+}
+
+/* GPUs i < j: P2P where it is planned, or, between GPUs that are no neighbours, where NCCL alone
+ * takes it? */
+static bool wants_p2p(const struct drawing *drawing, int i, int j)
+{
+    const struct tccl_named_chain *path = &drawing->chain->path;
+    bool next = j == i + 1, around = path->closed && i == 0 && j == drawing->n - 1;
+    if (next || around)
+        return path->edges[position(drawing, next ? i : j)].kind != TCCL_BOUNCE;
+    return drawing->facts->far_p2p ||
+           shim_pci_distance(gpu_of(drawing, i), gpu_of(drawing, j)) <= SHIM_PXB;
+}
+
+/* Would a bridge above the island's GPUs make more of them direct to each other than wanted, and
+ * can there be ways in its place? Of several NICs NCCL would find another one shorter for the
+ * island's other GPUs. */
+static bool needs_ways(const struct drawing *drawing, int island)
+{
+    int wanted = 0, all = 0;
+    if (island == 0 && drawing->home == 0 && drawing->islands > 1 && drawing->facts->nics > 1)
+        return false;
+    for (int i = drawing->begins[island]; i < drawing->begins[island + 1]; i++)
+        for (int j = i + 1; j < drawing->begins[island + 1]; j++) {
+            wanted += wants_p2p(drawing, i, j);
+            all++;
+        }
+    return wanted < all && wanted <= MOST_WAYS;
 }
 
 static void find_islands(struct drawing *drawing)
@@ -163,10 +202,11 @@ static int read_affinity(int node, char *affinity, size_t size)
     return length > MOST_AFFINITY ? -1 : 0;
 }
 
-/* Other NICs must not get as near to the first GPU as the chain's. */
+/* Other NICs must not get as near to the first GPU as the chain's, nor to others of its island. */
 static bool is_private(const struct drawing *drawing, int island)
 {
-    return island == 0 && drawing->home != 0 && !drawing->chain->path.closed;
+    return island == 0 && !drawing->chain->path.closed &&
+           (drawing->home != 0 || needs_ways(drawing, 0));
 }
 
 /* Of the CPUs that stand for one NUMA node the first has its number, so that devices that are not
@@ -199,14 +239,30 @@ static int open_cpu(struct drawing *drawing, int island, struct shim_why *why)
     return 0;
 }
 
-static void open_bridge(struct drawing *drawing, bool keep)
+static void open_bridge(struct drawing *drawing, int bridge, bool keep)
 {
     char bus[TCCL_BUS_TEXT];
-    tccl_bus_format(shim_pci_unused(drawing->pci, drawing->bridges++), bus);
+    tccl_bus_format(shim_pci_unused(drawing->pci, bridge), bus);
     shim_text_add(drawing->text,
                   "<pci busid=\"%s\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\""
                   " link_width=\"128\"%s>\n",
                   bus, keep ? " keep=\"1\"" : "");
+}
+
+static void add_link(struct drawing *drawing, int bridge)
+{
+    char bus[TCCL_BUS_TEXT];
+    tccl_bus_format(shim_pci_unused(drawing->pci, bridge), bus);
+    shim_text_add(drawing->text, "<pcilink target=\"%s\"/>\n", bus);
+}
+
+/* The first half of the way between two GPUs (from n: the NIC and a GPU). */
+static void add_way(struct drawing *drawing, int from, int to)
+{
+    drawing->ways[from][to] = drawing->bridges++;
+    open_bridge(drawing, drawing->ways[from][to], true);
+    add_link(drawing, to);
+    shim_text_add(drawing->text, "</pci>\n");
 }
 
 /* GB/s of the link of GPU i. Of an open chain, the first one's carries what comes back from older
@@ -228,10 +284,9 @@ static void add_gpu(struct drawing *drawing, int i)
     const double lane = 0.1875; /* GB/s at 2.5 GT/s */
     char bus[TCCL_BUS_TEXT];
     tccl_bus_format(gpu_of(drawing, i)->bus, bus);
-    open_bridge(drawing, true);
     shim_text_add(drawing->text,
                   "<pci busid=\"%s\" class=\"0x030000\" link_speed=\"2.5 GT/s PCIe\""
-                  " link_width=\"%d\"/>\n</pci>\n",
+                  " link_width=\"%d\"/>\n",
                   bus, (int)(speed_of(drawing, i) / lane + 0.999));
 }
 
@@ -245,16 +300,49 @@ static void add_nic(struct drawing *drawing)
                   bus);
 }
 
+/* The NIC below a bridge of its own, which is linked to an end that it is near to. Where it is near
+ * both, the other one has a way, so that the ends are no nearer to each other. */
+static void add_nic_with_ways(struct drawing *drawing)
+{
+    const struct shim_steer *facts = drawing->facts;
+    int bridge = drawing->bridges++, end = facts->near_entry ? 0 : drawing->n - 1;
+    open_bridge(drawing, bridge, true);
+    add_nic(drawing);
+    add_link(drawing, end);
+    drawing->ways[drawing->n][end] = bridge;
+    if (facts->near_entry && facts->near_exit)
+        add_way(drawing, drawing->n, drawing->n - 1);
+    shim_text_add(drawing->text, "</pci>\n");
+}
+
+static void add_ways(struct drawing *drawing, int i, int end)
+{
+    for (int j = i + 1; j < end; j++)
+        if (wants_p2p(drawing, i, j))
+            add_way(drawing, i, j);
+    for (int from = 0; from <= drawing->n; from++)
+        if (drawing->ways[from][i])
+            add_link(drawing, drawing->ways[from][i]);
+}
+
 static void add_island(struct drawing *drawing, int island)
 {
     int begin = drawing->begins[island], end = drawing->begins[island + 1];
-    bool bridge = end - begin > 1 || drawing->home == island;
+    bool ways = needs_ways(drawing, island), home = drawing->home == island;
+    bool bridge = !ways && (end - begin > 1 || home);
     if (bridge)
-        open_bridge(drawing, false);
-    if (drawing->home == island)
+        open_bridge(drawing, drawing->bridges++, false);
+    if (home && ways)
+        add_nic_with_ways(drawing);
+    else if (home)
         add_nic(drawing);
-    for (int i = begin; i < end; i++)
+    for (int i = begin; i < end; i++) {
+        open_bridge(drawing, i, true);
         add_gpu(drawing, i);
+        if (ways)
+            add_ways(drawing, i, end);
+        shim_text_add(drawing->text, "</pci>\n");
+    }
     if (bridge)
         shim_text_add(drawing->text, "</pci>\n");
 }
@@ -296,6 +384,7 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                               .linked = linked,
                               .facts = facts,
                               .n = chain->path.n_gpus,
+                              .bridges = chain->path.n_gpus,
                               .text = text};
     for (int i = 0; i < drawing.n; i++)
         if (shim_pci_find(pci, chain->path.gpus[i]) < 0) {

@@ -7,7 +7,7 @@
 /* The parts of a view, to make one of a topology file. */
 #include "nccl/topology.c"
 
-enum { TEXT = 16384, MOST_NICS = 4 };
+enum { TEXT = 16384, MOST_NICS = 4, MOST_WAYS = 42 };
 
 /* A number below limit. */
 static int random_below(unsigned long *state, int limit)
@@ -94,6 +94,14 @@ struct reader {
     float gbps[PLACES];
     int numbers[TCCL_MAX_MEMORIES]; /* of CPUs */
     int bridges;
+    shim_bus bus[FIRST_GPU]; /* of bridges */
+    struct {
+        int from;        /* bridge of a GPU or the NIC */
+        shim_bus by, to; /* the way's own bridge, which is below that, or that itself; that of a
+                            GPU */
+        bool back;       /* it is linked back */
+    } ways[MOST_WAYS];
+    int n_ways;
     uint32_t gpus;
 };
 
@@ -145,6 +153,7 @@ static int put_pci(struct reader *reader, const struct sample *sample, const cha
         CHECK(place < FIRST_GPU);
         CHECK_INT(strcmp(type, "0x060400"), 0);
         reader->gbps[place] = gbps;
+        reader->bus[place] = bus;
         put(reader, place, parent);
         return place;
     }
@@ -158,6 +167,61 @@ static int put_pci(struct reader *reader, const struct sample *sample, const cha
     return parent;
 }
 
+/* The bus id in front of the next quote of a line. */
+static shim_bus bus_in(const char *text)
+{
+    char name[32];
+    shim_bus bus;
+    CHECK_INT(sscanf(text, "%31[^\"]", name), 1);
+    CHECK_INT(tccl_bus_parse(name, &bus), 0);
+    return bus;
+}
+
+/* The bridge of a pair's way has a link and nothing else. Returns whether the line begins one. */
+static bool put_way(struct reader *reader, const char *line, char **rest, int parent)
+{
+    static const char bridge[] = "<pci busid=\"", link[] = "<pcilink target=\"";
+    if (strncmp(*rest, link, strlen(link)) != 0 || strncmp(line, bridge, strlen(bridge)) != 0 ||
+        !strstr(line, "class=\"0x060400\""))
+        return false;
+    CHECK(reader->n_ways < MOST_WAYS);
+    reader->ways[reader->n_ways].from = parent;
+    reader->ways[reader->n_ways].by = bus_in(line + strlen(bridge));
+    reader->ways[reader->n_ways++].to = bus_in(*rest + strlen(link));
+    strsep(rest, "\n");
+    CHECK(strncmp(strsep(rest, "\n"), "</pci>", 6) == 0);
+    return true;
+}
+
+/* What is below a bridge: a GPU, or a NIC. */
+static int device_below(const struct reader *reader, int bridge)
+{
+    for (int i = FIRST_GPU; i < FIRST_PORT; i++)
+        if (reader->tree.places[i].met && reader->tree.places[i].parent == bridge)
+            return i;
+    return -1;
+}
+
+/* Of a way that was read, or of the NIC's bridge to a GPU's below it. */
+static void put_link(struct reader *reader, const char *line, int parent)
+{
+    shim_bus by = bus_in(line + strlen("<pcilink target=\""));
+    if (device_below(reader, parent) >= FIRST_NIC) {
+        CHECK(reader->n_ways < MOST_WAYS);
+        reader->ways[reader->n_ways].from = parent;
+        reader->ways[reader->n_ways].by = reader->bus[parent];
+        reader->ways[reader->n_ways++].to = by;
+        return;
+    }
+    for (int i = 0; i < reader->n_ways; i++)
+        if (reader->ways[i].by == by) {
+            CHECK(reader->ways[i].to == reader->bus[parent]);
+            reader->ways[i].back = true;
+            return;
+        }
+    CHECK(false);
+}
+
 /* Tags one in a line, as the shim writes them. */
 static void read_file(struct reader *reader, const struct sample *sample, const char *text)
 {
@@ -168,15 +232,19 @@ static void read_file(struct reader *reader, const struct sample *sample, const 
         int node;
         if (sscanf(line, "<cpu numaid=\"%d\"", &node) == 1)
             at = put_cpu(reader, node);
-        else if (strncmp(line, "<pci ", 5) == 0)
+        else if (strncmp(line, "<pcilink ", 9) == 0)
+            put_link(reader, line, at);
+        else if (strncmp(line, "<pci ", 5) == 0 && !put_way(reader, line, &rest, at))
             at = put_pci(reader, sample, line, at);
         else if (strcmp(line, "</pci>") == 0 || strcmp(line, "</cpu>") == 0)
             at = reader->tree.places[at].parent;
         else
             CHECK(strcmp(line, "<system version=\"1\">") == 0 || strcmp(line, "</system>") == 0 ||
-                  !*line);
+                  strncmp(line, "<pci ", 5) == 0 || !*line);
     }
     CHECK_INT(at, -1);
+    for (int i = 0; i < reader->n_ways; i++)
+        CHECK(reader->ways[i].back);
 }
 
 /* NICs that the file does not name are at their NUMA nodes. */
@@ -215,6 +283,78 @@ static void link_places(struct reader *reader, enum tccl_cpu cpu, int sm)
         }
 }
 
+static int bridge_with(const struct reader *reader, shim_bus bus)
+{
+    for (int i = FIRST_SWITCH; i < FIRST_SWITCH + reader->bridges; i++)
+        if (reader->bus[i] == bus)
+            return i;
+    return -1;
+}
+
+/* Four links by a pair's own way, which is as short as that through the CPU; three, where the NIC's
+ * own bridge is linked (-1 in place of the way's). */
+static struct tccl_way along(struct reader *reader, const int links[4])
+{
+    struct tccl_way way = {.gbps = SAME_GBPS, .far = TCCL_FAR_SWITCHES};
+    for (int i = 0; i < 4; i++)
+        if (links[i] >= 0)
+            CHECK_INT(add_step(&reader->view, links[i], &way), 0);
+    return way;
+}
+
+static void use_gpu_way(struct reader *reader, int a, int b, int down, int link)
+{
+    struct tccl_view *view = &reader->view;
+    for (int i = 0; i < view->n_gpus; i++)
+        for (int j = 0; j < view->n_gpus; j++) {
+            int from = FIRST_GPU + view->gpus[i].index, to = FIRST_GPU + view->gpus[j].index;
+            const struct place *first = &reader->tree.places[from],
+                               *last = &reader->tree.places[to];
+            if (from == a && to == b)
+                view->gpus[i].to_gpu[j] =
+                    along(reader, (int[]){first->up, down, link, last->up + 1});
+            if (from == b && to == a)
+                view->gpus[i].to_gpu[j] =
+                    along(reader, (int[]){first->up, link + 1, down - 1, last->up + 1});
+        }
+}
+
+static void use_nic_way(struct reader *reader, int nic, int gpu, int down, int link)
+{
+    struct tccl_view *view = &reader->view;
+    int port = reader->tree.places[nic - FIRST_NIC + FIRST_PORT].up,
+        up = reader->tree.places[nic].up;
+    for (int i = 0; i < view->n_gpus; i++)
+        for (int j = 0; j < view->n_nics; j++) {
+            struct tccl_way *to = &view->gpus[i].to_nic[j], *from = &view->nics[j].to_gpu[i];
+            int slot = reader->tree.places[gpu].up;
+            if (FIRST_GPU + view->gpus[i].index != gpu || FIRST_NIC + view->nics[j].index != nic)
+                continue;
+            *to = along(reader, (int[]){slot, link + 1, down < 0 ? -1 : down - 1, up + 1});
+            *from = along(reader, (int[]){up, down, link, slot + 1});
+            CHECK_INT(add_step(view, port + 1, to), 0);
+            CHECK_INT(add_step(view, port, from), 0);
+        }
+}
+
+/* A pair's way is taken where there is one. */
+static void use_ways(struct reader *reader, bool of_nics)
+{
+    struct tccl_view *view = &reader->view;
+    for (int i = 0; i < reader->n_ways; i++) {
+        int from = device_below(reader, reader->ways[i].from);
+        int to = device_below(reader, bridge_with(reader, reader->ways[i].to));
+        int bridge = add_links(view, 384, true), link = add_links(view, SAME_GBPS, false);
+        CHECK(from >= 0 && to >= 0 && bridge >= 0 && link >= 0);
+        if (of_nics && from >= FIRST_NIC)
+            use_nic_way(reader, from, to,
+                        reader->ways[i].by == reader->bus[reader->ways[i].from] ? -1 : bridge + 1,
+                        link);
+        if (!of_nics && from < FIRST_NIC)
+            use_gpu_way(reader, from, to, bridge + 1, link);
+    }
+}
+
 static void make_view(struct reader *reader, const struct sample *sample)
 {
     struct tccl_view *view = &reader->view;
@@ -236,7 +376,9 @@ static void make_view(struct reader *reader, const struct sample *sample)
     for (int i = 0; i < view->n_nics; i++)
         view->nics[i].gbps = sample->line;
     CHECK_INT(find_nic_ways(&reader->tree, view, true, machine), 0);
+    use_ways(reader, true);
     CHECK_INT(find_gpu_ways(machine, &reader->tree, view), 0);
+    use_ways(reader, false);
     for (int i = 0; i < view->n_nics; i++)
         view->nics[i].nearest = nearest_gpu(view, i);
 }
@@ -262,6 +404,31 @@ static bool edges_suit(const struct reader *reader, const struct shim_chain *cha
             far > TCCL_FAR_SYSTEM)
             return false;
     }
+    return true;
+}
+
+/* GPUs that are no neighbours are direct to each other where they really are, not by the file. Here
+ * they are below no switches, so nowhere. */
+static bool others_suit(const struct reader *reader, const struct sample *sample)
+{
+    const struct shim_chain *chain = &sample->chain;
+    int n = chain->path.n_gpus, begin = 0;
+    /* A NIC below the bridge of the first GPUs leaves these together, where there are other NICs.
+     */
+    while (!chain->path.closed && sample->facts.near_entry && sample->facts.nics > 1 &&
+           begin + 1 < n && chain->path.edges[begin].kind != TCCL_BOUNCE)
+        begin++;
+    if (begin + 1 == n)
+        begin = 0;
+    for (int i = begin; i < n; i++)
+        for (int j = i + 2; j < n; j++) {
+            int from = place_in_view(&reader->view, chain->path.gpus[i]);
+            int to = place_in_view(&reader->view, chain->path.gpus[j]);
+            if (!(chain->path.closed && i == 0 && j == n - 1) &&
+                (reader->view.gpus[from].to_gpu[to].far <= TCCL_FAR_SWITCHES ||
+                 reader->view.gpus[to].to_gpu[from].far <= TCCL_FAR_SWITCHES))
+                return false;
+        }
     return true;
 }
 
@@ -354,7 +521,7 @@ static bool check_one(unsigned long *seed)
         read_file(reader, &sample, file);
         put_other_nics(reader, &sample);
         make_view(reader, &sample);
-        if (!edges_suit(reader, &sample.chain) ||
+        if (!edges_suit(reader, &sample.chain) || !others_suit(reader, &sample) ||
             (!sample.chain.path.closed && !ends_suit(reader, &sample)) ||
             !is_found(reader, &sample)) {
             char chain[TCCL_CHAIN_TEXT];
