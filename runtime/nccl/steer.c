@@ -41,6 +41,7 @@ struct drawing {
     const struct shim_pci *pci;
     bool (*linked)[SHIM_GPUS]; /* in the order of the chain */
     const struct shim_steer *facts;
+    bool intel;                /* the CPU that the file has: Intel's, or AMD's */
     int n, first;              /* number of GPUs; the one that the file begins with */
     int islands;               /* consecutive P2P neighbours */
     int begins[SHIM_GPUS + 1]; /* of each island: its first GPU, counted from `first` */
@@ -141,7 +142,7 @@ static int check_speed(const struct drawing *drawing, struct shim_why *why)
         return shim_fail(why, "the channels of NCCL's own search are not known");
     if (facts->channels > 2 || (facts->channels == 2 && all < DOUBLED_GBPS))
         return shim_fail(why, "NCCL's own search finds %d channels", facts->channels);
-    if (drawing->islands > 1 && all > (drawing->pci->amd ? AMD_ACROSS_GBPS : INTEL_ACROSS_GBPS))
+    if (drawing->islands > 1 && all > (drawing->intel ? INTEL_ACROSS_GBPS : AMD_ACROSS_GBPS))
         return shim_fail(why, "NUMA nodes are too far from each other for %g GB/s", all);
     return 0;
 }
@@ -181,8 +182,6 @@ static int check(const struct drawing *drawing, struct shim_why *why)
         return shim_fail(why, "GPUs are joined by NVLink");
     if (drawing->n < 2)
         return shim_fail(why, "there is one GPU");
-    if (drawing->facts->far_p2p && drawing->islands > 1)
-        return shim_fail(why, "NCCL takes P2P at any distance");
     if (!drawing->pci->amd && !drawing->pci->intel)
         return shim_fail(why, "the CPU is neither AMD's nor Intel's");
     return check_speed(drawing, why) != 0 ? -1 : check_nics(drawing, why);
@@ -219,15 +218,15 @@ static int number_of(const struct drawing *drawing, int island)
     return taken ? INVENTED_CPU + drawing->cpus : drawing->node[island];
 }
 
-static int open_cpu(struct drawing *drawing, int island, struct shim_why *why)
+static int open_cpu(struct drawing *drawing, int node, int number, struct shim_why *why)
 {
     char affinity[512];
-    if (read_affinity(drawing->node[island], affinity, sizeof(affinity)) != 0)
-        return shim_fail(why, "NUMA node %d has more CPUs than NCCL reads", drawing->node[island]);
-    shim_text_add(drawing->text, "<cpu numaid=\"%d\"", number_of(drawing, island));
+    if (read_affinity(node, affinity, sizeof(affinity)) != 0)
+        return shim_fail(why, "NUMA node %d has more CPUs than NCCL reads", node);
+    shim_text_add(drawing->text, "<cpu numaid=\"%d\"", number);
     if (affinity[0])
         shim_text_add(drawing->text, " affinity=\"%s\"", affinity);
-    if (drawing->pci->amd)
+    if (!drawing->intel)
         shim_text_add(drawing->text, " arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"25\""
                                      " modelid=\"1\">\n");
     else
@@ -351,25 +350,41 @@ static void add_island(struct drawing *drawing, int island)
  * so there each island has one of its own. */
 static bool has_own_cpu(const struct drawing *drawing, int island)
 {
-    return island == 0 || drawing->pci->intel || drawing->node[island] != drawing->node[island - 1];
+    return island == 0 || drawing->intel || drawing->node[island] != drawing->node[island - 1];
 }
 
-static int write_file(struct drawing *drawing, struct shim_why *why)
+static int add_islands(struct drawing *drawing, bool nic_first, struct shim_why *why)
 {
-    bool loose = !drawing->chain->path.closed && drawing->home < 0;
-    shim_text_add(drawing->text, "<system version=\"1\">\n");
     for (int i = 0; i < drawing->islands; i++) {
         if (has_own_cpu(drawing, i)) {
             if (i > 0)
                 shim_text_add(drawing->text, "</cpu>\n");
-            if (open_cpu(drawing, i, why) != 0)
-                return 0;
+            if (open_cpu(drawing, drawing->node[i], number_of(drawing, i), why) != 0)
+                return -1;
         }
-        if (i == 0 && loose && !(drawing->pci->intel && drawing->islands == 1))
+        if (i == 0 && nic_first)
             add_nic(drawing);
         add_island(drawing, i);
     }
-    shim_text_add(drawing->text, "</cpu>\n</system>\n");
+    shim_text_add(drawing->text, "</cpu>\n");
+    return 0;
+}
+
+/* The same for the NIC, if all GPUs are in one island: then it has a CPU to itself. */
+static int write_file(struct drawing *drawing, struct shim_why *why)
+{
+    bool loose = !drawing->chain->path.closed && drawing->home < 0;
+    bool apart = loose && drawing->intel && drawing->islands == 1;
+    shim_text_add(drawing->text, "<system version=\"1\">\n");
+    if (add_islands(drawing, loose && !apart, why) != 0)
+        return 0;
+    if (apart) {
+        if (open_cpu(drawing, drawing->node[0], drawing->node[0], why) != 0)
+            return 0;
+        add_nic(drawing);
+        shim_text_add(drawing->text, "</cpu>\n");
+    }
+    shim_text_add(drawing->text, "</system>\n");
     if (drawing->text->full)
         shim_fail(why, "the topology file is too long");
     return drawing->text->full ? 0 : 1;
@@ -393,6 +408,8 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
         }
     choose_first(&drawing);
     find_islands(&drawing);
+    /* Through Intel's CPUs NCCL takes no P2P. */
+    drawing.intel = pci->intel || (facts->far_p2p && drawing.islands > 1);
     drawing.home = chain->path.closed  ? -1
                    : facts->near_entry ? 0
                    : facts->near_exit  ? drawing.islands - 1

@@ -102,6 +102,8 @@ struct reader {
         bool back;       /* it is linked back */
     } ways[MOST_WAYS];
     int n_ways;
+    bool amd;    /* the CPU that the file has */
+    int in_file; /* CPUs of it; the others are the machine's */
     uint32_t gpus;
 };
 
@@ -230,9 +232,10 @@ static void read_file(struct reader *reader, const struct sample *sample, const 
     snprintf(copy, sizeof(copy), "%s", text);
     for (char *line; (line = strsep(&rest, "\n"));) {
         int node;
-        if (sscanf(line, "<cpu numaid=\"%d\"", &node) == 1)
+        if (sscanf(line, "<cpu numaid=\"%d\"", &node) == 1) {
             at = put_cpu(reader, node);
-        else if (strncmp(line, "<pcilink ", 9) == 0)
+            reader->amd = strstr(line, "AuthenticAMD") != NULL;
+        } else if (strncmp(line, "<pcilink ", 9) == 0)
             put_link(reader, line, at);
         else if (strncmp(line, "<pci ", 5) == 0 && !put_way(reader, line, &rest, at))
             at = put_pci(reader, sample, line, at);
@@ -245,6 +248,7 @@ static void read_file(struct reader *reader, const struct sample *sample, const 
     CHECK_INT(at, -1);
     for (int i = 0; i < reader->n_ways; i++)
         CHECK(reader->ways[i].back);
+    reader->in_file = reader->tree.n_cpus;
 }
 
 /* NICs that the file does not name are at their NUMA nodes. */
@@ -261,7 +265,30 @@ static void put_other_nics(struct reader *reader, const struct sample *sample)
     }
 }
 
-static void link_places(struct reader *reader, enum tccl_cpu cpu, int sm)
+/* The kind of a CPU. */
+static enum tccl_cpu cpu_at(const struct reader *reader, const struct sample *sample, int at)
+{
+    if (at >= reader->in_file)
+        return sample->cpu;
+    return reader->amd ? TCCL_CPU_AMD : TCCL_CPU_INTEL_ERP;
+}
+
+/* Each direction is as fast as NCCL takes the CPU to be that it begins at. */
+static void link_cpus(struct reader *reader, const struct sample *sample, int a, int b)
+{
+    struct tccl_view *view = &reader->view;
+    int link = add_links(view, 0, false);
+    enum tccl_cpu from = cpu_at(reader, sample, a), to = cpu_at(reader, sample, b);
+    CHECK(link >= 0);
+    view->links[link].gbps = cpu_gbps(from, view->nccl);
+    view->links[link].to_intel = is_intel(to);
+    view->links[link + 1].gbps = cpu_gbps(to, view->nccl);
+    view->links[link + 1].to_intel = is_intel(from);
+    reader->tree.across[a][b] = link;
+    reader->tree.across[b][a] = link + 1;
+}
+
+static void link_places(struct reader *reader, const struct sample *sample)
 {
     struct tree *tree = &reader->tree;
     struct tccl_view *view = &reader->view;
@@ -270,17 +297,13 @@ static void link_places(struct reader *reader, enum tccl_cpu cpu, int sm)
         if (!here->met)
             continue;
         here->up = add_links(view, reader->gbps[i], i < FIRST_PORT);
-        view->links[here->up].to_intel = here->parent < FIRST_SWITCH && is_intel(cpu);
-        view->links[here->up + 1].to_old_gpu = i >= FIRST_GPU && i < FIRST_NIC && sm < 80;
+        view->links[here->up].to_intel =
+            here->parent < FIRST_SWITCH && is_intel(cpu_at(reader, sample, here->parent));
+        view->links[here->up + 1].to_old_gpu = i >= FIRST_GPU && i < FIRST_NIC && sample->sm < 80;
     }
     for (int a = 0; a < tree->n_cpus; a++)
-        for (int b = 0; b < a; b++) {
-            int link = add_links(view, cpu_gbps(cpu, view->nccl), false);
-            CHECK(link >= 0);
-            view->links[link].to_intel = view->links[link + 1].to_intel = is_intel(cpu);
-            tree->across[a][b] = link;
-            tree->across[b][a] = link + 1;
-        }
+        for (int b = 0; b < a; b++)
+            link_cpus(reader, sample, a, b);
 }
 
 static int bridge_with(const struct reader *reader, shim_bus bus)
@@ -359,8 +382,7 @@ static void make_view(struct reader *reader, const struct sample *sample)
 {
     struct tccl_view *view = &reader->view;
     struct tccl_machine *machine = &reader->machine;
-    enum tccl_cpu cpu = sample->pci.amd ? TCCL_CPU_AMD : TCCL_CPU_INTEL_ERP; /* as in the file */
-    machine->cpu = view->cpu = cpu;
+    machine->cpu = view->cpu = cpu_at(reader, sample, 0);
     view->nccl = sample->nccl;
     machine->n_gpus = sample->chain.path.n_gpus;
     machine->n_nics = sample->facts.nics;
@@ -368,7 +390,7 @@ static void make_view(struct reader *reader, const struct sample *sample)
     memset(machine->gpudirect, true, sizeof(machine->gpudirect));
     for (int i = 0; i < machine->n_gpus; i++)
         machine->gpus[i].sm = sample->sm;
-    link_places(reader, cpu, sample->sm);
+    link_places(reader, sample);
     for (int i = 0; i < reader->tree.n_cpus; i++)
         number_below(machine, &reader->tree, reader->tree.cpus[i], reader->gpus, view);
     for (int i = 0; i < view->n_gpus; i++)
@@ -393,15 +415,17 @@ static int place_in_view(const struct tccl_view *view, shim_bus gpu)
     return -1;
 }
 
-/* Each edge is P2P or a bounce as planned, and none goes by the network. */
-static bool edges_suit(const struct reader *reader, const struct shim_chain *chain)
+/* Each edge is P2P or a bounce as planned, and none goes by the network. Where NCCL
+ * takes P2P at any distance, that is through AMD's CPUs. */
+static bool edges_suit(const struct reader *reader, const struct sample *sample)
 {
+    const struct shim_chain *chain = &sample->chain;
+    int level = reader->amd && sample->facts.far_p2p ? TCCL_FAR_SYSTEM : TCCL_FAR_SWITCHES;
     for (int i = 0; i < tccl_named_edges(&chain->path); i++) {
         int from = place_in_view(&reader->view, chain->path.gpus[i]);
         int to = place_in_view(&reader->view, chain->path.gpus[(i + 1) % chain->path.n_gpus]);
         int far = reader->view.gpus[from].to_gpu[to].far;
-        if ((far <= TCCL_FAR_SWITCHES) != (chain->path.edges[i].kind != TCCL_BOUNCE) ||
-            far > TCCL_FAR_SYSTEM)
+        if ((far <= level) != (chain->path.edges[i].kind != TCCL_BOUNCE) || far > TCCL_FAR_SYSTEM)
             return false;
     }
     return true;
@@ -513,6 +537,7 @@ static bool check_one(unsigned long *seed)
     CHECK(reader != NULL);
     random_machine(seed, gpus, &sample);
     random_chain(seed, gpus, &sample);
+    sample.facts.far_p2p = sample.pci.amd && gpus <= 2 && random_below(seed, 2);
     random_speed(seed, &sample);
     int answer = is_possible(&sample)
                      ? shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why)
@@ -521,7 +546,7 @@ static bool check_one(unsigned long *seed)
         read_file(reader, &sample, file);
         put_other_nics(reader, &sample);
         make_view(reader, &sample);
-        if (!edges_suit(reader, &sample.chain) || !others_suit(reader, &sample) ||
+        if (!edges_suit(reader, &sample) || !others_suit(reader, &sample) ||
             (!sample.chain.path.closed && !ends_suit(reader, &sample)) ||
             !is_found(reader, &sample)) {
             char chain[TCCL_CHAIN_TEXT];
