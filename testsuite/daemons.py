@@ -172,19 +172,14 @@ def send(peer, message):
     peer.sendall(struct.pack(">I", len(data)) + data)
 
 
-def receive_bytes(peer):
-    """The content of a frame; None if the other side hangs up."""
+def receive(peer):
     data = b""
     while len(data) < 4 or len(data) < 4 + struct.unpack(">I", data[:4])[0]:
         more = peer.recv(65536)
         if not more:
-            return None
+            die(f"tccld hung up: {data[4:]}")
         data += more
-    return data[4:]
-
-
-def receive(peer):
-    return json.loads(receive_bytes(peer) or die("tccld hung up"))
+    return json.loads(data[4:])
 
 
 def connect(folder, node):

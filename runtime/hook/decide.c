@@ -540,6 +540,36 @@ static int reserve_memory(struct shim_registry *registry, const struct shim_answ
                      taken <= spare ? ", beside what it takes for other communicators" : "");
 }
 
+/* What a communicator will send can't be known, but many of them in one process can't all pay for
+ * seconds: the first ones are given a graph file. */
+static int check_price(const struct shim_plan *plan, struct shim_registry *registry,
+                       const struct shim_answer *answer, const struct shim_member *members,
+                       struct shim_why *why)
+{
+    if (answer->memory == 0 || !shim_graph_is_costly(members[0].version) ||
+        shim_registry_count_file(registry, answer->chain.path.gpus, answer->chain.path.n_gpus,
+                                 shim_plan_whole(plan, answer->ranks), shim_now_us()))
+        return 0;
+    return shim_fail(
+        why,
+        "it needs a graph file, which costs this NCCL seconds: a process reads at most "
+        "%d for communicators of the whole step and %d for others in %d minutes",
+        SHIM_FILES_WHOLE, SHIM_FILES_OTHER, SHIM_FILES_US / 60000000);
+}
+
+/* Both, or nothing is taken. */
+static int reserve(const struct shim_plan *plan, struct shim_registry *registry,
+                   const struct shim_answer *answer, const struct shim_member *members, int n,
+                   struct shim_why *why)
+{
+    if (reserve_memory(registry, answer, n, why) != 0)
+        return -1;
+    if (check_price(plan, registry, answer, members, why) == 0)
+        return 0;
+    shim_registry_release(registry, (uint64_t)n * answer->memory);
+    return -1;
+}
+
 static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
                                      struct shim_entry *entry, const struct shim_comm *given,
                                      struct shim_answer *answer)
@@ -550,7 +580,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     int n = shim_entry_members(entry, members);
     bool good = !call_roll(&comm, &why) &&
                 !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
-                !await_all(entry, n, &why) && !reserve_memory(registry, answer, n, &why);
+                !await_all(entry, n, &why) && !reserve(plan, registry, answer, members, n, &why);
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =

@@ -41,9 +41,16 @@ struct shim_entry {
     struct shim_answer answer;
 } __attribute__((aligned(PAGE)));
 
+/* Costly graph files in one stretch of time; under the table's lock. */
+struct files {
+    int64_t since_us;
+    int n;
+};
+
 struct claim {
-    uint64_t owner; /* pid, and when it started */
-    uint64_t gpu;   /* bus + 1 */
+    uint64_t owner;        /* pid, and when it started */
+    uint64_t gpu;          /* bus + 1 */
+    struct files files[2]; /* for other communicators, for those of all GPUs */
 };
 
 struct shim_registry {
@@ -69,7 +76,7 @@ static struct {
 static uint64_t layout(void)
 {
     return SHIM_HASH_START ^ (uint64_t)sizeof(struct shim_registry) << 8 ^
-           (uint64_t)sizeof(struct shim_answer) ^ 2;
+           (uint64_t)sizeof(struct shim_answer) ^ 3;
 }
 
 /* A file that grows beyond this limit ends the program with a signal. */
@@ -479,28 +486,61 @@ void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu)
         if (!__atomic_compare_exchange_n(&claim->owner, &owner, self, false, __ATOMIC_SEQ_CST,
                                          __ATOMIC_SEQ_CST))
             continue;
+        memset(claim->files, 0, sizeof(claim->files));
         __atomic_store_n(&claim->gpu, gpu + 1, __ATOMIC_SEQ_CST);
         return;
     }
 }
 
-static bool claimed(const struct shim_registry *registry, shim_bus gpu)
+/* Of a living process with the shim; NULL: there is none. */
+static const struct claim *find_claim(const struct shim_registry *registry, shim_bus gpu)
 {
     for (int i = 0; i < CLAIMS; i++) {
         const struct claim *claim = &registry->claims[i];
         uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1 && lives(owner))
-            return true;
+            return claim;
     }
-    return false;
+    return NULL;
 }
 
 bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!claimed(registry, gpus[i]))
+        if (!find_claim(registry, gpus[i]))
             return false;
     return true;
+}
+
+/* The count that stands now. */
+static int files_now(const struct files *files, int64_t now_us)
+{
+    return (uint64_t)now_us - (uint64_t)files->since_us < SHIM_FILES_US ? files->n : 0;
+}
+
+static void add_file(struct files *files, int64_t now_us)
+{
+    files->n = files_now(files, now_us) + 1;
+    if (files->n == 1)
+        files->since_us = now_us;
+}
+
+bool shim_registry_count_file(struct shim_registry *registry, const shim_bus *gpus, int n,
+                              bool whole, int64_t now_us)
+{
+    struct files *files[SHIM_GPUS];
+    bool good = n <= SHIM_GPUS && take_table(registry) == 0;
+    if (!good)
+        return false;
+    for (int i = 0; good && i < n; i++) {
+        const struct claim *claim = find_claim(registry, gpus[i]);
+        files[i] = claim ? &registry->claims[claim - registry->claims].files[whole] : NULL;
+        good = claim && files_now(files[i], now_us) < (whole ? SHIM_FILES_WHOLE : SHIM_FILES_OTHER);
+    }
+    for (int i = 0; good && i < n; i++)
+        add_file(files[i], now_us);
+    release_table(registry);
+    return good;
 }
 
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,

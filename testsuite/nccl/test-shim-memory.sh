@@ -1,7 +1,7 @@
 #!/bin/bash
 # Bounce buffers: the rank that receives asks for memory of the plan's NUMA node while its
 # communicator is made, and not longer. (This machine has one node, so what it asks for is looked at.)
-# And where limits leave too little memory to read a graph file, there is none.
+# And where limits leave too little memory to read a graph file, there is none, and none for later ones of many groups.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
@@ -66,3 +66,32 @@ run_planned amd-4gpu --gpus 0,2,3 --under "$work/limited"
 as_planned
 said "TCCL INFO .*; topology file" 1
 said "graph file" 0
+
+step "nor between two GPUs at AMD's CPUs, through which NCCL alone takes P2P"
+make_plans "amd-4gpu:0,1=0 -m1> 1 -m3> 0"
+run_planned amd-4gpu --gpus 0,1
+as_planned
+said "TCCL INFO .*; topology file" 1
+make_plans "amd-4gpu:0,3=mlx5_0 -g> 0 -m1> 3 -m1> mlx5_0" "amd-4gpu:0,3=mlx5_0 -m3> 3 -m3> 0 -m3> mlx5_0"
+run_planned amd-4gpu --gpus 0,3 --nodes 2
+as_planned
+said "TCCL INFO .*; topology file" 2
+
+step "of many communicators in a process the first ones are given a graph file, the later ones are left alone on all ranks"
+many=(--gpus 0,2,3 --cpu zhaoxin -- --comms 4)
+make_plans "amd-4gpu:0,2,3=0 -m1> 3 -m2> 2 -m3> 0"
+run_planned amd-4gpu "${many[@]}"
+as_planned "comm 0"
+as_planned "comm 1"
+said "TCCL INFO communicator .*graph file" 2
+said "TCCL WARN communicator .*NCCL's own choice: it needs a graph file, which costs this NCCL seconds: a process reads at most 2" 2
+run_alone amd-4gpu "${many[@]}"
+python3 - "$alone" "$work/rings" <<'PYTHON' || { show_log; fail "$what: later ones are not as NCCL alone"; }
+import json, sys
+def edges(comm):
+    return [[(edge["from"], edge["to"], edge["send"]["kind"]) for edge in ring["edges"]] for ring in comm["channels"]]
+alone, planned = [{comm["comm"]: edges(comm) for comm in json.load(open(path))["comms"]} for path in sys.argv[1:3]]
+for name in ("comm 2", "comm 3"):
+    if planned[name] != alone[name] or planned[name] == planned["comm 0"]:
+        sys.exit(f"{name}: {planned[name]}, alone {alone[name]}, planned {planned['comm 0']}")
+PYTHON

@@ -546,6 +546,32 @@ static void memory(unsigned long seed)
     unlink(path);
 }
 
+/* Each of a communicator's ranks counts its graph files; one that has had enough keeps all from it.
+ */
+static void costly_files(void)
+{
+    const shim_bus gpus[] = {0x100, 0x200, 0x300};
+    const int64_t now = 5000000000;
+    new_step();
+    struct shim_registry *registry = open_one();
+    CHECK(!shim_registry_count_file(registry, gpus, 1, false, now)); /* nobody is there */
+    for (int i = 0; i < 3; i++)
+        shim_registry_claim_gpu(registry, gpus[i]);
+    for (int i = 0; i < SHIM_FILES_OTHER; i++)
+        CHECK(shim_registry_count_file(registry, gpus, 2, false, now + i));
+    CHECK(!shim_registry_count_file(registry, gpus, 2, false, now + 9));
+    CHECK(!shim_registry_count_file(registry, gpus + 1, 2, false, now + 9));
+    for (int i = 0; i < SHIM_FILES_OTHER; i++) /* the third had nothing taken from it */
+        CHECK(shim_registry_count_file(registry, gpus + 2, 1, false, now + 9));
+    for (int i = 0; i < SHIM_FILES_WHOLE; i++)
+        CHECK(shim_registry_count_file(registry, gpus, 3, true, now + i));
+    CHECK(!shim_registry_count_file(registry, gpus, 3, true, now + SHIM_FILES_US - 1));
+    CHECK(shim_registry_count_file(registry, gpus, 3, true, now + SHIM_FILES_US));
+    CHECK(shim_registry_count_file(registry, gpus, 2, false, now + SHIM_FILES_US));
+    CHECK(!shim_registry_count_file(registry, gpus, 3, false, now + SHIM_FILES_US));
+    unlink(path);
+}
+
 int main(void)
 {
     unsigned long seed = check_seed();
@@ -557,6 +583,7 @@ int main(void)
     full_table();
     many_groups(seed);
     expected_ranks();
+    costly_files();
     foreign_files();
     damaged_answers();
     limited_files();
