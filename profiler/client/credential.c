@@ -62,6 +62,21 @@ int tccl_cred_encode(const char *socket, uid_t reader, const char *data, size_t 
     return code == EMUNGE_SUCCESS ? 0 : fail(err, context, code);
 }
 
+/* munge's own form: "MUNGE:", base64 with its padding, ":". What is in it begins with five bytes
+ * (version, cipher, MAC, compression, realm) and holds a MAC of at least 16. */
+bool tccl_cred_has_form(const char *cred)
+{
+    static const char prefix[] = "MUNGE:";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    enum { LEAST = 28 };
+    if (strncmp(cred, prefix, sizeof(prefix) - 1) != 0)
+        return false;
+    const char *text = cred + sizeof(prefix) - 1;
+    size_t length = strspn(text, digits), padding = strspn(text + length, "=");
+    return length >= LEAST && padding <= 2 && (length + padding) % 4 == 0 &&
+           strcmp(text + length + padding, ":") == 0;
+}
+
 int tccl_cred_decode(const char *socket, const char *cred, int64_t deadline, uid_t *uid,
                      char **data, size_t *size, struct tccl_error *err)
 {

@@ -3,6 +3,7 @@
 #ifndef TCCL_CRED_H
 #define TCCL_CRED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,6 +22,9 @@ enum {
  * allocated (caller frees). Returns 0, or -1 with err. */
 int tccl_cred_encode(const char *socket, uid_t reader, const char *data, size_t size,
                      int64_t deadline, char **cred, struct tccl_error *err);
+
+/* Does a text look like a credential, so that it is worth asking munged? */
+bool tccl_cred_has_form(const char *cred);
 
 /* Decodes a credential (a text): who made it and what it holds. *data is allocated (caller frees)
  * and has a NUL behind its *size bytes. Returns 0, or -1 with err: forged, expired, replayed, for

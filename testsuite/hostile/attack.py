@@ -1,7 +1,7 @@
 """attack.py: what the attacks share: a tccld to attack, processes of the user nobody, credentials, tccld's memory."""
-import atexit
 import contextlib
 import ctypes
+import encodings.idna  # of socket; a process of nobody may not be able to read Python's modules any more
 import json
 import os
 import pwd
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 sys.dont_write_bytecode = True
@@ -141,12 +142,26 @@ class Target:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 function(*arguments)
                 status = 0
+            except Exception:
+                traceback.print_exc()
             finally:
-                atexit.unregister(end_forked)
                 sys.stdout.flush()
                 os._exit(status)
         self.pids.append(pid)
         return pid
+
+    def start(self, function, *arguments, uid=NOBODY):
+        """As fork(); what the function prints to target.told can be read from the file that comes with the pid."""
+        reading, writing = os.pipe()
+        self.told = os.fdopen(writing, "w")
+        pid = self.fork(function, *arguments, uid=uid)
+        self.told.close()
+        return pid, os.fdopen(reading)
+
+    @staticmethod
+    def run(*command):
+        """For fork(): a program."""
+        os.execvp(command[0], command)
 
     def wait(self, pid):
         """The exit status of a process of fork()."""

@@ -1,6 +1,7 @@
 /* Connections to tccld, over socketpairs: the unix socket's front end and TCP's by the same cases.
  * Who is at the other end, and what munge does, the test says. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "tccld/net/front.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/seal.h"
+#include "tccld/net/share.h"
 
 enum { USER = 1000, TCCLD = 999, PATIENCE_MS = 120000, SOON_MS = 50, PAGE = 200000 };
 
@@ -23,6 +25,7 @@ static struct daemon daemon_ = {.conf = &conf, .users = {.tccld = TCCLD, .slurm 
 static struct connections *all;
 static struct front front; /* a copy of the one that is tested, with bounds of the test's */
 static uid_t uid = USER;   /* of who connects next */
+static struct sockaddr_in address = {.sin_family = AF_INET}; /* over TCP; begin() sets it back */
 
 /* In place of munge: a credential is "UID TEXT", opened and made at the loop's next turn. */
 
@@ -92,10 +95,10 @@ int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
     return add_task((struct task){.in = cred, .context = context, .opened = done});
 }
 
-static int meet(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker)
+static int meet(int fd, const struct sockaddr *from, socklen_t size, struct asker *asker)
 {
     (void)fd;
-    (void)address;
+    (void)from;
     (void)size;
     if (front.from == FROM_UNIX)
         asker->uid = uid;
@@ -126,6 +129,24 @@ static void hear_keep(struct daemon *daemon, struct connection *connection, json
     heard++;
     CHECK(kept == NULL); /* one question at a time */
     kept = connection_hold(connection);
+}
+
+static struct connection *under_way[8];
+static int n_under_way;
+
+static void hear_work(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    (void)daemon;
+    (void)message;
+    under_way[n_under_way++] = connection_hold(connection);
+}
+
+static void finish_one(void)
+{
+    cleanup_json json_t *answer = tccl_message_new("ok");
+    struct connection *connection = under_way[--n_under_way];
+    connection_answer(connection, answer);
+    connection_drop(connection);
 }
 
 static void hear_drop(struct daemon *daemon, struct connection *connection, json_t *message)
@@ -164,6 +185,7 @@ static void hear_lines(struct daemon *daemon, struct connection *connection,
 static const struct request requests[] = {
     {"echo", FROM_UNIX | FROM_TCP, false, hear_echo, NULL},
     {"keep", FROM_UNIX | FROM_TCP, false, hear_keep, NULL},
+    {"work", FROM_UNIX | FROM_TCP, false, hear_work, NULL},
     {"drop", FROM_UNIX | FROM_TCP, false, hear_drop, NULL},
     {"page", FROM_UNIX | FROM_TCP, false, hear_page, NULL},
     {"root", FROM_UNIX | FROM_TCP, true, hear_echo, NULL},
@@ -203,7 +225,7 @@ static int open_end(int size)
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     for (int i = 0; i < 2 && size; i++)
         setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-    connections_add(all, fds[1], NULL, 0);
+    connections_add(all, fds[1], (struct sockaddr *)&address, sizeof(address));
     return fds[0];
 }
 
@@ -290,6 +312,8 @@ static bool is_open(int fd)
     return recv(fd, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
 }
 
+static uint32_t hosts = 0x0a000000;
+
 static void begin(const struct front *of)
 {
     front = *of;
@@ -297,6 +321,7 @@ static void begin(const struct front *of)
     front.first_ms = front.next_ms = PATIENCE_MS;
     uid = USER;
     heard = 0;
+    address.sin_addr.s_addr = htonl(++hosts); /* a new one: nobody knows it */
     all = connections_new(&daemon_, &front, requests);
 }
 
@@ -666,19 +691,23 @@ static void test_trusted_room(void)
     settle();
 }
 
-/* Of one user; over TCP nobody knows whose they are. */
+/* Of one user, or over TCP of one address. */
 static void test_each(void)
 {
     int fds[4];
-    if (!front.each)
-        return;
     front.each = 2;
     for (int i = 0; i < 4; i++) {
         uid = i == 3 ? USER + 1 : USER;
+        address.sin_addr.s_addr = htonl(hosts + (i == 3));
         fds[i] = open_end(0);
     }
     CHECK(is_open(fds[0]) && is_open(fds[1]) && !is_open(fds[2]) && is_open(fds[3]));
     uid = TCCLD;
+    if (front.from == FROM_TCP) { /* its address is trusted from now on */
+        ask(fds[3], "echo", 1);
+        CHECK_STR(next(fds[3], NULL), "ok");
+    }
+    hosts++;
     for (int i = 0; i < 4; i++) {
         close(fds[i]);
         fds[i] = open_end(0);
@@ -687,6 +716,158 @@ static void test_each(void)
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     settle();
+}
+
+/* Two questions of a user are under way, three of all who may only ask; one that has been answered
+ * is so until the answer has been read, and one whose asker has gone until it is answered. */
+static void test_turns(void)
+{
+    struct turns *before = daemon_.questions;
+    int fds[8];
+    daemon_.questions = turns_new(daemon_.base, 2, 3, 1);
+    for (int i = 0; i < 8; i++) {
+        uid = i < 4 ? USER : i < 6 ? USER + 1 : TCCLD;
+        fds[i] = open_end(0);
+        ask(fds[i], "work", i);
+        settle();
+    }
+    CHECK_INT(n_under_way, 5); /* two, one, and both of who is trusted */
+    close(fds[0]);             /* one that is under way */
+    close(fds[2]);             /* one that waits */
+    settle();
+    CHECK_INT(n_under_way, 5);
+    CHECK_INT(connections_count(all), 6);
+    while (n_under_way > 0) {
+        finish_one();
+        settle();
+    }
+    for (int i = 1; i < 8; i++)
+        if (i != 2)
+            CHECK_STR(next(fds[i], NULL), "ok");
+    settle();
+    uid = USER; /* as many as before: none is lost */
+    for (int i = 0; i < 8; i++) {
+        if (i == 0 || i == 2)
+            fds[i] = open_end(0);
+        ask(fds[i], i < 4 || front.from == FROM_TCP ? "work" : "drop", i);
+        settle();
+    }
+    CHECK_INT(n_under_way, 2);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+    while (n_under_way > 0)
+        finish_one();
+    turns_free(daemon_.questions);
+    daemon_.questions = before;
+}
+
+/* Who doesn't read has no other question answered in the meantime, whichever connection it is on.
+ */
+static void test_unread_turns(void)
+{
+    struct turns *before = daemon_.questions;
+    int fds[3];
+    daemon_.questions = turns_new(daemon_.base, 2, 8, 8);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = open_end(4096);
+        ask(fds[i], "page", i);
+        settle();
+    }
+    CHECK_INT(heard, 2);
+    CHECK_STR(next(fds[0], NULL), "page");
+    CHECK_STR(next(fds[2], NULL), "page");
+    CHECK_INT(heard, 3);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    settle();
+    turns_free(daemon_.questions);
+    daemon_.questions = before;
+}
+
+/* One address waits for itself alone: for munge, and for room. */
+static void test_addresses(void)
+{
+    struct turns *before = daemon_.decoding;
+    int fds[8];
+    if (front.from != FROM_TCP)
+        return;
+    daemon_.decoding = turns_new(daemon_.base, 2, 3, 8);
+    front.each_waiting = 3;
+    front.waiting = 6;
+    hosts++;
+    for (int i = 0; i < 8; i++) {
+        address.sin_addr.s_addr = htonl(hosts + (i == 0));
+        fds[i] = open_end(0);
+    }
+    CHECK(is_open(fds[0]) && !is_open(fds[1]) && !is_open(fds[4]) && is_open(fds[5]));
+    for (int i = 5; i < 8; i++) {
+        size_t size;
+        cleanup_free char *frame = frame_of("echo", i, &size);
+        CHECK_INT(send(fds[i], frame, size, 0), size);
+    }
+    for (int i = 0; i < 4; i++) {
+        turn();
+        CHECK(tasks <= 2);
+    }
+    for (int i = 5; i < 8; i++)
+        CHECK_STR(next(fds[i], NULL), "ok");
+    ask(fds[0], "echo", 0);
+    CHECK_STR(next(fds[0], NULL), "ok");
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    settle();
+    turns_free(daemon_.decoding);
+    daemon_.decoding = before;
+    hosts++;
+}
+
+static int admitted(int64_t now_ms, uint32_t host, int tries)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
+    int count = 0;
+    for (int i = 0; i < tries; i++)
+        count += share_admits(daemon_.shares, (struct sockaddr *)&from, now_ms);
+    return count;
+}
+
+/* What an address may connect in a second, and save up; more of it where it is trusted. */
+static void test_rate(void)
+{
+    uint32_t host = front.from == FROM_TCP ? 0x0b000001 : 0x0c000001;
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
+    int64_t now = tccl_now_ms();
+    int most = admitted(now, host, 100000);
+    CHECK(most > 100 && most < 10000);
+    CHECK_INT(admitted(now, host + 1, 10), 10);
+    CHECK_INT(admitted(now + 500, host, 100000), most / 2);
+    CHECK_INT(admitted(now + 60000, host, 100000), most);
+    struct share *share = share_of_address(daemon_.shares, (struct sockaddr *)&from);
+    share_trust(share);
+    share_drop(share);
+    CHECK(admitted(now + 120000, host, 100000) > 4 * most);
+}
+
+/* A message of a user with more values than any has is refused before it takes memory. */
+static void test_values(void)
+{
+    static char text[32768];
+    if (front.from != FROM_UNIX)
+        return;
+    for (int many = 0; many < 2; many++) { /* else the commas are within a text */
+        unsigned char header[TCCL_FRAME_HEADER];
+        int fd = open_end(0);
+        int size = sprintf(text, "{\"v\":1,\"type\":\"echo\",\"n\":%s", many ? "[1" : "\"\\\"");
+        for (int i = 0; i < 5000; i++)
+            size += sprintf(text + size, ",1");
+        size += sprintf(text + size, many ? "]}" : "\"}");
+        tccl_frame_header((size_t)size, header);
+        send_bytes(fd, header, sizeof(header));
+        send_bytes(fd, text, (size_t)size);
+        CHECK_STR(next(fd, NULL), many ? "error" : "ok");
+        close(fd);
+    }
 }
 
 /* TCP only: an envelope makes a message good for one node, once. */
@@ -716,13 +897,17 @@ int main(void)
         test_questions, test_torn,     test_length,  test_long_message, test_refused,
         test_slow,      test_patient,  test_hang_up, test_gone,         test_forgotten,
         test_stop,      test_unread,   test_buffers, test_room,         test_trusted_room,
-        test_each,      test_envelope, test_lines,
+        test_each,      test_envelope, test_lines,   test_turns,        test_unread_turns,
+        test_addresses, test_rate,     test_values,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */
     daemon_.base = event_base_new();
     CHECK_INT(event_base_priority_init(daemon_.base, DAEMON_PRIORITIES), 0);
     daemon_.seen = seen_new();
+    daemon_.shares = shares_new();
+    daemon_.decoding = turns_new(daemon_.base, 8, 16, 16);
+    daemon_.questions = turns_new(daemon_.base, 8, 16, 16);
     for (int i = 0; i < 2; i++)
         for (size_t test = 0; test < sizeof(tests) / sizeof(*tests); test++) {
             begin(fronts[i]);
@@ -730,6 +915,9 @@ int main(void)
             end();
         }
     seen_free(daemon_.seen);
+    turns_free(daemon_.decoding);
+    turns_free(daemon_.questions);
+    shares_free(daemon_.shares);
     event_base_free(daemon_.base);
     return check_result();
 }

@@ -54,6 +54,37 @@ static void test_forged(void)
 }
 
 /* Only the reader it was made for can open it. */
+/* What munged need not be asked. Whatever munge makes has the form, at all lengths. */
+static void test_form(void)
+{
+    static const char *const bad[] = {
+        "",
+        "MUNGE:",
+        "MUNGE::",
+        "hello",
+        "MUNGE:AwQDAAAA:",
+        "MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA:",
+        "MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA===:",
+        "MUNGE:AwQDAABAAAAAAAAAA AAAAAAAAAAAAAAAAAAAAAA:",
+        "MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA:x",
+        "munge:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA:",
+    };
+    CHECK(tccl_cred_has_form("MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA:"));
+    CHECK(tccl_cred_has_form("MUNGE:AwQDAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==:"));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        CHECK(!tccl_cred_has_form(bad[i]));
+    for (size_t size = 1; size < 100; size++) {
+        static const char text[100] = "x";
+        struct tccl_error err = {0};
+        cleanup_free char *cred = NULL;
+        CHECK_INT(tccl_cred_encode(rig.munge_socket, (uid_t)TCCL_CRED_ANYONE, text, size, soon(),
+                                   &cred, &err),
+                  0);
+        CHECK(tccl_cred_has_form(cred));
+    }
+}
+
 static void test_other_reader(void)
 {
     cleanup_free char *cred = NULL, *data = NULL;
@@ -88,6 +119,7 @@ int main(void)
     test_round();
     test_replay();
     test_forged();
+    test_form();
     test_other_reader();
     test_munged_away();
     return check_result();

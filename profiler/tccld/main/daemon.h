@@ -3,7 +3,6 @@
 #define TCCL_DAEMON_H
 
 #include <event2/event.h>
-#include <event2/listener.h>
 #include <jansson.h>
 
 #include "client/conf.h"
@@ -16,7 +15,9 @@ struct metrics;
 struct own;
 struct resolver;
 struct seen;
+struct shares;
 struct steps;
+struct turns;
 struct verdicts;
 
 enum { POOL_QUEUE = 1024 };
@@ -32,6 +33,8 @@ struct daemon {
     struct pool *munge, *names;
     struct resolver *resolver;
     struct seen *seen;
+    struct shares *shares;
+    struct turns *decoding, *questions; /* of addresses, of users */
     struct own *own;
     struct journal *journal;
     struct steps *steps;
@@ -51,9 +54,5 @@ struct timeval daemon_in(int64_t ms);
  * chance, since the callback comes late? This tccld was given no time to run then, or was busy, and
  * could not hear what others have sent meanwhile. Sets *spared; nobody is spared twice. */
 bool daemon_spares(int64_t due_ms, bool *spared);
-
-/* Error callback of listeners: what can't be accepted now (no descriptors left) is tried again a
- * little later, and not over and over. */
-void daemon_accept_failed(struct evconnlistener *listener, void *context);
 
 #endif

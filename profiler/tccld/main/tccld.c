@@ -27,8 +27,19 @@
 #include "tccld/net/liveness.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
+#include "tccld/net/share.h"
 
 enum { MUNGE_THREADS = 4, NAME_THREADS = 2, STOP_MS = 500, DESCRIPTORS = 8192 };
+/* Turns. Credentials with munge (each 64 KiB one more): of an address, of all addresses that aren't
+ * trusted, of a trusted one. Questions under way, to their answers' last byte: of a user, of all
+ * users who may only ask. */
+enum {
+    DECODING_EACH = 16,
+    DECODING = 256,
+    DECODING_TRUSTED = 256,
+    QUESTIONS_EACH = 8,
+    QUESTIONS = 32
+};
 
 struct options {
     const char *config, *node, *pid_file;
@@ -259,13 +270,18 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     if (make_folders(daemon->conf, err) != 0)
         return -1;
     daemon->base = new_base();
+    if (daemon->base) {
+        daemon->decoding = turns_new(daemon->base, DECODING_EACH, DECODING, DECODING_TRUSTED);
+        daemon->questions = turns_new(daemon->base, QUESTIONS_EACH, QUESTIONS, QUESTIONS);
+    }
     daemon->own = own_new();
     daemon->seen = seen_new();
+    daemon->shares = shares_new();
     daemon->alives = alives_new();
     daemon->verdicts = verdicts_new(daemon);
     daemon->metrics = metrics_new();
-    if (!daemon->base || !daemon->own || !daemon->seen || !daemon->alives || !daemon->verdicts ||
-        !daemon->metrics)
+    if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own || !daemon->seen ||
+        !daemon->shares || !daemon->alives || !daemon->verdicts || !daemon->metrics)
         return tccl_fail(err, "out of memory");
     if (add_signals(parts, reload, err) != 0 ||
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
@@ -302,6 +318,9 @@ static void end(struct parts *parts)
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
     if (!stuck)
         resolver_free(daemon->resolver);
+    turns_free(daemon->decoding);
+    turns_free(daemon->questions);
+    shares_free(daemon->shares);
     own_free(daemon->own);
     seen_free(daemon->seen);
     alives_free(daemon->alives);

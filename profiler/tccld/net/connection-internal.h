@@ -5,15 +5,16 @@
 #include <sys/queue.h>
 
 #include <event2/bufferevent.h>
-#include <event2/listener.h>
 
 #include "tccld/main/log.h"
 #include "tccld/net/front.h"
+#include "tccld/net/listener.h"
+#include "tccld/net/share.h"
 
 enum { LISTENERS = 4 };
 
-/* LISTENING: for the next frame. ASKED: a question is under way. ANSWERED: the answer is on its
- * way. */
+/* LISTENING: for the next frame. ASKED: a question is under way, or waits for its turn. ANSWERED:
+ * the answer is on its way. */
 enum connection_state { LISTENING, ASKED, ANSWERED };
 
 struct connection {
@@ -30,23 +31,29 @@ struct connection {
     bool spared;    /* it has fired late once */
     size_t limit;   /* of its frames */
     struct asker asker;
+    struct share *share; /* of its user (the unix socket) or address */
+    struct share *user;  /* of who has made the credential, over TCP; NULL: not known yet */
+    struct turn turn;    /* to have its credential decoded, and then its question answered */
+    char *held;          /* what waits for that turn */
+    size_t held_size;
 };
 
 struct connections {
     struct daemon *daemon;
     const struct front *front;
     const struct request *requests;
-    struct evconnlistener *listeners[LISTENERS];
+    struct listener *listeners[LISTENERS];
     int n_listeners;
     TAILQ_HEAD(, connection) list; /* the oldest first */
     int n_all, n_waiting;          /* waiting: not known yet */
-    int accepted;                  /* in this turn of the loop */
-    struct event *again;           /* the next turn */
     struct log_limit refused, closed, over_bound;
 };
 
-/* A connection whose descriptor is in its asker's hands. NULL without memory, with fd closed. */
-struct connection *connection_new(struct connections *all, int fd, const struct asker *asker);
+/* A connection of asker over fd, in share (taken over). NULL without memory, with fd closed. */
+struct connection *connection_new(struct connections *all, int fd, const struct asker *asker,
+                                  struct share *share);
+/* A connection that closes counts no more. */
+void connections_forget(struct connection *connection);
 /* Who makes too much wait in buffers has to go. */
 void connections_bound_buffers(struct connections *all);
 

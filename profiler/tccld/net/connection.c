@@ -13,7 +13,7 @@
 #include "tccld/net/connection-internal.h"
 #include "tccld/net/frames.h"
 
-enum { SHORT = 16384 /* bytes that need not be counted */ };
+enum { SHORT = 16384 /* bytes that need not be counted */, MOST_VALUES = 4096 };
 
 uid_t connection_uid(const struct connection *connection)
 {
@@ -47,24 +47,43 @@ struct connection *connection_hold(struct connection *connection)
     return connection;
 }
 
+/* Whoever waits in the line holds its connection. */
+static void leave_line(struct connection *connection)
+{
+    turn_end(&connection->turn);
+    free(tccl_steal(connection->held));
+    connection_drop(connection);
+}
+
 void connection_close(struct connection *connection)
 {
     struct connections *all = connection->all;
     if (!connection->stream)
         return;
     TAILQ_REMOVE(&all->list, connection, link);
-    all->n_waiting -= !connection->known;
-    all->n_all--;
+    connections_forget(connection);
     bufferevent_free(connection->stream);
     event_free(connection->timer);
     connection->stream = NULL;
+    if (connection->turn.state == TURN_IN_LINE)
+        leave_line(connection);
     connection_drop(connection);
+}
+
+/* A turn lasts until the question is answered and the answer has gone, or nobody works on it any
+ * more, although the connection has been closed before. */
+static void end(struct connection *connection)
+{
+    turn_end(&connection->turn);
+    share_drop(connection->share);
+    share_drop(connection->user);
+    free(connection);
 }
 
 void connection_drop(struct connection *connection)
 {
     if (--connection->holders == 0)
-        free(connection);
+        end(connection);
     else if (connection->holders == 1 && connection->stream && connection->state == ASKED)
         connection_close(connection);
 }
@@ -74,6 +93,15 @@ static void set_timer(struct connection *connection, int64_t ms)
     struct timeval wait = daemon_in(ms);
     connection->due_ms = tccl_now_ms() + ms;
     evtimer_add(connection->timer, &wait);
+}
+
+static const char *what_is_late(const struct connection *connection)
+{
+    if (connection->state == ANSWERED)
+        return "it has not read its answer";
+    if (connection->state == ASKED)
+        return "too many credentials of its address wait for munge";
+    return "it has not sent its message in time";
 }
 
 static void on_silence(evutil_socket_t fd, short what, void *argument)
@@ -86,9 +114,8 @@ static void on_silence(evutil_socket_t fd, short what, void *argument)
         return;
     }
     if (connection->state == ANSWERED || !connection->known)
-        log_limited(&connection->all->closed, "closed the connection from %s: it has not %s",
-                    connection->asker.place,
-                    connection->state == ANSWERED ? "read its answer" : "sent its message in time");
+        log_limited(&connection->all->closed, "closed the connection from %s: %s",
+                    connection->asker.place, what_is_late(connection));
     connection_close(connection);
 }
 
@@ -112,6 +139,22 @@ static const struct request *find_request(const struct connection *connection, c
     return NULL;
 }
 
+/* At most as many values are in a JSON text: each takes hundreds of bytes when it is parsed. */
+static int count_values(const char *text, size_t size)
+{
+    int count = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < size; i++) {
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            count += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    }
+    return count;
+}
+
 /* Returns NULL with err. */
 static json_t *read_message(struct connection *connection, const char *text, size_t size,
                             struct tccl_error *err)
@@ -119,6 +162,11 @@ static json_t *read_message(struct connection *connection, const char *text, siz
     const struct front *front = connection->all->front;
     if (!connection->trusted && size > front->untrusted) {
         tccl_fail(err, "uid %u has sent a message of %zu bytes", connection->asker.uid, size);
+        return NULL;
+    }
+    if (!connection->trusted && count_values(text, size) > MOST_VALUES) {
+        tccl_fail(err, "uid %u has sent a message of more than %d values", connection->asker.uid,
+                  MOST_VALUES);
         return NULL;
     }
     cleanup_json json_t *message = tccl_message_parse(text, size, err);
@@ -130,8 +178,14 @@ static json_t *read_message(struct connection *connection, const char *text, siz
 
 static void become_known(struct connection *connection)
 {
+    struct share *share = connection->share;
     connection->all->n_waiting -= !connection->known;
+    share->waiting -= !connection->known;
     connection->known = true;
+    if (!connection->trusted)
+        return;
+    share_trust(share);
+    bufferevent_priority_set(connection->stream, DAEMON_DEFAULT);
 }
 
 static void hear_lines(struct connection *connection, const char *text, size_t size)
@@ -165,17 +219,56 @@ static void hear_json(struct connection *connection, const char *text, size_t si
     request->handle(connection->all->daemon, connection, message);
 }
 
-void connection_hear(struct connection *connection, uid_t uid, const char *text, size_t size)
+static void hear_now(struct connection *connection)
 {
-    if (!connection->stream)
-        return;
-    connection->asker.uid = uid;
-    connection->trusted = daemon_trusts(connection->all->daemon, uid);
+    cleanup_free char *text = tccl_steal(connection->held);
     connection->lines = connection->all->front->from == FROM_UNIX && *text != '{';
     if (connection->lines)
-        hear_lines(connection, text, size);
+        hear_lines(connection, text, connection->held_size);
     else
-        hear_json(connection, text, size);
+        hear_json(connection, text, connection->held_size);
+}
+
+static void hear_in_turn(void *argument)
+{
+    struct connection *connection = argument;
+    hear_now(connection);
+    connection_drop(connection);
+}
+
+/* Whose question it is. */
+static struct share *find_user(struct connection *connection)
+{
+    if (connection->all->front->from == FROM_UNIX)
+        return connection->share;
+    share_drop(connection->user);
+    connection->user = share_of_user(connection->all->daemon->shares, connection->asker.uid);
+    return connection->user;
+}
+
+void connection_hear(struct connection *connection, uid_t uid, char *text, size_t size)
+{
+    struct connections *all = connection->all;
+    struct share *user;
+    turn_end(&connection->turn);
+    if (!connection->stream) {
+        free(text);
+        return;
+    }
+    connection->asker.uid = uid;
+    connection->trusted = daemon_trusts(all->daemon, uid);
+    connection->held = text;
+    connection->held_size = size;
+    if (connection->trusted) {
+        hear_now(connection);
+    } else if (!(user = find_user(connection))) {
+        free(tccl_steal(connection->held));
+        connection_close(connection);
+    } else {
+        connection_hold(connection);
+        if (turn_take(all->daemon->questions, &connection->turn, user, 1, hear_in_turn, connection))
+            hear_in_turn(connection);
+    }
 }
 
 void connection_reject(struct connection *connection, const char *why)
@@ -190,15 +283,28 @@ void connection_reject(struct connection *connection, const char *why)
         connection_close(connection);
 }
 
+static void open_in_turn(void *argument)
+{
+    struct connection *connection = argument;
+    struct connections *all = connection->all;
+    evtimer_del(connection->timer);
+    all->front->open(all->daemon, connection, tccl_steal(connection->held), connection->held_size);
+    connection_drop(connection);
+}
+
 static void take_question(struct connection *connection, char *data, size_t size)
 {
-    struct connections *all = connection->all;
+    const struct front *front = connection->all->front;
     connection->state = ASKED;
     connection->spared = false;
-    evtimer_del(connection->timer);
+    connection->held = data;
+    connection->held_size = size;
     connection_hold(connection);
-    all->front->open(all->daemon, connection, data, size);
-    connection_drop(connection);
+    if (!front->cost || turn_take(connection->all->daemon->decoding, &connection->turn,
+                                  connection->share, front->cost(size), open_in_turn, connection))
+        open_in_turn(connection);
+    else
+        set_timer(connection, front->next_ms);
 }
 
 static void on_read(struct bufferevent *stream, void *argument)
@@ -275,6 +381,7 @@ static void on_written(struct bufferevent *stream, void *argument)
         return;
     connection->state = LISTENING;
     connection->spared = false;
+    turn_end(&connection->turn);
     set_timer(connection, connection->all->front->next_ms);
     on_read(stream, connection); /* for what came meanwhile */
 }
@@ -286,7 +393,8 @@ static void on_event(struct bufferevent *stream, short what, void *argument)
     connection_close(argument);
 }
 
-struct connection *connection_new(struct connections *all, int fd, const struct asker *asker)
+struct connection *connection_new(struct connections *all, int fd, const struct asker *asker,
+                                  struct share *share)
 {
     struct connection *connection = calloc(1, sizeof(*connection));
     struct event_base *base = all->daemon->base;
@@ -301,6 +409,7 @@ struct connection *connection_new(struct connections *all, int fd, const struct 
         else
             close(fd);
         free(connection);
+        share_drop(share);
         return NULL;
     }
     bool limited = asker->uid != (uid_t)-1 && !daemon_trusts(all->daemon, asker->uid);
@@ -310,8 +419,9 @@ struct connection *connection_new(struct connections *all, int fd, const struct 
                                       .stream = stream,
                                       .timer = timer,
                                       .limit = limited ? all->front->untrusted : all->front->frame,
+                                      .share = share,
                                       .asker = *asker};
-    if (limited)
+    if (!connection->trusted)
         bufferevent_priority_set(stream, DAEMON_PATIENT);
     bufferevent_setcb(stream, on_read, on_written, on_event, connection);
     bufferevent_setwatermark(stream, EV_READ, 0, connection->limit + TCCL_FRAME_HEADER);

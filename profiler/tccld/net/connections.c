@@ -1,13 +1,14 @@
 /* All connections of a front end: accepting them, and who has to go when there are too many. Those
  * who only connect, or may only ask, must not keep out those whose JOINs are heard. */
+#include <netdb.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <event2/buffer.h>
 
+#include "base/clock.h"
 #include "tccld/net/connection-internal.h"
-
-enum { AT_ONCE = 64 /* accepted before others have their turn */ };
 
 int connections_count(const struct connections *all)
 {
@@ -17,11 +18,12 @@ int connections_count(const struct connections *all)
 static size_t bytes_of(const struct connection *connection)
 {
     return evbuffer_get_length(bufferevent_get_input(connection->stream)) +
-           evbuffer_get_length(bufferevent_get_output(connection->stream));
+           evbuffer_get_length(bufferevent_get_output(connection->stream)) +
+           (connection->held ? connection->held_size : 0);
 }
 
 /* Many that begin a long message and don't end it, or don't read their answers: the longest has to
- * go. */
+ * go. None whose question is being answered. */
 void connections_bound_buffers(struct connections *all)
 {
     struct connection *each, *longest = NULL;
@@ -29,8 +31,10 @@ void connections_bound_buffers(struct connections *all)
     TAILQ_FOREACH(each, &all->list, link)
     {
         size_t size = bytes_of(each);
+        bool goes = !each->trusted && (each->state != ASKED || each->held) &&
+                    (!longest || longest->share->trusted >= each->share->trusted);
         total += size;
-        if (!each->trusted && size > most) {
+        if (goes && (size > most || (longest && longest->share->trusted > each->share->trusted))) {
             most = size;
             longest = each;
         }
@@ -43,13 +47,14 @@ void connections_bound_buffers(struct connections *all)
     connection_close(longest);
 }
 
-/* The oldest one that can go for a new one: of who may only ask, else a trusted one for another. */
-static struct connection *oldest(const struct connections *all, bool known, bool trusted)
+/* Those that are between two questions go for new ones: of who may only ask, else a trusted one for
+ * another. The oldest of them. */
+static struct connection *oldest_known(const struct connections *all, bool trusted)
 {
     struct connection *own = NULL, *each;
     TAILQ_FOREACH(each, &all->list, link)
     {
-        if (each->known != known || each->state != LISTENING)
+        if (!each->known || each->state != LISTENING)
             continue;
         if (!each->trusted)
             return each;
@@ -59,91 +64,130 @@ static struct connection *oldest(const struct connections *all, bool known, bool
     return trusted ? own : NULL;
 }
 
-static int count_of(const struct connections *all, uid_t uid)
+/* So do those that have said nothing yet: the oldest of the share that has most of them, of a
+ * trusted one only for a trusted one. share: of this one. */
+static struct connection *oldest_waiting(const struct connections *all, const struct share *share,
+                                         bool trusted)
 {
-    const struct connection *each;
-    int count = 0;
+    struct connection *found = NULL, *each;
     TAILQ_FOREACH(each, &all->list, link)
-    count += each->asker.uid == uid;
-    return count;
+    {
+        const struct share *its = each->share;
+        if (each->known || each->state != LISTENING || (share && its != share) ||
+            (its->trusted && !trusted))
+            continue;
+        if (!found || (found->share->trusted && !its->trusted) ||
+            (found->share->trusted == its->trusted && its->waiting > found->share->waiting))
+            found = each;
+    }
+    return found;
+}
+
+static void make_way(struct connections *all, struct connection *old, int most)
+{
+    if (!old)
+        return;
+    log_limited(&all->over_bound,
+                "closed the connection from %s: more than %d have said nothing yet",
+                old->asker.place, most);
+    connection_close(old);
 }
 
 /* Returns whether there is room for one more. */
-static bool make_room(struct connections *all, const struct asker *asker)
+static bool make_room(struct connections *all, const struct asker *asker, const struct share *share)
 {
     const struct front *front = all->front;
-    bool unknown = asker->uid == (uid_t)-1;
-    bool trusted = unknown || daemon_trusts(all->daemon, asker->uid);
     struct connection *old;
-    if (!trusted && front->each && count_of(all, asker->uid) >= front->each) {
+    if (!share->trusted && share->open >= front->each) {
         log_limited(&all->over_bound, "closed a connection from %s, which has %d", asker->place,
                     front->each);
         return false;
     }
-    if (all->n_all >= front->most && (old = oldest(all, true, trusted)))
+    if (!share->trusted && share->waiting >= front->each_waiting)
+        make_way(all, oldest_waiting(all, share, false), front->each_waiting);
+    if (!share->trusted && share->waiting >= front->each_waiting)
+        return false;
+    if (all->n_all >= front->most && (old = oldest_known(all, share->trusted)))
         connection_close(old);
-    if (all->n_waiting >= front->waiting && (old = oldest(all, false, trusted))) {
-        log_limited(&all->over_bound,
-                    "closed the connection from %s: more than %d have said nothing yet",
-                    old->asker.place, front->waiting);
-        connection_close(old);
-    }
+    if (all->n_waiting >= front->waiting)
+        make_way(all, oldest_waiting(all, NULL, share->trusted), front->waiting);
     return all->n_all < front->most && all->n_waiting < front->waiting;
+}
+
+/* Is it the address of a node of [peers]? */
+static bool is_peer(const struct tccl_conf *conf, const struct sockaddr *address, socklen_t size)
+{
+    char host[NI_MAXHOST];
+    if (conf->n_peers == 0 ||
+        getnameinfo(address, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
+        return false;
+    for (int i = 0; i < conf->n_peers; i++)
+        if (strcmp(conf->peers[i].host, host) == 0)
+            return true;
+    return false;
+}
+
+static struct share *share_of(struct connections *all, const struct asker *asker,
+                              const struct sockaddr *address, socklen_t size)
+{
+    struct daemon *daemon = all->daemon;
+    bool unknown = asker->uid == (uid_t)-1;
+    struct share *share = unknown ? share_of_address(daemon->shares, address)
+                                  : share_of_user(daemon->shares, asker->uid);
+    if (!share)
+        return NULL;
+    if (!unknown)
+        share->trusted = daemon_trusts(daemon, asker->uid);
+    else if (share->open == 0 && !share->trusted && is_peer(daemon->conf, address, size))
+        share_trust(share);
+    return share;
+}
+
+void connections_forget(struct connection *connection)
+{
+    connection->all->n_waiting -= !connection->known;
+    connection->all->n_all--;
+    connection->share->waiting -= !connection->known;
+    connection->share->open--;
 }
 
 void connections_add(struct connections *all, int fd, const struct sockaddr *address,
                      socklen_t size)
 {
     struct asker asker = {.uid = (uid_t)-1};
-    if (all->front->meet(fd, address, size, &asker) != 0 || !make_room(all, &asker)) {
+    if ((address && !share_admits(all->daemon->shares, address, tccl_now_ms())) ||
+        all->front->meet(fd, address, size, &asker) != 0) {
         close(fd);
         return;
     }
-    struct connection *connection = connection_new(all, fd, &asker);
+    struct share *share = share_of(all, &asker, address, size);
+    if (!share || !make_room(all, &asker, share)) {
+        share_drop(share);
+        close(fd);
+        return;
+    }
+    struct connection *connection = connection_new(all, fd, &asker, share);
     if (!connection)
         return;
     TAILQ_INSERT_TAIL(&all->list, connection, link);
     all->n_waiting++;
     all->n_all++;
+    share->waiting++;
+    share->open++;
 }
 
-/* Listening */
-
-static void next_turn(evutil_socket_t fd, short what, void *argument)
+static void on_connection(void *context, int fd, const struct sockaddr *address, socklen_t size)
 {
-    struct connections *all = argument;
-    (void)fd;
-    (void)what;
-    for (int i = 0; i < all->n_listeners && all->accepted >= AT_ONCE; i++)
-        evconnlistener_enable(all->listeners[i]);
-    all->accepted = 0;
+    connections_add(context, fd, address, size);
 }
 
-static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
-                          struct sockaddr *address, int size, void *argument)
-{
-    static const struct timeval now = {0, 0};
-    struct connections *all = argument;
-    (void)listener;
-    /* So that those who only connect leave time for all else. */
-    if (all->accepted++ == 0)
-        evtimer_add(all->again, &now);
-    for (int i = 0; i < all->n_listeners && all->accepted == AT_ONCE; i++)
-        evconnlistener_disable(all->listeners[i]);
-    connections_add(all, fd, address, (socklen_t)size);
-}
-
-int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size,
-                       unsigned flags)
+int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size)
 {
     if (all->n_listeners == LISTENERS)
         return 0;
-    struct evconnlistener *listener = evconnlistener_new_bind(
-        all->daemon->base, on_connection, all,
-        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | flags, 512, address, (int)size);
+    struct listener *listener = listener_new(all->daemon->base, address, size, on_connection, all);
     if (!listener)
         return -1;
-    evconnlistener_set_error_cb(listener, daemon_accept_failed);
     all->listeners[all->n_listeners++] = listener;
     return 0;
 }
@@ -156,11 +200,6 @@ struct connections *connections_new(struct daemon *daemon, const struct front *f
         return NULL;
     *all = (struct connections){.daemon = daemon, .front = front, .requests = requests};
     TAILQ_INIT(&all->list);
-    all->again = evtimer_new(daemon->base, next_turn, all);
-    if (!all->again) {
-        free(all);
-        return NULL;
-    }
     return all;
 }
 
@@ -169,9 +208,8 @@ void connections_free(struct connections *all)
     if (!all)
         return;
     for (int i = 0; i < all->n_listeners; i++)
-        evconnlistener_free(all->listeners[i]);
+        listener_free(all->listeners[i]);
     while (!TAILQ_EMPTY(&all->list))
         connection_close(TAILQ_FIRST(&all->list));
-    event_free(all->again);
     free(all);
 }

@@ -27,6 +27,12 @@ static int meet(int fd, const struct sockaddr *address, socklen_t size, struct a
     return 0;
 }
 
+/* One for each 64 KiB that wait for munge. */
+static int cost(size_t size)
+{
+    return 1 + (int)(size >> 16);
+}
+
 static void on_opened(void *context, uid_t uid, char *text, size_t size,
                       const struct tccl_error *why)
 {
@@ -35,7 +41,6 @@ static void on_opened(void *context, uid_t uid, char *text, size_t size,
         connection_hear(connection, uid, text, size);
     else
         connection_reject(connection, why->text);
-    free(text);
     connection_drop(connection);
 }
 
@@ -102,12 +107,15 @@ const struct front front_tcp = {
     .from = FROM_TCP,
     .frame = TCCL_FRAME_TCP,
     .untrusted = 64 << 10,
-    .buffered = 64 << 20,
+    .buffered = 24 << 20,
     .most = 2048,
-    .waiting = 256,
+    .waiting = 1024,
+    .each = 128,
+    .each_waiting = 64,
     .first_ms = 1000,
     .next_ms = 10000,
     .meet = meet,
+    .cost = cost,
     .open = open_frame,
     .check = check,
     .answer = answer,
@@ -126,9 +134,7 @@ static int listen_all(struct connections *all, const struct tccl_conf *conf, str
     if (code != 0)
         return tccl_fail(err, "BindAddr=%s: %s", conf->bind_addr, gai_strerror(code));
     for (struct addrinfo *each = found; each; each = each->ai_next) {
-        unsigned flags =
-            LEV_OPT_REUSEABLE | (each->ai_family == AF_INET6 ? LEV_OPT_BIND_IPV6ONLY : 0);
-        if (connections_listen(all, each->ai_addr, each->ai_addrlen, flags) == 0)
+        if (connections_listen(all, each->ai_addr, each->ai_addrlen) == 0)
             any = true;
         else if (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)
             failure = errno;

@@ -42,7 +42,6 @@ static void open_frame(struct daemon *daemon, struct connection *connection, cha
 {
     (void)daemon;
     connection_hear(connection, connection_uid(connection), data, size);
-    free(data);
 }
 
 static void answer(struct daemon *daemon, struct connection *connection, json_t *message)
@@ -59,10 +58,11 @@ const struct front front_unix = {
     .from = FROM_UNIX,
     .frame = TCCL_FRAME_UNIX,
     .untrusted = 64 << 10,
-    .buffered = 64 << 20,
+    .buffered = 24 << 20,
     .most = 2048,
     .waiting = 256,
     .each = 128,
+    .each_waiting = 128,
     .first_ms = 1000,
     .next_ms = 10000,
     .forgiving = true,
@@ -127,7 +127,7 @@ int unix_socket_listen(struct unix_socket *own, struct tccl_error *err)
     if (!own->all)
         return tccl_fail(err, "out of memory");
     if ((unlink(address.sun_path) != 0 && errno != ENOENT) ||
-        connections_listen(own->all, (struct sockaddr *)&address, sizeof(address), 0) != 0 ||
+        connections_listen(own->all, (struct sockaddr *)&address, sizeof(address)) != 0 ||
         chmod(address.sun_path, 0666) != 0 || rename(address.sun_path, own->path) != 0)
         return tccl_fail(err, "Socket=%s: %s", own->path, strerror(errno));
     own->listens = true;

@@ -20,17 +20,20 @@ struct front {
     unsigned from;    /* FROM_UNIX or FROM_TCP */
     size_t frame;     /* longest frame, bytes */
     size_t untrusted; /* longest message of a user who may only ask, bytes */
-    size_t buffered;  /* bytes that have come or wait to be read, of all connections */
+    size_t buffered;  /* bytes that have come, or wait to be read, of all connections */
     int most;         /* connections in all */
     int waiting;      /* of them those without a good message yet */
-    int each;         /* of them those of one user who may only ask */
+    int each;         /* of them those of one user who may only ask, or of one address */
+    int each_waiting; /* of those without a good message yet */
     int first_ms;     /* a connection must bring its message within this time */
     int next_ms;      /* read its answer within this, and bring the next message */
     bool forgiving;   /* what is refused is answered by an error, else the connection is closed */
     /* Fills in who has connected. Returns 0, or -1: it is closed. */
     int (*meet)(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker);
-    /* A frame (taken over) has come: ends, now or later, in connection_hear or connection_reject.
-     */
+    /* What a frame (taken over) costs of the turns of its address. NULL: it needs none. */
+    int (*cost)(size_t size);
+    /* A frame (taken over) has its turn: ends, now or later, in connection_hear or
+     * connection_reject. */
     void (*open)(struct daemon *daemon, struct connection *connection, char *data, size_t size);
     /* Checks what goes with a message. Returns 0, or -1 with err. NULL: nothing. */
     int (*check)(struct daemon *daemon, struct asker *asker, const json_t *message,
@@ -43,8 +46,8 @@ extern const struct front front_unix, front_tcp;
 
 /* For open and answer. None of them does anything on a closed connection. */
 const struct asker *connection_asker(const struct connection *connection);
-/* The message of the frame, and who has made it. */
-void connection_hear(struct connection *connection, uid_t uid, const char *text, size_t size);
+/* The message of the frame (allocated, taken over), and who has made it. */
+void connection_hear(struct connection *connection, uid_t uid, char *text, size_t size);
 /* The frame is no good. */
 void connection_reject(struct connection *connection, const char *why);
 void connection_send(struct connection *connection, const char *data, size_t size);
@@ -54,8 +57,7 @@ void connection_close(struct connection *connection);
 struct connections *connections_new(struct daemon *daemon, const struct front *front,
                                     const struct request *requests);
 /* Listens there, too. Returns 0, or -1 with errno. */
-int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size,
-                       unsigned flags);
+int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size);
 /* Takes over the descriptor of whoever has connected. */
 void connections_add(struct connections *all, int fd, const struct sockaddr *address,
                      socklen_t size);

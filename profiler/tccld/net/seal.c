@@ -85,5 +85,9 @@ int seal_open(struct daemon *daemon, char *cred, int64_t deadline,
               void *context, struct tccl_error *err)
 {
     struct seal seal = {.in = cred, .deadline = deadline, .opened = done, .context = context};
+    if (!tccl_cred_has_form(cred)) {
+        free(cred);
+        return tccl_fail(err, "munge: not a credential");
+    }
     return submit(daemon, seal, run_open, done_open, err);
 }

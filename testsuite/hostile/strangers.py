@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""strangers: connections by the thousand from an address that tccl.conf doesn't name, as nobody, that say nothing or send
+garbage for credentials. Who asks meanwhile is answered: a trusted node, and a user at another address; steps get their
+plans; tccld doesn't grow.
+strangers SECONDS MOST [KIND...]: how long each flood lasts, connections a second, of which kinds (flood.c).
+# level: quick
+"""
+import sys
+import time
+
+from attack import MIB, Target, check, daemons, frame, verdict
+
+FLOOD = f"{daemons.BUILD}/testsuite/hostile/flood"
+STRANGER, USER, NODE = "127.0.0.66", "127.0.0.77", "127.0.0.1"  # only the last one is in [peers]
+KINDS = ["silent", "short", "junk", "forged", "long"]
+GROWTH = 64 * MIB
+EACH = 0.05  # seconds between the questions of one who asks
+
+
+def answered(target, source):
+    """Asks once over TCP; seconds until the answer, None if there was none."""
+    question = frame(target.credential({"type": "query", "filter": {}}))
+    start = time.monotonic()
+    try:
+        with target.tcp(source=source) as peer:
+            peer.settimeout(10)
+            peer.sendall(question)
+            return time.monotonic() - start if peer.recv(4096) else None
+    except OSError:
+        return None
+
+
+def ask(target, source, seconds):
+    """Prints the times of the answers, 10 for none: the process is one of fork()."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        print(answered(target, source) or 10.0, file=target.told, flush=True)
+        time.sleep(EACH)
+
+
+def show(who, times):
+    """Returns the share of those that were answered within a second."""
+    soon = sum(took < 1 for took in times)
+    times = sorted(times)
+    print(f"  {who}: {soon} of {len(times)} within a second, {sum(took >= 10 for took in times)} not at all; "
+          f"median {times[len(times) // 2] * 1e3:.1f} ms, longest {times[-1] * 1e3:.0f} ms", flush=True)
+    return soon / len(times)
+
+
+def under(target, kind, seconds, most):
+    """A flood of this kind; who asks meanwhile, with the share answered within a second, and answered at all."""
+    print(f"{kind}:", flush=True)
+    flood = kind and target.fork(target.run, FLOOD, STRANGER, str(target.port()), str(seconds), str(most), kind)
+    time.sleep(0.3)
+    asking = {"a node": target.start(ask, target, NODE, seconds - 1, uid=0),
+              "a user": target.start(ask, target, USER, seconds - 1)}
+    joins, until = [], time.monotonic() + seconds - 1
+    while time.monotonic() < until:
+        joins.append(target.join())
+        time.sleep(EACH)
+    show("steps", joins)
+    for who, (pid, told) in asking.items():
+        target.wait(pid)
+        times = [float(line) for line in told]
+        show(who, times)
+        missed = sum(took >= 10 for took in times)
+        check(times and missed * 100 <= len(times), f"{who} is answered during a flood of kind {kind}")
+    if flood:
+        target.wait(flood)
+
+
+def main():
+    seconds, most = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (3, 4000)
+    with Target() as target:
+        target.join()
+        before = target.memory()
+        target.forget_peak()
+        for kind in sys.argv[3:] or KINDS:
+            under(target, kind, seconds, most)
+        grown = target.memory(which="VmHWM") - before
+        check(grown < GROWTH, f"tccld grew by {grown / MIB:.0f} MiB, less than {GROWTH // MIB}")
+    verdict()
+
+
+main()
