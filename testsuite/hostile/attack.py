@@ -78,12 +78,12 @@ class Target:
         self.munged, *self.tcclds = daemons.children[:1] + daemons.children[-len(self.nodes):]
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, *_):
         if any(child.poll() is not None for child in daemons.children):
             check(False, "all daemons still run")
         end_forked(self.pids)
         daemons.end_all()
-        if check.failures:
+        if check.failures or kind not in (None, SystemExit):
             for i in range(len(self.nodes)):
                 with contextlib.suppress(FileNotFoundError), open(f"{self.folder}/n{i + 1}/log") as file:
                     print("".join(file.readlines()[-30:]))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """strangers: connections by the thousand from an address that tccl.conf doesn't name, as nobody, that say nothing or send
-garbage for credentials. Who asks meanwhile is answered: a trusted node, and a user at another address; steps get their
-plans; tccld doesn't grow.
+garbage for credentials. Who asks meanwhile is answered: a trusted node, a user at another address and one on the unix
+socket; steps get their plans; tccld doesn't grow.
 strangers SECONDS MOST [KIND...]: how long each flood lasts, connections a second, of which kinds (flood.c).
 # level: quick
 """
@@ -30,11 +30,23 @@ def answered(target, source):
         return None
 
 
-def ask(target, source, seconds):
+def answered_here(target):
+    """The same over the unix socket."""
+    start = time.monotonic()
+    try:
+        with target.unix() as peer:
+            peer.settimeout(10)
+            peer.sendall(frame({"v": 1, "type": "query", "filter": {}}))
+            return time.monotonic() - start if peer.recv(4096) else None
+    except OSError:
+        return None
+
+
+def ask(target, how, seconds):
     """Prints the times of the answers, 10 for none: the process is one of fork()."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        print(answered(target, source) or 10.0, file=target.told, flush=True)
+        print(how() or 10.0, file=target.told, flush=True)
         time.sleep(EACH)
 
 
@@ -47,13 +59,20 @@ def show(who, times):
     return soon / len(times)
 
 
+def munge_asked_in_vain(target):
+    """Does tccld's log say that munge has refused a text for its form?"""
+    with open(f"{target.folder}/n1/log") as file:
+        return "armor" in file.read()
+
+
 def under(target, kind, seconds, most):
     """A flood of this kind; who asks meanwhile, with the share answered within a second, and answered at all."""
     print(f"{kind}:", flush=True)
     flood = kind and target.fork(target.run, FLOOD, STRANGER, str(target.port()), str(seconds), str(most), kind)
     time.sleep(0.3)
-    asking = {"a node": target.start(ask, target, NODE, seconds - 1, uid=0),
-              "a user": target.start(ask, target, USER, seconds - 1)}
+    asking = {"a node": target.start(ask, target, lambda: answered(target, NODE), seconds - 1, uid=0),
+              "a user": target.start(ask, target, lambda: answered(target, USER), seconds - 1),
+              "a user on the node": target.start(ask, target, lambda: answered_here(target), seconds - 1)}
     joins, until = [], time.monotonic() + seconds - 1
     while time.monotonic() < until:
         joins.append(target.join())
@@ -70,13 +89,14 @@ def under(target, kind, seconds, most):
 
 
 def main():
-    seconds, most = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (3, 4000)
+    seconds, most = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (2, 15000)
     with Target() as target:
         target.join()
         before = target.memory()
         target.forget_peak()
         for kind in sys.argv[3:] or KINDS:
             under(target, kind, seconds, most)
+        check(not munge_asked_in_vain(target), "munge is not asked about what can't be a credential")
         grown = target.memory(which="VmHWM") - before
         check(grown < GROWTH, f"tccld grew by {grown / MIB:.0f} MiB, less than {GROWTH // MIB}")
     verdict()

@@ -10,7 +10,7 @@ import time
 
 from attack import MIB, Target, check, frame, record, verdict
 
-SECONDS, CONNECTIONS, GROWTH = 12, 8, 64 * MIB
+SECONDS, CONNECTIONS, GROWTH = 8, 8, 64 * MIB
 QUESTION = frame({"v": 1, "type": "query", "filter": {}})
 
 

@@ -155,7 +155,8 @@ void connections_add(struct connections *all, int fd, const struct sockaddr *add
                      socklen_t size)
 {
     struct asker asker = {.uid = (uid_t)-1};
-    if ((address && !share_admits(all->daemon->shares, address, tccl_now_ms())) ||
+    bool far = all->front->from == FROM_TCP; /* users here have no addresses */
+    if ((far && !share_admits(all->daemon->shares, address, tccl_now_ms())) ||
         all->front->meet(fd, address, size, &asker) != 0) {
         close(fd);
         return;

@@ -1,6 +1,6 @@
-/* What can't be accepted now (no descriptors left) is tried again a little later, and not over and
- * over. Listening has the last priority: with any other one a flood of connections would keep from
- * their turn those who have it, since there is always one more to accept. */
+/* So many are accepted in a millisecond, ahead of users' questions, so that a step is heard at
+ * once; then all else has its turn, however many more there are. What can't be accepted now (no
+ * descriptors left) is tried again a little later, and not over and over. */
 #include "tccld/net/listener.h"
 
 #include <errno.h>
@@ -9,17 +9,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
 
-/* AT_ONCE: accepted before others have their turn. BACKLOG: less where the kernel has less room. */
-enum { AT_ONCE = 64, BACKLOG = 4096, PAUSE_MS = 200 };
+/* BACKLOG: less where the kernel has less room. */
+enum { IN_A_MS = 32, BACKLOG = 4096, PAUSE_MS = 200 };
 
 struct listener {
     struct event *event, *again;
     listener_accepted *accepted;
     void *context;
-    int fd;
+    int fd, left; /* left: in this millisecond */
+    int64_t ms;
 };
 
 static void listen_again(evutil_socket_t fd, short what, void *argument)
@@ -30,34 +32,44 @@ static void listen_again(evutil_socket_t fd, short what, void *argument)
     event_add(listener->event, NULL);
 }
 
-static void pause_listening(struct listener *listener)
+static void pause_listening(struct listener *listener, int ms)
 {
-    static struct log_limit limit;
-    struct timeval wait = daemon_in(PAUSE_MS);
-    log_limited(&limit, "a connection can't be accepted, it is tried again in %d ms: %s", PAUSE_MS,
-                strerror(errno));
+    struct timeval wait = daemon_in(ms);
     event_del(listener->event);
     evtimer_add(listener->again, &wait);
+}
+
+/* Returns whether it was something that passes with the next one. */
+static bool accept_failed(struct listener *listener)
+{
+    static struct log_limit limit;
+    if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+        return errno != EAGAIN;
+    log_limited(&limit, "a connection can't be accepted, it is tried again in %d ms: %s", PAUSE_MS,
+                strerror(errno));
+    pause_listening(listener, PAUSE_MS);
+    return false;
 }
 
 static void on_connection(evutil_socket_t fd, short what, void *argument)
 {
     struct listener *listener = argument;
+    int64_t now = tccl_now_ms();
     (void)what;
-    for (int i = 0; i < AT_ONCE; i++) {
+    if (now != listener->ms)
+        listener->left = IN_A_MS;
+    listener->ms = now;
+    for (; listener->left > 0; listener->left--) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof(address);
         int accepted =
             accept4(fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (accepted >= 0)
             listener->accepted(listener->context, accepted, (struct sockaddr *)&address, size);
-        else if (errno == EAGAIN)
+        else if (!accept_failed(listener))
             return;
-        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            pause_listening(listener);
-            return;
-        }
     }
+    pause_listening(listener, 1);
 }
 
 static int open_socket(const struct sockaddr *address, socklen_t size)
@@ -90,9 +102,7 @@ struct listener *listener_new(struct event_base *base, const struct sockaddr *ad
     *listener = (struct listener){.accepted = accepted, .context = context, .fd = fd};
     listener->event = event_new(base, fd, EV_READ | EV_PERSIST, on_connection, listener);
     listener->again = evtimer_new(base, listen_again, listener);
-    if (listener->event && listener->again &&
-        event_priority_set(listener->event, DAEMON_PATIENT) == 0 &&
-        event_add(listener->event, NULL) == 0)
+    if (listener->event && listener->again && event_add(listener->event, NULL) == 0)
         return listener;
     listener_free(listener);
     errno = ENOMEM;

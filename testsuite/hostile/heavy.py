@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""heavy: nobody asks questions that take the most memory that 64 KiB can take, over the unix socket, and hangs up after
+each; and sends valid credentials of such messages over TCP, without reading, and others of a megabyte. tccld doesn't
+grow, and steps get their plans.
+# level: quick
+"""
+import socket
+import time
+
+from attack import MIB, Munge, Target, check, frame, record, verdict
+
+SECONDS, ATTACKERS, GROWTH = 6, 4, 64 * MIB
+VALUES = b'{"v":1,"type":"query","filter":{"x":[' + b",".join([b"{}"] * 21000) + b"]}}"
+NAMES = b'{"v":1,"type":"query","filter":{"users":[' + b",".join([b'"abcdefghijklmnop"'] * 3000) + b"]}}"
+
+
+def hit_and_run(target, question):
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        try:
+            with target.unix() as peer:
+                peer.settimeout(2)
+                peer.sendall(frame(question))
+        except OSError:
+            pass
+
+
+def credentials(target, size):
+    """Each of its own connection; none is read."""
+    peers, until = [], time.monotonic() + SECONDS
+    text = frame(Munge.encode(f"{target.folder}/munge/socket", b"x" * size))
+    while time.monotonic() < until:
+        try:
+            peers.append(socket.create_connection(("127.0.0.1", target.port()), 2, ("127.0.0.66", 0)))
+            peers[-1].setblocking(False)
+            peers[-1].send(text)
+        except OSError:
+            time.sleep(0.01)
+        del peers[:-200]
+
+
+def main():
+    with Target(records=[record(job) for job in range(1, 2001)]) as target:
+        target.join()
+        before = target.memory()
+        target.forget_peak()
+        for i in range(ATTACKERS):
+            target.fork(hit_and_run, target, VALUES if i % 2 else NAMES)
+        target.fork(credentials, target, 60000)
+        target.fork(credentials, target, 700000)
+        joins, until = 0, time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            target.join()
+            joins += 1
+            time.sleep(0.02)
+        grown = target.memory(which="VmHWM") - before
+        print(f"{joins} steps had their plans meanwhile")
+        check(joins > 0, "steps get their plans meanwhile")
+        check(grown < GROWTH, f"tccld grew by {grown / MIB:.0f} MiB, less than {GROWTH // MIB}")
+    verdict()
+
+
+main()
