@@ -51,8 +51,6 @@ static inline bool nothing_to_do(void)
            __atomic_load_n(&shim_pending_count, __ATOMIC_RELAXED) == 0;
 }
 
-static __thread int depth; /* of this thread's groups */
-
 static void before(const void *comm, size_t all_reduce)
 {
     shim_question_finish_over();
@@ -61,7 +59,7 @@ static void before(const void *comm, size_t all_reduce)
 
 static ncclResult_t after(ncclResult_t result)
 {
-    if (depth <= 0)
+    if (shim_group_depth <= 0)
         shim_steered_collectives_done(result == NCCL_IN_PROGRESS);
     return result;
 }
@@ -133,7 +131,7 @@ NCCL_WRAPPER ncclGroupStart(void)
     ncclResult_t (*real)(void) = target(&targets, __func__, __builtin_return_address(0));
     if (!real)
         return NCCL_SYSTEM_ERROR;
-    depth++;
+    shim_group_depth++;
     return real();
 }
 
@@ -143,11 +141,11 @@ NCCL_WRAPPER ncclGroupEnd(void)
     ncclResult_t (*real)(void) = target(&targets, __func__, __builtin_return_address(0));
     if (!real)
         return NCCL_SYSTEM_ERROR;
-    depth -= depth > 0;
+    shim_group_depth -= shim_group_depth > 0;
     shim_in_group_end++;
     ncclResult_t result = real();
     shim_in_group_end--;
-    if (depth > 0 || nothing_to_do())
+    if (shim_group_depth > 0 || nothing_to_do())
         return result;
     shim_question_finish_over();
     return after(result);

@@ -169,14 +169,27 @@ void shim_process_asked_early(const char *name)
         leave_early();
 }
 
+static bool number_of(const char *name, uint64_t *number)
+{
+    const char *value = shim_env(name);
+    return value && shim_number(value, 10, INT32_MAX, number) == 0;
+}
+
+bool shim_process_only_one(void)
+{
+    uint64_t pid, tasks, nodes;
+    return number_of("SLURM_TASK_PID", &pid) && pid == (uint64_t)getpid() &&
+           number_of("SLURM_STEP_NUM_TASKS", &tasks) && number_of("SLURM_STEP_NUM_NODES", &nodes) &&
+           tasks == nodes;
+}
+
 bool shim_process_each_rank(int ranks)
 {
     static const char *const names[] = {"WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
                                         "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
     uint64_t processes;
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        const char *value = shim_env(names[i]);
-        if (value && !shim_number(value, 10, INT32_MAX, &processes) && processes == (uint64_t)ranks)
+        if (number_of(names[i], &processes) && processes == (uint64_t)ranks)
             return true;
     }
     return false;

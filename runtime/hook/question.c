@@ -21,7 +21,7 @@ enum {
     SURE_CLAIMS_US = 20000000 /* it does, in this communicator */
 };
 
-__thread int shim_in_group_end;
+__thread int shim_in_group_end, shim_group_depth;
 
 /* Memories that the chain wants for buffers of one GPU's process; -1: none. */
 struct memories {
@@ -170,6 +170,10 @@ static int64_t patience(const struct shim_process *process)
 static int check_claims(const struct shim_process *process, struct shim_why *why)
 {
     const struct shim_plan *plan = &process->plan;
+    /* In a group the other ranks of this process come after this answer. */
+    if (shim_group_depth > 0 && shim_process_only_one() &&
+        !shim_registry_all_claimed(process->registry, plan->gpus, plan->n_gpus))
+        return shim_fail(why, "the only process of the node makes its communicators in a group");
     if (shim_registry_await_claims(process->registry, plan->gpus, plan->n_gpus,
                                    shim_now_us() + patience(process)))
         return 0;

@@ -7,6 +7,7 @@
 /* The wrapper of ncclGroupEnd runs in this thread: it calls shim_question_finish_over at the end.
  */
 extern __thread int shim_in_group_end;
+extern __thread int shim_group_depth; /* of this thread's groups */
 
 /* getenv as asked from caller (its return address). errno stays. */
 char *shim_question(const char *name, const void *caller);

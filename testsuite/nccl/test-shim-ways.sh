@@ -24,6 +24,10 @@ gpus=0,2,3
 chain="0 -w> 3 -m0> 2 -m1> 0"
 way "ncclCommInitAll" --processes 1 -- --init all
 way "a group" --processes 1 -- --group
+printf '#!/bin/sh\nexport SLURM_TASK_PID=$$ SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1\nexec "$@"\n' >"$work/as-task"
+chmod 755 "$work/as-task"
+way "a group in the only task of a step, which waits for nobody" --processes 1 --under "$work/as-task"
+said "is left as it is: the only process of the node makes its communicators in a group" 1
 way "threads" --processes 1 -- --threads
 way "Config" -- --init config
 way "without waiting" -- --nonblocking
