@@ -172,14 +172,19 @@ def send(peer, message):
     peer.sendall(struct.pack(">I", len(data)) + data)
 
 
-def receive(peer):
+def receive_bytes(peer):
+    """The content of a frame; None if the other side hangs up."""
     data = b""
     while len(data) < 4 or len(data) < 4 + struct.unpack(">I", data[:4])[0]:
         more = peer.recv(65536)
         if not more:
-            die(f"tccld hung up: {data[4:]}")
+            return None
         data += more
-    return json.loads(data[4:])
+    return data[4:]
+
+
+def receive(peer):
+    return json.loads(receive_bytes(peer) or die("tccld hung up"))
 
 
 def connect(folder, node):

@@ -77,6 +77,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "bound_gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(bound_gbps), "BoundGBps", 9},
     {.name = "solve_us", TCCL_FIELD_MICROSECONDS, RECORD, 0, MICROSECONDS, OUTCOME(solve_us), "SolveTime", 9},
     {.name = "start", TCCL_FIELD_TIME, PLAN | RECORD_MUST | CONFIRMATION, 0, LATEST, OUTCOME(start), "Start", 19},
+    {.name = "arrived", TCCL_FIELD_TIME, 0, 0, LATEST, RECORD_ONLY, "Arrived", 19},
     {.name = "source", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_SOURCE, OUTCOME(source), "Source", 6},
     {.name = "ring", TCCL_FIELD_LONG, PLAN | RECORD, 0, TCCL_OUTCOME_RING, OUTCOME(ring), "Ring", -60},
     {.name = "reporter", TCCL_FIELD_INT, RECORD_MUST, 0, COUNT, STEP(node), "Reporter", 8},

@@ -12,7 +12,7 @@
 #include "records/store.h"
 
 enum {
-    MAX_VALUES = 8 + 6 * TCCL_FILTER_JOBS,
+    MAX_VALUES = 9 + 6 * TCCL_FILTER_JOBS,
     MEMO = 1024, /* a power of two */
     MANY = 8,    /* nodes; then each name of a row is looked up */
 };
@@ -83,13 +83,7 @@ static int list_users(const json_t *filter, json_t **users, struct tccl_error *e
     return 0;
 }
 
-/* An entry of jobs; -1: any. Either job or array_job is set. */
-struct wanted_job {
-    json_int_t job, step, het_offset, array_job, first, last;
-    bool raw;
-};
-
-static int read_job(const json_t *json, struct wanted_job *job, struct tccl_error *err)
+static int read_job(const json_t *json, struct tccl_wanted_job *job, struct tccl_error *err)
 {
     if (whole(json, "job", -1, &job->job, err) != 0 ||
         whole(json, "step", -1, &job->step, err) != 0 ||
@@ -104,14 +98,35 @@ static int read_job(const json_t *json, struct wanted_job *job, struct tccl_erro
                : tccl_fail(err, "filter: each of jobs must be an object with a job");
 }
 
-static int list_jobs(const json_t *filter, json_t **jobs, struct tccl_error *err)
+static bool is_same_job(const struct tccl_wanted_job *a, const struct tccl_wanted_job *b)
 {
-    struct wanted_job job;
-    if (list(filter, "jobs", TCCL_FILTER_JOBS, jobs, err) != 0)
+    return a->job == b->job && a->step == b->step && a->het_offset == b->het_offset &&
+           a->array_job == b->array_job && a->first == b->first && a->last == b->last &&
+           a->raw == b->raw;
+}
+
+/* Adds a job that is not in the list yet. */
+static void add_wanted(struct tccl_filter *filter, const struct tccl_wanted_job *job)
+{
+    for (int i = 0; i < filter->n_jobs; i++)
+        if (is_same_job(&filter->jobs[i], job))
+            return;
+    filter->jobs[filter->n_jobs++] = *job;
+}
+
+static int list_jobs(const json_t *json, struct tccl_filter *filter, struct tccl_error *err)
+{
+    struct tccl_wanted_job job;
+    json_t *jobs;
+    if (list(json, "jobs", TCCL_FILTER_JOBS, &jobs, err) != 0)
         return -1;
-    for (size_t i = 0; i < json_array_size(*jobs); i++)
-        if (read_job(json_array_get(*jobs, i), &job, err) != 0)
+    if (jobs && !(filter->jobs = calloc(json_array_size(jobs) + 1, sizeof(*filter->jobs))))
+        return tccl_fail(err, "out of memory for a query");
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        if (read_job(json_array_get(jobs, i), &job, err) != 0)
             return -1;
+        add_wanted(filter, &job);
+    }
     return 0;
 }
 
@@ -153,6 +168,9 @@ static int sort_nodes(struct tccl_filter *filter)
     for (size_t i = 0; i < count; i++)
         filter->sorted[i] = json_string_value(json_array_get(filter->nodes, i));
     qsort(filter->sorted, count, sizeof(*filter->sorted), compare_names);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || strcmp(filter->sorted[i], filter->sorted[filter->n_sorted - 1]) != 0)
+            filter->sorted[filter->n_sorted++] = filter->sorted[i];
     return 0;
 }
 
@@ -162,7 +180,7 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
     *filter = (struct tccl_filter){.uid = uid};
     if (json && !json_is_object(json))
         return tccl_fail(err, "filter: must be an object");
-    if (list_jobs(json, &filter->jobs, err) != 0 || list_users(json, &filter->users, err) != 0 ||
+    if (list_jobs(json, filter, err) != 0 || list_users(json, &filter->users, err) != 0 ||
         whole(json, "start", 0, &filter->start, err) != 0 ||
         whole(json, "end", INT64_MAX, &filter->end, err) != 0 ||
         whole(json, "limit", INT64_MAX, &filter->limit, err) != 0 ||
@@ -185,6 +203,8 @@ void tccl_filter_clear(struct tccl_filter *filter)
 {
     free(filter->memo);
     free(filter->sorted);
+    free(filter->jobs);
+    filter->jobs = NULL;
     filter->memo = NULL;
     filter->sorted = NULL;
 }
@@ -205,7 +225,7 @@ static void add_value(struct query *query, const char *sql, json_int_t value)
     query->values[query->n_values++] = value;
 }
 
-static void add_step(struct query *query, const struct wanted_job *job)
+static void add_step(struct query *query, const struct tccl_wanted_job *job)
 {
     if (job->step >= 0)
         add_value(query, " AND step = ?", job->step);
@@ -219,16 +239,10 @@ static void begin_job(struct query *query)
     query->listing = true;
 }
 
-/* The array, or het leader, of a job comes from the step's environment and can be forged; its own
- * id and uid come from Slurm. If the job of that id belongs to another user, at about the same time
- * (ids start over when a cluster is set up again), the step is not found under it. */
-#define NOT_ANOTHERS(column)                                                                       \
-    " AND NOT EXISTS (SELECT 1 FROM records AS own WHERE own.job = records." column                \
-    " AND own.uid <> records.uid AND own.cluster = records.cluster"                                \
-    " AND own.start BETWEEN records.start - 2592000 AND records.start + 2592000)"
+#define NOT_ANOTHERS(column) " AND NOT tccl_anothers(" column ", cluster, uid, start)"
 
 /* which: the condition on the job's number, by its own id or by that of its het leader. */
-static void add_job(struct query *query, const char *which, const struct wanted_job *job)
+static void add_job(struct query *query, const char *which, const struct tccl_wanted_job *job)
 {
     begin_job(query);
     add_value(query, which, job->job);
@@ -238,7 +252,7 @@ static void add_job(struct query *query, const char *which, const struct wanted_
 }
 
 /* The index is partial (array tasks only): SQLite uses it only with the same condition. */
-static void add_tasks(struct query *query, const struct wanted_job *job, json_int_t array)
+static void add_tasks(struct query *query, const struct tccl_wanted_job *job, json_int_t array)
 {
     begin_job(query);
     add_value(query, "array_job_id = ? AND array_job_id > 0" NOT_ANOTHERS("array_job_id"), array);
@@ -249,21 +263,20 @@ static void add_tasks(struct query *query, const struct wanted_job *job, json_in
     add_step(query, job);
 }
 
-static void add_jobs(struct query *query, const json_t *jobs)
+static void add_jobs(struct query *query, const struct tccl_filter *filter)
 {
-    fputs(json_array_size(jobs) ? " AND (" : " AND (0", query->sql);
-    for (size_t i = 0; i < json_array_size(jobs); i++) {
-        struct wanted_job job;
-        read_job(json_array_get(jobs, i), &job, NULL);
-        if (job.array_job >= 0) {
-            add_tasks(query, &job, job.array_job);
+    fputs(filter->n_jobs ? " AND (" : " AND (0", query->sql);
+    for (int i = 0; i < filter->n_jobs; i++) {
+        const struct tccl_wanted_job *job = &filter->jobs[i];
+        if (job->array_job >= 0) {
+            add_tasks(query, job, job->array_job);
             continue;
         }
-        add_job(query, "job = ?", &job);
-        if (!job.raw)
-            add_job(query, "het_job = ?" NOT_ANOTHERS("het_job"), &job);
-        if (!job.raw && job.het_offset < 0)
-            add_tasks(query, &job, job.job);
+        add_job(query, "job = ?", job);
+        if (!job->raw)
+            add_job(query, "het_job = ?" NOT_ANOTHERS("het_job"), job);
+        if (!job->raw && job->het_offset < 0)
+            add_tasks(query, job, job->job);
     }
     fputc(')', query->sql);
 }
@@ -292,9 +305,9 @@ static void bound_times(const struct tccl_filter *filter, json_int_t *start, jso
 }
 
 /* '+' keeps SQLite from using an index on that column: with jobs, theirs is the better one. */
-static void write_select(struct query *query, const struct tccl_filter *filter, bool all)
+static void write_select(struct query *query, const struct tccl_filter *filter, int most)
 {
-    json_int_t user = all ? -1 : one_user(filter), start, end;
+    json_int_t user = one_user(filter), start, end;
     bound_times(filter, &start, &end);
     const char *by = user >= 0 ? " INDEXED BY records_by_user" : " INDEXED BY records_facts";
     fputs("SELECT id, start, facts", query->sql);
@@ -307,17 +320,19 @@ static void write_select(struct query *query, const struct tccl_filter *filter, 
     if (user >= 0)
         add_value(query, filter->jobs ? " AND +uid = ?" : " AND uid = ?", user);
     if (filter->jobs)
-        add_jobs(query, filter->jobs);
+        add_jobs(query, filter);
     if (filter->after) {
         const char *beyond = filter->newest ? " AND (start, id) < (?" : " AND (start, id) > (?";
         add_value(query, beyond, json_integer_value(json_array_get(filter->after, 0)));
         add_value(query, ", ?)", json_integer_value(json_array_get(filter->after, 1)));
     }
     fputs(filter->newest ? " ORDER BY start DESC, id DESC" : " ORDER BY start, id", query->sql);
+    if (most)
+        add_value(query, " LIMIT ?", most);
 }
 
 sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
-                                  bool all, struct tccl_error *err)
+                                  int most, struct tccl_error *err)
 {
     cleanup_free char *sql = NULL;
     size_t size;
@@ -326,7 +341,7 @@ sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tcc
         tccl_fail(err, "out of memory for a query");
         return NULL;
     }
-    write_select(query, filter, all);
+    write_select(query, filter, most);
     if (fclose(query->sql) != 0) {
         tccl_fail(err, "out of memory for a query");
         return NULL;
@@ -363,8 +378,8 @@ static bool has_number(const json_t *list, json_int_t number)
 static bool on_many(const struct tccl_filter *filter, const struct tccl_hosts *hosts)
 {
     for (size_t i = 0; i < hosts->count; i++)
-        if (bsearch(&hosts->names[i], filter->sorted, json_array_size(filter->nodes),
-                    sizeof(*filter->sorted), compare_names))
+        if (bsearch(&hosts->names[i], filter->sorted, filter->n_sorted, sizeof(*filter->sorted),
+                    compare_names))
             return true;
     return false;
 }

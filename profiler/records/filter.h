@@ -14,16 +14,25 @@
 
 struct reason_memo;
 
+/* An entry of jobs; -1: any. Either job or array_job is set. */
+struct tccl_wanted_job {
+    json_int_t job, step, het_offset, array_job, first, last;
+    bool raw;
+};
+
 /* Lists are borrowed from the filter; NULL: any. */
 struct tccl_filter {
     int64_t uid; /* whose records may be seen; -1: everyone's */
     json_int_t start, end, limit, min_nodes, max_nodes;
     bool newest; /* first */
-    json_t *jobs, *users, *states, *nodes, *classes;
+    json_t *users, *states, *nodes, *classes;
+    struct tccl_wanted_job *jobs; /* none twice; NULL: any */
+    int n_jobs;
     json_t *texts[TCCL_MOST_FIELDS]; /* by the members of the table (client/step-fields.h) */
     const json_t *after;             /* [start, id] of the last row of the page before */
     struct reason_memo *memo;
-    const char **sorted; /* the nodes sorted, if there are many; else NULL */
+    const char **sorted; /* the nodes sorted, none twice, if there are many; else NULL */
+    size_t n_sorted;
 };
 
 /* A row that was examined. */
@@ -37,11 +46,11 @@ int tccl_filter_read(const json_t *json, int64_t uid, struct tccl_filter *filter
                      struct tccl_error *err);
 void tccl_filter_clear(struct tccl_filter *filter);
 
-/* A statement over the candidate rows in the filter's order, for tccl_filter_row. whole: most of
- * the requested time will be scanned. NULL with err; the caller finalizes it. */
+/* A statement over the candidate rows in the filter's order, for tccl_filter_row. most: it ends
+ * after so many; 0: after all. NULL with err; the caller finalizes it. */
 struct tccl_records;
 sqlite3_stmt *tccl_filter_prepare(struct tccl_records *records, const struct tccl_filter *filter,
-                                  bool whole, struct tccl_error *err);
+                                  int most, struct tccl_error *err);
 
 /* Reads the statement's current row, valid until its next step. Does it match the filter? */
 bool tccl_filter_row(const struct tccl_filter *filter, sqlite3_stmt *statement,

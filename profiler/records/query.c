@@ -9,8 +9,9 @@
 #include "records/store.h"
 
 enum {
-    LOOK_MS = 40,  /* time per page */
-    LOOK_ROWS = 64 /* rows between two looks at the clock */
+    LOOK_MS = 40,   /* time per page */
+    LOOK_ROWS = 64, /* rows between two looks at the clock */
+    ROWS = 4096,    /* of a page, matching or not: as many as are kept while they are sorted */
 };
 
 /* A page: its limits and what it holds. */
@@ -58,6 +59,9 @@ static json_t *read_record(sqlite3_stmt *row)
             json_object_set_new(record, field->name, column(row, place++, field)) != 0)
             return NULL;
     }
+    int64_t arrived = sqlite3_column_int64(row, place);
+    if (arrived && json_object_set_new(record, "arrived", json_integer(arrived)) != 0)
+        return NULL;
     return show_built(record) == 0 ? tccl_steal(record) : NULL;
 }
 
@@ -117,23 +121,26 @@ static json_t *next_filter(const json_t *filter, const struct page *page)
     return json_object_set_new(next, "after", after) == 0 ? tccl_steal(next) : NULL;
 }
 
-/* Fills the page. *more: there are rows after it. Returns 0, or -1 with err. */
+/* Fills the page. *more: there may be rows after it. Returns 0, or -1 with err. */
 static int fill_page(struct tccl_records *records, const struct tccl_filter *filter,
                      sqlite3_stmt *rows, sqlite3_stmt *one, struct page *page, bool *more,
                      struct tccl_error *err)
 {
     int rc = SQLITE_ROW, taken = 0;
-    while (taken == 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW)
+    while (taken == 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        if (page->rows == 0)
+            page->begun_ms = tccl_now_ms(); /* they have been found, and sorted if need be */
         taken = take_row(page, filter, records, rows, one, err);
+    }
     if (taken < 0)
         return -1;
-    *more = taken == 1;
+    *more = taken == 1 || page->rows == ROWS;
     return *more || rc == SQLITE_DONE ? 0 : tccl_store_fail(records, err);
 }
 
 /* A whole record by its id. */
 static const char one_sql[] =
-    "SELECT $all FROM records LEFT JOIN builds ON step_start = $step_start WHERE id = ?1";
+    "SELECT $all, arrived FROM records LEFT JOIN builds ON step_start = $step_start WHERE id = ?1";
 
 json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, int64_t uid,
                            size_t max_bytes, json_t **next, struct tccl_error *err)
@@ -143,13 +150,13 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
     *next = NULL;
     if (tccl_filter_read(filter, uid, &wanted, err) != 0)
         return NULL;
-    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, false, err);
+    tccl_store_ask(records);
+    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, &wanted, ROWS, err);
     cleanup_stmt sqlite3_stmt *one = NULL;
     if (!rows || tccl_store_prepare(records, one_sql, &one, err) != 0)
         return NULL;
     cleanup_json json_t *found = json_array();
-    struct page page = {
-        .records = found, .max_bytes = max_bytes, .bytes = 2, .begun_ms = tccl_now_ms()};
+    struct page page = {.records = found, .max_bytes = max_bytes, .bytes = 2};
     if (fill_page(records, &wanted, rows, one, &page, &more, err) != 0)
         return NULL;
     if (more && !(*next = next_filter(filter, &page))) {

@@ -11,7 +11,8 @@
  * one, in whatever order they arrive; so does the later of two runs under one key. Nobody replaces
  * what is another user's. */
 static const char put_sql[] =
-    "INSERT INTO records ($names) VALUES ($values) ON CONFLICT ($key, uid) DO UPDATE SET $renewed"
+    "INSERT INTO records ($names, arrived) VALUES ($values, :arrived)"
+    " ON CONFLICT ($key, uid) DO UPDATE SET $renewed, arrived = excluded.arrived"
     " WHERE excluded.reporter < records.reporter OR (excluded.reporter = records.reporter"
     " AND excluded.start >= records.start"
     " AND NOT (records.state IN ('partial', 'differs') AND excluded.state = 'applied'"
@@ -130,6 +131,8 @@ static int put_record(struct tccl_records *records, const json_t *record, struct
     if (prepare(records, err) != 0)
         return -1;
     int count, rc = bind_fields(records->put, TCCL_IN_RECORD, normal, &count);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(records->put, count + 1, records->arrived);
     return write_both(records, records->put, rc, normal, err);
 }
 
@@ -175,4 +178,13 @@ int tccl_records_put(struct tccl_records *records, const json_t *record, struct 
 {
     return tccl_record_confirms(record) ? put_build(records, record, err)
                                         : put_record(records, record, err);
+}
+
+int tccl_records_put_misdated(struct tccl_records *records, const json_t *record, int64_t arrived,
+                              struct tccl_error *err)
+{
+    records->arrived = arrived;
+    int rc = tccl_records_put(records, record, err);
+    records->arrived = 0;
+    return rc;
 }

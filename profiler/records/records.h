@@ -2,6 +2,8 @@
 #ifndef TCCL_RECORDS_H
 #define TCCL_RECORDS_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +29,17 @@ struct tccl_records;
 int tccl_records_open(const char *path, struct tccl_records **records, struct tccl_error *err);
 void tccl_records_close(struct tccl_records *records); /* NULL is fine */
 
+/* Opens an existing store for questions alone, beside its writer, which waits for none of them. For
+ * use by one thread at a time. Returns 0, or -1 with err; closed as above. */
+int tccl_records_open_reader(const char *path, struct tccl_records **records,
+                             struct tccl_error *err);
+
+/* Bounds each question from now on: it fails when it has taken that many ms (0: any time), or soon
+ * after *stop (NULL: never), which another thread may set and must outlive the questions. */
+void tccl_records_bound(struct tccl_records *records, int most_ms, const atomic_bool *stop);
+/* Has that ended the last question? */
+bool tccl_records_gave_up(const struct tccl_records *records);
+
 /* Stores a record. A record with the same key is replaced if it came from the same or a higher
  * reporter, else kept, so that delivering a record again changes nothing. "partial" and "differs"
  * are not replaced by the "applied" that preceded them if that arrives later.
@@ -38,15 +51,27 @@ void tccl_records_close(struct tccl_records *records); /* NULL is fine */
  * record (spool.h). */
 int tccl_records_put(struct tccl_records *records, const json_t *record, struct tccl_error *err);
 
+/* The same for a record whose start can't be right: it is marked with the time at which it arrived,
+ * and purged by that. */
+int tccl_records_put_misdated(struct tccl_records *records, const json_t *record, int64_t arrived,
+                              struct tccl_error *err);
+
 /* Puts between these two are one transaction, safely on disk when commit returns 0. Each returns 0,
  * or -1 with err; if commit fails, everything put since begin is undone. */
 int tccl_records_begin(struct tccl_records *records, struct tccl_error *err);
 int tccl_records_commit(struct tccl_records *records, struct tccl_error *err);
 
+/* The time that is believed (unix; 0: nothing is known of it yet), which the store keeps for the
+ * journal, and the start of the newest record that is not misdated (0: there is none). Both return
+ * 0, or -1 with err. */
+int tccl_records_time(struct tccl_records *records, int64_t *believed, int64_t *newest,
+                      struct tccl_error *err);
+int tccl_records_set_time(struct tccl_records *records, int64_t believed, struct tccl_error *err);
+
 /* Removes records, and what was built, of steps that started before that time (unix), the oldest
- * first, at most that many per call. Free space is reused, and what exceeds a quarter of the file
- * is returned to the file system. Returns how many were removed, 0 if none are left to remove; -1
- * with err. */
+ * first, and misdated ones that arrived before it, at most that many per call. Free space is
+ * reused, and what exceeds a quarter of the file is returned to the file system. Returns how many
+ * were removed, 0 if none are left to remove; -1 with err. */
 int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
                        struct tccl_error *err);
 
@@ -75,10 +100,9 @@ json_t *tccl_records_query(struct tccl_records *records, const json_t *filter, i
                            size_t max_bytes, json_t **next, struct tccl_error *err);
 
 /* Summarizes the records that match a filter (limit, order and after are ignored): see
- * profiler/client/README.md, SUMMARY. Opens the store at path for itself, to read beside its
- * writer, in any thread; it must exist. Takes half a second for a million records. Returns a new
+ * profiler/client/README.md, SUMMARY. Takes half a second for a million records. Returns a new
  * reference to an object, or NULL with err. */
-json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid,
+json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter, int64_t uid,
                              struct tccl_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "records/facts.h"
 #include "records/sql.h"
 
@@ -18,15 +19,17 @@ enum {
     SCHEMA = 6,               /* and which of its schemas; 1 to 5 came before version 0.1.0 */
     BUSY_MS = 250,
     READER_BUSY_MS = 2000,
-    VACUUM_PAGES = 256, /* returned to the file system at a time */
+    VACUUM_PAGES = 256,  /* returned to the file system at a time */
+    LOOK_OPCODES = 1000, /* of SQLite's machine, between two looks at the clock: some 50 rows */
 };
 
 /* The key begins with the job, so its index serves queries by job. records_facts covers all that
  * summaries and filters look at (facts.h), in page order. record_start: the end of step_start. */
 static const char schema[] =
     "CREATE TABLE records (id INTEGER PRIMARY KEY, $columns, facts BLOB NOT NULL DEFAULT x'',"
-    " UNIQUE ($key, uid));"
+    " arrived INTEGER NOT NULL, UNIQUE ($key, uid));"
     "CREATE INDEX records_by_user ON records (uid, start);"
+    "CREATE INDEX records_by_owner ON records (job, cluster, uid, start);"
     "CREATE INDEX records_by_het_job ON records (het_job, step);"
     "CREATE INDEX records_by_array ON records (array_job_id, array_task_id, step)"
     " WHERE array_job_id > 0;"
@@ -35,11 +38,15 @@ static const char schema[] =
     " built_reason TEXT NOT NULL, built_rank INTEGER NOT NULL, record_start INTEGER NOT NULL,"
     " nccl TEXT NOT NULL, nccl_gbps REAL NOT NULL)"
     " WITHOUT ROWID;"
-    "CREATE INDEX builds_by_start ON builds (record_start);";
+    "CREATE INDEX builds_by_start ON builds (record_start);"
+    "CREATE INDEX records_misdated ON records (arrived) WHERE arrived > 0;"
+    "CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 0), now INTEGER NOT NULL);";
 
 int tccl_store_fail(const struct tccl_records *records, struct tccl_error *err)
 {
     int code = records->db ? sqlite3_errcode(records->db) : SQLITE_NOMEM;
+    if (code == SQLITE_INTERRUPT)
+        return tccl_store_look(records, err);
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
         return tccl_fail(err, "%s: %s; move it away, and a new one is made", records->path,
                          sqlite3_errstr(code));
@@ -140,11 +147,61 @@ static int make_file(const char *path, struct tccl_error *err)
     return fd >= 0 ? 0 : tccl_fail(err, "%s: can't be opened: %s", path, strerror(errno));
 }
 
+static bool is_stopped(const struct tccl_records *records)
+{
+    return records->stop && atomic_load(records->stop);
+}
+
+static bool is_late(const struct tccl_records *records)
+{
+    return records->most_ms && tccl_now_ms() > records->until_ms;
+}
+
+int tccl_store_look(const struct tccl_records *records, struct tccl_error *err)
+{
+    if (is_stopped(records))
+        return tccl_fail(err, "the question was given up: nobody waits for its answer");
+    if (is_late(records))
+        return tccl_fail(err,
+                         "the question took longer than %g s and was given up: ask for a shorter "
+                         "time, fewer jobs or fewer nodes",
+                         records->most_ms / 1e3);
+    return 0;
+}
+
+bool tccl_records_gave_up(const struct tccl_records *records)
+{
+    return is_stopped(records) || is_late(records);
+}
+
+/* SQLite's progress handler. Once it has said that a question ends, that stays so. */
+static int is_over(void *records)
+{
+    return tccl_records_gave_up(records);
+}
+
+void tccl_records_bound(struct tccl_records *records, int most_ms, const atomic_bool *stop)
+{
+    records->most_ms = most_ms;
+    records->stop = stop;
+    sqlite3_progress_handler(records->db, LOOK_OPCODES, most_ms || stop ? is_over : NULL, records);
+}
+
+void tccl_store_ask(struct tccl_records *records)
+{
+    records->until_ms = tccl_now_ms() + records->most_ms;
+    tccl_owners_forget(records->owners);
+}
+
 static int open_file(struct tccl_records *records, int flags, int busy_ms, struct tccl_error *err)
 {
     if (sqlite3_open_v2(records->path, &records->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
             SQLITE_OK ||
         tccl_facts_function(records->db) != SQLITE_OK)
+        return tccl_store_fail(records, err);
+    if (!(records->owners = tccl_owners_new(records->db)))
+        return tccl_fail(err, "out of memory for %s", records->path);
+    if (tccl_owners_function(records->owners) != SQLITE_OK)
         return tccl_store_fail(records, err);
     sqlite3_busy_timeout(records->db, busy_ms);
     return 0;
@@ -175,7 +232,8 @@ int tccl_records_open(const char *path, struct tccl_records **records, struct tc
     return 0;
 }
 
-int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err)
+int tccl_records_open_reader(const char *path, struct tccl_records **records,
+                             struct tccl_error *err)
 {
     *records = NULL;
     struct tccl_records *new = new_records(path, err);
@@ -200,9 +258,30 @@ void tccl_records_close(struct tccl_records *records)
     sqlite3_finalize(records->put);
     sqlite3_finalize(records->put_build);
     sqlite3_finalize(records->renew);
+    tccl_owners_free(records->owners);
     sqlite3_close(records->db);
     free(records->path);
     free(records);
+}
+
+/* The newest record that is not misdated. */
+#define BY_TIME "FROM records INDEXED BY records_facts WHERE arrived = 0 ORDER BY start"
+
+int tccl_records_time(struct tccl_records *records, int64_t *believed, int64_t *newest,
+                      struct tccl_error *err)
+{
+    if (tccl_store_number(records, "SELECT coalesce((SELECT now FROM clock), 0)", believed, err) !=
+        0)
+        return -1;
+    return tccl_store_number(records, "SELECT coalesce((SELECT start " BY_TIME " DESC LIMIT 1), 0)",
+                             newest, err);
+}
+
+int tccl_records_set_time(struct tccl_records *records, int64_t believed, struct tccl_error *err)
+{
+    char sql[80];
+    snprintf(sql, sizeof(sql), "INSERT OR REPLACE INTO clock VALUES (0, %" PRId64 ")", believed);
+    return tccl_store_execute(records, sql, err);
 }
 
 /* Removes rows of one of the two tables. Returns how many, or -1 with err. */
@@ -210,8 +289,9 @@ static int purge_table(struct tccl_records *records, const char *sql, int64_t be
                        struct tccl_error *err)
 {
     cleanup_stmt sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(records->db, sql, -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_bind_int64(statement, 1, before) != SQLITE_OK ||
+    if (tccl_store_prepare(records, sql, &statement, err) != 0)
+        return -1;
+    if (sqlite3_bind_int64(statement, 1, before) != SQLITE_OK ||
         sqlite3_bind_int(statement, 2, most) != SQLITE_OK || sqlite3_step(statement) != SQLITE_DONE)
         return tccl_store_fail(records, err);
     return sqlite3_changes(records->db);
@@ -229,6 +309,23 @@ static int shrink(struct tccl_records *records, struct tccl_error *err)
     return unused > VACUUM_PAGES && unused > pages / 4 ? tccl_store_execute(records, sql, err) : 0;
 }
 
+/* With what was built: by its time, nothing would find that. */
+static int purge_misdated(struct tccl_records *records, int64_t before, int most,
+                          struct tccl_error *err)
+{
+#define THESE                                                                                      \
+    " FROM records INDEXED BY records_misdated WHERE arrived > 0 AND arrived < ?1"                 \
+    " ORDER BY arrived, id LIMIT ?2)"
+    int builds =
+        purge_table(records, "DELETE FROM builds WHERE step_start IN (SELECT $step_start" THESE,
+                    before, most, err);
+    if (builds < 0)
+        return -1;
+    return purge_table(records, "DELETE FROM records WHERE id IN (SELECT id" THESE, before, most,
+                       err);
+#undef THESE
+}
+
 /* A confirmation is removed after the record that it belongs to. */
 static int purge_both(struct tccl_records *records, int64_t before, int most,
                       struct tccl_error *err)
@@ -236,15 +333,21 @@ static int purge_both(struct tccl_records *records, int64_t before, int most,
     int64_t first;
     int removed = purge_table(records,
                               "DELETE FROM records WHERE id IN (SELECT id FROM records INDEXED BY"
-                              " records_facts WHERE start < ?1 ORDER BY start, id LIMIT ?2)",
+                              " records_facts WHERE start < ?1 AND arrived = 0"
+                              " ORDER BY start, id LIMIT ?2)",
                               before, most, err);
-    if (removed < 0 ||
-        tccl_store_number(records, "SELECT coalesce(min(start), 9223372036854775807) FROM records",
-                          &first, err) != 0)
+    if (removed == 0)
+        removed = purge_misdated(records, before, most, err);
+    if (removed < 0 || tccl_store_number(records,
+                                         "SELECT coalesce((SELECT start " BY_TIME " LIMIT 1),"
+                                         " 9223372036854775807)",
+                                         &first, err) != 0)
         return -1;
     int builds = purge_table(records,
                              "DELETE FROM builds WHERE step_start IN (SELECT step_start FROM"
                              " builds INDEXED BY builds_by_start WHERE record_start < ?1"
+                             " AND record_start NOT IN"
+                             " (SELECT start FROM records WHERE arrived > 0)"
                              " ORDER BY record_start LIMIT ?2)",
                              first < before ? first : before, most, err);
     return builds < 0 || builds > removed ? builds : removed;

@@ -6,13 +6,19 @@
 
 #include <sqlite3.h>
 
+#include "records/owners.h"
 #include "records/records.h"
 
 struct tccl_records {
     sqlite3 *db;
     sqlite3_stmt *put, *put_build, *renew;
     char *path;
-    bool together; /* between tccl_records_begin and tccl_records_commit */
+    int64_t arrived; /* of the record that is being put, if it is misdated; else 0 */
+    bool together;   /* between tccl_records_begin and tccl_records_commit */
+    struct tccl_owners *owners;
+    int most_ms; /* of a question (tccl_records_bound) */
+    int64_t until_ms;
+    const atomic_bool *stop;
 };
 
 static inline void tccl_cleanup_statement(sqlite3_stmt **statement)
@@ -38,8 +44,11 @@ int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_s
 /* Instead of tccl_records_commit: undoes everything put since begin. */
 void tccl_records_give_up(struct tccl_records *records);
 
-/* Opens an existing store for reading, beside its writer.
- * Returns 0, or -1 with err. The caller closes it (tccl_records_close). */
-int tccl_store_open_reader(const char *path, struct tccl_records **records, struct tccl_error *err);
+/* A question begins: its time, and what is known of the store. */
+void tccl_store_ask(struct tccl_records *records);
+
+/* Is the question's time over, or shall it stop? SQLite looks, too, but not while a row is worked
+ * on. Returns 0, or -1 with err. */
+int tccl_store_look(const struct tccl_records *records, struct tccl_error *err);
 
 #endif

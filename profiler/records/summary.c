@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "records/filter.h"
 #include "records/nodestats.h"
 #include "records/reason.h"
@@ -18,9 +17,8 @@ enum {
     WORDS = 32,  /* distinct states, or words for what was built; further ones count as "other" */
     NODES = 20,  /* in the answer */
     DAYS = 1100, /* the latest of them */
-    ROWS = 50000000,   /* more are too many for one answer */
-    OTHERS_MS = 10000, /* time limit for unprivileged users: others wait in the queue */
-    LOOK_ROWS = 64     /* rows between two looks at the clock */
+    ROWS = 50000000, /* more are too many for one answer */
+    LOOK_ROWS = 16   /* rows between two looks at the clock */
 };
 
 /* Lower bounds of the histogram's parts. */
@@ -182,16 +180,16 @@ static int count_rows(struct summary *summary, struct tccl_records *records,
                       const struct tccl_filter *filter, struct tccl_error *err)
 {
     struct tccl_row row;
-    int64_t end = tccl_now_ms() + OTHERS_MS, looked_at = 0;
+    int64_t looked_at = 0;
     int rc;
-    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, filter, true, err);
+    cleanup_stmt sqlite3_stmt *rows = tccl_filter_prepare(records, filter, 0, err);
     if (!rows)
         return -1;
     while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
         if (summary->steps == ROWS)
             return tccl_fail(err, "more than %d records: select a shorter time", ROWS);
-        if (filter->uid >= 0 && ++looked_at % LOOK_ROWS == 0 && tccl_now_ms() > end)
-            return tccl_fail(err, "too much for one answer: select a shorter time");
+        if (++looked_at % LOOK_ROWS == 0 && tccl_store_look(records, err) != 0)
+            return -1;
         if (tccl_filter_row(filter, rows, &row) && count_row(summary, filter, &row) != 0)
             return tccl_fail(err, "out of memory for a summary");
     }
@@ -289,16 +287,10 @@ static json_t *summary_json(struct summary *summary, const struct tccl_filter *f
                      days_json(summary), "solve_us", solve_json(&summary->solve));
 }
 
-static void cleanup_records(struct tccl_records **records)
-{
-    tccl_records_close(*records);
-}
-
-json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid,
+json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter, int64_t uid,
                              struct tccl_error *err)
 {
     __attribute__((cleanup(tccl_filter_clear))) struct tccl_filter wanted = {0};
-    __attribute__((cleanup(cleanup_records))) struct tccl_records *records = NULL;
     __attribute__((cleanup(clear))) struct summary *summary = calloc(1, sizeof(*summary));
     if (tccl_filter_read(filter, uid, &wanted, err) != 0)
         return NULL;
@@ -308,8 +300,8 @@ json_t *tccl_records_summary(const char *path, const json_t *filter, int64_t uid
         tccl_fail(err, "out of memory for a summary");
         return NULL;
     }
-    if (tccl_store_open_reader(path, &records, err) != 0 ||
-        count_rows(summary, records, &wanted, err) != 0)
+    tccl_store_ask(records);
+    if (count_rows(summary, records, &wanted, err) != 0)
         return NULL;
     json_t *json = summary_json(summary, &wanted);
     if (!json)

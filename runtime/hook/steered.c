@@ -25,6 +25,7 @@ static struct watch {
     bool compared;  /* as far as it can be before it is connected */
     unsigned calls; /* collectives so far */
     size_t largest; /* all-reduce so far, bytes */
+    size_t done;    /* the largest that NCCL has connected what it takes for */
     int called_by;  /* the thread whose collective has not been looked after; 0: none */
 } watches[SHIM_STEERED];
 
@@ -137,7 +138,8 @@ static void tell(const struct shim_process *process, const struct watch *watch,
 /* Can there be a verdict now? The log's word for it is in built. */
 static bool is_conclusive(const struct watch *watch, const struct shim_built *built)
 {
-    return !built->complete || built->connected || built->unclear || !watch->compared;
+    bool by_trees = built->trees && watch->done >= LARGE;
+    return !built->complete || built->connected || built->unclear || !watch->compared || by_trees;
 }
 
 /* Returns false: later. */
@@ -254,6 +256,8 @@ void shim_steered_collectives_done(bool under_way)
         if (!waits(watch) || watch->called_by != self)
             continue;
         watch->called_by = 0;
+        if (!under_way)
+            watch->done = watch->largest;
         if (watch->calls <= LOOKS || (watch->calls & (watch->calls - 1)) == 0)
             look_after(watch, false);
     }

@@ -131,6 +131,8 @@ static char *show_time(const struct acct_field *field, const json_t *record,
                        const struct acct_clock *clock)
 {
     char text[128];
+    if (!json_object_get(record, field->source))
+        return strdup("");
     acct_time_print((time_t)tccl_number_of(record, field->source), clock->now, clock->format, text,
                     sizeof(text));
     return strdup(text);

@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!filter)
         return 0;
     int count = count_pages(filter);
-    cleanup_json json_t *summary = tccl_records_summary(path, filter, UID, NULL);
+    cleanup_json json_t *summary = tccl_records_summary(records, filter, UID, NULL);
     const json_t *steps = json_object_get(summary, "steps"),
                  *after = json_object_get(filter, "after");
     FUZZ_CHECK((count < 0) == (summary == NULL));

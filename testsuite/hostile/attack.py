@@ -89,6 +89,47 @@ class Target:
                     print("".join(file.readlines()[-30:]))
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def stop(self, node=1, number=signal.SIGKILL):
+        """Ends a tccld."""
+        child = self.tcclds[node - 1]
+        child.send_signal(number)
+        child.wait(daemons.PATIENCE)
+        daemons.children.remove(child)
+
+    def start(self, node=1):
+        """Starts it again."""
+        self.tcclds[node - 1] = child = daemons.spawn(
+            [f"{daemons.BUILD}/profiler/tccld", "--config", f"{self.folder}/tccl.conf", "--node", f"n{node}"],
+            f"{self.folder}/n{node}/log")
+        if not daemons.wait_for_socket(f"{self.folder}/n{node}/tccld.sock", child):
+            daemons.die("tccld does not start again")
+
+    def ask(self, peer, message):
+        """A question over the unix socket, and its answer."""
+        daemons.send(peer, message)
+        return daemons.receive(peer)
+
+    def records(self, **given):
+        """All records, as root sees them."""
+        found, given = [], {"end": 1 << 40, **given}
+        with self.unix() as peer:
+            while given:
+                answer = self.ask(peer, {"type": "query", "filter": given})
+                if answer["type"] != "records":
+                    daemons.die(f"no records: {answer}")
+                found += answer["records"]
+                given = answer["next"]
+        return found
+
+    def tell(self, peer, record, node=1):
+        """A RECORD of another node, as root, over TCP. Returns whether it was answered ok; None: tccld hung up."""
+        try:
+            peer.sendall(frame(self.credential({"type": "record", "record": record}, node)))
+            answer = daemons.receive_bytes(peer)
+        except OSError:
+            return None
+        return answer and json.loads(Munge.decode(f"{self.folder}/munge/socket", answer))["type"] == "ok"
+
     # ---- what is said to it ----
 
     def unix(self, node=1):
@@ -118,6 +159,15 @@ class Target:
         took = time.monotonic() - start
         daemons.leave_all(self.folder, self.nodes[:1], key)
         return took
+
+    def await_log(self, text, node=1):
+        """Until a line of the log has the text."""
+        for _ in range(daemons.PATIENCE * 20):
+            with open(f"{self.folder}/n{node}/log", errors="replace") as file:
+                if text in file.read():
+                    return
+            time.sleep(0.05)
+        check(False, f"tccld says: {text}")
 
     # ---- what it needs ----
 
@@ -205,6 +255,21 @@ class Munge:
             raise OSError(library.munge_strerror(code).decode())
         text = ctypes.string_at(made)
         ctypes.CDLL(None).free(made)
+        return text
+
+
+    @classmethod
+    def decode(cls, path, credential):
+        cls.encode(path, b"")
+        library, data, size = cls.library, ctypes.c_void_p(), ctypes.c_int()
+        context = ctypes.c_void_p(library.munge_ctx_create())
+        library.munge_ctx_set(context, 8, path.encode())
+        code = library.munge_decode(ctypes.c_char_p(credential), context, ctypes.byref(data), ctypes.byref(size), None, None)
+        library.munge_ctx_destroy(context)
+        if code:
+            raise OSError(library.munge_strerror(code).decode())
+        text = ctypes.string_at(data, size.value)
+        ctypes.CDLL(None).free(data)
         return text
 
 

@@ -126,7 +126,7 @@ static void check_refused(const char *sql, const char *why)
     CHECK_INT(tccl_records_open(path, &records, &err), -1);
     CHECK(records == NULL && strstr(err.text, why) != NULL && !strchr(err.text, '\n'));
     err.text[0] = '\0';
-    CHECK(tccl_records_summary(path, NULL, -1, &err) == NULL);
+    CHECK(summary_of(path, NULL, -1, &err) == NULL);
     CHECK(strstr(err.text, why) != NULL);
     CHECK_INT(number("PRAGMA user_version"), version);
     CHECK_INT(number("SELECT count(*) FROM sqlite_master"), 1);
@@ -135,9 +135,9 @@ static void check_refused(const char *sql, const char *why)
 static void test_other_versions(void)
 {
     check_refused("PRAGMA user_version = 9; CREATE TABLE x (y)", "not one of tccl's records");
-    check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 4;"
+    check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 5;"
                   "CREATE TABLE records (job)",
-                  "records of another version (schema 4, this one has 6); move it away");
+                  "records of another version (schema 5, this one has 6); move it away");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 99;"
                   "CREATE TABLE records (job)",
                   "records of another version (schema 99, this one has 6); move it away");
@@ -173,6 +173,44 @@ static void test_purge(void)
     check_sound();
 }
 
+/* What is dated far off goes by the time at which it came, and keeps nothing else. */
+static void test_misdated(void)
+{
+    int64_t believed, newest;
+    remove_store();
+    struct tccl_records *records = open_store_at(path);
+    CHECK_INT(tccl_records_time(records, &believed, &newest, NULL), 0);
+    CHECK_INT(believed, 0);
+    CHECK_INT(newest, 0);
+    for (int job = 1; job <= 5; job++) {
+        put(records, record(job, "applied", 1000 + job));
+        put(records, confirmation(job, "applied", 1000 + job));
+    }
+    static const int starts[] = {3, 99000000};
+    for (int i = 0; i < 2; i++) {
+        cleanup_json json_t *json = record(50 + i, "applied", starts[i]);
+        CHECK_INT(tccl_records_put_misdated(records, json, 1004, NULL), 0);
+        put(records, confirmation(50 + i, "applied", starts[i]));
+    }
+    CHECK_INT(tccl_records_set_time(records, 1234, NULL), 0);
+    CHECK_INT(tccl_records_time(records, &believed, &newest, NULL), 0);
+    CHECK_INT(believed, 1234);
+    CHECK_INT(newest, 1005);
+    CHECK(purge_all(records, 1004, 2) > 0);
+    check_jobs(records, "{}", "50 4 5 51");
+    CHECK_INT(number("SELECT count(*) FROM builds"), 4);
+    cleanup_json json_t *found = find(records, "{}", 1 << 20);
+    CHECK_INT(json_integer_value(json_object_get(json_array_get(found, 0), "arrived")), 1004);
+    CHECK(!json_object_get(json_array_get(found, 1), "arrived"));
+    /* The right time comes after all. */
+    put(records, record(50, "applied", 1004));
+    CHECK(purge_all(records, 1005, 2) > 0);
+    check_jobs(records, "{}", "5");
+    tccl_records_close(records);
+    CHECK_INT(number("SELECT count(*) FROM builds"), 1);
+    check_sound();
+}
+
 /* What old records took is given back. */
 static void test_shrink(void)
 {
@@ -196,6 +234,52 @@ static void test_shrink(void)
     CHECK_INT(stat(path, &empty), 0);
     CHECK(empty.st_size < full.st_size / 3);
     check_sound();
+}
+
+/* Whose array is it? Steps of few users, jobs and times, against each of which each is held. */
+enum { OWNED = 300 };
+
+struct owned {
+    int job, uid, array, start;
+};
+
+static bool is_hidden(const struct owned *all, const struct owned *one)
+{
+    const int month = 30 * 86400;
+    for (int i = 0; i < OWNED; i++)
+        if (all[i].job == one->array && all[i].uid != one->uid &&
+            abs(all[i].start - one->start) <= month)
+            return true;
+    return false;
+}
+
+static void test_owners(unsigned long seed)
+{
+    struct owned all[OWNED];
+    remove_store();
+    srand((unsigned)seed);
+    struct tccl_records *records = open_store_at(path);
+    for (int i = 0; i < OWNED; i++) {
+        all[i] =
+            (struct owned){1 + rand() % 20, 1000 + rand() % 3, rand() % 2 ? 1 + rand() % 20 : 0,
+                           1700000000 + rand() % 40 * 10 * 86400};
+        json_t *json = record(all[i].job, "applied", all[i].start);
+        json_object_update_new(json, json_pack("{s:i, s:i, s:i}", "uid", all[i].uid, "step", i,
+                                               "array_job_id", all[i].array));
+        put(records, json);
+    }
+    for (int array = 1; array <= 20; array++) {
+        char filter[200];
+        size_t expected = 0;
+        snprintf(filter, sizeof(filter),
+                 "{\"jobs\":[{\"array_job\":%d},{\"array_job\":%d,\"x\":1},{\"array_job\":%d}]}",
+                 array, array, array);
+        cleanup_json json_t *found = find(records, filter, 2000);
+        for (int i = 0; i < OWNED; i++)
+            expected += all[i].array == array && !is_hidden(all, &all[i]);
+        CHECK_INT(json_array_size(found), expected);
+    }
+    tccl_records_close(records);
 }
 
 /* Runs of a step under one key */
@@ -337,7 +421,7 @@ static void test_bad_filters(void)
         cleanup_json json_t *filter = json_loads(bad[i], 0, NULL);
         CHECK(tccl_records_query(records, filter, -1, 1000, &next, &err) == NULL);
         CHECK(strstr(err.text, "filter: ") == err.text);
-        CHECK(tccl_records_summary(path, filter, -1, &err) == NULL);
+        CHECK(summary_of(path, filter, -1, &err) == NULL);
     }
     char text[1000] = "{\"accounts\": [\"a\"";
     for (int i = 0; i < TCCL_FILTER_NAMES; i++)
@@ -455,7 +539,7 @@ static void test_killed(unsigned long seed)
         /* One more may be there: in the spool, but not yet said. */
         size_t count = json_array_size(found);
         CHECK(count == (size_t)last || count == (size_t)last + 1);
-        cleanup_json json_t *summary = tccl_records_summary(path, NULL, -1, NULL);
+        cleanup_json json_t *summary = summary_of(path, NULL, -1, NULL);
         CHECK_INT(json_integer_value(json_object_get(summary, "steps")), (long long)count);
         for (size_t i = 0; i < count; i++)
             CHECK_INT(json_integer_value(json_object_get(json_array_get(found, i), "job")),
@@ -475,6 +559,8 @@ int main(void)
     snprintf(path, sizeof(path), "%s/records.db", folder);
     test_other_versions();
     test_purge();
+    test_misdated();
+    test_owners(check_seed());
     test_shrink();
     test_later_run();
     test_batches();

@@ -9,6 +9,7 @@
 #include "client/hostlist.h"
 #include "records/reason.h"
 #include "records/records.h"
+#include "stores.h"
 
 enum { NODES = 12, RECORDS_MOST = 4000 };
 
@@ -306,7 +307,7 @@ static int check_summary(struct tccl_records *records, const json_t *filter, int
 {
     struct tccl_error err = {0};
     cleanup_json json_t *found = find(records, filter, uid);
-    cleanup_json json_t *summary = tccl_records_summary(path, filter, uid, &err);
+    cleanup_json json_t *summary = summary_of(path, filter, uid, &err);
     int failures = check_failures;
     CHECK_STR(err.text, "");
     CHECK_INT((int)number_of(summary, "steps"), (int)json_array_size(found));
@@ -461,16 +462,16 @@ static void test_users(void)
     fill(records, 100, 1700000000);
     cleanup_json json_t *own = json_pack("{s:[i]}", "users", 1001);
     cleanup_json json_t *wanted = json_pack("{s:[i, i]}", "users", 1000, 1002);
-    cleanup_json json_t *all = tccl_records_summary(path, own, -1, NULL);
-    cleanup_json json_t *asked = tccl_records_summary(path, NULL, 1001, NULL);
-    cleanup_json json_t *others = tccl_records_summary(path, wanted, 1001, NULL);
+    cleanup_json json_t *all = summary_of(path, own, -1, NULL);
+    cleanup_json json_t *asked = summary_of(path, NULL, 1001, NULL);
+    cleanup_json json_t *others = summary_of(path, wanted, 1001, NULL);
     CHECK(number_of(all, "steps") > 0);
     CHECK(json_equal(all, asked));
     CHECK_INT((int)number_of(others, "steps"), 0);
     CHECK_INT((int)json_array_size(json_object_get(others, "nodes")), 0);
     CHECK_INT((int)json_object_size(json_object_get(others, "states")), 0);
     cleanup_json json_t *later = json_pack("{s:i}", "start", 2000000000);
-    cleanup_json json_t *none = tccl_records_summary(path, later, -1, NULL);
+    cleanup_json json_t *none = summary_of(path, later, -1, NULL);
     CHECK_INT((int)number_of(none, "steps"), 0);
     CHECK_INT((int)number_of(none, "end"), 2000000000); /* not before the start */
     tccl_records_close(records);
@@ -486,11 +487,11 @@ static void test_bounds(void)
     json_object_update_new(
         record, json_pack("{s:s, s:s, s:f}", "nodes", "m[1-30]", "state", "applied", "gbps", 2.0));
     put(records, record);
-    cleanup_json json_t *summary = tccl_records_summary(path, NULL, -1, NULL);
+    cleanup_json json_t *summary = summary_of(path, NULL, -1, NULL);
     CHECK_INT((int)json_array_size(json_object_get(summary, "nodes")), 20);
     tccl_records_close(records);
     unlink(path);
-    CHECK(tccl_records_summary(path, NULL, -1, &err) == NULL);
+    CHECK(summary_of(path, NULL, -1, &err) == NULL);
     CHECK(strstr(err.text, path) != NULL);
 }
 

@@ -142,7 +142,7 @@ static void then_next(struct disk_task *task)
 {
     struct journal *journal = task->journal;
     disk_task_log_error(task);
-    local_store_log_expired(task);
+    local_store_log_dates(task);
     if (journal->closing) {
         journal->round = false;
     } else if (json_array_size(task->answer) > 0) {

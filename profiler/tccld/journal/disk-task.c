@@ -22,12 +22,19 @@ void disk_task_done(void *argument)
     free(task);
 }
 
+void disk_task_set_time(struct disk_task *task)
+{
+    task->since = journal_oldest(task->journal);
+    task->believed = task->journal->believed;
+    task->keep_days = task->journal->daemon->conf->keep_days;
+}
+
 int disk_task_submit(struct disk_task first)
 {
     struct disk_task *task = malloc(sizeof(*task));
     if (task) {
         *task = first;
-        task->since = journal_oldest(first.journal);
+        disk_task_set_time(task);
         if (pool_submit(first.journal->disk, disk_task_run, disk_task_done, task) == 0)
             return 0;
     }

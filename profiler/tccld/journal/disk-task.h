@@ -9,13 +9,17 @@ struct disk_task {
     TAILQ_ENTRY(disk_task) link; /* in the inbox or in a batch */
     TAILQ_HEAD(, disk_task) batch;
     struct journal *journal;
-    struct questions *questions; /* that it is one of, or NULL */
+    struct reader *reader; /* of a question */
+    bool given_up;         /* it took too long, or nobody waits for it any more */
     void (*run)(struct disk_task *task);
     void (*then)(struct disk_task *task);
     json_t *record, *answer;
     int64_t since; /* records of steps that started before are not kept */
     int n_expired; /* those that came */
-    size_t count;  /* what the spool holds */
+    struct believed believed;
+    int keep_days;
+    int n_misdated; /* records that came and whose start can't be right */
+    size_t count;   /* what the spool holds */
     char name[TCCL_SPOOL_NAME];
     char reason[128];
     int64_t uid;
@@ -24,6 +28,9 @@ struct disk_task {
     struct tccl_error err, spool_err;
     struct connection *connection; /* who has asked, or brought the record */
 };
+
+/* Sets what a task goes by when it looks at the age of records. */
+void disk_task_set_time(struct disk_task *task);
 
 /* Has a copy of first done. Takes its references over, also when it fails. Returns 0 or -1. */
 int disk_task_submit(struct disk_task first);

@@ -61,15 +61,25 @@ int fair_queue_add(struct fair_queue *queue, uid_t user, int unbounded, void *wh
     return 0;
 }
 
-void *fair_queue_take(struct fair_queue *queue)
+void *fair_queue_take_unless(struct fair_queue *queue,
+                             int (*has_to_wait)(const void *context, uid_t user),
+                             const void *context)
 {
     struct entry *entry = TAILQ_FIRST(&queue->list);
+    while (entry && has_to_wait && has_to_wait(context, entry->user))
+        entry = TAILQ_NEXT(entry, link);
     if (!entry)
         return NULL;
     void *what = entry->what;
     TAILQ_REMOVE(&queue->list, entry, link);
     queue->count--;
-    queue->round = entry->round;
+    if (entry->round > queue->round)
+        queue->round = entry->round;
     free(entry);
     return what;
+}
+
+void *fair_queue_take(struct fair_queue *queue)
+{
+    return fair_queue_take_unless(queue, NULL, NULL);
 }

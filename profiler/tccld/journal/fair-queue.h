@@ -18,5 +18,9 @@ int fair_queue_add(struct fair_queue *queue, uid_t user, int unbounded, void *wh
 /* Takes out what is next, NULL if there is nothing: users take turns, and of a user the oldest
  * comes first. */
 void *fair_queue_take(struct fair_queue *queue);
+/* The same, but nothing of users who have to wait. */
+void *fair_queue_take_unless(struct fair_queue *queue,
+                             int (*has_to_wait)(const void *context, uid_t user),
+                             const void *context);
 
 #endif

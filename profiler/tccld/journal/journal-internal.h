@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "client/key.h"
+#include "tccld/journal/believed.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/log.h"
 
@@ -13,13 +14,14 @@
 struct questions {
     struct pool *pool;
     struct fair_queue *waiting; /* tasks */
-    bool busy;                  /* one is under way */
+    struct reader *readers;
+    int n_readers;
+    struct event *watch; /* time to look for who has hung up, while a question is under way */
 };
 
 struct journal {
     struct daemon *daemon;
     struct pool *disk;        /* its one thread alone uses store and spool */
-    struct pool *reader;      /* of summaries, beside it */
     char path[PATH_MAX + 16]; /* of the store */
     struct tccl_records *store;
     struct tccl_spool *spool;
@@ -38,7 +40,8 @@ struct journal {
     TAILQ_HEAD(, disk_task) inbox; /* records for the store here */
     int n_inbox;
     bool storing; /* a batch of them is under way; the others wait */
-    struct log_limit trouble, refused, expired;
+    struct believed believed;
+    struct log_limit trouble, misdated, refused, expired, late, abandoned;
 };
 
 /* Where records go: a node, or NULL, which is this one. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "records/records.h"
 #include "tccld/journal/backlog.h"
 #include "tccld/journal/delivery.h"
@@ -17,13 +18,12 @@
 enum {
     CLOSE_MS = 15000, /* what a disk has not taken by then is lost */
     MEMORY = 1024,    /* records kept in memory while no disk takes them */
-    DAY = 24 * 3600,
 };
 
 int64_t journal_oldest(const struct journal *journal)
 {
-    int days = journal->daemon->conf->keep_days;
-    return days ? (int64_t)time(NULL) - (int64_t)days * DAY : 0;
+    return believed_oldest(&journal->believed, journal->daemon->conf->keep_days, time(NULL),
+                           tccl_now_ms());
 }
 
 const char *journal_home(const struct journal *journal)
@@ -100,9 +100,12 @@ static int open_files(struct journal *journal, struct tccl_error *err)
 {
     const char *folder = journal->daemon->conf->state_dir;
     char path[PATH_MAX + 16];
+    int64_t last, newest;
     snprintf(journal->path, sizeof(journal->path), "%s/records.db", folder);
-    if (tccl_records_open(journal->path, &journal->store, err) != 0)
+    if (tccl_records_open(journal->path, &journal->store, err) != 0 ||
+        tccl_records_time(journal->store, &last, &newest, err) != 0)
         return -1;
+    believed_begin(&journal->believed, last, newest, time(NULL), tccl_now_ms());
     snprintf(path, sizeof(path), "%s/spool", folder);
     if (tccl_spool_open(path, &journal->spool, err) != 0)
         return -1;
@@ -124,8 +127,7 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
     journal->retention = evtimer_new(daemon->base, retention_on_time, journal);
     journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
-    journal->reader = journal->disk ? pool_new(daemon->base, 1, 1, err) : NULL;
-    if (!journal->reader || questions_open(journal, err) != 0 || open_files(journal, err) != 0) {
+    if (!journal->disk || questions_open(journal, err) != 0 || open_files(journal, err) != 0) {
         journal_close(journal);
         return NULL;
     }
@@ -143,8 +145,7 @@ void journal_close(struct journal *journal)
         return;
     journal->closing = true;
     delivery_cancel_all(journal);
-    questions_drop(journal);
-    int stuck = pool_free(journal->disk, CLOSE_MS) + pool_free(journal->reader, CLOSE_MS);
+    int stuck = questions_close(journal, CLOSE_MS) + pool_free(journal->disk, CLOSE_MS);
     local_store_empty_inbox(journal);
     json_array_foreach(journal->memory, i, record)
     {
@@ -158,10 +159,13 @@ void journal_close(struct journal *journal)
     event_free(journal->retry);
     event_free(journal->retention);
     if (!stuck) {
+        if (journal->store)
+            tccl_records_set_time(journal->store, believed_now(&journal->believed, tccl_now_ms()),
+                                  NULL);
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);
     }
-    questions_close(journal);
     json_decref(journal->memory);
-    free(journal);
+    if (!stuck)
+        free(journal); /* else a thread uses it until the end of the process */
 }

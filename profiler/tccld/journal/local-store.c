@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/backlog.h"
@@ -13,28 +14,42 @@ enum { BATCH = 64 }; /* records that are stored together */
 
 int local_store_put(struct disk_task *task, const json_t *record)
 {
-    const json_t *start = json_object_get(record, "start");
-    if (json_is_integer(start) && json_integer_value(start) < task->since) {
+    const json_t *json = json_object_get(record, "start");
+    struct tccl_records *store = task->journal->store;
+    int64_t now_ms = tccl_now_ms(), start = json_integer_value(json);
+    if (json_is_integer(json) &&
+        believed_misdated(&task->believed, start, task->keep_days, now_ms)) {
+        task->n_misdated++;
+        return tccl_records_put_misdated(store, record, believed_now(&task->believed, now_ms),
+                                         &task->err);
+    }
+    if (json_is_integer(json) && start < task->since) {
         task->n_expired++;
         return 0;
     }
-    return tccl_records_put(task->journal->store, record, &task->err);
+    return tccl_records_put(store, record, &task->err);
 }
 
-void local_store_log_expired(struct disk_task *task)
+void local_store_log_dates(struct disk_task *task)
 {
+    struct journal *journal = task->journal;
     if (task->n_expired)
-        log_limited(&task->journal->expired,
+        log_limited(&journal->expired,
                     "dropped %d record%s: older than KeepRecords=%dd when it was delivered",
                     task->n_expired, task->n_expired > 1 ? "s" : "",
-                    task->journal->daemon->conf->keep_days);
+                    journal->daemon->conf->keep_days);
+    if (task->n_misdated)
+        log_limited(&journal->misdated,
+                    "%d record%s came with a start that can't be right; KeepRecords= counts from "
+                    "the arrival: check the clocks of the nodes (tcclacct -o JobID,Start,Arrived)",
+                    task->n_misdated, task->n_misdated > 1 ? "s" : "");
 }
 
 static void then_store(struct disk_task *task)
 {
     char step[TCCL_KEY_TEXT];
     journal_step_text(task->record, step);
-    local_store_log_expired(task);
+    local_store_log_dates(task);
     if (task->result > 0)
         log_limited(&task->journal->refused, "step %s: its record is not stored: %s", step,
                     task->err.text);
@@ -117,7 +132,7 @@ static int store_submit(struct disk_task first)
         return -1;
     }
     *task = first;
-    task->since = journal_oldest(journal);
+    disk_task_set_time(task);
     TAILQ_INSERT_TAIL(&journal->inbox, task, link);
     journal->n_inbox++;
     store_next(journal);
@@ -137,7 +152,7 @@ static void then_receive(struct disk_task *task)
     cleanup_json json_t *message = task->result == 0
                                        ? tccl_message_new("ok")
                                        : journal_error_message(task->err.text, task->result > 0);
-    local_store_log_expired(task);
+    local_store_log_dates(task);
     journal_step_text(task->record, step);
     if (task->result != 0)
         log_limited(&task->journal->refused, "step %s: its record, from %s, is not stored: %s",

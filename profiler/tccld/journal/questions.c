@@ -1,7 +1,10 @@
-/* QUERY and SUMMARY. Queries are answered by the disk's thread between records; summaries read the
- * whole store, and have a thread of their own. */
+/* QUERY and SUMMARY. Each is answered in a thread with a connection of its own to the store, beside
+ * the thread that writes there, and of a user one of a kind at a time: so that neither records nor
+ * other users wait for what one of them asks. A question is bounded in time, and ends when whoever
+ * has asked hangs up. */
 #include "tccld/journal/questions.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -12,37 +15,85 @@
 
 /* Questions that wait, and of them those of a user who sees no others' records. */
 enum { QUERIES = 512, QUERIES_EACH = 128, SUMMARIES = 64, SUMMARIES_EACH = 4 };
+enum {
+    QUERY_READERS = 4,
+    SUMMARY_READERS = 2,
+    MOST_MS = 1000,      /* for a question of a user, */
+    ALL_MOST_MS = 10000, /* and of one who sees all records */
+    LOOK_MS = 50,        /* between two looks for who has hung up */
+};
+
+struct reader {
+    struct questions *questions;
+    struct tccl_records *records; /* NULL: not opened yet; of its task's thread */
+    struct disk_task *task;       /* under way, or NULL */
+    uid_t user;                   /* who has asked */
+    atomic_bool stop;
+};
+
+/* The store, with the bounds of a question. NULL with err. */
+static struct tccl_records *open_store(struct disk_task *task)
+{
+    struct reader *reader = task->reader;
+    if (!reader->records &&
+        tccl_records_open_reader(task->journal->path, &reader->records, &task->err) != 0)
+        return NULL;
+    tccl_records_bound(reader->records, task->uid < 0 ? ALL_MOST_MS : MOST_MS, &reader->stop);
+    return reader->records;
+}
+
+/* After a question that has failed the store is opened anew: it may be another file by then. */
+static void close_store(struct disk_task *task)
+{
+    task->given_up = task->reader->records && tccl_records_gave_up(task->reader->records);
+    tccl_records_close(task->reader->records);
+    task->reader->records = NULL;
+}
 
 static void run_query(struct disk_task *task)
 {
     cleanup_json json_t *next = NULL;
-    cleanup_json json_t *page = tccl_records_query(task->journal->store, task->record, task->uid,
-                                                   JOURNAL_PAGE, &next, &task->err);
-    if (!page)
+    struct tccl_records *store = open_store(task);
+    cleanup_json json_t *page =
+        store ? tccl_records_query(store, task->record, task->uid, JOURNAL_PAGE, &next, &task->err)
+              : NULL;
+    if (!page) {
+        close_store(task);
         return;
+    }
     task->answer = tccl_message_new("records");
     json_object_set(task->answer, "records", page);
     json_object_set_new(task->answer, "version", json_string(TCCL_VERSION));
     json_object_set(task->answer, "next", next ? next : json_null());
 }
 
+static void run_summary(struct disk_task *task)
+{
+    struct tccl_records *store = open_store(task);
+    json_t *summary =
+        store ? tccl_records_summary(store, task->record, task->uid, &task->err) : NULL;
+    if (!summary) {
+        close_store(task);
+        return;
+    }
+    task->answer = tccl_message_new("summary");
+    json_object_set_new(task->answer, "summary", summary);
+}
+
 /* Answers whoever has asked. */
 static void then_answer(struct disk_task *task)
 {
-    if (!task->answer)
+    if (task->given_up)
+        log_limited(connection_closed(task->connection) ? &task->journal->abandoned
+                                                        : &task->journal->late,
+                    "a question of uid %u about records: %s", connection_uid(task->connection),
+                    task->err.text);
+    if (!task->answer) {
+        tccl_fail_in(&task->err, "%s", task->journal->daemon->conf->node);
         task->answer = journal_error_message(task->err.text, true);
+    }
     connection_answer(task->connection, task->answer);
     connection_drop(task->connection);
-}
-
-static void run_summary(struct disk_task *task)
-{
-    json_t *summary =
-        tccl_records_summary(task->journal->path, task->record, task->uid, &task->err);
-    if (!summary)
-        return;
-    task->answer = tccl_message_new("summary");
-    json_object_set_new(task->answer, "summary", summary);
 }
 
 /* Nobody hears the answer. */
@@ -53,16 +104,65 @@ static void let_go(struct disk_task *task)
     free(task);
 }
 
+static struct reader *idle_reader(struct questions *questions)
+{
+    for (int i = 0; i < questions->n_readers; i++)
+        if (!questions->readers[i].task)
+            return &questions->readers[i];
+    return NULL;
+}
+
+static int is_asking(const void *context, uid_t user)
+{
+    const struct questions *questions = context;
+    for (int i = 0; i < questions->n_readers; i++)
+        if (questions->readers[i].task && questions->readers[i].user == user)
+            return 1;
+    return 0;
+}
+
+static void watch(struct questions *questions)
+{
+    struct timeval wait = daemon_in(LOOK_MS);
+    evtimer_add(questions->watch, &wait);
+}
+
+/* Ends the questions of those who have hung up. */
+static void on_watch(evutil_socket_t fd, short what, void *argument)
+{
+    struct questions *questions = argument;
+    bool asked = false;
+    (void)fd;
+    (void)what;
+    for (int i = 0; i < questions->n_readers; i++) {
+        struct reader *reader = &questions->readers[i];
+        asked = asked || reader->task;
+        if (reader->task && connection_closed(reader->task->connection))
+            atomic_store(&reader->stop, true);
+    }
+    if (asked)
+        watch(questions);
+}
+
 static void ask_next(struct questions *questions)
 {
     struct disk_task *task;
-    while (!questions->busy && (task = fair_queue_take(questions->waiting)) != NULL) {
+    struct reader *reader;
+    while ((reader = idle_reader(questions)) &&
+           (task = fair_queue_take_unless(questions->waiting, is_asking, questions)) != NULL) {
         if (connection_closed(task->connection)) {
             let_go(task);
-        } else if (pool_submit(questions->pool, disk_task_run, disk_task_done, task) == 0) {
-            questions->busy = true;
+            continue;
+        }
+        reader->task = task;
+        reader->user = connection_uid(task->connection);
+        atomic_store(&reader->stop, false);
+        task->reader = reader;
+        if (pool_submit(questions->pool, disk_task_run, disk_task_done, task) == 0) {
+            watch(questions);
         } else {
-            tccl_fail(&task->err, "the disk does not keep up");
+            reader->task = NULL;
+            tccl_fail(&task->err, "no thread can be started for questions about records");
             task->then = then_answer;
             disk_task_done(task);
         }
@@ -71,9 +171,10 @@ static void ask_next(struct questions *questions)
 
 static void then_next(struct disk_task *task)
 {
+    struct questions *questions = task->reader->questions;
     then_answer(task);
-    task->questions->busy = false;
-    ask_next(task->questions);
+    task->reader->task = NULL;
+    ask_next(questions);
 }
 
 static void refuse(struct connection *connection)
@@ -97,7 +198,6 @@ static void ask(struct journal *journal, struct questions *questions,
         return;
     }
     *task = (struct disk_task){.journal = journal,
-                               .questions = questions,
                                .run = run,
                                .then = then_next,
                                .record = json_deep_copy(json_object_get(message, "filter")),
@@ -116,27 +216,54 @@ void journal_summary(struct daemon *daemon, struct connection *connection, json_
     ask(daemon->journal, &daemon->journal->summaries, run_summary, connection, message);
 }
 
+static int open_kind(struct journal *journal, struct questions *questions, int readers, int most,
+                     int most_each, struct tccl_error *err)
+{
+    struct event_base *base = journal->daemon->base;
+    questions->readers = calloc((size_t)readers, sizeof(*questions->readers));
+    questions->waiting = fair_queue_new(most, most_each);
+    questions->watch = evtimer_new(base, on_watch, questions);
+    if (!questions->readers || !questions->waiting || !questions->watch)
+        return tccl_fail(err, "out of memory");
+    questions->n_readers = readers;
+    for (int i = 0; i < readers; i++)
+        questions->readers[i].questions = questions;
+    questions->pool = pool_new(base, readers, readers, err);
+    return questions->pool ? 0 : -1;
+}
+
 int questions_open(struct journal *journal, struct tccl_error *err)
 {
-    journal->queries =
-        (struct questions){.pool = journal->disk, .waiting = fair_queue_new(QUERIES, QUERIES_EACH)};
-    journal->summaries = (struct questions){.pool = journal->reader,
-                                            .waiting = fair_queue_new(SUMMARIES, SUMMARIES_EACH)};
-    return journal->queries.waiting && journal->summaries.waiting ? 0
-                                                                  : tccl_fail(err, "out of memory");
+    if (open_kind(journal, &journal->queries, QUERY_READERS, QUERIES, QUERIES_EACH, err) != 0)
+        return -1;
+    return open_kind(journal, &journal->summaries, SUMMARY_READERS, SUMMARIES, SUMMARIES_EACH, err);
 }
 
-void questions_drop(struct journal *journal)
+static void drop_kind(struct questions *questions)
 {
-    struct questions *const kinds[] = {&journal->queries, &journal->summaries};
     struct disk_task *task;
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-        while (kinds[i]->waiting && (task = fair_queue_take(kinds[i]->waiting)) != NULL)
-            let_go(task);
+    while (questions->waiting && (task = fair_queue_take(questions->waiting)) != NULL)
+        let_go(task);
+    for (int i = 0; i < questions->n_readers; i++)
+        atomic_store(&questions->readers[i].stop, true);
 }
 
-void questions_close(struct journal *journal)
+static int close_kind(struct questions *questions, int wait_ms)
 {
-    fair_queue_free(journal->queries.waiting);
-    fair_queue_free(journal->summaries.waiting);
+    if (pool_free(questions->pool, wait_ms) != 0)
+        return 1;
+    for (int i = 0; i < questions->n_readers; i++)
+        tccl_records_close(questions->readers[i].records);
+    free(questions->readers);
+    fair_queue_free(questions->waiting);
+    if (questions->watch)
+        event_free(questions->watch);
+    return 0;
+}
+
+int questions_close(struct journal *journal, int wait_ms)
+{
+    drop_kind(&journal->queries);
+    drop_kind(&journal->summaries);
+    return close_kind(&journal->queries, wait_ms) + close_kind(&journal->summaries, wait_ms);
 }

@@ -2,6 +2,9 @@
  * questions never wait long for the disk. */
 #include "tccld/journal/retention.h"
 
+#include <time.h>
+
+#include "base/clock.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
 
@@ -20,13 +23,38 @@ void retention_look(struct journal *journal, int64_t ms)
 
 static void run_removal(struct disk_task *task)
 {
-    if (task->since > 0)
-        task->result = tccl_records_purge(task->journal->store, task->since, ROWS, &task->err);
+    struct tccl_records *store = task->journal->store;
+    struct believed *believed = &task->believed;
+    int64_t last, now_ms = tccl_now_ms();
+    if (tccl_records_set_time(store, believed_now(believed, now_ms), &task->err) != 0 ||
+        tccl_records_time(store, &last, &believed->newest, &task->err) != 0) {
+        task->result = -1;
+        return;
+    }
+    int64_t before = believed_oldest(believed, task->keep_days, time(NULL), now_ms);
+    if (before > 0)
+        task->result = tccl_records_purge(store, before, ROWS, &task->err);
+}
+
+/* Once an hour, while it is so. */
+static void say_jump(const struct journal *journal)
+{
+    const struct believed *believed = &journal->believed;
+    int64_t clock = time(NULL), off = clock - believed->now;
+    if (off > BELIEVED_DAY || off < -BELIEVED_DAY)
+        log_line(
+            "the clock is %.0f days %s what it should be by the records and the time since: "
+            "records are removed by that, which comes up with the clock %d days a day; set the "
+            "clock if it is wrong",
+            (double)(off > 0 ? off : -off) / BELIEVED_DAY, off > 0 ? "ahead of" : "behind",
+            BELIEVED_RATE);
 }
 
 static void then_removal(struct disk_task *task)
 {
     struct journal *journal = task->journal;
+    if (task->result >= 0)
+        believed_look(&journal->believed, task->believed.newest, time(NULL), tccl_now_ms());
     if (task->result > 0) {
         journal->n_removed += task->result;
         retention_look(journal, PAUSE_MS);
@@ -41,6 +69,7 @@ static void then_removal(struct disk_task *task)
         log_line("removed %lld record%s older than KeepRecords=%dd", (long long)journal->n_removed,
                  journal->n_removed > 1 ? "s" : "", journal->daemon->conf->keep_days);
     journal->n_removed = 0;
+    say_jump(journal);
     retention_look(journal, EACH_MS);
 }
 
