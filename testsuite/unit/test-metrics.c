@@ -85,6 +85,7 @@ static void test_counting(void)
     struct metrics_profile profile = {0};
     char begin[96];
     make_events(metrics, &counted);
+    metrics_works(metrics, METRICS_TCP, true);
     struct metrics *copy = metrics_copy(metrics);
     metrics_join(metrics, TCCL_MODE_ON);
     char *text = metrics_text(copy, &profile, 1000, 2000);
@@ -102,6 +103,8 @@ static void test_counting(void)
     check_histogram(text, "tccl_wait_seconds", counted.waits, counted.n_waits);
     check_histogram(text, "tccl_gain_ratio", counted.gains, counted.n_gains);
     CHECK_INT((int)value_of(text, "tccl_start_time_seconds"), 1000);
+    CHECK_INT((int)value_of(text, "tccl_works{part=\"tcp\"}"), 1);
+    CHECK_INT((int)value_of(text, "tccl_works{part=\"store\"}"), 0);
     CHECK(strcmp(text + strlen(text) - 6, "# EOF\n") == 0);
     free(text);
     metrics_free(copy);

@@ -22,6 +22,7 @@ struct metrics {
     unsigned long long joins[MODES], states[STATES];
     unsigned long long reasons[TCCL_REASON_CLASSES];
     unsigned long long waits[WAITS + 1], gains[GAINS + 1];
+    bool works[METRICS_PARTS];
     double waited, gained; /* sums: seconds, ratios */
 };
 
@@ -73,6 +74,11 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *
     }
     count_value(metrics->waits, wait_ends, WAITS, seconds);
     metrics->waited += seconds;
+}
+
+void metrics_works(struct metrics *metrics, enum metrics_part part, bool works)
+{
+    metrics->works[part] = works;
 }
 
 /* Text */
@@ -177,6 +183,16 @@ static void put_steps(FILE *out, const struct metrics *metrics)
     put_histogram(out, "tccl_gain_ratio", metrics->gains, gain_ends, GAINS, metrics->gained);
 }
 
+static void put_parts(FILE *out, const struct metrics *metrics)
+{
+    static const char *const parts[METRICS_PARTS] = {
+        [METRICS_TCP] = "tcp", [METRICS_STORE] = "store"};
+    describe(out, "tccl_works", "gauge", NULL,
+             "1 if it does: tcp, listening for other nodes; store, records in StateDir.");
+    for (int i = 0; i < METRICS_PARTS; i++)
+        fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
+}
+
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
                    time_t started, time_t now)
 {
@@ -191,6 +207,7 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     fputs("} 1\n", out);
     describe(out, "tccl_start_time_seconds", "gauge", "seconds", "When it started, unix time.");
     fprintf(out, "tccl_start_time_seconds %lld\n", (long long)started);
+    put_parts(out, metrics);
     put_steps(out, metrics);
     put_profile(out, profile, now);
     fputs("# EOF\n", out);

@@ -36,6 +36,10 @@ void metrics_join(struct metrics *metrics, enum tccl_mode mode);
 void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
                     double ratio, int64_t waited_us);
 
+/* What tccld can be without for a while: does it work? */
+enum metrics_part { METRICS_TCP, METRICS_STORE, METRICS_PARTS };
+void metrics_works(struct metrics *metrics, enum metrics_part part, bool works);
+
 /* The text, "# EOF" at its end; allocated, the caller frees. NULL without memory. started: unix
  * time. */
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,

@@ -228,7 +228,7 @@ static void allow_descriptors(void)
 struct parts {
     struct daemon daemon;
     struct unix_socket *unix_socket;
-    struct connections *tcp;
+    struct tcp_socket *tcp;
     struct metrics_file *metrics_file;
     struct event *hangup, *terminate, *interrupt;
 };
@@ -293,7 +293,7 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->steps = daemon->journal ? steps_new(daemon) : NULL;
     if (!daemon->steps)
         return tccl_fail(err, "out of memory");
-    parts->tcp = tcp_listen(daemon, err);
+    parts->tcp = tcp_socket_new(daemon, err);
     if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
         return -1;
     return unix_socket_listen(parts->unix_socket, err);
@@ -309,7 +309,7 @@ static void end(struct parts *parts)
         if (event_base_loop(daemon->base, EVLOOP_NONBLOCK) != 0 ||
             event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
             break;
-    connections_free(parts->tcp);
+    tcp_socket_free(parts->tcp);
     unix_socket_free(parts->unix_socket);
     steps_free(daemon->steps);
     verdicts_free(daemon->verdicts);

@@ -12,8 +12,12 @@
 #include "base/clock.h"
 #include "client/frame.h"
 #include "client/message.h"
+#include "tccld/main/log.h"
+#include "tccld/main/metrics.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/seal.h"
+
+enum { TCP_ADDRESSES = 16, RETRY_MS = 1000, RETRY_MOST_MS = 30000 };
 
 static int meet(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker)
 {
@@ -121,38 +125,107 @@ const struct front front_tcp = {
     .answer = answer,
 };
 
-/* Any of the addresses will do, where all addresses are meant (a machine without IPv6). */
-static int listen_all(struct connections *all, const struct tccl_conf *conf, struct tccl_error *err)
+struct tcp_socket {
+    struct daemon *daemon;
+    struct connections *all;
+    struct addrinfo *found;
+    bool listens[TCP_ADDRESSES]; /* at each of them */
+    struct event *retry;
+    int64_t wait_ms;
+};
+
+/* Listens at the addresses where it doesn't yet. Returns 0; -1 with err, of the one that can be had
+ * later. Any of them will do, where all addresses are meant (a machine without IPv6). */
+static int listen_all(struct tcp_socket *own, struct tccl_error *err)
 {
-    const char *host = *conf->bind_addr ? conf->bind_addr : NULL;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
-    char port[8];
-    int failure = 0;
+    int failure = 0, i = 0;
     bool any = false;
-    snprintf(port, sizeof(port), "%u", conf->port);
-    int code = getaddrinfo(host, port, &hints, &found);
-    if (code != 0)
-        return tccl_fail(err, "BindAddr=%s: %s", conf->bind_addr, gai_strerror(code));
-    for (struct addrinfo *each = found; each; each = each->ai_next) {
-        if (connections_listen(all, each->ai_addr, each->ai_addrlen) == 0)
-            any = true;
-        else if (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)
+    for (struct addrinfo *each = own->found; each && i < TCP_ADDRESSES; each = each->ai_next, i++) {
+        if (!own->listens[i])
+            own->listens[i] = connections_listen(own->all, each->ai_addr, each->ai_addrlen) == 0;
+        any = any || own->listens[i];
+        if (!own->listens[i] && ((errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) || !failure))
             failure = errno;
     }
-    freeaddrinfo(found);
-    if (failure || !any)
-        return tccl_fail(err, "can't listen at %s:%s: %s", host ? host : "*", port,
-                         strerror(failure ? failure : errno));
-    return 0;
+    if (any && (!failure || failure == EAFNOSUPPORT || failure == EADDRNOTAVAIL))
+        return 0;
+    return tccl_fail(err, "%s", strerror(failure));
 }
 
-struct connections *tcp_listen(struct daemon *daemon, struct tccl_error *err)
+static const char *host_of(const struct tcp_socket *own)
 {
-    struct connections *all = connections_new(daemon, &front_tcp, tccld_requests);
-    if (!all)
+    return *own->daemon->conf->bind_addr ? own->daemon->conf->bind_addr : "*";
+}
+
+/* Somebody else may have the port, or the network is not up: what this node does by itself goes on,
+ * and it is tried again. */
+static void try_again_later(struct tcp_socket *own, const char *why)
+{
+    if (!own->wait_ms)
+        log_line(
+            "can't listen at %s:%u: %s: steps of several nodes have no ring with this one, and "
+            "other nodes can't ask it: tried again, at most every %d s",
+            host_of(own), own->daemon->conf->port, why, RETRY_MOST_MS / 1000);
+    own->wait_ms = own->wait_ms ? 2 * own->wait_ms : RETRY_MS;
+    own->wait_ms = own->wait_ms < RETRY_MOST_MS ? own->wait_ms : RETRY_MOST_MS;
+    struct timeval wait = daemon_in(own->wait_ms);
+    evtimer_add(own->retry, &wait);
+}
+
+static void try_listen(struct tcp_socket *own)
+{
+    struct tccl_error err = {0};
+    int failed = listen_all(own, &err);
+    metrics_works(own->daemon->metrics, METRICS_TCP, !failed);
+    if (failed)
+        try_again_later(own, err.text);
+    else if (own->wait_ms)
+        log_line("listens at %s:%u now", host_of(own), own->daemon->conf->port);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *own)
+{
+    (void)fd;
+    (void)what;
+    try_listen(own);
+}
+
+static int find_addresses(struct tcp_socket *own, struct tccl_error *err)
+{
+    const struct tccl_conf *conf = own->daemon->conf;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    char port[8];
+    snprintf(port, sizeof(port), "%u", conf->port);
+    int code = getaddrinfo(*conf->bind_addr ? conf->bind_addr : NULL, port, &hints, &own->found);
+    return code ? tccl_fail(err, "BindAddr=%s: %s", conf->bind_addr, gai_strerror(code)) : 0;
+}
+
+struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err)
+{
+    struct tcp_socket *own = calloc(1, sizeof(*own));
+    if (own) {
+        own->daemon = daemon;
+        own->all = connections_new(daemon, &front_tcp, tccld_requests);
+        own->retry = evtimer_new(daemon->base, on_retry, own);
+    }
+    if (!own || !own->all || !own->retry)
         tccl_fail(err, "out of memory");
-    else if (listen_all(all, daemon->conf, err) == 0)
-        return all;
-    connections_free(all);
+    else if (find_addresses(own, err) == 0) {
+        try_listen(own);
+        return own;
+    }
+    tcp_socket_free(own);
     return NULL;
+}
+
+void tcp_socket_free(struct tcp_socket *own)
+{
+    if (!own)
+        return;
+    connections_free(own->all);
+    if (own->retry)
+        event_free(own->retry);
+    if (own->found)
+        freeaddrinfo(own->found);
+    free(own);
 }

@@ -4,7 +4,11 @@
 
 #include "tccld/net/front.h"
 
-/* Listens at conf's BindAddr and Port. Returns NULL with err; else ends with connections_free. */
-struct connections *tcp_listen(struct daemon *daemon, struct tccl_error *err);
+struct tcp_socket;
+
+/* Listens at conf's BindAddr and Port; where it can't, it says so and tries again. Returns NULL
+ * with err: no memory, or BindAddr is no address. */
+struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err);
+void tcp_socket_free(struct tcp_socket *own); /* NULL is fine */
 
 #endif
