@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,6 +19,7 @@ enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
     SCHEMA = 6,               /* and which of its schemas; 1 to 5 came before version 0.1.0 */
     BUSY_MS = 250,
+    REMOTE_BUSY_MS = 12000, /* longer than any question takes */
     READER_BUSY_MS = 2000,
     VACUUM_PAGES = 256,  /* returned to the file system at a time */
     LOOK_OPCODES = 1000, /* of SQLite's machine, between two looks at the clock: some 50 rows */
@@ -128,15 +130,50 @@ static int begin_store(struct tccl_records *records, struct tccl_error *err)
     return -1;
 }
 
+/* Linux's numbers of file systems that other machines may write to. A journal in shared memory
+ * (WAL) is of this machine alone, and SQLite can't tell. */
+bool tccl_store_is_remote(long file_system)
+{
+    static const unsigned remote[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB 2 */
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+        0x00c36400, /* Ceph */
+        0x5346414f, /* AFS */
+        0x01021997, /* 9p */
+        0x7461636f, /* OCFS2 */
+        0x01161970, /* GFS2 */
+        0x65735546, /* FUSE: it may be any of them */
+    };
+    for (size_t i = 0; i < sizeof(remote) / sizeof(*remote); i++)
+        if ((unsigned)file_system == remote[i])
+            return true;
+    return false;
+}
+
+/* Readers and the writer wait for each other without WAL. */
+static const char *journal_mode(struct tccl_records *records)
+{
+    struct statfs status;
+    if (statfs(records->path, &status) != 0 || !tccl_store_is_remote((long)status.f_type))
+        return "PRAGMA journal_mode = WAL";
+    sqlite3_busy_timeout(records->db, REMOTE_BUSY_MS);
+    return "PRAGMA journal_mode = TRUNCATE";
+}
+
 static int open_tables(struct tccl_records *records, struct tccl_error *err)
 {
     int made = recognise(records, err);
     if (made < 0 || (made == 0 && begin_store(records, err) != 0))
         return -1;
-    return tccl_store_execute(records,
-                              "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                              "PRAGMA journal_size_limit = 16777216",
-                              err);
+    if (tccl_store_execute(records, journal_mode(records), err) != 0)
+        return -1;
+    return tccl_store_execute(
+        records, "PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216", err);
 }
 
 /* Creates the file before SQLite does, which would make it world-readable. Returns 0, or -1 with

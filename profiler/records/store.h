@@ -41,6 +41,9 @@ int tccl_store_number(struct tccl_records *records, const char *sql, int64_t *nu
 int tccl_store_prepare(struct tccl_records *records, const char *text, sqlite3_stmt **statement,
                        struct tccl_error *err);
 
+/* Is this f_type of statfs that of a file system that other machines may write to? */
+bool tccl_store_is_remote(long file_system);
+
 /* Instead of tccl_records_commit: undoes everything put since begin. */
 void tccl_records_give_up(struct tccl_records *records);
 

@@ -11,6 +11,7 @@
 #include "check.h"
 #include "records/records.h"
 #include "records/spool.h"
+#include "records/store.h"
 #include "stores.h"
 
 static char folder[] = "/tmp/test-store-XXXXXX";
@@ -551,12 +552,23 @@ static void test_killed(unsigned long seed)
     CHECK(last >= 25);
 }
 
+/* Where other machines may write, no journal is in shared memory. */
+static void test_remote(void)
+{
+    CHECK(tccl_store_is_remote(0x6969));
+    CHECK(tccl_store_is_remote((long)0xff534d42));
+    CHECK(!tccl_store_is_remote(0xef53));     /* ext4 */
+    CHECK(!tccl_store_is_remote(0x01021994)); /* tmpfs */
+    CHECK(!tccl_store_is_remote(0x58465342)); /* XFS */
+}
+
 int main(void)
 {
     char command[256];
     unsigned long seed = check_seed();
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof(path), "%s/records.db", folder);
+    test_remote();
     test_other_versions();
     test_purge();
     test_misdated();

@@ -8,12 +8,15 @@
 #include "base/cleanup.h"
 #include "tccld/journal/delivery.h"
 #include "tccld/journal/local-store.h"
+#include "tccld/journal/opening.h"
 
 enum { ROUND = 32 }; /* records of the spool that are under way at a time */
 
 void backlog_run(struct disk_task *task)
 {
-    task->kept = tccl_spool_put(task->journal->spool, task->record, &task->spool_err);
+    struct tccl_spool *spool = task->journal->spool;
+    task->kept = spool ? tccl_spool_put(spool, task->record, &task->spool_err)
+                       : tccl_fail(&task->spool_err, "no spool: %s", task->journal->why.text);
 }
 
 void backlog_then(struct disk_task *task)
@@ -89,6 +92,8 @@ static void run_next(struct disk_task *task)
     struct journal *journal = task->journal;
     bool here = !task->uid;
     task->answer = json_array();
+    if (!journal->spool)
+        task->result = 1;
     for (int i = 0; i < ROUND && task->result == 0; i++) {
         cleanup_json json_t *record = NULL;
         task->result = tccl_spool_next(journal->spool, task->name, &record, &task->err);
@@ -98,8 +103,10 @@ static void run_next(struct disk_task *task)
             json_array_append_new(task->answer, json_pack("[sO]", task->name, record));
         else if (store_spooled(task, record) != 0)
             task->result = 2;
+        if (task->result == 2 && journal->store)
+            opening_lost(journal, &task->err);
     }
-    task->count = tccl_spool_count(journal->spool);
+    task->count = journal->spool ? tccl_spool_count(journal->spool) : 0;
 }
 
 /* All of a batch have been settled: the next one, if that makes sense. */
@@ -143,6 +150,8 @@ static void then_next(struct disk_task *task)
     struct journal *journal = task->journal;
     disk_task_log_error(task);
     local_store_log_dates(task);
+    if (task->result == 2)
+        opening_again(journal);
     if (journal->closing) {
         journal->round = false;
     } else if (json_array_size(task->answer) > 0) {

@@ -3,6 +3,7 @@
 #define TCCL_JOURNAL_INTERNAL_H
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "client/key.h"
@@ -21,10 +22,16 @@ struct questions {
 
 struct journal {
     struct daemon *daemon;
-    struct pool *disk;        /* its one thread alone uses store and spool */
-    char path[PATH_MAX + 16]; /* of the store */
-    struct tccl_records *store;
-    struct tccl_spool *spool;
+    struct pool *disk;          /* its one thread alone uses store and spool */
+    char folder[PATH_MAX];      /* StateDir */
+    char path[PATH_MAX + 16];   /* of the store */
+    int lock;                   /* on the folder; -1: not held */
+    struct tccl_records *store; /* NULL: it can't be used now, */
+    struct tccl_error why;      /* for this reason; of the disk's thread as well */
+    struct tccl_spool *spool;   /* NULL: likewise */
+    struct event *opening;      /* time to try again; */
+    int64_t opening_ms;         /* after so long; 0: nothing is wrong */
+    atomic_int opened;          /* how often the store was */
     LIST_HEAD(, delivery) deliveries;
     int n_deliveries;
     struct questions queries, summaries;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "records/records.h"
@@ -12,6 +13,7 @@
 #include "tccld/journal/delivery.h"
 #include "tccld/journal/journal-internal.h"
 #include "tccld/journal/local-store.h"
+#include "tccld/journal/opening.h"
 #include "tccld/journal/questions.h"
 #include "tccld/journal/retention.h"
 
@@ -96,23 +98,6 @@ void journal_reloaded(struct journal *journal)
     retention_look(journal, 0);
 }
 
-static int open_files(struct journal *journal, struct tccl_error *err)
-{
-    const char *folder = journal->daemon->conf->state_dir;
-    char path[PATH_MAX + 16];
-    int64_t last, newest;
-    snprintf(journal->path, sizeof(journal->path), "%s/records.db", folder);
-    if (tccl_records_open(journal->path, &journal->store, err) != 0 ||
-        tccl_records_time(journal->store, &last, &newest, err) != 0)
-        return -1;
-    believed_begin(&journal->believed, last, newest, time(NULL), tccl_now_ms());
-    snprintf(path, sizeof(path), "%s/spool", folder);
-    if (tccl_spool_open(path, &journal->spool, err) != 0)
-        return -1;
-    journal->has_backlog = tccl_spool_count(journal->spool) > 0;
-    return 0;
-}
-
 struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
 {
     struct journal *journal = calloc(1, sizeof(*journal));
@@ -121,19 +106,22 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
         return NULL;
     }
     journal->daemon = daemon;
+    journal->lock = -1;
+    strcpy(journal->folder, daemon->conf->state_dir);
+    snprintf(journal->path, sizeof(journal->path), "%s/records.db", journal->folder);
     LIST_INIT(&journal->deliveries);
     TAILQ_INIT(&journal->inbox);
     journal->memory = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
+    journal->opening = evtimer_new(daemon->base, opening_on_time, journal);
     journal->retention = evtimer_new(daemon->base, retention_on_time, journal);
     journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
-    if (!journal->disk || questions_open(journal, err) != 0 || open_files(journal, err) != 0) {
+    if (!journal->disk || questions_open(journal, err) != 0) {
         journal_close(journal);
         return NULL;
     }
+    opening_begin(journal);
     retention_look(journal, RETENTION_FIRST_MS);
-    if (journal->has_backlog)
-        backlog_next(journal);
     return journal;
 }
 
@@ -158,12 +146,15 @@ void journal_close(struct journal *journal)
     }
     event_free(journal->retry);
     event_free(journal->retention);
+    event_free(journal->opening);
     if (!stuck) {
         if (journal->store)
             tccl_records_set_time(journal->store, believed_now(&journal->believed, tccl_now_ms()),
                                   NULL);
         tccl_records_close(journal->store);
         tccl_spool_close(journal->spool);
+        if (journal->lock >= 0)
+            close(journal->lock);
     }
     json_decref(journal->memory);
     if (!stuck)

@@ -14,7 +14,8 @@ enum {
     JOURNAL_PAGE = 400 * 1024      /* bytes of records in one answer */
 };
 
-/* Opens store and spool in conf's StateDir. Returns NULL with err. */
+/* Opens store and spool in conf's StateDir, or tries again later. Returns NULL with err: no memory,
+ * no thread. */
 struct journal *journal_open(struct daemon *daemon, struct tccl_error *err);
 /* Lets what is being written be written, for a bounded time. NULL is fine. */
 void journal_close(struct journal *journal);

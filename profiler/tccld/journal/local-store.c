@@ -9,6 +9,7 @@
 #include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/backlog.h"
+#include "tccld/journal/opening.h"
 
 enum { BATCH = 64 }; /* records that are stored together */
 
@@ -16,6 +17,8 @@ int local_store_put(struct disk_task *task, const json_t *record)
 {
     const json_t *json = json_object_get(record, "start");
     struct tccl_records *store = task->journal->store;
+    if (opening_check(task->journal, &task->err) != 0)
+        return -1;
     int64_t now_ms = tccl_now_ms(), start = json_integer_value(json);
     if (json_is_integer(json) &&
         believed_misdated(&task->believed, start, task->keep_days, now_ms)) {
@@ -66,7 +69,7 @@ static void run_batch(struct disk_task *task)
     struct tccl_records *store = task->journal->store;
     struct disk_task *each;
     struct tccl_error err = {0};
-    int failed = tccl_records_begin(store, &err);
+    int failed = opening_check(task->journal, &err) || tccl_records_begin(store, &err);
     TAILQ_FOREACH(each, &task->batch, link)
     each->result = failed ? -1 : local_store_put(each, each->record);
     failed = failed || tccl_records_commit(store, &err) != 0;
@@ -77,9 +80,16 @@ static void run_batch(struct disk_task *task)
             if (!each->err.text[0])
                 each->err = err;
         }
+        if (each->result < 0) {
+            failed = 1;
+            err = each->err;
+        }
         if (each->result < 0 && !each->connection)
             backlog_run(each);
     }
+    if (failed && store)
+        opening_lost(task->journal, &err);
+    task->result = failed;
 }
 
 static void store_next(struct journal *journal);
@@ -88,6 +98,8 @@ static void then_batch(struct disk_task *task)
 {
     struct disk_task *each;
     task->journal->storing = false;
+    if (task->result != 0)
+        opening_again(task->journal);
     while ((each = TAILQ_FIRST(&task->batch)) != NULL) {
         TAILQ_REMOVE(&task->batch, each, link);
         disk_task_done(each);

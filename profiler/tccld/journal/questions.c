@@ -25,6 +25,7 @@ enum {
 
 struct reader {
     struct questions *questions;
+    int opened;                   /* journal->opened at that time */
     struct tccl_records *records; /* NULL: not opened yet; of its task's thread */
     struct disk_task *task;       /* under way, or NULL */
     uid_t user;                   /* who has asked */
@@ -35,6 +36,12 @@ struct reader {
 static struct tccl_records *open_store(struct disk_task *task)
 {
     struct reader *reader = task->reader;
+    int opened = atomic_load(&task->journal->opened);
+    if (reader->records && reader->opened != opened) { /* it may be another file now */
+        tccl_records_close(reader->records);
+        reader->records = NULL;
+    }
+    reader->opened = opened;
     if (!reader->records &&
         tccl_records_open_reader(task->journal->path, &reader->records, &task->err) != 0)
         return NULL;

@@ -26,6 +26,8 @@ static void run_removal(struct disk_task *task)
     struct tccl_records *store = task->journal->store;
     struct believed *believed = &task->believed;
     int64_t last, now_ms = tccl_now_ms();
+    if (!store)
+        return;
     if (tccl_records_set_time(store, believed_now(believed, now_ms), &task->err) != 0 ||
         tccl_records_time(store, &last, &believed->newest, &task->err) != 0) {
         task->result = -1;

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""broken: what tccld lives on is broken, full, read-only or somebody else's: a damaged store, a folder that can't be
+written, a StateDir with another tccld in it, a port that is taken. A step of this node has its ring all the same, it is
+said what is wrong, and once it is mended what came meanwhile is on record.
+# level: quick
+"""
+import contextlib
+import glob
+import os
+import socket
+import subprocess
+import time
+
+from attack import Target, check, daemons, verdict
+
+WAIT = 90  # seconds, for what tccld tries again
+
+
+def eventually(what, holds):
+    until = time.monotonic() + WAIT
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.1)
+    check(holds(), what)
+
+
+def log(target):
+    with open(f"{target.folder}/n1/log") as file:
+        return file.read()
+
+
+def jobs(target):
+    return sorted({record["job"] for record in daemons.query(target.folder)})
+
+
+def metric(target, part):
+    with contextlib.suppress(FileNotFoundError), open(f"{target.folder}/metrics") as file:
+        return next((line.split()[-1] for line in file if line.startswith(f'tccl_works{{part="{part}"}}')), None)
+    return None
+
+
+class Broken(Target):
+    """A target whose StateDir or port was prepared ahead of the start of tccld."""
+
+    def __init__(self, prepare):
+        super().__init__()
+        self.conf.append(f"MetricsFile={self.folder}/metrics")
+        self.state = f"{self.folder}/state"
+        self.conf.append(f"StateDir={self.state}")
+        os.makedirs(self.state)
+        prepare(self)
+
+
+def serves(target, job, what):
+    try:
+        target.join({"job": job})
+    except SystemExit as failed:
+        check(False, f"{what}: a step has its ring ({failed})")
+        return
+    check(True, f"{what}: a step has its ring")
+
+
+def attack(what, prepare, said, mend):
+    """prepare and mend: of StateDir; said: in the log."""
+    print(f"--- {what}", flush=True)
+    with Broken(prepare) as target:
+        serves(target, 11, what)
+        serves(target, 12, what)
+        check(said in log(target), f"the log says '{said}'")
+        eventually("metrics say so", lambda: metric(target, "store") == "0")
+        mend(target)
+        eventually("both are on record in the end", lambda: set(jobs(target)) >= {11, 12})
+        eventually("metrics say that, too", lambda: metric(target, "store") == "1")
+
+
+def damage(target):
+    with open(f"{target.state}/records.db", "wb") as file:
+        file.write(os.urandom(65536))
+
+
+def move_away(target):
+    os.rename(f"{target.state}/records.db", f"{target.state}/damaged.db")
+
+
+def put_file(target):
+    os.rmdir(target.state)
+    open(target.state, "w").close()
+
+
+def mount(*options):
+    def mounts(target):
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", target.state], stderr=subprocess.PIPE)
+        if done.returncode:
+            print("no mounts here")
+    return mounts
+
+
+def unmount(target):
+    subprocess.run(["umount", "-l", target.state])
+
+
+def lock(target):
+    target.other = subprocess.Popen(["flock", f"{target.state}/tccld.lock", "sleep", "600"])
+    while subprocess.run(["flock", "-n", f"{target.state}/tccld.lock", "true"]).returncode == 0:
+        time.sleep(0.02)
+
+
+def unlock(target):
+    subprocess.run(["pkill", "-P", str(target.other.pid)])
+    target.other.wait()
+
+
+def break_while_it_runs():
+    print("--- a store that is damaged while tccld runs", flush=True)
+    with Broken(lambda target: None) as target:
+        serves(target, 11, "before")
+        eventually("it is on record", lambda: jobs(target) == [11])
+        for path in glob.glob(f"{target.state}/records.db*"):
+            with open(path, "r+b") as file:
+                file.write(os.urandom(os.path.getsize(path)))
+        serves(target, 12, "afterwards")
+        eventually("metrics say so", lambda: metric(target, "store") == "0")
+        for path in glob.glob(f"{target.state}/records.db*"):
+            os.rename(path, path.replace("records.db", "damaged"))
+        serves(target, 13, "when it was moved away")
+        eventually("a new store has what came since", lambda: jobs(target) == [12, 13])
+
+
+def take_port():
+    print("--- a port that somebody else has", flush=True)
+    other = socket.socket()
+    other.bind(("127.0.0.1", 0))
+    other.listen()
+    free = daemons.free_ports
+    daemons.free_ports = lambda count: [other.getsockname()[1]] + free(count - 1)
+    try:
+        with Broken(lambda target: None) as target:
+            serves(target, 11, "without TCP")
+            check("can't listen at 127.0.0.1" in log(target), "the log says so")
+            eventually("metrics say so", lambda: metric(target, "tcp") == "0")
+            other.close()
+            eventually("it listens when the port is free", lambda: "listens at 127.0.0.1" in log(target))
+            target.tcp().close()
+            eventually("metrics say that, too", lambda: metric(target, "tcp") == "1")
+    finally:
+        daemons.free_ports = free
+
+
+def main():
+    attack("a damaged store", damage, "file is not a database", move_away)
+    attack("a file in the place of StateDir", put_file, "no store of records", lambda target: os.unlink(target.state))
+    attack("a read-only StateDir", mount("ro"), "ead-only file system", unmount)
+    attack("a full StateDir", mount("size=4k,nr_inodes=2"), "no store of records", unmount)
+    attack("another tccld in StateDir", lock, "another tccld uses this StateDir", unlock)
+    break_while_it_runs()
+    take_port()
+    verdict()
+
+
+main()
