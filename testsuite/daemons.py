@@ -132,6 +132,11 @@ def prepare_nodes(folder, nodes):
         shutil.copytree(f"{store}/cache", f"{folder}/n{i + 1}/cache")
 
 
+def lacks_port(log):
+    with open(log) as file:
+        return "can't listen" in file.read()
+
+
 def start_tccld(folder, nodes, more=()):
     """Do all of them run?"""
     started = []
@@ -139,7 +144,7 @@ def start_tccld(folder, nodes, more=()):
     for i in range(len(nodes)):
         started.append(spawn([f"{BUILD}/profiler/tccld", "--config", f"{folder}/tccl.conf", "--node", f"n{i + 1}"],
                              f"{folder}/n{i + 1}/log"))
-        if not wait_for_socket(f"{folder}/n{i + 1}/tccld.sock", started[-1]):
+        if not wait_for_socket(f"{folder}/n{i + 1}/tccld.sock", started[-1]) or lacks_port(f"{folder}/n{i + 1}/log"):
             for process in started:
                 process.kill()
                 process.wait()
