@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -118,8 +119,72 @@ static int fill_and_rename(int fd, const char *temporary, const char *path, mode
     return rename(temporary, path);
 }
 
+/* The owner of the first part of the path that is not root's; 0: there is none, as far as it is
+ * there. */
+static uid_t owner_of(const char *path, gid_t *gid)
+{
+    char part[PATH_MAX];
+    struct stat status;
+
+    *gid = 0;
+    if (strlen(path) >= sizeof(part))
+        return 0;
+    if (path[0] != '/' && lstat(".", &status) == 0 && status.st_uid != 0) {
+        *gid = status.st_gid;
+        return status.st_uid;
+    }
+    strcpy(part, path);
+    for (char *at = part; *at; at++) {
+        bool end = at[1] == '/' || at[1] == '\0';
+        char kept = at[1];
+        if (!end || *at == '/')
+            continue;
+        at[1] = '\0';
+        if (lstat(part, &status) != 0)
+            return 0;
+        at[1] = kept;
+        *gid = status.st_gid;
+        if (status.st_uid != 0)
+            return status.st_uid;
+    }
+    return *gid = 0;
+}
+
+uid_t tccl_begin_as_owner(const char *path)
+{
+    gid_t gid;
+    uid_t uid = geteuid() == 0 ? owner_of(path, &gid) : 0;
+
+    if (uid == 0)
+        return (uid_t)-1;
+    setfsgid(gid);
+    return (uid_t)setfsuid(uid);
+}
+
+void tccl_end_as_owner(uid_t before)
+{
+    if (before == (uid_t)-1)
+        return;
+    setfsuid(before);
+    setfsgid(getegid());
+}
+
+static int write_file(const char *path, mode_t mode, const void *data, size_t size,
+                      struct tccl_error *err);
+
 int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
                     struct tccl_error *err)
+{
+    uid_t before = tccl_begin_as_owner(path);
+    int rc = write_file(path, mode, data, size, err), saved = errno;
+
+    tccl_end_as_owner(before);
+    errno = saved;
+    return rc;
+}
+
+static int write_file(const char *path, mode_t mode, const void *data, size_t size,
+                      struct tccl_error *err)
 {
     char temporary[PATH_MAX];
     struct stat status;
@@ -223,7 +288,7 @@ static int make_one(const char *path, mode_t mode)
     return -1;
 }
 
-int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
+static int make_folders(const char *path, mode_t mode, struct tccl_error *err)
 {
     char part[PATH_MAX];
 
@@ -239,6 +304,16 @@ int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
     if (make_one(part, mode) < 0)
         return fail_errno(err, part, "the folder can't be made");
     return 0;
+}
+
+int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
+{
+    uid_t before = tccl_begin_as_owner(path);
+    int rc = make_folders(path, mode, err), saved = errno;
+
+    tccl_end_as_owner(before);
+    errno = saved;
+    return rc;
 }
 
 json_t *tccl_read_json(const char *path, size_t max, struct tccl_error *err)

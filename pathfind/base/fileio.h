@@ -10,6 +10,13 @@
 
 #include "base/error.h"
 
+/* What root writes below a folder of another user, that user could lead elsewhere by links. So root
+ * does it as that user: the owner of the first part of the path, from the left, that is not root's.
+ * For this thread, until tccl_end_as_owner with what this returns; nobody else than root becomes
+ * anybody. */
+uid_t tccl_begin_as_owner(const char *path);
+void tccl_end_as_owner(uid_t before);
+
 /* Reads a regular file of at most max bytes. *data is allocated (caller frees), has a NUL behind
  * its *size bytes. Returns 0, or -1 with err (errno kept: ENOENT when there is no such file). */
 int tccl_read_file(const char *path, size_t max, char **data, size_t *size, struct tccl_error *err);

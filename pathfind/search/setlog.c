@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/fields.h"
+#include "base/fileio.h"
 #include "base/hash.h"
 
 enum { MAX_LINE = 2048, SUM_DIGITS = 16, MAX_SOURCE = 64 };
@@ -252,7 +253,11 @@ struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struc
     strcpy(log->path, path);
     strcpy(log->source, source);
     struct tccl_error why = {""};
+    uid_t before = tccl_begin_as_owner(path);
     log->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644);
+    int saved = errno;
+    tccl_end_as_owner(before);
+    errno = saved;
     if (log->fd < 0)
         tccl_fail(&why, "%s", strerror(errno));
     if (log->fd < 0 || prepare(log, &why) < 0) {

@@ -31,12 +31,14 @@ static void sweep(const char *folder)
     char path[PATH_MAX];
 
     tccl_profile_path(folder, CHAINS, path);
+    uid_t before = tccl_begin_as_owner(path);
     cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int count = fd < 0 ? -1 : scandirat(fd, ".", &names, is_left_over, NULL);
     for (int i = 0; i < count; i++) {
         unlinkat(fd, names[i]->d_name, 0);
         free(names[i]);
     }
+    tccl_end_as_owner(before);
     free(names);
 }
 

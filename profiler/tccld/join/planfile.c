@@ -5,12 +5,14 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,10 +50,30 @@ static int open_folder(const char *run_dir, const char *name, bool make)
     return opened;
 }
 
-static int write_text(int folder, gid_t gid, const char *text, size_t size)
+/* Lets this user read a file that is otherwise the owner's alone: what a file's mode can't say
+ * where we are not root. In the kernel's form (linux/posix_acl_xattr.h). Returns 0, or -1 with
+ * errno. */
+static int let_read(int fd, uid_t uid)
+{
+    enum { USER_OBJ = 1, USER = 2, GROUP_OBJ = 4, MASK = 16, OTHER = 32, READ = 4, WRITE = 2 };
+    const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, permissions;
+            uint32_t id;
+        } entries[5];
+    } list = {htole32(2),
+              {{htole16(USER_OBJ), htole16(READ | WRITE), UINT32_MAX},
+               {htole16(USER), htole16(READ), htole32(uid)},
+               {htole16(GROUP_OBJ), 0, UINT32_MAX},
+               {htole16(MASK), htole16(READ), UINT32_MAX},
+               {htole16(OTHER), 0, UINT32_MAX}}};
+    return fsetxattr(fd, "system.posix_acl_access", &list, sizeof(list), 0);
+}
+
+static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t size)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    mode_t mode = geteuid() == 0 ? 0640 : 0644;
     unlinkat(folder, NOTE_NAME, 0);
     if (unlinkat(folder, PLAN_NAME, 0) != 0 && errno != ENOENT)
         return -1;
@@ -67,7 +89,7 @@ static int write_text(int folder, gid_t gid, const char *text, size_t size)
             size -= (size_t)done;
         }
     }
-    return fchmod(fd, mode);
+    return geteuid() == 0 ? fchmod(fd, 0640) : let_read(fd, uid);
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
@@ -138,8 +160,11 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
         return tccl_fail(err, "the plan can't be written: the path of RunDir is too long");
     if (tccl_lines_end(plan) != 0 || tccl_lines_open(plan->text, plan->length, &lines, err) != 0)
         return tccl_fail(err, "the plan can't be written: it is too long");
+    int64_t uid;
+    if (tccl_line_integer(&lines, "uid", 0, UINT32_MAX, &uid) != 0)
+        uid = geteuid(); /* it does not say whose it is */
     cleanup_close int folder = open_folder(run_dir, name, true);
-    if (folder < 0 || write_text(folder, gid, plan->text, plan->length) != 0) {
+    if (folder < 0 || write_text(folder, (uid_t)uid, gid, plan->text, plan->length) != 0) {
         tccl_fail(err, "the plan can't be written to %s: %s", path, strerror(errno));
         planfile_remove(run_dir, key);
         *path = '\0';
