@@ -151,7 +151,7 @@ void connections_forget(struct connection *connection)
     connection->share->open--;
 }
 
-void connections_add(struct connections *all, int fd, const struct sockaddr *address,
+bool connections_add(struct connections *all, int fd, const struct sockaddr *address,
                      socklen_t size)
 {
     struct asker asker = {.uid = (uid_t)-1};
@@ -159,27 +159,28 @@ void connections_add(struct connections *all, int fd, const struct sockaddr *add
     if ((far && !share_admits(all->daemon->shares, address, tccl_now_ms())) ||
         all->front->meet(fd, address, size, &asker) != 0) {
         close(fd);
-        return;
+        return false;
     }
     struct share *share = share_of(all, &asker, address, size);
     if (!share || !make_room(all, &asker, share)) {
         share_drop(share);
         close(fd);
-        return;
+        return false;
     }
     struct connection *connection = connection_new(all, fd, &asker, share);
     if (!connection)
-        return;
+        return false;
     TAILQ_INSERT_TAIL(&all->list, connection, link);
     all->n_waiting++;
     all->n_all++;
     share->waiting++;
     share->open++;
+    return true;
 }
 
-static void on_connection(void *context, int fd, const struct sockaddr *address, socklen_t size)
+static bool on_connection(void *context, int fd, const struct sockaddr *address, socklen_t size)
 {
-    connections_add(context, fd, address, size);
+    return connections_add(context, fd, address, size);
 }
 
 int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size)

@@ -58,8 +58,8 @@ struct connections *connections_new(struct daemon *daemon, const struct front *f
                                     const struct request *requests);
 /* Listens there, too. Returns 0, or -1 with errno. */
 int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size);
-/* Takes over the descriptor of whoever has connected. */
-void connections_add(struct connections *all, int fd, const struct sockaddr *address,
+/* Takes over the descriptor of whoever has connected. Returns whether there is a connection now. */
+bool connections_add(struct connections *all, int fd, const struct sockaddr *address,
                      socklen_t size);
 /* Those that are open. */
 int connections_count(const struct connections *all);

@@ -2,14 +2,15 @@
 #ifndef TCCL_LISTENER_H
 #define TCCL_LISTENER_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 
 #include <event2/event.h>
 
 struct listener;
 
-/* Takes over the descriptor of whoever has connected. */
-typedef void listener_accepted(void *context, int fd, const struct sockaddr *address,
+/* Takes over the descriptor of whoever has connected. Returns whether there is a connection now. */
+typedef bool listener_accepted(void *context, int fd, const struct sockaddr *address,
                                socklen_t size);
 
 /* Listens at the address. Returns NULL with errno. */
