@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "tccld/net/connection-internal.h"
 
+enum { TRUSTED = 4 /* times as many may have said nothing yet, of a trusted share */ };
+
 int connections_count(const struct connections *all)
 {
     return all->n_all;
@@ -64,27 +66,29 @@ static struct connection *oldest_known(const struct connections *all, bool trust
     return trusted ? own : NULL;
 }
 
-/* So do those that have said nothing yet: the oldest of the share that has most of them, of a
- * trusted one only for a trusted one. share: of this one. */
-static struct connection *oldest_waiting(const struct connections *all, const struct share *share,
-                                         bool trusted)
+/* How far a share is filled by those that have said nothing yet. */
+static int fullness(const struct share *share)
+{
+    return share->trusted ? share->waiting : share->waiting * TRUSTED;
+}
+
+/* Of those the oldest of the fullest share goes. of: of this share; NULL: of any. */
+static struct connection *oldest_waiting(const struct connections *all, const struct share *of)
 {
     struct connection *found = NULL, *each;
     TAILQ_FOREACH(each, &all->list, link)
     {
-        const struct share *its = each->share;
-        if (each->known || each->state != LISTENING || (share && its != share) ||
-            (its->trusted && !trusted))
+        if (each->known || each->state != LISTENING || (of && each->share != of))
             continue;
-        if (!found || (found->share->trusted && !its->trusted) ||
-            (found->share->trusted == its->trusted && its->waiting > found->share->waiting))
+        if (!found || fullness(each->share) > fullness(found->share))
             found = each;
     }
     return found;
 }
 
-static void make_way(struct connections *all, struct connection *old, int most)
+static void make_way(struct connections *all, const struct share *of, int most)
 {
+    struct connection *old = oldest_waiting(all, of);
     if (!old)
         return;
     log_limited(&all->over_bound,
@@ -97,21 +101,20 @@ static void make_way(struct connections *all, struct connection *old, int most)
 static bool make_room(struct connections *all, const struct asker *asker, const struct share *share)
 {
     const struct front *front = all->front;
+    int waiting = front->each_waiting * (share->trusted ? TRUSTED : 1);
     struct connection *old;
     if (!share->trusted && share->open >= front->each) {
         log_limited(&all->over_bound, "closed a connection from %s, which has %d", asker->place,
                     front->each);
         return false;
     }
-    if (!share->trusted && share->waiting >= front->each_waiting)
-        make_way(all, oldest_waiting(all, share, false), front->each_waiting);
-    if (!share->trusted && share->waiting >= front->each_waiting)
-        return false;
+    if (share->waiting >= waiting)
+        make_way(all, share, waiting);
     if (all->n_all >= front->most && (old = oldest_known(all, share->trusted)))
         connection_close(old);
     if (all->n_waiting >= front->waiting)
-        make_way(all, oldest_waiting(all, NULL, share->trusted), front->waiting);
-    return all->n_all < front->most && all->n_waiting < front->waiting;
+        make_way(all, NULL, front->waiting);
+    return share->waiting < waiting && all->n_all < front->most && all->n_waiting < front->waiting;
 }
 
 /* Is it the address of a node of [peers]? */

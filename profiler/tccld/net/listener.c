@@ -1,7 +1,8 @@
 /* So many are accepted in a millisecond, and of those that are turned away at once eight times as
- * many, ahead of users' questions, so that a step is heard at once; then all else has its turn,
- * however many more there are. What can't be accepted now (no descriptors left) is tried again a
- * little later, and not over and over. */
+ * many, ahead of users' questions, so that a step is heard at once; then these have their turn, as
+ * many as there are, but for no longer than about a millisecond: nobody is to fill the backlog.
+ * What can't be accepted now (no descriptors left) is tried again a little later, and not over and
+ * over. */
 #include "tccld/net/listener.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ enum {
 };
 
 struct listener {
-    struct event *event, *again;
+    struct event *event, *again, *turn; /* turn: the others have had theirs */
     listener_accepted *accepted;
     void *context;
     int fd, left; /* left: in this millisecond */
@@ -35,6 +36,9 @@ static void listen_again(evutil_socket_t fd, short what, void *argument)
     struct listener *listener = argument;
     (void)fd;
     (void)what;
+    listener->left = IN_A_MS;
+    event_del(listener->again);
+    event_del(listener->turn);
     event_add(listener->event, NULL);
 }
 
@@ -60,6 +64,7 @@ static bool accept_failed(struct listener *listener)
 static void on_connection(evutil_socket_t fd, short what, void *argument)
 {
     struct listener *listener = argument;
+    static const struct timeval at_once = {0, 0};
     int64_t now = tccl_now_ms();
     (void)what;
     if (now != listener->ms)
@@ -77,6 +82,7 @@ static void on_connection(evutil_socket_t fd, short what, void *argument)
         listener->left -= taken ? COST : 1;
     }
     pause_listening(listener, 1);
+    evtimer_add(listener->turn, &at_once);
 }
 
 static int open_socket(const struct sockaddr *address, socklen_t size)
@@ -109,7 +115,10 @@ struct listener *listener_new(struct event_base *base, const struct sockaddr *ad
     *listener = (struct listener){.accepted = accepted, .context = context, .fd = fd};
     listener->event = event_new(base, fd, EV_READ | EV_PERSIST, on_connection, listener);
     listener->again = evtimer_new(base, listen_again, listener);
-    if (listener->event && listener->again && event_add(listener->event, NULL) == 0)
+    listener->turn = evtimer_new(base, listen_again, listener);
+    if (listener->event && listener->again && listener->turn &&
+        event_priority_set(listener->turn, DAEMON_PATIENT) == 0 &&
+        event_add(listener->event, NULL) == 0)
         return listener;
     listener_free(listener);
     errno = ENOMEM;
@@ -122,6 +131,8 @@ void listener_free(struct listener *listener)
         event_free(listener->event);
     if (listener->again)
         event_free(listener->again);
+    if (listener->turn)
+        event_free(listener->turn);
     close(listener->fd);
     free(listener);
 }

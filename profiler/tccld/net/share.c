@@ -15,7 +15,7 @@ enum {
     BUCKETS = 1024,
     RATES = 4096,
     PER_SECOND = 512,     /* connections of an address; it may save up those of one second */
-    TRUSTED_RATE = 8,     /* times as many, of a trusted one */
+    TRUSTED_RATE = 32,    /* times as many, of a trusted one */
     TRUSTED_MOST = 32768, /* addresses that stay trusted */
     AT_ONCE = 64,         /* called from the line before others have their turn */
 };
