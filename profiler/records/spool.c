@@ -291,9 +291,11 @@ int tccl_spool_remove(struct tccl_spool *spool, const char *name, struct tccl_er
 int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tccl_error *err)
 {
     char name[TCCL_SPOOL_NAME];
+    int number;
     if (name_of(record, name, err) != 0)
         return -1;
-    return tccl_spool_remove(spool, name, err);
+    cleanup_json json_t *kept = read_record(spool, name, &number, NULL);
+    return kept && json_equal(kept, record) ? tccl_spool_remove(spool, name, err) : 0;
 }
 
 /* Writes the reason beside a file put aside; best effort. */

@@ -44,8 +44,8 @@ int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME],
  */
 int tccl_spool_remove(struct tccl_spool *spool, const char *name, struct tccl_error *err);
 
-/* Removes what the spool holds for this record's step: for a newer record that was delivered
- * directly. Returns 0 (also if there was nothing), or -1 with err. */
+/* Removes this record, after it was delivered. Another one of the same step, which has come since
+ * then and took its place, stays. Returns 0 (also if there was nothing), or -1 with err. */
 int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tccl_error *err);
 
 /* Moves a file into the folder "bad", with the reason: for a record that the store refused

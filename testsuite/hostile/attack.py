@@ -96,7 +96,7 @@ class Target:
         child.wait(daemons.PATIENCE)
         daemons.children.remove(child)
 
-    def start(self, node=1):
+    def start_again(self, node=1):
         """Starts it again."""
         self.tcclds[node - 1] = child = daemons.spawn(
             [f"{daemons.BUILD}/profiler/tccld", "--config", f"{self.folder}/tccl.conf", "--node", f"n{node}"],

@@ -23,7 +23,7 @@ def main():
         target.stop(number=signal.SIGTERM)
         with open(clock, "w") as file:
             file.write(str(days))
-        target.start()
+        target.start_again()
 
     def count():
         return len([each for each in target.records() if each["job"] <= COUNT])

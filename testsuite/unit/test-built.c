@@ -154,7 +154,9 @@ static void test_spool(void)
         }
         CHECK_INT(tccl_spool_count(spool), 1 + WORDS);
     }
-    cleanup_json json_t *step = record(1, "partial", 5000);
+    cleanup_json json_t *later = record(1, "partial", 5000), *step = record(1, "applied", 5000);
+    CHECK_INT(tccl_spool_forget(spool, later, &err), 0); /* not what is there */
+    CHECK_INT(tccl_spool_count(spool), 1 + WORDS);
     CHECK_INT(tccl_spool_forget(spool, step, &err), 0);
     CHECK_INT(tccl_spool_count(spool), WORDS);
     char name[TCCL_SPOOL_NAME];

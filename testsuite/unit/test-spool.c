@@ -80,7 +80,9 @@ static void test_round(void)
     tccl_spool_close(spool);
     spool = open_spool();
     CHECK_INT((long long)tccl_spool_count(spool), 20);
-    cleanup_json json_t *gone = record(3, "off");
+    cleanup_json json_t *other = record(3, "off"), *gone = record(3, "applied");
+    CHECK_INT(tccl_spool_forget(spool, other, &err), 0); /* not what is there */
+    CHECK_INT((long long)tccl_spool_count(spool), 20);
     CHECK_INT(tccl_spool_forget(spool, gone, &err), 0);
     CHECK_INT(tccl_spool_forget(spool, gone, &err), 0);
     round_of(spool, true, 19, 0);

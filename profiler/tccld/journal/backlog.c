@@ -26,6 +26,7 @@ void backlog_then(struct disk_task *task)
         journal_keep_in_memory(journal, task->record, task->spool_err.text);
         return;
     }
+    losses_pend(&journal->losses, -1);
     journal->has_backlog = true;
     journal_retry_later(journal);
 }
@@ -42,10 +43,7 @@ void backlog_put(struct journal *journal, json_t *record)
 
 static void run_forget(struct disk_task *task)
 {
-    if (task->name[0])
-        tccl_spool_remove(task->journal->spool, task->name, &task->err);
-    else
-        tccl_spool_forget(task->journal->spool, task->record, &task->err);
+    tccl_spool_forget(task->journal->spool, task->record, &task->err);
 }
 
 static void run_reject(struct disk_task *task)
@@ -63,8 +61,9 @@ void backlog_settle(struct journal *journal, json_t *record, const char *name, c
     if (refused) {
         char step[TCCL_KEY_TEXT];
         journal_step_text(record, step);
+        const char *home = journal_home(journal);
         log_limited(&journal->refused, "step %s: %s refuses its record: %s", step,
-                    journal_home(journal), refused);
+                    home ? home : "the store", refused);
         snprintf(task.reason, sizeof(task.reason), "%s", refused);
     }
     if (name[0] || (journal->has_backlog && !refused))

@@ -9,6 +9,7 @@
 #include "client/key.h"
 #include "tccld/journal/believed.h"
 #include "tccld/journal/journal.h"
+#include "tccld/journal/losses.h"
 #include "tccld/main/log.h"
 
 /* Questions about records: QUERY, or SUMMARY. */
@@ -48,7 +49,8 @@ struct journal {
     int n_inbox;
     bool storing; /* a batch of them is under way; the others wait */
     struct believed believed;
-    struct log_limit trouble, misdated, refused, expired, late, abandoned;
+    struct losses losses;
+    struct log_limit trouble, lost, misdated, refused, expired, late, abandoned;
 };
 
 /* Where records go: a node, or NULL, which is this one. */

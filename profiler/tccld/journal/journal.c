@@ -2,6 +2,7 @@
  * the spool, and into memory while no disk takes it. */
 #include "tccld/journal/journal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -59,8 +60,11 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
     char step[TCCL_KEY_TEXT];
     journal_step_text(record, step);
     if (json_array_size(journal->memory) >= MEMORY) {
-        log_limited(&journal->trouble,
-                    "step %s: its record is lost, neither store nor spool takes it: %s", step, why);
+        losses_count(&journal->losses, time(NULL));
+        log_limited(&journal->lost,
+                    "step %s: its record is lost, neither store nor spool takes it: %s; %" PRId64
+                    " are lost by now",
+                    step, why, journal->losses.count);
         return;
     }
     log_limited(&journal->trouble,
@@ -69,7 +73,8 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
     journal_retry_later(journal);
 }
 
-void journal_put(struct journal *journal, json_t *record)
+/* Takes the record over. */
+static void put_pending(struct journal *journal, json_t *record)
 {
     if (!journal_home(journal))
         local_store_add(journal, record);
@@ -77,6 +82,12 @@ void journal_put(struct journal *journal, json_t *record)
              delivery_send(journal, record, journal_home(journal), "") != 0)
         backlog_put(journal, record);
     json_decref(record);
+}
+
+void journal_put(struct journal *journal, json_t *record)
+{
+    losses_pend(&journal->losses, 1);
+    put_pending(journal, record);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *argument)
@@ -87,7 +98,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     journal->memory = json_array();
-    json_array_foreach(memory, i, record) journal_put(journal, json_incref(record));
+    json_array_foreach(memory, i, record) put_pending(journal, json_incref(record));
     json_decref(memory);
     if (journal->has_backlog && !journal->round)
         backlog_next(journal);
@@ -96,6 +107,16 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 void journal_reloaded(struct journal *journal)
 {
     retention_look(journal, 0);
+}
+
+static void open_losses(struct journal *journal)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof(path), "%s/records", journal->daemon->conf->run_dir);
+    int64_t lost = losses_open(&journal->losses, path, time(NULL));
+    if (lost > 0)
+        log_line("up to %" PRId64 " records are lost: tccld was killed while it had them in memory",
+                 lost);
 }
 
 struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
@@ -109,6 +130,7 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     journal->lock = -1;
     strcpy(journal->folder, daemon->conf->state_dir);
     snprintf(journal->path, sizeof(journal->path), "%s/records.db", journal->folder);
+    open_losses(journal);
     LIST_INIT(&journal->deliveries);
     TAILQ_INIT(&journal->inbox);
     journal->memory = json_array();
@@ -140,10 +162,19 @@ void journal_close(struct journal *journal)
         struct tccl_error err = {0};
         char step[TCCL_KEY_TEXT];
         journal_step_text(record, step);
-        if (stuck || !journal->spool || tccl_spool_put(journal->spool, record, &err) != 0)
-            log_line("step %s: its record is lost, the disk has not taken it%s%s", step,
-                     err.text[0] ? ": " : "", err.text);
+        if (stuck || !journal->spool || tccl_spool_put(journal->spool, record, &err) != 0) {
+            losses_count(&journal->losses, time(NULL));
+            log_limited(&journal->lost,
+                        "step %s: its record is lost, the disk has not taken it%s%s", step,
+                        err.text[0] ? ": " : "", err.text);
+        } else {
+            losses_pend(&journal->losses, -1);
+        }
     }
+    if (journal->losses.count)
+        log_line("%" PRId64 " records of this node are lost: no disk took them in time",
+                 journal->losses.count);
+    losses_close(&journal->losses);
     event_free(journal->retry);
     event_free(journal->retention);
     event_free(journal->opening);

@@ -56,6 +56,8 @@ static void then_store(struct disk_task *task)
     if (task->result > 0)
         log_limited(&task->journal->refused, "step %s: its record is not stored: %s", step,
                     task->err.text);
+    if (task->result >= 0)
+        losses_pend(&task->journal->losses, -1);
     if (task->result < 0) {
         log_limited(&task->journal->trouble, "step %s: its record waits in the spool: %s", step,
                     task->err.text);

@@ -1,0 +1,25 @@
+/* losses.h: how many records of this node are on no disk: those that wait to be, and those that
+ * were lost, however tccld ended. */
+#ifndef TCCL_LOSSES_H
+#define TCCL_LOSSES_H
+
+#include <stdint.h>
+
+struct losses {
+    int fd;              /* of the ledger; -1: there is none, and the numbers end with tccld */
+    int64_t pending;     /* records that neither a disk nor another node has yet */
+    int64_t count;       /* records that were lost */
+    int64_t first, last; /* when, unix time; 0: none was */
+};
+
+/* Opens the ledger, a file in RunDir, or makes it. What was pending when the tccld before was
+ * killed is lost. Returns how many records that were. */
+int64_t losses_open(struct losses *losses, const char *path, int64_t now);
+void losses_close(struct losses *losses);
+
+/* A record has come, or (-1) has got where it is safe. */
+void losses_pend(struct losses *losses, int change);
+/* A pending record is lost. */
+void losses_count(struct losses *losses, int64_t now);
+
+#endif
