@@ -172,22 +172,15 @@ static void read_ring(struct ring_member *member, const char *text)
     }
 }
 
+enum { CONNECTS_LATE = 22200 }; /* the first version that can */
+
 /* Words that are only said where buffers come from cuMemCreate, or don't. */
 static void read_memory(struct ring_log *log, const char *text)
 {
     if (strstr(text, "CUMEM") || strstr(text, "cuMemEnable 1"))
         log->memory = RING_CUMEM;
-    else if (strstr(text, "cuMemEnable 0"))
+    else if (strstr(text, "cuMemEnable 0") || strstr(text, " via P2P/IPC"))
         log->memory = RING_OLDER;
-}
-
-/* "NCCL version 2.29.7+cuda13.0" */
-static void read_version(struct ring_log *log, const char *text)
-{
-    int major, minor, patch;
-
-    if (sscanf(text, "NCCL version %d.%d.%d", &major, &minor, &patch) == 3)
-        log->version = major * 10000 + minor * 100 + patch;
 }
 
 /* "host:pid:thread [device] NCCL INFO text" */
@@ -196,7 +189,6 @@ static int read_line(struct ring_log *log, const char *line)
     const char *text = strstr(line, "NCCL INFO ");
     int thread, device;
 
-    read_version(log, strstr(line, "NCCL version ") ? strstr(line, "NCCL version ") : "");
     if (!text || sscanf(line, "%*[^:]:%*d:%d [%d]", &thread, &device) != 2)
         return 0;
     text += strlen("NCCL INFO ");
@@ -213,7 +205,8 @@ static int read_line(struct ring_log *log, const char *line)
     return 0;
 }
 
-/* Late connections are only made with cuMemCreate. */
+/* Late connections are only made with cuMemCreate; older versions make none, whatever their memory.
+ */
 static enum ring_memory conclude(const struct ring_log *log)
 {
     bool early = false;
@@ -223,10 +216,11 @@ static enum ring_memory conclude(const struct ring_log *log)
             return RING_CUMEM;
         early = early || log->members[i].connected == RING_AT_INIT;
     }
+    early = early && log->version >= CONNECTS_LATE;
     return log->memory == RING_UNKNOWN && early ? RING_OLDER : log->memory;
 }
 
-int ring_log_read(const char *path, struct ring_log *log)
+int ring_log_read(const char *path, int version, struct ring_log *log)
 {
     FILE *file = fopen(path, "re");
     char *line = NULL;
@@ -234,6 +228,7 @@ int ring_log_read(const char *path, struct ring_log *log)
     int status = 0;
 
     memset(log, 0, sizeof(*log));
+    log->version = version;
     if (!file)
         return -1;
     while (status == 0 && getline(&line, &size, file) >= 0)

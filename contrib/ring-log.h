@@ -32,14 +32,14 @@ enum ring_memory { RING_UNKNOWN, RING_OLDER, RING_CUMEM };
 
 struct ring_log {
     enum ring_memory memory;
-    int version; /* 22907 for 2.29.7; 0: not said */
+    int version; /* of NCCL, 22907 for 2.29.7 */
     int n_members;
     struct ring_member *members;
 };
 
-/* Reads the log of one process. Returns 0, or -1 with errno. The caller frees it with
- * ring_log_free, also after a failure. */
-int ring_log_read(const char *path, struct ring_log *log);
+/* Reads the log of one process, written by this version of NCCL. Returns 0, or -1 with errno. The
+ * caller frees it with ring_log_free, also after a failure. */
+int ring_log_read(const char *path, int version, struct ring_log *log);
 void ring_log_free(struct ring_log *log);
 
 /* The member with that communicator, or NULL. */

@@ -810,8 +810,10 @@ static int print_all(const double seconds[2])
 {
     struct ring_log log;
     char buffer[32], busid[32] = "";
+    int version = 0;
 
-    if (ring_log_read(log_path, &log) < 0) {
+    ncclGetVersion(&version);
+    if (ring_log_read(log_path, version, &log) < 0) {
         ring_log_free(&log);
         return fail(options.rank, log_path, strerror(errno));
     }

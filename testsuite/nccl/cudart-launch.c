@@ -53,6 +53,14 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
     return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }
 
+/* NCCL up to 2.20 launches by it. */
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *function,
+                                void **arguments)
+{
+    return cudaLaunchKernel(function, configuration->gridDim, configuration->blockDim, arguments,
+                            configuration->dynamicSmemBytes, configuration->stream);
+}
+
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function)
 {
     (void)function;
@@ -146,6 +154,28 @@ cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *out, cudaGraph_t graph,
                                         cudaEvent_t event)
 {
     (void)out, (void)graph, (void)nodes, (void)count, (void)event;
+    return refuse("a CUDA graph");
+}
+
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *out, cudaGraph_t graph,
+                                      const cudaGraphNode_t *nodes, size_t count, cudaEvent_t event)
+{
+    return cudaGraphAddEventRecordNode(out, graph, nodes, count, event);
+}
+
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *out, cudaGraph_t graph,
+                                 const cudaGraphNode_t *nodes, size_t count,
+                                 const struct cudaHostNodeParams *parameters)
+{
+    (void)out, (void)graph, (void)nodes, (void)count, (void)parameters;
+    return refuse("a CUDA graph");
+}
+
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *out, cudaGraph_t graph,
+                                   const cudaGraphNode_t *nodes, size_t count,
+                                   const struct cudaKernelNodeParams *parameters)
+{
+    (void)out, (void)graph, (void)nodes, (void)count, (void)parameters;
     return refuse("a CUDA graph");
 }
 
@@ -286,4 +316,12 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
     if (result)
         *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
+}
+
+/* The one of before CUDA 13: of the driver's functions that are here, the newest is the only one.
+ */
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *result)
+{
+    return cudaGetDriverEntryPointByVersion(name, function, CUDART_VERSION, flags, result);
 }
