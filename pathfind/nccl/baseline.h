@@ -6,9 +6,9 @@
  * InfiniBand or RoCE, without NVLink, on equal nodes. NCCL knows the real rates of slots; a machine
  * here does not, so nominal ones are used (16 lanes; PCIe 3 below sm_80, 5 from sm_90 on, else 4;
  * NICs by their rate). The generations (ring/generation.h) differ in these points:
- *  - 2.19: a rate for the path between AMD CPUs; devices below a switch are in the order of bus
- * ids, not of discovery. 2.18's way to spread channels over NICs is not reproduced: it is searched
- * as 2.19 does;
+ *  - 2.19: a rate for the path between AMD CPUs; GPUs from sm_80 on send by GPUDirect; devices
+ * below a switch are in the order of bus ids, not of discovery. 2.18's way to spread channels over
+ * NICs is not reproduced: it is searched as 2.19 does;
  *  - 2.20: channels that cross NICs do so in pairs, and are not taken for 15 % slower;
  *  - 2.21: one rate more from sm_90 on; another first rate with one GPU;
  *  - 2.22: each process adds its own GPU, the first one before all NICs, the others after them;
@@ -21,8 +21,10 @@
  *  - 2.29: NICs are in the order of bus ids, not of ibv_get_device_list (here: of the machine);
  * NICs at any distance below sm_90;
  *  - 2.30: GPUs that share NICs are counted from 0; one rate more for sm_100.
- * That of 2.29.7 is compared with what NCCL builds (testsuite/nccl/check-baseline); the others are
- * read from its source. */
+ * From 2.30.7 on, NCCL takes a GPU's rate from NVML as it is at the time, which is less while the
+ * GPU is at rest; here it is that of the slot. What NCCL builds and says of it was compared with
+ * 2.18.3, 2.21.5, 2.23.4, 2.27.7, 2.29.7 and 2.30.7 (testsuite/nccl/README.md); the others are read
+ * from its source. */
 #ifndef TCCL_BASELINE_H
 #define TCCL_BASELINE_H
 

@@ -258,18 +258,18 @@ static int check_buffers(const struct shim_plan *plan, const struct shim_registr
                                 "node's GPUs are used with the shim");
 }
 
-/* Does NCCL by itself send directly from a GPU to a NIC that is near? Of older ones only where that
- * is all that the machine's PCIe has to carry. */
+/* Does NCCL by itself send directly from a GPU to a NIC that is near? Of older GPUs, and up to 2.18
+ * of all, only where that is all that the machine's PCIe has to carry. */
 static bool sends_directly(const struct shim_chain *chain, const struct shim_member *members, int n,
                            bool linked[SHIM_GPUS][SHIM_GPUS])
 {
-    enum { AMPERE = 80 };
+    enum { AMPERE = 80, KNOWS_AMPERE = 21900 };
     int at = 0;
     while (at < n && members[at].gpu != chain->path.gpus[chain->path.n_gpus - 1])
         at++;
     if (at == n)
         return false;
-    bool direct = n == 1 || members[at].sm >= AMPERE;
+    bool direct = n == 1 || (members[at].sm >= AMPERE && members[at].version >= KNOWS_AMPERE);
     for (int i = 0; i < n; i++)
         direct = direct || linked[at][i] || linked[i][at];
     return direct;

@@ -220,6 +220,25 @@ static CUresult driver_device(CUdevice *device, int ordinal)
     return CUDA_SUCCESS;
 }
 
+/* The hexadecimal digits of "GPU-01234567-89ab-…". */
+static CUresult driver_uuid(CUuuid *uuid, CUdevice device)
+{
+    int gpu = rig_ordinal(device), byte = 0;
+
+    if (gpu < 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    memset(uuid, 0, sizeof(*uuid));
+    for (const char *at = strchr(rig_devices()->gpus[gpu].uuid, '-'); at && byte < 16; byte++) {
+        unsigned value = 0;
+        at += *at == '-';
+        if (sscanf(at, "%2x", &value) != 1)
+            break;
+        uuid->bytes[byte] = (char)value;
+        at += 2;
+    }
+    return CUDA_SUCCESS;
+}
+
 /* The numbers of the driver's attributes are those of the runtime's. */
 static CUresult driver_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
@@ -292,6 +311,7 @@ static const struct {
 } driver_functions[] = {
     {"cuDeviceGet", driver_device},
     {"cuDeviceGetAttribute", driver_attribute},
+    {"cuDeviceGetUuid", driver_uuid},
     {"cuGetErrorString", driver_error_text},
     {"cuGetErrorName", driver_error_text},
     {"cuMemGetAddressRange", driver_address_range},

@@ -153,6 +153,41 @@ PUBLIC nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, struct pci_info
     return NVML_SUCCESS;
 }
 
+/* A number in a file of the GPU's in /sys; 0: it has none. */
+static double read_number(nvmlDevice_t device, const char *name)
+{
+    double number = 0;
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/sys/class/pci_bus/%04x:%02x/../../%04x:%02x:%02x.0/%s",
+             device->domain, device->bus, device->domain, device->bus, device->slot, name);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lf", &number) != 1)
+        number = 0;
+    fclose(file);
+    return number;
+}
+
+/* NCCL asks for these from 2.30.7 on, not for what the slot can. Here GPUs are never at rest. */
+PUBLIC nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *generation)
+{
+    double rate = read_number(device, "max_link_speed"); /* GT/s */
+
+    *generation = 1;
+    for (double own = 2.5; own < rate; own = own == 5 ? 8 : own * 2)
+        ++*generation;
+    return rate > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+PUBLIC nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *width)
+{
+    *width = (unsigned)read_number(device, "max_link_width");
+    return *width > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
 PUBLIC nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
     *major = device->sm / 10;
