@@ -7,14 +7,15 @@
  * here does not, so nominal ones are used (16 lanes; PCIe 3 below sm_80, 5 from sm_90 on, else 4;
  * NICs by their rate). The generations (ring/generation.h) differ in these points:
  *  - 2.19: a rate for the path between AMD CPUs; GPUs from sm_80 on send by GPUDirect; devices
- * below a switch are in the order of bus ids, not of discovery. 2.18's way to spread channels over
- * NICs is not reproduced: it is searched as 2.19 does;
+ * below a switch are in the order of bus ids, not of discovery; channels begin at NICs and GPUs in
+ * turn; GPUs that the driver keeps from P2P are farther apart;
  *  - 2.20: channels that cross NICs do so in pairs, and are not taken for 15 % slower;
  *  - 2.21: one rate more from sm_90 on; another first rate with one GPU;
  *  - 2.22: each process adds its own GPU, the first one before all NICs, the others after them;
  *  - 2.23: P2P only below a common switch, except with exactly two GPUs and AMD CPUs; before, at
  * any distance, except with Intel, ARM or Zhaoxin CPUs. Channels of trees cross NICs freely;
- *  - 2.25: at most 32 channels, not 16; only distances that the machine has; rates for sm_100;
+ *  - 2.25: at most 32 channels, not 16; only distances that the machine has; rates for sm_100,
+ * others from 2.27 and from 2.29.7 on (2.29.2 is taken for that);
  *  - 2.26: newer Intel CPUs are not treated as Skylake;
  *  - 2.27: a channel begins at the GPU that prefers the NIC, then at others near to it;
  *  - 2.28: NICs count on a single node, too;

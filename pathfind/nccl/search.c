@@ -247,6 +247,25 @@ static void add_once(uint8_t nic, uint8_t nics[static TCCL_MAX_NICS], int *count
         nics[(*count)++] = nic;
 }
 
+/* Up to 2.18: by distance, of equal ones for each GPU another one first. */
+static int select_by_distance(const struct tccl_view *view, int first, int end, int far,
+                              uint8_t nics[static TCCL_MAX_NICS])
+{
+    int count = 0;
+
+    for (int at = 0; at <= far; at++)
+        for (int g = first; g < end; g++) {
+            uint8_t alike[TCCL_MAX_NICS];
+            int n = 0;
+            for (int nic = 0; nic < view->n_nics; nic++)
+                if (view->gpus[g].to_nic[nic].far == at)
+                    alike[n++] = (uint8_t)nic;
+            for (int i = 0; i < n; i++)
+                add_once(alike[(view->gpus[g].index + i) % n], nics, &count);
+        }
+    return count;
+}
+
 /* The NICs to try from a GPU (NEVER: from all): first those that the GPUs prefer, then others up to
  * the distance `far`. Returns how many. */
 static int select_nics(const struct tccl_view *view, int gpu, int far,
@@ -255,6 +274,8 @@ static int select_nics(const struct tccl_view *view, int gpu, int far,
     int first = gpu == NEVER ? 0 : gpu, end = gpu == NEVER ? view->n_gpus : gpu + 1, count = 0;
     int own[TCCL_MAX_NICS];
 
+    if (view->nccl < TCCL_NCCL_2_19)
+        return select_by_distance(view, first, end, far, nics);
     for (int g = first; g < end; g++) {
         int n_own = tccl_view_own_nics(view, g, own);
         for (int i = 0; i < n_own; i++)
@@ -370,11 +391,21 @@ static void start_as_numbered(struct search *search, int nic)
     search->steps = search->steps == PERFECT ? PERFECT : steps;
 }
 
-/* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links. */
+/* Has no channel taken all that the GPU's own link carries? */
+static bool is_unused(const struct tccl_view *view, int gpu)
+{
+    const struct tccl_link *up = &view->links[view->gpus[gpu].up];
+
+    return fminf(up->gbps, view->links[up->back].gbps) > 0;
+}
+
+/* Up to 2.26: each of the GPUs with the highest rate, of these those with the fewest links; up to
+ * 2.18 first those that have something left. */
 static void start_at_fast_gpus(struct search *search, int nic)
 {
     const struct tccl_view *view = search->view;
     const struct tccl_way *ways = view->nics[nic].to_gpu;
+    bool in_turn = view->nccl >= TCCL_NCCL_2_19;
     int hops = TCCL_WAY_LINKS + 1;
     float gbps = 0;
 
@@ -385,11 +416,13 @@ static void start_at_fast_gpus(struct search *search, int nic)
     }
     if (gbps < (float)(int)search->now.gbps_nics)
         return;
-    for (int i = 0; i < view->n_gpus; i++) {
-        int gpu = (search->now.n_channels + i) % view->n_gpus;
-        if (ways[gpu].gbps == gbps && ways[gpu].n_links == hops)
-            enter_from_nic(search, nic, gpu, first_spot(search, FREE));
-    }
+    for (int used = 0; used <= !in_turn; used++)
+        for (int i = 0; i < view->n_gpus; i++) {
+            int gpu = in_turn ? (search->now.n_channels + i) % view->n_gpus : i;
+            if (ways[gpu].gbps == gbps && ways[gpu].n_links == hops &&
+                (in_turn || is_unused(view, gpu) == !used))
+                enter_from_nic(search, nic, gpu, first_spot(search, FREE));
+        }
 }
 
 /* Up to 2.26 channels that need not be alike are tried as the one before, too. */
@@ -425,9 +458,10 @@ static void start_at_nics(struct search *search)
     int gbps = (int)now->gbps_nics; /* truncated, as in NCCL */
     uint8_t nics[TCCL_MAX_NICS];
     int count = select_nics(search->view, NEVER, now->far_nics, nics);
+    int first = search->view->nccl < TCCL_NCCL_2_19 ? 0 : now->n_channels;
 
     for (int i = 0; i < count; i++) {
-        int nic = nics[(now->n_channels + i) % count];
+        int nic = nics[(first + i) % count];
         float *left = &search->view->nics[nic].gbps;
         if (*left < (float)gbps)
             continue;
@@ -517,6 +551,8 @@ static const struct rates *rates_to_try(bool closed, int least_sm, enum tccl_ncc
     static const struct rates within_90 = {11, {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3}};
     static const struct rates within_90_old = {10, {60, 50, 40, 30, 24, 20, 15, 12, 6, 3}};
     static const struct rates within_100 = {12, {90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18}};
+    static const struct rates within_100_old = {11, {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18}};
+    static const struct rates within_100_oldest = {10, {90, 80, 70, 60, 50, 40, 30, 24, 20, 19}};
     static const struct rates between = {
         19, {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
     static const struct rates between_90 = {
@@ -524,14 +560,20 @@ static const struct rates *rates_to_try(bool closed, int least_sm, enum tccl_ncc
     static const struct rates between_100 = {
         19,
         {96, 80, 48, 45.1F, 42, 40, 30, 24, 22, 20, 17.5F, 15, 12, 6, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
+    static const struct rates between_100_old = {
+        18, {96, 48, 45.1F, 42, 40, 30, 24, 22, 20, 17.5F, 15, 12, 6, 3, 2.4F, 1.2F, 0.24F, 0.12F}};
     static const struct rates between_100_new = {20, {96, 86, 80,   48,   45.1F, 42,   40,
                                                       30, 24, 22,   20,   17.5F, 15,   12,
                                                       6,  3,  2.4F, 1.2F, 0.24F, 0.12F}};
 
     if (least_sm >= 100 && nccl >= TCCL_NCCL_2_25 && closed)
-        return &within_100;
-    if (least_sm >= 100 && nccl >= TCCL_NCCL_2_25)
-        return nccl >= TCCL_NCCL_2_30 ? &between_100_new : &between_100;
+        return nccl >= TCCL_NCCL_2_29   ? &within_100
+               : nccl >= TCCL_NCCL_2_27 ? &within_100_old
+                                        : &within_100_oldest;
+    if (least_sm >= 100 && nccl >= TCCL_NCCL_2_27)
+        return nccl >= TCCL_NCCL_2_30   ? &between_100_new
+               : nccl >= TCCL_NCCL_2_29 ? &between_100
+                                        : &between_100_old;
     if (least_sm >= 90 && closed)
         return nccl >= TCCL_NCCL_2_21 ? &within_90 : &within_90_old;
     if (least_sm >= 90)
@@ -867,6 +909,7 @@ static bool changed(enum tccl_nccl nccl, const struct tccl_view *view, bool clos
     case TCCL_NCCL_2_28:
         return false;
     case TCCL_NCCL_2_29:
+        return !closed || least_sm(view) >= 100;
     case TCCL_NCCL_2_30:
         return !closed;
     default:

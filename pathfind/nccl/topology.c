@@ -449,7 +449,8 @@ static int find_gpu_ways(const struct tccl_machine *machine, const struct tree *
             int from = FIRST_GPU + view->gpus[a].index, to = FIRST_GPU + view->gpus[b].index;
             if (find_way(tree, view, from, to, true, way) < 0)
                 return -1;
-            bool direct = allows_p2p(view, machine, a, b, way->far);
+            bool direct = allows_p2p(view, machine, a, b, way->far) ||
+                          (view->nccl < TCCL_NCCL_2_19 && way->far <= p2p_far(view));
             if (!direct && find_way(tree, view, from, to, false, way) < 0)
                 return -1;
             if (a != b && tccl_view_by_network(view, a, b))
