@@ -48,10 +48,30 @@ struct shares *shares_new(void)
     return shares;
 }
 
+static void release(struct shares *shares)
+{
+    if (--shares->holders == 0)
+        free(shares);
+}
+
+static void drop_trust(struct share *share)
+{
+    if (share->trusted) {
+        share->trusted = false;
+        share_drop(share);
+    }
+}
+
 void shares_free(struct shares *shares)
 {
-    if (shares && --shares->holders == 0)
-        free(shares);
+    struct share *each, *next;
+    for (int i = 0; shares && i < BUCKETS; i++)
+        for (each = LIST_FIRST(&shares->buckets[i]); each; each = next) {
+            next = LIST_NEXT(each, link);
+            drop_trust(each);
+        }
+    if (shares)
+        release(shares);
 }
 
 static uint64_t hash_of(const struct shares *shares, uint64_t kind, const void *id, size_t size)
@@ -111,7 +131,7 @@ void share_drop(struct share *share)
     if (!share || --share->holders > 0)
         return;
     LIST_REMOVE(share, link);
-    shares_free(share->all);
+    release(share->all);
     free(share);
 }
 
