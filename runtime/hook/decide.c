@@ -19,7 +19,6 @@
 
 enum {
     OLDEST = 21800,
-    READS_ISLANDS = 22700, /* 2.18.3, 2.21.5 and 2.23.4 were seen to crash at such a file */
     NEWEST = 23099,
     ASK_US = 50000,
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */
@@ -378,8 +377,6 @@ static int write_texts(const struct shim_member *members, int n, struct places *
         answer->topo_size = (uint32_t)strlen(answer->topo);
         return 0;
     }
-    if (islands > 0 && version < READS_ISLANDS)
-        return shim_fail(why, "this NCCL can crash at a topology file that joins GPUs");
     if (islands < 0 || check_limits(members, n, why) ||
         shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
                    farthest_edge(chain, places), farthest_end(chain, places), &graph, why))

@@ -232,6 +232,18 @@ static void read_nodes(const char *root, struct shim_pci *pci)
     }
 }
 
+/* Its node is there, whatever the kernel's list says. */
+static int add_device(const char *root, shim_bus bus, struct shim_pci *pci, struct shim_why *why)
+{
+    struct shim_pci_device *device = &pci->devices[pci->n];
+    if (read_device(root, bus, device, why) != 0)
+        return -1;
+    if (device->node >= 0)
+        add_nodes(pci, (uint64_t)device->node, (uint64_t)device->node);
+    pci->n++;
+    return 0;
+}
+
 /* Broadcom's switches can be joined past the CPU, which NCCL follows. */
 static bool has_joined_switches(const char *root)
 {
@@ -256,12 +268,8 @@ int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct
             continue;
         if (pci->n == SHIM_PCI_DEVICES)
             return shim_fail(why, "too many PCI devices");
-        if (read_device(root, devices[i], &pci->devices[pci->n], why) != 0)
+        if (add_device(root, devices[i], pci, why) != 0)
             return -1;
-        if (pci->devices[pci->n].node >= 0)
-            add_nodes(pci, (uint64_t)pci->devices[pci->n].node,
-                      (uint64_t)pci->devices[pci->n].node);
-        pci->n++;
     }
     read_nodes(root, pci);
     return 0;
@@ -291,9 +299,8 @@ void shim_pci_add_nics(struct shim_pci *pci)
     shim_bus nics[SHIM_PCI_NICS];
     int n = add_nics("/sys/class/net", nics, add_nics("/sys/class/infiniband", nics, 0));
     for (int i = 0; i < n && pci->n < SHIM_PCI_DEVICES; i++)
-        if (shim_pci_find(pci, nics[i]) < 0 &&
-            read_device("", nics[i], &pci->devices[pci->n], NULL) == 0)
-            pci->n++;
+        if (shim_pci_find(pci, nics[i]) < 0)
+            add_device("", nics[i], pci, NULL);
 }
 
 int shim_pci_read(const shim_bus *devices, int n, struct shim_pci *pci, struct shim_why *why)
