@@ -42,9 +42,11 @@ done
 run_planned "${small[@]}"
 as_planned
 
-step "the same step's communicators, one after the other"
-run_planned "${small[@]}" -- --comms 8
+step "the same step's communicators, one after the other" # of which none needs a graph file
+make_plans "amd-4gpu:0,1=0 -m1> 1 -m0> 0"
+run_planned amd-4gpu --gpus 0,1 -- --comms 8
 for i in 0 7; do as_planned "comm $i"; done
+said "a graph file is needed" 0
 
 step "a full /dev/shm"
 make_plans "$plan"
