@@ -150,15 +150,20 @@ static uid_t owner_of(const char *path, gid_t *gid)
     return *gid = 0;
 }
 
-uid_t tccl_begin_as_owner(const char *path)
+static uid_t begin_as(uid_t uid, gid_t gid)
 {
-    gid_t gid;
-    uid_t uid = geteuid() == 0 ? owner_of(path, &gid) : 0;
-
     if (uid == 0)
         return (uid_t)-1;
     setfsgid(gid);
     return (uid_t)setfsuid(uid);
+}
+
+uid_t tccl_begin_as_owner(const char *path)
+{
+    gid_t gid = 0;
+    uid_t uid = geteuid() == 0 ? owner_of(path, &gid) : 0;
+
+    return begin_as(uid, gid);
 }
 
 void tccl_end_as_owner(uid_t before)
@@ -169,21 +174,43 @@ void tccl_end_as_owner(uid_t before)
     setfsgid(getegid());
 }
 
-static int write_file(const char *path, mode_t mode, const void *data, size_t size,
-                      struct tccl_error *err);
-
-int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
-                    struct tccl_error *err)
+/* Is that a link which only root can have put there? */
+static bool is_link_of_root(int folder, const char *name)
 {
-    uid_t before = tccl_begin_as_owner(path);
-    int rc = write_file(path, mode, data, size, err), saved = errno;
+    struct stat above, link;
 
-    tccl_end_as_owner(before);
-    errno = saved;
-    return rc;
+    return fstat(folder, &above) == 0 && above.st_uid == 0 &&
+           fstatat(folder, name, &link, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(link.st_mode) &&
+           link.st_uid == 0;
 }
 
-static int write_file(const char *path, mode_t mode, const void *data, size_t size,
+/* The folder that the file is in, if all links on the way there are root's; else -1. */
+static int open_folder_of(const char *path)
+{
+    enum { HOW = O_PATH | O_DIRECTORY | O_CLOEXEC };
+    char part[PATH_MAX], *rest;
+
+    if (strlen(path) >= sizeof(part))
+        return -1;
+    strcpy(part, path);
+    char *end = strrchr(part, '/');
+    int fd = open(path[0] == '/' ? "/" : ".", HOW);
+    if (!end)
+        return fd;
+    *end = '\0';
+    for (char *name = strtok_r(part, "/", &rest); fd >= 0 && name;
+         name = strtok_r(NULL, "/", &rest)) {
+        int next = openat(fd, name, HOW | O_NOFOLLOW);
+        if (next < 0 && is_link_of_root(fd, name))
+            next = openat(fd, name, HOW);
+        close(fd);
+        fd = next;
+    }
+    return fd;
+}
+
+/* path: where; as: its name in messages. */
+static int write_file(const char *path, const char *as, mode_t mode, const void *data, size_t size,
                       struct tccl_error *err)
 {
     char temporary[PATH_MAX];
@@ -191,23 +218,74 @@ static int write_file(const char *path, mode_t mode, const void *data, size_t si
 
     /* A device such as /dev/null must not become a file. */
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-        return fail_as(EINVAL, err, path, "can't be written: is not a regular file");
+        return fail_as(EINVAL, err, as, "can't be written: is not a regular file");
     if (strlen(path) + sizeof ".XXXXXX" > sizeof(temporary))
-        return fail_as(ENAMETOOLONG, err, path, "can't be written: the name is too long");
+        return fail_as(ENAMETOOLONG, err, as, "can't be written: the name is too long");
     snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
     cleanup_close int fd = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0)
-        return fail_errno(err, path, "can't be written");
+        return fail_errno(err, as, "can't be written");
     if (fill_and_rename(fd, temporary, path, mode, data, size) < 0) {
-        fail_errno(err, path, "can't be written");
+        fail_errno(err, as, "can't be written");
         int saved = errno;
         unlink(temporary);
         errno = saved;
         return -1;
     }
     if (sync_folder_of(path) < 0)
-        return fail_errno(err, path, "is written, but may not outlast a crash");
+        return fail_errno(err, as, "is written, but may not outlast a crash");
     return 0;
+}
+
+/* In the folder that was reached without links of others, which is nobody's to exchange, as its
+ * owner: that may be root again, below a folder of somebody else. */
+static int write_in_folder(int folder, const char *path, mode_t mode, const void *data, size_t size,
+                           struct tccl_error *err)
+{
+    char place[PATH_MAX + 32];
+    const char *slash = strrchr(path, '/');
+    struct stat status;
+
+    if (fstat(folder, &status) < 0)
+        return fail_errno(err, path, "can't be written");
+    snprintf(place, sizeof(place), "/proc/self/fd/%d/%s", folder, slash ? slash + 1 : path);
+    uid_t before = begin_as(status.st_uid, status.st_gid);
+    int rc = write_file(place, path, mode, data, size, err), saved = errno;
+    tccl_end_as_owner(before);
+    errno = saved;
+    return rc;
+}
+
+int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
+                    struct tccl_error *err)
+{
+    bool pinned = geteuid() == 0 && access("/proc/self/fd", X_OK) == 0;
+    cleanup_close int folder = pinned ? open_folder_of(path) : -1;
+
+    if (folder >= 0)
+        return write_in_folder(folder, path, mode, data, size, err);
+    uid_t before = tccl_begin_as_owner(path);
+    int rc = write_file(path, path, mode, data, size, err), saved = errno;
+    tccl_end_as_owner(before);
+    errno = saved;
+    return rc;
+}
+
+int tccl_remove_file(const char *path)
+{
+    if (geteuid() != 0)
+        return unlink(path);
+    cleanup_close int folder = open_folder_of(path);
+    const char *slash = strrchr(path, '/');
+    struct stat status;
+
+    if (folder < 0 || fstat(folder, &status) < 0)
+        return -1;
+    uid_t before = begin_as(status.st_uid, status.st_gid);
+    int rc = unlinkat(folder, slash ? slash + 1 : path, 0), saved = errno;
+    tccl_end_as_owner(before);
+    errno = saved;
+    return rc;
 }
 
 /* To what is there and can't be replaced, such as a device or a pipe. */

@@ -23,9 +23,13 @@ int tccl_read_file(const char *path, size_t max, char **data, size_t *size, stru
 
 /* Writes a file whole: temporary file beside it, fsync, rename, fsync of the folder. After a
  * failure the old file is untouched and the temporary one removed. What is there and no regular
- * file, such as a device, is refused. Returns 0, or -1 with err. */
+ * file, such as a device, is refused. Root does it as the owner of the file's folder, or, where a
+ * link that is not root's leads there, as tccl_begin_as_owner says. Returns 0, or -1 with err. */
 int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
                     struct tccl_error *err);
+
+/* Removes a file in the same way. Returns 0, or -1 with errno. */
+int tccl_remove_file(const char *path);
 
 /* Writes what a person asked for with an option such as --output: to standard output where path is
  * NULL or "-"; into a device or pipe that is there; else a file, whole, with mode 0644 (where path

@@ -213,6 +213,43 @@ static void check_hash(void)
     CHECK_STR(hex, "99aa06d3014798d86001c324468d497f");
 }
 
+static uid_t owner_of(const char *name)
+{
+    struct stat status;
+    return stat(in_folder(name), &status) == 0 ? status.st_uid : (uid_t)-1;
+}
+
+/* Below a folder of another user's, a folder of root's stays one, and links lead nowhere. */
+static void check_others(void)
+{
+    enum { OTHER = 65534 };
+    struct tccl_error err = {0};
+    cleanup_free char *target = strdup(in_folder("target"));
+
+    if (getuid() != 0) {
+        printf("not as root: nothing is written as somebody else\n");
+        return;
+    }
+    CHECK_INT(chmod(folder, 0755) | mkdir(in_folder("user"), 0755) | mkdir(target, 0755), 0);
+    CHECK_INT(chown(in_folder("user"), OTHER, OTHER) | mkdir(in_folder("user/root"), 0755), 0);
+    CHECK_INT(tccl_write_file(in_folder("user/root/file"), 0644, "x", 1, &err), 0);
+    CHECK_INT(owner_of("user/root/file"), 0);
+    CHECK_INT(tccl_write_file(in_folder("user/file"), 0644, "x", 1, &err), 0);
+    CHECK_INT(owner_of("user/file"), OTHER);
+    CHECK_INT(tccl_write_file(in_folder("target/file"), 0644, "x", 1, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(symlink(target, in_folder("user/link")), 0);
+    CHECK_INT(lchown(in_folder("user/link"), OTHER, OTHER), 0);
+    CHECK_INT(tccl_write_file(in_folder("user/link/new"), 0644, "x", 1, NULL), -1);
+    CHECK_INT(owner_of("target/new"), (uid_t)-1);
+    CHECK_INT(tccl_remove_file(in_folder("user/link/file")), -1);
+    CHECK_INT(tccl_remove_file(in_folder("target/file")), 0);
+    CHECK_INT(tccl_remove_file(in_folder("user/root/file")), 0);
+    CHECK_INT(tccl_remove_file(in_folder("user/file")), 0);
+    CHECK_INT(unlink(in_folder("user/link")) | rmdir(in_folder("user/root")), 0);
+    CHECK_INT(rmdir(in_folder("user")) | rmdir(target), 0);
+}
+
 int main(void)
 {
     const char *tmp = getenv("TMPDIR");
@@ -227,6 +264,7 @@ int main(void)
     check_read();
     check_links();
     check_folders();
+    check_others();
     check_json();
     check_hash();
     unlink(in_folder("file"));
