@@ -55,6 +55,18 @@ static void test_wrong_clock(void)
     }
 }
 
+/* A machine that has never known the time: all is right once the clock is. */
+static void test_first_start(void)
+{
+    struct believed believed;
+    believed_begin(&believed, 0, 0, 0, 5000);
+    believed_look(&believed, 0, NOON, 6000);
+    CHECK(!believed_misdated(&believed, NOON, KEEP, 6000));
+    believed_begin(&believed, 3600, 0, NOON, 7000); /* what was believed was the wrong clock's */
+    CHECK(!believed_misdated(&believed, NOON, KEEP, 7000));
+    CHECK_INT(believed_oldest(&believed, KEEP, NOON, 7000), 0);
+}
+
 /* The first look, after a start with a clock that is wrong already. */
 static void test_start(void)
 {
@@ -88,6 +100,7 @@ int main(void)
 {
     test_right_clock();
     test_wrong_clock();
+    test_first_start();
     test_start();
     test_misdated();
     return check_result();

@@ -20,6 +20,7 @@
 
 enum {
     CLOSE_MS = 15000, /* what a disk has not taken by then is lost */
+    ASKED_MS = 2000,  /* for answers; who asked asks again */
     MEMORY = 1024,    /* records kept in memory while no disk takes them */
 };
 
@@ -155,7 +156,7 @@ void journal_close(struct journal *journal)
         return;
     journal->closing = true;
     delivery_cancel_all(journal);
-    int stuck = questions_close(journal, CLOSE_MS) + pool_free(journal->disk, CLOSE_MS);
+    int asked = questions_close(journal, ASKED_MS), stuck = pool_free(journal->disk, CLOSE_MS);
     local_store_empty_inbox(journal);
     json_array_foreach(journal->memory, i, record)
     {
@@ -188,6 +189,6 @@ void journal_close(struct journal *journal)
             close(journal->lock);
     }
     json_decref(journal->memory);
-    if (!stuck)
+    if (!stuck && !asked)
         free(journal); /* else a thread uses it until the end of the process */
 }
