@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/command.h"
 #include "check/check-items.h"
 #include "check/check-peers.h"
-#include "check/check-run.h"
 #include "client/client.h"
 #include "client/credential.h"
 #include "client/frame.h"

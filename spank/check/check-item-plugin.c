@@ -9,9 +9,9 @@
 #include <slurm/slurm_version.h>
 
 #include "base/cleanup.h"
+#include "base/command.h"
 #include "check/check-items.h"
 #include "check/check-open.h"
-#include "check/check-run.h"
 
 /* Slurm refuses SPANK plugins built for another version; the last of the three numbers may differ.
  */
@@ -114,16 +114,16 @@ static void find_complaint(const char *text, char *line, size_t size)
 static void ask_client(const struct check_site *site, struct check_result *result)
 {
     static const char *const programs[] = {"srun", "sbatch", "salloc"};
-    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
     int64_t end = check_run_until(site->deadline, HELP_MS);
     char complaint[300];
     for (size_t i = 0; output && i < sizeof(programs) / sizeof(*programs); i++) {
         const char *const ask[] = {programs[i], "--help", NULL};
-        if (!check_program(programs[i]))
+        if (!tccl_command_exists(programs[i]))
             continue;
-        int status = check_run(ask, end, output);
+        int status = tccl_command_run(ask, NULL, end, output);
         find_complaint(output->err, complaint, sizeof(complaint));
-        if (status == CHECK_RUN_LATE)
+        if (status == TCCL_COMMAND_LATE)
             check_say(result, CHECK_WARN, "%s --help did not finish in time", programs[i]);
         else if (strstr(output->out, "--tccl"))
             check_say(result, CHECK_OK, "%s --help shows --tccl", programs[i]);

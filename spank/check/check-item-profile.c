@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/command.h"
 #include "base/numbers.h"
 #include "check/check-items.h"
-#include "check/check-run.h"
 #include "discover/discover.h"
 #include "fill/gpusets.h"
 #include "profile/cache.h"
@@ -249,8 +249,9 @@ void check_item_profile(const struct check_site *site, struct check_result *resu
 static int slurm_gpus(const struct check_site *site)
 {
     const char *const ask[] = {"scontrol", "show", "node", site->conf.node, NULL};
-    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    if (!output || check_run(ask, check_run_until(site->deadline, SLURM_MS), output) != 0)
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
+    if (!output ||
+        tccl_command_run(ask, NULL, check_run_until(site->deadline, SLURM_MS), output) != 0)
         return site->gpus;
     char *gres = strstr(output->out, " Gres=");
     if (!gres)

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/command.h"
 #include "base/fileio.h"
 #include "check/check-items.h"
-#include "check/check-run.h"
 
 enum { FILE_MAX = 1 << 20 };
 

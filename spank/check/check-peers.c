@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/command.h"
 #include "check/check-items.h"
-#include "check/check-run.h"
 #include "client/client.h"
 #include "client/hostlist.h"
 
@@ -142,8 +142,9 @@ static int ask_sinfo(const struct check_site *site, struct tccl_hosts *hosts,
                      struct tccl_error *err)
 {
     static const char *const ask[] = {"sinfo", "-h", "-o", "%N", NULL};
-    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    if (!output || check_run(ask, check_run_until(site->deadline, EACH_MS), output) != 0)
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
+    if (!output ||
+        tccl_command_run(ask, NULL, check_run_until(site->deadline, EACH_MS), output) != 0)
         return tccl_fail(err, "neither slurm.conf nor sinfo lists nodes: list them with --peers");
     output->out[strcspn(output->out, "\n")] = '\0';
     return tccl_hosts_expand(output->out, NODES_MOST, hosts, err);

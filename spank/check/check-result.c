@@ -4,7 +4,10 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "client/message.h"
+
+enum { USUAL_MS = 10000 /* for all items */ };
 
 static const char *const names[] = {"ok", "warn", "fail"};
 static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
@@ -55,4 +58,12 @@ json_t *check_to_json(const char *item, const struct check_result *result)
     if (json)
         tccl_put_text(json, "text", check_text(result), CHECK_TEXT);
     return json;
+}
+
+int64_t check_run_until(int64_t deadline, int ms)
+{
+    int64_t now = tccl_now_ms(), left = deadline - now, share = left * ms / USUAL_MS;
+    if (share < ms)
+        share = ms;
+    return share < left ? now + share : deadline;
 }

@@ -3,6 +3,7 @@
 #define TCCL_CHECK_RESULT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <jansson.h>
@@ -30,5 +31,9 @@ const char *check_text(const struct check_result *result);
 void check_print(FILE *out, const char *item, const struct check_result *result, bool colour);
 /* {"item","level","text"}; NULL only without memory. */
 json_t *check_to_json(const char *item, const struct check_result *result);
+
+/* The end of a wait (tccl_now_ms) that normally takes ms at most. If the overall deadline is later
+ * than by default, the wait is longer in proportion; it never ends after deadline. */
+int64_t check_run_until(int64_t deadline, int ms);
 
 #endif

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/command.h"
 #include "base/fileio.h"
-#include "check/check-run.h"
+#include "check/check-result.h"
 
 enum {
     ASK_MS = 3000, /* timeout of one of Slurm's programs */
@@ -201,8 +202,8 @@ bool check_site_value(const struct check_site *site, const char *key, char *text
         snprintf(text, size, "%s", set);
         return true;
     }
-    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
-    return output && check_run(ask, soon(site), output) == 0 &&
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
+    return output && tccl_command_run(ask, NULL, soon(site), output) == 0 &&
            find_value(output->out, key, text, size);
 }
 
@@ -211,9 +212,9 @@ unsigned check_site_version(const struct check_site *site, const char *program,
 {
     const char *const ask[] = {program, "-V", NULL};
     unsigned major, minor;
-    cleanup_free struct check_output *output = calloc(1, sizeof(*output));
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
     *text = '\0';
-    if (!output || check_run(ask, soon(site), output) != 0)
+    if (!output || tccl_command_run(ask, NULL, soon(site), output) != 0)
         return 0;
     const char *blank = strchr(output->out, ' ');
     if (!blank || sscanf(blank, " %u.%u", &major, &minor) != 2 || major > 0xffff || minor > 0xff)

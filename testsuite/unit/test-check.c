@@ -6,11 +6,12 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/command.h"
 #include "check.h"
 #include "check/check-open.h"
 #include "check/check-plugstack.h"
 #include "check/check-result.h"
-#include "check/check-run.h"
+#include "check/check-site.h"
 #include "check/check-slurm-conf.h"
 #include "check/check-slurmd.h"
 
@@ -182,23 +183,23 @@ static void test_plugstack(void)
 
 static void test_run(void)
 {
-    static struct check_output output;
+    static struct tccl_command_output output;
     const char *const talk[] = {"sh", "-c", "echo out; echo err >&2; exit 3", NULL};
     const char *const much[] = {"sh", "-c", "yes | head -c 300000", NULL};
     const char *const none[] = {"tccl-no-such-program", NULL};
     const char *const hang[] = {"sleep", "100", NULL};
     const char *const closed[] = {"sh", "-c", "exec >/dev/null 2>&1; exec sleep 100", NULL};
     int64_t later = tccl_now_ms() + 60000;
-    CHECK_INT(check_run(talk, later, &output), 3);
+    CHECK_INT(tccl_command_run(talk, NULL, later, &output), 3);
     CHECK_STR(output.out, "out\n");
     CHECK_STR(output.err, "err\n");
-    CHECK_INT(check_run(much, later, &output), 0);
+    CHECK_INT(tccl_command_run(much, NULL, later, &output), 0);
     CHECK_INT(strlen(output.out), sizeof(output.out) - 1);
-    CHECK_INT(check_run(none, later, &output), CHECK_RUN_NONE);
-    CHECK_INT(check_run(hang, tccl_now_ms() + 50, &output), CHECK_RUN_LATE);
-    CHECK_INT(check_run(closed, tccl_now_ms() + 200, &output), CHECK_RUN_LATE);
-    CHECK(check_program("sh"));
-    CHECK(!check_program("tccl-no-such-program"));
+    CHECK_INT(tccl_command_run(none, NULL, later, &output), TCCL_COMMAND_NONE);
+    CHECK_INT(tccl_command_run(hang, NULL, tccl_now_ms() + 50, &output), TCCL_COMMAND_LATE);
+    CHECK_INT(tccl_command_run(closed, NULL, tccl_now_ms() + 200, &output), TCCL_COMMAND_LATE);
+    CHECK(tccl_command_exists("sh"));
+    CHECK(!tccl_command_exists("tccl-no-such-program"));
 }
 
 /* However long it takes from the first line to the last. */
@@ -216,7 +217,7 @@ static void test_run_until(void)
 /* Programs of whoever may write to the folder that we are in, or to one in PATH, are not run. */
 static void test_path(void)
 {
-    static struct check_output output;
+    static struct tccl_command_output output;
     const char *const ask[] = {"tccl-test-program", NULL};
     int64_t later = tccl_now_ms() + 60000;
     const char *before = getenv("PATH");
@@ -230,12 +231,12 @@ static void test_path(void)
         for (int i = 0; paths[i]; i++) {
             bool run = paths[i] == path && !all;
             setenv("PATH", paths[i], 1);
-            CHECK_INT(check_run(ask, later, &output), run ? 5 : CHECK_RUN_NONE);
-            CHECK_INT(check_program(ask[0]), run);
+            CHECK_INT(tccl_command_run(ask, NULL, later, &output), run ? 5 : TCCL_COMMAND_NONE);
+            CHECK_INT(tccl_command_exists(ask[0]), run);
         }
     }
     unsetenv("PATH");
-    CHECK_INT(check_run(ask, later, &output), CHECK_RUN_NONE);
+    CHECK_INT(tccl_command_run(ask, NULL, later, &output), TCCL_COMMAND_NONE);
     setenv("PATH", copy, 1);
     free(copy);
     CHECK_INT(chdir("/"), 0);

@@ -1,0 +1,29 @@
+/* command.h: runs another program, with bounds on its output and its time. */
+#ifndef TCCL_COMMAND_H
+#define TCCL_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    TCCL_COMMAND_NONE = -1, /* there is no such program, or it could not be started */
+    TCCL_COMMAND_LATE = -2, /* it was killed at the deadline */
+};
+
+/* What a program printed; longer output is cut. */
+struct tccl_command_output {
+    char out[65536], err[4096];
+};
+
+/* Runs argv without standard input until deadline (tccl_now_ms). argv[0] without '/' is searched
+ * in PATH (except for relative or world-writable directories) and in the system's own directories,
+ * since root may run this with a user's PATH. without: of the environment, variables that begin
+ * with one of these are left out; ends with NULL, or is NULL. Returns its exit status
+ * (128 + signal), or one of the above. May be called in any thread. */
+int tccl_command_run(const char *const argv[], const char *const *without, int64_t deadline,
+                     struct tccl_command_output *output);
+
+/* Is there such a program? */
+bool tccl_command_exists(const char *name);
+
+#endif
