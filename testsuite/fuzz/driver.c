@@ -1,15 +1,16 @@
-/* driver.c: runs a fuzz target where there is no libFuzzer: its seeds and the files named, then
- * mutations of them. Repeatable: TCCL_SEED. TCCL_FUZZ_RUNS: how many (default 20000; after 2 s it
- * ends in any case, so that it can stand among the unit tests). TCCL_FUZZ_SAVE=FILE: each input is
- * written there first; what is there after a crash caused it. --seeds FOLDER writes the seeds
- * there, for libFuzzer. */
+/* driver.c: runs a fuzz target where there is no libFuzzer: its seeds and those of the folder
+ * named, then mutations of them. Repeatable: TCCL_SEED. TCCL_FUZZ_RUNS: how many (default 20000;
+ * after 2 s it ends in any case, so that it can stand among the unit tests). TCCL_FUZZ_SAVE=FILE:
+ * each input is written there first; what is there after a crash caused it. --seeds FOLDER writes
+ * the seeds there, for libFuzzer. */
+#include <dirent.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/fileio.h"
 #include "fuzz.h"
 
-enum { MAX_SEEDS = 256, MAX_INPUT = 1 << 17, MAX_FILE = 1 << 16, SECONDS = 2 };
+enum { MAX_SEEDS = 256, LONGEST = 1 << 17, MAX_FILE = 1 << 16, SECONDS = 2 };
 
 struct input {
     uint8_t *data;
@@ -52,7 +53,7 @@ static void keep(void *context, const void *data, size_t size)
 
 static void insert(struct input *input, const void *data, size_t size)
 {
-    if (input->size + size > MAX_INPUT)
+    if (input->size + size > LONGEST)
         return;
     size_t at = below(input->size + 1);
     memmove(input->data + at + size, input->data + at, input->size - at);
@@ -161,7 +162,7 @@ static void run_mutated(const struct corpus *corpus, struct input *scratch)
 
 static long run_all(const struct corpus *corpus, long runs)
 {
-    struct input scratch = {malloc(MAX_INPUT), 0};
+    struct input scratch = {malloc(LONGEST), 0};
     struct timespec begun, now;
     long done = 0;
 
@@ -192,6 +193,27 @@ static void add_file(struct corpus *corpus, const char *path)
     }
     keep(corpus, data, size);
     free(data);
+}
+
+static int is_shown(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* In the order of names, so that TCCL_SEED repeats a run. */
+static void add_folder(struct corpus *corpus, const char *folder)
+{
+    struct dirent **entries;
+    char path[4096];
+    int count = scandir(folder, &entries, is_shown, alphasort);
+
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        add_file(corpus, path);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
 }
 
 static int write_seeds(const struct corpus *corpus, const char *folder)
@@ -227,7 +249,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--seeds") == 0)
         return write_seeds(&corpus, argv[2]);
     for (int i = 1; i < argc; i++)
-        add_file(&corpus, argv[i]);
+        add_folder(&corpus, argv[i]);
     state = choose_seed() * UINT64_C(0x9e3779b97f4a7c15) | 1;
     long done = run_all(&corpus, runs ? strtol(runs, NULL, 0) : 20000);
     printf("%d seeds, %ld mutations\n", corpus.count, done);
