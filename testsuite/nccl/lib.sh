@@ -1,27 +1,9 @@
-# lib.sh: what the tests in this folder share. A test ends with 0, 77 (skipped, the reason is the
-# last line), or anything else (failed).
-set -Eeuo pipefail
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# lib.sh: what the tests share that run a stock NCCL on the rig.
+. "$(dirname "${BASH_SOURCE[0]}")/base.sh"
 readonly machines=$here/../machines
-export TCCL_BUILD=${TCCL_BUILD:-$(cd "$here/../.." && pwd)/build}
 
 # Skips the test, with the reason, where there can be no rig.
 rig=$("$here/rig") || exit $?
-
-work=$(mktemp -d /tmp/tccl-nccl.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 143' TERM HUP INT
-
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
 
 # NCCL's mode: cuMem, as people run it, or the older one (off). A test in which NCCL is in another mode fails.
 cumem=on

@@ -4,10 +4,7 @@
 # PyTorch's NCCL is reached through the shim.
 # Usage: test-packages.sh [--get]   those that are kept (see get-python); --get downloads them, some 4 GB
 # level: all
-set -Eeuo pipefail
-readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-readonly build=${TCCL_BUILD:-$(cd "$here/../.." && pwd)/build}
-readonly shim=$build/runtime/libtccl-nccl.so
+. "$(dirname "${BASH_SOURCE[0]}")/wheels.sh"
 readonly torch="torch==2.15.0 nvidia-cudnn-cu13==9.26.0.51 nvidia-cusparselt-cu13==0.8.1 nvidia-nccl-cu13==2.30.7
     nvidia-nvshmem-cu13==3.7.2 nvidia-cublas==13.4.1.3 nvidia-cuda-cupti==13.2.86 nvidia-cuda-nvrtc==13.2.86
     nvidia-cuda-runtime==13.2.86 nvidia-cufft==12.2.0.57 nvidia-cufile==1.17.1.22 nvidia-cusolver==12.2.0.11
@@ -16,29 +13,14 @@ readonly torch="torch==2.15.0 nvidia-cudnn-cu13==9.26.0.51 nvidia-cusparselt-cu1
     MarkupSafe==3.0.4 numpy"
 readonly jax="jax==0.10.2 jaxlib==0.10.2 jax-cuda13-plugin==0.10.2 jax-cuda13-pjrt==0.10.2 ml_dtypes opt_einsum scipy numpy"
 
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
-
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-
 kept=--kept
 case ${1:-} in
 --get) kept= ;;
 "") ;;
 *) echo "Usage: test-packages.sh [--get]" >&2; exit 2 ;;
 esac
-[ -e "$shim" ] || skip "the build has no libtccl-nccl.so"
 [ "$(uname -m)" = x86_64 ] || skip "these packages are for x86-64"
-work=$(mktemp -d /tmp/tccl-packages.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-unset LD_PRELOAD LD_LIBRARY_PATH TCCL_PLAN TCCL_DEBUG TCCL_DEBUG_FILE PYTHONPATH ${!NCCL_*}
 export PYTHONDONTWRITEBYTECODE=1 CUDA_VISIBLE_DEVICES=
-echo "no plan" >"$work/bad-plan"
 
 cat >"$work/torch.code" <<'CODE'
 import torch

@@ -6,7 +6,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 nccl=$("$here/get-nccl" --built)
-root=$here/../..
 toolkit=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")")")")
 build() { # OUTPUT OPTION...: ring-probe with these options
     local output=$1

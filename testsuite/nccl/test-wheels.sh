@@ -6,12 +6,7 @@
 # Usage: test-wheels.sh [--all]   all versions known here, downloaded as needed; else those that are
 # kept, and of a few of them as many as can be had in some time.
 # level: all
-set -Eeuo pipefail
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-readonly root=$(cd "$here/../.." && pwd)
-readonly build=${TCCL_BUILD:-$root/build}
-readonly shim=$build/runtime/libtccl-nccl.so
+. "$(dirname "${BASH_SOURCE[0]}")/wheels.sh"
 
 readonly few="nvidia-nccl-cu12=2.18.1 nvidia-nccl-cu12=2.30.7 nvidia-nccl-cu12=2.28.9 nvidia-nccl-cu12=2.22.3"
 readonly all="$few nvidia-nccl-cu11=2.18.3 nvidia-nccl-cu12=2.19.3 nvidia-nccl-cu12=2.20.5 nvidia-nccl-cu11=2.21.5
@@ -20,25 +15,10 @@ readonly all="$few nvidia-nccl-cu11=2.18.3 nvidia-nccl-cu12=2.19.3 nvidia-nccl-c
     nvidia-nccl-cu12=2.28.7 nvidia-nccl-cu13=2.28.9 nvidia-nccl-cu12=2.29.2 nvidia-nccl-cu12=2.29.3 nvidia-nccl-cu12=2.29.7
     nvidia-nccl-cu12=2.30.3 nvidia-nccl-cu12=2.30.4 nvidia-nccl-cu13=2.30.7 nvidia-nccl-cu12=2.31.2 nvidia-nccl-cu12=2.32.3"
 
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
-
-fail() {
-    echo "FAILED: $*"
-    exit 1
-}
-
-[ -e "$shim" ] || skip "the build has no libtccl-nccl.so"
 for program in nm readelf python3; do
     command -v $program >/dev/null || skip "no $program"
 done
 compiler=$(command -v gcc || command -v clang) || skip "no C compiler"
-work=$(mktemp -d /tmp/tccl-wheels.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-unset LD_PRELOAD LD_LIBRARY_PATH TCCL_PLAN TCCL_DEBUG TCCL_DEBUG_FILE ${!NCCL_*}
-echo '{"format": "no plan"}' >"$work/bad-plan"
 
 # ---- which ones --------------------------------------------------------------------------------
 
