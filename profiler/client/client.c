@@ -91,20 +91,6 @@ int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struc
     return late > 0 ? tccl_fail(err, "tccld did not take the JOIN within %d ms", timeout_ms) : late;
 }
 
-int tccl_client_announce(int fd, const struct tccl_step *join, int timeout_ms,
-                         struct tccl_error *err)
-{
-    int64_t deadline = tccl_now_ms() + timeout_ms;
-    cleanup_json json_t *message = tccl_join_to_json(join, err);
-    if (!message)
-        return -1;
-    if (json_object_set_new(message, "type", json_string("announce")) != 0)
-        return tccl_fail(err, "out of memory");
-    int late = send_message(fd, message, deadline, err);
-    return late > 0 ? tccl_fail(err, "tccld did not take the ANNOUNCE within %d ms", timeout_ms)
-                    : late;
-}
-
 int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_outcome *plan, struct tccl_error *err)
 {
     cleanup_json json_t *message = NULL;

@@ -22,13 +22,7 @@ int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struc
 int tccl_client_wait_plan(int fd, int timeout_ms, struct tccl_outcome *plan,
                           struct tccl_error *err);
 
-/* What a job's prolog knows of its steps to come: a join with TCCL_NO_STEP (key.h) in its key;
- * mode and minimums are not looked at. No answer is awaited. Returns 0, or -1 with err. */
-int tccl_client_announce(int fd, const struct tccl_step *join, int timeout_ms,
-                         struct tccl_error *err);
-
-/* The step's end on this node (remove its plan files), or, with
- * TCCL_NO_STEP, the job's. Returns 0 or -1. */
+/* The step's end on this node: its plan file is removed. Returns 0 or -1. */
 int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
                       struct tccl_error *err);
 

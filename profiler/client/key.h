@@ -11,7 +11,6 @@
 #include "base/lines.h"
 
 enum { TCCL_KEY_TEXT = 96, TCCL_KEY_CLUSTER = 63 };
-#define TCCL_NO_STEP 0xfffffffeu     /* the step in an announcement's key: Slurm's NO_VAL */
 #define TCCL_MAX_RUN 253402300799999 /* of a key: the end of the year 9999, milliseconds */
 
 /* Job step, unique over requeues and het components. */

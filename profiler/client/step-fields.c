@@ -14,8 +14,6 @@ enum {
     KEY_MUST = KEY | TCCL_MUST_RECORD,
     JOIN = TCCL_IN_JOIN,
     JOIN_MUST = TCCL_IN_JOIN | TCCL_MUST_JOIN,
-    TERM = TCCL_IN_JOIN | TCCL_IN_TERMS,
-    TERM_MUST = TERM | TCCL_MUST_JOIN,
     PLAN = TCCL_IN_PLAN,
     PLAN_MUST = TCCL_IN_PLAN | TCCL_MUST_PLAN,
     RECORD = TCCL_IN_RECORD,
@@ -59,11 +57,11 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "first_node", TCCL_FIELD_TEXT, RECORD, 0, TCCL_STEP_TEXT, RECORD_ONLY, "FirstNode", 10},
     {.name = "gres", TCCL_FIELD_NUMBERS, JOIN_MUST, 0, TCCL_MAX_GRES, STEP(gres)},
     {.name = "gpus", TCCL_FIELD_COUNT, PLAN | RECORD, 0, COUNT, OUTCOME(gpus), "GPUs", 5},
-    {.name = "mode", TCCL_FIELD_WORD, TERM_MUST | RECORD, 0, 31, STEP(mode), "Mode", 7, .words = tccl_mode_names},
+    {.name = "mode", TCCL_FIELD_WORD, JOIN_MUST | RECORD, 0, 31, STEP(mode), "Mode", 7, .words = tccl_mode_names},
     {.name = "timeout_ms", TCCL_FIELD_INT, JOIN_MUST, 1, TCCL_MAX_TIMEOUT_MS, STEP(timeout_ms)},
-    {.name = "min_nodes", TCCL_FIELD_INT, TERM, 0, INT32_MAX, STEP(min_nodes)},
-    {.name = "min_gpus", TCCL_FIELD_INT, TERM, 0, INT32_MAX, STEP(min_gpus)},
-    {.name = "min_gain", TCCL_FIELD_REAL, TERM, 0, GBPS, STEP(min_gain)},
+    {.name = "min_nodes", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_nodes)},
+    {.name = "min_gpus", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_gpus)},
+    {.name = "min_gain", TCCL_FIELD_REAL, JOIN, 0, GBPS, STEP(min_gain)},
     {.name = "reason", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(reason)},
     {.name = "state", TCCL_FIELD_WORD, PLAN_MUST | RECORD_MUST, 1, 31, OUTCOME(state), "State", 13, .words = tccl_state_names},
     {.name = "reason", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_REASON, OUTCOME(reason), "Reason", -40},
@@ -81,7 +79,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "source", TCCL_FIELD_TEXT, PLAN_MUST | RECORD, 0, TCCL_OUTCOME_SOURCE, OUTCOME(source), "Source", 6},
     {.name = "ring", TCCL_FIELD_LONG, PLAN | RECORD, 0, TCCL_OUTCOME_RING, OUTCOME(ring), "Ring", -60},
     {.name = "reporter", TCCL_FIELD_INT, RECORD_MUST, 0, COUNT, STEP(node), "Reporter", 8},
-    {.name = "policy", TCCL_FIELD_TEXT, TERM | RECORD, 0, TCCL_POLICY_NAME, STEP(policy), "Policy", 10, "policies"},
+    {.name = "policy", TCCL_FIELD_TEXT, JOIN | RECORD, 0, TCCL_POLICY_NAME, STEP(policy), "Policy", 10, "policies"},
     {.name = "policy", TCCL_FIELD_TEXT, PLAN, 0, TCCL_POLICY_NAME, OUTCOME(policy)},
     {.name = "recorded", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(recorded)},
     {.name = "path", TCCL_FIELD_LONG, PLAN, 0, PATH_MAX, OUTCOME(path)},
@@ -114,19 +112,6 @@ int tccl_step_set_nodes(struct tccl_step *step, const char *const *names, size_t
     step->nodes = nodes;
     step->n_nodes = (int)count;
     return 0;
-}
-
-struct tccl_step *tccl_step_copy(const struct tccl_step *step)
-{
-    struct tccl_step *copy = malloc(sizeof(*copy));
-    if (!copy)
-        return NULL;
-    *copy = *step;
-    copy->nodes = NULL;
-    if (tccl_step_set_nodes(copy, (const char *const *)step->nodes, (size_t)step->n_nodes) == 0)
-        return copy;
-    free(copy);
-    return NULL;
 }
 
 void tccl_step_clear(struct tccl_step *step)

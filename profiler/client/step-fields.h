@@ -24,14 +24,13 @@ enum {
 enum tccl_use {
     TCCL_IN_KEY = 1,
     TCCL_IN_JOIN = 2,
-    TCCL_IN_TERMS = 4, /* it is the same in the JOINs of all nodes of a step */
-    TCCL_IN_PLAN = 8,
-    TCCL_IN_RECORD = 16,
-    TCCL_IN_CONFIRMATION = 32, /* and of the record only by that */
-    TCCL_MUST_JOIN = 64,       /* it must be there; otherwise absent is "" or 0 */
-    TCCL_MUST_PLAN = 128,
-    TCCL_MUST_RECORD = 256,
-    TCCL_EVERYWHERE = TCCL_IN_JOIN | TCCL_IN_TERMS | TCCL_IN_RECORD,
+    TCCL_IN_PLAN = 4,
+    TCCL_IN_RECORD = 8,
+    TCCL_IN_CONFIRMATION = 16, /* and of the record only by that */
+    TCCL_MUST_JOIN = 32,       /* it must be there; otherwise absent is "" or 0 */
+    TCCL_MUST_PLAN = 64,
+    TCCL_MUST_RECORD = 128,
+    TCCL_EVERYWHERE = TCCL_IN_JOIN | TCCL_IN_RECORD,
 };
 
 /* What Slurm says of a job: TEXT(member, the plugin's variable of it, where used, the list that
@@ -40,7 +39,7 @@ enum tccl_use {
 #define TCCL_STEP_FACTS(TEXT, NUMBER)                                                              \
     TEXT(job_name, "SLURM_JOB_NAME", TCCL_EVERYWHERE, "names", "JobName", 10)                      \
     NUMBER(uid_t, uid, TCCL_EVERYWHERE | TCCL_MUST_JOIN | TCCL_MUST_RECORD, "UID", 6)              \
-    NUMBER(gid_t, gid, TCCL_IN_JOIN | TCCL_IN_TERMS | TCCL_MUST_JOIN, NULL, 0)                     \
+    NUMBER(gid_t, gid, TCCL_IN_JOIN | TCCL_MUST_JOIN, NULL, 0)                                     \
     TEXT(account, "SLURM_JOB_ACCOUNT", TCCL_EVERYWHERE, "accounts", "Account", 10)                 \
     TEXT(partition, "SLURM_JOB_PARTITION", TCCL_EVERYWHERE, "partitions", "Partition", 10)         \
     TEXT(qos, "SLURM_JOB_QOS", 0, NULL, NULL, 0)
@@ -69,8 +68,6 @@ struct tccl_step {
 /* Takes copies of count names (at most TCCL_MAX_NODES), in place of those that the step has.
  * Returns 0, or -1 if out of memory. */
 int tccl_step_set_nodes(struct tccl_step *step, const char *const *names, size_t count);
-/* A step of its own with the same content; NULL if out of memory. tccl_step_free frees it. */
-struct tccl_step *tccl_step_copy(const struct tccl_step *step);
 void tccl_step_clear(struct tccl_step *step);
 void tccl_step_free(struct tccl_step *step); /* NULL is fine */
 

@@ -4,7 +4,6 @@
 
 #include "plugin/spank-local.h"
 #include "plugin/spank-option.h"
-#include "plugin/spank-prolog.h"
 #include "plugin/spank-remote.h"
 
 /* Exported (spank_tccl.map). spank.h declares the callbacks, but not these symbols. */
@@ -58,14 +57,4 @@ CALLBACK slurm_spank_exit(spank_t spank, int argc, char *argv[])
 {
     (void)spank, (void)argc, (void)argv;
     return spank_context() == S_CTX_REMOTE ? remote_exit() : 0;
-}
-
-CALLBACK slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
-{
-    return prolog_announce(spank, argc, argv);
-}
-
-CALLBACK slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
-{
-    return epilog_forget(spank, argc, argv);
 }

@@ -55,10 +55,4 @@ enum step_kind step_kind(uint32_t step);
 int step_info_read(const struct step_items *items, char *const *env, struct tccl_step *step,
                    struct step_place *place, struct tccl_error *err);
 
-/* The same of a whole job, by the environment of its prolog or epilog on this node (which has no
- * job name), with a key for all its steps: TCCL_NO_STEP. Of items, job, uid and gid are looked at.
- */
-int step_info_read_job(const struct step_items *items, char *const *env, struct tccl_step *step,
-                       struct step_place *place, struct tccl_error *err);
-
 #endif

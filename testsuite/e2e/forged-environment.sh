@@ -1,14 +1,12 @@
 #!/bin/bash
-# What a user writes into a step's environment is no fact: not of which cluster, user, partition or heterogeneous
-# job it is, and no policy is dodged by it. By srun's --export, and by a launcher of the user's own (forge.c).
+# What a user writes into a step's environment is no fact: not of which cluster, user or heterogeneous
+# job it is. By srun's --export, and by a launcher of the user's own (forge.c).
 # cluster: mixed
 # level: quick
 . "$(dirname "$0")/lib.sh"
 
 cc -shared -fPIC -D_GNU_SOURCE -Wall -Werror -o "$work/forge.so" "$here/forge.c" -ldl
 chmod 755 "$work/forge.so"
-cp "$cluster/tccl.conf" "$work/tccl.conf"
-at_end+=('cp "$work/tccl.conf" "$cluster/tccl.conf"')
 one="-w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1"
 two="-w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1"
 
@@ -51,18 +49,7 @@ echo "--- by --export"
 user_show srun --export="ALL,$(tr ';' ',' <<<"${lies//$next/$((next + 1))}")" $one --tccl=on "$work/show"
 equal "what is on record" "$(facts "$((next + 1))" | sed "s/job=$((next + 1)) //")" "$true_facts"
 
-echo "--- another partition, which policies don't forbid; other nodes and GPUs"
-printf '[policy no]\nPartitions=all\nForbid=yes\n' >>"$cluster/tccl.conf"
-srun_show $one --tccl=on
-fallback 1 "policy 'no' forbids rings"
-for step in "$one" "$two"; do
-    forged "SLURM_JOB_PARTITION=free" $step --tccl=on
-    equal "rings" "$(carriers TCCL_RING)" 0
-    all_have TCCL_STATE fallback
-    matches "TCCL_REASON" "$(values TCCL_REASON | head -n 1)" "*says partition free, the job's is all"
-    recorded "$(job_of)" 0 partition all
-done
-cp "$work/tccl.conf" "$cluster/tccl.conf"
+echo "--- other nodes and GPUs"
 # slurmstepd sets these itself.
 forged "SLURM_STEP_NODELIST=n[1,4];SLURM_STEP_GPUS=0;SLURM_STEP_NUM_NODES=3" $two --tccl=on
 applied 2

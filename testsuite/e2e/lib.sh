@@ -249,20 +249,15 @@ release() {
     rm -f "$cluster"/nodes/*/prolog
 }
 
-# Have so many tasks started that run $work/show?
-started() { # NUMBER
-    [ "$(ls "$work/seen" | wc -l)" -ge "$1" ]
-}
-
-# As user_show, with nodes that are held; they come when so many tasks of the others have started.
-late_show() { # TASKS COMMAND...
-    local number=$1 pid
-    shift
+# As user_show, with a node that is held: it comes when the others have been there for two seconds.
+late_show() { # COMMAND...
+    local pid
     status=0
     rm -f "$work"/seen/*
     user "$@" 2>"$work/err" &
     pid=$!
-    (eventually "$number tasks while others are late" started "$number") || { cat "$work/err"; release; exit 1; }
+    (eventually "a node in its Prolog" eval "ls $work/held.*") || { cat "$work/err"; release; exit 1; }
+    sleep 2
     release
     wait "$pid" || status=$?
     collect

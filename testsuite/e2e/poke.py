@@ -150,14 +150,6 @@ def strange_messages():
     case("unix", "a huge timeout", frame(changed(join, timeout_ms=2 ** 62)))
     case("unix", "an unknown mode", frame(changed(join, mode="perhaps")))
     case("unix", "numbers as texts", frame(changed(join, node="0")))
-    case("unix", "an ANNOUNCE without GPUs", frame(changed({k: v for k, v in join.items() if k != "gres"}, type="announce")))
-    for job in range(200):
-        announce = changed(join, type="announce", key=changed(key, job=4100000 + job), nodes=[node, "n9"])
-        peer = connect("unix")
-        peer.sendall(frame(announce))
-        if messages(answer(peer)) != "ok":
-            problems.append("many an ANNOUNCE")
-        peer.close()
     case("unix", "a frame at the limit of the unix socket", frame(b" " * (512 * 1024)))
 
 
@@ -184,16 +176,15 @@ def fallbacks():
 
 
 def as_nobody():
-    """An ordinary user may not JOIN or ANNOUNCE: forked, so that only the child gives up root."""
+    """An ordinary user may not JOIN: forked, so that only the child gives up root."""
     child = os.fork()
     if child == 0:
         os.setgid(65534)
         os.setuid(65534)
         case("unix", "a JOIN of an ordinary user", frame(join))
-        case("unix", "an ANNOUNCE of an ordinary user", frame(changed(join, type="announce")))
         os._exit(1 if problems else 0)
     if os.waitpid(child, 0)[1] != 0:
-        problems.append("a JOIN or an ANNOUNCE of an ordinary user")
+        problems.append("a JOIN of an ordinary user")
 
 
 def credentials():
@@ -213,10 +204,6 @@ def credentials():
     case("tcp", "a long question of root", frame(credential(long)), ("records",))
     case("tcp", "a long question of an ordinary user", frame(credential(changed(long, nonce=nonce()), user="nobody")))
     case("tcp", "a MERGE of an ordinary user", frame(credential(changed(merge, nonce=nonce()), user="nobody")))
-    call = {"v": 1, "type": "call", "key": key, "node": 1, "n_nodes": 2, "timeout_ms": 1000, "wait_ms": 500, **envelope}
-    case("tcp", "a CALL of an ordinary user", frame(credential(changed(call, nonce=nonce()), user="nobody")))
-    case("tcp", "a CALL without a node", frame(credential({k: v for k, v in changed(call, nonce=nonce()).items() if k != "node"})))
-    case("tcp", "a CALL for a job that was not announced", frame(credential(changed(call, nonce=nonce(), announced=[]))), ("ok",))
     case("tcp", "a RECORD of an ordinary user",
          frame(credential({"v": 1, "type": "record", "record": {}, **envelope, "nonce": nonce()}, user="nobody")))
     case("tcp", "a PLAN that nobody asked for", frame(credential(changed(merge, type="plan", nonce=nonce()))))

@@ -1,8 +1,7 @@
 #!/bin/bash
 # A node whose Prolog takes its time: the step has its ring where Slurm holds the job for it (PrologFlags=Alloc),
-# where nodes arrive far apart (NoHold), and where the Prolog runs with the first step only: what the job has
-# on the late node is announced before its Prolog script runs. Where its tccld is gone since, no
-# node waits so long: all run without a ring, and say so.
+# where nodes arrive far apart (NoHold), and where the Prolog runs with the first step only: the others wait for
+# the late one. Where its tccld is gone since, no node waits: all run without a ring, and say so.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +13,7 @@ late_cluster() { # PROLOGFLAGS
 }
 
 late_step() {
-    late_show 2 srun -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on "$work/show"
+    late_show srun -N2 --gpus-per-node=4 --ntasks-per-node=2 --tccl=on "$work/show"
     equal "exit status" "$status" 0
     equal "tasks" "$(tasks)" 4
     nodes_are_up
@@ -22,7 +21,6 @@ late_step() {
 
 for flags in Alloc Alloc,NoHold Serial; do
     late_cluster "$flags"
-    [ "$flags" != Alloc ] || (eventually "n2's Prolog" test -e "$work/held.n2" && release) & # nothing starts before
     late_step
     applied 4
     recorded "$(job_of)" 0 state applied

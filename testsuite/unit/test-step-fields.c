@@ -415,10 +415,9 @@ static void write_row(const struct tccl_field *field, FILE *out)
     };
     fprintf(out, "| `%s` | %s | ", field->name, types[field->type]);
     write_bounds(field, out);
-    fprintf(out, " | %s%s | %s | %s%s | %s | %s |",
+    fprintf(out, " | %s | %s | %s%s | %s | %s |",
             field->use & TCCL_IN_KEY ? "in `key`"
                                      : presence(field->use, TCCL_IN_JOIN, TCCL_MUST_JOIN),
-            field->use & TCCL_IN_TERMS ? ", term" : "",
             presence(field->use, TCCL_IN_PLAN, TCCL_MUST_PLAN),
             presence(field->use, TCCL_IN_RECORD, TCCL_MUST_RECORD),
             field->use & TCCL_IN_CONFIRMATION

@@ -286,55 +286,8 @@ static void test_placed_without_gpus(void)
     tccl_step_clear(&step);
 }
 
-/* A whole job, as its prolog sees it: 22.05 has only SLURM_NODELIST. */
-static void test_job(void)
-{
-    char *env[] = {"SLURMD_NODENAME=n2",    "SLURM_CLUSTER_NAME=c", "SLURM_JOB_GPUS=0,2",
-                   "SLURM_NODELIST=n[1-3]", "SLURM_JOB_USER=ann",   "SLURM_JOB_PARTITION=p",
-                   "SLURM_STEP_GPUS=1",     "SLURM_JOB_ACCOUNT=a",  NULL};
-    static const struct step_items items = {.job = 7, .uid = 99, .gid = 98};
-    struct tccl_step step;
-    struct step_place place;
-    struct tccl_error err = {""};
-    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), 0);
-    CHECK_STR(place.name, "n2");
-    CHECK_INT(step.node, 1);
-    CHECK_INT(step.n_nodes, 3);
-    CHECK_INT(step.n_gres, 2);
-    CHECK_INT(step.gres[1], 2);
-    CHECK_STR(step.key.cluster, "c");
-    CHECK_INT(step.key.job, 7);
-    CHECK(step.key.step == TCCL_NO_STEP);
-    CHECK_INT(step.uid, 99);
-    CHECK_STR(step.partition, "p");
-    CHECK_STR(step.account, "a");
-    tccl_step_clear(&step);
-
-    env[3] = "SLURM_JOB_NODELIST=n[2-3]";
-    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), 0);
-    CHECK_INT(step.node, 0);
-    tccl_step_clear(&step);
-
-    env[2] = "SLURM_JOB_GPUS=";
-    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), 0);
-    CHECK_INT(step.n_gres, 0);
-    tccl_step_clear(&step);
-
-    env[0] = "SLURMD_NODENAME=n4";
-    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), -1);
-    CHECK(strstr(err.text, "n4") != NULL);
-    tccl_step_clear(&step);
-
-    env[3] = "SLURM_NODES=n[1-3]";
-    err.text[0] = 0;
-    CHECK_INT(step_info_read_job(&items, env, &step, &place, &err), -1);
-    CHECK_STR(err.text, "SLURM_NODELIST is not set");
-    tccl_step_clear(&step);
-}
-
 int main(void)
 {
-    test_job();
     test_kind();
     test_nested_step();
     test_batch_step();

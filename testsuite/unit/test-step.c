@@ -4,7 +4,6 @@
 #include "client/step-json.h"
 #include "step-fakes.h"
 #include "tccld/join/deadline.h"
-#include "tccld/join/proxy-join.h"
 #include "tccld/join/tree.h"
 
 enum { ROUNDS = 3000, EVENTS = 60, NODES = 20, KEYS = 2, TIMEOUT_MS = 10000, MOST = 4 * EVENTS };
@@ -62,8 +61,7 @@ static struct rig {
     char *names[NODES];
     char texts[NODES][8];
     int node, n_nodes, parent;
-    int joined;    /* steps that this node has joined */
-    bool by_proxy; /* a proxy has joined */
+    int joined; /* steps that this node has joined */
     struct connection connections[MOST];
     int n_connections;
     int seen[STEP_PHASES];
@@ -75,7 +73,6 @@ static void begin_rig(int node, int n_nodes)
     rig.node = node;
     rig.n_nodes = n_nodes;
     rig.parent = tree_parent(node);
-    rig.by_proxy = false;
     fake_put = fake_made = fake_metrics = fake_plans = 0;
     fake_disk_full = fake_no_profile = false;
     fake_solution = TCCL_STATE_APPLIED;
@@ -89,8 +86,8 @@ static void end_rig(void)
     steps_stop(rig.steps);
     CHECK_INT(fake_metrics, rig.joined);
     CHECK(fake_put >= fake_made);
-    if (!rig.by_proxy) /* the root has one record of each; others, where the parent has none */
-        CHECK(rig.node == 0 ? fake_made == rig.joined : fake_made <= rig.joined);
+    /* the root has one record of each; others, where the parent has none */
+    CHECK(rig.node == 0 ? fake_made == rig.joined : fake_made <= rig.joined);
     steps_free(rig.steps);
     for (int i = 0; i < rig.n_connections; i++) {
         const struct connection *connection = &rig.connections[i];
@@ -136,24 +133,6 @@ static struct tccl_step join_of(int which, int node)
                               .gid = 1000,
                               .timeout_ms = TIMEOUT_MS,
                               .account = "tester"};
-}
-
-/* What all nodes have in common, if they join as announced. A new reference. */
-static json_t *common_terms(void)
-{
-    struct announces *announces = announces_new();
-    struct tccl_step join = join_of(0, 0);
-    struct tccl_step_key key;
-    join.key.step = TCCL_NO_STEP;
-    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-    CHECK_INT(announces_put(announces, message, &key, NULL), 0);
-    join.key.step = 0;
-    cleanup_json json_t *again = tccl_join_to_json(&join, NULL);
-    struct tccl_step *read = tccl_join_from_json(again, NULL);
-    json_t *terms = announces_terms(announces, read);
-    tccl_step_free(read);
-    announces_free(announces);
-    return terms;
 }
 
 /* Events */
@@ -205,35 +184,14 @@ static void do_merge(int which)
         json_object_set_new(message, "reason", json_string(fake_reason));
     else if (rand() % 16 == 0)
         json_object_set_new(message, "bad", json_true());
-    if (rand() % 8)
-        json_object_set_new(message, "announced", common_terms());
     if (rand() % 32 == 0)
         json_object_del(message, "key");
     step_merge(&rig.daemon, new_peer(rand() % 32 ? node : rig.node), message);
 }
 
-static void do_call(int which)
-{
-    if (rig.parent < 0)
-        return;
-    cleanup_json json_t *message = new_report("call", which, rig.node);
-    json_object_set_new(message, "announced", common_terms());
-    step_call(&rig.daemon, new_peer(rig.parent), message);
-}
-
-static void do_announce(void)
-{
-    struct tccl_step join = join_of(0, rig.node);
-    join.key.step = TCCL_NO_STEP;
-    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-    step_announce(&rig.daemon, new_connection(), message);
-}
-
 static void do_leave(int which)
 {
     struct tccl_step_key key = key_of(which);
-    if (rand() % 4 == 0)
-        key.step = TCCL_NO_STEP;
     cleanup_json json_t *message = tccl_message_new("leave");
     json_object_set_new(message, "key", tccl_key_to_json(&key));
     step_leave(&rig.daemon, new_connection(), message);
@@ -304,7 +262,7 @@ static void do_anything(void)
     fake_disk_full = rand() % 8 == 0;
     fake_no_profile = rand() % 16 == 0;
     fake_solution = rand() % 8 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING;
-    switch (rand() % 16) {
+    switch (rand() % 14) {
     case 0:
     case 1:
         do_join(which);
@@ -317,18 +275,12 @@ static void do_anything(void)
         do_merge(which);
         break;
     case 7:
-        do_call(which);
-        break;
-    case 8:
-        do_announce();
-        break;
-    case 9:
         do_leave(which);
         break;
-    case 10:
+    case 8:
         do_timer(which);
         break;
-    case 11:
+    case 9:
         do_hang_up();
         break;
     default:
@@ -357,7 +309,6 @@ static void check_step(const struct step *step, bool open)
                      step->phase == STEP_LEAVING;
     bool timed = step->phase != STEP_REPORTED && step->end != INT64_MAX;
     rig.seen[step->phase]++;
-    rig.by_proxy |= proxy_stands(step);
     CHECK_INT(step_is_open(step), open);
     CHECK_INT(step->up != NULL, under_way);
     CHECK_INT(evtimer_pending(step->timer, NULL) != 0, timed);

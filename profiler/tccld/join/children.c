@@ -10,7 +10,6 @@
 #include "client/message.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/deadline.h"
-#include "tccld/join/proxy-join.h"
 #include "tccld/join/report.h"
 #include "tccld/join/tree.h"
 
@@ -134,7 +133,6 @@ static int take_merge(struct step *step, struct child **child, struct connection
     if (!merge)
         return -1;
     arrive(step, *child, connection, merge);
-    proxy_hear(step, json_object_get(json, "announced"));
     deadline_expect(step, report->wait_ms);
     step_advance(step);
     return 0;

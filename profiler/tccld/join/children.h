@@ -20,7 +20,7 @@ extern const char child_hung_up[];
 /* This node, which has a class, and all below it, in order. The caller frees. NULL with err. */
 struct merge *children_merge(const struct step *step, struct tccl_error *err);
 
-/* What MERGE and CALL begin with. */
+/* What MERGE begins with. */
 struct report {
     struct tccl_step_key key;
     json_int_t node, n_nodes, timeout_ms, wait_ms;

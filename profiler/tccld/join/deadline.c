@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "tccld/join/probe.h"
-#include "tccld/join/proxy-join.h"
 #include "tccld/join/tree.h"
 
 /* Percent of T. */
@@ -52,7 +51,7 @@ void deadline_expect(struct step *step, int64_t wait_ms)
 
 void deadline_keep(struct step *step)
 {
-    step->end = tccl_now_ms() + (proxy_is_awaited(step) ? STEP_KEEP_PROXY_MS : STEP_KEEP_MS);
+    step->end = tccl_now_ms() + STEP_KEEP_MS;
     deadline_arm(step);
 }
 

@@ -7,11 +7,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/step-json.h"
-#include "tccld/join/announce.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/join/proxy-join.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/metrics.h"
 
@@ -90,11 +88,6 @@ static void add_waiter(struct step *step, struct connection *connection)
 static void take_part(struct step *step, struct tccl_step *message)
 {
     step->joined_us = tccl_now_us();
-    if (step->join) {
-        proxy_replace(step, message);
-        return;
-    }
-    proxy_hear_join(step, message);
     step_begin(step, message);
 }
 
@@ -102,10 +95,8 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
 {
     struct tccl_error err = {0};
     struct tccl_step *message = tccl_join_from_json(json, &err);
-    if (message) {
+    if (message)
         metrics_join(daemon->metrics, message->mode);
-        announces_correct(daemon->steps->announces, message);
-    }
     if (message && message->mode == TCCL_MODE_OFF) {
         join_off(daemon, connection, message);
         return;

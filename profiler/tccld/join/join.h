@@ -1,4 +1,4 @@
-/* join.h: a node takes part in a step, with its JOIN or with a proxy (proxy-join.h). */
+/* join.h: a node takes part in a step, with its JOIN. */
 #ifndef TCCL_TCCLD_JOIN_H
 #define TCCL_TCCLD_JOIN_H
 

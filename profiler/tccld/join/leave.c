@@ -1,4 +1,4 @@
-/* LEAVE: a step, or a job, has ended on this node. */
+/* LEAVE: a step has ended on this node. */
 #include "tccld/join/leave.h"
 
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "client/message.h"
 #include "tccld/join/planfile.h"
-#include "tccld/join/proxy-join.h"
 #include "tccld/join/verdicts.h"
 #include "tccld/net/liveness.h"
 
@@ -40,10 +39,7 @@ void step_leave(struct daemon *daemon, struct connection *connection, json_t *js
         connection_refuse(connection, err.text);
         return;
     }
-    if (key.step == TCCL_NO_STEP)
-        proxy_end_job(daemon->steps, &key);
-    else
-        end_step(daemon->steps, &key);
+    end_step(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
     connection_answer(connection, answer);
     sweep_plans(daemon->steps);

@@ -3,11 +3,10 @@
  * not heard; then nothing changes. What is done on an event is in the file that handles it:
  *
  *   JOIN    join.c               SEND     report.c
- *   CALL    proxy-join.c         PLAN     report.c, step.c, join.c
- *   MERGE   children.c           FAIL     step.c
- *   LATE    deadline.c, probe.c  LOST     report.c
- *   LEAVE   leave.c              SETTLE   step.c
- *   EXPIRE  deadline.c
+ *   MERGE   children.c           PLAN     report.c, step.c, join.c
+ *   LATE    deadline.c, probe.c  FAIL     step.c
+ *   LEAVE   leave.c              LOST     report.c
+ *   EXPIRE  deadline.c           SETTLE   step.c
  */
 #include "tccld/join/phase.h"
 
@@ -19,16 +18,16 @@ enum {
 };
 
 static const signed char table[STEP_PHASES][STEP_EVENTS] = {
-/*                    JOIN    CALL    MERGE   LATE    SEND    PLAN    FAIL    LOST    SETTLE  LEAVE   EXPIRE */
-[STEP_GATHERING] = {  GATHER, GATHER, GATHER, PROBE,  REPTED, SETTLD, FAILED, o,      o,      GATHER, o    },
-[STEP_PROBING]   = {  PROBE,  PROBE,  PROBE,  o,      REPTED, SETTLD, FAILED, o,      o,      PROBE,  o    },
-[STEP_REPORTED]  = {  REPTED, o,      REPTED, o,      o,      SETTLD, FAILED, FAILED, o,      REPTED, o    },
-[STEP_FAILED]    = {  FAILED, o,      FAILED, o,      REPING, o,      o,      o,      SETTLD, ENDED,  GONE },
-[STEP_REPORTING] = {  REPING, o,      REPING, o,      o,      o,      o,      o,      SETTLD, LEAVNG, GONE },
-[STEP_SETTLED]   = {  SETTLD, o,      SETTLD, o,      REPING, o,      o,      o,      o,      ENDED,  GONE },
-[STEP_LEAVING]   = {  LEAVNG, o,      LEAVNG, o,      o,      o,      o,      o,      ENDED,  LEAVNG, GONE },
-[STEP_ENDED]     = {  o,      o,      ENDED,  o,      LEAVNG, o,      o,      o,      o,      ENDED,  GONE },
-[STEP_GONE]      = {  o,      o,      o,      o,      o,      o,      o,      o,      o,      o,      o    },
+/*                    JOIN    MERGE   LATE    SEND    PLAN    FAIL    LOST    SETTLE  LEAVE   EXPIRE */
+[STEP_GATHERING] = {  GATHER, GATHER, PROBE,  REPTED, SETTLD, FAILED, o,      o,      GATHER, o    },
+[STEP_PROBING]   = {  PROBE,  PROBE,  o,      REPTED, SETTLD, FAILED, o,      o,      PROBE,  o    },
+[STEP_REPORTED]  = {  REPTED, REPTED, o,      o,      SETTLD, FAILED, FAILED, o,      REPTED, o    },
+[STEP_FAILED]    = {  FAILED, FAILED, o,      REPING, o,      o,      o,      SETTLD, ENDED,  GONE },
+[STEP_REPORTING] = {  REPING, REPING, o,      o,      o,      o,      o,      SETTLD, LEAVNG, GONE },
+[STEP_SETTLED]   = {  SETTLD, SETTLD, o,      REPING, o,      o,      o,      o,      ENDED,  GONE },
+[STEP_LEAVING]   = {  LEAVNG, LEAVNG, o,      o,      o,      o,      o,      ENDED,  LEAVNG, GONE },
+[STEP_ENDED]     = {  o,      ENDED,  o,      LEAVNG, o,      o,      o,      o,      ENDED,  GONE },
+[STEP_GONE]      = {  o,      o,      o,      o,      o,      o,      o,      o,      o,      o    },
 };
 /* clang-format on */
 
@@ -56,8 +55,8 @@ const char *phase_name(enum step_phase phase)
 const char *phase_event_name(enum step_event event)
 {
     static const char *const names[STEP_EVENTS] = {
-        "JOIN", "CALL", "MERGE",  "late node", "message sent", "PLAN",
-        "fail", "lost", "settle", "LEAVE",     "expiry",
+        "JOIN", "MERGE", "late node", "message sent", "PLAN",
+        "fail", "lost",  "settle",    "LEAVE",        "expiry",
     };
     return (unsigned)event < STEP_EVENTS ? names[event] : "?";
 }

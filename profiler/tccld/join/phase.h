@@ -22,7 +22,6 @@ enum step_phase {
 
 enum step_event {
     STEP_JOIN,   /* the JOIN of this node */
-    STEP_CALL,   /* the parent asks this node to take part before its JOIN has come */
     STEP_MERGE,  /* a message of a child */
     STEP_LATE,   /* some have not come by the time at which they are probed */
     STEP_SEND,   /* a message has been sent to the parent */

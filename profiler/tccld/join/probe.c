@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "tccld/join/deadline.h"
-#include "tccld/join/proxy-join.h"
 
 static void on_probed(void *context, json_t *answer, const struct tccl_error *err)
 {
@@ -17,13 +16,10 @@ static void on_probed(void *context, json_t *answer, const struct tccl_error *er
     child->listens = !err;
     if (err)
         step_fail(child->step, "%s", err->text);
-    else
-        proxy_call(child);
 }
 
 void probe_late(struct step *step)
 {
-    proxy_take_part(step);
     if (step->phase != STEP_GATHERING || !step_enter(step, STEP_LATE) || !step->join)
         return;
     for (int i = 0; i < step->n_children; i++) {

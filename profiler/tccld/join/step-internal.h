@@ -8,7 +8,6 @@
 
 #include "client/key.h"
 #include "client/step-fields.h"
-#include "tccld/join/announce.h"
 #include "tccld/join/merge.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/phase.h"
@@ -42,7 +41,7 @@ struct step {
 
     /* This node. */
     struct tccl_step *join; /* NULL: none has come, or no longer needed */
-    int64_t joined_us;      /* 0: no JOIN has come; join, if there is one, is a proxy */
+    int64_t joined_us;      /* 0: no JOIN has come */
     struct connection *waiters[WAITERS];
     int n_waiters;
     struct shared_class *class;
@@ -53,11 +52,6 @@ struct step {
     int n_children, n_arrived;
     char *parent; /* its node name, once this node has joined */
     struct link *up;
-
-    /* Announcements (proxy-join.h). */
-    json_t *announced; /* what all JOINs so far have in common, if their jobs announced it; NULL:
-                        * none has come; JSON null: one of them was not as announced */
-    bool called;       /* a child was asked to take part before its JOIN */
 
     /* What came of it. */
     struct tccl_outcome outcome;
@@ -74,7 +68,6 @@ struct steps {
     int count;
     bool stopping; /* nothing is reported any more */
     struct planlist *plans;
-    struct announces *announces;
     struct log_limit refused, trouble;
     unsigned logged[STEP_PHASES]; /* one bit for each refused event that has been logged */
 };

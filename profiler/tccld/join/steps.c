@@ -26,7 +26,6 @@ void step_free(struct step *step)
     tccl_step_free(step->join);
     tccl_outcome_clear(&step->outcome);
     json_decref(step->record);
-    json_decref(step->announced);
     free(step->parent);
     free(step->path);
     free(step->own_ring);
@@ -106,8 +105,7 @@ struct steps *steps_new(struct daemon *daemon)
     TAILQ_INIT(&steps->open);
     TAILQ_INIT(&steps->closed);
     steps->plans = planlist_new();
-    steps->announces = announces_new();
-    if (!steps->plans || !steps->announces) {
+    if (!steps->plans) {
         steps_free(steps);
         return NULL;
     }
@@ -133,6 +131,5 @@ void steps_free(struct steps *steps)
     while ((step = TAILQ_FIRST(&steps->open)) || (step = TAILQ_FIRST(&steps->closed)))
         step_free(step);
     planlist_free(steps->plans);
-    announces_free(steps->announces);
     free(steps);
 }

@@ -7,12 +7,10 @@
 #include "tccld/net/connection.h"
 
 const struct request tccld_requests[] = {
-    {"announce", FROM_UNIX, true, step_announce, NULL},
     {"join", FROM_UNIX, true, step_join, NULL},
     {"leave", FROM_UNIX, true, step_leave, NULL},
     {"tccl-chain", FROM_UNIX, false, NULL, subset_ask},
     {"tccl-confirm", FROM_UNIX, false, NULL, confirm_hear},
-    {"call", FROM_TCP, true, step_call, NULL},
     {"merge", FROM_TCP, true, step_merge, NULL},
     {"built", FROM_TCP, true, verdicts_receive, NULL},
     {"record", FROM_TCP, true, journal_receive, NULL},
