@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/fsuid.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,13 +68,11 @@ static int fail_as(int number, struct tccl_error *err, const char *path, const c
 int tccl_read_file(const char *path, size_t max, char **data, size_t *size, struct tccl_error *err)
 {
     struct stat status;
-
-    /* O_NONBLOCK: a FIFO in the place of the file must not hold us up. */
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &status) < 0)
+    cleanup_close int fd = tccl_open_regular(path, err);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &status) < 0)
         return fail_errno(err, path, "can't be read");
-    if (!S_ISREG(status.st_mode))
-        return fail_as(EINVAL, err, path, "is not a regular file");
     if (status.st_size < 0 || (uintmax_t)status.st_size > max) {
         tccl_fail(err, "%s: has %jd bytes, more than the %zu allowed", path,
                   (intmax_t)status.st_size, max);
@@ -94,239 +92,143 @@ int tccl_read_file(const char *path, size_t max, char **data, size_t *size, stru
     return 0;
 }
 
-/* Makes changes to the names in the file's folder last. Returns 0, or -1 with errno. */
-static int sync_folder_of(const char *path)
+/* Makes a file of a name that is not taken: the file's own with six letters behind it, in
+ * temporary. Returns its descriptor, or -1 with errno. */
+static int make_temporary(const struct tccl_folder *folder, char temporary[static NAME_MAX + 16])
 {
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+    uint8_t random[6];
 
-    if (!slash)
-        strcpy(folder, ".");
-    else if (slash == path)
-        strcpy(folder, "/");
-    else
-        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-    cleanup_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -1 : fsync(fd);
+    for (int tries = 0; tries < 100; tries++) {
+        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+            return -1;
+        size_t length = (size_t)sprintf(temporary, "%s.", folder->name);
+        for (size_t i = 0; i < sizeof(random); i++)
+            temporary[length + i] = letters[random[i] % 32];
+        temporary[length + sizeof(random)] = '\0';
+        int fd =
+            openat(folder->fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
 }
 
 /* Fills the new file and puts it in the place of the old one. Returns 0, or -1 with errno. */
-static int fill_and_rename(int fd, const char *temporary, const char *path, mode_t mode,
-                           const void *data, size_t size)
+static int fill_and_rename(const struct tccl_folder *folder, int fd, const char *temporary,
+                           mode_t mode, const void *data, size_t size)
 {
     if (fchmod(fd, mode) < 0 || write_all(fd, data, size) < 0 || fsync(fd) < 0)
         return -1;
-    return rename(temporary, path);
+    return renameat(folder->fd, temporary, folder->fd, folder->name);
 }
 
-/* The owner of the first part of the path that is not root's; 0: there is none, as far as it is
- * there. */
-static uid_t owner_of(const char *path, gid_t *gid)
+/* Makes changes to the folder's names last. Returns 0, or -1 with errno. */
+static int sync_names(const struct tccl_folder *folder)
 {
-    char part[PATH_MAX];
+    cleanup_close int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? -1 : fsync(fd);
+}
+
+/* What is there and can't be replaced by a file, such as a device or a pipe. */
+static bool is_special(const struct tccl_folder *folder)
+{
     struct stat status;
 
-    *gid = 0;
-    if (strlen(path) >= sizeof(part))
-        return 0;
-    if (path[0] != '/' && lstat(".", &status) == 0 && status.st_uid != 0) {
-        *gid = status.st_gid;
-        return status.st_uid;
-    }
-    strcpy(part, path);
-    for (char *at = part; *at; at++) {
-        bool end = at[1] == '/' || at[1] == '\0';
-        char kept = at[1];
-        if (!end || *at == '/')
-            continue;
-        at[1] = '\0';
-        if (lstat(part, &status) != 0)
-            return 0;
-        at[1] = kept;
-        *gid = status.st_gid;
-        if (status.st_uid != 0)
-            return status.st_uid;
-    }
-    return *gid = 0;
-}
-
-static uid_t begin_as(uid_t uid, gid_t gid)
-{
-    if (uid == 0)
-        return (uid_t)-1;
-    setfsgid(gid);
-    return (uid_t)setfsuid(uid);
-}
-
-uid_t tccl_begin_as_owner(const char *path)
-{
-    gid_t gid = 0;
-    uid_t uid = geteuid() == 0 ? owner_of(path, &gid) : 0;
-
-    return begin_as(uid, gid);
-}
-
-void tccl_end_as_owner(uid_t before)
-{
-    if (before == (uid_t)-1)
-        return;
-    setfsuid(before);
-    setfsgid(getegid());
-}
-
-/* Is that a link which only root can have put there? */
-static bool is_link_of_root(int folder, const char *name)
-{
-    struct stat above, link;
-
-    return fstat(folder, &above) == 0 && above.st_uid == 0 &&
-           fstatat(folder, name, &link, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(link.st_mode) &&
-           link.st_uid == 0;
-}
-
-/* The folder that the file is in, if all links on the way there are root's; else -1. */
-static int open_folder_of(const char *path)
-{
-    enum { HOW = O_PATH | O_DIRECTORY | O_CLOEXEC };
-    char part[PATH_MAX], *rest;
-
-    if (strlen(path) >= sizeof(part))
-        return -1;
-    strcpy(part, path);
-    char *end = strrchr(part, '/');
-    int fd = open(path[0] == '/' ? "/" : ".", HOW);
-    if (!end)
-        return fd;
-    *end = '\0';
-    for (char *name = strtok_r(part, "/", &rest); fd >= 0 && name;
-         name = strtok_r(NULL, "/", &rest)) {
-        int next = openat(fd, name, HOW | O_NOFOLLOW);
-        if (next < 0 && is_link_of_root(fd, name))
-            next = openat(fd, name, HOW);
-        close(fd);
-        fd = next;
-    }
-    return fd;
-}
-
-/* path: where; as: its name in messages. */
-static int write_file(const char *path, const char *as, mode_t mode, const void *data, size_t size,
-                      struct tccl_error *err)
-{
-    char temporary[PATH_MAX];
-    struct stat status;
-
-    /* A device such as /dev/null must not become a file. */
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-        return fail_as(EINVAL, err, as, "can't be written: is not a regular file");
-    if (strlen(path) + sizeof ".XXXXXX" > sizeof(temporary))
-        return fail_as(ENAMETOOLONG, err, as, "can't be written: the name is too long");
-    snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-    cleanup_close int fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0)
-        return fail_errno(err, as, "can't be written");
-    if (fill_and_rename(fd, temporary, path, mode, data, size) < 0) {
-        fail_errno(err, as, "can't be written");
-        int saved = errno;
-        unlink(temporary);
-        errno = saved;
-        return -1;
-    }
-    if (sync_folder_of(path) < 0)
-        return fail_errno(err, as, "is written, but may not outlast a crash");
-    return 0;
-}
-
-/* In the folder that was reached without links of others, which is nobody's to exchange, as its
- * owner: that may be root again, below a folder of somebody else. */
-static int write_in_folder(int folder, const char *path, mode_t mode, const void *data, size_t size,
-                           struct tccl_error *err)
-{
-    char place[PATH_MAX + 32];
-    const char *slash = strrchr(path, '/');
-    struct stat status;
-
-    if (fstat(folder, &status) < 0)
-        return fail_errno(err, path, "can't be written");
-    snprintf(place, sizeof(place), "/proc/self/fd/%d/%s", folder, slash ? slash + 1 : path);
-    uid_t before = begin_as(status.st_uid, status.st_gid);
-    int rc = write_file(place, path, mode, data, size, err), saved = errno;
-    tccl_end_as_owner(before);
-    errno = saved;
-    return rc;
+    return fstatat(folder->fd, folder->name, &status, 0) == 0 && !S_ISREG(status.st_mode) &&
+           !S_ISDIR(status.st_mode);
 }
 
 int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
                     struct tccl_error *err)
 {
-    bool pinned = geteuid() == 0 && access("/proc/self/fd", X_OK) == 0;
-    cleanup_close int folder = pinned ? open_folder_of(path) : -1;
+    static const char what[] = "can't be written";
+    cleanup_leave struct tccl_folder folder;
+    char temporary[NAME_MAX + 16];
 
-    if (folder >= 0)
-        return write_in_folder(folder, path, mode, data, size, err);
-    uid_t before = tccl_begin_as_owner(path);
-    int rc = write_file(path, path, mode, data, size, err), saved = errno;
-    tccl_end_as_owner(before);
-    errno = saved;
-    return rc;
-}
-
-int tccl_remove_file(const char *path)
-{
-    if (geteuid() != 0)
-        return unlink(path);
-    cleanup_close int folder = open_folder_of(path);
-    const char *slash = strrchr(path, '/');
-    struct stat status;
-
-    if (folder < 0 || fstat(folder, &status) < 0)
+    if (tccl_folder_enter(&folder, path, what, err) < 0)
         return -1;
-    uid_t before = begin_as(status.st_uid, status.st_gid);
-    int rc = unlinkat(folder, slash ? slash + 1 : path, 0), saved = errno;
-    tccl_end_as_owner(before);
-    errno = saved;
-    return rc;
+    if (is_special(&folder))
+        return fail_as(EINVAL, err, path, "can't be written: is not a regular file");
+    cleanup_close int fd = make_temporary(&folder, temporary);
+    if (fd < 0)
+        return tccl_folder_fail(&folder, err, path, what);
+    if (fill_and_rename(&folder, fd, temporary, mode, data, size) < 0) {
+        tccl_folder_fail(&folder, err, path, what);
+        int saved = errno;
+        unlinkat(folder.fd, temporary, 0);
+        errno = saved;
+        return -1;
+    }
+    if (sync_names(&folder) < 0)
+        return tccl_folder_fail(&folder, err, path, "is written, but may not outlast a crash");
+    return 0;
 }
 
-/* To what is there and can't be replaced, such as a device or a pipe. */
-static int write_into(const char *path, const void *data, size_t size, struct tccl_error *err)
+int tccl_remove_file(const char *path, struct tccl_error *err)
 {
-    cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+    static const char what[] = "can't be removed";
+    cleanup_leave struct tccl_folder folder;
 
-    return fd >= 0 && write_all(fd, data, size) == 0 ? 0
-                                                     : fail_errno(err, path, "can't be written");
+    if (tccl_folder_enter(&folder, path, what, err) < 0)
+        return -1;
+    return unlinkat(folder.fd, folder.name, 0) == 0 ? 0
+                                                    : tccl_folder_fail(&folder, err, path, what);
 }
 
 /* The file that a link leads to; NULL: none, yet. By way of the open file, so that it is one which
  * the kernel lets us write through that link: in a folder of everybody's it may be a trap. Returns
  * 0, or -1 with err. */
-static int follow_link(const char *path, char **target, struct tccl_error *err)
+static int follow_link(const struct tccl_folder *folder, const char *path, char **target,
+                       struct tccl_error *err)
 {
+    static const char what[] = "can't be written";
     char self[64];
 
-    *target = NULL;
-    cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    cleanup_close int fd =
+        openat(folder->fd, folder->name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
-        return errno == ENOENT || errno == EISDIR ? 0 : fail_errno(err, path, "can't be written");
+        return errno == ENOENT || errno == EISDIR ? 0 : tccl_folder_fail(folder, err, path, what);
     snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
     *target = realpath(self, NULL);
-    return *target ? 0 : fail_errno(err, path, "can't be written");
+    return *target ? 0 : tccl_folder_fail(folder, err, path, what);
+}
+
+/* Writes into what is there and is no file, or finds out where a link leads: one such as
+ * /dev/stdout stays a link. Returns 1 if it has been written, 0 with *target, or -1 with err. */
+static int write_special(const char *path, const void *data, size_t size, char **target,
+                         struct tccl_error *err)
+{
+    static const char what[] = "can't be written";
+    cleanup_leave struct tccl_folder folder;
+    struct stat status;
+
+    if (tccl_folder_enter(&folder, path, what, err) < 0)
+        return -1;
+    if (is_special(&folder)) {
+        cleanup_close int fd = openat(folder.fd, folder.name, O_WRONLY | O_CLOEXEC);
+        return fd >= 0 && write_all(fd, data, size) == 0
+                   ? 1
+                   : tccl_folder_fail(&folder, err, path, what);
+    }
+    if (fstatat(folder.fd, folder.name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(status.st_mode))
+        return follow_link(&folder, path, target, err);
+    return 0;
 }
 
 int tccl_write_output(const char *path, const void *data, size_t size, struct tccl_error *err)
 {
-    struct stat status;
+    cleanup_free char *target = NULL;
 
     if (!path || strcmp(path, "-") == 0)
         return fwrite(data, 1, size, stdout) == size && fflush(stdout) == 0
                    ? 0
                    : fail_errno(err, "standard output", "can't be written");
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-        return write_into(path, data, size, err);
-    /* A link such as /dev/stdout stays one. */
-    cleanup_free char *target = NULL;
-    if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && follow_link(path, &target, err) < 0)
-        return -1;
+    int rc = write_special(path, data, size, &target, err);
+    if (rc != 0)
+        return rc < 0 ? -1 : 0;
     return tccl_write_file(target ? target : path, 0644, data, size, err);
 }
 
@@ -345,53 +247,6 @@ int tccl_print_output(const char *path,
     if ((fclose(out) != 0 || lost) && rc == 0)
         rc = tccl_fail(err, "out of memory");
     return rc == 0 ? tccl_write_output(path, text, size, err) : rc;
-}
-
-/* Makes one folder. Returns 0 (also if it is there), or -1 with errno. */
-static int make_one(const char *path, mode_t mode)
-{
-    struct stat status;
-
-    if (mkdir(path, mode) == 0)
-        return 0;
-    if (errno != EEXIST && errno != EROFS && errno != EACCES)
-        return -1;
-    int saved = errno;
-    if (stat(path, &status) == 0) {
-        if (S_ISDIR(status.st_mode))
-            return 0;
-        saved = ENOTDIR;
-    }
-    errno = saved;
-    return -1;
-}
-
-static int make_folders(const char *path, mode_t mode, struct tccl_error *err)
-{
-    char part[PATH_MAX];
-
-    if (strlen(path) >= sizeof(part))
-        return fail_as(ENAMETOOLONG, err, path, "can't be made: the name is too long");
-    strcpy(part, path);
-    for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
-        *slash = '\0';
-        if (make_one(part, mode) < 0)
-            return fail_errno(err, part, "the folder can't be made");
-        *slash = '/';
-    }
-    if (make_one(part, mode) < 0)
-        return fail_errno(err, part, "the folder can't be made");
-    return 0;
-}
-
-int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
-{
-    uid_t before = tccl_begin_as_owner(path);
-    int rc = make_folders(path, mode, err), saved = errno;
-
-    tccl_end_as_owner(before);
-    errno = saved;
-    return rc;
 }
 
 json_t *tccl_read_json(const char *path, size_t max, struct tccl_error *err)

@@ -9,13 +9,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-
-/* What root writes below a folder of another user, that user could lead elsewhere by links. So root
- * does it as that user: the owner of the first part of the path, from the left, that is not root's.
- * For this thread, until tccl_end_as_owner with what this returns; nobody else than root becomes
- * anybody. */
-uid_t tccl_begin_as_owner(const char *path);
-void tccl_end_as_owner(uid_t before);
+#include "base/folder.h"
 
 /* Reads a regular file of at most max bytes. *data is allocated (caller frees), has a NUL behind
  * its *size bytes. Returns 0, or -1 with err (errno kept: ENOENT when there is no such file). */
@@ -23,13 +17,12 @@ int tccl_read_file(const char *path, size_t max, char **data, size_t *size, stru
 
 /* Writes a file whole: temporary file beside it, fsync, rename, fsync of the folder. After a
  * failure the old file is untouched and the temporary one removed. What is there and no regular
- * file, such as a device, is refused. Root does it as the owner of the file's folder, or, where a
- * link that is not root's leads there, as tccl_begin_as_owner says. Returns 0, or -1 with err. */
+ * file, such as a device, is refused. Root does it as folder.h says. Returns 0, or -1 with err. */
 int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size,
                     struct tccl_error *err);
 
-/* Removes a file in the same way. Returns 0, or -1 with errno. */
-int tccl_remove_file(const char *path);
+/* Removes a file in the same way. Returns 0, or -1 with err and errno. */
+int tccl_remove_file(const char *path, struct tccl_error *err);
 
 /* Writes what a person asked for with an option such as --output: to standard output where path is
  * NULL or "-"; into a device or pipe that is there; else a file, whole, with mode 0644 (where path
@@ -41,9 +34,6 @@ int tccl_write_output(const char *path, const void *data, size_t size, struct tc
 int tccl_print_output(const char *path,
                       int (*print)(FILE *out, const void *what, struct tccl_error *err),
                       const void *what, struct tccl_error *err);
-
-/* Makes a folder and its parents. Returns 0 (also if it is there), or -1 with err. */
-int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err);
 
 /* Reads a JSON file of at most max bytes. Returns a new reference, or NULL with err, which names
  * the file, line and column. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -132,20 +131,16 @@ static long line_read(FILE *file, char line[static MAX_LINE], bool *torn)
 }
 
 /* Opens a regular file for reading; NULL with err, or with errno ENOENT when there is none. */
-static FILE *open_regular(const char *path, struct tccl_error *err)
+static FILE *open_to_read(const char *path, struct tccl_error *err)
 {
-    struct stat st;
-    cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        if (errno != ENOENT)
-            tccl_fail(err, "%s: %s", path, strerror(errno));
-        return NULL;
-    }
-    FILE *file = S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    struct tccl_error why = {""};
+    cleanup_close int fd = tccl_open_regular(path, &why);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
     if (file)
         fd = -1;
-    else
-        tccl_fail(err, "%s: not a regular file", path), errno = EINVAL;
+    else if (errno != ENOENT)
+        tccl_fail(err, "%s", fd < 0 ? why.text : strerror(errno));
     return file;
 }
 
@@ -156,7 +151,7 @@ long tccl_setlog_read(const char *path,
 {
     if (dropped)
         *dropped = 0;
-    cleanup_file FILE *file = open_regular(path, err);
+    cleanup_file FILE *file = open_to_read(path, err);
     if (!file)
         return errno == ENOENT ? 0 : -1;
     char line[MAX_LINE];
@@ -202,11 +197,9 @@ static off_t find_end(int fd, off_t size, struct tccl_error *err)
 }
 
 /* A new file's name is on the disk only when its folder is. */
-static void sync_folder(const char *path)
+static void sync_folder(const struct tccl_folder *folder)
 {
-    char copy[PATH_MAX];
-    snprintf(copy, sizeof(copy), "%s", path);
-    cleanup_close int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cleanup_close int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
         fsync(fd);
 }
@@ -219,7 +212,8 @@ static bool in_place(const struct tccl_setlog *log, const struct stat *opened)
            named.st_ino == opened->st_ino;
 }
 
-static int prepare(struct tccl_setlog *log, struct tccl_error *err)
+static int prepare(struct tccl_setlog *log, const struct tccl_folder *folder,
+                   struct tccl_error *err)
 {
     struct stat st;
     if (flock(log->fd, LOCK_EX | LOCK_NB) < 0)
@@ -228,8 +222,6 @@ static int prepare(struct tccl_setlog *log, struct tccl_error *err)
                                               : strerror(errno));
     if (fstat(log->fd, &st) < 0)
         return tccl_fail(err, "%s", strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return tccl_fail(err, "not a regular file");
     if (!in_place(log, &st))
         return tccl_fail(err, "was replaced at this moment; try again");
     log->end = find_end(log->fd, st.st_size, err);
@@ -238,8 +230,23 @@ static int prepare(struct tccl_setlog *log, struct tccl_error *err)
     if (log->end < st.st_size && ftruncate(log->fd, log->end) < 0)
         return tccl_fail(err, "cannot cut off a torn line: %s", strerror(errno));
     if (st.st_size == 0)
-        sync_folder(log->path);
+        sync_folder(folder);
     return 0;
+}
+
+static int open_log(struct tccl_setlog *log, struct tccl_error *err)
+{
+    cleanup_leave struct tccl_folder folder;
+    struct tccl_error why = {""};
+    if (tccl_folder_enter(&folder, log->path, "can't be opened", err) != 0)
+        return -1;
+    log->fd = tccl_folder_open(&folder, log->path, O_RDWR | O_CREAT | O_APPEND, 0644, err);
+    if (log->fd < 0)
+        return -1;
+    if (prepare(log, &folder, &why) == 0)
+        return 0;
+    close(log->fd);
+    return tccl_fail(err, "%s: %s", log->path, why.text);
 }
 
 struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struct tccl_error *err)
@@ -252,22 +259,10 @@ struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struc
     }
     strcpy(log->path, path);
     strcpy(log->source, source);
-    struct tccl_error why = {""};
-    uid_t before = tccl_begin_as_owner(path);
-    log->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644);
-    int saved = errno;
-    tccl_end_as_owner(before);
-    errno = saved;
-    if (log->fd < 0)
-        tccl_fail(&why, "%s", strerror(errno));
-    if (log->fd < 0 || prepare(log, &why) < 0) {
-        tccl_fail(err, "%s: %s", path, why.text);
-        if (log->fd >= 0)
-            close(log->fd);
-        free(log);
-        return NULL;
-    }
-    return log;
+    if (open_log(log, err) == 0)
+        return log;
+    free(log);
+    return NULL;
 }
 
 static int most_digits(const struct tccl_measurement *measurement)

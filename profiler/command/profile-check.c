@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/folder.h"
 #include "command/profile-command.h"
 #include "fill/drift.h"
 
@@ -137,9 +138,9 @@ static int lock(const struct tccl_profile *profile, struct tccl_error *err)
     char path[PATH_MAX];
 
     snprintf(path, sizeof(path), "%s/sets.jsonl", tccl_profile_folder(profile));
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = tccl_open_regular(path, err);
     if (fd < 0)
-        return tccl_fail(err, "%s: %s", path, strerror(errno));
+        return -1;
     if (flock(fd, LOCK_SH | LOCK_NB) == 0)
         return fd;
     tccl_fail(err, "%s: another process is measuring into it; wait for it", path);

@@ -27,18 +27,19 @@ static int is_left_over(const struct dirent *entry)
 
 static void sweep(const char *folder)
 {
+    cleanup_leave struct tccl_folder chains;
     struct dirent **names = NULL;
-    char path[PATH_MAX];
+    char path[PATH_MAX], inside[PATH_MAX + 4];
 
     tccl_profile_path(folder, CHAINS, path);
-    uid_t before = tccl_begin_as_owner(path);
-    cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int count = fd < 0 ? -1 : scandirat(fd, ".", &names, is_left_over, NULL);
+    snprintf(inside, sizeof(inside), "%s/.", path);
+    if (tccl_folder_enter(&chains, inside, "can't be swept", NULL) != 0)
+        return;
+    int count = scandirat(chains.fd, ".", &names, is_left_over, NULL);
     for (int i = 0; i < count; i++) {
-        unlinkat(fd, names[i]->d_name, 0);
+        unlinkat(chains.fd, names[i]->d_name, 0);
         free(names[i]);
     }
-    tccl_end_as_owner(before);
     free(names);
 }
 

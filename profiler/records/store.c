@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/folder.h"
 #include "records/facts.h"
 #include "records/sql.h"
 
@@ -180,8 +181,8 @@ static int open_tables(struct tccl_records *records, struct tccl_error *err)
  * err. */
 static int make_file(const char *path, struct tccl_error *err)
 {
-    cleanup_close int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return fd >= 0 ? 0 : tccl_fail(err, "%s: can't be opened: %s", path, strerror(errno));
+    cleanup_close int fd = tccl_open_own(path, O_RDWR | O_CREAT, 0600, err);
+    return fd >= 0 ? 0 : -1;
 }
 
 static bool is_stopped(const struct tccl_records *records)

@@ -1,13 +1,17 @@
 /* test-fileio.c: files read within a bound and written whole. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
@@ -219,35 +223,175 @@ static uid_t owner_of(const char *name)
     return stat(in_folder(name), &status) == 0 ? status.st_uid : (uid_t)-1;
 }
 
+enum { OTHER = 65534 };
+
+/* A file, a folder or a link of OTHER's. */
+static void give(const char *name)
+{
+    CHECK_INT(lchown(in_folder(name), OTHER, OTHER), 0);
+}
+
+static void link_to(const char *target, const char *name)
+{
+    CHECK_INT(symlink(target, in_folder(name)), 0);
+}
+
+/* Links: root's in root's folder is followed, the other's as the other. */
+static void check_ways(const char *target)
+{
+    struct tccl_error err = {0};
+    struct stat status;
+
+    link_to(target, "roots-link");
+    link_to("user/link", "roots-second");
+    link_to(target, "user/link");
+    give("user/link");
+    CHECK_INT(tccl_write_file(in_folder("roots-link/file"), 0644, "x", 1, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(owner_of("target/file"), 0);
+    const char *const led[] = {"user/link/new", "roots-second/new", "user/link/../target/new"};
+    for (size_t i = 0; i < sizeof(led) / sizeof(*led); i++) {
+        err = (struct tccl_error){0};
+        CHECK_INT(tccl_write_file(in_folder(led[i]), 0644, "x", 1, &err), -1);
+        CHECK(strstr(err.text, "Permission denied (as uid 65534"));
+        CHECK_INT(tccl_remove_file(in_folder("user/link/file"), NULL), -1);
+        CHECK_INT(owner_of("target/new"), (uid_t)-1);
+    }
+    CHECK_INT(tccl_make_folder(in_folder("user/link/made"), 0755, NULL), -1);
+    CHECK_INT(tccl_make_folder(in_folder("user/made"), 0755, NULL), 0);
+    CHECK_INT(owner_of("user/made"), OTHER);
+    CHECK_INT(tccl_make_folder(in_folder("user/root/made"), 0755, NULL), 0);
+    CHECK_INT(owner_of("user/root/made"), 0);
+    /* The other's link to a folder of his own is as good as the folder. */
+    link_to("made", "user/second");
+    give("user/second");
+    CHECK_INT(tccl_write_file(in_folder("user/second/file"), 0644, "x", 1, NULL), 0);
+    CHECK_INT(owner_of("user/made/file"), OTHER);
+    /* A circle. */
+    link_to("circle", "user/circle");
+    CHECK_INT(tccl_write_file(in_folder("user/circle/file"), 0644, "x", 1, NULL), -1);
+    /* Root's link that the other has brought into a folder where he may write. */
+    CHECK_INT(mkdir(in_folder("shared"), 0755) | chmod(in_folder("shared"), 01777), 0);
+    cleanup_free char *from = strdup(in_folder("roots-link"));
+    CHECK_INT(link(from, in_folder("shared/brought")), 0);
+    CHECK_INT(tccl_write_file(in_folder("shared/brought/new"), 0644, "x", 1, NULL), -1);
+    CHECK_INT(owner_of("target/new"), (uid_t)-1);
+    CHECK(stat(in_folder("."), &status) == 0 && geteuid() == 0);
+}
+
+/* What is read: no link to what the other may not read, nothing that isn't a file. */
+static void check_reading(const char *target)
+{
+    char *data = NULL;
+    size_t size;
+    struct tccl_error err = {0};
+    cleanup_free char *secret = strdup(in_folder("target/secret"));
+
+    CHECK_INT(tccl_write_file(secret, 0600, "secret", 6, NULL), 0);
+    link_to(secret, "user/secret");
+    give("user/secret");
+    CHECK_INT(tccl_read_file(in_folder("user/secret"), 100, &data, &size, &err), -1);
+    CHECK_INT(errno, EACCES);
+    CHECK_INT(chmod(target, 0700), 0);
+    CHECK_INT(tccl_read_file(in_folder("user/link/file"), 100, &data, &size, NULL), -1);
+    CHECK_INT(chmod(target, 0755), 0);
+    CHECK_INT(tccl_read_file(in_folder("user/link/file"), 100, &data, &size, NULL), 0);
+    free(data);
+    CHECK_INT(tccl_read_file(in_folder("roots-second/file"), 100, &data, &size, NULL), 0);
+    free(data);
+    CHECK_INT(tccl_read_file("/proc/self/status", 100, &data, &size, NULL), 0);
+    free(data);
+    link_to("/dev/zero", "user/device");
+    CHECK_INT(tccl_read_file(in_folder("user/device"), 100, &data, &size, NULL), -1);
+    CHECK_INT(errno, EINVAL);
+}
+
+/* What is added to: the folder's owner's file, under one name. */
+static void check_own_files(void)
+{
+    struct tccl_error err = {0};
+    cleanup_free char *file = strdup(in_folder("target/file"));
+    int fd = tccl_open_own(in_folder("user/log"), O_RDWR | O_CREAT, 0644, &err);
+    CHECK(fd >= 0 && close(fd) == 0);
+    CHECK_INT(owner_of("user/log"), OTHER);
+    CHECK_INT(link(file, in_folder("user/hard")), 0);
+    CHECK_INT(chmod(file, 0666), 0);
+    CHECK_INT(tccl_open_own(in_folder("user/hard"), O_RDWR, 0, &err), -1);
+    CHECK(strstr(err.text, "belongs to uid 0"));
+    err = (struct tccl_error){0};
+    CHECK_INT(tccl_open_own(file, O_RDWR, 0, &err), -1);
+    CHECK(strstr(err.text, "another name"));
+    CHECK_INT(unlink(in_folder("user/hard")), 0);
+    fd = tccl_open_own(file, O_RDWR, 0, NULL);
+    CHECK(fd >= 0 && close(fd) == 0);
+    link_to(file, "user/link-to-file");
+    CHECK_INT(tccl_open_own(in_folder("user/link-to-file"), O_RDWR, 0, NULL), -1);
+
+    CHECK_INT(tccl_folder_check_own(in_folder("target"), NULL), 0);
+    CHECK_INT(tccl_folder_check_own(in_folder("roots-link"), NULL), 0);
+    const char *const others[] = {"user", "user/root", "user/link", "roots-second"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        CHECK_INT(tccl_folder_check_own(in_folder(others[i]), NULL), -1);
+    CHECK_INT(chmod(in_folder("shared"), 0777) | mkdir(in_folder("shared/mine"), 0755), 0);
+    CHECK_INT(tccl_folder_check_own(in_folder("shared/mine"), NULL), -1);
+}
+
+/* Root that may not become others writes nothing where it would have to, and says so. */
+static void check_denied(void)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct caps[2];
+        struct tccl_error err = {0};
+        if (syscall(SYS_capget, &head, caps) != 0)
+            _exit(2);
+        caps[0].effective &= ~(1U << CAP_SETUID);
+        caps[0].permitted &= ~(1U << CAP_SETUID);
+        if (syscall(SYS_capset, &head, caps) != 0)
+            _exit(3);
+        bool refused = tccl_write_file(in_folder("user/denied"), 0644, "x", 1, &err) < 0 &&
+                       strstr(err.text, "CAP_SETUID") &&
+                       tccl_make_folder(in_folder("user/denied"), 0755, NULL) < 0 &&
+                       tccl_open_own(in_folder("user/denied"), O_RDWR | O_CREAT, 0644, NULL) < 0;
+        bool own = tccl_write_file(in_folder("target/denied"), 0644, "x", 1, NULL) == 0;
+        _exit(!refused ? 4 : !own ? 5 : 0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_INT(WEXITSTATUS(status), 0);
+    CHECK_INT(owner_of("user/denied"), (uid_t)-1);
+}
+
 /* Below a folder of another user's, a folder of root's stays one, and links lead nowhere. */
 static void check_others(void)
 {
-    enum { OTHER = 65534 };
     struct tccl_error err = {0};
-    cleanup_free char *target = strdup(in_folder("target"));
+    cleanup_free char *target = strdup(in_folder("target")), *command = NULL;
 
     if (getuid() != 0) {
         printf("not as root: nothing is written as somebody else\n");
         return;
     }
     CHECK_INT(chmod(folder, 0755) | mkdir(in_folder("user"), 0755) | mkdir(target, 0755), 0);
-    CHECK_INT(chown(in_folder("user"), OTHER, OTHER) | mkdir(in_folder("user/root"), 0755), 0);
+    give("user");
+    CHECK_INT(mkdir(in_folder("user/root"), 0755), 0);
     CHECK_INT(tccl_write_file(in_folder("user/root/file"), 0644, "x", 1, &err), 0);
     CHECK_INT(owner_of("user/root/file"), 0);
     CHECK_INT(tccl_write_file(in_folder("user/file"), 0644, "x", 1, &err), 0);
     CHECK_INT(owner_of("user/file"), OTHER);
-    CHECK_INT(tccl_write_file(in_folder("target/file"), 0644, "x", 1, &err), 0);
     CHECK_STR(err.text, "");
-    CHECK_INT(symlink(target, in_folder("user/link")), 0);
-    CHECK_INT(lchown(in_folder("user/link"), OTHER, OTHER), 0);
-    CHECK_INT(tccl_write_file(in_folder("user/link/new"), 0644, "x", 1, NULL), -1);
-    CHECK_INT(owner_of("target/new"), (uid_t)-1);
-    CHECK_INT(tccl_remove_file(in_folder("user/link/file")), -1);
-    CHECK_INT(tccl_remove_file(in_folder("target/file")), 0);
-    CHECK_INT(tccl_remove_file(in_folder("user/root/file")), 0);
-    CHECK_INT(tccl_remove_file(in_folder("user/file")), 0);
-    CHECK_INT(unlink(in_folder("user/link")) | rmdir(in_folder("user/root")), 0);
-    CHECK_INT(rmdir(in_folder("user")) | rmdir(target), 0);
+    check_ways(target);
+    check_reading(target);
+    check_own_files();
+    check_denied();
+    CHECK_INT(tccl_remove_file(in_folder("target/file"), NULL), 0);
+    CHECK_INT(tccl_remove_file(in_folder("user/root/file"), NULL), 0);
+    CHECK_INT(tccl_remove_file(in_folder("user/file"), NULL), 0);
+    CHECK(asprintf(&command, "cd '%s' && rm -r user target shared roots-link roots-second",
+                   folder) > 0);
+    CHECK_INT(system(command), 0);
 }
 
 int main(void)

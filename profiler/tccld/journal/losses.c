@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.h"
+
 #define LINE                                                                                       \
     "tccl-records 1 pending %019" PRId64 " lost %019" PRId64 " first %019" PRId64                  \
     " last %019" PRId64 "\n"
@@ -49,7 +51,7 @@ static void add_lost(struct losses *losses, int64_t count, int64_t now)
 
 int64_t losses_open(struct losses *losses, const char *path, int64_t now)
 {
-    *losses = (struct losses){.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
+    *losses = (struct losses){.fd = tccl_open_own(path, O_RDWR | O_CREAT, 0600, NULL)};
     if (losses->fd >= 0)
         read_line(losses);
     int64_t lost = losses->pending;

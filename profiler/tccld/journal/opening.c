@@ -26,9 +26,9 @@ static int take_lock(struct journal *journal, struct tccl_error *err)
     if (journal->lock >= 0)
         return 0;
     snprintf(path, sizeof(path), "%s/tccld.lock", journal->folder);
-    cleanup_close int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    cleanup_close int fd = tccl_open_own(path, O_RDWR | O_CREAT, 0600, err);
     if (fd < 0)
-        return tccl_fail(err, "%s: %s", path, strerror(errno));
+        return -1;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         return tccl_fail(err, "%s: %s", path,
                          errno == EWOULDBLOCK ? "another tccld uses this StateDir: give each node "
@@ -69,6 +69,7 @@ static void run_open(struct disk_task *task)
     struct journal *journal = task->journal;
     bool had_store = journal->store;
     task->result = tccl_make_folder(journal->folder, 0755, &task->err) != 0 ||
+                           tccl_folder_check_own(journal->folder, &task->err) != 0 ||
                            take_lock(journal, &task->err) != 0 ||
                            (!journal->spool && open_spool(task) != 0) ||
                            (!journal->store && open_store(task) != 0)

@@ -69,8 +69,9 @@ static void done_writing(void *task)
 /* A file of a tccld that has ended, or under an old name, would show numbers that stand still. */
 static void remove_written(struct metrics_file *file)
 {
-    if (*file->written && tccl_remove_file(file->written) != 0 && errno != ENOENT)
-        log_line("MetricsFile: %s can't be removed: %s", file->written, strerror(errno));
+    struct tccl_error err = {0};
+    if (*file->written && tccl_remove_file(file->written, &err) != 0 && errno != ENOENT)
+        log_line("MetricsFile: %s", err.text);
     *file->written = '\0';
 }
 

@@ -351,7 +351,7 @@ static int serve(const struct options *options, struct parts *parts)
     }
     end(parts);
     if (options->pid_file && !failed)
-        unlink(options->pid_file);
+        tccl_remove_file(options->pid_file, NULL);
     return failed ? 1 : 0;
 }
 

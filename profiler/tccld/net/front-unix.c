@@ -13,8 +13,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fileio.h"
 #include "client/frame.h"
 #include "client/message.h"
+
+#define SUFFIX ".new"
 
 struct unix_socket {
     struct daemon *daemon;
@@ -75,9 +78,9 @@ static int take_lock(struct unix_socket *own, struct tccl_error *err)
 {
     char path[PATH_MAX + 8], pid[32] = "";
     snprintf(path, sizeof(path), "%s.lock", own->path);
-    own->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    own->lock = tccl_open_own(path, O_RDWR | O_CREAT, 0644, err);
     if (own->lock < 0)
-        return tccl_fail(err, "%s: %s", path, strerror(errno));
+        return -1;
     if (flock(own->lock, LOCK_EX | LOCK_NB) != 0) {
         ssize_t size = pread(own->lock, pid, sizeof(pid) - 1, 0);
         pid[size > 0 ? strcspn(pid, "\n") : 0] = '\0';
@@ -110,26 +113,39 @@ static int check_place(const struct sockaddr_un *address, struct tccl_error *err
                              : 0;
 }
 
-/* Made beside its place and moved there when it answers everybody: who connects meanwhile finds the
- * one before or none, never one that refuses him. */
+/* Makes it beside its place and moves it there when it answers everybody: who connects meanwhile
+ * finds the one before or none, never one that refuses him. */
+static int make_socket(struct unix_socket *own, const struct sockaddr_un *beside,
+                       struct tccl_error *err)
+{
+    char name[NAME_MAX + 16];
+    cleanup_leave struct tccl_folder folder;
+    if (tccl_folder_enter(&folder, own->path, "the socket can't be made", err) != 0)
+        return -1;
+    snprintf(name, sizeof(name), "%s" SUFFIX, folder.name);
+    if ((unlinkat(folder.fd, name, 0) != 0 && errno != ENOENT) ||
+        connections_listen(own->all, (const struct sockaddr *)beside, sizeof(*beside)) != 0 ||
+        fchmodat(folder.fd, name, 0666, 0) != 0 ||
+        renameat(folder.fd, name, folder.fd, folder.name) != 0)
+        return tccl_folder_fail(&folder, err, own->path, "the socket can't be made");
+    return 0;
+}
+
 int unix_socket_listen(struct unix_socket *own, struct tccl_error *err)
 {
-    static const char suffix[] = ".new";
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(own->path) + sizeof(suffix) > sizeof(address.sun_path))
+    if (strlen(own->path) + sizeof(SUFFIX) > sizeof(address.sun_path))
         return tccl_fail(err, "Socket=%s: a socket's path has at most %zu bytes", own->path,
-                         sizeof(address.sun_path) - sizeof(suffix));
+                         sizeof(address.sun_path) - sizeof(SUFFIX));
     strcpy(address.sun_path, own->path);
     if (check_place(&address, err) != 0)
         return -1;
-    strcat(address.sun_path, suffix);
+    strcat(address.sun_path, SUFFIX);
     own->all = connections_new(own->daemon, &front_unix, tccld_requests);
     if (!own->all)
         return tccl_fail(err, "out of memory");
-    if ((unlink(address.sun_path) != 0 && errno != ENOENT) ||
-        connections_listen(own->all, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        chmod(address.sun_path, 0666) != 0 || rename(address.sun_path, own->path) != 0)
-        return tccl_fail(err, "Socket=%s: %s", own->path, strerror(errno));
+    if (make_socket(own, &address, err) != 0)
+        return -1;
     own->listens = true;
     return 0;
 }
@@ -155,7 +171,7 @@ void unix_socket_free(struct unix_socket *own)
     if (!own)
         return;
     if (own->listens)
-        unlink(own->path);
+        tccl_remove_file(own->path, NULL);
     connections_free(own->all);
     if (own->lock >= 0)
         close(own->lock); /* the file stays: removing it would let two locks exist */

@@ -1,0 +1,63 @@
+/* folder.h: the folder of a file, in which root acts as its owner. */
+#ifndef TCCL_FOLDER_H
+#define TCCL_FOLDER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* In a folder that somebody else may write, root could be led elsewhere by links, and made to write
+ * there. So root goes to a folder name by name, and acts as the owner of the folder that it is in,
+ * for this thread, until it leaves. A link that root has made in root's own folder is followed; one
+ * of somebody else is followed as that user, who root then stays. Users other than root stay who
+ * they are, and the kernel alone decides. */
+struct tccl_folder {
+    int fd;                  /* the folder; for openat and the like (O_PATH) */
+    char name[NAME_MAX + 1]; /* of the file in it */
+    bool careful;            /* root */
+    bool bound;              /* to a user whose link was followed */
+    bool denied;             /* has no right to act as the owner */
+    bool others;             /* on the way there, somebody else than root may change things */
+    uid_t uid;               /* as whom */
+    int links;
+    char rest[PATH_MAX]; /* of the way */
+};
+
+/* Goes to the folder of the file at path; path may end in "/." for the folder itself. what: the
+ * beginning of messages, such as "can't be written". Returns 0, or -1 with err and errno: also
+ * where root may not act as the owner (no CAP_SETUID). In any case, tccl_folder_leave. */
+int tccl_folder_enter(struct tccl_folder *folder, const char *path, const char *what,
+                      struct tccl_error *err);
+
+/* Closes it; root is root again. Leaves errno alone. */
+void tccl_folder_leave(struct tccl_folder *folder);
+#define cleanup_leave __attribute__((cleanup(tccl_folder_leave)))
+
+/* As tccl_fail, with the meaning of errno, which stays as it is, and as whom root has tried. */
+int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, const char *path,
+                     const char *what);
+
+/* Opens the file, or makes it where flags have O_CREAT, never through a link. For root it has to be
+ * a regular file of the user as whom it acts and must have no other name: a hard link may lead to
+ * anybody's file. Returns the descriptor, or -1 with err and errno. */
+int tccl_folder_open(const struct tccl_folder *folder, const char *path, int flags, mode_t mode,
+                     struct tccl_error *err);
+
+/* Enters, opens and leaves. */
+int tccl_open_own(const char *path, int flags, mode_t mode, struct tccl_error *err);
+
+/* Opens a regular file to read it; nothing else is opened, as opening a device may do something.
+ * Root reads it as above, as far as it may act as others. Returns the descriptor, or -1 with err
+ * and errno. */
+int tccl_open_regular(const char *path, struct tccl_error *err);
+
+/* Makes a folder and its parents. Returns 0 (also if it is there), or -1 with err. */
+int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err);
+
+/* For root: can only root change what is in that folder, and which folder that is? Always true for
+ * others. Returns 0, or -1 with err. */
+int tccl_folder_check_own(const char *path, struct tccl_error *err);
+
+#endif
