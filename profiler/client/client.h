@@ -33,9 +33,16 @@ int tccl_client_leave(int fd, const struct tccl_step_key *key, int timeout_ms,
 json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                           int *complete, struct tccl_error *err);
 
-/* The same for a long list, which comes in many answers: timeout_ms applies to each of them. */
+/* The same for a long list, which comes in many answers: timeout_ms applies to each of them. *lost:
+ * a new reference to what is said of records that are lost (profiler/client/README.md, QUERY);
+ * NULL where nothing was said. */
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                               int *complete, struct tccl_error *err);
+                               int *complete, json_t **lost, struct tccl_error *err);
+
+/* Removes misdated records that match a filter, which has to have "arrived" (records.h): for root,
+ * SlurmUser and TccldUser. Returns how many, or -1 with err. */
+long tccl_client_purge(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                       struct tccl_error *err);
 
 /* Asks for a summary of the records that match a filter (profiler/client/README.md,
  * SUMMARY). Returns a new reference to an object, or NULL with err. */

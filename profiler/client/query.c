@@ -1,4 +1,4 @@
-/* query.c: QUERY and SUMMARY, over the unix socket or over munge and TCP, page by page. */
+/* query.c: QUERY, SUMMARY and PURGE, over the unix socket or over munge and TCP, page by page. */
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +22,7 @@ struct home {
     uid_t tccld;      /* the uid that must sign answers and may read questions */
     int fd;
     int64_t deadline;
+    json_t *lost; /* what it has said of lost records */
 };
 
 /* Connects, if it has not been done yet. */
@@ -45,6 +46,7 @@ static int home_open(struct home *home, struct tccl_error *err)
 static void home_close(struct home *home)
 {
     tccl_cleanup_close(&home->fd);
+    json_decref(home->lost);
 }
 #define cleanup_home __attribute__((cleanup(home_close)))
 
@@ -137,6 +139,8 @@ static int ask_page(struct home *home, json_t **filter, json_t *records, struct 
     json_t *page = json_object_get(answer, "records"), *next = json_object_get(answer, "next");
     if (!json_is_array(page) || json_array_extend(records, page) != 0)
         return tccl_fail(err, "records: a list is expected");
+    json_decref(home->lost);
+    home->lost = json_incref(json_object_get(answer, "lost"));
     json_decref(*filter);
     *filter = json_is_object(next) ? json_incref(next) : NULL;
     return 0;
@@ -175,6 +179,24 @@ json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, 
     return NULL;
 }
 
+long tccl_client_purge(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                       struct tccl_error *err)
+{
+    int complete;
+    json_int_t removed, all = 0;
+    cleanup_home struct home home = find_home(conf, timeout_ms, &complete);
+    do {
+        cleanup_json json_t *question = tccl_message_new("purge");
+        json_object_set(question, "filter", (json_t *)filter);
+        home.deadline = tccl_now_ms() + timeout_ms;
+        cleanup_json json_t *answer = ask(&home, question, "purged", err);
+        if (!answer || tccl_get_int(answer, "removed", 0, INT32_MAX, &removed, err) != 0)
+            return -1;
+        all += removed;
+    } while (removed > 0);
+    return (long)all;
+}
+
 /* each_ms: how long each page may take; 0: all together have the deadline that home has. */
 static json_t *query(struct home *home, const json_t *filter, int each_ms, struct tccl_error *err)
 {
@@ -200,8 +222,10 @@ json_t *tccl_client_query(const struct tccl_conf *conf, const json_t *filter, in
 }
 
 json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
-                               int *complete, struct tccl_error *err)
+                               int *complete, json_t **lost, struct tccl_error *err)
 {
     cleanup_home struct home home = find_home(conf, timeout_ms, complete);
-    return query(&home, filter, timeout_ms, err);
+    json_t *records = query(&home, filter, timeout_ms, err);
+    *lost = json_is_object(home.lost) ? json_incref(home.lost) : NULL;
+    return records;
 }

@@ -75,6 +75,11 @@ int tccl_records_set_time(struct tccl_records *records, int64_t believed, struct
 int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
                        struct tccl_error *err);
 
+/* Removes misdated records that match a filter (see below; it has to have "arrived"), and what was
+ * built of them, at most that many per call. Returns how many were removed, -1 with err. */
+int tccl_records_purge_misdated(struct tccl_records *records, const json_t *filter, int most,
+                                struct tccl_error *err);
+
 /* Asks for records, oldest first (by start, then in the order of arrival). filter is an object or
  * NULL, all members are optional, and all given ones must match:
  *   jobs    [{"job":N,"step":M|null,"het_offset":K|null,"raw":true|null}]: N the job, the leader of
@@ -88,6 +93,7 @@ int tccl_records_purge(struct tccl_records *records, int64_t before, int most,
  *   names   [names of jobs]; of these, and others like them, client/step-fields.c has the list
  *   min_nodes, max_nodes   of the step
  *   classes [words of tccl_reason_class]
+ *   arrived misdated records alone, those that have come until that time (unix)
  *   order   "oldest" or "newest": which comes first
  *   limit   at most that many records in this page
  *   after   from *next of the previous page

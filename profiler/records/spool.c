@@ -270,9 +270,9 @@ int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME],
         if (number)
             return tccl_fail(err, "%s", reason.text);
         tccl_fail(err, "%s/%s: %s; put aside in bad/", spool->folder, name, reason.text);
-        return tccl_spool_reject(spool, name, reason.text, err), -1;
+        return tccl_spool_reject(spool, name, reason.text, err), TCCL_SPOOL_PUT_ASIDE;
     }
-    return 1;
+    return TCCL_SPOOL_END;
 }
 
 int tccl_spool_remove(struct tccl_spool *spool, const char *name, struct tccl_error *err)

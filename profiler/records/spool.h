@@ -21,6 +21,8 @@ enum {
     TCCL_SPOOL_NAME = TCCL_HASH_HEX /* 32 hexadecimal digits and a NUL */
 };
 
+enum { TCCL_SPOOL_END = 1, TCCL_SPOOL_PUT_ASIDE = 2 };
+
 struct tccl_spool;
 
 /* Opens the folder (creates it with mode 0700), counts its files and removes temporary files left
@@ -34,9 +36,9 @@ int tccl_spool_put(struct tccl_spool *spool, const json_t *record, struct tccl_e
 
 /* Iterates over the spool, in no particular order; records added meanwhile come in this round or
  * the next. Returns 0 with the file's name and a new reference to the record; 1 at the end of the
- * round (the next call begins a new one); -1 with err if this file is bad: it was moved into the
- * folder "bad", with the reason in NAME.reason (if it just can't be read now, it stays), and the
- * next call continues after it. */
+ * round (the next call begins a new one: TCCL_SPOOL_END); 2 with err (TCCL_SPOOL_PUT_ASIDE) if this
+ * file is bad: it was moved into the folder "bad", with the reason in NAME.reason; -1 with err if
+ * it just can't be read now: it stays. In both cases the next call continues after it. */
 int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME], json_t **record,
                     struct tccl_error *err);
 

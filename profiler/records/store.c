@@ -18,7 +18,7 @@
 
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
-    SCHEMA = 6,               /* and which of its schemas; 1 to 5 came before version 0.1.0 */
+    SCHEMA = 7,               /* and which of its schemas; 1 to 6 came before version 0.1.0 */
     BUSY_MS = 250,
     REMOTE_BUSY_MS = 12000, /* longer than any question takes */
     READER_BUSY_MS = 2000,
@@ -43,7 +43,9 @@ static const char schema[] =
     " WITHOUT ROWID;"
     "CREATE INDEX builds_by_start ON builds (record_start);"
     "CREATE INDEX records_misdated ON records (arrived) WHERE arrived > 0;"
-    "CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 0), now INTEGER NOT NULL);";
+    "CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 0), now INTEGER NOT NULL);"
+    "CREATE TABLE lost (node TEXT NOT NULL, ledger TEXT NOT NULL, records INTEGER NOT NULL,"
+    " first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (node, ledger)) WITHOUT ROWID;";
 
 int tccl_store_fail(const struct tccl_records *records, struct tccl_error *err)
 {
@@ -364,6 +366,14 @@ static int purge_misdated(struct tccl_records *records, int64_t before, int most
 #undef THESE
 }
 
+/* What was lost so long ago is not missed any more. */
+static int purge_lost(struct tccl_records *records, int64_t before, struct tccl_error *err)
+{
+    char sql[64];
+    snprintf(sql, sizeof(sql), "DELETE FROM lost WHERE last < %" PRId64, before);
+    return tccl_store_execute(records, sql, err);
+}
+
 /* A confirmation is removed after the record that it belongs to. */
 static int purge_both(struct tccl_records *records, int64_t before, int most,
                       struct tccl_error *err)
@@ -376,10 +386,11 @@ static int purge_both(struct tccl_records *records, int64_t before, int most,
                               before, most, err);
     if (removed == 0)
         removed = purge_misdated(records, before, most, err);
-    if (removed < 0 || tccl_store_number(records,
-                                         "SELECT coalesce((SELECT start " BY_TIME " LIMIT 1),"
-                                         " 9223372036854775807)",
-                                         &first, err) != 0)
+    if (removed < 0 || purge_lost(records, before, err) != 0 ||
+        tccl_store_number(records,
+                          "SELECT coalesce((SELECT start " BY_TIME " LIMIT 1),"
+                          " 9223372036854775807)",
+                          &first, err) != 0)
         return -1;
     int builds = purge_table(records,
                              "DELETE FROM builds WHERE step_start IN (SELECT step_start FROM"

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "acct/acct-request.h"
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
 #include "draw/html.h"
@@ -51,6 +52,12 @@ void acct_html_asked(const struct acct_asked *asked, FILE *out)
     fprintf(out,
             " may see%s. Bandwidths come from the profiles, in GB/s (1e9 bytes per second). Gains "
             "compare them with the baseline, NCCL's own rings, on the same profiles. Nothing here "
-            "was measured by the jobs.</p>\n</div>\n",
+            "was measured by the jobs.</p>\n",
             asked->complete ? "" : " on this node only: AccountingHost is not set in tccl.conf");
+    if (asked->lost) {
+        fputs("<p>Not complete: ", out);
+        acct_html_text(asked->lost, ACCT_LOST_TEXT, out);
+        fputs(".</p>\n", out);
+    }
+    fputs("</div>\n", out);
 }

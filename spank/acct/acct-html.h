@@ -13,7 +13,8 @@ void acct_html_text(const char *text, int columns, FILE *out);
 struct acct_asked {
     char *const *argv; /* from the command's name ("ring") on */
     int argc;
-    bool complete; /* false: only this node's records were available */
+    bool complete;    /* false: only this node's records were available */
+    const char *lost; /* a line about lost records; NULL: none */
 };
 void acct_html_asked(const struct acct_asked *asked, FILE *out);
 

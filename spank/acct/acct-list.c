@@ -25,7 +25,7 @@ enum {
 
 static const char help[] =
     "Usage: tcclacct [OPTION]…              rings of job steps, and what NCCL built\n"
-    "       tcclacct ring|summary …         draw one ring; summarize (--help)\n"
+    "       tcclacct ring|summary|purge …   draw one ring; summarize; remove (--help)\n"
     "  -j JOB[.STEP],…   these jobs, any date  -X   one line per job, not step\n"
     "                    (12_3 or 12_[1-3]: tasks of array 12; 12+1: a component)\n"
     "  -S, -E TIME       started since, before (2026-01-31T08:00, 0131, now-2days)\n"
@@ -249,7 +249,7 @@ static int take_option(struct listing *listing, int option, int index, char *con
 /* An argument that is no option: a misplaced command, or a mistake. */
 static int refuse_word(const char *word, struct tccl_error *err)
 {
-    static const char *const commands[] = {"ring", "summary"};
+    static const char *const commands[] = {"purge", "ring", "summary"};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (!strcmp(word, commands[i]))
             return tccl_fail(err, "the command comes before options: tcclacct %s ...", word);
@@ -284,10 +284,12 @@ static int choose_fields(struct listing *listing, struct tccl_error *err)
                : tccl_fail_in(err, "TCCLACCT_FORMAT");
 }
 
-static int print_json(json_t *records, int complete, struct tccl_error *err)
+/* lost: NULL where nothing is known of that. */
+static int print_json(json_t *records, int complete, json_t *lost, struct tccl_error *err)
 {
-    cleanup_json json_t *all = json_pack("{s:{s:s, s:b}, s:O}", "meta", "version", TCCL_VERSION,
-                                         "complete", complete, "records", records);
+    cleanup_json json_t *all =
+        json_pack("{s:{s:s, s:b, s:O?}, s:O}", "meta", "version", TCCL_VERSION, "complete",
+                  complete, "lost", lost, "records", records);
     return acct_print_json(all, err);
 }
 
@@ -301,6 +303,16 @@ static int print_table(const struct acct_layout *layout, const json_t *records, 
         if (acct_print_row(stdout, layout, json_array_get(records, i), &clock) != 0)
             return tccl_fail(err, "out of memory");
     return 0;
+}
+
+/* Behind the table, for whoever misses a step in it. */
+static void note_lost(const struct acct_request *request, const json_t *records)
+{
+    char text[ACCT_LOST_TEXT];
+    if (!acct_request_lost(request, records, text))
+        return;
+    fflush(stdout);
+    fprintf(stderr, "tccl: %s\n", text);
 }
 
 /* Returns 0, or -1 with err. */
@@ -317,8 +329,11 @@ static int answer(struct listing *listing, struct tccl_error *err)
     cleanup_json json_t *records = listing->fold ? acct_fold(steps) : json_incref(steps);
     if (!records)
         return tccl_fail(err, "out of memory");
-    return listing->json ? print_json(records, complete, err)
-                         : print_table(&listing->layout, records, request->now, err);
+    if (listing->json)
+        return print_json(records, complete, request->lost, err);
+    int rc = print_table(&listing->layout, records, request->now, err);
+    note_lost(request, steps);
+    return rc;
 }
 
 int list_main(int argc, char **argv)

@@ -27,6 +27,7 @@ int acct_request_begin(struct acct_request *request, struct tccl_error *err)
 void acct_request_clear(struct acct_request *request)
 {
     json_decref(request->filter);
+    json_decref(request->lost);
 }
 
 static int set_text(const char **text, const char *value)
@@ -139,16 +140,17 @@ int acct_request_finish(struct acct_request *request, time_t start, struct tccl_
     return finish_times(request, start, err) == 0 && finish_users(request, err) == 0 ? 0 : -1;
 }
 
-typedef json_t *ask_function(const struct tccl_conf *, const json_t *, int, int *,
+typedef json_t *ask_function(const struct tccl_conf *, const json_t *, int, int *, json_t **,
                              struct tccl_error *);
 
-static json_t *ask(const struct acct_request *request, ask_function *function, int *complete,
+static json_t *ask(struct acct_request *request, ask_function *function, int *complete,
                    struct tccl_error *err)
 {
     struct tccl_conf conf;
     if (tccl_conf_read(tccl_conf_tool_path(request->config), request->node, &conf, err) != 0)
         return NULL;
-    json_t *answer = function(&conf, request->filter, ANSWER_WITHIN_MS, complete, err);
+    json_t *answer =
+        function(&conf, request->filter, ANSWER_WITHIN_MS, complete, &request->lost, err);
     if (!answer)
         tccl_fail_in(err, "no records from %s",
                      *conf.accounting_host ? conf.accounting_host : "this node");
@@ -188,8 +190,7 @@ static void note_mixed_arrays(const json_t *records)
     }
 }
 
-json_t *acct_request_records(const struct acct_request *request, int *complete,
-                             struct tccl_error *err)
+json_t *acct_request_records(struct acct_request *request, int *complete, struct tccl_error *err)
 {
     json_t *records = ask(request, tccl_client_query_long, complete, err);
     note_mixed_arrays(records);
@@ -197,8 +198,47 @@ json_t *acct_request_records(const struct acct_request *request, int *complete,
     return records;
 }
 
-json_t *acct_request_summary(const struct acct_request *request, int *complete,
-                             struct tccl_error *err)
+static json_t *ask_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
+                           int *complete, json_t **lost, struct tccl_error *err)
 {
-    return ask(request, tccl_client_summary, complete, err);
+    json_t *summary = tccl_client_summary(conf, filter, timeout_ms, complete, err);
+    *lost = json_incref(json_object_get(summary, "lost"));
+    return summary;
+}
+
+json_t *acct_request_summary(struct acct_request *request, int *complete, struct tccl_error *err)
+{
+    return ask(request, ask_summary, complete, err);
+}
+
+long acct_request_purge(const struct acct_request *request, struct tccl_error *err)
+{
+    struct tccl_conf conf;
+    if (tccl_conf_read(tccl_conf_tool_path(request->config), request->node, &conf, err) != 0)
+        return -1;
+    long removed = tccl_client_purge(&conf, request->filter, ANSWER_WITHIN_MS, err);
+    tccl_conf_clear(&conf);
+    return removed;
+}
+
+bool acct_request_lost(const struct acct_request *request, const json_t *records,
+                       char text[static ACCT_LOST_TEXT])
+{
+    const json_t *lost = request->lost, *end = json_object_get(request->filter, "end");
+    json_int_t start = tccl_number_of(request->filter, "start");
+    json_int_t count = tccl_number_of(lost, "records"), nodes = tccl_number_of(lost, "nodes");
+    json_int_t first = tccl_number_of(lost, "first"), last = tccl_number_of(lost, "last");
+    char from[64], to[64];
+    if (start == 0)
+        start = tccl_number_of(json_array_get(records, 0), "start");
+    if (count <= 0 || last < start || (end && first > json_integer_value(end)))
+        return false;
+    acct_time_print((time_t)first, request->now, NULL, from, sizeof(from));
+    acct_time_print((time_t)last, request->now, NULL, to, sizeof(to));
+    snprintf(text, ACCT_LOST_TEXT,
+             "up to %lld record%s of %lld node%s lost, from %s to %s: steps of that time may be "
+             "missing",
+             (long long)count, count == 1 ? "" : "s", (long long)nodes,
+             nodes == 1 ? " is" : "s are", from, to);
+    return true;
 }

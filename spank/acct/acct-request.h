@@ -18,6 +18,7 @@ struct acct_request {
     const char *start, *end;   /* -S, -E */
     time_t now;
     bool all_users;
+    json_t *lost;   /* what the answer says of lost records; NULL: nothing */
     json_t *filter; /* sent to the node that keeps the records (records.h) */
 };
 
@@ -54,10 +55,17 @@ int acct_request_finish(struct acct_request *request, time_t start, struct tccl_
 
 /* Queries the records, in the order of their start and with user names. If only this node's records
  * are available, says so on stderr and sets *complete to 0. A new reference, or NULL with err. */
-json_t *acct_request_records(const struct acct_request *request, int *complete,
-                             struct tccl_error *err);
+json_t *acct_request_records(struct acct_request *request, int *complete, struct tccl_error *err);
 /* The same for the summary (client.h). */
-json_t *acct_request_summary(const struct acct_request *request, int *complete,
-                             struct tccl_error *err);
+json_t *acct_request_summary(struct acct_request *request, int *complete, struct tccl_error *err);
+
+/* Removes the misdated records that match (client.h). Returns how many, -1 with err. */
+long acct_request_purge(const struct acct_request *request, struct tccl_error *err);
+
+/* A line that records are lost: of the time that was asked for, or, where that has no beginning
+ * (-j), since the first of these. Returns whether there is one. */
+enum { ACCT_LOST_TEXT = 256 };
+bool acct_request_lost(const struct acct_request *request, const json_t *records,
+                       char text[static ACCT_LOST_TEXT]);
 
 #endif

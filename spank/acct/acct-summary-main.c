@@ -115,13 +115,16 @@ static int answer(struct summing *summing, struct tccl_error *err)
 {
     struct acct_request *request = &summing->request;
     int complete;
+    char text[ACCT_LOST_TEXT];
     bool jobs = json_object_get(request->filter, "jobs") != NULL;
     if (acct_request_finish(request, days_ago(request->now), err) != 0)
         return -1;
     cleanup_json json_t *summary = acct_request_summary(request, &complete, err);
     if (!summary)
         return -1;
+    const char *lost = acct_request_lost(request, NULL, text) ? text : NULL;
     if (summing->html) {
+        summing->asked.lost = lost;
         summing->asked.complete = complete;
         return tccl_print_output(summing->html, print_page,
                                  &(struct page){&summing->asked, summary}, err);
@@ -133,6 +136,8 @@ static int answer(struct summing *summing, struct tccl_error *err)
     if (!request->start && !jobs)
         printf("The last %d days (change with --starttime)\n", DAYS);
     acct_summary_text(stdout, summary, acct_terminal_columns(), acct_terminal_utf8());
+    if (lost)
+        printf("\nNot complete: %s\n", lost);
     return 0;
 }
 

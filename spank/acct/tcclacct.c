@@ -9,6 +9,7 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    {"purge", purge_main},
     {"ring", ring_main},
     {"summary", summary_main},
 };

@@ -366,7 +366,7 @@ static char *page_of(const json_t *record)
     size_t size;
     struct tccl_error err = {0};
     FILE *out = open_memstream(&text, &size);
-    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true}, &err), 0);
+    CHECK_INT(acct_ring_page(out, record, &(struct acct_asked){argv, 2, true, NULL}, &err), 0);
     fclose(out);
     return text;
 }

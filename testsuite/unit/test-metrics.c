@@ -86,6 +86,7 @@ static void test_counting(void)
     char begin[96];
     make_events(metrics, &counted);
     metrics_works(metrics, METRICS_TCP, true);
+    metrics_records(metrics, 4711, 12);
     struct metrics *copy = metrics_copy(metrics);
     metrics_join(metrics, TCCL_MODE_ON);
     char *text = metrics_text(copy, &profile, 1000, 2000);
@@ -105,6 +106,8 @@ static void test_counting(void)
     CHECK_INT((int)value_of(text, "tccl_start_time_seconds"), 1000);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"tcp\"}"), 1);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"store\"}"), 0);
+    CHECK_INT((int)value_of(text, "tccl_records_lost_total"), 4711);
+    CHECK_INT((int)value_of(text, "tccl_records_pending"), 12);
     CHECK(strcmp(text + strlen(text) - 6, "# EOF\n") == 0);
     free(text);
     metrics_free(copy);

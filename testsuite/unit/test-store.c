@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "check.h"
+#include "records/lost.h"
 #include "records/records.h"
 #include "records/spool.h"
 #include "records/store.h"
@@ -138,10 +139,10 @@ static void test_other_versions(void)
     check_refused("PRAGMA user_version = 9; CREATE TABLE x (y)", "not one of tccl's records");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 5;"
                   "CREATE TABLE records (job)",
-                  "records of another version (schema 5, this one has 6); move it away");
+                  "records of another version (schema 5, this one has 7); move it away");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 99;"
                   "CREATE TABLE records (job)",
-                  "records of another version (schema 99, this one has 6); move it away");
+                  "records of another version (schema 99, this one has 7); move it away");
 }
 
 /* Retention */
@@ -209,6 +210,103 @@ static void test_misdated(void)
     check_jobs(records, "{}", "5");
     tccl_records_close(records);
     CHECK_INT(number("SELECT count(*) FROM builds"), 1);
+    check_sound();
+}
+
+static int purge_named(struct tccl_records *records, const char *text, int most)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *filter = json_loads(text, 0, NULL);
+    int removed = tccl_records_purge_misdated(records, filter, most, &err);
+    CHECK((removed < 0) == (err.text[0] != '\0'));
+    return removed;
+}
+
+/* Misdated records go as they are named, and no others. */
+static void test_purge_misdated(void)
+{
+    remove_store();
+    struct tccl_records *records = open_store_at(path);
+    put(records, record(1, "applied", 1001));
+    for (int job = 50; job < 60; job++) {
+        cleanup_json json_t *json = record(job, "applied", job % 2 ? 3 : 99000000);
+        CHECK_INT(tccl_records_put_misdated(records, json, 1000 + job, NULL), 0);
+        put(records, confirmation(job, "applied", job % 2 ? 3 : 99000000));
+    }
+    check_jobs(records, "{\"arrived\": 1053}", "51 53 50 52");
+    check_jobs(records, "{\"arrived\": 1053, \"start\": 4}", "50 52");
+    check_jobs(records, "{\"arrived\": 9999, \"jobs\": [{\"job\": 1}, {\"job\": 55}]}", "55");
+    CHECK_INT(purge_named(records, "{}", 10), -1);
+    CHECK_INT(purge_named(records, "{\"arrived\": 0}", 10), -1);
+    CHECK_INT(purge_named(records, "{\"arrived\": \"all\"}", 10), -1);
+    CHECK_INT(purge_named(records, "{\"arrived\": 9999, \"jobs\": [{\"job\": 1}]}", 10), 0);
+    CHECK_INT(purge_named(records, "{\"arrived\": 9999, \"jobs\": [{\"job\": 55}]}", 10), 1);
+    CHECK_INT(purge_named(records, "{\"arrived\": 1053, \"start\": 4}", 10), 2);
+    CHECK_INT(purge_named(records, "{\"arrived\": 1053}", 1), 1);
+    CHECK_INT(purge_named(records, "{\"arrived\": 1053}", 10), 1);
+    check_jobs(records, "{}", "57 59 1 54 56 58");
+    CHECK_INT(number("SELECT count(*) FROM builds"), 5);
+    CHECK_INT(purge_named(records, "{\"arrived\": 9999}", 100), 5);
+    check_jobs(records, "{}", "1");
+    tccl_records_close(records);
+    CHECK_INT(number("SELECT count(*) FROM builds"), 0);
+    check_sound();
+}
+
+static int say_lost(struct tccl_records *records, const char *node, const char *ledger, int count,
+                    int first, int last)
+{
+    struct tccl_error err = {0};
+    struct tccl_lost lost = {.records = count, .first = first, .last = last};
+    int rc = tccl_records_put_lost(records, node, ledger, &lost, 5000, &err);
+    CHECK((rc == 0) == (err.text[0] == '\0'));
+    return rc;
+}
+
+static void check_lost(struct tccl_records *records, int count, int nodes, int first, int last)
+{
+    struct tccl_lost lost;
+    CHECK_INT(tccl_records_lost(records, &lost, NULL), 0);
+    CHECK_INT(lost.records, count);
+    CHECK_INT(lost.nodes, nodes);
+    CHECK_INT(lost.first, first);
+    CHECK_INT(lost.last, last);
+}
+
+/* What nodes say that they have lost adds up, however often they say it; bad numbers don't. */
+static void test_lost(void)
+{
+    static const char one[] = "0123456789abcdef", two[] = "fedcba9876543210";
+    remove_store();
+    struct tccl_records *records = open_store_at(path);
+    check_lost(records, 0, 0, 0, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(say_lost(records, "n1", one, 5, 100, 200), 0);
+    check_lost(records, 5, 1, 100, 200);
+    CHECK_INT(say_lost(records, "n1", one, 7, 150, 300), 0);
+    CHECK_INT(say_lost(records, "n1", one, 6, 1, 900), 0); /* late: it has said 7 */
+    check_lost(records, 7, 1, 100, 300);
+    CHECK_INT(say_lost(records, "n1", two, 1, 400, 400), 0);  /* after a boot */
+    CHECK_INT(say_lost(records, "n2", one, 10, 50, 9000), 0); /* its clock is ahead */
+    check_lost(records, 18, 2, 50, 5000);
+    CHECK_INT(say_lost(records, "n3/..", one, 1, 1, 1), 1);
+    CHECK_INT(say_lost(records, "", one, 1, 1, 1), 1);
+    CHECK_INT(say_lost(records, "n3", "0123", 1, 1, 1), 1);
+    CHECK_INT(say_lost(records, "n3", "0123456789abcdeG", 1, 1, 1), 1);
+    CHECK_INT(say_lost(records, "n3", one, 0, 1, 1), 1);
+    CHECK_INT(say_lost(records, "n3", one, -1, 1, 1), 1);
+    CHECK_INT(say_lost(records, "n3", one, 1, 2, 1), 1);
+    check_lost(records, 18, 2, 50, 5000);
+    put(records, record(1, "applied", 4000));
+    CHECK_INT(purge_all(records, 350, 2), 0);
+    check_lost(records, 11, 2, 50, 5000);
+    execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 65534)"
+            " INSERT INTO lost SELECT 'm' || i, '0123456789abcdef', 1, 1, 1 FROM n");
+    CHECK_INT(say_lost(records, "n4", one, 1, 1, 1), 0); /* more rows are not made, */
+    CHECK_INT(number("SELECT count(*) FROM lost"), 65536);
+    CHECK_INT(say_lost(records, "n2", one, 11, 50, 60), 0); /* but those that are there go up */
+    check_lost(records, 65534 + 12, 65536, 1, 400);
+    tccl_records_close(records);
     check_sound();
 }
 
@@ -572,6 +670,8 @@ int main(void)
     test_other_versions();
     test_purge();
     test_misdated();
+    test_purge_misdated();
+    test_lost();
     test_owners(check_seed());
     test_shrink();
     test_later_run();

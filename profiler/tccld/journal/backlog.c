@@ -11,6 +11,8 @@
 #include "tccld/journal/opening.h"
 
 enum { ROUND = 32 }; /* records of the spool that are under way at a time */
+/* Of a round's part: there is more, all of it has been read, the store here fails. */
+enum { MORE = 0, END = 1, STORE_FAILS = 3 };
 
 void backlog_run(struct disk_task *task)
 {
@@ -26,7 +28,7 @@ void backlog_then(struct disk_task *task)
         journal_keep_in_memory(journal, task->record, task->spool_err.text);
         return;
     }
-    losses_pend(&journal->losses, -1);
+    journal_pend(journal, -1);
     journal->has_backlog = true;
     journal_retry_later(journal);
 }
@@ -59,11 +61,10 @@ void backlog_settle(struct journal *journal, json_t *record, const char *name, c
                              .record = json_incref(record)};
     strcpy(task.name, name);
     if (refused) {
-        char step[TCCL_KEY_TEXT];
-        journal_step_text(record, step);
+        char why[256];
         const char *home = journal_home(journal);
-        log_limited(&journal->refused, "step %s: %s refuses its record: %s", step,
-                    home ? home : "the store", refused);
+        snprintf(why, sizeof(why), "%s refuses it: %s", home ? home : "the store", refused);
+        journal_lose(journal, record, !name[0], why);
         snprintf(task.reason, sizeof(task.reason), "%s", refused);
     }
     if (name[0] || (journal->has_backlog && !refused))
@@ -81,30 +82,35 @@ static int store_spooled(struct disk_task *task, const json_t *record)
         tccl_spool_remove(journal->spool, task->name, NULL);
     else if (stored > 0)
         tccl_spool_reject(journal->spool, task->name, task->err.text, NULL);
+    task->n_lost += stored > 0;
     return stored < 0 ? -1 : 0;
 }
 
-/* Sets result to that of tccl_spool_next, or 2 when the store is here and fails; answer: what is to
- * be sent, if it is elsewhere. */
+/* answer: what is to be sent, where the store is elsewhere; n_lost: what has been put aside. */
 static void run_next(struct disk_task *task)
 {
     struct journal *journal = task->journal;
     bool here = !task->uid;
     task->answer = json_array();
     if (!journal->spool)
-        task->result = 1;
-    for (int i = 0; i < ROUND && task->result == 0; i++) {
+        task->result = END;
+    int unread = 0;
+    for (int i = 0; i < ROUND && task->result == MORE; i++) {
         cleanup_json json_t *record = NULL;
-        task->result = tccl_spool_next(journal->spool, task->name, &record, &task->err);
-        if (task->result != 0)
-            break;
-        if (!here)
+        int read = tccl_spool_next(journal->spool, task->name, &record, &task->err);
+        unread += read < 0;
+        task->n_lost += read == TCCL_SPOOL_PUT_ASIDE;
+        if (read == TCCL_SPOOL_END)
+            task->result = END;
+        else if (read == 0 && !here)
             json_array_append_new(task->answer, json_pack("[sO]", task->name, record));
-        else if (store_spooled(task, record) != 0)
-            task->result = 2;
-        if (task->result == 2 && journal->store)
-            opening_lost(journal, &task->err);
+        else if (read == 0 && store_spooled(task, record) != 0)
+            task->result = STORE_FAILS;
     }
+    if (unread == ROUND)
+        task->result = END; /* of this round: the folder can't be read now */
+    if (task->result == STORE_FAILS && journal->store)
+        opening_lost(journal, &task->err);
     task->count = journal->spool ? tccl_spool_count(journal->spool) : 0;
 }
 
@@ -149,18 +155,20 @@ static void then_next(struct disk_task *task)
     struct journal *journal = task->journal;
     disk_task_log_error(task);
     local_store_log_dates(task);
-    if (task->result == 2)
+    for (int i = 0; i < task->n_lost; i++)
+        journal_lose(journal, NULL, 0, task->err.text);
+    if (task->result == STORE_FAILS)
         opening_again(journal);
     if (journal->closing) {
         journal->round = false;
     } else if (json_array_size(task->answer) > 0) {
         send_batch(journal, task->answer);
         end_batch(journal);
-    } else if (task->result <= 0) {
+    } else if (task->result == MORE) {
         backlog_next(journal);
     } else {
         journal->round = false;
-        journal->has_backlog = task->result != 1 || task->count > 0;
+        journal->has_backlog = task->result != END || task->count > 0;
         if (journal->has_backlog)
             journal_retry_later(journal);
         else

@@ -40,8 +40,8 @@ static void on_delivered(void *context, json_t *answer, const struct tccl_error 
     journal_step_text(delivery->record, step);
     if (taken || refused) {
         journal->retry_ms = 0;
-        if (!from_spool)
-            losses_pend(&journal->losses, -1);
+        if (!from_spool && taken)
+            journal_pend(journal, -1);
         backlog_settle(journal, delivery->record, delivery->name, taken ? NULL : why);
     } else {
         log_limited(&journal->trouble, "step %s: its record waits in the spool: %s", step, why);

@@ -18,6 +18,7 @@ struct disk_task {
     int n_expired; /* those that came */
     struct believed believed;
     int keep_days;
+    int n_lost;     /* records that were put aside */
     int n_misdated; /* records that came and whose start can't be right */
     size_t count;   /* what the spool holds */
     char name[TCCL_SPOOL_NAME];

@@ -50,6 +50,9 @@ struct journal {
     bool storing; /* a batch of them is under way; the others wait */
     struct believed believed;
     struct losses losses;
+    int64_t told, said;   /* of those: what the records' home has heard, and is being told */
+    struct link *telling; /* NULL: it is not being told now */
+    struct event *tell;   /* time to tell it */
     struct log_limit trouble, lost, misdated, refused, expired, late, abandoned;
 };
 
@@ -63,6 +66,12 @@ void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT]);
 
 /* Has what the spool and the memory hold looked at again, later each time. */
 void journal_retry_later(struct journal *journal);
+/* A record has come that is on no disk yet, or (-1) one is safe. */
+void journal_pend(struct journal *journal, int change);
+/* A record (borrowed) is lost, which is counted, told to the records' home, and logged. pending: 1
+ * if it was. */
+void journal_lose(struct journal *journal, const json_t *record, int pending, const char *why);
+
 /* Keeps a record (borrowed) that no disk takes, for a reason; beyond a bound it is lost, with a
  * line in the log. */
 void journal_keep_in_memory(struct journal *journal, json_t *record, const char *why);

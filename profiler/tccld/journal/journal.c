@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "records/records.h"
 #include "tccld/journal/backlog.h"
@@ -17,6 +18,8 @@
 #include "tccld/journal/opening.h"
 #include "tccld/journal/questions.h"
 #include "tccld/journal/retention.h"
+#include "tccld/journal/telling.h"
+#include "tccld/main/metrics.h"
 
 enum {
     CLOSE_MS = 15000, /* what a disk has not taken by then is lost */
@@ -40,7 +43,10 @@ const char *journal_home(const struct journal *journal)
 void journal_step_text(const json_t *record, char text[static TCCL_KEY_TEXT])
 {
     struct tccl_step_key key;
-    if (tccl_key_from_json(record, &key, NULL) == 0)
+    cleanup_json json_t *whole = json_pack("{s:s, s:i, s:i, s:i, s:i}", "cluster", "", "het_job", 0,
+                                           "het_offset", 0, "restart", 0, "run", 0);
+    json_object_update(whole, (json_t *)record); /* which has no members that are 0 */
+    if (tccl_key_from_json(whole, &key, NULL) == 0)
         tccl_key_format(&key, text);
     else
         strcpy(text, "?");
@@ -56,18 +62,36 @@ void journal_retry_later(struct journal *journal)
     evtimer_add(journal->retry, &wait);
 }
 
+static void show_losses(const struct journal *journal)
+{
+    metrics_records(journal->daemon->metrics, journal->losses.count, journal->losses.pending);
+}
+
+void journal_pend(struct journal *journal, int change)
+{
+    losses_pend(&journal->losses, change);
+    show_losses(journal);
+}
+
+void journal_lose(struct journal *journal, const json_t *record, int pending, const char *why)
+{
+    char step[TCCL_KEY_TEXT];
+    losses_count(&journal->losses, pending, time(NULL));
+    show_losses(journal);
+    journal_step_text(record, step);
+    log_limited(&journal->lost, "step %s: its record is lost: %s; %" PRId64 " are lost by now",
+                step, why, journal->losses.count);
+    telling_look(journal);
+}
+
 void journal_keep_in_memory(struct journal *journal, json_t *record, const char *why)
 {
     char step[TCCL_KEY_TEXT];
-    journal_step_text(record, step);
     if (json_array_size(journal->memory) >= MEMORY) {
-        losses_count(&journal->losses, time(NULL));
-        log_limited(&journal->lost,
-                    "step %s: its record is lost, neither store nor spool takes it: %s; %" PRId64
-                    " are lost by now",
-                    step, why, journal->losses.count);
+        journal_lose(journal, record, 1, why);
         return;
     }
+    journal_step_text(record, step);
     log_limited(&journal->trouble,
                 "step %s: its record stays in memory until the disk takes it: %s", step, why);
     json_array_append(journal->memory, record);
@@ -87,7 +111,7 @@ static void put_pending(struct journal *journal, json_t *record)
 
 void journal_put(struct journal *journal, json_t *record)
 {
-    losses_pend(&journal->losses, 1);
+    journal_pend(journal, 1);
     put_pending(journal, record);
 }
 
@@ -108,6 +132,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 void journal_reloaded(struct journal *journal)
 {
     retention_look(journal, 0);
+    telling_again(journal);
 }
 
 static void open_losses(struct journal *journal)
@@ -118,6 +143,7 @@ static void open_losses(struct journal *journal)
     if (lost > 0)
         log_line("up to %" PRId64 " records are lost: tccld was killed while it had them in memory",
                  lost);
+    show_losses(journal);
 }
 
 struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
@@ -138,12 +164,14 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
     journal->opening = evtimer_new(daemon->base, opening_on_time, journal);
     journal->retention = evtimer_new(daemon->base, retention_on_time, journal);
+    journal->tell = evtimer_new(daemon->base, telling_on_time, journal);
     journal->disk = pool_new(daemon->base, 1, POOL_QUEUE, err);
     if (!journal->disk || questions_open(journal, err) != 0) {
         journal_close(journal);
         return NULL;
     }
     opening_begin(journal);
+    telling_look(journal);
     retention_look(journal, RETENTION_FIRST_MS);
     return journal;
 }
@@ -155,30 +183,25 @@ void journal_close(struct journal *journal)
     if (!journal)
         return;
     journal->closing = true;
+    telling_cancel(journal);
     delivery_cancel_all(journal);
     int asked = questions_close(journal, ASKED_MS), stuck = pool_free(journal->disk, CLOSE_MS);
     local_store_empty_inbox(journal);
     json_array_foreach(journal->memory, i, record)
     {
         struct tccl_error err = {0};
-        char step[TCCL_KEY_TEXT];
-        journal_step_text(record, step);
-        if (stuck || !journal->spool || tccl_spool_put(journal->spool, record, &err) != 0) {
-            losses_count(&journal->losses, time(NULL));
-            log_limited(&journal->lost,
-                        "step %s: its record is lost, the disk has not taken it%s%s", step,
-                        err.text[0] ? ": " : "", err.text);
-        } else {
-            losses_pend(&journal->losses, -1);
-        }
+        if (stuck || !journal->spool || tccl_spool_put(journal->spool, record, &err) != 0)
+            journal_lose(journal, record, 1, err.text[0] ? err.text : "the disk does not take it");
+        else
+            journal_pend(journal, -1);
     }
     if (journal->losses.count)
-        log_line("%" PRId64 " records of this node are lost: no disk took them in time",
-                 journal->losses.count);
+        log_line("%" PRId64 " records of this node are lost, since boot", journal->losses.count);
     losses_close(&journal->losses);
     event_free(journal->retry);
     event_free(journal->retention);
     event_free(journal->opening);
+    event_free(journal->tell);
     if (!stuck) {
         if (journal->store)
             tccl_records_set_time(journal->store, believed_now(&journal->believed, tccl_now_ms()),

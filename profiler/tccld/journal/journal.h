@@ -26,7 +26,7 @@ void journal_put(struct journal *journal, json_t *record);
 /* The configuration was read again: what is too old now goes soon. */
 void journal_reloaded(struct journal *journal);
 
-/* Handlers of RECORD, QUERY and SUMMARY. */
-request_handler journal_receive, journal_query, journal_summary;
+/* Handlers of RECORD, LOST, QUERY, SUMMARY and PURGE. */
+request_handler journal_receive, journal_hear_lost, journal_query, journal_summary, journal_purge;
 
 #endif

@@ -54,10 +54,9 @@ static void then_store(struct disk_task *task)
     journal_step_text(task->record, step);
     local_store_log_dates(task);
     if (task->result > 0)
-        log_limited(&task->journal->refused, "step %s: its record is not stored: %s", step,
-                    task->err.text);
-    if (task->result >= 0)
-        losses_pend(&task->journal->losses, -1);
+        journal_lose(task->journal, task->record, 1, task->err.text);
+    if (task->result == 0)
+        journal_pend(task->journal, -1);
     if (task->result < 0) {
         log_limited(&task->journal->trouble, "step %s: its record waits in the spool: %s", step,
                     task->err.text);

@@ -7,21 +7,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/folder.h"
 
 #define LINE                                                                                       \
-    "tccl-records 1 pending %019" PRId64 " lost %019" PRId64 " first %019" PRId64                  \
+    "tccl-records 1 ledger %s pending %019" PRId64 " lost %019" PRId64 " first %019" PRId64        \
     " last %019" PRId64 "\n"
-enum { SIZE = 128 };
+enum { SIZE = 160 };
 
 static void write_line(const struct losses *losses)
 {
     char line[SIZE];
-    int size = snprintf(line, sizeof(line), LINE, losses->pending, losses->count, losses->first,
-                        losses->last);
+    int size = snprintf(line, sizeof(line), LINE, losses->ledger, losses->pending, losses->count,
+                        losses->first, losses->last);
     if (losses->fd >= 0 && pwrite(losses->fd, line, (size_t)size, 0) != size)
         return; /* the numbers in memory hold all the same */
 }
@@ -32,13 +34,21 @@ static void read_line(struct losses *losses)
     char line[SIZE] = "";
     if (pread(losses->fd, line, sizeof(line) - 1, 0) <= 0 ||
         sscanf(line,
-               "tccl-records 1 pending %" SCNd64 " lost %" SCNd64 " first %" SCNd64
-               " last %" SCNd64,
-               &found.pending, &found.count, &found.first, &found.last) != 4 ||
-        found.pending < 0 || found.count < 0)
+               "tccl-records 1 ledger %16[0-9a-f] pending %" SCNd64 " lost %" SCNd64
+               " first %" SCNd64 " last %" SCNd64,
+               found.ledger, &found.pending, &found.count, &found.first, &found.last) != 5 ||
+        strlen(found.ledger) != LOSSES_LEDGER || found.pending < 0 || found.count < 0)
         return;
     found.fd = losses->fd;
     *losses = found;
+}
+
+static void number_ledger(struct losses *losses)
+{
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+        number = (uint64_t)tccl_now_us();
+    snprintf(losses->ledger, sizeof(losses->ledger), "%016" PRIx64, number);
 }
 
 static void add_lost(struct losses *losses, int64_t count, int64_t now)
@@ -54,6 +64,8 @@ int64_t losses_open(struct losses *losses, const char *path, int64_t now)
     *losses = (struct losses){.fd = tccl_open_own(path, O_RDWR | O_CREAT, 0600, NULL)};
     if (losses->fd >= 0)
         read_line(losses);
+    if (!losses->ledger[0])
+        number_ledger(losses);
     int64_t lost = losses->pending;
     losses->pending = 0;
     if (lost > 0)
@@ -75,9 +87,9 @@ void losses_pend(struct losses *losses, int change)
     write_line(losses);
 }
 
-void losses_count(struct losses *losses, int64_t now)
+void losses_count(struct losses *losses, int pending, int64_t now)
 {
-    losses->pending--;
+    losses->pending -= pending;
     add_lost(losses, 1, now);
     write_line(losses);
 }

@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
+enum { LOSSES_LEDGER = 16 /* hexadecimal digits */ };
+
 struct losses {
+    char ledger[LOSSES_LEDGER + 1]; /* its number */
     int fd;              /* of the ledger; -1: there is none, and the numbers end with tccld */
     int64_t pending;     /* records that neither a disk nor another node has yet */
     int64_t count;       /* records that were lost */
@@ -19,7 +22,7 @@ void losses_close(struct losses *losses);
 
 /* A record has come, or (-1) has got where it is safe. */
 void losses_pend(struct losses *losses, int change);
-/* A pending record is lost. */
-void losses_count(struct losses *losses, int64_t now);
+/* A record is lost; pending: 1 if it was. */
+void losses_count(struct losses *losses, int pending, int64_t now);
 
 #endif

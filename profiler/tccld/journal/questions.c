@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "client/message.h"
+#include "records/lost.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
 #include "tccld/journal/fair-queue.h"
@@ -50,11 +51,24 @@ static struct tccl_records *open_store(struct disk_task *task)
 }
 
 /* After a question that has failed the store is opened anew: it may be another file by then. */
-static void close_store(struct disk_task *task)
+static void fail_question(struct disk_task *task)
 {
+    json_decref(task->answer);
+    task->answer = NULL;
     task->given_up = task->reader->records && tccl_records_gave_up(task->reader->records);
     tccl_records_close(task->reader->records);
     task->reader->records = NULL;
+}
+
+/* How many records are lost. Returns 0, or -1 with err. */
+static int put_lost(struct disk_task *task, struct tccl_records *store, json_t *answer)
+{
+    struct tccl_lost lost;
+    if (tccl_records_lost(store, &lost, &task->err) != 0)
+        return -1;
+    return json_object_set_new(answer, "lost", tccl_lost_to_json(&lost)) == 0
+               ? 0
+               : tccl_fail(&task->err, "out of memory");
 }
 
 static void run_query(struct disk_task *task)
@@ -64,11 +78,11 @@ static void run_query(struct disk_task *task)
     cleanup_json json_t *page =
         store ? tccl_records_query(store, task->record, task->uid, JOURNAL_PAGE, &next, &task->err)
               : NULL;
-    if (!page) {
-        close_store(task);
+    task->answer = tccl_message_new("records");
+    if (!page || (!next && put_lost(task, store, task->answer) != 0)) {
+        fail_question(task);
         return;
     }
-    task->answer = tccl_message_new("records");
     json_object_set(task->answer, "records", page);
     json_object_set_new(task->answer, "version", json_string(TCCL_VERSION));
     json_object_set(task->answer, "next", next ? next : json_null());
@@ -79,12 +93,10 @@ static void run_summary(struct disk_task *task)
     struct tccl_records *store = open_store(task);
     json_t *summary =
         store ? tccl_records_summary(store, task->record, task->uid, &task->err) : NULL;
-    if (!summary) {
-        close_store(task);
-        return;
-    }
     task->answer = tccl_message_new("summary");
     json_object_set_new(task->answer, "summary", summary);
+    if (!summary || put_lost(task, store, summary) != 0)
+        fail_question(task);
 }
 
 /* Answers whoever has asked. */

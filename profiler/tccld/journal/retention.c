@@ -1,12 +1,15 @@
-/* KeepRecords=: old records are removed a few at a time, with pauses, so that new ones and
+/* KeepRecords=, and PURGE: records are removed a few at a time, with pauses, so that new ones and
  * questions never wait long for the disk. */
 #include "tccld/journal/retention.h"
 
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/disk-task.h"
+#include "tccld/journal/opening.h"
 
 enum {
     ROWS = 500,    /* removed at a time, so that nobody waits long for the disk, */
@@ -82,4 +85,37 @@ void retention_on_time(evutil_socket_t fd, short what, void *argument)
     (void)what;
     if (disk_task_submit(task) != 0)
         retention_look(argument, RETENTION_FIRST_MS);
+}
+
+/* PURGE: misdated records, some of those that are named; who asks asks again for the rest. */
+static void run_purge(struct disk_task *task)
+{
+    struct journal *journal = task->journal;
+    task->result = opening_check(journal, &task->err);
+    if (task->result == 0)
+        task->result = tccl_records_purge_misdated(journal->store, task->record, ROWS, &task->err);
+}
+
+static void then_purge(struct disk_task *task)
+{
+    cleanup_json json_t *answer =
+        task->result < 0 ? journal_error_message(task->err.text, true) : tccl_message_new("purged");
+    if (task->result >= 0)
+        json_object_set_new(answer, "removed", json_integer(task->result));
+    if (task->result > 0)
+        log_line("removed %d misdated record%s for uid %u (tcclacct purge)", task->result,
+                 task->result > 1 ? "s" : "", connection_uid(task->connection));
+    connection_answer(task->connection, answer);
+    connection_drop(task->connection);
+}
+
+void journal_purge(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    struct disk_task task = {.journal = daemon->journal, .run = run_purge, .then = then_purge};
+    task.record = json_deep_copy(json_object_get(message, "filter"));
+    task.connection = connection_hold(connection);
+    if (disk_task_submit(task) == 0)
+        return;
+    connection_refuse(connection, "the disk does not keep up");
+    connection_drop(connection);
 }

@@ -23,7 +23,8 @@ struct metrics {
     unsigned long long reasons[TCCL_REASON_CLASSES];
     unsigned long long waits[WAITS + 1], gains[GAINS + 1];
     bool works[METRICS_PARTS];
-    double waited, gained; /* sums: seconds, ratios */
+    long long lost, pending; /* records */
+    double waited, gained;   /* sums: seconds, ratios */
 };
 
 struct metrics *metrics_new(void)
@@ -79,6 +80,12 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *
 void metrics_works(struct metrics *metrics, enum metrics_part part, bool works)
 {
     metrics->works[part] = works;
+}
+
+void metrics_records(struct metrics *metrics, long long lost, long long pending)
+{
+    metrics->lost = lost;
+    metrics->pending = pending;
 }
 
 /* Text */
@@ -193,6 +200,16 @@ static void put_parts(FILE *out, const struct metrics *metrics)
         fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
 }
 
+static void put_records(FILE *out, const struct metrics *metrics)
+{
+    describe(
+        out, "tccl_records_lost", "counter", NULL,
+        "Records of steps that no disk took, or of which none tells after a kill, since boot.");
+    fprintf(out, "tccl_records_lost_total %lld\n", metrics->lost);
+    describe(out, "tccl_records_pending", "gauge", NULL, "Records that are on no disk yet.");
+    fprintf(out, "tccl_records_pending %lld\n", metrics->pending);
+}
+
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,
                    time_t started, time_t now)
 {
@@ -208,6 +225,7 @@ char *metrics_text(const struct metrics *metrics, const struct metrics_profile *
     describe(out, "tccl_start_time_seconds", "gauge", "seconds", "When it started, unix time.");
     fprintf(out, "tccl_start_time_seconds %lld\n", (long long)started);
     put_parts(out, metrics);
+    put_records(out, metrics);
     put_steps(out, metrics);
     put_profile(out, profile, now);
     fputs("# EOF\n", out);

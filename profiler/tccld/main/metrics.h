@@ -40,6 +40,9 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *
 enum metrics_part { METRICS_TCP, METRICS_STORE, METRICS_PARTS };
 void metrics_works(struct metrics *metrics, enum metrics_part part, bool works);
 
+/* Records of this node that are lost, by its ledger, and that are on no disk yet. */
+void metrics_records(struct metrics *metrics, long long lost, long long pending);
+
 /* The text, "# EOF" at its end; allocated, the caller frees. NULL without memory. started: unix
  * time. */
 char *metrics_text(const struct metrics *metrics, const struct metrics_profile *profile,

@@ -13,8 +13,10 @@ const struct request tccld_requests[] = {
     {"tccl-confirm", FROM_UNIX, false, NULL, confirm_hear},
     {"merge", FROM_TCP, true, step_merge, NULL},
     {"built", FROM_TCP, true, verdicts_receive, NULL},
+    {"lost", FROM_TCP, true, journal_hear_lost, NULL},
     {"record", FROM_TCP, true, journal_receive, NULL},
     {"query", FROM_UNIX | FROM_TCP, false, journal_query, NULL},
+    {"purge", FROM_UNIX | FROM_TCP, true, journal_purge, NULL},
     {"summary", FROM_UNIX | FROM_TCP, false, journal_summary, NULL},
     {0},
 };
