@@ -306,12 +306,23 @@ static int join(struct member *member, int comm, ncclUniqueId id)
 
 static ncclUniqueId ids[MAX_COMMS];
 
+/* Each thread's rank in a group of its own, or in none. */
+static int join_by_thread(struct member *member, int comm)
+{
+    if (options.group && check(member->rank, "ncclGroupStart", ncclGroupStart()) < 0)
+        return -1;
+    int status = join(member, comm, ids[comm]);
+    if (options.group && check(member->rank, "ncclGroupEnd", ncclGroupEnd()) < 0)
+        return -1;
+    return status;
+}
+
 static void *join_all_comms(void *data)
 {
     struct member *member = data;
 
     for (int comm = 0; comm < options.comms && member->status == 0; comm++)
-        member->status = join(member, comm, ids[comm]) < 0 ? -1 : wait_ready(member, comm);
+        member->status = join_by_thread(member, comm) < 0 ? -1 : wait_ready(member, comm);
     return NULL;
 }
 

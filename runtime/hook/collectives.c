@@ -60,7 +60,9 @@ static void before(const void *comm, size_t all_reduce)
 static ncclResult_t after(ncclResult_t result)
 {
     if (shim_group_depth <= 0)
-        shim_steered_collectives_done(result == NCCL_IN_PROGRESS);
+        shim_steered_collectives_done(result == NCCL_SUCCESS       ? SHIM_STARTED
+                                      : result == NCCL_IN_PROGRESS ? SHIM_UNDER_WAY
+                                                                   : SHIM_FAILED);
     return result;
 }
 

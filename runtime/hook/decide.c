@@ -542,29 +542,32 @@ static int reserve_memory(struct shim_registry *registry, const struct shim_answ
 
 /* What a communicator will send can't be known, but many of them in one process can't all pay for
  * seconds: the first ones are given a graph file. */
-static int check_price(const struct shim_plan *plan, struct shim_registry *registry,
-                       const struct shim_answer *answer, const struct shim_member *members,
-                       struct shim_why *why)
+static bool is_counted(const struct shim_answer *answer, uint32_t version)
 {
-    if (answer->memory == 0 || !shim_graph_is_costly(members[0].version) ||
-        shim_registry_count_file(registry, answer->chain.path.gpus, answer->chain.path.n_gpus,
-                                 shim_plan_whole(plan, answer->ranks), shim_now_us()))
-        return 0;
-    return shim_fail(
-        why,
-        "it needs a graph file, which costs this NCCL seconds: a process reads at most "
-        "%d for communicators of the whole step and %d for others in %d minutes",
-        SHIM_FILES_WHOLE, SHIM_FILES_OTHER, SHIM_FILES_US / 60000000);
+    return answer->memory > 0 && shim_graph_is_costly(version);
+}
+
+/* Nothing is taken for a communicator that is left alone. */
+static void give_back(const struct shim_plan *plan, struct shim_registry *registry,
+                      const struct shim_answer *answer, uint32_t version, int n)
+{
+    const struct tccl_named_chain *path = &answer->chain.path;
+    shim_registry_release(registry, (uint64_t)n * answer->memory);
+    if (is_counted(answer, version))
+        shim_registry_uncount_file(registry, path->gpus, path->n_gpus,
+                                   shim_plan_whole(plan, answer->ranks));
 }
 
 /* Both, or nothing is taken. */
 static int reserve(const struct shim_plan *plan, struct shim_registry *registry,
-                   const struct shim_answer *answer, const struct shim_member *members, int n,
-                   struct shim_why *why)
+                   const struct shim_answer *answer, uint32_t version, int n, struct shim_why *why)
 {
+    const struct tccl_named_chain *path = &answer->chain.path;
     if (reserve_memory(registry, answer, n, why) != 0)
         return -1;
-    if (check_price(plan, registry, answer, members, why) == 0)
+    if (!is_counted(answer, version) ||
+        shim_registry_count_file(registry, path->gpus, path->n_gpus,
+                                 shim_plan_whole(plan, answer->ranks), shim_now_us(), why) == 0)
         return 0;
     shim_registry_release(registry, (uint64_t)n * answer->memory);
     return -1;
@@ -580,7 +583,8 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
     int n = shim_entry_members(entry, members);
     bool good = !call_roll(&comm, &why) &&
                 !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
-                !await_all(entry, n, &why) && !reserve(plan, registry, answer, members, n, &why);
+                !await_all(entry, n, &why) &&
+                !reserve(plan, registry, answer, members[0].version, n, &why);
     *shim_entry_answer(entry) = *answer;
     shim_entry_prove(entry, answer->locals);
     enum shim_decision decision =
@@ -591,7 +595,7 @@ static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_r
         return decision;
     }
     if (good)
-        shim_registry_release(registry, (uint64_t)n * answer->memory);
+        give_back(plan, registry, answer, members[0].version, n);
     shim_entry_why(entry, &why);
     tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
     tell_tccld(plan, SHIM_NOT_USED, why.text, &comm, answer, n);

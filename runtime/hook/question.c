@@ -17,8 +17,9 @@
 #include "verify/nccllog.h"
 
 enum {
-    CLAIMS_US = 1000000,      /* NCCL itself may not wait for the other ranks of the node */
-    SURE_CLAIMS_US = 20000000 /* it does, in this communicator */
+    CLAIMS_US = 1000000,       /* NCCL itself may not wait for the other ranks of the node */
+    SURE_CLAIMS_US = 20000000, /* it does, in this communicator */
+    THREADS_US = 100000        /* between threads of one process that each begin a group */
 };
 
 __thread int shim_in_group_end, shim_group_depth;
@@ -170,14 +171,13 @@ static int64_t patience(const struct shim_process *process)
 static int check_claims(const struct shim_process *process, struct shim_why *why)
 {
     const struct shim_plan *plan = &process->plan;
-    /* In a group the other ranks of this process come after this answer. */
-    if (shim_group_depth > 0 && shim_process_only_one() &&
-        !shim_registry_all_claimed(process->registry, plan->gpus, plan->n_gpus))
-        return shim_fail(why, "the only process of the node makes its communicators in a group");
-    if (shim_registry_await_claims(process->registry, plan->gpus, plan->n_gpus,
-                                   shim_now_us() + patience(process)))
+    /* In a group this thread's other ranks come after this answer. */
+    bool alone = shim_group_depth > 0 && shim_process_only_one();
+    int64_t deadline = shim_now_us() + (alone ? THREADS_US : patience(process));
+    if (shim_registry_await_claims(process->registry, plan->gpus, plan->n_gpus, deadline))
         return 0;
-    return shim_fail(why, "not all of the node's GPUs are used with the shim");
+    return shim_fail(why, alone ? "the only process of the node makes its communicators in a group"
+                                : "not all of the node's GPUs are used with the shim");
 }
 
 /* May buffers in host memory be files? Then there has to be room for them. */

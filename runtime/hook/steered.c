@@ -24,7 +24,8 @@ static struct watch {
     struct shim_steered comm;
     bool compared;  /* as far as it can be before it is connected */
     unsigned calls; /* collectives so far */
-    size_t largest; /* all-reduce so far, bytes */
+    size_t begun;   /* the largest all-reduce whose call has not returned, bytes */
+    size_t started; /* the largest of which NCCL has returned no error */
     size_t done;    /* the largest that NCCL has connected what it takes for */
     int called_by;  /* the thread whose collective has not been looked after; 0: none */
 } watches[SHIM_STEERED];
@@ -74,9 +75,9 @@ static enum shim_verdict without_ring(const struct watch *watch, const struct sh
     if (built->unclear)
         return unknown(text, "NCCL connected several communicators at once, its log does not say "
                              "which edges are whose");
-    if (built->trees && watch->largest >= LARGE) {
+    if (built->trees && watch->started >= LARGE) {
         snprintf(text, 256, "all-reduces, of up to %zu MiB, went by trees in place of the ring",
-                 watch->largest >> 20);
+                 watch->started >> 20);
         return SHIM_DIFFERS;
     }
     return unknown(text, watch->calls > 0 ? "no collective used the ring: NCCL has not connected it"
@@ -243,11 +244,21 @@ void shim_steered_collective(const void *handle, size_t all_reduce)
     if (!watch)
         return;
     watch->calls++;
-    watch->largest = all_reduce > watch->largest ? all_reduce : watch->largest;
+    watch->begun = all_reduce > watch->begun ? all_reduce : watch->begun;
     watch->called_by = shim_tid();
 }
 
-void shim_steered_collectives_done(bool under_way)
+static void note_started(struct watch *watch, enum shim_started started)
+{
+    watch->called_by = 0;
+    if (started != SHIM_FAILED && watch->begun > watch->started)
+        watch->started = watch->begun;
+    if (started == SHIM_STARTED)
+        watch->done = watch->started;
+    watch->begun = 0;
+}
+
+void shim_steered_collectives_done(enum shim_started started)
 {
     int self = shim_tid();
     notice_fork();
@@ -255,13 +266,11 @@ void shim_steered_collectives_done(bool under_way)
         struct watch *watch = &watches[i];
         if (!waits(watch) || watch->called_by != self)
             continue;
-        watch->called_by = 0;
-        if (!under_way)
-            watch->done = watch->largest;
+        note_started(watch, started);
         if (watch->calls <= LOOKS || (watch->calls & (watch->calls - 1)) == 0)
             look_after(watch, false);
     }
-    if (!under_way)
+    if (started != SHIM_UNDER_WAY)
         shim_nccllog_expect_no_more();
 }
 

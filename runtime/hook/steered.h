@@ -27,9 +27,10 @@ void shim_steered_begin(const struct shim_steered *steered);
 
 /* This thread begins a collective. all_reduce: its bytes; 0: another one. */
 void shim_steered_collective(const void *handle, size_t all_reduce);
-/* Those that it has begun have been started: with the call, or with the end of its group.
- * under_way: the call has returned, and NCCL goes on by itself. */
-void shim_steered_collectives_done(bool under_way);
+/* The call that starts those that it has begun has returned: the collective's own, or the end of
+ * its group. UNDER_WAY: NCCL goes on by itself. FAILED: none of them was run. */
+enum shim_started { SHIM_STARTED, SHIM_UNDER_WAY, SHIM_FAILED };
+void shim_steered_collectives_done(enum shim_started started);
 
 /* Looks after all of them. */
 void shim_steered_look(void);

@@ -492,22 +492,22 @@ void shim_registry_claim_gpu(struct shim_registry *registry, shim_bus gpu)
     }
 }
 
-/* Of a living process with the shim; NULL: there is none. */
-static const struct claim *find_claim(const struct shim_registry *registry, shim_bus gpu)
+/* Of a living process with the shim; -1: there is none. */
+static int find_claim(const struct shim_registry *registry, shim_bus gpu)
 {
     for (int i = 0; i < CLAIMS; i++) {
         const struct claim *claim = &registry->claims[i];
         uint64_t owner = __atomic_load_n(&claim->owner, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&claim->gpu, __ATOMIC_SEQ_CST) == gpu + 1 && lives(owner))
-            return claim;
+            return i;
     }
-    return NULL;
+    return -1;
 }
 
 bool shim_registry_all_claimed(const struct shim_registry *registry, const shim_bus *gpus, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!find_claim(registry, gpus[i]))
+        if (find_claim(registry, gpus[i]) < 0)
             return false;
     return true;
 }
@@ -525,22 +525,50 @@ static void add_file(struct files *files, int64_t now_us)
         files->since_us = now_us;
 }
 
-bool shim_registry_count_file(struct shim_registry *registry, const shim_bus *gpus, int n,
-                              bool whole, int64_t now_us)
+/* Which of these GPUs' processes has read as many as it may? Under the table's lock. */
+static int find_files(struct shim_registry *registry, const shim_bus *gpus, int n, bool whole,
+                      int64_t now_us, struct files *files[static SHIM_GPUS], struct shim_why *why)
+{
+    for (int i = 0; i < n; i++) {
+        int at = find_claim(registry, gpus[i]);
+        if (at < 0)
+            return shim_fail(why, "the process of a GPU is gone");
+        files[i] = &registry->claims[at].files[whole];
+        if (files_now(files[i], now_us) >= (whole ? SHIM_FILES_WHOLE : SHIM_FILES_OTHER))
+            return shim_fail(why,
+                             "it needs a graph file, which costs this NCCL seconds: a process "
+                             "reads at most %d for communicators of the whole step and %d for "
+                             "others in %d minutes",
+                             SHIM_FILES_WHOLE, SHIM_FILES_OTHER, SHIM_FILES_US / 60000000);
+    }
+    return 0;
+}
+
+int shim_registry_count_file(struct shim_registry *registry, const shim_bus *gpus, int n,
+                             bool whole, int64_t now_us, struct shim_why *why)
 {
     struct files *files[SHIM_GPUS];
-    bool good = n <= SHIM_GPUS && take_table(registry) == 0;
-    if (!good)
-        return false;
-    for (int i = 0; good && i < n; i++) {
-        const struct claim *claim = find_claim(registry, gpus[i]);
-        files[i] = claim ? &registry->claims[claim - registry->claims].files[whole] : NULL;
-        good = claim && files_now(files[i], now_us) < (whole ? SHIM_FILES_WHOLE : SHIM_FILES_OTHER);
-    }
-    for (int i = 0; good && i < n; i++)
+    if (n > SHIM_GPUS || take_table(registry) != 0)
+        return shim_fail(why, "the graph files of this node can't be counted: its registry in "
+                              "/dev/shm is locked");
+    int result = find_files(registry, gpus, n, whole, now_us, files, why);
+    for (int i = 0; result == 0 && i < n; i++)
         add_file(files[i], now_us);
     release_table(registry);
-    return good;
+    return result;
+}
+
+void shim_registry_uncount_file(struct shim_registry *registry, const shim_bus *gpus, int n,
+                                bool whole)
+{
+    if (take_table(registry) != 0)
+        return;
+    for (int i = 0; i < n; i++) {
+        int at = find_claim(registry, gpus[i]);
+        if (at >= 0 && registry->claims[at].files[whole].n > 0)
+            registry->claims[at].files[whole].n--;
+    }
+    release_table(registry);
 }
 
 bool shim_entry_done(struct shim_entry *entry, int members, int verdict, const char *text,

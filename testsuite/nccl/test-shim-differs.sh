@@ -26,6 +26,12 @@ joined amd-4gpu -- amd-4gpu --set NCCL_TUNER_PLUGIN="$work/prefer-tree.so" -- --
 said "differs: all-reduces, of up to 128 MiB, went by trees in place of the ring" 1
 differs "n1: all-reduces, of up to 128 MiB, went by trees in place of the ring"
 
+step "a large all-reduce that NCCL returns an error for has gone by nothing"
+make_plans "amd-4gpu=0 -m0> 3 -m0> 1 -m1> 2 -m0> 0"
+run_planned amd-4gpu --launch refuse --set NCCL_TUNER_PLUGIN="$work/prefer-tree.so" -- --go-on --collective all-reduce:134217728
+said "went by trees" 0
+said "built as planned" 1 # by the broadcast after it
+
 step "one node of two stands aside"
 joined amd-4gpu:0,1 intel-4gpu:1,2 -- amd-4gpu --gpus 0,1 --node "$machines/intel-4gpu.json:1,2" --at 3:NCCL_TOPO_FILE=/nowhere
 differs "n2: the user has set [^|]* \(1 of 2 nodes left the plan alone\)"
