@@ -335,6 +335,7 @@ static bool steer(const struct shim_chain *chain, struct places *places, uint32_
         .channels = own->ring.channels,
         .gbps = own->ring.speed_intra,
         .tree_gbps = own->tree.channels * own->tree.speed_inter,
+        .nics = shim_nics_there(),
         .far_p2p = !pxb && shim_islands_far_p2p(&places->pci, path->n_gpus, version)};
     struct shim_text text = {NULL, SHIM_TOPO_SIZE, 0, false};
     struct shim_why why = {""};
@@ -343,7 +344,6 @@ static bool steer(const struct shim_chain *chain, struct places *places, uint32_
         return false;
     if (!path->closed) {
         shim_bus tail = path->gpus[path->n_gpus - 1];
-        facts.nics = shim_nics_there();
         facts.near_entry = is_near(path_between(chain, places, chain->entry, path->gpus[0]));
         facts.near_exit = is_near(path_between(chain, places, chain->exit, tail));
     }
@@ -352,7 +352,12 @@ static bool steer(const struct shim_chain *chain, struct places *places, uint32_
         done = shim_steer(chain, &places->pci, places->linked, &facts, &text, &why);
     if (done)
         memcpy(file, text.at, text.length + 1);
-    else
+    if (done && why.text[0])
+        shim_log(SHIM_LOG_INFO,
+                 "GPUs that are no neighbours in the ring, and at most as far from each other as "
+                 "some that are, send to each other by P2P in place of host memory: %s",
+                 why.text);
+    if (!done)
         shim_log(SHIM_LOG_INFO, "a graph file is needed, which costs this NCCL %llu MiB: %s",
                  (unsigned long long)(shim_graph_memory(version) >> 20), why.text);
     shim_scratch_free(text.at, SHIM_TOPO_SIZE);

@@ -27,9 +27,12 @@
 #include <string.h>
 
 enum {
-    INVENTED_CPU = 4096,  /* numbers of NUMA nodes from here on are nobody's */
-    MOST_AFFINITY = 250,  /* bytes of an attribute that NCCL reads */
-    MOST_WAYS = 40,       /* NCCL reads 256 elements of a file; a way takes three */
+    INVENTED_CPU = 4096, /* numbers of NUMA nodes from here on are nobody's */
+    MOST_AFFINITY = 250, /* bytes of an attribute that NCCL reads */
+    MOST_ELEMENTS = 256, /* that NCCL reads, with what it finds by itself: */
+    OF_GPU = 1,          /* a rank's own GPU, … */
+    OF_NIC = 8,          /* and each NIC with its switches */
+    OF_WAY = 3,
     DOUBLED_GBPS = 25,    /* NCCL makes two channels of half the rate of one that is so fast */
     AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */
     INTEL_ACROSS_GBPS = 40,
@@ -47,6 +50,7 @@ struct drawing {
     int begins[SHIM_GPUS + 1]; /* of each island: its first GPU, counted from `first` */
     int16_t node[SHIM_GPUS];   /* and the NUMA node that most of its GPUs are at */
     int home;                  /* the island below whose bridge the NIC is, -1: none */
+    bool crowded;              /* NCCL would not read all ways */
     int cpus, bridges;         /* so many are written; each GPU has a bridge of its own */
     /* Bridges of the ways between pairs, by their first GPU (n: the NIC) and the other one. */
     int ways[SHIM_GPUS + 1][SHIM_GPUS];
@@ -103,20 +107,39 @@ static bool wants_p2p(const struct drawing *drawing, int i, int j)
            shim_pci_distance(gpu_of(drawing, i), gpu_of(drawing, j)) <= SHIM_PXB;
 }
 
-/* Would a bridge above the island's GPUs make more of them direct to each other than wanted, and
- * can there be ways in its place? Of several NICs NCCL would find another one shorter for the
- * island's other GPUs. */
-static bool needs_ways(const struct drawing *drawing, int island)
+/* Would a bridge above the island's GPUs make more of them direct to each other than wanted? Then
+ * the number of ways that do in its place, else 0. */
+static int count_ways(const struct drawing *drawing, int island)
 {
     int wanted = 0, all = 0;
-    if (island == 0 && drawing->home == 0 && drawing->islands > 1 && drawing->facts->nics > 1)
-        return false;
     for (int i = drawing->begins[island]; i < drawing->begins[island + 1]; i++)
         for (int j = i + 1; j < drawing->begins[island + 1]; j++) {
             wanted += wants_p2p(drawing, i, j);
             all++;
         }
-    return wanted < all && wanted <= MOST_WAYS;
+    return wanted < all ? wanted : 0;
+}
+
+/* Of several NICs NCCL would find another one shorter for the other GPUs of the NIC's island. */
+static bool can_have_ways(const struct drawing *drawing, int island)
+{
+    bool several = island == 0 && drawing->home == 0 && drawing->islands > 1;
+    return !drawing->crowded && !(several && drawing->facts->nics > 1);
+}
+
+static bool needs_ways(const struct drawing *drawing, int island)
+{
+    return can_have_ways(drawing, island) && count_ways(drawing, island) > 0;
+}
+
+/* Each GPU and the NIC have a bridge, each island may have a CPU and a bridge. */
+static bool is_crowded(const struct drawing *drawing)
+{
+    int elements = 1 + 2 * drawing->n + 2 * (drawing->islands + 1) + OF_GPU +
+                   OF_NIC * (drawing->facts->nics + 1);
+    for (int i = 0; i < drawing->islands; i++)
+        elements += OF_WAY * count_ways(drawing, i);
+    return elements > MOST_ELEMENTS;
 }
 
 static void find_islands(struct drawing *drawing)
@@ -370,6 +393,16 @@ static int add_islands(struct drawing *drawing, bool nic_first, struct shim_why 
     return 0;
 }
 
+/* Says where a bridge makes more GPUs direct to each other than wanted. */
+static void tell_direct(const struct drawing *drawing, struct shim_why *why)
+{
+    for (int i = 0; i < drawing->islands; i++)
+        if (count_ways(drawing, i) > 0 && !can_have_ways(drawing, i))
+            shim_fail(why, "%s",
+                      drawing->crowded ? "NCCL would not read so many ways between GPUs"
+                                       : "other NICs would be nearer to its first GPUs");
+}
+
 /* The same for the NIC, if all GPUs are in one island: then it has a CPU to itself. */
 static int write_file(struct drawing *drawing, struct shim_why *why)
 {
@@ -385,9 +418,12 @@ static int write_file(struct drawing *drawing, struct shim_why *why)
         shim_text_add(drawing->text, "</cpu>\n");
     }
     shim_text_add(drawing->text, "</system>\n");
-    if (drawing->text->full)
+    if (drawing->text->full) {
         shim_fail(why, "the topology file is too long");
-    return drawing->text->full ? 0 : 1;
+        return 0;
+    }
+    tell_direct(drawing, why);
+    return 1;
 }
 
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
@@ -414,5 +450,6 @@ int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                    : facts->near_entry ? 0
                    : facts->near_exit  ? drawing.islands - 1
                                        : -1;
+    drawing.crowded = is_crowded(&drawing);
     return check(&drawing, why) != 0 ? 0 : write_file(&drawing, why);
 }

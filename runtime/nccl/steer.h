@@ -19,8 +19,9 @@ struct shim_steer {
 };
 
 /* Writes the file for a chain whose edges and ends shim_islands has found possible. linked: NVLink
- * between GPUs, in the order of the chain. The ranks of a node must all have it. Returns 1, or 0
- * with why: a graph file is needed. */
+ * between GPUs, in the order of the chain. The ranks of a node must all have it. Returns 1, with
+ * why if some GPUs that NCCL alone joins by host memory, and that are no neighbours in the chain,
+ * become direct to each other; or 0 with why: a graph file is needed. why is "" before. */
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
                struct shim_text *text, struct shim_why *why);

@@ -563,8 +563,59 @@ static bool check_one(unsigned long *seed)
     return answer;
 }
 
+/* GPUs 0 to split - 1, then the others: P2P within both parts, and the last GPU of each is alone at
+ * its place, the others are below one switch. */
+static void two_islands(struct sample *sample, int gpus, int split, int nics)
+{
+    struct shim_chain *chain = &sample->chain;
+    memset(sample, 0, sizeof(*sample));
+    sample->pci.intel = true;
+    sample->pci.n = chain->path.n_gpus = (uint8_t)gpus;
+    chain->path.closed = true;
+    for (int i = 0; i < gpus; i++) {
+        bool last = i == split - 1 || i == gpus - 1;
+        sample->pci.devices[i] = (struct shim_pci_device){.bus = (shim_bus)(0x10 + i) << 8,
+                                                          .node = i >= split,
+                                                          .depth = !last,
+                                                          .above = {i < split ? 0x100 : 0x200}};
+        chain->path.gpus[i] = sample->pci.devices[i].bus;
+        chain->path.edges[i].kind = last ? TCCL_BOUNCE : TCCL_P2P_WRITE;
+    }
+    sample->facts = (struct shim_steer){.channels = 1, .gbps = 6, .nics = nics};
+}
+
+/* Tags of the file that begin an element. */
+static int count_tags(const char *file, const char *tag)
+{
+    int count = 0;
+    for (const char *at = file; (at = strstr(at, tag)); at++)
+        count += at[1] != '/';
+    return count;
+}
+
+/* NCCL reads 256 elements, to which it adds each NIC with its switches, and this rank's GPU. Ways
+ * are used for as many pairs as fit in, in all islands together; where they do not, there are none,
+ * which the file's maker is told. */
+static void check_size(int gpus, int split, int nics, bool ways)
+{
+    bool none[SHIM_GPUS][SHIM_GPUS] = {{false}};
+    struct sample sample;
+    struct shim_why why = {""};
+    char file[TEXT] = "";
+    struct shim_text text = {file, sizeof(file), 0, false};
+    two_islands(&sample, gpus, split, nics);
+    CHECK_INT(shim_steer(&sample.chain, &sample.pci, none, &sample.facts, &text, &why), 1);
+    CHECK((count_tags(file, "<pcilink") > 0) == ways);
+    CHECK((why.text[0] != '\0') == !ways);
+    CHECK(count_tags(file, "<") + 1 + 8 * nics <= 256);
+}
+
 int main(void)
 {
+    check_size(11, 10, 1, true);  /* 37 ways */
+    check_size(13, 12, 1, true);  /* 56 in one island */
+    check_size(16, 9, 16, false); /* 29 and 16, where NICs need the room */
+    check_size(16, 8, 1, true);
     const char *given = getenv("TCCL_SEED");
     unsigned long seed = given ? strtoul(given, NULL, 0) : (unsigned long)time(NULL);
     int files = 0, all = 400;
