@@ -1,5 +1,6 @@
 /* Connections to tccld, over socketpairs: the unix socket's front end and TCP's by the same cases.
  * Who is at the other end, and what munge does, the test says. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include "tccld/net/replay.h"
 #include "tccld/net/seal.h"
 #include "tccld/net/share.h"
+#include "tccld/net/turns.h"
 
 enum { USER = 1000, TCCLD = 999, PATIENCE_MS = 120000, SOON_MS = 50, PAGE = 200000 };
 
@@ -196,6 +198,13 @@ static const struct request requests[] = {
     {0},
 };
 
+/* Of each share, and of all that aren't trusted, or that are. */
+static struct turns *new_turns(int each, int all_others, int all_trusted, bool first)
+{
+    struct turn_limits others = {each, all_others}, trusted = {each, all_trusted};
+    return turns_new(daemon_.base, others, trusted, first);
+}
+
 static void answer_kept(void)
 {
     cleanup_json json_t *answer = tccl_message_new("ok");
@@ -303,6 +312,12 @@ static const char *next(int fd, int *n)
     if (n)
         *n = (int)json_integer_value(json_object_get(answer, "n"));
     return type;
+}
+
+static void note(void *called)
+{
+    if (called)
+        *(bool *)called = true;
 }
 
 static bool is_open(int fd)
@@ -644,11 +659,11 @@ static void test_buffers(void)
 
 /* Room */
 
-/* Of those who have said nothing yet the oldest has to go, but nobody who is being answered. */
+/* The oldest idle one has to go, but nobody who is being answered. */
 static void test_room(void)
 {
     int fds[6];
-    front.waiting = 2;
+    front.most = 3;
     fds[0] = open_end(0);
     ask(fds[0], "keep", 1);
     settle();
@@ -656,7 +671,6 @@ static void test_room(void)
         fds[i] = open_end(0);
     CHECK(!is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     CHECK(is_open(fds[0]));
-    front.most = 3;
     ask(fds[2], "echo", 1);
     CHECK_STR(next(fds[2], NULL), "ok");
     fds[4] = open_end(0);
@@ -691,17 +705,17 @@ static void test_trusted_room(void)
     settle();
 }
 
-/* Of one user, or over TCP of one address. */
+/* Of one user, or over TCP of one address: its own oldest goes. */
 static void test_each(void)
 {
     int fds[4];
-    front.each = 2;
+    front.each = front.each_address = 2;
     for (int i = 0; i < 4; i++) {
         uid = i == 3 ? USER + 1 : USER;
         address.sin_addr.s_addr = htonl(hosts + (i == 3));
         fds[i] = open_end(0);
     }
-    CHECK(is_open(fds[0]) && is_open(fds[1]) && !is_open(fds[2]) && is_open(fds[3]));
+    CHECK(!is_open(fds[0]) && is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     uid = TCCLD;
     if (front.from == FROM_TCP) { /* its address is trusted from now on */
         ask(fds[3], "echo", 1);
@@ -718,13 +732,104 @@ static void test_each(void)
     settle();
 }
 
+/* Whose credential it was counts, over TCP: another user at the same address has room. */
+static void test_one_address(void)
+{
+    int fds[4];
+    front.each = front.each_address = 2;
+    for (int i = 0; i < 4; i++) {
+        uid = USER + i / 2;
+        fds[i] = open_end(0);
+        ask(fds[i], "echo", 1);
+        CHECK_STR(next(fds[i], NULL), "ok");
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK(is_open(fds[i]));
+    uid = USER;
+    int fd = open_end(0);
+    ask(fd, "echo", 1);
+    CHECK_STR(next(fd, NULL), "ok");
+    CHECK(!is_open(fds[0]) && is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
+    if (front.from == FROM_TCP) { /* of two credentials, one after the other, the last one counts */
+        uid = USER + 1;
+        ask(fd, "echo", 2);
+        CHECK_STR(next(fd, NULL), "ok");
+        CHECK(is_open(fds[1]) && !is_open(fds[2]) && is_open(fds[3]));
+    }
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    close(fd);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+}
+
+/* Users whose questions wait in line fill all that there is: one of who has the most goes, for
+ * another user and for root, but nobody whose question is under way. */
+static void test_line(void)
+{
+    struct turns *before = daemon_.questions;
+    int fds[8];
+    daemon_.questions = new_turns(1, 1, 0, true);
+    front.most = 6;
+    for (int i = 0; i < 6; i++) {
+        uid = i < 4 ? USER : USER + 1;
+        fds[i] = open_end(0);
+        ask(fds[i], "work", i);
+        settle();
+    }
+    CHECK_INT(n_under_way, 2); /* one of each */
+    for (int i = 6; i < 8; i++) {
+        uid = i == 6 ? TCCLD : USER + 2;
+        fds[i] = open_end(0);
+        ask(fds[i], "work", i);
+        settle();
+        CHECK_INT(n_under_way, i - 3);
+    }
+    CHECK(is_open(fds[0]) && !is_open(fds[1]) && !is_open(fds[2]) && is_open(fds[3]));
+    CHECK(is_open(fds[4]) && is_open(fds[5]) && is_open(fds[6]) && is_open(fds[7]));
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+    while (n_under_way > 0)
+        finish_one();
+    turns_free(daemon_.questions);
+    daemon_.questions = before;
+}
+
+/* Trusted addresses that say nothing fill all that there is: another one has room all the same. */
+static void test_trusted_addresses(void)
+{
+    int fds[10];
+    if (front.from != FROM_TCP)
+        return;
+    front.most = 8;
+    front.each_address = 1;
+    hosts++;
+    for (int i = 0; i < 9; i++) {
+        address.sin_addr.s_addr = htonl(hosts + (uint32_t)i / 4);
+        shares_trust(daemon_.shares, (struct sockaddr *)&address);
+        fds[i] = open_end(0);
+    }
+    CHECK(is_open(fds[8]) && !is_open(fds[0]) && is_open(fds[1]));
+    ask(fds[8], "echo", 1);
+    CHECK_STR(next(fds[8], NULL), "ok");
+    hosts += 3; /* a stranger */
+    address.sin_addr.s_addr = htonl(hosts);
+    fds[9] = open_end(0);
+    CHECK(is_open(fds[9]));
+    for (int i = 0; i < 10; i++)
+        close(fds[i]);
+    settle();
+}
+
 /* Two questions of a user are under way, three of all who may only ask; one that has been answered
  * is so until the answer has been read, and one whose asker has gone until it is answered. */
 static void test_turns(void)
 {
     struct turns *before = daemon_.questions;
     int fds[8];
-    daemon_.questions = turns_new(daemon_.base, 2, 3, 1);
+    daemon_.questions = new_turns(2, 3, 1, false);
     for (int i = 0; i < 8; i++) {
         uid = i < 4 ? USER : i < 6 ? USER + 1 : TCCLD;
         fds[i] = open_end(0);
@@ -769,7 +874,7 @@ static void test_unread_turns(void)
 {
     struct turns *before = daemon_.questions;
     int fds[3];
-    daemon_.questions = turns_new(daemon_.base, 2, 8, 8);
+    daemon_.questions = new_turns(2, 8, 8, false);
     for (int i = 0; i < 3; i++) {
         fds[i] = open_end(4096);
         ask(fds[i], "page", i);
@@ -793,9 +898,8 @@ static void test_addresses(void)
     int fds[8];
     if (front.from != FROM_TCP)
         return;
-    daemon_.decoding = turns_new(daemon_.base, 2, 3, 8);
-    front.each_waiting = 3;
-    front.waiting = 6;
+    daemon_.decoding = new_turns(2, 3, 8, false);
+    front.each_address = 3;
     hosts++;
     for (int i = 0; i < 8; i++) {
         address.sin_addr.s_addr = htonl(hosts + (i == 0));
@@ -823,30 +927,105 @@ static void test_addresses(void)
     hosts++;
 }
 
-static int admitted(int64_t now_ms, uint32_t host, int tries)
+/* What munge decodes: of an address, of all of them, trusted ones too. Who has the fewest is next.
+ */
+static void test_turn_limits(void)
+{
+    struct turns *turns = new_turns(3, 4, 5, false);
+    struct share *shares[4];
+    struct turn all_turns[4][3];
+    bool called = false;
+    for (int i = 0; i < 4; i++) {
+        struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(++hosts)};
+        if (i < 2)
+            shares_trust(daemon_.shares, (struct sockaddr *)&from);
+        shares[i] = share_of_address(daemon_.shares, (struct sockaddr *)&from);
+        CHECK_INT(shares[i]->trusted, i < 2);
+    }
+    static const int taken[] = {3, 2, 3, 1}; /* 5 and 4 of all */
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++)
+            CHECK_INT(turn_take(turns, &all_turns[i][k], shares[i], 1, note, &called),
+                      k < taken[i]);
+    CHECK(!called);
+    turn_end(&all_turns[2][0]); /* 2 has two left, and 3 one: it is 3's turn */
+    settle();
+    CHECK(called && all_turns[3][1].state == TURN_TAKEN);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++)
+            turn_end(&all_turns[i][k]);
+    for (int i = 0; i < 4; i++) {
+        CHECK_INT(shares[i]->turns, 0);
+        share_drop(shares[i]);
+    }
+    turns_free(turns);
+}
+
+/* The first of a user is never behind those of others, whatever they have. */
+static void test_first_turn(void)
+{
+    struct turns *turns = new_turns(2, 2, 0, true);
+    struct share *one = share_of_user(daemon_.shares, 1, false);
+    struct share *other = share_of_user(daemon_.shares, 2, false);
+    struct turn all_turns[4];
+    CHECK(turn_take(turns, &all_turns[0], one, 1, note, NULL));
+    CHECK(turn_take(turns, &all_turns[1], one, 1, note, NULL));
+    CHECK(turn_take(turns, &all_turns[2], other, 1, note, NULL));
+    CHECK(!turn_take(turns, &all_turns[3], other, 1, note, NULL));
+    for (int i = 0; i < 4; i++)
+        turn_end(&all_turns[i]);
+    share_drop(one);
+    share_drop(other);
+    turns_free(turns);
+}
+
+static struct sockaddr_in6 address6(const char *text)
+{
+    struct sockaddr_in6 found = {.sin6_family = AF_INET6};
+    CHECK_INT(inet_pton(AF_INET6, text, &found.sin6_addr), 1);
+    return found;
+}
+
+/* Strangers of an IPv6 network are one share, but trust is an address's own. */
+static void test_networks(void)
+{
+    struct sockaddr_in6 ends[] = {address6("fd00::1"), address6("fd00::2"), address6("fd00::3"),
+                                  address6("fd00:0:0:1::1")};
+    struct share *shares[4];
+    shares_trust(daemon_.shares, (struct sockaddr *)&ends[0]);
+    for (int i = 0; i < 4; i++)
+        shares[i] = share_of_address(daemon_.shares, (struct sockaddr *)&ends[i]);
+    CHECK(shares[0]->trusted && !shares[1]->trusted && !shares[3]->trusted);
+    CHECK(shares[1] == shares[2] && shares[2] != shares[3] && shares[0] != shares[1]);
+    for (int i = 0; i < 4; i++)
+        share_drop(shares[i]);
+}
+
+static int admitted(struct shares *shares, int64_t now_ms, uint32_t host, int tries)
 {
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
     int count = 0;
     for (int i = 0; i < tries; i++)
-        count += share_admits(daemon_.shares, (struct sockaddr *)&from, now_ms);
+        count += shares_admit(shares, (struct sockaddr *)&from, now_ms);
     return count;
 }
 
-/* What an address may connect in a second, and save up; more of it where it is trusted. */
+/* What an address may connect in a second, and save up; more of it where it is trusted, and that
+ * whatever strangers do, whose rates are kept together. */
 static void test_rate(void)
 {
-    uint32_t host = front.from == FROM_TCP ? 0x0b000001 : 0x0c000001;
-    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
-    int64_t now = tccl_now_ms();
-    int most = admitted(now, host, 100000);
+    enum { HOST = 0x0b000001 };
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(HOST)};
+    struct shares *shares = shares_new();
+    int most = admitted(shares, 1000, HOST, 100000);
     CHECK(most > 100 && most < 10000);
-    CHECK_INT(admitted(now, host + 1, 10), 10);
-    CHECK_INT(admitted(now + 500, host, 100000), most / 2);
-    CHECK_INT(admitted(now + 60000, host, 100000), most);
-    struct share *share = share_of_address(daemon_.shares, (struct sockaddr *)&from);
-    share_trust(share);
-    share_drop(share);
-    CHECK(admitted(now + 120000, host, 100000) > 4 * most);
+    CHECK_INT(admitted(shares, 1500, HOST, 100000), most / 2);
+    CHECK_INT(admitted(shares, 60000, HOST, 100000), most);
+    shares_trust(shares, (struct sockaddr *)&from);
+    for (uint32_t i = 1; i <= 20000; i++)
+        admitted(shares, 120000, HOST + i, most + 1);
+    CHECK(admitted(shares, 120000, HOST, 100000) > 4 * most);
+    shares_free(shares);
 }
 
 /* A message of a user with more values than any has is refused before it takes memory. */
@@ -894,11 +1073,21 @@ static void test_envelope(void)
 int main(void)
 {
     static void (*const tests[])(void) = {
-        test_questions, test_torn,     test_length,  test_long_message, test_refused,
-        test_slow,      test_patient,  test_hang_up, test_gone,         test_forgotten,
-        test_stop,      test_unread,   test_buffers, test_room,         test_trusted_room,
-        test_each,      test_envelope, test_lines,   test_turns,        test_unread_turns,
-        test_addresses, test_rate,     test_values,
+        test_questions,    test_torn,
+        test_length,       test_long_message,
+        test_refused,      test_slow,
+        test_patient,      test_hang_up,
+        test_gone,         test_forgotten,
+        test_stop,         test_unread,
+        test_buffers,      test_room,
+        test_trusted_room, test_each,
+        test_envelope,     test_lines,
+        test_turns,        test_unread_turns,
+        test_addresses,    test_rate,
+        test_values,       test_one_address,
+        test_line,         test_trusted_addresses,
+        test_turn_limits,  test_first_turn,
+        test_networks,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */
@@ -906,8 +1095,8 @@ int main(void)
     CHECK_INT(event_base_priority_init(daemon_.base, DAEMON_PRIORITIES), 0);
     daemon_.seen = seen_new();
     daemon_.shares = shares_new();
-    daemon_.decoding = turns_new(daemon_.base, 8, 16, 16);
-    daemon_.questions = turns_new(daemon_.base, 8, 16, 16);
+    daemon_.decoding = new_turns(8, 16, 16, false);
+    daemon_.questions = new_turns(8, 16, 16, true);
     for (int i = 0; i < 2; i++)
         for (size_t test = 0; test < sizeof(tests) / sizeof(*tests); test++) {
             begin(fronts[i]);

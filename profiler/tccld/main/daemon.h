@@ -13,6 +13,7 @@ struct alives;
 struct journal;
 struct metrics;
 struct own;
+struct peer_trust;
 struct resolver;
 struct seen;
 struct shares;
@@ -34,6 +35,7 @@ struct daemon {
     struct resolver *resolver;
     struct seen *seen;
     struct shares *shares;
+    struct peer_trust *peer_trust;
     struct turns *decoding, *questions; /* of addresses, of users */
     struct own *own;
     struct journal *journal;

@@ -25,21 +25,21 @@
 #include "tccld/net/front-tcp.h"
 #include "tccld/net/front-unix.h"
 #include "tccld/net/liveness.h"
+#include "tccld/net/peer-trust.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/resolver.h"
 #include "tccld/net/share.h"
+#include "tccld/net/turns.h"
 
-enum { MUNGE_THREADS = 4, NAME_THREADS = 2, STOP_MS = 500, DESCRIPTORS = 8192 };
-/* Turns. Credentials with munge (each 64 KiB one more): of an address, of all addresses that aren't
- * trusted, of a trusted one. Questions under way, to their answers' last byte: of a user, of all
- * users who may only ask. */
-enum {
-    DECODING_EACH = 16,
-    DECODING = 256,
-    DECODING_TRUSTED = 256,
-    QUESTIONS_EACH = 8,
-    QUESTIONS = 32
-};
+enum { MUNGE_THREADS = 4, NAME_THREADS = 3, STOP_MS = 500, DESCRIPTORS = 8192 };
+/* Turns. Credentials with munge (each 64 KiB one more) of an address and of all, where they aren't
+ * trusted and where they are: a quarter of munge's queue is left for what this tccld asks and
+ * answers. Questions under way, to their answers' last byte: of a user, of all users who may only
+ * ask; who has none has one, whatever the others have. */
+static const struct turn_limits decoding_strangers = {.each = 16, .all = 256},
+                                decoding_trusted = {.each = 256, .all = 512},
+                                questions = {.each = 8, .all = 32};
+_Static_assert(256 + 512 <= POOL_QUEUE * 3 / 4, "credentials of others may fill munge's queue");
 
 struct options {
     const char *config, *node, *pid_file;
@@ -182,6 +182,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *argument)
     free(daemon->conf);
     daemon->conf = conf;
     journal_reloaded(daemon->journal);
+    peer_trust_reloaded(daemon->peer_trust);
     log_line("configuration reloaded from %s", conf->path);
 }
 
@@ -271,8 +272,8 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
         return -1;
     daemon->base = new_base();
     if (daemon->base) {
-        daemon->decoding = turns_new(daemon->base, DECODING_EACH, DECODING, DECODING_TRUSTED);
-        daemon->questions = turns_new(daemon->base, QUESTIONS_EACH, QUESTIONS, QUESTIONS);
+        daemon->decoding = turns_new(daemon->base, decoding_strangers, decoding_trusted, false);
+        daemon->questions = turns_new(daemon->base, questions, questions, true);
     }
     daemon->own = own_new();
     daemon->seen = seen_new();
@@ -293,6 +294,9 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->steps = daemon->journal ? steps_new(daemon) : NULL;
     if (!daemon->steps)
         return tccl_fail(err, "out of memory");
+    daemon->peer_trust = peer_trust_new(daemon);
+    if (!daemon->peer_trust)
+        return tccl_fail(err, "out of memory");
     parts->tcp = tcp_socket_new(daemon, err);
     if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
         return -1;
@@ -310,6 +314,7 @@ static void end(struct parts *parts)
             event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
             break;
     tcp_socket_free(parts->tcp);
+    peer_trust_free(daemon->peer_trust);
     unix_socket_free(parts->unix_socket);
     steps_free(daemon->steps);
     verdicts_free(daemon->verdicts);

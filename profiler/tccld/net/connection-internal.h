@@ -10,6 +10,7 @@
 #include "tccld/net/front.h"
 #include "tccld/net/listener.h"
 #include "tccld/net/share.h"
+#include "tccld/net/turns.h"
 
 enum { LISTENERS = 4 };
 
@@ -22,7 +23,7 @@ struct connection {
     struct connections *all; /* valid while it is open */
     int holders;             /* itself while it is open, and who will answer */
     enum connection_state state;
-    bool known;                 /* has sent a good message */
+    bool known;                 /* a good message of it was heard */
     bool lines;                 /* the question was of lines */
     bool trusted;               /* root, TccldUser or SlurmUser */
     struct bufferevent *stream; /* NULL: closed */
@@ -31,10 +32,11 @@ struct connection {
     bool spared;    /* it has fired late once */
     size_t limit;   /* of its frames */
     struct asker asker;
-    struct share *share; /* of its user (the unix socket) or address */
-    struct share *user;  /* of who has made the credential, over TCP; NULL: not known yet */
-    struct turn turn;    /* to have its credential decoded, and then its question answered */
-    char *held;          /* what waits for that turn */
+    struct sockaddr_storage address; /* over TCP */
+    struct share *share;             /* of its user (the unix socket) or address */
+    struct share *user; /* over TCP of who has made the last credential; NULL: not known yet */
+    struct turn turn;   /* to have its credential decoded, and then its question answered */
+    char *held;         /* what waits for that turn */
     size_t held_size;
 };
 
@@ -45,13 +47,17 @@ struct connections {
     struct listener *listeners[LISTENERS];
     int n_listeners;
     TAILQ_HEAD(, connection) list; /* the oldest first */
-    int n_all, n_waiting;          /* waiting: not known yet */
+    int n_all;
     struct log_limit refused, closed, over_bound;
 };
 
 /* A connection of asker over fd, in share (taken over). NULL without memory, with fd closed. */
 struct connection *connection_new(struct connections *all, int fd, const struct asker *asker,
                                   struct share *share);
+/* The share that it counts for: of its user, as soon as that is known, else of its address. */
+struct share *connection_owner(const struct connection *connection);
+/* From now on it is of that user (taken over). Returns whether he may have it. */
+bool connections_own(struct connection *connection, struct share *user);
 /* A connection that closes counts no more. */
 void connections_forget(struct connection *connection);
 /* Who makes too much wait in buffers has to go. */

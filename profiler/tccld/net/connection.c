@@ -178,13 +178,10 @@ static json_t *read_message(struct connection *connection, const char *text, siz
 
 static void become_known(struct connection *connection)
 {
-    struct share *share = connection->share;
-    connection->all->n_waiting -= !connection->known;
-    share->waiting -= !connection->known;
     connection->known = true;
-    if (!connection->trusted)
+    if (!connection->trusted || connection->all->front->from == FROM_UNIX)
         return;
-    share_trust(share);
+    shares_trust(connection->all->daemon->shares, (struct sockaddr *)&connection->address);
     bufferevent_priority_set(connection->stream, DAEMON_DEFAULT);
 }
 
@@ -236,39 +233,40 @@ static void hear_in_turn(void *argument)
     connection_drop(connection);
 }
 
-/* Whose question it is. */
-static struct share *find_user(struct connection *connection)
+/* Over TCP a credential says whose the connection is. Returns whether it goes on. */
+static bool find_user(struct connection *connection, uid_t uid)
 {
+    struct daemon *daemon = connection->all->daemon;
     if (connection->all->front->from == FROM_UNIX)
-        return connection->share;
-    share_drop(connection->user);
-    connection->user = share_of_user(connection->all->daemon->shares, connection->asker.uid);
-    return connection->user;
+        return true;
+    connection->asker.uid = uid;
+    connection->trusted = daemon_trusts(daemon, uid);
+    struct share *user = share_of_user(daemon->shares, uid, connection->trusted);
+    return user && connections_own(connection, user);
+}
+
+static void wait_for_turn(struct connection *connection)
+{
+    connection_hold(connection);
+    if (turn_take(connection->all->daemon->questions, &connection->turn,
+                  connection_owner(connection), 1, hear_in_turn, connection))
+        hear_in_turn(connection);
 }
 
 void connection_hear(struct connection *connection, uid_t uid, char *text, size_t size)
 {
-    struct connections *all = connection->all;
-    struct share *user;
     turn_end(&connection->turn);
-    if (!connection->stream) {
+    if (!connection->stream || !find_user(connection, uid)) {
         free(text);
+        connection_close(connection);
         return;
     }
-    connection->asker.uid = uid;
-    connection->trusted = daemon_trusts(all->daemon, uid);
     connection->held = text;
     connection->held_size = size;
-    if (connection->trusted) {
+    if (connection->trusted)
         hear_now(connection);
-    } else if (!(user = find_user(connection))) {
-        free(tccl_steal(connection->held));
-        connection_close(connection);
-    } else {
-        connection_hold(connection);
-        if (turn_take(all->daemon->questions, &connection->turn, user, 1, hear_in_turn, connection))
-            hear_in_turn(connection);
-    }
+    else
+        wait_for_turn(connection);
 }
 
 void connection_reject(struct connection *connection, const char *why)

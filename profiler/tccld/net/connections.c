@@ -1,6 +1,5 @@
-/* All connections of a front end: accepting them, and who has to go when there are too many. Those
- * who only connect, or may only ask, must not keep out those whose JOINs are heard. */
-#include <netdb.h>
+/* All connections of a front end: accepting them, and who has to go when there are too many. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +9,7 @@
 #include "base/clock.h"
 #include "tccld/net/connection-internal.h"
 
-enum { TRUSTED = 4 /* times as many may have said nothing yet, of a trusted share */ };
+enum { TRUSTED = 4 /* times as many may have said nothing yet, of a trusted address */ };
 
 int connections_count(const struct connections *all)
 {
@@ -49,109 +48,100 @@ void connections_bound_buffers(struct connections *all)
     connection_close(longest);
 }
 
-/* Those that are between two questions go for new ones: of who may only ask, else a trusted one for
- * another. The oldest of them. */
-static struct connection *oldest_known(const struct connections *all, bool trusted)
+/* Room: a share may have so many connections, and so may all. Where there is no room for a new one
+ * an idle one goes: of the share that has the most, so that nobody is shut out by another. */
+
+struct share *connection_owner(const struct connection *connection)
 {
-    struct connection *own = NULL, *each;
-    TAILQ_FOREACH(each, &all->list, link)
-    {
-        if (!each->known || each->state != LISTENING)
-            continue;
-        if (!each->trusted)
-            return each;
-        if (!own)
-            own = each;
-    }
-    return trusted ? own : NULL;
+    return connection->user ? connection->user : connection->share;
 }
 
-/* How far a share is filled by those that have said nothing yet. */
-static int fullness(const struct share *share)
+static int most_of(const struct front *front, const struct share *share)
 {
-    return share->trusted ? share->waiting : share->waiting * TRUSTED;
+    if (share->user)
+        return share->trusted ? INT_MAX : front->each;
+    return front->each_address * (share->trusted ? TRUSTED : 1);
 }
 
-/* Of those the oldest of the fullest share goes. of: of this share; NULL: of any. */
-static struct connection *oldest_waiting(const struct connections *all, const struct share *of)
+/* Nobody works on a question of it, which may wait in a line. */
+static bool is_idle(const struct connection *connection)
+{
+    return connection->state == LISTENING || connection->held;
+}
+
+/* How far its owner has filled tccld. Those of trusted users are the last to go. */
+static int fullness(const struct connection *connection)
+{
+    const struct share *owner = connection_owner(connection);
+    if (connection->trusted)
+        return 0;
+    return owner->trusted ? owner->open : owner->open * TRUSTED;
+}
+
+/* Of the same owner, who asks nothing goes before who waits in a line. */
+static bool goes_before(const struct connection *a, const struct connection *b)
+{
+    int order = fullness(a) - fullness(b);
+    return order ? order > 0 : a->state == LISTENING && b->state != LISTENING;
+}
+
+/* Closes the oldest of those that go first. of: of this share; NULL: of any. trusted: of trusted
+ * users, too. Returns whether there was one. */
+static bool close_idle(struct connections *all, const struct share *of, bool trusted)
 {
     struct connection *found = NULL, *each;
     TAILQ_FOREACH(each, &all->list, link)
-    {
-        if (each->known || each->state != LISTENING || (of && each->share != of))
-            continue;
-        if (!found || fullness(each->share) > fullness(found->share))
-            found = each;
-    }
-    return found;
-}
-
-static void make_way(struct connections *all, const struct share *of, int most)
-{
-    struct connection *old = oldest_waiting(all, of);
-    if (!old)
-        return;
+    if (is_idle(each) && (!of || connection_owner(each) == of) && (trusted || !each->trusted) &&
+        (!found || goes_before(each, found)))
+        found = each;
+    if (!found)
+        return false;
     log_limited(&all->over_bound,
-                "closed the connection from %s: more than %d have said nothing yet",
-                old->asker.place, most);
-    connection_close(old);
+                "closed the connection from %s: its user or address has %d, and there is no room",
+                found->asker.place, connection_owner(found)->open);
+    connection_close(found);
+    return true;
 }
 
-/* Returns whether there is room for one more. */
-static bool make_room(struct connections *all, const struct asker *asker, const struct share *share)
+/* Returns whether there is room for one more of the share. */
+static bool make_room(struct connections *all, const struct share *share)
 {
-    const struct front *front = all->front;
-    int waiting = front->each_waiting * (share->trusted ? TRUSTED : 1);
-    struct connection *old;
-    if (!share->trusted && share->open >= front->each) {
-        log_limited(&all->over_bound, "closed a connection from %s, which has %d", asker->place,
-                    front->each);
-        return false;
+    return share->open < most_of(all->front, share) || close_idle(all, share, false);
+}
+
+static bool make_room_for_new(struct connections *all, const struct share *share)
+{
+    return make_room(all, share) &&
+           (all->n_all < all->front->most || close_idle(all, NULL, share->trusted));
+}
+
+bool connections_own(struct connection *connection, struct share *user)
+{
+    struct share *before = connection_owner(connection);
+    if (user == before || !make_room(connection->all, user)) {
+        share_drop(user);
+        return user == before;
     }
-    if (share->waiting >= waiting)
-        make_way(all, share, waiting);
-    if (all->n_all >= front->most && (old = oldest_known(all, share->trusted)))
-        connection_close(old);
-    if (all->n_waiting >= front->waiting)
-        make_way(all, NULL, front->waiting);
-    return share->waiting < waiting && all->n_all < front->most && all->n_waiting < front->waiting;
-}
-
-/* Is it the address of a node of [peers]? */
-static bool is_peer(const struct tccl_conf *conf, const struct sockaddr *address, socklen_t size)
-{
-    char host[NI_MAXHOST];
-    if (conf->n_peers == 0 ||
-        getnameinfo(address, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
-        return false;
-    for (int i = 0; i < conf->n_peers; i++)
-        if (strcmp(conf->peers[i].host, host) == 0)
-            return true;
-    return false;
+    before->open--;
+    user->open++;
+    share_drop(connection->user);
+    connection->user = user;
+    return true;
 }
 
 static struct share *share_of(struct connections *all, const struct asker *asker,
-                              const struct sockaddr *address, socklen_t size)
+                              const struct sockaddr *address)
 {
     struct daemon *daemon = all->daemon;
-    bool unknown = asker->uid == (uid_t)-1;
-    struct share *share = unknown ? share_of_address(daemon->shares, address)
-                                  : share_of_user(daemon->shares, asker->uid);
-    if (!share)
-        return NULL;
-    if (!unknown)
-        share->trusted = daemon_trusts(daemon, asker->uid);
-    else if (share->open == 0 && !share->trusted && is_peer(daemon->conf, address, size))
-        share_trust(share);
-    return share;
+    if (asker->uid == (uid_t)-1)
+        return share_of_address(daemon->shares, address);
+    return share_of_user(daemon->shares, asker->uid, daemon_trusts(daemon, asker->uid));
 }
 
 void connections_forget(struct connection *connection)
 {
-    connection->all->n_waiting -= !connection->known;
     connection->all->n_all--;
-    connection->share->waiting -= !connection->known;
-    connection->share->open--;
+    connection_owner(connection)->open--;
 }
 
 bool connections_add(struct connections *all, int fd, const struct sockaddr *address,
@@ -159,13 +149,13 @@ bool connections_add(struct connections *all, int fd, const struct sockaddr *add
 {
     struct asker asker = {.uid = (uid_t)-1};
     bool far = all->front->from == FROM_TCP; /* users here have no addresses */
-    if ((far && !share_admits(all->daemon->shares, address, tccl_now_ms())) ||
+    if ((far && !shares_admit(all->daemon->shares, address, tccl_now_ms())) ||
         all->front->meet(fd, address, size, &asker) != 0) {
         close(fd);
         return false;
     }
-    struct share *share = share_of(all, &asker, address, size);
-    if (!share || !make_room(all, &asker, share)) {
+    struct share *share = share_of(all, &asker, address);
+    if (!share || !make_room_for_new(all, share)) {
         share_drop(share);
         close(fd);
         return false;
@@ -173,10 +163,10 @@ bool connections_add(struct connections *all, int fd, const struct sockaddr *add
     struct connection *connection = connection_new(all, fd, &asker, share);
     if (!connection)
         return false;
+    if (far)
+        memcpy(&connection->address, address, size);
     TAILQ_INSERT_TAIL(&all->list, connection, link);
-    all->n_waiting++;
     all->n_all++;
-    share->waiting++;
     share->open++;
     return true;
 }

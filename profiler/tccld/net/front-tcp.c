@@ -14,6 +14,7 @@
 #include "client/message.h"
 #include "tccld/main/log.h"
 #include "tccld/main/metrics.h"
+#include "tccld/net/lookup.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/seal.h"
 
@@ -113,9 +114,8 @@ const struct front front_tcp = {
     .untrusted = 64 << 10,
     .buffered = 24 << 20,
     .most = 2048,
-    .waiting = 1024,
     .each = 128,
-    .each_waiting = 64,
+    .each_address = 64,
     .first_ms = 1000,
     .next_ms = 10000,
     .meet = meet,
@@ -128,28 +128,49 @@ const struct front front_tcp = {
 struct tcp_socket {
     struct daemon *daemon;
     struct connections *all;
-    struct addrinfo *found;
-    bool listens[TCP_ADDRESSES]; /* at each of them */
+    struct sockaddr_storage listens[TCP_ADDRESSES]; /* at each of them */
+    int n_listens;
+    struct lookup *lookup; /* under way */
     struct event *retry;
     int64_t wait_ms;
 };
 
-/* Listens at the addresses where it doesn't yet. Returns 0; -1 with err, of the one that can be had
- * later. Any of them will do, where all addresses are meant (a machine without IPv6). */
-static int listen_all(struct tcp_socket *own, struct tccl_error *err)
+static bool listens_at(const struct tcp_socket *own, const struct addrinfo *address)
 {
-    int failure = 0, i = 0;
-    bool any = false;
-    for (struct addrinfo *each = own->found; each && i < TCP_ADDRESSES; each = each->ai_next, i++) {
-        if (!own->listens[i])
-            own->listens[i] = connections_listen(own->all, each->ai_addr, each->ai_addrlen) == 0;
-        any = any || own->listens[i];
-        if (!own->listens[i] && ((errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) || !failure))
-            failure = errno;
-    }
-    if (any && (!failure || failure == EAFNOSUPPORT || failure == EADDRNOTAVAIL))
+    for (int i = 0; i < own->n_listens; i++)
+        if (memcmp(&own->listens[i], address->ai_addr, address->ai_addrlen) == 0)
+            return true;
+    return false;
+}
+
+/* Returns 0, or errno. */
+static int listen_at(struct tcp_socket *own, const struct addrinfo *address)
+{
+    if (listens_at(own, address))
         return 0;
-    return tccl_fail(err, "%s", strerror(failure));
+    if (connections_listen(own->all, address->ai_addr, address->ai_addrlen) != 0)
+        return errno;
+    memcpy(&own->listens[own->n_listens++], address->ai_addr, address->ai_addrlen);
+    return 0;
+}
+
+/* This machine has no such address, and never may. */
+static bool is_absent(int code)
+{
+    return code == EAFNOSUPPORT || code == EADDRNOTAVAIL;
+}
+
+/* Listens at the addresses where it doesn't yet. Returns 0; or errno, of the one that can be had
+ * later. Any of them will do, where all addresses are meant (a machine without IPv6). */
+static int listen_all(struct tcp_socket *own, const struct addrinfo *addresses)
+{
+    int failure = 0;
+    for (; addresses && own->n_listens < TCP_ADDRESSES; addresses = addresses->ai_next) {
+        int code = listen_at(own, addresses);
+        if (code && (!failure || !is_absent(code)))
+            failure = code;
+    }
+    return own->n_listens > 0 && is_absent(failure) ? 0 : failure;
 }
 
 static const char *host_of(const struct tcp_socket *own)
@@ -157,8 +178,8 @@ static const char *host_of(const struct tcp_socket *own)
     return *own->daemon->conf->bind_addr ? own->daemon->conf->bind_addr : "*";
 }
 
-/* Somebody else may have the port, or the network is not up: what this node does by itself goes on,
- * and it is tried again. */
+/* Somebody else may have the port, or the network or DNS is not up: what this node does by itself
+ * goes on, and it is tried again. */
 static void try_again_later(struct tcp_socket *own, const char *why)
 {
     if (!own->wait_ms)
@@ -172,15 +193,36 @@ static void try_again_later(struct tcp_socket *own, const char *why)
     evtimer_add(own->retry, &wait);
 }
 
-static void try_listen(struct tcp_socket *own)
+static void on_addresses(void *context, const struct addrinfo *addresses, const char *why)
 {
-    struct tccl_error err = {0};
-    int failed = listen_all(own, &err);
-    metrics_works(own->daemon->metrics, METRICS_TCP, !failed);
-    if (failed)
-        try_again_later(own, err.text);
+    struct tcp_socket *own = context;
+    own->lookup = NULL;
+    int failure = addresses ? listen_all(own, addresses) : 0;
+    bool works = addresses && !failure;
+    metrics_works(own->daemon->metrics, METRICS_TCP, works);
+    if (!works)
+        try_again_later(own, failure ? strerror(failure) : why);
     else if (own->wait_ms)
         log_line("listens at %s:%u now", host_of(own), own->daemon->conf->port);
+}
+
+/* An address in numbers is one at once; a name takes as long as it takes. */
+static void try_listen(struct tcp_socket *own)
+{
+    const struct tccl_conf *conf = own->daemon->conf;
+    const char *host = *conf->bind_addr ? conf->bind_addr : NULL;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    char port[8];
+    snprintf(port, sizeof(port), "%u", conf->port);
+    if (getaddrinfo(host, port, &hints, &found) == 0) {
+        on_addresses(own, found, NULL);
+        freeaddrinfo(found);
+        return;
+    }
+    own->lookup = lookup_start(own->daemon->names, host, conf->port, AI_PASSIVE, on_addresses, own);
+    if (!own->lookup)
+        on_addresses(own, NULL, "too many names are being looked up");
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *own)
@@ -188,16 +230,6 @@ static void on_retry(evutil_socket_t fd, short what, void *own)
     (void)fd;
     (void)what;
     try_listen(own);
-}
-
-static int find_addresses(struct tcp_socket *own, struct tccl_error *err)
-{
-    const struct tccl_conf *conf = own->daemon->conf;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    char port[8];
-    snprintf(port, sizeof(port), "%u", conf->port);
-    int code = getaddrinfo(*conf->bind_addr ? conf->bind_addr : NULL, port, &hints, &own->found);
-    return code ? tccl_fail(err, "BindAddr=%s: %s", conf->bind_addr, gai_strerror(code)) : 0;
 }
 
 struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err)
@@ -208,12 +240,11 @@ struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err)
         own->all = connections_new(daemon, &front_tcp, tccld_requests);
         own->retry = evtimer_new(daemon->base, on_retry, own);
     }
-    if (!own || !own->all || !own->retry)
-        tccl_fail(err, "out of memory");
-    else if (find_addresses(own, err) == 0) {
+    if (own && own->all && own->retry) {
         try_listen(own);
         return own;
     }
+    tccl_fail(err, "out of memory");
     tcp_socket_free(own);
     return NULL;
 }
@@ -225,7 +256,6 @@ void tcp_socket_free(struct tcp_socket *own)
     connections_free(own->all);
     if (own->retry)
         event_free(own->retry);
-    if (own->found)
-        freeaddrinfo(own->found);
+    lookup_cancel(own->lookup);
     free(own);
 }

@@ -6,8 +6,8 @@
 
 struct tcp_socket;
 
-/* Listens at conf's BindAddr and Port; where it can't, it says so and tries again. Returns NULL
- * with err: no memory, or BindAddr is no address. */
+/* Listens at conf's BindAddr and Port; where it can't, or BindAddr is a name that has no address
+ * yet, it says so and tries again. Returns NULL with err: no memory. */
 struct tcp_socket *tcp_socket_new(struct daemon *daemon, struct tccl_error *err);
 void tcp_socket_free(struct tcp_socket *own); /* NULL is fine */
 

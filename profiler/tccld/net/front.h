@@ -22,9 +22,8 @@ struct front {
     size_t untrusted; /* longest message of a user who may only ask, bytes */
     size_t buffered;  /* bytes that have come, or wait to be read, of all connections */
     int most;         /* connections in all */
-    int waiting;      /* of them those without a good message yet */
-    int each;         /* of them those of one user who may only ask, or of one address */
-    int each_waiting; /* of those without a good message yet */
+    int each;         /* of a user who may only ask */
+    int each_address; /* of an address, as long as nobody knows whose they are */
     int first_ms;     /* a connection must bring its message within this time */
     int next_ms;      /* read its answer within this, and bring the next message */
     bool forgiving;   /* what is refused is answered by an error, else the connection is closed */

@@ -3,7 +3,6 @@
 #include "tccld/net/resolver.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "base/clock.h"
 #include "client/peers.h"
+#include "tccld/net/lookup.h"
 
 typedef void found_callback(void *context, const struct address *address,
                             const struct tccl_error *err);
@@ -29,7 +29,7 @@ struct resolver {
     int next;
 };
 
-struct lookup {
+struct question {
     struct resolver *resolver;
     struct entry entry;
     found_callback *found;
@@ -74,25 +74,6 @@ static void name_place(struct entry *entry)
              strchr(entry->host, ':') ? "[%s]:%u" : "%s:%u", entry->host, entry->port);
 }
 
-/* In a thread of the pool. */
-static void look_up(void *task)
-{
-    struct lookup *lookup = task;
-    struct entry *entry = &lookup->entry;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *found = NULL;
-    char port[8];
-    snprintf(port, sizeof(port), "%u", entry->port);
-    int code = getaddrinfo(entry->host, port, &hints, &found);
-    if (code == 0 && found->ai_addrlen <= sizeof(entry->address.sockaddr)) {
-        memcpy(&entry->address.sockaddr, found->ai_addr, found->ai_addrlen);
-        entry->address.size = found->ai_addrlen;
-    } else {
-        tccl_fail(&entry->why, "its name %s has no address: %s", entry->host, gai_strerror(code));
-    }
-    if (found)
-        freeaddrinfo(found);
-}
-
 static void keep(struct resolver *resolver, const struct entry *entry)
 {
     struct entry **slot = &resolver->entries[resolver->next];
@@ -107,14 +88,20 @@ static void answer(found_callback *found, void *context, const struct entry *ent
     found(context, &entry->address, entry->address.size ? NULL : &entry->why);
 }
 
-static void looked_up(void *task)
+static void looked_up(void *context, const struct addrinfo *found, const char *why)
 {
-    struct lookup *lookup = task;
-    struct entry *entry = &lookup->entry;
+    struct question *question = context;
+    struct entry *entry = &question->entry;
+    if (found && found->ai_addrlen <= sizeof(entry->address.sockaddr)) {
+        memcpy(&entry->address.sockaddr, found->ai_addr, found->ai_addrlen);
+        entry->address.size = found->ai_addrlen;
+    } else {
+        tccl_fail(&entry->why, "its name %s has no address: %s", entry->host, why);
+    }
     entry->until = tccl_now_ms() + (entry->address.size ? RESOLVER_KEEP_MS : RESOLVER_KEEP_NOT_MS);
-    keep(lookup->resolver, entry);
-    answer(lookup->found, lookup->context, entry);
-    free(lookup);
+    keep(question->resolver, entry);
+    answer(question->found, question->context, entry);
+    free(question);
 }
 
 static const struct entry *cached(const struct resolver *resolver, const char *host, uint16_t port)
@@ -141,13 +128,14 @@ void resolver_find(struct resolver *resolver, const struct tccl_conf *conf, cons
         answer(found, context, known ? known : &entry);
         return;
     }
-    struct lookup *lookup = malloc(sizeof(*lookup));
-    if (lookup) {
-        *lookup = (struct lookup){
+    struct question *question = malloc(sizeof(*question));
+    if (question) {
+        *question = (struct question){
             .resolver = resolver, .entry = entry, .found = found, .context = context};
-        if (pool_submit(resolver->pool, look_up, looked_up, lookup) == 0)
+        if (lookup_start(resolver->pool, entry.host, entry.port, AI_ADDRCONFIG, looked_up,
+                         question))
             return;
-        free(lookup);
+        free(question);
     }
     tccl_fail(&entry.why, "too many names are being looked up");
     answer(found, context, &entry);
