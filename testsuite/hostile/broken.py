@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """broken: what tccld lives on is broken, full, read-only or somebody else's: a damaged store, a folder that can't be
-written, a StateDir with another tccld in it, a port that is taken. A step of this node has its ring all the same, it is
+written, a StateDir with another tccld in it, a port that is taken, a DNS that is down. A step of this node has its ring all the same, it is
 said what is wrong, and once it is mended what came meanwhile is on record.
 # level: quick
 """
@@ -9,6 +9,7 @@ import glob
 import os
 import socket
 import subprocess
+import tempfile
 import time
 
 from attack import Target, check, daemons, verdict
@@ -146,6 +147,34 @@ def take_port():
         daemons.free_ports, daemons.lacks_port = free, lacks_port
 
 
+def without_dns():
+    """BindAddr= is a name, and nobody knows its address yet."""
+    print("--- a name that has no address", flush=True)
+    spawn, lacks_port = daemons.spawn, daemons.lacks_port
+    with tempfile.NamedTemporaryFile("w") as hosts, tempfile.NamedTemporaryFile("w") as resolv:
+        print("nameserver 127.0.0.1", file=resolv, flush=True)  # where none listens
+        places = f"mount --bind {hosts.name} /etc/hosts && mount --bind {resolv.name} /etc/resolv.conf"
+        if subprocess.run(["unshare", "--mount", "sh", "-c", places], stderr=subprocess.DEVNULL).returncode:
+            print("no mounts here")
+            return
+
+        def spawn_without(command, log):
+            own = ["unshare", "--mount", "sh", "-c", f'{places} && exec "$@"', "sh"] if command[0].endswith("tccld") else []
+            return spawn(own + command, log)
+
+        daemons.spawn, daemons.lacks_port = spawn_without, lambda log: False
+        try:
+            with Broken(lambda target: target.conf.append("BindAddr=late.example")) as target:
+                serves(target, 11, "without an address")
+                eventually("the log says so", lambda: "can't listen at late.example" in log(target))
+                eventually("metrics say so", lambda: metric(target, "tcp") == "0")
+                print("127.0.0.1 late.example", file=hosts, flush=True)
+                eventually("it listens when it has one", lambda: "listens at late.example" in log(target))
+                target.tcp().close()
+        finally:
+            daemons.spawn, daemons.lacks_port = spawn, lacks_port
+
+
 def main():
     attack("a damaged store", damage, "file is not a database", move_away)
     attack("a file in the place of StateDir", put_file, "no store of records", lambda target: os.unlink(target.state))
@@ -154,6 +183,7 @@ def main():
     attack("another tccld in StateDir", lock, "another tccld uses this StateDir", unlock)
     break_while_it_runs()
     take_port()
+    without_dns()
     verdict()
 
 

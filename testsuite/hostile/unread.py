@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 """unread: nobody asks about records over eight connections, and over TCP, as fast as they take it, and reads nothing.
-Answers don't pile up in tccld, and a step gets its plan beside that.
+Answers don't pile up in tccld, and a step gets its plan beside that. Then three users do so over as many connections as
+they can have, here and from five nodes: their questions wait in line, steps still get their plans, another user an answer,
+and other nodes are heard.
 # level: quick
 """
-import json
+import contextlib
+import functools
+import os
 import select
-import sys
+import signal
 import time
 
-from attack import MIB, Target, check, frame, record, verdict
+from attack import MIB, NOBODY, Target, check, frame, record, verdict
 
 SECONDS, CONNECTIONS, GROWTH = 8, 8, 64 * MIB
-QUESTION = frame({"v": 1, "type": "query", "filter": {}})
+ASKED = {"v": 1, "type": "query", "filter": {}}
+QUESTION = frame(ASKED)
+SECOND, THIRD, FOURTH = 1, 2, 3  # users that each Debian has
 
 
 def push(connect, question):
@@ -42,8 +48,77 @@ def joins(target, seconds):
     return min(took), sorted(took)[len(took) // 2], len(took)
 
 
+def line_up(target, connects, make):
+    """Asks over each, and anew where tccld hangs up; nothing is read. Says when all have asked."""
+    peers, poll, texts = {}, select.poll(), [make() for _ in connects]
+
+    def ask(connect, text):
+        peer = connect()
+        peers[peer.fileno()] = peer, connect
+        poll.register(peer, select.POLLRDHUP)
+        with contextlib.suppress(OSError):
+            peer.sendall(text)
+
+    for connect, text in zip(connects, texts):
+        ask(connect, text)
+    print("asked", file=target.told, flush=True)
+    while True:
+        for fd, _ in poll.poll():
+            poll.unregister(fd)
+            peer, connect = peers.pop(fd)
+            peer.close()
+            ask(connect, make())
+
+
+def in_line(target, uid, connects, make):
+    pid, told = target.start(line_up, target, connects, make, uid=uid)
+    check(told.readline() == "asked\n", f"uid {uid} asks {len(connects)} times")
+    return pid
+
+
+def ask_once(target):
+    with target.unix() as peer:
+        target.ask(peer, ASKED)
+
+
+def hears(what, ask):
+    """Seconds that it took."""
+    begun = time.monotonic()
+    try:
+        held = ask()
+    except (OSError, SystemExit) as failed:
+        held, what = False, f"{what} ({failed})"
+    check(held, what)
+    return time.monotonic() - begun
+
+
+def while_they_wait(target, what):
+    """Steps, a user who has asked nothing yet, and a node that nobody has heard of."""
+    took = [hears(f"a step gets its plan while {what}", target.join) for _ in range(5)]
+    took.append(hears(f"a record of another node is stored while {what}",
+                      lambda: target.tell(target.tcp(source="127.0.0.9"), record(88, uid=0))))
+    print(f"steps: {sorted(took[:5])[2] * 1e3:.1f} ms, a record: {took[-1] * 1e3:.1f} ms", flush=True)
+    check(target.wait(target.fork(ask_once, target, uid=FOURTH)) == 0, f"another user is answered while {what}")
+
+
+def in_lines(target):
+    """Three users here; then one of them from five nodes that are trusted."""
+    nodes = [f"127.0.0.{i}" for i in range(2, 7)]
+    for source in nodes:
+        check(target.tell(target.tcp(source=source), record(99, uid=0)), f"{source} is a node's address")
+    asked = [in_line(target, uid, [target.unix] * 128, lambda: QUESTION) for uid in (NOBODY, SECOND, THIRD)]
+    while_they_wait(target, "three users wait in line")
+    asked.append(in_line(target, THIRD, [functools.partial(target.tcp, source=nodes[i % 5]) for i in range(1280)],
+                         lambda: frame(target.credential(ASKED))))
+    while_they_wait(target, "one does so from five nodes")
+    for pid in asked:
+        os.kill(pid, signal.SIGKILL)
+        target.wait(pid)
+
+
 def main():
-    store = [record(job, job_name="x" * 250, reason="y" * 250) for job in range(1, 2001)]
+    store = [record(job, uid, job_name="x" * 250, reason="y" * 250) for uid in (NOBODY, SECOND, THIRD)
+             for job in range(1 + 10000 * uid, 2001 + 10000 * uid)]
     with Target(records=store) as target:
         target.join()
         least, median, _ = joins(target, 2)
@@ -59,6 +134,7 @@ def main():
               f"{median_beside * 1e3:.1f} ({count} of them): {median_beside / median:.1f} times", flush=True)
         check(count > 0, "steps get their plans meanwhile")
         check(grown < GROWTH, f"tccld grew by {grown / MIB:.0f} MiB, less than {GROWTH // MIB}")
+        in_lines(target)
     verdict()
 
 

@@ -15,6 +15,7 @@
 #include "client/frame.h"
 #include "client/message.h"
 #include "tccld/net/front.h"
+#include "tccld/net/peer-trust.h"
 #include "tccld/net/replay.h"
 #include "tccld/net/seal.h"
 #include "tccld/net/share.h"
@@ -1001,6 +1002,42 @@ static void test_networks(void)
         share_drop(shares[i]);
 }
 
+static bool is_trusted(const char *text)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    inet_pton(AF_INET, text, &from.sin_addr);
+    struct share *share = share_of_address(daemon_.shares, (struct sockaddr *)&from);
+    bool trusted = share->trusted;
+    share_drop(share);
+    return trusted;
+}
+
+/* Those of [peers] are trusted: numbers at once, names when they are found. */
+static void test_peers(void)
+{
+    static struct tccl_peer peers[] = {{.node = "n5", .host = "198.51.100.5"},
+                                       {.node = "n6", .host = "no-such-host.invalid"},
+                                       {.node = "n7", .host = "localhost"}};
+    struct tccl_error err = {0};
+    if (front.from != FROM_TCP)
+        return;
+    conf.peers = peers;
+    conf.n_peers = sizeof(peers) / sizeof(*peers);
+    daemon_.names = pool_new(daemon_.base, 1, 4, &err);
+    CHECK(!is_trusted("198.51.100.5") && !is_trusted("127.0.0.1"));
+    struct peer_trust *trust = peer_trust_new(&daemon_);
+    CHECK(is_trusted("198.51.100.5") && !is_trusted("198.51.100.6"));
+    for (int64_t until = tccl_now_ms() + PATIENCE_MS;
+         !is_trusted("127.0.0.1") && tccl_now_ms() < until; turn())
+        poll(NULL, 0, 1);
+    CHECK(is_trusted("127.0.0.1"));
+    peer_trust_reloaded(trust); /* with a lookup under way */
+    settle();
+    peer_trust_free(trust);
+    pool_free(daemon_.names, PATIENCE_MS);
+    conf.n_peers = 0;
+}
+
 static int admitted(struct shares *shares, int64_t now_ms, uint32_t host, int tries)
 {
     struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
@@ -1087,7 +1124,7 @@ int main(void)
         test_values,       test_one_address,
         test_line,         test_trusted_addresses,
         test_turn_limits,  test_first_turn,
-        test_networks,
+        test_networks,     test_peers,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */
