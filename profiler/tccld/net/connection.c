@@ -1,7 +1,15 @@
-/* One connection: a frame comes in, the front end opens it, the message goes to its handler, the
- * answer goes out, and then the next frame is looked at. What comes meanwhile stays in the kernel's
- * buffers and, up to one frame, in ours. A timer runs whenever the other side has to do something.
- */
+/* One connection:
+ *
+ *   state     | until                                  | its timer
+ *   LISTENING | a frame has come: ASKED                | first_ms, later next_ms
+ *   ASKED     | the frame has been opened (TCP: in the | next_ms while it waits for its
+ *             | turn of its address), and answered (a  | address's turn, else none
+ *             | user's in his turn): ANSWERED          |
+ *   ANSWERED  | the answer has been read: LISTENING    | next_ms
+ *
+ * In each state it can be closed: by its other side, by its timer, by connections.c for lack of
+ * room, or since what came is no good. What comes while it isn't LISTENING stays in the kernel's
+ * buffers and, up to one frame, in ours. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
