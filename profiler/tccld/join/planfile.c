@@ -50,9 +50,8 @@ static int open_folder(const char *run_dir, const char *name, bool make)
     return opened;
 }
 
-/* Lets this user read a file that is otherwise the owner's alone: what a file's mode can't say
- * where we are not root. In the kernel's form (linux/posix_acl_xattr.h). Returns 0, or -1 with
- * errno. */
+/* Lets this user read a file that is otherwise the owner's alone: what a file's mode can't say. In
+ * the kernel's form (linux/posix_acl_xattr.h). Returns 0, or -1 with errno. */
 static int let_read(int fd, uid_t uid)
 {
     enum { USER_OBJ = 1, USER = 2, GROUP_OBJ = 4, MASK = 16, OTHER = 32, READ = 4, WRITE = 2 };
@@ -71,6 +70,15 @@ static int let_read(int fd, uid_t uid)
     return fsetxattr(fd, "system.posix_acl_access", &list, sizeof(list), 0);
 }
 
+/* Where the file system has no ACLs, root can let the group of the job read it. Returns 0, or -1
+ * with errno. */
+static int let_job_read(int fd, uid_t uid, gid_t gid)
+{
+    if (let_read(fd, uid) == 0)
+        return 0;
+    return errno == EOPNOTSUPP && geteuid() == 0 && fchown(fd, 0, gid) == 0 ? fchmod(fd, 0640) : -1;
+}
+
 static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t size)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -78,7 +86,7 @@ static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t
     if (unlinkat(folder, PLAN_NAME, 0) != 0 && errno != ENOENT)
         return -1;
     cleanup_close int fd = openat(folder, PLAN_NAME, flags, 0600);
-    if (fd < 0 || (geteuid() == 0 && fchown(fd, 0, gid) != 0))
+    if (fd < 0)
         return -1;
     while (size > 0) {
         ssize_t done = write(fd, text, size);
@@ -89,7 +97,7 @@ static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t
             size -= (size_t)done;
         }
     }
-    return geteuid() == 0 ? fchmod(fd, 0640) : let_read(fd, uid);
+    return let_job_read(fd, uid, gid);
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
