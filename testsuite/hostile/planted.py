@@ -179,13 +179,21 @@ def prepare(folder, user):
         file.write(text)
 
 
+KEY = {"cluster": "rig", "job": 7, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
+
+
 def join(folder):
     """The plan of a step of OWNER's."""
-    key = {"cluster": "rig", "job": 7, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
     with daemons.connect(folder, 0) as peer:
-        daemons.send(peer, {"type": "join", "key": key, "node": 0, "nodes": ["n1"], "gres": [0, 1, 2, 3], "mode": "on", "uid": OWNER,
+        daemons.send(peer, {"type": "join", "key": KEY, "node": 0, "nodes": ["n1"], "gres": [0, 1, 2, 3], "mode": "on", "uid": OWNER,
                             "gid": GROUP, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
         return daemons.receive(peer)
+
+
+def leave(folder):
+    with daemons.connect(folder, 0) as peer:
+        daemons.send(peer, {"type": "leave", "key": KEY})
+        daemons.receive(peer)
 
 
 def serve(folder):
@@ -216,6 +224,7 @@ def serve(folder):
         with open(f"{folder}/log") as file:
             check("somebody else than root may change it" in file.read(), "records are not kept in a StateDir of nobody's: the log says so")
         check(os.stat(f"{node}/tccld.sock").st_uid == NOBODY, "what root made in nobody's folder is nobody's")
+        leave(folder)
         stop(child)
     check(child, f"tccld starts{said}")
     check((files(roots), os.stat(f"{roots}/mode").st_mode) == before, "nothing of root's is changed by tccld")
@@ -251,6 +260,7 @@ def plans(folder, user, bare=False):
                                   (STRANGER, STRANGER, False)):
                 who = f"{pwd.getpwuid(uid).pw_name} in the {'job' if gid == GROUP else 'user'}'s group"
                 check(opens_as(path, uid, gid) == may, f"{whose}: {who} {'can' if may else 'can not'} read the plan")
+        leave(folder)
         stop(child)
     finally:
         if bare:

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""confined: tccld and the check of the profile do their work under the restrictions of their units, and under these a program that
+was taken over can do little.
+# level: quick
+"""
+import mmap
+import os
+import platform
+import pwd
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+from attack import Target, check, daemons, skip, verdict
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+UNITS = {"tccld": f"{daemons.BUILD}/etc/tccld.service", "tccl-profile": f"{daemons.BUILD}/etc/tccl-profile-check.service"}
+TOOL = f"{daemons.BUILD}/profiler/tccl-profile"
+MODEL = f"{daemons.HERE}/machines/amd-4gpu.json"
+OWNER = pwd.getpwnam("daemon").pw_uid
+PROBES = {
+    "writes outside of its folders": "open('/etc/tccl-probe', 'w')",
+    "reads the kernel's settings": "open('/proc/sys/kernel/osrelease')",
+    "opens a raw socket": "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+    "has memory that is written and executed": "mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)",
+    "changes its priority": "os.setpriority(os.PRIO_PROCESS, 0, -1)",
+    "chooses its processors": "os.sched_setaffinity(0, {0})",
+    "sets the clock": "time.clock_settime(time.CLOCK_REALTIME, time.time())",
+    "sends signals to processes of others": "os.kill(sleeper, 0)",
+    "binds a privileged port": "socket.socket().bind(('127.0.0.1', 99))",
+    "changes its root": "os.chroot('/tmp')",
+    "makes a device": "os.mknod(f'{folder}/device', 0o600 | stat.S_IFCHR, os.makedev(1, 5))",
+}
+assert all((mmap, socket, stat, time))  # what the lines above use
+# What the check needs, and tccld does not.
+MAY = {"tccl-profile": {"reads the kernel's settings", "changes its priority", "chooses its processors",
+                        "has memory that is written and executed"}}
+
+
+def under(which, folder, *command):
+    return [sys.executable, f"{HERE}/confine.py", UNITS[which], folder, *command]
+
+
+def spawn_confined(command, log):
+    """As daemons.spawn, with tccld under its unit."""
+    if command[0].endswith("/tccld"):
+        command = under("tccld", os.path.dirname(log), *command)
+    return spawn(command, log)
+
+
+def try_all(folder, sleeper):
+    """For the confined program: prints what could be done."""
+    for what, line in PROBES.items():
+        try:
+            exec(line, globals(), {"folder": folder, "sleeper": sleeper})
+            print(what)
+        except OSError:
+            pass
+
+
+def probe(which, folder, sleeper):
+    """Nothing is done that the unit forbids."""
+    done = subprocess.run(under(which, folder, sys.executable, __file__, "--try", folder, str(sleeper)), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True)
+    told = set(done.stdout.splitlines())
+    check(done.returncode == 0, f"{which}: all was tried under its unit")
+    for what in PROBES:
+        may = what in MAY.get(which, ())
+        check((what in told) == may, f"{which}: a program under its unit {what}: {'yes' if may else 'no'}")
+
+
+def serve(target):
+    key = {"cluster": "rig", "job": 70, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
+    daemons.join_all(target.folder, target.nodes, key)
+    daemons.leave_all(target.folder, target.nodes, key)
+    check(True, "a step of two nodes has its ring")
+    with target.unix() as peer:
+        plan = target.ask(peer, {"type": "join", "key": {**key, "job": 71}, "node": 0, "nodes": ["n1"], "gres": [0, 1, 2, 3], "mode": "on",
+                                 "uid": OWNER, "gid": OWNER, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
+    path = plan.get("path", "")
+    shared = f"/dev/shm/tccl-{OWNER}-{path.split('/')[-2].rsplit('-')[-1]}.0" if path else ""
+    check(os.path.exists(shared) and os.stat(shared).st_uid == OWNER, f"{shared} is the job's user's")
+    check(subprocess.run(["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups", "cat", path],
+                         stdout=subprocess.DEVNULL).returncode == 0, "the plan can be read by the job's user")
+    with target.unix() as peer:
+        target.ask(peer, {"type": "leave", "key": {**key, "job": 71}})
+    check(not os.path.exists(shared) and not os.path.exists(path), "both are removed when the step ends")
+    check({each["job"] for each in target.records()} >= {70, 71}, "the records are in the store")
+    target.await_log("serves node n1")
+
+
+def main():
+    if platform.machine() != "x86_64" or not shutil.which("systemd-analyze"):
+        skip("needs x86-64, and systemd-analyze for its sets of system calls")
+    daemons.spawn = spawn_confined
+    with Target(nodes=2) as target:
+        serve(target)
+        sleeper = subprocess.Popen(["setpriv", "--reuid=1", "--regid=1", "--clear-groups", "sleep", "1000"])
+        folder = f"{target.folder}/probe"
+        os.makedirs(folder)
+        for which in UNITS:
+            probe(which, folder, sleeper.pid)
+        sleeper.kill()
+        sleeper.wait()
+        cache = f"{folder}/cache"
+        arguments = ["-q", "--model", MODEL, "--cache", cache, "--gpus", "0,1"]
+        subprocess.run([TOOL, "run", *arguments], stdin=subprocess.DEVNULL, check=True)
+        os.makedirs(f"{folder}/none")
+        done = subprocess.run(under("tccl-profile", f"{folder}/none", TOOL, "run", "--check", *arguments), stdin=subprocess.DEVNULL)
+        check(done.returncode in (0, 3), f"the profile is checked: status {done.returncode}")
+    verdict()
+
+
+spawn = daemons.spawn
+if sys.argv[1:2] == ["--try"]:
+    try_all(sys.argv[2], int(sys.argv[3]))
+else:
+    main()
