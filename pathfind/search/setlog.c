@@ -18,6 +18,7 @@
 #include "base/hash.h"
 
 enum { MAX_LINE = 2048, SUM_DIGITS = 16, MAX_SOURCE = 64 };
+static const off_t MAX_LOG = 1 << 30; /* bytes: millions of sets */
 static const double MAX_SKEW = 1e9; /* microseconds */
 
 struct tccl_setlog {
@@ -134,7 +135,13 @@ static long line_read(FILE *file, char line[static MAX_LINE], bool *torn)
 static FILE *open_to_read(const char *path, struct tccl_error *err)
 {
     struct tccl_error why = {""};
+    struct stat st;
     cleanup_close int fd = tccl_open_regular(path, &why);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > MAX_LOG) {
+        errno = EFBIG;
+        tccl_fail(err, "%s: has %jd bytes: no log of sets is as long", path, (intmax_t)st.st_size);
+        return NULL;
+    }
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 
     if (file)

@@ -7,9 +7,11 @@ import mmap
 import os
 import platform
 import pwd
+import re
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -38,6 +40,26 @@ assert all((mmap, socket, stat, time))  # what the lines above use
 # What the check needs, and tccld does not.
 MAY = {"tccl-profile": {"reads the kernel's settings", "changes its priority", "chooses its processors",
                         "has memory that is written and executed"}}
+
+
+# What tccld makes: a path in the node's folder, its mode. What it does not name must not be there. tccld/README.md has the same table.
+MODES = {"tccld.sock": 0o666, "tccld.sock.lock": 0o644, "run/records": 0o600, "run/STEP": 0o711, "run/STEP/plan": 0o640, "run/STEP/built": 0o600,
+         "state/records.db": 0o600, "state/records.db-wal": 0o600, "state/records.db-shm": 0o600, "state/tccld.lock": 0o600,
+         "state/spool": 0o700, "state/spool/bad": 0o700}
+
+
+GIVEN = {"run", "state", "log", "machine.json", "cache"}  # by the test
+
+
+def made(node, before):
+    """What is there that was not before: path and mode."""
+    found = {}
+    for at, folders, names in os.walk(node):
+        for name in folders + names:
+            path = os.path.relpath(os.path.join(at, name), node)
+            if path.split("/")[0] not in before - {"run", "state"} and path not in before:
+                found[re.sub(r"run/[0-9]+\.[^/]*", "run/STEP", path)] = stat.S_IMODE(os.lstat(os.path.join(at, name)).st_mode)
+    return found
 
 
 def under(which, folder, *command):
@@ -85,6 +107,11 @@ def serve(target):
     check(os.path.exists(shared) and os.stat(shared).st_uid == OWNER, f"{shared} is the job's user's")
     check(subprocess.run(["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups", "cat", path],
                          stdout=subprocess.DEVNULL).returncode == 0, "the plan can be read by the job's user")
+    found = made(f"{target.folder}/n1", GIVEN)
+    wrong = {path: oct(mode) for path, mode in found.items() if MODES.get(path) != mode}
+    check(not wrong and "run/STEP/plan" in found, f"files and folders have the modes that they are to have{f', but {wrong}' if wrong else ''}")
+    entry = os.getxattr(path, "system.posix_acl_access")
+    check(struct.pack("<HHI", 2, 4, OWNER) in entry and len(entry) == 44, "the plan's ACL names its user alone")
     with target.unix() as peer:
         target.ask(peer, {"type": "leave", "key": {**key, "job": 71}})
     check(not os.path.exists(shared) and not os.path.exists(path), "both are removed when the step ends")
