@@ -13,6 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("TCCL_BUILD", os.path.join(HERE, "..", "build")))
+TCCLD = os.environ.get("TCCL_TCCLD", f"{BUILD}/profiler/tccld")
 PATIENCE = 300  # seconds: for a busy machine
 children = []
 
@@ -142,7 +143,7 @@ def start_tccld(folder, nodes, more=()):
     started = []
     write_conf(folder, free_ports(len(nodes)), more)
     for i in range(len(nodes)):
-        started.append(spawn([f"{BUILD}/profiler/tccld", "--config", f"{folder}/tccl.conf", "--node", f"n{i + 1}"],
+        started.append(spawn([TCCLD, "--config", f"{folder}/tccl.conf", "--node", f"n{i + 1}"],
                              f"{folder}/n{i + 1}/log"))
         if not wait_for_socket(f"{folder}/n{i + 1}/tccld.sock", started[-1]) or lacks_port(f"{folder}/n{i + 1}/log"):
             for process in started:

@@ -99,7 +99,7 @@ class Target:
     def start_again(self, node=1):
         """Starts it again."""
         self.tcclds[node - 1] = child = daemons.spawn(
-            [f"{daemons.BUILD}/profiler/tccld", "--config", f"{self.folder}/tccl.conf", "--node", f"n{node}"],
+            [daemons.TCCLD, "--config", f"{self.folder}/tccl.conf", "--node", f"n{node}"],
             f"{self.folder}/n{node}/log")
         if not daemons.wait_for_socket(f"{self.folder}/n{node}/tccld.sock", child):
             daemons.die("tccld does not start again")

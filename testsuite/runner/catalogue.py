@@ -113,9 +113,14 @@ def nccl_tests(everything):
 def hostile_tests(everything):
     for path in scripts('hostile', '*.py'):
         level = tag(path, 'level')
+        needs, env = ['build/gcc'], {'TCCL_BUILD': os.path.join(ROOT, 'build')}
+        build = tag(path, 'build')
+        if build and everything:
+            needs.append(f'build/{build}')
+            env |= {'TCCL_TCCLD': os.path.join(ROOT, BUILDS[build][0], 'profiler', 'tccld'), **SANITIZERS}
         if level == 'quick' or level and everything:
             yield Test(f'hostile/{os.path.basename(path).removesuffix(".py")}', ['python3', '-B', path], 'hostile',
-                       needs=['build/gcc'], env={'TCCL_BUILD': os.path.join(ROOT, 'build')}, timeout=HOSTILE_SECONDS)
+                       needs=needs, env=env, timeout=HOSTILE_SECONDS)
 
 
 def checks(everything):
