@@ -19,7 +19,7 @@
 
 enum { MAX_LINE = 2048, SUM_DIGITS = 16, MAX_SOURCE = 64 };
 static const off_t MAX_LOG = 1 << 30; /* bytes: millions of sets */
-static const double MAX_SKEW = 1e9; /* microseconds */
+static const double MAX_SKEW = 1e9;   /* microseconds */
 
 struct tccl_setlog {
     int fd;
