@@ -76,7 +76,8 @@ def free_ports(count):
 
 
 def start_munged(folder):
-    """Of our own: nobody else's credentials are good."""
+    """Of our own: nobody else's credentials are good. And no slurmd is tccld's, whatever runs here."""
+    os.environ["SLURM_CONF"] = f"{folder}/slurm.conf"
     os.makedirs(f"{folder}/munge", mode=0o755)
     with open(f"{folder}/munge/key", "wb") as file:
         os.fchmod(file.fileno(), 0o600)

@@ -12,7 +12,7 @@ enum {
 
 /* What a program printed; longer output is cut. */
 struct tccl_command_output {
-    char out[65536], err[4096];
+    char out[65536], err[65536];
 };
 
 /* Runs argv without standard input until deadline (tccl_now_ms). argv[0] without '/' is searched

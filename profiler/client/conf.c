@@ -158,17 +158,6 @@ static int set_days(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
-static int set_gres_order(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
-                          const char *value, struct tccl_error *err)
-{
-    (void)conf;
-    bool minor = !strcasecmp(value, "minor");
-    if (!minor && strcasecmp(value, "pci") != 0)
-        return tccl_value_refuse(key, value, "pci or minor", err);
-    *(enum tccl_gres_order *)field = minor ? TCCL_GRES_MINOR : TCCL_GRES_PCI;
-    return 0;
-}
-
 #define FIELD(name) offsetof(struct tccl_conf, name)
 enum { SOCKET_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1, PATH_LONGEST = PATH_MAX - 64 };
 
@@ -192,7 +181,6 @@ static const struct tccl_key keys[] = {
     {"MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
-    {"GresOrder", set_gres_order, FIELD(gres_order), 0, 0},
 };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 _Static_assert((int)KEYS == (int)TCCL_CONF_KEYS, "each key has a line");

@@ -21,9 +21,7 @@ struct tccl_peer {
     int line; /* of the file */
 };
 
-enum { TCCL_CONF_KEYS = 20 }; /* of [tccl] */
-
-enum tccl_gres_order { TCCL_GRES_PCI, TCCL_GRES_MINOR };
+enum { TCCL_CONF_KEYS = 19 }; /* of [tccl] */
 
 struct tccl_conf {
     char path[PATH_MAX];
@@ -48,7 +46,6 @@ struct tccl_conf {
     uint16_t port;                        /* Port=8517 */
     int timeout_ms;                       /* Timeout=500ms */
     int require_timeout_ms;               /* RequireTimeout=10s */
-    enum tccl_gres_order gres_order;      /* GresOrder=pci|minor */
     struct tccl_policy policy;            /* [policy]: where no other one matches */
     struct tccl_policy *policies;         /* [policy NAME], in the order of the file */
     int n_policies;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { PARTS = 16 };
+enum { PARTS = 20 };
 
 /* Phrases of each class; '^': at the beginning of the text, or after "NAME: ". The first class that
  * matches counts, so causes are listed before consequences. */
@@ -23,8 +23,10 @@ static const struct {
       "the profile has no ring over", "has no chain between NICs", "the profile has no such chain",
       "^no profile in "}},
     {"unknown GPU",
-     {"is not in the profile's machine", "is listed twice",
-      "^SLURM_STEP_GPUS: ", "^SLURM_JOB_GPUS: ", "is not a GPU index", " GPUs, and no GPU "}},
+     {"is not in the profile's machine", "is listed twice", "^SLURM_STEP_GPUS: ",
+      "^SLURM_JOB_GPUS: ", "is not a GPU index", " GPUs, and no GPU ", "is not in slurmd's list",
+      "of NVIDIA's driver", "the driver tells no bus id", "has MIG instances", "^no slurmd runs",
+      "restart slurmd", "slurmd -G", "Slurm has no device files", " -G has ", " -G can't be run"}},
     {"no ring", {"^no ring can be closed over", "has no NIC in its profile"}},
     {"late start", {"a slow Prolog?"}},
     {"cancelled",

@@ -13,6 +13,8 @@
 #include "check/check-items.h"
 #include "discover/discover.h"
 #include "fill/gpusets.h"
+#include "gres/gres.h"
+#include "gres/slurmd.h"
 #include "profile/cache.h"
 
 enum {
@@ -261,49 +263,42 @@ static int slurm_gpus(const struct check_site *site)
     return check_slurm_gpus(gres);
 }
 
-/* Does the order of minors differ from that of PCI on this machine? */
-static bool orders_differ(const struct tccl_machine *machine)
+/* slurmd's list, as slurmd -G prints it now. */
+static int read_numbers(const struct check_site *site, struct tccl_gres *list,
+                        struct tccl_error *err)
 {
-    for (int i = 1; i < machine->n_gpus; i++)
-        if (machine->gpus[i].minor >= 0 && machine->gpus[i - 1].minor > machine->gpus[i].minor)
-            return true;
-    return false;
+    cleanup_free struct tccl_command_output *output = malloc(sizeof(*output));
+    struct tccl_slurmd slurmd;
+    char scratch[] = "/tmp/tccl-check-XXXXXX";
+    int rc = tccl_slurmd_find(site->conf.node, getenv("SLURM_CONF"), &slurmd, err);
+    if (rc != 0 || !output)
+        return rc > 0 ? tccl_fail(err, "no slurmd runs here") : -1;
+    if (!mkdtemp(scratch))
+        return tccl_fail(err, "%s: %s", scratch, strerror(errno));
+    rc = tccl_slurmd_list(&slurmd, site->conf.node, scratch,
+                          check_run_until(site->deadline, SLURM_MS), output, err);
+    rmdir(scratch);
+    if (rc != 0 || tccl_gres_parse(output->err, list, err) != 0)
+        return -1;
+    tccl_gres_locate(list, NULL);
+    return 0;
 }
 
-/* AutoDetect in gres.conf; NULL if it is not set. */
-static char *auto_detect(const struct check_site *site)
+/* Which GPU is each of Slurm's numbers? */
+static void check_numbers(const struct check_site *site, const struct tccl_machine *machine,
+                          struct check_result *result)
 {
-    struct check_slurm_conf gres;
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
-    char *slash = strrchr(path, '/');
-    if (slash)
-        strcpy(slash + 1, "gres.conf");
-    check_slurm_conf_read(path, &gres, NULL);
-    const char *value = check_slurm_get(&gres, "AutoDetect");
-    char *copy = value && strcasecmp(value, "off") != 0 ? strdup(value) : NULL;
-    check_slurm_conf_clear(&gres);
-    return copy;
-}
-
-static void check_order(const struct check_site *site, const struct tccl_machine *machine,
-                        struct check_result *result)
-{
-    cleanup_free char *detected = auto_detect(site);
-    bool minor = site->conf.gres_order == TCCL_GRES_MINOR;
-    if (!orders_differ(machine))
+    cleanup_free struct tccl_gres *list = malloc(sizeof(*list));
+    struct tccl_error err = {0};
+    if (!list || read_numbers(site, list, &err) != 0) {
+        check_say(result, CHECK_WARN, "slurmd's list of GPUs: %s", err.text);
         return;
-    if (detected && minor)
-        check_say(
-            result, CHECK_WARN,
-            "gres.conf has AutoDetect=%s, which numbers GPUs in PCI order, but GresOrder=minor: "
-            "rings would be for the wrong GPUs: set GresOrder=pci",
-            detected);
-    if (!detected && !minor)
-        check_say(result, CHECK_WARN,
-                  "gres.conf lists devices, so Slurm numbers GPUs by /dev/nvidiaN, which is not "
-                  "PCI order "
-                  "here: rings would be for the wrong GPUs: set GresOrder=minor");
+    }
+    for (int i = 0; i < list->count; i++) {
+        struct tccl_error why = {0};
+        if (tccl_gres_find(list, machine, false, i, &why) < 0)
+            check_say(result, CHECK_FAIL, "%s", why.text);
+    }
 }
 
 void check_item_gpus(const struct check_site *site, struct check_result *result)
@@ -332,6 +327,6 @@ void check_item_gpus(const struct check_site *site, struct check_result *result)
                       gpus, machine->n_gpus, site->conf.machine);
         else
             check_say(result, CHECK_OK, "%d, as Slurm has them", gpus);
-        check_order(site, machine, result);
+        check_numbers(site, machine, result);
     }
 }

@@ -4,6 +4,9 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "gres/gres.h"
 
 enum { PASSWD_SIZE = 16384 };
 
@@ -21,29 +24,44 @@ static void read_user(uid_t uid, char name[static TCCL_STEP_TEXT + 1])
     free(buffer);
 }
 
-/* The GPU with this index in Slurm; -1: none. */
-static int find_gpu(const struct tccl_machine *machine, enum tccl_gres_order order, int index)
+static bool all_the_same(const struct tccl_machine *machine)
 {
-    if (order == TCCL_GRES_PCI)
-        return index < machine->n_gpus ? index : -1;
-    for (int i = 0; i < machine->n_gpus; i++)
-        if (machine->gpus[i].minor == index)
-            return i;
-    return -1;
+    for (int i = 1; i < machine->n_gpus; i++)
+        if (strcmp(machine->gpus[i].model, machine->gpus[0].model) != 0)
+            return false;
+    return true;
+}
+
+/* slurmd's list, as tccld has left it in RunDir; where all GPUs are of one model it isn't needed.
+ */
+static int read_list(const struct tccl_conf *conf, const struct tccl_machine *machine,
+                     struct tccl_gres *list, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    int64_t started;
+    int pid;
+    list->count = 0;
+    if (all_the_same(machine))
+        return 0;
+    snprintf(path, sizeof(path), "%.*s/" TCCL_GRES_NAME, PATH_MAX - 64, conf->run_dir);
+    return tccl_gres_load(list, path, &pid, &started, err);
 }
 
 static int read_models(const struct tccl_conf *conf, const struct tccl_step *step,
                        struct step_facts *facts, struct tccl_error *err)
 {
+    struct tccl_gres list;
     facts->machine = malloc(sizeof(*facts->machine));
     if (!facts->machine)
         return tccl_fail(err, "out of memory");
     if (tccl_machine_read(conf->machine, facts->machine, err) != 0)
         return -1;
+    if (read_list(conf, facts->machine, &list, err) != 0)
+        return -1;
     for (int i = 0; i < step->n_gres; i++) {
-        int gpu = find_gpu(facts->machine, conf->gres_order, step->gres[i]);
+        int gpu = list.count ? tccl_gres_find(&list, facts->machine, false, step->gres[i], err) : 0;
         if (gpu < 0)
-            return tccl_fail(err, "GPU %d is not in %s", step->gres[i], conf->machine);
+            return -1;
         facts->models[i] = facts->machine->gpus[gpu].model;
     }
     facts->facts.n_gpu_models = step->n_gres;

@@ -65,7 +65,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
 {
     static const char *const seeds[] = {
         "[tccl]\nSocket=/run/tccl/%n.sock\nPort=8517\nTimeout=250ms ; short\nRequireTimeout=5s\n"
-        "AccountingHost=head\nAdmins=a,b\nGresOrder=minor\n[policy]\nDefault=auto\nMinNodes=2\n"
+        "AccountingHost=head\nAdmins=a,b\n[policy]\nDefault=auto\nMinNodes=2\n"
         "MinGpus=8\nPartitions=gpu,dgx\n[peers]\nn[1-4]=127.0.0.1:18001-18004\nh=::1\n",
         "[peers]\nn[1-4]=h[1-4]:8517\nx=[fe80::1]:99\n",
         ("[policy a]\nPartitions=gpu,d*\nQos=x[1-3]\nNodeList=n[1-4]\nNodes=2-8\nGpus=4-\n"

@@ -142,6 +142,8 @@ static void rig_begin(void)
         exit(1);
     }
     atexit(rig_end);
+    snprintf(path, sizeof(path), "%s/slurm.conf", rig.folder);
+    setenv("SLURM_CONF", path, 1); /* no slurmd is tccld's, whatever runs here */
     snprintf(path, sizeof(path), "%s/munge.key", rig.folder);
     snprintf(rig.munge_socket, sizeof(rig.munge_socket), "%s/munge.socket", rig.folder);
     for (size_t i = 0; i < sizeof(key); i++)

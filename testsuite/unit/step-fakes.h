@@ -226,11 +226,21 @@ static struct shared_class fake_class;
 static bool fake_no_profile;
 static enum tccl_state fake_solution;
 
-struct shared_class *own_class(struct own *own, const struct tccl_conf *conf, const int *gres,
-                               int n_gres, struct tccl_error *err)
+/* slurmd's list is known at once, unless the test says when. */
+static unsigned fake_look;
+
+unsigned slurm_gpus_look(struct slurm_gpus *gpus)
+{
+    (void)gpus;
+    return fake_look;
+}
+struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
+                               const struct slurm_gpus *slurm, const int *gres, int n_gres,
+                               struct tccl_error *err)
 {
     (void)own;
     (void)conf;
+    (void)slurm;
     CHECK(gres && n_gres > 0);
     if (fake_no_profile) {
         tccl_fail(err, "no profile");

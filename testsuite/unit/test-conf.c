@@ -57,7 +57,7 @@ static void test_all_keys(void)
                        "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
                        "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
                        "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
-                       "Timeout=250ms\nRequireTimeout=1min\nGresOrder=Minor\n"
+                       "Timeout=250ms\nRequireTimeout=1min\n"
                        "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
                        &conf, &err);
     CHECK_INT(rc, 0);
@@ -77,7 +77,6 @@ static void test_all_keys(void)
     CHECK_STR(conf.admins, "ann,bob");
     CHECK_INT(conf.timeout_ms, 250);
     CHECK_INT(conf.require_timeout_ms, 60000);
-    CHECK_INT(conf.gres_order, TCCL_GRES_MINOR);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     CHECK_INT(conf.policy.min_nodes, 2);
     CHECK_INT(conf.policy.min_gpus, 8);
@@ -299,7 +298,7 @@ static void test_bad_values(void)
     check_bad("[tccl]\nAdmins=a,,b\n", 2, "names with commas");
     check_bad("[tccl]\nAdmins=a,\n", 2, "names with commas");
     check_bad("[tccl]\nAdmins=a b\n", 2, "names with commas");
-    check_bad("[tccl]\nGresOrder=uuid\n", 2, "give pci or minor");
+    check_bad("[tccl]\nGresOrder=pci\n", 2, "GresOrder");
     check_bad("[tccl]\nBindAddr=a/b\n", 2, "an address");
     check_bad("[policy]\nDefault=yes\n", 2, "off, auto, on or require");
     check_bad("[policy]\nMinNodes=0\n", 2, "from 1 to 65536");

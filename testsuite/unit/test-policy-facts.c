@@ -2,9 +2,11 @@
 #include "plugin/policy-facts.h"
 
 #include <pwd.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "check.h"
+#include "gres/gres.h"
 
 static char path[] = "/tmp/test-policy-facts-XXXXXX";
 
@@ -20,16 +22,31 @@ static void write_machine(const char *text)
     CHECK(file && fputs(text, file) >= 0);
 }
 
+static char run_dir[] = "/tmp/test-policy-gpus-XXXXXX";
+
+/* slurmd's list as tccld keeps it: these minors in this order. */
+static void write_list(int a, int b)
+{
+    static struct tccl_gres list;
+    char file[64];
+    list = (struct tccl_gres){.count = 2,
+                              .devices = {{.file = "/dev/a", .nvidia = true, .minor = a},
+                                          {.file = "/dev/b", .nvidia = true, .minor = b}}};
+    snprintf(file, sizeof(file), "%s/" TCCL_GRES_NAME, run_dir);
+    CHECK_INT(tccl_gres_save(&list, file, 1, 1, NULL), 0);
+}
+
 /* The models of these GPUs, with ';' between them; "(unknown)" where they can't be read. */
-static void check_models(enum tccl_gres_order order, int a, int b, const char *expected)
+static void check_models(int a, int b, const char *expected)
 {
     char *names[] = {"n1", "n2"}, text[256] = "";
     struct tccl_step step = {.gres = {a, b}, .n_gres = 2, .nodes = names, .n_nodes = 2};
     struct tccl_policy policy = {.gpu_types = (char *)"t4"};
-    struct tccl_conf conf = {.policies = &policy, .n_policies = 1, .gres_order = order};
+    struct tccl_conf conf = {.policies = &policy, .n_policies = 1};
     struct tccl_error err = {""};
     struct step_facts facts;
     snprintf(conf.machine, sizeof(conf.machine), "%s", path);
+    strcpy(conf.run_dir, run_dir);
     int rc = step_facts_read(&conf, &step, &facts, &err);
     CHECK_INT(facts.facts.gpus, 4);
     CHECK_INT(facts.facts.n_nodes, 2);
@@ -60,14 +77,21 @@ int main(void)
 {
     close(mkstemp(path));
     write_machine(machine);
-    check_models(TCCL_GRES_PCI, 0, 1, "Tesla T4;NVIDIA A100");
-    check_models(TCCL_GRES_MINOR, 0, 1, "NVIDIA A100;Tesla T4");
-    check_models(TCCL_GRES_PCI, 1, 2, "(unknown)");
-    check_models(TCCL_GRES_MINOR, 1, 2, "(unknown)");
+    CHECK(mkdtemp(run_dir) != NULL);
+    check_models(0, 1, "(unknown)");
+    write_list(1, 0);
+    check_models(0, 1, "Tesla T4;NVIDIA A100");
+    write_list(0, 1);
+    check_models(0, 1, "NVIDIA A100;Tesla T4");
+    check_models(1, 2, "(unknown)");
     write_machine("{");
-    check_models(TCCL_GRES_PCI, 0, 1, "(unknown)");
+    check_models(0, 1, "(unknown)");
     unlink(path);
-    check_models(TCCL_GRES_PCI, 0, 1, "(unknown)");
+    check_models(0, 1, "(unknown)");
+
+    char file[64];
+    snprintf(file, sizeof(file), "%s/" TCCL_GRES_NAME, run_dir);
+    CHECK(unlink(file) == 0 && rmdir(run_dir) == 0);
 
     const struct passwd *own = getpwuid(getuid());
     if (own)

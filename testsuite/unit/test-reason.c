@@ -33,9 +33,26 @@ static void test_texts(void)
     check_class("the profile of machine 0123abcd has no chain between NICs for these 4 GPUs: "
                 "measure them with tccl-profile run --peer",
                 "no profile");
-    check_class("n1: GPU 9 is not in the profile's machine, which has 4 GPUs (GresOrder=pci: "
-                "counted from 0; /m.json)",
+    check_class("n1: GPU 9 is not in the profile's machine, which has 4 GPUs (/m.json)",
                 "unknown GPU");
+    check_class("n1: GPU 3 (/dev/nvidia3, 0000:c1:00.0) is not in the profile's machine, which has "
+                "4 GPUs",
+                "unknown GPU");
+    check_class("n1: GPU 4 is not in slurmd's list, which has 4 (slurmd -G)", "unknown GPU");
+    check_class("n1: GPU 0 is /dev/dri/card0, which is no device of NVIDIA's driver",
+                "unknown GPU");
+    check_class("n1: GPU 0 is /dev/nvidia0, of which the driver tells no bus id: is it dead?",
+                "unknown GPU");
+    check_class("n1: GPU 0 (/dev/nvidia0) has MIG instances: rings are over whole GPUs",
+                "unknown GPU");
+    check_class("n1: no slurmd runs here, so Slurm's numbers of GPUs mean nothing", "unknown GPU");
+    check_class("n1: gres.conf has changed since slurmd was started: restart slurmd",
+                "unknown GPU");
+    check_class("n1: gres.conf or slurm.conf lists other GPUs than when slurmd was started: "
+                "restart slurmd",
+                "unknown GPU");
+    check_class("n1: slurmd -G lists no GPU", "unknown GPU");
+    check_class("n1: /usr/sbin/slurmd -G has not ended in time", "unknown GPU");
     check_class("n1: SLURM_STEP_GPUS: \"MIG-1\": column 1: no number or range below 32",
                 "unknown GPU");
     check_class("no ring can be closed over these 3 nodes: a chain is missing, or NICs are on "

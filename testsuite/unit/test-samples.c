@@ -39,7 +39,6 @@ static void check_same(const struct tccl_conf *a, const struct tccl_conf *b)
     CHECK_INT(a->port, b->port);
     CHECK_INT(a->timeout_ms, b->timeout_ms);
     CHECK_INT(a->require_timeout_ms, b->require_timeout_ms);
-    CHECK_INT(a->gres_order, b->gres_order);
     CHECK_INT(a->policy.mode, b->policy.mode);
     CHECK_INT(a->policy.min_nodes, b->policy.min_nodes);
     CHECK_INT(a->policy.min_gpus, b->policy.min_gpus);

@@ -4,6 +4,7 @@
 #include "client/step-json.h"
 #include "step-fakes.h"
 #include "tccld/join/deadline.h"
+#include "tccld/join/join.h"
 #include "tccld/join/tree.h"
 
 enum { ROUNDS = 3000, EVENTS = 60, NODES = 20, KEYS = 2, TIMEOUT_MS = 10000, MOST = 4 * EVENTS };
@@ -262,7 +263,8 @@ static void do_anything(void)
     fake_disk_full = rand() % 8 == 0;
     fake_no_profile = rand() % 16 == 0;
     fake_solution = rand() % 8 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING;
-    switch (rand() % 14) {
+    fake_look = rand() % 4 == 0;
+    switch (rand() % 15) {
     case 0:
     case 1:
         do_join(which);
@@ -282,6 +284,9 @@ static void do_anything(void)
         break;
     case 9:
         do_hang_up();
+        break;
+    case 10:
+        join_heard(&rig.daemon, 1);
         break;
     default:
         do_answer(which);

@@ -29,6 +29,18 @@ static bool is_too_small(struct step *step)
     return true;
 }
 
+/* Slurm's numbers of GPUs have a meaning now, or none. */
+static void take_gpus(struct step *step)
+{
+    const struct daemon *daemon = step->steps->daemon;
+    const struct tccl_step *join = step->join;
+    struct tccl_error err = {0};
+    step->class =
+        own_class(daemon->own, daemon->conf, daemon->gpus, join->gres, join->n_gres, &err);
+    if (!step->class)
+        step_fail(step, "%s: %.400s", join->nodes[join->node], err.text);
+}
+
 void join_take(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
@@ -42,10 +54,32 @@ void join_take(struct step *step)
     else if (strcmp(name, daemon->conf->node) != 0)
         tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
                   daemon->conf->node);
-    else if (children_check(step, &err) == 0)
-        step->class = own_class(daemon->own, daemon->conf, join->gres, join->n_gres, &err);
-    if (!step->class)
+    else
+        children_check(step, &err);
+    if (err.text[0])
         step_fail(step, "%s: %.400s", name, err.text);
+    else if ((step->look = slurm_gpus_look(daemon->gpus)) == 0)
+        take_gpus(step);
+}
+
+/* One that waits for this look, or an earlier one. */
+static struct step *find_waiting(struct steps *steps, unsigned look)
+{
+    struct step *step;
+    TAILQ_FOREACH(step, &steps->open, link)
+    if (step->join && !step->class && step->look && (int)(look - step->look) >= 0)
+        return step;
+    return NULL;
+}
+
+void join_heard(struct daemon *daemon, unsigned look)
+{
+    struct step *step;
+    while ((step = find_waiting(daemon->steps, look))) {
+        step->look = 0;
+        take_gpus(step);
+        step_advance(step);
+    }
 }
 
 static void join_off(struct daemon *daemon, struct connection *connection, struct tccl_step *join)

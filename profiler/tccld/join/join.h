@@ -4,7 +4,10 @@
 
 #include "tccld/join/step-internal.h"
 
-/* Finds the node class of this node's GPUs for the join of an open step, or closes the step. */
+/* Looks for the node class of this node's GPUs for the join of an open step, or closes the step. */
 void join_take(struct step *step);
+
+/* A look at slurmd's list of GPUs has ended: steps that wait for it go on. */
+void join_heard(struct daemon *daemon, unsigned look);
 
 #endif

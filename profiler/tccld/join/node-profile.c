@@ -94,29 +94,36 @@ static int refresh_profile(struct own *own, struct tccl_error *err)
     return tccl_fail(err, "%s", why.text);
 }
 
-/* Position of a GPU by its GRES index; -1 with err. */
-static int position(const struct own *own, enum tccl_gres_order order, int index,
-                    struct tccl_error *err)
+/* A model has no devices; where no slurmd runs that would number them, they are counted. */
+static bool may_count(const struct own *own)
 {
-    const struct tccl_machine *machine = &own->machine;
-    if (order == TCCL_GRES_PCI && index < machine->n_gpus)
-        return index;
-    for (int i = 0; order == TCCL_GRES_MINOR && i < machine->n_gpus; i++)
-        if (machine->gpus[i].minor == index)
-            return i;
-    return tccl_fail(err, "GPU %d is not in the profile's machine, which has %d GPUs (%s; %s)",
-                     index, machine->n_gpus,
-                     order == TCCL_GRES_PCI ? "GresOrder=pci: counted from 0"
-                                            : "GresOrder=minor: N of /dev/nvidiaN",
-                     own->machine_path);
+    return strcmp(tccl_profile_source(own->profile), "model") == 0;
 }
 
-static int find_gpus(const struct own *own, enum tccl_gres_order order, const int *gres, int n_gres,
-                     uint32_t *gpus, struct tccl_error *err)
+/* Position of a GPU by its number in slurmd's list (NULL: they are counted); -1 with err. */
+static int position(const struct own *own, const struct tccl_gres *list, int number,
+                    struct tccl_error *err)
 {
+    bool real = strcmp(tccl_profile_source(own->profile), "cuda") == 0;
+    if (list)
+        return tccl_gres_find(list, &own->machine, real, number, err);
+    if (number < own->machine.n_gpus)
+        return number;
+    return tccl_fail(err, "GPU %d is not in the profile's machine, which has %d GPUs (%s)", number,
+                     own->machine.n_gpus, own->machine_path);
+}
+
+static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres,
+                     int n_gres, uint32_t *gpus, struct tccl_error *err)
+{
+    struct tccl_error why = {""};
+    const struct tccl_gres *list;
+    int rc = slurm_gpus_get(slurm, &list, &why);
     *gpus = 0;
+    if (rc < 0 || (rc > 0 && !may_count(own)))
+        return tccl_fail(err, "%s", why.text);
     for (int i = 0; i < n_gres; i++) {
-        int gpu = position(own, order, gres[i], err);
+        int gpu = position(own, rc == 0 ? list : NULL, gres[i], err);
         if (gpu < 0)
             return -1;
         if (*gpus & 1u << gpu)
@@ -165,16 +172,16 @@ static struct shared_class *class_of(struct own *own, uint32_t gpus, struct tccl
     return shared ? shared_class_hold(shared) : NULL;
 }
 
-struct shared_class *own_class(struct own *own, const struct tccl_conf *conf, const int *gres,
-                               int n_gres, struct tccl_error *err)
+struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
+                               const struct slurm_gpus *slurm, const int *gres, int n_gres,
+                               struct tccl_error *err)
 {
     uint32_t gpus;
     if (n_gres == 0) {
         tccl_fail(err, "no GPU in this step");
         return NULL;
     }
-    if (refresh(own, conf, err) != 0 ||
-        find_gpus(own, conf->gres_order, gres, n_gres, &gpus, err) != 0)
+    if (refresh(own, conf, err) != 0 || find_gpus(own, slurm, gres, n_gres, &gpus, err) != 0)
         return NULL;
     return class_of(own, gpus, err);
 }

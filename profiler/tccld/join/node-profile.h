@@ -6,6 +6,7 @@
 #include "client/conf.h"
 #include "machine/machine.h"
 #include "tccld/join/merge.h"
+#include "tccld/join/slurm-gpus.h"
 
 struct own;
 
@@ -13,11 +14,13 @@ struct own;
 struct own *own_new(void);
 void own_free(struct own *own); /* NULL is fine */
 
-/* The class of this node with those GPUs (GRES indices). The machine's description and its profile
- * are read at first use and again when they have changed on disk. The caller drops what it gets.
- * NULL with err, without the node's name: no profile, an unknown GPU, no GPU at all. */
-struct shared_class *own_class(struct own *own, const struct tccl_conf *conf, const int *gres,
-                               int n_gres, struct tccl_error *err);
+/* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm). The machine's
+ * description and its profile are read at first use and again when they have changed on disk. The
+ * caller drops what it gets. NULL with err, without the node's name: no profile, an unknown GPU, no
+ * GPU at all. */
+struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
+                               const struct slurm_gpus *slurm, const int *gres, int n_gres,
+                               struct tccl_error *err);
 
 /* The same, of GPUs by their bus ids. */
 struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,

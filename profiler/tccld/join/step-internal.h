@@ -44,6 +44,7 @@ struct step {
     int64_t joined_us;      /* 0: no JOIN has come */
     struct connection *waiters[WAITERS];
     int n_waiters;
+    unsigned look; /* at slurmd's list of GPUs, until the class is there */
     struct shared_class *class;
     char *path, *own_ring; /* plan file and ring text; NULL: none */
 

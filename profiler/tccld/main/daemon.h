@@ -17,6 +17,7 @@ struct peer_trust;
 struct resolver;
 struct seen;
 struct shares;
+struct slurm_gpus;
 struct steps;
 struct turns;
 struct verdicts;
@@ -38,6 +39,7 @@ struct daemon {
     struct peer_trust *peer_trust;
     struct turns *decoding, *questions; /* of addresses, of users */
     struct own *own;
+    struct slurm_gpus *gpus;
     struct journal *journal;
     struct steps *steps;
     struct alives *alives;

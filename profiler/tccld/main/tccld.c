@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "tccld/join/join.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/step.h"
 #include "tccld/join/verdicts.h"
@@ -297,6 +298,9 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     daemon->peer_trust = peer_trust_new(daemon);
     if (!daemon->peer_trust)
         return tccl_fail(err, "out of memory");
+    daemon->gpus = slurm_gpus_new(daemon, join_heard, err);
+    if (!daemon->gpus)
+        return -1;
     parts->tcp = tcp_socket_new(daemon, err);
     if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
         return -1;
@@ -316,6 +320,7 @@ static void end(struct parts *parts)
     tcp_socket_free(parts->tcp);
     peer_trust_free(daemon->peer_trust);
     unix_socket_free(parts->unix_socket);
+    slurm_gpus_free(daemon->gpus);
     steps_free(daemon->steps);
     verdicts_free(daemon->verdicts);
     journal_close(daemon->journal);

@@ -1,0 +1,304 @@
+/* gres.c: slurmd's list of GPUs: read from what `slurmd -G` prints, and found on the machine. */
+#include "gres/gres.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "base/lines.h"
+#include "client/hostlist.h"
+
+enum { NVIDIA_MAJOR = 195, MINOR_MOST = 9999 };
+
+#define cleanup_hosts __attribute__((cleanup(tccl_hosts_clear)))
+
+/* ---- what slurmd prints ---- */
+
+/* Copies the value behind " NAME=" up to the next blank. Returns whether it is there and fits. */
+static bool value_of(const char *line, const char *name, char *value, size_t size)
+{
+    const char *at = strstr(line, name);
+    if (!at)
+        return false;
+    at += strlen(name);
+    size_t length = strcspn(at, " \r\n");
+    if (length == 0 || length >= size)
+        return false;
+    memcpy(value, at, length);
+    value[length] = '\0';
+    return true;
+}
+
+static int add(struct tccl_gres *gres, const char *file, bool mig, struct tccl_error *err)
+{
+    if (gres->count == TCCL_GRES_MAX)
+        return tccl_fail(err, "slurmd -G lists more than %d GPUs", TCCL_GRES_MAX);
+    if (strlen(file) >= TCCL_GRES_FILE)
+        return tccl_fail(err, "slurmd -G: a device file's name is too long: %.80s…", file);
+    struct tccl_gres_device *device = &gres->devices[gres->count++];
+    *device = (struct tccl_gres_device){.mig = mig, .minor = -1};
+    strcpy(device->file, file);
+    return 0;
+}
+
+static void swap(char *text, char from, char to)
+{
+    while ((text = strchr(text, from)))
+        *text = to;
+}
+
+/* Slurm writes device files as it does names of nodes, but for the '/'. */
+static int expand(const char *files, struct tccl_hosts *hosts, struct tccl_error *err)
+{
+    cleanup_free char *names = strdup(files);
+    if (!names)
+        return tccl_fail(err, "out of memory");
+    swap(names, '/', '|');
+    if (tccl_hosts_expand(names, 4 * TCCL_GRES_MAX, hosts, NULL) != 0)
+        return tccl_fail(err, "slurmd -G: File=%.120s is not understood", files);
+    for (size_t i = 0; i < hosts->count; i++)
+        swap(hosts->names[i], '|', '/');
+    return 0;
+}
+
+/* A line's files are a number each; several files with Count=1 (MultipleFiles=, MIG instances found
+ * by AutoDetect) are one number. */
+static int add_files(struct tccl_gres *gres, const char *files, long long count,
+                     struct tccl_error *err)
+{
+    cleanup_hosts struct tccl_hosts hosts = {0};
+    if (expand(files, &hosts, err) != 0)
+        return -1;
+    if (count == 1 && hosts.count > 1)
+        return add(gres, hosts.names[0], true, err);
+    if (count != (long long)hosts.count)
+        return tccl_fail(err, "slurmd -G: Count=%lld with %zu files (%.80s)", count, hosts.count,
+                         files);
+    for (size_t i = 0; i < hosts.count; i++)
+        if (add(gres, hosts.names[i], strstr(hosts.names[i], "nvidia-cap") != NULL, err) != 0)
+            return -1;
+    return 0;
+}
+
+static int read_line(struct tccl_gres *gres, const char *line, struct tccl_error *err)
+{
+    char count[24], files[4096], *end;
+    if (!value_of(line, " Count=", count, sizeof(count)))
+        return tccl_fail(err, "slurmd -G: no Count= in \"%.120s\"", line);
+    long long number = strtoll(count, &end, 10);
+    if (*end || number < 1)
+        return tccl_fail(err, "slurmd -G: Count=%s", count);
+    if (!value_of(line, " File=", files, sizeof(files)))
+        return tccl_fail(err, "Slurm has no device files for GPUs of this node: see File= and "
+                              "AutoDetect= in gres.conf(5)");
+    return add_files(gres, files, number, err);
+}
+
+int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error *err)
+{
+    static const char mark[] = "Gres Name=gpu ";
+    char line[8192];
+    gres->count = 0;
+    for (const char *at = text; (at = strstr(at, mark)); at++) {
+        size_t length = strcspn(at, "\n");
+        if (length >= sizeof(line))
+            return tccl_fail(err, "slurmd -G: a line of more than %zu bytes", sizeof(line));
+        memcpy(line, at, length);
+        line[length] = '\0';
+        if (read_line(gres, line, err) != 0)
+            return -1;
+    }
+    return gres->count ? 0 : tccl_fail(err, "slurmd -G lists no GPU");
+}
+
+/* ---- which devices these are ---- */
+
+/* "0000:41:00.0" of the GPU whose information says "Device Minor: N". */
+static bool minor_is(const char *root, const char *busid, int minor)
+{
+    char path[PATH_MAX], line[256];
+    snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus/%.64s/information", root, busid);
+    cleanup_file FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        int found;
+        if (sscanf(line, "Device Minor: %d", &found) == 1)
+            return found == minor;
+    }
+    return false;
+}
+
+static void find_bus(struct tccl_gres_device *device, const char *root)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus", root);
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && !device->has_bus && (entry = readdir(folder)))
+        device->has_bus = tccl_bus_parse(entry->d_name, &device->bus) == 0 &&
+                          minor_is(root, entry->d_name, device->minor);
+    if (folder)
+        closedir(folder);
+}
+
+/* NVIDIA's driver has a folder for each instance of a GPU. */
+static bool has_instances(int minor, const char *root)
+{
+    char path[PATH_MAX];
+    bool found = false;
+    snprintf(path, sizeof(path), "%s/proc/driver/nvidia/capabilities/gpu%d/mig", root, minor);
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && !found && (entry = readdir(folder)))
+        found = strncmp(entry->d_name, "gi", 2) == 0;
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+static void locate(struct tccl_gres_device *device, const char *root)
+{
+    struct stat about;
+    device->nvidia = stat(device->file, &about) == 0 && S_ISCHR(about.st_mode) &&
+                     major(about.st_rdev) == NVIDIA_MAJOR && minor(about.st_rdev) < 255;
+    device->has_bus = false;
+    device->minor = device->nvidia ? (int)minor(about.st_rdev) : -1;
+    if (!device->nvidia)
+        return;
+    device->mig |= has_instances(device->minor, root);
+    find_bus(device, root);
+}
+
+void tccl_gres_locate(struct tccl_gres *gres, const char *root)
+{
+    for (int i = 0; i < gres->count; i++)
+        locate(&gres->devices[i], root ? root : "");
+}
+
+bool tccl_gres_equal(const struct tccl_gres *a, const struct tccl_gres *b)
+{
+    bool equal = a->count == b->count;
+    for (int i = 0; equal && i < a->count; i++) {
+        const struct tccl_gres_device *x = &a->devices[i], *y = &b->devices[i];
+        equal = strcmp(x->file, y->file) == 0 && x->mig == y->mig && x->minor == y->minor;
+    }
+    return equal;
+}
+
+static int find_minor(const struct tccl_machine *machine, int minor)
+{
+    bool any = false;
+    for (int i = 0; i < machine->n_gpus; i++) {
+        if (machine->gpus[i].minor == minor)
+            return i;
+        any |= machine->gpus[i].minor >= 0;
+    }
+    return !any && minor < machine->n_gpus ? minor : -1;
+}
+
+int tccl_gres_find(const struct tccl_gres *gres, const struct tccl_machine *machine, bool real,
+                   int number, struct tccl_error *err)
+{
+    char busid[TCCL_BUS_TEXT];
+    if (number < 0 || number >= gres->count)
+        return tccl_fail(err, "GPU %d is not in slurmd's list, which has %d (slurmd -G)", number,
+                         gres->count);
+    const struct tccl_gres_device *device = &gres->devices[number];
+    if (!device->nvidia)
+        return tccl_fail(err, "GPU %d is %s, which is no device of NVIDIA's driver", number,
+                         device->file);
+    if (device->mig)
+        return tccl_fail(err, "GPU %d (%s) has MIG instances: rings are over whole GPUs", number,
+                         device->file);
+    if (real && !device->has_bus)
+        return tccl_fail(err, "GPU %d is %s, of which the driver tells no bus id: is it dead?",
+                         number, device->file);
+    tccl_bus_format(device->bus, busid);
+    int gpu = device->has_bus ? tccl_machine_find_gpu(machine, busid) : -1;
+    if (gpu < 0 && !real)
+        gpu = find_minor(machine, device->minor);
+    if (gpu < 0)
+        return tccl_fail(err, "GPU %d (%s%s%s) is not in the profile's machine, which has %d GPUs",
+                         number, device->file, device->has_bus ? ", " : "",
+                         device->has_bus ? busid : "", machine->n_gpus);
+    return gpu;
+}
+
+/* ---- as a file ---- */
+
+static void put_device(struct tccl_line_writer *lines, int number,
+                       const struct tccl_gres_device *device)
+{
+    char busid[TCCL_BUS_TEXT] = "-";
+    if (device->has_bus)
+        tccl_bus_format(device->bus, busid);
+    tccl_line_put(lines, "gpu", "%d %s %d %s %s", number,
+                  device->mig      ? "mig"
+                  : device->nvidia ? "whole"
+                                   : "other",
+                  device->minor, busid, device->file);
+}
+
+int tccl_gres_save(const struct tccl_gres *gres, const char *path, int pid, int64_t started,
+                   struct tccl_error *err)
+{
+    char text[TCCL_LINES_SIZE];
+    struct tccl_line_writer lines;
+    tccl_lines_begin(&lines, text, sizeof(text), "tccl-slurm-gpus", 1);
+    tccl_line_put(&lines, "slurmd", "%d", pid);
+    tccl_line_put(&lines, "started", "%lld", (long long)started);
+    for (int i = 0; i < gres->count; i++)
+        put_device(&lines, i, &gres->devices[i]);
+    if (tccl_lines_end(&lines) != 0)
+        return tccl_fail(err, "%s: slurmd's list of GPUs is too long to be kept", path);
+    return tccl_write_file(path, 0644, text, lines.length, err);
+}
+
+static int get_device(struct tccl_gres *gres, const char *text)
+{
+    struct tccl_gres_device *device = &gres->devices[gres->count];
+    char kind[8], busid[TCCL_BUS_TEXT];
+    int number;
+    if (gres->count == TCCL_GRES_MAX)
+        return -1;
+    *device = (struct tccl_gres_device){0};
+    if (sscanf(text, "%d %7s %d %19s %159s", &number, kind, &device->minor, busid, device->file) !=
+            5 ||
+        number != gres->count || device->minor < -1 || device->minor > MINOR_MOST)
+        return -1;
+    device->mig = strcmp(kind, "mig") == 0;
+    device->nvidia = device->minor >= 0;
+    device->has_bus = tccl_bus_parse(busid, &device->bus) == 0;
+    gres->count++;
+    return 0;
+}
+
+int tccl_gres_load(struct tccl_gres *gres, const char *path, int *pid, int64_t *started,
+                   struct tccl_error *err)
+{
+    cleanup_free char *data = NULL;
+    struct tccl_lines lines;
+    const char *at = NULL;
+    char text[TCCL_GRES_FILE + 64];
+    int64_t slurmd;
+    size_t size;
+    gres->count = 0;
+    if (tccl_read_file(path, TCCL_LINES_SIZE, &data, &size, err) != 0)
+        return -1;
+    if (tccl_lines_open(data, size, &lines, err) != 0)
+        return tccl_fail_in(err, "%s", path);
+    if (!tccl_lines_are(&lines, "tccl-slurm-gpus", 1) ||
+        tccl_line_integer(&lines, "slurmd", 0, INT_MAX, &slurmd) != 0 ||
+        tccl_line_integer(&lines, "started", 0, INT64_MAX, started) != 0)
+        return tccl_fail(err, "%s: no list of Slurm's GPUs", path);
+    *pid = (int)slurmd;
+    while (tccl_line_next(&lines, "gpu", &at, text, sizeof(text)) >= 0)
+        if (get_device(gres, text) != 0)
+            return tccl_fail(err, "%s: gpu %.80s", path, text);
+    return 0;
+}

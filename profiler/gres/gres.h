@@ -1,0 +1,59 @@
+/* gres.h: what Slurm's GPU numbers mean on this node. A number is a position in slurmd's list of
+ * devices, which `slurmd -G` prints. */
+#ifndef TCCL_GRES_H
+#define TCCL_GRES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bus.h"
+#include "base/error.h"
+#include "machine/machine.h"
+
+enum {
+    TCCL_GRES_MAX = 128,  /* devices of a node: 16 GPUs with 7 MIG instances each fit */
+    TCCL_GRES_FILE = 160, /* a device file's name, with its NUL */
+};
+
+struct tccl_gres_device {
+    char file[TCCL_GRES_FILE]; /* the first one, of a MIG instance that of its GPU */
+    bool mig;                  /* an instance, or a GPU that has some */
+    bool nvidia;               /* a device of NVIDIA's driver; else minor and bus are unknown */
+    int minor;
+    bool has_bus; /* NVIDIA's driver tells the bus id of this minor */
+    tccl_bus bus;
+};
+
+struct tccl_gres {
+    int count;
+    struct tccl_gres_device devices[TCCL_GRES_MAX];
+};
+
+/* Reads what `slurmd -G` prints, of Slurm 22.05 to 25.11. Only files and instances are known then.
+ * Returns 0, or -1 with err: no GPU, a GPU without a file, or a line that is not understood. */
+int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error *err);
+
+/* Looks up all devices: numbers of the files, bus ids and MIG instances from NVIDIA's driver below
+ * root (NULL: "/"). */
+void tccl_gres_locate(struct tccl_gres *gres, const char *root);
+
+/* Are these the same files and devices in the same order? */
+bool tccl_gres_equal(const struct tccl_gres *a, const struct tccl_gres *b);
+
+/* Position in machine of Slurm's GPU with this number, or -1 with err. real: the machine was
+ * measured by its GPUs, so what the driver says counts; the devices of a model are known by their
+ * minors only. */
+int tccl_gres_find(const struct tccl_gres *gres, const struct tccl_machine *machine, bool real,
+                   int number, struct tccl_error *err);
+
+/* The list as a file that others read: tccl-check, and the plugin, whose policies ask for models.
+ * pid and started say of which slurmd it is. Returns 0, or -1 with err. */
+int tccl_gres_save(const struct tccl_gres *gres, const char *path, int pid, int64_t started,
+                   struct tccl_error *err);
+int tccl_gres_load(struct tccl_gres *gres, const char *path, int *pid, int64_t *started,
+                   struct tccl_error *err);
+
+/* Its name below RunDir. */
+#define TCCL_GRES_NAME "slurm-gpus"
+
+#endif

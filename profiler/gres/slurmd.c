@@ -1,0 +1,344 @@
+/* slurmd.c: finds the running slurmd of this node among the processes, and asks its program for the
+ * list of GPUs. The process tells which program it is, and which configuration it reads; a slurmd
+ * that is found by PATH might be another one, of another version. */
+#include "gres/slurmd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fileio.h"
+#include "client/hostlist.h"
+
+enum { ARGUMENTS = 8192, ENVIRONMENT = 65536, FIRST_WITHOUT_CGROUPS = 2405 };
+
+/* ---- a process ---- */
+
+/* Reads a file of /proc, which has no size. Returns its length, or -1; text ends with a NUL. */
+static ssize_t read_proc(int pid, const char *name, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t got = fd < 0 ? -1 : 0;
+    while (fd >= 0 && used + 1 < size && (got = read(fd, text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    return got < 0 ? -1 : (ssize_t)used;
+}
+
+/* The parent, and when it started (ticks after boot). Returns 0, or -1. */
+static int read_stat(int pid, int *parent, int64_t *started)
+{
+    char text[1024];
+    long long start;
+    if (read_proc(pid, "stat", text, sizeof(text)) <= 0)
+        return -1;
+    const char *rest = strrchr(text, ')');
+    if (!rest || sscanf(rest,
+                        ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+                        "%*d %*d %*d %lld",
+                        parent, &start) != 2)
+        return -1;
+    *started = start;
+    return 0;
+}
+
+static bool is_slurmd(int pid)
+{
+    char name[32];
+    return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
+}
+
+/* ---- its command line ---- */
+
+/* What slurmd was started with. */
+struct arguments {
+    const char *program, *node, *conf;
+    bool server; /* --conf-server: its configuration is slurmctld's */
+};
+
+static bool is_long(const char *word, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(word, name, length) == 0 && (word[length] == '\0' || word[length] == '=');
+}
+
+/* One word with short options; next: the word after it. Returns whether next belongs to it. */
+static bool read_short(const char *word, const char *next, struct arguments *arguments)
+{
+    for (const char *at = word + 1; *at; at++) {
+        if (*at == 'F')
+            return false; /* its value can only be in the same word */
+        if (!strchr("dfLnN", *at))
+            continue;
+        const char *value = at[1] ? at + 1 : next;
+        if (*at == 'N')
+            arguments->node = value;
+        else if (*at == 'f')
+            arguments->conf = value;
+        return !at[1];
+    }
+    return false;
+}
+
+/* text: NUL-separated words, with one more NUL behind. */
+static void read_arguments(const char *text, size_t size, struct arguments *arguments)
+{
+    const char *end = text + size;
+    *arguments = (struct arguments){.program = text};
+    for (const char *word = text + strlen(text) + 1; word < end; word += strlen(word) + 1) {
+        const char *next = word + strlen(word) + 1;
+        next = next < end ? next : "";
+        if (is_long(word, "--conf-server"))
+            arguments->server = true;
+        if (word[0] == '-' && word[1] == '-') {
+            if (is_long(word, "--conf") || (is_long(word, "--conf-server") && !strchr(word, '=')))
+                word = strchr(word, '=') || next == end ? word : next;
+        } else if (word[0] == '-' && read_short(word, next, arguments) && *next) {
+            word = next;
+        }
+    }
+}
+
+/* ---- which one ---- */
+
+static const char *variable(const char *text, size_t size, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = text; at < text + size; at += strlen(at) + 1)
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    return NULL;
+}
+
+/* As slurmd(8) looks for it. Where it is in a place that only the build knows, "". */
+static void find_conf(int pid, const struct arguments *arguments, char conf[static PATH_MAX])
+{
+    static const char *const usual[] = {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
+                                        "/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf"};
+    cleanup_free char *text = malloc(ENVIRONMENT);
+    ssize_t size = text ? read_proc(pid, "environ", text, ENVIRONMENT) : -1;
+    const char *named = arguments->conf;
+    *conf = '\0';
+    if (!named && !arguments->server && size > 0)
+        named = variable(text, (size_t)size, "SLURM_CONF");
+    size_t count = sizeof(usual) / sizeof(*usual), first = arguments->server ? count - 1 : 0;
+    for (size_t i = first; !named && i < count; i++)
+        if (access(usual[i], F_OK) == 0)
+            named = usual[i];
+    if (named && *named == '/' && strlen(named) < PATH_MAX)
+        strcpy(conf, named);
+}
+
+/* The file that runs; after an update the one in its place. Without CAP_SYS_PTRACE that can't be
+ * seen: then what slurmd was called by, and the usual places. */
+static void find_program(int pid, const struct arguments *arguments, char program[static PATH_MAX])
+{
+    static const char gone[] = " (deleted)";
+    static const char *const usual[] = {"/usr/sbin/slurmd", "/usr/sbin/slurmd",
+                                        "/usr/local/sbin/slurmd", "/opt/slurm/sbin/slurmd"};
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    ssize_t length = readlink(path, program, PATH_MAX - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *mark = strstr(program, gone);
+    if (mark && mark[sizeof(gone) - 1] == '\0')
+        *mark = '\0';
+    for (size_t i = 0; access(program, X_OK) != 0 && i < sizeof(usual) / sizeof(*usual); i++)
+        snprintf(program, PATH_MAX, "%s",
+                 i == 0 && arguments->program[0] == '/' ? arguments->program : usual[i]);
+}
+
+/* Fills slurmd if this process is the slurmd of the node. */
+static bool is_ours(int pid, const char *node, const char *conf, struct tccl_slurmd *slurmd)
+{
+    struct arguments arguments;
+    char text[ARGUMENTS];
+    ssize_t size = is_slurmd(pid) ? read_proc(pid, "cmdline", text, sizeof(text)) : -1;
+    if (size <= 0)
+        return false;
+    read_arguments(text, (size_t)size, &arguments);
+    *slurmd = (struct tccl_slurmd){.pid = pid, .named = arguments.node != NULL};
+    if (arguments.node && strcmp(arguments.node, node) != 0)
+        return false;
+    find_conf(pid, &arguments, slurmd->conf);
+    if (conf && strcmp(conf, slurmd->conf) != 0)
+        return false;
+    find_program(pid, &arguments, slurmd->program);
+    return true;
+}
+
+static int64_t ticks_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Of several that fit, slurmd itself and not what it has just forked; else the one that was started
+ * last. */
+static bool is_better(const struct tccl_slurmd *a, int parent_of_a, const struct tccl_slurmd *b,
+                      int parent_of_b)
+{
+    if (!b->pid || parent_of_b == a->pid)
+        return true;
+    if (parent_of_a == b->pid)
+        return false;
+    return a->named != b->named ? a->named : a->started > b->started;
+}
+
+int tccl_slurmd_find(const char *node, const char *conf, struct tccl_slurmd *slurmd,
+                     struct tccl_error *err)
+{
+    DIR *folder = opendir("/proc");
+    const struct dirent *entry;
+    int parent = 0, parent_of_best = 0;
+    *slurmd = (struct tccl_slurmd){.pid = 0};
+    if (!folder)
+        return tccl_fail(err, "/proc: %s", strerror(errno));
+    while ((entry = readdir(folder))) {
+        struct tccl_slurmd found;
+        int pid = atoi(entry->d_name);
+        if (pid <= 0 || !is_ours(pid, node, conf, &found) ||
+            read_stat(pid, &parent, &found.started) != 0)
+            continue;
+        if (is_better(&found, parent, slurmd, parent_of_best)) {
+            *slurmd = found;
+            parent_of_best = parent;
+        }
+    }
+    closedir(folder);
+    slurmd->age_us = ticks_now() - slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
+    return slurmd->pid ? 0 : 1;
+}
+
+bool tccl_slurmd_runs(const struct tccl_slurmd *slurmd)
+{
+    int parent;
+    int64_t started;
+    return slurmd->pid && read_stat(slurmd->pid, &parent, &started) == 0 &&
+           started == slurmd->started;
+}
+
+/* ---- its list ---- */
+
+static int put_link(const char *folder, const char *name, const char *target,
+                    struct tccl_error *err)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    unlink(path);
+    return symlink(target, path) == 0 ? 0 : tccl_fail(err, "%s: %s", path, strerror(errno));
+}
+
+/* Links to all files beside slurm.conf, and a cgroup.conf of our own. With cgroup/v2, slurmd -G
+ * moves itself into another cgroup and lifts the limits of the one that it finds itself in, which
+ * is tccld's. Slurm before 24.05 has no "disabled"; its cgroup/v1 does nothing then. */
+static int copy_conf(const char *conf, int version, const char *scratch, struct tccl_error *err)
+{
+    const char *no_cgroups =
+        version >= FIRST_WITHOUT_CGROUPS ? "CgroupPlugin=disabled\n" : "CgroupPlugin=cgroup/v1\n";
+    char from[PATH_MAX], target[2 * PATH_MAX];
+    int rc = 0;
+    snprintf(from, sizeof(from), "%s", conf);
+    *strrchr(from, '/') = '\0';
+    DIR *folder = opendir(from);
+    const struct dirent *entry;
+    if (!folder)
+        return tccl_fail(err, "%s: %s", from, strerror(errno));
+    while (rc == 0 && (entry = readdir(folder))) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "cgroup.conf") == 0 ||
+            strcmp(entry->d_name, "slurmd") == 0)
+            continue;
+        snprintf(target, sizeof(target), "%s/%s", from, entry->d_name);
+        rc = put_link(scratch, entry->d_name, target, err);
+    }
+    closedir(folder);
+    snprintf(target, sizeof(target), "%.*s/cgroup.conf", PATH_MAX, scratch);
+    return rc != 0 ? -1 : tccl_write_file(target, 0600, no_cgroups, strlen(no_cgroups), err);
+}
+
+static void clear(const char *scratch)
+{
+    char path[2 * PATH_MAX];
+    DIR *folder = opendir(scratch);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        snprintf(path, sizeof(path), "%s/%s", scratch, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(path);
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(scratch);
+}
+
+/* What is meant for the daemon, of tccld's environment. */
+static const char *const not_passed[] = {"SLURM", "NOTIFY_SOCKET=", "INVOCATION_ID=", NULL};
+
+/* "slurm 24.11.5", "slurm-wlm 22.05.8": 2411, 2205; 0 if it says something else. */
+static int version_of(const struct tccl_slurmd *slurmd, int64_t deadline,
+                      struct tccl_command_output *output)
+{
+    const char *const ask[] = {slurmd->program, "-V", NULL};
+    int major, minor;
+    if (tccl_command_run(ask, not_passed, deadline, output) != 0 ||
+        sscanf(output->out, "%*s %d.%d", &major, &minor) != 2)
+        return 0;
+    return major * 100 + minor;
+}
+
+static int say_failure(const struct tccl_slurmd *slurmd, int status,
+                       const struct tccl_command_output *output, struct tccl_error *err)
+{
+    const char *fatal = strstr(output->err, "fatal: ");
+    const char *line = fatal ? fatal : output->err;
+    if (status == TCCL_COMMAND_LATE)
+        return tccl_fail(err, "%s -G has not ended in time", slurmd->program);
+    if (status == TCCL_COMMAND_NONE)
+        return tccl_fail(err, "%s can't be run", slurmd->program);
+    return tccl_fail(err, "%s -G has ended with status %d: %.*s", slurmd->program, status,
+                     (int)strcspn(line, "\n"), line);
+}
+
+static int ask(const struct tccl_slurmd *slurmd, const char *node, const char *scratch,
+               int64_t deadline, struct tccl_command_output *output, struct tccl_error *err)
+{
+    char conf[PATH_MAX + 32], program[PATH_MAX], named[TCCL_HOST_NAME + 3];
+    const char *const words[] = {"env",
+                                 *slurmd->conf ? conf : "SLURM_CONF_SERVER=",
+                                 program,
+                                 "-G",
+                                 slurmd->named ? named : NULL,
+                                 NULL};
+    snprintf(named, sizeof(named), "-N%s", node);
+    snprintf(conf, sizeof(conf), "SLURM_CONF=%s/slurm.conf", scratch);
+    snprintf(program, sizeof(program), "%.*s/slurmd", PATH_MAX - 16, scratch);
+    /* By another name, such as Debian's slurmd-wlm, it would not know that it is slurmd. */
+    if (put_link(scratch, "slurmd", slurmd->program, err) != 0 ||
+        (*slurmd->conf &&
+         copy_conf(slurmd->conf, version_of(slurmd, deadline, output), scratch, err) != 0))
+        return -1;
+    int status = tccl_command_run(words, not_passed, deadline, output);
+    return status == 0 ? 0 : say_failure(slurmd, status, output, err);
+}
+
+int tccl_slurmd_list(const struct tccl_slurmd *slurmd, const char *node, const char *scratch,
+                     int64_t deadline, struct tccl_command_output *output, struct tccl_error *err)
+{
+    if (tccl_make_folder(scratch, 0700, err) != 0)
+        return -1;
+    int rc = ask(slurmd, node, scratch, deadline, output, err);
+    clear(scratch);
+    return rc;
+}

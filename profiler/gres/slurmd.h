@@ -1,0 +1,36 @@
+/* slurmd.h: the slurmd that runs on this node, and what `slurmd -G` prints. */
+#ifndef TCCL_SLURMD_H
+#define TCCL_SLURMD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/command.h"
+#include "base/error.h"
+
+struct tccl_slurmd {
+    pid_t pid;
+    int64_t started;        /* clock ticks after boot: with the pid, which process this is */
+    int64_t age_us;         /* how long it has been running, when it was looked for */
+    bool named;             /* it was started with -N */
+    char program[PATH_MAX]; /* its executable */
+    char conf[PATH_MAX];    /* its slurm.conf; "": not known */
+};
+
+/* The slurmd of this node among the processes of this machine. conf: only one that has this
+ * slurm.conf; NULL: whichever it has. Returns 0; 1: there is none; -1 with err. */
+int tccl_slurmd_find(const char *node, const char *conf, struct tccl_slurmd *slurmd,
+                     struct tccl_error *err);
+
+/* Does this process still run? */
+bool tccl_slurmd_runs(const struct tccl_slurmd *slurmd);
+
+/* Runs slurmd -G as that slurmd reads its configuration, until deadline (tccl_now_ms); blocks.
+ * scratch: a folder of ours, for a copy of that configuration which leaves cgroups alone. Returns 0
+ * with what it printed, or -1 with err. */
+int tccl_slurmd_list(const struct tccl_slurmd *slurmd, const char *node, const char *scratch,
+                     int64_t deadline, struct tccl_command_output *output, struct tccl_error *err);
+
+#endif

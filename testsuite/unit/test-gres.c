@@ -1,0 +1,242 @@
+/* slurmd's list of GPUs: what slurmd -G of each version prints, which GPU each number is by devices
+ * and a driver of the test's own, and the file in which it is kept. */
+#include "gres/gres.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "check.h"
+#include "gres/slurmd.h"
+
+static struct tccl_gres list;
+
+/* The files of the list, with ' ' between them, '+' before a MIG instance; or why there is none. */
+static void check_parsed(const char *text, const char *expected)
+{
+    char got[1024] = "";
+    struct tccl_error err = {""};
+    int rc = tccl_gres_parse(text, &list, &err);
+    for (int i = 0; rc == 0 && i < list.count; i++)
+        snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s%s", i ? " " : "",
+                 list.devices[i].mig ? "+" : "", list.devices[i].file);
+    CHECK_STR(rc == 0 ? got : err.text, expected);
+}
+
+static void check_versions(void)
+{
+    check_parsed("slurmd: Gres Name=gpu Type=(null) Count=4 Index=0 ID=7696487 "
+                 "File=/dev/nvidia[0-3] (null)\n",
+                 "/dev/nvidia0 /dev/nvidia1 /dev/nvidia2 /dev/nvidia3"); /* 22.05 */
+    check_parsed("slurmd: Gres Name=gpu Type=a100 Count=1 Index=3 ID=7696487 File=/dev/nvidia3 "
+                 "Cores=0-15 CoreCnt=32 Links=-1,4\n"
+                 "slurmd: Gres Name=gpu Type=a100 Count=1 Index=1 ID=7696487 File=/dev/nvidia1 "
+                 "Cores=0-15 CoreCnt=32 Links=4,-1\n",
+                 "/dev/nvidia3 /dev/nvidia1");
+    check_parsed("[2025-11-02T10:00:00.000] debug:  gpu/nvml: init\n"
+                 "slurmd: Gres Name=gpu Type=h100 Count=3 Index=0 ID=7696487 "
+                 "File=/dev/nvidia[3,0-1] Links=(null) Flags=HAS_FILE,HAS_TYPE,ENV_NVML\n"
+                 "slurmd: Gres Name=shard Type=h100 Count=8 Index=0 ID=1 File=/dev/nvidia7 "
+                 "Links=(null) Flags=HAS_FILE\n"
+                 "slurmd: Gres Name=nic Type=(null) Count=1 ID=2 File=/dev/nvidia8\n",
+                 "/dev/nvidia3 /dev/nvidia0 /dev/nvidia1"); /* 23.02 to 25.11 */
+    check_parsed("slurmd: Gres Name=gpu Type=a100_1g.5gb Count=1 Index=30 ID=7696487 "
+                 "File=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31 "
+                 "Links=0 Flags=HAS_FILE\n"
+                 "slurmd: Gres Name=gpu Type=a100 Count=1 Index=1 ID=7 File=/dev/nvidia1 (null)\n",
+                 "+/dev/nvidia0 /dev/nvidia1");
+    check_parsed("slurmd: Gres Name=gpu Type=a Count=2 ID=7 File=/dev/a,/dev/b (null)\n",
+                 "/dev/a /dev/b");
+}
+
+static void check_nonsense(void)
+{
+    char many[32768] = "";
+    check_parsed("", "slurmd -G lists no GPU");
+    check_parsed("slurmd: fatal: no such node\n", "slurmd -G lists no GPU");
+    check_parsed("Gres Name=gpu Type=(null) Count=4 ID=7696487 (null)\n",
+                 "Slurm has no device files for GPUs of this node: see File= and AutoDetect= in "
+                 "gres.conf(5)");
+    check_parsed("Gres Name=gpu Count=3 File=/dev/nvidia[0-1]\n",
+                 "slurmd -G: Count=3 with 2 files (/dev/nvidia[0-1])");
+    check_parsed("Gres Name=gpu Count=-1 File=/dev/x\n", "slurmd -G: Count=-1");
+    check_parsed("Gres Name=gpu File=/dev/x\n",
+                 "slurmd -G: no Count= in \"Gres Name=gpu File=/dev/x\"");
+    CHECK(tccl_gres_parse("Gres Name=gpu Count=9999999 File=/dev/n[0-9999998]\n", &list, NULL) !=
+          0);
+    CHECK(tccl_gres_parse("Gres Name=gpu Count=1 File=/dev/n[\n", &list, NULL) != 0);
+    for (int i = 0; i <= TCCL_GRES_MAX; i++)
+        snprintf(many + strlen(many), sizeof(many) - strlen(many),
+                 "Gres Name=gpu Count=1 File=/dev/x%d \n", i);
+    check_parsed(many, "slurmd -G lists more than 128 GPUs");
+}
+
+/* ---- which GPU is it? ---- */
+
+static char folder[] = "/tmp/tccl-gres-XXXXXX";
+
+static void put(const char *text, const char *format, const char *name)
+{
+    char path[256], command[512];
+    snprintf(path, sizeof(path), "%s/", folder);
+    snprintf(path + strlen(path), sizeof(path) - strlen(path), format, name);
+    snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s')\"", path);
+    CHECK(system(command) == 0);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void put_device(const char *name, unsigned major_number, unsigned minor_number)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (mknod(path, S_IFCHR | 0600, makedev(major_number, minor_number)) != 0) {
+        printf("skipped: no device can be made here\n");
+        exit(77);
+    }
+}
+
+static void list_devices(int count, const char *const names[])
+{
+    list.count = count;
+    for (int i = 0; i < count; i++) {
+        list.devices[i] = (struct tccl_gres_device){.minor = -1};
+        snprintf(list.devices[i].file, TCCL_GRES_FILE, "%s/%s", folder, names[i]);
+    }
+    tccl_gres_locate(&list, folder);
+}
+
+static const struct tccl_machine machine = {
+    .n_gpus = 3,
+    .gpus = {{.busid = "0000:01:00.0", .minor = 2},
+             {.busid = "0000:41:00.0", .minor = 0},
+             {.busid = "0000:61:00.0", .minor = 1}},
+};
+
+static void check_found(bool real, int number, int gpu, const char *part)
+{
+    struct tccl_error err = {""};
+    CHECK_INT(tccl_gres_find(&list, &machine, real, number, &err), gpu);
+    if (!strstr(err.text, part) || (gpu >= 0) != (*part == '\0'))
+        CHECK_STR(err.text, part);
+}
+
+static void check_driver(void)
+{
+    static const char *const names[] = {"nvidia1", "nvidia0", "nvidia2", "null", "nothing"};
+    put_device("nvidia0", 195, 0);
+    put_device("nvidia1", 195, 1);
+    put_device("nvidia2", 195, 2);
+    put_device("null", 1, 3);
+    list_devices(5, names);
+    /* No driver: what the description says counts for a model, nothing for a real machine. */
+    check_found(false, 0, 2, "");
+    check_found(false, 1, 1, "");
+    check_found(false, 2, 0, "");
+    check_found(true, 0, -1, "the driver tells no bus id");
+    check_found(false, 3, -1, "no device of NVIDIA's driver");
+    check_found(false, 4, -1, "no device of NVIDIA's driver");
+    check_found(false, 5, -1, "not in slurmd's list, which has 5");
+    check_found(false, -1, -1, "not in slurmd's list");
+    /* The driver numbers them in another way than when the machine was described. */
+    put("Model: x\nDevice Minor: \t 0\n", "proc/driver/nvidia/gpus/%s/information", "0000:01:00.0");
+    put("Device Minor: \t 1\n", "proc/driver/nvidia/gpus/%s/information", "0000:41:00.0");
+    put("Device Minor: \t 2\n", "proc/driver/nvidia/gpus/%s/information", "0000:c1:00.0");
+    list_devices(3, names);
+    check_found(true, 0, 1, "");
+    check_found(true, 1, 0, "");
+    check_found(true, 2, -1, "0000:c1:00.0) is not in the profile's machine");
+    put("", "proc/driver/nvidia/capabilities/gpu1/mig/%s/access", "gi0");
+    list_devices(3, names);
+    check_found(true, 0, -1, "has MIG instances");
+    check_found(true, 1, 0, "");
+}
+
+static void check_kept(void)
+{
+    static struct tccl_gres other;
+    char path[128];
+    int pid = 0;
+    int64_t started = 0;
+    struct tccl_error err = {""};
+    snprintf(path, sizeof(path), "%s/" TCCL_GRES_NAME, folder);
+    CHECK_INT(tccl_gres_save(&list, path, 77, 1234567890123, &err), 0);
+    CHECK_INT(tccl_gres_load(&other, path, &pid, &started, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(pid, 77);
+    CHECK(started == 1234567890123 && tccl_gres_equal(&list, &other));
+    CHECK(other.devices[1].has_bus && other.devices[1].bus == list.devices[1].bus);
+    other.devices[0].minor = 9;
+    CHECK(!tccl_gres_equal(&list, &other));
+    put("tccl-slurm-gpus 1\nslurmd 7\nstarted 1\ngpu 1 whole 0 - /dev/x\nend\n", "%s", "bad");
+    snprintf(path, sizeof(path), "%s/bad", folder);
+    CHECK(tccl_gres_load(&other, path, &pid, &started, NULL) != 0);
+}
+
+/* ---- slurmd ---- */
+
+/* What the program in slurmd's place answers, as the list or the reason. */
+static void check_asked(struct tccl_slurmd *slurmd, const char *script, const char *part)
+{
+    static struct tccl_command_output output;
+    struct tccl_error err = {""};
+    char scratch[128];
+    put(script, "%s", "asked");
+    snprintf(slurmd->program, sizeof(slurmd->program), "%s/asked", folder);
+    chmod(slurmd->program, 0755);
+    snprintf(scratch, sizeof(scratch), "%s/scratch", folder);
+    int rc = tccl_slurmd_list(slurmd, "n7", scratch, tccl_now_ms() + 2000, &output, &err);
+    const char *said = rc == 0 ? output.err : err.text;
+    if (!strstr(said, part))
+        CHECK_STR(said, part);
+    CHECK(access(scratch, F_OK) != 0);
+}
+
+static void check_slurmd(void)
+{
+    struct tccl_slurmd slurmd;
+    struct tccl_error err = {""};
+    char conf[128];
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
+    put("x", "%s", "slurm.conf");
+    put("gres of this slurmd\n", "%s", "gres.conf");
+    CHECK_INT(tccl_slurmd_find("n7", conf, &slurmd, &err), 1);
+    slurmd = (struct tccl_slurmd){.named = true};
+    snprintf(slurmd.conf, sizeof(slurmd.conf), "%s", conf);
+    check_asked(&slurmd,
+                "#!/bin/sh\n[ $1 != -V ] || { echo slurm 24.11.5; exit; }\n"
+                "cat \"${SLURM_CONF%/*}\"/gres.conf \"${SLURM_CONF%/*}\"/cgroup.conf >&2\n"
+                "echo \"$*\" >&2\n",
+                "gres of this slurmd\nCgroupPlugin=disabled\n-G -Nn7\n");
+    check_asked(&slurmd,
+                "#!/bin/sh\n[ $1 != -V ] || { echo slurm-wlm 22.05.8; exit; }\n"
+                "cat \"${SLURM_CONF%/*}\"/cgroup.conf >&2\n",
+                "CgroupPlugin=cgroup/v1\n");
+    check_asked(&slurmd, "#!/bin/sh\necho slurmd: fatal: bad gres.conf >&2\nexit 1\n",
+                "has ended with status 1: fatal: bad gres.conf");
+    check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\nexec sleep 60\n",
+                "-G has not ended in time");
+    check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\nyes >&2\n", "-G has not ended in time");
+}
+
+int main(void)
+{
+    char command[64];
+    check_versions();
+    check_nonsense();
+    if (!mkdtemp(folder))
+        return 1;
+    check_slurmd();
+    if (geteuid() == 0) {
+        check_driver();
+        check_kept();
+    }
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    if (system(command) != 0)
+        return 1;
+    return check_result();
+}
