@@ -21,6 +21,7 @@ enum {
     SUMMARY_READERS = 2,
     MOST_MS = 1000,      /* for a question of a user, */
     ALL_MOST_MS = 10000, /* and of one who sees all records */
+    NICE = 5,            /* steps and records have the processor first */
     LOOK_MS = 50,        /* between two looks for who has hung up */
 };
 
@@ -248,6 +249,8 @@ static int open_kind(struct journal *journal, struct questions *questions, int r
     for (int i = 0; i < readers; i++)
         questions->readers[i].questions = questions;
     questions->pool = pool_new(base, readers, readers, err);
+    if (questions->pool)
+        pool_be_nice(questions->pool, NICE);
     return questions->pool ? 0 : -1;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ struct pool {
     pthread_cond_t wake;     /* for threads: there is a task */
     struct queue todo, done; /* guarded by lock */
     pthread_t *threads;
-    int n_threads, idle, limit, queue;
+    int n_threads, idle, limit, queue, nice;
     bool stop;
     int busy; /* tasks given and not yet done(), of the event loop's thread only */
     int wake_fd;
@@ -60,9 +61,18 @@ static struct task *queue_take(struct queue *queue)
     return task;
 }
 
+/* On Linux that is of the thread alone. */
+static void be_nice(int nice)
+{
+    id_t self = (id_t)gettid();
+    if (getpriority(PRIO_PROCESS, self) < nice)
+        setpriority(PRIO_PROCESS, self, nice);
+}
+
 static void *worker(void *argument)
 {
     struct pool *pool = argument;
+    be_nice(pool->nice);
     pthread_mutex_lock(&pool->lock);
     for (;;) {
         struct task *task = queue_take(&pool->todo);
@@ -117,6 +127,7 @@ struct pool *pool_new(struct event_base *base, int threads, int queue, struct tc
     pool->todo.last = &pool->todo.first;
     pool->done.last = &pool->done.first;
     pool->limit = threads;
+    pool->nice = PRIO_MIN;
     pool->queue = queue;
     pool->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pool->event = event_new(base, pool->wake_fd, EV_READ | EV_PERSIST, finish, pool);
@@ -125,6 +136,11 @@ struct pool *pool_new(struct event_base *base, int threads, int queue, struct tc
         return NULL;
     }
     return pool;
+}
+
+void pool_be_nice(struct pool *pool, int nice)
+{
+    pool->nice = nice;
 }
 
 /* Signals are for the event loop's thread. */

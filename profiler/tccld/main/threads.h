@@ -13,6 +13,10 @@ struct pool;
  * Returns NULL with err. */
 struct pool *pool_new(struct event_base *base, int threads, int queue, struct tccl_error *err);
 
+/* Threads that start from now on leave the processor to others first: nice, as in setpriority(2).
+ */
+void pool_be_nice(struct pool *pool, int nice);
+
 /* Has run(task) called in a thread, then done(task) on the event loop. Returns 0, or -1 when the
  * queue is full (nothing is called then). */
 int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *task), void *task);
