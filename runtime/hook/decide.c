@@ -324,10 +324,8 @@ static bool is_near(enum shim_path path)
     return path <= SHIM_PXB;
 }
 
-/* Where a graph file costs NCCL much: a topology file that makes it unnecessary. Returns whether
- * there is one. */
-static bool steer(const struct shim_chain *chain, struct places *places, uint32_t version, bool pxb,
-                  char file[static SHIM_TOPO_SIZE])
+static struct shim_steer facts_of(const struct shim_chain *chain, struct places *places,
+                                  uint32_t version, bool pxb)
 {
     const struct shim_baseline *own = shim_chain_baseline(chain, (int)version);
     const struct tccl_named_chain *path = &chain->path;
@@ -336,32 +334,73 @@ static bool steer(const struct shim_chain *chain, struct places *places, uint32_
         .gbps = own->ring.speed_intra,
         .tree_gbps = own->tree.channels * own->tree.speed_inter,
         .nics = shim_nics_there(),
+        .ways = shim_steer_has_ways(version),
+        .all_cpus = shim_islands_all_cpus(version),
         .far_p2p = !pxb && shim_islands_far_p2p(&places->pci, path->n_gpus, version)};
-    struct shim_text text = {NULL, SHIM_TOPO_SIZE, 0, false};
-    struct shim_why why = {""};
-    bool done = false;
-    if (version == 0 || !shim_graph_is_costly(version))
-        return false;
     if (!path->closed) {
         shim_bus tail = path->gpus[path->n_gpus - 1];
         facts.near_entry = is_near(path_between(chain, places, chain->entry, path->gpus[0]));
         facts.near_exit = is_near(path_between(chain, places, chain->exit, tail));
     }
-    text.at = shim_scratch(SHIM_TOPO_SIZE);
-    if (text.at)
-        done = shim_steer(chain, &places->pci, places->linked, &facts, &text, &why);
-    if (done)
-        memcpy(file, text.at, text.length + 1);
-    if (done && why.text[0])
+    return facts;
+}
+
+/* The topology file of steer.h in place of that of the islands, if there can be one. */
+static bool steer(const struct shim_chain *chain, struct places *places,
+                  const struct shim_steer *facts, struct shim_answer *answer, struct shim_why *why)
+{
+    struct shim_text text = {shim_scratch(SHIM_TOPO_SIZE), SHIM_TOPO_SIZE, 0, false};
+    bool done = text.at && shim_steer(chain, &places->pci, places->linked, facts, &text, why) == 1;
+    if (done) {
+        memcpy(answer->topo, text.at, text.length + 1);
+        answer->topo_size = (uint32_t)text.length;
+    }
+    shim_scratch_free(text.at, SHIM_TOPO_SIZE);
+    return done;
+}
+
+static void tell_direct(const struct shim_why *why)
+{
+    if (why->text[0])
         shim_log(SHIM_LOG_INFO,
                  "GPUs that are no neighbours in the ring, and at most as far from each other as "
                  "some that are, send to each other by P2P in place of host memory: %s",
-                 why.text);
-    if (!done)
+                 why->text);
+}
+
+/* Where a graph file costs NCCL much: a topology file that makes it unnecessary. Returns whether
+ * there is one. */
+static bool steer_alone(const struct shim_chain *chain, struct places *places, uint32_t version,
+                        bool pxb, struct shim_answer *answer)
+{
+    struct shim_steer facts = facts_of(chain, places, version, pxb);
+    struct shim_why why = {""};
+    if (version == 0 || !shim_graph_is_costly(version))
+        return false;
+    bool done = steer(chain, places, &facts, answer, &why);
+    if (done)
+        tell_direct(&why);
+    else
         shim_log(SHIM_LOG_INFO, "a graph file is needed, which costs this NCCL %llu MiB: %s",
                  (unsigned long long)(shim_graph_memory(version) >> 20), why.text);
-    shim_scratch_free(text.at, SHIM_TOPO_SIZE);
     return done;
+}
+
+/* Beside a graph file: ways for pairs, where one bridge would join more GPUs than the chain does.
+ */
+static void steer_beside(const struct shim_chain *chain, struct places *places, uint32_t version,
+                         bool pxb, struct shim_answer *answer)
+{
+    struct shim_steer facts = facts_of(chain, places, version, pxb);
+    struct shim_why why = {""};
+    facts.given = true;
+    if (!shim_steer_matters(chain, &places->pci, &facts))
+        return;
+    if (facts.ways)
+        steer(chain, places, &facts, answer, &why);
+    else
+        shim_fail(&why, "this NCCL knows no ways between single GPUs");
+    tell_direct(&why);
 }
 
 /* The topology file; then the graph file, which depends on it, unless it does without. */
@@ -373,22 +412,20 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     struct shim_text topo = {answer->topo, sizeof(answer->topo), 0, false};
     struct shim_text graph = {answer->graph, sizeof(answer->graph), 0, false};
     uint32_t version = members[0].version;
-    int islands = shim_islands(chain, &places->pci, places->linked, level_pxb(members, n), version,
-                               &topo, why);
+    bool pxb = level_pxb(members, n);
+    int islands = shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, why);
     places->islands = islands > 0;
     answer->graph_size = 0;
     answer->memory = 0;
-    if (islands >= 0 && steer(chain, places, version, level_pxb(members, n), answer->topo)) {
-        answer->topo_size = (uint32_t)strlen(answer->topo);
+    answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
+    if (islands >= 0 && steer_alone(chain, places, version, pxb, answer))
         return 0;
-    }
     if (islands < 0 || check_limits(members, n, why) ||
         shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
                    farthest_edge(chain, places), farthest_end(chain, places), &graph, why))
         return -1;
-    if (topo.full || graph.full)
-        return shim_fail(why, "the files would be too long");
-    answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
+    if (places->islands)
+        steer_beside(chain, places, version, pxb, answer);
     answer->graph_size = (uint32_t)graph.length;
     answer->memory = shim_graph_memory(version);
     return 0;

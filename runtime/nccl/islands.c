@@ -30,6 +30,11 @@ bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version)
     return version < DEFAULT_PXB ? before : since;
 }
 
+bool shim_islands_all_cpus(uint32_t version)
+{
+    return version == 0 || (version >= HOST_HASHES && version < OWN_HASHES);
+}
+
 /* NCCL hands on over NVLink, also by one GPU between. */
 static bool nvlink(const struct shim_chain *chain, bool linked[SHIM_GPUS][SHIM_GPUS], int a, int b)
 {
@@ -396,7 +401,7 @@ static int add_others(const struct map *map, const struct shim_pci *pci, bool di
 {
     int n = 0;
     for (int node = -1; node < SHIM_PCI_NODES; node++) {
-        if (holds_gpu(map, node) || (node >= 0 && !(pci->nodes[node / 64] >> node % 64 & 1)))
+        if (holds_gpu(map, node) || !shim_pci_has_node(pci, node))
             continue;
         add_cpu(pci, node, disguised, text);
         shim_text_add(text, "</cpu>\n");
@@ -418,7 +423,7 @@ static int write_file(struct map *map, const struct shim_pci *pci, uint32_t vers
         shim_text_add(text, "</cpu>\n");
         cpus++;
     }
-    if (version == 0 || (version >= HOST_HASHES && version < OWN_HASHES))
+    if (shim_islands_all_cpus(version))
         cpus += add_others(map, pci, disguised, text);
     shim_text_add(text, "</system>\n");
     if (cpus > MOST_CPUS)

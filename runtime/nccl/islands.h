@@ -24,6 +24,9 @@ int shim_islands(const struct shim_chain *chain, const struct shim_pci *pci,
  * also if that can't be known. */
 bool shim_islands_far_p2p(const struct shim_pci *pci, int n, uint32_t version);
 
+/* Does this NCCL fail where a topology file leaves out a CPU that a NIC is at? */
+bool shim_islands_all_cpus(uint32_t version);
+
 /* How far two devices are apart, GPUs of the chain or others, in that topology (in the real one,
  * where none is needed: islands false). */
 enum shim_path shim_islands_path(const struct shim_chain *chain, const struct shim_pci *pci,

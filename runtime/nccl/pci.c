@@ -316,6 +316,11 @@ int shim_pci_find(const struct shim_pci *pci, shim_bus bus)
     return -1;
 }
 
+bool shim_pci_has_node(const struct shim_pci *pci, int node)
+{
+    return node < 0 || (pci->nodes[node / 64] >> node % 64 & 1);
+}
+
 bool shim_pci_is_below(const struct shim_pci_device *device, shim_bus bridge)
 {
     for (int i = 0; i < device->depth; i++)

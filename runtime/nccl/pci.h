@@ -48,6 +48,8 @@ int shim_pci_read_below(const char *root, const shim_bus *devices, int n, struct
 /* Adds the machine's NICs whose places can be read, as far as there is room. */
 void shim_pci_add_nics(struct shim_pci *pci);
 
+/* Has the kernel such a NUMA node? -1, where devices of no node are: yes. */
+bool shim_pci_has_node(const struct shim_pci *pci, int node);
 /* Is the device behind that bridge? */
 bool shim_pci_is_below(const struct shim_pci_device *device, shim_bus bridge);
 /* The i-th address that nothing has: for bridges that are invented. */

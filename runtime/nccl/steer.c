@@ -18,7 +18,8 @@
  * direct has a way for itself: a link, such as NCCL knows between PCI switches, from a bridge below
  * that of the first GPU to that of the other one. NCCL takes paths with the fewest links. Through
  * the CPU these are four, along a pair's own way four, too (NCCL looks at a bridge's own links
- * before the one up to the CPU, and keeps what it found), along the ways of two pairs six.
+ * before the one up to the CPU, and keeps what it found), along the ways of two pairs six. From
+ * 2.30.7 on it takes switches before the CPU, whatever their number: there are no ways then.
  *
  * testsuite/unit/test-shim-steer compares these files with NCCL's search as pathfind foretells it.
  */
@@ -33,6 +34,8 @@ enum {
     OF_GPU = 1,          /* a rank's own GPU, … */
     OF_NIC = 8,          /* and each NIC with its switches */
     OF_WAY = 3,
+    PCI_LINKS = 22200,    /* the first version that reads them, */
+    LONG_WAYS = 23005,    /* and those that go along several (2.30.4 does not, 2.30.7 does) */
     DOUBLED_GBPS = 25,    /* NCCL makes two channels of half the rate of one that is so fast */
     AMD_ACROSS_GBPS = 16, /* nominal, between two NUMA nodes */
     INTEL_ACROSS_GBPS = 40,
@@ -44,14 +47,15 @@ struct drawing {
     const struct shim_pci *pci;
     bool (*linked)[SHIM_GPUS]; /* in the order of the chain */
     const struct shim_steer *facts;
-    bool intel;                /* the CPU that the file has: Intel's, or AMD's */
-    int n, first;              /* number of GPUs; the one that the file begins with */
-    int islands;               /* consecutive P2P neighbours */
-    int begins[SHIM_GPUS + 1]; /* of each island: its first GPU, counted from `first` */
-    int16_t node[SHIM_GPUS];   /* and the NUMA node that most of its GPUs are at */
-    int home;                  /* the island below whose bridge the NIC is, -1: none */
-    bool crowded;              /* NCCL would not read all ways */
-    int cpus, bridges;         /* so many are written; each GPU has a bridge of its own */
+    bool intel;                       /* the CPU that the file has: Intel's, or AMD's */
+    int n, first;                     /* number of GPUs; the one that the file begins with */
+    int islands;                      /* consecutive P2P neighbours */
+    int begins[SHIM_GPUS + 1];        /* of each island: its first GPU, counted from `first` */
+    int16_t node[SHIM_GPUS];          /* and the NUMA node that most of its GPUs are at */
+    int home;                         /* the island below whose bridge the NIC is, -1: none */
+    bool crowded;                     /* NCCL would not read all ways */
+    int cpus, bridges;                /* so many are written; each GPU has a bridge of its own */
+    bool has_cpu[SHIM_PCI_NODES + 1]; /* of node -1, 0, … */
     /* Bridges of the ways between pairs, by their first GPU (n: the NIC) and the other one. */
     int ways[SHIM_GPUS + 1][SHIM_GPUS];
     struct shim_text *text;
@@ -124,7 +128,8 @@ static int count_ways(const struct drawing *drawing, int island)
 static bool can_have_ways(const struct drawing *drawing, int island)
 {
     bool several = island == 0 && drawing->home == 0 && drawing->islands > 1;
-    return !drawing->crowded && !(several && drawing->facts->nics > 1);
+    return drawing->facts->ways && !drawing->crowded &&
+           (drawing->facts->given || !several || drawing->facts->nics <= 1);
 }
 
 static bool needs_ways(const struct drawing *drawing, int island)
@@ -137,6 +142,8 @@ static bool is_crowded(const struct drawing *drawing)
 {
     int elements = 1 + 2 * drawing->n + 2 * (drawing->islands + 1) + OF_GPU +
                    OF_NIC * (drawing->facts->nics + 1);
+    for (int node = -1; drawing->facts->all_cpus && node < SHIM_PCI_NODES; node++)
+        elements += shim_pci_has_node(drawing->pci, node);
     for (int i = 0; i < drawing->islands; i++)
         elements += OF_WAY * count_ways(drawing, i);
     return elements > MOST_ELEMENTS;
@@ -182,7 +189,7 @@ static int check_nics(const struct drawing *drawing, struct shim_why *why)
         return shim_fail(why, "the NIC is near both ends");
     if (facts->nics == 1)
         return 0;
-    if (!facts->near_entry && (facts->near_exit || drawing->islands == 1))
+    if (!facts->given && !facts->near_entry && (facts->near_exit || drawing->islands == 1))
         return shim_fail(why, "other NICs are as near to the first GPU");
     for (int i = 0; i < drawing->n; i++)
         if (gpu_of(drawing, i)->depth > 0)
@@ -207,7 +214,9 @@ static int check(const struct drawing *drawing, struct shim_why *why)
         return shim_fail(why, "there is one GPU");
     if (!drawing->pci->amd && !drawing->pci->intel)
         return shim_fail(why, "the CPU is neither AMD's nor Intel's");
-    return check_speed(drawing, why) != 0 ? -1 : check_nics(drawing, why);
+    if (!drawing->facts->given && check_speed(drawing, why) != 0)
+        return -1;
+    return check_nics(drawing, why);
 }
 
 /* ---- The file ---- */
@@ -227,7 +236,7 @@ static int read_affinity(int node, char *affinity, size_t size)
 /* Other NICs must not get as near to the first GPU as the chain's, nor to others of its island. */
 static bool is_private(const struct drawing *drawing, int island)
 {
-    return island == 0 && !drawing->chain->path.closed &&
+    return island == 0 && !drawing->chain->path.closed && !drawing->facts->given &&
            (drawing->home != 0 || needs_ways(drawing, 0));
 }
 
@@ -258,6 +267,8 @@ static int open_cpu(struct drawing *drawing, int node, int number, struct shim_w
                       " modelid=\"%d\">\n",
                       INTEL_ACROSS_MODEL);
     drawing->cpus++;
+    if (number < SHIM_PCI_NODES)
+        drawing->has_cpu[number + 1] = true;
     return 0;
 }
 
@@ -393,14 +404,28 @@ static int add_islands(struct drawing *drawing, bool nic_first, struct shim_why 
     return 0;
 }
 
+/* NICs may be at them. NCCL drops those that it does not need. */
+static int add_other_cpus(struct drawing *drawing, struct shim_why *why)
+{
+    for (int node = -1; drawing->facts->all_cpus && node < SHIM_PCI_NODES; node++) {
+        if (drawing->has_cpu[node + 1] || !shim_pci_has_node(drawing->pci, node))
+            continue;
+        if (open_cpu(drawing, node, node, why) != 0)
+            return -1;
+        shim_text_add(drawing->text, "</cpu>\n");
+    }
+    return 0;
+}
+
 /* Says where a bridge makes more GPUs direct to each other than wanted. */
 static void tell_direct(const struct drawing *drawing, struct shim_why *why)
 {
     for (int i = 0; i < drawing->islands; i++)
         if (count_ways(drawing, i) > 0 && !can_have_ways(drawing, i))
             shim_fail(why, "%s",
-                      drawing->crowded ? "NCCL would not read so many ways between GPUs"
-                                       : "other NICs would be nearer to its first GPUs");
+                      !drawing->facts->ways ? "this NCCL knows no ways between single GPUs"
+                      : drawing->crowded    ? "NCCL would not read so many ways between GPUs"
+                                            : "other NICs would be nearer to its first GPUs");
 }
 
 /* The same for the NIC, if all GPUs are in one island: then it has a CPU to itself. */
@@ -417,6 +442,8 @@ static int write_file(struct drawing *drawing, struct shim_why *why)
         add_nic(drawing);
         shim_text_add(drawing->text, "</cpu>\n");
     }
+    if (add_other_cpus(drawing, why) != 0)
+        return 0;
     shim_text_add(drawing->text, "</system>\n");
     if (drawing->text->full) {
         shim_fail(why, "the topology file is too long");
@@ -426,30 +453,51 @@ static int write_file(struct drawing *drawing, struct shim_why *why)
     return 1;
 }
 
+/* All but the file. Returns 0, or -1 with why. */
+static int begin(struct drawing *drawing, struct shim_why *why)
+{
+    const struct shim_steer *facts = drawing->facts;
+    const struct tccl_named_chain *path = &drawing->chain->path;
+    drawing->n = drawing->bridges = path->n_gpus;
+    for (int i = 0; i < drawing->n; i++)
+        if (shim_pci_find(drawing->pci, path->gpus[i]) < 0)
+            return shim_fail(why, "a GPU's place is not known");
+    choose_first(drawing);
+    find_islands(drawing);
+    /* Through Intel's CPUs NCCL takes no P2P. */
+    drawing->intel = drawing->pci->intel || (facts->far_p2p && drawing->islands > 1);
+    drawing->home = path->closed        ? -1
+                    : facts->near_entry ? 0
+                    : facts->near_exit  ? drawing->islands - 1
+                                        : -1;
+    drawing->crowded = is_crowded(drawing);
+    return 0;
+}
+
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
                struct shim_text *text, struct shim_why *why)
 {
-    struct drawing drawing = {.chain = chain,
-                              .pci = pci,
-                              .linked = linked,
-                              .facts = facts,
-                              .n = chain->path.n_gpus,
-                              .bridges = chain->path.n_gpus,
-                              .text = text};
-    for (int i = 0; i < drawing.n; i++)
-        if (shim_pci_find(pci, chain->path.gpus[i]) < 0) {
-            shim_fail(why, "a GPU's place is not known");
-            return 0;
-        }
-    choose_first(&drawing);
-    find_islands(&drawing);
-    /* Through Intel's CPUs NCCL takes no P2P. */
-    drawing.intel = pci->intel || (facts->far_p2p && drawing.islands > 1);
-    drawing.home = chain->path.closed  ? -1
-                   : facts->near_entry ? 0
-                   : facts->near_exit  ? drawing.islands - 1
-                                       : -1;
-    drawing.crowded = is_crowded(&drawing);
-    return check(&drawing, why) != 0 ? 0 : write_file(&drawing, why);
+    struct drawing drawing = {
+        .chain = chain, .pci = pci, .linked = linked, .facts = facts, .text = text};
+    if (begin(&drawing, why) != 0 || check(&drawing, why) != 0)
+        return 0;
+    return write_file(&drawing, why);
+}
+
+bool shim_steer_has_ways(uint32_t version)
+{
+    return version >= PCI_LINKS && version < LONG_WAYS;
+}
+
+bool shim_steer_matters(const struct shim_chain *chain, const struct shim_pci *pci,
+                        const struct shim_steer *facts)
+{
+    struct drawing drawing = {.chain = chain, .pci = pci, .facts = facts};
+    bool matters = false;
+    if (begin(&drawing, NULL) != 0)
+        return false;
+    for (int i = 0; i < drawing.islands; i++)
+        matters = matters || count_ways(&drawing, i) > 0;
+    return matters;
 }

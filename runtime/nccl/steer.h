@@ -16,6 +16,9 @@ struct shim_steer {
                                    GPU, its last? */
     bool far_p2p;               /* NCCL takes P2P at any distance */
     int nics;                   /* on this node; those that NCCL leaves out count, too */
+    bool given;    /* a graph file gives NCCL the ring, which its search need not find */
+    bool ways;     /* NCCL knows ways between single GPUs: shim_steer_has_ways */
+    bool all_cpus; /* NUMA nodes without GPUs have to be in the file, too */
 };
 
 /* Writes the file for a chain whose edges and ends shim_islands has found possible. linked: NVLink
@@ -25,5 +28,15 @@ struct shim_steer {
 int shim_steer(const struct shim_chain *chain, const struct shim_pci *pci,
                bool linked[SHIM_GPUS][SHIM_GPUS], const struct shim_steer *facts,
                struct shim_text *text, struct shim_why *why);
+
+/* Does an NCCL of this version read links between PCI switches, and take P2P along one of them
+ * only? From 2.30.7 on it takes any number of switches in a row. */
+bool shim_steer_has_ways(uint32_t version);
+
+/* Does a bridge above the chain's P2P neighbours make other GPUs direct to each other that NCCL
+ * alone joins by host memory? Beside a graph file (facts->given) shim_steer's file is better then:
+ * it has ways for pairs. pci: all GPUs of the chain were read. */
+bool shim_steer_matters(const struct shim_chain *chain, const struct shim_pci *pci,
+                        const struct shim_steer *facts);
 
 #endif

@@ -1,12 +1,16 @@
 #!/bin/bash
 # P2P between the GPUs that the chain joins so, and no others: A to B and B to C by P2P leave A to C, which sends and receives
-# reach, as it is with NCCL alone.
+# reach, as it is with NCCL alone. From 2.22 on, with a graph file, too.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
 # "RANK RANK TRANSPORT" for each pair that an all-to-all connects, or the ring before it.
 pairs() { # FOLDER
     sed -nE 's/.* : ([0-9]+)\[[^]]*\] -> ([0-9]+)\[[^]]*\].* via (P2P|SHM|NET)[/ ].*/\1 \2 \3/p' "$1"/*.log | sort -u
+}
+
+channels() { # RINGS
+    python3 -c 'import json, sys; print(*[len(comm["channels"]) for comm in json.load(open(sys.argv[1]))["comms"]])' "$1"
 }
 
 # The transports of all pairs are NCCL's own, but for those of the chain's edges, which are given: "0 1 P2P" for both directions.
@@ -16,7 +20,8 @@ pairs_of() { # WHAT MODEL GPUS CHAIN [EDGE]...
     run_planned "$2" --gpus "$3" --nodes $((1 + ${#more[@]})) --log "$work/with" -- --collective all-to-all:1048576
     as_planned
     no_warning
-    said "TCCL INFO .*; topology file$" $((1 + ${#more[@]}))
+    said "TCCL INFO communicator .*; (graph file, )?topology file$" $((1 + ${#more[@]}))
+    said "by P2P in place of host memory" 0
     run_ring "$work/alone" "$2" --gpus "$3" --nodes $((1 + ${#more[@]})) --preload - --log "$work/without" -- --collective all-to-all:1048576
     pairs "$work/without" >"$work/wanted"
     for edge in "${@:5}"; do
@@ -25,6 +30,7 @@ pairs_of() { # WHAT MODEL GPUS CHAIN [EDGE]...
     done
     pairs "$work/with" >"$work/got"
     diff "$work/wanted" "$work/got" || fail "$what: pairs are not as wanted (<), but >"
+    [ "$(channels "$work/rings")" = "$(channels "$work/alone")" ] || fail "$what: $(channels "$work/rings") channels, not $(channels "$work/alone")"
     rm -r "$work/with" "$work/without"
 }
 

@@ -9,7 +9,7 @@ run=0 failed=0
 for TCCL_NCCL in ${TCCL_NCCL_VERSIONS:-2.27.7}; do
     export TCCL_NCCL
     "$here/get-nccl" || { [ $? = 77 ] && continue; exit 1; }
-    for name in ${TCCL_NCCL_TESTS:-baseline-models shim-models}; do
+    for name in ${TCCL_NCCL_TESTS:-baseline-models shim-models shim-pairs}; do
         status=0
         bash "$here/test-$name.sh" >/tmp/tccl-version.$$ 2>&1 || status=$?
         case $status in

@@ -47,6 +47,7 @@ static void random_machine(unsigned long *seed, int gpus, struct sample *sample)
         pci->devices[i].node = (int16_t)random_below(seed, nodes);
     }
     sample->facts.nics = 1 + random_below(seed, MOST_NICS);
+    sample->facts.ways = sample->nccl == TCCL_NCCL_2_29;
     sample->nic = random_below(seed, sample->facts.nics);
     for (int i = 0; i < sample->facts.nics; i++)
         sample->nic_node[i] = (int16_t)random_below(seed, nodes);
@@ -437,6 +438,8 @@ static bool others_suit(const struct reader *reader, const struct sample *sample
 {
     const struct shim_chain *chain = &sample->chain;
     int n = chain->path.n_gpus, begin = 0;
+    if (!sample->facts.ways)
+        return true;
     /* A NIC below the bridge of the first GPUs leaves these together, where there are other NICs.
      */
     while (!chain->path.closed && sample->facts.near_entry && sample->facts.nics > 1 &&
@@ -581,7 +584,7 @@ static void two_islands(struct sample *sample, int gpus, int split, int nics)
         chain->path.gpus[i] = sample->pci.devices[i].bus;
         chain->path.edges[i].kind = last ? TCCL_BOUNCE : TCCL_P2P_WRITE;
     }
-    sample->facts = (struct shim_steer){.channels = 1, .gbps = 6, .nics = nics};
+    sample->facts = (struct shim_steer){.channels = 1, .gbps = 6, .nics = nics, .ways = true};
 }
 
 /* Tags of the file that begin an element. */
