@@ -45,9 +45,15 @@ grep '^TCCL_STATE=applied' "$work/with" || fail "not applied: $(cat "$work/with"
     fail "NCCL builds that ring by itself: this test shows nothing"
 
 for round in {1..500}; do
-    as_user tcclacct -nP -o jobid,state,built >"$work/acct"
+    as_user tcclacct -nP -o jobid,state,built,nccl,ncclgbps >"$work/acct"
     ! grep -q '|applied|applied' "$work/acct" || break
     sleep 0.2
 done
 cat "$work/acct"
-[ "$(cut -d '|' -f 2,3 "$work/acct" | sort | xargs)" = "applied|applied off|" ] || fail "records: $(cat "$work/acct")"
+# With the version that ran, and what it would have built by itself: as tccl-path has it for these nodes.
+version=$(sed 's/.*nccl-\([0-9.]*\).*/\1/' <<<"$("$here/get-nccl" --built)")
+models=()
+for model in amd intel amd intel; do models+=(--node "$machines/$model-4gpu.json"); done
+own=$("$TCCL_BUILD/pathfind/tccl-path" solve --json "${models[@]}" | python3 -c 'import json, sys; print("%.2f" % json.load(sys.stdin)["baseline_gbps"])')
+[ "$(cut -d '|' -f 2- "$work/acct" | sort | xargs)" = "applied|applied|$version|$own off|||" ] ||
+    fail "records: $(cat "$work/acct"), not applied with $version and $own GB/s"
