@@ -81,6 +81,15 @@ static int receive_message(int fd, int64_t deadline, json_t **message, struct tc
     return 0;
 }
 
+int tccl_client_alive(int fd, int timeout_ms, struct tccl_error *err)
+{
+    int64_t deadline = tccl_now_ms() + timeout_ms;
+    cleanup_json json_t *message = tccl_message_new("alive");
+    cleanup_json json_t *answer = NULL;
+    int late = send_message(fd, message, deadline, err);
+    return late ? late : receive_message(fd, deadline, &answer, err);
+}
+
 int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struct tccl_error *err)
 {
     int64_t deadline = tccl_now_ms() + timeout_ms;

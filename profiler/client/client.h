@@ -16,6 +16,8 @@
 /* Connects to a tccld's unix socket. Returns a close-on-exec, non-blocking descriptor, or -1 with
  * err. */
 int tccl_client_connect(const char *socket, int timeout_ms, struct tccl_error *err);
+/* Asks whether tccld answers at all. Returns 0; 1 when the time is over; -1 with err. */
+int tccl_client_alive(int fd, int timeout_ms, struct tccl_error *err);
 /* Returns 0, or -1 with err. */
 int tccl_client_join(int fd, const struct tccl_step *join, int timeout_ms, struct tccl_error *err);
 /* Waits for the plan. Returns 0; 1 when the time is over; -1 with err. */

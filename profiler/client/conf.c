@@ -179,8 +179,10 @@ static const struct tccl_key keys[] = {
     {"Admins", tccl_set_list, FIELD(admins), 0, 0},
     {"KeepRecords", set_days, FIELD(keep_days), 1, 36500},
     {"MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
-    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
+    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
+    {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"AliveTimeout", tccl_set_duration, FIELD(alive_timeout_ms), 10, 60000},
 };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 _Static_assert((int)KEYS == (int)TCCL_CONF_KEYS, "each key has a line");
@@ -232,6 +234,7 @@ static int add_policy(struct tccl_conf *conf, const char *name, struct tccl_erro
                                    .min_nodes = TCCL_NOT_SET,
                                    .min_gpus = TCCL_NOT_SET,
                                    .timeout_ms = TCCL_NOT_SET,
+                                   .auto_timeout_ms = TCCL_NOT_SET,
                                    .require_timeout_ms = TCCL_NOT_SET};
     strcpy(policy->name, name);
     return 0;
@@ -562,8 +565,10 @@ static void set_defaults(struct tccl_conf *conf)
         .tccld_user = "root",
         .slurm_user = "slurm",
         .port = 8517,
-        .timeout_ms = 500,
-        .require_timeout_ms = 10000,
+        .timeout_ms = 30000,
+        .auto_timeout_ms = 2000,
+        .require_timeout_ms = 60000,
+        .alive_timeout_ms = 300,
         .policy = tccl_policy_built_in(),
     };
     default_machine(conf);

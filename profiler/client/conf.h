@@ -21,7 +21,7 @@ struct tccl_peer {
     int line; /* of the file */
 };
 
-enum { TCCL_CONF_KEYS = 19 }; /* of [tccl] */
+enum { TCCL_CONF_KEYS = 21 }; /* of [tccl] */
 
 struct tccl_conf {
     char path[PATH_MAX];
@@ -44,8 +44,10 @@ struct tccl_conf {
     char metrics_file[PATH_MAX];          /* MetricsFile=: OpenMetrics text; "": none */
     int keep_days;                        /* KeepRecords=: days; 0: for ever */
     uint16_t port;                        /* Port=8517 */
-    int timeout_ms;                       /* Timeout=500ms */
-    int require_timeout_ms;               /* RequireTimeout=10s */
+    int timeout_ms;                       /* Timeout=30s */
+    int auto_timeout_ms;                  /* AutoTimeout=2s */
+    int require_timeout_ms;               /* RequireTimeout=60s */
+    int alive_timeout_ms;                 /* AliveTimeout=300ms */
     struct tccl_policy policy;            /* [policy]: where no other one matches */
     struct tccl_policy *policies;         /* [policy NAME], in the order of the file */
     int n_policies;

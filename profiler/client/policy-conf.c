@@ -207,7 +207,8 @@ static const struct tccl_key keys[] = {
     {"MinGpus", tccl_set_count, FIELD(min_gpus), 1, GPUS_MAX},
     {"MinGain", set_gain, FIELD(min_gain), 1000, 100000},
     {"Forbid", tccl_set_yes, FIELD(forbid), 0, 0},
-    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 60000},
+    {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
+    {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
     {"Environment", set_environment, 0, 0, 0},
     {"Partitions", set_patterns, FIELD(partitions), 0, 0},
@@ -220,7 +221,7 @@ static const struct tccl_key keys[] = {
     {"Gpus", set_range, FIELD(gpus), 1, GPUS_MAX},
     {"GpuTypes", set_gpu_types, FIELD(gpu_types), 1, 0},
 };
-enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 9 };
+enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 10 };
 
 const char *tccl_policy_key(bool named, int i)
 {
@@ -267,6 +268,7 @@ struct tccl_policy tccl_policy_built_in(void)
                                 .min_nodes = 1,
                                 .min_gpus = 2,
                                 .timeout_ms = TCCL_NOT_SET,
+                                .auto_timeout_ms = TCCL_NOT_SET,
                                 .require_timeout_ms = TCCL_NOT_SET};
 }
 

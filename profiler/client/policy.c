@@ -178,6 +178,8 @@ struct policy_rule policy_rule_of(const struct tccl_conf *conf, const struct tcc
         .min_nodes = first_set(policy->min_nodes, site->min_nodes, 1),
         .min_gpus = first_set(policy->min_gpus, site->min_gpus, 2),
         .timeout_ms = first_set(policy->timeout_ms, site->timeout_ms, conf->timeout_ms),
+        .auto_timeout_ms =
+            first_set(policy->auto_timeout_ms, site->auto_timeout_ms, conf->auto_timeout_ms),
         .require_timeout_ms = first_set(policy->require_timeout_ms, site->require_timeout_ms,
                                         conf->require_timeout_ms),
     };

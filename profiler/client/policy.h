@@ -27,7 +27,7 @@ struct policy_rule {
     bool forbid;
     double min_gain; /* times NCCL's own choice; 1: any gain will do */
     int min_nodes, min_gpus;
-    int timeout_ms, require_timeout_ms;
+    int timeout_ms, auto_timeout_ms, require_timeout_ms;
     const char *environment[2 * TCCL_POLICY_ENVIRONMENT]; /* "NAME=value" */
     int n_environment;
 };

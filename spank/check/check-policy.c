@@ -249,6 +249,7 @@ static void print_answer(const struct answer *answer)
                             : "yes",
            answer->why);
     print_time("Timeout", rule->timeout_ms);
+    print_time("AutoTimeout", rule->auto_timeout_ms);
     print_time("RequireTimeout", rule->require_timeout_ms);
     printf("%-16s %.4gx\n%-16s %d\n%-16s %d\n", "MinGain", rule->min_gain, "MinNodes",
            rule->min_nodes, "MinGpus", rule->min_gpus);
@@ -287,11 +288,12 @@ static int print_json(const struct tccl_conf *conf, const struct question *quest
 {
     const struct policy_rule *rule = &answer->rule;
     cleanup_json json_t *json = json_pack(
-        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:f,s:i,s:i,s:o}", "policy", rule->name, "mode",
+        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:i,s:f,s:i,s:i,s:o}", "policy", rule->name, "mode",
         tccl_mode_name(answer->choice.mode), "asked", answer->choice.asked, "forbid", rule->forbid,
-        "ring", answer->ring, "why", answer->why, "timeout_ms", rule->timeout_ms,
-        "require_timeout_ms", rule->require_timeout_ms, "min_gain", rule->min_gain, "min_nodes",
-        rule->min_nodes, "min_gpus", rule->min_gpus, "environment", environment_to_json(rule));
+        "ring", answer->ring, "why", answer->why, "timeout_ms", rule->timeout_ms, "auto_timeout_ms",
+        rule->auto_timeout_ms, "require_timeout_ms", rule->require_timeout_ms, "min_gain",
+        rule->min_gain, "min_nodes", rule->min_nodes, "min_gpus", rule->min_gpus, "environment",
+        environment_to_json(rule));
     if (!json ||
         (question->explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))
         return -1;

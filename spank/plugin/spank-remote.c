@@ -14,6 +14,7 @@
 #include "client/outcome.h"
 #include "client/policy.h"
 #include "client/step-fields.h"
+#include "plugin/hung-stamp.h"
 #include "plugin/job-env.h"
 #include "plugin/notice.h"
 #include "plugin/plugin-conf.h"
@@ -22,9 +23,13 @@
 #include "plugin/preload.h"
 #include "plugin/spank-option.h"
 #include "plugin/step-info.h"
+#include "plugin/step-signal.h"
 
 enum {
     DEPART_MS = 200,       /* for messages without an answer: a record, the step's end */
+    SKIP_MS = 1,           /* the same, to a tccld that has hung */
+    LOOK_MS = 100,         /* while waiting: is the step being cancelled? */
+    ALIVE_MS = 1000,       /* and does this node's tccld still answer? */
     UNHEARD_MS = 1000,     /* for a crashed tccld to be restarted */
     UNHEARD_PAUSE_MS = 50, /* between two retries */
 };
@@ -42,10 +47,11 @@ static struct {
     struct tccl_outcome plan;          /* set in the step's environment if active */
     int64_t deadline;                  /* tccl_now_ms */
     int timeout_ms;
-    int fd;           /* connection to tccld while waiting for the plan, else -1 */
-    bool active;      /* variables are set for the step */
-    bool joined;      /* tccld knows of this step */
-    bool unheard;     /* and has not answered: other nodes may have a ring */
+    int fd;       /* connection to tccld while waiting for the plan, else -1 */
+    bool active;  /* variables are set for the step */
+    bool joined;  /* tccld knows of this step */
+    bool unheard; /* and has not answered: other nodes may have a ring */
+    struct signal_watch watch;
     bool pyxis;       /* pyxis runs the tasks in a container */
     const char *shim; /* first in LD_PRELOAD, or NULL */
 } remote = {.fd = -1};
@@ -157,6 +163,25 @@ static int left_until(int64_t deadline)
     return left > 0 ? (int)left : 0;
 }
 
+/* A connection to a tccld that answers; -1 with err. One that hangs is not asked for a minute. */
+static int reach_tccld(struct tccl_error *err)
+{
+    int patience = remote.conf.alive_timeout_ms;
+    int64_t deadline = tccl_now_ms() + patience;
+    int fd = tccl_client_connect(remote.conf.socket, patience, err);
+    int late = fd < 0 ? -1 : tccl_client_alive(fd, left_until(deadline), err);
+    if (late == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    if (late > 0) {
+        tccl_fail(err, "tccld hangs: no answer within %d ms; steps here don't wait for it for %d s",
+                  patience, HUNG_MS / 1000);
+        hung_stamp_put(remote.conf.run_dir, tccl_now_ms());
+    }
+    return -1;
+}
+
 /* Connects and sends a JOIN. reason: why this node cannot take part, or NULL. Returns the
  * connection, or -1 with err. */
 static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
@@ -176,7 +201,7 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     join.min_gain = remote.rule.min_gain;
     snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
     snprintf(join.reason, sizeof(join.reason), "%s", reason ? reason : "");
-    int fd = tccl_client_connect(remote.conf.socket, timeout_ms, err);
+    int fd = reason ? tccl_client_connect(remote.conf.socket, timeout_ms, err) : reach_tccld(err);
     if (fd >= 0 && tccl_client_join(fd, &join, left_until(deadline), err) != 0) {
         close(fd);
         return -1;
@@ -188,20 +213,46 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
  * for this one. Returns whether tccld got it. */
 static bool tell_tccld(const char *reason)
 {
-    int fd = send_join(reason, DEPART_MS, NULL);
+    bool hung = hung_stamp_age(remote.conf.run_dir, tccl_now_ms()) >= 0;
+    int fd = send_join(reason, hung ? SKIP_MS : DEPART_MS, NULL);
     if (fd < 0)
         return false;
     close(fd);
-    remote.joined = remote.choice.mode != TCCL_MODE_OFF;
+    remote.joined = remote.choice.mode != TCCL_MODE_OFF && !hung;
     return true;
+}
+
+static int timeout_of_mode(void)
+{
+    const struct policy_rule *rule = &remote.rule;
+    if (remote.choice.mode == TCCL_MODE_REQUIRE)
+        return rule->require_timeout_ms;
+    if (remote.choice.mode == TCCL_MODE_AUTO && rule->auto_timeout_ms < rule->timeout_ms)
+        return rule->auto_timeout_ms;
+    return rule->timeout_ms;
+}
+
+/* Other nodes need not wait for this one if tccld answers again by now. */
+static void skip_hung(int64_t age)
+{
+    char reason[100];
+    snprintf(reason, sizeof(reason), "its tccld hung %d s ago and is not asked until %d s from now",
+             (int)(age / 1000), (int)((HUNG_MS - age + 999) / 1000));
+    fall_back("%s: %s", node_name(), reason);
+    tell_tccld(reason);
 }
 
 static void join_ring(void)
 {
     struct tccl_error err = {""};
-    remote.timeout_ms = remote.choice.mode == TCCL_MODE_REQUIRE ? remote.rule.require_timeout_ms
-                                                                : remote.rule.timeout_ms;
+    int64_t hung = hung_stamp_age(remote.conf.run_dir, tccl_now_ms());
+    if (hung >= 0) {
+        skip_hung(hung);
+        return;
+    }
+    remote.timeout_ms = timeout_of_mode();
     remote.deadline = tccl_now_ms() + remote.timeout_ms;
+    signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job, remote.step.key.step);
     remote.fd = send_join(NULL, remote.timeout_ms, &err);
     if (remote.fd < 0)
         fall_back("%s: %s", node_name(), err.text);
@@ -326,20 +377,60 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     return 0;
 }
 
+static bool tccld_answers(void)
+{
+    int patience = 4 * remote.conf.alive_timeout_ms;
+    int64_t deadline = tccl_now_ms() + patience;
+    int fd = tccl_client_connect(remote.conf.socket, patience, NULL);
+    if (fd < 0)
+        return false;
+    int late = tccl_client_alive(fd, left_until(deadline), NULL);
+    close(fd);
+    return late <= 0; /* an error is an answer */
+}
+
+/* Until there is something to read on the connection to tccld. False: there will be nothing, why.
+ */
+static bool wait_for_tccld(void)
+{
+    struct pollfd pollfd = {.fd = remote.fd, .events = POLLIN};
+    int64_t asked = tccl_now_ms();
+    for (int left; (left = left_until(remote.deadline)) > 0;) {
+        if (poll(&pollfd, 1, left < LOOK_MS ? left : LOOK_MS) > 0)
+            return true;
+        if (signal_watch_look(&remote.watch, tccl_now_ms())) {
+            fall_back("%s: the step was cancelled while it waited for its plan", node_name());
+            return false;
+        }
+        if (tccl_now_ms() >= asked + ALIVE_MS && !tccld_answers()) {
+            fall_back("%s: tccld hangs: no answer within %d ms", node_name(),
+                      4 * remote.conf.alive_timeout_ms);
+            return false;
+        }
+        if (tccl_now_ms() >= asked + ALIVE_MS)
+            asked = tccl_now_ms();
+    }
+    fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
+    return false;
+}
+
 static void await_plan(void)
 {
     struct tccl_error err = {""};
     struct tccl_outcome plan;
-    int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
+    remote.unheard = true;
+    if (wait_for_tccld()) {
+        int rc = tccl_client_wait_plan(remote.fd, left_until(remote.deadline), &plan, &err);
+        remote.unheard = rc != 0;
+        if (rc == 0)
+            remote.plan = plan;
+        else if (rc > 0)
+            fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
+        else
+            fall_back("%s: tccld: %s", node_name(), err.text);
+    }
     close(remote.fd);
     remote.fd = -1;
-    remote.unheard = rc != 0;
-    if (rc == 0)
-        remote.plan = plan;
-    else if (rc > 0)
-        fall_back("%s: tccld gave no answer within %d ms", node_name(), remote.timeout_ms);
-    else
-        fall_back("%s: tccld: %s", node_name(), err.text);
 }
 
 /* If the plan is applied but there is no shim, TCCL_REASON says why. */

@@ -70,8 +70,7 @@ static void draw_reason(char *text, size_t size, const char *state_name)
         break;
     case 1:
         snprintf(text, size,
-                 "gpu%04d: its part of the step has not started within %d ms (a slow Prolog?)",
-                 node, ms);
+                 "gpu%04d: the step has not started there within %d ms (a slow Prolog?)", node, ms);
         break;
     case 2:
         snprintf(text, size, "gpu%04d: no chains for GPUs 0,2: run tccl-profile run --gpus 0,2",

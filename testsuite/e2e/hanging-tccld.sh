@@ -1,6 +1,7 @@
 #!/bin/bash
-# A tccld that hangs (SIGSTOP): steps on its node wait for their deadline and no longer, run without a
-# ring on all nodes, and say why; with require they fail. When it goes on, it has left nothing behind.
+# A tccld that hangs (SIGSTOP): a step finds out, runs without a ring on all nodes, and says why; with require it
+# fails. The next steps on that node don't wait for it, and say that, until it is started again; what others have put
+# in the place of the note, or what is old, says nothing.
 # cluster: mixed
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -8,34 +9,64 @@
 signal() { # SIGNAL NODE
     kill -"$1" "$(cat "$cluster/nodes/$2/tccld.sock.lock")"
 }
+stamp=$cluster/nodes/n2/run/hung
 plans() {
     find "$cluster/nodes/n2/run" -name plan
 }
 no_plans() { [ -z "$(plans)" ]; }
+restart() {
+    mini stop-tccld n2
+    mini start-tccld n2
+}
 
-at_end+=("signal CONT n2" wait_long)
+at_end+=("signal CONT n2" wait_long restart)
 signal STOP n2
 wait_little
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
-fallback 1 'n2: tccld gave no answer within * ms'
-says 'tccl: no ring: n2: tccld gave no answer within * ms*'
+fallback 1 'n2: tccld hangs: no answer within * ms*'
+says "tccl: no ring: n2: tccld hangs: no answer within * ms; steps here don't wait for it for 60 s*"
 alone=$(job_of)
+
+echo "--- the next steps"
 srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
 equal "exit status" "$status" 0
 equal "tasks" "$(tasks)" 2
 all_have TCCL_STATE fallback
 none_has TCCL_PLAN
-says 'tccl: no ring: *'
+says 'tccl: no ring: n2: no * within * ms*'
+matches "n2's reason" "$(sed -nE 's/^.* n2 .* TCCL_REASON=//p' "$work/out")" 'n2: its tccld hung * s ago and is not asked until * s from now'
 both=$(job_of)
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=require
 [ "$status" != 0 ] || fail "srun ended with 0"
 equal "tasks" "$(tasks)" 0
+says 'tccl: no ring: n2: its tccld hung * s ago*'
 nodes_are_up
+
+echo "--- it goes on: what was sent to it is heard, and n1 does not wait for n2"
 signal CONT n2
 wait_long
+srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+[ ! -e "$stamp" ] || says 'tccl: no ring: n2: its tccld hung * s ago*'
 recorded "$alone" 0 state fallback
 recorded "$both" 0 state fallback
 eventually "plan files gone" no_plans
-srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-applied 2
+
+echo "--- it is started again; notes that are old, or another user's, or no file"
+restart
+[ ! -e "$stamp" ] || fail "$stamp is still there"
+for note in "echo 1" "echo 999999999999999" "date" forged folder; do
+    rm -rf "$stamp"
+    now=$(awk '{ print int($1 * 1000) }' /proc/uptime)
+    case $note in
+    forged) echo "$now" >"$stamp" && chown nobody "$stamp" ;;
+    folder) mkdir "$stamp" ;;
+    *) $note >"$stamp" ;;
+    esac
+    srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+    applied 2
+done
+rm -rf "$stamp"
+echo "$now" >"$stamp"
+srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
+fallback 1 'n2: its tccld hung * s ago*'

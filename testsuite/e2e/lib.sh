@@ -197,11 +197,12 @@ record_matches() { # JOB STEP FIELD VALUE-PATTERN
 # Where a test is about a node that never comes: as little as nodes need that do. Steps that must have their ring
 # have the Timeout= of minicluster --patient.
 wait_little() {
-    sed -i 's/^Timeout=.*/Timeout=6s/; s/^RequireTimeout=.*/RequireTimeout=6s/' "$cluster/tccl.conf"
+    sed -i -E 's/^(Timeout|AutoTimeout|RequireTimeout)=.*/\1=6s/; s/^AliveTimeout=.*/AliveTimeout=2s/' "$cluster/tccl.conf"
 }
 
 wait_long() {
-    sed -i 's/^Timeout=.*/Timeout=30s/; s/^RequireTimeout=.*/RequireTimeout=60s/' "$cluster/tccl.conf"
+    sed -i -E 's/^(Timeout|AutoTimeout)=.*/\1=30s/; s/^RequireTimeout=.*/RequireTimeout=60s/; s/^AliveTimeout=.*/AliveTimeout=10s/' \
+        "$cluster/tccl.conf"
 }
 
 # ---- tccl-check ----------------------------------------------------------------------------------

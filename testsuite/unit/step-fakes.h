@@ -124,7 +124,8 @@ static struct link *fake_link(void (*done)(void *, json_t *, const struct tccl_e
     if (fake_n_links == FAKE_LINKS)
         return NULL;
     struct link *link = calloc(1, sizeof(*link));
-    *link = (struct link){.done = done, .context = context, .probe = !message};
+    *link = (struct link){
+        .done = done, .context = context, .probe = strcmp(tccl_message_type(message), "here") == 0};
     snprintf(link->reason, sizeof(link->reason), "%s", reason ? reason : "");
     return fake_links[fake_n_links++] = link;
 }
@@ -133,12 +134,6 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
 {
     CHECK(daemon && *node && json_is_object(message) && deadline < INT64_MAX);
     return fake_link(done, context, message);
-}
-struct link *link_probe(struct daemon *daemon, const char *node, int64_t deadline,
-                        void (*done)(void *, json_t *, const struct tccl_error *), void *context)
-{
-    CHECK(daemon && *node && deadline < INT64_MAX);
-    return fake_link(done, context, NULL);
 }
 void link_cancel(struct link *link)
 {

@@ -42,8 +42,10 @@ static void test_defaults(void)
     CHECK_STR(conf.accounting_host, "");
     CHECK_STR(conf.slurm_user, "slurm");
     CHECK_INT(conf.port, 8517);
-    CHECK_INT(conf.timeout_ms, 500);
-    CHECK_INT(conf.require_timeout_ms, 10000);
+    CHECK_INT(conf.timeout_ms, 30000);
+    CHECK_INT(conf.auto_timeout_ms, 2000);
+    CHECK_INT(conf.require_timeout_ms, 60000);
+    CHECK_INT(conf.alive_timeout_ms, 300);
     CHECK_INT(conf.policy.mode, TCCL_MODE_OFF);
     CHECK(conf.admins == NULL && conf.policy.partitions == NULL && conf.peers == NULL);
     tccl_conf_clear(&conf);
@@ -53,13 +55,14 @@ static void test_all_keys(void)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
-    int rc = read_text("# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
-                       "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
-                       "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
-                       "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
-                       "Timeout=250ms\nRequireTimeout=1min\n"
-                       "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
-                       &conf, &err);
+    int rc = read_text(
+        "# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
+        "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
+        "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
+        "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
+        "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=3s\n"
+        "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
+        &conf, &err);
     CHECK_INT(rc, 0);
     CHECK_STR(err.text, "");
     CHECK_STR(conf.socket, "/run/x/n1.sock");
@@ -76,6 +79,8 @@ static void test_all_keys(void)
     CHECK_STR(conf.slurm_user, "990");
     CHECK_STR(conf.admins, "ann,bob");
     CHECK_INT(conf.timeout_ms, 250);
+    CHECK_INT(conf.auto_timeout_ms, 100);
+    CHECK_INT(conf.alive_timeout_ms, 3000);
     CHECK_INT(conf.require_timeout_ms, 60000);
     CHECK_INT(conf.policy.mode, TCCL_MODE_AUTO);
     CHECK_INT(conf.policy.min_nodes, 2);
@@ -276,10 +281,10 @@ static void test_users(void)
 static void test_bad_values(void)
 {
     check_bad("[tccl]\nTimeout=5\n", 2, "Timeout=5: give a number with ms, s or min, from 10ms");
-    check_bad("[tccl]\nTimeout=9ms\n", 2, "from 10ms to 60s");
-    check_bad("[tccl]\nTimeout=2min\n", 2, "from 10ms to 60s");
-    check_bad("[tccl]\nTimeout=-1s\n", 2, "from 10ms to 60s");
-    check_bad("[tccl]\nTimeout=99999999999999999999s\n", 2, "from 10ms to 60s");
+    check_bad("[tccl]\nTimeout=9ms\n", 2, "from 10ms to 300s");
+    check_bad("[tccl]\nTimeout=6min\n", 2, "from 10ms to 300s");
+    check_bad("[tccl]\nTimeout=-1s\n", 2, "from 10ms to 300s");
+    check_bad("[tccl]\nTimeout=99999999999999999999s\n", 2, "from 10ms to 300s");
     check_bad("[tccl]\nRequireTimeout=\n", 2, "from 10ms to 300s");
     check_bad("[tccl]\n\nPort=0\n", 3, "Port=0: give a whole number from 1 to 65535");
     check_bad("[tccl]\nPort=65536\n", 2, "from 1 to 65535");

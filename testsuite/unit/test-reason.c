@@ -58,11 +58,13 @@ static void test_texts(void)
     check_class("no ring can be closed over these 3 nodes: a chain is missing, or NICs are on "
                 "fabrics that do not meet",
                 "no ring");
-    check_class("n3: its part of the step has not started within 130 ms (a slow Prolog?)",
+    check_class("n3: the step has not started there within 130 ms (a slow Prolog?) (and 2 more)",
                 "late start");
-    check_class("n3: no word from its tccld within 300 ms: the step has not started there (a slow "
-                "Prolog?), or it hangs (and 2 more)",
-                "late start");
+    check_class("n3: the step was cancelled while it waited for its plan", "cancelled");
+    check_class("n3: the step no longer waits for its plan (cancelled?)", "cancelled");
+    check_class("n3: its tccld hung 3 s ago and is not asked until 57 s from now",
+                "no answer in time");
+    check_class("n3: tccld hangs: no answer within 300 ms", "no answer in time");
     check_class("n3: no word from its tccld within 300 ms", "no answer in time");
     check_class("n2: no plan came from n1: no answer within 300 ms (n1:8517)", "no answer in time");
     check_class("n1: tccld gave no answer within 500 ms", "no answer in time");

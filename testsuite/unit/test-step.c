@@ -190,6 +190,23 @@ static void do_merge(int which)
     step_merge(&rig.daemon, new_peer(rand() % 32 ? node : rig.node), message);
 }
 
+/* Of the parent, with names, or of a child. */
+static void do_here(int which)
+{
+    int end = tree_end(rig.node, rig.n_nodes);
+    cleanup_json json_t *message = new_report("here", which, rig.node);
+    if (rand() % 2) {
+        cleanup_free char *names =
+            tccl_hosts_fold((const char *const *)rig.names + rig.node, (size_t)(end - rig.node));
+        json_object_set_new(message, "nodes", json_string(rand() % 8 ? names : "n[1-"));
+        if (rig.parent >= 0)
+            json_object_set_new(message, "parent", json_string(rig.names[rig.parent]));
+    }
+    struct connection *peer = new_peer(rig.parent >= 0 ? rig.parent : rig.node);
+    step_here(&rig.daemon, peer, message);
+    CHECK_INT(peer->answers, 1);
+}
+
 static void do_leave(int which)
 {
     struct tccl_step_key key = key_of(which);
@@ -206,8 +223,8 @@ static void do_timer(int which)
     if (!step || !evtimer_pending(step->timer, NULL))
         return;
     int64_t due = step_is_open(step) ? deadline_report(step) : step->end;
-    if (step->phase == STEP_GATHERING && rand() % 4)
-        due -= TIMEOUT_MS / 5;
+    if (step_is_open(step) && rand() % 4)
+        due = step->ask_at < due ? step->ask_at : due;
     if (fake_us < due * 1000)
         fake_us = due * 1000;
     event_del(step->timer);
@@ -245,7 +262,10 @@ static void do_answer(int which)
         cleanup_json json_t *answer = new_plan(which); /* often of the other step */
         if (rand() % 16 == 0)
             json_object_set_new(answer, "choices", json_true());
-        link->done(link->context, link->probe ? NULL : answer, NULL);
+        cleanup_json json_t *here = tccl_message_new("here");
+        if (rand() % 8 == 0)
+            json_object_set_new(here, "reason", json_string(fake_reason));
+        link->done(link->context, link->probe ? here : answer, NULL);
     }
     free(link);
 }
@@ -264,7 +284,7 @@ static void do_anything(void)
     fake_no_profile = rand() % 16 == 0;
     fake_solution = rand() % 8 ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING;
     fake_look = rand() % 4 == 0;
-    switch (rand() % 15) {
+    switch (rand() % 17) {
     case 0:
     case 1:
         do_join(which);
@@ -287,6 +307,9 @@ static void do_anything(void)
         break;
     case 10:
         join_heard(&rig.daemon, 1);
+        break;
+    case 11:
+        do_here(which);
         break;
     default:
         do_answer(which);
@@ -312,7 +335,7 @@ static void check_step(const struct step *step, bool open)
 {
     bool under_way = step->phase == STEP_REPORTED || step->phase == STEP_REPORTING ||
                      step->phase == STEP_LEAVING;
-    bool timed = step->phase != STEP_REPORTED && step->end != INT64_MAX;
+    bool timed = step->end != INT64_MAX;
     rig.seen[step->phase]++;
     CHECK_INT(step_is_open(step), open);
     CHECK_INT(step->up != NULL, under_way);
@@ -320,9 +343,10 @@ static void check_step(const struct step *step, bool open)
     CHECK(open || step->n_waiters == 0);
     CHECK(!open || !step->path);
     CHECK(!step->path || (step_has_joined(step) && step->outcome.state == TCCL_STATE_APPLIED));
-    CHECK(step->phase != STEP_FAILED || !step->join);
+    CHECK(step->phase != STEP_FAILED || (!step->join && !step->parent));
+    CHECK(!step->above || step->phase == STEP_REPORTED);
     CHECK(step->phase != STEP_REPORTED || (step->join && step->n_arrived == step->n_children));
-    CHECK(step->phase != STEP_SETTLED || step->recorded);
+    CHECK(step->phase != STEP_SETTLED || step->recorded || !step_has_joined(step));
     CHECK(!open || step->outcome.state != TCCL_STATE_APPLIED);
     CHECK(rig.node != 0 || !under_way);
     check_children(step, open);
@@ -423,7 +447,8 @@ int main(void)
         snprintf(rig.texts[i], sizeof(rig.texts[i]), "n%d", i + 1);
         rig.names[i] = rig.texts[i];
     }
-    strcpy(rig.conf.run_dir, "/run");
+    strcpy(rig.conf.run_dir, "/nowhere");
+    rig.conf.alive_timeout_ms = 300;
     rig.daemon.conf = &rig.conf;
     rig.daemon.base = event_base_new();
     test_reachable();

@@ -429,7 +429,8 @@ static void test_other_second(bool early)
         waiting = start_join(&join);
     }
     struct tccl_outcome plan = end_join(waiting);
-    check_fallback(&plan, early ? "do not match: node 1 is n2 here, n3 there" : "n2: no word from");
+    check_fallback(&plan, early ? "do not match: node 1 is n2 here, n3 there"
+                                : "n2: the step has not started there");
     plan = end_join(fd);
     check_fallback(&plan, "do not match: node 1 is n2 here, n3 there");
 }

@@ -40,8 +40,8 @@ int children_init(struct step *step)
 
 static int check_name(const struct step *step, int node, const char *name, struct tccl_error *err)
 {
-    const char *expected = step->join ? step->join->nodes[node] : name;
-    if (strcmp(expected, name) == 0)
+    const char *expected = step_name(step, node);
+    if (!expected || strcmp(expected, name) == 0)
         return 0;
     return tccl_fail(err, "the node lists of this step do not match: node %d is %s here, %s there",
                      node, expected, name);
@@ -81,15 +81,15 @@ struct merge *children_merge(const struct step *step, struct tccl_error *err)
 
 /* MERGE */
 
-int report_read(const json_t *json, struct report *report, struct tccl_error *err)
+int report_read(const json_t *json, int first, struct report *report, struct tccl_error *err)
 {
     if (tccl_key_from_json(json_object_get(json, "key"), &report->key, err) != 0 ||
         tccl_get_int(json, "n_nodes", 2, TCCL_MAX_NODES, &report->n_nodes, err) != 0 ||
-        tccl_get_int(json, "node", 1, report->n_nodes - 1, &report->node, err) != 0 ||
+        tccl_get_int(json, "node", first, report->n_nodes - 1, &report->node, err) != 0 ||
         tccl_get_int(json, "timeout_ms", 1, TCCL_MAX_TIMEOUT_MS, &report->timeout_ms, err) != 0 ||
         tccl_get_int(json, "wait_ms", 0, report->timeout_ms, &report->wait_ms, err) != 0 ||
         tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0)
-        return tccl_fail_in(err, "MERGE");
+        return tccl_fail_in(err, "%s", tccl_message_type(json));
     return 0;
 }
 
@@ -159,7 +159,7 @@ void step_merge(struct daemon *daemon, struct connection *connection, json_t *js
     struct tccl_error err = {0};
     struct child *child = NULL;
     struct step *step = NULL;
-    if (report_read(json, &report, &err) == 0)
+    if (report_read(json, 1, &report, &err) == 0)
         step = step_of(daemon, &report, &err);
     else
         memset(&report.key, 0, sizeof(report.key));

@@ -20,13 +20,13 @@ extern const char child_hung_up[];
 /* This node, which has a class, and all below it, in order. The caller frees. NULL with err. */
 struct merge *children_merge(const struct step *step, struct tccl_error *err);
 
-/* What MERGE begins with. */
+/* What MERGE and HERE begin with. */
 struct report {
     struct tccl_step_key key;
     json_int_t node, n_nodes, timeout_ms, wait_ms;
     const char *reason;
 };
-/* Returns 0, or -1 with err. reason is borrowed. */
-int report_read(const json_t *json, struct report *report, struct tccl_error *err);
+/* first: the lowest index that its node may have. Returns 0, or -1 with err. reason is borrowed. */
+int report_read(const json_t *json, int first, struct report *report, struct tccl_error *err);
 
 #endif

@@ -6,36 +6,56 @@
 #include "tccld/join/probe.h"
 #include "tccld/join/tree.h"
 
-/* Percent of T. */
-enum { MERGING_CLOSES = 60, LEVEL = 5, PROBE_BEFORE = 36, PLAN_COMES = 90 };
+enum {
+    MERGING_MS = 1000, /* before the end, but not more than two fifths of T */
+    LEVEL_MS = 125,
+    PLAN_MS = 250,
+    TICK_MS = 100 /* between two looks at who still waits */
+};
+
+static int64_t less(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 int64_t deadline_report(const struct step *step)
 {
-    int percent = 100 - MERGING_CLOSES + LEVEL * tree_depth(step->node);
-    return step->end - (int64_t)step->timeout_ms * percent / 100;
-}
-
-static int64_t probe_time(const struct step *step)
-{
-    return deadline_report(step) - (int64_t)step->timeout_ms * PROBE_BEFORE / 100;
+    int64_t all = step->timeout_ms;
+    return step->end - less(MERGING_MS, all * 2 / 5) -
+           less(LEVEL_MS, all / 20) * tree_depth(step->node);
 }
 
 int64_t deadline_plan(const struct step *step)
 {
-    return step->end - (int64_t)step->timeout_ms * (100 - PLAN_COMES) / 100;
+    return step->end - less(PLAN_MS, step->timeout_ms / 10);
+}
+
+static int64_t alive_ms(const struct step *step)
+{
+    return less(step->steps->daemon->conf->alive_timeout_ms, step->timeout_ms);
+}
+
+int64_t deadline_alive(const struct step *step)
+{
+    /* Who has answered before may be busy for once. */
+    if (step->rounds > 1)
+        return tccl_now_ms() + 4 * alive_ms(step);
+    return less(tccl_now_ms() + alive_ms(step) * 3 / 4, deadline_plan(step));
 }
 
 void deadline_arm(struct step *step)
 {
     int64_t at = step->end;
-    if (step->phase == STEP_REPORTED || step->end == INT64_MAX) {
-        evtimer_del(step->timer); /* nobody waits yet; or the link upwards has a deadline */
+    if (step->end == INT64_MAX) {
+        evtimer_del(step->timer); /* nobody waits yet */
         return;
     }
     if (step->phase == STEP_GATHERING)
-        at = probe_time(step);
+        at = less(step->ask_at, deadline_report(step));
     else if (step->phase == STEP_PROBING)
-        at = deadline_report(step);
+        at = less(less(tccl_now_ms() + TICK_MS, step->ask_at), deadline_report(step));
+    else if (step->phase == STEP_REPORTED)
+        at = step->rounds ? less(tccl_now_ms() + TICK_MS, step->ask_at) : step->ask_at;
     struct timeval wait = daemon_in(at - tccl_now_ms());
     evtimer_add(step->timer, &wait);
 }
@@ -46,6 +66,13 @@ void deadline_expect(struct step *step, int64_t wait_ms)
     if (!step_is_open(step) || end >= step->end)
         return;
     step->end = end;
+    deadline_arm(step);
+}
+
+void deadline_await(struct step *step)
+{
+    step->ask_at = tccl_now_ms() + alive_ms(step) / 4;
+    step->rounds = 0;
     deadline_arm(step);
 }
 
@@ -63,7 +90,7 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
     if (!step_is_open(step)) {
         if (step_enter(step, STEP_EXPIRE))
             step_free(step);
-    } else if (step->phase == STEP_GATHERING && tccl_now_ms() < deadline_report(step)) {
+    } else if (step->phase == STEP_REPORTED || tccl_now_ms() < deadline_report(step)) {
         probe_late(step);
     } else {
         probe_give_up(step);

@@ -1,10 +1,11 @@
 /* deadline.h: the times of a step; there are no others. T is its timeout, from the first message
- * about it; of the node at depth k in the tree (profiler/tccld/README.md):
+ * about it; A is AliveTimeout=, T if that is less (profiler/tccld/README.md):
  *
- *   (0.24 - 0.05 k) T   who has not come is probed
- *   (0.6 - 0.05 k) T    who has not come is given up: no ring
- *   0.9 T               a PLAN that has not come from the parent is given up (report.c)
- *   after closing       the step is forgotten
+ *   A / 4               nodes from which nothing has come are asked whether they are alive
+ * (probe.c) A                   who has not answered that is dead: no ring T - 1 s             who
+ * is alive and has not come is given up; earlier by 1/8 s for each level T - 1/4 s           a PLAN
+ * that has not come from the parent is given up (report.c) after closing       the step is
+ * forgotten
  */
 #ifndef TCCL_DEADLINE_H
 #define TCCL_DEADLINE_H
@@ -15,6 +16,8 @@
 int deadline_init(struct step *step);
 /* Somebody waits from now on for wait_ms. */
 void deadline_expect(struct step *step, int64_t wait_ms);
+/* Others are awaited from now on, and it is known who. */
+void deadline_await(struct step *step);
 /* Sets the timer to what its phase says. */
 void deadline_arm(struct step *step);
 /* The step has been closed: when it is forgotten. */
@@ -24,5 +27,7 @@ void deadline_keep(struct step *step);
 int64_t deadline_report(const struct step *step);
 /* When the PLAN of the parent is of no use any more. */
 int64_t deadline_plan(const struct step *step);
+/* When a node that is asked now whether it is alive has to have answered. */
+int64_t deadline_alive(const struct step *step);
 
 #endif

@@ -21,6 +21,9 @@ void sweep_plans(struct steps *steps)
 static void end_step(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = steps_find(steps, key);
+    if (step && step_is_open(step))
+        step_fail(step, "%s: the step has ended here before it had its plan (cancelled?)",
+                  steps->daemon->conf->node);
     verdicts_end(steps->daemon, key);
     alives_forget(steps->daemon, key);
     planfile_remove(steps->daemon->conf->run_dir, key);

@@ -1,39 +1,136 @@
-/* Probes of the tccld of children whose MERGE has not come. One that refuses the connection fails
- * the step at once; of one that listens it is known that its node is up and its step has not
- * started. */
+/* HERE: is a node alive from which nothing has come? Each node asks those next to it in the tree:
+ * the children whose MERGE is missing, and, once it has sent its own, the parent, which owes the
+ * PLAN. A tccld answers at once, whatever its node does. The question carries the names of the
+ * nodes below the one that is asked: a node whose JOIN is late asks them all the same, so that a
+ * dead one is found at once in any place. */
 #include "tccld/join/probe.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/message.h"
+#include "tccld/join/children.h"
 #include "tccld/join/deadline.h"
+#include "tccld/join/report.h"
+#include "tccld/join/tree.h"
 
-static void on_probed(void *context, json_t *answer, const struct tccl_error *err)
+enum { REPEAT_MS = 1000, NAMES_TEXT = 32768 /* longer lists of names are left out */ };
+
+/* The question */
+
+/* The names below node, and that of its parent, as far as they are known here. Returns 0 or -1. */
+static int put_names(const struct step *step, int node, json_t *message)
+{
+    const char *above = node > 0 ? step_name(step, tree_parent(node)) : NULL;
+    char *const *names = step_names(step, node);
+    if (step->rounds > 1 || !names)
+        return 0;
+    cleanup_free char *list =
+        tccl_hosts_fold((const char *const *)names, (size_t)(tree_end(node, step->n_nodes) - node));
+    if (!list)
+        return -1;
+    if (strlen(list) > NAMES_TEXT)
+        return 0;
+    if (above && json_object_set_new(message, "parent", json_string(above)) != 0)
+        return -1;
+    return json_object_set_new(message, "nodes", json_string(list));
+}
+
+static struct link *ask(struct step *step, int node, link_done *done, void *context)
+{
+    const char *name = step_name(step, node);
+    int64_t wait = step->end - tccl_now_ms();
+    cleanup_json json_t *message = tccl_message_new("here");
+    cleanup_json json_t *rest =
+        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", node,
+                  "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
+                  (json_int_t)(wait < 0 ? 0 : wait));
+    if (!name || !rest || json_object_update(message, rest) != 0 ||
+        put_names(step, node, message) != 0)
+        return NULL;
+    return link_ask(step->steps->daemon, name, message, deadline_alive(step), done, context);
+}
+
+static void on_child(void *context, json_t *answer, const struct tccl_error *err)
 {
     struct child *child = context;
-    (void)answer;
+    const char *reason = NULL;
     child->probe = NULL;
     child->listens = !err;
     if (err)
         step_fail(child->step, "%s", err->text);
+    else if (strcmp(tccl_message_type(answer), "here") != 0)
+        step_fail(child->step, "%s: its tccld does not know what HERE is",
+                  step_name(child->step, child->node));
+    else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason)
+        step_fail(child->step, "%s", reason); /* it has failed there, and can't say so itself */
+}
+
+static void on_parent(void *context, json_t *answer, const struct tccl_error *err)
+{
+    struct step *step = context;
+    (void)answer;
+    step->above = NULL;
+    if (err && step->phase == STEP_REPORTED)
+        report_lost(step, err);
+}
+
+/* Children that have come are asked from the second time on: one that dies then is not waited for
+ * either. */
+static void ask_children(struct step *step)
+{
+    for (int i = 0; i < step->n_children; i++) {
+        struct child *child = &step->children[i];
+        if (!child->probe && (!child->merge || step->rounds > 1))
+            child->probe = ask(step, child->node, on_child, child);
+    }
+}
+
+static void ask_all(struct step *step)
+{
+    step->rounds++;
+    step->ask_at = tccl_now_ms() + REPEAT_MS;
+    if (step->phase == STEP_PROBING)
+        ask_children(step);
+    else if (!step->above)
+        step->above = ask(step, tree_parent(step->node), on_parent, step);
+}
+
+/* Has everybody here hung up who waited? The step was cancelled, or its slurmstepd killed. */
+static bool is_left(const struct step *step)
+{
+    for (int i = 0; i < step->n_waiters; i++)
+        if (!connection_closed(step->waiters[i]))
+            return false;
+    return step->n_waiters > 0;
 }
 
 void probe_late(struct step *step)
 {
-    if (step->phase != STEP_GATHERING || !step_enter(step, STEP_LATE) || !step->join)
+    const struct child *lost = children_lost(step);
+    if (is_left(step)) {
+        step_fail(step, "%s: the step no longer waits for its plan (cancelled?)",
+                  step_name(step, step->node));
         return;
-    for (int i = 0; i < step->n_children; i++) {
-        struct child *child = &step->children[i];
-        if (!child->merge)
-            child->probe = link_probe(step->steps->daemon, step->join->nodes[child->node],
-                                      deadline_report(step), on_probed, child);
     }
+    if (lost && step->phase != STEP_REPORTED) {
+        step_fail(step, "%s: %s", connection_node(lost->connection), child_hung_up);
+        return;
+    }
+    if (step->phase == STEP_GATHERING && !step_enter(step, STEP_LATE))
+        return;
+    if (step_names(step, step->node) && tccl_now_ms() >= step->ask_at)
+        ask_all(step);
+    deadline_arm(step);
 }
 
 void probe_give_up(struct step *step)
 {
     const struct child *first = NULL;
-    char name[32], more[48] = "";
+    char more[48] = "";
     long long waited = (tccl_now_us() - step->opened_us) / 1000;
     int missing = 0;
     for (int i = step->n_children - 1; i >= 0; i--)
@@ -41,18 +138,82 @@ void probe_give_up(struct step *step)
             first = &step->children[i];
             missing++;
         }
-    if (!step->join) {
-        step_fail(step, "%s: its part of the step has not started within %lld ms (a slow Prolog?)",
+    if (!step->join || !first) {
+        step_fail(step, "%s: the step has not started there within %lld ms (a slow Prolog?)",
                   step->steps->daemon->conf->node, waited);
         return;
     }
     if (missing > 1)
         snprintf(more, sizeof(more), " (and %d more)", missing - 1);
-    snprintf(name, sizeof(name), "node %d", first ? first->node : step->node);
-    step_fail(step, "%s: no word from its tccld within %lld ms%s%s",
-              first ? step->join->nodes[first->node] : name, waited,
-              first && first->listens
-                  ? ": the step has not started there (a slow Prolog?), or it hangs"
-                  : "",
-              more);
+    if (first->listens)
+        step_fail(step, "%s: the step has not started there within %lld ms (a slow Prolog?)%s",
+                  step_name(step, first->node), waited, more);
+    else
+        step_fail(step, "%s: no word from its tccld within %lld ms%s", step_name(step, first->node),
+                  waited, more);
+}
+
+/* The answer */
+
+/* Takes the names over that a question brings, if this node's JOIN has not. */
+static void learn_names(struct step *step, const json_t *json)
+{
+    const char *list = NULL, *parent = NULL;
+    size_t size = (size_t)(tree_end(step->node, step->n_nodes) - step->node);
+    if (step_names(step, step->node) ||
+        tccl_get_optional_text(json, "nodes", NAMES_TEXT, &list, NULL) != 0 || !list ||
+        tccl_get_optional_text(json, "parent", TCCL_HOST_NAME, &parent, NULL) != 0 ||
+        tccl_hosts_expand(list, size, &step->below, NULL) != 0)
+        return;
+    if (step->below.count != size || (parent && !tccl_host_valid(parent))) {
+        tccl_hosts_clear(&step->below);
+        return;
+    }
+    if (parent && step->node > 0 && !step->parent)
+        step->parent = strdup(parent);
+    deadline_await(step);
+}
+
+static void answer(struct connection *connection, const struct step *step)
+{
+    cleanup_json json_t *message = tccl_message_new("here");
+    /* One that has ended may be of an earlier run under the same key. */
+    if (!step_is_open(step) && step->phase != STEP_ENDED &&
+        step->outcome.state == TCCL_STATE_FALLBACK && !step->outcome.partial)
+        tccl_put_text(message, "reason", step->outcome.reason, 511);
+    connection_answer(connection, message);
+}
+
+void step_alive(struct daemon *daemon, struct connection *connection, json_t *json)
+{
+    cleanup_json json_t *message = tccl_message_new("alive");
+    (void)daemon;
+    (void)json;
+    connection_answer(connection, message);
+}
+
+static struct step *step_of(struct daemon *daemon, const struct report *report,
+                            struct tccl_error *err)
+{
+    return steps_get(daemon->steps, &report->key, (int)report->node, (int)report->n_nodes,
+                     (int)report->timeout_ms, err);
+}
+
+void step_here(struct daemon *daemon, struct connection *connection, json_t *json)
+{
+    struct report report = {.reason = NULL};
+    struct tccl_error err = {0};
+    struct step *step =
+        report_read(json, 0, &report, &err) == 0 ? step_of(daemon, &report, &err) : NULL;
+    if (!step) {
+        tccl_fail_in(&err, "%s", connection_node(connection));
+        log_limited(&daemon->steps->refused, "refused a HERE: %s", err.text);
+        connection_refuse(connection, err.text);
+        return;
+    }
+    answer(connection, step);
+    if (!step_is_open(step))
+        return;
+    learn_names(step, json);
+    deadline_expect(step, report.wait_ms);
 }

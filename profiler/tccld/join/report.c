@@ -14,8 +14,6 @@
 /* For the parent to hear of a failure, when the PLAN is of no use any more. */
 enum { FAILURE_MS = 20000 };
 
-typedef void link_done(void *context, json_t *answer, const struct tccl_error *err);
-
 /* A MERGE with the range, or with a reason. NULL with err. */
 static json_t *new_message(const struct step *step, const struct merge *merge, const char *reason,
                            struct tccl_error *err)
@@ -61,6 +59,13 @@ static void lose_plan(struct step *step, const struct tccl_error *err)
     report_failure(step, reason); /* others may have been given the ring */
 }
 
+void report_lost(struct step *step, const struct tccl_error *err)
+{
+    if (step->up)
+        link_cancel(tccl_steal(step->up));
+    lose_plan(step, err);
+}
+
 static int read_plan(struct step *step, const json_t *answer, struct tccl_outcome *outcome,
                      struct tccl_error *err)
 {
@@ -91,7 +96,9 @@ void report_range(struct step *step, const struct merge *merge)
 {
     struct tccl_error err = {0};
     cleanup_json json_t *message = new_message(step, merge, NULL, &err);
-    if (send_up(step, message, deadline_plan(step), on_plan) != 0)
+    if (send_up(step, message, deadline_plan(step), on_plan) == 0)
+        deadline_await(step);
+    else
         step_fail(step, "%s: %s", step->join->nodes[step->node],
                   err.text[0] ? err.text : "out of memory");
 }

@@ -8,6 +8,9 @@
 /* Reports the range, and waits for the PLAN. Without memory the step fails. */
 void report_range(struct step *step, const struct merge *merge);
 
+/* The parent is dead: no PLAN will come from it. */
+void report_lost(struct step *step, const struct tccl_error *err);
+
 /* Of a step that has failed here: its parent answers who keeps the record. */
 void report_failure(struct step *step, const char *reason);
 

@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 #include <time.h>
 
+#include "client/hostlist.h"
 #include "client/key.h"
 #include "client/step-fields.h"
 #include "tccld/join/merge.h"
@@ -24,7 +25,7 @@ struct child {
     struct merge *merge;           /* NULL: its MERGE has not come */
     struct connection *connection; /* its connection, which waits for the PLAN */
     struct link *probe;
-    bool listens; /* its tccld has answered a probe */
+    bool listens; /* its tccld has said that it is alive */
     struct step *step;
 };
 
@@ -51,8 +52,14 @@ struct step {
     /* The tree: below and above. */
     struct child *children;
     int n_children, n_arrived;
-    char *parent; /* its node name, once this node has joined */
+    char *parent; /* its node name, once it is known */
     struct link *up;
+    struct tccl_hosts below; /* names of this node's range, before its JOIN: of a HERE */
+
+    /* Who is late (probe.c). */
+    struct link *above; /* is the parent alive? */
+    int64_t ask_at;     /* when all who are late are asked again */
+    int rounds;         /* how often they were */
 
     /* What came of it. */
     struct tccl_outcome outcome;
@@ -73,6 +80,8 @@ struct steps {
     unsigned logged[STEP_PHASES]; /* one bit for each refused event that has been logged */
 };
 
+typedef void link_done(void *context, json_t *answer, const struct tccl_error *err);
+
 /* steps.c: those that are known */
 
 /* The step of a message, opened if it is new; NULL with err if it doesn't fit what is known. */
@@ -84,6 +93,10 @@ struct step *steps_find(const struct steps *steps, const struct tccl_step_key *k
  * steps are not told SLURM_RESTART_COUNT (srun --export=NONE). */
 void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key);
 void step_free(struct step *step);
+/* The name of a node of the step, and the names from there on as far as they are known together: of
+ * all nodes once this one has joined, before that of its range. NULL: not known. */
+const char *step_name(const struct step *step, int node);
+char *const *step_names(const struct step *step, int node);
 
 /* step.c: the life of one */
 

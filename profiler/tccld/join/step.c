@@ -43,10 +43,13 @@ bool step_enter(struct step *step, enum step_event event)
 void step_begin(struct step *step, struct tccl_step *message)
 {
     step->join = message;
+    free(step->parent);
+    step->parent = NULL;
     if (step->node > 0)
         step->parent = strdup(message->nodes[tree_parent(step->node)]);
     if (step_is_open(step)) {
         deadline_expect(step, message->timeout_ms);
+        deadline_await(step);
         join_take(step);
     } else {
         answer_join(step);
@@ -106,6 +109,8 @@ void step_close(struct step *step, enum step_event event)
     const struct child *lost = children_lost(step);
     if (!step_enter(step, event))
         return;
+    if (step->above)
+        link_cancel(tccl_steal(step->above));
     step->outcome.solve_us = tccl_now_us() - step->opened_us;
     if (step->outcome.start == 0)
         step->outcome.start = step->start;
@@ -176,7 +181,7 @@ void step_advance(struct step *step)
             complete(step);
         break;
     case STEP_FAILED:
-        if (step->join && step->node != 0 && !step->steps->stopping)
+        if (step->parent && !step->steps->stopping)
             report_failure(step, step->outcome.reason);
         else if (step->join)
             step_settle(step);

@@ -17,6 +17,6 @@ void steps_stop(struct steps *steps);
 /* NULL is fine. */
 void steps_free(struct steps *steps);
 
-request_handler step_join, step_leave, step_merge;
+request_handler step_alive, step_here, step_join, step_leave, step_merge;
 
 #endif

@@ -1,7 +1,10 @@
 /* The steps that this tccld knows: looked up by key, opened by the first message about them, freed
  * when nobody is expected any more, or, beyond STEP_MOST, the oldest closed one for a new one. */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tccld/join/children.h"
@@ -20,17 +23,35 @@ void step_free(struct step *step)
         connection_drop(step->waiters[i]);
     if (step->up)
         link_cancel(step->up);
+    if (step->above)
+        link_cancel(step->above);
     if (step->timer)
         event_free(step->timer);
     shared_class_drop(step->class);
     tccl_step_free(step->join);
     tccl_outcome_clear(&step->outcome);
     json_decref(step->record);
+    tccl_hosts_clear(&step->below);
     free(step->parent);
     free(step->path);
     free(step->own_ring);
     free(step->children);
     free(step);
+}
+
+char *const *step_names(const struct step *step, int node)
+{
+    if (step->join)
+        return step->join->nodes + node;
+    return node >= step->node && node < step->node + (int)step->below.count
+               ? step->below.names + (node - step->node)
+               : NULL;
+}
+
+const char *step_name(const struct step *step, int node)
+{
+    char *const *names = step_names(step, node);
+    return names ? *names : NULL;
 }
 
 struct step *steps_find(const struct steps *steps, const struct tccl_step_key *key)
@@ -65,7 +86,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
     step->phase = STEP_GATHERING;
     step->opened_us = tccl_now_us();
     step->start = time(NULL);
-    step->end = INT64_MAX;
+    step->end = step->ask_at = INT64_MAX;
     TAILQ_INSERT_TAIL(&steps->open, step, link);
     steps->count++;
     if (deadline_init(step) != 0 || children_init(step) != 0) {
@@ -96,6 +117,14 @@ void steps_forget_ended(struct steps *steps, const struct tccl_step_key *key)
         step_free(step);
 }
 
+/* The plugin's note that the tccld before this one hung (spank/plugin/hung-stamp.h). */
+static void forget_hung(const char *run_dir)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/hung", run_dir) < (int)sizeof(path))
+        unlink(path);
+}
+
 struct steps *steps_new(struct daemon *daemon)
 {
     struct steps *steps = calloc(1, sizeof(*steps));
@@ -109,6 +138,7 @@ struct steps *steps_new(struct daemon *daemon)
         steps_free(steps);
         return NULL;
     }
+    forget_hung(daemon->conf->run_dir);
     sweep_plans(steps);
     return steps;
 }

@@ -21,9 +21,4 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
 /* Ends a link; done is not called. */
 void link_cancel(struct link *link);
 
-/* Tries whether somebody listens there, and calls done with err NULL if so. Sends nothing. */
-struct link *link_probe(struct daemon *daemon, const char *node, int64_t deadline,
-                        void (*done)(void *context, json_t *answer, const struct tccl_error *err),
-                        void *context);
-
 #endif

@@ -7,10 +7,12 @@
 #include "tccld/net/connection.h"
 
 const struct request tccld_requests[] = {
+    {"alive", FROM_UNIX, false, step_alive, NULL},
     {"join", FROM_UNIX, true, step_join, NULL},
     {"leave", FROM_UNIX, true, step_leave, NULL},
     {"tccl-chain", FROM_UNIX, false, NULL, subset_ask},
     {"tccl-confirm", FROM_UNIX, false, NULL, confirm_hear},
+    {"here", FROM_TCP, true, step_here, NULL},
     {"merge", FROM_TCP, true, step_merge, NULL},
     {"built", FROM_TCP, true, verdicts_receive, NULL},
     {"lost", FROM_TCP, true, journal_hear_lost, NULL},
