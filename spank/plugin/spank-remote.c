@@ -254,10 +254,12 @@ static void join_ring(void)
     remote.deadline = tccl_now_ms() + remote.timeout_ms;
     signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job, remote.step.key.step);
     remote.fd = send_join(NULL, remote.timeout_ms, &err);
-    if (remote.fd < 0)
-        fall_back("%s: %s", node_name(), err.text);
     remote.active = true;
     remote.joined = remote.fd >= 0;
+    if (remote.fd >= 0)
+        return;
+    fall_back("%s: %s", node_name(), err.text);
+    tell_tccld(err.text); /* for the record, if it hangs and goes on later */
 }
 
 static void fall_back_on_step(const char *reason)

@@ -265,6 +265,29 @@ late_show() { # COMMAND...
     cat "$work/err"
 }
 
+# A step in an allocation, while the slurmd of NODE sleeps for SECONDS: that node comes so late. As user_show.
+late_slurmd() { # NODE SECONDS SALLOC-OPTION... -- SRUN-OPTION...
+    local node=$1 seconds=$2 options=() slurmd pid
+    shift 2
+    while [ "$1" != -- ]; do options+=("$1") && shift; done
+    shift
+    slurmd=$(<"$cluster/pid/slurmd@$node")
+    rm -f "$work"/seen/* "$work/go" "$work/allocated"
+    printf '#!/bin/bash\ntouch %q\nuntil [ -e %q ]; do sleep 0.1; done\nexec srun %s %q\n' "$work/allocated" "$work/go" \
+        "$*" "$work/show" >"$work/in-job"
+    status=0
+    user salloc -Q "${options[@]}" bash "$work/in-job" 2>"$work/err" &
+    pid=$!
+    eventually "allocation" test -e "$work/allocated"
+    kill -STOP "$slurmd"
+    touch "$work/go"
+    sleep "$seconds"
+    kill -CONT "$slurmd"
+    wait $pid || status=$?
+    collect
+    cat "$work/err"
+}
+
 # ---- the cluster's health ------------------------------------------------------------------------
 
 nodes_are_up() { # for a moment a busy one may not answer

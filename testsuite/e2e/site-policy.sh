@@ -24,7 +24,7 @@ Default=on
 JobNames=short
 Default=on
 Timeout=4701ms
-RequireTimeout=4902ms
+RequireTimeout=6902ms
 [policy two]
 NodeList=n[1-2]
 Nodes=2-
@@ -137,16 +137,13 @@ srun_show -J more -w n1 -N1 $four --tccl=auto
 all_have TCCL_STATE nothing-to-do
 says_nothing
 
-# How long a step waits: tccld sleeps.
-tccld=$(cat "$cluster/nodes/n1/tccld.sock.lock")
-at_end+=("kill -CONT $tccld")
-kill -STOP "$tccld"
-srun_show -J short -w n1 -N1 $four
-fallback 1 "n1: tccld gave no answer within 4701 ms"
-srun_show -J short -w n1 -N1 $four --tccl=require
+# How long a step waits for a node that is late.
+late_slurmd n2 8 -J short -w n1,n2 -N2 $four -- --ntasks-per-node=1
+all_have TCCL_STATE fallback
+says "tccl: no ring: n2: the step has not started there within 3??? ms*"
+late_slurmd n2 10 -J short -w n1,n2 -N2 $four -- --ntasks-per-node=1 --tccl=require
 [ "$status" != 0 ] || fail "the step succeeds without its ring"
-says "tccl: no ring: n1: tccld gave no answer within 4902 ms (the step ends*"
-kill -CONT "$tccld"
+says "tccl: no ring: n2: the step has not started there within 5??? ms*"
 
 # tccl-path says the same.
 explained=$(admin tccl-check policy --explain --partition all --user nobody --nodes 'n[1-2]' --gpus 8 \

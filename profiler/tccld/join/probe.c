@@ -131,7 +131,7 @@ void probe_give_up(struct step *step)
 {
     const struct child *first = NULL;
     char more[48] = "";
-    long long waited = (tccl_now_us() - step->opened_us) / 1000;
+    long long waited = step->timeout_ms - (step->end - tccl_now_ms()); /* also elsewhere */
     int missing = 0;
     for (int i = step->n_children - 1; i >= 0; i--)
         if (!step->children[i].merge) {
