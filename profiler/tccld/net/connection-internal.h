@@ -12,7 +12,7 @@
 #include "tccld/net/share.h"
 #include "tccld/net/turns.h"
 
-enum { LISTENERS = 4 };
+enum { LISTENERS = 16 };
 
 /* LISTENING: for the next frame. ASKED: a question is under way, or waits for its turn. ANSWERED:
  * the answer is on its way. */

@@ -16,38 +16,6 @@ int connections_count(const struct connections *all)
     return all->n_all;
 }
 
-static size_t bytes_of(const struct connection *connection)
-{
-    return evbuffer_get_length(bufferevent_get_input(connection->stream)) +
-           evbuffer_get_length(bufferevent_get_output(connection->stream)) +
-           (connection->held ? connection->held_size : 0);
-}
-
-/* Many that begin a long message and don't end it, or don't read their answers: the longest has to
- * go. None whose question is being answered. */
-void connections_bound_buffers(struct connections *all)
-{
-    struct connection *each, *longest = NULL;
-    size_t total = 0, most = 0;
-    TAILQ_FOREACH(each, &all->list, link)
-    {
-        size_t size = bytes_of(each);
-        bool goes = !each->trusted && (each->state != ASKED || each->held) &&
-                    (!longest || longest->share->trusted >= each->share->trusted);
-        total += size;
-        if (goes && (size > most || (longest && longest->share->trusted > each->share->trusted))) {
-            most = size;
-            longest = each;
-        }
-    }
-    if (total <= all->front->buffered || !longest)
-        return;
-    log_limited(&all->over_bound,
-                "closed the connection from %s: too many unfinished messages or unread answers",
-                longest->asker.place);
-    connection_close(longest);
-}
-
 /* Room: a share may have so many connections, and so may all. Where there is no room for a new one
  * an idle one goes: of the share that has the most, so that nobody is shut out by another. */
 
@@ -129,6 +97,41 @@ bool connections_own(struct connection *connection, struct share *user)
     return true;
 }
 
+/* Of a message that has come in part or waits, and of answers that wait to be read. */
+static size_t bytes_of(const struct connection *connection)
+{
+    return evbuffer_get_length(bufferevent_get_input(connection->stream)) +
+           evbuffer_get_length(bufferevent_get_output(connection->stream)) +
+           (connection->held ? connection->held_size : 0);
+}
+
+/* The longest goes before others, those of trusted addresses last. */
+static bool is_longer(const struct connection *a, const struct connection *b)
+{
+    return a->share->trusted != b->share->trusted ? b->share->trusted : bytes_of(a) > bytes_of(b);
+}
+
+/* Many may begin a long message and not end it, or not read their answers. None goes whose question
+ * is being answered. */
+void connections_bound_buffers(struct connections *all)
+{
+    struct connection *each, *longest = NULL;
+    size_t total = 0;
+    TAILQ_FOREACH(each, &all->list, link)
+    {
+        total += bytes_of(each);
+        if (!each->trusted && (is_idle(each) || each->state == ANSWERED) &&
+            (!longest || is_longer(each, longest)))
+            longest = each;
+    }
+    if (total <= all->front->buffered || !longest)
+        return;
+    log_limited(&all->over_bound,
+                "closed the connection from %s: too many unfinished messages or unread answers",
+                longest->asker.place);
+    connection_close(longest);
+}
+
 static struct share *share_of(struct connections *all, const struct asker *asker,
                               const struct sockaddr *address)
 {
@@ -178,6 +181,9 @@ static bool on_connection(void *context, int fd, const struct sockaddr *address,
 
 int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size)
 {
+    for (int i = 0; i < all->n_listeners; i++)
+        if (listener_is_at(all->listeners[i], address, size))
+            return 0;
     if (all->n_listeners == LISTENERS)
         return 0;
     struct listener *listener = listener_new(all->daemon->base, address, size, on_connection, all);

@@ -18,7 +18,7 @@
 #include "tccld/net/replay.h"
 #include "tccld/net/seal.h"
 
-enum { TCP_ADDRESSES = 16, RETRY_MS = 1000, RETRY_MOST_MS = 30000 };
+enum { RETRY_MS = 1000, RETRY_MOST_MS = 30000 };
 
 static int meet(int fd, const struct sockaddr *address, socklen_t size, struct asker *asker)
 {
@@ -128,31 +128,10 @@ const struct front front_tcp = {
 struct tcp_socket {
     struct daemon *daemon;
     struct connections *all;
-    struct sockaddr_storage listens[TCP_ADDRESSES]; /* at each of them */
-    int n_listens;
     struct lookup *lookup; /* under way */
     struct event *retry;
     int64_t wait_ms;
 };
-
-static bool listens_at(const struct tcp_socket *own, const struct addrinfo *address)
-{
-    for (int i = 0; i < own->n_listens; i++)
-        if (memcmp(&own->listens[i], address->ai_addr, address->ai_addrlen) == 0)
-            return true;
-    return false;
-}
-
-/* Returns 0, or errno. */
-static int listen_at(struct tcp_socket *own, const struct addrinfo *address)
-{
-    if (listens_at(own, address))
-        return 0;
-    if (connections_listen(own->all, address->ai_addr, address->ai_addrlen) != 0)
-        return errno;
-    memcpy(&own->listens[own->n_listens++], address->ai_addr, address->ai_addrlen);
-    return 0;
-}
 
 /* This machine has no such address, and never may. */
 static bool is_absent(int code)
@@ -164,13 +143,14 @@ static bool is_absent(int code)
  * later. Any of them will do, where all addresses are meant (a machine without IPv6). */
 static int listen_all(struct tcp_socket *own, const struct addrinfo *addresses)
 {
+    bool any = false;
     int failure = 0;
-    for (; addresses && own->n_listens < TCP_ADDRESSES; addresses = addresses->ai_next) {
-        int code = listen_at(own, addresses);
-        if (code && (!failure || !is_absent(code)))
-            failure = code;
-    }
-    return own->n_listens > 0 && is_absent(failure) ? 0 : failure;
+    for (; addresses; addresses = addresses->ai_next)
+        if (connections_listen(own->all, addresses->ai_addr, addresses->ai_addrlen) == 0)
+            any = true;
+        else if (!failure || !is_absent(errno))
+            failure = errno;
+    return any && is_absent(failure) ? 0 : failure;
 }
 
 static const char *host_of(const struct tcp_socket *own)
@@ -211,11 +191,8 @@ static void try_listen(struct tcp_socket *own)
 {
     const struct tccl_conf *conf = own->daemon->conf;
     const char *host = *conf->bind_addr ? conf->bind_addr : NULL;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICHOST};
-    struct addrinfo *found = NULL;
-    char port[8];
-    snprintf(port, sizeof(port), "%u", conf->port);
-    if (getaddrinfo(host, port, &hints, &found) == 0) {
+    struct addrinfo *found = lookup_numbers(host, conf->port, AI_PASSIVE);
+    if (found) {
         on_addresses(own, found, NULL);
         freeaddrinfo(found);
         return;

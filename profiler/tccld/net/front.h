@@ -55,7 +55,7 @@ void connection_close(struct connection *connection);
 /* All connections of a front end, which with requests must outlive them. NULL without memory. */
 struct connections *connections_new(struct daemon *daemon, const struct front *front,
                                     const struct request *requests);
-/* Listens there, too. Returns 0, or -1 with errno. */
+/* Listens there, too, if it doesn't yet. Returns 0, or -1 with errno. */
 int connections_listen(struct connections *all, const struct sockaddr *address, socklen_t size);
 /* Takes over the descriptor of whoever has connected. Returns whether there is a connection now. */
 bool connections_add(struct connections *all, int fd, const struct sockaddr *address,

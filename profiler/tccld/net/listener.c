@@ -27,6 +27,7 @@ struct listener {
     struct event *event, *again, *turn; /* turn: the others have had theirs */
     listener_accepted *accepted;
     void *context;
+    struct sockaddr_storage address;
     int fd, left; /* left: in this millisecond */
     int64_t ms;
 };
@@ -113,6 +114,7 @@ struct listener *listener_new(struct event_base *base, const struct sockaddr *ad
         return NULL;
     }
     *listener = (struct listener){.accepted = accepted, .context = context, .fd = fd};
+    memcpy(&listener->address, address, size);
     listener->event = event_new(base, fd, EV_READ | EV_PERSIST, on_connection, listener);
     listener->again = evtimer_new(base, listen_again, listener);
     listener->turn = evtimer_new(base, listen_again, listener);
@@ -123,6 +125,11 @@ struct listener *listener_new(struct event_base *base, const struct sockaddr *ad
     listener_free(listener);
     errno = ENOMEM;
     return NULL;
+}
+
+bool listener_is_at(const struct listener *listener, const struct sockaddr *address, socklen_t size)
+{
+    return memcmp(&listener->address, address, size) == 0;
 }
 
 void listener_free(struct listener *listener)

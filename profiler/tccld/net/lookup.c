@@ -9,7 +9,6 @@
 
 struct lookup {
     char host[TCCL_CONF_NAME], port[8];
-    bool any; /* of this machine */
     struct addrinfo hints, *addresses;
     int code;
     void (*found)(void *context, const struct addrinfo *addresses, const char *why);
@@ -20,8 +19,7 @@ struct lookup {
 static void look_up(void *task)
 {
     struct lookup *lookup = task;
-    lookup->code = getaddrinfo(lookup->any ? NULL : lookup->host, lookup->port, &lookup->hints,
-                               &lookup->addresses);
+    lookup->code = getaddrinfo(lookup->host, lookup->port, &lookup->hints, &lookup->addresses);
 }
 
 static void looked_up(void *task)
@@ -43,16 +41,24 @@ struct lookup *lookup_start(struct pool *pool, const char *host, uint16_t port, 
     struct lookup *lookup = calloc(1, sizeof(*lookup));
     if (!lookup)
         return NULL;
-    *lookup = (struct lookup){.any = !host,
-                              .hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags},
+    *lookup = (struct lookup){.hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags},
                               .found = found,
                               .context = context};
-    snprintf(lookup->host, sizeof(lookup->host), "%s", host ? host : "");
+    snprintf(lookup->host, sizeof(lookup->host), "%s", host);
     snprintf(lookup->port, sizeof(lookup->port), "%u", port);
     if (pool_submit(pool, look_up, looked_up, lookup) == 0)
         return lookup;
     free(lookup);
     return NULL;
+}
+
+struct addrinfo *lookup_numbers(const char *host, uint16_t port, int flags)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICHOST};
+    struct addrinfo *found = NULL;
+    char text[8];
+    snprintf(text, sizeof(text), "%u", port);
+    return getaddrinfo(host, text, &hints, &found) == 0 ? found : NULL;
 }
 
 void lookup_cancel(struct lookup *lookup)

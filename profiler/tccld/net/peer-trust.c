@@ -4,7 +4,6 @@
  */
 #include "tccld/net/peer-trust.h"
 
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,13 +31,11 @@ static void trust_all(struct shares *shares, const struct addrinfo *addresses)
 /* Returns whether it is an address in numbers. */
 static bool trust_number(struct shares *shares, const char *host)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
-    struct addrinfo *found = NULL;
-    if (getaddrinfo(host, NULL, &hints, &found) != 0)
-        return false;
+    struct addrinfo *found = lookup_numbers(host, 0, 0);
     trust_all(shares, found);
-    freeaddrinfo(found);
-    return true;
+    if (found)
+        freeaddrinfo(found);
+    return found != NULL;
 }
 
 static void go_on_in(struct peer_trust *trust, int64_t ms)

@@ -2,8 +2,6 @@
  * too. */
 #include "tccld/net/resolver.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,21 +49,22 @@ void resolver_free(struct resolver *resolver)
     free(resolver);
 }
 
+static void take_first(struct address *address, const struct addrinfo *found)
+{
+    if (!found || found->ai_addrlen > sizeof(address->sockaddr))
+        return;
+    memcpy(&address->sockaddr, found->ai_addr, found->ai_addrlen);
+    address->size = found->ai_addrlen;
+}
+
 /* An address written in numbers needs no lookup. */
 static bool numeric(const char *host, uint16_t port, struct address *address)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&address->sockaddr;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&address->sockaddr;
-    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(port);
-        address->size = sizeof(*v4);
-    } else if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(port);
-        address->size = sizeof(*v6);
-    }
-    return address->size > 0;
+    struct addrinfo *found = lookup_numbers(host, port, 0);
+    take_first(address, found);
+    if (found)
+        freeaddrinfo(found);
+    return found != NULL;
 }
 
 static void name_place(struct entry *entry)
@@ -92,12 +91,9 @@ static void looked_up(void *context, const struct addrinfo *found, const char *w
 {
     struct question *question = context;
     struct entry *entry = &question->entry;
-    if (found && found->ai_addrlen <= sizeof(entry->address.sockaddr)) {
-        memcpy(&entry->address.sockaddr, found->ai_addr, found->ai_addrlen);
-        entry->address.size = found->ai_addrlen;
-    } else {
+    take_first(&entry->address, found);
+    if (!found)
         tccl_fail(&entry->why, "its name %s has no address: %s", entry->host, why);
-    }
     entry->until = tccl_now_ms() + (entry->address.size ? RESOLVER_KEEP_MS : RESOLVER_KEEP_NOT_MS);
     keep(question->resolver, entry);
     answer(question->found, question->context, entry);
