@@ -24,9 +24,9 @@ from attack import MIB, NOBODY, Munge, Target, check, daemons, frame, record, ve
 
 SEED = int(os.environ.get("TCCL_SEED", time.time_ns() % 2**31))
 USERS = [0, NOBODY, 1, 2, 3]
-JOBS = 40  # whose steps are spoken about
+JOBS = 20  # whose steps are spoken about, each of one user
 HELD = 30  # connections that a user leaves open
-GPUS = ["0000:01:00.0", "0000:41:00.0", "0000:61:00.0", "0000:81:00.0"]
+GPUS = ["0000:01:00.0", "0000:41:00.0", "0000:44:00.0", "0000:61:00.0"]  # of the model
 ODD = [None, True, False, 0, -1, 1, 2**31, 2**32, 2**53, 2**63 - 1, -2**63, 1e308, 0.5, "", "n1", "x" * 300, "x" * 70000, "../../etc/passwd",
        "%s%n", "\x00", "\ud7ff", "n[1-99999]", [], {}, [[]], [None] * 100, {"a": {"b": {"c": 1}}}, list(range(3000))]
 SANITIZERS = re.compile("AddressSanitizer|LeakSanitizer|runtime error|UndefinedBehavior")
@@ -37,17 +37,20 @@ class Speaker:
 
     def __init__(self, target, uid, number):
         self.target, self.uid, self.random = target, uid, random.Random(f"{SEED}-{number}")
-        mine, others = [self.query, self.summary], [self.join, self.leave, self.merge, self.built, self.record, self.lost, self.purge]
-        self.far = mine * (1 if uid == 0 else 10) + others  # what others may not say is soon refused
-        self.here = self.far + [self.chain, self.confirm] * 4
+        mine = [self.query, self.summary]
+        others = [self.join] * 10 + [self.leave, self.merge, self.built, self.record, self.lost, self.purge]
+        self.far = mine * (1 if uid == 0 else 40) + others  # what others may not say is soon refused
+        self.here = self.far + [self.chain, self.confirm] * (2 if uid == 0 else 40)
         self.held, self.count = [], 0
 
     # ---- what is right ----
 
-    def key(self):
+    def key(self, own=False):
+        """own: mostly of a step that this user may ask about."""
         job = self.random.randint(1, JOBS)
-        return {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": self.random.choice([0, 0, 0, 1]), "restart": 0,
-                "run": 0}
+        if own and self.random.random() < 0.8:
+            job += (USERS.index(self.uid) - job) % len(USERS)
+        return {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
 
     def filter(self):
         some = {"jobs": [{"job": self.random.randint(1, JOBS)}], "users": ["nobody"], "nodes": ["n1", "n[1-9]"], "states": ["applied"],
@@ -60,12 +63,16 @@ class Speaker:
     def summary(self):
         return {"type": "summary", "filter": self.filter()}
 
+    def step(self, key, nodes, **members):
+        return {"type": "join", "key": key, "node": 0, "nodes": nodes, "gres": [0, 1, 2, 3], "mode": "on",
+                "uid": USERS[key["job"] % len(USERS)], "gid": 0, "timeout_ms": 2000, "min_nodes": 0, "min_gpus": 0, "user": "tester",
+                "partition": "all", "job_name": "rig", **members}
+
     def join(self):
-        nodes = self.random.choice([["n1"], ["n1", "n2"], ["n2", "n1"], ["n1", "n2", "n3"]])
-        return {"type": "join", "key": self.key(), "node": self.random.randrange(len(nodes)), "nodes": nodes,
-                "gres": self.random.choice([[0, 1, 2, 3], [0, 1], [2]]), "mode": self.random.choice(["on", "auto", "require", "off"]),
-                "uid": self.random.choice(USERS), "gid": 0, "timeout_ms": self.random.choice([20, 200, 2000]), "min_nodes": 0,
-                "min_gpus": 0, "user": "tester", "partition": "all", "job_name": "rig"}
+        nodes = self.random.choice([["n1"], ["n1"], ["n2"], ["n1", "n2"], ["n1", "n2", "n3"]])
+        return self.step(self.key(), nodes, node=self.random.randrange(len(nodes)),
+                         gres=self.random.choice([[0, 1, 2, 3], [0, 1], [2]]), timeout_ms=self.random.choice([20, 2000, 5000]),
+                         mode=self.random.choice(["on", "require", "auto", "off"]))
 
     def leave(self):
         return {"type": "leave", "key": self.key()}
@@ -88,7 +95,7 @@ class Speaker:
         return {"type": "purge", "filter": {"arrived": 1}}
 
     def lines(self, name, **members):
-        return "\n".join([f"tccl-{name} 1", *(f"{member} {value}" for member, value in {**self.key(), **members}.items()), "end", ""])
+        return "\n".join([f"tccl-{name} 1", *(f"{member} {value}" for member, value in {**self.key(own=True), **members}.items()), "end", ""])
 
     def chain(self):
         gpus = self.random.sample(GPUS, self.random.randint(1, 4))
@@ -150,7 +157,7 @@ class Speaker:
             if where > 0 and not spoiled:  # else its epoch might shut the true n2 out
                 message["from"] = self.random.choice(["login", "n2"])
             text = json.dumps(message).encode()
-        if self.random.random() < 0.2:
+        if self.random.random() < 0.3 if isinstance(message, str) else self.random.random() < 0.1:
             text = self.scratch(text)
         if where == 0:
             return text
@@ -194,9 +201,19 @@ class Speaker:
         while len(self.held) > HELD or self.held and self.random.random() < 0.8:
             self.held.pop(self.random.randrange(len(self.held))).close()
 
+    def begin_step(self):
+        """One of which CHAIN and CONFIRM may speak."""
+        key, node = self.key(), self.random.choice([1, 2])
+        with self.target.unix(node) as peer:
+            peer.settimeout(5)
+            for message in ({"type": "leave", "key": key}, self.step(key, [f"n{node}"])):
+                self.target.ask(peer, message)
+
     def go_on(self, until):
         while time.monotonic() < until:
             try:
+                if self.uid == 0 and self.count % 20 == 0:
+                    self.begin_step()
                 self.say()
             except OSError as failed:  # tccld hung up, or has no room
                 if isinstance(failed, ConnectionRefusedError):
