@@ -2,12 +2,15 @@
 #include "plugin/spank-remote.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <slurm/slurm.h>
 
 #include "base/clock.h"
 #include "client/client.h"
@@ -479,6 +482,32 @@ static void tell_user(void)
     }
 }
 
+/* Does this node end the step, and print why? The first node does. It may not know the reason if
+ * the policy depends on the GPUs of this node, or only this node's plan is lost; then this node
+ * does. */
+static bool ends_step(void)
+{
+    const struct tccl_policy *policy = policy_named(&remote.conf, remote.rule.name);
+    bool others_have_it = remote.plan.gbps > 0; /* a plan that only this node could not take */
+    return remote.place.first || (remote.joined && (remote.unheard || others_have_it)) ||
+           (!remote.choice.asked && policy && (policy->gpus.max || policy->gpu_types));
+}
+
+/* The tasks of this node end in remote_task_init; those of others would wait for them in NCCL.
+ * Slurm delivers the signal once the tasks run. */
+static void end_step(void)
+{
+    const struct tccl_step_key *key = &remote.step.key;
+    char line[NOTICE_SIZE];
+    if (!step_is_refused() || !ends_step())
+        return;
+    if (notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line))
+        slurm_spank_log("%s", line);
+    if (remote.step.n_nodes > 1 && step_kind(key->step) == STEP_TASKS &&
+        slurm_kill_job_step(key->job, key->step, SIGKILL) != 0)
+        slurm_error("tccl: the step can't be ended on the other nodes: slurmctld refused");
+}
+
 int remote_user_init(spank_t spank)
 {
     if (remote.bad_environment.text[0] && remote.place.first)
@@ -489,6 +518,7 @@ int remote_user_init(spank_t spank)
         await_plan();
     tell_job(spank);
     tell_user();
+    end_step();
     return 0;
 }
 
@@ -507,27 +537,12 @@ static void take_back_shim(spank_t spank)
                  "the ring is not built: the task does not see the shim (a container?)", 1);
 }
 
-/* Does this node print why the tasks end? The first node does. It may not know the reason if the
- * policy depends on the GPUs of this node; then this node does. */
-static bool tells_refusal(void)
-{
-    const struct tccl_policy *policy = policy_named(&remote.conf, remote.rule.name);
-    return remote.place.first ||
-           (!remote.choice.asked && policy && (policy->gpus.max || policy->gpu_types));
-}
-
 int remote_task_init(spank_t spank)
 {
-    char line[NOTICE_SIZE];
-    int task = 0;
     take_back_shim(spank);
-    if (!step_is_refused())
-        return 0;
-    spank_get_item(spank, S_TASK_ID, &task);
-    if (tells_refusal() && task == 0 &&
-        notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line))
-        dprintf(STDERR_FILENO, "%s\n", line);
-    _exit(1);
+    if (step_is_refused())
+        _exit(1);
+    return 0;
 }
 
 /* tccld may have received this node's plan before it died, so other nodes have the ring. Retries

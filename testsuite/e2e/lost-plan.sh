@@ -19,6 +19,28 @@ told() { # NODE STATE
     grep -qs "^[^ ]* $1 .* TCCL_STATE=$2\$" "$work"/seen/*
 }
 
+# With require, the step ends on both nodes, although n1's tasks would go on.
+required() {
+    rm -f "$work"/seen/* "$work/go"
+    tccld STOP n1
+    user srun -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=require \
+        sh -c "$work/show; until [ -e $work/go ]; do sleep 0.1; done" 2>"$work/err" &
+    step=$!
+    eventually "what n2 has, at n1" unread
+    tccld STOP n2
+    tccld CONT n1
+    eventually "ring on n1" told n1 applied
+    tccld KILL n2
+    (eventually "end of the step" eval "! kill -0 $step 2>/dev/null") || { touch "$work/go"; exit 1; }
+    ! wait "$step" || fail "srun ended with 0"
+    collect
+    cat "$work/err"
+    equal "tasks that started" "$(tasks)" 1
+    matches "what is said" "$(grep 'tccl: no ring' "$work/err")" 'tccl: no ring: n2: tccld*'
+    mini start-tccld n2
+    nodes_are_up
+}
+
 # A step of both nodes, where n2's tccld has died; its tasks go on until $work/go is there. Sets step.
 lose_plan() {
     rm -f "$work"/seen/* "$work/go"
@@ -42,6 +64,8 @@ partial() {
     recorded "$(job_of)" 0 reason 'n2: its tccld died *'
 }
 
+required
+echo "--- without require"
 lose_plan
 mini start-tccld n2
 touch "$work/go"
