@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    MAX_COMMS = 16,
+    MAX_COMMS = 64,
     MAX_COLLECTIVES = 64,
     MAX_SUBSETS = 16,
     MAX_RANKS = 4096,
