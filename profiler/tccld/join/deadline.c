@@ -40,7 +40,7 @@ int64_t deadline_alive(const struct step *step)
     /* Who has answered before may be busy for once. */
     if (step->rounds > 1)
         return tccl_now_ms() + 4 * alive_ms(step);
-    return less(tccl_now_ms() + alive_ms(step) * 3 / 4, deadline_plan(step));
+    return less(tccl_now_ms() + alive_ms(step) * 7 / 10, deadline_plan(step));
 }
 
 void deadline_arm(struct step *step)
