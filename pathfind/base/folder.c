@@ -49,7 +49,7 @@ static void become_owner(struct tccl_folder *folder)
         folder->denied = true;
         return;
     }
-    folder->others |= status.st_uid != 0 || is_open(&status);
+    folder->others |= (status.st_uid != 0 && status.st_uid != folder->also) || is_open(&status);
     become(folder, status.st_uid, status.st_gid);
 }
 
@@ -133,7 +133,8 @@ static int follow(struct tccl_folder *folder)
     if (!folder->bound && (above.st_uid != 0 || link.st_uid != 0)) {
         if (above.st_uid == 0)
             become(folder, link.st_uid, link.st_gid);
-        folder->bound = folder->others = true;
+        folder->bound = true;
+        folder->others |= folder->uid == 0 || folder->uid != folder->also;
     }
     return put_before(folder, fd);
 }
@@ -174,9 +175,9 @@ static int walk(struct tccl_folder *folder, mode_t make)
 }
 
 /* Returns 0, or -1 with errno. */
-static int reach(struct tccl_folder *folder, const char *path, mode_t make)
+static int reach(struct tccl_folder *folder, const char *path, mode_t make, uid_t also)
 {
-    *folder = (struct tccl_folder){.fd = -1, .careful = geteuid() == 0};
+    *folder = (struct tccl_folder){.fd = -1, .careful = geteuid() == 0, .also = also};
     if (strlen(path) >= sizeof(folder->rest)) {
         errno = ENAMETOOLONG;
         return -1;
@@ -211,7 +212,7 @@ int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, c
 int tccl_folder_enter(struct tccl_folder *folder, const char *path, const char *what,
                       struct tccl_error *err)
 {
-    if (reach(folder, path, 0) != 0)
+    if (reach(folder, path, 0, 0) != 0)
         return tccl_folder_fail(folder, err, path, what);
     if (!folder->denied)
         return 0;
@@ -225,7 +226,7 @@ int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err)
     char whole[PATH_MAX + 4], part[PATH_MAX];
 
     snprintf(whole, sizeof(whole), "%s/.", path);
-    if (reach(&folder, whole, mode) == 0)
+    if (reach(&folder, whole, mode, 0) == 0)
         return 0;
     size_t rest = folder.links ? strlen("/.") : strlen(folder.rest), length = strlen(whole);
     snprintf(part, sizeof(part), "%.*s", (int)(length > rest ? length - rest : length), whole);
@@ -309,7 +310,7 @@ int tccl_open_regular(const char *path, struct tccl_error *err)
     struct stat status;
     bool plain;
 
-    if (reach(&folder, path, 0) != 0 || find_file(&folder, &plain, &status) != 0)
+    if (reach(&folder, path, 0, 0) != 0 || find_file(&folder, &plain, &status) != 0)
         return tccl_folder_fail(&folder, err, path, "can't be read");
     int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (plain ? 0 : O_NOFOLLOW);
     int fd = S_ISREG(status.st_mode) ? openat(folder.fd, folder.name, flags) : -1;
@@ -324,18 +325,18 @@ int tccl_open_regular(const char *path, struct tccl_error *err)
     return -1;
 }
 
-int tccl_folder_check_own(const char *path, struct tccl_error *err)
+int tccl_folder_check_own(const char *path, uid_t also, struct tccl_error *err)
 {
     char whole[PATH_MAX + 4];
     cleanup_leave struct tccl_folder folder;
 
     snprintf(whole, sizeof(whole), "%s/.", path);
-    if (reach(&folder, whole, 0) != 0)
+    if (reach(&folder, whole, 0, also) != 0)
         return tccl_folder_fail(&folder, err, path, "can't be used");
     if (folder.others)
         return tccl_fail(err,
-                         "%s: somebody else than root may change it, or a folder above it, "
-                         "and tccld runs as root: make them root's, and writable by root alone",
+                         "%s: somebody else than root may change it, or a folder above it: "
+                         "make them root's, and writable by root alone",
                          path);
     return 0;
 }

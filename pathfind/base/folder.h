@@ -21,6 +21,7 @@ struct tccl_folder {
     bool denied;             /* has no right to act as the owner */
     bool others;             /* on the way there, somebody else than root may change things */
     uid_t uid;               /* as whom */
+    uid_t also;              /* who counts as root for others */
     int links;
     char rest[PATH_MAX]; /* of the way */
 };
@@ -56,8 +57,8 @@ int tccl_open_regular(const char *path, struct tccl_error *err);
 /* Makes a folder and its parents. Returns 0 (also if it is there), or -1 with err. */
 int tccl_make_folder(const char *path, mode_t mode, struct tccl_error *err);
 
-/* For root: can only root change what is in that folder, and which folder that is? Always true for
- * others. Returns 0, or -1 with err. */
-int tccl_folder_check_own(const char *path, struct tccl_error *err);
+/* For root: can only root (and also, 0: nobody else) change what is in that folder, and which
+ * folder that is? Always true for others. Returns 0, or -1 with err. */
+int tccl_folder_check_own(const char *path, uid_t also, struct tccl_error *err);
 
 #endif

@@ -59,6 +59,19 @@ static bool is_slurmd(int pid)
     return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
 }
 
+/* Nobody else can have started it: a name is anybody's to give. All its uids are root's, or ours.
+ */
+static bool is_trusted(int pid)
+{
+    char text[4096];
+    const char *line =
+        read_proc(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nUid:") : NULL;
+    unsigned real, effective, saved, files;
+    if (!line || sscanf(line, " Uid: %u %u %u %u", &real, &effective, &saved, &files) != 4)
+        return false;
+    return real == effective && real == saved && real == files && (real == 0 || real == geteuid());
+}
+
 /* ---- its command line ---- */
 
 /* What slurmd was started with. */
@@ -141,8 +154,9 @@ static void find_conf(int pid, const struct arguments *arguments, char conf[stat
 }
 
 /* The file that runs; after an update the one in its place. Without CAP_SYS_PTRACE that can't be
- * seen: then what slurmd was called by, and the usual places. */
-static void find_program(int pid, const struct arguments *arguments, char program[static PATH_MAX])
+ * seen: then what slurmd was called by, and the usual places. Returns 1 if it was seen, 0 if not,
+ * or -1: it is another program. */
+static int find_program(int pid, const struct arguments *arguments, char program[static PATH_MAX])
 {
     static const char gone[] = " (deleted)";
     static const char *const usual[] = {"/usr/sbin/slurmd", "/usr/sbin/slurmd",
@@ -157,14 +171,39 @@ static void find_program(int pid, const struct arguments *arguments, char progra
     for (size_t i = 0; access(program, X_OK) != 0 && i < sizeof(usual) / sizeof(*usual); i++)
         snprintf(program, PATH_MAX, "%s",
                  i == 0 && arguments->program[0] == '/' ? arguments->program : usual[i]);
+    const char *slash = strrchr(program, '/');
+    if (strncmp(slash ? slash + 1 : program, "slurmd", strlen("slurmd")) != 0)
+        return -1;
+    return length > 0;
 }
 
-/* Fills slurmd if this process is the slurmd of the node. */
-static bool is_ours(int pid, const char *node, const char *conf, struct tccl_slurmd *slurmd)
+/* Only root, or SlurmUser, can write that file and put another in its place. */
+static int check_file(const char *path, uid_t slurm_user, struct tccl_error *err)
+{
+    char folder[PATH_MAX];
+    struct stat status;
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof(folder), "%.*s/", slash ? (int)(slash - path) : 0, path);
+    if (geteuid() != 0)
+        return 0;
+    if (lstat(path, &status) != 0)
+        return tccl_fail(err, "%s: %s", path, strerror(errno));
+    if ((status.st_uid != 0 && status.st_uid != slurm_user) ||
+        (!S_ISLNK(status.st_mode) && (status.st_mode & S_IWOTH)))
+        return tccl_fail(err, "%s: somebody else than root and SlurmUser may change it", path);
+    return tccl_folder_check_own(folder, slurm_user, err);
+}
+
+/* Fills slurmd if this process is the slurmd of the node. What a process was called by anybody may
+ * have written who can make a program of root's wait, such as sudo: where the program can't be
+ * seen, what it names must be root's. why: it is refused for that. */
+static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_user,
+                    struct tccl_slurmd *slurmd, struct tccl_error *why)
 {
     struct arguments arguments;
     char text[ARGUMENTS];
-    ssize_t size = is_slurmd(pid) ? read_proc(pid, "cmdline", text, sizeof(text)) : -1;
+    ssize_t size =
+        is_slurmd(pid) && is_trusted(pid) ? read_proc(pid, "cmdline", text, sizeof(text)) : -1;
     if (size <= 0)
         return false;
     read_arguments(text, (size_t)size, &arguments);
@@ -174,8 +213,9 @@ static bool is_ours(int pid, const char *node, const char *conf, struct tccl_slu
     find_conf(pid, &arguments, slurmd->conf);
     if (conf && strcmp(conf, slurmd->conf) != 0)
         return false;
-    find_program(pid, &arguments, slurmd->program);
-    return true;
+    int seen = find_program(pid, &arguments, slurmd->program);
+    return seen > 0 || (seen == 0 && check_file(slurmd->program, slurm_user, why) == 0 &&
+                        (!*slurmd->conf || check_file(slurmd->conf, slurm_user, why) == 0));
 }
 
 static int64_t ticks_now(void)
@@ -197,9 +237,10 @@ static bool is_better(const struct tccl_slurmd *a, int parent_of_a, const struct
     return a->named != b->named ? a->named : a->started > b->started;
 }
 
-int tccl_slurmd_find(const char *node, const char *conf, struct tccl_slurmd *slurmd,
-                     struct tccl_error *err)
+int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
+                     struct tccl_slurmd *slurmd, struct tccl_error *err)
 {
+    struct tccl_error why = {""};
     DIR *folder = opendir("/proc");
     const struct dirent *entry;
     int parent = 0, parent_of_best = 0;
@@ -209,7 +250,7 @@ int tccl_slurmd_find(const char *node, const char *conf, struct tccl_slurmd *slu
     while ((entry = readdir(folder))) {
         struct tccl_slurmd found;
         int pid = atoi(entry->d_name);
-        if (pid <= 0 || !is_ours(pid, node, conf, &found) ||
+        if (pid <= 0 || !is_ours(pid, node, conf, slurm_user, &found, &why) ||
             read_stat(pid, &parent, &found.started) != 0)
             continue;
         if (is_better(&found, parent, slurmd, parent_of_best)) {
@@ -219,6 +260,8 @@ int tccl_slurmd_find(const char *node, const char *conf, struct tccl_slurmd *slu
     }
     closedir(folder);
     slurmd->age_us = ticks_now() - slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
+    if (!slurmd->pid && *why.text)
+        return tccl_fail(err, "slurmd is not asked: %s", why.text);
     return slurmd->pid ? 0 : 1;
 }
 
@@ -336,7 +379,7 @@ static int ask(const struct tccl_slurmd *slurmd, const char *node, const char *s
 int tccl_slurmd_list(const struct tccl_slurmd *slurmd, const char *node, const char *scratch,
                      int64_t deadline, struct tccl_command_output *output, struct tccl_error *err)
 {
-    if (tccl_make_folder(scratch, 0700, err) != 0)
+    if (tccl_make_folder(scratch, 0700, err) != 0 || tccl_folder_check_own(scratch, 0, err) != 0)
         return -1;
     int rc = ask(slurmd, node, scratch, deadline, output, err);
     clear(scratch);

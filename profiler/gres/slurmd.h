@@ -19,10 +19,11 @@ struct tccl_slurmd {
     char conf[PATH_MAX];    /* its slurm.conf; "": not known */
 };
 
-/* The slurmd of this node among the processes of this machine. conf: only one that has this
- * slurm.conf; NULL: whichever it has. Returns 0; 1: there is none; -1 with err. */
-int tccl_slurmd_find(const char *node, const char *conf, struct tccl_slurmd *slurmd,
-                     struct tccl_error *err);
+/* The slurmd of this node among root's processes (or our own). conf: only one that has this
+ * slurm.conf; NULL: whichever it has. slurm_user: who may own slurm.conf, and the program, beside
+ * root. Returns 0; 1: there is none; -1 with err. */
+int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
+                     struct tccl_slurmd *slurmd, struct tccl_error *err);
 
 /* Does this process still run? */
 bool tccl_slurmd_runs(const struct tccl_slurmd *slurmd);

@@ -11,6 +11,7 @@
 #include "base/command.h"
 #include "base/numbers.h"
 #include "check/check-items.h"
+#include "client/users.h"
 #include "discover/discover.h"
 #include "fill/gpusets.h"
 #include "gres/gres.h"
@@ -270,7 +271,9 @@ static int read_numbers(const struct check_site *site, struct tccl_gres *list,
     cleanup_free struct tccl_command_output *output = malloc(sizeof(*output));
     struct tccl_slurmd slurmd;
     char scratch[] = "/tmp/tccl-check-XXXXXX";
-    int rc = tccl_slurmd_find(site->conf.node, getenv("SLURM_CONF"), &slurmd, err);
+    struct tccl_users users = {0};
+    tccl_users_find(&site->conf, &users, NULL);
+    int rc = tccl_slurmd_find(site->conf.node, getenv("SLURM_CONF"), users.slurm, &slurmd, err);
     if (rc != 0 || !output)
         return rc > 0 ? tccl_fail(err, "no slurmd runs here") : -1;
     if (!mkdtemp(scratch))

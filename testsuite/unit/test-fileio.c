@@ -327,13 +327,13 @@ static void check_own_files(void)
     link_to(file, "user/link-to-file");
     CHECK_INT(tccl_open_own(in_folder("user/link-to-file"), O_RDWR, 0, NULL), -1);
 
-    CHECK_INT(tccl_folder_check_own(in_folder("target"), NULL), 0);
-    CHECK_INT(tccl_folder_check_own(in_folder("roots-link"), NULL), 0);
+    CHECK_INT(tccl_folder_check_own(in_folder("target"), 0, NULL), 0);
+    CHECK_INT(tccl_folder_check_own(in_folder("roots-link"), 0, NULL), 0);
     const char *const others[] = {"user", "user/root", "user/link", "roots-second"};
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        CHECK_INT(tccl_folder_check_own(in_folder(others[i]), NULL), -1);
+        CHECK_INT(tccl_folder_check_own(in_folder(others[i]), 0, NULL), -1);
     CHECK_INT(chmod(in_folder("shared"), 0777) | mkdir(in_folder("shared/mine"), 0755), 0);
-    CHECK_INT(tccl_folder_check_own(in_folder("shared/mine"), NULL), -1);
+    CHECK_INT(tccl_folder_check_own(in_folder("shared/mine"), 0, NULL), -1);
 }
 
 /* Root that may not become others writes nothing where it would have to, and says so. */

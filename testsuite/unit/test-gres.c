@@ -2,11 +2,15 @@
  * and a driver of the test's own, and the file in which it is kept. */
 #include "gres/gres.h"
 
+#include <linux/capability.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -204,7 +208,7 @@ static void check_slurmd(void)
     snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
     put("x", "%s", "slurm.conf");
     put("gres of this slurmd\n", "%s", "gres.conf");
-    CHECK_INT(tccl_slurmd_find("n7", conf, &slurmd, &err), 1);
+    CHECK_INT(tccl_slurmd_find("n7", conf, 0, &slurmd, &err), 1);
     slurmd = (struct tccl_slurmd){.named = true};
     snprintf(slurmd.conf, sizeof(slurmd.conf), "%s", conf);
     check_asked(&slurmd,
@@ -223,6 +227,87 @@ static void check_slurmd(void)
     check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\nyes >&2\n", "-G has not ended in time");
 }
 
+/* A shell by the name of slurmd, of that user, started as the slurmd of node "decoy". */
+static pid_t start_decoy(uid_t uid, const char *conf)
+{
+    char program[128];
+    snprintf(program, sizeof(program), "%s/slurmd", folder);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setgid(uid) != 0 || setuid(uid) != 0)
+            _exit(1);
+        execl(program, program, "-c", "sleep 60; :", "-Ndecoy", "-f", conf, (char *)NULL);
+        _exit(1);
+    }
+    return pid;
+}
+
+/* Is it found, within a second? */
+static int find_decoy(const char *conf, struct tccl_slurmd *slurmd, struct tccl_error *err)
+{
+    int rc = 1;
+    for (int tries = 0; tries < 20 && rc == 1; tries++) {
+        rc = tccl_slurmd_find("decoy", conf, 0, slurmd, err);
+        if (rc == 1)
+            usleep(50000);
+    }
+    return rc;
+}
+
+/* The same without the right to see which program another process runs. */
+static int find_unseen(const char *conf)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct caps[2];
+        struct tccl_slurmd slurmd;
+        struct tccl_error err = {""};
+        if (syscall(SYS_capget, &head, caps) != 0)
+            _exit(10);
+        caps[0].effective &= ~(1U << CAP_SYS_PTRACE);
+        caps[0].permitted &= ~(1U << CAP_SYS_PTRACE);
+        if (syscall(SYS_capset, &head, caps) != 0)
+            _exit(11);
+        int rc = find_decoy(conf, &slurmd, &err);
+        _exit(rc < 0 ? (strstr(err.text, "somebody else") ? 2 : 3) : rc);
+    }
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+static void end_decoy(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* A process of another user is never slurmd, whatever it is called; one of root's only if what it
+ * names is root's, where its program can't be seen. */
+static void check_decoys(void)
+{
+    struct tccl_slurmd slurmd;
+    struct tccl_error err = {""};
+    char conf[128], command[256];
+    snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
+    snprintf(command, sizeof(command), "cp /bin/sh %s/slurmd && chmod 711 %s", folder, folder);
+    CHECK_INT(system(command), 0);
+    pid_t decoy = start_decoy(65534, conf);
+    CHECK_INT(find_decoy(conf, &slurmd, &err), 1);
+    end_decoy(decoy);
+    decoy = start_decoy(0, conf);
+    CHECK_INT(find_decoy(conf, &slurmd, &err), 0);
+    CHECK(slurmd.pid == decoy);
+    CHECK_INT(find_unseen(conf), 0);
+    CHECK_INT(chown(conf, 65534, 65534), 0);
+    CHECK_INT(find_unseen(conf), 2);
+    CHECK_INT(chown(conf, 0, 0) | chown(folder, 65534, 65534), 0);
+    CHECK_INT(find_unseen(conf), 2);
+    CHECK_INT(chown(folder, 0, 0), 0);
+    end_decoy(decoy);
+}
+
 int main(void)
 {
     char command[64];
@@ -232,6 +317,7 @@ int main(void)
         return 1;
     check_slurmd();
     if (geteuid() == 0) {
+        check_decoys();
         check_driver();
         check_kept();
     }

@@ -33,6 +33,7 @@ struct source {
 /* Known to the thread while it looks. */
 struct look {
     char node[TCCL_CONF_NAME], run_dir[PATH_MAX], conf[PATH_MAX]; /* conf: "": any */
+    uid_t slurm_user;
     struct source source;
     struct tccl_gres list; /* valid unless why has a text */
     struct tccl_error why;
@@ -146,7 +147,8 @@ static int read_list(struct look *look, struct tccl_error *err)
     struct source *source = &look->source;
     struct tccl_command_output *output = malloc(sizeof(*output));
     char scratch[PATH_MAX];
-    int rc = tccl_slurmd_find(look->node, *look->conf ? look->conf : NULL, &source->slurmd, err);
+    int rc = tccl_slurmd_find(look->node, *look->conf ? look->conf : NULL, look->slurm_user,
+                              &source->slurmd, err);
     if (rc > 0)
         tccl_fail(err, "no slurmd runs here%s%.200s, so Slurm's numbers of GPUs mean nothing",
                   *look->conf ? " with " : "", look->conf);
@@ -223,6 +225,7 @@ static void start(struct slurm_gpus *gpus)
     struct look *look = &gpus->look;
     snprintf(look->node, sizeof(look->node), "%s", conf->node);
     snprintf(look->run_dir, sizeof(look->run_dir), "%s", conf->run_dir);
+    look->slurm_user = gpus->daemon->users.slurm;
     snprintf(look->conf, sizeof(look->conf), "%s", own ? own : "");
     gpus->again = false;
     gpus->number++;

@@ -69,7 +69,7 @@ static void run_open(struct disk_task *task)
     struct journal *journal = task->journal;
     bool had_store = journal->store;
     task->result = tccl_make_folder(journal->folder, 0755, &task->err) != 0 ||
-                           tccl_folder_check_own(journal->folder, &task->err) != 0 ||
+                           tccl_folder_check_own(journal->folder, 0, &task->err) != 0 ||
                            take_lock(journal, &task->err) != 0 ||
                            (!journal->spool && open_spool(task) != 0) ||
                            (!journal->store && open_store(task) != 0)
