@@ -55,14 +55,13 @@ static void test_all_keys(void)
 {
     struct tccl_conf conf;
     struct tccl_error err = {0};
-    int rc = read_text(
-        "# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
-        "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
-        "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
-        "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
-        "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=3s\n"
-        "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
-        &conf, &err);
+    int rc = read_text("# a comment\n; another\n[tccl]\n  Socket = /run/x/%n.sock   # said here\n"
+                       "RunDir=/run/x/%n\nCacheDir=/c/100%%\nstatedir=/s/%n\nShim=/l/shim.so\n"
+                       "MungeSocket=/run/munge/m.sock\nBindAddr=10.0.0.1 ; inline\nPort=18001\n"
+                       "AccountingHost=n4\nTccldUser=tccl\nSlurmUser=990\nAdmins=ann,bob\n"
+                       "Timeout=250ms\nAutoTimeout=100ms\nRequireTimeout=1min\nAliveTimeout=3s\n"
+                       "[policy]\nDefault=AUTO\nMinNodes=2\nMinGpus=8\nPartitions=gpu,big\n",
+                       &conf, &err);
     CHECK_INT(rc, 0);
     CHECK_STR(err.text, "");
     CHECK_STR(conf.socket, "/run/x/n1.sock");
