@@ -42,6 +42,7 @@ static const char schema[] =
     " nccl TEXT NOT NULL, nccl_gbps REAL NOT NULL)"
     " WITHOUT ROWID;"
     "CREATE INDEX builds_by_start ON builds (record_start);"
+    "CREATE INDEX records_by_time ON records (start) WHERE arrived = 0;"
     "CREATE INDEX records_misdated ON records (arrived) WHERE arrived > 0;"
     "CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 0), now INTEGER NOT NULL);"
     "CREATE TABLE lost (node TEXT NOT NULL, ledger TEXT NOT NULL, records INTEGER NOT NULL,"
@@ -305,7 +306,7 @@ void tccl_records_close(struct tccl_records *records)
 }
 
 /* The newest record that is not misdated. */
-#define BY_TIME "FROM records INDEXED BY records_facts WHERE arrived = 0 ORDER BY start"
+#define BY_TIME "FROM records INDEXED BY records_by_time WHERE arrived = 0 ORDER BY start"
 
 int tccl_records_time(struct tccl_records *records, int64_t *believed, int64_t *newest,
                       struct tccl_error *err)
@@ -381,7 +382,7 @@ static int purge_both(struct tccl_records *records, int64_t before, int most,
     int64_t first;
     int removed = purge_table(records,
                               "DELETE FROM records WHERE id IN (SELECT id FROM records INDEXED BY"
-                              " records_facts WHERE start < ?1 AND arrived = 0"
+                              " records_by_time WHERE start < ?1 AND arrived = 0"
                               " ORDER BY start, id LIMIT ?2)",
                               before, most, err);
     if (removed == 0)

@@ -2,7 +2,7 @@
 """kept-records: steps are launched, and records delivered, while all tccld are killed (kill -9, or SIGTERM) at random moments, and
 while the disk of the one that keeps the records is full or its store is broken: each that was answered ok is found
 afterwards, each launch is on record or counted as lost, in the ledger, in metrics and for whoever asks for records.
-TCCL_SEED repeats it, TCCL_RECORDS says how many of each.
+TCCL_SEED repeats it, TCCL_LAUNCHES says how many of each.
 # level: quick
 """
 import os
@@ -16,7 +16,7 @@ import time
 from attack import Target, check, daemons, record, verdict
 
 SEED = int(os.environ.get("TCCL_SEED", random.randrange(1 << 30)))
-COUNT = int(os.environ.get("TCCL_RECORDS", 1000))
+COUNT = int(os.environ.get("TCCL_LAUNCHES", 1000))
 SENDERS = 4
 LAUNCHERS = 2  # of each node
 draw = random.Random(SEED)

@@ -43,6 +43,7 @@ struct journal {
     bool round_failed;    /* one of them could not be delivered */
     bool has_backlog;     /* the spool may hold something */
     json_t *memory;
+    size_t memory_bytes;           /* of its records, as text */
     struct event *retention;       /* time to look for records that are too old */
     int64_t n_removed;             /* removed since that began */
     TAILQ_HEAD(, disk_task) inbox; /* records for the store here */

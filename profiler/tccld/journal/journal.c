@@ -22,9 +22,10 @@
 #include "tccld/main/metrics.h"
 
 enum {
-    CLOSE_MS = 15000, /* what a disk has not taken by then is lost */
-    ASKED_MS = 2000,  /* for answers; who asked asks again */
-    MEMORY = 1024,    /* records kept in memory while no disk takes them */
+    CLOSE_MS = 15000,        /* what a disk has not taken by then is lost */
+    ASKED_MS = 2000,         /* for answers; who asked asks again */
+    MEMORY = 1024,           /* records kept in memory while no disk takes them, */
+    MEMORY_BYTES = 64 << 20, /* and as text, of which those of large steps have much */
 };
 
 int64_t journal_oldest(const struct journal *journal)
@@ -87,7 +88,9 @@ void journal_lose(struct journal *journal, const json_t *record, int pending, co
 void journal_keep_in_memory(struct journal *journal, json_t *record, const char *why)
 {
     char step[TCCL_KEY_TEXT];
-    if (json_array_size(journal->memory) >= MEMORY) {
+    size_t bytes = json_dumpb(record, NULL, 0, JSON_COMPACT);
+    if (json_array_size(journal->memory) >= MEMORY ||
+        journal->memory_bytes + bytes > MEMORY_BYTES) {
         journal_lose(journal, record, 1, why);
         return;
     }
@@ -95,6 +98,7 @@ void journal_keep_in_memory(struct journal *journal, json_t *record, const char 
     log_limited(&journal->trouble,
                 "step %s: its record stays in memory until the disk takes it: %s", step, why);
     json_array_append(journal->memory, record);
+    journal->memory_bytes += bytes;
     journal_retry_later(journal);
 }
 
@@ -123,6 +127,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
     (void)fd;
     (void)what;
     journal->memory = json_array();
+    journal->memory_bytes = 0;
     json_array_foreach(memory, i, record) put_pending(journal, json_incref(record));
     json_decref(memory);
     if (journal->has_backlog && !journal->round)

@@ -36,6 +36,7 @@ void telling_look(struct journal *journal)
 
 void telling_again(struct journal *journal)
 {
+    telling_cancel(journal);
     journal->told = 0;
     telling_look(journal);
 }

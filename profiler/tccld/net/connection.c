@@ -184,13 +184,14 @@ static json_t *read_message(struct connection *connection, const char *text, siz
     return tccl_steal(message);
 }
 
+/* Its priority stays: libevent takes a callback that is deferred out of the wrong list when that
+ * changes meanwhile, and the loop then turns for ever and loses events. */
 static void become_known(struct connection *connection)
 {
     connection->known = true;
     if (!connection->trusted || connection->all->front->from == FROM_UNIX)
         return;
     shares_trust(connection->all->daemon->shares, (struct sockaddr *)&connection->address);
-    bufferevent_priority_set(connection->stream, DAEMON_DEFAULT);
 }
 
 static void hear_lines(struct connection *connection, const char *text, size_t size)
