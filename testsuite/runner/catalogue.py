@@ -115,6 +115,8 @@ def hostile_tests(everything):
         level = tag(path, 'level')
         needs, env = ['build/gcc'], {'TCCL_BUILD': os.path.join(ROOT, 'build')}
         build = tag(path, 'build')
+        if everything:
+            env['TCCL_LAUNCHES'] = '3000'  # kept-records
         if build and everything:
             needs.append(f'build/{build}')
             env |= {'TCCL_TCCLD': os.path.join(ROOT, BUILDS[build][0], 'profiler', 'tccld'), **SANITIZERS}
