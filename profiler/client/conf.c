@@ -80,6 +80,18 @@ static int set_path(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
+/* A program by its name, or by its path; "none" is kept as "". */
+static int set_program(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                       const char *value, struct tccl_error *err)
+{
+    const char *slash = strchr(value, '/');
+    (void)conf;
+    if (!*value || (slash && slash != value) || strlen(value) > (size_t)key->max)
+        return tccl_value_refuse(key, value, "the name of a program, its whole path, or none", err);
+    strcpy(field, strcasecmp(value, "none") == 0 ? "" : value);
+    return 0;
+}
+
 static int set_node(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                     const char *value, struct tccl_error *err)
 {
@@ -178,6 +190,7 @@ static const struct tccl_key keys[] = {
     {"SlurmUser", set_user, FIELD(slurm_user), 0, 0},
     {"Admins", tccl_set_list, FIELD(admins), 0, 0},
     {"KeepRecords", set_days, FIELD(keep_days), 1, 36500},
+    {"Squeue", set_program, FIELD(squeue), 0, PATH_LONGEST},
     {"MetricsFile", set_path, FIELD(metrics_file), 0, PATH_LONGEST},
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
     {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
@@ -564,6 +577,7 @@ static void set_defaults(struct tccl_conf *conf)
         .shim = TCCL_SHIM,
         .tccld_user = "root",
         .slurm_user = "slurm",
+        .squeue = "squeue",
         .port = 8517,
         .timeout_ms = 30000,
         .auto_timeout_ms = 2000,

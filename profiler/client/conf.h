@@ -21,7 +21,7 @@ struct tccl_peer {
     int line; /* of the file */
 };
 
-enum { TCCL_CONF_KEYS = 21 }; /* of [tccl] */
+enum { TCCL_CONF_KEYS = 22 }; /* of [tccl] */
 
 struct tccl_conf {
     char path[PATH_MAX];
@@ -41,6 +41,7 @@ struct tccl_conf {
     char tccld_user[TCCL_CONF_NAME];      /* TccldUser=root */
     char slurm_user[TCCL_CONF_NAME];      /* SlurmUser=slurm */
     char *admins;                         /* Admins=a,b: users who see all records; NULL */
+    char squeue[PATH_MAX];                /* Squeue=squeue: its name or path; "": none */
     char metrics_file[PATH_MAX];          /* MetricsFile=: OpenMetrics text; "": none */
     int keep_days;                        /* KeepRecords=: days; 0: for ever */
     uint16_t port;                        /* Port=8517 */

@@ -236,6 +236,46 @@ bool policy_wants(const struct policy_rule *rule, const struct policy_choice *ch
            (n_nodes >= rule->min_nodes && (n_nodes > 1 || n_gpus >= rule->min_gpus));
 }
 
+static bool is_claimed(const struct tccl_policy *policy)
+{
+    return policy->partitions || policy->accounts || policy->qos;
+}
+
+/* Does a policy match that has only the conditions that no user can forge? */
+static bool matches_but_claims(const struct tccl_policy *policy, const struct policy_facts *facts)
+{
+    char why[POLICY_WHY];
+    struct tccl_policy rest = *policy;
+    rest.partitions = rest.accounts = rest.qos = NULL;
+    return policy_matches(&rest, facts, why);
+}
+
+static bool rule_wants(const struct policy_rule *rule, const struct policy_facts *facts, int option,
+                       int environment, int n_gpus)
+{
+    struct policy_choice choice = policy_choose(rule, option, environment);
+    return policy_wants(rule, &choice, facts->n_nodes, n_gpus);
+}
+
+bool policy_by_claims(const struct tccl_conf *conf, const struct policy_facts *facts, int option,
+                      int environment, int n_gpus)
+{
+    for (int i = 0; i < conf->n_policies; i++) {
+        const struct tccl_policy *policy = &conf->policies[i];
+        if (!matches_but_claims(policy, facts))
+            continue;
+        struct policy_rule rule = policy_rule_of(conf, policy);
+        if (!rule_wants(&rule, facts, option, environment, n_gpus))
+            return true;
+        if (!is_claimed(policy))
+            return false;
+    }
+    struct policy_rule rule = policy_rule_of(conf, &conf->policy);
+    if (is_claimed(&conf->policy))
+        rule.mode = TCCL_MODE_OFF;
+    return !rule_wants(&rule, facts, option, environment, n_gpus);
+}
+
 bool policy_others_want(const struct tccl_conf *conf, const struct policy_facts *facts, int option,
                         int environment, struct policy_rule *rule, struct policy_choice *choice)
 {

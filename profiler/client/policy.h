@@ -69,6 +69,12 @@ struct policy_choice policy_choose(const struct policy_rule *rule, int option, i
 bool policy_wants(const struct policy_rule *rule, const struct policy_choice *choice, int n_nodes,
                   int n_gpus);
 
+/* A step that wants a ring: would it have none if its partition, account or QOS, which its user can
+ * forge, were others? Only policies are looked at whose other conditions hold. n_gpus: of this
+ * node. */
+bool policy_by_claims(const struct tccl_conf *conf, const struct policy_facts *facts, int option,
+                      int environment, int n_gpus);
+
 /* Other nodes of the step may have other GPUs, and so another policy. Is there a policy that could
  * hold on one of them, and wants a ring? Then rule and choice are theirs (of the first such
  * policy). n_gpus: of this node. */

@@ -42,7 +42,7 @@ enum tccl_use {
     NUMBER(gid_t, gid, TCCL_IN_JOIN | TCCL_MUST_JOIN, NULL, 0)                                     \
     TEXT(account, "SLURM_JOB_ACCOUNT", TCCL_EVERYWHERE, "accounts", "Account", 10)                 \
     TEXT(partition, "SLURM_JOB_PARTITION", TCCL_EVERYWHERE, "partitions", "Partition", 10)         \
-    TEXT(qos, "SLURM_JOB_QOS", 0, NULL, NULL, 0)
+    TEXT(qos, "SLURM_JOB_QOS", TCCL_EVERYWHERE, "qos", "QOS", 10)
 
 /* What a node knows of a step when it starts. All zeros is one without nodes; tccl_step_clear frees
  * what it owns. */
@@ -61,6 +61,7 @@ struct tccl_step {
     int timeout_ms;
     int min_nodes, min_gpus;           /* of the site policy; looked at in mode auto */
     double min_gain;                   /* times NCCL's own choice; 0 or 1: any gain will do */
+    bool by_claims;                    /* the site's policy depends on partition, account or QOS */
     char policy[TCCL_POLICY_NAME + 1]; /* the site's rule for this step; "": none */
     char reason[TCCL_STEP_REASON + 1]; /* not "": this node can't take part; why */
 };

@@ -45,6 +45,7 @@ static struct {
     struct step_facts facts;
     struct policy_rule rule; /* valid if tccl.conf could be read */
     struct policy_choice choice;
+    bool by_claims;                    /* the policy may be another one than it seems */
     int environment;                   /* mode of TCCL=, or POLICY_NOT_GIVEN */
     struct tccl_error bad_environment; /* why TCCL= is ignored */
     struct tccl_outcome plan;          /* set in the step's environment if active */
@@ -199,6 +200,7 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     }
     join.mode = remote.choice.mode;
     join.timeout_ms = timeout_ms;
+    join.by_claims = remote.by_claims;
     join.min_nodes = remote.rule.min_nodes;
     join.min_gpus = remote.rule.min_gpus;
     join.min_gain = remote.rule.min_gain;
@@ -310,6 +312,8 @@ static void begin_step(const char *step_error)
     const struct tccl_step *step = &remote.step;
     const struct step_place *place = &remote.place;
     enum tccl_mode mode = remote.choice.mode;
+    remote.by_claims = policy_by_claims(&remote.conf, &remote.facts.facts, option_mode(),
+                                        remote.environment, step->n_gres);
     if (!place->has_gpus) {
         if (remote.choice.asked && mode >= TCCL_MODE_ON)
             fall_back("no GPUs in this step");

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "client/message.h"
 #include "client/outcome.h"
+#include "tccld/jobs/jobs.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/step-internal.h"
@@ -146,7 +147,57 @@ void link_cancel(struct link *link)
     CHECK(!"a link is cancelled that is not there");
 }
 
+/* Questions to slurmctld, until a test answers them. */
+enum { FAKE_QUESTIONS = 512 };
+struct job_question {
+    job_answer *answer;
+    void *context;
+};
+static struct job_question *fake_questions[FAKE_QUESTIONS];
+static int fake_n_questions;
+static bool fake_knows;             /* slurmctld has said */
+static struct job_facts fake_facts; /* this of every job */
+
+const struct job_facts *jobs_known(const struct jobs *jobs, uint32_t job, int64_t age_ms)
+{
+    (void)jobs;
+    (void)age_ms;
+    fake_facts.job = job;
+    return fake_knows ? &fake_facts : NULL;
+}
+struct job_question *jobs_ask(struct jobs *jobs, uint32_t job, job_answer *answer, void *context)
+{
+    (void)jobs;
+    (void)job;
+    if (fake_n_questions == FAKE_QUESTIONS)
+        return NULL;
+    struct job_question *question = malloc(sizeof(*question));
+    *question = (struct job_question){.answer = answer, .context = context};
+    return fake_questions[fake_n_questions++] = question;
+}
+void jobs_forget(struct job_question *question)
+{
+    for (int i = 0; i < fake_n_questions; i++)
+        if (fake_questions[i] == question) {
+            fake_questions[i] = fake_questions[--fake_n_questions];
+            free(question);
+            return;
+        }
+    CHECK(!"a question is forgotten that is not there");
+}
+/* Those that wait now are answered: known, or not. */
+static void fake_answer_questions(bool knows)
+{
+    fake_knows = knows;
+    for (int count = fake_n_questions; count > 0 && fake_n_questions > 0; count--) {
+        struct job_question question = *fake_questions[0];
+        jobs_forget(fake_questions[0]);
+        question.answer(question.context, knows ? &fake_facts : NULL);
+    }
+}
+
 /* Records, counters, the disk. */
+static int fake_expected;                                 /* records that wait for slurmctld */
 static int fake_put, fake_made, fake_metrics, fake_plans; /* records put, and made of steps */
 static bool fake_disk_full;
 static const char fake_reason[] = "a node below has no profile"; /* of children */
@@ -160,6 +211,11 @@ void journal_put(struct journal *journal, json_t *record)
     fake_put++;
     fake_made += !again;
     json_decref(record);
+}
+void journal_expect(struct journal *journal, int change)
+{
+    (void)journal;
+    fake_expected += change;
 }
 void metrics_join(struct metrics *metrics, enum tccl_mode mode)
 {

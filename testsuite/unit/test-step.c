@@ -78,6 +78,9 @@ static void begin_rig(int node, int n_nodes)
     fake_disk_full = fake_no_profile = false;
     fake_solution = TCCL_STATE_APPLIED;
     strcpy(rig.conf.node, rig.names[node]);
+    strcpy(rig.conf.squeue, "squeue");
+    fake_facts = (struct job_facts){.uid = 1000, .account = "tester"};
+    fake_knows = false;
     rig.daemon.steps = rig.steps = steps_new(&rig.daemon);
 }
 
@@ -85,6 +88,9 @@ static void begin_rig(int node, int n_nodes)
 static void end_rig(void)
 {
     steps_stop(rig.steps);
+    fake_answer_questions(false);
+    CHECK_INT(fake_n_questions, 0);
+    CHECK_INT(fake_expected, 0);
     CHECK_INT(fake_metrics, rig.joined);
     CHECK(fake_put >= fake_made);
     /* the root has one record of each; others, where the parent has none */
@@ -147,6 +153,9 @@ static void do_join(int which)
         join.n_gres = 2;
     if (rand() % 16 == 0)
         join.min_nodes = rig.n_nodes + 1;
+    join.by_claims = rand() % 4 == 0;
+    if (rand() % 16 == 0)
+        strcpy(join.account, "forged");
     if (rand() % 32 == 0)
         join.n_nodes--;
     if (join.n_nodes <= join.node)
@@ -185,6 +194,8 @@ static void do_merge(int which)
         json_object_set_new(message, "reason", json_string(fake_reason));
     else if (rand() % 16 == 0)
         json_object_set_new(message, "bad", json_true());
+    if (rand() % 8 == 0)
+        json_object_set_new(message, "claims", json_string(rand() % 4 ? "\ntester\n" : "x"));
     if (rand() % 32 == 0)
         json_object_del(message, "key");
     step_merge(&rig.daemon, new_peer(rand() % 32 ? node : rig.node), message);
@@ -270,6 +281,13 @@ static void do_answer(int which)
     free(link);
 }
 
+/* slurmctld answers, or doesn't. */
+static void do_facts(void)
+{
+    fake_facts.uid = rand() % 8 ? 1000 : 1001;
+    fake_answer_questions(rand() % 4 != 0);
+}
+
 static void do_hang_up(void)
 {
     if (rig.n_connections > 0)
@@ -310,6 +328,9 @@ static void do_anything(void)
         break;
     case 11:
         do_here(which);
+        break;
+    case 12:
+        do_facts();
         break;
     default:
         do_answer(which);

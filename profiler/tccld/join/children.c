@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "client/message.h"
 #include "tccld/join/answer.h"
+#include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/report.h"
 #include "tccld/join/tree.h"
@@ -129,6 +130,8 @@ static int take_merge(struct step *step, struct child **child, struct connection
         answer_late(step, connection);
         return 0;
     }
+    if (claims_hear(step, json, err) != 0)
+        return -1;
     merge = merge_from_json(json, (*child)->node, tree_end((*child)->node, step->n_nodes), err);
     if (!merge)
         return -1;

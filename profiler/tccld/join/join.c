@@ -7,10 +7,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/step-json.h"
+#include "tccld/jobs/record-claims.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
+#include "tccld/join/claims.h"
 #include "tccld/join/node-profile.h"
-#include "tccld/journal/journal.h"
 #include "tccld/main/metrics.h"
 
 /* The policy says no by what every node knows: no node needs to be told, and the root keeps the
@@ -54,8 +55,8 @@ void join_take(struct step *step)
     else if (strcmp(name, daemon->conf->node) != 0)
         tccl_fail(&err, "the tccld there was started for node %s: see --node in tccld(8)",
                   daemon->conf->node);
-    else
-        children_check(step, &err);
+    else if (children_check(step, &err) == 0)
+        claims_take(step, &err);
     if (err.text[0])
         step_fail(step, "%s: %.400s", name, err.text);
     else if ((step->look = slurm_gpus_look(daemon->gpus)) == 0)
@@ -90,7 +91,7 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
     cleanup_json json_t *answer = tccl_plan_to_json(&outcome, &join->key, 0, 0);
     json_t *record = join->node == 0 ? tccl_record_to_json(join, &outcome) : NULL;
     if (record)
-        journal_put(daemon->journal, record);
+        record_put_checked(daemon, record);
     metrics_answer(daemon->metrics, outcome.state, "", 0, 0);
     connection_answer(connection, answer);
     tccl_step_free(join);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "client/message.h"
 #include "tccld/join/children.h"
+#include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/report.h"
 #include "tccld/join/tree.h"
@@ -133,6 +134,7 @@ void probe_give_up(struct step *step)
     char more[48] = "";
     long long waited = step->timeout_ms - (step->end - tccl_now_ms()); /* also elsewhere */
     int missing = 0;
+    struct tccl_error err = {0};
     for (int i = step->n_children - 1; i >= 0; i--)
         if (!step->children[i].merge) {
             first = &step->children[i];
@@ -141,6 +143,12 @@ void probe_give_up(struct step *step)
     if (!step->join || !first) {
         step_fail(step, "%s: the step has not started there within %lld ms (a slow Prolog?)",
                   step->steps->daemon->conf->node, waited);
+        return;
+    }
+    if (missing == 0) {
+        if (!claims_are_awaited(step, &err))
+            tccl_fail(&err, "slurmd has not said within %lld ms which GPUs it has", waited);
+        step_fail(step, "%s: %.400s", step->join->nodes[step->node], err.text);
         return;
     }
     if (missing > 1)

@@ -7,9 +7,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
+#include "tccld/jobs/record-claims.h"
+#include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/tree.h"
-#include "tccld/journal/journal.h"
 
 /* For the parent to hear of a failure, when the PLAN is of no use any more. */
 enum { FAILURE_MS = 20000 };
@@ -27,6 +28,7 @@ static json_t *new_message(const struct step *step, const struct merge *merge, c
                   (json_int_t)(wait < 0 ? 0 : wait));
     if (!content || json_object_update(message, content) != 0 ||
         json_object_update(message, rest) != 0 ||
+        (merge && claims_put(step, message) != 0) ||
         (!merge && tccl_put_text(message, "reason", reason, 511) != 0)) {
         tccl_fail(err, "out of memory");
         return NULL;
@@ -140,7 +142,7 @@ static void record_partial(const struct step *step, const char *reason)
     cleanup_json json_t *record = json_deep_copy(step->record);
     if (json_object_set_new(record, "state", json_string("partial")) == 0 &&
         tccl_put_text(record, "reason", reason, sizeof(step->outcome.reason) - 1) == 0)
-        journal_put(step->steps->daemon->journal, tccl_steal(record));
+        record_put_checked(step->steps->daemon, tccl_steal(record));
 }
 
 void report_partial(struct step *step, const char *reason)

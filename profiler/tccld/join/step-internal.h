@@ -61,6 +61,11 @@ struct step {
     int64_t ask_at;     /* when all who are late are asked again */
     int rounds;         /* how often they were */
 
+    /* What policies depend on (claims.h). */
+    char *claims;                  /* of the nodes so far; NULL: none */
+    struct job_question *question; /* to slurmctld, at the root */
+    bool asked;                    /* it has been put */
+
     /* What came of it. */
     struct tccl_outcome outcome;
     bool recorded;  /* here or further up */

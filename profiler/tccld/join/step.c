@@ -8,14 +8,15 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/step-json.h"
+#include "tccld/jobs/record-claims.h"
 #include "tccld/join/answer.h"
 #include "tccld/join/children.h"
+#include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/join.h"
 #include "tccld/join/report.h"
 #include "tccld/join/step-internal.h"
 #include "tccld/join/tree.h"
-#include "tccld/journal/journal.h"
 
 static void log_refused(const struct step *step, enum step_event event)
 {
@@ -71,7 +72,7 @@ static void keep_record(struct step *step)
     }
     if (step->node == 0 && step->outcome.state == TCCL_STATE_APPLIED)
         step->record = json_incref(record);
-    journal_put(step->steps->daemon->journal, record);
+    record_put_checked(step->steps->daemon, record);
 }
 
 /* What is only needed until this node has its plan goes: closed steps are kept for a while. */
@@ -159,6 +160,11 @@ static void complete(struct step *step)
         step_fail(step, "%s: %s", step->join->nodes[lost->node], child_hung_up);
         return;
     }
+    int checked = claims_check(step, &err);
+    if (checked < 0)
+        step_fail(step, "%s: %.400s", step->join->nodes[step->node], err.text);
+    if (checked != 0)
+        return;
     struct merge *merge = children_merge(step, &err);
     if (!merge) {
         step_fail(step, "%s", err.text);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "tccld/join/children.h"
+#include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/leave.h"
 #include "tccld/join/step-internal.h"
@@ -25,6 +26,7 @@ void step_free(struct step *step)
         link_cancel(step->up);
     if (step->above)
         link_cancel(step->above);
+    claims_clear(step);
     if (step->timer)
         event_free(step->timer);
     shared_class_drop(step->class);

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "client/key.h"
 #include "client/message.h"
+#include "tccld/jobs/record-claims.h"
 #include "tccld/join/built-sum.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/tree.h"
-#include "tccld/journal/journal.h"
 #include "tccld/main/log.h"
 #include "tccld/net/link.h"
 
@@ -234,7 +234,7 @@ static void put_on_record(struct verdict *verdict, const struct built_sum *sum)
     json_t *record = record_of(verdict, rank, reason);
     if (!record)
         return;
-    journal_put(verdict->all->daemon->journal, record);
+    confirmation_put_checked(verdict->all->daemon, record);
     verdict->told = rank;
     save(verdict);
 }

@@ -119,6 +119,11 @@ void journal_put(struct journal *journal, json_t *record)
     put_pending(journal, record);
 }
 
+void journal_expect(struct journal *journal, int change)
+{
+    losses_pend(&journal->losses, change);
+}
+
 static void on_retry(evutil_socket_t fd, short what, void *argument)
 {
     struct journal *journal = argument;

@@ -10,6 +10,7 @@
 #include "tccld/main/threads.h"
 
 struct alives;
+struct jobs;
 struct journal;
 struct metrics;
 struct own;
@@ -41,6 +42,7 @@ struct daemon {
     struct own *own;
     struct slurm_gpus *gpus;
     struct journal *journal;
+    struct jobs *jobs;
     struct steps *steps;
     struct alives *alives;
     struct verdicts *verdicts;

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "tccld/jobs/jobs.h"
 #include "tccld/join/join.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/step.h"
@@ -292,7 +293,8 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
         return -1;
     daemon->resolver = resolver_new(daemon->names);
     daemon->journal = daemon->resolver ? journal_open(daemon, err) : NULL;
-    daemon->steps = daemon->journal ? steps_new(daemon) : NULL;
+    daemon->jobs = daemon->journal ? jobs_new(daemon, err) : NULL;
+    daemon->steps = daemon->jobs ? steps_new(daemon) : NULL;
     if (!daemon->steps)
         return tccl_fail(err, "out of memory");
     daemon->peer_trust = peer_trust_new(daemon);
@@ -323,6 +325,7 @@ static void end(struct parts *parts)
     slurm_gpus_free(daemon->gpus);
     steps_free(daemon->steps);
     verdicts_free(daemon->verdicts);
+    jobs_free(daemon->jobs);
     journal_close(daemon->journal);
     metrics_file_free(parts->metrics_file);
     int stuck = pool_free(daemon->munge, STOP_MS) + pool_free(daemon->names, 0);
