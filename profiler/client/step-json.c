@@ -113,7 +113,9 @@ static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *f
     case TCCL_FIELD_NUMBERS:
         return json_object_set_new(json, field->name, gres_to_json(object));
     case TCCL_FIELD_BOOL:
-        return json_object_set_new(json, field->name, json_boolean(*(const bool *)member));
+        return must || *(const bool *)member
+                   ? json_object_set_new(json, field->name, json_boolean(*(const bool *)member))
+                   : 0;
     case TCCL_FIELD_INT:
     case TCCL_FIELD_COUNT:
     case TCCL_FIELD_TIME:

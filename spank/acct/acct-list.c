@@ -33,8 +33,8 @@ static const char help[] =
     "  -N NODES          ran on at least one of these nodes (n[1-4])\n"
     "  -s STATE,…        off, applied, fallback, nothing-to-do, partial, differs\n"
     "  -R CLASS,…        with a reason of this class (no profile, no daemon, …)\n"
-    "  -r PART,…  -A ACCOUNT,…  --name=NAME,…  -i MIN[-MAX]   these partitions,\n"
-    "                    accounts, job names, numbers of nodes\n"
+    "  -r PART,…  -A ACCOUNT,…  -q QOS,…  --name=NAME,…  -i MIN[-MAX]   these\n"
+    "                    partitions, accounts, QOS, job names, numbers of nodes\n"
     "  -o FIELD[%W],…    these fields, W characters wide (-W: left-aligned)\n"
     "  -l, -b            all fields; few fields   -e   list the fields\n"
     "  -n  -P  -p        no header; '|' between fields; also at the end\n"
@@ -43,12 +43,12 @@ static const char help[] =
     "  --node=NAME       this node's Slurm name, if not the host's\n"
     "  -h, --help   -V, --version\n"
     "Long: --jobs --starttime --endtime --user --allusers --nodelist --state --reason\n"
-    "--partition --accounts --nnodes --allocations --format --long --brief\n"
+    "--partition --accounts --qos --nnodes --allocations --format --long --brief\n"
     "--helpformat --noheader --parsable --parsable2. sacct's -D -L -M -T are\n"
     "ignored. Default: your steps since midnight; as root, everyone's.\n"
     "Environment: TCCLACCT_FORMAT (as -o), SLURM_TIME_FORMAT, TCCL_CONF; tcclacct(1).\n";
 
-#define LETTERS ACCT_REQUEST_LETTERS "o:XlbenpPhVDLM:TvBcC:f:F:g:I:k:K:q:UW:x:"
+#define LETTERS ACCT_REQUEST_LETTERS "o:XlbenpPhVDLM:TvBcC:f:F:g:I:k:K:UW:x:"
 
 static const struct option long_options[] = {
     ACCT_REQUEST_OPTIONS,
@@ -89,7 +89,6 @@ static const struct option long_options[] = {
     {"ncpus", required_argument, NULL, 'I'},
     {"timelimit-min", required_argument, NULL, 'k'},
     {"timelimit-max", required_argument, NULL, 'K'},
-    {"qos", required_argument, NULL, 'q'},
     {"wckeys", required_argument, NULL, 'W'},
     {"associations", required_argument, NULL, 'x'},
     {"env-vars", no_argument, NULL, OPTION_REFUSED},

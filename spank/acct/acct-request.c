@@ -53,6 +53,8 @@ int acct_request_option(struct acct_request *request, int option, const char *va
         return acct_filter_names(filter, "partitions", value, err);
     case 'A':
         return acct_filter_names(filter, "accounts", value, err);
+    case 'q':
+        return acct_filter_names(filter, "qos", value, err);
     case 'R':
         return acct_filter_classes(filter, value, err);
     case 'i':

@@ -28,14 +28,15 @@ void acct_request_clear(struct acct_request *request);
 
 /* Long options that all these commands share, for the command's own table, and their letters, for
  * getopt_long. */
-#define ACCT_REQUEST_LETTERS "j:u:aS:E:N:s:r:A:R:i:"
+#define ACCT_REQUEST_LETTERS "j:u:aS:E:N:s:r:A:q:R:i:"
 #define ACCT_REQUEST_OPTIONS                                                                       \
     {"jobs", required_argument, NULL, 'j'}, {"user", required_argument, NULL, 'u'},                \
         {"uid", required_argument, NULL, 'u'}, {"allusers", no_argument, NULL, 'a'},               \
         {"starttime", required_argument, NULL, 'S'}, {"endtime", required_argument, NULL, 'E'},    \
         {"nodelist", required_argument, NULL, 'N'}, {"state", required_argument, NULL, 's'},       \
         {"partition", required_argument, NULL, 'r'}, {"accounts", required_argument, NULL, 'A'},   \
-        {"reason", required_argument, NULL, 'R'}, {"nnodes", required_argument, NULL, 'i'},        \
+        {"qos", required_argument, NULL, 'q'}, {"reason", required_argument, NULL, 'R'},           \
+        {"nnodes", required_argument, NULL, 'i'},                                                  \
         {"name", required_argument, NULL, ACCT_OPTION_NAME},                                       \
         {"config", required_argument, NULL, ACCT_OPTION_CONFIG},                                   \
     {                                                                                              \

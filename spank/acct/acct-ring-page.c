@@ -104,6 +104,8 @@ static void put_facts(const json_t *record, FILE *out)
                  {"User", "User"},
                  {"Account", "Account"},
                  {"Partition", "Partition"},
+                 {"QOS", "QOS"},
+                 {"Claimed", "Claimed by the job's environment, not checked"},
                  {"Cluster", "Cluster"},
                  {"NodeList", "Nodes"},
                  {"GPUs", "GPUs"},

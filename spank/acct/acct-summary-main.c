@@ -21,7 +21,7 @@ static const char help[] =
     "  -u, --user=USER,…      these users (names or uids)\n"
     "  -a, --allusers         all users whose records you may see\n"
     "  -N, --nodelist=NODES   ran on at least one of these nodes (n[1-4])\n"
-    "  -r, --partition=NAME,…   -A, --accounts=NAME,…  these partitions, accounts\n"
+    "  -r, --partition=NAME,…   -A, --accounts=NAME,…   -q, --qos=NAME,…  these only\n"
     "      --name=NAME,…      jobs with one of these names\n"
     "  -i, --nnodes=MIN[-MAX] number of nodes\n"
     "  -s, --state=STATE,…    off, applied, fallback, nothing-to-do, partial, differs\n"

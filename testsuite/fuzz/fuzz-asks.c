@@ -7,12 +7,12 @@
 #include "client/key.h"
 #include "fuzz.h"
 #include "records/record.h"
+#include "tccld/jobs/record-claims.h"
 #include "tccld/join/confirm.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/subset.h"
 #include "tccld/join/verdicts.h"
-#include "tccld/journal/journal.h"
 #include "tccld/net/link.h"
 #include "tccld/net/liveness.h"
 
@@ -70,10 +70,10 @@ void connection_refuse(struct connection *connection, const char *text)
     answers++;
 }
 
-void journal_put(struct journal *journal, json_t *record)
+void confirmation_put_checked(struct daemon *daemon, json_t *record)
 {
     const char *reason = json_string_value(json_object_get(record, "built_reason"));
-    (void)journal;
+    (void)daemon;
     FUZZ_CHECK(asking == UID && tccl_record_confirms(record));
     FUZZ_CHECK(reason && strlen(reason) <= TCCL_OUTCOME_REASON);
     records++;

@@ -178,6 +178,7 @@ __attribute__((unused)) static void rig_write_conf(int nodes, const char *accoun
         snprintf(text, sizeof(text),
                  "[tccl]\nSocket=%s/%%n/tccld.sock\nRunDir=%s/%%n/run\nCacheDir=%s/%%n/cache\n"
                  "StateDir=%s/%%n/state\nMachine=%s/%%n/machine.json\nMungeSocket=%s\n"
+                 "Squeue=none\n"
                  "BindAddr=127.0.0.1\nTccldUser=%s\nAccountingHost=%s\nAliveTimeout=10s\n[peers]\n",
                  rig.folder, rig.folder, rig.folder, rig.folder, rig.folder, rig.munge_socket,
                  getpwuid(getuid())->pw_name, accounting);

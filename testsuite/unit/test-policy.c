@@ -247,6 +247,28 @@ static void print_rule(FILE *out, int number, const struct plain_rule *rule)
         fprintf(out, "GpuTypes=%s\n", rule->type);
 }
 
+static int claims_free; /* steps of which it was said that their claims don't matter */
+
+/* Where it is said that claims don't matter, no other claims take the ring away. */
+static void check_claims(const struct tccl_conf *conf, const struct policy_facts *facts)
+{
+    struct policy_rule rule = policy_find(conf, facts);
+    struct policy_choice choice = policy_choose(&rule, POLICY_NOT_GIVEN, POLICY_NOT_GIVEN);
+    if (chance(4) || !policy_wants(&rule, &choice, facts->n_nodes, facts->gpus) ||
+        policy_by_claims(conf, facts, POLICY_NOT_GIVEN, POLICY_NOT_GIVEN, facts->gpus))
+        return;
+    for (int i = 0; i < 6 * 6 * 6; i++) {
+        struct policy_facts others = *facts;
+        others.partition = words[i % 6];
+        others.account = words[i / 6 % 6];
+        others.qos = words[i / 36];
+        rule = policy_find(conf, &others);
+        choice = policy_choose(&rule, POLICY_NOT_GIVEN, POLICY_NOT_GIVEN);
+        CHECK(policy_wants(&rule, &choice, facts->n_nodes, facts->gpus));
+    }
+    claims_free++;
+}
+
 static void check_facts(const struct tccl_conf *conf, const struct plain_rule *rules, int count)
 {
     struct plain_facts plain = {
@@ -276,6 +298,35 @@ static void check_facts(const struct tccl_conf *conf, const struct plain_rule *r
         snprintf(name, sizeof(name), "r%d", first);
     CHECK_STR(rule.name, name);
     CHECK_INT(rule.mode, first < count ? rules[first].mode : TCCL_MODE_AUTO);
+    check_claims(conf, &facts);
+}
+
+static void test_by_claims(void)
+{
+    static const struct {
+        const char *text;
+        int option;
+        bool by_claims;
+    } cases[] = {
+        {"[policy]\nDefault=on\n", POLICY_NOT_GIVEN, false},
+        {"[policy]\nDefault=on\nPartitions=gpu\n", POLICY_NOT_GIVEN, true},
+        {"[policy]\nDefault=on\nPartitions=gpu\n", TCCL_MODE_ON, false},
+        {"[policy]\nDefault=on\n[policy no]\nQos=debug\nForbid=yes\n", TCCL_MODE_ON, true},
+        {"[policy]\nDefault=on\n[policy no]\nQos=debug\nUsers=eve\nForbid=yes\n", TCCL_MODE_ON,
+         false},
+        {"[policy]\nForbid=yes\n[policy us]\nAccounts=a\nForbid=no\n", TCCL_MODE_ON, true},
+        {"[policy]\nForbid=yes\n[policy us]\nUsers=ann\nForbid=no\n[policy q]\nQos=q\n",
+         TCCL_MODE_ON, false},
+        {"[policy]\nDefault=on\n[policy p]\nPartitions=p\nMinGain=2x\n", POLICY_NOT_GIVEN, false},
+    };
+    struct policy_facts facts = {
+        .partition = "gpu", .account = "a", .user = "ann", .n_nodes = 1, .gpus = 4};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct tccl_conf conf = read_conf(cases[i].text);
+        CHECK_INT(policy_by_claims(&conf, &facts, cases[i].option, POLICY_NOT_GIVEN, 4),
+                  cases[i].by_claims);
+        tccl_conf_clear(&conf);
+    }
 }
 
 static void test_random_rules(void)
@@ -376,7 +427,9 @@ int main(void)
     test_minimums();
     test_inheritance();
     test_others();
+    test_by_claims();
     test_random_rules();
+    CHECK(claims_free > 0);
     unlink(conf_path);
     test_notice_applied();
     test_notice_fallback();

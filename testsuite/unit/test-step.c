@@ -440,6 +440,98 @@ static void test_taken_back(void)
     end_rig();
 }
 
+/* What a step does whose policy depends on what it claims: the answer of its JOIN. */
+static const struct connection *join_by_claims(const char *account)
+{
+    struct tccl_step_key key = key_of(0);
+    struct tccl_step join = join_of(0, 0);
+    join.by_claims = true;
+    snprintf(join.account, sizeof(join.account), "%s", account);
+    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+    struct connection *connection = new_connection();
+    step_join(&rig.daemon, connection, message);
+    rig.joined++;
+    CHECK(steps_find(rig.steps, &key) != NULL);
+    return connection;
+}
+
+static const char *reason_of_step(void)
+{
+    struct tccl_step_key key = key_of(0);
+    return steps_find(rig.steps, &key)->outcome.reason;
+}
+
+static void test_claims_of_root(void)
+{
+    static const struct {
+        bool knows;
+        const char *account;
+        uid_t uid;
+        const char *reason; /* NULL: the ring is given */
+    } cases[] = {
+        {true, "tester", 1000, NULL},
+        {true, "forged", 1000,
+         "n1: the step's environment says account forged, the job's is tester"},
+        {true, "", 1000, "n1: the step's environment says account (none), the job's is tester"},
+        {true, "tester", 1001, "slurmctld does not say them"},
+        {false, "tester", 1000, "slurmctld does not say them"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        begin_rig(0, 1);
+        fake_facts.uid = cases[i].uid;
+        const struct connection *connection = join_by_claims(cases[i].account);
+        CHECK_INT(connection->answers, 0);
+        fake_answer_questions(cases[i].knows);
+        CHECK_INT(connection->answers, 1);
+        CHECK_INT(connection->applied, !cases[i].reason);
+        CHECK(!cases[i].reason || strstr(reason_of_step(), cases[i].reason));
+        end_rig();
+    }
+}
+
+/* No answer in time; and where nobody is asked. */
+static void test_claims_unanswered(void)
+{
+    begin_rig(0, 1);
+    const struct connection *connection = join_by_claims("tester");
+    do_timer(0);
+    do_timer(0);
+    CHECK_INT(connection->answers, 1);
+    CHECK(!connection->applied && strstr(reason_of_step(), "slurmctld has not said them within"));
+    end_rig();
+    begin_rig(0, 1);
+    rig.conf.squeue[0] = '\0';
+    connection = join_by_claims("forged");
+    CHECK(connection->applied);
+    end_rig();
+}
+
+/* Node 1 was told something else than node 0, or than slurmctld says. */
+static void test_claims_of_child(void)
+{
+    for (int by_claims = 0; by_claims < 2; by_claims++) {
+        begin_rig(0, 2);
+        cleanup_json json_t *merge = new_report("merge", 0, 1);
+        json_object_set_new(merge, "wait_ms", json_integer(TIMEOUT_MS));
+        json_object_set_new(merge, "claims", json_string("\nforged\n"));
+        struct connection *peer = new_peer(1);
+        peer->closed = false;
+        step_merge(&rig.daemon, peer, merge);
+        if (by_claims) {
+            CHECK_INT(join_by_claims("tester")->answers, 1);
+            CHECK(strstr(reason_of_step(), "than on other nodes"));
+        } else {
+            struct tccl_step join = join_of(0, 0);
+            cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+            step_join(&rig.daemon, new_connection(), message);
+            rig.joined++;
+            fake_answer_questions(true);
+            CHECK(strstr(reason_of_step(), "of one node names another partition"));
+        }
+        end_rig();
+    }
+}
+
 /* What the table doesn't have is refused, changes nothing, and is logged once. */
 static void test_refused(void)
 {
@@ -476,6 +568,9 @@ int main(void)
     test_names();
     test_refused();
     test_taken_back();
+    test_claims_of_root();
+    test_claims_unanswered();
+    test_claims_of_child();
     test_random();
     event_base_free(rig.daemon.base);
     return check_result();
