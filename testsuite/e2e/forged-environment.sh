@@ -1,12 +1,24 @@
 #!/bin/bash
-# What a user writes into a step's environment is no fact: not of which cluster, user or heterogeneous
-# job it is. By srun's --export, and by a launcher of the user's own (forge.c).
+# What a user writes into a step's environment is no fact: not of which cluster, user, partition, array or heterogeneous
+# job it is, and no policy is dodged by it; slurmctld says what is true, and where it doesn't, there is no ring where a
+# policy depends on it, and the record says what is claimed. By srun's --export, and by a launcher of the user's own (forge.c).
 # cluster: mixed
 # level: quick
 . "$(dirname "$0")/lib.sh"
 
 cc -shared -fPIC -D_GNU_SOURCE -Wall -Werror -o "$work/forge.so" "$here/forge.c" -ldl
 chmod 755 "$work/forge.so"
+cp "$cluster/tccl.conf" "$work/tccl.conf"
+at_end+=('cp "$work/tccl.conf" "$cluster/tccl.conf"; reload')
+reloads() {
+    cat "$cluster"/log/tccld@* | grep -c "configuration reloaded" || true
+}
+reload() { # tccl.conf by all tccld
+    local lock before
+    before=$(reloads)
+    for lock in "$cluster"/nodes/*/tccld.sock.lock; do kill -HUP "$(cat "$lock")"; done
+    eventually "all have reloaded" eval '[ "$(reloads)" -ge '"$((before + $(ls -d "$cluster"/nodes/* | wc -l)))"' ]'
+}
 one="-w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1"
 two="-w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1"
 
@@ -20,7 +32,7 @@ forged() { # NAME=VALUE;… SRUN-OPTION...: the step of such a launcher
 facts() { # JOB: what its record says
     recorded "$1" 0 state "*"
     local name
-    for name in cluster job uid het_job partition; do
+    for name in cluster job uid het_job partition array_job_id claimed; do
         echo "$name=$(record "$1" 0 $name)"
     done | xargs
 }
@@ -48,6 +60,80 @@ equal "records of the other cluster" "$(admin tcclacct -nP -o cluster -S now-1ho
 echo "--- by --export"
 user_show srun --export="ALL,$(tr ';' ',' <<<"${lies//$next/$((next + 1))}")" $one --tccl=on "$work/show"
 equal "what is on record" "$(facts "$((next + 1))" | sed "s/job=$((next + 1)) //")" "$true_facts"
+
+echo "--- an array, another heterogeneous job"
+forged "SLURM_ARRAY_JOB_ID=$victim;SLURM_ARRAY_TASK_ID=3;SLURM_ARRAY_TASK_COUNT=5" $one --tccl=on
+equal "what is on record" "$(facts "$(job_of)" | sed "s/job=$(job_of) //")" "$true_facts"
+srun_show $one --tccl=on
+# Right below the next job's id, of the same user: only slurmctld knows that it isn't its leader.
+below=$(job_of)
+forged "SLURM_HET_SIZE=2;SLURM_JOB_ID_HET_GROUP_0=$below;SLURM_JOB_ID_HET_GROUP_1=$((below + 1))" $one --tccl=on
+equal "the job" "$(job_of)" $((below + 1))
+equal "what is on record" "$(facts "$(job_of)" | sed "s/job=$(job_of) //")" "$true_facts"
+
+echo "--- another partition, which policies don't forbid"
+printf '[policy no]\nPartitions=all\nForbid=yes\n[policy yes]\nPartitions=free\nDefault=on\n' >>"$cluster/tccl.conf"
+srun_show $one --tccl=on
+fallback 1 "policy 'no' forbids rings"
+for options in "$one" "$one --tccl=on" "$one --tccl=require" "$two --tccl=on"; do
+    forged "SLURM_JOB_PARTITION=free" $options
+    equal "rings" "$(carriers TCCL_RING)" 0
+    case $options in
+    *require) [ $status != 0 ] || fail "a required ring is not there, and the step goes on" ;;
+    *)
+        all_have TCCL_STATE fallback
+        matches "TCCL_REASON" "$(values TCCL_REASON | head -n 1)" "*says partition free, the job's is all"
+        recorded "$(job_of)" 0 partition all
+        equal "what is claimed" "$(record "$(job_of)" 0 claimed)" "" ;;
+    esac
+done
+forged "SLURM_JOB_PARTITION=" $one --tccl=on
+equal "rings" "$(carriers TCCL_RING)" 0
+matches "TCCL_REASON" "$(values TCCL_REASON)" "*says partition (none), the job's is all"
+
+echo "--- slurmctld hangs, or can't be asked"
+# It is stopped when tccld asks, since no step starts without it.
+controller=$(cat "$cluster/pid/slurmctld")
+at_end=("kill -CONT $controller" "${at_end[@]}")
+cat >"$work/squeue" <<SH
+#!/bin/sh
+[ ! -e "$work/stop" ] || kill -STOP $controller
+exec squeue "\$@"
+SH
+chmod 755 "$work/squeue"
+sed -i "s|^\[policy no\]|[policy honest]\nPartitions=all,some\nDefault=on\n&|; s|^\[tccl\]|&\nSqueue=$work/squeue|" "$cluster/tccl.conf"
+reload
+srun_show $one
+applied 1
+touch "$work/stop"
+# No forgery: the policy depends on what nobody confirms.
+srun_show $one &
+step=$!
+eventually "slurmctld is stopped" grep -q "^State:.*T (stopped)" /proc/$controller/status
+# tccld gives squeue up, and the tasks start, while slurmctld is still stopped.
+started() { cat "$work"/seen/* | grep -q started; }
+eventually "the task has started" started
+grep -q "^State:.*T (stopped)" /proc/$controller/status || fail "slurmctld is not stopped any more"
+rm "$work/stop"
+kill -CONT $controller
+wait $step
+collect
+fallback 1 "*a policy depends on the job's partition, account or QOS, and slurmctld *"
+recorded "$(job_of)" 0 claimed "partition*"
+recorded "$(job_of)" 0 partition all
+sed -i "s|^Squeue=.*|Squeue=$work/no-such|" "$cluster/tccl.conf"
+reload
+srun_show $one
+fallback 1 "*slurmctld does not say them"
+sed "s|^\[tccl\]|&\nSqueue=$work/no-such|" "$work/tccl.conf" >"$cluster/tccl.conf"
+reload
+forged "SLURM_JOB_PARTITION=free" $one --tccl=on
+applied 1
+recorded "$(job_of)" 0 partition free
+recorded "$(job_of)" 0 claimed "partition*"
+equal "tcclacct" "$(admin tcclacct -nP -o claimed -j "$(job_of)")" "$(record "$(job_of)" 0 claimed)"
+cp "$work/tccl.conf" "$cluster/tccl.conf"
+reload
 
 echo "--- other nodes and GPUs"
 # slurmstepd sets these itself.
