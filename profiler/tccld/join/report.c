@@ -27,8 +27,7 @@ static json_t *new_message(const struct step *step, const struct merge *merge, c
                   "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
                   (json_int_t)(wait < 0 ? 0 : wait));
     if (!content || json_object_update(message, content) != 0 ||
-        json_object_update(message, rest) != 0 ||
-        (merge && claims_put(step, message) != 0) ||
+        json_object_update(message, rest) != 0 || (merge && claims_put(step, message) != 0) ||
         (!merge && tccl_put_text(message, "reason", reason, 511) != 0)) {
         tccl_fail(err, "out of memory");
         return NULL;
