@@ -1,6 +1,7 @@
 #!/bin/bash
-# Policies by account and QOS, with Slurm's own accounting: where Slurm sets what the environment says of
-# them, a job's environment can't change it; partition and user it can't change anywhere.
+# Policies by account and QOS, with Slurm's own accounting: no environment changes them, neither by variables
+# that Slurm sets itself, nor by those of a launcher of the user's own (forge.c): slurmctld is asked. A slurmctld
+# that is stopped when it is asked gives no ring by such a policy.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -48,3 +49,25 @@ for lie in "$lies" A=b; do
     matches "what the script says" "$(cat "$work/batch")" "*tccl: no ring: policy 'other' forbids rings (*"
     equal "rings" "$(grep -c "^$job.* TCCL_RING=" "$work/out" || true)" 0
 done
+
+echo "--- a launcher of the user's own"
+cc -shared -fPIC -D_GNU_SOURCE -Wall -Werror -o "$work/forge.so" "$here/forge.c" -ldl
+chmod 755 "$work/forge.so"
+forged() { # NAME=VALUE;… SRUN-OPTION...
+    local lies=$1
+    shift
+    user_show env FORGE="$lies" LD_PRELOAD="$work/forge.so" srun --export=ALL,LD_PRELOAD= "$@" "$work/show"
+}
+forged "SLURM_JOB_QOS=normal" $four --qos=debug --tccl=on
+fallback 1 "*says QOS normal, the job's is debug"
+recorded "$(job_of)" 0 qos debug
+forged "SLURM_JOB_ACCOUNT=none" $four --tccl=on
+fallback 1 "*says account none, the job's is all"
+recorded "$(job_of)" 0 account all
+forged "SLURM_JOB_NAME=else;SLURM_CLUSTER_NAME=else" $four
+applied 1
+recorded "$(job_of)" 0 policy ours
+recorded "$(job_of)" 0 job_name else
+recorded "$(job_of)" 0 cluster minicluster
+equal "jobs by QOS" "$(admin tcclacct -nP -a -q debug -o qos,account | sort -u)" "debug|all"
+equal "what is claimed" "$(admin tcclacct -nP -a -o claimed | sort -u | xargs)" ""

@@ -61,11 +61,22 @@ equal "the job that a task submitted" "$(ids -j "$inner")" "$inner.0 $inner.batc
 all_there || fail "the array is '$(ids -j "$array")' after that"
 
 # ---- who says that he is a task of another's array is found under his own job, by his own name ----
+# slurmctld knows better; where it isn't asked, the claim is on record as one.
+admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=2 srun -N1 --gpus=2 -J known --tccl=on true
+known() { [ -n "$(admin tcclacct -nP --name=known -o jobidraw)" ]; }
+eventually "the record of one who claims the array" known
+equal "the job" "$(admin tcclacct -nP --name=known -o jobid)" "$(admin tcclacct -nP --name=known -o jobidraw)"
+equal "what is claimed" "$(admin tcclacct -nP --name=known -o claimed)" ""
+cp "$cluster/tccl.conf" "$work/tccl.conf"
+at_end+=('cp "$work/tccl.conf" "$cluster/tccl.conf"; reload_all')
+sed -i 's/^\[tccl\]/&\nSqueue=none/' "$cluster/tccl.conf"
+reload_all
 admin env SLURM_ARRAY_JOB_ID="$array" SLURM_ARRAY_TASK_ID=2 srun -N1 --gpus=2 -J claim --tccl=on true
 claimed() { [ -n "$(admin tcclacct -nP --name=claim -o jobidraw)" ]; }
 eventually "the record of one who claims the array" claimed
 claim=$(admin tcclacct -nP --name=claim -o jobidraw)
 all_there || fail "its user sees another's record in his array: '$(ids -j "$array")'"
+matches "what is claimed" "$(admin tcclacct -nP -j "$claim" -o claimed)" "*array"
 equal "its user" "$(admin tcclacct -nP -j "$claim" -o user)" root
 equal "the array, for an admin" "$(admin tcclacct -nP -j "$array" -o jobid | LC_ALL=C sort | xargs)" "$(everywhere .0 1 2 3 5)"
 admin tcclacct -anP -S now-1hour >/dev/null 2>"$work/err"

@@ -9,16 +9,7 @@
 cc -shared -fPIC -D_GNU_SOURCE -Wall -Werror -o "$work/forge.so" "$here/forge.c" -ldl
 chmod 755 "$work/forge.so"
 cp "$cluster/tccl.conf" "$work/tccl.conf"
-at_end+=('cp "$work/tccl.conf" "$cluster/tccl.conf"; reload')
-reloads() {
-    cat "$cluster"/log/tccld@* | grep -c "configuration reloaded" || true
-}
-reload() { # tccl.conf by all tccld
-    local lock before
-    before=$(reloads)
-    for lock in "$cluster"/nodes/*/tccld.sock.lock; do kill -HUP "$(cat "$lock")"; done
-    eventually "all have reloaded" eval '[ "$(reloads)" -ge '"$((before + $(ls -d "$cluster"/nodes/* | wc -l)))"' ]'
-}
+at_end+=('cp "$work/tccl.conf" "$cluster/tccl.conf"; reload_all')
 one="-w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1"
 two="-w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1"
 
@@ -102,7 +93,7 @@ exec squeue "\$@"
 SH
 chmod 755 "$work/squeue"
 sed -i "s|^\[policy no\]|[policy honest]\nPartitions=all,some\nDefault=on\n&|; s|^\[tccl\]|&\nSqueue=$work/squeue|" "$cluster/tccl.conf"
-reload
+reload_all
 srun_show $one
 applied 1
 touch "$work/stop"
@@ -122,18 +113,18 @@ fallback 1 "*a policy depends on the job's partition, account or QOS, and slurmc
 recorded "$(job_of)" 0 claimed "partition*"
 recorded "$(job_of)" 0 partition all
 sed -i "s|^Squeue=.*|Squeue=$work/no-such|" "$cluster/tccl.conf"
-reload
+reload_all
 srun_show $one
 fallback 1 "*slurmctld does not say them"
 sed "s|^\[tccl\]|&\nSqueue=$work/no-such|" "$work/tccl.conf" >"$cluster/tccl.conf"
-reload
+reload_all
 forged "SLURM_JOB_PARTITION=free" $one --tccl=on
 applied 1
 recorded "$(job_of)" 0 partition free
 recorded "$(job_of)" 0 claimed "partition*"
 equal "tcclacct" "$(admin tcclacct -nP -o claimed -j "$(job_of)")" "$(record "$(job_of)" 0 claimed)"
 cp "$work/tccl.conf" "$cluster/tccl.conf"
-reload
+reload_all
 
 echo "--- other nodes and GPUs"
 # slurmstepd sets these itself.

@@ -348,6 +348,18 @@ use_cluster() { # FOLDER
 }
 
 # A cluster of this test's own, for what would disturb others. A second call replaces the first's.
+# tccl.conf, as it is now, holds for all tccld of the cluster.
+reload_all() {
+    local node before=$(reloads)
+    for node in "$cluster"/nodes/*; do kill -HUP "$(cat "$node/tccld.sock.lock")"; done
+    all_reloaded() { [ "$(reloads)" -ge $((before + $(ls -d "$cluster"/nodes/* | wc -l))) ]; }
+    eventually "all tccld have reloaded tccl.conf" all_reloaded
+}
+
+reloads() {
+    cat "$cluster"/log/tccld@* | grep -c "configuration reloaded" || true
+}
+
 own_cluster() { # START-OPTION...
     local dir=/tmp/tccl-test-$test_name-$$
     mini stop --dir "$dir"
