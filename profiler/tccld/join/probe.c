@@ -140,12 +140,12 @@ void probe_give_up(struct step *step)
             first = &step->children[i];
             missing++;
         }
-    if (!step->join || !first) {
+    if (!step->join) {
         step_fail(step, "%s: the step has not started there within %lld ms (a slow Prolog?)",
                   step->steps->daemon->conf->node, waited);
         return;
     }
-    if (missing == 0) {
+    if (!first) {
         if (!claims_are_awaited(step, &err))
             tccl_fail(&err, "slurmd has not said within %lld ms which GPUs it has", waited);
         step_fail(step, "%s: %.400s", step->join->nodes[step->node], err.text);
