@@ -17,6 +17,8 @@ static const struct {
     {"policy", {"^policy"}},
     {"no gain", {"NCCL's own choice is ", "NCCL's own ring is as fast"}},
     {"no GPU", {"^no GPU in this step", "^no GPUs in this step", "^a ring needs a GPU"}},
+    {"own GPUs", {"each task sees only its own GPUs"}},
+    {"shared GPU", {"the step has shards of GPUs", "the step has a share of a GPU"}},
     {"het step", {"step spans heterogeneous components"}},
     {"no profile",
      {"^no description of this machine", "^no profile of this machine", "^no chains for GPUs",

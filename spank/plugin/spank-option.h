@@ -11,4 +11,7 @@ int option_register(spank_t spank);
  * applies to the steps of the job, unless a step has its own. */
 int option_mode(void);
 
+/* TCCL= of srun, sbatch and salloc, for steps whose environment is not theirs (--export). */
+#define TCCL_FORWARDED "SLURM_TCCL_MODE"
+
 #endif

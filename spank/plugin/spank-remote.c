@@ -27,6 +27,7 @@
 #include "plugin/spank-option.h"
 #include "plugin/step-info.h"
 #include "plugin/step-signal.h"
+#include "plugin/task-gpus.h"
 
 enum {
     DEPART_MS = 200,       /* for messages without an answer: a record, the step's end */
@@ -154,6 +155,8 @@ static void forget_inherited(spank_t spank, const char *shim)
 static int environment_mode(char *const *env)
 {
     const char *text = job_env_get(env, "TCCL");
+    if (!text || !*text)
+        text = job_env_get(env, TCCL_FORWARDED);
     if (!text || !*text || option_mode() != POLICY_NOT_GIVEN)
         return POLICY_NOT_GIVEN;
     int mode = tccl_mode_parse(text, &remote.bad_environment);
@@ -363,6 +366,11 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         return 0;
     char **env = job_environment(spank);
     int step_rc = step_info_read(&items, env, &remote.step, &remote.place, &step_error);
+    if (step_rc == 0 && task_gpus_check(env, kind == STEP_TASKS ? remote.step.n_gres : 0,
+                                        getenv("SLURM_CONF"), &step_error) != 0) {
+        step_rc = -1;
+        remote.place.has_gpus = true; /* parts of some, of which Slurm may give no numbers */
+    }
     const char *name = remote.place.name[0] ? remote.place.name : NULL;
     bool configured = plugin_conf_read(argc, argv, name, &remote.conf, &conf_error) == 0;
     if (configured)

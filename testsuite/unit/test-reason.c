@@ -23,6 +23,15 @@ static void test_texts(void)
     check_class("NCCL's own ring is as fast (12.0 GB/s)", "no gain");
     check_class("NCCL's own choice is faster (12.0 GB/s, the best ring found 11.0)", "no gain");
     check_class("n1: no GPU in this step", "no GPU");
+    check_class("n1: with --gpus-per-task=1 each task sees only its own GPUs (ConstrainDevices), "
+                "and NCCL is not told which is which: use --gpus-per-node=4 without it",
+                "own GPUs");
+    check_class("n1: the step has shards of GPUs (--gres=shard), and rings are over whole GPUs: "
+                "use --gpus-per-node",
+                "shared GPU");
+    check_class("n1: the step has a share of a GPU by MPS (--gres=mps), and rings are over whole "
+                "GPUs: use --gpus-per-node",
+                "shared GPU");
     check_class("step spans heterogeneous components", "het step");
     check_class("n2: no description of this machine at /etc/m.json: run tccl-profile init",
                 "no profile");

@@ -1,0 +1,212 @@
+/* task-gpus.c: options by which each task sees GPUs of its own. Up to Slurm 22.05 slurmstepd is not
+ * told of them before it starts the tasks, and never as they were typed; so srun leaves a note.
+ *
+ * Without ConstrainDevices they are hidden by CUDA_VISIBLE_DEVICES alone, which NVML doesn't heed:
+ * NCCL finds all GPUs, and rings are built. With it, every GPU is number 0 in its task. */
+#include "plugin/task-gpus.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "plugin/job-env.h"
+
+enum { OPTION = 200, LINE = 1024 };
+
+/* Options and their variables, in the order in which srun(1) lets them decide. */
+static const struct {
+    const char *option, *variable;
+} options[] = {
+    {"--gpu-bind", "SLURM_GPU_BIND"},
+    {"--tres-bind", "SLURM_TRES_BIND"},
+    {"--gpus-per-task", "SLURM_GPUS_PER_TASK"},
+    {"--tres-per-task", "SLURM_TRES_PER_TASK"},
+    {"--ntasks-per-gpu", "SLURM_NTASKS_PER_GPU"},
+};
+enum { OPTIONS = sizeof(options) / sizeof(*options) };
+
+/* ---- in srun ---- */
+
+/* The value of an option on the command line, "--name=value" or "--name value"; NULL. */
+static const char *value_of(char *const *words, int count, const char *name)
+{
+    const char *value = NULL;
+    size_t length = strlen(name);
+    for (int i = 1; i < count && strcmp(words[i], "--") != 0; i++)
+        if (strncmp(words[i], name, length) == 0 && words[i][length] == '=')
+            value = words[i] + length + 1;
+        else if (strcmp(words[i], name) == 0 && i + 1 < count)
+            value = words[i + 1];
+    return value;
+}
+
+void task_gpus_note(char *const *words, int count)
+{
+    char note[OPTION];
+    unsetenv(TASK_GPUS_OPTION);
+    for (int i = 0; i < OPTIONS; i++) {
+        const char *value = value_of(words, count, options[i].option);
+        if (!value)
+            value = getenv(options[i].variable);
+        if (!value || (i > 0 && i != 2 && i != 4 && !strstr(value, "gpu")))
+            continue;
+        snprintf(note, sizeof(note), "%s=%.150s", options[i].option, value);
+        setenv(TASK_GPUS_OPTION, note, 1);
+        return;
+    }
+}
+
+/* ---- in slurmstepd ---- */
+
+static int bits(const char *mask)
+{
+    unsigned long long value = strtoull(mask, NULL, 16);
+    return __builtin_popcountll(value);
+}
+
+/* The fewest GPUs in a list of masks. */
+static int fewest(const char *masks, int n_gpus)
+{
+    int least = n_gpus;
+    for (const char *at = masks; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        int here = bits(at);
+        least = here < least ? here : least;
+    }
+    return least;
+}
+
+/* "verbose,single:2", "gres/gpu:per_task:1". */
+static int seen_by_bind(const char *value, int n_gpus)
+{
+    const char *gpu = strstr(value, "gpu:");
+    if (gpu && (gpu == value || gpu[-1] == '/'))
+        value = gpu + 4;
+    for (const char *comma; (value[0] == 'v' || value[0] == 'q') && (comma = strchr(value, ','));)
+        value = comma + 1;
+    if (strncmp(value, "single", 6) == 0 || strncmp(value, "map_gpu:", 8) == 0)
+        return 1;
+    if (strncmp(value, "mask_gpu:", 9) == 0)
+        return fewest(value + 9, n_gpus);
+    if (strncmp(value, "per_task:", 9) == 0)
+        return atoi(value + 9);
+    return n_gpus;
+}
+
+/* "2", "a100:2", "a100:1,v100:1", "gres/gpu:2", "cpu=4,gres/gpu:a100=2": the sum. */
+static int seen_per_task(const char *value, bool tres)
+{
+    int sum = 0;
+    for (const char *at = value; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        size_t length = strcspn(at, ",");
+        const char *number = at + length;
+        while (number > at && isdigit((unsigned char)number[-1]))
+            number--;
+        if (tres && !memmem(at, length, "gpu", 3))
+            continue;
+        bool counted = number < at + length && (number == at || strchr(":=", number[-1]));
+        sum += counted ? atoi(number) : 1;
+    }
+    return sum;
+}
+
+int task_gpus_seen(const char *option, int n_gpus)
+{
+    const char *value = strchr(option, '=');
+    int seen = n_gpus;
+    if (!value)
+        return n_gpus;
+    value++;
+    if (strncmp(option, "--gpu-bind=", 11) == 0 || strncmp(option, "--tres-bind=", 12) == 0)
+        seen = seen_by_bind(value, n_gpus);
+    else if (strncmp(option, "--gpus-per-task=", 16) == 0)
+        seen = seen_per_task(value, false);
+    else if (strncmp(option, "--tres-per-task=", 16) == 0)
+        seen = seen_per_task(value, true);
+    else if (strncmp(option, "--ntasks-per-gpu=", 17) == 0)
+        seen = 1;
+    return seen > 0 && seen < n_gpus ? seen : n_gpus;
+}
+
+/* The last value of a key in a file of Slurm's; false if it has none. */
+static bool read_key(const char *path, const char *key, char value[static LINE])
+{
+    cleanup_file FILE *file = fopen(path, "re");
+    char line[LINE];
+    bool found = false;
+    size_t length = strlen(key);
+    while (file && fgets(line, sizeof(line), file)) {
+        const char *at = line + strspn(line, " \t");
+        if (strncasecmp(at, key, length) != 0)
+            continue;
+        at += length;
+        at += strspn(at, " \t");
+        if (*at++ != '=')
+            continue;
+        at += strspn(at, " \t");
+        snprintf(value, LINE, "%.*s", (int)strcspn(at, " \t\r\n#"), at);
+        found = true;
+    }
+    return found;
+}
+
+/* Are devices hidden by cgroups? Not if TaskPlugin= has no task/cgroup. */
+static bool is_constrained(const char *slurm_conf)
+{
+    char path[PATH_MAX], value[LINE];
+    const char *slash = slurm_conf ? strrchr(slurm_conf, '/') : NULL;
+    if (!slash)
+        return false;
+    if (read_key(slurm_conf, "TaskPlugin", value) && !strstr(value, "cgroup"))
+        return false;
+    snprintf(path, sizeof(path), "%.*s/cgroup.conf", (int)(slash - slurm_conf), slurm_conf);
+    return read_key(path, "ConstrainDevices", value) && strcasecmp(value, "yes") == 0;
+}
+
+/* The option that holds here: srun's note; without one (a launcher of another kind) variables. */
+static bool find_option(char *const *env, char option[static OPTION])
+{
+    const char *note = job_env_get(env, TASK_GPUS_OPTION);
+    if (note)
+        snprintf(option, OPTION, "%s", note);
+    for (int i = 0; !note && i < OPTIONS; i++) {
+        const char *value = job_env_get(env, options[i].variable);
+        if (!value)
+            continue;
+        snprintf(option, OPTION, "%s=%.150s", options[i].option, value);
+        return true;
+    }
+    return note != NULL;
+}
+
+/* Parts of GPUs: others compute on the rest of them, so nothing that was measured holds. */
+static int check_shared(char *const *env, struct tccl_error *err)
+{
+    if (job_env_get(env, "SLURM_SHARDS_ON_NODE"))
+        return tccl_fail(err,
+                         "the step has shards of GPUs (--gres=shard), and rings are over whole "
+                         "GPUs: use --gpus-per-node");
+    if (job_env_get(env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"))
+        return tccl_fail(err, "the step has a share of a GPU by MPS (--gres=mps), and rings are "
+                              "over whole GPUs: use --gpus-per-node");
+    return 0;
+}
+
+int task_gpus_check(char *const *env, int n_gpus, const char *slurm_conf, struct tccl_error *err)
+{
+    char option[OPTION];
+    if (check_shared(env, err) != 0)
+        return -1;
+    if (n_gpus < 2 || !find_option(env, option) || task_gpus_seen(option, n_gpus) == n_gpus ||
+        !is_constrained(slurm_conf))
+        return 0;
+    return tccl_fail(err,
+                     "with %.100s each task sees only its own GPUs (ConstrainDevices), and NCCL is "
+                     "not told which is which: use --gpus-per-node=%d without it",
+                     option, n_gpus);
+}

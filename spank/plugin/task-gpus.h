@@ -1,0 +1,23 @@
+/* task-gpus.h: do the tasks of a step see all of its GPUs on the node, or only their own? */
+#ifndef TCCL_TASK_GPUS_H
+#define TCCL_TASK_GPUS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* What srun hands on to slurmstepd, as it was typed. Slurm keeps SLURM_* for --export=NONE. */
+#define TASK_GPUS_OPTION "SLURM_TCCL_GPU_OPTION"
+
+/* In srun: remembers in the environment which option gives tasks GPUs of their own. words: the
+ * command line. */
+void task_gpus_note(char *const *words, int count);
+
+/* In slurmstepd: why no ring can be built over n_gpus of the step here, by its environment and
+ * slurm_conf (its path; NULL: not known). Returns 0: nothing speaks against one; -1 with err. */
+int task_gpus_check(char *const *env, int n_gpus, const char *slurm_conf, struct tccl_error *err);
+
+/* How many GPUs each task sees with this option, as it was typed; n_gpus: all of them. */
+int task_gpus_seen(const char *option, int n_gpus);
+
+#endif

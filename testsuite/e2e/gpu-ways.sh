@@ -1,0 +1,184 @@
+#!/bin/bash
+# Ways to ask for GPUs, as the table in tccl(7) has them, and what each gets: a ring or one line that says why not. TCCL= reaches steps
+# that have nothing of the user's environment; a step that is suspended keeps its ring.
+# cluster: own
+# level: all
+. "$(dirname "$0")/lib.sh"
+
+own_cluster --nodes 2 --slurm-conf GresTypes=gpu,shard,mps
+sed -i 's/Gres=gpu:4/Gres=gpu:a:2,gpu:b:2,shard:8/' "$cluster/slurm.conf"
+cat >"$cluster/gres.conf" <<CONF
+NodeName=n[1-2] Name=gpu Type=a File=$cluster/dev/gpu[0-1]
+NodeName=n[1-2] Name=gpu Type=b File=$cluster/dev/gpu[2-3]
+NodeName=n[1-2] Name=shard Count=8
+CONF
+
+start() { # NAME COMMAND...
+    local name=$1
+    shift
+    admin setsid "$@" -D -f "$cluster/slurm.conf" </dev/null >>"$cluster/log/$name.out" 2>&1 &
+    echo $! >"$cluster/pid/$name"
+}
+
+gone() { # PID
+    [ ! -e "/proc/$1" ]
+}
+
+idle() {
+    [ "$(admin timeout 30 sinfo -hNo %t -p all | xargs)" = "idle idle" ]
+}
+
+restart() {
+    local name
+    for name in slurmd@n1 slurmd@n2 slurmctld; do
+        kill "$(cat "$cluster/pid/$name")"
+        eventually "end of $name" gone "$(cat "$cluster/pid/$name")"
+    done
+    start slurmctld slurmctld
+    start slurmd@n1 slurmd -N n1
+    start slurmd@n2 slurmd -N n2
+    eventually "both nodes" idle
+}
+
+# GPUs of the ring on n1.
+ring_gpus() {
+    values TCCL_RING | sed -E 's/.*n1\[([^]]*)\].*/\1/' | tr -s ' ' '\n' | grep -cxE '[0-9]+'
+}
+
+row() { # WHAT-IT-GETS SRUN-OPTION...
+    local what=$1
+    shift
+    echo "== $*"
+    srun_show -N2 --tccl=on "$@"
+    equal "exit status" "$status" 0
+    case $what in
+    ring-*)
+        all_have TCCL_STATE applied
+        equal "GPUs on n1" "$(ring_gpus)" "${what#ring-}"
+        ;;
+    none)
+        all_have TCCL_STATE fallback
+        none_has LD_PRELOAD
+        says "tccl: no ring: $reason (NCCL's own choice is used)"
+        recorded "$(job_of)" 0 state fallback
+        ;;
+    nothing) none_has TCCL_RING ;;
+    esac
+}
+
+refused() { # SRUN-OPTION...
+    srun_show -N2 --tccl=require "$@"
+    [ "$status" != 0 ] || fail "require: srun $* ended with 0"
+    equal "tasks" "$(tasks)" 0
+    says "tccl: no ring: $reason (the step ends, because a ring is required)"
+}
+
+restart
+
+# Each task sees all GPUs of the step on its node.
+row ring-4 --gres=gpu:4 -n2
+row ring-2 --gres=gpu:a:2 -n2
+row ring-4 --gres=gpu:a:2,gpu:b:2 -n2
+row ring-4 --gpus=8 -n2
+row ring-4 --gpus-per-node=4 -n8
+row ring-2 --gpus-per-socket=2 --sockets-per-node=1 -n2
+row ring-4 --gpus-per-node=4 -n2 --gpu-bind=none
+row ring-4 --gpus-per-task=4 -n2
+row ring-4 --gpus-per-node=4 -n4 --gpu-bind=verbose,mask_gpu:0xf
+row ring-4 --gpus-per-node=4 -n4 --gpu-bind=closest
+CUDA_VISIBLE_DEVICES=1,0 row ring-4 --gpus-per-node=4 -n2
+row nothing --exclusive -n2
+says "tccl: no ring: no GPUs in this step (NCCL's own choice is used)"
+
+# Only its own, by CUDA_VISIBLE_DEVICES: NVML knows them all, and rings are built.
+own="--gpus-per-task=1 --ntasks-per-node=4"
+row ring-4 $own
+row ring-4 --gpus-per-node=4 -n8 --gpu-bind=single:1
+
+# The same with ConstrainDevices. slurmd has not read this: what counts here is what the plugin makes of it.
+cp "$cluster/cgroup.conf" "$work/cgroup.conf"
+echo ConstrainDevices=yes >>"$cluster/cgroup.conf"
+sed -i 's,^TaskPlugin=.*,TaskPlugin=task/cgroup,' "$cluster/slurm.conf"
+with() { # OPTION
+    reason="n1: with $1 each task sees only its own GPUs (ConstrainDevices), and NCCL is not told which is which: use --gpus-per-node=4 without it"
+}
+with --gpus-per-task=1
+row none $own
+refused $own
+SLURM_GPUS_PER_TASK=1 row none -n8 --gpus-per-node=4
+for bind in single:1 single:2 map_gpu:0,1,2,3 mask_gpu:1,2,4,8 per_task:1 verbose,single:1; do
+    [ $bind != per_task:1 ] || slurmd -V | grep -vq ' 22\.' || continue # not known then
+    with "--gpu-bind=$bind"
+    row none --gpus-per-node=4 -n8 "--gpu-bind=$bind"
+done
+with --gpu-bind=single:1
+refused --gpus-per-node=4 -n8 --gpu-bind=single:1
+with --ntasks-per-gpu=1
+row none --ntasks-per-gpu=1 --gpus-per-node=4
+if ! slurmd -V | grep -q ' 22\.'; then
+    with --tres-per-task=gres/gpu:1
+    row none --tres-per-task=gres/gpu:1 --ntasks-per-node=4
+fi
+row ring-4 --gpus-per-node=4 -n8
+row ring-4 --gpus-per-node=4 -n8 --gpu-bind=none
+row ring-4 --gpus-per-task=4 -n2
+cat >"$work/job" <<JOB
+#!/bin/bash
+srun $work/show
+JOB
+with --gpus-per-task=1
+batch -N2 --ntasks-per-node=4 --gpus-per-task=1 --tccl=on "$work/job"
+all_have TCCL_STATE fallback 0
+matches "reason" "$(values TCCL_REASON 0 | head -n 1)" "$reason"
+cp "$work/cgroup.conf" "$cluster/cgroup.conf"
+sed -i 's,^TaskPlugin=.*,TaskPlugin=task/none,' "$cluster/slurm.conf"
+
+# Parts of GPUs.
+reason="n1: the step has shards of GPUs (--gres=shard), and rings are over whole GPUs: use --gpus-per-node"
+row none --gres=shard:2 -n2
+refused --gres=shard:2 -n2
+sed -i 's/,shard:8/,mps:400/' "$cluster/slurm.conf"
+sed -i 's/Name=shard Count=8/Name=mps Count=400/' "$cluster/gres.conf"
+restart
+reason="n1: the step has a share of a GPU by MPS (--gres=mps), and rings are over whole GPUs: use --gpus-per-node"
+row none --gres=mps:50 -n2
+refused --gres=mps:50 -n2
+
+# TCCL= where nothing else of the environment is passed on, and what goes before it.
+for export in NONE HOME; do
+    TCCL=on srun_show -N2 -n2 --gpus-per-node=4 --export=$export
+    applied 2
+    TCCL=on srun_show -N2 -n2 --gpus-per-node=4 --export=$export --tccl=off
+    none_has TCCL_STATE
+done
+cat >"$work/job" <<JOB
+#!/bin/bash
+srun --ntasks-per-node=1 $work/show
+TCCL=off srun --ntasks-per-node=1 $work/show
+JOB
+TCCL=on batch --export=NONE -N2 --gpus-per-node=4 "$work/job"
+all_have TCCL_STATE applied 0
+none_has TCCL_STATE 1
+
+# Suspended and resumed, as by gang scheduling: its plan stays, and others start meanwhile.
+cat >"$work/wait" <<WAIT
+#!/bin/sh
+$work/show
+until [ -e $work/release ]; do sleep 0.1; done
+[ -r "\$TCCL_PLAN" ] && touch $work/kept.\$SLURMD_NODENAME
+WAIT
+chmod 755 "$work/wait"
+rm -f "$work"/seen/*
+user srun -N2 -n2 --gpus-per-node=2 --tccl=on "$work/wait" >"$work/out" 2>"$work/err" &
+pid=$!
+eventually "two tasks" started 2
+job=$(admin squeue -h -o %i -t RUNNING | head -n 1)
+admin scontrol suspend "$job"
+eventually "suspended" test "$(admin squeue -h -j "$job" -o %T)" = SUSPENDED
+touch "$work/release"
+sleep 1
+[ ! -e "$work/kept.n1" ] || fail "the tasks were not suspended"
+admin scontrol resume "$job"
+wait $pid || fail "the step failed: $(cat "$work/err")"
+[ -e "$work/kept.n1" ] && [ -e "$work/kept.n2" ] || fail "the plan has gone"
+recorded "$job" 0 state applied
