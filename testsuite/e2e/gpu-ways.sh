@@ -1,6 +1,6 @@
 #!/bin/bash
 # Ways to ask for GPUs, as the table in tccl(7) has them, and what each gets: a ring or one line that says why not. TCCL= reaches steps
-# that have nothing of the user's environment; a step that is suspended keeps its ring.
+# that have nothing of the user's environment.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -159,26 +159,3 @@ JOB
 TCCL=on batch --export=NONE -N2 --gpus-per-node=4 "$work/job"
 all_have TCCL_STATE applied 0
 none_has TCCL_STATE 1
-
-# Suspended and resumed, as by gang scheduling: its plan stays, and others start meanwhile.
-cat >"$work/wait" <<WAIT
-#!/bin/sh
-$work/show
-until [ -e $work/release ]; do sleep 0.1; done
-[ -r "\$TCCL_PLAN" ] && touch $work/kept.\$SLURMD_NODENAME
-WAIT
-chmod 755 "$work/wait"
-rm -f "$work"/seen/*
-user srun -N2 -n2 --gpus-per-node=2 --tccl=on "$work/wait" >"$work/out" 2>"$work/err" &
-pid=$!
-eventually "two tasks" started 2
-job=$(admin squeue -h -o %i -t RUNNING | head -n 1)
-admin scontrol suspend "$job"
-eventually "suspended" test "$(admin squeue -h -j "$job" -o %T)" = SUSPENDED
-touch "$work/release"
-sleep 1
-[ ! -e "$work/kept.n1" ] || fail "the tasks were not suspended"
-admin scontrol resume "$job"
-wait $pid || fail "the step failed: $(cat "$work/err")"
-[ -e "$work/kept.n1" ] && [ -e "$work/kept.n2" ] || fail "the plan has gone"
-recorded "$job" 0 state applied
