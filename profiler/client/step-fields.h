@@ -44,6 +44,16 @@ enum tccl_use {
     TEXT(partition, "SLURM_JOB_PARTITION", TCCL_EVERYWHERE, "partitions", "Partition", 10)         \
     TEXT(qos, "SLURM_JOB_QOS", TCCL_EVERYWHERE, "qos", "QOS", 10)
 
+/* How programs are started in a step. Launchers (mpirun) start a daemon on each node by a step; ranks
+ * on the job script's node may be children of the script. */
+enum tccl_launch {
+    TCCL_LAUNCH_TASKS,       /* the step's own tasks */
+    TCCL_LAUNCH_SCRIPT,      /* a job script, in a job of several nodes: it may start a launcher */
+    TCCL_LAUNCH_SCRIPT_ONLY, /* the same, and the script wants no ring of its own */
+    TCCL_LAUNCH_DAEMONS,     /* a launcher's daemons */
+    TCCL_LAUNCH_BELOW,       /* the same; node 0, the script's, has none and does not join */
+};
+
 /* What a node knows of a step when it starts. All zeros is one without nodes; tccl_step_clear frees
  * what it owns. */
 struct tccl_step {
@@ -59,6 +69,7 @@ struct tccl_step {
     int n_gres;
     enum tccl_mode mode; /* OFF: only a record is wanted, no answer */
     int timeout_ms;
+    enum tccl_launch launch;
     int min_nodes, min_gpus;           /* of the site policy; looked at in mode auto */
     double min_gain;                   /* times NCCL's own choice; 0 or 1: any gain will do */
     bool by_claims;                    /* the site's policy depends on partition, account or QOS */

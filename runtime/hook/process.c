@@ -55,9 +55,14 @@ static uint64_t host_word(void)
 static int prepare(struct shim_process *to, struct shim_why *why)
 {
     const char *path = shim_env("TCCL_PLAN");
+    char found[SHIM_PATH];
     if (!path || !path[0])
         return shim_fail(why, "TCCL_PLAN is not set");
-    if (shim_plan_read(path, &to->plan, why) || shim_plan_fits(&to->plan, why))
+    bool launcher = shim_plan_of_launcher(path, found, sizeof(found));
+    if (shim_plan_read(launcher ? found : path, &to->plan, why))
+        return -1;
+    to->plan.of_launcher = launcher;
+    if (shim_plan_fits(&to->plan, why))
         return -1;
     to->registry = shim_registry_open(&to->plan, why);
     to->host = host_word();

@@ -386,6 +386,39 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct shim_why *wh
     return read_folder(path, plan, why);
 }
 
+/* Is it the folder of a job script's own step? */
+static bool is_script(const char *folder, size_t length, uint32_t *job)
+{
+    char *at;
+    unsigned long number = strtoul(folder, &at, 10), step;
+    if (at == folder || *at != '.' || number > UINT32_MAX)
+        return false;
+    step = strtoul(at + 1, &at, 10);
+    *job = (uint32_t)number;
+    return at < folder + length && *at == '.' && (step == STEP_BATCH || step == STEP_INTERACTIVE);
+}
+
+bool shim_plan_of_launcher(const char *path, char *found, size_t size)
+{
+    const char *file = strrchr(path, '/'), *folder;
+    char name[64];
+    uint32_t job;
+    if (!file || file == path)
+        return false;
+    for (folder = file; folder > path && folder[-1] != '/';)
+        folder--;
+    struct shim_text text = {found, size, 0, false};
+    if (!is_script(folder, (size_t)(file - folder), &job))
+        return false;
+    shim_text_add(&text, "%.*s%u.launcher", (int)(folder - path), path, job);
+    long length = text.full ? -1 : (long)readlink(found, name, sizeof(name));
+    if (length <= 0 || length == sizeof(name) || memchr(name, '/', (size_t)length))
+        return false;
+    text.length = 0;
+    shim_text_add(&text, "%.*s%.*s%s", (int)(folder - path), path, (int)length, name, file);
+    return !text.full;
+}
+
 /* Slurm sets the number of a step, as a signed one, of srun's steps only; what else may be there is
  * left from a surrounding step. */
 static bool is_step(const char *text, uint32_t step)
@@ -445,7 +478,8 @@ int shim_plan_fits(const struct shim_plan *plan, struct shim_why *why)
         return shim_fail(why, "the process can take another user's rights");
     if (job && !is_job(job, plan))
         return shim_fail(why, "the plan is job %u's, this is %.20s", plan->job, job);
-    if (step && !is_step(step, plan->step))
+    if (step && !is_step(step, plan->step) &&
+        !(plan->of_launcher && is_step(step, STEP_INTERACTIVE)))
         return shim_fail(why, "the plan is step %d's, this is %.20s", (int)plan->step, step);
     /* A job script's own step is not told its restart count when the plan is made. */
     if (restart && !plan->batch &&

@@ -43,6 +43,7 @@ struct shim_plan {
     uint32_t job, het_job, het_offset, step, restart;
     int64_t run;
     bool batch;       /* the step of a job script itself */
+    bool of_launcher; /* found by shim_plan_of_launcher */
     char socket[108]; /* of tccld */
     uint32_t uid;
     uint8_t n_gpus;
@@ -59,6 +60,11 @@ enum { SHIM_PLAN_SIZE = TCCL_LINES_SIZE }; /* a plan file is at most so long */
  * without the folder, which is "" then. Returns 0, or -1 with why. */
 int shim_plan_read(const char *path, struct shim_plan *plan, struct shim_why *why);
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why);
+
+/* Ranks that mpirun starts may have the environment of the job script, and TCCL_PLAN with it, while
+ * the plan is that of the step in which mpirun has started its daemons. Its path, where path is that
+ * of a job script's own plan (which need not be there) and the job has such a step on this node. */
+bool shim_plan_of_launcher(const char *path, char *found, size_t size);
 
 /* Is it the plan of the step that this process is in? Compares the uids, and of
  * SLURM_JOB_ID, SLURM_STEP_ID and SLURM_RESTART_COUNT those that are set. Returns 0, or -1 with

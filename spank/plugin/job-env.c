@@ -188,6 +188,16 @@ static bool has_room(char *const *env, const char *name, const char *text)
     return is_short(name, strlen(text) + (list ? strlen(list) + 1 : 0));
 }
 
+static int add_shim(char *const *env, const char *shim, struct job_env_edits *edits)
+{
+    if (!has_room(env, "LD_PRELOAD", shim) || !has_room(env, "ASAN_OPTIONS", JOB_ENV_ASAN))
+        return 0;
+    return add_text(edits, "TCCL_SHIM", shim) || add_in_front(env, "LD_PRELOAD", shim, edits) ||
+                   add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits)
+               ? -1
+               : 0;
+}
+
 int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,
                      struct job_env_edits *edits)
 {
@@ -199,12 +209,15 @@ int job_env_announce(char *const *env, const struct tccl_outcome *plan, const ch
         failed = add_gbps(edits, "TCCL_GBPS", plan->gbps) ||
                  add_text(edits, "TCCL_PLAN", plan->path) ||
                  add_text(edits, "TCCL_RING", plan->ring);
-    if (!failed && applied && shim && has_room(env, "LD_PRELOAD", shim) &&
-        has_room(env, "ASAN_OPTIONS", JOB_ENV_ASAN))
-        failed = add_text(edits, "TCCL_SHIM", shim) ||
-                 add_in_front(env, "LD_PRELOAD", shim, edits) ||
-                 add_in_front(env, "ASAN_OPTIONS", JOB_ENV_ASAN, edits);
+    if (!failed && applied && shim)
+        failed = add_shim(env, shim, edits);
     return failed ? -1 : 0;
+}
+
+int job_env_prepare(char *const *env, const char *path, const char *shim,
+                    struct job_env_edits *edits)
+{
+    return add_text(edits, "TCCL_PLAN", path) || add_shim(env, shim, edits) ? -1 : 0;
 }
 
 /* Both or neither: one alone would contradict the other. */

@@ -52,6 +52,11 @@ int job_env_unload(char *const *env, struct job_env_edits *edits);
 int job_env_announce(char *const *env, const struct tccl_outcome *plan, const char *shim,
                      struct job_env_edits *edits);
 
+/* For a job script without a ring of its own whose mpirun may start a step with one: TCCL_PLAN, and
+ * shim as above. Returns 0, or -1 if out of memory. */
+int job_env_prepare(char *const *env, const char *path, const char *shim,
+                    struct job_env_edits *edits);
+
 /* Apptainer passes LD_PRELOAD on to the programs in its containers. The shim's path does not exist
  * there, and ld.so prints an error for each program. APPTAINERENV_LD_PRELOAD (and SINGULARITYENV_…)
  * takes precedence (Apptainer's manual, "Environment and Metadata"). Sets it, unless the user did,

@@ -57,6 +57,7 @@ static struct {
     bool joined;  /* tccld knows of this step */
     bool unheard; /* and has not answered: other nodes may have a ring */
     struct signal_watch watch;
+    bool script;      /* a job script that may start mpirun on several nodes */
     bool pyxis;       /* pyxis runs the tasks in a container */
     const char *shim; /* first in LD_PRELOAD, or NULL */
 } remote = {.fd = -1};
@@ -80,6 +81,8 @@ static const char *node_name(void)
 
 static struct step_items read_items(spank_t spank)
 {
+    char **argv = NULL;
+    int argc = 0;
     struct step_items items = {.now = (uint64_t)tccl_wall_us() / 1000, .array_task = UINT32_MAX};
     spank_get_item(spank, S_JOB_ID, &items.job);
     spank_get_item(spank, S_JOB_STEPID, &items.step);
@@ -90,6 +93,8 @@ static struct step_items read_items(spank_t spank)
     spank_get_item(spank, S_JOB_ARRAY_TASK_ID, &items.array_task);
     spank_get_item(spank, S_JOB_UID, &items.uid);
     spank_get_item(spank, S_JOB_GID, &items.gid);
+    if (spank_get_item(spank, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS && argc > 0 && argv)
+        items.program = argv[0];
     return items;
 }
 
@@ -309,6 +314,23 @@ static void warn_others(void)
     remote.choice = choice;
 }
 
+/* A job script may start mpirun, whose daemons are a step on the other nodes; then this node takes
+ * part with the script's GPUs, and the ranks here have the script's environment. So tccld is told
+ * of the script even where that has no ring of its own. */
+static void begin_script(void)
+{
+    struct tccl_step *step = &remote.step;
+    if (step->launch != TCCL_LAUNCH_SCRIPT || !remote.place.has_gpus || !step->n_gres ||
+        !policy_wants(&remote.rule, &remote.choice, remote.place.job_nodes, step->n_gres))
+        return;
+    remote.script = true;
+    if (remote.joined)
+        return;
+    step->launch = TCCL_LAUNCH_SCRIPT_ONLY;
+    remote.joined = tell_tccld(NULL);
+    step->launch = TCCL_LAUNCH_SCRIPT;
+}
+
 /* The mode is known and tccl.conf is read: decides whether to join, without other nodes. */
 static void begin_step(const char *step_error)
 {
@@ -385,11 +407,11 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     choose_mode(configured);
     if (!configured)
         slurm_error("tccl: %s", conf_error.text);
-    if (kind == STEP_SHELL)
-        return 0;
-    if (configured)
+    if (configured && kind != STEP_SHELL)
         begin_step(step_rc == 0 ? NULL : step_error.text);
-    else if (remote.choice.mode != TCCL_MODE_OFF)
+    if (configured && step_rc == 0)
+        begin_script();
+    if (!configured && kind != STEP_SHELL && remote.choice.mode != TCCL_MODE_OFF)
         fall_back("%s: %s", node_name(), conf_error.text);
     return 0;
 }
@@ -520,17 +542,39 @@ static void end_step(void)
         slurm_error("tccl: the step can't be ended on the other nodes: slurmctld refused");
 }
 
+/* The variables by which the ranks of mpirun on this node find the plan of the step that it starts.
+ * TCCL_STATE stays what it is for the script itself. */
+static void prepare_script(spank_t spank)
+{
+    struct job_env_edits edits = {.count = 0};
+    char path[PATH_MAX + TCCL_KEY_TEXT + 8], folder[TCCL_KEY_TEXT];
+    char **env = job_environment(spank);
+    const char *why;
+    remote.shim = preload_choose(&remote.conf, env, remote.pyxis, &why);
+    if (!remote.shim)
+        return;
+    tccl_key_folder(&remote.step.key, folder);
+    snprintf(path, sizeof(path), "%s/%s/plan", remote.conf.run_dir, folder);
+    if (job_env_prepare(env, path, remote.shim, &edits) != 0 ||
+        job_env_contain(env, remote.conf.container_shim, &edits) != 0)
+        slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
+    apply_edits(spank, &edits);
+}
+
 int remote_user_init(spank_t spank)
 {
     if (remote.bad_environment.text[0] && remote.place.first)
         slurm_spank_log("tccl: TCCL is ignored: %s", remote.bad_environment.text);
-    if (!remote.active)
-        return 0;
-    if (remote.fd >= 0)
+    if (remote.active && remote.fd >= 0)
         await_plan();
-    tell_job(spank);
-    tell_user();
-    end_step();
+    if (remote.active)
+        tell_job(spank);
+    if (remote.script && remote.plan.state != TCCL_STATE_APPLIED)
+        prepare_script(spank);
+    if (remote.active)
+        tell_user();
+    if (remote.active)
+        end_step();
     return 0;
 }
 
@@ -589,7 +633,7 @@ int remote_exit(void)
     step_facts_clear(&remote.facts);
     tccl_step_clear(&remote.step);
     tccl_conf_clear(&remote.conf);
-    remote.active = remote.joined = false;
+    remote.active = remote.joined = remote.script = false;
     remote.shim = NULL;
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "plugin/step-info.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <slurm/slurm.h>
@@ -30,6 +31,19 @@ enum step_kind step_kind(uint32_t step)
     default:
         return STEP_TASKS;
     }
+}
+
+bool step_info_is_daemon(const char *program)
+{
+    /* Open MPI 4; 5 and PRRTE; MPICH and MVAPICH; Intel MPI; older MPICH */
+    static const char *const names[] = {"orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy",
+                                        "pmi_proxy"};
+    const char *slash = program ? strrchr(program, '/') : NULL;
+    const char *name = slash ? slash + 1 : program;
+    for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
 }
 
 static void copy_text(char *text, size_t size, char *const *env, const char *name)
@@ -169,6 +183,44 @@ static int read_span(const struct step_items *items, char *const *env, struct tc
     return place->spans ? tccl_fail(err, "step spans heterogeneous components") : 0;
 }
 
+static int find_by_name(const struct tccl_hosts *hosts, const char *name)
+{
+    for (size_t i = 0; name && i < hosts->count; i++)
+        if (strcmp(hosts->names[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* mpirun in a job script starts its daemons by srun, which passes the environment on: there
+ * SLURMD_NODENAME is the script's node. Where no daemon is started there, it is put in front of the
+ * step's nodes: its ranks are mpirun's own children. Returns 0, or -1 with err. */
+static int add_script_node(char *const *env, const struct tccl_hosts *hosts, struct tccl_step *step,
+                           struct tccl_error *err)
+{
+    cleanup_hosts struct tccl_hosts job = {0};
+    const char *name = job_env_get(env, "SLURMD_NODENAME");
+    const char *list = job_env_get(env, "SLURM_JOB_NODELIST");
+    step->launch = TCCL_LAUNCH_DAEMONS;
+    if (!name || !list || find_by_name(hosts, name) >= 0)
+        return 0;
+    if (tccl_hosts_expand(list, TCCL_MAX_NODES, &job, err) != 0)
+        return tccl_fail_in(err, "SLURM_JOB_NODELIST");
+    if (find_by_name(&job, name) < 0 || hosts->count >= TCCL_MAX_NODES)
+        return 0;
+    const char **names = malloc((hosts->count + 1) * sizeof(*names));
+    if (!names)
+        return tccl_fail(err, "out of memory");
+    names[0] = name;
+    memcpy(names + 1, hosts->names, hosts->count * sizeof(*names));
+    int failed = tccl_step_set_nodes(step, names, hosts->count + 1);
+    free(names);
+    if (failed)
+        return tccl_fail(err, "out of memory");
+    step->node++;
+    step->launch = TCCL_LAUNCH_BELOW;
+    return 0;
+}
+
 static int read_nodes(const struct step_items *items, char *const *env, struct tccl_step *step,
                       struct step_place *place, struct tccl_error *err)
 {
@@ -188,7 +240,7 @@ static int read_nodes(const struct step_items *items, char *const *env, struct t
     if (hosts.count != items->n_nodes)
         return tccl_fail(err, "SLURM_STEP_NODELIST (%.80s) has %zu nodes, the step %u", list,
                          hosts.count, items->n_nodes);
-    return 0;
+    return step_info_is_daemon(items->program) ? add_script_node(env, &hosts, step, err) : 0;
 }
 
 /* A job script runs on one node, usually the first of the job. */
@@ -205,6 +257,9 @@ static int read_batch_node(char *const *env, struct tccl_step *step, struct step
     int own = address ? find_by_address(&hosts, address) : 0;
     if (own < 0 || hosts.count == 0)
         return tccl_fail(err, "this node is not in SLURM_JOB_NODELIST (%.80s)", list);
+    place->job_nodes = (int)hosts.count;
+    if (hosts.count > 1)
+        step->launch = TCCL_LAUNCH_SCRIPT;
     struct tccl_hosts one = {.names = hosts.names + own, .count = 1};
     return set_nodes(&one, 1, 0, step, place, err);
 }
@@ -228,7 +283,7 @@ static int read_gpus(const char *variable, char *const *env, struct tccl_step *s
 int step_info_read(const struct step_items *items, char *const *env, struct tccl_step *step,
                    struct step_place *place, struct tccl_error *err)
 {
-    bool batch = step_kind(items->step) == STEP_BATCH;
+    bool batch = step_kind(items->step) != STEP_TASKS;
     *step = (struct tccl_step){.uid = items->uid, .gid = items->gid};
     *place = (struct step_place){.first = false};
     read_texts(env, step);

@@ -18,12 +18,17 @@ struct step_items {
     uint64_t now;   /* not SPANK's: unix time, milliseconds */
     uid_t uid;
     gid_t gid;
+    const char *program; /* argv[0] of the tasks; NULL: not known */
 };
+
+/* How the names of programs end that MPI launchers start on each node by a step: argv[0] of such a
+ * step. */
+bool step_info_is_daemon(const char *program);
 
 enum step_kind {
     STEP_TASKS,     /* of srun */
     STEP_BATCH,     /* the job script: its own step on one node */
-    STEP_SHELL,     /* salloc's interactive step: gets no ring */
+    STEP_SHELL,     /* salloc's interactive step: gets no ring of its own */
     STEP_CONTAINER, /* Slurm's extern step: no program of the user in it */
 };
 
@@ -34,6 +39,7 @@ struct step_place {
     bool placed;   /* nodes and node are valid: other nodes can be told about this one */
     bool spans;    /* one of several heterogeneous components that srun started together */
     bool speaks;   /* if spans: this node is the first of its component, and records it */
+    int job_nodes; /* of the job; 0: not known */
     bool has_gpus; /* set even if they cannot be read, and n_gres is 0 */
 };
 
@@ -49,7 +55,7 @@ bool step_info_needs_no_array(const struct step_items *items, char *const *env);
 /* By the step id (S_JOB_STEPID). */
 enum step_kind step_kind(uint32_t step);
 
-/* Reads a step of kind STEP_TASKS or STEP_BATCH, except mode, timeouts and minimums. Borrows
+/* Reads a step of any kind but STEP_CONTAINER, except mode, timeouts and minimums. Borrows
  * nothing from env. Returns 0, or -1 with err, the reason why this step cannot have a ring; name
  * and first are set as far as known. A step without GPUs is no error. tccl_step_clear frees. */
 int step_info_read(const struct step_items *items, char *const *env, struct tccl_step *step,

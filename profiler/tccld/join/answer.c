@@ -50,7 +50,7 @@ void answer_apply(struct step *step)
     struct tccl_error err = {0};
     struct tccl_line_writer plan;
     char path[PATH_MAX], text[TCCL_LINES_SIZE];
-    if (!anyone_waits(step)) {
+    if (!step->by_script && !anyone_waits(step)) {
         answer_without(step,
                        "the step no longer waited for its plan (cancelled, or tccld was late)");
         return;
@@ -61,7 +61,12 @@ void answer_apply(struct step *step)
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, path, &err) == 0) {
         step->path = strdup(path);
         alives_forget(daemon, &step->key);
-        planlist_add(step->steps->plans, &step->key);
+        if (step->by_script)
+            planlist_add_of_script(step->steps->plans, &step->key);
+        else
+            planlist_add(step->steps->plans, &step->key);
+        if (join->launch == TCCL_LAUNCH_DAEMONS || join->launch == TCCL_LAUNCH_BELOW)
+            planfile_link(daemon->conf->run_dir, &step->key);
         return;
     }
     answer_without(step, "%s", err.text);

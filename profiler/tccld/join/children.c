@@ -11,7 +11,9 @@
 #include "tccld/join/answer.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
+#include "tccld/join/join.h"
 #include "tccld/join/report.h"
+#include "tccld/join/script.h"
 #include "tccld/join/tree.h"
 
 const char child_hung_up[] = "its tccld closed the connection before its plan was sent";
@@ -156,6 +158,25 @@ static struct step *step_of(struct daemon *daemon, const struct report *report,
     return step;
 }
 
+/* The first word of a step in which this node takes part by its job script. Returns 0, also where
+ * it is no such step, or -1 with err. */
+static int join_by_script(struct step *step, const json_t *json, struct tccl_error *err)
+{
+    const json_t *below = step->node == 0 ? json_object_get(json, "join") : NULL;
+    if (!below)
+        return 0;
+    struct tccl_step *join = script_join(step->steps->daemon, &step->key, below, err);
+    if (!join)
+        return -1;
+    if (join->n_nodes != step->n_nodes) {
+        tccl_step_free(join);
+        return tccl_fail(err, "its JOIN is of another step");
+    }
+    step->by_script = true;
+    step_take_part(step, join);
+    return 0;
+}
+
 void step_merge(struct daemon *daemon, struct connection *connection, json_t *json)
 {
     struct report report = {.reason = NULL};
@@ -166,6 +187,12 @@ void step_merge(struct daemon *daemon, struct connection *connection, json_t *js
         step = step_of(daemon, &report, &err);
     else
         memset(&report.key, 0, sizeof(report.key));
+    if (step && !step_has_joined(step) && join_by_script(step, json, &err) != 0) {
+        tccl_fail_in(&err, "%s", connection_node(connection));
+        log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);
+        answer_refused(connection, &report.key, err.text);
+        return;
+    }
     if (step && !step_is_open(step)) {
         answer_late(step, connection);
         if (report.reason && step_has_ring(step))

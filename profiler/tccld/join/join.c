@@ -12,6 +12,7 @@
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/script.h"
 #include "tccld/main/metrics.h"
 
 /* The policy says no by what every node knows: no node needs to be told, and the root keeps the
@@ -89,7 +90,8 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
                                          .start = time(NULL),
                                          .gpus = join->n_nodes == 1 ? join->n_gres : 0};
     cleanup_json json_t *answer = tccl_plan_to_json(&outcome, &join->key, 0, 0);
-    json_t *record = join->node == 0 ? tccl_record_to_json(join, &outcome) : NULL;
+    bool first = join->node == (join->launch == TCCL_LAUNCH_BELOW);
+    json_t *record = first ? tccl_record_to_json(join, &outcome) : NULL;
     if (record)
         record_put_checked(daemon, record);
     metrics_answer(daemon->metrics, outcome.state, "", 0, 0);
@@ -120,7 +122,7 @@ static void add_waiter(struct step *step, struct connection *connection)
 }
 
 /* The first JOIN of this node. */
-static void take_part(struct step *step, struct tccl_step *message)
+void step_take_part(struct step *step, struct tccl_step *message)
 {
     step->joined_us = tccl_now_us();
     step_begin(step, message);
@@ -132,6 +134,14 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
     struct tccl_step *message = tccl_join_from_json(json, &err);
     if (message)
         metrics_join(daemon->metrics, message->mode);
+    if (message && (message->launch == TCCL_LAUNCH_SCRIPT ||
+                    message->launch == TCCL_LAUNCH_SCRIPT_ONLY))
+        script_keep(daemon, message);
+    if (message && message->launch == TCCL_LAUNCH_SCRIPT_ONLY) {
+        script_answer(connection);
+        tccl_step_free(message);
+        return;
+    }
     if (message && message->mode == TCCL_MODE_OFF) {
         join_off(daemon, connection, message);
         return;
@@ -145,7 +155,7 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
     }
     add_waiter(step, connection);
     if (!step_has_joined(step)) {
-        take_part(step, message);
+        step_take_part(step, message);
         return;
     }
     tccl_step_free(message);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "client/message.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/script.h"
 #include "tccld/join/verdicts.h"
 #include "tccld/net/liveness.h"
 
@@ -18,7 +19,7 @@ void sweep_plans(struct steps *steps)
 }
 
 /* Whoever asks for the plan again must not be sent to its file. */
-static void end_step(struct steps *steps, const struct tccl_step_key *key)
+void step_end_here(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = steps_find(steps, key);
     if (step && step_is_open(step))
@@ -26,6 +27,7 @@ static void end_step(struct steps *steps, const struct tccl_step_key *key)
                   steps->daemon->conf->node);
     verdicts_end(steps->daemon, key);
     alives_forget(steps->daemon, key);
+    planfile_unlink(steps->daemon->conf->run_dir, key);
     planfile_remove(steps->daemon->conf->run_dir, key);
     planlist_remove(steps->plans, key);
     if (!step || !step_enter(step, STEP_LEAVE))
@@ -42,7 +44,9 @@ void step_leave(struct daemon *daemon, struct connection *connection, json_t *js
         connection_refuse(connection, err.text);
         return;
     }
-    end_step(daemon->steps, &key);
+    if (script_is(&key))
+        script_end(daemon->steps, &key);
+    step_end_here(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
     connection_answer(connection, answer);
     sweep_plans(daemon->steps);

@@ -4,6 +4,8 @@
 
 #include "tccld/join/step-internal.h"
 
+/* The step has ended on this node. */
+void step_end_here(struct steps *steps, const struct tccl_step_key *key);
 /* Removes plan files whose LEAVE never came, at most once an hour. */
 void sweep_plans(struct steps *steps);
 

@@ -182,6 +182,35 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
     return 0;
 }
 
+/* Returns 0, or -1: the path is too long. */
+static int name_link(const char *run_dir, const struct tccl_step_key *key, const char *end,
+                     char path[static PATH_MAX])
+{
+    int length = snprintf(path, PATH_MAX, "%s/%u." PLANFILE_LAUNCHER "%s", run_dir, key->job, end);
+    return length < PATH_MAX ? 0 : -1;
+}
+
+/* As far as the disk allows: without, these ranks have no ring, and say so. */
+void planfile_link(const char *run_dir, const struct tccl_step_key *key)
+{
+    char path[PATH_MAX], new[PATH_MAX], folder[TCCL_KEY_TEXT];
+    tccl_key_folder(key, folder);
+    if (name_link(run_dir, key, "", path) != 0 || name_link(run_dir, key, ".new", new) != 0)
+        return;
+    unlink(new);
+    if (symlink(folder, new) == 0 && rename(new, path) != 0)
+        unlink(new);
+}
+
+void planfile_unlink(const char *run_dir, const struct tccl_step_key *key)
+{
+    char path[PATH_MAX], folder[TCCL_KEY_TEXT], there[TCCL_KEY_TEXT] = "";
+    tccl_key_folder(key, folder);
+    if (name_link(run_dir, key, "", path) == 0 &&
+        readlink(path, there, sizeof(there) - 1) > 0 && strcmp(there, folder) == 0)
+        unlink(path);
+}
+
 static int open_plan(const char *run_dir, const char *name, const char *file)
 {
     cleanup_close int folder = open_folder(run_dir, name, false);

@@ -14,6 +14,8 @@
 struct plan {
     TAILQ_ENTRY(plan) link;
     char folder[TCCL_KEY_TEXT];
+    struct tccl_step_key key;
+    bool of_script;
 };
 
 struct planlist {
@@ -54,8 +56,32 @@ void planlist_add(struct planlist *list, const struct tccl_step_key *key)
     if (list->count == PLANLIST_MOST)
         forget(list, TAILQ_FIRST(&list->plans));
     tccl_key_folder(key, plan->folder);
+    plan->key = *key;
     TAILQ_INSERT_TAIL(&list->plans, plan, link);
     list->count++;
+}
+
+void planlist_add_of_script(struct planlist *list, const struct tccl_step_key *key)
+{
+    char folder[TCCL_KEY_TEXT];
+    planlist_add(list, key);
+    tccl_key_folder(key, folder);
+    struct plan *plan = find(list, folder);
+    if (plan)
+        plan->of_script = true;
+}
+
+bool planlist_next_of_script(const struct planlist *list, const struct tccl_step_key *script,
+                             struct tccl_step_key *key)
+{
+    const struct plan *plan;
+    TAILQ_FOREACH(plan, &list->plans, link)
+    if (plan->of_script && plan->key.job == script->job &&
+        strcmp(plan->key.cluster, script->cluster) == 0) {
+        *key = plan->key;
+        return true;
+    }
+    return false;
 }
 
 void planlist_remove(struct planlist *list, const struct tccl_step_key *key)

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
+#include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
@@ -32,6 +33,9 @@ static json_t *new_message(const struct step *step, const struct merge *merge, c
         tccl_fail(err, "out of memory");
         return NULL;
     }
+    if (step->join && step->join->launch == TCCL_LAUNCH_BELOW && tree_parent(step->node) == 0 &&
+        json_object_set_new(message, "join", tccl_join_to_json(step->join, err)) != 0)
+        return NULL;
     return tccl_steal(message);
 }
 

@@ -1,0 +1,105 @@
+/* Job scripts. Open MPI's mpirun, started by a job script, starts its daemons by a step on all
+ * nodes but its own: the ranks there are its children, and so the script's. No plugin is called for
+ * that step here. This node takes part in it all the same, by what the script's JOIN has said. */
+#include "tccld/join/script.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "client/message.h"
+#include "client/step-json.h"
+#include "tccld/join/leave.h"
+
+enum { SCRIPT_MOST = 4 << 20 /* bytes of a JOIN */ };
+
+/* Slurm's numbers (slurm.h: SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP). */
+bool script_is(const struct tccl_step_key *key)
+{
+    return key->step == 0xfffffffb || key->step == 0xfffffffa;
+}
+
+static void name_file(const struct daemon *daemon, uint32_t job, char path[static PATH_MAX])
+{
+    if (snprintf(path, PATH_MAX, "%s/%u.script", daemon->conf->run_dir, job) >= PATH_MAX)
+        *path = '\0';
+}
+
+void script_keep(struct daemon *daemon, const struct tccl_step *join)
+{
+    struct tccl_error err = {""};
+    char path[PATH_MAX];
+    cleanup_json json_t *json = tccl_join_to_json(join, &err);
+    name_file(daemon, join->key.job, path);
+    if (!json || tccl_write_json(path, 0600, json, &err) != 0)
+        log_limited(&daemon->steps->trouble, "job %u: steps of mpirun get no ring: %s",
+                    join->key.job, err.text);
+}
+
+void script_answer(struct connection *connection)
+{
+    cleanup_json json_t *answer = tccl_message_new("ok");
+    connection_answer(connection, answer);
+}
+
+/* NULL: there is none. */
+static struct tccl_step *read_script(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    char path[PATH_MAX];
+    struct stat stat;
+    name_file(daemon, key->job, path);
+    if (lstat(path, &stat) != 0 || !S_ISREG(stat.st_mode) || stat.st_uid != geteuid())
+        return NULL;
+    cleanup_json json_t *json = tccl_read_json(path, SCRIPT_MOST, NULL);
+    struct tccl_step *script = json ? tccl_join_from_json(json, NULL) : NULL;
+    if (script && strcmp(script->key.cluster, key->cluster) == 0 && script->key.job == key->job)
+        return script;
+    tccl_step_free(script);
+    return NULL;
+}
+
+void script_end(struct steps *steps, const struct tccl_step_key *key)
+{
+    struct tccl_step_key below;
+    char path[PATH_MAX];
+    name_file(steps->daemon, key->job, path);
+    if (unlink(path) != 0)
+        return;
+    while (planlist_next_of_script(steps->plans, key, &below))
+        step_end_here(steps, &below);
+}
+
+/* Takes the place of this node in a step that begins below. */
+static void take_place(struct tccl_step *join, const struct tccl_step *script)
+{
+    join->node = 0;
+    if (!script) {
+        snprintf(join->reason, sizeof(join->reason),
+                 "this tccld knows of no job script that wants a ring, so the ranks that mpirun "
+                 "starts on that node could not have it (sbatch --tccl)");
+        return;
+    }
+    memcpy(join->gres, script->gres, sizeof(join->gres));
+    join->n_gres = script->n_gres;
+    join->reason[0] = '\0';
+}
+
+struct tccl_step *script_join(struct daemon *daemon, const struct tccl_step_key *key,
+                              const json_t *below, struct tccl_error *err)
+{
+    struct tccl_step *join = tccl_join_from_json(below, err);
+    struct tccl_step *script = join ? read_script(daemon, key) : NULL;
+    if (join && (!tccl_key_equal(&join->key, key) || join->launch != TCCL_LAUNCH_BELOW ||
+                 (script && script->uid != join->uid))) {
+        tccl_step_free(tccl_steal(join));
+        tccl_fail(err, "its JOIN is of another step");
+    }
+    if (join)
+        take_place(join, script);
+    tccl_step_free(script);
+    return join;
+}
