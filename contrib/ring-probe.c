@@ -143,12 +143,13 @@ static const char *first_text(const char *a, const char *b, const char *otherwis
 
 static int find_place(void)
 {
-    static const char *const rank[] = {"SLURM_PROCID", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+    /* Launchers start from tasks of Slurm's, so what these have comes last. */
+    static const char *const rank[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID",
                                        NULL};
-    static const char *const ranks[] = {"SLURM_STEP_NUM_TASKS", "WORLD_SIZE",
-                                        "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
-    static const char *const local[] = {"SLURM_LOCALID", "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        NULL};
+    static const char *const ranks[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                        "SLURM_STEP_NUM_TASKS", NULL};
+    static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
     int count = 0;
 
     if (options.rank < 0)

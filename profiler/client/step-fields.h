@@ -44,8 +44,8 @@ enum tccl_use {
     TEXT(partition, "SLURM_JOB_PARTITION", TCCL_EVERYWHERE, "partitions", "Partition", 10)         \
     TEXT(qos, "SLURM_JOB_QOS", TCCL_EVERYWHERE, "qos", "QOS", 10)
 
-/* How programs are started in a step. Launchers (mpirun) start a daemon on each node by a step; ranks
- * on the job script's node may be children of the script. */
+/* How programs are started in a step. Launchers (mpirun) start a daemon on each node by a step;
+ * ranks on the job script's node may be children of the script. */
 enum tccl_launch {
     TCCL_LAUNCH_TASKS,       /* the step's own tasks */
     TCCL_LAUNCH_SCRIPT,      /* a job script, in a job of several nodes: it may start a launcher */

@@ -62,8 +62,9 @@ int shim_plan_read(const char *path, struct shim_plan *plan, struct shim_why *wh
 int shim_plan_parse(const char *text, size_t size, struct shim_plan *plan, struct shim_why *why);
 
 /* Ranks that mpirun starts may have the environment of the job script, and TCCL_PLAN with it, while
- * the plan is that of the step in which mpirun has started its daemons. Its path, where path is that
- * of a job script's own plan (which need not be there) and the job has such a step on this node. */
+ * the plan is that of the step in which mpirun has started its daemons. Its path, where path is
+ * that of a job script's own plan (which need not be there) and the job has such a step on this
+ * node. */
 bool shim_plan_of_launcher(const char *path, char *found, size_t size);
 
 /* Is it the plan of the step that this process is in? Compares the uids, and of

@@ -505,6 +505,21 @@ static bool step_is_refused(void)
            remote.plan.state == TCCL_STATE_FALLBACK;
 }
 
+/* What a ring is over, where that is not just the step. */
+static const char *extent_of_ring(void)
+{
+    if (remote.plan.state != TCCL_STATE_APPLIED)
+        return "";
+    if (remote.step.launch == TCCL_LAUNCH_BELOW)
+        return ", with the job script's node ";
+    return remote.step.launch == TCCL_LAUNCH_SCRIPT ? ", for this job script alone, on " : "";
+}
+
+static const char *extent_node(void)
+{
+    return *extent_of_ring() ? remote.step.nodes[0] : "";
+}
+
 static void tell_user(void)
 {
     char line[NOTICE_SIZE];
@@ -512,7 +527,7 @@ static void tell_user(void)
         if (remote.plan.state == TCCL_STATE_FALLBACK)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
     } else if (remote.place.first && !step_is_refused()) {
-        slurm_spank_log("%s", line);
+        slurm_spank_log("%s%s%s", line, extent_of_ring(), extent_node());
     }
 }
 

@@ -134,8 +134,8 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
     struct tccl_step *message = tccl_join_from_json(json, &err);
     if (message)
         metrics_join(daemon->metrics, message->mode);
-    if (message && (message->launch == TCCL_LAUNCH_SCRIPT ||
-                    message->launch == TCCL_LAUNCH_SCRIPT_ONLY))
+    if (message &&
+        (message->launch == TCCL_LAUNCH_SCRIPT || message->launch == TCCL_LAUNCH_SCRIPT_ONLY))
         script_keep(daemon, message);
     if (message && message->launch == TCCL_LAUNCH_SCRIPT_ONLY) {
         script_answer(connection);

@@ -206,8 +206,8 @@ void planfile_unlink(const char *run_dir, const struct tccl_step_key *key)
 {
     char path[PATH_MAX], folder[TCCL_KEY_TEXT], there[TCCL_KEY_TEXT] = "";
     tccl_key_folder(key, folder);
-    if (name_link(run_dir, key, "", path) == 0 &&
-        readlink(path, there, sizeof(there) - 1) > 0 && strcmp(there, folder) == 0)
+    if (name_link(run_dir, key, "", path) == 0 && readlink(path, there, sizeof(there) - 1) > 0 &&
+        strcmp(there, folder) == 0)
         unlink(path);
 }
 

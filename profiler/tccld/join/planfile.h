@@ -26,8 +26,8 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
                    struct tccl_line_writer *plan, char path[static PATH_MAX],
                    struct tccl_error *err);
 
-/* RunDir/<job>.launcher leads to the folder of the step that an MPI launcher of this job has started
- * last. Ranks that have the job script's environment find their plan by it. */
+/* RunDir/<job>.launcher leads to the folder of the step that an MPI launcher of this job has
+ * started last. Ranks that have the job script's environment find their plan by it. */
 #define PLANFILE_LAUNCHER "launcher"
 void planfile_link(const char *run_dir, const struct tccl_step_key *key);
 /* Removes it if it leads there. */

@@ -41,7 +41,7 @@ struct step {
     int64_t end; /* when those who wait give up; once closed: when the step is forgotten */
 
     /* This node. */
-    bool by_script; /* it takes part by its job script (script.h) */
+    bool by_script;         /* it takes part by its job script (script.h) */
     struct tccl_step *join; /* NULL: none has come, or no longer needed */
     int64_t joined_us;      /* 0: no JOIN has come */
     struct connection *waiters[WAITERS];

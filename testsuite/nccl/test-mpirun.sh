@@ -1,0 +1,109 @@
+#!/bin/bash
+# mpirun of Open MPI and of MPICH in a job script and under salloc, ring-probe as its ranks: all of them, the
+# script's node included, build the ring of all nodes that take part.
+# level: quick
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+[ "$UID" = 0 ] || skip "not root"
+for program in mpirun.openmpi mpirun.mpich; do
+    command -v $program >/dev/null || skip "there is no $program"
+done
+readonly contrib=$here/../../contrib
+chmod 755 "$work"
+export TCCL_MINICLUSTER=$work/c
+trap '"$contrib/minicluster" stop; rm -rf "$work"' EXIT
+"$contrib/minicluster" start --patient --nccl --nodes 4 --model amd-4gpu --model intel-4gpu --build "$TCCL_BUILD" \
+    --slurm-conf LaunchParameters=use_interactive_step \
+    --slurm-conf "InteractiveStepOptions=\"--interactive --preserve-env $work/c/home/openmpi\""
+readonly home=$TCCL_MINICLUSTER/home
+gcc -shared -fPIC -o "$home/hostname-of-node.so" "$here/hostname-of-node.c"
+
+# Hydra gives its ranks the environment of the job script, with the script's node's devices and RunDir: on a cluster
+# these have the same names on all nodes, here they have not.
+cat >"$home/rank" <<RANK
+#!/bin/sh
+if [ -n "\$PMI_RANK" ]; then
+    node=n\$((SLURM_NODEID + 1))
+    export NCCL_HOSTID=\$node TCCL_RIG_DEVICES=$TCCL_MINICLUSTER/machines/\$node/devices
+    [ -z "\$TCCL_PLAN" ] || export TCCL_PLAN=\$(echo "\$TCCL_PLAN" | sed "s|/nodes/n[1-4]/|/nodes/\$node/|")
+fi
+export TCCL_DEBUG=WARN
+env | grep -E '^(SLURM_JOB_ID|SLURM_STEP_NODELIST)=' | sed "s/^/\$NCCL_HOSTID /" >>$home/seen
+exec $TCCL_MINICLUSTER/rig/ring-probe --edges --go-on --id mpirun.\$SLURM_JOB_ID
+RANK
+cat >"$home/openmpi" <<JOB
+#!/bin/sh
+export NCCL_HOSTID=\$SLURMD_NODENAME NCCL_SOCKET_IFNAME=lo LD_LIBRARY_PATH=$TCCL_MINICLUSTER/rig/lib
+export TCCL_RIG_DEVICES=$TCCL_MINICLUSTER/machines/\$SLURMD_NODENAME/devices
+export LD_PRELOAD=\$LD_PRELOAD:$home/hostname-of-node.so
+exec mpirun.openmpi --map-by ppr:\$SLURM_NTASKS_PER_NODE:node \$OPTIONS $home/rank >$home/out 2>&1
+JOB
+cat >"$home/mpich" <<JOB
+#!/bin/sh
+export NCCL_SOCKET_IFNAME=lo LD_LIBRARY_PATH=$TCCL_MINICLUSTER/rig/lib
+exec mpirun.mpich -n \$SLURM_NTASKS -ppn \$SLURM_NTASKS_PER_NODE $home/rank >$home/out 2>&1
+JOB
+chmod 755 "$home"/{rank,openmpi,mpich}
+
+as_user() {
+    "$contrib/minicluster" run --as nobody -- "$@"
+}
+
+prepare() {
+    rm -f "$home/seen" "$home/out"
+    touch "$home/seen"
+    touch "$home/out"
+    chmod 666 "$home"/{seen,out}
+}
+
+# A ring over so many GPUs of each of these nodes, as planned.
+is_ring() { # WHAT GPUS NODES...
+    local what=$1 gpus=$2 node ring job round
+    shift 2
+    cat "$home/out"
+    ! grep -q 'no ring' "$home/out" || fail "$what: a rank stands aside"
+    grep -q "^ring-probe: comm 0, $((gpus * $#)) ranks: ring 0 " "$home/out" || fail "$what: no ring"
+    for node in "$@"; do
+        [ "$(grep -c "0000:.* on $node)" "$home/out")" = $gpus ] || fail "$what: ranks on $node"
+    done
+    job=$(sed -n 's/^.* SLURM_JOB_ID=//p' "$home/seen" | head -1)
+    ring=
+    for round in {1..500}; do
+        ring=$(as_user tcclacct -nP -j "$job" -o jobid,ring | sed -n "s/^$job\.0|//p")
+        [ -z "$ring" ] || break
+        sleep 0.2
+    done
+    ring=$(grep -oE "($(IFS='|'; echo "$*"))\[[^]]*\]" <<<"$ring" | xargs)
+    "$contrib/ring-compare" "$home/out" "$ring" || fail "$what: NCCL built another ring than $ring"
+}
+
+launch() { # GPUS COMMAND...
+    local gpus=$1
+    shift
+    prepare
+    as_user "$1" --ntasks-per-node="$gpus" --gpus-per-node="$gpus" --tccl=on "${@:2}" >"$work/said" 2>&1 ||
+        fail "$*: $(cat "$work/said" "$home/out")"
+}
+
+launch 4 sbatch -W -N4 -o "$home/said" --wrap "$home/openmpi"
+is_ring "Open MPI in a job script" 4 n1 n2 n3 n4
+grep -q 'SLURM_STEP_NODELIST=n\[2-4\]' "$home/seen" || fail "mpirun has started a daemon on its own node, too"
+
+OPTIONS="-H n2:2,n3:2" launch 2 sbatch -W -N3 -w n1,n2,n3 -o "$home/said" --wrap "$home/openmpi"
+is_ring "Open MPI without the script's node" 2 n2 n3
+
+launch 2 sbatch -W -N2 -w n1,n3 -o "$home/said" --wrap "$home/mpich"
+is_ring "MPICH in a job script" 2 n1 n3
+
+launch 2 salloc -N2 -w n2,n3
+is_ring "Open MPI in an interactive step" 2 n2 n3
+
+launch 2 salloc -N2 -w n2,n3 "$home/openmpi"
+is_ring "Open MPI under salloc" 2 n2 n3
+
+for round in {1..500}; do
+    as_user tcclacct -nP -o jobid,state,built,nnodes | grep '\.0|' >"$work/acct"
+    [ "$(grep -c '|applied|applied|' "$work/acct")" != 4 ] || break
+    sleep 0.2
+done
+cat "$work/acct"
