@@ -56,9 +56,9 @@ prepare() {
     chmod 666 "$home"/{seen,out}
 }
 
-# A ring over so many GPUs of each of these nodes, as planned.
-is_ring() { # WHAT GPUS NODES...
-    local what=$1 gpus=$2 node ring job round
+# A ring over so many GPUs of each of these nodes, and no rank that stands aside.
+is_over() { # WHAT GPUS NODES...
+    local what=$1 gpus=$2 node
     shift 2
     cat "$home/out"
     ! grep -q 'no ring' "$home/out" || fail "$what: a rank stands aside"
@@ -66,14 +66,19 @@ is_ring() { # WHAT GPUS NODES...
     for node in "$@"; do
         [ "$(grep -c "0000:.* on $node)" "$home/out")" = $gpus ] || fail "$what: ranks on $node"
     done
+}
+
+# And it is the planned one.
+is_ring() { # WHAT GPUS NODES...
+    local what=$1 job ring= round
+    is_over "$@"
+    shift 2
     job=$(sed -n 's/^.* SLURM_JOB_ID=//p' "$home/seen" | head -1)
-    ring=
     for round in {1..500}; do
         ring=$(as_user tcclacct -nP -j "$job" -o jobid,ring | sed -n "s/^$job\.0|//p")
         [ -z "$ring" ] || break
         sleep 0.2
     done
-    ring=$(grep -oE "($(IFS='|'; echo "$*"))\[[^]]*\]" <<<"$ring" | xargs)
     "$contrib/ring-compare" "$home/out" "$ring" || fail "$what: NCCL built another ring than $ring"
 }
 
@@ -90,7 +95,7 @@ is_ring "Open MPI in a job script" 4 n1 n2 n3 n4
 grep -q 'SLURM_STEP_NODELIST=n\[2-4\]' "$home/seen" || fail "mpirun has started a daemon on its own node, too"
 
 OPTIONS="-H n2:2,n3:2" launch 2 sbatch -W -N3 -w n1,n2,n3 -o "$home/said" --wrap "$home/openmpi"
-is_ring "Open MPI without the script's node" 2 n2 n3
+is_over "Open MPI without the script's node" 2 n2 n3
 
 launch 2 sbatch -W -N2 -w n1,n3 -o "$home/said" --wrap "$home/mpich"
 is_ring "MPICH in a job script" 2 n1 n3
