@@ -97,8 +97,8 @@ grep -q 'SLURM_STEP_NODELIST=n\[2-4\]' "$home/seen" || fail "mpirun has started 
 OPTIONS="-H n2:2,n3:2" launch 2 sbatch -W -N3 -w n1,n2,n3 -o "$home/said" --wrap "$home/openmpi"
 is_over "Open MPI without the script's node" 2 n2 n3
 
-launch 2 sbatch -W -N2 -w n1,n3 -o "$home/said" --wrap "$home/mpich"
-is_ring "MPICH in a job script" 2 n1 n3
+launch 2 sbatch -W -N2 -w n1,n2 -o "$home/said" --wrap "$home/mpich"
+is_ring "MPICH in a job script" 2 n1 n2
 
 launch 2 salloc -N2 -w n2,n3
 is_ring "Open MPI in an interactive step" 2 n2 n3

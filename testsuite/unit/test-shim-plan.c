@@ -261,6 +261,15 @@ static void test_folder(void)
     CHECK_INT(shim_plan_read(folder, &plan, NULL), -1);
     CHECK_INT(shim_plan_read("plan", &plan, &why), -1);
     CHECK(strstr(why.text, "can't be read: plan"));
+    char script[PATH_MAX], found[PATH_MAX], link[PATH_MAX];
+    snprintf(script, sizeof(script), "%s/7.4294967291.0-0123456789abcdef/plan", folder);
+    snprintf(link, sizeof(link), "%s/7.launcher", folder);
+    CHECK(!shim_plan_of_launcher(script, found, sizeof(found))); /* no mpirun so far */
+    CHECK_INT(symlink("7.2.1-0123456789abcdef", link), 0);
+    CHECK(shim_plan_of_launcher(script, found, sizeof(found)));
+    CHECK_INT(shim_plan_read(found, &plan, &why), 0);
+    CHECK(!shim_plan_of_launcher(found, script, sizeof(script))); /* a step's own plan */
+    CHECK(!shim_plan_of_launcher("plan", found, sizeof(found)));
     const char *path = file(folder, "7.2.1-0123456789abcdef");
     CHECK_INT(truncate(path, SHIM_PLAN_SIZE + 1), 0);
     CHECK_INT(shim_plan_read(path, &plan, NULL), -1);

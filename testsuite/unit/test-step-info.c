@@ -61,6 +61,8 @@ static void test_batch_step(void)
     struct step_place place;
     CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
     CHECK_INT(step.key.run, 1700000000000);
+    CHECK_INT(step.launch, TCCL_LAUNCH_SCRIPT);
+    CHECK_INT(place.job_nodes, 3);
     CHECK_STR(place.name, "n2");
     CHECK(place.first && place.placed);
     CHECK_INT(step.n_nodes, 1);
@@ -68,6 +70,42 @@ static void test_batch_step(void)
     CHECK_INT(step.n_gres, 3);
     CHECK_INT(step.node, 0);
     tccl_step_clear(&step);
+}
+
+/* mpirun's daemons: the job script's node is in front, if it has no daemon, and is of the job. */
+static void check_daemons(const char *program, char *script_node, char *nodes, int launch, int node)
+{
+    char *env[] = {"SLURM_JOB_NODELIST=n[1-4]",
+                   "SLURM_STEP_GPUS=0-3",
+                   "SLURM_TOPOLOGY_ADDR=n3",
+                   nodes,
+                   script_node,
+                   NULL};
+    struct step_items items = {.job = 7, .n_nodes = 3, .node = 1, .program = program};
+    struct tccl_step step;
+    struct step_place place;
+    CHECK_INT(step_info_read(&items, env, &step, &place, NULL), 0);
+    CHECK_INT(step.launch, launch);
+    CHECK_INT(step.node, node);
+    CHECK_INT(step.n_nodes, launch == TCCL_LAUNCH_BELOW ? 4 : 3);
+    CHECK_STR(step.nodes[step.node], "n3");
+    CHECK_STR(place.name, "n3");
+    if (launch == TCCL_LAUNCH_BELOW)
+        CHECK_STR(step.nodes[0], "n1");
+    tccl_step_clear(&step);
+}
+
+static void test_daemons(void)
+{
+    char head[] = "SLURMD_NODENAME=n1", other[] = "SLURMD_NODENAME=m1";
+    char below[] = "SLURM_STEP_NODELIST=n[2-4]", all[] = "SLURM_STEP_NODELIST=n[1,3-4]";
+    check_daemons("orted", head, below, TCCL_LAUNCH_BELOW, 2);
+    check_daemons("/opt/ompi/bin/prted", head, below, TCCL_LAUNCH_BELOW, 2);
+    check_daemons("/usr/bin/hydra_pmi_proxy", head, all, TCCL_LAUNCH_DAEMONS, 1);
+    check_daemons("orted", other, below, TCCL_LAUNCH_DAEMONS, 1);
+    check_daemons("orted", NULL, below, TCCL_LAUNCH_DAEMONS, 1);
+    check_daemons("/home/orted/train", head, below, TCCL_LAUNCH_TASKS, 1);
+    check_daemons(NULL, head, below, TCCL_LAUNCH_TASKS, 1);
 }
 
 static void test_no_gpus(void)
@@ -291,6 +329,7 @@ int main(void)
     test_kind();
     test_nested_step();
     test_batch_step();
+    test_daemons();
     test_no_gpus();
     test_components();
     test_components_of_srun();
