@@ -112,3 +112,4 @@ for round in {1..500}; do
     sleep 0.2
 done
 cat "$work/acct"
+[ "$(grep -c '|applied|applied|' "$work/acct")" = 4 ] || fail "records: $(cat "$work/acct")"
