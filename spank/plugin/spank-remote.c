@@ -542,6 +542,20 @@ static bool ends_step(void)
            (!remote.choice.asked && policy && (policy->gpus.max || policy->gpu_types));
 }
 
+static int kill_step(const struct tccl_step_key *key)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+    slurm_step_id_t step = SLURM_STEP_ID_INITIALIZER;
+    step.job_id = key->job;
+    step.step_id = key->step;
+    return slurm_kill_job_step(&step, SIGKILL, 0);
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+    return slurm_kill_job_step(key->job, key->step, SIGKILL, 0);
+#else
+    return slurm_kill_job_step(key->job, key->step, SIGKILL);
+#endif
+}
+
 /* The tasks of this node end in remote_task_init; those of others would wait for them in NCCL.
  * Slurm delivers the signal once the tasks run. */
 static void end_step(void)
@@ -552,8 +566,7 @@ static void end_step(void)
         return;
     if (notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line))
         slurm_spank_log("%s", line);
-    if (remote.step.n_nodes > 1 && step_kind(key->step) == STEP_TASKS &&
-        slurm_kill_job_step(key->job, key->step, SIGKILL) != 0)
+    if (remote.step.n_nodes > 1 && step_kind(key->step) == STEP_TASKS && kill_step(key) != 0)
         slurm_error("tccl: the step can't be ended on the other nodes: slurmctld refused");
 }
 

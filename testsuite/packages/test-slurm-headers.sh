@@ -19,7 +19,7 @@ readonly releases="
 work=$(mktemp -d /tmp/tccl-headers.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 
-# Prints the folder that has slurm/*.h. slurm_version.h is configure's: the number alone matters here.
+# Prints the folder that has slurm/*.h. slurm_version.h is configure's: its number is put in.
 get_headers() { # TAG COMMIT
     local folder=$store/slurm-headers/$1 git=$work/git major minor micro
     if [ ! -e "$folder/slurm/spank.h" ]; then
@@ -29,8 +29,8 @@ get_headers() { # TAG COMMIT
         mkdir -p "$work/$1"
         git -C "$git" archive "$2" slurm | tar -x -C "$work/$1"
         IFS=- read -r major minor micro _ <<<"$1"
-        printf '#define SLURM_VERSION_NUMBER 0x%02x%02x%02x\n' $((10#$major)) $((10#$minor)) $((10#$micro)) \
-            >"$work/$1/slurm/slurm_version.h"
+        sed "s/^#undef SLURM_VERSION_NUMBER/#define SLURM_VERSION_NUMBER SLURM_VERSION_NUM($((10#$major)), $((10#$minor)), $((10#$micro)))/" \
+            "$work/$1/slurm/slurm_version.h.in" >"$work/$1/slurm/slurm_version.h"
         mkdir -p "$store/slurm-headers"
         rm -rf "$folder"
         mv "$work/$1" "$folder"
