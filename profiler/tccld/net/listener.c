@@ -15,6 +15,10 @@
 #include "tccld/main/daemon.h"
 #include "tccld/main/log.h"
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
+
 /* BACKLOG: less where the kernel has less room. */
 enum {
     COST = 8 /* of a connection; of one turned away: 1 */,
@@ -86,11 +90,22 @@ static void on_connection(evutil_socket_t fd, short what, void *argument)
     evtimer_add(listener->turn, &at_once);
 }
 
+/* Nobody passes us descriptors. What a user passes ends with us when it is thrown away, in the
+ * event loop: a TCP socket with SO_LINGER and data that nobody reads keeps it there as long as he
+ * likes. A kernel that can't refuse them (before 6.16) takes them all the same. */
+static void refuse_descriptors(int fd)
+{
+    int no = 0;
+    setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+}
+
 static int open_socket(const struct sockaddr *address, socklen_t size)
 {
     int yes = 1, fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
+    if (address->sa_family == AF_UNIX)
+        refuse_descriptors(fd); /* those that are accepted do as it does */
     bool good = address->sa_family == AF_UNIX ||
                 setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0;
     if (address->sa_family == AF_INET6)
