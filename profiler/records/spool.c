@@ -302,10 +302,11 @@ int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tcc
 static void write_reason(const struct tccl_spool *spool, const char *name, const char *reason)
 {
     char path[PATH_MAX];
+    cleanup_free char *text = NULL;
+    int length = asprintf(&text, "%s\n", reason);
     snprintf(path, sizeof(path), "%s/bad/%s.reason", spool->folder, name);
-    cleanup_file FILE *file = fopen(path, "we");
-    if (file)
-        fprintf(file, "%s\n", reason);
+    if (length > 0)
+        tccl_write_file(path, 0600, text, (size_t)length, NULL);
 }
 
 int tccl_spool_reject(struct tccl_spool *spool, const char *name, const char *reason,

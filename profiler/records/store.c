@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -273,6 +274,20 @@ int tccl_records_open(const char *path, struct tccl_records **records, struct tc
     return 0;
 }
 
+/* SQLite would wait for ever to open a pipe, and follow a link. Not opened here: closing it would
+ * take the writer's locks away. */
+static int check_file(const char *path, struct tccl_error *err)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0)
+        return 0; /* SQLite says so */
+    if (!S_ISREG(status.st_mode))
+        return tccl_fail(err, "%s: is not a regular file", path);
+    if (geteuid() == 0 && status.st_nlink != 1)
+        return tccl_fail(err, "%s: has another name (a hard link)", path);
+    return 0;
+}
+
 int tccl_records_open_reader(const char *path, struct tccl_records **records,
                              struct tccl_error *err)
 {
@@ -281,7 +296,9 @@ int tccl_records_open_reader(const char *path, struct tccl_records **records,
     if (!new)
         return -1;
     int made =
-        open_file(new, SQLITE_OPEN_READONLY, READER_BUSY_MS, err) == 0 ? recognise(new, err) : -1;
+        check_file(path, err) == 0 && open_file(new, SQLITE_OPEN_READONLY, READER_BUSY_MS, err) == 0
+            ? recognise(new, err)
+            : -1;
     if (made == 0)
         tccl_fail(err, "%s: it is empty", path);
     if (made <= 0) {

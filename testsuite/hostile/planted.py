@@ -4,13 +4,15 @@ writes profiles, and where a tccld of root's has its socket, locks and records. 
 for nothing. Another user wants to read a plan: it is its job's user's alone.
 # level: quick
 """
+import json
 import os
 import pwd
 import shutil
 import subprocess
 import sys
+import time
 
-from attack import NOBODY, Target, check, daemons, verdict
+from attack import NOBODY, Target, check, daemons, record, verdict
 
 OWNER, STRANGER = pwd.getpwnam("daemon").pw_uid, pwd.getpwnam("bin").pw_uid
 GROUP = 4711  # of the job
@@ -196,6 +198,19 @@ def leave(folder):
         daemons.receive(peer)
 
 
+def query(folder):
+    with daemons.connect(folder, 0) as peer:
+        daemons.send(peer, {"type": "query", "filter": {"end": 1 << 40}})
+        return daemons.receive(peer)
+
+
+def put_record(path):
+    """A store with a record that nobody has made up."""
+    made = subprocess.run([f"{daemons.BUILD}/testsuite/unit/put-records", path], input=json.dumps(record(4711, uid=0)), text=True)
+    if made.returncode:
+        daemons.die("the record can't be put into a store")
+
+
 def serve(folder):
     """A tccld of root's, in folders that are nobody's: TccldUser= was nobody before."""
     prepare(folder, 0)
@@ -225,9 +240,53 @@ def serve(folder):
             check("somebody else than root may change it" in file.read(), "records are not kept in a StateDir of nobody's: the log says so")
         check(os.stat(f"{node}/tccld.sock").st_uid == NOBODY, "what root made in nobody's folder is nobody's")
         leave(folder)
+        store = f"{node}/state/records.db"
+        for name in ("records.db", "records.db-wal"):
+            os.unlink(f"{node}/state/{name}")
+        put_record(store)
+        os.chown(store, NOBODY, -1)
+        check(query(folder)["type"] == "error", "records that nobody has made up are not shown")
+        os.unlink(store)
+        os.mkfifo(store)
+        os.chown(store, NOBODY, -1)
+        check(query(folder)["type"] == "error", "a question does not wait for a pipe")
         stop(child)
     check(child, f"tccld starts{said}")
     check((files(roots), os.stat(f"{roots}/mode").st_mode) == before, "nothing of root's is changed by tccld")
+
+
+def keep(folder):
+    """A tccld of root's in a StateDir that is root's again; the spool in it is not, at first."""
+    prepare(folder, 0)
+    victim, spool, name = f"{folder}/victim", f"{folder}/n1/state/spool", "0" * 32
+    with open(victim, "w") as file:
+        file.write("root's\n")
+    os.makedirs(f"{spool}/bad")
+    with open(f"{spool}/{name}", "w") as file:
+        file.write("no record")
+    os.symlink(victim, f"{spool}/bad/{name}.reason")
+    subprocess.run(["chown", "-hR", "nobody", spool], check=True)
+    for whose in ("nobody's", "root's"):
+        child, said = begin(folder, 0)
+        if not child:
+            daemons.die(f"tccld does not start: {said}")
+        check(join(folder).get("path"), f"a step has its ring where the spool is {whose}")
+        leave(folder)
+        for _ in range(100 if whose == "root's" else 1):
+            if os.path.exists(f"{spool}/bad/{name}"):
+                break
+            time.sleep(0.1)
+        kept = query(folder)["type"] == "records"
+        stop(child)
+        with open(f"{folder}/log") as file:
+            said = "somebody else than root may change it" in file.read()
+        with open(victim) as file:
+            check(file.read() == "root's\n", f"nothing of root's is changed where the spool is {whose}")
+        check(said == (whose == "nobody's") and kept != said, f"records are kept, or the log says why not, where the spool is {whose}")
+        check(os.path.exists(f"{spool}/bad/{name}") != said, f"what is no record is {'left alone' if said else 'put aside'}")
+        for path in (spool, f"{spool}/bad"):
+            os.chown(path, 0, 0)
+        os.unlink(f"{folder}/log")
 
 
 def opens_as(path, uid, gid):
@@ -272,6 +331,7 @@ def main():
         plant(f"{target.folder}/planted")
         read(target, f"{target.folder}/planted")
         serve(f"{target.folder}/serve")
+        keep(f"{target.folder}/keep")
         for user in (0, NOBODY):
             for bare in (False, True):
                 plans(f"{target.folder}/plans-{user}-{int(bare)}", user, bare)

@@ -26,6 +26,7 @@ struct journal {
     struct pool *disk;          /* its one thread alone uses store and spool */
     char folder[PATH_MAX];      /* StateDir */
     char path[PATH_MAX + 16];   /* of the store */
+    atomic_bool own;            /* nobody else can change what is in the folder */
     int lock;                   /* on the folder; -1: not held */
     struct tccl_records *store; /* NULL: it can't be used now, */
     struct tccl_error why;      /* for this reason; of the disk's thread as well */

@@ -58,8 +58,12 @@ static int open_store(struct disk_task *task)
 
 static int open_spool(struct disk_task *task)
 {
-    char path[PATH_MAX + 16];
+    char path[PATH_MAX + 16], bad[PATH_MAX + 16];
     snprintf(path, sizeof(path), "%s/spool", task->journal->folder);
+    snprintf(bad, sizeof(bad), "%s/spool/bad", task->journal->folder);
+    if (tccl_make_folder(bad, 0700, &task->err) != 0 ||
+        tccl_folder_check_own(bad, 0, &task->err) != 0)
+        return -1;
     return tccl_spool_open(path, &task->journal->spool, &task->err);
 }
 
@@ -68,9 +72,10 @@ static void run_open(struct disk_task *task)
 {
     struct journal *journal = task->journal;
     bool had_store = journal->store;
-    task->result = tccl_make_folder(journal->folder, 0755, &task->err) != 0 ||
-                           tccl_folder_check_own(journal->folder, 0, &task->err) != 0 ||
-                           take_lock(journal, &task->err) != 0 ||
+    bool own = tccl_make_folder(journal->folder, 0755, &task->err) == 0 &&
+               tccl_folder_check_own(journal->folder, 0, &task->err) == 0;
+    atomic_store(&journal->own, own);
+    task->result = !own || take_lock(journal, &task->err) != 0 ||
                            (!journal->spool && open_spool(task) != 0) ||
                            (!journal->store && open_store(task) != 0)
                        ? -1

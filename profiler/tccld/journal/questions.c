@@ -39,6 +39,12 @@ static struct tccl_records *open_store(struct disk_task *task)
 {
     struct reader *reader = task->reader;
     int opened = atomic_load(&task->journal->opened);
+    if (!atomic_load(&task->journal->own)) {
+        tccl_fail(&task->err,
+                  "no store of records: %s is not there, or others than root may change it",
+                  task->journal->folder);
+        return NULL;
+    }
     if (reader->records && reader->opened != opened) { /* it may be another file now */
         tccl_records_close(reader->records);
         reader->records = NULL;
