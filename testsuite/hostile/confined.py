@@ -95,6 +95,15 @@ def probe(which, folder, sleeper):
         check((what in told) == may, f"{which}: a program under its unit {what}: {'yes' if may else 'no'}")
 
 
+def niceness(target):
+    """Of the threads of the tccld of n1."""
+    found = set()
+    for name in os.listdir(f"/proc/{target.tcclds[0].pid}/task"):
+        with open(f"/proc/{target.tcclds[0].pid}/task/{name}/stat") as file:
+            found.add(int(file.read().rpartition(")")[2].split()[16]))
+    return found
+
+
 def serve(target):
     key = {"cluster": "rig", "job": 70, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
     daemons.join_all(target.folder, target.nodes, key)
@@ -122,6 +131,7 @@ def serve(target):
             break
         time.sleep(0.1)
     check(found >= {70, 71}, "the records are in the store")
+    check(5 in niceness(target), "threads that answer questions are nicer")
     target.await_log("serves node n1")
 
 
