@@ -240,7 +240,8 @@ class Munge:
     library = None
 
     @classmethod
-    def encode(cls, path, data, reader=0):
+    def encode(cls, path, data, reader=0, packed=False):
+        """packed: by zlib, which anybody may ask munge for."""
         if not cls.library:
             cls.library = ctypes.CDLL("libmunge.so.2")
             cls.library.munge_ctx_create.restype = ctypes.c_void_p
@@ -249,6 +250,8 @@ class Munge:
         context = ctypes.c_void_p(library.munge_ctx_create())
         library.munge_ctx_set(context, 8, path.encode())  # MUNGE_OPT_SOCKET
         library.munge_ctx_set(context, 9, ctypes.c_int(reader))  # MUNGE_OPT_UID_RESTRICTION
+        if packed:
+            library.munge_ctx_set(context, 2, ctypes.c_int(3))  # MUNGE_OPT_ZIP_TYPE, MUNGE_ZIP_ZLIB
         code = library.munge_encode(ctypes.byref(made), context, data, len(data))
         library.munge_ctx_destroy(context)
         if code:

@@ -30,7 +30,8 @@ static struct front front; /* a copy of the one that is tested, with bounds of t
 static uid_t uid = USER;   /* of who connects next */
 static struct sockaddr_in address = {.sin_family = AF_INET}; /* over TCP; begin() sets it back */
 
-/* In place of munge: a credential is "UID TEXT", opened and made at the loop's next turn. */
+/* In place of munge: a credential is "UID TEXT", opened and made at the loop's next turn. Of what
+ * it has packed only spaces are missing. */
 
 struct task {
     char *in;
@@ -40,6 +41,15 @@ struct task {
 };
 
 static int tasks;
+static size_t packed; /* spaces after each text */
+
+/* The caller frees it. */
+static char *unpack(const char *text)
+{
+    char *unpacked;
+    CHECK(asprintf(&unpacked, "%s%*s", text, (int)packed, "") > 0);
+    return unpacked;
+}
 
 static void run_task(evutil_socket_t fd, short what, void *argument)
 {
@@ -57,7 +67,7 @@ static void run_task(evutil_socket_t fd, short what, void *argument)
         return;
     }
     if (sscanf(task->in, "%u %n", &from, &skip) == 1 && skip)
-        text = strdup(task->in + skip);
+        text = unpack(task->in + skip);
     else
         tccl_fail(&err, "not a credential");
     task->opened(task->context, from, text, text ? strlen(text) : 0, &err);
@@ -658,6 +668,57 @@ static void test_buffers(void)
     settle();
 }
 
+/* Who begins many messages loses them, and nobody who has begun less in all, whose one message is
+ * longer. */
+static void test_fullest(void)
+{
+    static char filler[30000];
+    int fds[9];
+    front.buffered = 8 * 20000;
+    for (int i = 0; i < 9; i++) {
+        uid = i == 0 ? USER + 1 : USER;
+        address.sin_addr.s_addr = htonl(hosts + (i == 0));
+        fds[i] = open_end(0);
+        send_bytes(fds[i], "\0\0\xea\x60", 4); /* 60000 */
+        send_bytes(fds[i], filler, i == 0 ? 30000 : 20000);
+        settle();
+    }
+    CHECK(is_open(fds[0]));
+    CHECK_INT(connections_count(all), 7);
+    hosts++;
+    for (int i = 0; i < 9; i++)
+        close(fds[i]);
+    settle();
+}
+
+/* What munge has unpacked counts while it waits for its turn; what is too long doesn't wait. */
+static void test_packed(void)
+{
+    struct turns *before = daemon_.questions;
+    int fds[7];
+    if (front.from != FROM_TCP)
+        return;
+    daemon_.questions = new_turns(1, 1, 1, true);
+    front.buffered = 100000;
+    for (int i = 0; i < 7; i++) {
+        packed = i < 6 ? 40000 : front.untrusted;
+        fds[i] = open_end(0);
+        ask(fds[i], "work", i);
+        settle();
+        CHECK_INT(connections_count(all), i < 3 ? i + 1 : 3);
+    }
+    packed = 0;
+    CHECK_INT(n_under_way, 1);
+    CHECK(is_open(fds[0]) && is_open(fds[4]) && is_open(fds[5]));
+    for (int i = 0; i < 7; i++)
+        close(fds[i]);
+    settle();
+    while (n_under_way > 0)
+        finish_one();
+    turns_free(daemon_.questions);
+    daemon_.questions = before;
+}
+
 /* Room */
 
 /* The oldest idle one has to go, but nobody who is being answered. */
@@ -1125,6 +1186,7 @@ int main(void)
         test_line,         test_trusted_addresses,
         test_turn_limits,  test_first_turn,
         test_networks,     test_peers,
+        test_fullest,      test_packed,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */

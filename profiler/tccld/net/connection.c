@@ -168,10 +168,6 @@ static json_t *read_message(struct connection *connection, const char *text, siz
                             struct tccl_error *err)
 {
     const struct front *front = connection->all->front;
-    if (!connection->trusted && size > front->untrusted) {
-        tccl_fail(err, "uid %u has sent a message of %zu bytes", connection->asker.uid, size);
-        return NULL;
-    }
     if (!connection->trusted && count_values(text, size) > MOST_VALUES) {
         tccl_fail(err, "uid %u has sent a message of more than %d values", connection->asker.uid,
                   MOST_VALUES);
@@ -254,12 +250,29 @@ static bool find_user(struct connection *connection, uid_t uid)
     return user && connections_own(connection, user);
 }
 
+/* The connection may be closed when it returns; it is there as long as the caller holds it. */
 static void wait_for_turn(struct connection *connection)
 {
+    struct connections *all = connection->all;
     connection_hold(connection);
-    if (turn_take(connection->all->daemon->questions, &connection->turn,
-                  connection_owner(connection), 1, hear_in_turn, connection))
+    if (turn_take(all->daemon->questions, &connection->turn, connection_owner(connection), 1,
+                  hear_in_turn, connection))
         hear_in_turn(connection);
+    else if (connection->held_size > SHORT)
+        connections_bound_buffers(all);
+}
+
+/* A credential is shorter than the message in it, which munge may have compressed. */
+static bool is_too_long(const struct connection *connection, size_t size)
+{
+    return !connection->trusted && size > connection->all->front->untrusted;
+}
+
+static void reject_length(struct connection *connection, size_t size)
+{
+    struct tccl_error err = {0};
+    tccl_fail(&err, "uid %u has sent a message of %zu bytes", connection->asker.uid, size);
+    connection_reject(connection, err.text);
 }
 
 void connection_hear(struct connection *connection, uid_t uid, char *text, size_t size)
@@ -268,6 +281,11 @@ void connection_hear(struct connection *connection, uid_t uid, char *text, size_
     if (!connection->stream || !find_user(connection, uid)) {
         free(text);
         connection_close(connection);
+        return;
+    }
+    if (is_too_long(connection, size)) {
+        free(text);
+        reject_length(connection, size);
         return;
     }
     connection->held = text;

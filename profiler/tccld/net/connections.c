@@ -105,10 +105,29 @@ static size_t bytes_of(const struct connection *connection)
            (connection->held ? connection->held_size : 0);
 }
 
-/* The longest goes before others, those of trusted addresses last. */
+/* Of each owner, too: what could go for him. Returns those of all. */
+static size_t count_bytes(struct connections *all)
+{
+    struct connection *each;
+    size_t total = 0;
+    TAILQ_FOREACH(each, &all->list, link)
+    connection_owner(each)->bytes = 0;
+    TAILQ_FOREACH(each, &all->list, link)
+    {
+        size_t size = bytes_of(each);
+        total += size;
+        connection_owner(each)->bytes += each->trusted ? 0 : size;
+    }
+    return total;
+}
+
+/* The longest of the owner who has the most, those of trusted addresses last. */
 static bool is_longer(const struct connection *a, const struct connection *b)
 {
-    return a->share->trusted != b->share->trusted ? b->share->trusted : bytes_of(a) > bytes_of(b);
+    size_t owner_a = connection_owner(a)->bytes, owner_b = connection_owner(b)->bytes;
+    if (a->share->trusted != b->share->trusted)
+        return b->share->trusted;
+    return owner_a != owner_b ? owner_a > owner_b : bytes_of(a) > bytes_of(b);
 }
 
 /* Many may begin a long message and not end it, or not read their answers. None goes whose question
@@ -116,15 +135,13 @@ static bool is_longer(const struct connection *a, const struct connection *b)
 void connections_bound_buffers(struct connections *all)
 {
     struct connection *each, *longest = NULL;
-    size_t total = 0;
+    if (count_bytes(all) <= all->front->buffered)
+        return;
     TAILQ_FOREACH(each, &all->list, link)
-    {
-        total += bytes_of(each);
-        if (!each->trusted && (is_idle(each) || each->state == ANSWERED) &&
-            (!longest || is_longer(each, longest)))
-            longest = each;
-    }
-    if (total <= all->front->buffered || !longest)
+    if (!each->trusted && (is_idle(each) || each->state == ANSWERED) && bytes_of(each) > 0 &&
+        (!longest || is_longer(each, longest)))
+        longest = each;
+    if (!longest)
         return;
     log_limited(&all->over_bound,
                 "closed the connection from %s: too many unfinished messages or unread answers",
