@@ -195,27 +195,40 @@ static int follow_link(const struct tccl_folder *folder, const char *path, char 
     return *target ? 0 : tccl_folder_fail(folder, err, path, what);
 }
 
+/* A pipe is not waited for until somebody reads from it, only while he does. Returns 1, or -1 with
+ * err. */
+static int put_special(const struct tccl_folder *folder, const char *path, const void *data,
+                       size_t size, struct tccl_error *err)
+{
+    int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    cleanup_close int fd = openat(folder->fd, folder->name, flags);
+
+    if (fd < 0 && errno == ENXIO)
+        return fail_as(ENXIO, err, path, "can't be written: nobody reads from this pipe or device");
+    if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0 || write_all(fd, data, size) < 0)
+        return tccl_folder_fail(folder, err, path, "can't be written");
+    return 1;
+}
+
 /* Writes into what is there and is no file, or finds out where a link leads: one such as
  * /dev/stdout stays a link. Returns 1 if it has been written, 0 with *target, or -1 with err. */
 static int write_special(const char *path, const void *data, size_t size, char **target,
                          struct tccl_error *err)
 {
-    static const char what[] = "can't be written";
     cleanup_leave struct tccl_folder folder;
     struct stat status;
 
-    if (tccl_folder_enter(&folder, path, what, err) < 0)
+    if (tccl_folder_enter(&folder, path, "can't be written", err) < 0)
         return -1;
-    if (is_special(&folder)) {
-        cleanup_close int fd = openat(folder.fd, folder.name, O_WRONLY | O_CLOEXEC);
-        return fd >= 0 && write_all(fd, data, size) == 0
-                   ? 1
-                   : tccl_folder_fail(&folder, err, path, what);
-    }
-    if (fstatat(folder.fd, folder.name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISLNK(status.st_mode))
-        return follow_link(&folder, path, target, err);
-    return 0;
+    if (fstatat(folder.fd, folder.name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return 0; /* writing the file finds the same, and says so */
+    bool link = S_ISLNK(status.st_mode);
+    if ((link || S_ISFIFO(status.st_mode)) &&
+        tccl_folder_check_link(&folder, &status, path, err) < 0)
+        return -1;
+    if (is_special(&folder))
+        return put_special(&folder, path, data, size, err);
+    return link ? follow_link(&folder, path, target, err) : 0;
 }
 
 int tccl_write_output(const char *path, const void *data, size_t size, struct tccl_error *err)

@@ -281,6 +281,27 @@ int tccl_folder_open(const struct tccl_folder *folder, const char *path, int fla
     return opened;
 }
 
+int tccl_folder_check_link(const struct tccl_folder *folder, const struct stat *link,
+                           const char *path, struct tccl_error *err)
+{
+    struct stat above;
+
+    if (!folder->careful)
+        return 0;
+    if (fstat(folder->fd, &above) != 0)
+        return tccl_folder_fail(folder, err, path, "can't be looked at");
+    bool brought = (above.st_mode & 022) && link->st_nlink != 1;
+    bool loose = above.st_uid == 0 && (brought || is_open(&above));
+    if ((link->st_uid == 0 || link->st_uid == folder->uid) && !loose)
+        return 0;
+    tccl_fail(err,
+              "%s: is a link or a pipe, and may be of somebody else (it belongs to uid %u, its "
+              "folder to uid %u): remove it, or write elsewhere",
+              path, link->st_uid, above.st_uid);
+    errno = EPERM;
+    return -1;
+}
+
 int tccl_open_own(const char *path, int flags, mode_t mode, struct tccl_error *err)
 {
     cleanup_leave struct tccl_folder folder;

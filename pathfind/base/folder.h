@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -45,6 +46,12 @@ int tccl_folder_fail(const struct tccl_folder *folder, struct tccl_error *err, c
  * anybody's file. Returns the descriptor, or -1 with err and errno. */
 int tccl_folder_open(const struct tccl_folder *folder, const char *path, int flags, mode_t mode,
                      struct tccl_error *err);
+
+/* For root: may it follow that link, or write into that pipe, the name in the folder? Only where it
+ * is root's or of the folder's owner, and nobody else can have put it there. Always true for
+ * others. Returns 0, or -1 with err and errno. */
+int tccl_folder_check_link(const struct tccl_folder *folder, const struct stat *link,
+                           const char *path, struct tccl_error *err);
 
 /* Enters, opens and leaves. */
 int tccl_open_own(const char *path, int flags, mode_t mode, struct tccl_error *err);

@@ -306,6 +306,47 @@ static void check_reading(const char *target)
     CHECK_INT(errno, EINVAL);
 }
 
+static void check_not_written(const char *name, const char *why)
+{
+    struct tccl_error err = {0};
+
+    CHECK_INT(tccl_write_output(in_folder(name), "new", 3, &err), -1);
+    CHECK(strstr(err.text, why));
+}
+
+/* Root's output in a folder of root's in which all may write, such as /tmp: links and pipes there
+ * may be traps. */
+static void check_output(void)
+{
+    cleanup_free char *file = strdup(in_folder("target/output"));
+
+    CHECK_INT(tccl_write_file(file, 0666, "old", 3, NULL), 0);
+    CHECK_INT(mkdir(in_folder("tmp"), 0755) | chmod(in_folder("tmp"), 01777), 0);
+    const char *const theirs[] = {"tmp/link", "tmp/new", "tmp/device", "tmp/pipe"};
+    link_to(file, theirs[0]);
+    link_to("nothing", theirs[1]);
+    link_to("/dev/null", theirs[2]);
+    CHECK_INT(mkfifo(in_folder(theirs[3]), 0600), 0);
+    for (size_t i = 0; i < sizeof(theirs) / sizeof(*theirs); i++) {
+        give(theirs[i]);
+        check_not_written(theirs[i], "may be of somebody else (it belongs to uid 65534");
+    }
+    link_to(file, "tmp/roots");
+    CHECK_INT(tccl_write_output(in_folder("tmp/roots"), "good", 4, NULL), 0);
+    check_content(file, "good");
+    CHECK_INT(tccl_write_output("/dev/null", "x", 1, NULL), 0);
+    CHECK_INT(chmod(in_folder("tmp"), 0777), 0);
+    check_not_written("tmp/roots", "may be of somebody else (it belongs to uid 0");
+    check_content(file, "good");
+    CHECK_INT(mkfifo(in_folder("target/pipe"), 0600), 0);
+    check_not_written("target/pipe", "nobody reads from this pipe");
+    int reader = open(in_folder("target/pipe"), O_RDONLY | O_NONBLOCK);
+    char text[8] = "";
+    CHECK_INT(tccl_write_output(in_folder("target/pipe"), "piped", 5, NULL), 0);
+    CHECK(read(reader, text, sizeof(text)) == 5 && strcmp(text, "piped") == 0);
+    close(reader);
+}
+
 /* What is added to: the folder's owner's file, under one name. */
 static void check_own_files(void)
 {
@@ -384,12 +425,13 @@ static void check_others(void)
     CHECK_STR(err.text, "");
     check_ways(target);
     check_reading(target);
+    check_output();
     check_own_files();
     check_denied();
     CHECK_INT(tccl_remove_file(in_folder("target/file"), NULL), 0);
     CHECK_INT(tccl_remove_file(in_folder("user/root/file"), NULL), 0);
     CHECK_INT(tccl_remove_file(in_folder("user/file"), NULL), 0);
-    CHECK(asprintf(&command, "cd '%s' && rm -r user target shared roots-link roots-second",
+    CHECK(asprintf(&command, "cd '%s' && rm -r user target shared tmp roots-link roots-second",
                    folder) > 0);
     CHECK_INT(system(command), 0);
 }
