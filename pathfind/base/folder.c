@@ -7,15 +7,17 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-enum { FOLDER = O_PATH | O_DIRECTORY | O_CLOEXEC, LINKS = 40 };
+enum { FOLDER = O_PATH | O_DIRECTORY | O_CLOEXEC, LINKS = 40, NOGROUP = 65534 };
 
 /* setfsuid says nothing: who we are now does. Returns 0, or -1. */
 static int act_as(uid_t uid, gid_t gid)
@@ -25,9 +27,39 @@ static int act_as(uid_t uid, gid_t gid)
     return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid ? 0 : -1;
 }
 
-static void become(struct tccl_folder *folder, uid_t uid, gid_t gid)
+/* Root's groups may have rights that a user has not. By the system call, as libc would change all
+ * threads. They come back when the folder is left. Returns 0, or -1. */
+static int drop_groups(struct tccl_folder *folder)
 {
-    folder->denied = act_as(uid, uid == 0 ? getegid() : gid) != 0;
+    int count = folder->groups ? 0 : getgroups(0, NULL);
+
+    if (count <= 0)
+        return count;
+    folder->groups = malloc((size_t)count * sizeof(*folder->groups));
+    folder->n_groups = folder->groups ? getgroups(count, folder->groups) : -1;
+    if (folder->n_groups > 0 && syscall(SYS_setgroups, (size_t)0, NULL) == 0)
+        return 0;
+    free(folder->groups);
+    folder->groups = NULL;
+    return -1;
+}
+
+/* If that fails, the thread stays without: it may do less. */
+static void restore_groups(struct tccl_folder *folder)
+{
+    if (!folder->groups)
+        return;
+    syscall(SYS_setgroups, (size_t)folder->n_groups, folder->groups);
+    free(folder->groups);
+    folder->groups = NULL;
+}
+
+/* A user's group would have to be looked up, and the folder's may be one that he is not in. */
+static void become(struct tccl_folder *folder, uid_t uid)
+{
+    bool kept = uid != 0 && drop_groups(folder) != 0;
+
+    folder->denied = act_as(uid, uid == 0 ? getegid() : NOGROUP) != 0 || kept;
     folder->uid = (uid_t)setfsuid((uid_t)-1);
 }
 
@@ -50,7 +82,7 @@ static void become_owner(struct tccl_folder *folder)
         return;
     }
     folder->others |= (status.st_uid != 0 && status.st_uid != folder->also) || is_open(&status);
-    become(folder, status.st_uid, status.st_gid);
+    become(folder, status.st_uid);
 }
 
 /* Takes the next name of the way. Returns 0, or -1 with errno. */
@@ -132,7 +164,7 @@ static int follow(struct tccl_folder *folder)
     }
     if (!folder->bound && (above.st_uid != 0 || link.st_uid != 0)) {
         if (above.st_uid == 0)
-            become(folder, link.st_uid, link.st_gid);
+            become(folder, link.st_uid);
         folder->bound = true;
         folder->others |= folder->uid == 0 || folder->uid != folder->also;
     }
@@ -239,6 +271,7 @@ void tccl_folder_leave(struct tccl_folder *folder)
 
     if (folder->careful)
         act_as(0, getegid());
+    restore_groups(folder);
     if (folder->fd >= 0)
         close(folder->fd);
     errno = saved;

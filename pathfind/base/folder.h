@@ -11,7 +11,8 @@
 
 /* In a folder that somebody else may write, root could be led elsewhere by links, and made to write
  * there. So root goes to a folder name by name, and acts as the owner of the folder that it is in,
- * for this thread, until it leaves. A link that root has made in root's own folder is followed; one
+ * in none of root's groups nor of the owner's, for this thread, until it leaves. New files are of
+ * group 65534 then. A link that root has made in root's own folder is followed; one
  * of somebody else is followed as that user, who root then stays. Users other than root stay who
  * they are, and the kernel alone decides. */
 struct tccl_folder {
@@ -23,6 +24,8 @@ struct tccl_folder {
     bool others;             /* on the way there, somebody else than root may change things */
     uid_t uid;               /* as whom */
     uid_t also;              /* who counts as root for others */
+    gid_t *groups;           /* root's other ones, while it acts without; NULL: it does not, */
+    int n_groups;
     int links;
     char rest[PATH_MAX]; /* of the way */
 };

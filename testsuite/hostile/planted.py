@@ -22,7 +22,7 @@ MODEL = f"{daemons.HERE}/machines/amd-4gpu.json"
 
 def profile(folder, cache):
     return subprocess.run([TOOL, "run", "-q", "--model", MODEL, "--cache", cache, "--gpus", "0,1"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, extra_groups=[0])
 
 
 def files(folder):
@@ -33,6 +33,7 @@ def plant(folder):
     """Root's folder, and caches of nobody's that lead there."""
     roots = f"{folder}/roots"
     os.makedirs(roots)
+    os.chmod(roots, 0o775)  # and the group of nobody's folders is root's
     open(f"{roots}/victim", "w").write("root's\n")
     shutil.chown(folder, "root")
     good = f"{folder}/good"

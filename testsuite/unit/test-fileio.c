@@ -306,6 +306,30 @@ static void check_reading(const char *target)
     CHECK_INT(errno, EINVAL);
 }
 
+/* What root's groups alone may write, a user whose folder is of such a group does not. */
+static void check_groups(void)
+{
+    const gid_t groups[] = {0, 4711};
+    gid_t before[64], after[64];
+    int n_before = getgroups(64, before);
+
+    CHECK(n_before >= 0 && setgroups(2, groups) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(mkdir(in_folder("group"), 0755) | chmod(in_folder("group"), 0770), 0);
+        CHECK_INT(chown(in_folder("group"), 0, groups[i]), 0);
+        link_to("../group", "user/group");
+        CHECK_INT(lchown(in_folder("user/group"), OTHER, groups[i]), 0);
+        CHECK_INT(chown(in_folder("user"), OTHER, groups[i]), 0);
+        CHECK_INT(tccl_write_file(in_folder("user/group/new"), 0644, "x", 1, NULL), -1);
+        CHECK_INT(tccl_write_file(in_folder("user/new"), 0644, "x", 1, NULL), 0);
+        CHECK_INT(tccl_remove_file(in_folder("user/new"), NULL), 0);
+        CHECK(getgroups(64, after) == 2 && memcmp(after, groups, sizeof(groups)) == 0);
+        CHECK_INT(unlink(in_folder("user/group")) | rmdir(in_folder("group")), 0);
+    }
+    CHECK_INT(setgroups((size_t)n_before, before), 0);
+    give("user");
+}
+
 static void check_not_written(const char *name, const char *why)
 {
     struct tccl_error err = {0};
@@ -425,6 +449,7 @@ static void check_others(void)
     CHECK_STR(err.text, "");
     check_ways(target);
     check_reading(target);
+    check_groups();
     check_output();
     check_own_files();
     check_denied();
