@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""passed: nobody passes TCP sockets to tccld over the unix socket, with much that nobody reads, that wait minutes for it
-when they are closed (SO_LINGER), and hangs up or stays. They are refused, and steps get their plans at once.
+"""passed: nobody passes TCP sockets to tccld over the unix socket, with much that nobody reads, that wait half a
+minute for it when they are closed (SO_LINGER), and hangs up or stays. They are refused, and steps get their plans at once.
 # level: quick
 """
 import array
@@ -9,10 +9,10 @@ import socket
 import struct
 import time
 
-from attack import Target, check, skip, verdict
+from attack import Target, check, frame, skip, verdict
 
 SO_PASSRIGHTS = 83
-LINGER, SOCKETS = 120, 3  # seconds each
+LINGER, SOCKETS = 30, 3  # seconds each
 
 
 def kernel_can_refuse():
@@ -49,22 +49,41 @@ def let_go(peer):
     peer.close()
 
 
-def passes(target, hangs_up):
-    """Says whether tccld took them."""
-    ours, theirs = lingering()
+def full(target):
+    """A connection that tccld doesn't read on: its answers aren't read."""
     peer = target.unix()
+    for _ in range(6):
+        fill(peer, frame(b"{}") * 200)
+        time.sleep(0.1)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    return peer
+
+
+def drain(peer):
+    peer.settimeout(1)
+    with contextlib.suppress(OSError):
+        while peer.recv(1 << 16):
+            pass
+
+
+def passes(target, hangs_up):
+    """Says whether they were taken. The last ones of them are then in the message, which tccld hasn't read yet."""
+    ours, theirs = lingering()
+    peer = full(target)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [each.fileno() for each in ours]))]
     try:
-        peer.sendmsg([b"\0\0"], rights)
+        peer.sendmsg([b"\0"], rights)
         taken = "taken"
         for each in ours:
-            each.close()  # the last ones are in the message
+            each.close()
     except PermissionError:
         taken = "refused"
         for each in ours:
             let_go(each)
     if hangs_up:
         peer.close()
+    else:
+        drain(peer)
     print(taken, file=target.told, flush=True)
     time.sleep(LINGER * SOCKETS)
     del theirs, peer

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """strangers: connections by the thousand from an address that tccl.conf doesn't name, as nobody, that say nothing or send
 garbage for credentials. Who asks meanwhile is answered: a trusted node, a user at another address and one on the unix
-socket; steps get their plans; tccld doesn't grow.
+socket, 99 of 100 within a second where the machine is not busy; steps get their plans; tccld doesn't grow.
 strangers SECONDS MOST [KIND...]: how long each flood lasts, connections a second, of which kinds (flood.c).
 # level: quick
 """
 import sys
 import time
 
-from attack import MIB, Target, check, daemons, frame, verdict
+from attack import MIB, Target, check, daemons, frame, unless_busy, verdict
 
 FLOOD = f"{daemons.BUILD}/testsuite/hostile/flood"
 STRANGER, USER, NODE = "127.0.0.66", "127.0.0.77", "127.0.0.1"  # only the last one is in [peers]
@@ -77,15 +77,17 @@ def under(target, kind, seconds, most):
     while time.monotonic() < until:
         joins.append(target.join())
         time.sleep(EACH)
-    show("steps", joins)
+    soon = {"steps": show("steps", joins)}
     for who, (pid, told) in asking.items():
         target.wait(pid)
         times = [float(line) for line in told]
-        show(who, times)
+        soon[who] = show(who, times)
         missed = sum(took >= 10 for took in times)
         check(times and missed * 100 <= len(times), f"{who} is answered during a flood of kind {kind}")
     if flood:
         target.wait(flood)
+    for who, part in soon.items():
+        unless_busy(part >= 0.99, f"{who}: 99 of 100 within a second during a flood of kind {kind}")
 
 
 def main():

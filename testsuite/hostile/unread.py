@@ -2,7 +2,8 @@
 """unread: nobody asks about records over eight connections, and over TCP, as fast as they take it, and reads nothing.
 Answers don't pile up in tccld, and a step gets its plan beside that. Then three users do so over as many connections as
 they can have, here and from five nodes: their questions wait in line, steps still get their plans, another user an answer,
-and other nodes are heard.
+and other nodes are heard. Last, one begins messages from a node and doesn't end them: records of another node, each longer
+than any of those, are stored.
 # level: quick
 """
 import contextlib
@@ -10,9 +11,10 @@ import functools
 import os
 import select
 import signal
+import struct
 import time
 
-from attack import MIB, NOBODY, Target, check, frame, record, verdict
+from attack import MIB, NOBODY, Target, check, frame, record, unless_busy, verdict
 
 SECONDS, CONNECTIONS, GROWTH = 8, 8, 64 * MIB
 ASKED = {"v": 1, "type": "query", "filter": {}}
@@ -116,6 +118,42 @@ def in_lines(target):
         target.wait(pid)
 
 
+def begin_many(target, source):
+    """Messages that together are more than may wait. Says of each round how many of them tccld has closed."""
+    while True:
+        peers, poll = [], select.poll()
+        for _ in range(245):
+            with contextlib.suppress(OSError):
+                peers.append(target.tcp(source=source))
+                peers[-1].setblocking(False)
+                peers[-1].send(struct.pack(">I", 1000000) + b"M" * 103500)
+        for peer in peers:
+            poll.register(peer, select.POLLRDHUP)
+        time.sleep(0.75)
+        print(len(poll.poll(0)), file=target.told, flush=True)
+        for peer in peers:
+            peer.close()
+
+
+def unfinished(target):
+    node, other = "127.0.0.2", "127.0.0.3"
+    for source in (node, other):
+        check(target.tell(target.tcp(source=source), record(99, uid=0)), f"{source} is a node's address")
+    large = record(100, uid=0, ring=os.urandom(150000).hex())
+    pid, told = target.start(begin_many, target, other)
+    told.readline()
+    answers = []
+    for _ in range(25):
+        answers.append(target.tell(target.tcp(source=node), large))
+        time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    target.wait(pid)
+    closed = [int(line) for line in told]
+    print(f"closed of 245 unfinished messages, in each round: {closed}", flush=True)
+    check(any(closed), "tccld closes some of them")
+    check(all(answers), f"{answers.count(True)} of {len(answers)} records of 300 KB of another node are stored meanwhile")
+
+
 def main():
     store = [record(job, uid, job_name="x" * 250, reason="y" * 250) for uid in (NOBODY, SECOND, THIRD)
              for job in range(1 + 10000 * uid, 2001 + 10000 * uid)]
@@ -132,9 +170,11 @@ def main():
         grown = target.memory(which="VmHWM") - before
         print(f"JOIN: least {least * 1e3:.1f} ms, median {median * 1e3:.1f}; beside the attack {least_beside * 1e3:.1f} and "
               f"{median_beside * 1e3:.1f} ({count} of them): {median_beside / median:.1f} times", flush=True)
+        unless_busy(median_beside <= 2 * median, "they take at most twice as long")
         check(count > 0, "steps get their plans meanwhile")
         check(grown < GROWTH, f"tccld grew by {grown / MIB:.0f} MiB, less than {GROWTH // MIB}")
         in_lines(target)
+        unfinished(target)
     verdict()
 
 
