@@ -25,6 +25,13 @@ void hung_stamp_put(const char *run_dir, int64_t now)
         tccl_write_file(path, 0644, text, (size_t)size, NULL);
 }
 
+void hung_stamp_remove(const char *run_dir)
+{
+    char path[PATH_MAX];
+    if (stamp_path(run_dir, path) == 0)
+        tccl_remove_file(path, NULL);
+}
+
 int64_t hung_stamp_age(const char *run_dir, int64_t now)
 {
     char path[PATH_MAX], text[32] = "";

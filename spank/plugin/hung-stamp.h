@@ -9,6 +9,7 @@ enum { HUNG_MS = 60000 };
 
 /* As root. As far as the disk allows; now: tccl_now_ms. */
 void hung_stamp_put(const char *run_dir, int64_t now);
+void hung_stamp_remove(const char *run_dir);
 /* How long ago that was, milliseconds, less than HUNG_MS. -1: it wasn't, or somebody else says so.
  */
 int64_t hung_stamp_age(const char *run_dir, int64_t now);

@@ -31,7 +31,7 @@
 
 enum {
     DEPART_MS = 200,       /* for messages without an answer: a record, the step's end */
-    SKIP_MS = 1,           /* the same, to a tccld that has hung */
+    SKIP_MS = 10,          /* for a tccld that has hung: an answer, too */
     LOOK_MS = 100,         /* while waiting: is the step being cancelled? */
     ALIVE_MS = 1000,       /* and does this node's tccld still answer? */
     UNHEARD_MS = 1000,     /* for a crashed tccld to be restarted */
@@ -52,10 +52,11 @@ static struct {
     struct tccl_outcome plan;          /* set in the step's environment if active */
     int64_t deadline;                  /* tccl_now_ms */
     int timeout_ms;
-    int fd;       /* connection to tccld while waiting for the plan, else -1 */
-    bool active;  /* variables are set for the step */
-    bool joined;  /* tccld knows of this step */
-    bool unheard; /* and has not answered: other nodes may have a ring */
+    int fd;         /* connection to tccld while waiting for the plan, else -1 */
+    bool active;    /* variables are set for the step */
+    bool joined;    /* tccld knows of this step */
+    bool unheard;   /* and has not answered: other nodes may have a ring */
+    bool cancelled; /* while it waited; who sent the signal ends the step */
     struct signal_watch watch;
     bool script;      /* a job script that may start mpirun on several nodes */
     bool pyxis;       /* pyxis runs the tasks in a container */
@@ -175,28 +176,24 @@ static int left_until(int64_t deadline)
     return left > 0 ? (int)left : 0;
 }
 
-/* A connection to a tccld that answers; -1 with err. One that hangs is not asked for a minute. */
-static int reach_tccld(struct tccl_error *err)
+/* A connection to a tccld that answers within so many milliseconds; -1 with err, or -2 if it is
+ * there and gives no answer. */
+static int reach_tccld(int patience, struct tccl_error *err)
 {
-    int patience = remote.conf.alive_timeout_ms;
     int64_t deadline = tccl_now_ms() + patience;
     int fd = tccl_client_connect(remote.conf.socket, patience, err);
-    int late = fd < 0 ? -1 : tccl_client_alive(fd, left_until(deadline), err);
+    if (fd < 0)
+        return errno == ETIMEDOUT ? -2 : -1;
+    int late = tccl_client_alive(fd, left_until(deadline), err);
     if (late == 0)
         return fd;
-    if (fd >= 0)
-        close(fd);
-    if (late > 0) {
-        tccl_fail(err, "tccld hangs: no answer within %d ms; steps here don't wait for it for %d s",
-                  patience, HUNG_MS / 1000);
-        hung_stamp_put(remote.conf.run_dir, tccl_now_ms());
-    }
-    return -1;
+    close(fd);
+    return late > 0 ? -2 : -1;
 }
 
-/* Connects and sends a JOIN. reason: why this node cannot take part, or NULL. Returns the
- * connection, or -1 with err. */
-static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
+/* Sends a JOIN on the connection, which is closed on an error. reason: why this node cannot take
+ * part, or NULL. Returns the connection, or -1 with err. */
+static int send_join(int fd, const char *reason, int timeout_ms, struct tccl_error *err)
 {
     struct tccl_step join = remote.step; /* borrows the node list */
     char *name = remote.place.name;
@@ -214,12 +211,10 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
     join.min_gain = remote.rule.min_gain;
     snprintf(join.policy, sizeof(join.policy), "%s", remote.rule.name);
     snprintf(join.reason, sizeof(join.reason), "%s", reason ? reason : "");
-    int fd = reason ? tccl_client_connect(remote.conf.socket, timeout_ms, err) : reach_tccld(err);
-    if (fd >= 0 && tccl_client_join(fd, &join, left_until(deadline), err) != 0) {
-        close(fd);
-        return -1;
-    }
-    return fd;
+    if (tccl_client_join(fd, &join, left_until(deadline), err) == 0)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* Sends a JOIN without waiting for the answer: for the record, and so that other nodes do not wait
@@ -227,8 +222,9 @@ static int send_join(const char *reason, int timeout_ms, struct tccl_error *err)
 static bool tell_tccld(const char *reason)
 {
     bool hung = hung_stamp_age(remote.conf.run_dir, tccl_now_ms()) >= 0;
-    int fd = send_join(reason, hung ? SKIP_MS : DEPART_MS, NULL);
-    if (fd < 0)
+    int64_t deadline = tccl_now_ms() + (hung ? SKIP_MS : DEPART_MS);
+    int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), NULL);
+    if (fd < 0 || (fd = send_join(fd, reason, left_until(deadline), NULL)) < 0)
         return false;
     close(fd);
     remote.joined = remote.choice.mode != TCCL_MODE_OFF && !hung;
@@ -245,28 +241,38 @@ static int timeout_of_mode(void)
     return rule->timeout_ms;
 }
 
-/* Other nodes need not wait for this one if tccld answers again by now. */
-static void skip_hung(int64_t age)
+/* A connection to a tccld that answers; -1 with err. One that hung is given a moment only, for a
+ * minute. */
+static int find_tccld(struct tccl_error *err)
 {
-    char reason[100];
-    snprintf(reason, sizeof(reason), "its tccld hung %d s ago and is not asked until %d s from now",
-             (int)(age / 1000), (int)((HUNG_MS - age + 999) / 1000));
-    fall_back("%s: %s", node_name(), reason);
-    tell_tccld(reason);
+    int64_t now = tccl_now_ms(), age = hung_stamp_age(remote.conf.run_dir, now);
+    int all = left_until(remote.deadline), patience = remote.conf.alive_timeout_ms;
+    if (patience > all)
+        patience = all;
+    int fd = reach_tccld(age < 0 ? patience : SKIP_MS, err);
+    if (fd >= 0 && age >= 0)
+        hung_stamp_remove(remote.conf.run_dir);
+    if (fd != -2)
+        return fd;
+    *err = (struct tccl_error){""};
+    if (age >= 0)
+        return tccl_fail(err, "its tccld hung %d s ago and is not waited for until %d s from now",
+                         (int)(age / 1000), (int)((HUNG_MS - age + 999) / 1000));
+    hung_stamp_put(remote.conf.run_dir, tccl_now_ms());
+    return tccl_fail(err,
+                     "tccld hangs: no answer within %d ms; steps here don't wait for it for %d s",
+                     patience, HUNG_MS / 1000);
 }
 
 static void join_ring(void)
 {
     struct tccl_error err = {""};
-    int64_t hung = hung_stamp_age(remote.conf.run_dir, tccl_now_ms());
-    if (hung >= 0) {
-        skip_hung(hung);
-        return;
-    }
     remote.timeout_ms = timeout_of_mode();
     remote.deadline = tccl_now_ms() + remote.timeout_ms;
     signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job, remote.step.key.step);
-    remote.fd = send_join(NULL, remote.timeout_ms, &err);
+    remote.fd = find_tccld(&err);
+    if (remote.fd >= 0)
+        remote.fd = send_join(remote.fd, NULL, left_until(remote.deadline), &err);
     remote.active = true;
     remote.joined = remote.fd >= 0;
     if (remote.fd >= 0)
@@ -418,9 +424,9 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
 
 static bool tccld_answers(void)
 {
-    int patience = 4 * remote.conf.alive_timeout_ms;
-    int64_t deadline = tccl_now_ms() + patience;
-    int fd = tccl_client_connect(remote.conf.socket, patience, NULL);
+    int patience = 4 * remote.conf.alive_timeout_ms, left = left_until(remote.deadline);
+    int64_t deadline = tccl_now_ms() + (patience < left ? patience : left);
+    int fd = tccl_client_connect(remote.conf.socket, left_until(deadline), NULL);
     if (fd < 0)
         return false;
     int late = tccl_client_alive(fd, left_until(deadline), NULL);
@@ -438,10 +444,14 @@ static bool wait_for_tccld(void)
         if (poll(&pollfd, 1, left < LOOK_MS ? left : LOOK_MS) > 0)
             return true;
         if (signal_watch_look(&remote.watch, tccl_now_ms())) {
+            remote.cancelled = true;
+            remote.unheard = false;
             fall_back("%s: the step was cancelled while it waited for its plan", node_name());
             return false;
         }
         if (tccl_now_ms() >= asked + ALIVE_MS && !tccld_answers()) {
+            if (poll(&pollfd, 1, 0) > 0)
+                return true; /* the plan has come meanwhile */
             fall_back("%s: tccld hangs: no answer within %d ms", node_name(),
                       4 * remote.conf.alive_timeout_ms);
             return false;
@@ -566,7 +576,8 @@ static void end_step(void)
         return;
     if (notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line))
         slurm_spank_log("%s", line);
-    if (remote.step.n_nodes > 1 && step_kind(key->step) == STEP_TASKS && kill_step(key) != 0)
+    if (remote.step.n_nodes > 1 && !remote.cancelled && step_kind(key->step) == STEP_TASKS &&
+        kill_step(key) != 0)
         slurm_error("tccl: the step can't be ended on the other nodes: slurmctld refused");
 }
 
@@ -661,7 +672,7 @@ int remote_exit(void)
     step_facts_clear(&remote.facts);
     tccl_step_clear(&remote.step);
     tccl_conf_clear(&remote.conf);
-    remote.active = remote.joined = remote.script = false;
+    remote.active = remote.joined = remote.cancelled = remote.script = false;
     remote.shim = NULL;
     return 0;
 }

@@ -1,15 +1,17 @@
 /* step-signal.c: slurmstepd keeps whoever sends its step a signal (scancel, srun's Ctrl-C, the time
  * limit) waiting until the tasks run, and tells no plugin of it. While a plugin waits, that can be
  * seen by the connection to slurmstepd's socket that stays open: other requests are answered at
- * once. */
+ * once. Anybody may connect to that socket, so only connections of slurmd's user count. (Plugins
+ * that run in a process of their own, as with ContainSpank, see no new ones.) */
 #include "plugin/step-signal.h"
 
-#include <inttypes.h>
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include "base/cleanup.h"
-
-enum { CONNECTED = 3, LINE = 512 };
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static bool is_of_socket(const char *path, const char *socket)
 {
@@ -17,17 +19,37 @@ static bool is_of_socket(const char *path, const char *socket)
     return last && strcmp(last, socket) == 0;
 }
 
-int signal_peers(FILE *table, const char *socket, uint64_t inodes[static SIGNAL_PEERS])
+/* Is it the end, here, of a connection that slurmd has made to the socket? slurmstepd's real user
+ * is slurmd's, whoever it acts as. */
+static bool is_peer(int fd, const char *socket, uint64_t *inode)
 {
-    char line[LINE], path[LINE];
+    union {
+        struct sockaddr any;
+        struct sockaddr_un unix_;
+        char room[sizeof(struct sockaddr_un) + 1]; /* a path may fill it */
+    } address = {.room = ""};
+    struct ucred peer = {.pid = 0};
+    struct stat status;
+    int listens = 1;
+    socklen_t size = sizeof(struct sockaddr_un), peer_size = sizeof(peer), one = sizeof(listens);
+    if (getsockname(fd, &address.any, &size) != 0 || address.any.sa_family != AF_UNIX ||
+        !is_of_socket(address.unix_.sun_path, socket) ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &one) != 0 || listens ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) != 0 || peer.uid != getuid() ||
+        fstat(fd, &status) != 0)
+        return false;
+    *inode = status.st_ino;
+    return true;
+}
+
+int signal_peers(const char *socket, uint64_t inodes[static SIGNAL_PEERS])
+{
+    DIR *fds = opendir("/proc/self/fd");
     int count = 0;
-    while (count < SIGNAL_PEERS && fgets(line, sizeof(line), table)) {
-        unsigned state;
-        uint64_t inode;
-        if (sscanf(line, "%*s %*s %*s %*s %*s %x %" SCNu64 " %511s", &state, &inode, path) == 3 &&
-            state == CONNECTED && is_of_socket(path, socket))
-            inodes[count++] = inode;
-    }
+    for (struct dirent *each; fds && count < SIGNAL_PEERS && (each = readdir(fds));)
+        count += is_peer(atoi(each->d_name), socket, &inodes[count]);
+    if (fds)
+        closedir(fds);
     return count;
 }
 
@@ -39,13 +61,20 @@ static bool is_among(uint64_t inode, const uint64_t *inodes, int count)
     return false;
 }
 
-bool signal_held(struct signal_watch *watch, FILE *table, int64_t now)
+void signal_watch_begin(struct signal_watch *watch, const char *node, uint32_t job, uint32_t step)
+{
+    *watch = (struct signal_watch){.since = 0};
+    snprintf(watch->socket, sizeof(watch->socket), "/%.255s_%u.%u", node, job, step);
+    watch->n_first = signal_peers(watch->socket, watch->first);
+}
+
+bool signal_watch_look(struct signal_watch *watch, int64_t now)
 {
     uint64_t inodes[SIGNAL_PEERS];
-    int count = signal_peers(table, watch->socket, inodes);
     bool held = false;
     if (now < watch->since + SIGNAL_HELD_MS)
         return false;
+    int count = signal_peers(watch->socket, inodes);
     for (int i = 0; i < count; i++)
         held |= is_among(inodes[i], watch->held, watch->n_held) &&
                 !is_among(inodes[i], watch->first, watch->n_first);
@@ -53,21 +82,4 @@ bool signal_held(struct signal_watch *watch, FILE *table, int64_t now)
     watch->n_held = count;
     watch->since = now;
     return held;
-}
-
-void signal_watch_begin(struct signal_watch *watch, const char *node, uint32_t job, uint32_t step)
-{
-    cleanup_file FILE *table = fopen("/proc/net/unix", "re");
-    *watch = (struct signal_watch){.since = 0};
-    snprintf(watch->socket, sizeof(watch->socket), "/%.255s_%u.%u", node, job, step);
-    if (table)
-        watch->n_first = signal_peers(table, watch->socket, watch->first);
-}
-
-bool signal_watch_look(struct signal_watch *watch, int64_t now)
-{
-    if (now < watch->since + SIGNAL_HELD_MS)
-        return false;
-    cleanup_file FILE *table = fopen("/proc/net/unix", "re");
-    return table && signal_held(watch, table, now);
 }

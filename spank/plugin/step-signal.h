@@ -21,9 +21,8 @@ void signal_watch_begin(struct signal_watch *watch, const char *node, uint32_t j
 /* Has somebody waited for SIGNAL_HELD_MS for slurmstepd to answer? To be called now and then. */
 bool signal_watch_look(struct signal_watch *watch, int64_t now);
 
-/* The connections to the socket in a table as /proc/net/unix is; at most SIGNAL_PEERS. */
-int signal_peers(FILE *table, const char *socket, uint64_t inodes[static SIGNAL_PEERS]);
-/* As signal_watch_look, by that table. */
-bool signal_held(struct signal_watch *watch, FILE *table, int64_t now);
+/* slurmd's connections to the socket that this process has accepted, by their inodes; at most
+ * SIGNAL_PEERS. */
+int signal_peers(const char *socket, uint64_t inodes[static SIGNAL_PEERS]);
 
 #endif

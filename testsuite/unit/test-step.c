@@ -268,6 +268,7 @@ static void do_answer(int which)
     fake_links[chosen] = fake_links[--fake_n_links];
     if (rand() % 4 == 0) {
         tccl_fail(&err, "n9: connection refused");
+        link->sealed = rand() % 2;
         link->done(link->context, NULL, &err);
     } else {
         cleanup_json json_t *answer = new_plan(which); /* often of the other step */
@@ -440,6 +441,53 @@ static void test_taken_back(void)
     end_rig();
 }
 
+/* The question that is under way, which fails: on this node, or at the other one. */
+static void fail_probe(bool sealed)
+{
+    struct tccl_error err = {0};
+    CHECK_INT(fake_n_links, 1);
+    struct link *link = fake_links[--fake_n_links];
+    CHECK(link->probe);
+    link->sealed = sealed;
+    tccl_fail(&err, "n2: no answer");
+    link->done(link->context, NULL, &err);
+    free(link);
+}
+
+/* Until the next question is due. */
+static void wait_for_probe(const struct step *step)
+{
+    fake_us = step->ask_at * 1000;
+    event_del(step->timer);
+    event_get_callback(step->timer)(-1, EV_TIMEOUT, event_get_callback_arg(step->timer));
+}
+
+/* A child is late. That this node's munged makes no credential says nothing of the child; once the
+ * question was put, no answer does. */
+static void test_unasked(void)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        struct tccl_step_key key = key_of(0);
+        begin_rig(0, 2);
+        struct tccl_step join = join_of(0, 0);
+        cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+        struct connection *connection = new_connection();
+        connection->closed = false;
+        step_join(&rig.daemon, connection, message);
+        rig.joined++;
+        const struct step *step = steps_find(rig.steps, &key);
+        for (int i = 0; i < (tries ? 3 : 1); i++) {
+            wait_for_probe(step);
+            fail_probe(false);
+            CHECK(step_is_open(step));
+        }
+        wait_for_probe(step);
+        fail_probe(tries == 0);
+        CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n2: no answer"));
+        end_rig();
+    }
+}
+
 /* What a step does whose policy depends on what it claims: the answer of its JOIN. */
 static const struct connection *join_by_claims(const char *account)
 {
@@ -570,6 +618,7 @@ int main(void)
     test_names();
     test_refused();
     test_taken_back();
+    test_unasked();
     test_claims_of_root();
     test_claims_unanswered();
     test_claims_of_child();

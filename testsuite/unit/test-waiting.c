@@ -1,8 +1,11 @@
-/* What the plugin goes by while it waits for tccld: who waits for slurmstepd, in a table as
- * /proc/net/unix is, and the note that a tccld hung. */
+/* What the plugin goes by while it waits for tccld: who waits for slurmstepd, which accepts
+ * connections on a socket of its own, and the note that a tccld hung. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
@@ -10,38 +13,109 @@
 #include "plugin/hung-stamp.h"
 #include "plugin/step-signal.h"
 
-static const char head[] = "Num       RefCount Protocol Flags    Type St Inode Path\n"
-                           "0: 00000002 00000000 00010000 0001 01 10 /spool/n1_7.0\n"
-                           "1: 00000003 00000000 00000000 0001 03 11\n"
-                           "2: 00000003 00000000 00000000 0001 03 12 /spool/n1_7.01\n"
-                           "3: 00000003 00000000 00000000 0001 03 13 /spool/n11_7.0\n"
-                           "4: 00000003 00000000 00000000 0001 02 14 /spool/n1_7.0\n";
+enum { NOBODY = 65534 };
 
-/* Is a signal held, with these connections to the socket? */
-static bool look(struct signal_watch *watch, int64_t now, const char *inodes)
+static char folder_of_sockets[] = "/tmp/tccl-sockets-XXXXXX";
+
+static struct sockaddr_un address_of(const char *name)
 {
-    char text[4096], one[2] = "";
-    size_t size = (size_t)snprintf(text, sizeof(text), "%s", head);
-    for (; *inodes; inodes++) {
-        one[0] = *inodes;
-        size += (size_t)snprintf(text + size, sizeof(text) - size,
-                                 "5: 00000003 00000000 00000000 0001 03 %s /spool/n1_7.0\n", one);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", folder_of_sockets, name);
+    return address;
+}
+
+static int listen_at(const char *name)
+{
+    struct sockaddr_un address = address_of(name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(chmod(address.sun_path, 0777) == 0 && listen(fd, 8) == 0);
+    return fd;
+}
+
+/* Somebody connects, and holds the connection until he is ended; *accepted: its end here. */
+static pid_t connect_as(uid_t uid, const char *name, int listener, int *accepted)
+{
+    struct sockaddr_un address = address_of(name);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if ((uid != getuid() && setresuid(uid, uid, uid) != 0) ||
+            connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+            _exit(1);
+        pause();
+        _exit(0);
     }
-    cleanup_file FILE *table = fmemopen(text, size, "r");
-    return signal_held(watch, table, now);
+    *accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    CHECK(pid > 0 && *accepted >= 0);
+    return pid;
+}
+
+static void hang_up(pid_t pid, int accepted)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(accepted);
 }
 
 static void test_signals(void)
 {
-    struct signal_watch watch = {.socket = "/n1_7.0", .n_first = 1, .first = {9}};
-    CHECK(!look(&watch, 1000, ""));
-    CHECK(!look(&watch, 1300, "1")); /* it has just come, */
-    CHECK(!look(&watch, 1400, "1")); /* and too short a while ago */
-    CHECK(!look(&watch, 1600, "2")); /* that was answered, another has come */
-    CHECK(look(&watch, 1900, "32"));
-    CHECK(look(&watch, 2200, "3"));
-    CHECK(!look(&watch, 2500, "9")); /* was there from the beginning */
-    CHECK(!look(&watch, 2800, "9"));
+    struct signal_watch watch;
+    int early, brief, signal, other;
+    CHECK(mkdtemp(folder_of_sockets) && chmod(folder_of_sockets, 0755) == 0);
+    int step = listen_at("n1_7.0"), near = listen_at("n1_7.01"), far = listen_at("n11_7.0");
+    pid_t first = connect_as(getuid(), "n1_7.0", step, &early);
+    signal_watch_begin(&watch, "n1", 7, 0);
+    CHECK_INT(watch.n_first, 1);
+    pid_t near_one = connect_as(getuid(), "n1_7.01", near, &other);
+    CHECK(!signal_watch_look(&watch, 1000));
+    pid_t second = connect_as(getuid(), "n1_7.0", step, &brief);
+    CHECK(!signal_watch_look(&watch, 1300)); /* it has just come */
+    hang_up(second, brief);
+    pid_t third = connect_as(getuid(), "n1_7.0", step, &signal);
+    CHECK(!signal_watch_look(&watch, 1599)); /* too short a while ago */
+    CHECK(!signal_watch_look(&watch, 1600)); /* that one was answered, another has come */
+    CHECK(signal_watch_look(&watch, 1900));
+    hang_up(third, signal);
+    CHECK(!signal_watch_look(&watch, 2200));
+    hang_up(first, early);
+    hang_up(near_one, other);
+    close(near);
+    close(far);
+    close(step);
+}
+
+/* Slurm lets everybody connect to that socket. */
+static void test_strangers(void)
+{
+    struct signal_watch watch;
+    int held[SIGNAL_PEERS], signal;
+    pid_t pids[SIGNAL_PEERS];
+    if (getuid() != 0)
+        return;
+    CHECK(unlink(address_of("n1_7.0").sun_path) == 0);
+    int step = listen_at("n1_7.0");
+    for (int i = 0; i < SIGNAL_PEERS; i++)
+        pids[i] = connect_as(NOBODY, "n1_7.0", step, &held[i]);
+    signal_watch_begin(&watch, "n1", 7, 0);
+    CHECK_INT(watch.n_first, 0);
+    CHECK(!signal_watch_look(&watch, 1000));
+    CHECK(!signal_watch_look(&watch, 1300));
+    pid_t real = connect_as(0, "n1_7.0", step, &signal);
+    CHECK(!signal_watch_look(&watch, 1600));
+    CHECK(signal_watch_look(&watch, 1900));
+    hang_up(real, signal);
+    for (int i = 0; i < SIGNAL_PEERS; i++)
+        hang_up(pids[i], held[i]);
+    close(step);
+}
+
+static void remove_sockets(void)
+{
+    static const char *const names[] = {"n1_7.0", "n1_7.01", "n11_7.0"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        unlink(address_of(names[i]).sun_path);
+    CHECK_INT(rmdir(folder_of_sockets), 0);
 }
 
 static void test_stamp(void)
@@ -71,6 +145,8 @@ static void test_stamp(void)
 int main(void)
 {
     test_signals();
+    test_strangers();
+    remove_sockets();
     test_stamp();
     return check_result();
 }

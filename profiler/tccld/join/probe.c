@@ -18,7 +18,12 @@
 #include "tccld/join/report.h"
 #include "tccld/join/tree.h"
 
-enum { REPEAT_MS = 1000, NAMES_TEXT = 32768 /* longer lists of names are left out */ };
+enum {
+    REPEAT_MS = 1000,
+    NAMES_TEXT = 32768, /* longer lists of names are left out */
+    LIST_US = 3000000,  /* for slurmd's list of GPUs, where no ring is required */
+    TRIES = 4           /* to ask at all, where this node's munged is slow */
+};
 
 /* The question */
 
@@ -55,11 +60,22 @@ static struct link *ask(struct step *step, int node, link_done *done, void *cont
     return link_ask(step->steps->daemon, name, message, deadline_alive(step), done, context);
 }
 
+/* A question that never had its credential says nothing of the node that was to be asked. */
+static bool is_asked_again(struct step *step, const struct link *link)
+{
+    if (link_is_sealed(link) || ++step->unasked >= TRIES)
+        return false;
+    deadline_await(step);
+    return true;
+}
+
 static void on_child(void *context, json_t *answer, const struct tccl_error *err)
 {
     struct child *child = context;
+    const struct link *link = tccl_steal(child->probe);
     const char *reason = NULL;
-    child->probe = NULL;
+    if (err && is_asked_again(child->step, link))
+        return;
     child->listens = !err;
     if (err)
         step_fail(child->step, "%s", err->text);
@@ -73,9 +89,9 @@ static void on_child(void *context, json_t *answer, const struct tccl_error *err
 static void on_parent(void *context, json_t *answer, const struct tccl_error *err)
 {
     struct step *step = context;
+    const struct link *link = tccl_steal(step->above);
     (void)answer;
-    step->above = NULL;
-    if (err && step->phase == STEP_REPORTED)
+    if (err && step->phase == STEP_REPORTED && !is_asked_again(step, link))
         report_lost(step, err);
 }
 
@@ -106,7 +122,14 @@ static bool is_left(const struct step *step)
     for (int i = 0; i < step->n_waiters; i++)
         if (!connection_closed(step->waiters[i]))
             return false;
-    return step->n_waiters > 0;
+    return step->n_nodes > 1 && step->n_waiters > 0;
+}
+
+/* Is slurmd too slow to say which GPUs it has? Where its driver hangs it may never do. */
+static bool lacks_list(const struct step *step)
+{
+    return step->join && !step->class && step->look && step->join->mode != TCCL_MODE_REQUIRE &&
+           tccl_now_us() - step->joined_us > LIST_US;
 }
 
 void probe_late(struct step *step)
@@ -115,6 +138,11 @@ void probe_late(struct step *step)
     if (is_left(step)) {
         step_fail(step, "%s: the step no longer waits for its plan (cancelled?)",
                   step_name(step, step->node));
+        return;
+    }
+    if (lacks_list(step)) {
+        step_fail(step, "%s: slurmd has not said within %d s which GPUs it has",
+                  step_name(step, step->node), LIST_US / 1000000);
         return;
     }
     if (lost && step->phase != STEP_REPORTED) {

@@ -20,7 +20,8 @@
 enum {
     LIST_MS = 10000, /* for slurmd -G, which may wait for the driver */
     FAILED_MS =
-        15000, /* a failure is believed that long, while slurmd and its files are the same */
+        60000, /* a failure is believed that long, while slurmd and its files are the same */
+    FETCH_US = 60000000, /* for a slurmd that gets its configuration from slurmctld */
     STOP_MS = 100,
 };
 
@@ -86,12 +87,21 @@ static bool is_same(const struct source *old)
            tccl_stamp_equal(&old->gres_conf, &now.gres_conf);
 }
 
-/* Had gres.conf this content when slurmd was started? Moving a file changes its inode's time. */
+/* Does slurmd write the files itself, once it has started (configless)? */
+static bool is_fetched(const char *conf)
+{
+    char real[PATH_MAX];
+    return realpath(conf, real) && strstr(real, "/conf-cache/");
+}
+
+/* Had gres.conf this content when slurmd read it? Moving a file changes its inode's time. */
 static bool is_older(const struct source *source)
 {
     const struct timespec *changed = &source->gres_conf.changed;
     int64_t at = (int64_t)changed->tv_sec * 1000000 + changed->tv_nsec / 1000;
-    return !tccl_stamp_exists(&source->gres_conf) || at < tccl_wall_us() - source->slurmd.age_us;
+    int64_t started = tccl_wall_us() - source->slurmd.age_us;
+    return !tccl_stamp_exists(&source->gres_conf) ||
+           at < started + (is_fetched(source->slurmd.conf) ? FETCH_US : 0);
 }
 
 static bool is_known(const struct look *look)
@@ -176,8 +186,9 @@ static void run_look(void *task)
         return;
     if (!same || failed) {
         look->why = (struct tccl_error){""};
+        int rc = read_list(look, &look->why);
         look->failed_ms = tccl_now_ms();
-        if (read_list(look, &look->why) != 0)
+        if (rc != 0)
             return;
     }
     tccl_gres_locate(&look->list, NULL);

@@ -61,6 +61,7 @@ struct step {
     struct link *above; /* is the parent alive? */
     int64_t ask_at;     /* when all who are late are asked again */
     int rounds;         /* how often they were */
+    int unasked;        /* how often that failed on this node */
 
     /* What policies depend on (claims.h). */
     char *claims;                  /* of the nodes so far; NULL: none */

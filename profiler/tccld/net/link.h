@@ -2,6 +2,8 @@
 #ifndef TCCL_LINK_H
 #define TCCL_LINK_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include "tccld/main/daemon.h"
@@ -17,6 +19,9 @@ struct link;
 struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,
                       void (*done)(void *context, json_t *answer, const struct tccl_error *err),
                       void *context);
+
+/* Has the message its credential? Otherwise what went wrong did so on this node. For done. */
+bool link_is_sealed(const struct link *link);
 
 /* Ends a link; done is not called. */
 void link_cancel(struct link *link);
