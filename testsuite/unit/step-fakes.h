@@ -112,7 +112,7 @@ enum { FAKE_LINKS = 256 };
 struct link {
     void (*done)(void *context, json_t *answer, const struct tccl_error *err);
     void *context;
-    bool probe, sealed;
+    bool probe, here;
     char reason[64]; /* of a MERGE */
 };
 static struct link *fake_links[FAKE_LINKS];
@@ -125,10 +125,8 @@ static struct link *fake_link(void (*done)(void *, json_t *, const struct tccl_e
     if (fake_n_links == FAKE_LINKS)
         return NULL;
     struct link *link = calloc(1, sizeof(*link));
-    *link = (struct link){.done = done,
-                          .context = context,
-                          .sealed = true,
-                          .probe = strcmp(tccl_message_type(message), "here") == 0};
+    *link = (struct link){
+        .done = done, .context = context, .probe = strcmp(tccl_message_type(message), "here") == 0};
     snprintf(link->reason, sizeof(link->reason), "%s", reason ? reason : "");
     return fake_links[fake_n_links++] = link;
 }
@@ -138,9 +136,9 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
     CHECK(daemon && *node && json_is_object(message) && deadline < INT64_MAX);
     return fake_link(done, context, message);
 }
-bool link_is_sealed(const struct link *link)
+bool link_failed_here(const struct link *link)
 {
-    return link->sealed;
+    return link->here;
 }
 void link_cancel(struct link *link)
 {

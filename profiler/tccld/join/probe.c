@@ -22,7 +22,7 @@ enum {
     REPEAT_MS = 1000,
     NAMES_TEXT = 32768, /* longer lists of names are left out */
     LIST_US = 3000000,  /* for slurmd's list of GPUs, where no ring is required */
-    TRIES = 4           /* to ask at all, where this node's munged is slow */
+    TRIES = 4           /* to ask at all, where this node is too slow */
 };
 
 /* The question */
@@ -60,10 +60,10 @@ static struct link *ask(struct step *step, int node, link_done *done, void *cont
     return link_ask(step->steps->daemon, name, message, deadline_alive(step), done, context);
 }
 
-/* A question that never had its credential says nothing of the node that was to be asked. */
+/* That says nothing of the node that was to be asked. */
 static bool is_asked_again(struct step *step, const struct link *link)
 {
-    if (link_is_sealed(link) || ++step->unasked >= TRIES)
+    if (!link_failed_here(link) || ++step->unasked >= TRIES)
         return false;
     deadline_await(step);
     return true;

@@ -22,12 +22,12 @@
 #include "tccld/net/resolver.h"
 #include "tccld/net/seal.h"
 
-enum { SPARED_MS = 200 };
+enum { STALLED_MS = 100 };
 
 struct link {
     struct daemon *daemon;
     int holders; /* the asker, until it is over, and each task under way */
-    bool over, found, connected, sealing, sealed, spared;
+    bool over, found, connected, sealing, sealed, stalled;
     struct address address;
     char node[TCCL_CONF_NAME];
     char nonce[TCCL_NONCE];
@@ -82,28 +82,17 @@ __attribute__((format(printf, 2, 3))) static void fail(struct link *link, const 
     finish(link, NULL, &err);
 }
 
-bool link_is_sealed(const struct link *link)
+bool link_failed_here(const struct link *link)
 {
-    return link->sealed;
+    return !link->sealed || link->stalled;
 }
 
-static int arm(struct link *link)
-{
-    struct timeval wait = daemon_in(link->deadline - tccl_now_ms());
-    return evtimer_add(link->timer, &wait);
-}
-
-/* The answer may be there and unread if it is us who come late. */
 static void on_deadline(evutil_socket_t fd, short what, void *argument)
 {
     struct link *link = argument;
     (void)fd;
     (void)what;
-    if (daemon_spares(link->deadline, &link->spared)) {
-        link->deadline = tccl_now_ms() + SPARED_MS;
-        arm(link);
-        return;
-    }
+    link->stalled = tccl_now_ms() >= link->deadline + STALLED_MS;
     const char *missing = link->connected ? "answer" : "connection";
     if (!*link->place)
         missing = "address found";
@@ -267,6 +256,7 @@ static void on_found(void *context, const struct address *address, const struct 
 static void on_start(evutil_socket_t fd, short what, void *argument)
 {
     struct link *link = argument;
+    struct timeval wait = daemon_in(link->deadline - tccl_now_ms());
     (void)fd;
     (void)what;
     event_free(link->timer);
@@ -276,7 +266,7 @@ static void on_start(evutil_socket_t fd, short what, void *argument)
         return;
     }
     link->timer = evtimer_new(link->daemon->base, on_deadline, link);
-    if (!link->timer || arm(link) != 0) {
+    if (!link->timer || evtimer_add(link->timer, &wait) != 0) {
         fail(link, "out of memory");
         return;
     }

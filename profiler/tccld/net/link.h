@@ -20,8 +20,9 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
                       void (*done)(void *context, json_t *answer, const struct tccl_error *err),
                       void *context);
 
-/* Has the message its credential? Otherwise what went wrong did so on this node. For done. */
-bool link_is_sealed(const struct link *link);
+/* For done: did it fail on this node? The message had no credential yet, or this tccld was given no
+ * time to run at the deadline, when the answer may have been there. */
+bool link_failed_here(const struct link *link);
 
 /* Ends a link; done is not called. */
 void link_cancel(struct link *link);
