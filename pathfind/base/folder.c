@@ -358,19 +358,36 @@ static int find_file(struct tccl_folder *folder, bool *plain, struct stat *statu
     }
 }
 
+/* Root that can't become the owner could read what he may not, and his links lead there. So only
+ * what he may: his own file, or one that all may read. Returns 0, or -1 with errno. */
+static int check_denied(const struct tccl_folder *folder, const struct stat *file)
+{
+    struct stat above;
+
+    if (!folder->denied)
+        return 0;
+    if (fstat(folder->fd, &above) == 0 && !folder->bound && file->st_nlink == 1 &&
+        (file->st_uid == above.st_uid || file->st_mode & S_IROTH))
+        return 0;
+    errno = EPERM;
+    return -1;
+}
+
 int tccl_open_regular(const char *path, struct tccl_error *err)
 {
     cleanup_leave struct tccl_folder folder;
     struct stat status;
     bool plain;
 
-    if (reach(&folder, path, 0, 0) != 0 || find_file(&folder, &plain, &status) != 0)
+    if (reach(&folder, path, 0, 0) != 0 || find_file(&folder, &plain, &status) != 0 ||
+        check_denied(&folder, &status) != 0)
         return tccl_folder_fail(&folder, err, path, "can't be read");
     int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (plain ? 0 : O_NOFOLLOW);
     int fd = S_ISREG(status.st_mode) ? openat(folder.fd, folder.name, flags) : -1;
     if (fd < 0 && S_ISREG(status.st_mode))
         return tccl_folder_fail(&folder, err, path, "can't be read");
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        check_denied(&folder, &status) == 0)
         return fd;
     if (fd >= 0)
         close(fd);

@@ -60,7 +60,8 @@ int tccl_folder_check_link(const struct tccl_folder *folder, const struct stat *
 int tccl_open_own(const char *path, int flags, mode_t mode, struct tccl_error *err);
 
 /* Opens a regular file to read it; nothing else is opened, as opening a device may do something.
- * Root reads it as above, as far as it may act as others. Returns the descriptor, or -1 with err
+ * Root reads it as above; where it may not act as the owner, only his own files and those which
+ * all may read, and no link of his is followed. Returns the descriptor, or -1 with err
  * and errno. */
 int tccl_open_regular(const char *path, struct tccl_error *err);
 

@@ -21,6 +21,28 @@ static int check_lost(const char *node, const char *ledger, const struct tccl_lo
     return 0;
 }
 
+/* Nothing was changed: the row is there, with a higher count, or there are too many of them.
+ * Returns 0, 1 or -1. */
+static int check_known(struct tccl_records *records, const char *node, const char *ledger,
+                       struct tccl_error *err)
+{
+    static const char sql[] = "SELECT 1 FROM lost WHERE node = ?1 AND ledger = ?2";
+    cleanup_stmt sqlite3_stmt *known = NULL;
+    if (tccl_store_prepare(records, sql, &known, err) != 0)
+        return -1;
+    if (sqlite3_bind_text(known, 1, node, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_bind_text(known, 2, ledger, -1, SQLITE_STATIC) != SQLITE_OK)
+        return tccl_store_fail(records, err);
+    int rc = sqlite3_step(known);
+    if (rc == SQLITE_ROW)
+        return 0;
+    if (rc != SQLITE_DONE)
+        return tccl_store_fail(records, err);
+    tccl_fail(err, "lost records: the store counts those of %d ledgers, and no more",
+              TCCL_LOST_ROWS);
+    return 1;
+}
+
 int tccl_records_put_lost(struct tccl_records *records, const char *node, const char *ledger,
                           const struct tccl_lost *lost, int64_t now, struct tccl_error *err)
 {
@@ -43,7 +65,7 @@ int tccl_records_put_lost(struct tccl_records *records, const char *node, const 
         sqlite3_bind_int64(put, 6, now) != SQLITE_OK ||
         sqlite3_bind_int(put, 7, TCCL_LOST_ROWS) != SQLITE_OK || sqlite3_step(put) != SQLITE_DONE)
         return tccl_store_fail(records, err);
-    return 0;
+    return sqlite3_changes(records->db) > 0 ? 0 : check_known(records, node, ledger, err);
 }
 
 int tccl_records_lost(struct tccl_records *records, struct tccl_lost *lost, struct tccl_error *err)

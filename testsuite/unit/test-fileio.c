@@ -401,12 +401,37 @@ static void check_own_files(void)
     CHECK_INT(tccl_folder_check_own(in_folder("shared/mine"), 0, NULL), -1);
 }
 
-/* Root that may not become others writes nothing where it would have to, and says so. */
+static int reads(const char *name, struct tccl_error *err)
+{
+    cleanup_free char *data = NULL;
+    size_t size;
+
+    return tccl_read_file(in_folder(name), 100, &data, &size, err);
+}
+
+/* For root that may not become others. */
+static bool reads_right(void)
+{
+    static const char *const not [] = {"user/secret", "user/link/file", "user/roots"};
+    for (size_t i = 0; i < sizeof(not ) / sizeof(*not ); i++) {
+        struct tccl_error err = {0};
+        if (reads(not [i], &err) == 0 || !strstr(err.text, "CAP_SETUID"))
+            return false;
+    }
+    return reads("user/file", NULL) == 0 && reads("user/private", NULL) == 0 &&
+           reads("target/secret", NULL) == 0;
+}
+
+/* Root that may not become others writes nothing where it would have to, and says so; and reads
+ * there what the other may. */
 static void check_denied(void)
 {
     int status = -1;
-    pid_t child = fork();
 
+    CHECK_INT(tccl_write_file(in_folder("user/private"), 0600, "x", 1, NULL), 0);
+    cleanup_close int fd = open(in_folder("user/roots"), O_WRONLY | O_CREAT, 0600);
+    CHECK(fd >= 0);
+    pid_t child = fork();
     if (child == 0) {
         struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct caps[2];
@@ -422,7 +447,7 @@ static void check_denied(void)
                        tccl_make_folder(in_folder("user/denied"), 0755, NULL) < 0 &&
                        tccl_open_own(in_folder("user/denied"), O_RDWR | O_CREAT, 0644, NULL) < 0;
         bool own = tccl_write_file(in_folder("target/denied"), 0644, "x", 1, NULL) == 0;
-        _exit(!refused ? 4 : !own ? 5 : 0);
+        _exit(!refused ? 4 : !own ? 5 : !reads_right() ? 6 : 0);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
     CHECK_INT(WEXITSTATUS(status), 0);

@@ -46,7 +46,7 @@ int fair_queue_add(struct fair_queue *queue, uid_t user, int unbounded, void *wh
         own++;
         round = each->round + 1;
     }
-    if (queue->count >= queue->most || (!unbounded && own >= queue->most_of_one) ||
+    if ((!unbounded && (queue->count >= queue->most || own >= queue->most_of_one)) ||
         !(entry = malloc(sizeof(*entry))))
         return -1;
     *entry = (struct entry){.user = user, .round = round, .what = what};

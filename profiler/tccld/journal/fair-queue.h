@@ -13,7 +13,7 @@ struct fair_queue *fair_queue_new(int most, int most_of_one);
 void fair_queue_free(struct fair_queue *queue);
 
 /* Puts what in, behind all that the user (anything that tells users apart) has in there. unbounded:
- * as many of this user as there is room for. Returns 0, or -1 when there are too many. */
+ * no bound holds for this user. Returns 0, or -1 when there are too many, or without memory. */
 int fair_queue_add(struct fair_queue *queue, uid_t user, int unbounded, void *what);
 /* Takes out what is next, NULL if there is nothing: users take turns, and of a user the oldest
  * comes first. */
