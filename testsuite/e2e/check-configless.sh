@@ -22,7 +22,7 @@ look
 equal "exit status" "$status" 1
 item configless fail '*not what it includes (/etc/nowhere/plugstack.conf.d/\*.conf): write the line*into plugstack.conf itself*scontrol reconfigure'
 item plugstack fail '*no line for spank_tccl.so*'
-others_ok configless plugstack plugin loaded
+others_ok configless plugstack plugin loaded gpus
 
 rm "$copies/plugstack.conf"
 look
@@ -32,4 +32,5 @@ echo "optional $plugin config=$cluster/tccl.conf" >"$copies/plugstack.conf"
 look
 equal "exit status" "$status" 0
 item configless ok '*with the line in it'
-others_ok loaded # the slurmd here has the other file
+item gpus warn "slurmd's list of GPUs: no slurmd runs here*"
+others_ok loaded gpus # the slurmd here has the other file

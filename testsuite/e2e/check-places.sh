@@ -33,11 +33,11 @@ cp "$cluster/slurm.conf" "$work/conf/slurm.conf"
 sed -i 's|^TaskPlugin=.*|TaskPlugin=task/affinity,task/cgroup|' "$work/conf/slurm.conf"
 echo "ConstrainDevices=yes" >"$work/conf/cgroup.conf"
 look n1
-others_ok loaded
+others_ok loaded gpus # the slurmd here has the other file
 item isolation ok '*with --gpus-per-task or --gpu-bind*no P2P*--gpus-per-node'
 sed -i 's|^TaskPlugin=.*|TaskPlugin=task/none|' "$work/conf/slurm.conf"
 look n1
-others_ok loaded isolation
+others_ok loaded isolation gpus
 item isolation warn 'ConstrainDevices=yes has no effect without TaskPlugin=task/cgroup*'
 look n1 SLURM_GPUS_PER_TASK=1
 item isolation warn '*SLURM_GPUS_PER_TASK=1 is set here*--gpus-per-node*'

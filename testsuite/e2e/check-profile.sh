@@ -90,7 +90,7 @@ check n2 --only profile
 cp -a "$machine" "$work/host.json"
 cp -a "$cluster/nodes/n2/cache" "$work/host"
 judged 1 gpus profile
-item gpus fail 'Slurm has 4, the machine 2 *tccl-profile init'
+item gpus fail 'Slurm has 4, the machine 2 *tccl-profile init; GPU 2 *'
 [[ $(awk '$2 == "profile"' "$work/check") != *another* ]] || fail "this machine is not known again"
 
 python3 - "$work/host.json" "$machine" <<'PYTHON'
