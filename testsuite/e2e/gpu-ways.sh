@@ -17,7 +17,7 @@ start() { # NAME COMMAND...
     local name=$1
     shift
     admin setsid "$@" -D -f "$cluster/slurm.conf" </dev/null >>"$cluster/log/$name.out" 2>&1 &
-    echo $! >"$cluster/pid/$name"
+    eventually "pid of $name" sh -c "pgrep -ofx '$* -D -f $cluster/slurm.conf' >$cluster/pid/$name"
 }
 
 gone() { # PID
