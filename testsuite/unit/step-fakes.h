@@ -102,6 +102,11 @@ bool connection_closed(const struct connection *connection)
 {
     return connection->closed;
 }
+pid_t connection_pid(const struct connection *connection)
+{
+    (void)connection;
+    return getpid();
+}
 const char *connection_node(const struct connection *connection)
 {
     return connection->node;
@@ -255,15 +260,6 @@ void planfile_remove(const char *run_dir, const struct tccl_step_key *key)
 {
     (void)run_dir;
     (void)key;
-}
-int planfile_sweep(const char *run_dir, time_t now, bool (*known)(const void *, const char *),
-                   const void *context)
-{
-    (void)run_dir;
-    (void)now;
-    (void)known;
-    (void)context;
-    return 0;
 }
 void planfile_link(const char *run_dir, const struct tccl_step_key *key)
 {

@@ -12,6 +12,8 @@
 #include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/script.h"
+#include "tccld/join/stepd.h"
 #include "tccld/join/tree.h"
 #include "tccld/main/metrics.h"
 #include "tccld/net/liveness.h"
@@ -43,6 +45,19 @@ static bool anyone_waits(const struct step *step)
     return false;
 }
 
+/* Whose end is the plan's, with or without a LEAVE (sweep.h). */
+static void put_stepd(const struct step *step, struct tccl_line_writer *plan)
+{
+    char text[STEPD_TEXT] = "";
+    if (step->by_script)
+        script_stepd(step->steps->daemon, &step->key, text);
+    for (int i = 0; i < step->n_waiters && !*text; i++)
+        if (!connection_closed(step->waiters[i]))
+            stepd_name(connection_pid(step->waiters[i]), text);
+    if (*text)
+        tccl_line_put(plan, "stepd", "%s", text);
+}
+
 void answer_apply(struct step *step)
 {
     struct daemon *daemon = step->steps->daemon;
@@ -56,6 +71,7 @@ void answer_apply(struct step *step)
         return;
     }
     planfile_begin(&plan, text);
+    put_stepd(step, &plan);
     if (outcome_plan(&step->outcome, join, step->class->class, own_machine(daemon->own),
                      daemon->conf->socket, &plan, &step->own_ring, &err) == 0 &&
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, path, &err) == 0) {

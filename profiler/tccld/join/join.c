@@ -136,7 +136,7 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
         metrics_join(daemon->metrics, message->mode);
     if (message &&
         (message->launch == TCCL_LAUNCH_SCRIPT || message->launch == TCCL_LAUNCH_SCRIPT_ONLY))
-        script_keep(daemon, message);
+        script_keep(daemon, connection, message);
     if (message && message->launch == TCCL_LAUNCH_SCRIPT_ONLY) {
         script_answer(connection);
         tccl_step_free(message);

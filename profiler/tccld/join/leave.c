@@ -10,14 +10,6 @@
 #include "tccld/join/verdicts.h"
 #include "tccld/net/liveness.h"
 
-void sweep_plans(struct steps *steps)
-{
-    int removed = planlist_sweep(steps->plans, steps->daemon->conf->run_dir);
-    if (removed)
-        log_line("%s: removed %d plan files of steps that ended without a LEAVE",
-                 steps->daemon->conf->run_dir, removed);
-}
-
 /* Whoever asks for the plan again must not be sent to its file. */
 void step_end_here(struct steps *steps, const struct tccl_step_key *key)
 {
@@ -49,5 +41,4 @@ void step_leave(struct daemon *daemon, struct connection *connection, json_t *js
     step_end_here(daemon->steps, &key);
     cleanup_json json_t *answer = tccl_message_new("ok");
     connection_answer(connection, answer);
-    sweep_plans(daemon->steps);
 }

@@ -6,7 +6,5 @@
 
 /* The step has ended on this node. */
 void step_end_here(struct steps *steps, const struct tccl_step_key *key);
-/* Removes plan files whose LEAVE never came, at most once an hour. */
-void sweep_plans(struct steps *steps);
 
 #endif

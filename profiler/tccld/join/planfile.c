@@ -4,7 +4,6 @@
 #include "tccld/join/planfile.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -21,13 +19,6 @@
 
 #define PLAN_NAME "plan"
 #define NOTE_NAME "built"
-
-static void cleanup_folder_(DIR **folder)
-{
-    if (*folder)
-        closedir(*folder);
-}
-#define cleanup_folder __attribute__((cleanup(cleanup_folder_)))
 
 /* Opens the step's folder, which must be a real folder of our own. Returns -1 with errno. */
 static int open_folder(const char *run_dir, const char *name, bool make)
@@ -186,7 +177,7 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
 static int name_link(const char *run_dir, const struct tccl_step_key *key, const char *end,
                      char path[static PATH_MAX])
 {
-    int length = snprintf(path, PATH_MAX, "%s/%u." PLANFILE_LAUNCHER "%s", run_dir, key->job, end);
+    int length = snprintf(path, PATH_MAX, "%s/%u" PLANFILE_LAUNCHER "%s", run_dir, key->job, end);
     return length < PATH_MAX ? 0 : -1;
 }
 
@@ -217,8 +208,8 @@ static int open_plan(const char *run_dir, const char *name, const char *file)
     return folder < 0 ? -1 : openat(folder, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int read_plan(const char *run_dir, const char *name, char text[static TCCL_LINES_SIZE],
-                     struct tccl_lines *plan)
+int planfile_read_folder(const char *run_dir, const char *name, char text[static TCCL_LINES_SIZE],
+                         struct tccl_lines *plan)
 {
     struct stat stat;
     cleanup_close int fd = open_plan(run_dir, name, PLAN_NAME);
@@ -236,7 +227,7 @@ int planfile_read(const char *run_dir, const struct tccl_step_key *key,
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    return read_plan(run_dir, name, text, plan);
+    return planfile_read_folder(run_dir, name, text, plan);
 }
 
 void planfile_note(const char *run_dir, const struct tccl_step_key *key, const char *text)
@@ -274,12 +265,12 @@ static void remove_shared(const char *run_dir, const char *name)
     char text[TCCL_LINES_SIZE], path[PATH_MAX];
     struct tccl_lines plan;
     uid_t uid;
-    if (geteuid() == 0 && read_plan(run_dir, name, text, &plan) == 0 &&
+    if (geteuid() == 0 && planfile_read_folder(run_dir, name, text, &plan) == 0 &&
         shared_path(name, &plan, &uid, path) == 0)
         unlink(path);
 }
 
-static int remove_folder(const char *run_dir, const char *name)
+int planfile_remove_folder(const char *run_dir, const char *name)
 {
     remove_shared(run_dir, name);
     cleanup_close int folder = open_folder(run_dir, name, false);
@@ -295,11 +286,11 @@ void planfile_remove(const char *run_dir, const struct tccl_step_key *key)
 {
     char name[TCCL_KEY_TEXT];
     tccl_key_folder(key, name);
-    remove_folder(run_dir, name);
+    planfile_remove_folder(run_dir, name);
 }
 
-/* Does the name look like one that tccl_key_folder makes: "7.0.0-0123456789abcdef"? */
-static bool is_ours(const char *name)
+/* "7.0.0-0123456789abcdef" */
+bool planfile_is_folder(const char *name)
 {
     unsigned job, step, restart;
     unsigned long long hash;
@@ -307,23 +298,4 @@ static bool is_ours(const char *name)
     return isdigit((unsigned char)*name) &&
            sscanf(name, "%u.%u.%u-%16llx%n", &job, &step, &restart, &hash, &end) == 4 && end > 0 &&
            name[end] == '\0';
-}
-
-int planfile_sweep(const char *run_dir, time_t now,
-                   bool (*known)(const void *context, const char *folder), const void *context)
-{
-    cleanup_folder DIR *folder = opendir(run_dir);
-    const struct dirent *entry;
-    struct stat stat;
-    int removed = 0, kept = 0;
-    while (folder && (entry = readdir(folder)) != NULL) {
-        if (!is_ours(entry->d_name) ||
-            fstatat(dirfd(folder), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        time_t keep = ++kept > PLANFILE_MANY ? PLANFILE_MANY_KEEP_S : PLANFILE_KEEP_S;
-        if (now - stat.st_mtime > keep && !known(context, entry->d_name) &&
-            remove_folder(run_dir, entry->d_name) == 0)
-            removed++;
-    }
-    return removed;
 }

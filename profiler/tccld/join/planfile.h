@@ -7,12 +7,6 @@
 #include "base/lines.h"
 #include "client/client.h"
 
-enum {
-    PLANFILE_KEEP_S = 7 * 86400, /* a folder that no LEAVE removed, of an unknown step, */
-    PLANFILE_MANY = 4096,        /* or, beyond so many of them, */
-    PLANFILE_MANY_KEEP_S = 86400
-};
-
 #define PLANFILE_NAME "tccl-plan"
 enum { PLANFILE_VERSION = 1 };
 
@@ -28,7 +22,7 @@ int planfile_write(const char *run_dir, const struct tccl_step_key *key, gid_t g
 
 /* RunDir/<job>.launcher leads to the folder of the step that an MPI launcher of this job has
  * started last. Ranks that have the job script's environment find their plan by it. */
-#define PLANFILE_LAUNCHER "launcher"
+#define PLANFILE_LAUNCHER ".launcher"
 void planfile_link(const char *run_dir, const struct tccl_step_key *key);
 /* Removes it if it leads there. */
 void planfile_unlink(const char *run_dir, const struct tccl_step_key *key);
@@ -49,9 +43,11 @@ char *planfile_noted(const char *run_dir, const struct tccl_step_key *key);
 #define PLANFILE_SHARED "/dev/shm"
 void planfile_remove(const char *run_dir, const struct tccl_step_key *key);
 
-/* Removes folders of plans that are too old. known, called with a folder's name, says whether its
- * step is alive. now: unix time. Returns how many were removed. */
-int planfile_sweep(const char *run_dir, time_t now,
-                   bool (*known)(const void *context, const char *folder), const void *context);
+/* The same by the folder's name, for the sweeping of RunDir. Does the name look like one? */
+bool planfile_is_folder(const char *name);
+int planfile_read_folder(const char *run_dir, const char *name, char text[static TCCL_LINES_SIZE],
+                         struct tccl_lines *plan);
+/* Returns 0, or -1: it is not there, or no folder of ours. */
+int planfile_remove_folder(const char *run_dir, const char *name);
 
 #endif

@@ -5,11 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "client/key.h"
-#include "tccld/join/planfile.h"
 
 struct plan {
     TAILQ_ENTRY(plan) link;
@@ -21,7 +18,6 @@ struct plan {
 struct planlist {
     TAILQ_HEAD(, plan) plans; /* the oldest first */
     int count;
-    int64_t next_sweep;
 };
 
 struct planlist *planlist_new(void)
@@ -93,17 +89,9 @@ void planlist_remove(struct planlist *list, const struct tccl_step_key *key)
         forget(list, plan);
 }
 
-static bool is_known(const void *context, const char *folder)
+bool planlist_has(const struct planlist *list, const char *folder)
 {
-    return find(context, folder) != NULL;
-}
-
-int planlist_sweep(struct planlist *list, const char *run_dir)
-{
-    if (tccl_now_ms() < list->next_sweep)
-        return 0;
-    list->next_sweep = tccl_now_ms() + PLANLIST_SWEEP_MS;
-    return planfile_sweep(run_dir, time(NULL), is_known, list);
+    return find(list, folder) != NULL;
 }
 
 void planlist_free(struct planlist *list)

@@ -1,13 +1,10 @@
-/* planlist.h: which plan files belong to steps that live, and the sweeping of those forgotten. */
+/* planlist.h: the plans that this tccld has written. */
 #ifndef TCCL_PLANLIST_H
 #define TCCL_PLANLIST_H
 
 #include "client/client.h"
 
-enum {
-    PLANLIST_MOST = 4096,       /* plans remembered; beyond, a plan's age alone protects it */
-    PLANLIST_SWEEP_MS = 3600000 /* between looks for forgotten plan files */
-};
+enum { PLANLIST_MOST = 4096 /* plans remembered; beyond, a plan's age alone protects it */ };
 
 struct planlist;
 
@@ -23,8 +20,7 @@ bool planlist_next_of_script(const struct planlist *list, const struct tccl_step
                              struct tccl_step_key *key);
 void planlist_remove(struct planlist *list, const struct tccl_step_key *key);
 
-/* Removes plan files that are too old (planfile_sweep), at most once in PLANLIST_SWEEP_MS. Returns
- * how many. */
-int planlist_sweep(struct planlist *list, const char *run_dir);
+/* Has a plan with that folder been written, and not removed? */
+bool planlist_has(const struct planlist *list, const char *folder);
 
 #endif

@@ -25,17 +25,20 @@ bool script_is(const struct tccl_step_key *key)
 
 static void name_file(const struct daemon *daemon, uint32_t job, char path[static PATH_MAX])
 {
-    if (snprintf(path, PATH_MAX, "%s/%u.script", daemon->conf->run_dir, job) >= PATH_MAX)
+    if (snprintf(path, PATH_MAX, "%s/%u" SCRIPT_ENDING, daemon->conf->run_dir, job) >= PATH_MAX)
         *path = '\0';
 }
 
-void script_keep(struct daemon *daemon, const struct tccl_step *join)
+void script_keep(struct daemon *daemon, const struct connection *connection,
+                 const struct tccl_step *join)
 {
     struct tccl_error err = {""};
-    char path[PATH_MAX];
+    char path[PATH_MAX], stepd[STEPD_TEXT];
     cleanup_json json_t *json = tccl_join_to_json(join, &err);
     name_file(daemon, join->key.job, path);
-    if (!json || tccl_write_json(path, 0600, json, &err) != 0)
+    stepd_name(connection_pid(connection), stepd);
+    if (!json || json_object_set_new(json, "stepd", json_string(stepd)) != 0 ||
+        tccl_write_json(path, 0600, json, &err) != 0)
         log_limited(&daemon->steps->trouble, "job %u: steps of mpirun get no ring: %s",
                     join->key.job, err.text);
 }
@@ -46,20 +49,52 @@ void script_answer(struct connection *connection)
     connection_answer(connection, answer);
 }
 
-/* NULL: there is none. */
-static struct tccl_step *read_script(struct daemon *daemon, const struct tccl_step_key *key)
+/* The file of a job, and its slurmstepd. NULL: there is none. */
+static struct tccl_step *read_file(struct daemon *daemon, uint32_t job,
+                                   char stepd[static STEPD_TEXT])
 {
     char path[PATH_MAX];
     struct stat stat;
-    name_file(daemon, key->job, path);
+    name_file(daemon, job, path);
     if (lstat(path, &stat) != 0 || !S_ISREG(stat.st_mode) || stat.st_uid != geteuid())
         return NULL;
     cleanup_json json_t *json = tccl_read_json(path, SCRIPT_MOST, NULL);
     struct tccl_step *script = json ? tccl_join_from_json(json, NULL) : NULL;
-    if (script && strcmp(script->key.cluster, key->cluster) == 0 && script->key.job == key->job)
+    const char *text = json_string_value(json_object_get(json, "stepd"));
+    snprintf(stepd, STEPD_TEXT, "%s", text ? text : "");
+    if (script && script->key.job == job)
         return script;
     tccl_step_free(script);
     return NULL;
+}
+
+/* The script of a step's job. NULL: there is none. */
+static struct tccl_step *read_script(struct daemon *daemon, const struct tccl_step_key *key,
+                                     char stepd[static STEPD_TEXT])
+{
+    struct tccl_step *script = read_file(daemon, key->job, stepd);
+    if (script && strcmp(script->key.cluster, key->cluster) == 0)
+        return script;
+    tccl_step_free(script);
+    stepd[0] = '\0';
+    return NULL;
+}
+
+void script_stepd(struct daemon *daemon, const struct tccl_step_key *key,
+                  char text[static STEPD_TEXT])
+{
+    tccl_step_free(read_script(daemon, key, text));
+}
+
+enum stepd_state script_look(struct daemon *daemon, uint32_t job, struct tccl_step_key *key)
+{
+    char stepd[STEPD_TEXT];
+    struct tccl_step *script = read_file(daemon, job, stepd);
+    if (!script)
+        return STEPD_UNKNOWN;
+    *key = script->key;
+    tccl_step_free(script);
+    return stepd_look(stepd);
 }
 
 void script_end(struct steps *steps, const struct tccl_step_key *key)
@@ -92,7 +127,8 @@ struct tccl_step *script_join(struct daemon *daemon, const struct tccl_step_key 
                               const json_t *below, struct tccl_error *err)
 {
     struct tccl_step *join = tccl_join_from_json(below, err);
-    struct tccl_step *script = join ? read_script(daemon, key) : NULL;
+    char stepd[STEPD_TEXT];
+    struct tccl_step *script = join ? read_script(daemon, key, stepd) : NULL;
     if (join && (!tccl_key_equal(&join->key, key) || join->launch != TCCL_LAUNCH_BELOW ||
                  (script && script->uid != join->uid))) {
         tccl_step_free(tccl_steal(join));

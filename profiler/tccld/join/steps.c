@@ -10,7 +10,6 @@
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
-#include "tccld/join/leave.h"
 #include "tccld/join/step-internal.h"
 
 void step_free(struct step *step)
@@ -141,7 +140,6 @@ struct steps *steps_new(struct daemon *daemon)
         return NULL;
     }
     forget_hung(daemon->conf->run_dir);
-    sweep_plans(steps);
     return steps;
 }
 

@@ -20,6 +20,7 @@ struct seen;
 struct shares;
 struct slurm_gpus;
 struct steps;
+struct sweep;
 struct turns;
 struct verdicts;
 
@@ -44,6 +45,7 @@ struct daemon {
     struct journal *journal;
     struct jobs *jobs;
     struct steps *steps;
+    struct sweep *sweep;
     struct alives *alives;
     struct verdicts *verdicts;
     struct metrics *metrics;

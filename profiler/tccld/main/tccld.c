@@ -18,6 +18,7 @@
 #include "tccld/join/join.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/step.h"
+#include "tccld/join/sweep.h"
 #include "tccld/join/verdicts.h"
 #include "tccld/journal/journal.h"
 #include "tccld/main/daemon.h"
@@ -185,6 +186,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *argument)
     daemon->conf = conf;
     journal_reloaded(daemon->journal);
     peer_trust_reloaded(daemon->peer_trust);
+    sweep_hurry(daemon->sweep);
     log_line("configuration reloaded from %s", conf->path);
 }
 
@@ -306,6 +308,9 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     parts->tcp = tcp_socket_new(daemon, err);
     if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
         return -1;
+    daemon->sweep = sweep_new(daemon, SWEEP_MS);
+    if (!daemon->sweep)
+        return tccl_fail(err, "out of memory");
     return unix_socket_listen(parts->unix_socket, err);
 }
 
@@ -319,6 +324,7 @@ static void end(struct parts *parts)
         if (event_base_loop(daemon->base, EVLOOP_NONBLOCK) != 0 ||
             event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
             break;
+    sweep_free(daemon->sweep);
     tcp_socket_free(parts->tcp);
     peer_trust_free(daemon->peer_trust);
     unix_socket_free(parts->unix_socket);

@@ -28,6 +28,11 @@ uid_t connection_uid(const struct connection *connection)
     return connection->asker.uid;
 }
 
+pid_t connection_pid(const struct connection *connection)
+{
+    return connection->asker.pid;
+}
+
 const char *connection_node(const struct connection *connection)
 {
     return connection->asker.node;

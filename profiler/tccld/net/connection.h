@@ -17,6 +17,8 @@ struct connection;
  * unix socket). Both until the next question. */
 uid_t connection_uid(const struct connection *connection);
 const char *connection_node(const struct connection *connection);
+/* Who has connected to the unix socket; 0: not known. */
+pid_t connection_pid(const struct connection *connection);
 
 /* Keeps the question open beyond its handler; each hold ends with connection_drop. A question that
  * nobody holds any more and nobody has answered ends the connection. */

@@ -36,6 +36,7 @@ static int meet(int fd, const struct sockaddr *address, socklen_t size, struct a
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &length) != 0)
         return -1;
     asker->uid = ucred.uid;
+    asker->pid = ucred.pid;
     snprintf(asker->place, sizeof(asker->place), "uid %u (pid %d)", ucred.uid, ucred.pid);
     return 0;
 }

@@ -12,6 +12,7 @@
 /* Who is at the other end, as far as it is known. */
 struct asker {
     uid_t uid; /* -1: not known yet */
+    pid_t pid; /* 0: not known */
     char place[128];
     char node[TCCL_CONF_NAME], nonce[TCCL_NONCE]; /* of the envelope */
 };

@@ -1,0 +1,160 @@
+/* sweep.c: RunDir's only sweeper. The slurmstepd of a step can be killed: then no LEAVE comes, and
+ * its plan, its processes' file in /dev/shm, and what is kept of a job script stay. They go once
+ * that slurmstepd is seen to be gone. Where it can't be seen, only age tells, since a plan that is
+ * removed too early costs a step its ring. */
+#include "tccld/join/sweep.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "base/cleanup.h"
+#include "client/key.h"
+#include "tccld/join/leave.h"
+#include "tccld/join/planfile.h"
+#include "tccld/join/script.h"
+#include "tccld/join/stepd.h"
+
+struct sweep {
+    struct daemon *daemon;
+    struct event *timer;
+    int period_ms;
+};
+
+static void cleanup_folder_(DIR **folder)
+{
+    if (*folder)
+        closedir(*folder);
+}
+#define cleanup_folder __attribute__((cleanup(cleanup_folder_)))
+
+/* Whose plan it is, and whether its step lives. */
+static enum stepd_state look_at_plan(const char *run_dir, const char *name,
+                                     struct tccl_step_key *key)
+{
+    char text[TCCL_LINES_SIZE], stepd[STEPD_TEXT], folder[TCCL_KEY_TEXT];
+    struct tccl_lines plan;
+    if (planfile_read_folder(run_dir, name, text, &plan) != 0 ||
+        tccl_key_from_lines(&plan, key, NULL) != 0 ||
+        tccl_line_text(&plan, "stepd", stepd, sizeof(stepd)) <= 0)
+        return STEPD_UNKNOWN;
+    tccl_key_folder(key, folder);
+    return strcmp(folder, name) == 0 ? stepd_look(stepd) : STEPD_UNKNOWN;
+}
+
+/* Another run of the step waits for its plan, which will take this one's place. */
+static bool begins_again(const struct daemon *daemon, const struct tccl_step_key *key)
+{
+    const struct step *step = steps_find(daemon->steps, key);
+    return step && step_is_open(step);
+}
+
+static bool sweep_plan(struct daemon *daemon, const char *name, bool old)
+{
+    const char *run_dir = daemon->conf->run_dir;
+    struct tccl_step_key key;
+    enum stepd_state state = look_at_plan(run_dir, name, &key);
+    if (state == STEPD_GONE && begins_again(daemon, &key))
+        return false;
+    if (state == STEPD_GONE)
+        step_end_here(daemon->steps, &key);
+    else if (state == STEPD_UNKNOWN && old && !planlist_has(daemon->steps->plans, name))
+        return planfile_remove_folder(run_dir, name) == 0;
+    return state == STEPD_GONE;
+}
+
+static bool sweep_script(struct daemon *daemon, int folder, const char *name, uint32_t job,
+                         bool old)
+{
+    struct tccl_step_key key;
+    enum stepd_state state = script_look(daemon, job, &key);
+    if (state == STEPD_GONE)
+        script_end(daemon->steps, &key);
+    return state == STEPD_GONE || (state == STEPD_UNKNOWN && old && unlinkat(folder, name, 0) == 0);
+}
+
+static bool is_named(const char *name, const char *ending, uint32_t *job)
+{
+    int end = -1;
+    return sscanf(name, "%10u%n", job, &end) == 1 && end > 0 && strcmp(name + end, ending) == 0;
+}
+
+/* One entry of RunDir. Returns whether a plan or a script has gone. */
+static bool sweep_entry(struct daemon *daemon, int folder, const char *name, bool old)
+{
+    uint32_t job;
+    if (planfile_is_folder(name))
+        return sweep_plan(daemon, name, old);
+    if (is_named(name, SCRIPT_ENDING, &job))
+        return sweep_script(daemon, folder, name, job, old);
+    if (is_named(name, PLANFILE_LAUNCHER, &job) && faccessat(folder, name, F_OK, 0) != 0)
+        unlinkat(folder, name, 0); /* it leads nowhere */
+    return false;
+}
+
+int sweep_run_dir(struct daemon *daemon, time_t now)
+{
+    cleanup_folder DIR *folder = opendir(daemon->conf->run_dir);
+    const struct dirent *entry;
+    struct stat stat;
+    int removed = 0, kept = 0;
+    while (folder && (entry = readdir(folder)) != NULL) {
+        if (fstatat(dirfd(folder), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        time_t keep = kept >= SWEEP_MANY ? SWEEP_MANY_KEEP_S : SWEEP_KEEP_S;
+        if (sweep_entry(daemon, dirfd(folder), entry->d_name, now - stat.st_mtime > keep))
+            removed++;
+        else
+            kept += planfile_is_folder(entry->d_name);
+    }
+    return removed;
+}
+
+static void on_time(evutil_socket_t fd, short what, void *argument)
+{
+    struct sweep *sweep = argument;
+    struct timeval next = daemon_in(sweep->period_ms);
+    int removed = sweep_run_dir(sweep->daemon, time(NULL));
+    (void)fd;
+    (void)what;
+    if (removed)
+        log_line("%s: removed %d plans and job scripts of steps that ended without a LEAVE",
+                 sweep->daemon->conf->run_dir, removed);
+    event_add(sweep->timer, &next);
+}
+
+struct sweep *sweep_new(struct daemon *daemon, int period_ms)
+{
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    if (!sweep)
+        return NULL;
+    *sweep = (struct sweep){.daemon = daemon, .period_ms = period_ms};
+    sweep->timer = event_new(daemon->base, -1, 0, on_time, sweep);
+    if (!sweep->timer) {
+        free(sweep);
+        return NULL;
+    }
+    sweep_hurry(sweep);
+    return sweep;
+}
+
+void sweep_hurry(struct sweep *sweep)
+{
+    struct timeval soon = daemon_in(0);
+    event_add(sweep->timer, &soon);
+}
+
+void sweep_free(struct sweep *sweep)
+{
+    if (!sweep)
+        return;
+    event_free(sweep->timer);
+    free(sweep);
+}

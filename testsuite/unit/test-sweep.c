@@ -1,0 +1,229 @@
+/* What steps that ended without LEAVE have left in RunDir: plans and job scripts of slurmstepds
+ * that were killed go, those of living ones stay, and where nobody can tell, age does. Processes of
+ * the test are the slurmstepds. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "check.h"
+#include "client/key.h"
+#include "tccld/join/leave.h"
+#include "tccld/join/planfile.h"
+#include "tccld/join/script.h"
+#include "tccld/join/stepd.h"
+#include "tccld/join/sweep.h"
+#include "tccld/join/verdicts.h"
+#include "tccld/net/connection-internal.h"
+#include "tccld/net/liveness.h"
+
+static char run_dir[] = "/tmp/tccl-sweep-XXXXXX";
+static struct tccl_conf conf;
+static struct daemon daemon_ = {.conf = &conf};
+
+static pid_t start_stepd(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    return pid;
+}
+
+static void kill_stepd(pid_t pid, bool reap)
+{
+    siginfo_t info;
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    CHECK_INT(waitid(P_PID, (id_t)pid, &info, WEXITED | (reap ? 0 : WNOWAIT)), 0);
+}
+
+static struct tccl_step_key key_of(uint32_t job, uint32_t step)
+{
+    return (struct tccl_step_key){.cluster = "c", .job = job, .step = step};
+}
+
+static void path_of(const struct tccl_step_key *key, char path[static PATH_MAX])
+{
+    char name[TCCL_KEY_TEXT];
+    tccl_key_folder(key, name);
+    snprintf(path, PATH_MAX, "%s/%s/plan", run_dir, name);
+}
+
+static bool has_plan(const struct tccl_step_key *key)
+{
+    char path[PATH_MAX];
+    path_of(key, path);
+    return access(path, F_OK) == 0;
+}
+
+/* A plan with a file in /dev/shm; stepd: "" for none. */
+static void write_plan(const struct tccl_step_key *key, const char *stepd)
+{
+    char buffer[TCCL_LINES_SIZE], path[PATH_MAX];
+    struct tccl_line_writer plan;
+    struct tccl_error err = {0};
+    planfile_begin(&plan, buffer);
+    tccl_key_put_lines(key, &plan);
+    tccl_line_put(&plan, "uid", "65532");
+    tccl_line_put(&plan, "index", "3");
+    if (*stepd)
+        tccl_line_put(&plan, "stepd", "%s", stepd);
+    CHECK_INT(planfile_write(run_dir, key, 65532, &plan, path, &err), 0);
+    CHECK_STR(err.text, "");
+}
+
+static void write_plan_of(const struct tccl_step_key *key, pid_t pid)
+{
+    char stepd[STEPD_TEXT];
+    stepd_name(pid, stepd);
+    CHECK(*stepd);
+    write_plan(key, stepd);
+}
+
+static bool is_shared(const struct tccl_step_key *key)
+{
+    char name[TCCL_KEY_TEXT], path[PATH_MAX];
+    tccl_key_folder(key, name);
+    snprintf(path, sizeof(path), PLANFILE_SHARED "/tccl-65532%s.3", strrchr(name, '-'));
+    return access(path, F_OK) == 0;
+}
+
+static int entry_exists(uint32_t job, const char *ending)
+{
+    char path[PATH_MAX];
+    struct stat stat;
+    snprintf(path, sizeof(path), "%s/%u%s", run_dir, job, ending);
+    return lstat(path, &stat) == 0;
+}
+
+static int sweep_after(time_t seconds)
+{
+    return sweep_run_dir(&daemon_, time(NULL) + seconds);
+}
+
+static void test_states(void)
+{
+    char text[STEPD_TEXT], other[STEPD_TEXT];
+    pid_t pid = start_stepd();
+    unsigned long long start, namespace;
+    stepd_name(pid, text);
+    CHECK_INT(stepd_look(text), STEPD_LIVES);
+    CHECK_INT(sscanf(text, "%*d %llu %llu", &start, &namespace), 2);
+    snprintf(other, sizeof(other), "%d %llu %llu", pid, start + 1, namespace); /* the id again */
+    CHECK_INT(stepd_look(other), STEPD_GONE);
+    snprintf(other, sizeof(other), "%d %llu %llu", pid, start, namespace + 1);
+    CHECK_INT(stepd_look(other), STEPD_UNKNOWN); /* a container's id */
+    CHECK_INT(stepd_look(""), STEPD_UNKNOWN);
+    CHECK_INT(stepd_look("0 1 2"), STEPD_UNKNOWN);
+    kill_stepd(pid, false);
+    CHECK_INT(stepd_look(text), STEPD_GONE);
+    waitpid(pid, NULL, 0);
+    CHECK_INT(stepd_look(text), STEPD_GONE);
+    stepd_name(pid, other);
+    CHECK_STR(other, "");
+    stepd_name(0, other);
+    CHECK_STR(other, "");
+}
+
+/* Another step of the same job, and the job's next step, go on. */
+static void test_plans(void)
+{
+    struct tccl_step_key dead = key_of(7, 0), alive = key_of(7, 1), nobodys = key_of(8, 0);
+    pid_t pid = start_stepd();
+    write_plan_of(&dead, pid);
+    write_plan_of(&alive, getpid());
+    write_plan(&nobodys, "");
+    planfile_link(run_dir, &dead);
+    CHECK_INT(sweep_after(0), 0);
+    CHECK(has_plan(&dead) && entry_exists(7, ".launcher"));
+    CHECK(geteuid() != 0 || is_shared(&dead));
+    kill_stepd(pid, true);
+    CHECK_INT(sweep_after(0), 1);
+    CHECK(!has_plan(&dead) && !is_shared(&dead) && !entry_exists(7, ".launcher"));
+    CHECK(has_plan(&alive) && has_plan(&nobodys));
+    CHECK_INT(sweep_after(SWEEP_KEEP_S - 60), 0);
+    planlist_add(daemon_.steps->plans, &nobodys);
+    CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 0);
+    planlist_remove(daemon_.steps->plans, &nobodys);
+    CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 1);
+    CHECK(has_plan(&alive) && !has_plan(&nobodys));
+    planfile_remove(run_dir, &alive);
+}
+
+/* The script's JOIN, its plans, and a link to a plan that another way removed. */
+static void test_scripts(void)
+{
+    char *node = "n1", stepd[STEPD_TEXT];
+    struct tccl_step join = {.key = key_of(9, 0xfffffffb),
+                             .n_nodes = 1,
+                             .nodes = &node,
+                             .launch = TCCL_LAUNCH_SCRIPT,
+                             .timeout_ms = 1000,
+                             .n_gres = 1};
+    struct tccl_step_key below = key_of(9, 0);
+    struct connection connection = {.asker.pid = start_stepd()};
+    strcpy(conf.node, "n1");
+    script_keep(&daemon_, &connection, &join);
+    script_stepd(&daemon_, &below, stepd);
+    CHECK(*stepd);
+    write_plan(&below, stepd);
+    planfile_link(run_dir, &below);
+    CHECK_INT(sweep_after(SWEEP_KEEP_S + 60), 0);
+    CHECK(entry_exists(9, ".script") && has_plan(&below));
+    kill_stepd(connection.asker.pid, true);
+    CHECK_INT(sweep_after(0), 2);
+    CHECK(!entry_exists(9, ".script") && !has_plan(&below));
+    CHECK_INT(sweep_after(0), 0);
+    CHECK(!entry_exists(9, ".launcher"));
+}
+
+/* What is not ours stays. */
+static void test_others(void)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/not-ours", run_dir);
+    CHECK_INT(mkdir(path, 0755), 0);
+    CHECK_INT(sweep_after(10 * SWEEP_KEEP_S), 0);
+    CHECK_INT(rmdir(path), 0);
+}
+
+/* At the start, and then again. */
+static void test_period(void)
+{
+    struct tccl_step_key first = key_of(10, 0), second = key_of(10, 1);
+    pid_t dead = start_stepd(), pid = start_stepd();
+    write_plan_of(&first, dead);
+    write_plan_of(&second, pid);
+    kill_stepd(dead, true);
+    daemon_.sweep = sweep_new(&daemon_, 20);
+    event_base_loop(daemon_.base, EVLOOP_ONCE);
+    CHECK(!has_plan(&first) && has_plan(&second));
+    kill_stepd(pid, true);
+    for (int turn = 0; has_plan(&second) && turn < 3; turn++)
+        event_base_loop(daemon_.base, EVLOOP_ONCE);
+    CHECK(!has_plan(&second));
+    sweep_free(daemon_.sweep);
+}
+
+int main(void)
+{
+    if (!mkdtemp(run_dir))
+        return 1;
+    strcpy(conf.run_dir, run_dir);
+    daemon_.base = event_base_new();
+    daemon_.alives = alives_new();
+    daemon_.verdicts = verdicts_new(&daemon_);
+    daemon_.steps = steps_new(&daemon_);
+    test_states();
+    test_plans();
+    test_scripts();
+    test_others();
+    test_period();
+    steps_free(daemon_.steps);
+    verdicts_free(daemon_.verdicts);
+    alives_free(daemon_.alives);
+    event_base_free(daemon_.base);
+    CHECK_INT(rmdir(run_dir), 0);
+    return check_result();
+}
