@@ -403,6 +403,8 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
 {
     int n_peers = conf->n_peers;
     if (!strcasecmp(section, "peers")) {
+        if (conf->no_peers)
+            return 0;
         int rc = read_peer(conf, name, value, err);
         note_line(conf, n_peers, line);
         return rc;
@@ -588,11 +590,12 @@ static void set_defaults(struct tccl_conf *conf)
     default_machine(conf);
 }
 
-int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
-                   struct tccl_error *err)
+static int read_conf(const char *path, const char *node, bool no_peers, struct tccl_conf *conf,
+                     struct tccl_error *err)
 {
     const char *file = path ? path : TCCL_SYSCONFDIR "/slurm/tccl.conf";
     set_defaults(conf);
+    conf->no_peers = no_peers;
     if (node)
         snprintf(conf->node, sizeof(conf->node), "%s", node);
     else
@@ -606,6 +609,18 @@ int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
         return 0;
     tccl_conf_clear(conf);
     return -1;
+}
+
+int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
+                   struct tccl_error *err)
+{
+    return read_conf(path, node, false, conf, err);
+}
+
+int tccl_conf_read_own(const char *path, const char *node, struct tccl_conf *conf,
+                       struct tccl_error *err)
+{
+    return read_conf(path, node, true, conf, err);
 }
 
 int tccl_conf_override(struct tccl_conf *conf, const char *assignment, struct tccl_error *err)

@@ -52,6 +52,7 @@ struct tccl_conf {
     struct tccl_policy policy;            /* [policy]: where no other one matches */
     struct tccl_policy *policies;         /* [policy NAME], in the order of the file */
     int n_policies;
+    bool no_peers;           /* they are not read */
     struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
     int lines[TCCL_CONF_KEYS]; /* see tccl_conf_line */
@@ -64,6 +65,9 @@ struct tccl_conf {
  * tccl_conf_clear frees. */
 int tccl_conf_read(const char *path, const char *node, struct tccl_conf *conf,
                    struct tccl_error *err);
+/* The same without [peers], mistakes there included: for who asks this node's tccld alone. */
+int tccl_conf_read_own(const char *path, const char *node, struct tccl_conf *conf,
+                       struct tccl_error *err);
 /* Overrides one key of [tccl] or [policy], as plugstack arguments do: "Timeout=1s"; of a key that
  * both have, that of [tccl]. A Port does not reach peers that were read without one. Returns 0 or
  * -1. */

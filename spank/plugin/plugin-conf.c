@@ -23,7 +23,7 @@ int plugin_conf_read(int argc, char **argv, const char *node, struct tccl_conf *
     for (int i = 0; i < argc; i++)
         if (config_path(argv[i]))
             path = config_path(argv[i]);
-    if (tccl_conf_read(path, node, conf, err) != 0)
+    if (tccl_conf_read_own(path, node, conf, err) != 0)
         return -1;
     for (int i = 0; i < argc; i++)
         if (!config_path(argv[i]) && tccl_conf_override(conf, argv[i], err) != 0) {

@@ -47,6 +47,12 @@ CALLBACK slurm_spank_user_init(spank_t spank, int argc, char *argv[])
     return remote_user_init(spank);
 }
 
+CALLBACK slurm_spank_task_post_fork(spank_t spank, int argc, char *argv[])
+{
+    (void)spank, (void)argc, (void)argv;
+    return remote_task_post_fork();
+}
+
 CALLBACK slurm_spank_task_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc, (void)argv;

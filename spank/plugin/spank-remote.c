@@ -53,6 +53,7 @@ static struct {
     int64_t deadline;                  /* tccl_now_ms */
     int timeout_ms;
     int fd;         /* connection to tccld while waiting for the plan, else -1 */
+    pid_t opener;   /* of fd */
     bool active;    /* variables are set for the step */
     bool joined;    /* tccld knows of this step */
     bool unheard;   /* and has not answered: other nodes may have a ring */
@@ -273,6 +274,7 @@ static void join_ring(void)
     remote.fd = find_tccld(&err);
     if (remote.fd >= 0)
         remote.fd = send_join(remote.fd, NULL, left_until(remote.deadline), &err);
+    remote.opener = getpid();
     remote.active = true;
     remote.joined = remote.fd >= 0;
     if (remote.fd >= 0)
@@ -384,15 +386,47 @@ void remote_init(spank_t spank)
     remote.pyxis = preload_pyxis(job_environment(spank));
 }
 
+static void set_no_array(spank_t spank, const struct step_items *items, char *const *env)
+{
+    char own_job[16];
+    if (!step_info_needs_no_array(items, env))
+        return;
+    snprintf(own_job, sizeof(own_job), "%u", items->job);
+    spank_setenv(spank, STEP_NO_ARRAY, own_job, 1);
+}
+
+/* May this step have a ring, or be told why it has none? Of the other ones, which may be most of a
+ * cluster's, neither tccl.conf nor the nodes are read. LD_PRELOAD may have the shim in it, of an
+ * outer step, which tccl.conf names. */
+static bool may_want_ring(char *const *env, enum step_kind kind)
+{
+    const char *const names[] = {kind == STEP_TASKS ? "SLURM_STEP_GPUS" : "SLURM_JOB_GPUS",
+                                 "SLURM_SHARDS_ON_NODE",
+                                 "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                 "TCCL",
+                                 TCCL_FORWARDED,
+                                 "LD_PRELOAD"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const char *value = job_env_get(env, names[i]);
+        if (value && *value)
+            return true;
+    }
+    return option_mode() != POLICY_NOT_GIVEN;
+}
+
 int remote_init_post_opt(spank_t spank, int argc, char **argv)
 {
     struct tccl_error step_error = {""}, conf_error = {""};
     struct step_items items = read_items(spank);
-    char own_job[16];
     enum step_kind kind = step_kind(items.step);
     if (kind == STEP_CONTAINER)
         return 0;
     char **env = job_environment(spank);
+    if (!may_want_ring(env, kind)) {
+        set_no_array(spank, &items, env);
+        forget_inherited(spank, NULL);
+        return 0;
+    }
     int step_rc = step_info_read(&items, env, &remote.step, &remote.place, &step_error);
     if (step_rc == 0 && task_gpus_check(env, kind == STEP_TASKS ? remote.step.n_gres : 0,
                                         getenv("SLURM_CONF"), &step_error) != 0) {
@@ -405,10 +439,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         snprintf(remote.step.key.cluster, sizeof(remote.step.key.cluster), "%s",
                  plugin_conf_cluster(&remote.conf));
     remote.environment = environment_mode(env);
-    if (step_info_needs_no_array(&items, env)) {
-        snprintf(own_job, sizeof(own_job), "%u", items.job);
-        spank_setenv(spank, STEP_NO_ARRAY, own_job, 1);
-    }
+    set_no_array(spank, &items, env);
     forget_inherited(spank, configured ? remote.conf.shim : NULL);
     choose_mode(configured);
     if (!configured)
@@ -463,6 +494,15 @@ static bool wait_for_tccld(void)
     return false;
 }
 
+/* Under ContainSpank slurm_spank_user_init runs in a process that has slurmstepd's memory, but
+ * descriptors of its own: slurmstepd closes its one later (remote_task_post_fork). */
+static void hang_up(void)
+{
+    close(remote.fd);
+    if (getpid() == remote.opener)
+        remote.fd = -1;
+}
+
 static void await_plan(void)
 {
     struct tccl_error err = {""};
@@ -478,8 +518,7 @@ static void await_plan(void)
         else
             fall_back("%s: tccld: %s", node_name(), err.text);
     }
-    close(remote.fd);
-    remote.fd = -1;
+    hang_up();
 }
 
 /* If the plan is applied but there is no shim, TCCL_REASON says why. */
@@ -630,6 +669,13 @@ static void take_back_shim(spank_t spank)
     forget_environment(spank);
     spank_setenv(spank, "TCCL_REASON",
                  "the ring is not built: the task does not see the shim (a container?)", 1);
+}
+
+int remote_task_post_fork(void)
+{
+    if (remote.fd >= 0)
+        hang_up();
+    return 0;
 }
 
 int remote_task_init(spank_t spank)

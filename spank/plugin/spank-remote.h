@@ -17,6 +17,10 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv);
  */
 int remote_user_init(spank_t spank);
 
+/* In slurmstepd, once for each task that has been forked: closes what slurm_spank_user_init could
+ * not under ContainSpank. */
+int remote_task_post_fork(void);
+
 /* In the forked task, before exec: removes the shim from LD_PRELOAD if the task cannot read it.
  * Does not return if the mode is require and there is no ring. */
 int remote_task_init(spank_t spank);
