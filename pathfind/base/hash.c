@@ -1,9 +1,11 @@
-/* hash.c: checksums and identities (xxHash). */
+/* hash.c: checksums and identities (xxHash). Compiled in: one library less to load for each
+ * slurmstepd, 0.1 ms. */
 #include "base/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 uint64_t tccl_hash64(const void *data, size_t size)
