@@ -49,7 +49,7 @@ end() {
     touch "$work/end.0" "$work/end.1"
     plans_gone() { [ ! -e "$(plan_of 1)" ]; }
     eventually "LEAVE of step 1" plans_gone
-    user scancel "$job"
+    user scancel "$job" || true
     eventually "end of job $job" job_ended "$job"
     admin scontrol update nodename=n[1-2] state=resume 2>/dev/null || true
     nodes_are_up
