@@ -123,19 +123,29 @@ int slurm_kill_job_step(void)
     return 0;
 }
 
-/* tccld: it answers that it is alive, and nothing else. */
-static void serve(int listener)
+/* tccld: it says that it is alive, and hangs up on all else. */
+static void hear(int fd)
 {
+    int64_t until = tccl_now_ms() + SERVED_MS;
     for (;;) {
         cleanup_free char *text = NULL;
         size_t size;
-        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK); /* it stays open */
-        int64_t until = tccl_now_ms() + SERVED_MS;
         if (tccl_frame_read(fd, TCCL_FRAME_UNIX, until, &text, &size, NULL) != 0)
-            continue;
+            return;
+        cleanup_json json_t *message = tccl_message_parse(text, size, NULL);
+        if (!message || strcmp(tccl_message_type(message), "alive") != 0)
+            return;
         cleanup_json json_t *ok = tccl_message_new("ok");
         cleanup_free char *answer = tccl_message_text(ok);
         tccl_frame_write(fd, answer, strlen(answer), TCCL_FRAME_UNIX, until, NULL);
+    }
+}
+
+static void serve(int listener)
+{
+    for (;;) {
+        cleanup_close int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+        hear(fd);
     }
 }
 
@@ -269,7 +279,7 @@ static void write_conf(const char *name, const char *more)
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     int size =
         snprintf(text, sizeof(text),
-                 "[tccl]\nSocket=%s/tccld.sock\nRunDir=%s\nTimeout=50ms\nAliveTimeout=10s\n%s",
+                 "[tccl]\nSocket=%s/tccld.sock\nRunDir=%s\nTimeout=20s\nAliveTimeout=10s\n%s",
                  folder, folder, more);
     CHECK_INT(tccl_write_file(path, 0644, text, (size_t)size, NULL), 0);
 }
