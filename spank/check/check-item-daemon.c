@@ -26,14 +26,25 @@ static int64_t within(const struct check_site *site, int ms)
 
 /* ---- munge ---- */
 
-static const char *munge_advice(const char *text)
+/* Slurm may do without munge. */
+static const char *start_munged(const struct check_site *site)
+{
+    char type[64] = "";
+    check_site_value(site, "AuthType", type, sizeof(type));
+    if (strcasecmp(type, "auth/slurm") != 0)
+        return "start munged, or correct MungeSocket=";
+    return "Slurm has AuthType=auth/slurm, but tccld needs munge: start a munged with the same key "
+           "on all nodes, or correct MungeSocket=";
+}
+
+static const char *munge_advice(const struct check_site *site, const char *text)
 {
     if (strstr(text, "xpired") || strstr(text, "ewound"))
         return "the clock was set back or forward: check its synchronisation";
     if (strstr(text, "imed-out") || strstr(text, "imed out"))
         return "what hangs is munged: restart it";
     if (strstr(text, "ocket") || strstr(text, "onnect"))
-        return "start munged, or correct MungeSocket=";
+        return start_munged(site);
     return "see munged's log";
 }
 
@@ -48,13 +59,11 @@ void check_item_munge(const struct check_site *site, struct check_result *result
     uid_t uid;
     int64_t deadline = within(site, MUNGE_MS);
     if (*socket && (stat(socket, &st) != 0 || !S_ISSOCK(st.st_mode)))
-        check_say(result, CHECK_FAIL,
-                  "MungeSocket=%s: no munged has this socket: start munged, or "
-                  "correct MungeSocket=",
-                  socket);
+        check_say(result, CHECK_FAIL, "MungeSocket=%s: no munged has this socket: %s", socket,
+                  start_munged(site));
     else if (tccl_cred_encode(socket, geteuid(), word, sizeof(word), deadline, &cred, &err) != 0 ||
              tccl_cred_decode(socket, cred, deadline, &uid, &data, &size, &err) != 0)
-        check_say(result, CHECK_FAIL, "%s: %s", err.text, munge_advice(err.text));
+        check_say(result, CHECK_FAIL, "%s: %s", err.text, munge_advice(site, err.text));
     else if (uid != geteuid() || size != sizeof(word) || memcmp(data, word, size) != 0)
         check_say(result, CHECK_FAIL, "a credential was altered (uid %u): check munged", uid);
     else

@@ -24,6 +24,7 @@
 #include "plugin/policy-env.h"
 #include "plugin/policy-facts.h"
 #include "plugin/preload.h"
+#include "plugin/printed.h"
 #include "plugin/spank-option.h"
 #include "plugin/step-info.h"
 #include "plugin/step-signal.h"
@@ -54,6 +55,7 @@ static struct {
     int timeout_ms;
     int fd;         /* connection to tccld while waiting for the plan, else -1 */
     pid_t opener;   /* of fd */
+    int printed;    /* printed_open, if this step may print something, else -1 */
     bool active;    /* variables are set for the step */
     bool joined;    /* tccld knows of this step */
     bool unheard;   /* and has not answered: other nodes may have a ring */
@@ -62,7 +64,7 @@ static struct {
     bool script;      /* a job script that may start mpirun on several nodes */
     bool pyxis;       /* pyxis runs the tasks in a container */
     const char *shim; /* first in LD_PRELOAD, or NULL */
-} remote = {.fd = -1};
+} remote = {.fd = -1, .printed = -1};
 
 static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
 {
@@ -257,8 +259,7 @@ static int find_tccld(struct tccl_error *err)
         return fd;
     *err = (struct tccl_error){""};
     if (age >= 0)
-        return tccl_fail(err, "its tccld hung %d s ago and is not waited for until %d s from now",
-                         (int)(age / 1000), (int)((HUNG_MS - age + 999) / 1000));
+        return tccl_fail(err, "its tccld hung less than a minute ago, and is not waited for yet");
     hung_stamp_put(remote.conf.run_dir, tccl_now_ms());
     return tccl_fail(err,
                      "tccld hangs: no answer within %d ms; steps here don't wait for it for %d s",
@@ -368,6 +369,16 @@ static void begin_step(const char *step_error)
     }
 }
 
+/* What the job's steps have printed here, if this one may print something: it has to be opened as
+ * root. With TCCL_DEBUG each step prints. */
+static void open_printed(char *const *env)
+{
+    const char *debug = job_env_get(env, "TCCL_DEBUG");
+    bool prints = remote.active && remote.choice.mode >= TCCL_MODE_ON;
+    if (remote.place.first && (prints || remote.bad_environment.text[0]) && !(debug && *debug))
+        remote.printed = printed_open(remote.conf.run_dir);
+}
+
 /* Finds the policy, and from it the mode. */
 static void choose_mode(bool configured)
 {
@@ -450,6 +461,8 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         begin_script();
     if (!configured && kind != STEP_SHELL && remote.choice.mode != TCCL_MODE_OFF)
         fall_back("%s: %s", node_name(), conf_error.text);
+    if (configured)
+        open_printed(job_environment(spank));
     return 0;
 }
 
@@ -569,6 +582,18 @@ static const char *extent_node(void)
     return *extent_of_ring() ? remote.step.nodes[0] : "";
 }
 
+/* Prints a line that no step of this job has printed on this node. */
+static __attribute__((format(printf, 1, 2))) void say_once(const char *format, ...)
+{
+    char line[2 * NOTICE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    if (!printed_before(remote.printed, &remote.step.key, line))
+        slurm_spank_log("%s", line);
+}
+
 static void tell_user(void)
 {
     char line[NOTICE_SIZE];
@@ -576,7 +601,7 @@ static void tell_user(void)
         if (remote.plan.state == TCCL_STATE_FALLBACK)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
     } else if (remote.place.first && !step_is_refused()) {
-        slurm_spank_log("%s%s%s", line, extent_of_ring(), extent_node());
+        say_once("%s%s%s", line, extent_of_ring(), extent_node());
     }
 }
 
@@ -642,7 +667,7 @@ static void prepare_script(spank_t spank)
 int remote_user_init(spank_t spank)
 {
     if (remote.bad_environment.text[0] && remote.place.first)
-        slurm_spank_log("tccl: TCCL is ignored: %s", remote.bad_environment.text);
+        say_once("tccl: TCCL is ignored: %s", remote.bad_environment.text);
     if (remote.active && remote.fd >= 0)
         await_plan();
     if (remote.active)
@@ -706,6 +731,9 @@ int remote_exit(void)
     if (remote.fd >= 0)
         close(remote.fd);
     remote.fd = -1;
+    if (remote.printed >= 0)
+        close(remote.printed);
+    remote.printed = -1;
     tell_unheard();
     if (remote.joined) {
         int fd = tccl_client_connect(remote.conf.socket, DEPART_MS, NULL);

@@ -59,3 +59,19 @@ touch "$work/shim.so"
 chmod 600 "$work/shim.so"
 shim
 item shim fail '*is closed to other users*chmod*'
+
+# Slurm may do without munge, and tccld not: that is said where no munged runs.
+sed -i "s|^Shim=.*||; s|^MungeSocket=.*||; s|^\[tccl\]|&\nMungeSocket=$work/none|" "$work/tccl.conf"
+munge() {
+    status=0
+    SLURM_CONF=$work/conf/slurm.conf "$cluster/bin/tccl-check" --node n1 --config "$1" --only munge >"$work/check" || status=$?
+    cat "$work/check"
+}
+munge "$work/tccl.conf"
+item munge fail "MungeSocket=$work/none: no munged has this socket: start munged, *"
+sed -i 's|^AuthType=.*|AuthType=auth/slurm|' "$work/conf/slurm.conf"
+munge "$work/tccl.conf"
+equal "exit status" "$status" 1
+item munge fail "MungeSocket=$work/none: *: Slurm has AuthType=auth/slurm, but tccld needs munge: start a munged with the same key on all nodes, *"
+munge "$cluster/tccl.conf"
+item munge ok '*'

@@ -35,12 +35,12 @@ equal "tasks" "$(tasks)" 2
 all_have TCCL_STATE fallback
 none_has TCCL_PLAN
 says 'tccl: no ring: n2: no * within * ms*'
-matches "n2's reason" "$(sed -nE 's/^.* n2 .* TCCL_REASON=//p' "$work/out")" 'n2: its tccld hung * s ago and is not waited for until * s from now'
+matches "n2's reason" "$(sed -nE 's/^.* n2 .* TCCL_REASON=//p' "$work/out")" 'n2: its tccld hung less than a minute ago, and is not waited for yet'
 both=$(job_of)
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=require
 [ "$status" != 0 ] || fail "srun ended with 0"
 equal "tasks" "$(tasks)" 0
-says 'tccl: no ring: n2: its tccld hung * s ago*'
+says 'tccl: no ring: n2: its tccld hung*'
 nodes_are_up
 
 echo "--- it goes on: what was sent to it is heard, and steps have rings again"
@@ -48,7 +48,7 @@ signal CONT n2
 wait_long
 goes_on() {
     srun_show -w n1,n2 -N2 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-    [ ! -e "$stamp" ] || { says 'tccl: no ring: n2: its tccld hung * s ago*'; return 1; }
+    [ ! -e "$stamp" ] || { says 'tccl: no ring: n2: its tccld hung*'; return 1; }
 }
 eventually "the note gone" goes_on
 applied 2
@@ -74,4 +74,4 @@ rm -rf "$stamp"
 signal STOP n2
 awk '{ print int($1 * 1000) }' /proc/uptime >"$stamp"
 srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1 --tccl=on
-fallback 1 'n2: its tccld hung * s ago*'
+fallback 1 'n2: its tccld hung*'

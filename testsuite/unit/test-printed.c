@@ -1,0 +1,106 @@
+/* Which lines the steps of a job have printed: once per job, run and line; what keeps the plugin
+ * from knowing has it print. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "check.h"
+#include "plugin/printed.h"
+
+static const struct tccl_step_key first = {.cluster = "c", .job = 7};
+
+static void test_once(int fd)
+{
+    struct tccl_step_key step = {.cluster = "c", .job = 7, .step = 1},
+                         job = {.cluster = "c", .job = 8},
+                         run = {.cluster = "c", .job = 7, .restart = 1},
+                         cluster = {.cluster = "d", .job = 7};
+    CHECK(!printed_before(fd, &first, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+    CHECK(printed_before(fd, &first, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+    CHECK(printed_before(fd, &step, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+    CHECK(!printed_before(fd, &step, "tccl: ring of 2 GPUs: 9.0 GB/s"));
+    CHECK(printed_before(fd, &first, "tccl: ring of 2 GPUs: 9.0 GB/s"));
+    CHECK(!printed_before(fd, &job, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+    CHECK(!printed_before(fd, &run, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+    CHECK(!printed_before(fd, &cluster, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+    CHECK(printed_before(fd, &first, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+}
+
+/* It always prints; its steps need not repeat that. */
+static void test_script(int fd)
+{
+    struct tccl_step_key script = {.cluster = "c", .job = 9, .run = 1},
+                         step = {.cluster = "c", .job = 9};
+    CHECK(!printed_before(fd, &script, "tccl: a"));
+    CHECK(!printed_before(fd, &script, "tccl: a"));
+    CHECK(printed_before(fd, &step, "tccl: a"));
+}
+
+static void test_unknown(int fd, const char *path)
+{
+    cleanup_close int holder = open(path, O_RDWR | O_CLOEXEC);
+    CHECK(!printed_before(-1, &first, "tccl: b"));
+    CHECK(!printed_before(-1, &first, "tccl: b"));
+    CHECK(!printed_before(fd, &first, "tccl: b"));
+    CHECK_INT(flock(holder, LOCK_EX), 0);
+    CHECK(!printed_before(fd, &first, "tccl: b"));
+    CHECK_INT(flock(holder, LOCK_UN), 0);
+    CHECK(printed_before(fd, &first, "tccl: b"));
+}
+
+/* However many lines there are, the file does not grow, and the latest are known. */
+static void test_bound(int fd)
+{
+    char line[64];
+    struct stat status;
+    for (int i = 0; i < 20000; i++) {
+        snprintf(line, sizeof(line), "tccl: line %d", i);
+        CHECK(!printed_before(fd, &first, line));
+    }
+    for (int i = 19900; i < 20000; i++) {
+        snprintf(line, sizeof(line), "tccl: line %d", i);
+        CHECK(printed_before(fd, &first, line));
+    }
+    CHECK_INT(fstat(fd, &status), 0);
+    CHECK_INT(status.st_size, 64 * 1024);
+}
+
+static void test_planted(const char *folder, const char *path)
+{
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(symlink("/dev/null", path), 0);
+    CHECK_INT(printed_open(folder), -1);
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(mkfifo(path, 0600), 0);
+    CHECK_INT(printed_open(folder), -1);
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(mkdir(path, 0700), 0);
+    CHECK_INT(printed_open(folder), -1);
+    CHECK_INT(rmdir(path), 0);
+    CHECK_INT(printed_open("/proc/none"), -1);
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/tccl-printed-XXXXXX", path[64];
+    struct stat status;
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof(path), "%s/printed", folder);
+    {
+        cleanup_close int fd = printed_open(folder);
+        CHECK_INT(fstat(fd, &status), 0);
+        CHECK_INT(status.st_mode & 07777, 0600);
+        test_once(fd);
+    }
+    cleanup_close int fd = printed_open(folder); /* what is in it stays */
+    CHECK(printed_before(fd, &first, "tccl: ring of 4 GPUs: 8.0 GB/s"));
+    test_script(fd);
+    test_unknown(fd, path);
+    test_bound(fd);
+    test_planted(folder, path);
+    CHECK_INT(rmdir(folder), 0);
+    return check_result();
+}
