@@ -18,6 +18,9 @@
 #include "base/fileio.h"
 #include "client/hostlist.h"
 
+/* Where slurmd links to what it has from slurmctld. */
+#define SERVER_CONF "/run/slurm/conf/slurm.conf"
+
 enum { ARGUMENTS = 8192, ENVIRONMENT = 65536, FIRST_WITHOUT_CGROUPS = 2405 };
 
 /* ---- a process ---- */
@@ -134,25 +137,6 @@ static const char *variable(const char *text, size_t size, const char *name)
     return NULL;
 }
 
-/* As slurmd(8) looks for it. Where it is in a place that only the build knows, "". */
-static void find_conf(int pid, const struct arguments *arguments, char conf[static PATH_MAX])
-{
-    static const char *const usual[] = {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
-                                        "/usr/local/etc/slurm.conf", "/run/slurm/conf/slurm.conf"};
-    cleanup_free char *text = malloc(ENVIRONMENT);
-    ssize_t size = text ? read_proc(pid, "environ", text, ENVIRONMENT) : -1;
-    const char *named = arguments->conf;
-    *conf = '\0';
-    if (!named && !arguments->server && size > 0)
-        named = variable(text, (size_t)size, "SLURM_CONF");
-    size_t count = sizeof(usual) / sizeof(*usual), first = arguments->server ? count - 1 : 0;
-    for (size_t i = first; !named && i < count; i++)
-        if (access(usual[i], F_OK) == 0)
-            named = usual[i];
-    if (named && *named == '/' && strlen(named) < PATH_MAX)
-        strcpy(conf, named);
-}
-
 /* The file that runs; after an update the one in its place. Without CAP_SYS_PTRACE that can't be
  * seen: then what slurmd was called by, and the usual places. Returns 1 if it was seen, 0 if not,
  * or -1: it is another program. */
@@ -175,6 +159,40 @@ static int find_program(int pid, const struct arguments *arguments, char program
     if (strncmp(slash ? slash + 1 : program, "slurmd", strlen("slurmd")) != 0)
         return -1;
     return length > 0;
+}
+
+/* Of a slurmd that was built with a prefix of its own, then the usual ones. Returns the first that
+ * is there, or NULL. */
+static const char *usual_conf(const char *program, char path[static PATH_MAX])
+{
+    static const char *const usual[] = {"%.*s/etc/slurm.conf",       "%.*s/etc/slurm/slurm.conf",
+                                        "/etc/slurm/slurm.conf",     "/etc/slurm-llnl/slurm.conf",
+                                        "/usr/local/etc/slurm.conf", SERVER_CONF};
+    const char *slash = strstr(program, "/sbin/");
+    for (size_t i = slash ? 0 : 2; i < sizeof(usual) / sizeof(*usual); i++) {
+        int length = i < 2 ? snprintf(path, PATH_MAX, usual[i], (int)(slash - program), program)
+                           : snprintf(path, PATH_MAX, "%s", usual[i]);
+        if (length < PATH_MAX && access(path, F_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+/* As slurmd(8) looks for it. Where it is in a place that only the build knows, "". */
+static void find_conf(int pid, const struct arguments *arguments, const char *program,
+                      char conf[static PATH_MAX])
+{
+    cleanup_free char *text = malloc(ENVIRONMENT);
+    ssize_t size = text ? read_proc(pid, "environ", text, ENVIRONMENT) : -1;
+    const char *named = arguments->server ? SERVER_CONF : arguments->conf;
+    char path[PATH_MAX];
+    *conf = '\0';
+    if (!named && size > 0)
+        named = variable(text, (size_t)size, "SLURM_CONF");
+    if (!named)
+        named = usual_conf(program, path);
+    if (named && *named == '/' && strlen(named) < PATH_MAX && access(named, F_OK) == 0)
+        strcpy(conf, named);
 }
 
 /* Only root, or SlurmUser, can write that file and put another in its place. */
@@ -210,10 +228,10 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
     *slurmd = (struct tccl_slurmd){.pid = pid, .named = arguments.node != NULL};
     if (arguments.node && strcmp(arguments.node, node) != 0)
         return false;
-    find_conf(pid, &arguments, slurmd->conf);
+    int seen = find_program(pid, &arguments, slurmd->program);
+    find_conf(pid, &arguments, slurmd->program, slurmd->conf);
     if (conf && strcmp(conf, slurmd->conf) != 0)
         return false;
-    int seen = find_program(pid, &arguments, slurmd->program);
     return seen > 0 || (seen == 0 && check_file(slurmd->program, slurm_user, why) == 0 &&
                         (!*slurmd->conf || check_file(slurmd->conf, slurm_user, why) == 0));
 }
@@ -284,9 +302,35 @@ static int put_link(const char *folder, const char *name, const char *target,
     return symlink(target, path) == 0 ? 0 : tccl_fail(err, "%s: %s", path, strerror(errno));
 }
 
-/* Links to all files beside slurm.conf, and a cgroup.conf of our own. With cgroup/v2, slurmd -G
- * moves itself into another cgroup and lifts the limits of the one that it finds itself in, which
- * is tccld's. Slurm before 24.05 has no "disabled"; its cgroup/v1 does nothing then. */
+static int put_file(const char *folder, const char *name, const char *text, struct tccl_error *err)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return tccl_write_file(path, 0600, text, strlen(text), err);
+}
+
+/* slurmd -G has every slurmstepd in SlurmdSpoolDir open its log again (user_init's messages of
+ * that go to the step's user), and writes into slurmd's log: it is shown other places. Of two
+ * values, Slurm takes the latter. */
+static int put_slurm_conf(const char *conf, const char *scratch, struct tccl_error *err)
+{
+    char text[3 * PATH_MAX];
+    if (snprintf(text, sizeof(text), "include %s\nSlurmdSpoolDir=%s\nSlurmdLogFile=/dev/null\n",
+                 conf, scratch) >= (int)sizeof(text))
+        return tccl_fail(err, "%.200s: its name is too long", conf);
+    return put_file(scratch, "slurm.conf", text, err);
+}
+
+static bool is_replaced(const char *name)
+{
+    return name[0] == '.' || strcmp(name, "cgroup.conf") == 0 || strcmp(name, "slurm.conf") == 0 ||
+           strcmp(name, "slurmd") == 0;
+}
+
+/* Links to all files beside slurm.conf, but a slurm.conf and a cgroup.conf of our own. With
+ * cgroup/v2, slurmd -G moves itself into another cgroup and lifts the limits of the one that it
+ * finds itself in, which is tccld's. Slurm before 24.05 has no "disabled"; its cgroup/v1 does
+ * nothing then. */
 static int copy_conf(const char *conf, int version, const char *scratch, struct tccl_error *err)
 {
     const char *no_cgroups =
@@ -300,15 +344,15 @@ static int copy_conf(const char *conf, int version, const char *scratch, struct 
     if (!folder)
         return tccl_fail(err, "%s: %s", from, strerror(errno));
     while (rc == 0 && (entry = readdir(folder))) {
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "cgroup.conf") == 0 ||
-            strcmp(entry->d_name, "slurmd") == 0)
+        if (is_replaced(entry->d_name))
             continue;
         snprintf(target, sizeof(target), "%s/%s", from, entry->d_name);
         rc = put_link(scratch, entry->d_name, target, err);
     }
     closedir(folder);
-    snprintf(target, sizeof(target), "%.*s/cgroup.conf", PATH_MAX, scratch);
-    return rc != 0 ? -1 : tccl_write_file(target, 0600, no_cgroups, strlen(no_cgroups), err);
+    if (rc != 0 || put_file(scratch, "cgroup.conf", no_cgroups, err) != 0)
+        return -1;
+    return put_slurm_conf(conf, scratch, err);
 }
 
 static void clear(const char *scratch)
@@ -358,19 +402,18 @@ static int ask(const struct tccl_slurmd *slurmd, const char *node, const char *s
                int64_t deadline, struct tccl_command_output *output, struct tccl_error *err)
 {
     char conf[PATH_MAX + 32], program[PATH_MAX], named[TCCL_HOST_NAME + 3];
-    const char *const words[] = {"env",
-                                 *slurmd->conf ? conf : "SLURM_CONF_SERVER=",
-                                 program,
-                                 "-G",
-                                 slurmd->named ? named : NULL,
-                                 NULL};
+    const char *const words[] = {"env", conf, program, "-G", slurmd->named ? named : NULL, NULL};
+    if (!*slurmd->conf)
+        return tccl_fail(err,
+                         "the slurm.conf of slurmd (process %d, %s) isn't in a usual place: set "
+                         "SLURM_CONF where slurmd is started",
+                         slurmd->pid, slurmd->program);
     snprintf(named, sizeof(named), "-N%s", node);
     snprintf(conf, sizeof(conf), "SLURM_CONF=%s/slurm.conf", scratch);
     snprintf(program, sizeof(program), "%.*s/slurmd", PATH_MAX - 16, scratch);
     /* By another name, such as Debian's slurmd-wlm, it would not know that it is slurmd. */
     if (put_link(scratch, "slurmd", slurmd->program, err) != 0 ||
-        (*slurmd->conf &&
-         copy_conf(slurmd->conf, version_of(slurmd, deadline, output), scratch, err) != 0))
+        copy_conf(slurmd->conf, version_of(slurmd, deadline, output), scratch, err) != 0)
         return -1;
     int status = tccl_command_run(words, not_passed, deadline, output);
     return status == 0 ? 0 : say_failure(slurmd, status, output, err);

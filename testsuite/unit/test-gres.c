@@ -204,7 +204,7 @@ static void check_slurmd(void)
 {
     struct tccl_slurmd slurmd;
     struct tccl_error err = {""};
-    char conf[128];
+    char conf[128], expected[512];
     snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
     put("x", "%s", "slurm.conf");
     put("gres of this slurmd\n", "%s", "gres.conf");
@@ -216,6 +216,10 @@ static void check_slurmd(void)
                 "cat \"${SLURM_CONF%/*}\"/gres.conf \"${SLURM_CONF%/*}\"/cgroup.conf >&2\n"
                 "echo \"$*\" >&2\n",
                 "gres of this slurmd\nCgroupPlugin=disabled\n-G -Nn7\n");
+    /* It must not find the slurmstepds and the log of the real one. */
+    snprintf(expected, sizeof(expected),
+             "include %s\nSlurmdSpoolDir=%s/scratch\nSlurmdLogFile=/dev/null\n", conf, folder);
+    check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\ncat \"$SLURM_CONF\" >&2\n", expected);
     check_asked(&slurmd,
                 "#!/bin/sh\n[ $1 != -V ] || { echo slurm-wlm 22.05.8; exit; }\n"
                 "cat \"${SLURM_CONF%/*}\"/cgroup.conf >&2\n",
@@ -225,6 +229,8 @@ static void check_slurmd(void)
     check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\nexec sleep 60\n",
                 "-G has not ended in time");
     check_asked(&slurmd, "#!/bin/sh\n[ $1 != -V ] || exit\nyes >&2\n", "-G has not ended in time");
+    slurmd.conf[0] = '\0';
+    check_asked(&slurmd, "#!/bin/sh\n", "isn't in a usual place");
 }
 
 /* A shell by the name of slurmd, of that user, started as the slurmd of node "decoy". */
