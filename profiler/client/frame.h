@@ -10,8 +10,8 @@
 
 enum {
     TCCL_FRAME_HEADER = 4,
-    TCCL_FRAME_UNIX = 512 * 1024, /* largest frame on the unix socket, bytes */
-    TCCL_FRAME_TCP = 1024 * 1024, /* largest frame (a credential) over TCP, bytes */
+    TCCL_FRAME_UNIX = 1024 * 1024, /* largest frame on the unix socket, bytes */
+    TCCL_FRAME_TCP = 1024 * 1024,  /* largest frame (a credential) over TCP, bytes */
 };
 
 /* The four bytes in front of a frame: its length, most significant byte first. */

@@ -17,7 +17,8 @@ enum {
     TCCL_MAX_TIMEOUT_MS = 3600000, /* longest wait a message may ask for */
     TCCL_STEP_TEXT = 255,          /* bytes of a text of Slurm's */
     TCCL_STEP_REASON = 511,
-    TCCL_MAX_NODE_LIST = 262144, /* bytes of the nodes of a record, as a hostlist */
+    TCCL_MAX_NODE_LIST = TCCL_MAX_NODES * 41, /* bytes of nodes, as a hostlist: so many names of 40
+                                                 characters, whatever they have in common */
 };
 
 /* Where a member is used. */
@@ -88,7 +89,7 @@ void tccl_step_free(struct tccl_step *step); /* NULL is fine */
 enum tccl_field_type {
     TCCL_FIELD_TEXT,
     TCCL_FIELD_WORD,    /* one of words, by its index; in records any text */
-    TCCL_FIELD_NODES,   /* of struct tccl_step; in records one text, a hostlist */
+    TCCL_FIELD_NODES,   /* of struct tccl_step; in JSON one text, a hostlist */
     TCCL_FIELD_NUMBERS, /* gres of struct tccl_step */
     TCCL_FIELD_LONG,    /* a text, allocated, or NULL */
     TCCL_FIELD_BOOL,

@@ -48,15 +48,6 @@ static void store_int(void *member, size_t size, json_int_t value)
 
 /* Writing */
 
-static json_t *nodes_to_json(const struct tccl_step *step)
-{
-    cleanup_json json_t *array = json_array();
-    for (int i = 0; i < step->n_nodes; i++)
-        if (json_array_append_new(array, json_string(step->nodes[i])) != 0)
-            return NULL;
-    return tccl_steal(array);
-}
-
 static json_t *gres_to_json(const struct tccl_step *step)
 {
     cleanup_json json_t *array = json_array();
@@ -66,10 +57,8 @@ static json_t *gres_to_json(const struct tccl_step *step)
     return tccl_steal(array);
 }
 
-static int put_nodes(json_t *json, enum tccl_use use, const struct tccl_step *step)
+static int put_nodes(json_t *json, const struct tccl_step *step)
 {
-    if (use != TCCL_IN_RECORD)
-        return json_object_set_new(json, "nodes", nodes_to_json(step));
     cleanup_free char *text =
         tccl_hosts_fold((const char *const *)step->nodes, (size_t)step->n_nodes);
     return text ? json_object_set_new(json, "nodes", json_string(text)) : -1;
@@ -109,7 +98,7 @@ static int put_field(json_t *json, enum tccl_use use, const struct tccl_field *f
         text = field->words[load_int(member, field->size)];
         return json_object_set_new(json, field->name, json_string(text));
     case TCCL_FIELD_NODES:
-        return put_nodes(json, use, object);
+        return put_nodes(json, object);
     case TCCL_FIELD_NUMBERS:
         return json_object_set_new(json, field->name, gres_to_json(object));
     case TCCL_FIELD_BOOL:
@@ -139,20 +128,24 @@ int tccl_fields_put(json_t *json, enum tccl_use use, enum tccl_owner owner, cons
 
 /* Reading */
 
-static int get_nodes(const json_t *array, struct tccl_step *step, struct tccl_error *err)
+static int get_nodes(const json_t *json, const struct tccl_field *field, struct tccl_step *step,
+                     struct tccl_error *err)
 {
-    size_t count = json_array_size(array);
-    if (count == 0 || count > TCCL_MAX_NODES)
-        return tccl_fail(err, "nodes: a list of 1 to %d names is expected", TCCL_MAX_NODES);
-    cleanup_free const char **names = calloc(count, sizeof(*names));
-    if (!names)
-        return tccl_fail(err, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        names[i] = json_string_value(json_array_get(array, i));
-        if (!names[i] || !tccl_host_valid(names[i]))
-            return tccl_fail(err, "nodes: entry %zu is not a node name", i);
-    }
-    return tccl_step_set_nodes(step, names, count) == 0 ? 0 : tccl_fail(err, "out of memory");
+    __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts hosts = {0};
+    const char *list;
+    if (tccl_get_text(json, field->name, (size_t)field->max, &list, err) != 0)
+        return -1;
+    if (tccl_hosts_expand(list, TCCL_MAX_NODES, &hosts, err) != 0)
+        return tccl_fail_in(err, "%s", field->name);
+    if (hosts.count == 0)
+        return tccl_fail(err, "%s: a list of 1 to %d nodes is expected", field->name,
+                         TCCL_MAX_NODES);
+    for (size_t i = 0; i < hosts.count; i++)
+        if (!tccl_host_valid(hosts.names[i]))
+            return tccl_fail(err, "%s: entry %zu is not a node name", field->name, i);
+    return tccl_step_set_nodes(step, (const char *const *)hosts.names, hosts.count) == 0
+               ? 0
+               : tccl_fail(err, "out of memory");
 }
 
 static int get_gres(const json_t *array, struct tccl_step *step, struct tccl_error *err)
@@ -238,7 +231,7 @@ static int get_field(const json_t *json, const struct tccl_field *field, bool mu
     case TCCL_FIELD_WORD:
         return get_word(json, field, member, err);
     case TCCL_FIELD_NODES:
-        return get_nodes(value, object, err);
+        return get_nodes(json, field, object, err);
     case TCCL_FIELD_NUMBERS:
         return get_gres(value, object, err);
     case TCCL_FIELD_BOOL:

@@ -98,7 +98,7 @@ def case(where, name, data, allowed=("", "error"), then_close=False):
 
 
 key = {"cluster": "minicluster", "job": 4000000, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
-join = {"v": 1, "type": "join", "key": key, "node": 0, "nodes": [node], "gres": [0, 1], "mode": "on",
+join = {"v": 1, "type": "join", "key": key, "node": 0, "nodes": node, "gres": [0, 1], "mode": "on",
         "uid": 65534, "gid": 65534, "timeout_ms": 1000, "min_nodes": 0, "min_gpus": 0}
 
 
@@ -143,14 +143,14 @@ def strange_messages():
     case("unix", "a key with a path in it", frame(changed(join, key=changed(key, cluster="../../etc"), mode="off")), ("", "error", "plan"))
     case("unix", "node index beyond the nodes", frame(changed(join, node=7)))
     case("unix", "a negative node index", frame(changed(join, node=-1)))
-    case("unix", "no nodes", frame(changed(join, nodes=[])))
-    case("unix", "a node name with a slash", frame(changed(join, nodes=["../n1"], timeout_ms=300)), ("", "error", "plan"))
+    case("unix", "no nodes", frame(changed(join, nodes="")))
+    case("unix", "a node name with a slash", frame(changed(join, nodes="../n1", timeout_ms=300)), ("", "error", "plan"))
     case("unix", "100000 GPUs", frame(changed(join, gres=list(range(100000)))))
     case("unix", "a GPU index below zero", frame(changed(join, gres=[-1])))
     case("unix", "a huge timeout", frame(changed(join, timeout_ms=2 ** 62)))
     case("unix", "an unknown mode", frame(changed(join, mode="perhaps")))
     case("unix", "numbers as texts", frame(changed(join, node="0")))
-    case("unix", "a frame at the limit of the unix socket", frame(b" " * (512 * 1024)))
+    case("unix", "a frame at the limit of the unix socket", frame(b" " * (1024 * 1024)))
 
 
 def fallbacks():
@@ -158,7 +158,7 @@ def fallbacks():
     strange = {
         "a GPU that the profile doesn't know": changed(join, gres=[0, 9]),
         "the same GPU twice": changed(join, gres=[1, 1]),
-        "a node list that this node isn't in": changed(join, nodes=["n4"] if node != "n4" else ["n1"]),
+        "a node list that this node isn't in": changed(join, nodes="n4" if node != "n4" else "n1"),
     }
     for number, (name, message) in enumerate(strange.items()):
         message = changed(message, key=changed(key, job=4000001 + number))

@@ -110,7 +110,7 @@ def serve(target):
     daemons.leave_all(target.folder, target.nodes, key)
     check(True, "a step of two nodes has its ring")
     with target.unix() as peer:
-        plan = target.ask(peer, {"type": "join", "key": {**key, "job": 71}, "node": 0, "nodes": ["n1"], "gres": [0, 1, 2, 3], "mode": "on",
+        plan = target.ask(peer, {"type": "join", "key": {**key, "job": 71}, "node": 0, "nodes": "n1", "gres": [0, 1, 2, 3], "mode": "on",
                                  "uid": OWNER, "gid": OWNER, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
     path = plan.get("path", "")
     shared = f"/dev/shm/tccl-{OWNER}-{path.split('/')[-2].rsplit('-')[-1]}.0" if path else ""

@@ -137,7 +137,7 @@ def launch(target, node, job, mode="off"):
     """A step of a node, whose record goes to n1. Is it answered?"""
     key = {"cluster": "rig", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
     with target.unix(node) as peer:
-        daemons.send(peer, {"type": "join", "key": key, "node": 0, "nodes": [f"n{node}"], "gres": [0, 1], "mode": mode, "uid": 0,
+        daemons.send(peer, {"type": "join", "key": key, "node": 0, "nodes": f"n{node}", "gres": [0, 1], "mode": mode, "uid": 0,
                             "gid": 0, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
         return daemons.receive_bytes(peer) is not None
 

@@ -64,7 +64,7 @@ class Speaker:
         return {"type": "summary", "filter": self.filter()}
 
     def step(self, key, nodes, **members):
-        return {"type": "join", "key": key, "node": 0, "nodes": nodes, "gres": [0, 1, 2, 3], "mode": "on",
+        return {"type": "join", "key": key, "node": 0, "nodes": ",".join(nodes), "gres": [0, 1, 2, 3], "mode": "on",
                 "uid": USERS[key["job"] % len(USERS)], "gid": 0, "timeout_ms": 2000, "min_nodes": 0, "min_gpus": 0, "user": "tester",
                 "partition": "all", "job_name": "rig", **members}
 

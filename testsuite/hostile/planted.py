@@ -188,7 +188,7 @@ KEY = {"cluster": "rig", "job": 7, "het_job": 0, "het_offset": 0, "step": 0, "re
 def join(folder):
     """The plan of a step of OWNER's."""
     with daemons.connect(folder, 0) as peer:
-        daemons.send(peer, {"type": "join", "key": KEY, "node": 0, "nodes": ["n1"], "gres": [0, 1, 2, 3], "mode": "on", "uid": OWNER,
+        daemons.send(peer, {"type": "join", "key": KEY, "node": 0, "nodes": "n1", "gres": [0, 1, 2, 3], "mode": "on", "uid": OWNER,
                             "gid": GROUP, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
         return daemons.receive(peer)
 

@@ -217,19 +217,19 @@ static void test_long_nodes(void)
     struct tccl_error err = {0};
     cleanup_json json_t *given = record(12, 0, 0, "applied"), *names = json_array();
     char name[64];
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 30000; i++) {
         snprintf(name, sizeof(name), "a-long-name-of-a-node-%d-x%c", i * 2, "yz"[i % 2]);
         json_array_append_new(names, json_string(name));
     }
     json_object_set(given, "nodes", names);
-    json_object_set_new(given, "n_nodes", json_integer(20000));
+    json_object_set_new(given, "n_nodes", json_integer(30000));
     cleanup_json json_t *normal = tccl_record_normal(given, &err);
     const char *nodes = json_string_value(json_object_get(normal, "nodes"));
     CHECK(nodes && strlen(nodes) <= TCCL_MAX_NODE_LIST && strlen(nodes) > TCCL_MAX_NODE_LIST - 64);
     CHECK(nodes && strchr("yz", nodes[strlen(nodes) - 1]) != NULL);
     CHECK_STR(json_string_value(json_object_get(normal, "first_node")),
               "a-long-name-of-a-node-0-xy");
-    CHECK_INT(json_integer_value(json_object_get(normal, "n_nodes")), 20000);
+    CHECK_INT(json_integer_value(json_object_get(normal, "n_nodes")), 30000);
 }
 
 static void test_filters(void)

@@ -395,7 +395,7 @@ static void write_bounds(const struct tccl_field *field, FILE *out)
     else if (field->type == TCCL_FIELD_TEXT || field->type == TCCL_FIELD_LONG)
         fprintf(out, "%lld bytes", field->max);
     else if (field->type == TCCL_FIELD_NODES)
-        fprintf(out, "1 to %d; record: %lld bytes", TCCL_MAX_NODES, field->max);
+        fprintf(out, "1 to %d, %lld bytes", TCCL_MAX_NODES, field->max);
     else if (field->type == TCCL_FIELD_NUMBERS)
         fprintf(out, "at most %lld", field->max);
     else if (field->type != TCCL_FIELD_BOOL)
@@ -407,7 +407,7 @@ static void write_row(const struct tccl_field *field, FILE *out)
 {
     static const char *const types[] = {
         [TCCL_FIELD_TEXT] = "text",      [TCCL_FIELD_WORD] = "word",
-        [TCCL_FIELD_NODES] = "names",    [TCCL_FIELD_NUMBERS] = "numbers",
+        [TCCL_FIELD_NODES] = "hostlist", [TCCL_FIELD_NUMBERS] = "numbers",
         [TCCL_FIELD_LONG] = "text",      [TCCL_FIELD_BOOL] = "true or false",
         [TCCL_FIELD_INT] = "number",     [TCCL_FIELD_COUNT] = "count",
         [TCCL_FIELD_TIME] = "unix time", [TCCL_FIELD_MICROSECONDS] = "µs",

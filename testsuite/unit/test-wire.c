@@ -66,6 +66,39 @@ static void test_join(void)
     tccl_step_free(message);
 }
 
+/* The largest step: as many nodes as there may be, with names of 40 characters. share: they have
+ * all but a number in common; otherwise nothing can be drawn together. */
+static void check_largest(bool share)
+{
+    static char text[TCCL_MAX_NODES][41];
+    static const char *names[TCCL_MAX_NODES];
+    struct tccl_step join = sample();
+    struct tccl_error err = {0};
+    for (int i = 0; i < TCCL_MAX_NODES; i++) {
+        snprintf(text[i], sizeof(text[i]),
+                 share ? "gpu-partition-of-the-large-system-%06d" : "%06d", i);
+        for (size_t at = strlen(text[i]); at < 40; at++)
+            text[i][at] = share ? 'z' : (char)('a' + i % 2);
+        names[i] = text[i];
+    }
+    join.nodes = NULL;
+    CHECK_INT(tccl_step_set_nodes(&join, names, TCCL_MAX_NODES), 0);
+    cleanup_json json_t *json = tccl_join_to_json(&join, &err);
+    cleanup_free char *message = tccl_message_text(json);
+    CHECK(message && strlen(message) < (share ? 1000 : TCCL_FRAME_UNIX));
+    CHECK(share || (message && strlen(message) > (size_t)TCCL_MAX_NODES * 41));
+    struct tccl_step *read = tccl_join_from_json(json, &err);
+    CHECK_STR(err.text, "");
+    CHECK(read && read->n_nodes == TCCL_MAX_NODES);
+    for (int i = 0; read && i < TCCL_MAX_NODES; i++)
+        if (strcmp(read->nodes[i], names[i]) != 0) {
+            CHECK_STR(read->nodes[i], names[i]);
+            break;
+        }
+    tccl_step_free(read);
+    tccl_step_clear(&join);
+}
+
 /* A text is cut between characters, and no further than it must. */
 static void test_put_text(void)
 {
@@ -101,11 +134,12 @@ static void test_bad_joins(void)
         {"node", "3"},
         {"node", "-1"},
         {"node", "\"1\""},
-        {"nodes", "[]"},
-        {"nodes", "\"n1\""},
-        {"nodes", "[\"n1\",\"../etc\"]"},
-        {"nodes", "[\"n1\",7]"},
-        {"nodes", "[\"n1\",\"\"]"},
+        {"nodes", "[\"n1\",\"n2\"]"},
+        {"nodes", "\"\""},
+        {"nodes", "\"n1,../etc\""},
+        {"nodes", "\"n1,7,,\""},
+        {"nodes", "\"n[1-\""},
+        {"nodes", "\"n[1-16385]\""},
         {"gres", "[4096]"},
         {"gres", "[-1]"},
         {"gres", "[1.5]"},
@@ -305,6 +339,8 @@ int main(void)
 {
     test_join();
     test_put_text();
+    check_largest(true);
+    check_largest(false);
     test_bad_joins();
     test_missing_members();
     test_plan();

@@ -8,7 +8,7 @@
 
 #include "tccld/main/daemon.h"
 
-enum { LINK_BYTES = 512 * 1024 /* longest message, before it is put in a credential */ };
+enum { LINK_BYTES = 704 * 1024 /* longest message, before it is put in a credential */ };
 
 struct link;
 
