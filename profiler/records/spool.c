@@ -1,4 +1,4 @@
-/* spool.c: undelivered records, one file each. */
+/* spool.c: undelivered records, a file for each batch. */
 #include "records/spool.h"
 
 #include <dirent.h>
@@ -15,12 +15,11 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "records/record.h"
 
 #define HEAD "tccl-spool 1 "
 enum {
     HEAD_SIZE = sizeof(HEAD) - 1 + 16 + 1, /* with checksum and end of line */
-    RECORD_MAX = 1 << 20,                  /* bytes of one file */
+    FILE_MAX = 1 << 20,                    /* bytes of one file */
     FOLDER_MAX = PATH_MAX - 320,
 };
 
@@ -131,38 +130,25 @@ void tccl_spool_close(struct tccl_spool *spool)
     free(spool);
 }
 
-static int name_of(const json_t *record, char name[static TCCL_SPOOL_NAME], struct tccl_error *err)
+/* The file's content, and its name. Allocated; NULL with err. */
+static char *write_text(const json_t *records, size_t *size, char name[static TCCL_SPOOL_NAME],
+                        struct tccl_error *err)
 {
-    char key[TCCL_RECORD_KEY];
-    if (tccl_record_key(record, key, err) != 0)
-        return -1;
-    const char *built =
-        tccl_record_confirms(record) ? json_string_value(json_object_get(record, "built")) : NULL;
-    json_int_t uid = json_integer_value(json_object_get(record, "uid"));
-    char whole[TCCL_RECORD_KEY + TCCL_RECORD_WORD + 32];
-    int size = built ? snprintf(whole, sizeof(whole), "%s/%.31s", key, built)
-                     : snprintf(whole, sizeof(whole), "%s/uid %" JSON_INTEGER_FORMAT, key, uid);
-    tccl_hash128_hex(whole, (size_t)size, name);
-    return 0;
-}
-
-/* The file's content. Allocated; NULL with err. */
-static char *write_text(const json_t *record, size_t *size, struct tccl_error *err)
-{
-    cleanup_free char *json = json_dumps(record, JSON_COMPACT);
-    if (!json || strlen(json) > RECORD_MAX - HEAD_SIZE - 1) {
-        tccl_fail(err,
-                  json ? "the record is too long for the spool" : "out of memory for the spool");
+    cleanup_free char *json = json_dumps(records, JSON_COMPACT);
+    size_t length = json ? strlen(json) : 0;
+    if (!json || length > FILE_MAX - HEAD_SIZE - 1) {
+        tccl_fail(err, json ? "%zu records are too long for the spool" : "out of memory",
+                  json_array_size(records));
         return NULL;
     }
     char *text = NULL;
-    int length =
-        asprintf(&text, HEAD "%016" PRIx64 "\n%s\n", tccl_hash64(json, strlen(json)), json);
-    if (length < 0) {
+    int all = asprintf(&text, HEAD "%016" PRIx64 "\n%s\n", tccl_hash64(json, length), json);
+    if (all < 0) {
         tccl_fail(err, "out of memory for the spool");
         return NULL;
     }
-    *size = (size_t)length;
+    tccl_hash128_hex(json, length, name);
+    *size = (size_t)all;
     return text;
 }
 
@@ -172,21 +158,21 @@ static int check_room(const struct tccl_spool *spool, intmax_t before, size_t si
 {
     size_t count = spool->count + (before < 0);
     uintmax_t bytes = spool->bytes + size - (before < 0 ? 0 : (uintmax_t)before);
-    if (count <= TCCL_SPOOL_RECORDS && bytes <= TCCL_SPOOL_BYTES)
+    if (count <= TCCL_SPOOL_FILES && bytes <= TCCL_SPOOL_BYTES)
         return 0;
-    return tccl_fail(err, "%s: is full (%zu records, %ju bytes); find out why nothing is delivered",
+    return tccl_fail(err, "%s: is full (%zu files, %ju bytes); find out why nothing is delivered",
                      spool->folder, spool->count, spool->bytes);
 }
 
-int tccl_spool_put(struct tccl_spool *spool, const json_t *record, struct tccl_error *err)
+int tccl_spool_put(struct tccl_spool *spool, const json_t *records, struct tccl_error *err)
 {
     char name[TCCL_SPOOL_NAME], path[PATH_MAX];
     size_t size = 0;
-    if (name_of(record, name, err) != 0)
+    cleanup_free char *text = write_text(records, &size, name, err);
+    if (!text)
         return -1;
-    cleanup_free char *text = write_text(record, &size, err);
     intmax_t before = size_of(spool, name);
-    if (!text || check_room(spool, before, size, err) != 0)
+    if (check_room(spool, before, size, err) != 0)
         return -1;
     path_of(spool, name, path);
     int rc = tccl_write_file(path, 0600, text, size, err);
@@ -194,10 +180,10 @@ int tccl_spool_put(struct tccl_spool *spool, const json_t *record, struct tccl_e
     return rc;
 }
 
-/* The record in a file's content. A new reference, or NULL with err. */
-static json_t *parse_text(const char *text, size_t size, struct tccl_error *err)
+/* The records in a file's content. A new reference, or NULL with err. */
+static json_t *parse_text(const char *name, const char *text, size_t size, struct tccl_error *err)
 {
-    char head[HEAD_SIZE + 1];
+    char head[HEAD_SIZE + 1], proper[TCCL_SPOOL_NAME];
     json_error_t where;
     if (size < HEAD_SIZE + 1 || strlen(text) != size || text[size - 1] != '\n') {
         tccl_fail(err, "the file is truncated or not text");
@@ -210,34 +196,35 @@ static json_t *parse_text(const char *text, size_t size, struct tccl_error *err)
         tccl_fail(err, "the checksum is wrong");
         return NULL;
     }
-    json_t *record = json_loadb(json, length, JSON_REJECT_DUPLICATES, &where);
-    if (!record)
-        tccl_fail(err, "not JSON: %s at %d", where.text, where.position);
-    return record;
+    tccl_hash128_hex(json, length, proper);
+    if (strcmp(name, proper) != 0) {
+        tccl_fail(err, "the file's name is not that of its records");
+        return NULL;
+    }
+    json_t *records = json_loadb(json, length, JSON_REJECT_DUPLICATES, &where);
+    if (json_array_size(records) > 0)
+        return records;
+    tccl_fail(err, "no records: %s at %d", records ? "another value" : where.text,
+              records ? 0 : where.position);
+    json_decref(records);
+    return NULL;
 }
 
 /* Reads and checks one file. A new reference, or NULL with err and *number: ENOENT if it is gone, 0
  * if its content is bad, else the errno of reading it. */
-static json_t *read_record(const struct tccl_spool *spool, const char *name, int *number,
-                           struct tccl_error *err)
+static json_t *read_records(const struct tccl_spool *spool, const char *name, int *number,
+                            struct tccl_error *err)
 {
-    char path[PATH_MAX], proper[TCCL_SPOOL_NAME];
+    char path[PATH_MAX];
     cleanup_free char *text = NULL;
     size_t size;
     path_of(spool, name, path);
-    if (tccl_read_file(path, RECORD_MAX, &text, &size, err) != 0) {
+    if (tccl_read_file(path, FILE_MAX, &text, &size, err) != 0) {
         *number = errno == EINVAL || errno == EFBIG ? 0 : errno;
         return NULL;
     }
     *number = 0;
-    cleanup_json json_t *record = parse_text(text, size, err);
-    if (!record || name_of(record, proper, err) != 0)
-        return NULL;
-    if (strcmp(name, proper) != 0) {
-        tccl_fail(err, "the file's name is not that of its record");
-        return NULL;
-    }
-    return tccl_steal(record);
+    return parse_text(name, text, size, err);
 }
 
 /* The next name of the round. Returns 0, or 1 at its end. */
@@ -254,50 +241,6 @@ static int next_name(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME]
     return 1;
 }
 
-int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME], json_t **record,
-                    struct tccl_error *err)
-{
-    *record = NULL;
-    if (!spool->round && !(spool->round = opendir(spool->folder)))
-        return tccl_fail(err, "%s: can't be read: %s", spool->folder, strerror(errno));
-    while (next_name(spool, name) == 0) {
-        struct tccl_error reason = {0};
-        int number;
-        if ((*record = read_record(spool, name, &number, &reason)))
-            return 0;
-        if (number == ENOENT)
-            continue;
-        if (number)
-            return tccl_fail(err, "%s", reason.text);
-        tccl_fail(err, "%s/%s: %s; put aside in bad/", spool->folder, name, reason.text);
-        return tccl_spool_reject(spool, name, reason.text, err), TCCL_SPOOL_PUT_ASIDE;
-    }
-    return TCCL_SPOOL_END;
-}
-
-int tccl_spool_remove(struct tccl_spool *spool, const char *name, struct tccl_error *err)
-{
-    char path[PATH_MAX];
-    if (!is_name(name))
-        return tccl_fail(err, "'%.40s' is not the name of a spooled record", name);
-    intmax_t before = size_of(spool, name);
-    path_of(spool, name, path);
-    if (unlink(path) != 0 && errno != ENOENT)
-        return tccl_fail(err, "%s: can't be removed: %s", path, strerror(errno));
-    account(spool, before, -1);
-    return 0;
-}
-
-int tccl_spool_forget(struct tccl_spool *spool, const json_t *record, struct tccl_error *err)
-{
-    char name[TCCL_SPOOL_NAME];
-    int number;
-    if (name_of(record, name, err) != 0)
-        return -1;
-    cleanup_json json_t *kept = read_record(spool, name, &number, NULL);
-    return kept && json_equal(kept, record) ? tccl_spool_remove(spool, name, err) : 0;
-}
-
 /* Writes the reason beside a file put aside; best effort. */
 static void write_reason(const struct tccl_spool *spool, const char *name, const char *reason)
 {
@@ -309,12 +252,11 @@ static void write_reason(const struct tccl_spool *spool, const char *name, const
         tccl_write_file(path, 0600, text, (size_t)length, NULL);
 }
 
-int tccl_spool_reject(struct tccl_spool *spool, const char *name, const char *reason,
-                      struct tccl_error *err)
+/* Moves a file that is no good into the folder "bad". Returns 0, or -1 with err. */
+static int reject(struct tccl_spool *spool, const char *name, const char *reason,
+                  struct tccl_error *err)
 {
     char path[PATH_MAX], aside[PATH_MAX];
-    if (!is_name(name))
-        return tccl_fail(err, "'%.40s' is not the name of a spooled record", name);
     if (spool->bad >= TCCL_SPOOL_BAD)
         return tccl_spool_remove(spool, name, err);
     intmax_t before = size_of(spool, name);
@@ -324,6 +266,60 @@ int tccl_spool_reject(struct tccl_spool *spool, const char *name, const char *re
     if (rename(path, aside) != 0)
         return tccl_fail(err, "%s: can't be put aside: %s", path, strerror(errno));
     account(spool, before, -1);
+    spool->bad += !again;
+    write_reason(spool, name, reason);
+    return 0;
+}
+
+int tccl_spool_next(struct tccl_spool *spool, char name[static TCCL_SPOOL_NAME], json_t **records,
+                    struct tccl_error *err)
+{
+    *records = NULL;
+    if (!spool->round && !(spool->round = opendir(spool->folder)))
+        return tccl_fail(err, "%s: can't be read: %s", spool->folder, strerror(errno));
+    while (next_name(spool, name) == 0) {
+        struct tccl_error reason = {0};
+        int number;
+        if ((*records = read_records(spool, name, &number, &reason)))
+            return 0;
+        if (number == ENOENT)
+            continue;
+        if (number)
+            return tccl_fail(err, "%s", reason.text);
+        tccl_fail(err, "%s/%s: %s; put aside in bad/", spool->folder, name, reason.text);
+        return reject(spool, name, reason.text, err), TCCL_SPOOL_PUT_ASIDE;
+    }
+    return TCCL_SPOOL_END;
+}
+
+int tccl_spool_remove(struct tccl_spool *spool, const char *name, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+    if (!is_name(name))
+        return tccl_fail(err, "'%.40s' is not the name of a file of the spool", name);
+    intmax_t before = size_of(spool, name);
+    path_of(spool, name, path);
+    if (unlink(path) != 0 && errno != ENOENT)
+        return tccl_fail(err, "%s: can't be removed: %s", path, strerror(errno));
+    account(spool, before, -1);
+    return 0;
+}
+
+int tccl_spool_put_aside(struct tccl_spool *spool, const json_t *record, const char *reason,
+                         struct tccl_error *err)
+{
+    char name[TCCL_SPOOL_NAME], path[PATH_MAX];
+    size_t size = 0;
+    if (spool->bad >= TCCL_SPOOL_BAD)
+        return 0;
+    cleanup_json json_t *alone = json_pack("[O]", record);
+    cleanup_free char *text = write_text(alone, &size, name, err);
+    if (!text)
+        return -1;
+    snprintf(path, sizeof(path), "%s/bad/%s", spool->folder, name);
+    bool again = access(path, F_OK) == 0;
+    if (tccl_write_file(path, 0600, text, size, err) != 0)
+        return -1;
     spool->bad += !again;
     write_reason(spool, name, reason);
     return 0;

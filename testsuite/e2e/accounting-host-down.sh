@@ -13,7 +13,7 @@ for round in 1 2; do
     applied 2
     jobs+=("$(job_of)")
 done
-spooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f | wc -l)" = 4 ]; }
+spooled() { [ "$(find "$cluster"/nodes/*/state/spool -type f -exec grep -oh '"job":' {} + | wc -l)" = 4 ]; }
 eventually "two records in a spool, and that no ring was built" spooled
 mini stop-tccld n2
 mini start-tccld n2

@@ -205,7 +205,7 @@ def credentials():
     case("tcp", "a long question of an ordinary user", frame(credential(changed(long, nonce=nonce()), user="nobody")))
     case("tcp", "a MERGE of an ordinary user", frame(credential(changed(merge, nonce=nonce()), user="nobody")))
     case("tcp", "a RECORD of an ordinary user",
-         frame(credential({"v": 1, "type": "record", "record": {}, **envelope, "nonce": nonce()}, user="nobody")))
+         frame(credential({"v": 1, "type": "record", "records": [{}], **envelope, "nonce": nonce()}, user="nobody")))
     case("tcp", "a PLAN that nobody asked for", frame(credential(changed(merge, type="plan", nonce=nonce()))))
     case("tcp", "an empty credential", frame(credential({})))
 

@@ -73,7 +73,7 @@ def deliver(first, count, days, uid=0):
         record = {"cluster": "minicluster", "job": job, "step": 0, "uid": uid, "state": "applied", "reporter": 0,
                   "start": int(time.time()) - days * 86400 - 60, "nodes": "n[1-2]", "gpus": 8, "gbps": 20,
                   "baseline_gbps": 10}
-        taken += ask({"type": "record", "record": record})["type"] == "ok"
+        taken += ask({"type": "record", "records": [record]})["type"] == "ok"
     print(taken)
 
 

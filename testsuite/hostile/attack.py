@@ -133,7 +133,7 @@ class Target:
     def tell(self, peer, record, node=1):
         """A RECORD of another node, as root, over TCP. Returns whether it was answered ok; None: tccld hung up."""
         try:
-            peer.sendall(frame(self.credential({"type": "record", "record": record}, node)))
+            peer.sendall(frame(self.credential({"type": "record", "records": [record]}, node)))
             answer = daemons.receive_bytes(peer)
         except OSError:
             return None

@@ -5,6 +5,7 @@ afterwards, each launch is on record or counted as lost, in the ledger, in metri
 TCCL_SEED repeats it, TCCL_LAUNCHES says how many of each.
 # level: quick
 """
+import json
 import os
 import random
 import re
@@ -178,7 +179,15 @@ class Ballast:
 
 
 def spooled(target, node):
-    return [name for name in os.listdir(f"{target.folder}/n{node}/state/spool") if len(name) == 32]
+    """The records that wait in the spool of a node."""
+    folder, found = f"{target.folder}/n{node}/state/spool", []
+    for name in os.listdir(folder):
+        try:
+            with open(f"{folder}/{name}") as file:
+                found += json.loads(file.readlines()[1])
+        except (OSError, IndexError, ValueError):
+            continue  # a folder, half written, or gone meanwhile
+    return found
 
 
 def lost(target, node):

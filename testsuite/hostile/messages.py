@@ -86,7 +86,7 @@ class Speaker:
                 "said": [nothing, nothing, nothing, {"nodes": 1, "lowest": 1, "text": ""}, nothing], "order": [0, 4, 0]}
 
     def record(self):
-        return {"type": "record", "record": record(self.random.randint(1, JOBS), uid=self.random.choice(USERS))}
+        return {"type": "record", "records": [record(self.random.randint(1, JOBS), uid=self.random.choice(USERS))]}
 
     def lost(self):
         return {"type": "lost", "ledger": f"{self.random.getrandbits(64):016x}", "records": 1, "first": 1, "last": 2}

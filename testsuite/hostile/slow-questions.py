@@ -182,7 +182,7 @@ def as_others(target):
     slow.send("summary", nodes=NODES)
     time.sleep(0.2)
     told = target.tcp()
-    told.sendall(frame(target.credential({"type": "record", "record": record(77, uid=0)})))
+    told.sendall(frame(target.credential({"type": "record", "records": [record(77, uid=0)]})))
     head = told.recv(4)
     check(len(head) == 4, "a record is stored while a question is under way")
     check(beside.ask("query", jobs=[{"job": 77}]).get("records"), "and found by another one")

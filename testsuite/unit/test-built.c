@@ -2,7 +2,6 @@
 #include "base/cleanup.h"
 #include "check.h"
 #include "records/records.h"
-#include "records/spool.h"
 #include "stores.h"
 
 static char folder[] = "/tmp/test-built-XXXXXX";
@@ -137,43 +136,6 @@ static void test_own(struct tccl_records *records)
     check_shown(records, 402, "applied", "", "", "");
 }
 
-/* The spool keeps a step's record and its confirmations apart, and the same one once. */
-static void test_spool(void)
-{
-    char spool_path[160];
-    struct tccl_spool *spool;
-    struct tccl_error err = {0};
-    snprintf(spool_path, sizeof(spool_path), "%s/spool", folder);
-    CHECK_INT(tccl_spool_open(spool_path, &spool, &err), 0);
-    for (int round = 0; round < 2; round++) {
-        cleanup_json json_t *step = record(1, "applied", 5000);
-        CHECK_INT(tccl_spool_put(spool, step, &err), 0);
-        for (int i = 0; i < WORDS; i++) {
-            cleanup_json json_t *built = confirmation(1, words[i], "", 5000);
-            CHECK_INT(tccl_spool_put(spool, built, &err), 0);
-        }
-        CHECK_INT(tccl_spool_count(spool), 1 + WORDS);
-    }
-    cleanup_json json_t *later = record(1, "partial", 5000), *step = record(1, "applied", 5000);
-    CHECK_INT(tccl_spool_forget(spool, later, &err), 0); /* not what is there */
-    CHECK_INT(tccl_spool_count(spool), 1 + WORDS);
-    CHECK_INT(tccl_spool_forget(spool, step, &err), 0);
-    CHECK_INT(tccl_spool_count(spool), WORDS);
-    char name[TCCL_SPOOL_NAME];
-    json_t *found;
-    int count = 0;
-    while (tccl_spool_next(spool, name, &found, &err) == 0) {
-        CHECK(tccl_record_confirms(found));
-        CHECK_INT(tccl_spool_forget(spool, found, &err), 0);
-        json_decref(found);
-        count++;
-    }
-    CHECK_STR(err.text, "");
-    CHECK_INT(count, WORDS);
-    CHECK_INT(tccl_spool_count(spool), 0);
-    tccl_spool_close(spool);
-}
-
 int main(void)
 {
     char command[64];
@@ -187,7 +149,6 @@ int main(void)
     test_bad(records);
     test_own(records);
     tccl_records_close(records);
-    test_spool();
     snprintf(command, sizeof(command), "rm -r %s", folder);
     CHECK_INT(system(command), 0);
     return check_result();

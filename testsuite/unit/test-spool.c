@@ -19,6 +19,15 @@ static json_t *record(int job, const char *state)
                      "uid", 1, "state", state, "start", 5, "reporter", 0);
 }
 
+/* Of one file: those of so many jobs, from one on. */
+static json_t *batch(int job, int count, const char *state)
+{
+    json_t *records = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(records, record(job + i, state));
+    return records;
+}
+
 static struct tccl_spool *open_spool(void)
 {
     struct tccl_spool *spool;
@@ -31,7 +40,7 @@ static struct tccl_spool *open_spool(void)
 static void put(struct tccl_spool *spool, int job, const char *state)
 {
     struct tccl_error err = {0};
-    cleanup_json json_t *json = record(job, state);
+    cleanup_json json_t *json = batch(job, 1, state);
     CHECK_INT(tccl_spool_put(spool, json, &err), 0);
     CHECK_STR(err.text, "");
 }
@@ -69,23 +78,18 @@ static int files_in(const char *path)
 
 static void test_round(void)
 {
-    struct tccl_error err = {0};
     struct tccl_spool *spool = open_spool();
     for (int job = 1; job <= 20; job++)
         put(spool, job, "applied");
-    put(spool, 20, "differs"); /* in the place of the one before */
-    CHECK_INT((long long)tccl_spool_count(spool), 20);
-    round_of(spool, false, 20, 0);
-    round_of(spool, false, 20, 0);
+    put(spool, 20, "differs");
+    put(spool, 20, "differs"); /* the same once more is the same file */
+    CHECK_INT((long long)tccl_spool_count(spool), 21);
+    round_of(spool, false, 21, 0);
+    round_of(spool, false, 21, 0);
     tccl_spool_close(spool);
     spool = open_spool();
-    CHECK_INT((long long)tccl_spool_count(spool), 20);
-    cleanup_json json_t *other = record(3, "off"), *gone = record(3, "applied");
-    CHECK_INT(tccl_spool_forget(spool, other, &err), 0); /* not what is there */
-    CHECK_INT((long long)tccl_spool_count(spool), 20);
-    CHECK_INT(tccl_spool_forget(spool, gone, &err), 0);
-    CHECK_INT(tccl_spool_forget(spool, gone, &err), 0);
-    round_of(spool, true, 19, 0);
+    CHECK_INT((long long)tccl_spool_count(spool), 21);
+    round_of(spool, true, 21, 0);
     CHECK_INT((long long)tccl_spool_count(spool), 0);
     round_of(spool, true, 0, 0);
     CHECK_INT(files_in(folder), 0);
@@ -98,15 +102,17 @@ static void test_content(void)
     char name[TCCL_SPOOL_NAME];
     struct tccl_error err = {0};
     struct tccl_spool *spool = open_spool();
-    cleanup_json json_t *given = record(4, "applied"), *got = NULL;
-    json_object_set_new(given, "job_name", json_string("a\nb\x1b[31m \"é\""));
-    json_object_set_new(given, "gbps", json_real(1.0 / 3));
+    cleanup_json json_t *given = batch(4, 200, "applied"), *got = NULL;
+    json_t *first = json_array_get(given, 0);
+    json_object_set_new(first, "job_name", json_string("a\nb\x1b[31m \"é\""));
+    json_object_set_new(first, "gbps", json_real(1.0 / 3));
     CHECK_INT(tccl_spool_put(spool, given, &err), 0);
+    CHECK_INT((long long)tccl_spool_count(spool), 1);
     CHECK_INT(tccl_spool_next(spool, name, &got, &err), 0);
     CHECK(json_equal(got, given));
     CHECK_INT(tccl_spool_remove(spool, name, &err), 0);
     CHECK_INT(tccl_spool_remove(spool, "../../etc/passwd", &err), -1);
-    CHECK(strstr(err.text, "is not the name of a spooled record") != NULL);
+    CHECK(strstr(err.text, "is not the name of a file of the spool") != NULL);
     tccl_spool_close(spool);
 }
 
@@ -176,23 +182,44 @@ static void exchange(const char *path)
     unlink(other);
 }
 
+/* Refused ones are put aside, each with its reason; at most so many. */
 static void test_refused(void)
 {
-    char name[TCCL_SPOOL_NAME], path[300];
+    char path[300], line[100] = "";
     struct tccl_error err = {0};
     struct tccl_spool *spool = open_spool();
-    put(spool, 7, "applied");
-    json_t *json = NULL;
-    CHECK_INT(tccl_spool_next(spool, name, &json, &err), 0);
-    json_decref(json);
-    CHECK_INT(tccl_spool_reject(spool, name, "record: refused", &err), 0);
+    int before;
+    snprintf(path, sizeof(path), "%s/bad", folder);
+    before = files_in(path);
+    for (int job = 7; job < 9; job++) {
+        cleanup_json json_t *json = record(job, "applied");
+        CHECK_INT(tccl_spool_put_aside(spool, json, "record: refused", &err), 0);
+        CHECK_INT(tccl_spool_put_aside(spool, json, "record: refused", &err), 0);
+    }
+    CHECK_INT(files_in(path), before + 4);
     round_of(spool, false, 0, 0);
-    snprintf(path, sizeof(path), "%s/bad/%s", folder, name);
-    CHECK(access(path, F_OK) == 0);
-    cleanup_json json_t *no_record = json_pack("{s:i}", "job", 0);
-    CHECK_INT(tccl_spool_put(spool, no_record, &err), -1);
-    CHECK_STR(err.text, "record: job: must be from 1 to 4294967295");
+    snprintf(path, sizeof(path), "cat %s/bad/*.reason | grep -c '^record: refused$'", folder);
+    FILE *pipe = popen(path, "r");
+    CHECK(pipe && fgets(line, sizeof(line), pipe));
+    pclose(pipe);
+    CHECK_STR(line, "2\n");
     tccl_spool_close(spool);
+    for (int i = 0; i < TCCL_SPOOL_BAD; i++) {
+        snprintf(path, sizeof(path), "%s/bad/%032x", folder, i);
+        close(open(path, O_WRONLY | O_CREAT, 0600));
+    }
+    spool = open_spool();
+    cleanup_json json_t *more = record(9, "applied");
+    CHECK_INT(tccl_spool_put_aside(spool, more, "record: refused", &err), 0);
+    snprintf(path, sizeof(path), "%s/bad", folder);
+    CHECK_INT(files_in(path), before + 4 + TCCL_SPOOL_BAD);
+    cleanup_json json_t *long_one = batch(1, 1, "applied");
+    json_object_set_new(json_array_get(long_one, 0), "ring", json_sprintf("%0*d", 1 << 20, 0));
+    CHECK_INT(tccl_spool_put(spool, long_one, &err), -1);
+    CHECK_STR(err.text, "1 records are too long for the spool");
+    tccl_spool_close(spool);
+    snprintf(path, sizeof(path), "rm %s/bad/*", folder);
+    CHECK_INT(system(path), 0);
 }
 
 /* What an interrupted write left is swept; other people's files are not. */
@@ -225,7 +252,7 @@ static void test_full_disk(void)
     CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
     for (int job = 8; job < 10; job++) {
         struct tccl_error err = {0};
-        cleanup_json json_t *json = record(job, "differs");
+        cleanup_json json_t *json = batch(job, 1, "differs");
         CHECK_INT(tccl_spool_put(spool, json, &err), -1);
         CHECK(strstr(err.text, folder) != NULL);
     }
@@ -249,10 +276,10 @@ static void test_bounds(void)
     struct tccl_error err = {0};
     struct tccl_spool *spool = open_spool();
     CHECK_INT((long long)tccl_spool_count(spool), 2);
-    cleanup_json json_t *json = record(9, "applied");
-    json_object_set_new(json, "reason", json_sprintf("%0300d", 0));
+    cleanup_json json_t *json = batch(9, 1, "applied");
+    json_object_set_new(json_array_get(json, 0), "reason", json_sprintf("%0300d", 0));
     CHECK_INT(tccl_spool_put(spool, json, &err), -1);
-    CHECK(strstr(err.text, "is full (2 records") != NULL);
+    CHECK(strstr(err.text, "is full (2 files") != NULL);
     CHECK_INT((long long)tccl_spool_count(spool), 2);
     round_of(spool, false, 0, 2);
     err = (struct tccl_error){0};
@@ -275,7 +302,7 @@ static void test_delivered_once(void)
     for (int round = 0; round < 2; round++) {
         json_t *json;
         while (tccl_spool_next(spool, name, &json, &err) == 0) {
-            CHECK_INT(tccl_records_put(records, json, &err), 0);
+            CHECK_INT(tccl_records_put(records, json_array_get(json, 0), &err), 0);
             json_decref(json);
         }
         tccl_spool_close(spool);
@@ -301,7 +328,7 @@ int main(void)
     check_damage(empty, "truncated");
     check_damage(enlarge, "more than");
     check_damage(alter, "checksum is wrong");
-    check_damage(exchange, "name is not that of its record");
+    check_damage(exchange, "name is not that of its records");
     test_refused();
     test_leftovers();
     test_full_disk();

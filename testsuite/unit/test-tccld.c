@@ -648,7 +648,7 @@ static void in_child_as_nobody(int *failures)
         CHECK_INT(json_integer_value(json_object_get(json_array_get(records, 0), "uid")), uid);
     }
     cleanup_json json_t *message = tccl_message_new("record");
-    json_object_set_new(message, "record", json_object());
+    json_object_set_new(message, "records", json_pack("[{}]"));
     check_hung_up(send_as_n2(message));
     /* A question in the name of another's tccld, as if that had been started far in the future. */
     cleanup_json json_t *question = tccl_message_new("query");

@@ -6,18 +6,19 @@
 
 /* Has a record (borrowed) spooled; what the disk does not take goes into memory. */
 void backlog_put(struct journal *journal, json_t *record);
-/* The parts of that, for a task whose record did not get where it should: in the disk's thread,
- * and then. */
+/* The parts of that, for a task whose records (an array) did not get where they should: in the
+ * disk's thread, and then. */
 void backlog_run(struct disk_task *task);
 void backlog_then(struct disk_task *task);
 
-/* A record was taken by its home, or refused for good: it has to go from the spool. name: its file
- * there; "": none is known. */
-void backlog_settle(struct journal *journal, json_t *record, const char *name, const char *refused);
+/* Files of the spool (borrowed), [[name], …], whose records were taken by their home go. */
+void backlog_remove(struct journal *journal, json_t *files);
+/* A record (borrowed) of the spool was refused for good: it is kept aside. */
+void backlog_put_aside(struct journal *journal, json_t *record, const char *reason);
 
 /* Begins a round, or goes on with it. */
 void backlog_next(struct journal *journal);
-/* One that such a round had sent has landed. */
+/* What such a round had sent has landed, or not. */
 void backlog_delivered(struct journal *journal, bool settled);
 
 #endif

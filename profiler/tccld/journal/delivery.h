@@ -4,9 +4,13 @@
 
 #include "tccld/journal/journal-internal.h"
 
-/* Sends a record (borrowed). What is not taken goes into the spool, where it is already if name,
- * its file there, is not "". Returns 0, or -1 without memory. */
-int delivery_send(struct journal *journal, json_t *record, const char *to, const char *name);
+/* Has a record (borrowed) sent, with those that come while an earlier batch is under way. What is
+ * not taken goes into the spool, and at once what comes while nobody answers. */
+void delivery_add(struct journal *journal, json_t *record);
+
+/* Sends what files of the spool hold. records: of all of them, files: [[name], …] (both borrowed).
+ * backlog_delivered tells what came of it. Returns 0, or -1 without memory. */
+int delivery_send_files(struct journal *journal, json_t *records, json_t *files, const char *to);
 
 /* Ends all; what could be lost by that goes into the spool. */
 void delivery_cancel_all(struct journal *journal);

@@ -13,15 +13,14 @@ struct disk_task {
     bool given_up;         /* it took too long, or nobody waits for it any more */
     void (*run)(struct disk_task *task);
     void (*then)(struct disk_task *task);
-    json_t *record, *answer;
-    int64_t since; /* records of steps that started before are not kept */
-    int n_expired; /* those that came */
+    json_t *record, *answer; /* record: or an array of them */
+    int64_t since;           /* records of steps that started before are not kept */
+    int n_expired;           /* those that came */
     struct believed believed;
     int keep_days;
     int n_lost;     /* records that were put aside */
     int n_misdated; /* records that came and whose start can't be right */
     size_t count;   /* what the spool holds */
-    char name[TCCL_SPOOL_NAME];
     char reason[128];
     int64_t uid;
     int result; /* of the store */

@@ -35,21 +35,25 @@ struct journal {
     int64_t opening_ms;         /* after so long; 0: nothing is wrong */
     atomic_int opened;          /* how often the store was */
     LIST_HEAD(, delivery) deliveries;
-    int n_deliveries;
+    json_t *outbox; /* new records for another node, until the batch before them has landed */
+    size_t outbox_bytes;
+    bool sending;     /* a batch of them is under way */
+    bool away;        /* the other node has not taken the last one */
+    json_t *to_spool; /* records that wait for the disk */
+    size_t to_spool_bytes;
+    bool spooling; /* the disk is busy with others */
     struct questions queries, summaries;
-    struct event *retry;  /* pending only while the spool or memory holds records */
-    int64_t retry_ms;     /* 0: the first time */
-    bool round, closing;  /* round: the spool is being emptied (backlog.h) */
-    int round_deliveries; /* of those under way */
-    bool round_failed;    /* one of them could not be delivered */
-    bool has_backlog;     /* the spool may hold something */
+    struct event *retry; /* pending only while the spool or memory holds records */
+    int64_t retry_ms;    /* 0: the first time */
+    bool round, closing; /* round: the spool is being emptied (backlog.h) */
+    bool has_backlog;    /* the spool may hold something */
     json_t *memory;
     size_t memory_bytes;           /* of its records, as text */
     struct event *retention;       /* time to look for records that are too old */
     int64_t n_removed;             /* removed since that began */
     TAILQ_HEAD(, disk_task) inbox; /* records for the store here */
-    int n_inbox;
-    bool storing; /* a batch of them is under way; the others wait */
+    int n_inbox;                   /* how many */
+    bool storing;                  /* a batch of them is under way; the others wait */
     struct believed believed;
     struct losses losses;
     int64_t told, said;   /* of those: what the records' home has heard, and is being told */

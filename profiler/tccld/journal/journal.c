@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "records/records.h"
 #include "tccld/journal/backlog.h"
+#include "tccld/journal/batch.h"
 #include "tccld/journal/delivery.h"
 #include "tccld/journal/journal-internal.h"
 #include "tccld/journal/local-store.h"
@@ -107,9 +108,8 @@ static void put_pending(struct journal *journal, json_t *record)
 {
     if (!journal_home(journal))
         local_store_add(journal, record);
-    else if (journal->n_deliveries >= JOURNAL_DELIVERIES ||
-             delivery_send(journal, record, journal_home(journal), "") != 0)
-        backlog_put(journal, record);
+    else
+        delivery_add(journal, record);
     json_decref(record);
 }
 
@@ -171,6 +171,8 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     LIST_INIT(&journal->deliveries);
     TAILQ_INIT(&journal->inbox);
     journal->memory = json_array();
+    journal->outbox = json_array();
+    journal->to_spool = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
     journal->opening = evtimer_new(daemon->base, opening_on_time, journal);
     journal->retention = evtimer_new(daemon->base, retention_on_time, journal);
@@ -186,10 +188,27 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     return journal;
 }
 
-void journal_close(struct journal *journal)
+/* Some of what is in memory goes to the disk at the end. */
+static void close_batch(struct journal *journal, bool stuck)
 {
+    struct tccl_error err = {0};
     size_t i;
     json_t *record;
+    cleanup_json json_t *batch = batch_take(journal->memory, NULL);
+    if (!batch) {
+        json_array_clear(journal->memory);
+        return;
+    }
+    if (!stuck && journal->spool && tccl_spool_put(journal->spool, batch, &err) == 0) {
+        journal_pend(journal, -(int)json_array_size(batch));
+        return;
+    }
+    json_array_foreach(batch, i, record)
+        journal_lose(journal, record, 1, err.text[0] ? err.text : "the disk does not take it");
+}
+
+void journal_close(struct journal *journal)
+{
     if (!journal)
         return;
     journal->closing = true;
@@ -197,14 +216,9 @@ void journal_close(struct journal *journal)
     delivery_cancel_all(journal);
     int asked = questions_close(journal, ASKED_MS), stuck = pool_free(journal->disk, CLOSE_MS);
     local_store_empty_inbox(journal);
-    json_array_foreach(journal->memory, i, record)
-    {
-        struct tccl_error err = {0};
-        if (stuck || !journal->spool || tccl_spool_put(journal->spool, record, &err) != 0)
-            journal_lose(journal, record, 1, err.text[0] ? err.text : "the disk does not take it");
-        else
-            journal_pend(journal, -1);
-    }
+    json_array_extend(journal->memory, journal->to_spool);
+    while (json_array_size(journal->memory) > 0)
+        close_batch(journal, stuck);
     if (journal->losses.count)
         log_line("%" PRId64 " records of this node are lost, since boot", journal->losses.count);
     losses_close(&journal->losses);
@@ -222,6 +236,8 @@ void journal_close(struct journal *journal)
             close(journal->lock);
     }
     json_decref(journal->memory);
+    json_decref(journal->outbox);
+    json_decref(journal->to_spool);
     if (!stuck && !asked)
         free(journal); /* else a thread uses it until the end of the process */
 }

@@ -7,10 +7,9 @@
 #include "tccld/net/connection.h"
 
 enum {
-    JOURNAL_SEND_MS = 5000,  /* for one record to be taken by AccountingHost */
+    JOURNAL_SEND_MS = 5000,  /* for a batch of records to be taken by AccountingHost */
     JOURNAL_RETRY_MS = 1000, /* until the first round through the spool, while it holds records; */
     JOURNAL_RETRY_MOST_MS = 60000, /* doubled up to this while they can't be delivered */
-    JOURNAL_DELIVERIES = 256,      /* records under way; more go to the spool */
     JOURNAL_PAGE = 400 * 1024      /* bytes of records in one answer */
 };
 

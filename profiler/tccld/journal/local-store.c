@@ -9,9 +9,15 @@
 #include "client/message.h"
 #include "records/records.h"
 #include "tccld/journal/backlog.h"
+#include "tccld/journal/batch.h"
 #include "tccld/journal/opening.h"
 
-enum { BATCH = 64 }; /* records that are stored together */
+enum {
+    TOGETHER = 512, /* records that are stored together; the last ones may be more, */
+    WAITING = 8192, /* that may wait, */
+    RECEIVED = 1024 /* and that a message brings */
+};
+enum { NOT_YET = 1 /* kept: the spool has not been asked */ };
 
 int local_store_put(struct disk_task *task, const json_t *record)
 {
@@ -51,10 +57,11 @@ void local_store_log_dates(struct disk_task *task)
 static void then_store(struct disk_task *task)
 {
     char step[TCCL_KEY_TEXT];
-    journal_step_text(task->record, step);
+    const json_t *record = json_array_get(task->record, 0);
+    journal_step_text(record, step);
     local_store_log_dates(task);
     if (task->result > 0)
-        journal_lose(task->journal, task->record, 1, task->err.text);
+        journal_lose(task->journal, record, 1, task->err.text);
     if (task->result == 0)
         journal_pend(task->journal, -1);
     if (task->result < 0) {
@@ -62,6 +69,49 @@ static void then_store(struct disk_task *task)
                     task->err.text);
         backlog_then(task);
     }
+}
+
+/* Puts all that a task brings. Those of another node that are refused are listed in its answer. */
+static void put_all(struct disk_task *task)
+{
+    size_t i;
+    json_t *record;
+    json_array_foreach(task->record, i, record)
+    {
+        task->result = local_store_put(task, record);
+        if (task->result < 0)
+            return;
+        if (task->result > 0 && task->connection)
+            json_array_append_new(task->answer, json_pack("{s:I, s:s}", "record", (json_int_t)i,
+                                                          "text", task->err.text));
+    }
+    if (task->connection)
+        task->result = 0;
+}
+
+/* Records of this node that the store did not take go into one file of the spool. */
+static void spool_failed(struct disk_task *task)
+{
+    struct disk_task *each, all = {.journal = task->journal, .kept = -1, .record = json_array()};
+    TAILQ_FOREACH(each, &task->batch, link)
+    if (each->result < 0 && !each->connection)
+        json_array_extend(all.record, each->record);
+    while (json_array_size(all.record) > 0) {
+        struct disk_task part = {.journal = task->journal};
+        cleanup_json json_t *some = batch_take(all.record, NULL);
+        if (!some)
+            break;
+        part.record = some;
+        backlog_run(&part);
+        size_t left = json_array_size(some);
+        TAILQ_FOREACH(each, &task->batch, link)
+        if (left > 0 && each->result < 0 && !each->connection && each->kept == NOT_YET) {
+            each->kept = part.kept;
+            each->spool_err = part.spool_err;
+            left--;
+        }
+    }
+    json_decref(all.record);
 }
 
 /* All of a batch, with one wait for the disk. */
@@ -72,7 +122,10 @@ static void run_batch(struct disk_task *task)
     struct tccl_error err = {0};
     int failed = opening_check(task->journal, &err) || tccl_records_begin(store, &err);
     TAILQ_FOREACH(each, &task->batch, link)
-    each->result = failed ? -1 : local_store_put(each, each->record);
+    if (failed)
+        each->result = -1;
+    else
+        put_all(each);
     failed = failed || tccl_records_commit(store, &err) != 0;
     TAILQ_FOREACH(each, &task->batch, link)
     {
@@ -85,12 +138,16 @@ static void run_batch(struct disk_task *task)
             failed = 1;
             err = each->err;
         }
-        if (each->result < 0 && !each->connection)
-            backlog_run(each);
     }
+    spool_failed(task);
     if (failed && store)
         opening_lost(task->journal, &err);
     task->result = failed;
+}
+
+static int count(const struct disk_task *task)
+{
+    return (int)json_array_size(task->record);
 }
 
 static void store_next(struct journal *journal);
@@ -116,10 +173,11 @@ static void store_next(struct journal *journal)
         return;
     *task = (struct disk_task){.journal = journal, .run = run_batch, .then = then_batch};
     TAILQ_INIT(&task->batch);
-    for (int i = 0; i < BATCH && (each = TAILQ_FIRST(&journal->inbox)) != NULL; i++) {
+    for (int i = 0; i < TOGETHER && (each = TAILQ_FIRST(&journal->inbox)) != NULL;) {
         TAILQ_REMOVE(&journal->inbox, each, link);
         TAILQ_INSERT_TAIL(&task->batch, each, link);
-        journal->n_inbox--;
+        i += count(each);
+        journal->n_inbox -= count(each);
     }
     journal->storing = true;
     if (pool_submit(journal->disk, disk_task_run, disk_task_done, task) == 0)
@@ -139,22 +197,27 @@ static void store_next(struct journal *journal)
 static int store_submit(struct disk_task first)
 {
     struct journal *journal = first.journal;
-    struct disk_task *task = journal->n_inbox < POOL_QUEUE ? malloc(sizeof(*task)) : NULL;
-    if (!task) {
+    struct disk_task *task = journal->n_inbox < WAITING ? malloc(sizeof(*task)) : NULL;
+    if (!task || !first.record) {
+        free(task);
         json_decref(first.record);
+        json_decref(first.answer);
         return -1;
     }
     *task = first;
     disk_task_set_time(task);
     TAILQ_INSERT_TAIL(&journal->inbox, task, link);
-    journal->n_inbox++;
+    journal->n_inbox += count(task);
     store_next(journal);
     return 0;
 }
 
 void local_store_add(struct journal *journal, json_t *record)
 {
-    struct disk_task task = {.journal = journal, .then = then_store, .record = json_incref(record)};
+    struct disk_task task = {.journal = journal,
+                             .then = then_store,
+                             .kept = NOT_YET,
+                             .record = json_pack("[O]", record)};
     if (store_submit(task) != 0)
         journal_keep_in_memory(journal, record, "the disk does not keep up");
 }
@@ -162,24 +225,43 @@ void local_store_add(struct journal *journal, json_t *record)
 static void then_receive(struct disk_task *task)
 {
     char step[TCCL_KEY_TEXT];
-    cleanup_json json_t *message = task->result == 0
-                                       ? tccl_message_new("ok")
-                                       : journal_error_message(task->err.text, task->result > 0);
+    size_t refused = json_array_size(task->answer);
+    const json_t *first = json_array_get(task->answer, 0);
+    cleanup_json json_t *message =
+        task->result == 0 ? tccl_message_new("ok") : journal_error_message(task->err.text, false);
     local_store_log_dates(task);
-    journal_step_text(task->record, step);
+    if (task->result == 0 && refused > 0)
+        json_object_set(message, "refused", task->answer);
+    if (refused > 0) {
+        journal_step_text(json_array_get(task->record, (size_t)json_integer_value(
+                                                           json_object_get(first, "record"))),
+                          step);
+        log_limited(&task->journal->refused,
+                    "step %s: its record, from %s, is refused: %s (of %d records %zu are)", step,
+                    connection_node(task->connection),
+                    json_string_value(json_object_get(first, "text")), count(task), refused);
+    }
     if (task->result != 0)
-        log_limited(&task->journal->refused, "step %s: its record, from %s, is not stored: %s",
-                    step, connection_node(task->connection), task->err.text);
+        log_limited(&task->journal->refused, "%d records of %s are not stored: %s", count(task),
+                    connection_node(task->connection), task->err.text);
     connection_answer(task->connection, message);
     connection_drop(task->connection);
 }
 
 void journal_receive(struct daemon *daemon, struct connection *connection, json_t *message)
 {
-    struct disk_task task = {.journal = daemon->journal,
-                             .then = then_receive,
-                             .record = json_incref(json_object_get(message, "record")),
-                             .connection = connection_hold(connection)};
+    json_t *records = json_object_get(message, "records");
+    struct disk_task task = {.journal = daemon->journal, .then = then_receive};
+    size_t most = json_array_size(records);
+    if (most == 0 || most > RECEIVED) {
+        cleanup_json json_t *wrong =
+            journal_error_message("records: a list of 1 to 1024 is expected", true);
+        connection_answer(connection, wrong);
+        return;
+    }
+    task.record = json_incref(records);
+    task.answer = json_array();
+    task.connection = connection_hold(connection);
     if (store_submit(task) == 0)
         return;
     cleanup_json json_t *busy = journal_error_message("the disk does not keep up", false);
@@ -195,8 +277,9 @@ void local_store_empty_inbox(struct journal *journal)
         if (each->connection)
             connection_drop(each->connection);
         else
-            json_array_append(journal->memory, each->record);
+            json_array_extend(journal->memory, each->record);
         json_decref(each->record);
+        json_decref(each->answer);
         free(each);
     }
 }
