@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "client/policy.h"
@@ -10,6 +11,16 @@
 #include "plugin/task-gpus.h"
 
 enum { CMDLINE = 65536 };
+
+/* How many words belong to srun, by where getopt_long has stopped; the program's own may look the
+ * same. Components of a heterogeneous job are parsed one by one: all words then. */
+static int own_words(char *const *words, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (strcmp(words[i], ":") == 0)
+            return count;
+    return optind > 0 && optind < count ? optind : count;
+}
 
 /* Which option gives tasks GPUs of their own? */
 static void note_gpus(void)
@@ -26,7 +37,7 @@ static void note_gpus(void)
     for (char *at = text; words && at < text + size; at += strlen(at) + 1)
         words[count++] = at;
     if (words)
-        task_gpus_note(words, count);
+        task_gpus_note(words, own_words(words, count));
 }
 
 int local_init_post_opt(void)

@@ -31,16 +31,32 @@ enum { OPTIONS = sizeof(options) / sizeof(*options) };
 
 /* ---- in srun ---- */
 
+/* Does a word of length characters name the option? srun takes any unique abbreviation, and would
+ * have refused one that isn't; but these two are options of their own. */
+static bool is_option(const char *word, size_t length, const char *name)
+{
+    static const char *const others[] = {"--gpus", "--ntasks"};
+    if (length < strlen("--x") || strncmp(word, name, length) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (strlen(others[i]) == length && strncmp(word, others[i], length) == 0)
+            return false;
+    return true;
+}
+
 /* The value of an option on the command line, "--name=value" or "--name value"; NULL. */
 static const char *value_of(char *const *words, int count, const char *name)
 {
     const char *value = NULL;
-    size_t length = strlen(name);
-    for (int i = 1; i < count && strcmp(words[i], "--") != 0; i++)
-        if (strncmp(words[i], name, length) == 0 && words[i][length] == '=')
+    for (int i = 1; i < count && strcmp(words[i], "--") != 0; i++) {
+        size_t length = strcspn(words[i], "=");
+        if (!is_option(words[i], length, name))
+            continue;
+        if (words[i][length] == '=')
             value = words[i] + length + 1;
-        else if (strcmp(words[i], name) == 0 && i + 1 < count)
+        else if (i + 1 < count)
             value = words[i + 1];
+    }
     return value;
 }
 

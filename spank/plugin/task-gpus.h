@@ -10,7 +10,7 @@
 #define TASK_GPUS_OPTION "SLURM_TCCL_GPU_OPTION"
 
 /* In srun: remembers in the environment which option gives tasks GPUs of their own. words: the
- * command line. */
+ * command line up to the program. */
 void task_gpus_note(char *const *words, int count);
 
 /* In slurmstepd: why no ring can be built over n_gpus of the step here, by its environment and

@@ -81,6 +81,13 @@ static void check_notes(void)
     check_note("srun --gpus-per-task=1 --gpu-bind=none ./a", "--gpu-bind=none");
     check_note("srun --gpus-per-node=4 ./a", "");
     check_note("srun -- ./a --gpus-per-task=1", "");
+    check_note("srun --gpus-per-t=1 ./a", "--gpus-per-task=1");
+    check_note("srun --gpus-per-t 1 ./a", "--gpus-per-task=1");
+    check_note("srun --gpu-b=single:1 ./a", "--gpu-bind=single:1");
+    check_note("srun --ntasks-per-g=1 ./a", "--ntasks-per-gpu=1");
+    check_note("srun --gpus=8 --ntasks=8 ./a", "");
+    check_note("srun --gpus 8 --ntasks 8 ./a", "");
+    check_note("srun --gpus-per-node=4 --ntasks-per-node=4 ./a", "");
     check_note("srun --tres-per-task=cpu:2 ./a", "");
     check_note("srun --tres-per-task=cpu:2,gres/gpu:1 ./a", "--tres-per-task=cpu:2,gres/gpu:1");
     setenv("SLURM_GPUS_PER_TASK", "1", 1);
