@@ -254,6 +254,13 @@ int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why)
     return 0;
 }
 
+bool shim_device_seen(shim_bus bus)
+{
+    const struct nvml *nvml = find_nvml(NULL);
+    device gpu;
+    return nvml && nvml_gpu(nvml, bus, &gpu, NULL) == 0;
+}
+
 int shim_device_sm(shim_bus bus)
 {
     const struct nvml *nvml = find_nvml(NULL);
@@ -383,6 +390,13 @@ static int get_links(const struct nvml *nvml, shim_bus bus, struct links *links,
         return -1;
     keep_links(bus, links);
     return 0;
+}
+
+bool shim_device_has_nvlink(shim_bus bus)
+{
+    const struct nvml *nvml = find_nvml(NULL);
+    struct links links;
+    return !nvml || get_links(nvml, bus, &links, NULL) != 0 || links.n > 0 || links.to_switch;
 }
 
 static bool are_linked(const struct links *a, const struct links *b, shim_bus bus_of_b)

@@ -13,9 +13,14 @@ int shim_device_bus(int ordinal, shim_bus *bus, struct shim_why *why);
 /* NVML's index of a GPU, which is NCCL's dev in a graph file. Returns 0, or -1 with why. */
 int shim_device_nvml(shim_bus bus, int *index, struct shim_why *why);
 
+/* Does NVML tell this process of the GPU? With ConstrainDevices, only of those of its own task. */
+bool shim_device_seen(shim_bus bus);
+
 /* Its compute capability as one number (80: 8.0); -1: not known. */
 int shim_device_sm(shim_bus bus);
 
+/* Has the GPU NVLink, to whatever? Also true if that can't be known. */
+bool shim_device_has_nvlink(shim_bus bus);
 /* Are all pairs of these GPUs joined by NVLink, directly or by switches (SHIM_NVLINK_ALL), some of
  * them (SHIM_NVLINK_SOME), or none? -1 with why: can't be known. linked: for each pair, may be
  * NULL. */

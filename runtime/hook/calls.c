@@ -70,6 +70,15 @@ static bool set_in_environment(const char *name)
 
 /* ---- Before ---- */
 
+/* Bits for those of the step's GPUs that NVML tells of. */
+static uint32_t seen_gpus(const struct shim_plan *plan)
+{
+    uint32_t seen = 0;
+    for (int i = 0; i < plan->n_gpus; i++)
+        seen |= (uint32_t)shim_device_seen(plan->gpus[i]) << i;
+    return seen;
+}
+
 static void describe(const struct shim_process *process, const struct shim_nccl *nccl, shim_bus gpu,
                      struct shim_member *member)
 {
@@ -84,6 +93,9 @@ static void describe(const struct shim_process *process, const struct shim_nccl 
                                    .pid = getpid(),
                                    .room = shim_memory_limits_left()};
     member->given = shim_process_given(&member->user);
+    member->sees = seen_gpus(&process->plan);
+    member->linked =
+        member->sees != (1u << process->plan.n_gpus) - 1 && shim_device_has_nvlink(gpu);
 }
 
 static int make_file(const char *name, char path[static 40])

@@ -20,6 +20,7 @@
 enum {
     OLDEST = 21800,
     NEWEST = 23099,
+    KNOWS_HIDDEN = 22200,
     ASK_US = 50000,
     ASKED_US = 2000000, /* between the first local rank's question and the last one's */
     WAIT_US = 5000000,
@@ -82,9 +83,44 @@ int shim_check_members(const struct shim_plan *plan, const struct shim_registry 
     return check_complete(plan, registry, comm, n, why);
 }
 
+/* Are there GPUs of the communicator that some of its ranks don't see, as NVML hides those of other
+ * tasks? They may then have equal numbers. */
+static bool are_hidden(const struct shim_plan *plan, const struct shim_member *members, int n)
+{
+    uint32_t gpus = 0;
+    for (int i = 0; i < n; i++)
+        gpus |= 1u << shim_bus_find(plan->gpus, plan->n_gpus, members[i].gpu);
+    for (int i = 0; i < n; i++)
+        if (gpus & ~members[i].sees)
+            return true;
+    return false;
+}
+
+/* From 2.22 on each rank tells NCCL of its own GPU, before that of all of them. With CUDA, P2P to
+ * GPUs that a task may not open can fail, which ends the init or the first collective. */
+static int check_hidden(const struct shim_chain *chain, uint32_t version, struct shim_why *why)
+{
+    if (version < KNOWS_HIDDEN)
+        return shim_fail(why, "ranks see only their own GPUs, and NCCL %u.%u does not know others",
+                         version / 10000, version / 100 % 100);
+    for (int i = 0; i < tccl_named_edges(&chain->path); i++)
+        if (chain->path.edges[i].kind != TCCL_BOUNCE)
+            return shim_fail(why, "ranks see only their own GPUs, and the ring has P2P between "
+                                  "them");
+    return 0;
+}
+
+static int check_hidden_nvlink(const struct shim_member *members, int n, struct shim_why *why)
+{
+    for (int i = 0; i < n; i++)
+        if (members[i].linked)
+            return shim_fail(why, "ranks see only their own GPUs, which may be joined by NVLink");
+    return 0;
+}
+
 /* The user's own settings and NVLink take precedence over any ring over PCIe. */
-static int check_wanted(const struct shim_member *members, int n, bool linked[SHIM_GPUS][SHIM_GPUS],
-                        struct shim_why *why)
+static int check_wanted(const struct shim_member *members, int n, bool hidden,
+                        bool linked[SHIM_GPUS][SHIM_GPUS], struct shim_why *why)
 {
     shim_bus gpus[SHIM_GPUS];
     uint32_t user = 0;
@@ -101,6 +137,8 @@ static int check_wanted(const struct shim_member *members, int n, bool linked[SH
     }
     if (n < 2)
         return 0;
+    if (hidden)
+        return check_hidden_nvlink(members, n, why);
     int nvlink = shim_device_nvlink(gpus, n, linked, why);
     if (nvlink == SHIM_NVLINK_ALL)
         return shim_fail(why, "NVLink joins all of its GPUs");
@@ -202,16 +240,20 @@ static enum shim_path farthest_end(const struct shim_chain *chain, struct places
     return entry > exit ? entry : exit;
 }
 
-/* GPUs by NVML's number, on which all must agree; NICs by NCCL's. */
+/* GPUs by NVML's number, on which all must agree, or with their ranks; NICs by NCCL's. */
 static int find_numbers(const struct shim_chain *chain, const struct shim_member *members, int n,
-                        const struct shim_nccl *nccl, struct shim_numbers *numbers,
+                        bool hidden, const struct shim_nccl *nccl, struct shim_numbers *numbers,
                         struct shim_why *why)
 {
-    memset(numbers, 0, sizeof(*numbers));
+    *numbers = (struct shim_numbers){.by_rank = hidden};
     for (int i = 0; i < n; i++) {
         int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
         if (at < 0)
             return shim_fail(why, "the chain is one of other GPUs");
+        numbers->ranks[at] = members[i].rank;
+        numbers->gpus[at] = members[i].nvml;
+        if (hidden)
+            continue;
         if (shim_device_nvml(members[i].gpu, &numbers->gpus[at], why))
             return -1;
         if (numbers->gpus[at] != members[i].nvml)
@@ -403,6 +445,14 @@ static void steer_beside(const struct shim_chain *chain, struct places *places, 
     tell_direct(&why);
 }
 
+static int check_ranks(const struct shim_numbers *numbers, uint32_t version, struct shim_why *why)
+{
+    if (!numbers->by_rank || shim_graph_has_ranks(version))
+        return 0;
+    return shim_fail(why, "ranks see only their own GPUs, which NCCL can tell apart from 2.30.3 "
+                          "on: ask for --gpus-per-node in place of --gpus-per-task or --gpu-bind");
+}
+
 /* The topology file; then the graph file, which depends on it, unless it does without. */
 static int write_texts(const struct shim_member *members, int n, struct places *places,
                        const struct shim_numbers *numbers, struct shim_answer *answer,
@@ -420,7 +470,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
     if (islands >= 0 && steer_alone(chain, places, version, pxb, answer))
         return 0;
-    if (islands < 0 || check_limits(members, n, why) ||
+    if (islands < 0 || check_ranks(numbers, version, why) || check_limits(members, n, why) ||
         shim_graph(chain, numbers, shim_chain_baseline(chain, (int)version),
                    farthest_edge(chain, places), farthest_end(chain, places), &graph, why))
         return -1;
@@ -446,12 +496,14 @@ static int write_files(const struct shim_plan *plan, const struct shim_registry 
                        struct shim_why *why)
 {
     const struct shim_chain *chain = &answer->chain;
+    bool hidden = are_hidden(plan, members, n);
     struct places places = {.islands = false};
     struct shim_numbers numbers;
     for (int i = 0; i < n; i++)
         if (shim_settings_user_allows(chain, members[i].user, why))
             return -1;
-    if (check_ends(chain, why) || find_numbers(chain, members, n, &comm->nccl, &numbers, why) ||
+    if ((hidden && check_hidden(chain, members[0].version, why)) || check_ends(chain, why) ||
+        find_numbers(chain, members, n, hidden, &comm->nccl, &numbers, why) ||
         shim_islands_read(chain, &places.pci, why))
         return -1;
     places.pci.reads = sends_directly(chain, members, n, linked);
@@ -477,7 +529,8 @@ int shim_work_out(const struct shim_plan *plan, const struct shim_registry *regi
     answer->locals = n;
     if (comm->ranks < 2)
         return shim_fail(why, "it has one rank");
-    if (check_wanted(members, n, linked, why) || find_chain(plan, members, n, comm, answer, why))
+    if (check_wanted(members, n, are_hidden(plan, members, n), linked, why) ||
+        find_chain(plan, members, n, comm, answer, why))
         return -1;
     return write_files(plan, registry, comm, members, n, linked, answer, why);
 }

@@ -1,7 +1,7 @@
 /* graph.c: writes the graph file, and says what NCCL needs to read it. */
 #include "nccl/graph.h"
 
-enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907 };
+enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907, RANKS_2_30_3 = 23003 };
 
 /* Of a channel, with the point that NCCL reads in whatever locale it is. 0.1 is what NCCL takes
  * where its search finds nothing. */
@@ -17,8 +17,12 @@ static void add_channel(const struct shim_chain *chain, const struct shim_number
     shim_text_add(text, "<channel>\n");
     if (!chain->path.closed)
         shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)numbers->entry);
-    for (int i = 0; i < chain->path.n_gpus; i++)
-        shim_text_add(text, "<gpu dev=\"0x%x\"/>\n", (unsigned)numbers->gpus[i]);
+    for (int i = 0; i < chain->path.n_gpus; i++) {
+        shim_text_add(text, "<gpu dev=\"0x%x\"", (unsigned)numbers->gpus[i]);
+        if (numbers->by_rank)
+            shim_text_add(text, " rank=\"%d\"", numbers->ranks[i]);
+        shim_text_add(text, "/>\n");
+    }
     if (!chain->path.closed)
         shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)numbers->exit);
     shim_text_add(text, "</channel>\n");
@@ -30,6 +34,10 @@ static int check_numbers(const struct shim_chain *chain, const struct shim_numbe
     for (int i = 0; i < chain->path.n_gpus; i++)
         if (numbers->gpus[i] < 0)
             return shim_fail(why, "NVML has no index for a GPU");
+    for (int i = 0; numbers->by_rank && i < chain->path.n_gpus; i++)
+        if (numbers->ranks[i] < 0)
+            return shim_fail(why, "ranks see only their own GPUs, and the number of a rank is not "
+                                  "known");
     if (!chain->path.closed && (numbers->entry < 0 || numbers->exit < 0))
         return shim_fail(why, "NCCL has no device number for a NIC");
     return 0;
@@ -65,6 +73,11 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
         add_channel(chain, numbers, text);
     shim_text_add(text, "</graph>\n</graphs>\n");
     return text->full ? shim_fail(why, "the graph file is too long") : 0;
+}
+
+bool shim_graph_has_ranks(uint32_t version)
+{
+    return version >= RANKS_2_30_3;
 }
 
 bool shim_graph_is_costly(uint32_t version)

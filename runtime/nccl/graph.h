@@ -6,8 +6,10 @@
 #include "plan/plan.h"
 
 struct shim_numbers {
-    int gpus[SHIM_GPUS]; /* NVML's index of chain->path.gpus[i] */
-    int entry, exit;     /* NCCL's numbers of the NICs; not used when closed */
+    int gpus[SHIM_GPUS];  /* NVML's index of chain->path.gpus[i], in its own process */
+    bool by_rank;         /* these may be equal: NCCL is told ranks */
+    int ranks[SHIM_GPUS]; /* in the communicator; -1: unknown. Not used without by_rank */
+    int entry, exit;      /* NCCL's numbers of the NICs; not used when closed */
 };
 
 /* Writes <graphs> with the ring (id 0), in equal channels; the tree is NCCL's own. Channels and
@@ -22,6 +24,8 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct shim_why *why);
 
+/* May a graph file name ranks, so that GPUs need no number by which all know them? */
+bool shim_graph_has_ranks(uint32_t version);
 /* Does reading a graph file take NCCL hundreds of megabytes? version 0 (unknown): yes. */
 bool shim_graph_is_costly(uint32_t version);
 /* Memory that NCCL takes for a moment when one graph is answered, for each rank, in bytes. */

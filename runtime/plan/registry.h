@@ -16,10 +16,12 @@ enum {
 
 /* What a rank tells of itself before it enters NCCL. */
 struct shim_member {
-    shim_bus gpu;     /* SHIM_NO_BUS: could not be found out */
-    int32_t rank;     /* in the communicator; -1 unknown (split) */
-    int32_t color;    /* of a split; 0 otherwise */
-    int32_t nvml;     /* NVML's index of the GPU in this process, -1 unknown */
+    shim_bus gpu;  /* SHIM_NO_BUS: could not be found out */
+    int32_t rank;  /* in the communicator; -1 unknown (split) */
+    int32_t color; /* of a split; 0 otherwise */
+    int32_t nvml;  /* NVML's index of the GPU in this process, -1 unknown */
+    uint32_t sees; /* which of plan->gpus NVML tells this process of, bit by bit */
+    bool linked;   /* it does not see all of them, and its GPU has NVLink, or that is not known */
     uint32_t version; /* NCCL's, as ncclGetVersion tells it */
     uint64_t host;    /* hash of what NCCL takes for the host: NCCL_HOSTID or host name and boot id;
                          and /dev/shm's device */

@@ -61,9 +61,10 @@ static struct {
     bool unheard;   /* and has not answered: other nodes may have a ring */
     bool cancelled; /* while it waited; who sent the signal ends the step */
     struct signal_watch watch;
-    bool script;      /* a job script that may start mpirun on several nodes */
-    bool pyxis;       /* pyxis runs the tasks in a container */
-    const char *shim; /* first in LD_PRELOAD, or NULL */
+    char hides[TASK_GPUS_TEXT]; /* the option by which tasks see only their own GPUs, or "" */
+    bool script;                /* a job script that may start mpirun on several nodes */
+    bool pyxis;                 /* pyxis runs the tasks in a container */
+    const char *shim;           /* first in LD_PRELOAD, or NULL */
 } remote = {.fd = -1, .printed = -1};
 
 static __attribute__((format(printf, 1, 2))) void fall_back(const char *format, ...)
@@ -295,6 +296,17 @@ static void fall_back_on_step(const char *reason)
         tell_tccld(remote.plan.reason);
 }
 
+/* Each task sees only its own GPUs: whether NCCL can build the ring depends on its version. */
+static void refuse_hidden(void)
+{
+    char reason[TCCL_OUTCOME_REASON + 1];
+    snprintf(reason, sizeof(reason),
+             "with %.100s each task sees only its own GPUs (ConstrainDevices), and not every NCCL "
+             "can build a ring then: use --gpus-per-node=%d without it",
+             remote.hides, remote.step.n_gres);
+    fall_back_on_step(reason);
+}
+
 /* The user requests a ring that the site forbids. */
 static void refuse_by_policy(void)
 {
@@ -364,6 +376,8 @@ static void begin_step(const char *step_error)
         remote.plan.state = TCCL_STATE_NOTHING;
         remote.active = true;
         tell_tccld(NULL);
+    } else if (remote.hides[0] && mode == TCCL_MODE_REQUIRE) {
+        refuse_hidden();
     } else {
         join_ring();
     }
@@ -439,8 +453,10 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         return 0;
     }
     int step_rc = step_info_read(&items, env, &remote.step, &remote.place, &step_error);
-    if (step_rc == 0 && task_gpus_check(env, kind == STEP_TASKS ? remote.step.n_gres : 0,
-                                        getenv("SLURM_CONF"), &step_error) != 0) {
+    if (step_rc == 0 && kind == STEP_TASKS &&
+        !task_gpus_hidden(env, remote.step.n_gres, getenv("SLURM_CONF"), remote.hides))
+        remote.hides[0] = '\0';
+    if (step_rc == 0 && task_gpus_check(env, &step_error) != 0) {
         step_rc = -1;
         remote.place.has_gpus = true; /* parts of some, of which Slurm may give no numbers */
     }
@@ -547,10 +563,27 @@ static void choose_shim(char *const *env)
     snprintf(remote.plan.reason, sizeof(remote.plan.reason), "%s", why);
 }
 
+static bool has_p2p(const char *ring)
+{
+    return ring && (strstr(ring, "-w>") || strstr(ring, "-r>"));
+}
+
+/* The shim is given the plan all the same: it says in the record what was built. */
+static void check_hidden(void)
+{
+    if (!remote.hides[0] || remote.plan.state != TCCL_STATE_APPLIED || !has_p2p(remote.plan.ring))
+        return;
+    snprintf(remote.plan.reason, sizeof(remote.plan.reason),
+             "the ring is not built: with %.100s each task sees only its own GPUs "
+             "(ConstrainDevices), and it has P2P between them: use --gpus-per-node=%d without it",
+             remote.hides, remote.step.n_gres);
+}
+
 static void tell_job(spank_t spank)
 {
     struct job_env_edits edits = {.count = 0};
     char **env = job_environment(spank);
+    check_hidden();
     notice_clean(remote.plan.reason);
     choose_shim(env);
     if (job_env_announce(env, &remote.plan, remote.shim, &edits) != 0 ||
@@ -594,14 +627,27 @@ static __attribute__((format(printf, 1, 2))) void say_once(const char *format, .
         slurm_spank_log("%s", line);
 }
 
+/* Where it is up to NCCL whether the ring is built. */
+static void describe_condition(char condition[static NOTICE_SIZE])
+{
+    bool open =
+        remote.hides[0] && remote.plan.state == TCCL_STATE_APPLIED && !remote.plan.reason[0];
+    snprintf(condition, open ? NOTICE_SIZE : 1,
+             ", with NCCL 2.30.3 or later: with %.100s each task sees only its own GPUs; for all "
+             "versions, use --gpus-per-node=%d without it",
+             remote.hides, remote.step.n_gres);
+    notice_clean(condition);
+}
+
 static void tell_user(void)
 {
-    char line[NOTICE_SIZE];
+    char line[NOTICE_SIZE], condition[NOTICE_SIZE];
+    describe_condition(condition);
     if (!notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line)) {
         if (remote.plan.state == TCCL_STATE_FALLBACK)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
     } else if (remote.place.first && !step_is_refused()) {
-        say_once("%s%s%s", line, extent_of_ring(), extent_node());
+        say_once("%s%s%s%s", line, extent_of_ring(), extent_node(), condition);
     }
 }
 

@@ -2,7 +2,9 @@
  * told of them before it starts the tasks, and never as they were typed; so srun leaves a note.
  *
  * Without ConstrainDevices they are hidden by CUDA_VISIBLE_DEVICES alone, which NVML doesn't heed:
- * NCCL finds all GPUs, and rings are built. With it, every GPU is number 0 in its task. */
+ * NCCL finds all GPUs, and rings are built. With it, every GPU is number 0 in its task, and only
+ * newer NCCLs can be told which is which; P2P to a GPU that a task may not open can fail. So
+ * whether a ring is built is not known before NCCL runs, and rings with P2P are not built. */
 #include "plugin/task-gpus.h"
 
 #include <ctype.h>
@@ -15,7 +17,7 @@
 #include "base/cleanup.h"
 #include "plugin/job-env.h"
 
-enum { OPTION = 200, LINE = 1024 };
+enum { LINE = 1024 };
 
 /* Options and their variables, in the order in which srun(1) lets them decide. */
 static const struct {
@@ -62,7 +64,7 @@ static const char *value_of(char *const *words, int count, const char *name)
 
 void task_gpus_note(char *const *words, int count)
 {
-    char note[OPTION];
+    char note[TASK_GPUS_TEXT];
     unsetenv(TASK_GPUS_OPTION);
     for (int i = 0; i < OPTIONS; i++) {
         const char *value = value_of(words, count, options[i].option);
@@ -185,23 +187,23 @@ static bool is_constrained(const char *slurm_conf)
 }
 
 /* The option that holds here: srun's note; without one (a launcher of another kind) variables. */
-static bool find_option(char *const *env, char option[static OPTION])
+static bool find_option(char *const *env, char option[static TASK_GPUS_TEXT])
 {
     const char *note = job_env_get(env, TASK_GPUS_OPTION);
     if (note)
-        snprintf(option, OPTION, "%s", note);
+        snprintf(option, TASK_GPUS_TEXT, "%s", note);
     for (int i = 0; !note && i < OPTIONS; i++) {
         const char *value = job_env_get(env, options[i].variable);
         if (!value)
             continue;
-        snprintf(option, OPTION, "%s=%.150s", options[i].option, value);
+        snprintf(option, TASK_GPUS_TEXT, "%s=%.150s", options[i].option, value);
         return true;
     }
     return note != NULL;
 }
 
 /* Parts of GPUs: others compute on the rest of them, so nothing that was measured holds. */
-static int check_shared(char *const *env, struct tccl_error *err)
+int task_gpus_check(char *const *env, struct tccl_error *err)
 {
     if (job_env_get(env, "SLURM_SHARDS_ON_NODE"))
         return tccl_fail(err,
@@ -213,16 +215,9 @@ static int check_shared(char *const *env, struct tccl_error *err)
     return 0;
 }
 
-int task_gpus_check(char *const *env, int n_gpus, const char *slurm_conf, struct tccl_error *err)
+bool task_gpus_hidden(char *const *env, int n_gpus, const char *slurm_conf,
+                      char option[static TASK_GPUS_TEXT])
 {
-    char option[OPTION];
-    if (check_shared(env, err) != 0)
-        return -1;
-    if (n_gpus < 2 || !find_option(env, option) || task_gpus_seen(option, n_gpus) == n_gpus ||
-        !is_constrained(slurm_conf))
-        return 0;
-    return tccl_fail(err,
-                     "with %.100s each task sees only its own GPUs (ConstrainDevices), and NCCL is "
-                     "not told which is which: use --gpus-per-node=%d without it",
-                     option, n_gpus);
+    return n_gpus > 1 && find_option(env, option) && task_gpus_seen(option, n_gpus) < n_gpus &&
+           is_constrained(slurm_conf);
 }

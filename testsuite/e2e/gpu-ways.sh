@@ -42,14 +42,14 @@ restart() {
 
 # GPUs of the ring on n1.
 ring_gpus() {
-    values TCCL_RING | sed -E 's/.*n1\[([^]]*)\].*/\1/' | tr -s ' ' '\n' | grep -cxE '[0-9]+'
+    values TCCL_RING | sed -E 's/.*n1\[([^]]*)\].*/\1/' | tr -s ' ' '\n' | grep -xE '[0-9]+' | sort -u | wc -l
 }
 
 row() { # WHAT-IT-GETS SRUN-OPTION...
     local what=$1
     shift
     echo "== $*"
-    srun_show -N2 --tccl=on "$@"
+    srun_show -N$nodes --tccl=on "$@"
     equal "exit status" "$status" 0
     case $what in
     ring-*)
@@ -62,18 +62,29 @@ row() { # WHAT-IT-GETS SRUN-OPTION...
         says "tccl: no ring: $reason (NCCL's own choice is used)"
         recorded "$(job_of)" 0 state fallback
         ;;
+    own-*) # by NCCL 2.30.3 or later, over so many GPUs
+        all_have TCCL_STATE applied
+        equal "GPUs on n1" "$(ring_gpus)" "${what#own-}"
+        says "tccl: ring of 4 GPUs: *x), with NCCL 2.30.3 or later: with $option each task sees only its own GPUs; for all versions, use --gpus-per-node=4 without it"
+        none_has TCCL_REASON
+        ;;
+    p2p) # by none
+        all_have TCCL_STATE applied
+        says "tccl: the ring is not built: with $option each task sees only its own GPUs (ConstrainDevices), and it has P2P between them: use --gpus-per-node=4 without it"
+        ;;
     nothing) none_has TCCL_RING ;;
     esac
 }
 
 refused() { # SRUN-OPTION...
-    srun_show -N2 --tccl=require "$@"
+    srun_show -N$nodes --tccl=require "$@"
     [ "$status" != 0 ] || fail "require: srun $* ended with 0"
     equal "tasks" "$(tasks)" 0
     says "tccl: no ring: $reason (the step ends, because a ring is required)"
 }
 
 restart
+nodes=2
 
 # Each task sees all GPUs of the step on its node.
 row ring-4 --gres=gpu:4 -n2
@@ -100,36 +111,41 @@ cp "$cluster/cgroup.conf" "$work/cgroup.conf"
 echo ConstrainDevices=yes >>"$cluster/cgroup.conf"
 sed -i 's,^TaskPlugin=.*,TaskPlugin=task/cgroup,' "$cluster/slurm.conf"
 with() { # OPTION
-    reason="n1: with $1 each task sees only its own GPUs (ConstrainDevices), and NCCL is not told which is which: use --gpus-per-node=4 without it"
+    option=$1
+    reason="n1: with $1 each task sees only its own GPUs (ConstrainDevices), and not every NCCL can build a ring then: use --gpus-per-node=4 without it"
 }
 with --gpus-per-task=1
-row none $own
+row p2p $own
 refused $own
-SLURM_GPUS_PER_TASK=1 row none -n8 --gpus-per-node=4
+nodes=1 # whose ring is without P2P
+row own-4 $own
+row own-4 --gpus-per-t 1 --ntasks-per-node=4
+refused $own
+SLURM_GPUS_PER_TASK=1 row own-4 -n4 --gpus-per-node=4
 for bind in single:1 single:2 map_gpu:0,1,2,3 mask_gpu:1,2,4,8 per_task:1 verbose,single:1; do
     [ $bind != per_task:1 ] || slurmd -V | grep -vq ' 22\.' || continue # not known then
     with "--gpu-bind=$bind"
-    row none --gpus-per-node=4 -n8 "--gpu-bind=$bind"
+    row own-4 --gpus-per-node=4 -n4 "--gpu-bind=$bind"
 done
 with --gpu-bind=single:1
-refused --gpus-per-node=4 -n8 --gpu-bind=single:1
+refused --gpus-per-node=4 -n4 --gpu-bind=single:1
 with --ntasks-per-gpu=1
-row none --ntasks-per-gpu=1 --gpus-per-node=4
+row own-4 --ntasks-per-gpu=1 --gpus-per-node=4
 if ! slurmd -V | grep -q ' 22\.'; then
     with --tres-per-task=gres/gpu:1
-    row none --tres-per-task=gres/gpu:1 --ntasks-per-node=4
+    row own-4 --tres-per-task=gres/gpu:1 --ntasks-per-node=4
 fi
-row ring-4 --gpus-per-node=4 -n8
-row ring-4 --gpus-per-node=4 -n8 --gpu-bind=none
-row ring-4 --gpus-per-task=4 -n2
+row ring-4 --gpus-per-node=4 -n4
+row ring-4 --gpus-per-node=4 -n4 --gpu-bind=none
+row ring-4 --gpus-per-task=4 -n1
+nodes=2
 cat >"$work/job" <<JOB
 #!/bin/bash
 srun $work/show
 JOB
 with --gpus-per-task=1
-batch -N2 --ntasks-per-node=4 --gpus-per-task=1 --tccl=on "$work/job"
-all_have TCCL_STATE fallback 0
-matches "reason" "$(values TCCL_REASON 0 | head -n 1)" "$reason"
+batch -N1 --ntasks-per-node=4 --gpus-per-task=1 --tccl=on "$work/job"
+all_have TCCL_STATE applied 0
 cp "$work/cgroup.conf" "$cluster/cgroup.conf"
 sed -i 's,^TaskPlugin=.*,TaskPlugin=task/none,' "$cluster/slurm.conf"
 

@@ -87,6 +87,28 @@ static bool add_line(const char *line)
     return sscanf(line, "driver %d", &devices.driver) == 1;
 }
 
+/* $TCCL_RIG_SEEN, "2,3": the only GPUs that this process sees, as in a device cgroup of its own. */
+static void hide_gpus(const char *seen)
+{
+    static struct rig_devices all;
+    unsigned gpu, of[RIG_GPUS] = {0};
+    int length;
+    all = devices;
+    devices.n_gpus = 0;
+    memset(devices.p2p, 0, sizeof(devices.p2p));
+    for (; sscanf(seen, "%u%n", &gpu, &length) == 1 && gpu < (unsigned)all.n_gpus;
+         seen += length + (seen[length] == ',')) {
+        of[devices.n_gpus] = gpu;
+        devices.gpus[devices.n_gpus] = all.gpus[gpu];
+        for (int i = 0; i < all.gpus[gpu].n_nvlinks; i++)
+            devices.gpus[devices.n_gpus].nvlinks[i] = RIG_SWITCH; /* to something out of sight */
+        devices.n_gpus++;
+    }
+    for (int a = 0; a < devices.n_gpus; a++)
+        for (int b = 0; b < devices.n_gpus; b++)
+            devices.p2p[a][b] = all.p2p[of[a]][of[b]];
+}
+
 static void read_devices(void)
 {
     const char *path = getenv("TCCL_RIG_DEVICES");
@@ -98,6 +120,8 @@ static void read_devices(void)
         good = add_line(line);
     if (file)
         fclose(file);
+    if (good && getenv("TCCL_RIG_SEEN"))
+        hide_gpus(getenv("TCCL_RIG_SEEN"));
     if (good)
         return;
     fprintf(stderr,

@@ -23,6 +23,7 @@ static void make_members(uint32_t version)
         members[i] = (struct shim_member){.gpu = plan.gpus[i],
                                           .rank = i,
                                           .nvml = -1,
+                                          .sees = UINT32_MAX,
                                           .version = version,
                                           .host = 1,
                                           .sm = shim_device_sm(plan.gpus[i]),

@@ -101,7 +101,7 @@ int main(int count, char **arguments)
     struct tccl_error err = {""};
     struct shim_why why = {""};
     struct shim_chain chain;
-    struct shim_numbers numbers;
+    struct shim_numbers numbers = {.by_rank = false};
     shim_bus gpus[MOST], all[MOST];
     bool closed;
     if (count != 8)

@@ -24,7 +24,7 @@ static void test_texts(void)
     check_class("NCCL's own choice is faster (12.0 GB/s, the best ring found 11.0)", "no gain");
     check_class("n1: no GPU in this step", "no GPU");
     check_class("n1: with --gpus-per-task=1 each task sees only its own GPUs (ConstrainDevices), "
-                "and NCCL is not told which is which: use --gpus-per-node=4 without it",
+                "and not every NCCL can build a ring then: use --gpus-per-node=4 without it",
                 "own GPUs");
     check_class("n1: the step has shards of GPUs (--gres=shard), and rings are over whole GPUs: "
                 "use --gpus-per-node",

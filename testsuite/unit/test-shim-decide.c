@@ -17,6 +17,7 @@ static void usual(int ranks)
         members[i] = (struct shim_member){.gpu = (shim_bus)(0x100 * (i + 1)),
                                           .rank = i,
                                           .nvml = i,
+                                          .sees = 0xf,
                                           .version = 22907,
                                           .host = 5,
                                           .pid = 100 + i,
@@ -126,6 +127,19 @@ static void left_alone(uint32_t user, int ranks, int n, const char *word)
     CHECK(answer.whole == (ranks == 4 && n == 4));
 }
 
+/* Of ranks that see only their own GPUs, one has NVLink. */
+static void hidden(void)
+{
+    static struct shim_answer answer;
+    struct shim_why why = {""};
+    usual(4);
+    for (int i = 0; i < 4; i++)
+        members[i].sees = 1u << i;
+    members[2].linked = true;
+    CHECK_INT(shim_work_out(&plan, NULL, &comm, members, 4, &answer, &why), -1);
+    CHECK(strstr(why.text, "may be joined by NVLink") != NULL);
+}
+
 int main(void)
 {
     complete();
@@ -135,5 +149,6 @@ int main(void)
     left_alone(SHIM_USER_FILES, 4, 4, "the user has set");
     left_alone(SHIM_USER_SHARP, 2, 2, "the user has set");
     left_alone(0, 1, 1, "one rank");
+    hidden();
     return check_result();
 }

@@ -57,14 +57,17 @@ static const char *value_of(const struct tag *tag, const char *key)
     return found ? found : "";
 }
 
-static const char *check_device(const char *at, const char *name, int number)
+/* rank: -1 where NCCL is not told. */
+static const char *check_device(const char *at, const char *name, int number, int rank)
 {
     struct tag tag;
     at = read_tag(at, &tag);
     CHECK_STR(tag.name, name);
-    CHECK(tag.alone && tag.n == 1 && strncmp(value_of(&tag, "dev"), "0x", 2) == 0);
+    CHECK(tag.alone && tag.n == 1 + (rank >= 0) && strncmp(value_of(&tag, "dev"), "0x", 2) == 0);
     CHECK_INT(strtol(value_of(&tag, "dev"), NULL, 0), number);
     CHECK_INT(strtol(value_of(&tag, "dev"), NULL, 16), number);
+    if (rank >= 0)
+        CHECK_INT(strtol(value_of(&tag, "rank"), NULL, 0), rank);
     return at;
 }
 
@@ -82,11 +85,11 @@ static const char *check_channel(const char *at, const struct shim_chain *chain,
 {
     at = check_tag(at, "channel", false);
     if (!chain->path.closed)
-        at = check_device(at, "net", numbers->entry);
+        at = check_device(at, "net", numbers->entry, -1);
     for (int i = 0; i < chain->path.n_gpus; i++)
-        at = check_device(at, "gpu", numbers->gpus[i]);
+        at = check_device(at, "gpu", numbers->gpus[i], numbers->by_rank ? numbers->ranks[i] : -1);
     if (!chain->path.closed)
-        at = check_device(at, "net", numbers->exit);
+        at = check_device(at, "net", numbers->exit, -1);
     return check_tag(at, "channel", true);
 }
 
@@ -156,13 +159,15 @@ static void test_random(void)
 {
     unsigned seed = (unsigned)check_seed();
     for (int round = 0; round < 3000 && check_failures < 10; round++) {
-        struct shim_numbers numbers;
+        struct shim_numbers numbers = {.by_rank = rand_r(&seed) % 2};
         struct shim_chain chain = {.path.n_gpus = (uint8_t)(1 + rand_r(&seed) % SHIM_GPUS)};
         chain.path.closed = chain.path.n_gpus > 1 && rand_r(&seed) % 2;
         chain.n_baselines = 1;
         chain.baselines[0] = some_baseline(&seed);
         for (int i = 0; i < SHIM_GPUS; i++)
-            numbers.gpus[i] = rand_r(&seed) % 32;
+            numbers.gpus[i] = rand_r(&seed) % (numbers.by_rank ? 2 : 32);
+        for (int i = 0; i < SHIM_GPUS; i++)
+            numbers.ranks[i] = 40 + i * (1 + rand_r(&seed) % 9);
         numbers.entry = rand_r(&seed) % 200;
         numbers.exit = rand_r(&seed) % 200;
         check_chain(&chain, &numbers);
@@ -195,7 +200,13 @@ static void test_refused(void)
     CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
     numbers.gpus[1] = -1;
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
-    numbers.gpus[1] = 1;
+    numbers.gpus[1] = 0;
+    numbers.by_rank = true;
+    numbers.ranks[1] = 7;
+    CHECK_INT(write_one(&chain, &numbers, TEXT), 0);
+    numbers.ranks[0] = -1;
+    CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
+    numbers.by_rank = false;
     chain.n_baselines = 0; /* nothing known */
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
 }

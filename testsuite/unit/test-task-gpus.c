@@ -97,13 +97,19 @@ static void check_notes(void)
     check_note("srun ./a", "");
 }
 
-static void check_step(char *const *env, int n_gpus, const char *reason)
+static void check_step(char *const *env, int n_gpus, const char *option)
+{
+    char hides[TASK_GPUS_TEXT] = "";
+    CHECK(task_gpus_hidden(env, n_gpus, slurm_conf, hides) == (*option != '\0'));
+    if (*option)
+        CHECK_STR(hides, option);
+}
+
+static void check_parts(char *const *env, const char *reason)
 {
     struct tccl_error err = {""};
-    int rc = task_gpus_check(env, n_gpus, slurm_conf, &err);
-    CHECK((rc == 0) == (*reason == '\0'));
-    if (!strstr(err.text, reason))
-        CHECK_STR(err.text, reason);
+    CHECK((task_gpus_check(env, &err) == 0) == (*reason == '\0'));
+    CHECK(strstr(err.text, reason) != NULL);
 }
 
 static void check_steps(void)
@@ -120,12 +126,9 @@ static void check_steps(void)
     put("slurm.conf", "ClusterName=x\nTaskPlugin=task/affinity,task/cgroup\n");
     check_step(noted, 4, "");
     put("cgroup.conf", "# x\nConstrainDevices = yes # all\n");
-    check_step(
-        noted, 4,
-        "with --gpus-per-task=1 each task sees only its own GPUs (ConstrainDevices), and NCCL is "
-        "not told which is which: use --gpus-per-node=4 without it");
+    check_step(noted, 4, "--gpus-per-task=1");
     check_step(noted, 1, "");
-    check_step(varied, 2, "with --gpu-bind=single:1 each task");
+    check_step(varied, 2, "--gpu-bind=single:1");
     check_step(both, 2, "");
     check_step(plain, 4, "");
     put("cgroup.conf", "ConstrainDevices=no\n");
@@ -133,8 +136,9 @@ static void check_steps(void)
     put("cgroup.conf", "ConstrainDevices=Yes\n");
     put("slurm.conf", "taskplugin=task/none\n");
     check_step(noted, 4, "");
-    check_step(sharded, 0, "shards of GPUs");
-    check_step(shared, 1, "by MPS");
+    check_parts(sharded, "shards of GPUs");
+    check_parts(shared, "by MPS");
+    check_parts(noted, "");
 }
 
 int main(void)
