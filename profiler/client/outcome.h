@@ -35,6 +35,7 @@ struct tccl_outcome_baseline {
 struct tccl_outcome {
     enum tccl_state state;
     bool recorded; /* somebody above keeps the record */
+    bool required; /* fallback: a node requires a ring, and node 0 ends the step */
     bool partial;  /* a ring for the others, but this node could not take it */
     char reason[TCCL_OUTCOME_REASON + 1]; /* why not applied; "" when applied */
     char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */

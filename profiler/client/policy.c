@@ -128,6 +128,14 @@ bool policy_matches(const struct tccl_policy *policy, const struct policy_facts 
            models_match(policy->gpu_types, facts, why);
 }
 
+bool policy_by_gpus(const struct tccl_conf *conf)
+{
+    for (int i = 0; i < conf->n_policies; i++)
+        if (conf->policies[i].gpus.max || conf->policies[i].gpu_types)
+            return true;
+    return false;
+}
+
 bool policy_needs_models(const struct tccl_conf *conf)
 {
     for (int i = 0; i < conf->n_policies; i++)
@@ -277,7 +285,8 @@ bool policy_by_claims(const struct tccl_conf *conf, const struct policy_facts *f
 }
 
 bool policy_others_want(const struct tccl_conf *conf, const struct policy_facts *facts, int option,
-                        int environment, struct policy_rule *rule, struct policy_choice *choice)
+                        int environment, enum tccl_mode least, struct policy_rule *rule,
+                        struct policy_choice *choice)
 {
     char why[POLICY_WHY];
     bool found = false, last = facts->n_nodes < 2;
@@ -289,7 +298,7 @@ bool policy_others_want(const struct tccl_conf *conf, const struct policy_facts 
         last = i == conf->n_policies || (policy->gpus.max == 0 && !policy->gpu_types);
         *rule = i < conf->n_policies ? policy_rule_of(conf, policy) : remaining_rule(conf, facts);
         *choice = policy_choose(rule, option, environment);
-        found = policy_wants(rule, choice, facts->n_nodes, facts->gpus);
+        found = choice->mode >= least && policy_wants(rule, choice, facts->n_nodes, facts->gpus);
     }
     return found;
 }

@@ -54,6 +54,8 @@ const struct tccl_policy *policy_named(const struct tccl_conf *conf, const char 
 bool policy_matches(const struct tccl_policy *policy, const struct policy_facts *facts,
                     char why[static POLICY_WHY]);
 
+/* Does any policy ask for the GPUs of a node, so that nodes of a step may have different ones? */
+bool policy_by_gpus(const struct tccl_conf *conf);
 /* Does any policy ask for the models of GPUs? Only then need facts have them. */
 bool policy_needs_models(const struct tccl_conf *conf);
 /* Does any policy ask for the user's name? */
@@ -76,9 +78,10 @@ bool policy_by_claims(const struct tccl_conf *conf, const struct policy_facts *f
                       int environment, int n_gpus);
 
 /* Other nodes of the step may have other GPUs, and so another policy. Is there a policy that could
- * hold on one of them, and wants a ring? Then rule and choice are theirs (of the first such
- * policy). n_gpus: of this node. */
+ * hold on one of them, and wants a ring, in the mode `least` or a stronger one? Then rule and
+ * choice are theirs (of the first such policy). n_gpus: of this node. */
 bool policy_others_want(const struct tccl_conf *conf, const struct policy_facts *facts, int option,
-                        int environment, struct policy_rule *rule, struct policy_choice *choice);
+                        int environment, enum tccl_mode least, struct policy_rule *rule,
+                        struct policy_choice *choice);
 
 #endif

@@ -85,6 +85,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "policy", TCCL_FIELD_TEXT, JOIN | RECORD, 0, TCCL_POLICY_NAME, STEP(policy), "Policy", 10, "policies"},
     {.name = "policy", TCCL_FIELD_TEXT, PLAN, 0, TCCL_POLICY_NAME, OUTCOME(policy)},
     {.name = "recorded", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(recorded)},
+    {.name = "required", TCCL_FIELD_BOOL, PLAN, 0, 1, OUTCOME(required)},
     {.name = "path", TCCL_FIELD_LONG, PLAN, 0, PATH_MAX, OUTCOME(path)},
 };
 /* clang-format on */

@@ -2,15 +2,12 @@
 #include "plugin/spank-remote.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <slurm/slurm.h>
 
 #include "base/clock.h"
 #include "client/client.h"
@@ -26,6 +23,7 @@
 #include "plugin/preload.h"
 #include "plugin/printed.h"
 #include "plugin/spank-option.h"
+#include "plugin/step-end.h"
 #include "plugin/step-info.h"
 #include "plugin/step-signal.h"
 #include "plugin/task-gpus.h"
@@ -35,6 +33,7 @@ enum {
     SKIP_MS = 10,          /* for a tccld that has hung: an answer, too */
     LOOK_MS = 100,         /* while waiting: is the step being cancelled? */
     ALIVE_MS = 1000,       /* and does this node's tccld still answer? */
+    ENDED_MS = 2000,       /* for slurmd to bring the signal, once another node ends the step */
     UNHEARD_MS = 1000,     /* for a crashed tccld to be restarted */
     UNHEARD_PAUSE_MS = 50, /* between two retries */
 };
@@ -326,7 +325,7 @@ static void warn_others(void)
     char reason[64 + TCCL_POLICY_NAME];
     if (remote.place.placed &&
         policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
-                           &remote.rule, &remote.choice)) {
+                           TCCL_MODE_AUTO, &remote.rule, &remote.choice)) {
         snprintf(reason, sizeof(reason), "policy%s%s%s: no ring with this node's GPUs",
                  own.name[0] ? " '" : "", own.name, own.name[0] ? "'" : "");
         tell_tccld(reason);
@@ -477,6 +476,9 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
         begin_script();
     if (!configured && kind != STEP_SHELL && remote.choice.mode != TCCL_MODE_OFF)
         fall_back("%s: %s", node_name(), conf_error.text);
+    if (remote.active && !*remote.watch.socket)
+        signal_watch_begin(&remote.watch, remote.place.name, remote.step.key.job,
+                           remote.step.key.step);
     if (configured)
         open_printed(job_environment(spank));
     return 0;
@@ -596,8 +598,8 @@ static void tell_job(spank_t spank)
 
 static bool step_is_refused(void)
 {
-    return remote.active && remote.choice.mode == TCCL_MODE_REQUIRE &&
-           remote.plan.state == TCCL_STATE_FALLBACK;
+    return remote.active && remote.plan.state == TCCL_STATE_FALLBACK &&
+           (remote.choice.mode == TCCL_MODE_REQUIRE || remote.plan.required);
 }
 
 /* What a ring is over, where that is not just the step. */
@@ -639,6 +641,32 @@ static void describe_condition(char condition[static NOTICE_SIZE])
     notice_clean(condition);
 }
 
+/* Is another node about to end the step? Those that are alive know within AliveTimeout= that there
+ * is no ring. */
+static bool is_ended(int times)
+{
+    int64_t end = tccl_now_ms() + times * (int64_t)(remote.conf.alive_timeout_ms + ENDED_MS);
+    while (!signal_watch_look(&remote.watch, tccl_now_ms())) {
+        if (tccl_now_ms() >= end)
+            return false;
+        poll(NULL, 0, LOOK_MS);
+    }
+    return true;
+}
+
+/* Of a step without a ring that goes on, as far as this node knows: does another one require a
+ * ring, by its GPUs, and end the step? That node says why. */
+static bool others_end_step(void)
+{
+    struct policy_rule rule;
+    struct policy_choice choice;
+    return remote.plan.state == TCCL_STATE_FALLBACK && remote.step.n_nodes > 1 &&
+           policy_by_gpus(&remote.conf) &&
+           policy_others_want(&remote.conf, &remote.facts.facts, option_mode(), remote.environment,
+                              TCCL_MODE_REQUIRE, &rule, &choice) &&
+           is_ended(2);
+}
+
 static void tell_user(void)
 {
     char line[NOTICE_SIZE], condition[NOTICE_SIZE];
@@ -646,49 +674,37 @@ static void tell_user(void)
     if (!notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line)) {
         if (remote.plan.state == TCCL_STATE_FALLBACK)
             slurm_verbose("tccl: no ring: %s", remote.plan.reason);
-    } else if (remote.place.first && !step_is_refused()) {
+    } else if (remote.place.first && !step_is_refused() && !others_end_step()) {
         say_once("%s%s%s%s", line, extent_of_ring(), extent_node(), condition);
     }
 }
 
-/* Does this node end the step, and print why? The first node does. It may not know the reason if
- * the policy depends on the GPUs of this node, or only this node's plan is lost; then this node
- * does. */
+/* Does this node end the step, and print why? The first node does. It may not know of it where the
+ * policy depends on a node's GPUs, or only this node's plan is lost; then this node does, unless
+ * the step is being ended already. */
 static bool ends_step(void)
 {
-    const struct tccl_policy *policy = policy_named(&remote.conf, remote.rule.name);
     bool others_have_it = remote.plan.gbps > 0; /* a plan that only this node could not take */
-    return remote.place.first || (remote.joined && (remote.unheard || others_have_it)) ||
-           (!remote.choice.asked && policy && (policy->gpus.max || policy->gpu_types));
-}
-
-static int kill_step(const struct tccl_step_key *key)
-{
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-    slurm_step_id_t step = SLURM_STEP_ID_INITIALIZER;
-    step.job_id = key->job;
-    step.step_id = key->step;
-    return slurm_kill_job_step(&step, SIGKILL, 0);
-#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
-    return slurm_kill_job_step(key->job, key->step, SIGKILL, 0);
-#else
-    return slurm_kill_job_step(key->job, key->step, SIGKILL);
-#endif
+    bool doubt =
+        (remote.joined && remote.unheard) || (!remote.choice.asked && policy_by_gpus(&remote.conf));
+    if (remote.place.first || (remote.joined && others_have_it))
+        return true;
+    return doubt && !remote.plan.required && !remote.cancelled && !is_ended(1);
 }
 
 /* The tasks of this node end in remote_task_init; those of others would wait for them in NCCL.
  * Slurm delivers the signal once the tasks run. */
-static void end_step(void)
+static void refuse_step(void)
 {
-    const struct tccl_step_key *key = &remote.step.key;
+    struct tccl_error err = {""};
     char line[NOTICE_SIZE];
     if (!step_is_refused() || !ends_step())
         return;
-    if (notice_of_plan(remote.choice.mode, &remote.plan, remote.step.n_nodes, line))
+    if (notice_of_plan(TCCL_MODE_REQUIRE, &remote.plan, remote.step.n_nodes, line))
         slurm_spank_log("%s", line);
-    if (remote.step.n_nodes > 1 && !remote.cancelled && step_kind(key->step) == STEP_TASKS &&
-        kill_step(key) != 0)
-        slurm_error("tccl: the step can't be ended on the other nodes: slurmctld refused");
+    if (remote.step.n_nodes > 1 && !remote.cancelled &&
+        step_kind(remote.step.key.step) == STEP_TASKS && step_end(&remote.step.key, &err) != 0)
+        slurm_error("tccl: the step can't be ended on the other nodes: %s", err.text);
 }
 
 /* The variables by which the ranks of mpirun on this node find the plan of the step that it starts.
@@ -723,7 +739,7 @@ int remote_user_init(spank_t spank)
     if (remote.active)
         tell_user();
     if (remote.active)
-        end_step();
+        refuse_step();
     return 0;
 }
 

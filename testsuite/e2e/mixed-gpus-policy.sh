@@ -88,12 +88,22 @@ policies <<CONF
 GpuTypes=a100
 Default=require
 [policy rest]
-Default=auto
+Default=on
 CONF
-srun_show $step
-[ "$status" != 0 ] || fail "the step succeeds"
-says "tccl: no ring: n1: no profile of this machine * (the step ends, because a ring is required)"
+ends() { # REASON: the step does, on both nodes, and says so once
+    srun_show $step
+    [ "$status" != 0 ] || fail "the step succeeds"
+    says "tccl: no ring: $1 (the step ends, because a ring is required)"
+}
+ends "n1: no profile of this machine *"
 mv "$cluster/nodes/n1/no-cache" "$cluster/nodes/n1/cache"
+echo "--- the second node's tccld is dead, so the first one doesn't know what is required there"
+mini stop-tccld n2
+ends "n2: *tccld*"
+echo "--- both nodes' rules require one"
+sed -i 's/^Default=on$/Default=require/' "$cluster/tccl.conf"
+ends "n2: *tccld*"
+mini start-tccld n2
 
 # The models of a node can't be read: no rule on them matches, and others do.
 rm "$cluster/nodes/n2/machine.json"

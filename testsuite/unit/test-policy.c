@@ -141,15 +141,15 @@ static void test_others(void)
     struct policy_rule rule = policy_find(&conf, &facts);
     struct policy_choice choice;
     CHECK_STR(rule.name, "few");
-    CHECK(policy_others_want(&conf, &facts, none, none, &rule, &choice));
+    CHECK(policy_others_want(&conf, &facts, none, none, TCCL_MODE_AUTO, &rule, &choice));
     CHECK_STR(rule.name, "a100");
     CHECK_INT(choice.mode, TCCL_MODE_ON);
     facts.n_nodes = 1; /* no others */
-    CHECK(!policy_others_want(&conf, &facts, none, none, &rule, &choice));
+    CHECK(!policy_others_want(&conf, &facts, none, none, TCCL_MODE_AUTO, &rule, &choice));
     facts.n_nodes = 2;
     conf.policies[0].nodes.min = 3; /* not this step: [policy p] is the last that may hold */
-    CHECK(!policy_others_want(&conf, &facts, none, none, &rule, &choice));
-    CHECK(policy_others_want(&conf, &facts, TCCL_MODE_ON, none, &rule, &choice));
+    CHECK(!policy_others_want(&conf, &facts, none, none, TCCL_MODE_AUTO, &rule, &choice));
+    CHECK(policy_others_want(&conf, &facts, TCCL_MODE_ON, none, TCCL_MODE_AUTO, &rule, &choice));
     CHECK_STR(rule.name, "p");
     tccl_conf_clear(&conf);
 }

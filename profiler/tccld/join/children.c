@@ -93,6 +93,7 @@ int report_read(const json_t *json, int first, struct report *report, struct tcc
         tccl_get_int(json, "wait_ms", 0, report->timeout_ms, &report->wait_ms, err) != 0 ||
         tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0)
         return tccl_fail_in(err, "%s", tccl_message_type(json));
+    report->required = json_is_true(json_object_get(json, "required"));
     return 0;
 }
 
@@ -187,6 +188,8 @@ void step_merge(struct daemon *daemon, struct connection *connection, json_t *js
         step = step_of(daemon, &report, &err);
     else
         memset(&report.key, 0, sizeof(report.key));
+    if (step)
+        step->required |= report.required;
     if (step && !step_has_joined(step) && join_by_script(step, json, &err) != 0) {
         tccl_fail_in(&err, "%s", connection_node(connection));
         log_limited(&daemon->steps->refused, "refused a MERGE: %s", err.text);

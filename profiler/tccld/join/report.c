@@ -29,7 +29,8 @@ static json_t *new_message(const struct step *step, const struct merge *merge, c
                   (json_int_t)(wait < 0 ? 0 : wait));
     if (!content || json_object_update(message, content) != 0 ||
         json_object_update(message, rest) != 0 || (merge && claims_put(step, message) != 0) ||
-        (!merge && tccl_put_text(message, "reason", reason, 511) != 0)) {
+        (!merge && tccl_put_text(message, "reason", reason, 511) != 0) ||
+        (step->required && json_object_set_new(message, "required", json_true()) != 0)) {
         tccl_fail(err, "out of memory");
         return NULL;
     }

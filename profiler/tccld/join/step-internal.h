@@ -71,6 +71,7 @@ struct step {
     /* What came of it. */
     struct tccl_outcome outcome;
     bool recorded;  /* here or further up */
+    bool required;  /* a node requires a ring, this one or one below */
     json_t *record; /* at the root, of an applied ring, in case it turns out to be partial */
     struct event *timer;
 };

@@ -41,9 +41,19 @@ bool step_enter(struct step *step, enum step_event event)
     return true;
 }
 
+/* Does node 0's plugin end the step, because a node requires a ring? It does if it waits for the
+ * plan. Other nodes have that from node 0's PLAN. */
+static void decide_end(struct step *step)
+{
+    if (step->node == 0)
+        step->outcome.required = step->outcome.state == TCCL_STATE_FALLBACK && step->required &&
+                                 step->n_waiters > 0 && step->join && !step->join->reason[0];
+}
+
 void step_begin(struct step *step, struct tccl_step *message)
 {
     step->join = message;
+    step->required |= message->mode == TCCL_MODE_REQUIRE;
     free(step->parent);
     step->parent = NULL;
     if (step->node > 0)
@@ -53,6 +63,7 @@ void step_begin(struct step *step, struct tccl_step *message)
         deadline_await(step);
         join_take(step);
     } else {
+        decide_end(step);
         answer_join(step);
     }
     step_advance(step);
@@ -120,6 +131,7 @@ void step_close(struct step *step, enum step_event event)
     deadline_keep(step);
     step->recorded |= step->outcome.recorded;
     step->outcome.recorded = step->recorded || step->join; /* then it is seen to here */
+    decide_end(step);
     answer_children(step);
     if (step_has_joined(step)) {
         if (step_has_ring(step))
