@@ -44,6 +44,7 @@ static void set_chain(struct tccl_cell *cell, const struct tccl_result *result)
         return;
     cell->gbps = result->gbps;
     cell->chain = result->chain;
+    cell->tree = result->tree;
 }
 
 /* For each pair of NICs the best port pair, and the highest bound of all of them. */

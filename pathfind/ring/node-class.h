@@ -12,6 +12,7 @@ struct tccl_cell {
     double gbps;             /* 0: no chain */
     double bound;            /* proven upper bound over all port pairs of these NICs */
     struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
+    struct tccl_tree tree;   /* only for the node itself: neither sent nor compared */
 };
 
 /* The baseline of a generation of NCCL: the aggregate bandwidth of its rings on this node alone,

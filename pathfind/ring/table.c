@@ -7,7 +7,8 @@
  *   the ports, 3 bytes each: NIC, kind of via, index of via;
  *   the pairs, row by row: result with n - 1 edges; then the ring: result with n edges;
  *   the baselines of the node alone: for each generation the index of its baseline, u8; then the
- * baselines; the baselines of one node of several in the same way.
+ * baselines; the baselines of one node of several in the same way;
+ *   the trees, up to the end: the pair's number u32, rising, gbps f64, along f64, NIC u8, the GPUs.
  *   XXH3 (64 bits) of all before it.
  * A baseline: gbps f64, number of chains u8, what NCCL says of the ring and of the tree (pattern
  * u8, channels u8, intra f64, inter f64, far_intra u8, far_inter u8), the chains: closed ones with
@@ -24,7 +25,7 @@
 #include "base/fileio.h"
 
 enum {
-    VERSION = 4, /* 3: the baseline of one generation only */
+    VERSION = 5, /* 4: no trees */
     MAGIC_SIZE = 8,
     ID_SIZE = TCCL_HASH_HEX - 1,
     HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) +
@@ -43,6 +44,11 @@ static const struct tccl_result unknown = {.bound = INFINITY};
 static size_t chain_size(int n_gpus, bool closed)
 {
     return (size_t)n_gpus + (closed ? n_gpus : n_gpus - 1);
+}
+
+static size_t tree_size(int n_gpus)
+{
+    return 4 + 8 + 8 + 1 + (size_t)n_gpus;
 }
 
 static size_t result_size(int n_gpus, bool closed)
@@ -64,6 +70,7 @@ static size_t baselines_size(int n_gpus, bool closed, const struct distinct *dis
            (size_t)distinct->n_chains * (chain_size(n_gpus, closed) + (closed ? 0 : 2 * PORT_SIZE));
 }
 
+/* Without trees. */
 static size_t table_size(int n_ports, int n_gpus, const struct distinct *rings,
                          const struct distinct *chains)
 {
@@ -206,6 +213,21 @@ static void put_chain(uint8_t **at, const struct tccl_chain *chain, int n_gpus, 
         put(at, n ? chain->edges[i].kind * 16u + chain->edges[i].memory : 0, 1);
 }
 
+static bool has_tree(const struct tccl_result *result)
+{
+    return result->tree.gbps > 0;
+}
+
+static void put_tree(uint8_t **at, int pair, const struct tccl_tree *tree, int n_gpus)
+{
+    put(at, (uint64_t)pair, 4);
+    put_double(at, tree->gbps);
+    put_double(at, tree->along);
+    put(at, tree->nic, 1);
+    for (int i = 0; i < n_gpus; i++)
+        put(at, tree->gpus[i], 1);
+}
+
 static void put_result(uint8_t **at, const struct tccl_result *result, int n_gpus, bool closed)
 {
     put_double(at, result->gbps);
@@ -292,6 +314,8 @@ static bool result_fits(const struct tccl_result *result, uint32_t gpus, bool cl
     const struct tccl_chain *chain = &result->chain;
     if (!(result->gbps >= 0 && isfinite(result->gbps) && result->bound >= result->gbps))
         return false;
+    if (!tccl_tree_fits(&result->tree, chain, TCCL_MAX_NICS))
+        return false;
     if (chain->n_gpus == 0)
         return result->gbps == 0;
     return chain_fits(chain, gpus, closed) && (!entry || port_equal(chain->entry, *entry)) &&
@@ -339,6 +363,8 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     find_distinct(table->baseline_ring, &rings);
     find_distinct(table->baseline_chain, &chains);
     size_t size = table_size(table->n_ports, n_gpus, &rings, &chains);
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        size += has_tree(&table->pairs[i]) ? tree_size(n_gpus) : 0;
     cleanup_free uint8_t *data = calloc(1, size);
     if (!data)
         return tccl_fail(err, "%s: out of memory", path);
@@ -351,6 +377,9 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     put_result(&at, &table->ring, n_gpus, true);
     put_baselines(&at, table->baseline_ring, &rings, n_gpus, true);
     put_baselines(&at, table->baseline_chain, &chains, n_gpus, false);
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        if (has_tree(&table->pairs[i]))
+            put_tree(&at, i, &table->pairs[i].tree, n_gpus);
     put(&at, tccl_hash64(data, size - CHECKSUM_SIZE), CHECKSUM_SIZE);
     return tccl_write_file(path, 0644, data, size, err);
 }
@@ -391,6 +420,16 @@ static void take_chain(const uint8_t **at, int n_gpus, bool closed, struct tccl_
         uint8_t edge = take(at, 1);
         chain->edges[i] = (struct tccl_edge){edge >> 4, edge & 15};
     }
+}
+
+static void take_tree(const uint8_t **at, int n_gpus, struct tccl_tree *tree)
+{
+    memset(tree, 0, sizeof(*tree));
+    tree->gbps = take_double(at);
+    tree->along = take_double(at);
+    tree->nic = take(at, 1);
+    for (int i = 0; i < n_gpus; i++)
+        tree->gpus[i] = take(at, 1);
 }
 
 static int take_result(const uint8_t **at, int n_gpus, bool closed, struct tccl_port entry,
@@ -486,6 +525,15 @@ static int take_generations(const uint8_t **at, struct distinct *rings, struct d
     return 0;
 }
 
+/* A pair has one tree at the most. */
+static bool size_fits(size_t size, int n_ports, int n_gpus, const struct distinct *rings,
+                      const struct distinct *chains)
+{
+    size_t least = table_size(n_ports, n_gpus, rings, chains), each = tree_size(n_gpus);
+    return size >= least && (size - least) % each == 0 &&
+           (size - least) / each <= (size_t)n_ports * n_ports;
+}
+
 /* Reads the header, and checks it against the size of the file and the machine. */
 static int take_header(const uint8_t **at, size_t size, const struct tccl_machine *machine,
                        struct tccl_table *head, int *n_gpus, struct distinct *rings,
@@ -509,7 +557,7 @@ static int take_header(const uint8_t **at, size_t size, const struct tccl_machin
         return tccl_fail(err, "made for another machine: %.32s, this one is %s", head->machine, id);
     if (head->n_ports > MAX_PORTS || *n_gpus < 1 || head->gpus >> machine->n_gpus ||
         *n_gpus != __builtin_popcount(head->gpus) ||
-        size != table_size(head->n_ports, *n_gpus, rings, chains))
+        !size_fits(size, head->n_ports, *n_gpus, rings, chains))
         return tccl_fail(err, "sizes do not agree; make the table again");
     if (!(head->noise >= 0 && head->noise < 1))
         return tccl_fail(err, "noise is out of range; make the table again");
@@ -551,6 +599,21 @@ static int take_results(const uint8_t **at, int n_gpus, const struct distinct *r
     return take_baselines(at, n_gpus, false, chains, table->baseline_chain, err);
 }
 
+/* The trees, up to the end. */
+static int take_trees(const uint8_t **at, const uint8_t *end, int n_gpus, struct tccl_table *table,
+                      struct tccl_error *err)
+{
+    uint64_t next = 0;
+    while (*at < end) {
+        uint64_t pair = take(at, 4);
+        if (pair < next || pair >= (uint64_t)table->n_ports * table->n_ports)
+            return tccl_fail(err, "a tree belongs to no pair of ports");
+        take_tree(at, n_gpus, &table->pairs[pair].tree);
+        next = pair + 1;
+    }
+    return 0;
+}
+
 static int check_port(struct tccl_port port, uint32_t gpus, const struct tccl_machine *machine)
 {
     if (port.nic >= machine->n_nics)
@@ -566,6 +629,8 @@ static int check_port(struct tccl_port port, uint32_t gpus, const struct tccl_ma
 static int check_chain(const struct tccl_result *result, const struct tccl_machine *machine,
                        struct tccl_error *err)
 {
+    if (!tccl_tree_fits(&result->tree, &result->chain, machine->n_nics))
+        return tccl_fail(err, "a tree is not on this machine; make the table again");
     return result->chain.n_gpus ? tccl_chain_check(&result->chain, machine, err) : 0;
 }
 
@@ -618,6 +683,7 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
     head.pairs = table->pairs;
     *table = head;
     if (take_results(&at, n_gpus, &rings, &chains, table, err) != 0 ||
+        take_trees(&at, data + size - CHECKSUM_SIZE, n_gpus, table, err) != 0 ||
         tccl_table_check(table, machine, err) != 0)
         return NULL;
     return tccl_steal(table);

@@ -6,6 +6,7 @@
 #define TCCL_TABLE_H
 
 #include "chain/chain.h"
+#include "chain/tree.h"
 #include "ring/generation.h"
 
 /* The best chain known (gbps; 0 and n_gpus = 0 if none) and the proven upper bound (bound >= gbps;
@@ -14,6 +15,7 @@ struct tccl_result {
     double gbps;
     double bound;
     struct tccl_chain chain;
+    struct tccl_tree tree; /* beside an open chain */
 };
 
 enum { TCCL_MAX_CHANNELS = 8 };

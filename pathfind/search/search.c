@@ -352,6 +352,18 @@ static int find_pairs(struct tccl_search *search, struct tccl_table *table,
     return status;
 }
 
+static int find_trees(struct tccl_search *search, struct tccl_table *table,
+                      const struct tccl_search_options *options, struct tccl_error *err)
+{
+    struct tccl_task task;
+    if (!options->trees || options->any)
+        return 0;
+    set_up(&task, search, options, table->gpus, err);
+    int status = tccl_task_find_trees(&task, table);
+    search->meter.poll = NULL;
+    return status;
+}
+
 /* What is left of the budget, one set at least. */
 static struct tccl_search_options left_of(const struct tccl_search_options *options, long used)
 {
@@ -404,10 +416,12 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     size_t pairs_then = tccl_bounds_raises(bounds, &raises);
     rest = left_of(options, search->meter.measured - before);
     int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
+    rest = left_of(options, search->meter.measured - before);
+    int trees = find_trees(search, table, &rest, err);
     size_t count = tccl_bounds_raises(bounds, &raises);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         table->pairs[i].bound = tccl_bound_lifted(raises, pairs_then, count, table->pairs[i].bound);
-    return ring < 0 ? -1 : pairs | status | ring;
+    return ring < 0 || trees < 0 ? -1 : pairs | status | ring | trees;
 }
 
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,

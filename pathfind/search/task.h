@@ -138,4 +138,12 @@ double tccl_goal_lowest_proven(struct tccl_task *task, const struct tccl_goal *g
  * as hold whatever that is. */
 void tccl_task_bound_without_avoided(struct tccl_task *task);
 
+/* ---- trees.c: beside the best chains ---- */
+
+/* Fills in the trees of the best chain of every pair of NICs, the best first, until the meter has
+ * been asked for TCCL_TREE_SETS sets. Only where all NICs are on one fabric: NCCL joins the trees
+ * of any two nodes. Returns 0; 1 when stopped; -1 with err. */
+enum { TCCL_TREE_SETS = 200 };
+int tccl_task_find_trees(struct tccl_task *task, struct tccl_table *table);
+
 #endif

@@ -253,6 +253,8 @@ static void keep_better(struct tccl_result *result, const struct tccl_result *ol
 
     if (old->gbps > result->gbps)
         *result = *old;
+    else if (old->tree.gbps > result->tree.gbps && tccl_chain_equal(&old->chain, &result->chain))
+        result->tree = old->tree;
     result->bound = fmax(bound, result->gbps);
 }
 
@@ -301,6 +303,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
 {
     const struct tccl_search_options options = {.gap = fill->options->gap,
                                                 .every_nccl = true,
+                                                .trees = true,
                                                 .noise = tccl_backend_noise(fill->backend),
                                                 .budget = budget_left(fill, table->gpus),
                                                 .pairs = fill->options->pairs,

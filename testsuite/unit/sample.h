@@ -58,6 +58,15 @@ __attribute__((unused)) static struct tccl_chain sample_chain(uint32_t gpus, boo
     return chain;
 }
 
+__attribute__((unused)) static struct tccl_tree sample_tree(uint32_t gpus, int nic)
+{
+    struct tccl_chain order = sample_chain(gpus, false);
+    struct tccl_tree tree = {.nic = (uint8_t)nic, .along = rand() % 1000 / 97.0};
+    memcpy(tree.gpus, order.gpus, order.n_gpus);
+    tree.gbps = tree.along + 0.5;
+    return tree;
+}
+
 /* A random chain between the ports; none where a port's GPU can't be head or tail. */
 __attribute__((unused)) static struct tccl_result
 sample_result(uint32_t gpus, struct tccl_port entry, struct tccl_port exit)
@@ -72,6 +81,8 @@ sample_result(uint32_t gpus, struct tccl_port entry, struct tccl_port exit)
     result.chain = chain;
     result.gbps = 1 + rand() % 1000 / 97.0;
     result.bound = rand() % 2 ? result.gbps : result.gbps * 1.03;
+    if (chain.n_gpus > 1 && rand() % 32 == 0)
+        result.tree = sample_tree(gpus, entry.nic);
     return result;
 }
 
@@ -131,7 +142,8 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
         table->pairs[i] = sample_result(gpus, table->ports[i / n], table->ports[i % n]);
     sample_baselines(table, false, table->baseline_chain);
     if (__builtin_popcount(gpus) > 1) {
-        table->ring = (struct tccl_result){7.25, 7.5, sample_chain(gpus, true)};
+        table->ring =
+            (struct tccl_result){.gbps = 7.25, .bound = 7.5, .chain = sample_chain(gpus, true)};
         sample_baselines(table, true, table->baseline_ring);
     }
     return table;
