@@ -4,7 +4,6 @@
  * last asked for a collective on. */
 #include "ring-log.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +176,8 @@ enum { CONNECTS_LATE = 22200 }; /* the first version that can */
 /* Words that are only said where buffers come from cuMemCreate, or don't. */
 static void read_memory(struct ring_log *log, const char *text)
 {
+    if (strstr(text, "NCCL_RUNTIME_CONNECT set by environment to 0"))
+        log->told_early = true;
     if (strstr(text, "CUMEM") || strstr(text, "cuMemEnable 1"))
         log->memory = RING_CUMEM;
     else if (strstr(text, "cuMemEnable 0") || strstr(text, " via P2P/IPC"))
@@ -205,8 +206,8 @@ static int read_line(struct ring_log *log, const char *line)
     return 0;
 }
 
-/* Late connections are only made with cuMemCreate; older versions make none, whatever their memory.
- */
+/* Late connections are only made with cuMemCreate, unless NCCL is told not to; older versions make
+ * none, whatever their memory. */
 static enum ring_memory conclude(const struct ring_log *log)
 {
     bool early = false;
@@ -216,7 +217,7 @@ static enum ring_memory conclude(const struct ring_log *log)
             return RING_CUMEM;
         early = early || log->members[i].connected == RING_AT_INIT;
     }
-    early = early && log->version >= CONNECTS_LATE;
+    early = early && log->version >= CONNECTS_LATE && !log->told_early;
     return log->memory == RING_UNKNOWN && early ? RING_OLDER : log->memory;
 }
 

@@ -2,6 +2,8 @@
 #ifndef TCCL_RING_LOG_H
 #define TCCL_RING_LOG_H
 
+#include <stdbool.h>
+
 enum { RING_CHANNELS = 64, RING_VIA = 48 };
 
 /* One channel of one rank. */
@@ -32,7 +34,8 @@ enum ring_memory { RING_UNKNOWN, RING_OLDER, RING_CUMEM };
 
 struct ring_log {
     enum ring_memory memory;
-    int version; /* of NCCL, 22907 for 2.29.7 */
+    int version;     /* of NCCL, 22907 for 2.29.7 */
+    bool told_early; /* NCCL_RUNTIME_CONNECT=0 */
     int n_members;
     struct ring_member *members;
 };
