@@ -341,8 +341,20 @@ static int add_peers(struct tccl_conf *conf, const struct tccl_hosts *nodes,
     return 0;
 }
 
-/* n[1-4]=127.0.0.1:18001-18004, n[1-4]=h[1-4]:8517, n1=h1. */
-static int read_peer(struct tccl_conf *conf, const char *name, const char *value,
+/* n[7-9]=down. Where else they listen may stand in another line. */
+static int add_down(struct tccl_conf *conf, const struct tccl_hosts *nodes, int line,
+                    struct tccl_error *err)
+{
+    for (size_t i = 0; i < nodes->count; i++) {
+        if (add_peer(conf, nodes->names[i], nodes->names[i], 0, err) != 0)
+            return -1;
+        conf->peers[conf->n_peers - 1].down = line;
+    }
+    return 0;
+}
+
+/* n[1-4]=127.0.0.1:18001-18004, n[1-4]=h[1-4]:8517, n1=h1, n7=down. */
+static int read_peer(struct tccl_conf *conf, const char *name, const char *value, int line,
                      struct tccl_error *err)
 {
     __attribute__((cleanup(tccl_hosts_clear))) struct tccl_hosts nodes = {0}, hosts = {0};
@@ -351,11 +363,14 @@ static int read_peer(struct tccl_conf *conf, const char *name, const char *value
     long first = 0, count = 1;
     if (tccl_hosts_expand(name, PEERS_MAX, &nodes, err) != 0)
         return -1;
+    if (strcasecmp(value, "down") == 0)
+        return add_down(conf, &nodes, line, err);
     if (cut_host(value, host, &ports) != 0 || (ports && read_ports(ports, &first, &count) != 0))
-        return tccl_fail(err,
-                         "peer %.40s=%.80s: give NODE=HOST:PORT, or NODES=HOSTS:FIRST-LAST with as "
-                         "many hosts or ports as nodes",
-                         name, value);
+        return tccl_fail(
+            err,
+            "peer %.40s=%.80s: give NODE=HOST:PORT, NODES=HOSTS:FIRST-LAST with as many "
+            "hosts or ports as nodes, or NODES=down",
+            name, value);
     if (!strchr(host, ':') && tccl_hosts_expand(host, PEERS_MAX, &hosts, err) != 0)
         return -1;
     if ((hosts.count > 1 && hosts.count != nodes.count) ||
@@ -405,7 +420,7 @@ static int read_entry(struct tccl_conf *conf, const char *section, const char *n
     if (!strcasecmp(section, "peers")) {
         if (conf->no_peers)
             return 0;
-        int rc = read_peer(conf, name, value, err);
+        int rc = read_peer(conf, name, value, line, err);
         note_line(conf, n_peers, line);
         return rc;
     }
@@ -525,6 +540,30 @@ static int compare_entries(const void *a, const void *b)
                  : ((const struct tccl_peer *)a)->line - ((const struct tccl_peer *)b)->line;
 }
 
+/* Of a node that is down and has an address, both are one entry: that of the address. */
+static void join_down(struct tccl_conf *conf)
+{
+    int kept = 0;
+    bool joined = false; /* the last one that is kept is of two lines */
+    for (int i = 0; i < conf->n_peers; i++) {
+        struct tccl_peer *last = kept ? &conf->peers[kept - 1] : NULL;
+        const struct tccl_peer *peer = &conf->peers[i];
+        joined = last && !joined && !strcmp(last->node, peer->node) && !last->down != !peer->down;
+        if (!joined) {
+            conf->peers[kept++] = *peer;
+        } else if (peer->down) {
+            last->down = peer->down;
+        } else {
+            int line = last->down;
+            *last = *peer;
+            last->down = line;
+        }
+    }
+    conf->n_peers = kept;
+    for (int i = 0; i < kept; i++)
+        conf->n_down += conf->peers[i].down > 0;
+}
+
 /* If two lines name one node, the later one is wrong; of several errors, the first is reported. */
 static int refuse_twice(const struct tccl_conf *conf, struct tccl_error *err)
 {
@@ -546,6 +585,7 @@ static int finish_peers(struct tccl_conf *conf, struct tccl_error *err)
     for (int i = 0; i < conf->n_peers; i++)
         if (conf->peers[i].port == 0)
             conf->peers[i].port = conf->port;
+    join_down(conf);
     return refuse_twice(conf, err);
 }
 
@@ -654,7 +694,7 @@ void tccl_conf_clear(struct tccl_conf *conf)
     conf->admins = NULL;
     conf->policies = NULL;
     conf->peers = NULL;
-    conf->n_policies = conf->n_peers = 0;
+    conf->n_policies = conf->n_peers = conf->n_down = 0;
 }
 
 const char *tccl_conf_tool_path(const char *option)

@@ -13,12 +13,13 @@
 
 enum { TCCL_CONF_NAME = 256 };
 
-/* [peers]: where the tccld of a node listens, if not at its own name. */
+/* [peers]: where the tccld of a node listens, if not at its own name; and nodes without rings. */
 struct tccl_peer {
     char node[TCCL_CONF_NAME];
     char host[TCCL_CONF_NAME];
     uint16_t port;
     int line; /* of the file */
+    int down; /* the line that excludes it from rings (n7=down); 0: none does */
 };
 
 enum { TCCL_CONF_KEYS = 22 }; /* of [tccl] */
@@ -55,6 +56,7 @@ struct tccl_conf {
     bool no_peers;           /* they are not read */
     struct tccl_peer *peers; /* in the order of their names */
     int n_peers;
+    int n_down;                /* of these */
     int lines[TCCL_CONF_KEYS]; /* see tccl_conf_line */
 };
 

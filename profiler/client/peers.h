@@ -9,4 +9,10 @@
 void tccl_peer_find(const struct tccl_conf *conf, const char *node, const char **host,
                     uint16_t *port);
 
+/* The first of these nodes that [peers] excludes from rings, NULL: none. *more: how many others
+ * are.
+ */
+const struct tccl_peer *tccl_peer_down(const struct tccl_conf *conf, char *const *nodes, int count,
+                                       int *more);
+
 #endif

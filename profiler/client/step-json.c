@@ -136,13 +136,12 @@ static int get_nodes(const json_t *json, const struct tccl_field *field, struct 
     if (tccl_get_text(json, field->name, (size_t)field->max, &list, err) != 0)
         return -1;
     if (tccl_hosts_expand(list, TCCL_MAX_NODES, &hosts, err) != 0)
-        return tccl_fail_in(err, "%s", field->name);
+        return tccl_fail_in(err, "nodes");
     if (hosts.count == 0)
-        return tccl_fail(err, "%s: a list of 1 to %d nodes is expected", field->name,
-                         TCCL_MAX_NODES);
+        return tccl_fail(err, "nodes: a list of 1 to %d nodes is expected", TCCL_MAX_NODES);
     for (size_t i = 0; i < hosts.count; i++)
         if (!tccl_host_valid(hosts.names[i]))
-            return tccl_fail(err, "%s: entry %zu is not a node name", field->name, i);
+            return tccl_fail(err, "nodes: a node name is expected for entry %zu", i);
     return tccl_step_set_nodes(step, (const char *const *)hosts.names, hosts.count) == 0
                ? 0
                : tccl_fail(err, "out of memory");

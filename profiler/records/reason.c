@@ -60,7 +60,7 @@ static const struct {
     {"built differently",
      {" in place of ", "through another GPU", "^with GPUDirect", "^without GPUDirect",
       "^not all channels have the same ring", "^NCCL has not connected it so far"}},
-    {"configuration", {"tccl.conf:", "^plugstack.conf", "^unknown key '", " is not Key=value"}},
+    {"configuration", {"^excluded from rings", "tccl.conf:", "^plugstack.conf", "^unknown key '", " is not Key=value"}},
     {"message",
      {"^MERGE: ", "^PLAN: ", "^JOIN: ", "^key: ", "^classes: ", "^runs: ", "of a node class ",
       "^too many node classes", "^ranges of nodes do not follow", "is beyond the limit of ",

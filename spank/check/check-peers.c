@@ -12,6 +12,7 @@
 #include "check/check-items.h"
 #include "client/client.h"
 #include "client/hostlist.h"
+#include "client/peers.h"
 
 enum { AT_ONCE = 64, NODES_MOST = 65536, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
 
@@ -63,6 +64,7 @@ const char *check_peer_advice(const char *text)
 struct peer {
     const char *node;
     bool asked, good;
+    bool down; /* excluded from rings: not asked */
     struct tccl_error err;
 };
 
@@ -89,6 +91,8 @@ static void *work(void *argument)
     struct peer *peer;
     while ((peer = take_next(round))) {
         int64_t end = check_run_until(round->site->deadline, EACH_MS);
+        if (peer->down)
+            continue;
         peer->asked = true;
         peer->good = check_peer(&round->site->conf, peer->node, end, &peer->err) == 0;
     }
@@ -176,7 +180,7 @@ static char *fold_silent(const struct round *round, const char *advice)
     size_t count = 0;
     for (size_t i = 0; names && i < round->count; i++) {
         const struct peer *peer = &round->peers[i];
-        if (!peer->good &&
+        if (!peer->good && !peer->down &&
             (!advice || (peer->asked && check_peer_advice(peer->err.text) == advice)))
             names[count++] = peer->node;
     }
@@ -212,25 +216,43 @@ static void say_reasons(const struct round *round, enum check_level level,
     }
 }
 
+/* Those that [peers] excludes from rings, whom nobody asks. Returns how many. */
+static size_t say_down(const struct round *round, struct check_result *result)
+{
+    const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
+    size_t count = 0;
+    for (size_t i = 0; names && i < round->count; i++)
+        if (round->peers[i].down)
+            names[count++] = round->peers[i].node;
+    cleanup_free char *text = count ? tccl_hosts_fold(names, count) : NULL;
+    if (count)
+        check_say(result, CHECK_WARN,
+                  "%.200s: excluded from rings by down in [peers] of %.200s: remove that when %s "
+                  "again",
+                  text ? text : names[0], round->site->conf.path,
+                  count > 1 ? "they work" : "it works");
+    free(names);
+    return count;
+}
+
 static void say(const struct round *round, struct check_result *result)
 {
-    size_t good = 0, silent = 0;
+    size_t good = 0, silent = 0, down = say_down(round, result), wanted = round->count - down;
     for (size_t i = 0; i < round->count; i++) {
         good += round->peers[i].good;
         silent += round->peers[i].asked && !round->peers[i].good;
     }
-    if (good == round->count) {
-        check_say(result, CHECK_OK, "%zu of %zu answer", good, round->count);
+    if (good == wanted) {
+        check_say(result, down ? CHECK_WARN : CHECK_OK, "%zu of %zu answer", good, wanted);
         return;
     }
     cleanup_free char *names = fold_silent(round, NULL);
     enum check_level level = good ? CHECK_WARN : CHECK_FAIL;
-    check_say(result, level, "%zu of %zu answer, not %.200s", good, round->count,
-              names ? names : "all");
+    check_say(result, level, "%zu of %zu answer, not %.200s", good, wanted, names ? names : "all");
     say_reasons(round, level, result);
-    if (good + silent < round->count)
+    if (good + silent < wanted)
         check_say(result, level, "%zu were not contacted in time: choose fewer with --peers",
-                  round->count - good - silent);
+                  wanted - good - silent);
 }
 
 void check_item_peers(const struct check_site *site, struct check_result *result)
@@ -238,6 +260,7 @@ void check_item_peers(const struct check_site *site, struct check_result *result
     struct tccl_hosts hosts = {0};
     struct tccl_error err = {0};
     struct round round = {.site = site, .lock = PTHREAD_MUTEX_INITIALIZER};
+    int more;
     if (list_nodes(site, &hosts, &err) != 0) {
         check_say(result, CHECK_WARN, "%s", err.text);
         return;
@@ -245,7 +268,8 @@ void check_item_peers(const struct check_site *site, struct check_result *result
     round.count = hosts.count;
     round.peers = calloc(hosts.count ? hosts.count : 1, sizeof(*round.peers));
     for (size_t i = 0; round.peers && i < hosts.count; i++)
-        round.peers[i].node = hosts.names[i];
+        round.peers[i] = (struct peer){
+            .node = hosts.names[i], .down = tccl_peer_down(&site->conf, &hosts.names[i], 1, &more)};
     if (round.peers && round.count) {
         ask_all(&round);
         say(&round, result);

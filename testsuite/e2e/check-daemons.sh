@@ -21,6 +21,14 @@ check n3 --peers n2
 item peers fail '0 of 1 answer, not n2; *'
 user tccl-check --node n2 --only daemon,peers >"$work/check" || true
 item daemon fail '*start tccld*'
+# An excluded node is not asked, but named.
+cp "$cluster/tccl.conf" "$work/kept"
+echo 'n2=down' >>"$cluster/tccl.conf"
+check n3
+equal "exit status" "$status" 0
+item peers warn 'n2: excluded from rings by down in *tccl.conf*; 2 of 2 answer'
+others_ok peers
+cat "$work/kept" >"$cluster/tccl.conf"
 mini start-tccld n2
 check n2
 others_ok

@@ -10,7 +10,8 @@ static void check_conf(const struct tccl_conf *conf)
     FUZZ_CHECK(conf->socket[0] == '/' && conf->run_dir[0] == '/' && conf->cache_dir[0] == '/');
     FUZZ_CHECK(conf->port > 0 && conf->timeout_ms >= 10 && conf->require_timeout_ms >= 10);
     for (int i = 0; i < conf->n_peers; i++)
-        FUZZ_CHECK(conf->peers[i].node[0] && conf->peers[i].host[0] && conf->peers[i].port);
+        FUZZ_CHECK(conf->peers[i].node[0] && conf->peers[i].host[0] && conf->peers[i].port &&
+                   conf->peers[i].down >= 0);
 }
 
 static void read_conf(const uint8_t *data, size_t size)
@@ -67,7 +68,7 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "[tccl]\nSocket=/run/tccl/%n.sock\nPort=8517\nTimeout=250ms ; short\nRequireTimeout=5s\n"
         "AccountingHost=head\nAdmins=a,b\n[policy]\nDefault=auto\nMinNodes=2\n"
         "MinGpus=8\nPartitions=gpu,dgx\n[peers]\nn[1-4]=127.0.0.1:18001-18004\nh=::1\n",
-        "[peers]\nn[1-4]=h[1-4]:8517\nx=[fe80::1]:99\n",
+        "[peers]\nn[1-4]=h[1-4]:8517\nx=[fe80::1]:99\nn[2,9]=down\n",
         ("[policy a]\nPartitions=gpu,d*\nQos=x[1-3]\nNodeList=n[1-4]\nNodes=2-8\nGpus=4-\n"
          "GpuTypes=A100 SXM\nForbid=yes\nMinGain=1.05x\nEnvironment=NCCL_X=a=b\n[policy b]\n"),
         "Timeout=1min",

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "client/conf.h"
 #include "client/hostlist.h"
+#include "client/peers.h"
 #include "client/users.h"
 
 static char path[] = "/tmp/test-conf-XXXXXX";
@@ -225,6 +226,45 @@ static void test_peers(void)
     check_bad("[peers]\nz=a\nn[1-3]=a:1\n\n# n2\nm=b\nn2=b:1\nz=c\n", 7,
               "names node n2 twice, first in line 3");
     check_bad("[peers]\nn[1-2],n1=a\n", 2, "names node n1 twice, first in line 2");
+    check_bad("[peers]\nn1=down\nn1=a\n\nn[1-2]=Down\n", 5, "names node n1 twice, first in line");
+    check_bad("[peers]\nn1=a\nn1=down\nn1=b\n", 4, "names node n1 twice, first in line");
+}
+
+static void check_down(const struct tccl_conf *conf, const char *node, int line)
+{
+    const struct tccl_peer *peer = tccl_conf_peer(conf, node);
+    CHECK_INT(peer ? peer->down : 0, line);
+}
+
+/* Excluded from rings, with an address of their own or without, whichever line comes first. */
+static void test_down(void)
+{
+    static char *names[] = {"m1", "n2", "n3", "n9", "x"};
+    struct tccl_conf conf;
+    struct tccl_error err = {0};
+    int more;
+    CHECK_INT(read_text("[peers]\nn[2,9]=DOWN\nn[1-4]=127.0.0.1:18001-18004\nx=down:7\n"
+                        "n4=down\n[tccl]\nPort=999\n",
+                        &conf, &err),
+              0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(conf.n_peers, 6);
+    CHECK_INT(conf.n_down, 3);
+    check_peer(&conf, "n2", "127.0.0.1", 18002);
+    check_peer(&conf, "n4", "127.0.0.1", 18004);
+    check_peer(&conf, "n9", "n9", 999);
+    check_peer(&conf, "x", "down", 7);
+    check_down(&conf, "n1", 0);
+    check_down(&conf, "n2", 2);
+    check_down(&conf, "n4", 5);
+    check_down(&conf, "n9", 2);
+    check_down(&conf, "x", 0);
+    const struct tccl_peer *first = tccl_peer_down(&conf, names, 5, &more);
+    CHECK_STR(first ? first->node : NULL, "n2");
+    CHECK_INT(more, 1);
+    CHECK(tccl_peer_down(&conf, names + 2, 1, &more) == NULL);
+    CHECK_INT(more, 0);
+    tccl_conf_clear(&conf);
 }
 
 /* What editors and habits from other formats bring along. */
@@ -485,6 +525,7 @@ int main(void)
     test_named_policies();
     test_bad_policies();
     test_peers();
+    test_down();
     test_users();
     test_habits();
     test_bad_values();

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "client/peers.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/answer.h"
@@ -31,6 +32,24 @@ static bool is_too_small(struct step *step)
     return true;
 }
 
+/* One of the nodes is not to be waited for. All nodes know that by their own tccl.conf; one that
+ * doesn't is told. */
+static bool is_excluded(struct step *step)
+{
+    const struct tccl_conf *conf = step->steps->daemon->conf;
+    const struct tccl_step *join = step->join;
+    int more;
+    const struct tccl_peer *peer = tccl_peer_down(conf, join->nodes, join->n_nodes, &more);
+    char others[48] = "";
+    if (!peer)
+        return false;
+    if (more > 0)
+        snprintf(others, sizeof(others), " (and %d more)", more);
+    step_fail(step, "%s: excluded from rings: it is down%s by [peers] in %.300s:%d", peer->node,
+              others, conf->path, peer->down);
+    return true;
+}
+
 /* Slurm's numbers of GPUs have a meaning now, or none. */
 static void take_gpus(struct step *step)
 {
@@ -49,7 +68,7 @@ void join_take(struct step *step)
     const struct tccl_step *join = step->join;
     const char *name = join->nodes[join->node];
     struct tccl_error err = {0};
-    if (is_too_small(step))
+    if (is_too_small(step) || is_excluded(step))
         return;
     if (join->reason[0])
         tccl_fail(&err, "%s", join->reason);

@@ -1,5 +1,6 @@
-/* Records go to the other node in batches, each one question: one of new records at a time, so that
- * those that come meanwhile are the next batch, and one from the spool. What the other has not
+/* Records go to the other node in batches, each one question: one of new records at a time, and one
+ * from the spool. A record that comes alone is sent at once; those that come soon after it are the
+ * next batch. What the other has not
  * taken when its time is over is kept here: it may have it all the same, and takes a record twice
  * without harm. */
 #include "tccld/journal/delivery.h"
@@ -15,8 +16,10 @@
 #include "tccld/net/link.h"
 
 enum {
-    OUTBOX = 1024,
-    OUTBOX_BYTES = 16 << 20 /* of new records that wait; more go to the spool */
+    OUTBOX = 1024, /* new records that wait; more go to the spool */
+    OUTBOX_BYTES = 16 << 20,
+    PACE_MS = 200, /* between two batches, */
+    ENOUGH = 64    /* unless as many records wait */
 };
 
 struct delivery {
@@ -153,12 +156,26 @@ int delivery_send_files(struct journal *journal, json_t *records, json_t *files,
     return send_batch(journal, records, files, to);
 }
 
+/* Few records wait a moment for others. */
+static bool is_too_soon(struct journal *journal)
+{
+    int64_t left = journal->next_ms - tccl_now_ms();
+    if (left <= 0 || json_array_size(journal->outbox) >= ENOUGH || journal->closing)
+        return false;
+    if (!evtimer_pending(journal->pace, NULL)) {
+        struct timeval wait = daemon_in(left);
+        evtimer_add(journal->pace, &wait);
+    }
+    return true;
+}
+
 static void send_next(struct journal *journal)
 {
     const char *to = journal_home(journal);
     size_t bytes = 0;
-    if (journal->sending || json_array_size(journal->outbox) == 0)
+    if (journal->sending || json_array_size(journal->outbox) == 0 || is_too_soon(journal))
         return;
+    journal->next_ms = tccl_now_ms() + PACE_MS;
     cleanup_json json_t *batch = to ? batch_take(journal->outbox, &bytes) : NULL;
     if (batch && send_batch(journal, batch, NULL, to) == 0) {
         journal->outbox_bytes -= bytes;
@@ -168,6 +185,13 @@ static void send_next(struct journal *journal)
     if (batch)
         json_array_extend(journal->outbox, batch);
     spool_outbox(journal); /* no memory, or AccountingHost= has gone */
+}
+
+void delivery_on_time(evutil_socket_t fd, short what, void *journal)
+{
+    (void)fd;
+    (void)what;
+    send_next(journal);
 }
 
 void delivery_add(struct journal *journal, json_t *record)

@@ -8,6 +8,9 @@
  * not taken goes into the spool, and at once what comes while nobody answers. */
 void delivery_add(struct journal *journal, json_t *record);
 
+/* The timer for those that wait for others. */
+void delivery_on_time(evutil_socket_t fd, short what, void *journal);
+
 /* Sends what files of the spool hold. records: of all of them, files: [[name], …] (both borrowed).
  * backlog_delivered tells what came of it. Returns 0, or -1 without memory. */
 int delivery_send_files(struct journal *journal, json_t *records, json_t *files, const char *to);

@@ -37,9 +37,11 @@ struct journal {
     LIST_HEAD(, delivery) deliveries;
     json_t *outbox; /* new records for another node, until the batch before them has landed */
     size_t outbox_bytes;
-    bool sending;     /* a batch of them is under way */
-    bool away;        /* the other node has not taken the last one */
-    json_t *to_spool; /* records that wait for the disk */
+    int64_t next_ms;    /* when the next batch may be sent, if it is small; */
+    struct event *pace; /* time to */
+    bool sending;       /* a batch of them is under way */
+    bool away;          /* the other node has not taken the last one */
+    json_t *to_spool;   /* records that wait for the disk */
     size_t to_spool_bytes;
     bool spooling; /* the disk is busy with others */
     struct questions queries, summaries;

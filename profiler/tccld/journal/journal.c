@@ -174,6 +174,7 @@ struct journal *journal_open(struct daemon *daemon, struct tccl_error *err)
     journal->outbox = json_array();
     journal->to_spool = json_array();
     journal->retry = evtimer_new(daemon->base, on_retry, journal);
+    journal->pace = evtimer_new(daemon->base, delivery_on_time, journal);
     journal->opening = evtimer_new(daemon->base, opening_on_time, journal);
     journal->retention = evtimer_new(daemon->base, retention_on_time, journal);
     journal->tell = evtimer_new(daemon->base, telling_on_time, journal);
@@ -223,6 +224,7 @@ void journal_close(struct journal *journal)
         log_line("%" PRId64 " records of this node are lost, since boot", journal->losses.count);
     losses_close(&journal->losses);
     event_free(journal->retry);
+    event_free(journal->pace);
     event_free(journal->retention);
     event_free(journal->opening);
     event_free(journal->tell);
