@@ -1,7 +1,7 @@
 #!/bin/bash
 # tccl.conf is written again and again while steps start, whole (renamed into place) and in place, where it
 # is for a moment half a file; each time tccld is told to read it. No step is lost, and those that met
-# half a file say so.
+# half a file say so. Then [peers] excludes a node: its steps have no ring, and say so, others have.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -61,3 +61,24 @@ equal "daemons" "$(tccld_pids)" "$before"
 srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1
 applied 2
 recorded "$(job_of)" 0 policy all
+
+# n2's tccld has not read it yet, and is told.
+sed -i 's/^\[peers\]/&\nn2=down/' "$conf"
+line=$(grep -n '^n2=down' "$conf" | cut -d : -f 1)
+kill -HUP "$(cat "$cluster/nodes/n1/tccld.sock.lock")"
+excluded() {
+    srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1
+    equal "exit status" "$status" 0
+    [[ $(values TCCL_REASON) == n2:\ excluded* ]]
+}
+eventually "steps without n2" excluded
+fallback 2 "n2: excluded from rings: it is down by \[peers\] in $conf:$line"
+recorded "$(job_of)" 0 reason "n2: excluded from rings: *"
+srun_show -w n1 -N1 --gpus-per-node=4 --ntasks-per-node=1
+applied 1
+kill -HUP $(tccld_pids)
+alone() {
+    srun_show -w n2 -N1 --gpus-per-node=4 --ntasks-per-node=1
+    [[ $(values TCCL_REASON) == n2:\ excluded* ]]
+}
+eventually "steps of n2 alone" alone
