@@ -117,7 +117,7 @@ enum { FAKE_LINKS = 256 };
 struct link {
     void (*done)(void *context, json_t *answer, const struct tccl_error *err);
     void *context;
-    bool probe, here;
+    bool probe, here, connected;
     char reason[64]; /* of a MERGE */
 };
 static struct link *fake_links[FAKE_LINKS];
@@ -144,6 +144,10 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
 bool link_failed_here(const struct link *link)
 {
     return link->here;
+}
+bool link_connected(const struct link *link)
+{
+    return link->connected;
 }
 void link_cancel(struct link *link)
 {

@@ -236,6 +236,8 @@ static void do_timer(int which)
     int64_t due = step_is_open(step) ? deadline_report(step) : step->end;
     if (step_is_open(step) && rand() % 4)
         due = step->ask_at < due ? step->ask_at : due;
+    if (step_is_open(step) && rand() % 4)
+        due = step->repeat_at < due ? step->repeat_at : due;
     if (fake_us < due * 1000)
         fake_us = due * 1000;
     event_del(step->timer);
@@ -269,6 +271,7 @@ static void do_answer(int which)
     if (rand() % 4 == 0) {
         tccl_fail(&err, "n9: connection refused");
         link->here = rand() % 2;
+        link->connected = rand() % 2;
         link->done(link->context, NULL, &err);
     } else {
         cleanup_json json_t *answer = new_plan(which); /* often of the other step */
@@ -341,13 +344,18 @@ static void do_anything(void)
 
 /* What holds between any two events */
 
+static bool is_asked(const struct probe *probe)
+{
+    return probe->tries[0].link || probe->tries[1].link;
+}
+
 static void check_children(const struct step *step, bool open)
 {
     int arrived = 0;
     for (int i = 0; i < step->n_children; i++) {
         const struct child *child = &step->children[i];
         arrived += child->merge != NULL;
-        CHECK(open || (!child->merge && !child->connection && !child->probe));
+        CHECK(open || (!child->merge && !child->connection && !is_asked(&child->probe)));
         CHECK((child->merge != NULL) == (child->connection != NULL));
     }
     CHECK(!open || arrived == step->n_arrived);
@@ -366,7 +374,7 @@ static void check_step(const struct step *step, bool open)
     CHECK(!open || !step->path);
     CHECK(!step->path || (step_has_joined(step) && step->outcome.state == TCCL_STATE_APPLIED));
     CHECK(step->phase != STEP_FAILED || (!step->join && !step->parent));
-    CHECK(!step->above || step->phase == STEP_REPORTED);
+    CHECK(!is_asked(&step->above) || step->phase == STEP_REPORTED);
     CHECK(step->phase != STEP_REPORTED || (step->join && step->n_arrived == step->n_children));
     CHECK(step->phase != STEP_SETTLED || step->recorded || !step_has_joined(step));
     CHECK(!open || step->outcome.state != TCCL_STATE_APPLIED);
@@ -442,10 +450,10 @@ static void test_taken_back(void)
 }
 
 /* The question that is under way, which fails: on this node, or at the other one. */
-static void fail_probe(bool here)
+static void fail_probe(int under_way, bool here)
 {
     struct tccl_error err = {0};
-    CHECK_INT(fake_n_links, 1);
+    CHECK_INT(fake_n_links, under_way);
     struct link *link = fake_links[--fake_n_links];
     CHECK(link->probe);
     link->here = here;
@@ -455,34 +463,92 @@ static void fail_probe(bool here)
 }
 
 /* Until the next question is due. */
-static void wait_for_probe(const struct step *step)
+static void wait_until(const struct step *step, int64_t due)
 {
-    fake_us = step->ask_at * 1000;
+    fake_us = due * 1000;
     event_del(step->timer);
     event_get_callback(step->timer)(-1, EV_TIMEOUT, event_get_callback_arg(step->timer));
 }
 
+static const struct step *join_alone(void)
+{
+    struct tccl_step_key key = key_of(0);
+    struct tccl_step join = join_of(0, rig.node);
+    cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
+    struct connection *connection = new_connection();
+    connection->closed = false;
+    step_join(&rig.daemon, connection, message);
+    rig.joined++;
+    return steps_find(rig.steps, &key);
+}
+
+/* No answer comes soon: the question is put on a second connection, and one answer on either is
+ * enough. */
+static void test_repeated(void)
+{
+    for (int answered = 0; answered < 2; answered++) {
+        cleanup_json json_t *here = tccl_message_new("here");
+        begin_rig(0, 2);
+        const struct step *step = join_alone();
+        wait_until(step, step->ask_at);
+        CHECK_INT(fake_n_links, 1);
+        wait_until(step, step->repeat_at);
+        CHECK_INT(fake_n_links, 2);
+        fail_probe(2, false);
+        CHECK(step_is_open(step) && fake_n_links == 1);
+        if (answered) {
+            struct link *link = fake_links[--fake_n_links];
+            link->done(link->context, here, NULL);
+            free(link);
+            CHECK(step_is_open(step) && step->children[0].listens);
+        } else {
+            fail_probe(1, false);
+            CHECK(!step_is_open(step));
+        }
+        end_rig();
+    }
+}
+
+/* The parent can't be reached with the MERGE: it is sent once more. */
+static void test_resent(void)
+{
+    struct tccl_error err = {0};
+    tccl_fail(&err, "n1: connection refused");
+    for (int connected = 0; connected < 2; connected++) {
+        begin_rig(1, 2);
+        const struct step *step = join_alone();
+        for (int i = connected; i < 2; i++) {
+            CHECK_INT(step->phase, STEP_REPORTED);
+            CHECK_INT(fake_n_links, 1);
+            CHECK(!fake_links[0]->probe);
+            struct link *link = fake_links[--fake_n_links];
+            link->connected = connected;
+            link->done(link->context, NULL, &err);
+            free(link);
+        }
+        CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n1: connection refused"));
+        end_rig();
+    }
+}
+
 /* A child is late. That this node could not ask, or hear, says nothing of the child; once the
- * question was put, no answer does. */
+ * question was put twice, no answer does. */
 static void test_unasked(void)
 {
     for (int tries = 0; tries < 2; tries++) {
-        struct tccl_step_key key = key_of(0);
         begin_rig(0, 2);
-        struct tccl_step join = join_of(0, 0);
-        cleanup_json json_t *message = tccl_join_to_json(&join, NULL);
-        struct connection *connection = new_connection();
-        connection->closed = false;
-        step_join(&rig.daemon, connection, message);
-        rig.joined++;
-        const struct step *step = steps_find(rig.steps, &key);
+        const struct step *step = join_alone();
         for (int i = 0; i < (tries ? 3 : 1); i++) {
-            wait_for_probe(step);
-            fail_probe(true);
+            wait_until(step, step->ask_at);
+            fail_probe(1, true);
             CHECK(step_is_open(step));
         }
-        wait_for_probe(step);
-        fail_probe(tries == 1);
+        wait_until(step, step->ask_at);
+        fail_probe(1, tries == 1);
+        if (tries == 0) {
+            CHECK(step_is_open(step)); /* it is asked once more */
+            fail_probe(1, false);
+        }
         CHECK(!step_is_open(step) && strstr(step->outcome.reason, "n2: no answer"));
         end_rig();
     }
@@ -619,6 +685,8 @@ int main(void)
     test_refused();
     test_taken_back();
     test_unasked();
+    test_repeated();
+    test_resent();
     test_claims_of_root();
     test_claims_unanswered();
     test_claims_of_child();

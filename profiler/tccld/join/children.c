@@ -12,6 +12,7 @@
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/join.h"
+#include "tccld/join/probe.h"
 #include "tccld/join/report.h"
 #include "tccld/join/script.h"
 #include "tccld/join/tree.h"
@@ -23,8 +24,7 @@ void child_clear(struct child *child)
     merge_free(child->merge);
     if (child->connection)
         connection_drop(child->connection);
-    if (child->probe)
-        link_cancel(child->probe);
+    probe_cancel(&child->probe);
     *child = (struct child){.node = child->node, .step = child->step};
 }
 

@@ -43,6 +43,12 @@ int64_t deadline_alive(const struct step *step)
     return less(tccl_now_ms() + alive_ms(step) * 7 / 10, deadline_plan(step));
 }
 
+/* At who is late, and who still waits. */
+static int64_t next_look(const struct step *step)
+{
+    return less(tccl_now_ms() + TICK_MS, less(step->ask_at, step->repeat_at));
+}
+
 void deadline_arm(struct step *step)
 {
     int64_t at = step->end;
@@ -53,9 +59,9 @@ void deadline_arm(struct step *step)
     if (step->phase == STEP_GATHERING)
         at = less(step->ask_at, deadline_report(step));
     else if (step->phase == STEP_PROBING)
-        at = less(less(tccl_now_ms() + TICK_MS, step->ask_at), deadline_report(step));
+        at = less(next_look(step), deadline_report(step));
     else if (step->phase == STEP_REPORTED)
-        at = step->rounds ? less(tccl_now_ms() + TICK_MS, step->ask_at) : step->ask_at;
+        at = step->rounds ? next_look(step) : step->ask_at;
     struct timeval wait = daemon_in(at - tccl_now_ms());
     evtimer_add(step->timer, &wait);
 }

@@ -20,12 +20,16 @@
 
 enum {
     REPEAT_MS = 1000,
+    REPEAT_PART = 3,    /* of the time for the answer, until the question is put once more */
+    LEAST_MS = 100,     /* for the answer to that */
     NAMES_TEXT = 32768, /* longer lists of names are left out */
     LIST_US = 3000000,  /* for slurmd's list of GPUs, where no ring is required */
     TRIES = 4           /* to ask at all, where this node is too slow */
 };
 
 /* The question */
+
+static link_done on_answer;
 
 /* The names below node, and that of its parent, as far as they are known here. Returns 0 or -1. */
 static int put_names(const struct step *step, int node, json_t *message)
@@ -45,53 +49,97 @@ static int put_names(const struct step *step, int node, json_t *message)
     return json_object_set_new(message, "nodes", json_string(list));
 }
 
-static struct link *ask(struct step *step, int node, link_done *done, void *context)
+/* Puts the question, for the first or the second time. Returns 0, or -1: no memory. */
+static int put_question(struct probe *probe, int try)
 {
-    const char *name = step_name(step, node);
+    struct step *step = probe->step;
+    const char *name = step_name(step, probe->node);
     int64_t wait = step->end - tccl_now_ms();
     cleanup_json json_t *message = tccl_message_new("here");
     cleanup_json json_t *rest =
-        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", node,
+        json_pack("{s:o,s:i,s:i,s:i,s:I}", "key", tccl_key_to_json(&step->key), "node", probe->node,
                   "n_nodes", step->n_nodes, "timeout_ms", step->timeout_ms, "wait_ms",
                   (json_int_t)(wait < 0 ? 0 : wait));
     if (!name || !rest || json_object_update(message, rest) != 0 ||
-        put_names(step, node, message) != 0)
-        return NULL;
-    return link_ask(step->steps->daemon, name, message, deadline_alive(step), done, context);
+        put_names(step, probe->node, message) != 0)
+        return -1;
+    probe->tries[try] = (struct probe_try){.probe = probe};
+    probe->tries[try].link = link_ask(step->steps->daemon, name, message, probe->deadline,
+                                      on_answer, &probe->tries[try]);
+    return probe->tries[try].link ? 0 : -1;
+}
+
+static bool is_under_way(const struct probe *probe)
+{
+    return probe->tries[0].link || probe->tries[1].link;
+}
+
+static void ask(struct step *step, int node, struct probe *probe)
+{
+    if (is_under_way(probe))
+        return;
+    *probe = (struct probe){.step = step, .node = node, .deadline = deadline_alive(step)};
+    put_question(probe, 0);
+}
+
+/* On a connection of its own: a packet may have been lost, or a firewall have reset the first one.
+ * Returns 0, or -1: that has been done. */
+static int repeat(struct probe *probe)
+{
+    int64_t least = tccl_now_ms() + LEAST_MS;
+    if (probe->repeated)
+        return -1;
+    probe->repeated = true;
+    if (probe->deadline < least)
+        probe->deadline = least;
+    return put_question(probe, 1);
+}
+
+void probe_cancel(struct probe *probe)
+{
+    for (int i = 0; i < 2; i++)
+        if (probe->tries[i].link)
+            link_cancel(tccl_steal(probe->tries[i].link));
 }
 
 /* That says nothing of the node that was to be asked. */
-static bool is_asked_again(struct step *step, const struct link *link)
+static bool is_asked_again(struct step *step)
 {
-    if (!link_failed_here(link) || ++step->unasked >= TRIES)
+    if (++step->unasked >= TRIES)
         return false;
     deadline_await(step);
     return true;
 }
 
-static void on_child(void *context, json_t *answer, const struct tccl_error *err)
+static void hear_child(struct step *step, int node, const json_t *answer,
+                       const struct tccl_error *err)
 {
-    struct child *child = context;
-    const struct link *link = tccl_steal(child->probe);
     const char *reason = NULL;
-    if (err && is_asked_again(child->step, link))
-        return;
-    child->listens = !err;
+    for (int i = 0; i < step->n_children; i++)
+        if (step->children[i].node == node)
+            step->children[i].listens = !err;
     if (err)
-        step_fail(child->step, "%s", err->text);
+        step_fail(step, "%s", err->text);
     else if (strcmp(tccl_message_type(answer), "here") != 0)
-        step_fail(child->step, "%s: its tccld does not know what HERE is",
-                  step_name(child->step, child->node));
+        step_fail(step, "%s: its tccld does not know what HERE is", step_name(step, node));
     else if (tccl_get_optional_text(answer, "reason", 511, &reason, NULL) == 0 && reason)
-        step_fail(child->step, "%s", reason); /* it has failed there, and can't say so itself */
+        step_fail(step, "%s", reason); /* it has failed there, and can't say so itself */
 }
 
-static void on_parent(void *context, json_t *answer, const struct tccl_error *err)
+static void on_answer(void *context, json_t *answer, const struct tccl_error *err)
 {
-    struct step *step = context;
-    const struct link *link = tccl_steal(step->above);
-    (void)answer;
-    if (err && step->phase == STEP_REPORTED && !is_asked_again(step, link))
+    struct probe_try *try = context;
+    struct probe *probe = try->probe;
+    struct step *step = probe->step;
+    const struct link *link = tccl_steal(try->link);
+    if (err && is_under_way(probe))
+        return; /* the other question decides */
+    if (err && (link_failed_here(link) ? is_asked_again(step) : repeat(probe) == 0))
+        return;
+    probe_cancel(probe);
+    if (probe != &step->above)
+        hear_child(step, probe->node, answer, err);
+    else if (err && step->phase == STEP_REPORTED)
         report_lost(step, err);
 }
 
@@ -101,19 +149,31 @@ static void ask_children(struct step *step)
 {
     for (int i = 0; i < step->n_children; i++) {
         struct child *child = &step->children[i];
-        if (!child->probe && (!child->merge || step->rounds > 1))
-            child->probe = ask(step, child->node, on_child, child);
+        if (!child->merge || step->rounds > 1)
+            ask(step, child->node, &child->probe);
     }
 }
 
 static void ask_all(struct step *step)
 {
+    int64_t now = tccl_now_ms();
     step->rounds++;
-    step->ask_at = tccl_now_ms() + REPEAT_MS;
+    step->ask_at = now + REPEAT_MS;
+    step->repeat_at = now + (deadline_alive(step) - now) / REPEAT_PART;
     if (step->phase == STEP_PROBING)
         ask_children(step);
-    else if (!step->above)
-        step->above = ask(step, tree_parent(step->node), on_parent, step);
+    else
+        ask(step, tree_parent(step->node), &step->above);
+}
+
+static void repeat_all(struct step *step)
+{
+    step->repeat_at = INT64_MAX;
+    if (is_under_way(&step->above))
+        repeat(&step->above);
+    for (int i = 0; i < step->n_children; i++)
+        if (is_under_way(&step->children[i].probe))
+            repeat(&step->children[i].probe);
 }
 
 /* Has everybody here hung up who waited? The step was cancelled, or its slurmstepd killed. */
@@ -153,6 +213,8 @@ void probe_late(struct step *step)
         return;
     if (step_names(step, step->node) && tccl_now_ms() >= step->ask_at)
         ask_all(step);
+    if (tccl_now_ms() >= step->repeat_at)
+        repeat_all(step);
     deadline_arm(step);
 }
 

@@ -9,6 +9,7 @@
 #include "client/message.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
+#include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/tree.h"
@@ -81,12 +82,32 @@ static int read_plan(struct step *step, const json_t *answer, struct tccl_outcom
     return tccl_fail_in(err, "%s: its plan", step->parent);
 }
 
+static link_done on_plan;
+
+/* Once more, on a new connection, where there was none: its tccld may have been started again just
+ * now, or a firewall have reset the first one. Returns 0, or -1: it is not sent. */
+static int resend_range(struct step *step, const struct link *link)
+{
+    if (step->resent || link_connected(link) || link_failed_here(link))
+        return -1;
+    step->resent = true;
+    struct merge *merge = children_merge(step, NULL);
+    cleanup_json json_t *message = merge ? new_message(step, merge, NULL, NULL) : NULL;
+    merge_free(merge);
+    if (message)
+        step->up = link_ask(step->steps->daemon, step->parent, message, deadline_plan(step),
+                            on_plan, step);
+    return step->up ? 0 : -1;
+}
+
 static void on_plan(void *context, json_t *answer, const struct tccl_error *why)
 {
     struct step *step = context;
     struct tccl_outcome outcome = {0};
     struct tccl_error err = {0};
-    step->up = NULL;
+    const struct link *link = tccl_steal(step->up);
+    if (!answer && resend_range(step, link) == 0)
+        return;
     if (!answer || read_plan(step, answer, &outcome, &err) != 0) {
         tccl_outcome_clear(&outcome);
         lose_plan(step, answer ? &err : why);

@@ -19,12 +19,25 @@
 
 enum { WAITERS = 4 /* JOINs of one step on one node */ };
 
+/* Is the tccld of a node alive? It is asked once more, on a new connection, if no answer comes
+ * soon. */
+struct probe {
+    struct step *step;
+    int node;
+    int64_t deadline; /* of the answer */
+    struct probe_try {
+        struct probe *probe;
+        struct link *link; /* NULL: not asked, or over */
+    } tries[2];
+    bool repeated; /* the second one was put */
+};
+
 /* A node right below this one in the tree. */
 struct child {
     int node;
     struct merge *merge;           /* NULL: its MERGE has not come */
     struct connection *connection; /* its connection, which waits for the PLAN */
-    struct link *probe;
+    struct probe probe;
     bool listens; /* its tccld has said that it is alive */
     struct step *step;
 };
@@ -58,10 +71,12 @@ struct step {
     struct tccl_hosts below; /* names of this node's range, before its JOIN: of a HERE */
 
     /* Who is late (probe.c). */
-    struct link *above; /* is the parent alive? */
+    struct probe above; /* the parent */
     int64_t ask_at;     /* when all who are late are asked again */
+    int64_t repeat_at;  /* when those are asked a second time who have not answered */
     int rounds;         /* how often they were */
     int unasked;        /* how often that failed on this node */
+    bool resent;        /* the MERGE, to a parent that could not be reached */
 
     /* What policies depend on (claims.h). */
     char *claims;                  /* of the nodes so far; NULL: none */

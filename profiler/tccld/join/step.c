@@ -14,6 +14,7 @@
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
 #include "tccld/join/join.h"
+#include "tccld/join/probe.h"
 #include "tccld/join/report.h"
 #include "tccld/join/step-internal.h"
 #include "tccld/join/tree.h"
@@ -121,8 +122,7 @@ void step_close(struct step *step, enum step_event event)
     const struct child *lost = children_lost(step);
     if (!step_enter(step, event))
         return;
-    if (step->above)
-        link_cancel(tccl_steal(step->above));
+    probe_cancel(&step->above);
     step->outcome.solve_us = tccl_now_us() - step->opened_us;
     if (step->outcome.start == 0)
         step->outcome.start = step->start;

@@ -10,6 +10,7 @@
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/deadline.h"
+#include "tccld/join/probe.h"
 #include "tccld/join/step-internal.h"
 
 void step_free(struct step *step)
@@ -23,8 +24,7 @@ void step_free(struct step *step)
         connection_drop(step->waiters[i]);
     if (step->up)
         link_cancel(step->up);
-    if (step->above)
-        link_cancel(step->above);
+    probe_cancel(&step->above);
     claims_clear(step);
     if (step->timer)
         event_free(step->timer);
@@ -87,7 +87,7 @@ static struct step *open_step(struct steps *steps, const struct tccl_step_key *k
     step->phase = STEP_GATHERING;
     step->opened_us = tccl_now_us();
     step->start = time(NULL);
-    step->end = step->ask_at = INT64_MAX;
+    step->end = step->ask_at = step->repeat_at = INT64_MAX;
     TAILQ_INSERT_TAIL(&steps->open, step, link);
     steps->count++;
     if (deadline_init(step) != 0 || children_init(step) != 0) {

@@ -87,6 +87,11 @@ bool link_failed_here(const struct link *link)
     return !link->sealed || link->stalled;
 }
 
+bool link_connected(const struct link *link)
+{
+    return link->connected;
+}
+
 static void on_deadline(evutil_socket_t fd, short what, void *argument)
 {
     struct link *link = argument;

@@ -24,6 +24,9 @@ struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, 
  * time to run at the deadline, when the answer may have been there. */
 bool link_failed_here(const struct link *link);
 
+/* For done: was there a connection? */
+bool link_connected(const struct link *link);
+
 /* Ends a link; done is not called. */
 void link_cancel(struct link *link);
 
