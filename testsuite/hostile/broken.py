@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""broken: what tccld lives on is broken, full, read-only or somebody else's: a damaged store, a folder that can't be
+"""broken: what tccld lives on is broken, hanging, full, read-only or somebody else's: a damaged store, a folder that can't be
 written, a StateDir with another tccld in it, a port that is taken, a DNS that is down. A step of this node has its ring all the same, it is
 said what is wrong, and once it is mended what came meanwhile is on record.
 # level: quick
@@ -126,6 +126,42 @@ def break_while_it_runs():
         eventually("a new store has what came since", lambda: jobs(target) == [12, 13])
 
 
+def freeze(target):
+    """An ext4 of its own in StateDir's place, on which every write waits."""
+    image = f"{target.folder}/image"
+    with open(image, "wb") as file:
+        file.truncate(16 << 20)
+    commands = [["mkfs.ext4", "-q", image], ["mount", "-o", "loop", image, target.state], ["fsfreeze", "-f", target.state]]
+    target.frozen = all(subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0 for command in commands)
+
+
+def thaw(target):
+    if target.frozen:
+        subprocess.run(["fsfreeze", "-u", target.state], check=True)
+    target.frozen = False
+
+
+def disk_that_hangs():
+    what = "a disk that does not answer"
+    print(f"--- {what}", flush=True)
+    with contextlib.ExitStack() as stack:
+        def prepare(target):
+            stack.callback(unmount, target)
+            stack.callback(thaw, target)
+            freeze(target)
+        target = stack.enter_context(Broken(prepare))
+        stack.callback(thaw, target)  # before tccld is ended
+        if not target.frozen:
+            print("no file system can be frozen here: not tried")
+            return
+        serves(target, 11, what)
+        check("the disk has not answered within" in log(target), "the log says so")
+        check(metric(target, "store") in (None, "0"), "metrics don't say that the store works")
+        thaw(target)
+        eventually("it is on record in the end", lambda: jobs(target) == [11])
+        eventually("metrics say that, too", lambda: metric(target, "store") == "1")
+
+
 def take_port():
     print("--- a port that somebody else has", flush=True)
     other = socket.socket()
@@ -181,6 +217,7 @@ def main():
     attack("a read-only StateDir", mount("ro"), "ead-only file system", unmount)
     attack("a full StateDir", mount("size=4k,nr_inodes=2"), "no store of records", unmount)
     attack("another tccld in StateDir", lock, "another tccld uses this StateDir", unlock)
+    disk_that_hangs()
     break_while_it_runs()
     take_port()
     without_dns()

@@ -106,9 +106,14 @@ static void test_counting(void)
     CHECK_INT((int)value_of(text, "tccl_start_time_seconds"), 1000);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"tcp\"}"), 1);
     CHECK_INT((int)value_of(text, "tccl_works{part=\"store\"}"), 0);
+    CHECK(!strstr(text, "tccl_works{part=\"squeue\"}")); /* never asked */
     CHECK_INT((int)value_of(text, "tccl_records_lost_total"), 4711);
     CHECK_INT((int)value_of(text, "tccl_records_pending"), 12);
     CHECK(strcmp(text + strlen(text) - 6, "# EOF\n") == 0);
+    free(text);
+    metrics_works(metrics, METRICS_SQUEUE, false);
+    text = metrics_text(metrics, &profile, 1000, 2000);
+    CHECK_INT((int)value_of(text, "tccl_works{part=\"squeue\"}"), 0);
     free(text);
     metrics_free(copy);
     metrics_free(metrics);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/command.h"
 #include "tccld/main/log.h"
+#include "tccld/main/metrics.h"
 
 struct job_question {
     TAILQ_ENTRY(job_question) link;
@@ -170,6 +171,7 @@ static void answered(void *context)
                     task->job, err.text);
     if (task->status == TCCL_COMMAND_LATE && jobs->pause_ms != INT64_MAX)
         jobs->pause_ms = tccl_now_ms() + JOBS_PAUSE_MS;
+    metrics_works(jobs->daemon->metrics, METRICS_SQUEUE, task->status == 0);
     job->asking = false;
     if (known) {
         job->facts = facts;

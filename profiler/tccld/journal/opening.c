@@ -123,14 +123,6 @@ static void then_open(struct disk_task *task)
     }
 }
 
-void opening_begin(struct journal *journal)
-{
-    struct disk_task task = {.journal = journal, .run = run_open, .then = then_open};
-    believed_begin(&journal->believed, 0, 0, time(NULL), tccl_now_ms());
-    run_open(&task); /* no thread uses the disk yet */
-    then_open(&task);
-}
-
 void opening_on_time(evutil_socket_t fd, short what, void *journal)
 {
     struct disk_task task = {.journal = journal, .run = run_open, .then = then_open};
@@ -138,6 +130,17 @@ void opening_on_time(evutil_socket_t fd, short what, void *journal)
     (void)what;
     if (disk_task_submit(task) != 0)
         try_later(journal);
+}
+
+void opening_begin(struct journal *journal)
+{
+    believed_begin(&journal->believed, 0, 0, time(NULL), tccl_now_ms());
+    tccl_fail(&journal->why, "%s: the disk has not answered yet", journal->folder);
+    opening_on_time(-1, 0, journal);
+    if (pool_wait(journal->disk, OPENING_FIRST_MS) != 0)
+        log_line("no store of records yet: %s: the disk has not answered within %d ms: rings are "
+                 "served without, records wait in memory",
+                 journal->folder, OPENING_FIRST_MS);
 }
 
 void opening_lost(struct journal *journal, const struct tccl_error *why)

@@ -4,7 +4,7 @@
 
 #include "tccld/journal/journal-internal.h"
 
-enum { OPENING_RETRY_MS = 1000, OPENING_RETRY_MOST_MS = 60000 };
+enum { OPENING_FIRST_MS = 2000, OPENING_RETRY_MS = 1000, OPENING_RETRY_MOST_MS = 60000 };
 
 /* Opens what StateDir holds. Where that can't be done, it says so and tries again from time to
  * time: meanwhile journal->store, or the spool too, is NULL, and rings are served all the same. */

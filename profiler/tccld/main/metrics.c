@@ -22,9 +22,9 @@ struct metrics {
     unsigned long long joins[MODES], states[STATES];
     unsigned long long reasons[TCCL_REASON_CLASSES];
     unsigned long long waits[WAITS + 1], gains[GAINS + 1];
-    bool works[METRICS_PARTS];
-    long long lost, pending; /* records */
-    double waited, gained;   /* sums: seconds, ratios */
+    bool works[METRICS_PARTS], asked; /* squeue */
+    long long lost, pending;          /* records */
+    double waited, gained;            /* sums: seconds, ratios */
 };
 
 struct metrics *metrics_new(void)
@@ -80,6 +80,7 @@ void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *
 void metrics_works(struct metrics *metrics, enum metrics_part part, bool works)
 {
     metrics->works[part] = works;
+    metrics->asked = metrics->asked || part == METRICS_SQUEUE;
 }
 
 void metrics_records(struct metrics *metrics, long long lost, long long pending)
@@ -193,11 +194,13 @@ static void put_steps(FILE *out, const struct metrics *metrics)
 static void put_parts(FILE *out, const struct metrics *metrics)
 {
     static const char *const parts[METRICS_PARTS] = {
-        [METRICS_TCP] = "tcp", [METRICS_STORE] = "store"};
+        [METRICS_TCP] = "tcp", [METRICS_STORE] = "store", [METRICS_SQUEUE] = "squeue"};
     describe(out, "tccl_works", "gauge", NULL,
-             "1 if it does: tcp, listening for other nodes; store, records in StateDir.");
+             "1 if it does: tcp, listening for other nodes; store, records in StateDir; squeue, "
+             "which says whose a job is, the last time it was asked.");
     for (int i = 0; i < METRICS_PARTS; i++)
-        fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
+        if (i != METRICS_SQUEUE || metrics->asked)
+            fprintf(out, "tccl_works{part=\"%s\"} %d\n", parts[i], metrics->works[i]);
 }
 
 static void put_records(FILE *out, const struct metrics *metrics)

@@ -36,8 +36,8 @@ void metrics_join(struct metrics *metrics, enum tccl_mode mode);
 void metrics_answer(struct metrics *metrics, enum tccl_state state, const char *reason,
                     double ratio, int64_t waited_us);
 
-/* What tccld can be without for a while: does it work? */
-enum metrics_part { METRICS_TCP, METRICS_STORE, METRICS_PARTS };
+/* What tccld can be without for a while: does it work? squeue is not shown before it was asked. */
+enum metrics_part { METRICS_TCP, METRICS_STORE, METRICS_SQUEUE, METRICS_PARTS };
 void metrics_works(struct metrics *metrics, enum metrics_part part, bool works);
 
 /* Records of this node that are lost, by its ledger, and that are on no disk yet. */

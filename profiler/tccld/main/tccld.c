@@ -25,6 +25,7 @@
 #include "tccld/main/log.h"
 #include "tccld/main/metrics-file.h"
 #include "tccld/main/metrics.h"
+#include "tccld/main/reload.h"
 #include "tccld/net/front-tcp.h"
 #include "tccld/net/front-unix.h"
 #include "tccld/net/liveness.h"
@@ -45,8 +46,8 @@ static const struct turn_limits decoding_strangers = {.each = 16, .all = 256},
 _Static_assert(256 + 512 <= POOL_QUEUE * 3 / 4, "credentials of others may fill munge's queue");
 
 struct options {
-    const char *config, *node, *pid_file;
-    bool check;
+    struct conf_source conf;
+    const char *pid_file;
 };
 
 static void usage(FILE *out)
@@ -83,16 +84,16 @@ static int read_options(int argc, char **argv, struct options *options)
     while ((option = getopt_long(argc, argv, "f:N:hV", longs, NULL)) != -1) {
         switch (option) {
         case 'f':
-            options->config = optarg;
+            options->conf.path = optarg;
             break;
         case 'N':
-            options->node = optarg;
+            options->conf.node = optarg;
             break;
         case PID_FILE:
             options->pid_file = optarg;
             break;
         case CHECK_CONFIG:
-            options->check = true;
+            options->conf.check = true;
             break;
         case CHECK: /* else getopt would take it for the start of --check-config */
             fputs("tccl: tccld has no --check: run tccl-check, or tccld --check-config\n", stderr);
@@ -115,79 +116,6 @@ static int read_options(int argc, char **argv, struct options *options)
         return 2;
     }
     return -1;
-}
-
-/* Where others look for this node is where it listens. */
-static void take_own_port(struct tccl_conf *conf)
-{
-    const struct tccl_peer *own = tccl_conf_peer(conf, conf->node);
-    if (own && own->port)
-        conf->port = own->port;
-}
-
-/* A configuration and the users it names, checked. NULL with err. */
-static struct tccl_conf *read_conf(struct daemon *daemon, const struct options *options,
-                                   struct tccl_error *err)
-{
-    struct tccl_conf *conf = calloc(1, sizeof(*conf));
-    if (!conf) {
-        tccl_fail(err, "out of memory");
-        return NULL;
-    }
-    if (tccl_conf_read(tccl_conf_tool_path(options->config), options->node, conf, err) == 0 &&
-        tccl_users_find(conf, &daemon->users, err) == 0) {
-        take_own_port(conf);
-        if (daemon->users.tccld == geteuid() || options->check)
-            return conf;
-        tccl_fail(err, "TccldUser=%s, but tccld was started by uid %u: start it as that user",
-                  conf->tccld_user, geteuid());
-    }
-    tccl_conf_clear(conf);
-    free(conf);
-    return NULL;
-}
-
-/* What has been read at the start and is in use stays as it was until the next start. */
-static bool needs_restart(const struct tccl_conf *old, const struct tccl_conf *new)
-{
-    return strcmp(old->socket, new->socket) != 0 || strcmp(old->bind_addr, new->bind_addr) != 0 ||
-           old->port != new->port || strcmp(old->state_dir, new->state_dir) != 0 ||
-           strcmp(old->run_dir, new->run_dir) != 0 ||
-           strcmp(old->munge_socket, new->munge_socket) != 0 || strcmp(old->node, new->node) != 0;
-}
-
-struct reload {
-    struct daemon *daemon;
-    const struct options *options;
-};
-
-static void on_hangup(evutil_socket_t signal, short what, void *argument)
-{
-    struct reload *reload = argument;
-    struct daemon *daemon = reload->daemon, before = *daemon;
-    struct tccl_error err = {0};
-    struct tccl_conf *conf = read_conf(daemon, reload->options, &err);
-    (void)signal;
-    (void)what;
-    if (conf && needs_restart(daemon->conf, conf)) {
-        tccl_fail(&err, "Socket, BindAddr, Port, StateDir, RunDir, MungeSocket and the node's name "
-                        "change only when tccld is started again");
-        tccl_conf_clear(conf);
-        free(conf);
-        conf = NULL;
-    }
-    if (!conf) {
-        *daemon = before;
-        log_line("configuration not reloaded, the old one stays in use: %s", err.text);
-        return;
-    }
-    tccl_conf_clear(daemon->conf);
-    free(daemon->conf);
-    daemon->conf = conf;
-    journal_reloaded(daemon->journal);
-    peer_trust_reloaded(daemon->peer_trust);
-    sweep_hurry(daemon->sweep);
-    log_line("configuration reloaded from %s", conf->path);
 }
 
 static void on_stop(evutil_socket_t signal, short what, void *argument)
@@ -235,18 +163,17 @@ struct parts {
     struct unix_socket *unix_socket;
     struct tcp_socket *tcp;
     struct metrics_file *metrics_file;
-    struct event *hangup, *terminate, *interrupt;
+    struct reload *reload;
+    struct event *terminate, *interrupt;
 };
 
-static int add_signals(struct parts *parts, struct reload *reload, struct tccl_error *err)
+static int add_signals(struct parts *parts, struct tccl_error *err)
 {
     struct event_base *base = parts->daemon.base;
     signal(SIGPIPE, SIG_IGN);
-    parts->hangup = evsignal_new(base, SIGHUP, on_hangup, reload);
     parts->terminate = evsignal_new(base, SIGTERM, on_stop, base);
     parts->interrupt = evsignal_new(base, SIGINT, on_stop, base);
-    if (!parts->hangup || !parts->terminate || !parts->interrupt ||
-        evsignal_add(parts->hangup, NULL) != 0 || evsignal_add(parts->terminate, NULL) != 0 ||
+    if (!parts->terminate || !parts->interrupt || evsignal_add(parts->terminate, NULL) != 0 ||
         evsignal_add(parts->interrupt, NULL) != 0)
         return tccl_fail(err, "signals can't be caught");
     return 0;
@@ -269,7 +196,7 @@ static struct event_base *new_base(void)
     return base;
 }
 
-static int begin(struct parts *parts, struct reload *reload, struct tccl_error *err)
+static int begin(struct parts *parts, const struct conf_source *source, struct tccl_error *err)
 {
     struct daemon *daemon = &parts->daemon;
     if (make_folders(daemon->conf, err) != 0)
@@ -288,7 +215,7 @@ static int begin(struct parts *parts, struct reload *reload, struct tccl_error *
     if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own || !daemon->seen ||
         !daemon->shares || !daemon->alives || !daemon->verdicts || !daemon->metrics)
         return tccl_fail(err, "out of memory");
-    if (add_signals(parts, reload, err) != 0 ||
+    if (add_signals(parts, err) != 0 || !(parts->reload = reload_new(daemon, source, err)) ||
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
         !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
@@ -324,6 +251,7 @@ static void end(struct parts *parts)
         if (event_base_loop(daemon->base, EVLOOP_NONBLOCK) != 0 ||
             event_base_get_num_events(daemon->base, EVENT_BASE_COUNT_ACTIVE) == 0)
             break;
+    reload_free(parts->reload);
     sweep_free(daemon->sweep);
     tcp_socket_free(parts->tcp);
     peer_trust_free(daemon->peer_trust);
@@ -344,7 +272,7 @@ static void end(struct parts *parts)
     seen_free(daemon->seen);
     alives_free(daemon->alives);
     metrics_free(daemon->metrics);
-    struct event *events[] = {parts->hangup, parts->terminate, parts->interrupt};
+    struct event *events[] = {parts->terminate, parts->interrupt};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         if (events[i])
             event_free(events[i]);
@@ -355,11 +283,10 @@ static void end(struct parts *parts)
 static int serve(const struct options *options, struct parts *parts)
 {
     struct daemon *daemon = &parts->daemon;
-    struct reload reload = {.daemon = daemon, .options = options};
     struct tccl_error err = {0};
     daemon->epoch = tccl_wall_us();
     strcpy(daemon->munge_socket, daemon->conf->munge_socket);
-    int failed = begin(parts, &reload, &err) || write_pid(options->pid_file, &err);
+    int failed = begin(parts, &options->conf, &err) || write_pid(options->pid_file, &err);
     if (failed) {
         log_line("%s", err.text);
     } else {
@@ -392,13 +319,13 @@ int main(int argc, char **argv)
         return status;
     umask(022);
     allow_descriptors();
-    parts.daemon.conf = read_conf(&parts.daemon, &options, &err);
+    parts.daemon.conf = reload_read(&options.conf, &parts.daemon.users, &err);
     if (!parts.daemon.conf) {
         log_line("%s", err.text);
         return 1;
     }
-    status = options.check ? 0 : serve(&options, &parts);
-    if (options.check)
+    status = options.conf.check ? 0 : serve(&options, &parts);
+    if (options.conf.check)
         say_good(parts.daemon.conf);
     tccl_conf_clear(parts.daemon.conf);
     free(parts.daemon.conf);

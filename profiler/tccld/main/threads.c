@@ -181,17 +181,23 @@ int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *t
     return failed ? -1 : 0;
 }
 
-int pool_free(struct pool *pool, int wait_ms)
+int pool_wait(struct pool *pool, int wait_ms)
 {
-    if (!pool)
-        return 0;
     int64_t deadline = tccl_now_ms() + wait_ms;
     while (pool->busy > 0 && tccl_now_ms() < deadline) {
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         finish(pool->wake_fd, EV_READ, pool);
     }
+    return pool->busy > 0;
+}
+
+int pool_free(struct pool *pool, int wait_ms)
+{
+    if (!pool)
+        return 0;
+    int stuck = pool_wait(pool, wait_ms);
     event_free(pool->event);
-    if (pool->busy > 0)
+    if (stuck)
         return 1; /* what is stuck uses the rest until the process ends */
     pthread_mutex_lock(&pool->lock);
     pool->stop = true;

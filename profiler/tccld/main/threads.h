@@ -21,8 +21,12 @@ void pool_be_nice(struct pool *pool, int nice);
  * queue is full (nothing is called then). */
 int pool_submit(struct pool *pool, void (*run)(void *task), void (*done)(void *task), void *task);
 
-/* Lets the queue run empty for at most wait_ms, calling done for what is ready; what is stuck
- * beyond that is left to the end of the process. NULL is fine. Returns 0; 1: something is stuck. */
+/* Lets the queue run empty for at most wait_ms, calling done for what is ready. Returns 0; 1: more
+ * is under way. */
+int pool_wait(struct pool *pool, int wait_ms);
+
+/* The same, and ends the threads; what is stuck beyond that is left to the end of the process. NULL
+ * is fine. Returns 0; 1: something is stuck. */
 int pool_free(struct pool *pool, int wait_ms);
 
 #endif

@@ -1,0 +1,156 @@
+/* reload.c: a name service or a file server may take its time to say who a user is, or what
+ * tccl.conf contains; steps go on meanwhile. */
+#include "tccld/main/reload.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "tccld/join/sweep.h"
+#include "tccld/journal/journal.h"
+#include "tccld/main/log.h"
+#include "tccld/net/peer-trust.h"
+
+struct reload {
+    struct daemon *daemon;
+    const struct conf_source *source;
+    struct pool *pool;
+    struct event *hangup;
+    bool busy, again; /* it is being read; SIGHUP has come since */
+    struct tccl_conf *conf;
+    struct tccl_users users;
+    struct tccl_error err;
+};
+
+static void discard(struct tccl_conf *conf)
+{
+    if (conf)
+        tccl_conf_clear(conf);
+    free(conf);
+}
+
+/* Where others look for this node is where it listens. */
+static void take_own_port(struct tccl_conf *conf)
+{
+    const struct tccl_peer *own = tccl_conf_peer(conf, conf->node);
+    if (own && own->port)
+        conf->port = own->port;
+}
+
+struct tccl_conf *reload_read(const struct conf_source *source, struct tccl_users *users,
+                              struct tccl_error *err)
+{
+    struct tccl_conf *conf = calloc(1, sizeof(*conf));
+    if (!conf) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    if (tccl_conf_read(tccl_conf_tool_path(source->path), source->node, conf, err) == 0 &&
+        tccl_users_find(conf, users, err) == 0) {
+        take_own_port(conf);
+        if (users->tccld == geteuid() || source->check)
+            return conf;
+        tccl_fail(err, "TccldUser=%s, but tccld was started by uid %u: start it as that user",
+                  conf->tccld_user, geteuid());
+    }
+    discard(conf);
+    return NULL;
+}
+
+/* What has been read at the start and is in use stays as it was until the next start. */
+static bool needs_restart(const struct tccl_conf *old, const struct tccl_conf *new)
+{
+    return strcmp(old->socket, new->socket) != 0 || strcmp(old->bind_addr, new->bind_addr) != 0 ||
+           old->port != new->port || strcmp(old->state_dir, new->state_dir) != 0 ||
+           strcmp(old->run_dir, new->run_dir) != 0 ||
+           strcmp(old->munge_socket, new->munge_socket) != 0 || strcmp(old->node, new->node) != 0;
+}
+
+/* In the pool's thread. */
+static void read_again(void *context)
+{
+    struct reload *reload = context;
+    reload->err = (struct tccl_error){""};
+    reload->conf = reload_read(reload->source, &reload->users, &reload->err);
+}
+
+static void take(struct reload *reload)
+{
+    struct daemon *daemon = reload->daemon;
+    discard(daemon->conf);
+    daemon->conf = tccl_steal(reload->conf);
+    daemon->users = reload->users;
+    journal_reloaded(daemon->journal);
+    peer_trust_reloaded(daemon->peer_trust);
+    sweep_hurry(daemon->sweep);
+    log_line("configuration reloaded from %s", daemon->conf->path);
+}
+
+static void begin(struct reload *reload);
+
+static void on_read(void *context)
+{
+    struct reload *reload = context;
+    reload->busy = false;
+    if (reload->conf && needs_restart(reload->daemon->conf, reload->conf)) {
+        tccl_fail(&reload->err, "Socket, BindAddr, Port, StateDir, RunDir, MungeSocket and the "
+                                "node's name change only when tccld is started again");
+        discard(tccl_steal(reload->conf));
+    }
+    if (reload->conf)
+        take(reload);
+    else
+        log_line("configuration not reloaded, the old one stays in use: %s", reload->err.text);
+    if (reload->again)
+        begin(reload);
+}
+
+static void begin(struct reload *reload)
+{
+    reload->again = false;
+    reload->busy = pool_submit(reload->pool, read_again, on_read, reload) == 0;
+    if (!reload->busy)
+        log_line("configuration not reloaded, the old one stays in use: out of memory");
+}
+
+static void on_hangup(evutil_socket_t signal, short what, void *argument)
+{
+    struct reload *reload = argument;
+    (void)signal;
+    (void)what;
+    reload->again = true;
+    if (!reload->busy)
+        begin(reload);
+}
+
+struct reload *reload_new(struct daemon *daemon, const struct conf_source *source,
+                          struct tccl_error *err)
+{
+    struct reload *reload = calloc(1, sizeof(*reload));
+    if (!reload) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    *reload = (struct reload){.daemon = daemon, .source = source};
+    reload->pool = pool_new(daemon->base, 1, 1, err);
+    reload->hangup = evsignal_new(daemon->base, SIGHUP, on_hangup, reload);
+    if (reload->pool && reload->hangup && evsignal_add(reload->hangup, NULL) == 0)
+        return reload;
+    tccl_fail(err, "signals can't be caught");
+    reload_free(reload);
+    return NULL;
+}
+
+void reload_free(struct reload *reload)
+{
+    if (!reload)
+        return;
+    if (reload->hangup)
+        event_free(reload->hangup);
+    if (reload->pool && pool_free(reload->pool, 0) != 0)
+        return; /* the thread uses it until the end of the process */
+    discard(reload->conf);
+    free(reload);
+}
