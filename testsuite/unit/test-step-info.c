@@ -102,6 +102,7 @@ static void test_daemons(void)
     check_daemons("orted", head, below, TCCL_LAUNCH_BELOW, 2);
     check_daemons("/opt/ompi/bin/prted", head, below, TCCL_LAUNCH_BELOW, 2);
     check_daemons("/usr/bin/hydra_pmi_proxy", head, all, TCCL_LAUNCH_DAEMONS, 1);
+    check_daemons("hydra_bstrap_proxy", head, below, TCCL_LAUNCH_DAEMONS, 1);
     check_daemons("orted", other, below, TCCL_LAUNCH_DAEMONS, 1);
     check_daemons("orted", NULL, below, TCCL_LAUNCH_DAEMONS, 1);
     check_daemons("/home/orted/train", head, below, TCCL_LAUNCH_TASKS, 1);
