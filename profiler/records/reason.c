@@ -32,7 +32,7 @@ static const struct {
     {"no ring", {"^no ring can be closed over", "has no NIC in its profile"}},
     {"late start", {"a slow Prolog?"}},
     {"cancelled",
-     {"the step no longer wait", "the step has ended here", "the step was cancelled while"}},
+     {"the step no longer wait", "the step has ended here", "the step was sent a signal while"}},
     {"version", {"update the older side"}},
     {"munge",
      {"^munge", "by munged", "its answer was made by uid", "its answer can't be read: munge"}},

@@ -58,7 +58,7 @@ static struct {
     bool active;    /* variables are set for the step */
     bool joined;    /* tccld knows of this step */
     bool unheard;   /* and has not answered: other nodes may have a ring */
-    bool cancelled; /* while it waited; who sent the signal ends the step */
+    bool cancelled; /* or suspended, while it waited: who sent the signal ends the step */
     struct signal_watch watch;
     char hides[TASK_GPUS_TEXT]; /* the option by which tasks see only their own GPUs, or "" */
     bool script;                /* a job script that may start mpirun on several nodes */
@@ -508,7 +508,9 @@ static bool wait_for_tccld(void)
         if (signal_watch_look(&remote.watch, tccl_now_ms())) {
             remote.cancelled = true;
             remote.unheard = false;
-            fall_back("%s: the step was cancelled while it waited for its plan", node_name());
+            fall_back("%s: the step was sent a signal while it waited for its plan (cancelled or "
+                      "suspended)",
+                      node_name());
             return false;
         }
         if (tccl_now_ms() >= asked + ALIVE_MS && !tccld_answers()) {

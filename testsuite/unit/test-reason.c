@@ -69,7 +69,9 @@ static void test_texts(void)
                 "no ring");
     check_class("n3: the step has not started there within 130 ms (a slow Prolog?) (and 2 more)",
                 "late start");
-    check_class("n3: the step was cancelled while it waited for its plan", "cancelled");
+    check_class("n3: the step was sent a signal while it waited for its plan (cancelled or "
+                "suspended)",
+                "cancelled");
     check_class("n3: the step no longer waits for its plan (cancelled?)", "cancelled");
     check_class("n3: its tccld hung less than a minute ago, and is not waited for yet",
                 "no answer in time");
