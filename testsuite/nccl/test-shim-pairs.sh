@@ -35,13 +35,17 @@ pairs_of() { # WHAT MODEL GPUS CHAIN [EDGE]...
     rm -r "$work/with" "$work/without"
 }
 
+# NCCL 2.22 takes P2P between any two GPUs at AMD's CPUs, so that all its pairs are what the file says of the CPU.
+machine=amd-4gpu
+case ${TCCL_NCCL:-} in 2.22*) machine=intel-4gpu ;; esac
+
 more=() # chains of other nodes
-pairs_of "root ports" amd-4gpu 0-3 "0 -w> 1 -w> 2 -m0> 3 -m1> 0" "0 1 P2P" "1 2 P2P"
+pairs_of "root ports" $machine 0-3 "0 -w> 1 -w> 2 -m0> 3 -m1> 0" "0 1 P2P" "1 2 P2P"
 
 # 0 and 1 are below one switch, as 4 and 5 are: they stay direct, though the chain does not join them. (NCCL alone takes the NICs of
 # switches between 0 and 5, which are away from GPUs in the file: see islands.c.)
 pairs_of "switches" dual-8gpu 0,1,2,4,5 "0 -w> 4 -w> 1 -w> 5 -m0> 2 -m1> 0" "0 3 P2P" "1 3 P2P" "1 4 P2P" "0 2 SHM" "0 4 SHM"
 
 # Ranks of the second node are 4 to 7.
-more=("amd-4gpu:0-3=mlx5_0 -g> 3 -w> 2 -w> 1 -m0> 0 -m3> mlx5_0")
-pairs_of "two nodes, the NIC near one of three" amd-4gpu 0-3 "mlx5_0 -g> 3 -w> 1 -w> 0 -m1> 2 -m0> mlx5_0" "1 3 P2P" "0 1 P2P" "6 7 P2P" "5 6 P2P"
+more=("$machine:0-3=mlx5_0 -g> 3 -w> 2 -w> 1 -m0> 0 -m3> mlx5_0")
+pairs_of "two nodes, the NIC near one of three" $machine 0-3 "mlx5_0 -g> 3 -w> 1 -w> 0 -m1> 2 -m0> mlx5_0" "1 3 P2P" "0 1 P2P" "6 7 P2P" "5 6 P2P"
