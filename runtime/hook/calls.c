@@ -11,6 +11,7 @@
 #include "hook/parent-comms.h"
 #include "hook/process.h"
 #include "hook/question.h"
+#include "hook/settle.h"
 #include "hook/steered.h"
 #include "nccl/memory.h"
 #include "nccl/nccl-abi.h"

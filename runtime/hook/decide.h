@@ -1,4 +1,4 @@
-/* decide.h: what all ranks of a communicator on this node are answered. */
+/* decide.h: what all ranks of a communicator on this node are to be given. */
 #ifndef SHIM_DECIDE_H
 #define SHIM_DECIDE_H
 
@@ -16,24 +16,10 @@ struct shim_comm {
     struct shim_nccl nccl;
 };
 
-/* Decides for the entry, if nobody has; waits for who does. Returns SHIM_USE (the answer is in the
- * entry) or SHIM_ASIDE; why it is ASIDE is logged once. */
-enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
-                               struct shim_entry *entry, const struct shim_comm *comm);
-
-/* Makes the entry ASIDE, which is logged once; too late if it is SHIM_USE. Returns what stands. */
-enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim_comm *comm,
-                                     const struct shim_why *why);
-
-/* The step that needs no registry: is the set of members complete and consistent, which chain,
+/* Is the set of members complete and consistent, which chain,
  * which files? Fills answer. Returns 0, or -1 with why. members: those of this communicator. */
 int shim_work_out(const struct shim_plan *plan, const struct shim_registry *registry,
                   const struct shim_comm *comm, const struct shim_member *members, int n,
                   struct shim_answer *answer, struct shim_why *why);
-
-/* The first half of that: are these all of its ranks on this node, and alike? */
-int shim_check_members(const struct shim_plan *plan, const struct shim_registry *registry,
-                       const struct shim_comm *comm, const struct shim_member *members, int n,
-                       struct shim_why *why);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/device.h"
+#include "hook/settle.h"
 #include "verify/nccllog.h"
 
 static struct shim_init inits[SHIM_INITS];

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "hook/process.h"
+#include "hook/settle.h"
 #include "hook/steered.h"
 #include "nccl/graph.h"
 #include "nccl/memory.h"

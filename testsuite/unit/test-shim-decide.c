@@ -1,5 +1,6 @@
 /* Which communicators are taken: each doubt alone is enough to leave one. */
 #include "hook/decide.h"
+#include "hook/members.h"
 
 #include "check.h"
 #include "nccl/settings.h"

@@ -1,0 +1,20 @@
+/* conditions.h: do the processes of a node have what a chain needs beside its files? */
+#ifndef SHIM_CONDITIONS_H
+#define SHIM_CONDITIONS_H
+
+#include "nccl/pci.h"
+#include "plan/registry.h"
+
+/* Does NCCL by itself send directly from the chain's last GPU to a NIC that is near? linked: NVLink
+ * between the members. */
+bool shim_sends_directly(const struct shim_chain *chain, const struct shim_member *members, int n,
+                         bool linked[SHIM_GPUS][SHIM_GPUS]);
+
+/* Buffers' place and the members' settings. registry: may be NULL. all becomes the settings that
+ * some member was given. Returns 0, or -1 with why. */
+int shim_check_settings(const struct shim_plan *plan, const struct shim_registry *registry,
+                        const struct shim_chain *chain, struct shim_pci *pci,
+                        const struct shim_member *members, int n, uint32_t *all,
+                        struct shim_why *why);
+
+#endif

@@ -1,0 +1,90 @@
+/* members.c: who takes part in a communicator on this node: all of its ranks there, known, and
+ * alike. Ranks without the shim would get other files than the rest, which fails the init. */
+#include "hook/members.h"
+
+#include "nccl/settings.h"
+
+enum { OLDEST = 21800, NEWEST = 23099 };
+
+/* Each one by itself, and all alike. members are in the order of their GPUs. */
+static int check_alike(const struct shim_plan *plan, const struct shim_member *members, int n,
+                       struct shim_why *why)
+{
+    for (int i = 0; i < n; i++) {
+        const struct shim_member *member = &members[i];
+        if (member->gpu == (shim_bus)SHIM_NO_BUS)
+            return shim_fail(why, "the GPU of a rank (process %d) is not known", member->pid);
+        if (shim_bus_find(plan->gpus, plan->n_gpus, member->gpu) < 0)
+            return shim_fail(why, "the GPU of a rank (process %d) is none of the step's",
+                             member->pid);
+        if (i > 0 && members[i - 1].gpu == member->gpu)
+            return shim_fail(why, "two ranks are on one GPU (processes %d and %d)",
+                             members[i - 1].pid, member->pid);
+        if (member->version < OLDEST || member->version > NEWEST)
+            return shim_fail(why, "NCCL's version %u is not known", member->version);
+        if (member->version != members[0].version)
+            return shim_fail(why, "ranks have different NCCL versions (%u and %u)",
+                             members[0].version, member->version);
+        if (member->host != members[0].host)
+            return shim_fail(why, "NCCL takes local ranks for ones on different hosts");
+    }
+    return 0;
+}
+
+/* Are all local ranks here, or may some run without the shim? */
+static int check_complete(const struct shim_plan *plan, const struct shim_registry *registry,
+                          const struct shim_comm *comm, int n, struct shim_why *why)
+{
+    if (comm->ranks < 0)
+        return shim_fail(why, "its number of ranks is unknown");
+    if (n > comm->ranks)
+        return shim_fail(why, "more local ranks (%d) than it has (%d)", n, comm->ranks);
+    if (comm->expected >= 0)
+        return n == comm->expected
+                   ? 0
+                   : shim_fail(why, "%d of its %d local ranks have the shim", n, comm->expected);
+    if (n == comm->ranks || n == plan->n_gpus)
+        return 0;
+    if (registry && !shim_registry_closed(registry) &&
+        shim_registry_all_claimed(registry, plan->gpus, plan->n_gpus))
+        return 0;
+    return shim_fail(why, "only %d local ranks are known; others may run without the shim", n);
+}
+
+int shim_check_members(const struct shim_plan *plan, const struct shim_registry *registry,
+                       const struct shim_comm *comm, const struct shim_member *members, int n,
+                       struct shim_why *why)
+{
+    if (n < 1 || n > SHIM_GPUS)
+        return shim_fail(why, "%d local ranks", n);
+    if (check_alike(plan, members, n, why))
+        return -1;
+    return check_complete(plan, registry, comm, n, why);
+}
+
+bool shim_members_hidden(const struct shim_plan *plan, const struct shim_member *members, int n)
+{
+    uint32_t gpus = 0;
+    for (int i = 0; i < n; i++)
+        gpus |= 1u << shim_bus_find(plan->gpus, plan->n_gpus, members[i].gpu);
+    for (int i = 0; i < n; i++)
+        if (gpus & ~members[i].sees)
+            return true;
+    return false;
+}
+
+bool shim_members_one_process(const struct shim_member *members, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (members[i].pid != members[0].pid)
+            return false;
+    return true;
+}
+
+bool shim_members_pxb(const struct shim_member *members, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!(members[i].user & SHIM_USER_PXB))
+            return false;
+    return true;
+}

@@ -1,0 +1,151 @@
+/* settle.c: one decision for all ranks of a communicator on this node, in the registry. The first
+ * rank that asks works it out; any doubt makes all of them stand aside. */
+#include "hook/settle.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "hook/ask.h"
+#include "hook/budget.h"
+
+enum {
+    ASKED_US = 2000000, /* between the first local rank's question and the last one's */
+    WAIT_US = 5000000
+};
+
+/* Of a split: how many local ranks have this color, once all of the parent's have said theirs. */
+static int call_roll(struct shim_comm *comm, struct shim_why *why)
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    if (!comm->roll)
+        return 0;
+    int n = shim_entry_members(comm->roll, members), same = 0;
+    if (n != comm->roll_locals)
+        return shim_fail(why, "%d of its parent's %d local ranks are seen", n, comm->roll_locals);
+    for (int i = 0; i < n; i++)
+        same += members[i].color == comm->color;
+    comm->expected = same;
+    if (comm->roll_locals == comm->roll_ranks)
+        comm->ranks = same;
+    return 0;
+}
+
+/* A copy for the user: whatever is there under that name stays. */
+static void keep_file(const char *folder, uint64_t key, const char *kind, const char *text,
+                      size_t size)
+{
+    char path[SHIM_PATH];
+    int length = snprintf(path, sizeof(path), "%s/tccl-%d-%016llx.%s.xml", folder, (int)getpid(),
+                          (unsigned long long)key, kind);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || shim_write_all(fd, text, size))
+        shim_log(SHIM_LOG_WARN, "%s can't be written", path);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void tell_use(const struct shim_comm *comm, const struct shim_answer *answer)
+{
+    char line[TCCL_CHAIN_TEXT];
+    const char *files = !answer->graph_size  ? "topology file"
+                        : !answer->topo_size ? "graph file"
+                                             : "graph file, topology file";
+    tccl_named_format(&answer->chain.path, line);
+    shim_log(SHIM_LOG_INFO,
+             "communicator %016llx of %d ranks, %d here: ring %s; %s, %.2f GB/s (NCCL's own %.2f); "
+             "%s",
+             (unsigned long long)comm->key, answer->ranks, answer->locals, line,
+             answer->chain.source, answer->chain.gbps,
+             shim_chain_baseline(&answer->chain, (int)comm->nccl.version)->gbps, files);
+    const char *folder = shim_env("TCCL_DEBUG_FILES");
+    if (!folder || !folder[0])
+        return;
+    if (answer->graph_size)
+        keep_file(folder, comm->key, "graph", answer->graph, answer->graph_size);
+    if (answer->topo_size)
+        keep_file(folder, comm->key, "topo", answer->topo, answer->topo_size);
+}
+
+static void tell_aside(const struct shim_comm *comm, enum shim_level level,
+                       const struct shim_why *why)
+{
+    char ranks[32] = "of some ranks";
+    if (comm->ranks >= 0)
+        snprintf(ranks, sizeof(ranks), "of %d ranks", comm->ranks);
+    shim_log(level, "communicator %016llx %s: NCCL's own choice: %s", (unsigned long long)comm->key,
+             ranks, why->text);
+}
+
+/* Files for some ranks of a node would fail the init: all are there to take theirs. */
+static int await_all(const struct shim_entry *entry, int n, struct shim_why *why)
+{
+    return shim_entry_await(entry, n, shim_now_us() + ASKED_US) == 0
+               ? 0
+               : shim_fail(why, "NCCL did not ask for all of its local ranks");
+}
+
+static void tell_tccld(const struct shim_plan *plan, enum shim_verdict verdict, const char *text,
+                       const struct shim_comm *comm, const struct shim_answer *answer, int locals)
+{
+    if (answer->whole)
+        shim_ask_confirm(plan, verdict, text, comm->nccl.version, comm->ranks, true, locals, -1,
+                         shim_now_us() + SHIM_CONFIRM_US, NULL);
+}
+
+static enum shim_decision decide_now(const struct shim_plan *plan, struct shim_registry *registry,
+                                     struct shim_entry *entry, const struct shim_comm *given,
+                                     struct shim_answer *answer)
+{
+    struct shim_member members[SHIM_GPUS * 2];
+    struct shim_comm comm = *given;
+    struct shim_why why = {""};
+    int n = shim_entry_members(entry, members);
+    bool good = !call_roll(&comm, &why) &&
+                !shim_work_out(plan, registry, &comm, members, n, answer, &why) &&
+                !await_all(entry, n, &why) &&
+                !shim_budget_take(plan, registry, answer, members[0].version, n, &why);
+    *shim_entry_answer(entry) = *answer;
+    shim_entry_prove(entry, answer->locals);
+    enum shim_decision decision =
+        shim_entry_decide(entry, good ? SHIM_USE : SHIM_ASIDE, good ? NULL : &why);
+    if (decision == SHIM_USE) {
+        tell_use(&comm, answer);
+        tell_tccld(plan, SHIM_BEGUN, "", &comm, answer, n);
+        return decision;
+    }
+    if (good)
+        shim_budget_give_back(plan, registry, answer, members[0].version, n);
+    shim_entry_why(entry, &why);
+    tell_aside(&comm, answer->no_gain ? SHIM_LOG_INFO : SHIM_LOG_WARN, &why);
+    tell_tccld(plan, SHIM_NOT_USED, why.text, &comm, answer, n);
+    return decision;
+}
+
+enum shim_decision shim_decide(const struct shim_plan *plan, struct shim_registry *registry,
+                               struct shim_entry *entry, const struct shim_comm *comm)
+{
+    static const struct shim_why why = {"out of memory"};
+    struct shim_answer *answer;
+    if (shim_entry_begin(entry)) {
+        answer = shim_scratch(sizeof(*answer));
+        if (!answer)
+            return shim_entry_decide(entry, SHIM_ASIDE, &why);
+        enum shim_decision decision = decide_now(plan, registry, entry, comm, answer);
+        shim_scratch_free(answer, sizeof(*answer));
+        return decision;
+    }
+    return shim_entry_wait(entry, shim_now_us() + WAIT_US);
+}
+
+enum shim_decision shim_decide_aside(struct shim_entry *entry, const struct shim_comm *comm,
+                                     const struct shim_why *why)
+{
+    if (!shim_entry_begin(entry))
+        return shim_entry_aside(entry, why); /* who decides there will log it */
+    tell_aside(comm, SHIM_LOG_WARN, why);
+    return shim_entry_decide(entry, SHIM_ASIDE, why);
+}
