@@ -84,6 +84,20 @@ static bool answer_gains(const struct answer *answer)
     return tccl_ring_gains(&ring, TCCL_NEWEST);
 }
 
+/* {"along", "gbps", "nic", "gpus"} */
+static json_t *tree_to_json(const struct stop *stop)
+{
+    const struct tccl_tree *tree = stop_tree(stop);
+    json_t *gpus;
+    if (!tree)
+        return json_null();
+    gpus = json_array();
+    for (int i = 0; i < stop->chain.n_gpus; i++)
+        json_array_append_new(gpus, json_integer(tree->gpus[i]));
+    return json_pack("{s:f, s:f, s:s, s:o}", "along", tree->along, "gbps", tree->gbps, "nic",
+                     stop->class->source->machine.nics[tree->nic].name, "gpus", gpus);
+}
+
 static json_t *stop_to_json(const struct stop *stop, int i)
 {
     const struct source *source = stop->class->source;
@@ -96,6 +110,8 @@ static json_t *stop_to_json(const struct stop *stop, int i)
     json_object_set_new(json, "gbps", json_real(stop->gbps));
     if (stop->baseline)
         set_chains(json, stop);
+    else if (!stop->chain.closed)
+        json_object_set_new(json, "tree", tree_to_json(stop));
     return json;
 }
 

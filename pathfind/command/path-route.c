@@ -87,6 +87,17 @@ double stop_slowest(const struct stop *stop)
     return stop->gbps / stop_chains(stop);
 }
 
+const struct tccl_tree *stop_tree(const struct stop *stop)
+{
+    const struct tccl_node_class *class = stop->class->class;
+    const struct tccl_chain *chain = &stop->chain;
+    if (!class || stop->baseline || chain->closed || chain->n_gpus == 0)
+        return NULL;
+    const struct tccl_cell *cell =
+        &class->cells[chain->entry.nic * class->n_nics + chain->exit.nic];
+    return cell->tree.gbps > 0 && tccl_chain_equal(&cell->chain, chain) ? &cell->tree : NULL;
+}
+
 int route_rings(const struct route *route)
 {
     int most = 1;

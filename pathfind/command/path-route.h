@@ -47,6 +47,9 @@ const struct tccl_chain *stop_chain(const struct stop *stop, int i);
 void stop_set(const struct stop *stop, struct tccl_set *set);
 double stop_slowest(const struct stop *stop);
 
+/* The tree beside the stop's chain; NULL: none is known. */
+const struct tccl_tree *stop_tree(const struct stop *stop);
+
 /* How many rings run at once: the most chains of any stop. */
 int route_rings(const struct route *route);
 

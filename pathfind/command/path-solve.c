@@ -42,6 +42,7 @@ static struct tccl_search_options search_options(const struct options *options,
         .pairs = options->pairs >= 0 ? options->pairs
                  : small             ? 0
                                      : PAIRS,
+        .trees = true,
         .any = options->any,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
         .context = class->source,

@@ -150,7 +150,8 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
                         bool hidden, const struct shim_nccl *nccl, struct shim_numbers *numbers,
                         struct shim_why *why)
 {
-    *numbers = (struct shim_numbers){.by_rank = hidden};
+    struct shim_why ignored = {""};
+    *numbers = (struct shim_numbers){.by_rank = hidden, .tree = -1};
     for (int i = 0; i < n; i++) {
         int at = shim_bus_find(chain->path.gpus, chain->path.n_gpus, members[i].gpu);
         if (at < 0)
@@ -171,6 +172,8 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
             return shim_fail(why, "ranks have different NIC settings");
     numbers->entry = shim_nic_number(chain->path.entry.nic, nccl, why);
     numbers->exit = shim_nic_number(chain->path.exit.nic, nccl, why);
+    if (chain->tree.gbps > 0)
+        numbers->tree = shim_nic_number(chain->tree.nic, nccl, &ignored);
     return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;
 }
 
@@ -202,6 +205,9 @@ static struct shim_steer facts_of(const struct shim_chain *chain, struct places 
         .ways = shim_steer_has_ways(version),
         .all_cpus = shim_islands_all_cpus(version),
         .far_p2p = !pxb && shim_islands_far_p2p(&places->pci, path->n_gpus, version)};
+    if (chain->tree.along > 0) /* it goes where the ring does */
+        facts.tree_gbps = shim_graph_tree_gbps(chain, own, chain->tree.along, own->tree.speed_inter,
+                                               own->ring.speed_inter);
     if (!path->closed) {
         shim_bus tail = path->gpus[path->n_gpus - 1];
         facts.near_entry = is_near(path_between(chain, places, chain->entry, path->gpus[0]));

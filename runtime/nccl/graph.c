@@ -11,20 +11,29 @@ static void add_speed(double gbps, const char *name, struct shim_text *text)
     shim_text_add(text, " %s=\"%u.%03u\"", name, thousandths / 1000, thousandths % 1000);
 }
 
+static void add_net(int number, struct shim_text *text)
+{
+    shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)number);
+}
+
+static void add_gpu(const struct shim_numbers *numbers, int i, struct shim_text *text)
+{
+    shim_text_add(text, "<gpu dev=\"0x%x\"", (unsigned)numbers->gpus[i]);
+    if (numbers->by_rank)
+        shim_text_add(text, " rank=\"%d\"", numbers->ranks[i]);
+    shim_text_add(text, "/>\n");
+}
+
 static void add_channel(const struct shim_chain *chain, const struct shim_numbers *numbers,
                         struct shim_text *text)
 {
     shim_text_add(text, "<channel>\n");
     if (!chain->path.closed)
-        shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)numbers->entry);
-    for (int i = 0; i < chain->path.n_gpus; i++) {
-        shim_text_add(text, "<gpu dev=\"0x%x\"", (unsigned)numbers->gpus[i]);
-        if (numbers->by_rank)
-            shim_text_add(text, " rank=\"%d\"", numbers->ranks[i]);
-        shim_text_add(text, "/>\n");
-    }
+        add_net(numbers->entry, text);
+    for (int i = 0; i < chain->path.n_gpus; i++)
+        add_gpu(numbers, i, text);
     if (!chain->path.closed)
-        shim_text_add(text, "<net dev=\"0x%x\"/>\n", (unsigned)numbers->exit);
+        add_net(numbers->exit, text);
     shim_text_add(text, "</channel>\n");
 }
 
@@ -59,6 +68,57 @@ static void add_graph(const struct shim_chain *chain, const struct shim_nominal 
                   within, outside);
 }
 
+/* Of a balanced tree the second NIC is that of the second GPU. */
+static void add_tree_channel(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                             struct shim_text *text)
+{
+    shim_text_add(text, "<channel>\n");
+    add_net(numbers->tree, text);
+    for (int i = 0; i < chain->path.n_gpus; i++)
+        add_gpu(numbers, chain->tree.order[i], text);
+    add_net(numbers->tree, text);
+    shim_text_add(text, "</channel>\n");
+}
+
+double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
+                            double tree, double speed_tree, double speed_ring)
+{
+    double ring = own->ring.channels * speed_ring, all = own->tree.channels * speed_tree;
+    double most = chain->gbps > 0 ? ring * 2 * tree / chain->gbps : all;
+    return most < all ? most : all;
+}
+
+static bool has_tree(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                     const struct shim_baseline *own)
+{
+    enum { BALANCED = 1, TREE = 3 };
+    return !chain->path.closed && chain->tree.gbps > 0 && numbers->tree >= 0 &&
+           own->tree.channels > 0 && (own->tree.pattern == BALANCED || own->tree.pattern == TREE) &&
+           own->tree.speed_intra < 1e6 && own->tree.speed_inter < 1e6;
+}
+
+/* The tree is graph 1. The longest paths are those that there may be: both are too long for LL128.
+ */
+static void add_tree(const struct shim_chain *chain, const struct shim_numbers *numbers,
+                     const struct shim_baseline *own, struct shim_text *text)
+{
+    const struct shim_nominal *tree = &own->tree;
+    double gbps = chain->tree.gbps, channels = tree->channels;
+    shim_text_add(text, "<graph id=\"1\" pattern=\"%u\" crossnic=\"0\" nchannels=\"%u\"",
+                  tree->pattern, tree->channels);
+    add_speed(shim_graph_tree_gbps(chain, own, gbps, tree->speed_intra, own->ring.speed_intra) /
+                  channels,
+              "speedintra", text);
+    add_speed(shim_graph_tree_gbps(chain, own, gbps, tree->speed_inter, own->ring.speed_inter) /
+                  channels,
+              "speedinter", text);
+    shim_text_add(text,
+                  " latencyinter=\"0\" typeintra=\"SYS\" typeinter=\"SYS\" samechannels=\"1\">\n");
+    for (int i = 0; i < tree->channels; i++)
+        add_tree_channel(chain, numbers, text);
+    shim_text_add(text, "</graph>\n");
+}
+
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct shim_why *why)
@@ -71,7 +131,15 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
     add_graph(chain, &own->ring, intra, inter, text);
     for (int i = 0; i < own->ring.channels; i++)
         add_channel(chain, numbers, text);
-    shim_text_add(text, "</graph>\n</graphs>\n");
+    shim_text_add(text, "</graph>\n");
+    struct shim_text without = *text;
+    if (has_tree(chain, numbers, own))
+        add_tree(chain, numbers, own, text);
+    shim_text_add(text, "</graphs>\n");
+    if (text->full && !without.full) {
+        *text = without;
+        shim_text_add(text, "</graphs>\n");
+    }
     return text->full ? shim_fail(why, "the graph file is too long") : 0;
 }
 

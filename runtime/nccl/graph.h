@@ -10,19 +10,28 @@ struct shim_numbers {
     bool by_rank;         /* these may be equal: NCCL is told ranks */
     int ranks[SHIM_GPUS]; /* in the communicator; -1: unknown. Not used without by_rank */
     int entry, exit;      /* NCCL's numbers of the NICs; not used when closed */
+    int tree;             /* of the tree's NIC; negative: NCCL finds its own tree */
 };
 
-/* Writes <graphs> with the ring (id 0), in equal channels; the tree is NCCL's own. Channels and
- * speeds are those that NCCL's own search has for its rings on this node (own->ring). From them
- * NCCL reckons how long each algorithm and protocol takes for a size, after it has taken the least
- * of all nodes, of each number by itself. So the tree gives way to the ring, and LL to Simple, at
- * the sizes at which they would without us, on nodes without a plan, too, and NCCL's tree has as
- * many channels as ever. types: the farthest edge and end as NCCL will see them (never NVL: it
- * would use LL128, which needs NVLink). Returns 0, or -1 with why: too long, a number is negative,
- * or own is not known. */
+/* Writes <graphs> with the ring (id 0), in equal channels, and the tree (id 1) where one is
+ * planned. The ring's channels and speeds are those that NCCL's own search has for its rings on
+ * this node (own->ring). From them NCCL reckons how long each algorithm and protocol takes for a
+ * size, after it has taken the least of all nodes, of each number by itself. So the tree gives way
+ * to the ring, and LL to Simple, at the sizes at which they would without us, on nodes without a
+ * plan, too, and NCCL's tree has as many channels as ever. A planned tree has NCCL's own speeds,
+ * too, but no more, beside the ring's, than was measured of both. types: the farthest edge and end
+ * as NCCL will see them (never NVL: it would use LL128, which needs NVLink). Returns 0, or -1 with
+ * why: too long, a number is negative, or own is not known. */
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,
                const struct shim_baseline *own, enum shim_path intra, enum shim_path inter,
                struct shim_text *text, struct shim_why *why);
+
+/* GB/s, nominal, of all channels of a tree that was measured with so many GB/s each way, beside the
+ * planned ring: NCCL's own (speed_tree for each channel), but no more, beside those of its own ring
+ * (speed_ring), than was measured of both. An all-reduce takes a tree half the time of a ring of
+ * the same bandwidth. */
+double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
+                            double tree, double speed_tree, double speed_ring);
 
 /* May a graph file name ranks, so that GPUs need no number by which all know them? */
 bool shim_graph_has_ranks(uint32_t version);

@@ -254,11 +254,49 @@ const struct shim_baseline *shim_chain_baseline(const struct shim_chain *chain, 
     return at < 0 ? &unknown : &chain->baselines[at];
 }
 
+/* ALONG GBPS NIC BUSID…: the GPUs of the chain in another order. */
+static int to_tree(const char *text, const struct tccl_named_chain *path, struct shim_tree *tree)
+{
+    char along[16], gbps[16], word[TCCL_BUS_TEXT];
+    uint32_t seen = 0;
+    if (path->closed || path->n_gpus < 2 || next_word(&text, along, sizeof(along)) < 1 ||
+        to_gbps(along, &tree->along) != 0 || next_word(&text, gbps, sizeof(gbps)) < 1 ||
+        to_gbps(gbps, &tree->gbps) != 0 || !(tree->gbps > 0) ||
+        next_word(&text, tree->nic, sizeof(tree->nic)) < 1)
+        return -1;
+    for (int i = 0; i < path->n_gpus; i++) {
+        shim_bus bus;
+        if (next_word(&text, word, sizeof(word)) < 1 || tccl_bus_parse(word, &bus) != 0)
+            return -1;
+        int at = shim_bus_find(path->gpus, path->n_gpus, bus);
+        if (at < 0 || (seen >> at & 1))
+            return -1;
+        seen |= UINT32_C(1) << at;
+        tree->order[i] = (uint8_t)at;
+    }
+    return *text ? -1 : 0;
+}
+
+static int get_tree(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
+{
+    char text[32 + TCCL_CHAIN_NIC + SHIM_GPUS * (TCCL_BUS_TEXT + 1)];
+    const char *at = NULL;
+    shim_bus nic;
+    memset(&chain->tree, 0, sizeof(chain->tree));
+    if (tccl_line_next(lines, "tree", &at, text, sizeof(text)) < 0)
+        return 0;
+    if (to_tree(text, &chain->path, &chain->tree) != 0 ||
+        tccl_line_next(lines, "tree", &at, text, sizeof(text)) >= 0)
+        return wrong(why, "tree");
+    return get_nic(lines, chain->tree.nic, &nic, NULL) == 0 ? 0 : wrong(why, "tree");
+}
+
 /* What plans and answers have alike. */
 static int get_chain(const struct tccl_lines *lines, struct shim_chain *chain, struct shim_why *why)
 {
     if (get_path(lines, chain, why) != 0 || get_gbps(lines, "gbps", &chain->gbps, why) != 0 ||
-        get_baselines(lines, chain, why) != 0 || get_source(lines, chain->source, why) != 0)
+        get_baselines(lines, chain, why) != 0 || get_tree(lines, chain, why) != 0 ||
+        get_source(lines, chain->source, why) != 0)
         return -1;
     return chain->gbps > 0 ? 0 : wrong(why, "gbps");
 }

@@ -26,6 +26,14 @@ struct shim_baseline {
 };
 enum { SHIM_BASELINES = 16 };
 
+/* The chain that trees take beside the ring, used both ways at once. */
+struct shim_tree {
+    double gbps;  /* GB/s each way; 0: none is planned */
+    double along; /* the same of the ring's own chain */
+    char nic[TCCL_CHAIN_NIC];
+    uint8_t order[SHIM_GPUS]; /* places in the ring's chain; the first two have the NIC */
+};
+
 /* A chain by bus ids. A memory is told by the kernel's number of its NUMA node, not as in the text.
  */
 struct shim_chain {
@@ -33,6 +41,7 @@ struct shim_chain {
     shim_bus entry, exit;   /* of its NICs, when open */
     double gbps;            /* GB/s */
     char source[SHIM_NAME]; /* model host cuda */
+    struct shim_tree tree;  /* when open */
     int n_baselines;
     struct shim_baseline baselines[SHIM_BASELINES]; /* ascending */
 };

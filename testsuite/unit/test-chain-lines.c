@@ -5,7 +5,8 @@
 #include "machines.h"
 
 /* The lines of a chain, worked out by hand. */
-static void check_lines(const struct tccl_machine *machine, const char *text, const char *expected)
+static void check_lines(const struct tccl_machine *machine, const char *text,
+                        const struct tccl_tree *tree, const char *expected)
 {
     struct tccl_chain chain;
     struct tccl_error err = {0};
@@ -14,7 +15,7 @@ static void check_lines(const struct tccl_machine *machine, const char *text, co
     CHECK_INT(tccl_chain_parse(text, machine, &chain, &err), 0);
     CHECK_STR(err.text, "");
     tccl_lines_begin(&writer, buffer, sizeof(buffer), "test", 1);
-    chain_lines_put(&writer, &chain, machine);
+    chain_lines_put(&writer, &chain, tree, machine);
     CHECK_INT(tccl_lines_end(&writer), 0);
     snprintf(whole, sizeof(whole), "test 1\n%send\n", expected);
     CHECK_STR(buffer, whole);
@@ -31,6 +32,7 @@ static void test_lines(struct tccl_machine machine)
     memset(machine.gpudirect, 1, sizeof(machine.gpudirect));
     memset(machine.p2p, 1, sizeof(machine.p2p));
     char open[512], one[512], expected[1024];
+    const struct tccl_tree none = {0}, tree = {5.25, 4.00006, 1, {1, 2, 0}};
     const char *nic = machine.nics[0].name;
     snprintf(open, sizeof(open), "%s -m1> 2 -w> 0 -m1> 1 -g> %s", nic, nic);
     snprintf(one, sizeof(one), "%s -g> 3 -m0> %s", nic, nic);
@@ -38,12 +40,12 @@ static void test_lines(struct tccl_machine machine)
              "chain %s -m1> 0000:31:00.0 -w> 0000:11:00.0 -m1> 0000:21:00.0 -g> %s\n"
              "nodes 0 8\nnic %s 0000:a0:00.0\n",
              nic, nic, nic);
-    check_lines(&machine, open, expected);
-    check_lines(&machine, "0 -m0> 2 -m1> 0",
+    check_lines(&machine, open, &none, expected);
+    check_lines(&machine, "0 -m0> 2 -m1> 0", &none,
                 "chain 0000:11:00.0 -m0> 0000:31:00.0 -m1> 0000:11:00.0\nnodes 0 8\n");
     snprintf(expected, sizeof(expected),
              "chain %s -g> 0000:41:00.0 -m0> %s\nnodes 0 8\nnic %s 0000:a0:00.0\n", nic, nic, nic);
-    check_lines(&machine, one, expected);
+    check_lines(&machine, one, &none, expected);
     machine.n_nics = 2;
     strcpy(machine.nics[1].name, "other");
     strcpy(machine.nics[1].busid, "0000:b0:00.0");
@@ -52,7 +54,14 @@ static void test_lines(struct tccl_machine machine)
              "chain %s -m0> 0000:41:00.0 -m0> other\nnodes 0 8\nnic %s 0000:a0:00.0\n"
              "nic other 0000:b0:00.0\n",
              nic, nic);
-    check_lines(&machine, one, expected);
+    check_lines(&machine, one, &none, expected);
+    snprintf(expected, sizeof(expected),
+             "chain %s -m1> 0000:31:00.0 -w> 0000:11:00.0 -m1> 0000:21:00.0 -g> %s\n"
+             "nodes 0 8\nnic %s 0000:a0:00.0\n"
+             "tree 4.0001 5.2500 other 0000:21:00.0 0000:31:00.0 0000:11:00.0\n"
+             "nic other 0000:b0:00.0\n",
+             nic, nic, nic);
+    check_lines(&machine, open, &tree, expected);
 }
 
 static void test_fabrics(struct tccl_machine machine)

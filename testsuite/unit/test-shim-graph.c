@@ -4,7 +4,7 @@
 #include "check.h"
 #include "nccl/graph.h"
 
-enum { TEXT = 8192, ATTRIBUTES = 16 };
+enum { TEXT = 65536, ATTRIBUTES = 16 };
 
 /* One tag: "<name key="value" …>"; NCCL takes exactly one space before each key, and nothing but
  * white space between tags. */
@@ -131,6 +131,39 @@ static const char *check_graph(const char *at, const struct shim_chain *chain,
     return check_tag(at, "graph", true);
 }
 
+/* The tree: its order, its NIC at both ends; and no faster beside NCCL's ring than it was measured
+ * beside the planned one, counted in time of an all-reduce. */
+static const char *check_tree(const char *at, const struct shim_chain *chain,
+                              const struct shim_numbers *numbers, const struct shim_baseline *own)
+{
+    struct tag tag;
+    double ratio = chain->tree.gbps / (chain->gbps / 2);
+    at = read_tag(at, &tag);
+    CHECK_STR(tag.name, "graph");
+    CHECK_STR(value_of(&tag, "id"), "1");
+    CHECK_INT(atoi(value_of(&tag, "pattern")), own->tree.pattern);
+    CHECK_STR(value_of(&tag, "crossnic"), "0");
+    CHECK_INT(atoi(value_of(&tag, "nchannels")), own->tree.channels);
+    CHECK_STR(value_of(&tag, "typeintra"), "SYS");
+    CHECK_STR(value_of(&tag, "typeinter"), "SYS");
+    for (int inter = 0; inter < 2; inter++) {
+        double speed = speed_of(&tag, inter ? "speedinter" : "speedintra");
+        double alone = inter ? own->tree.speed_inter : own->tree.speed_intra;
+        double ring = own->ring.channels * (inter ? own->ring.speed_inter : own->ring.speed_intra);
+        double most = ring * ratio / own->tree.channels;
+        double wanted = most < alone ? most : alone;
+        CHECK(is_near(speed, wanted < 0.1 ? 0.1 : wanted));
+    }
+    for (int c = 0; c < own->tree.channels; c++) {
+        at = check_device(check_tag(at, "channel", false), "net", numbers->tree, -1);
+        for (int i = 0; i < chain->path.n_gpus; i++)
+            at = check_device(at, "gpu", numbers->gpus[chain->tree.order[i]],
+                              numbers->by_rank ? numbers->ranks[chain->tree.order[i]] : -1);
+        at = check_tag(check_device(at, "net", numbers->tree, -1), "channel", true);
+    }
+    return check_tag(at, "graph", true);
+}
+
 static void check_chain(const struct shim_chain *chain, const struct shim_numbers *numbers)
 {
     char file[TEXT] = "";
@@ -142,6 +175,8 @@ static void check_chain(const struct shim_chain *chain, const struct shim_number
     CHECK(strlen(file) == text.length && !why.text[0] && !strchr(file, '\t') && !strchr(file, ','));
     const char *at = check_tag(file, "graphs", false);
     at = check_graph(at, chain, numbers, &own->ring);
+    if (chain->tree.gbps > 0 && !chain->path.closed && numbers->tree >= 0)
+        at = check_tree(at, chain, numbers, own);
     at = check_tag(at, "graphs", true);
     CHECK(read_tag(at, &rest) == NULL);
 }
@@ -152,7 +187,11 @@ static struct shim_baseline some_baseline(unsigned *seed)
                                 .channels = (uint8_t)(1 + rand_r(seed) % 16),
                                 .speed_intra = 0.1 + rand_r(seed) % 10000 / 100.0,
                                 .speed_inter = 0.1 + rand_r(seed) % 10000 / 100.0};
-    return (struct shim_baseline){.first = 21800, .ring = ring};
+    struct shim_nominal tree = ring;
+    tree.pattern = rand_r(seed) % 2 ? 1 : 3;
+    tree.channels = (uint8_t)(1 + rand_r(seed) % ring.channels);
+    tree.speed_intra = 0.1 + rand_r(seed) % 10000 / 100.0;
+    return (struct shim_baseline){.first = 21800, .ring = ring, .tree = tree};
 }
 
 static void test_random(void)
@@ -170,6 +209,11 @@ static void test_random(void)
             numbers.ranks[i] = 40 + i * (1 + rand_r(&seed) % 9);
         numbers.entry = rand_r(&seed) % 200;
         numbers.exit = rand_r(&seed) % 200;
+        chain.gbps = 0.5 + rand_r(&seed) % 100;
+        chain.tree.gbps = rand_r(&seed) % 3 ? 0.5 + rand_r(&seed) % 50 : 0;
+        for (int i = 0; i < chain.path.n_gpus; i++)
+            chain.tree.order[i] = (uint8_t)((i + 2) % chain.path.n_gpus);
+        numbers.tree = rand_r(&seed) % 9 - 1;
         check_chain(&chain, &numbers);
     }
 }
@@ -211,6 +255,28 @@ static void test_refused(void)
     CHECK_INT(write_one(&chain, &numbers, TEXT), -1);
 }
 
+/* Where the tree is too long, the ring is given alone. */
+static void test_long(void)
+{
+    unsigned seed = 1;
+    char with[TEXT], alone[TEXT];
+    struct shim_text all = {with, TEXT, 0, false}, ring = {alone, TEXT, 0, false};
+    struct shim_why why = {""};
+    struct shim_chain chain = {.path.n_gpus = 2, .n_baselines = 1, .gbps = 9, .tree.gbps = 3};
+    struct shim_numbers numbers = {.gpus = {0, 1}};
+    const struct shim_baseline *own = &chain.baselines[0];
+    chain.tree.order[1] = 1;
+    chain.baselines[0] = some_baseline(&seed);
+    CHECK_INT(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &all, &why), 0);
+    numbers.tree = -1;
+    CHECK_INT(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &ring, &why), 0);
+    CHECK(all.length > ring.length + 50);
+    numbers.tree = 0;
+    all = (struct shim_text){with, all.length, 0, false}; /* one byte too few */
+    CHECK_INT(shim_graph(&chain, &numbers, own, SHIM_PIX, SHIM_PIX, &all, &why), 0);
+    CHECK_STR(with, alone);
+}
+
 /* sizeof(struct ncclXml) of these versions. */
 static void test_memory(void)
 {
@@ -226,6 +292,7 @@ int main(void)
         printf("only the locale C is here\n");
     test_random();
     test_refused();
+    test_long();
     test_memory();
     return check_result();
 }

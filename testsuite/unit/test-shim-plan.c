@@ -93,6 +93,47 @@ static void test_baselines(void)
     CHECK_INT(shim_chain_baseline(&(struct shim_chain){.n_baselines = 0}, 22907)->ring.channels, 0);
 }
 
+/* The tree beside a chain of several nodes, which a plan need not have. */
+static void test_tree(void)
+{
+    static const char *const wrong[] = {
+        "tree 4.5 8 mlx5_1 0000:41:00.0 0000:01:00.0",
+        "tree 4.5 8 mlx5_1 0000:41:00.0 0000:01:00.0 0000:41:00.0",
+        "tree 4.5 8 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c2:00.0",
+        "tree 4.5 8 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0 0000:c1:00.0",
+        "tree 4.5 8 mlx5_2 0000:41:00.0 0000:01:00.0 0000:c1:00.0",
+        "tree 4.5 0 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0",
+        "tree -1 8 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0",
+        "tree 4.5 1e3 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0",
+        "tree",
+    };
+    static const char right[] = "tree 4.5 8 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0";
+    static const char open[] =
+        "tccl-plan 1\ncluster c\njob 7\nhet_job 0\nhet_offset 5\nstep 2\nrestart 1\nrun 17\n"
+        "uid 1000\nindex 0\nn_nodes 2\nsocket /run/tccl/s\nstep_gpus 3\n"
+        "gpus 0000:01:00.0 0000:41:00.0 0000:C1:00.0\none_fabric no\ngbps 12.375\nsource model\n"
+        "chain mlx5_0 -m2> 0000:01:00.0 -w> 0000:41:00.0 -m0> 0000:c1:00.0 -g> mlx5_0\n"
+        "nodes 0 1 3\nnic mlx5_0 0000:50:00.0\nnic mlx5_1 0000:51:00.0\n%s\nend\n";
+    struct shim_plan plan;
+    struct shim_why why = {""};
+    char text[2048];
+    snprintf(text, sizeof(text), open, right);
+    CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), 0);
+    CHECK(plan.chain.tree.along == 4.5 && plan.chain.tree.gbps == 8);
+    CHECK_STR(plan.chain.tree.nic, "mlx5_1");
+    CHECK(memcmp(plan.chain.tree.order, (uint8_t[]){1, 0, 2}, 3) == 0);
+    snprintf(text, sizeof(text), open, "x");
+    CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), 0);
+    CHECK(plan.chain.tree.gbps == 0);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        why.text[0] = '\0';
+        snprintf(text, sizeof(text), open, wrong[i]);
+        CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), -1);
+        CHECK_STR(why.text, "the plan's tree is wrong or missing");
+    }
+    CHECK_INT(parse_with("source model", right, &plan, &why), -1); /* a ring of one node */
+}
+
 /* The key is sent back as it came. */
 static void test_key(void)
 {
@@ -338,6 +379,7 @@ int main(void)
 {
     test_plan();
     test_baselines();
+    test_tree();
     test_key();
     test_wrong_plans();
     test_open();

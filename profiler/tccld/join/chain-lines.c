@@ -10,8 +10,27 @@ static void put_nic(struct tccl_line_writer *writer, const struct tccl_nic *nic)
     tccl_line_put(writer, "nic", "%s %s", nic->name, nic->busid);
 }
 
+/* "tree", and the line "nic" of a NIC that the chain has not. Its bandwidth along the chain and its
+ * own, its NIC, its GPUs. */
+static void put_tree(struct tccl_line_writer *writer, const struct tccl_tree *tree,
+                     const struct tccl_chain *chain, const struct tccl_machine *machine)
+{
+    char gpus[CHAIN_LINES_GPUS] = "";
+    size_t length = 0;
+    if (!(tree->gbps > 0 && tree->gbps < 1e6) || !tccl_tree_fits(tree, chain, machine->n_nics))
+        return;
+    for (int i = 0; i < chain->n_gpus; i++)
+        length += (size_t)snprintf(gpus + length, sizeof(gpus) - length, " %s",
+                                   machine->gpus[tree->gpus[i]].busid);
+    long long along = (long long)(tree->along * 1e4 + .5), own = (long long)(tree->gbps * 1e4 + .5);
+    tccl_line_put(writer, "tree", "%lld.%04lld %lld.%04lld %s%s", along / 10000, along % 10000,
+                  own / 10000, own % 10000, machine->nics[tree->nic].name, gpus);
+    if (tree->nic != chain->entry.nic && tree->nic != chain->exit.nic)
+        put_nic(writer, &machine->nics[tree->nic]);
+}
+
 void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *chain,
-                     const struct tccl_machine *machine)
+                     const struct tccl_tree *tree, const struct tccl_machine *machine)
 {
     struct tccl_named_chain named;
     char text[TCCL_CHAIN_TEXT];
@@ -28,6 +47,7 @@ void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *c
     put_nic(writer, &machine->nics[chain->entry.nic]);
     if (chain->exit.nic != chain->entry.nic)
         put_nic(writer, &machine->nics[chain->exit.nic]);
+    put_tree(writer, tree, chain, machine);
 }
 
 void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, const char *source)

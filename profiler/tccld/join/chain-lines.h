@@ -9,10 +9,10 @@
 #include "client/outcome.h"
 #include "ring/node-class.h"
 
-/* The lines "chain", "nodes" and "nic", and those of its bandwidth (GB/s) and of what measured it.
- */
+/* The lines "chain", "nodes" and "nic", "tree" where there is one beside it, and those of its
+ * bandwidth (GB/s) and of what measured it. */
 void chain_lines_put(struct tccl_line_writer *writer, const struct tccl_chain *chain,
-                     const struct tccl_machine *machine);
+                     const struct tccl_tree *tree, const struct tccl_machine *machine);
 void chain_lines_put_rates(struct tccl_line_writer *writer, double gbps, const char *source);
 
 /* The line "baseline" of a generation of NCCL: its first version, whether the ring is used with it
@@ -25,7 +25,7 @@ void chain_lines_put_baseline(struct tccl_line_writer *writer,
 /* Bus ids of a set of GPUs, in the order of PCI: the line "gpus". */
 void chain_lines_put_gpus(struct tccl_line_writer *writer, uint32_t gpus,
                           const struct tccl_machine *machine);
-enum { CHAIN_LINES_GPUS = TCCL_MAX_GPUS * TCCL_BUS_TEXT };
+enum { CHAIN_LINES_GPUS = TCCL_MAX_GPUS * TCCL_BUS_TEXT + 1 };
 /* Reads such a line: 1 to TCCL_MAX_GPUS bus ids. Returns how many, or -1. */
 int chain_lines_get_gpus(const struct tccl_lines *lines, tccl_bus gpus[static TCCL_MAX_GPUS]);
 

@@ -229,6 +229,6 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
     chain_lines_put_rates(plan, outcome->gbps, outcome->source);
     for (int i = 0; i < outcome->n_baselines; i++)
         chain_lines_put_baseline(plan, &outcome->baselines[i], class, join->n_nodes == 1);
-    chain_lines_put(plan, &cell->chain, machine);
+    chain_lines_put(plan, &cell->chain, &cell->tree, machine);
     return 0;
 }

@@ -82,7 +82,7 @@ static void found(struct tccl_line_writer *lines, const struct tccl_node_class *
                                             .better = !tccl_ring_gains(&ring, i)},
             class, closed);
     if (better)
-        chain_lines_put(lines, &cell->chain, machine);
+        chain_lines_put(lines, &cell->chain, &cell->tree, machine);
 }
 
 void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
