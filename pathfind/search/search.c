@@ -359,6 +359,7 @@ static int find_trees(struct tccl_search *search, struct tccl_table *table,
     if (!options->trees || options->any)
         return 0;
     set_up(&task, search, options, table->gpus, err);
+    search->meter.budget = 0; /* they have one of their own */
     int status = tccl_task_find_trees(&task, table);
     search->meter.poll = NULL;
     return status;
@@ -416,8 +417,7 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     size_t pairs_then = tccl_bounds_raises(bounds, &raises);
     rest = left_of(options, search->meter.measured - before);
     int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
-    rest = left_of(options, search->meter.measured - before);
-    int trees = find_trees(search, table, &rest, err);
+    int trees = find_trees(search, table, options, err);
     size_t count = tccl_bounds_raises(bounds, &raises);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         table->pairs[i].bound = tccl_bound_lifted(raises, pairs_then, count, table->pairs[i].bound);

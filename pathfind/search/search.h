@@ -46,7 +46,8 @@ struct tccl_search_options {
     int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
                   the others get a first chain and proven bounds; 0: all pairs to the end */
     bool every_nccl; /* baselines of all generations of NCCL; else all are as that of the newest */
-    bool trees; /* also trees beside the best chain of every pair of NICs, the best chains first */
+    bool trees; /* also trees beside the best chain of every pair of NICs, the best chains first:
+                   some 200 sets at most, beside the budget */
     bool any;   /* also chains that a stock NCCL can't be made to build */
     /* Can the transfer be measured at all? Pairs of ports that need another one are left out: no
      * bandwidth, no bound. NULL: all can. */

@@ -172,7 +172,7 @@ static int find_numbers(const struct shim_chain *chain, const struct shim_member
             return shim_fail(why, "ranks have different NIC settings");
     numbers->entry = shim_nic_number(chain->path.entry.nic, nccl, why);
     numbers->exit = shim_nic_number(chain->path.exit.nic, nccl, why);
-    if (chain->tree.gbps > 0)
+    if (chain->tree.gbps > 0 && !shim_graph_is_costly(members[0].version))
         numbers->tree = shim_nic_number(chain->tree.nic, nccl, &ignored);
     return numbers->entry < 0 || numbers->exit < 0 ? -1 : 0;
 }
@@ -295,6 +295,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     int islands = shim_islands(chain, &places->pci, places->linked, pxb, version, &topo, why);
     places->islands = islands > 0;
     answer->graph_size = 0;
+    answer->tree = false;
     answer->memory = 0;
     answer->topo_size = islands > 0 ? (uint32_t)topo.length : 0;
     if (islands >= 0 && steer_alone(chain, places, version, pxb, answer))
@@ -306,6 +307,7 @@ static int write_texts(const struct shim_member *members, int n, struct places *
     if (places->islands)
         steer_beside(chain, places, version, pxb, answer);
     answer->graph_size = (uint32_t)graph.length;
+    answer->tree = shim_graph_tells_tree(answer->graph);
     answer->memory = shim_graph_memory(version);
     return 0;
 }

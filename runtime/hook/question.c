@@ -137,11 +137,13 @@ static void take_answer(const struct shim_process *process, struct shim_init *in
     shim_scratch_free(answer, sizeof(*answer));
 }
 
-/* The ring's graph is the first that NCCL computes; the others are its own. */
+/* The ring's graph is the first that NCCL computes, the tree's the second; others are its own, and
+ * so is the tree where none is planned. */
 static const char *graph_answer(struct shim_init *init)
 {
-    bool given = shim_entry_answer(init->entry)->graph_size > 0;
-    return init->graphs++ == 0 && given ? init->graph_path : NULL;
+    const struct shim_answer *answer = shim_entry_answer(init->entry);
+    int given = answer->graph_size == 0 ? 0 : answer->tree ? 2 : 1;
+    return init->graphs++ < given ? init->graph_path : NULL;
 }
 
 static const char *file_answer(const struct shim_process *process, bool graph)

@@ -1,6 +1,8 @@
 /* graph.c: writes the graph file, and says what NCCL needs to read it. */
 #include "nccl/graph.h"
 
+#include <string.h>
+
 enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907, RANKS_2_30_3 = 23003 };
 
 /* Of a channel, with the point that NCCL reads in whatever locale it is. 0.1 is what NCCL takes
@@ -117,6 +119,11 @@ static void add_tree(const struct shim_chain *chain, const struct shim_numbers *
     for (int i = 0; i < tree->channels; i++)
         add_tree_channel(chain, numbers, text);
     shim_text_add(text, "</graph>\n");
+}
+
+bool shim_graph_tells_tree(const char *file)
+{
+    return strstr(file, "<graph id=\"1\"");
 }
 
 int shim_graph(const struct shim_chain *chain, const struct shim_numbers *numbers,

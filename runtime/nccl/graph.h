@@ -33,6 +33,9 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
 double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
                             double tree, double speed_tree, double speed_ring);
 
+/* Has a graph file a tree? NCCL reads it once for each graph. */
+bool shim_graph_tells_tree(const char *file);
+
 /* May a graph file name ranks, so that GPUs need no number by which all know them? */
 bool shim_graph_has_ranks(uint32_t version);
 /* Does reading a graph file take NCCL hundreds of megabytes? version 0 (unknown): yes. */

@@ -43,6 +43,7 @@ struct shim_answer {
     int32_t entry, exit;            /* NCCL's numbers of the chain's NICs, -1: none */
     int32_t locals;                 /* how many of them are proven to be all on this node, or 0 */
     bool whole;                     /* it holds all GPUs of the step */
+    bool tree;                      /* the graph file has one */
     bool no_gain;                   /* NCCL's own choice is as good as any chain */
     uint64_t memory;                /* bytes that NCCL takes in each rank to read the graph file */
     uint32_t graph_size, topo_size; /* 0: no such file */

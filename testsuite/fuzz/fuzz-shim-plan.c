@@ -20,6 +20,11 @@ static void check_chain(const struct shim_chain *chain)
         for (int other = 0; other < i; other++)
             FUZZ_CHECK(path->gpus[i] != path->gpus[other]);
     }
+    uint32_t tree = 0;
+    for (int i = 0; chain->tree.gbps > 0 && i < path->n_gpus; i++)
+        tree |= UINT32_C(1) << chain->tree.order[i];
+    FUZZ_CHECK(chain->tree.gbps == 0 ||
+               (!path->closed && tree == (UINT32_C(1) << path->n_gpus) - 1));
     tccl_named_format(path, text);
     for (size_t i = 0; text[i]; i++)
         FUZZ_CHECK(text[i] >= ' ' && text[i] < 0x7f);

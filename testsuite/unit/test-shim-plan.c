@@ -105,7 +105,6 @@ static void test_tree(void)
         "tree 4.5 0 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0",
         "tree -1 8 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0",
         "tree 4.5 1e3 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0",
-        "tree",
     };
     static const char right[] = "tree 4.5 8 mlx5_1 0000:41:00.0 0000:01:00.0 0000:c1:00.0";
     static const char open[] =
@@ -122,7 +121,7 @@ static void test_tree(void)
     CHECK(plan.chain.tree.along == 4.5 && plan.chain.tree.gbps == 8);
     CHECK_STR(plan.chain.tree.nic, "mlx5_1");
     CHECK(memcmp(plan.chain.tree.order, (uint8_t[]){1, 0, 2}, 3) == 0);
-    snprintf(text, sizeof(text), open, "x");
+    snprintf(text, sizeof(text), open, "another line");
     CHECK_INT(shim_plan_parse(text, strlen(text), &plan, &why), 0);
     CHECK(plan.chain.tree.gbps == 0);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
