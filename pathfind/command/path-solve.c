@@ -42,7 +42,7 @@ static struct tccl_search_options search_options(const struct options *options,
         .pairs = options->pairs >= 0 ? options->pairs
                  : small             ? 0
                                      : PAIRS,
-        .trees = true,
+        .trees = class->source->model != NULL, /* profiles have what was measured */
         .any = options->any,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
         .context = class->source,
