@@ -2,6 +2,7 @@
 # tccl.conf is written again and again while steps start, whole (renamed into place) and in place, where it
 # is for a moment half a file; each time tccld is told to read it. No step is lost, and those that met
 # half a file say so. Then [peers] excludes a node: its steps have no ring, and say so, others have.
+# And nodes are found by the address that slurmctld knows.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -82,3 +83,14 @@ alone() {
     [[ $(values TCCL_REASON) == n2:\ excluded* ]]
 }
 eventually "steps of n2 alone" alone
+
+# Names that DNS doesn't know: slurmctld says where they are.
+for node in n1 n2; do ! getent hosts $node || { echo "$node is in DNS here" && exit 77; }; done
+sed 's/^n\[1-2\]=127.0.0.1:/n[1-2]=n[1-2]:/' "$work/good" >"$conf"
+grep -q '^n\[1-2\]=n\[1-2\]:' "$conf"
+kill -HUP $(tccld_pids)
+found() {
+    srun_show -N2 --gpus-per-node=4 --ntasks-per-node=1
+    [ "$(carriers TCCL_PLAN)" = 2 ]
+}
+eventually "a ring of nodes at Slurm's addresses" found

@@ -221,6 +221,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
         return -1;
     daemon->resolver = resolver_new(daemon->names);
+    if (daemon->resolver)
+        resolver_look(daemon->resolver, daemon->conf);
     daemon->journal = daemon->resolver ? journal_open(daemon, err) : NULL;
     daemon->jobs = daemon->journal ? jobs_new(daemon, err) : NULL;
     daemon->steps = daemon->jobs ? steps_new(daemon) : NULL;

@@ -1,4 +1,5 @@
-/* One name at a time for each thread: what hangs holds up the names behind it, never tccld. */
+/* One name at a time for each thread: what hangs holds up the names behind it, never tccld. Of a
+ * node slurmctld may know the address. */
 #include "tccld/net/lookup.h"
 
 #include <stdio.h>
@@ -6,20 +7,41 @@
 #include <string.h>
 
 #include "client/conf.h"
+#include "tccld/net/slurm-node.h"
 
 struct lookup {
     char host[TCCL_CONF_NAME], port[8];
+    char squeue[PATH_MAX]; /* "": slurmctld is not asked; else before DNS, or after it */
+    bool slurm_first;
     struct addrinfo hints, *addresses;
     int code;
     void (*found)(void *context, const struct addrinfo *addresses, const char *why);
     void *context;
 };
 
+/* In a thread. code stays as it is if slurmctld has nothing to say that DNS has not. */
+static void ask_slurm(struct lookup *lookup)
+{
+    struct slurm_node node;
+    int code = lookup->code;
+    if (!*lookup->squeue || slurm_node_ask(lookup->squeue, lookup->host, &node) != 0 ||
+        strcmp(node.address, lookup->host) == 0)
+        return;
+    lookup->code = getaddrinfo(node.address, lookup->port, &lookup->hints, &lookup->addresses);
+    lookup->code = lookup->code ? code : 0;
+}
+
 /* In a thread. */
 static void look_up(void *task)
 {
     struct lookup *lookup = task;
-    lookup->code = getaddrinfo(lookup->host, lookup->port, &lookup->hints, &lookup->addresses);
+    lookup->code = EAI_NONAME;
+    if (lookup->slurm_first)
+        ask_slurm(lookup);
+    if (lookup->code != 0)
+        lookup->code = getaddrinfo(lookup->host, lookup->port, &lookup->hints, &lookup->addresses);
+    if (lookup->code != 0 && !lookup->slurm_first)
+        ask_slurm(lookup);
 }
 
 static void looked_up(void *task)
@@ -38,12 +60,23 @@ struct lookup *lookup_start(struct pool *pool, const char *host, uint16_t port, 
                                           const char *why),
                             void *context)
 {
+    return lookup_node(pool, "", false, host, port, flags, found, context);
+}
+
+struct lookup *lookup_node(struct pool *pool, const char *squeue, bool slurm_first,
+                           const char *host, uint16_t port, int flags,
+                           void (*found)(void *context, const struct addrinfo *addresses,
+                                         const char *why),
+                           void *context)
+{
     struct lookup *lookup = calloc(1, sizeof(*lookup));
     if (!lookup)
         return NULL;
     *lookup = (struct lookup){.hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags},
                               .found = found,
                               .context = context};
+    lookup->slurm_first = slurm_first;
+    snprintf(lookup->squeue, sizeof(lookup->squeue), "%s", squeue);
     snprintf(lookup->host, sizeof(lookup->host), "%s", host);
     snprintf(lookup->port, sizeof(lookup->port), "%u", port);
     if (pool_submit(pool, look_up, looked_up, lookup) == 0)

@@ -3,6 +3,7 @@
 #define TCCL_LOOKUP_H
 
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tccld/main/threads.h"
@@ -17,6 +18,13 @@ struct lookup *lookup_start(struct pool *pool, const char *host, uint16_t port, 
                             void (*found)(void *context, const struct addrinfo *addresses,
                                           const char *why),
                             void *context);
+/* The same of a node of Slurm's, by its name: slurmctld is asked as well (slurm-node.h), before DNS
+ * or where DNS knows no address. squeue: of tccl.conf; "": it is not. */
+struct lookup *lookup_node(struct pool *pool, const char *squeue, bool slurm_first,
+                           const char *host, uint16_t port, int flags,
+                           void (*found)(void *context, const struct addrinfo *addresses,
+                                         const char *why),
+                           void *context);
 /* The addresses of a host that is written in numbers, or of this machine (NULL), at once; the
  * caller frees them (freeaddrinfo). NULL: it is a name. */
 struct addrinfo *lookup_numbers(const char *host, uint16_t port, int flags);

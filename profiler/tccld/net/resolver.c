@@ -1,5 +1,7 @@
 /* Names are looked up in threads (getaddrinfo blocks), and answers kept for a while, failures
- * too. */
+ * too. Where this node is of a cloud, dynamic, or has a NodeAddr that is not its name, slurmctld is
+ * asked for the addresses of others before DNS is; else only where DNS has none, since each node of
+ * a large step would ask it. */
 #include "tccld/net/resolver.h"
 
 #include <stdio.h>
@@ -9,6 +11,9 @@
 #include "base/clock.h"
 #include "client/peers.h"
 #include "tccld/net/lookup.h"
+#include "tccld/net/slurm-node.h"
+
+enum { LOOK_MS = 3600000, LOOK_AGAIN_MS = 60000 };
 
 typedef void found_callback(void *context, const struct address *address,
                             const struct tccl_error *err);
@@ -23,6 +28,8 @@ struct entry {
 
 struct resolver {
     struct pool *pool;
+    bool slurm_first; /* this node's address is slurmctld's to say: so are those of others */
+    int64_t look_at;  /* when that is looked at again */
     struct entry *entries[RESOLVER_NAMES];
     int next;
 };
@@ -111,6 +118,42 @@ static const struct entry *cached(const struct resolver *resolver, const char *h
     return NULL;
 }
 
+/* What slurmctld says of this node. */
+struct look {
+    struct resolver *resolver;
+    char squeue[PATH_MAX], node[TCCL_CONF_NAME];
+    struct slurm_node found;
+    int failed;
+};
+
+static void run_look(void *task)
+{
+    struct look *look = task;
+    look->failed = slurm_node_ask(look->squeue, look->node, &look->found);
+}
+
+static void done_look(void *task)
+{
+    struct look *look = task;
+    if (!look->failed)
+        look->resolver->slurm_first = look->found.own;
+    look->resolver->look_at = tccl_now_ms() + (look->failed ? LOOK_AGAIN_MS : LOOK_MS);
+    free(look);
+}
+
+void resolver_look(struct resolver *resolver, const struct tccl_conf *conf)
+{
+    struct look *look = *conf->squeue ? calloc(1, sizeof(*look)) : NULL;
+    resolver->look_at = tccl_now_ms() + LOOK_MS;
+    if (!look)
+        return;
+    look->resolver = resolver;
+    strcpy(look->squeue, conf->squeue);
+    strcpy(look->node, conf->node);
+    if (pool_submit(resolver->pool, run_look, done_look, look) != 0)
+        free(look);
+}
+
 void resolver_find(struct resolver *resolver, const struct tccl_conf *conf, const char *node,
                    found_callback *found, void *context)
 {
@@ -128,8 +171,11 @@ void resolver_find(struct resolver *resolver, const struct tccl_conf *conf, cons
     if (question) {
         *question = (struct question){
             .resolver = resolver, .entry = entry, .found = found, .context = context};
-        if (lookup_start(resolver->pool, entry.host, entry.port, AI_ADDRCONFIG, looked_up,
-                         question))
+        if (tccl_now_ms() >= resolver->look_at)
+            resolver_look(resolver, conf);
+        const char *squeue = strcmp(entry.host, node) == 0 ? conf->squeue : "";
+        if (lookup_node(resolver->pool, squeue, resolver->slurm_first, entry.host, entry.port,
+                        AI_ADDRCONFIG, looked_up, question))
             return;
         free(question);
     }

@@ -24,6 +24,9 @@ struct resolver;
 struct resolver *resolver_new(struct pool *names); /* NULL without memory */
 void resolver_free(struct resolver *resolver);
 
+/* Has a thread ask slurmctld whether addresses are its to say; that holds for an hour. */
+void resolver_look(struct resolver *resolver, const struct tccl_conf *conf);
+
 /* Calls found once, at once where [peers] or the cache tells, else later, with the address; or with
  * err. found must not free the resolver. */
 void resolver_find(struct resolver *resolver, const struct tccl_conf *conf, const char *node,
