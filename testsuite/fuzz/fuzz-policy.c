@@ -93,7 +93,8 @@ static void check_modes(const struct tccl_conf *conf, const struct policy_facts 
             FUZZ_CHECK(!wants || (!rule->forbid && choice.mode != TCCL_MODE_OFF));
             FUZZ_CHECK(choice.asked ==
                        (option != POLICY_NOT_GIVEN || variable != POLICY_NOT_GIVEN));
-            if (!policy_others_want(conf, facts, option, variable, TCCL_MODE_AUTO, &others, &choice))
+            if (!policy_others_want(conf, facts, option, variable, TCCL_MODE_AUTO, &others,
+                                    &choice))
                 continue;
             check_rule(&others);
             FUZZ_CHECK(facts->n_nodes > 1 && choice.mode != TCCL_MODE_OFF && !choice.forbidden);
