@@ -578,7 +578,8 @@ static void test_silent_node(void)
     rig_start_tccld(2);
     key = begin_step(2, 4, path);
     confirm(&key, 2, "applied", "", true);
-    rig_stop_tccld(1, SIGKILL); /* it knows of node 2's word */
+    await_built(1, &key, "applied", "", ""); /* on record: who is killed before that loses it */
+    rig_stop_tccld(1, SIGKILL);              /* it knows of node 2's word */
     rig_start_tccld(1);
     confirm(&key, 1, "applied", "", true);
     await_built(1, &key, "applied", "applied", "");
