@@ -33,7 +33,7 @@ enum {
     SKIP_MS = 10,          /* for a tccld that has hung: an answer, too */
     LOOK_MS = 100,         /* while waiting: is the step being cancelled? */
     ALIVE_MS = 1000,       /* and does this node's tccld still answer? */
-    ENDED_MS = 2000,       /* for slurmd to bring the signal, once another node ends the step */
+    ENDED_MS = 500,        /* for slurmd to bring the signal, once another node ends the step */
     UNHEARD_MS = 1000,     /* for a crashed tccld to be restarted */
     UNHEARD_PAUSE_MS = 50, /* between two retries */
 };
