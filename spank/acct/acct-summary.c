@@ -50,7 +50,8 @@ static void put_bar(const struct page *page, double part, double most, int room)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int steps = page->utf8 ? 8 : 1; /* of a block */
-    int length = most > 0 ? (int)(part / most * room * steps + 0.5) : 0;
+    double ratio = most > 0 && part > 0 ? part / most : 0;
+    int length = (int)((ratio < 1 ? ratio : 1) * room * steps + 0.5);
     if (part > 0 && length == 0)
         length = 1;
     for (int i = 0; i < length / steps; i++)

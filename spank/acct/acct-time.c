@@ -17,7 +17,9 @@ static int refuse(const char *text, struct tccl_error *err)
         text);
 }
 
-/* The parts read so far; -1: not given. Years since 1900, months from 0. */
+enum { NO_YEAR = -10000 };
+
+/* The parts read so far; -1: not given. Years since 1900 (NO_YEAR: not given), months from 0. */
 struct moment {
     int year, month, day, hour, minute, second;
     bool exact; /* "now" plus or minus an offset: at is the result */
@@ -277,7 +279,7 @@ static void fill_gaps(struct moment *moment, time_t now)
         moment->hour = moment->minute = 0;
     if (moment->month < 0)
         set_day(moment, now);
-    if (moment->year == -1)
+    if (moment->year == NO_YEAR)
         moment->year = moment->month > today.tm_mon ? today.tm_year - 1 : today.tm_year;
 }
 
@@ -293,7 +295,7 @@ static int read_seconds(const char *text, time_t *result)
 
 int acct_time_parse(const char *text, time_t now, time_t *result, struct tccl_error *err)
 {
-    struct moment moment = {.year = -1, .month = -1, .day = -1, .hour = -1, .minute = -1};
+    struct moment moment = {.year = NO_YEAR, .month = -1, .day = -1, .hour = -1, .minute = -1};
     if (!strncasecmp(text, "uts", 3))
         return read_seconds(text + 3, result) == 0 ? 0 : refuse(text, err);
     if (read_parts(text, now, &moment) != 0)
