@@ -19,6 +19,7 @@ import signal
 import struct
 import sys
 import time
+import unicodedata
 
 from attack import MIB, NOBODY, Munge, Target, check, daemons, frame, record, verdict
 
@@ -258,6 +259,18 @@ def stop(target):
     return statuses
 
 
+def is_text(target):
+    """Is all of the logs UTF-8 without control characters? Else journald hides lines."""
+    for node in (1, 2):
+        with open(f"{target.folder}/n{node}/log", "rb") as file:
+            data = file.read()
+        with contextlib.suppress(UnicodeDecodeError):
+            if all(c == "\n" or unicodedata.category(c) != "Cc" for c in data.decode()):
+                continue
+        return False
+    return True
+
+
 def reports(target):
     for node in (1, 2):
         with open(f"{target.folder}/n{node}/log", errors="replace") as file:
@@ -297,6 +310,7 @@ def main():
         remove_shared(target)
         check(stop(target) == [0, 0], "both end as they should")
         check(not reports(target), "sanitizers have nothing to say")
+        check(is_text(target), "the logs are text")
     verdict()
 
 
