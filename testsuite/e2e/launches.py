@@ -41,7 +41,7 @@ def launch(job, nodes):
     key = {"cluster": "minicluster", "job": job, "het_job": 0, "het_offset": 0, "step": 0, "restart": 0, "run": 0}
     peers = [connect(name) for name in names]
     for number, peer in enumerate(peers):
-        send(peer, {"type": "join", "key": key, "node": number, "nodes": names, "gres": [0, 1, 2, 3], "mode": mode,
+        send(peer, {"type": "join", "key": key, "node": number, "nodes": ",".join(names), "gres": [0, 1, 2, 3], "mode": mode,
                     "uid": 65534, "gid": 65534, "timeout_ms": 60000, "min_nodes": 0, "min_gpus": 0})
     plans = [read(peer) for peer in peers]
     for peer in peers:
