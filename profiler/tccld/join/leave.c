@@ -11,13 +11,12 @@
 #include "tccld/net/liveness.h"
 
 /* Whoever asks for the plan again must not be sent to its file. */
-void step_end_here(struct steps *steps, const struct tccl_step_key *key)
+void step_gone_here(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = steps_find(steps, key);
     if (step && step_is_open(step))
         step_fail(step, "%s: the step has ended here before it had its plan (cancelled?)",
                   steps->daemon->conf->node);
-    verdicts_end(steps->daemon, key);
     alives_forget(steps->daemon, key);
     planfile_unlink(steps->daemon->conf->run_dir, key);
     planfile_remove(steps->daemon->conf->run_dir, key);
@@ -26,6 +25,12 @@ void step_end_here(struct steps *steps, const struct tccl_step_key *key)
         return;
     free(step->path);
     step->path = NULL;
+}
+
+void step_end_here(struct steps *steps, const struct tccl_step_key *key)
+{
+    verdicts_end(steps->daemon, key);
+    step_gone_here(steps, key);
 }
 
 void step_leave(struct daemon *daemon, struct connection *connection, json_t *json)

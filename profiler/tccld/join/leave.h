@@ -6,5 +6,8 @@
 
 /* The step has ended on this node. */
 void step_end_here(struct steps *steps, const struct tccl_step_key *key);
+/* The same where nobody has said so: what was built may have been said to no one, and stays
+ * unknown. */
+void step_gone_here(struct steps *steps, const struct tccl_step_key *key);
 
 #endif

@@ -64,7 +64,7 @@ static bool sweep_plan(struct daemon *daemon, const char *name, bool old)
     if (state == STEPD_GONE && begins_again(daemon, &key))
         return false;
     if (state == STEPD_GONE)
-        step_end_here(daemon->steps, &key);
+        step_gone_here(daemon->steps, &key);
     else if (state == STEPD_UNKNOWN && old && !planlist_has(daemon->steps->plans, name))
         return planfile_remove_folder(run_dir, name) == 0;
     return state == STEPD_GONE;
