@@ -18,12 +18,12 @@ KILL_AFTER = 10  # seconds between TERM and KILL
 SKIP = 77
 
 
-@dataclass
 def quiet(test):
     """libpciaccess, which hwloc's plugin loads and unloads, leaks; LeakSanitizer can't be told whose that is."""
     return {'HWLOC_PLUGINS_BLACKLIST': 'hwloc_pci'} if test.name.startswith('unit/sanitize/') else {}
 
 
+@dataclass
 class Result:
     test: object
     status: int
