@@ -62,7 +62,7 @@ static const struct {
       "^not all channels have the same ring", "^NCCL has not connected it so far"}},
     {"configuration",
      {"^excluded from rings", "tccl.conf:", "^plugstack.conf", "^unknown key '",
-      " is not Key=value"}},
+      " is not Key=value", "its plugin has not spoken"}},
     {"message",
      {"^MERGE: ", "^PLAN: ", "^JOIN: ", "^key: ", "^classes: ", "^runs: ", "of a node class ",
       "^too many node classes", "^ranges of nodes do not follow", "is beyond the limit of ",

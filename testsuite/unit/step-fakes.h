@@ -112,6 +112,24 @@ const char *connection_node(const struct connection *connection)
     return connection->node;
 }
 
+/* The slurmstepd here: how long it has been there; -1: it is not. */
+static int64_t fake_stepd_ms = -1;
+
+struct stepd_sockets *stepd_sockets_new(void)
+{
+    return malloc(1);
+}
+void stepd_sockets_free(struct stepd_sockets *sockets)
+{
+    free(sockets);
+}
+int64_t stepd_sockets_age(struct stepd_sockets *sockets, const char *node,
+                          const struct tccl_step_key *key)
+{
+    CHECK(sockets && *node && key->job);
+    return fake_stepd_ms;
+}
+
 /* Questions to other nodes, until a test answers them. */
 enum { FAKE_LINKS = 256 };
 struct link {

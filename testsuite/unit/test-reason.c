@@ -69,6 +69,10 @@ static void test_texts(void)
                 "no ring");
     check_class("n3: the step has not started there within 130 ms (a slow Prolog?) (and 2 more)",
                 "late start");
+    check_class(
+        "n3: the step has started there, but its plugin has not spoken for 3 s: run tccl-check "
+        "there",
+        "configuration");
     check_class("n3: the step was sent a signal while it waited for its plan (cancelled or "
                 "suspended)",
                 "cancelled");

@@ -214,6 +214,7 @@ static void do_here(int which)
             json_object_set_new(message, "parent", json_string(rig.names[rig.parent]));
     }
     struct connection *peer = new_peer(rig.parent >= 0 ? rig.parent : rig.node);
+    fake_stepd_ms = rand() % 4 ? -1 : rand() % 4000;
     step_here(&rig.daemon, peer, message);
     CHECK_INT(peer->answers, 1);
 }
@@ -576,6 +577,38 @@ static const char *reason_of_step(void)
     return steps_find(rig.steps, &key)->outcome.reason;
 }
 
+/* A node above or below asks, after_ms from now, when the slurmstepd here has been there for
+ * stepd_ms. Returns whether the step still waits. */
+static bool ask_here(int after_ms, int64_t stepd_ms)
+{
+    struct tccl_step_key key = key_of(0);
+    cleanup_json json_t *message = new_report("here", 0, rig.node);
+    fake_us += after_ms * 1000;
+    fake_stepd_ms = stepd_ms;
+    json_object_del(message, "reason");
+    json_object_set_new(message, "wait_ms", json_integer(TIMEOUT_MS));
+    step_here(&rig.daemon, new_peer(rig.parent), message);
+    return step_is_open(steps_find(rig.steps, &key));
+}
+
+/* A slurmstepd that has been there for 3 s without a JOIN will send none; one that has sent it, or
+ * came later, is waited for, as is one that can't be seen. */
+static void test_silent(void)
+{
+    begin_rig(1, 2);
+    CHECK(ask_here(0, 60000)); /* so is a JOIN that is on its way */
+    CHECK(ask_here(2999, 60000) && ask_here(1, 2999) && ask_here(0, 0) && ask_here(9000, -1));
+    CHECK(!ask_here(0, 3000));
+    CHECK(
+        strstr(reason_of_step(), "n2: the step has started there, but its plugin has not spoken"));
+    end_rig();
+    begin_rig(1, 2);
+    join_alone();
+    CHECK(ask_here(4000, 4000));
+    end_rig();
+    fake_stepd_ms = -1;
+}
+
 static void test_claims_of_root(void)
 {
     static const struct {
@@ -686,6 +719,7 @@ int main(void)
     test_taken_back();
     test_unasked();
     test_repeated();
+    test_silent();
     test_resent();
     test_claims_of_root();
     test_claims_unanswered();

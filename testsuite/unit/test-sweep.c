@@ -3,7 +3,9 @@
  * the test are the slurmstepds. */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -12,6 +14,7 @@
 #include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/script.h"
+#include "tccld/join/stepd-socket.h"
 #include "tccld/join/stepd.h"
 #include "tccld/join/sweep.h"
 #include "tccld/join/verdicts.h"
@@ -126,6 +129,59 @@ static void test_states(void)
     CHECK_STR(other, "");
 }
 
+/* A slurmstepd that has sent no JOIN: its socket, as Slurm names it, while somebody listens there.
+ */
+static int listen_at(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", run_dir, name);
+    unlink(address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    CHECK_INT(listen(fd, 1), 0);
+    return fd;
+}
+
+/* By what the kernel says at this moment. */
+static bool has_socket(const char *node, uint32_t job, uint32_t number)
+{
+    struct tccl_step_key key = key_of(job, number);
+    struct stepd_sockets *sockets = stepd_sockets_new();
+    int64_t age = stepd_sockets_age(sockets, node, &key);
+    CHECK_INT(stepd_sockets_age(sockets, node, &key) >= 0, age >= 0);
+    stepd_sockets_free(sockets);
+    return age >= 0;
+}
+
+static void test_sockets(void)
+{
+    static const char *const names[] = {"n_2_7.3", "n_2_8.0.1", "n_2_7.4294967291"};
+    int fds[3];
+    for (int i = 0; i < 3; i++)
+        fds[i] = listen_at(names[i]);
+    CHECK(has_socket("n_2", 7, 3) && has_socket("n_2", 8, 0) && has_socket("n_2", 7, 0xfffffffb));
+    CHECK(!has_socket("n_2", 7, 0) && !has_socket("n_2", 7, 33) && !has_socket("n_2", 77, 3));
+    CHECK(!has_socket("2", 7, 3) && !has_socket("n_", 7, 3) && !has_socket("n", 7, 3));
+    CHECK_INT(chmod(run_dir, 0777), 0); /* now it may be anybody's */
+    CHECK(!has_socket("n_2", 7, 3));
+    CHECK_INT(chmod(run_dir, 0755), 0);
+    CHECK(has_socket("n_2", 7, 3));
+    close(fds[0]); /* killed: the file stays */
+    CHECK(!has_socket("n_2", 7, 3));
+    for (int i = 0; i < 3; i++) {
+        char path[sizeof(run_dir) + 24];
+        snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+        if (i == 1 && geteuid() == 0) {
+            CHECK(has_socket("n_2", 8, 0));
+            CHECK_INT(chown(path, 65534, 65534), 0);
+            CHECK(!has_socket("n_2", 8, 0));
+        }
+        CHECK_INT(unlink(path), 0);
+        if (i > 0)
+            close(fds[i]);
+    }
+}
+
 /* Another step of the same job, and the job's next step, go on. */
 static void test_plans(void)
 {
@@ -216,6 +272,7 @@ int main(void)
     daemon_.verdicts = verdicts_new(&daemon_);
     daemon_.steps = steps_new(&daemon_);
     test_states();
+    test_sockets();
     test_plans();
     test_scripts();
     test_others();

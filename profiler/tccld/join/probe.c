@@ -24,7 +24,8 @@ enum {
     LEAST_MS = 100,     /* for the answer to that */
     NAMES_TEXT = 32768, /* longer lists of names are left out */
     LIST_US = 3000000,  /* for slurmd's list of GPUs, where no ring is required */
-    TRIES = 4           /* to ask at all, where this node is too slow */
+    TRIES = 4,          /* to ask at all, where this node is too slow */
+    SILENT_S = 3        /* that a slurmstepd may be there without a JOIN */
 };
 
 /* The question */
@@ -272,6 +273,21 @@ static void learn_names(struct step *step, const json_t *json)
     deadline_await(step);
 }
 
+/* The step has started here, but its plugin does not say so: it is not in plugstack.conf, can't
+ * read tccl.conf, or takes tccld for hung. The others need not wait. Looked at only once somebody
+ * has waited for so long: a slurmstepd that starts now has its time. */
+static void fail_silent(struct step *step)
+{
+    const struct daemon *daemon = step->steps->daemon;
+    if (step_has_joined(step) || tccl_now_us() - step->opened_us < SILENT_S * INT64_C(1000000) ||
+        stepd_sockets_age(step->steps->sockets, daemon->conf->node, &step->key) < SILENT_S * 1000)
+        return;
+    step_fail(step,
+              "%s: the step has started there, but its plugin has not spoken for %d s: run "
+              "tccl-check there",
+              daemon->conf->node, SILENT_S);
+}
+
 static void answer(struct connection *connection, const struct step *step)
 {
     cleanup_json json_t *message = tccl_message_new("here");
@@ -309,9 +325,10 @@ void step_here(struct daemon *daemon, struct connection *connection, json_t *jso
         connection_refuse(connection, err.text);
         return;
     }
+    if (step_is_open(step)) {
+        learn_names(step, json);
+        deadline_expect(step, report.wait_ms);
+        fail_silent(step);
+    }
     answer(connection, step);
-    if (!step_is_open(step))
-        return;
-    learn_names(step, json);
-    deadline_expect(step, report.wait_ms);
 }

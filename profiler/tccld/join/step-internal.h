@@ -14,6 +14,7 @@
 #include "tccld/join/phase.h"
 #include "tccld/join/planlist.h"
 #include "tccld/join/step.h"
+#include "tccld/join/stepd-socket.h"
 #include "tccld/main/log.h"
 #include "tccld/net/link.h"
 
@@ -99,6 +100,7 @@ struct steps {
     int count;
     bool stopping; /* nothing is reported any more */
     struct planlist *plans;
+    struct stepd_sockets *sockets; /* of the slurmstepds here */
     struct log_limit refused, trouble;
     unsigned logged[STEP_PHASES]; /* one bit for each refused event that has been logged */
 };
