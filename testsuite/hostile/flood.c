@@ -1,7 +1,8 @@
 /* flood.c: connections to a tccld in great number, from many at a time, as somebody would who means
  * harm. Each says one thing, and is given up when tccld hangs up or after a while.
  * Usage: flood FROM PORT SECONDS MOST KIND
- * FROM: address that they come from; to 127.0.0.1. MOST: connections a second. KIND: silent (says
+ * FROM: address that they come from; 127.1.0.0/16, fd00::/64: any one there; to 127.0.0.1 or ::1.
+ * MOST: connections a second. KIND: silent (says
  * nothing), short (the length of a frame, and no more), junk (a frame of random letters), long (one
  * of 1 MiB), forged (looks like a credential). Prints how many there were. */
 #include <arpa/inet.h>
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 1500, PATIENCE_MS = 1000, LONGEST = 1 << 20 };
+enum { AT_ONCE = 6000, PATIENCE_MS = 1000, LONGEST = 1 << 20 };
 
 struct one {
     int fd; /* -1: none */
@@ -26,8 +27,9 @@ struct one {
 
 static char said[LONGEST];
 static size_t size;
-static struct sockaddr_in from, to;
-static int done[2]; /* hung up by tccld; given up */
+static struct sockaddr_in6 from, to; /* IPv4 as ::ffff:127.0.0.1 */
+static int fixed = 128;              /* bits of from that are the same for all */
+static int done[2];                  /* hung up by tccld; given up */
 
 static int64_t now_ms(void)
 {
@@ -65,11 +67,20 @@ static void end(struct one *one, int how)
     done[how]++;
 }
 
+static void set_bit(struct in6_addr *address, int bit, bool value)
+{
+    uint8_t mask = (uint8_t)(0x80 >> bit % 8);
+    address->s6_addr[bit / 8] = (uint8_t)((address->s6_addr[bit / 8] & ~mask) | (value ? mask : 0));
+}
+
 static void begin(struct one *one, int poll)
 {
     int yes = 1;
-    one->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    one->fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0);
     setsockopt(one->fd, IPPROTO_IP, 24 /* IP_BIND_ADDRESS_NO_PORT */, &yes, sizeof(yes));
+    setsockopt(one->fd, IPPROTO_IPV6, IPV6_FREEBIND, &yes, sizeof(yes));
+    for (int i = fixed; i < 128; i++)
+        set_bit(&from.sin6_addr, i, rand() & 1);
     one->sent = 0;
     one->until = now_ms() + PATIENCE_MS;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = one};
@@ -97,17 +108,34 @@ static void work(struct one *one, uint32_t events)
         end(one, 0);
 }
 
+/* Returns 0, or -1: that is no address. */
+static int read_address(const char *text, struct sockaddr_in6 *address)
+{
+    char mapped[64];
+    snprintf(mapped, sizeof(mapped), "%s%s", strchr(text, ':') ? "" : "::ffff:", text);
+    address->sin6_family = AF_INET6;
+    return inet_pton(AF_INET6, mapped, &address->sin6_addr) == 1 ? 0 : -1;
+}
+
+static int read_addresses(char *text)
+{
+    bool is_4 = !strchr(text, ':');
+    char *bits = strchr(text, '/');
+    if (bits) {
+        *bits = '\0';
+        fixed = atoi(bits + 1) + (is_4 ? 96 : 0);
+    }
+    return read_address(text, &from) | read_address(is_4 ? "127.0.0.1" : "::1", &to);
+}
+
 int main(int argc, char **argv)
 {
     static struct one all[AT_ONCE];
     struct epoll_event events[AT_ONCE];
     int poll = epoll_create1(0);
-    if (argc != 6)
+    if (argc != 6 || read_addresses(argv[1]) != 0)
         return 2;
-    from = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(argv[1])};
-    to = (struct sockaddr_in){.sin_family = AF_INET,
-                              .sin_port = htons((uint16_t)atoi(argv[2])),
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    to.sin6_port = htons((uint16_t)atoi(argv[2]));
     fill(argv[5]);
     for (int i = 0; i < AT_ONCE; i++)
         all[i].fd = -1;

@@ -733,8 +733,10 @@ static void test_room(void)
         fds[i] = open_end(0);
     CHECK(!is_open(fds[1]) && is_open(fds[2]) && is_open(fds[3]));
     CHECK(is_open(fds[0]));
-    ask(fds[2], "echo", 1);
-    CHECK_STR(next(fds[2], NULL), "ok");
+    for (int i = 2; i < 4; i++) {
+        ask(fds[i], "echo", 1);
+        CHECK_STR(next(fds[i], NULL), "ok");
+    }
     fds[4] = open_end(0);
     CHECK(!is_open(fds[2]) && is_open(fds[3]) && is_open(fds[4]));
     ask(fds[3], "drop", 1); /* room for one more */
@@ -744,6 +746,54 @@ static void test_room(void)
     CHECK(is_open(fds[5]) && is_open(fds[0]));
     answer_kept();
     CHECK_STR(next(fds[0], NULL), "ok");
+    for (int i = 0; i < 6; i++)
+        close(fds[i]);
+    settle();
+    CHECK_INT(connections_count(all), 0);
+}
+
+/* Strangers of which each has an address of its own fill all that there is: who has shown who he
+ * is stays, with a few connections. */
+static void test_many_strangers(void)
+{
+    int fds[9];
+    front.most = 5;
+    for (int i = 0; i < 9; i++) {
+        uid = USER + (i < 3 ? 0 : i);
+        address.sin_addr.s_addr = htonl(++hosts);
+        fds[i] = open_end(0);
+        if (i > 2)
+            continue;
+        ask(fds[i], "echo", 1);
+        CHECK_STR(next(fds[i], NULL), "ok");
+    }
+    for (int i = 0; i < 3 && front.from == FROM_TCP; i++)
+        CHECK(is_open(fds[i]));
+    CHECK(is_open(fds[8]));
+    CHECK_INT(connections_count(all), 5);
+    for (int i = 0; i < 9; i++)
+        close(fds[i]);
+    settle();
+}
+
+/* Who asks and doesn't read fills all that there is: his connections go for others', those first
+ * that ask nothing. */
+static void test_unread_room(void)
+{
+    int fds[6];
+    front.most = 3;
+    for (int i = 0; i < 6; i++) {
+        uid = i < 3 ? USER + i : TCCLD;
+        fds[i] = open_end(4096);
+        ask(fds[i], i == 1 || i > 2 ? "echo" : "page", i);
+        if (i == 1 || i > 2)
+            CHECK_STR(next(fds[i], NULL), "ok");
+        settle();
+        CHECK_INT(connections_count(all), i < 3 ? i + 1 : 3);
+        CHECK_INT(i > 0 && is_open(fds[1]), i == 1 || i == 2);
+    }
+    for (int i = 3; i < 6; i++)
+        CHECK(is_open(fds[i]));
     for (int i = 0; i < 6; i++)
         close(fds[i]);
     settle();
@@ -1187,6 +1237,7 @@ int main(void)
         test_turn_limits,  test_first_turn,
         test_networks,     test_peers,
         test_fullest,      test_packed,
+        test_unread_room,  test_many_strangers,
     };
     static const struct front *const fronts[] = {&front_unix, &front_tcp};
     signal(SIGPIPE, SIG_IGN); /* as tccld does */

@@ -9,7 +9,12 @@
 #include "base/clock.h"
 #include "tccld/net/connection-internal.h"
 
-enum { TRUSTED = 4 /* times as many may have said nothing yet, of a trusted address */ };
+enum {
+    TRUSTED = 4,  /* times as many may have said nothing yet, of a trusted address */
+    STRANGER = 8, /* connections of a user weigh as much as one of a stranger's address */
+    PART = 64,    /* of all that there may be are closed at a time */
+    IDLEST = 3
+};
 
 int connections_count(const struct connections *all)
 {
@@ -31,44 +36,52 @@ static int most_of(const struct front *front, const struct share *share)
     return front->each_address * (share->trusted ? TRUSTED : 1);
 }
 
-/* Nobody works on a question of it, which may wait in a line. */
-static bool is_idle(const struct connection *connection)
+/* How soon it goes, of those of one owner: who asks nothing first, then who waits in a line, then
+ * who has not read its answer yet. 0: somebody works on its question. */
+static int idleness(const struct connection *connection)
 {
-    return connection->state == LISTENING || connection->held;
+    if (connection->state == ASKED)
+        return connection->held ? 2 : 0;
+    return connection->state == LISTENING ? IDLEST : 1;
 }
 
-/* How far its owner has filled tccld. Those of trusted users are the last to go. */
-static int fullness(const struct connection *connection)
+/* How soon it goes: by how many its owner has, where a stranger's address counts more than a user,
+ * then by its idleness. Those of trusted users are the last to go. 0: not at all. */
+static int rank(const struct connection *connection)
 {
     const struct share *owner = connection_owner(connection);
-    if (connection->trusted)
-        return 0;
-    return owner->trusted ? owner->open : owner->open * TRUSTED;
+    int fullness = owner->user || owner->trusted ? owner->open : owner->open * STRANGER;
+    if (!idleness(connection) || connection->trusted)
+        return idleness(connection);
+    return fullness * (IDLEST + 1) + idleness(connection);
 }
 
-/* Of the same owner, who asks nothing goes before who waits in a line. */
-static bool goes_before(const struct connection *a, const struct connection *b)
-{
-    int order = fullness(a) - fullness(b);
-    return order ? order > 0 : a->state == LISTENING && b->state != LISTENING;
-}
-
-/* Closes the oldest of those that go first. of: of this share; NULL: of any. trusted: of trusted
- * users, too. Returns whether there was one. */
+/* Closes those that go first: the oldest of each owner who has as many as the one that has most, at
+ * most a part of all. To look through all of them takes as long as it takes to accept ten
+ * connections: where each of a flood comes from an address of its own, that is not done for each.
+ * of: of this share; NULL: of any. trusted: of trusted users, too. Returns whether there was one.
+ */
 static bool close_idle(struct connections *all, const struct share *of, bool trusted)
 {
-    struct connection *found = NULL, *each;
+    int most = 0, count = 0;
+    struct connection *each, *next;
     TAILQ_FOREACH(each, &all->list, link)
-    if (is_idle(each) && (!of || connection_owner(each) == of) && (trusted || !each->trusted) &&
-        (!found || goes_before(each, found)))
-        found = each;
-    if (!found)
-        return false;
-    log_limited(&all->over_bound,
-                "closed the connection from %s: its user or address has %d, and there is no room",
-                found->asker.place, connection_owner(found)->open);
-    connection_close(found);
-    return true;
+    if ((!of || connection_owner(each) == of) && (trusted || !each->trusted) && rank(each) > most)
+        most = rank(each);
+    for (each = TAILQ_FIRST(&all->list); most && each && count <= all->front->most / PART;
+         each = next) {
+        next = TAILQ_NEXT(each, link);
+        if ((of && connection_owner(each) != of) || (each->trusted && !trusted) ||
+            rank(each) != most)
+            continue;
+        log_limited(
+            &all->over_bound,
+            "closed the connection from %s: its user or address has %d, and there is no room",
+            each->asker.place, connection_owner(each)->open);
+        connection_close(each);
+        count++;
+    }
+    return count > 0;
 }
 
 /* Returns whether there is room for one more of the share. */
@@ -138,7 +151,7 @@ void connections_bound_buffers(struct connections *all)
     if (count_bytes(all) <= all->front->buffered)
         return;
     TAILQ_FOREACH(each, &all->list, link)
-    if (!each->trusted && (is_idle(each) || each->state == ANSWERED) && bytes_of(each) > 0 &&
+    if (!each->trusted && idleness(each) && bytes_of(each) > 0 &&
         (!longest || is_longer(each, longest)))
         longest = each;
     if (!longest)
