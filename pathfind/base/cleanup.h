@@ -2,6 +2,7 @@
 #ifndef TCCL_CLEANUP_H
 #define TCCL_CLEANUP_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -25,6 +26,12 @@ static inline void tccl_cleanup_file(FILE **file)
         fclose(*file);
 }
 
+static inline void tccl_cleanup_dir(DIR **dir)
+{
+    if (*dir)
+        closedir(*dir);
+}
+
 static inline void tccl_cleanup_json(json_t **json)
 {
     json_decref(*json);
@@ -33,6 +40,7 @@ static inline void tccl_cleanup_json(json_t **json)
 #define cleanup_free __attribute__((cleanup(tccl_cleanup_free)))
 #define cleanup_close __attribute__((cleanup(tccl_cleanup_close)))
 #define cleanup_file __attribute__((cleanup(tccl_cleanup_file)))
+#define cleanup_dir __attribute__((cleanup(tccl_cleanup_dir)))
 #define cleanup_json __attribute__((cleanup(tccl_cleanup_json)))
 
 /* Hands the value of a cleanup variable to the caller: return tccl_steal(pointer). */

@@ -62,7 +62,7 @@ static unsigned open_gpus(struct tccl_scene *scene, const char *folder)
     const struct tccl_machine *machine = tccl_scene_machine(scene);
     char path[PATH_MAX];
     unsigned mask = 0;
-    DIR *files = opendir(folder);
+    cleanup_dir DIR *files = opendir(folder);
     struct dirent *entry;
 
     for (int n = 0; files && n < MAX_FILES && (entry = readdir(files)); n++) {
@@ -72,8 +72,6 @@ static unsigned open_gpus(struct tccl_scene *scene, const char *folder)
         for (int i = 0; minor >= 0 && i < machine->n_gpus; i++)
             mask |= (unsigned)(machine->gpus[i].minor == minor) << i;
     }
-    if (files)
-        closedir(files);
     return mask;
 }
 
@@ -113,7 +111,7 @@ static bool look_at_processes(struct tccl_scene *scene)
 
     if (snprintf(path, sizeof(path), "%s/proc", root ? root : "") >= PATH_MAX)
         return false;
-    DIR *processes = opendir(path);
+    cleanup_dir DIR *processes = opendir(path);
     for (int n = 0; processes && n < MAX_PROCESSES && (entry = readdir(processes)); n++) {
         char *end;
         long pid = strtol(entry->d_name, &end, 10);
@@ -124,8 +122,6 @@ static bool look_at_processes(struct tccl_scene *scene)
         if (scene->nvml.n_gpus == 0 && strcmp(name, "nvidia-persiste") != 0)
             add_users(scene, name, (int)pid);
     }
-    if (processes)
-        closedir(processes);
     return mps;
 }
 

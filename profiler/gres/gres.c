@@ -137,13 +137,11 @@ static void find_bus(struct tccl_gres_device *device, const char *root)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus", root);
-    DIR *folder = opendir(path);
+    cleanup_dir DIR *folder = opendir(path);
     const struct dirent *entry;
     while (folder && !device->has_bus && (entry = readdir(folder)))
         device->has_bus = tccl_bus_parse(entry->d_name, &device->bus) == 0 &&
                           minor_is(root, entry->d_name, device->minor);
-    if (folder)
-        closedir(folder);
 }
 
 /* NVIDIA's driver has a folder for each instance of a GPU. */
@@ -152,12 +150,10 @@ static bool has_instances(int minor, const char *root)
     char path[PATH_MAX];
     bool found = false;
     snprintf(path, sizeof(path), "%s/proc/driver/nvidia/capabilities/gpu%d/mig", root, minor);
-    DIR *folder = opendir(path);
+    cleanup_dir DIR *folder = opendir(path);
     const struct dirent *entry;
     while (folder && !found && (entry = readdir(folder)))
         found = strncmp(entry->d_name, "gi", 2) == 0;
-    if (folder)
-        closedir(folder);
     return found;
 }
 

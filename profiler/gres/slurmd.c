@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "base/process.h"
 #include "client/hostlist.h"
 
 /* Where slurmd links to what it has from slurmctld. */
@@ -25,41 +26,10 @@ enum { ARGUMENTS = 8192, ENVIRONMENT = 65536, FIRST_WITHOUT_CGROUPS = 2405 };
 
 /* ---- a process ---- */
 
-/* Reads a file of /proc, which has no size. Returns its length, or -1; text ends with a NUL. */
-static ssize_t read_proc(int pid, const char *name, char *text, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t used = 0;
-    ssize_t got = fd < 0 ? -1 : 0;
-    while (fd >= 0 && used + 1 < size && (got = read(fd, text + used, size - 1 - used)) > 0)
-        used += (size_t)got;
-    text[used] = '\0';
-    return got < 0 ? -1 : (ssize_t)used;
-}
-
-/* The parent, and when it started (ticks after boot). Returns 0, or -1. */
-static int read_stat(int pid, int *parent, int64_t *started)
-{
-    char text[1024];
-    long long start;
-    if (read_proc(pid, "stat", text, sizeof(text)) <= 0)
-        return -1;
-    const char *rest = strrchr(text, ')');
-    if (!rest || sscanf(rest,
-                        ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
-                        "%*d %*d %*d %lld",
-                        parent, &start) != 2)
-        return -1;
-    *started = start;
-    return 0;
-}
-
 static bool is_slurmd(int pid)
 {
     char name[32];
-    return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
+    return tccl_process_text(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
 }
 
 /* Nobody else can have started it: a name is anybody's to give. All its uids are root's, or ours.
@@ -68,7 +38,7 @@ static bool is_trusted(int pid)
 {
     char text[4096];
     const char *line =
-        read_proc(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nUid:") : NULL;
+        tccl_process_text(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nUid:") : NULL;
     unsigned real, effective, saved, files;
     if (!line || sscanf(line, " Uid: %u %u %u %u", &real, &effective, &saved, &files) != 4)
         return false;
@@ -183,7 +153,7 @@ static void find_conf(int pid, const struct arguments *arguments, const char *pr
                       char conf[static PATH_MAX])
 {
     cleanup_free char *text = malloc(ENVIRONMENT);
-    ssize_t size = text ? read_proc(pid, "environ", text, ENVIRONMENT) : -1;
+    ssize_t size = text ? tccl_process_text(pid, "environ", text, ENVIRONMENT) : -1;
     const char *named = arguments->server ? SERVER_CONF : arguments->conf;
     char path[PATH_MAX];
     *conf = '\0';
@@ -220,8 +190,9 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
 {
     struct arguments arguments;
     char text[ARGUMENTS];
-    ssize_t size =
-        is_slurmd(pid) && is_trusted(pid) ? read_proc(pid, "cmdline", text, sizeof(text)) : -1;
+    ssize_t size = is_slurmd(pid) && is_trusted(pid)
+                       ? tccl_process_text(pid, "cmdline", text, sizeof(text))
+                       : -1;
     if (size <= 0)
         return false;
     read_arguments(text, (size_t)size, &arguments);
@@ -236,7 +207,7 @@ static bool is_ours(int pid, const char *node, const char *conf, uid_t slurm_use
                         (!*slurmd->conf || check_file(slurmd->conf, slurm_user, why) == 0));
 }
 
-static int64_t ticks_now(void)
+static int64_t us_since_boot(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
@@ -245,8 +216,8 @@ static int64_t ticks_now(void)
 
 /* Of several that fit, slurmd itself and not what it has just forked; else the one that was started
  * last. */
-static bool is_better(const struct tccl_slurmd *a, int parent_of_a, const struct tccl_slurmd *b,
-                      int parent_of_b)
+static bool is_better(const struct tccl_slurmd *a, pid_t parent_of_a, const struct tccl_slurmd *b,
+                      pid_t parent_of_b)
 {
     if (!b->pid || parent_of_b == a->pid)
         return true;
@@ -259,9 +230,10 @@ int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
                      struct tccl_slurmd *slurmd, struct tccl_error *err)
 {
     struct tccl_error why = {""};
-    DIR *folder = opendir("/proc");
+    cleanup_dir DIR *folder = opendir("/proc");
     const struct dirent *entry;
-    int parent = 0, parent_of_best = 0;
+    struct tccl_process process;
+    pid_t parent_of_best = 0;
     *slurmd = (struct tccl_slurmd){.pid = 0};
     if (!folder)
         return tccl_fail(err, "/proc: %s", strerror(errno));
@@ -269,15 +241,15 @@ int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
         struct tccl_slurmd found;
         int pid = atoi(entry->d_name);
         if (pid <= 0 || !is_ours(pid, node, conf, slurm_user, &found, &why) ||
-            read_stat(pid, &parent, &found.started) != 0)
+            tccl_process_look(pid, &process) != 0)
             continue;
-        if (is_better(&found, parent, slurmd, parent_of_best)) {
+        found.started = process.started;
+        if (is_better(&found, process.parent, slurmd, parent_of_best)) {
             *slurmd = found;
-            parent_of_best = parent;
+            parent_of_best = process.parent;
         }
     }
-    closedir(folder);
-    slurmd->age_us = ticks_now() - slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
+    slurmd->age_us = us_since_boot() - slurmd->started * (1000000 / sysconf(_SC_CLK_TCK));
     if (!slurmd->pid && *why.text)
         return tccl_fail(err, "slurmd is not asked: %s", why.text);
     return slurmd->pid ? 0 : 1;
@@ -285,10 +257,9 @@ int tccl_slurmd_find(const char *node, const char *conf, uid_t slurm_user,
 
 bool tccl_slurmd_runs(const struct tccl_slurmd *slurmd)
 {
-    int parent;
-    int64_t started;
-    return slurmd->pid && read_stat(slurmd->pid, &parent, &started) == 0 &&
-           started == slurmd->started;
+    struct tccl_process now;
+    return slurmd->pid && tccl_process_look(slurmd->pid, &now) == 0 &&
+           now.started == slurmd->started;
 }
 
 /* ---- its list ---- */
@@ -339,7 +310,7 @@ static int copy_conf(const char *conf, int version, const char *scratch, struct 
     int rc = 0;
     snprintf(from, sizeof(from), "%s", conf);
     *strrchr(from, '/') = '\0';
-    DIR *folder = opendir(from);
+    cleanup_dir DIR *folder = opendir(from);
     const struct dirent *entry;
     if (!folder)
         return tccl_fail(err, "%s: %s", from, strerror(errno));
@@ -349,7 +320,6 @@ static int copy_conf(const char *conf, int version, const char *scratch, struct 
         snprintf(target, sizeof(target), "%s/%s", from, entry->d_name);
         rc = put_link(scratch, entry->d_name, target, err);
     }
-    closedir(folder);
     if (rc != 0 || put_file(scratch, "cgroup.conf", no_cgroups, err) != 0)
         return -1;
     return put_slurm_conf(conf, scratch, err);
@@ -358,15 +328,13 @@ static int copy_conf(const char *conf, int version, const char *scratch, struct 
 static void clear(const char *scratch)
 {
     char path[2 * PATH_MAX];
-    DIR *folder = opendir(scratch);
+    cleanup_dir DIR *folder = opendir(scratch);
     const struct dirent *entry;
     while (folder && (entry = readdir(folder))) {
         snprintf(path, sizeof(path), "%s/%s", scratch, entry->d_name);
         if (entry->d_name[0] != '.')
             unlink(path);
     }
-    if (folder)
-        closedir(folder);
     rmdir(scratch);
 }
 

@@ -1,7 +1,6 @@
 /* spool.c: undelivered records, a file for each batch. */
 #include "records/spool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -29,12 +28,6 @@ struct tccl_spool {
     uintmax_t bytes;
     DIR *round; /* NULL between rounds */
 };
-
-static void cleanup_dir(DIR **dir)
-{
-    if (*dir)
-        closedir(*dir);
-}
 
 static bool is_name(const char *text)
 {
@@ -79,7 +72,7 @@ static void account(struct tccl_spool *spool, intmax_t before, intmax_t after)
 static int take_stock(struct tccl_spool *spool, struct tccl_error *err)
 {
     char path[PATH_MAX];
-    __attribute__((cleanup(cleanup_dir))) DIR *dir = opendir(spool->folder);
+    cleanup_dir DIR *dir = opendir(spool->folder);
     if (!dir)
         return tccl_fail(err, "%s: can't be read: %s", spool->folder, strerror(errno));
     for (struct dirent *entry; (entry = readdir(dir));) {
@@ -98,7 +91,7 @@ static int count_bad(struct tccl_spool *spool, struct tccl_error *err)
     path_of(spool, "bad", path);
     if (tccl_make_folder(path, 0700, err) != 0)
         return -1;
-    __attribute__((cleanup(cleanup_dir))) DIR *dir = opendir(path);
+    cleanup_dir DIR *dir = opendir(path);
     if (!dir)
         return tccl_fail(err, "%s: can't be read: %s", path, strerror(errno));
     for (struct dirent *entry; (entry = readdir(dir));)
@@ -126,7 +119,7 @@ void tccl_spool_close(struct tccl_spool *spool)
 {
     if (!spool)
         return;
-    cleanup_dir(&spool->round);
+    tccl_cleanup_dir(&spool->round);
     free(spool);
 }
 

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,38 +10,21 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/process.h"
 #include "check/check-slurm-conf.h"
 
 enum { WORDS = 64 };
 
-/* Reads a file of /proc, truncated to size. Returns its length, or -1. */
-static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
-    text[got > 0 ? got : 0] = '\0';
-    return got;
-}
-
-/* The start time, field 22 of stat. Field 2, a name in parentheses, may contain anything, so
- * counting begins after the last ')'. */
+/* When it was started, unix time; 0: not known. */
 static time_t start_time(pid_t pid)
 {
-    char text[1024], *at;
-    unsigned long long ticks = 0;
-    long each = sysconf(_SC_CLK_TCK);
-    if (read_proc(pid, "stat", text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')) || each <= 0)
-        return 0;
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at || sscanf(at, "%llu", &ticks) != 1)
-        return 0;
+    struct tccl_process process;
     struct timespec up;
-    if (clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+    long each = sysconf(_SC_CLK_TCK);
+    if (each <= 0 || tccl_process_look(pid, &process) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &up) != 0)
         return 0;
-    return time(NULL) - (up.tv_sec - (time_t)(ticks / (unsigned long long)each));
+    return time(NULL) - (up.tv_sec - (time_t)(process.started / each));
 }
 
 /* The value of an option at words[i]: "-Nn1", "-N n1", or NULL. */
@@ -84,7 +66,7 @@ static bool read_command(pid_t pid, struct check_slurmd *slurmd)
 {
     char text[4096], *words[WORDS];
     int count = 0;
-    ssize_t size = read_proc(pid, "cmdline", text, sizeof(text));
+    ssize_t size = tccl_process_text(pid, "cmdline", text, sizeof(text));
     for (char *at = text; at < text + size && count < WORDS; at += strlen(at) + 1)
         words[count++] = at;
     read_words(words, count, slurmd);
@@ -99,7 +81,7 @@ static bool find_conf(pid_t pid, struct check_slurmd *slurmd)
     static char text[65536];
     static const char name[] = "SLURM_CONF=";
     const char *from;
-    ssize_t size = read_proc(pid, "environ", text, sizeof(text));
+    ssize_t size = tccl_process_text(pid, "environ", text, sizeof(text));
     if (*slurmd->conf || slurmd->configless || size < 0)
         return true;
     if (size == 0)
@@ -126,7 +108,7 @@ static bool is_elsewhere(pid_t pid)
 static bool is_slurmd(pid_t pid)
 {
     char name[32];
-    return read_proc(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
+    return tccl_process_text(pid, "comm", name, sizeof(name)) > 0 && strcmp(name, "slurmd\n") == 0;
 }
 
 /* A child of slurmd is called slurmd until it executes slurmstepd. That may happen while we read,
@@ -170,7 +152,7 @@ bool check_slurmd_find(const char *node, const char *conf, struct check_slurmd *
 {
     struct check_slurmd each;
     struct dirent *entry;
-    DIR *proc = opendir("/proc");
+    cleanup_dir DIR *proc = opendir("/proc");
     int best = 0;
     *slurmd = (struct check_slurmd){0};
     while (proc && (entry = readdir(proc))) {
@@ -183,7 +165,5 @@ bool check_slurmd_find(const char *node, const char *conf, struct check_slurmd *
             *slurmd = each;
         }
     }
-    if (proc)
-        closedir(proc);
     return best > 0;
 }

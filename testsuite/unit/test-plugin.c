@@ -20,7 +20,6 @@
 #include "client/message.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define cleanup_folder __attribute__((cleanup(close_folder)))
 
 enum { VARIABLES = 64, STACK = 1 << 20, SERVED_MS = 20000 };
 
@@ -28,12 +27,6 @@ static char folder[] = "/tmp/tccl-plugin-XXXXXX";
 static char *variables[VARIABLES + 1];
 static int errors;
 static spank_f *init_post_opt, *user_init, *task_post_fork, *end;
-
-static void close_folder(DIR **open)
-{
-    if (*open)
-        closedir(*open);
-}
 
 /* Slurm */
 
@@ -195,7 +188,7 @@ static bool has(const char *name)
 
 static int count_descriptors(void)
 {
-    cleanup_folder DIR *open = opendir("/proc/self/fd");
+    cleanup_dir DIR *open = opendir("/proc/self/fd");
     int count = 0;
     while (open && readdir(open))
         count++;

@@ -4,7 +4,6 @@
  * removed too early costs a step its ring. */
 #include "tccld/join/sweep.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +26,6 @@ struct sweep {
     struct event *timer;
     int period_ms;
 };
-
-static void cleanup_folder_(DIR **folder)
-{
-    if (*folder)
-        closedir(*folder);
-}
-#define cleanup_folder __attribute__((cleanup(cleanup_folder_)))
 
 /* Whose plan it is, and whether its step lives. */
 static enum stepd_state look_at_plan(const char *run_dir, const char *name,
@@ -101,7 +93,7 @@ static bool sweep_entry(struct daemon *daemon, int folder, const char *name, boo
 
 int sweep_run_dir(struct daemon *daemon, time_t now)
 {
-    cleanup_folder DIR *folder = opendir(daemon->conf->run_dir);
+    cleanup_dir DIR *folder = opendir(daemon->conf->run_dir);
     const struct dirent *entry;
     struct stat stat;
     int removed = 0, kept = 0;
