@@ -1,6 +1,6 @@
 #!/bin/bash
 # slurmstepd is killed: no LEAVE comes. The step's plan and its file in /dev/shm go at the next sweep, which a reload
-# brings forward, and when tccld starts; those of a step that lives stay.
+# brings forward, and when tccld starts; those of a step that lives stay. Nobody has said what was built of its ring.
 # cluster: mixed
 # level: quick
 . "$(dirname "$0")/lib.sh"
@@ -8,8 +8,8 @@
 at_end+=("user scancel -u nobody" "mini start-tccld n1 || true")
 cat >"$work/job" <<JOB
 #!/bin/bash
-for step in 0 1; do
-    srun -c 1 --exact --ntasks-per-node=1 --gpus-per-node=2 sh -c "echo \\\$PPID >$work/stepd.\$step.\\\$SLURMD_NODENAME; $work/show; until [ -e $work/end.\$step ]; do sleep 0.1; done" &
+for each in 0 1; do # as steps in either order
+    srun -c 1 --exact --ntasks-per-node=1 --gpus-per-node=2 sh -c "echo \\\$PPID >$work/stepd.\\\$SLURM_STEP_ID.\\\$SLURMD_NODENAME; $work/show; until [ -e $work/end.\\\$SLURM_STEP_ID ]; do sleep 0.1; done" &
 done
 wait
 JOB
@@ -49,6 +49,9 @@ end() {
     touch "$work/end.0" "$work/end.1"
     plans_gone() { [ ! -e "$(plan_of 1)" ]; }
     eventually "LEAVE of step 1" plans_gone
+    recorded "$job" 0 built_reason "n1 has not said what was built (2 of 2 nodes)"
+    recorded "$job" 0 built unknown
+    recorded "$job" 1 built "not used"
     user scancel "$job" || true
     eventually "end of job $job" job_ended "$job"
     admin scontrol update nodename=n[1-2] state=resume 2>/dev/null || true

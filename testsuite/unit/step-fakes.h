@@ -306,6 +306,12 @@ void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
     (void)key;
 }
 
+void verdicts_gone(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    (void)daemon;
+    (void)key;
+}
+
 /* This node, and ranges of nodes. */
 static struct shared_class fake_class;
 static bool fake_no_profile;

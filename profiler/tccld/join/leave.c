@@ -11,7 +11,7 @@
 #include "tccld/net/liveness.h"
 
 /* Whoever asks for the plan again must not be sent to its file. */
-void step_gone_here(struct steps *steps, const struct tccl_step_key *key)
+static void forget(struct steps *steps, const struct tccl_step_key *key)
 {
     struct step *step = steps_find(steps, key);
     if (step && step_is_open(step))
@@ -30,7 +30,13 @@ void step_gone_here(struct steps *steps, const struct tccl_step_key *key)
 void step_end_here(struct steps *steps, const struct tccl_step_key *key)
 {
     verdicts_end(steps->daemon, key);
-    step_gone_here(steps, key);
+    forget(steps, key);
+}
+
+void step_gone_here(struct steps *steps, const struct tccl_step_key *key)
+{
+    verdicts_gone(steps->daemon, key);
+    forget(steps, key);
 }
 
 void step_leave(struct daemon *daemon, struct connection *connection, json_t *json)

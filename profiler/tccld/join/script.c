@@ -97,7 +97,9 @@ enum stepd_state script_look(struct daemon *daemon, uint32_t job, struct tccl_st
     return stepd_look(stepd);
 }
 
-void script_end(struct steps *steps, const struct tccl_step_key *key)
+/* end: what comes of the steps that it has taken part in. */
+static void remove_script(struct steps *steps, const struct tccl_step_key *key,
+                          void (*end)(struct steps *, const struct tccl_step_key *))
 {
     struct tccl_step_key below;
     char path[PATH_MAX];
@@ -105,7 +107,17 @@ void script_end(struct steps *steps, const struct tccl_step_key *key)
     if (unlink(path) != 0)
         return;
     while (planlist_next_of_script(steps->plans, key, &below))
-        step_end_here(steps, &below);
+        end(steps, &below);
+}
+
+void script_end(struct steps *steps, const struct tccl_step_key *key)
+{
+    remove_script(steps, key, step_end_here);
+}
+
+void script_gone(struct steps *steps, const struct tccl_step_key *key)
+{
+    remove_script(steps, key, step_gone_here);
 }
 
 /* Takes the place of this node in a step that begins below. */

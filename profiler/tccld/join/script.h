@@ -14,6 +14,8 @@ void script_keep(struct daemon *daemon, const struct connection *connection,
 void script_answer(struct connection *connection);
 /* It has ended; and with it, on this node, the steps that it has taken part in. */
 void script_end(struct steps *steps, const struct tccl_step_key *key);
+/* The same where nobody has said so, as step_gone_here. */
+void script_gone(struct steps *steps, const struct tccl_step_key *key);
 bool script_is(const struct tccl_step_key *key);
 /* The slurmstepd of the script of a step's job; "": not known. */
 void script_stepd(struct daemon *daemon, const struct tccl_step_key *key,

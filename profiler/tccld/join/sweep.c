@@ -68,7 +68,7 @@ static bool sweep_script(struct daemon *daemon, int folder, const char *name, ui
     struct tccl_step_key key;
     enum stepd_state state = script_look(daemon, job, &key);
     if (state == STEPD_GONE)
-        script_end(daemon->steps, &key);
+        script_gone(daemon->steps, &key);
     return state == STEPD_GONE || (state == STEPD_UNKNOWN && old && unlinkat(folder, name, 0) == 0);
 }
 

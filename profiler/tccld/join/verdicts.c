@@ -425,10 +425,23 @@ void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, c
     advance(verdict);
 }
 
-void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
+static struct verdict *of_key(struct daemon *daemon, const struct tccl_step_key *key)
 {
     const struct alive *alive = alives_find(daemon, key);
-    struct verdict *verdict = alive ? of_step(daemon->verdicts, alive) : NULL;
+    return alive ? of_step(daemon->verdicts, alive) : NULL;
+}
+
+/* Nothing more is said here; nodes below may say more. */
+static void end(struct verdict *verdict)
+{
+    verdict->ended_at = tccl_now_ms();
+    verdict->gone_at = verdict->ended_at + VERDICTS_KEEP_MS;
+    advance(verdict);
+}
+
+void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    struct verdict *verdict = of_key(daemon, key);
     if (!verdict)
         return;
     if (verdict->rank == TCCL_BUILT_NOTHING && verdict->begun)
@@ -437,9 +450,14 @@ void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key)
     else if (verdict->rank == TCCL_BUILT_NOTHING)
         take_word(verdict, TCCL_BUILT_NOT_USED,
                   "no communicator over the step's GPUs was made with this plan");
-    verdict->ended_at = tccl_now_ms();
-    verdict->gone_at = verdict->ended_at + VERDICTS_KEEP_MS;
-    advance(verdict);
+    end(verdict);
+}
+
+void verdicts_gone(struct daemon *daemon, const struct tccl_step_key *key)
+{
+    struct verdict *verdict = of_key(daemon, key);
+    if (verdict)
+        end(verdict);
 }
 
 /* The step of a node below. NULL with err. */

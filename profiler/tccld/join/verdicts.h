@@ -29,6 +29,9 @@ void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, c
 
 /* The step has ended on this node; its plan file is still there. */
 void verdicts_end(struct daemon *daemon, const struct tccl_step_key *key);
+/* The same, but nobody has said that it has: a node that had not said what was built stays silent.
+ */
+void verdicts_gone(struct daemon *daemon, const struct tccl_step_key *key);
 
 /* Handler of BUILT, of a node right below this one. */
 request_handler verdicts_receive;
