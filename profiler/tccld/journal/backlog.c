@@ -92,9 +92,9 @@ void backlog_put(struct journal *journal, json_t *record)
 static void run_remove(struct disk_task *task)
 {
     size_t i;
-    json_t *file;
-    json_array_foreach(task->record, i, file) tccl_spool_remove(
-        task->journal->spool, json_string_value(json_array_get(file, 0)), &task->err);
+    json_t *name;
+    json_array_foreach(task->record, i, name)
+        tccl_spool_remove(task->journal->spool, json_string_value(name), &task->err);
 }
 
 void backlog_remove(struct journal *journal, json_t *files)
@@ -156,7 +156,7 @@ static void add_file(const struct disk_task *task, const char *name, json_t *rec
         return;
     *bytes += size;
     json_array_extend(all, records);
-    json_array_append_new(json_object_get(task->answer, "files"), json_pack("[s]", name));
+    json_array_append_new(json_object_get(task->answer, "files"), json_string(name));
 }
 
 /* answer: what is to be sent, where the store is elsewhere; n_lost: what has been put aside. */
@@ -207,8 +207,8 @@ void backlog_delivered(struct journal *journal, bool settled)
 static void send_files(struct journal *journal, const json_t *answer)
 {
     const char *to = journal_home(journal);
-    if (!to || delivery_send_files(journal, json_object_get(answer, "records"),
-                                   json_object_get(answer, "files"), to) != 0)
+    if (!to || delivery_send(journal, json_object_get(answer, "records"),
+                             json_object_get(answer, "files"), to) != 0)
         backlog_delivered(journal, false);
 }
 

@@ -1,8 +1,7 @@
 /* Records go to the other node in batches, each one question: one of new records at a time, and one
  * from the spool. A record that comes alone is sent at once; those that come soon after it are the
- * next batch. What the other has not
- * taken when its time is over is kept here: it may have it all the same, and takes a record twice
- * without harm. */
+ * next batch. What the other has not taken when its time is over is kept here: it may have it all
+ * the same, and takes a record twice without harm. */
 #include "tccld/journal/delivery.h"
 
 #include <stdlib.h>
@@ -132,8 +131,7 @@ static void on_delivered(void *context, json_t *answer, const struct tccl_error 
     send_next(journal);
 }
 
-/* files: NULL for new ones. Returns 0, or -1 without memory. */
-static int send_batch(struct journal *journal, json_t *records, json_t *files, const char *to)
+int delivery_send(struct journal *journal, json_t *records, json_t *files, const char *to)
 {
     struct delivery *delivery = calloc(1, sizeof(*delivery));
     cleanup_json json_t *message = tccl_message_new("record");
@@ -149,11 +147,6 @@ static int send_batch(struct journal *journal, json_t *records, json_t *files, c
     delivery->files = files ? json_incref(files) : NULL;
     LIST_INSERT_HEAD(&journal->deliveries, delivery, link);
     return 0;
-}
-
-int delivery_send_files(struct journal *journal, json_t *records, json_t *files, const char *to)
-{
-    return send_batch(journal, records, files, to);
 }
 
 /* Few records wait a moment for others. */
@@ -177,7 +170,7 @@ static void send_next(struct journal *journal)
         return;
     journal->next_ms = tccl_now_ms() + PACE_MS;
     cleanup_json json_t *batch = to ? batch_take(journal->outbox, &bytes) : NULL;
-    if (batch && send_batch(journal, batch, NULL, to) == 0) {
+    if (batch && delivery_send(journal, batch, NULL, to) == 0) {
         journal->outbox_bytes -= bytes;
         journal->sending = true;
         return;

@@ -11,9 +11,9 @@ void delivery_add(struct journal *journal, json_t *record);
 /* The timer for those that wait for others. */
 void delivery_on_time(evutil_socket_t fd, short what, void *journal);
 
-/* Sends what files of the spool hold. records: of all of them, files: [[name], …] (both borrowed).
- * backlog_delivered tells what came of it. Returns 0, or -1 without memory. */
-int delivery_send_files(struct journal *journal, json_t *records, json_t *files, const char *to);
+/* Sends records; files: names of those of the spool that hold them, NULL: new ones (all borrowed).
+ * backlog_delivered hears what came of files. Returns 0, or -1 without memory. */
+int delivery_send(struct journal *journal, json_t *records, json_t *files, const char *to);
 
 /* Ends all; what could be lost by that goes into the spool. */
 void delivery_cancel_all(struct journal *journal);
