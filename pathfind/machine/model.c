@@ -373,8 +373,8 @@ const char *tccl_model_name(const struct tccl_model *model)
 
 /* Measuring */
 
-/* The rules that hold for the set: all their conditions are met by a member. */
-static void find_rules(const struct tccl_model *model, const struct tccl_set *set,
+/* The rules that hold for these: all their conditions are met by a member. */
+static void find_rules(const struct tccl_model *model, const tccl_transfer *members, int count,
                        uint64_t active[static RULE_WORDS])
 {
     uint64_t met[CONDITION_WORDS] = {0};
@@ -382,9 +382,9 @@ static void find_rules(const struct tccl_model *model, const struct tccl_set *se
     memset(active, 0, RULE_WORDS * sizeof(*active));
     if (model->n_rules == 0)
         return;
-    for (int i = 0; i < set->count; i++)
+    for (int i = 0; i < count; i++)
         for (int word = 0; word < CONDITION_WORDS; word++)
-            met[word] |= model->roles[set->transfers[i]].conditions[word];
+            met[word] |= model->roles[members[i]].conditions[word];
     for (int i = 0; i < model->n_rules; i++) {
         const struct rule *rule = &model->rules[i];
         bool all = true;
@@ -430,7 +430,7 @@ static double slowest(const struct tccl_model *model, const struct tccl_set *set
     const char *name;
 
     memset(loads, 0, (size_t)model->n_resources * sizeof(*loads));
-    find_rules(model, set, active);
+    find_rules(model, set->transfers, set->count, active);
     for (int i = 0; i < set->count; i++) {
         load(model, set->transfers[i], 1, loads);
         lowest = fmin(lowest, find_cap(model, active, set->transfers[i], &name));
@@ -444,23 +444,25 @@ static double slowest(const struct tccl_model *model, const struct tccl_set *set
 /* Progressive filling: the members that still rise, and what is left of each resource for them. */
 struct filling {
     const struct tccl_model *model;
-    const struct tccl_set *set;
-    bool stopped[TCCL_MAX_SET];
-    double caps[TCCL_MAX_SET];
-    const char *cap_names[TCCL_MAX_SET];
+    const tccl_transfer *members;
+    int count;
+    bool stopped[TCCL_MAX_RUNNING];
+    double caps[TCCL_MAX_RUNNING];
+    const char *cap_names[TCCL_MAX_RUNNING];
     double left[MAX_RESOURCES], loads[MAX_RESOURCES];
     double *rates;
-    const char **limits;
+    const char **limits; /* may be NULL */
 };
 
 static void stop_member(struct filling *filling, int member, double rate, const char *name)
 {
     const struct tccl_model *model = filling->model;
-    tccl_transfer transfer = filling->set->transfers[member];
+    tccl_transfer transfer = filling->members[member];
 
     filling->stopped[member] = true;
     filling->rates[member] = rate;
-    filling->limits[member] = name;
+    if (filling->limits)
+        filling->limits[member] = name;
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++) {
         const struct use *use = &model->by_transfer[i];
         filling->left[use->resource] -= use->weight * rate;
@@ -480,7 +482,7 @@ static double level_of(const struct filling *filling, int resource)
 static int stopping_resource(const struct filling *filling, int member, double rate)
 {
     const struct tccl_model *model = filling->model;
-    tccl_transfer transfer = filling->set->transfers[member];
+    tccl_transfer transfer = filling->members[member];
 
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++)
         if (level_of(filling, model->by_transfer[i].resource) <= rate * (1 + 1e-9))
@@ -492,17 +494,17 @@ static int stopping_resource(const struct filling *filling, int member, double r
 static int fill_step(struct filling *filling)
 {
     const struct tccl_model *model = filling->model;
-    int stoppers[TCCL_MAX_SET], rising = 0;
+    int stoppers[TCCL_MAX_RUNNING], rising = 0;
     double level = INFINITY;
 
     for (int i = 0; i < model->n_resources; i++)
         level = fmin(level, level_of(filling, i));
-    for (int i = 0; i < filling->set->count; i++)
+    for (int i = 0; i < filling->count; i++)
         if (!filling->stopped[i])
             level = fmin(level, filling->caps[i]);
-    for (int i = 0; i < filling->set->count; i++)
+    for (int i = 0; i < filling->count; i++)
         stoppers[i] = filling->stopped[i] ? -1 : stopping_resource(filling, i, level);
-    for (int i = 0; i < filling->set->count; i++) {
+    for (int i = 0; i < filling->count; i++) {
         if (filling->stopped[i])
             continue;
         if (stoppers[i] >= 0)
@@ -515,38 +517,58 @@ static int fill_step(struct filling *filling)
     return rising;
 }
 
-/* Rates and limits of all members. */
-static void fill(const struct tccl_model *model, const struct tccl_set *set, double *rates,
-                 const char **limits)
+/* Are all of them possible on the machine? Returns 0, or -1 with err. */
+static int check_members(const struct tccl_model *model, const tccl_transfer *members, int count,
+                         struct tccl_error *err)
 {
-    struct filling filling = {.model = model, .set = set, .rates = rates, .limits = limits};
+    for (int i = 0; i < count; i++)
+        if (members[i] >= TCCL_TRANSFERS || !model->allowed[members[i]])
+            return tccl_machine_allows(&model->machine, members[i], err);
+    return 0;
+}
+
+int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *members, int count,
+                     double *rates, const char **limits, struct tccl_error *err)
+{
     uint64_t active[RULE_WORDS];
 
-    find_rules(model, set, active);
+    if (count < 0 || count > TCCL_MAX_RUNNING)
+        return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
+    if (check_members(model, members, count, err) < 0)
+        return -1;
+    cleanup_free struct filling *filling = calloc(1, sizeof(*filling));
+    if (!filling)
+        return tccl_fail(err, "out of memory");
+    filling->model = model;
+    filling->members = members;
+    filling->count = count;
+    filling->rates = rates;
+    filling->limits = limits;
+    find_rules(model, members, count, active);
     for (int i = 0; i < model->n_resources; i++)
-        filling.left[i] = model->resources[i].gbps;
-    for (int i = 0; i < set->count; i++) {
-        load(model, set->transfers[i], 1, filling.loads);
-        filling.caps[i] = find_cap(model, active, set->transfers[i], &filling.cap_names[i]);
+        filling->left[i] = model->resources[i].gbps;
+    for (int i = 0; i < count; i++) {
+        load(model, members[i], 1, filling->loads);
+        filling->caps[i] = find_cap(model, active, members[i], &filling->cap_names[i]);
     }
     /* Each step stops a member, since every transfer has a limit. */
-    for (int i = 0; i < set->count && fill_step(&filling) > 0; i++)
+    for (int i = 0; i < count && fill_step(filling) > 0; i++)
         ;
+    return 0;
 }
 
 int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *set, double *gbps,
                        double *rates, const char **limits, struct tccl_error *err)
 {
     double own_rates[TCCL_MAX_SET];
-    const char *own_limits[TCCL_MAX_SET];
 
-    for (int i = 0; i < set->count; i++)
-        if (set->transfers[i] >= TCCL_TRANSFERS || !model->allowed[set->transfers[i]])
-            return tccl_machine_allows(&model->machine, set->transfers[i], err);
+    if (check_members(model, set->transfers, set->count, err) < 0)
+        return -1;
     *gbps = slowest(model, set);
-    if (rates || limits)
-        fill(model, set, rates ? rates : own_rates, limits ? limits : own_limits);
-    return 0;
+    if (!rates && !limits)
+        return 0;
+    return tccl_model_rates(model, set->transfers, set->count, rates ? rates : own_rates, limits,
+                            err);
 }
 
 static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,

@@ -27,6 +27,13 @@ const char *tccl_model_name(const struct tccl_model *model);
 int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *set, double *gbps,
                        double *rates, const char **limits, struct tccl_error *err);
 
+/* The rate in GB/s of each of count transfers that run at the same time; the same one may run
+ * several times. limits as above. Returns 0, or -1 with err: one is not possible on the machine,
+ * there are more than TCCL_MAX_RUNNING, or no memory. */
+enum { TCCL_MAX_RUNNING = 8 * TCCL_MAX_SET };
+int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *members, int count,
+                     double *rates, const char **limits, struct tccl_error *err);
+
 /* The model's limits: its resources, then its rules, and the capacity of each in GB/s. */
 int tccl_model_limits(const struct tccl_model *model);
 double tccl_model_limit(const struct tccl_model *model, int limit);

@@ -13,6 +13,8 @@ struct enumeration {
     int gpus[TCCL_MAX_GPUS];
     bool closed, any;
     const struct tccl_set *without; /* chains with one of these don't count; NULL: none */
+    double (*rate)(void *context, const struct tccl_set *set); /* NULL: as the model says */
+    void *context;
     struct tccl_port entry, exit;
     double best;
     long chains;
@@ -95,7 +97,11 @@ static void enumerate_measure(struct enumeration *all)
         if (tccl_set_has(&set, all->without->transfers[i]))
             return;
     all->chains++;
-    if (tccl_model_measure(all->model, &set, &gbps, NULL, NULL, NULL) == 0 && gbps > all->best)
+    if (all->rate)
+        gbps = all->rate(all->context, &set);
+    else if (tccl_model_measure(all->model, &set, &gbps, NULL, NULL, NULL) != 0)
+        return;
+    if (gbps > all->best)
         all->best = gbps;
 }
 
@@ -128,6 +134,16 @@ static void enumerate_orders(struct enumeration *all, int depth, uint32_t used)
     }
 }
 
+/* The best of all chains over the GPUs of the mask, of the kind that all says. */
+static double enumerate_all(struct enumeration *all, uint32_t gpus)
+{
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (gpus >> i & 1)
+            all->gpus[all->n++] = i;
+    enumerate_orders(all, 0, 0);
+    return all->best;
+}
+
 /* The best bandwidth of all chains over the GPUs of the mask between two ports, or of all rings,
  * that do without some transfers. */
 __attribute__((unused)) static double enumerate_best_without(const struct tccl_model *model,
@@ -142,11 +158,7 @@ __attribute__((unused)) static double enumerate_best_without(const struct tccl_m
                               .entry = entry,
                               .exit = exit,
                               .without = without};
-    for (int i = 0; i < TCCL_MAX_GPUS; i++)
-        if (gpus >> i & 1)
-            all.gpus[all.n++] = i;
-    enumerate_orders(&all, 0, 0);
-    return all.best;
+    return enumerate_all(&all, gpus);
 }
 
 __attribute__((unused)) static double enumerate_best(const struct tccl_model *model, uint32_t gpus,

@@ -384,6 +384,25 @@ static void check_fair(const struct known *known, const int *members, int count,
     }
 }
 
+/* Several may make the same transfer: each of them is one of those that share. */
+static void check_repeats(const struct known *known, const struct tccl_model *model,
+                          const struct tccl_set *set, const int *members)
+{
+    enum { TIMES = 3 };
+    tccl_transfer all[TIMES * TCCL_MAX_SET];
+    int numbers[TIMES * TCCL_MAX_SET];
+    double rates[TIMES * TCCL_MAX_SET];
+    int count = 0;
+
+    for (int i = 0; i < set->count; i++)
+        for (int k = 0; k <= i % TIMES; k++) {
+            numbers[count] = members[i];
+            all[count++] = set->transfers[i];
+        }
+    CHECK_INT(tccl_model_rates(model, all, count, rates, NULL, NULL), 0);
+    check_fair(known, numbers, count, rates);
+}
+
 static void check_random_models(void)
 {
     static struct known known;
@@ -404,6 +423,7 @@ static void check_random_models(void)
             CHECK(near(gbps, lowest));
             CHECK_INT(tccl_model_measure(model, &set, &fast, NULL, NULL, NULL), 0);
             CHECK(fast == gbps);
+            check_repeats(&known, model, &set, members);
             set.count--; /* fewer transfers are never slower */
             CHECK_INT(tccl_model_measure(model, &set, &less, NULL, NULL, NULL), 0);
             CHECK(less >= gbps);

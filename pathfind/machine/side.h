@@ -1,0 +1,27 @@
+/* side.h: what one step runs on a node: the transfers of its rings. Several steps, or several
+ * groups of one, are several sides: all run at the same time, and each is as fast as its own
+ * slowest transfer. */
+#ifndef TCCL_SIDE_H
+#define TCCL_SIDE_H
+
+#include "machine/model.h"
+
+enum { TCCL_MAX_SIDES = 16 };
+
+/* Zero-initialise. A transfer that several rings make stands there as often as they make it. */
+struct tccl_side {
+    int rings; /* that carry equal parts of the data; its bandwidth is that of all together */
+    int count;
+    tccl_transfer transfers[TCCL_MAX_SET];
+};
+
+/* Adds a ring's transfers; in any order, repeats stay. Returns 0, or -1: more than TCCL_MAX_SET. */
+int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring);
+
+/* The bandwidth of each of n sides while all run, GB/s: rings times the rate of its slowest
+ * transfer; infinite for a side without transfers. Returns 0, or -1 with err: a transfer that is
+ * not possible on the machine, too many of them, or no memory. */
+int tccl_model_sides(const struct tccl_model *model, const struct tccl_side *const *sides, int n,
+                     double *gbps, struct tccl_error *err);
+
+#endif

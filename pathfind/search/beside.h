@@ -1,0 +1,46 @@
+/* beside.h: the best chains of a step beside others that run on the same node.
+ *
+ * What counts is the least share: what a step has beside the others, as a part of what it has
+ * alone, the least of all of them, the step itself included. Shares that are equal but for the
+ * noise are told apart by their sum. What runs already is never changed. */
+#ifndef TCCL_BESIDE_H
+#define TCCL_BESIDE_H
+
+#include "machine/side.h"
+#include "search/search.h"
+
+/* Who runs already. Sides are borrowed. */
+struct tccl_beside {
+    const struct tccl_model *model;
+    int n;
+    const struct tccl_side *others[TCCL_MAX_SIDES - 1];
+    double alone[TCCL_MAX_SIDES - 1]; /* of each, GB/s */
+    double own;                       /* what the step itself reaches alone, GB/s */
+    bool selfish;                     /* shares of the others don't count */
+};
+
+/* What a side is worth beside the others. */
+struct tccl_worth {
+    double gbps;  /* of the side, while all run, GB/s */
+    double least; /* the least share */
+    double sum;   /* of all shares */
+};
+
+/* Returns 0, or -1 with err as tccl_model_sides. */
+int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
+                      struct tccl_worth *worth, struct tccl_error *err);
+/* Is a better than b: by more than this ratio in the least share, else in the sum? */
+bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
+
+/* A meter by which a set's bandwidth is its least share times own. It lives as long as beside. The
+ * symmetries of the machine don't hold for it. */
+struct tccl_meter tccl_beside_meter(const struct tccl_beside *beside);
+
+/* The best ring of a GPU set that has the node for itself but for the others. own and selfish are
+ * set here. *best: the ring, its bandwidth beside the others, and as its bound what it reaches
+ * alone. Returns 0, or -1 with err. */
+int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
+                     const struct tccl_search_options *options, struct tccl_result *best,
+                     struct tccl_worth *worth, struct tccl_error *err);
+
+#endif
