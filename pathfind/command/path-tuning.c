@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chain/tree-rate.h"
 #include "nccl/baseline.h"
+#include "nccl/search.h"
 #include "nccl/tuning.h"
 
 enum { SMALLEST = 10, LARGEST = 32 }; /* powers of two: 1 KiB to 4 GiB */
@@ -18,6 +20,29 @@ struct picks {
         struct tccl_pick pick;
     } list[LARGEST - SMALLEST + 1];
 };
+
+/* How NCCL is told of a planned ring: not at all; or by a graph file, which has the tree, too; or
+ * by a topology file, under which NCCL's trees go along the ring. */
+enum told { ALONE, GRAPH_FILE, TOPOLOGY_FILE };
+
+/* Versions of NCCL from which on something differs. A graph file has no tree where a topology file
+ * may do: what NCCL picks with such a file is what it picks alone. */
+struct row {
+    const char *from;
+    int generation;
+    enum told told;
+};
+enum { ROWS = TCCL_GENERATIONS + 1 };
+
+static void list_rows(struct row rows[static ROWS])
+{
+    for (int i = 0, n = 0; i < TCCL_GENERATIONS; i++) {
+        rows[n++] = (struct row){tccl_generations[i].name, i,
+                                 i <= TCCL_NCCL_2_29 ? GRAPH_FILE : TOPOLOGY_FILE};
+        if (i == TCCL_NCCL_2_29)
+            rows[n++] = (struct row){"2.29.7", i, TOPOLOGY_FILE};
+    }
+}
 
 /* What a generation of NCCL finds on a node by itself: from the table, or now. */
 static int own_graphs(const struct node_class *class, bool closed, int generation,
@@ -41,27 +66,80 @@ static int lowest_sm(const struct node_class *class)
     return lowest;
 }
 
-static int tune(const struct route *route, bool closed, int generation, struct tccl_tuning *tuning)
+/* As the runtime shim writes it to the graph file: the paths of a tree may be the longest ones. */
+static void give_tree(const struct tccl_nominal *ring, const struct tccl_tree *planned,
+                      double ring_gbps, struct tccl_nominal *tree)
+{
+    int channels = tree->channels;
+    tree->intra = (float)(tccl_tree_rate(ring->channels * (double)ring->intra,
+                                         channels * (double)tree->intra, ring_gbps, planned->gbps) /
+                          channels);
+    tree->inter = (float)(tccl_tree_rate(ring->channels * (double)ring->inter,
+                                         channels * (double)tree->inter, ring_gbps, planned->gbps) /
+                          channels);
+    tree->far_intra = tree->far_inter = TCCL_FAR_SYSTEM;
+}
+
+/* The rate of the tree that NCCL finds under a topology file, of all its channels. */
+static void lead_tree(const struct stop *stop, int generation, const struct tccl_nominal *ring,
+                      const struct tccl_tree *planned, double ring_gbps, struct tccl_nominal *tree)
+{
+    double all = ring->channels * (double)ring->intra;
+    double wanted = tccl_tree_rate(ring->channels * (double)ring->inter,
+                                   tree->channels * (double)tree->inter, ring_gbps, planned->along);
+    double most = tccl_tree_rate_by_links(stop->chain.n_gpus, all, wanted);
+    float rate = tccl_nccl_rate(false, lowest_sm(stop->class), generation, most) / tree->channels;
+    if (rate < tree->inter)
+        tree->intra = tree->inter = rate;
+}
+
+/* Can there be a topology file? One reason more against it is not known here: the PCI tree. */
+static bool may_lead(const struct stop *stop, const struct tccl_nominal *ring)
+{
+    enum tccl_cpu cpu = stop->class->source->machine.cpu;
+    return tccl_tree_is_one_channel(ring->channels, ring->channels * (double)ring->intra) &&
+           stop->chain.entry.nic == stop->chain.exit.nic && cpu >= TCCL_CPU_AMD &&
+           cpu <= TCCL_CPU_INTEL_ERP;
+}
+
+static void plan_tree(const struct route *route, const struct stop *stop, const struct row *row,
+                      const struct tccl_nominal *ring, struct tccl_nominal *tree)
+{
+    const struct tccl_tree *planned = stop_tree(stop);
+    if (!planned || tree->channels == 0 || ring->channels == 0)
+        return;
+    if (row->told == GRAPH_FILE)
+        give_tree(ring, planned, route->gbps, tree);
+    if (row->told == TOPOLOGY_FILE && planned->along > 0 && may_lead(stop, ring))
+        lead_tree(stop, row->generation, ring, planned, route->gbps, tree);
+}
+
+static int tune(const struct route *route, bool closed, const struct row *row,
+                struct tccl_tuning *tuning)
 {
     struct tccl_baseline own;
-    tccl_tuning_begin(tuning, tccl_generations[generation].first);
+    tccl_tuning_begin(tuning, tccl_generations[row->generation].first);
     for (int i = 0; i < route->n; i++) {
-        const struct node_class *class = route->stops[i].class;
+        const struct stop *stop = &route->stops[i];
+        const struct node_class *class = stop->class;
         if ((i == 0 || class != route->stops[i - 1].class) &&
-            own_graphs(class, closed, generation, &own) != 0)
+            own_graphs(class, closed, row->generation, &own) != 0)
             return -1;
-        tccl_tuning_add_node(tuning, &own.ring, &own.tree, __builtin_popcount(class->gpus),
+        struct tccl_nominal tree = own.tree;
+        plan_tree(route, stop, row, &own.ring, &tree);
+        tccl_tuning_add_node(tuning, &own.ring, &tree, __builtin_popcount(class->gpus),
                              lowest_sm(class), class->source->machine.cpu);
     }
     tccl_tuning_end(tuning);
     return tuning->ranks < 2 || tuning->ring.channels == 0 ? -1 : 0;
 }
 
-static int find_picks(const struct route *route, bool closed, int generation, struct picks *picks)
+static int find_picks(const struct route *route, bool closed, const struct row *row,
+                      struct picks *picks)
 {
     struct tccl_tuning tuning;
     memset(picks, 0, sizeof(*picks));
-    if (tune(route, closed, generation, &tuning) != 0)
+    if (tune(route, closed, row, &tuning) != 0)
         return -1;
     for (int power = SMALLEST; power <= LARGEST; power++) {
         struct tccl_pick pick = tccl_tuning_pick(&tuning, UINT64_C(1) << power);
@@ -74,26 +152,35 @@ static int find_picks(const struct route *route, bool closed, int generation, st
     return 0;
 }
 
-json_t *tuning_to_json(const struct route *route, bool closed)
+static json_t *picks_to_json(const struct picks *picks)
 {
     static const char *const algorithms[] = {"tree", "ring"};
     static const char *const protocols[] = {"LL", "LL128", "Simple"};
+    json_t *list = json_array();
+    for (int i = 0; i < picks->n; i++)
+        json_array_append_new(list,
+                              json_pack("{s:I, s:s, s:s}", "from", (json_int_t)picks->list[i].from,
+                                        "algorithm", algorithms[picks->list[i].pick.algorithm],
+                                        "protocol", protocols[picks->list[i].pick.protocol]));
+    return list;
+}
+
+json_t *tuning_to_json(const struct route *route, bool closed)
+{
     json_t *json = json_array();
-    struct picks picks;
-    for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
-        json_t *list = json_array();
-        if (find_picks(route, closed, generation, &picks) != 0) {
-            json_decref(list);
+    struct picks picks, alone;
+    struct row rows[ROWS];
+    list_rows(rows);
+    for (int i = 0; i < ROWS; i++) {
+        struct row without = {rows[i].from, rows[i].generation, ALONE};
+        if (find_picks(route, closed, &rows[i], &picks) != 0 ||
+            find_picks(route, closed, &without, &alone) != 0) {
             json_decref(json);
             return NULL;
         }
-        for (int i = 0; i < picks.n; i++)
-            json_array_append_new(
-                list, json_pack("{s:I, s:s, s:s}", "from", (json_int_t)picks.list[i].from,
-                                "algorithm", algorithms[picks.list[i].pick.algorithm], "protocol",
-                                protocols[picks.list[i].pick.protocol]));
-        json_array_append_new(json, json_pack("{s:s, s:o}", "nccl",
-                                              tccl_generations[generation].name, "picks", list));
+        json_array_append_new(json,
+                              json_pack("{s:s, s:o, s:o}", "nccl", rows[i].from, "picks",
+                                        picks_to_json(&picks), "alone", picks_to_json(&alone)));
     }
     return json;
 }
@@ -120,17 +207,26 @@ static void format_picks(const struct picks *picks, char *text, size_t size)
 
 void tuning_print(const struct route *route, bool closed, FILE *out)
 {
-    char before[512] = "", text[512];
+    char before[2][512] = {"", ""}, text[2][512];
     struct picks picks;
-    for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
-        if (find_picks(route, closed, generation, &picks) != 0)
+    struct row rows[ROWS];
+    list_rows(rows);
+    for (int i = 0; i < ROWS; i++) {
+        struct row without = {rows[i].from, rows[i].generation, ALONE};
+        if (find_picks(route, closed, &rows[i], &picks) != 0)
             return;
-        format_picks(&picks, text, sizeof(text));
-        if (generation == 0)
+        format_picks(&picks, text[0], sizeof(text[0]));
+        memcpy(text[1], text[0], sizeof(text[0]));
+        if (rows[i].told == TOPOLOGY_FILE && find_picks(route, closed, &without, &picks) == 0)
+            format_picks(&picks, text[1], sizeof(text[1]));
+        if (i == 0)
             fputs("\nAll-reduces by size and version of NCCL; all other collectives use the ring\n",
                   out);
-        if (strcmp(text, before) != 0)
-            fprintf(out, "  from %s  %s\n", tccl_generations[generation].name, text);
+        if (strcmp(text[0], before[0]) != 0 || strcmp(text[1], before[1]) != 0)
+            fprintf(out, "  from %-6s  %s\n", rows[i].from, text[0]);
+        if (rows[i].told == TOPOLOGY_FILE && strcmp(text[1], text[0]) != 0 &&
+            (strcmp(text[0], before[0]) != 0 || strcmp(text[1], before[1]) != 0))
+            fprintf(out, "               %s, where it needs a graph file\n", text[1]);
         memcpy(before, text, sizeof(before));
     }
 }

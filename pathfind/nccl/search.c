@@ -581,6 +581,15 @@ static const struct rates *rates_to_try(bool closed, int least_sm, enum tccl_ncc
     return closed ? &within : &between;
 }
 
+float tccl_nccl_rate(bool closed, int least_sm, enum tccl_nccl nccl, double gbps)
+{
+    const struct rates *rates = rates_to_try(closed, least_sm, nccl);
+    int at = 0;
+    while (at < rates->count - 1 && (double)rates->gbps[at] > gbps)
+        at++;
+    return rates->gbps[at];
+}
+
 /* The parameters of the search for one graph. */
 struct limits {
     const struct rates *rates;

@@ -22,6 +22,10 @@ struct tccl_rings {
 int tccl_nccl_search(struct tccl_view *view, bool closed, struct tccl_rings *rings,
                      struct tccl_error *err);
 
+/* The highest of the rates that NCCL tries, GB/s of a channel, which is at most so much, or its
+ * least. least_sm: of the GPUs. */
+float tccl_nccl_rate(bool closed, int least_sm, enum tccl_nccl nccl, double gbps);
+
 /* Do the searches on these two views, of an older and a newer NCCL, find the same for sure? Both
  * views are as tccl_view_make made them, as a copy of them may be kept. */
 bool tccl_nccl_search_alike(const struct tccl_view *older, const struct tccl_view *newer,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "chain/tree-rate.h"
+
 enum { XML_TABLE_2_21 = 22100, XML_TABLE_2_29_7 = 22907, RANKS_2_30_3 = 23003 };
 
 /* Of a channel, with the point that NCCL reads in whatever locale it is. 0.1 is what NCCL takes
@@ -85,9 +87,8 @@ static void add_tree_channel(const struct shim_chain *chain, const struct shim_n
 double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
                             double tree, double speed_tree, double speed_ring)
 {
-    double ring = own->ring.channels * speed_ring, all = own->tree.channels * speed_tree;
-    double most = chain->gbps > 0 ? ring * 2 * tree / chain->gbps : all;
-    return most < all ? most : all;
+    return tccl_tree_rate(own->ring.channels * speed_ring, own->tree.channels * speed_tree,
+                          chain->gbps, tree);
 }
 
 static bool has_tree(const struct shim_chain *chain, const struct shim_numbers *numbers,

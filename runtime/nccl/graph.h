@@ -28,8 +28,7 @@ int shim_graph(const struct shim_chain *chain, const struct shim_numbers *number
 
 /* GB/s, nominal, of all channels of a tree that was measured with so many GB/s each way, beside the
  * planned ring: NCCL's own (speed_tree for each channel), but no more, beside those of its own ring
- * (speed_ring), than was measured of both. An all-reduce takes a tree half the time of a ring of
- * the same bandwidth. */
+ * (speed_ring), than was measured of both (chain/tree-rate.h). */
 double shim_graph_tree_gbps(const struct shim_chain *chain, const struct shim_baseline *own,
                             double tree, double speed_tree, double speed_ring);
 

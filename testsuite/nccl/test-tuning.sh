@@ -53,27 +53,31 @@ if bad:
 PYTHON
 }
 
-# tccl-path foretells what NCCL picks alone. The table has one decimal, so of two that take nearly the same time it may be
-# either.
+# tccl-path foretells what NCCL picks alone, and with the plan. The table has one decimal, so of two that take nearly the
+# same time it may be either.
 foretold() { # MODEL NODES
     "$TCCL_BUILD/pathfind/tccl-path" explain --json --node "$machines/$1.json=$2" >"$work/explain" || fail "tccl-path explain"
-    python3 - "$here" "$work" "$1" <<'PYTHON' || fail "$1 on $2 nodes: not as tccl-path has it"
+    local file=topology
+    ! show_log | grep "TCCL INFO .*: ring " | grep -q "; graph file" || file=graph
+    python3 - "$here" "$work" "$1" "$file" <<'PYTHON' || fail "$1 on $2 nodes: not as tccl-path has it"
 import json
 import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])
 import tuning
-alone = tuning.read(f"{sys.argv[2]}/alone-log/node0-process0.log")
+runs = {name: tuning.read(f"{sys.argv[2]}/{name}-log/node0-process0.log") for name in ["alone", "planned"]}
 with open(f"{sys.argv[2]}/explain") as file:
     answer = json.load(file)
 with open(f"{sys.argv[1]}/../machines/{sys.argv[3]}.json") as file:
     sm = json.load(file)["machine"]["gpus"][0]["sm"]
-said_by_version = {row["nccl"]: row["picks"] for row in answer["all_reduce"]}
-for size, pick in alone.picks(sm).items():
-    row = [row for row in said_by_version["2.29"] if row["from"] <= size][-1]
-    said = (row["algorithm"].capitalize(), row["protocol"])
-    if said != pick and alone.time(*said, size, sm) > 1.05 * alone.time(*pick, size, sm):
-        sys.exit(f"{tuning.human(size)}: {said}, NCCL has {pick}")
+foretold = [row for row in answer["all_reduce"] if row["nccl"] == "2.29.7"][0]
+for name, run in runs.items():
+    picks = foretold["picks" if name == "planned" and sys.argv[4] == "topology" else "alone"]
+    for size, pick in run.picks(sm).items():
+        row = [row for row in picks if row["from"] <= size][-1]
+        said = (row["algorithm"].capitalize(), row["protocol"])
+        if said != pick and run.time(*said, size, sm) > 1.05 * run.time(*pick, size, sm):
+            sys.exit(f"{name}, {tuning.human(size)}: {said}, NCCL has {pick}")
 PYTHON
 }
 

@@ -1,0 +1,27 @@
+/* tree-rate.h: the nominal rates of a tree beside a planned ring. NCCL compares the rates of ring
+ * and tree to pick one of them for an all-reduce, and knows nothing of what was measured. So the
+ * runtime shim gives it a tree that is no faster, beside the ring, than it was measured; tccl-path
+ * foretells the pick. libc only: the shim has it, too. All rates are GB/s, those of NCCL of all
+ * channels together. */
+#ifndef TCCL_CHAIN_TREE_RATE_H
+#define TCCL_CHAIN_TREE_RATE_H
+
+#include <stdbool.h>
+
+/* What NCCL is to take for the tree's rate, where it takes ring and tree for its own. ring_gbps and
+ * tree_gbps were measured, the latter each way: an all-reduce takes such a tree half the time of a
+ * ring of the same bandwidth. ring_gbps 0: NCCL's own. */
+double tccl_tree_rate(double ring, double tree, double ring_gbps, double tree_gbps);
+
+/* A topology file can't say so, but for the links of the first two of an open chain's n GPUs, i = 0
+ * and 1, beside which a tree gets the NIC. Their rate: the ring's, or more where that of the tree
+ * needs it. */
+double tccl_tree_link(int i, int n, double ring, double tree);
+/* The tree's rate that these links allow, before NCCL takes one of those that it tries. */
+double tccl_tree_rate_by_links(int n, double ring, double tree);
+
+/* Under such a file NCCL finds one channel, of which it makes two where it is fast. Are so many,
+ * with gbps of all together, that one? */
+bool tccl_tree_is_one_channel(int channels, double gbps);
+
+#endif
