@@ -131,7 +131,8 @@ bool tccl_tree_fits(const struct tccl_tree *tree, const struct tccl_chain *chain
     if (tree->gbps == 0 && tree->along == 0)
         return true;
     for (int i = 0; i < chain->n_gpus; i++) {
-        if (place_of(chain, tree->gpus[i]) < 0 || (seen >> tree->gpus[i] & 1))
+        if (tree->gpus[i] >= TCCL_MAX_GPUS || place_of(chain, tree->gpus[i]) < 0 ||
+            (seen >> tree->gpus[i] & 1))
             return false;
         seen |= UINT32_C(1) << tree->gpus[i];
     }

@@ -115,8 +115,9 @@ static int seen_by_bind(const char *value, int n_gpus)
     return n_gpus;
 }
 
-/* "2", "a100:2", "a100:1,v100:1", "gres/gpu:2", "cpu=4,gres/gpu:a100=2": the sum. */
-static int seen_per_task(const char *value, bool tres)
+/* "2", "a100:2", "a100:1,v100:1", "gres/gpu:2", "cpu=4,gres/gpu:a100=2": the sum,
+ * each counted as n_gpus at most. */
+static int seen_per_task(const char *value, bool tres, int n_gpus)
 {
     int sum = 0;
     for (const char *at = value; at; at = strchr(at, ',')) {
@@ -128,7 +129,8 @@ static int seen_per_task(const char *value, bool tres)
         if (tres && !memmem(at, length, "gpu", 3))
             continue;
         bool counted = number < at + length && (number == at || strchr(":=", number[-1]));
-        sum += counted ? atoi(number) : 1;
+        long here = counted ? strtol(number, NULL, 10) : 1;
+        sum += here < n_gpus ? (int)here : n_gpus;
     }
     return sum;
 }
@@ -143,9 +145,9 @@ int task_gpus_seen(const char *option, int n_gpus)
     if (strncmp(option, "--gpu-bind=", 11) == 0 || strncmp(option, "--tres-bind=", 12) == 0)
         seen = seen_by_bind(value, n_gpus);
     else if (strncmp(option, "--gpus-per-task=", 16) == 0)
-        seen = seen_per_task(value, false);
+        seen = seen_per_task(value, false, n_gpus);
     else if (strncmp(option, "--tres-per-task=", 16) == 0)
-        seen = seen_per_task(value, true);
+        seen = seen_per_task(value, true, n_gpus);
     else if (strncmp(option, "--ntasks-per-gpu=", 17) == 0)
         seen = 1;
     return seen > 0 && seen < n_gpus ? seen : n_gpus;

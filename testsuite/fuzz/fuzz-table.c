@@ -18,6 +18,7 @@ static void fix_checksum(uint8_t *data, size_t size)
 static void check_result_of(const struct tccl_result *result, const struct tccl_machine *machine)
 {
     FUZZ_CHECK(!(result->gbps < 0) && result->bound >= result->gbps);
+    FUZZ_CHECK(tccl_tree_fits(&result->tree, &result->chain, machine->n_nics));
     if (result->chain.n_gpus > 0)
         FUZZ_CHECK(tccl_chain_check(&result->chain, machine, NULL) == 0);
 }

@@ -200,6 +200,17 @@ static void test_size(void)
     tccl_table_free(table);
 }
 
+/* As bytes of a file may be. */
+static void test_no_such_gpus(void)
+{
+    struct tccl_chain chain = {.n_gpus = 2, .gpus = {200, 201}};
+    struct tccl_tree tree = {.gbps = 2, .along = 1, .gpus = {200, 201}};
+    CHECK(!tccl_tree_fits(&tree, &chain, 1));
+    chain.gpus[0] = tree.gpus[0] = 0;
+    chain.gpus[1] = tree.gpus[1] = TCCL_MAX_GPUS - 1;
+    CHECK(tccl_tree_fits(&tree, &chain, 1));
+}
+
 int main(void)
 {
     srand(check_seed());
@@ -212,6 +223,7 @@ int main(void)
     test_other_machine(machine);
     test_contradiction(&machine);
     test_size();
+    test_no_such_gpus();
     sample_remove(path);
     return check_result();
 }
