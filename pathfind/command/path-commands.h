@@ -10,6 +10,7 @@ int command_eval(const struct options *options, struct tccl_error *err);
 int command_explain(const struct options *options, struct tccl_error *err);
 int command_measure(const struct options *options, struct tccl_error *err);
 int command_draw(const struct options *options, struct tccl_error *err);
+int command_place(const struct options *options, struct tccl_error *err);
 
 /* Finds the best ring for the nodes: from the profiles' tables, else by searching. answer is the
  * caller's to clear in any case. Returns 0, or -1 with err. */

@@ -8,14 +8,23 @@
 
 /* The letters are also short options, where they are lower case. */
 static const struct option long_options[] = {
-    {"model", required_argument, NULL, 'm'},  {"profile", required_argument, NULL, 'p'},
-    {"node", required_argument, NULL, 'n'},   {"gpus", required_argument, NULL, 'g'},
-    {"ring", required_argument, NULL, 'r'},   {"set", required_argument, NULL, 's'},
-    {"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
-    {"json", no_argument, NULL, 'j'},         {"any", no_argument, NULL, 'a'},
-    {"gap", required_argument, NULL, 'G'},    {"noise", required_argument, NULL, 'N'},
-    {"budget", required_argument, NULL, 'B'}, {"pairs", required_argument, NULL, 'P'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    {"model", required_argument, NULL, 'm'},
+    {"profile", required_argument, NULL, 'p'},
+    {"node", required_argument, NULL, 'n'},
+    {"gpus", required_argument, NULL, 'g'},
+    {"ring", required_argument, NULL, 'r'},
+    {"set", required_argument, NULL, 's'},
+    {"format", required_argument, NULL, 'f'},
+    {"output", required_argument, NULL, 'o'},
+    {"json", no_argument, NULL, 'j'},
+    {"any", no_argument, NULL, 'a'},
+    {"gap", required_argument, NULL, 'G'},
+    {"noise", required_argument, NULL, 'N'},
+    {"budget", required_argument, NULL, 'B'},
+    {"pairs", required_argument, NULL, 'P'},
+    {"busy", required_argument, NULL, 'b'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static const char *option_name(int letter)
@@ -67,7 +76,7 @@ static int take_text(struct options *options, int letter, const char *text, stru
     const char **const places[] = {
         ['m'] = &options->model,  ['p'] = &options->profile, ['g'] = &options->gpus,
         ['r'] = &options->ring,   ['s'] = &options->set,     ['f'] = &options->format,
-        ['o'] = &options->output,
+        ['o'] = &options->output, ['b'] = &options->busy,
     };
     if (*places[letter])
         return tccl_fail(err, "--%s is given twice", option_name(letter));
@@ -109,7 +118,7 @@ int options_parse(int argc, char **argv, const char *accepted, struct options *o
     int letter;
     opterr = 0;
     optind = 1;
-    while ((letter = getopt_long(argc, argv, ":m:p:n:g:r:s:f:o:jah", long_options, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, ":m:p:n:g:r:s:f:o:b:jah", long_options, NULL)) != -1) {
         if (letter == ':')
             return tccl_fail(err, "%s: a value is missing", argv[optind - 1]);
         if (letter == '?')

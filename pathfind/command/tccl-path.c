@@ -16,12 +16,14 @@ static const char help[] =
     "  explain   why this ring: what limits it, what comes next to it\n"
     "  draw      picture of the nodes and the ring, SVG or DOT\n"
     "  measure   bandwidth of one transfer set\n"
+    "  place     which GPUs of a node a job should get (--gpus: how many)\n"
     "\n"
     "  --model FILE, --profile DIR  machine model, or profile folder: one node\n"
     "  --node FILE[=COUNT[:GPUS]]   COUNT more nodes of this model or profile, in this\n"
     "                   place of the order; repeat as needed. If FILE is the one of\n"
     "                   --model, --model adds no node, and may then be left out\n"
     "  --gpus LIST      GPUs of each node, such as 0-3 or 0,2; default: all\n"
+    "  --busy LIST      for place: GPUs that another job has\n"
     "  --json           for scripts\n"
     "  -h, --help       with a command: its options\n"
     "  -V, --version\n"
@@ -90,6 +92,18 @@ static const struct command commands[] = {
      "                   GPU 1, \"g1<m0\" GPU 1 reads from memory 0, \"n0>g0\" NIC 0\n"
      "                   writes to GPU 0\n"
      "  --json           print JSON\n"},
+    {"place", command_place, "mpgbNj", false, false,
+     "Usage: tccl-path place (--model FILE | --profile DIR) --gpus K [--busy LIST]\n"
+     "                       [--noise RATIO] [--json]\n"
+     "Which K GPUs of a node a job should get: all sets of free ones, best first.\n",
+     "  --model FILE     ask a machine model\n"
+     "  --profile DIR    a profile; without a model.json it does not say what jobs do\n"
+     "                   to each other, only what each reaches alone\n"
+     "  --gpus K         how many GPUs the job gets\n"
+     "  --busy LIST      GPUs that are taken, such as 0-3 or 0,2: one job, with its best\n"
+     "                   ring\n"
+     "  --noise RATIO    bandwidths closer than this count as equal (default 0.03)\n"
+     "  --json           print JSON, all sets; without it the first ten are shown\n"},
 };
 
 static const struct command *find_command(const char *name)
@@ -131,8 +145,10 @@ static const char *find_fault(const struct command *command, const struct option
     if (!options->model && !options->profile && !options->n_nodes)
         return command->nodes ? "--model, --profile or --node is missing"
                               : "--model or --profile is missing";
-    if (!command->nodes && !options->set)
+    if (strchr(command->accepted, 's') && !options->set)
         return "--set is missing";
+    if (strchr(command->accepted, 'b') && !options->gpus)
+        return "--gpus is missing: how many GPUs the job gets";
     if (options->format && strcmp(options->format, "svg") != 0 &&
         strcmp(options->format, "dot") != 0)
         return "--format: svg or dot is wanted";
@@ -161,7 +177,8 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name)
-        return usage_error(NULL, "a command is missing: solve, eval, explain, draw or measure");
+        return usage_error(NULL,
+                           "a command is missing: solve, eval, explain, draw, measure or place");
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         fputs(help, stdout);
         return end_output();
