@@ -205,7 +205,7 @@ static int write_id(const char *path, const ncclUniqueId *id)
     if (!file)
         return fail(options.rank, temporary, strerror(errno));
     bool written = fwrite(id, sizeof(*id), 1, file) == 1;
-    if (fclose(file) != 0 || !written || rename(temporary, path) < 0)
+    if (fclose(file) != 0 || !written || rename(temporary, path) != 0)
         return fail(options.rank, path, strerror(errno));
     return 0;
 }
@@ -233,7 +233,7 @@ static int exchange_id(int slot, int owner, ncclUniqueId *id)
     snprintf(path, sizeof(path), "%s.%d", options.id, slot);
     if (options.rank != owner)
         return read_id(path, id);
-    if (check(options.rank, "ncclGetUniqueId", ncclGetUniqueId(id)) < 0)
+    if (check(options.rank, "ncclGetUniqueId", ncclGetUniqueId(id)) != 0)
         return -1;
     return options.ranks > 1 ? write_id(path, id) : 0;
 }
@@ -310,10 +310,10 @@ static ncclUniqueId ids[MAX_COMMS];
 /* Each thread's rank in a group of its own, or in none. */
 static int join_by_thread(struct member *member, int comm)
 {
-    if (options.group && check(member->rank, "ncclGroupStart", ncclGroupStart()) < 0)
+    if (options.group && check(member->rank, "ncclGroupStart", ncclGroupStart()) != 0)
         return -1;
     int status = join(member, comm, ids[comm]);
-    if (options.group && check(member->rank, "ncclGroupEnd", ncclGroupEnd()) < 0)
+    if (options.group && check(member->rank, "ncclGroupEnd", ncclGroupEnd()) != 0)
         return -1;
     return status;
 }
@@ -346,7 +346,7 @@ static int wait_all(int first, int last)
 {
     for (int i = 0; i < options.gpus; i++)
         for (int comm = first; comm <= last; comm++)
-            if (wait_ready(&members[i], comm) < 0)
+            if (wait_ready(&members[i], comm) != 0)
                 return -1;
     return 0;
 }
@@ -362,7 +362,7 @@ static int group_start(void)
 static int group_end(int first, int last)
 {
     if ((options.gpus > 1 || options.group) &&
-        check(options.rank, "ncclGroupEnd", ncclGroupEnd()) < 0)
+        check(options.rank, "ncclGroupEnd", ncclGroupEnd()) != 0)
         return -1;
     return wait_all(first, last);
 }
@@ -374,7 +374,7 @@ static int join_together(int first, int last)
     for (int comm = first; status == 0 && comm <= last; comm++)
         for (int i = 0; status == 0 && i < options.gpus; i++)
             status = join(&members[i], comm, ids[comm]);
-    return group_end(first, last) < 0 ? -1 : status;
+    return group_end(first, last) != 0 ? -1 : status;
 }
 
 static int join_alone(int comm)
@@ -384,7 +384,7 @@ static int join_alone(int comm)
 
     for (int i = 0; i < options.gpus; i++)
         devices[i] = members[i].device;
-    if (check(options.rank, "ncclCommInitAll", ncclCommInitAll(comms, options.gpus, devices)) < 0)
+    if (check(options.rank, "ncclCommInitAll", ncclCommInitAll(comms, options.gpus, devices)) != 0)
         return -1;
     for (int i = 0; i < options.gpus; i++)
         members[i].comms[comm] = comms[i];
@@ -394,7 +394,7 @@ static int join_alone(int comm)
 static int make_comms(void)
 {
     for (int comm = 0; comm < options.comms; comm++)
-        if (options.init != INIT_ALL && exchange_id(comm, 0, &ids[comm]) < 0)
+        if (options.init != INIT_ALL && exchange_id(comm, 0, &ids[comm]) != 0)
             return -1;
     if (options.threads)
         return join_in_threads();
@@ -429,14 +429,14 @@ static int join_subset(int index)
     ncclUniqueId id;
     int status = exchange_id(SUBSET + index, subset->ranks[0] / options.gpus, &id);
 
-    if (status < 0 || (!options.group && group_start() < 0))
+    if (status < 0 || (!options.group && group_start() != 0))
         return -1;
     for (int i = 0; i < options.gpus && status == 0; i++) {
         int place = place_in(subset, members[i].rank);
         if (place >= 0)
             status = join_as(&members[i], SUBSET + index, id, place, subset->n);
     }
-    if (!options.group && group_end(SUBSET + index, SUBSET + index) < 0)
+    if (!options.group && group_end(SUBSET + index, SUBSET + index) != 0)
         return -1;
     return status;
 }
@@ -448,7 +448,7 @@ static int make_subsets(void)
     for (int i = 0; i < options.subsets && status == 0; i++)
         if (takes_part(&subsets[i]))
             status = join_subset(i);
-    if (options.group && group_end(SUBSET, SUBSET + options.subsets - 1) < 0)
+    if (options.group && group_end(SUBSET, SUBSET + options.subsets - 1) != 0)
         return -1;
     return status;
 }
@@ -504,10 +504,10 @@ static int grow(struct member *member)
 
     snprintf(path, sizeof(path), "%s.%d", options.id, GROWN);
     if (member->rank == root && (check(root, "ncclCommGetUniqueId",
-                                       ncclCommGetUniqueId(member->comms[SHRUNKEN], &id)) < 0 ||
-                                 write_id(path, &id) < 0))
+                                       ncclCommGetUniqueId(member->comms[SHRUNKEN], &id)) != 0 ||
+                                 write_id(path, &id) != 0))
         return -1;
-    if (member->rank == options.shrink && read_id(path, &id) < 0)
+    if (member->rank == options.shrink && read_id(path, &id) != 0)
         return -1;
     return check(member->rank, "ncclCommGrow",
                  ncclCommGrow(member->comms[SHRUNKEN], all_ranks(),
@@ -532,7 +532,7 @@ static int derive(int slot, int from, int (*make)(struct member *))
         cudaSetDevice(members[i].device);
         status = make(&members[i]);
     }
-    if (group_end(from, from) < 0 || wait_all(slot, slot) < 0)
+    if (group_end(from, from) != 0 || wait_all(slot, slot) != 0)
         return -1;
     return status;
 }
@@ -594,9 +594,9 @@ static ncclResult_t finish_part(struct member *member, int slot, struct part *pa
 static int start_parts(const struct ring_collective *collective, int slot, struct part *parts)
 {
     for (int i = 0; i < options.gpus; i++)
-        if (members[i].comms[slot] && prepare_part(&members[i], collective->bytes, &parts[i]) < 0)
+        if (members[i].comms[slot] && prepare_part(&members[i], collective->bytes, &parts[i]) != 0)
             return -1;
-    if (group_start() < 0)
+    if (group_start() != 0)
         return -1;
     for (int i = 0; i < options.gpus; i++) {
         if (!members[i].comms[slot])
@@ -642,7 +642,7 @@ static int collect(const struct ring_collective *collective, int slot)
         if (options.go_on)
             say_result(ring_collective_name(collective->kind), collective->bytes, slot,
                        member->rank, result);
-        else if (check(member->rank, ring_collective_name(collective->kind), result) < 0)
+        else if (check(member->rank, ring_collective_name(collective->kind), result) != 0)
             status = -1;
     }
     return status;
@@ -676,7 +676,7 @@ static int all_reduce(struct member *member)
         return fail(member->rank, "all-reduce", "out of memory on the GPU");
     ncclResult_t result =
         ncclAllReduce(buffer, buffer, 1, ncclFloat, ncclSum, member->comms[0], stream);
-    if (check(member->rank, "all-reduce", result) < 0)
+    if (check(member->rank, "all-reduce", result) != 0)
         return -1;
     if (cudaStreamSynchronize(stream) != cudaSuccess ||
         cudaMemcpy(&value, buffer, sizeof(value), cudaMemcpyDeviceToHost) != cudaSuccess ||
@@ -855,7 +855,7 @@ static void end_comm(struct member *member, int slot)
     if (options.finalize && !give_up) {
         result = ncclCommFinalize(member->comms[slot]);
         if (result == ncclInProgress)
-            result = wait_ready(member, slot) < 0 ? ncclInternalError : ncclSuccess;
+            result = wait_ready(member, slot) != 0 ? ncclInternalError : ncclSuccess;
         if (options.go_on)
             say_result("finalize", 0, slot, member->rank, result);
     }
@@ -900,18 +900,18 @@ static int run(void)
     if (make_comms() < 0 || make_subsets() < 0)
         return -1;
     double seconds[2] = {now() - start};
-    if ((!options.children_last && derive_all() < 0) || collect_all() < 0 ||
-        (options.children_last && derive_all() < 0))
+    if ((!options.children_last && derive_all() != 0) || collect_all() != 0 ||
+        (options.children_last && derive_all() != 0))
         return -1;
     remove_ids();
     start = now();
-    if ((options.edges || options.json) && connect_all() < 0)
+    if ((options.edges || options.json) && connect_all() != 0)
         return -1;
     seconds[1] = now() - start;
-    if (!options.no_log && has_comms() && print_all(seconds) < 0)
+    if (!options.no_log && has_comms() && print_all(seconds) != 0)
         return -1;
     for (int i = 0; i < options.gpus && options.allreduce; i++)
-        if (all_reduce(&members[i]) < 0)
+        if (all_reduce(&members[i]) != 0)
             return -1;
     end_comms();
     return 0;
@@ -1127,7 +1127,7 @@ int main(int argc, char **argv)
         if (parse_option(option) < 0)
             return 2;
     }
-    if (find_place() < 0)
+    if (find_place() != 0)
         return 1;
     if (options.init == INIT_ALL && options.ranks > 1) {
         fprintf(stderr, "tccl: ring-probe: --init all is for one process\n");

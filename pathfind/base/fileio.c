@@ -71,7 +71,7 @@ int tccl_read_file(const char *path, size_t max, char **data, size_t *size, stru
     cleanup_close int fd = tccl_open_regular(path, err);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &status) < 0)
+    if (fstat(fd, &status) != 0)
         return fail_errno(err, path, "can't be read");
     if (status.st_size < 0 || (uintmax_t)status.st_size > max) {
         tccl_fail(err, "%s: has %jd bytes, more than the %zu allowed", path,
@@ -118,7 +118,7 @@ static int make_temporary(const struct tccl_folder *folder, char temporary[stati
 static int fill_and_rename(const struct tccl_folder *folder, int fd, const char *temporary,
                            mode_t mode, const void *data, size_t size)
 {
-    if (fchmod(fd, mode) < 0 || write_all(fd, data, size) < 0 || fsync(fd) < 0)
+    if (fchmod(fd, mode) != 0 || write_all(fd, data, size) != 0 || fsync(fd) != 0)
         return -1;
     return renameat(folder->fd, temporary, folder->fd, folder->name);
 }
@@ -147,7 +147,7 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
     cleanup_leave struct tccl_folder folder;
     char temporary[NAME_MAX + 16];
 
-    if (tccl_folder_enter(&folder, path, what, err) < 0)
+    if (tccl_folder_enter(&folder, path, what, err) != 0)
         return -1;
     if (is_special(&folder))
         return fail_as(EINVAL, err, path, "can't be written: is not a regular file");
@@ -161,7 +161,7 @@ int tccl_write_file(const char *path, mode_t mode, const void *data, size_t size
         errno = saved;
         return -1;
     }
-    if (sync_names(&folder) < 0)
+    if (sync_names(&folder) != 0)
         return tccl_folder_fail(&folder, err, path, "is written, but may not outlast a crash");
     return 0;
 }
@@ -171,7 +171,7 @@ int tccl_remove_file(const char *path, struct tccl_error *err)
     static const char what[] = "can't be removed";
     cleanup_leave struct tccl_folder folder;
 
-    if (tccl_folder_enter(&folder, path, what, err) < 0)
+    if (tccl_folder_enter(&folder, path, what, err) != 0)
         return -1;
     return unlinkat(folder.fd, folder.name, 0) == 0 ? 0
                                                     : tccl_folder_fail(&folder, err, path, what);
@@ -205,7 +205,7 @@ static int put_special(const struct tccl_folder *folder, const char *path, const
 
     if (fd < 0 && errno == ENXIO)
         return fail_as(ENXIO, err, path, "can't be written: nobody reads from this pipe or device");
-    if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0 || write_all(fd, data, size) < 0)
+    if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0 || write_all(fd, data, size) != 0)
         return tccl_folder_fail(folder, err, path, "can't be written");
     return 1;
 }
@@ -218,13 +218,13 @@ static int write_special(const char *path, const void *data, size_t size, char *
     cleanup_leave struct tccl_folder folder;
     struct stat status;
 
-    if (tccl_folder_enter(&folder, path, "can't be written", err) < 0)
+    if (tccl_folder_enter(&folder, path, "can't be written", err) != 0)
         return -1;
     if (fstatat(folder.fd, folder.name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return 0; /* writing the file finds the same, and says so */
     bool link = S_ISLNK(status.st_mode);
     if ((link || S_ISFIFO(status.st_mode)) &&
-        tccl_folder_check_link(&folder, &status, path, err) < 0)
+        tccl_folder_check_link(&folder, &status, path, err) != 0)
         return -1;
     if (is_special(&folder))
         return put_special(&folder, path, data, size, err);
@@ -268,7 +268,7 @@ json_t *tccl_read_json(const char *path, size_t max, struct tccl_error *err)
     size_t size = 0;
     json_error_t where;
 
-    if (tccl_read_file(path, max, &text, &size, err) < 0)
+    if (tccl_read_file(path, max, &text, &size, err) != 0)
         return NULL;
     json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
     if (!json) {

@@ -18,7 +18,7 @@ void answer_clear(struct answer *answer)
 void answer_complete(struct answer *answer)
 {
     bool closed = answer->route.n == 1 && answer->route.stops[0].chain.closed;
-    if (route_baseline(&answer->route, closed, &answer->baseline, &answer->no_baseline) < 0)
+    if (route_baseline(&answer->route, closed, &answer->baseline, &answer->no_baseline) != 0)
         route_clear(&answer->baseline);
     route_expressible(&answer->route, &answer->not_expressible);
 }

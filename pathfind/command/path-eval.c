@@ -31,8 +31,9 @@ static int evaluate_ring(const struct options *options, struct nodes *nodes, str
                          struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
-    if (read_ring(options->ring, &text, err) < 0 ||
-        route_parse(nodes, text, &answer->route, err) < 0 || route_measure(&answer->route, err) < 0)
+    if (read_ring(options->ring, &text, err) != 0 ||
+        route_parse(nodes, text, &answer->route, err) != 0 ||
+        route_measure(&answer->route, err) != 0)
         return -1;
     answer_complete(answer);
     return 0;

@@ -40,8 +40,8 @@ static int find_limit(const struct stop *stop, struct limit *limit, struct tccl_
     double gbps;
     stop_set(stop, &limit->set);
     limit->detailed = source->model != NULL;
-    if (limit->detailed &&
-        tccl_model_measure(source->model, &limit->set, &gbps, limit->rates, limit->limits, err) < 0)
+    if (limit->detailed && tccl_model_measure(source->model, &limit->set, &gbps, limit->rates,
+                                              limit->limits, err) != 0)
         return -1;
     return source_slow_part(source, &limit->set, stop_slowest(stop), &limit->part, err);
 }
@@ -102,9 +102,9 @@ static void offer_changed(const struct stop *stop, bool any, const struct tccl_c
     struct tccl_result result = {.chain = *chain};
     struct tccl_set set;
     tccl_chain_set(chain, &set);
-    if (tccl_chain_check(chain, &stop->class->source->machine, NULL) < 0 ||
-        (!any && tccl_chain_expressible(chain, NULL) < 0) ||
-        source_measure(stop->class->source, &set, &result.gbps, NULL) < 0)
+    if (tccl_chain_check(chain, &stop->class->source->machine, NULL) != 0 ||
+        (!any && tccl_chain_expressible(chain, NULL) != 0) ||
+        source_measure(stop->class->source, &set, &result.gbps, NULL) != 0)
         return;
     result.bound = result.gbps;
     offer(others, stop, &result);
@@ -239,7 +239,7 @@ static int stops_to_json(const struct route *route, bool any, bool with_runners,
         struct limit limit;
         char name[32];
         n = route_alike(route, i);
-        if (find_limit(stop, &limit, err) < 0)
+        if (find_limit(stop, &limit, err) != 0)
             return -1;
         json_t *json = limit_to_json(stop, &limit);
         format_nodes(i, n, name);
@@ -269,8 +269,8 @@ static int explain_json(const struct answer *answer, bool any, struct tccl_error
     json_object_set_new(json, "explain", why);
     json_object_set_new(json, "explain_baseline", baseline);
     json_object_set_new(json, "limiting_hops", hops);
-    if (stops_to_json(&answer->route, any, true, why, err) < 0 ||
-        stops_to_json(&answer->baseline, any, false, baseline, err) < 0)
+    if (stops_to_json(&answer->route, any, true, why, err) != 0 ||
+        stops_to_json(&answer->baseline, any, false, baseline, err) != 0)
         return -1;
     for (int i = 0; answer->route.hops && i < answer->route.n; i++)
         if (holds_route(&answer->route, answer->route.hops[i]))
@@ -325,7 +325,7 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
     const struct stop *stop = &route->stops[i];
     struct limit limit;
     char name[32], chain[TCCL_CHAIN_TEXT];
-    if (find_limit(stop, &limit, err) < 0)
+    if (find_limit(stop, &limit, err) != 0)
         return -1;
     format_nodes(i, n, name);
     printf("%s (%s): %.2f GB/s%s\n", name, stop->class->source->machine.name, stop->gbps,
@@ -365,7 +365,7 @@ static int print_route(const struct route *route, bool any, bool with_runners,
 {
     for (int i = 0, n; i < route->n; i += n) {
         n = route_alike(route, i);
-        if (print_stop(route, i, n, any, with_runners, err) < 0)
+        if (print_stop(route, i, n, any, with_runners, err) != 0)
             return -1;
     }
     print_slow_hops(route);
@@ -378,7 +378,7 @@ static int explain_text(const struct answer *answer, bool any, struct tccl_error
     if (answer->nothing)
         return 0;
     printf("\nThis ring\n");
-    if (print_route(&answer->route, any, true, err) < 0)
+    if (print_route(&answer->route, any, true, err) != 0)
         return -1;
     tuning_print(&answer->route, is_closed(answer), stdout);
     if (!answer->baseline.n)

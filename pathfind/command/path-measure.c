@@ -18,7 +18,7 @@ static int check_members(const struct source *source, const struct tccl_set *set
 {
     struct tccl_error why = {""};
     for (int i = 0; i < set->count; i++)
-        if (tccl_machine_allows(&source->machine, set->transfers[i], &why) < 0) {
+        if (tccl_machine_allows(&source->machine, set->transfers[i], &why) != 0) {
             char text[12];
             tccl_transfer_format(set->transfers[i], text);
             return tccl_fail(err, "--set: %s: %s", text, why.text);
@@ -35,8 +35,8 @@ static int measure(struct source *source, const char *text, struct measured *out
         return tccl_fail(err, "--set: %s", why.text);
     if (out->set.count == 0)
         return tccl_fail(err, "--set: no transfer; give some, such as \"g0>g1 g1<m0\"");
-    if (check_members(source, &out->set, err) < 0 ||
-        source_measure(source, &out->set, &out->gbps, err) < 0)
+    if (check_members(source, &out->set, err) != 0 ||
+        source_measure(source, &out->set, &out->gbps, err) != 0)
         return -1;
     double gbps;
     out->detailed = source->model != NULL;

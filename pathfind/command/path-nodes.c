@@ -62,7 +62,7 @@ static struct source *find_source(struct nodes *nodes, const char *path, struct 
     for (int i = 0; i < nodes->n_sources; i++)
         if (same_file(nodes->sources[i]->path, path))
             return nodes->sources[i];
-    if (grow((void **)&nodes->sources, nodes->n_sources, sizeof(*nodes->sources), err) < 0)
+    if (grow((void **)&nodes->sources, nodes->n_sources, sizeof(*nodes->sources), err) != 0)
         return NULL;
     struct source *source = source_open(path, err);
     if (source)
@@ -76,7 +76,7 @@ static int find_gpus(const struct source *source, const char *text, struct group
     struct tccl_error why = {""};
     group->gpus = (UINT32_C(1) << source->machine.n_gpus) - 1;
     group->gpus_given = text != NULL;
-    if (text && tccl_numberset_parse(text, source->machine.n_gpus, &group->gpus, &why) < 0)
+    if (text && tccl_numberset_parse(text, source->machine.n_gpus, &group->gpus, &why) != 0)
         return tccl_fail(err, "--gpus %.60s: %s (%s has %d GPUs)", text, why.text, source->path,
                          source->machine.n_gpus);
     return group->gpus ? 0 : tccl_fail(err, "%s: no GPU", source->path);
@@ -86,11 +86,11 @@ static int add_group(struct nodes *nodes, const char *path, int count, const cha
                      struct tccl_error *err)
 {
     struct group group = {.count = count, .source = find_source(nodes, path, err)};
-    if (!group.source || find_gpus(group.source, gpus, &group, err) < 0)
+    if (!group.source || find_gpus(group.source, gpus, &group, err) != 0)
         return -1;
     if (nodes->total > MAX_NODES - count)
         return tccl_fail(err, "more than %d nodes in all", MAX_NODES);
-    if (grow((void **)&nodes->groups, nodes->n_groups, sizeof(group), err) < 0)
+    if (grow((void **)&nodes->groups, nodes->n_groups, sizeof(group), err) != 0)
         return -1;
     nodes->groups[nodes->n_groups++] = group;
     nodes->total += count;
@@ -105,7 +105,7 @@ static int add_first(const struct options *options, struct nodes *nodes, struct 
         return -1;
     for (int i = 0; i < options->n_nodes; i++) {
         struct node_text node;
-        if (split_node(options->nodes[i], &node, err) < 0)
+        if (split_node(options->nodes[i], &node, err) != 0)
             return -1;
         bool same = same_file(node.path, path);
         free(node.path);
@@ -118,11 +118,11 @@ static int add_first(const struct options *options, struct nodes *nodes, struct 
 int nodes_open(const struct options *options, struct nodes *nodes, struct tccl_error *err)
 {
     *nodes = (struct nodes){.n_sources = 0};
-    if ((options->model || options->profile) && add_first(options, nodes, err) < 0)
+    if ((options->model || options->profile) && add_first(options, nodes, err) != 0)
         return -1;
     for (int i = 0; i < options->n_nodes; i++) {
         struct node_text node;
-        if (split_node(options->nodes[i], &node, err) < 0)
+        if (split_node(options->nodes[i], &node, err) != 0)
             return -1;
         int rc =
             add_group(nodes, node.path, node.count, node.gpus ? node.gpus : options->gpus, err);
@@ -161,7 +161,7 @@ struct node_class *nodes_class(struct nodes *nodes, struct source *source, uint3
     for (int i = 0; i < nodes->n_classes; i++)
         if (nodes->classes[i]->source == source && nodes->classes[i]->gpus == gpus)
             return nodes->classes[i];
-    if (grow((void **)&nodes->classes, nodes->n_classes, sizeof(*nodes->classes), err) < 0)
+    if (grow((void **)&nodes->classes, nodes->n_classes, sizeof(*nodes->classes), err) != 0)
         return NULL;
     struct node_class *class = calloc(1, sizeof(*class));
     if (!class) {
@@ -176,7 +176,7 @@ struct node_class *nodes_class(struct nodes *nodes, struct source *source, uint3
         tccl_fail(err, "%s: out of memory", source->path);
         return NULL;
     }
-    return node_class_refresh(class, err) < 0 ? NULL : class;
+    return node_class_refresh(class, err) != 0 ? NULL : class;
 }
 
 const struct group *nodes_group(const struct nodes *nodes, int i)

@@ -57,7 +57,7 @@ int route_measure(struct route *route, struct tccl_error *err)
             continue;
         }
         tccl_chain_set(&stop->chain, &set);
-        if (source_measure(stop->class->source, &set, &stop->gbps, err) < 0)
+        if (source_measure(stop->class->source, &set, &stop->gbps, err) != 0)
             return -1;
     }
     route_rate(route);
@@ -141,10 +141,10 @@ static int baseline_stop(struct node_class *class, bool closed, struct stop *sto
 int route_baseline(const struct route *like, bool closed, struct route *route,
                    struct tccl_error *err)
 {
-    if (route_init(route, like->n, err) < 0)
+    if (route_init(route, like->n, err) != 0)
         return -1;
     for (int i = 0; i < like->n; i++)
-        if (baseline_stop(like->stops[i].class, closed, &route->stops[i], err) < 0)
+        if (baseline_stop(like->stops[i].class, closed, &route->stops[i], err) != 0)
             return -1;
     route_rate(route);
     return 0;
@@ -211,7 +211,7 @@ int route_parse(struct nodes *nodes, const char *text, struct route *route, stru
     struct tccl_named_chain named;
     struct tccl_error why = {""};
     int more;
-    if (route_init(route, nodes->total, err) < 0)
+    if (route_init(route, nodes->total, err) != 0)
         return -1;
     while ((more = tccl_ring_next(&ring, &named, &why)) > 0)
         if (parse_piece(&parse, &ring, &named, err) != 0)
@@ -220,7 +220,7 @@ int route_parse(struct nodes *nodes, const char *text, struct route *route, stru
         return tccl_fail(err, "--ring: %s", why.text);
     if (parse.pieces == 1 && !parse.named)
         for (int i = 1; i < route->n; i++, parse.pieces++)
-            if (parse_stop(&parse, i, &named, err) < 0)
+            if (parse_stop(&parse, i, &named, err) != 0)
                 return -1;
     if (parse.pieces < route->n)
         return tccl_fail(err, "--ring: %d pieces for %d nodes", parse.pieces, route->n);
@@ -267,7 +267,7 @@ int route_expressible(const struct route *route, struct tccl_error *err)
 {
     for (int i = 0; i < route->n; i++) {
         struct tccl_error why = {""};
-        if (tccl_chain_expressible(&route->stops[i].chain, &why) < 0)
+        if (tccl_chain_expressible(&route->stops[i].chain, &why) != 0)
             return tccl_fail(err, "n%d: %s", i + 1, why.text);
     }
     return 0;

@@ -86,7 +86,7 @@ static int take_table(const struct options *options, struct node_class *class,
     struct tccl_table *table = NULL;
     if (wants_search(options))
         return 0;
-    if (source_table(class->source, class->gpus, &table, err) < 0)
+    if (source_table(class->source, class->gpus, &table, err) != 0)
         return -1;
     if (!table)
         return 0;
@@ -105,7 +105,7 @@ static int solve_class(const struct options *options, bool single, struct node_c
     int found = take_table(options, class, err);
     if (found < 0)
         return -1;
-    if (!found && source_know(class->source, err) < 0)
+    if (!found && source_know(class->source, err) != 0)
         return -1;
     int rc = 0;
     if (!found)
@@ -185,11 +185,11 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
         answer->nothing = true;
         return 0;
     }
-    if (route_init(&answer->route, nodes->total, err) < 0 ||
-        place_classes(nodes, &answer->route, err) < 0)
+    if (route_init(&answer->route, nodes->total, err) != 0 ||
+        place_classes(nodes, &answer->route, err) != 0)
         return -1;
     for (int i = 0; i < nodes->n_classes; i++)
-        if (solve_class(options, nodes->total == 1, nodes->classes[i], &answer->measured, err) < 0)
+        if (solve_class(options, nodes->total == 1, nodes->classes[i], &answer->measured, err) != 0)
             return -1;
     if (close_ring(nodes, answer, err) != 0)
         return tccl_fail(err, "no ring was found");

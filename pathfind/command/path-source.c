@@ -34,9 +34,9 @@ static int measure_unknown(void *context, const struct tccl_set *set, struct tcc
     struct source *source = context;
     if (source->model) {
         *out = (struct tccl_measurement){0};
-        if (tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err) < 0)
+        if (tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err) != 0)
             return -1;
-        return know(source, set, out) < 0 ? tccl_fail(err, "out of memory") : 0;
+        return know(source, set, out) != 0 ? tccl_fail(err, "out of memory") : 0;
     }
     char text[TCCL_SET_TEXT];
     tccl_set_format(set, text);
@@ -48,7 +48,7 @@ static int measure_unknown(void *context, const struct tccl_set *set, struct tcc
 
 static int open_model(struct source *source, const char *path, struct tccl_error *err)
 {
-    if (tccl_model_read(path, &source->model, err) < 0)
+    if (tccl_model_read(path, &source->model, err) != 0)
         return -1;
     source->symmetry = tccl_symmetry_of_model(source->model);
     return source->symmetry ? 0 : tccl_fail(err, "%s: out of memory", path);
@@ -58,11 +58,11 @@ static int open_model(struct source *source, const char *path, struct tccl_error
 static int open_profile_model(struct source *source, struct tccl_error *err)
 {
     char path[PATH_MAX], here[TCCL_HASH_HEX], there[TCCL_HASH_HEX];
-    if (path_in(source, "model.json", path, err) < 0)
+    if (path_in(source, "model.json", path, err) != 0)
         return -1;
-    if (access(path, F_OK) < 0)
+    if (access(path, F_OK) != 0)
         return 0;
-    if (open_model(source, path, err) < 0)
+    if (open_model(source, path, err) != 0)
         return -1;
     tccl_machine_id(&source->machine, here);
     tccl_machine_id(tccl_model_machine(source->model), there);
@@ -104,12 +104,12 @@ static int check_model(const struct source *source, const char *wanted, struct t
     char path[PATH_MAX], hash[TCCL_JSON_HASH];
     if (!source->model || !wanted)
         return 0;
-    if (path_in(source, "model.json", path, err) < 0)
+    if (path_in(source, "model.json", path, err) != 0)
         return -1;
     cleanup_json json_t *json = tccl_read_json(path, 4 << 20, err);
     if (!json)
         return -1;
-    if (tccl_json_hash(json, hash) < 0)
+    if (tccl_json_hash(json, hash) != 0)
         return tccl_fail(err, "out of memory");
     if (strcmp(hash, wanted) == 0)
         return 0;
@@ -122,10 +122,10 @@ static int read_provenance(struct source *source, struct tccl_error *err)
 {
     char path[PATH_MAX], id[TCCL_HASH_HEX];
     strcpy(source->name, source->model ? "model" : "measured");
-    if (check_machine(source, source->path, id_in_name(source->path, id), err) < 0 ||
-        path_in(source, "profile.json", path, err) < 0)
+    if (check_machine(source, source->path, id_in_name(source->path, id), err) != 0 ||
+        path_in(source, "profile.json", path, err) != 0)
         return -1;
-    if (access(path, F_OK) < 0 && errno == ENOENT)
+    if (access(path, F_OK) != 0 && errno == ENOENT)
         return 0;
     cleanup_json json_t *json = tccl_read_json(path, 1 << 20, err);
     if (!json)
@@ -133,7 +133,7 @@ static int read_provenance(struct source *source, struct tccl_error *err)
     const char *name = json_string_value(json_object_get(json, "source"));
     if (name && strlen(name) < sizeof(source->name))
         strcpy(source->name, name);
-    if (check_machine(source, path, json_string_value(json_object_get(json, "machine")), err) < 0)
+    if (check_machine(source, path, json_string_value(json_object_get(json, "machine")), err) != 0)
         return -1;
     return check_model(source, json_string_value(json_object_get(json, "model")), err);
 }
@@ -142,15 +142,15 @@ static int open_profile(struct source *source, struct tccl_error *err)
 {
     char path[PATH_MAX];
     source->profile = true;
-    if (path_in(source, "machine.json", path, err) < 0 ||
-        tccl_machine_read(path, &source->machine, err) < 0)
+    if (path_in(source, "machine.json", path, err) != 0 ||
+        tccl_machine_read(path, &source->machine, err) != 0)
         return -1;
-    return open_profile_model(source, err) < 0 ? -1 : read_provenance(source, err);
+    return open_profile_model(source, err) != 0 ? -1 : read_provenance(source, err);
 }
 
 static int open_plain_model(struct source *source, struct tccl_error *err)
 {
-    if (open_model(source, source->path, err) < 0)
+    if (open_model(source, source->path, err) != 0)
         return -1;
     source->machine = *tccl_model_machine(source->model);
     strcpy(source->name, "model");
@@ -170,7 +170,7 @@ int source_know(struct source *source, struct tccl_error *err)
     char path[PATH_MAX];
     if (!source->profile || source->knows)
         return 0;
-    if (path_in(source, "sets.jsonl", path, err) < 0 ||
+    if (path_in(source, "sets.jsonl", path, err) != 0 ||
         tccl_setlog_read(path, know, source, NULL, err) < 0)
         return -1;
     source->knows = true;
@@ -180,7 +180,7 @@ int source_know(struct source *source, struct tccl_error *err)
 int source_check(const char *path, bool profile, struct tccl_error *err)
 {
     struct stat st;
-    if (stat(path, &st) < 0 || S_ISDIR(st.st_mode) == profile)
+    if (stat(path, &st) != 0 || S_ISDIR(st.st_mode) == profile)
         return 0;
     return tccl_fail(err, "%s: %s", path,
                      profile ? "not a folder; a model is given with --model"
@@ -198,7 +198,7 @@ struct source *source_open(const char *path, struct tccl_error *err)
     }
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if ((folder ? open_profile(source, err) : open_plain_model(source, err)) < 0 ||
-        open_search(source, err) < 0) {
+        open_search(source, err) != 0) {
         source_free(source);
         return NULL;
     }
@@ -221,7 +221,7 @@ int source_measure(struct source *source, const struct tccl_set *set, double *gb
                    struct tccl_error *err)
 {
     struct tccl_error why = {""};
-    if (source_know(source, err) < 0)
+    if (source_know(source, err) != 0)
         return -1;
     if (tccl_search_measure(source->search, set, gbps, &why) < 0)
         return tccl_fail(err, "%s: %s", source->path, why.text);
@@ -236,11 +236,11 @@ int source_table(const struct source *source, uint32_t gpus, struct tccl_table *
     snprintf(name, sizeof(name), "chains/%08x.chains", gpus);
     if (!source->profile)
         return 0;
-    if (path_in(source, name, path, err) < 0)
+    if (path_in(source, name, path, err) != 0)
         return -1;
-    if (access(path, F_OK) < 0 && errno == ENOENT)
+    if (access(path, F_OK) != 0 && errno == ENOENT)
         return 0;
-    if (tccl_table_read(path, &source->machine, table, err) < 0)
+    if (tccl_table_read(path, &source->machine, table, err) != 0)
         return -1;
     if ((*table)->gpus == gpus)
         return 0;
@@ -261,7 +261,7 @@ static int shrink_by_model(const struct source *source, double limit, struct tcc
         for (int k = 0; k < part->count; k++)
             if (k != i)
                 tccl_set_add(&less, part->transfers[k]);
-        if (tccl_model_measure(source->model, &less, &gbps, NULL, NULL, err) < 0)
+        if (tccl_model_measure(source->model, &less, &gbps, NULL, NULL, err) != 0)
             return -1;
         if (gbps <= limit)
             *part = less;
@@ -285,7 +285,7 @@ static int find_subset(struct subsets *subsets, int from, struct tccl_set *part,
     double gbps;
     if (part->count == subsets->size) {
         if (subsets->left-- == 0 ||
-            tccl_model_measure(subsets->source->model, part, &gbps, NULL, NULL, err) < 0)
+            tccl_model_measure(subsets->source->model, part, &gbps, NULL, NULL, err) != 0)
             return -1;
         return gbps <= subsets->limit;
     }
@@ -307,7 +307,7 @@ static int smallest_by_model(const struct source *source, const struct tccl_set 
                              struct tccl_set *part, struct tccl_error *err)
 {
     struct subsets subsets = {source, set, limit, 1, 20000};
-    if (shrink_by_model(source, limit, part, err) < 0)
+    if (shrink_by_model(source, limit, part, err) != 0)
         return -1;
     for (; subsets.size < part->count && subsets.left > 0; subsets.size++) {
         struct tccl_set found = {.count = 0};
@@ -345,7 +345,7 @@ int source_slow_part(const struct source *source, const struct tccl_set *set, do
         return smallest_by_model(source, set, gbps * (1 + 1e-9), part, err);
     /* Measured values scatter: within 1 % counts as equal. */
     struct smallest smallest = {set, part, gbps * 1.01};
-    if (path_in(source, "sets.jsonl", path, err) < 0)
+    if (path_in(source, "sets.jsonl", path, err) != 0)
         return -1;
     return tccl_setlog_read(path, keep_smaller, &smallest, NULL, err) < 0 ? -1 : 0;
 }

@@ -159,7 +159,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 {
     static struct options options;
     struct tccl_error err = {""};
-    if (options_parse(argc, argv, command->accepted, &options, &err) < 0)
+    if (options_parse(argc, argv, command->accepted, &options, &err) != 0)
         return usage_error(command, err.text);
     if (options.help)
         return print_help(command);

@@ -56,9 +56,9 @@ static int read_switch(const json_t *json, struct tccl_machine *machine, struct 
     static const char *const names[] = {"name", "numa", "parent", NULL};
     struct tccl_switch *found = &machine->switches[machine->n_switches];
 
-    if (tccl_fields_known(json, names, err) < 0 ||
+    if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, found->name, sizeof(found->name), err) < 0 ||
-        read_place(json, machine, &found->numa, &found->parent, err) < 0)
+        read_place(json, machine, &found->numa, &found->parent, err) != 0)
         return -1;
     if (!found->name[0])
         return tccl_fail(err, "\"name\" is empty");
@@ -76,11 +76,11 @@ static int read_gpu(const json_t *json, struct tccl_machine *machine, struct tcc
     uint64_t before, here;
 
     found->minor = -1;
-    if (tccl_fields_known(json, names, err) < 0 || read_busid(json, found->busid, err) < 0 ||
+    if (tccl_fields_known(json, names, err) != 0 || read_busid(json, found->busid, err) != 0 ||
         tccl_field_text(json, "model", 0, found->model, sizeof(found->model), err) < 0 ||
         tccl_field_int(json, "minor", 0, -1, 9999, &found->minor, err) < 0 ||
         tccl_field_int(json, "sm", 0, 0, 999, &found->sm, err) < 0 ||
-        read_place(json, machine, &found->numa, &found->parent, err) < 0)
+        read_place(json, machine, &found->numa, &found->parent, err) != 0)
         return -1;
     if (machine->n_gpus > 0) {
         tccl_bus_parse(found[-1].busid, &before);
@@ -107,12 +107,12 @@ static int read_nic(const json_t *json, struct tccl_machine *machine, struct tcc
     static const char *const names[] = {"name", "busid", "numa", "gbps", "fabric", "parent", NULL};
     struct tccl_nic *found = &machine->nics[machine->n_nics];
 
-    if (tccl_fields_known(json, names, err) < 0 ||
+    if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, found->name, sizeof(found->name), err) < 0 ||
-        read_busid(json, found->busid, err) < 0 ||
+        read_busid(json, found->busid, err) != 0 ||
         tccl_field_text(json, "fabric", 0, found->fabric, sizeof(found->fabric), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 10000, &found->gbps, err) < 0 ||
-        read_place(json, machine, &found->numa, &found->parent, err) < 0)
+        read_place(json, machine, &found->numa, &found->parent, err) != 0)
         return -1;
     if (!good_nic_name(found->name))
         return tccl_fail(err, "\"name\" is \"%s\"; wanted: a letter, then letters, digits, _ and .",
@@ -279,17 +279,17 @@ int tccl_machine_from_json(const json_t *json, struct tccl_machine *machine, str
                                         "gpudirect", "cpu",      NULL};
 
     memset(machine, 0, sizeof(*machine));
-    if (tccl_fields_known(json, names, err) < 0)
+    if (tccl_fields_known(json, names, err) != 0)
         return -1;
-    if (json_object_get(json, "format") && tccl_fields_format(json, "tccl-machine", 1, err) < 0)
+    if (json_object_get(json, "format") && tccl_fields_format(json, "tccl-machine", 1, err) != 0)
         return -1;
     if (tccl_field_text(json, "name", 0, machine->name, sizeof(machine->name), err) < 0 ||
         tccl_field_int(json, "memories", 1, 1, TCCL_MAX_MEMORIES, &machine->n_memories, err) < 0 ||
         read_nodes(json, machine, err) < 0 || read_cpu(json, machine, err) < 0 ||
-        read_list(json, "switches", 0, TCCL_MAX_SWITCHES, read_switch, machine, err) < 0 ||
-        read_list(json, "gpus", 1, TCCL_MAX_GPUS, read_gpu, machine, err) < 0 ||
-        read_list(json, "nics", 0, TCCL_MAX_NICS, read_nic, machine, err) < 0 ||
-        read_p2p(json, machine, err) < 0)
+        read_list(json, "switches", 0, TCCL_MAX_SWITCHES, read_switch, machine, err) != 0 ||
+        read_list(json, "gpus", 1, TCCL_MAX_GPUS, read_gpu, machine, err) != 0 ||
+        read_list(json, "nics", 0, TCCL_MAX_NICS, read_nic, machine, err) != 0 ||
+        read_p2p(json, machine, err) != 0)
         return -1;
     if (machine->n_gpus == 0)
         return tccl_fail(err, "\"gpus\" is empty");
@@ -302,7 +302,7 @@ int tccl_machine_read(const char *path, struct tccl_machine *machine, struct tcc
 
     if (!json)
         return -1;
-    if (tccl_machine_from_json(json, machine, err) < 0)
+    if (tccl_machine_from_json(json, machine, err) != 0)
         return tccl_fail_in(err, "%s", path);
     return 0;
 }

@@ -101,7 +101,7 @@ static int read_user(struct builder *builder, const json_t *json, struct tccl_pa
     *weight = 1;
     if (json_is_string(json))
         return tccl_pattern_parse(json_string_value(json), machine, &builder->groups, pattern, err);
-    if (tccl_fields_known(json, names, err) < 0 ||
+    if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "of", 1, text, sizeof(text), err) < 0 ||
         tccl_field_number(json, "weight", 0, 0.001, 1000, weight, err) < 0)
         return -1;
@@ -142,7 +142,7 @@ static int read_resource(struct builder *builder, const json_t *json, struct tcc
     json_t *users, *user;
     size_t index;
 
-    if (tccl_fields_known(json, names, err) < 0 ||
+    if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, resource->name, sizeof(resource->name), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 100000, &resource->gbps, err) < 0 ||
         tccl_field_list(json, "users", 1, MAX_USERS, &users, err) < 0)
@@ -160,7 +160,7 @@ static int read_resource(struct builder *builder, const json_t *json, struct tcc
                 builder->weights[transfer] = weight;
         }
     }
-    if (add_uses(builder) < 0)
+    if (add_uses(builder) != 0)
         return tccl_fail(err, "out of memory");
     model->n_resources++;
     return 0;
@@ -207,7 +207,7 @@ static int read_rule(struct builder *builder, const json_t *json, struct tccl_er
     struct rule *rule = &model->rules[model->n_rules];
     json_t *when, *limits;
 
-    if (tccl_fields_known(json, names, err) < 0 ||
+    if (tccl_fields_known(json, names, err) != 0 ||
         tccl_field_text(json, "name", 1, rule->name, sizeof(rule->name), err) < 0 ||
         tccl_field_number(json, "gbps", 1, 0.001, 100000, &rule->gbps, err) < 0 ||
         tccl_field_list(json, "when", 1, MAX_CONDITIONS, &when, err) < 0)
@@ -218,10 +218,10 @@ static int read_rule(struct builder *builder, const json_t *json, struct tccl_er
     if (json_array_size(when) == 0)
         return tccl_fail(err, "\"when\" is empty");
     rule->first = model->n_conditions;
-    if (read_patterns(builder, when, true, err) < 0)
+    if (read_patterns(builder, when, true, err) != 0)
         return tccl_fail_in(err, "when");
     rule->count = model->n_conditions - rule->first;
-    if (read_patterns(builder, limits, false, err) < 0)
+    if (read_patterns(builder, limits, false, err) != 0)
         return tccl_fail_in(err, "limits");
     model->n_rules++;
     return 0;
@@ -249,7 +249,7 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
     json_t *resources = NULL, *rules = NULL;
 
     if (tccl_groups_from_json(json_object_get(json, "groups"), &model->machine, &builder->groups,
-                              err) < 0 ||
+                              err) != 0 ||
         tccl_field_list(json, "resources", 0, MAX_RESOURCES, &resources, err) < 0 ||
         tccl_field_list(json, "rules", 0, MAX_RULES, &rules, err) < 0)
         return -1;
@@ -258,7 +258,7 @@ static int read_lists(struct builder *builder, const json_t *json, struct tccl_e
     model->roles = calloc(TCCL_TRANSFERS, sizeof(*model->roles));
     if (!model->resources || !model->rules || !model->roles)
         return tccl_fail(err, "out of memory");
-    if (read_each(builder, resources, "resources", read_resource, err) < 0)
+    if (read_each(builder, resources, "resources", read_resource, err) != 0)
         return -1;
     return read_each(builder, rules, "rules", read_rule, err);
 }
@@ -289,7 +289,7 @@ static int check_limited(const struct tccl_model *model, struct tccl_error *err)
     for (int i = 0; i < model->n_possible; i++) {
         struct tccl_set set = {.count = 1, .transfers = {model->possible[i]}};
         double gbps;
-        if (tccl_model_measure(model, &set, &gbps, NULL, NULL, err) < 0)
+        if (tccl_model_measure(model, &set, &gbps, NULL, NULL, err) != 0)
             return -1;
         if (isinf(gbps)) {
             char text[12];
@@ -306,18 +306,18 @@ static int read_model(struct builder *builder, const json_t *json, struct tccl_e
                                         "machine", "groups",  "resources", "rules", NULL};
     struct tccl_model *model = builder->model;
 
-    if (tccl_fields_known(json, names, err) < 0 ||
-        tccl_fields_format(json, "tccl-model", 1, err) < 0 ||
+    if (tccl_fields_known(json, names, err) != 0 ||
+        tccl_fields_format(json, "tccl-model", 1, err) != 0 ||
         tccl_field_text(json, "name", 1, model->name, sizeof(model->name), err) < 0)
         return -1;
-    if (tccl_machine_from_json(json_object_get(json, "machine"), &model->machine, err) < 0)
+    if (tccl_machine_from_json(json_object_get(json, "machine"), &model->machine, err) != 0)
         return tccl_fail_in(err, "machine");
     if (!model->machine.name[0])
         strcpy(model->machine.name, model->name);
     list_possible(model);
-    if (read_lists(builder, json, err) < 0)
+    if (read_lists(builder, json, err) != 0)
         return -1;
-    if (index_uses(model) < 0)
+    if (index_uses(model) != 0)
         return tccl_fail(err, "out of memory");
     return check_limited(model, err);
 }
@@ -329,7 +329,7 @@ int tccl_model_from_json(const json_t *json, struct tccl_model **model, struct t
     *model = NULL;
     if (!builder || !(builder->model = calloc(1, sizeof(*builder->model))))
         return tccl_fail(err, "out of memory");
-    if (read_model(builder, json, err) < 0) {
+    if (read_model(builder, json, err) != 0) {
         tccl_model_free(builder->model);
         return -1;
     }
@@ -344,7 +344,7 @@ int tccl_model_read(const char *path, struct tccl_model **model, struct tccl_err
     *model = NULL;
     if (!json)
         return -1;
-    if (tccl_model_from_json(json, model, err) < 0)
+    if (tccl_model_from_json(json, model, err) != 0)
         return tccl_fail_in(err, "%s", path);
     return 0;
 }
@@ -534,7 +534,7 @@ int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *member
 
     if (count < 0 || count > TCCL_MAX_RUNNING)
         return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
-    if (check_members(model, members, count, err) < 0)
+    if (check_members(model, members, count, err) != 0)
         return -1;
     cleanup_free struct filling *filling = calloc(1, sizeof(*filling));
     if (!filling)
@@ -562,7 +562,7 @@ int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *se
 {
     double own_rates[TCCL_MAX_SET];
 
-    if (check_members(model, set->transfers, set->count, err) < 0)
+    if (check_members(model, set->transfers, set->count, err) != 0)
         return -1;
     *gbps = slowest(model, set);
     if (!rates && !limits)

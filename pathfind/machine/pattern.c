@@ -99,7 +99,7 @@ static int parse_endpoint(const char *text, const struct tccl_machine *machine,
 
     if (text[0] != '!')
         return parse_positive(text, machine, groups, devices);
-    if (parse_positive(text + 1, machine, groups, devices) < 0)
+    if (parse_positive(text + 1, machine, groups, devices) != 0)
         return -1;
     all_devices(machine, &all);
     for (int kind = 0; kind < 3; kind++)
@@ -142,7 +142,7 @@ int tccl_groups_from_json(const json_t *json, const struct tccl_machine *machine
         json_array_foreach(members, index, member)
         {
             const char *text = json_string_value(member);
-            if (!text || parse_endpoint(text, machine, groups, &more) < 0)
+            if (!text || parse_endpoint(text, machine, groups, &more) != 0)
                 return tccl_fail(err, "groups: %s: member %zu is no device of this machine", name,
                                  index);
             for (int kind = 0; kind < 3; kind++)
@@ -196,12 +196,12 @@ int tccl_pattern_parse(const char *text, const struct tccl_machine *machine,
     size_t length;
     const char *op = find_op(text, &pattern->op, &length);
 
-    if (!op || copy_trimmed(left, sizeof(left), text, (size_t)(op - text)) < 0 ||
-        copy_trimmed(right, sizeof(right), op + length, strlen(op + length)) < 0)
+    if (!op || copy_trimmed(left, sizeof(left), text, (size_t)(op - text)) != 0 ||
+        copy_trimmed(right, sizeof(right), op + length, strlen(op + length)) != 0)
         return tccl_fail(err, "\"%.60s\" is no pattern; write g0>*, g<m@1 or *->m2", text);
-    if (parse_endpoint(left, machine, groups, &pattern->left) < 0)
+    if (parse_endpoint(left, machine, groups, &pattern->left) != 0)
         return tccl_fail(err, "\"%.60s\": this machine has no devices \"%s\"", text, left);
-    if (parse_endpoint(right, machine, groups, &pattern->right) < 0)
+    if (parse_endpoint(right, machine, groups, &pattern->right) != 0)
         return tccl_fail(err, "\"%.60s\": this machine has no devices \"%s\"", text, right);
     return 0;
 }

@@ -28,7 +28,7 @@ int tccl_model_sides(const struct tccl_model *model, const struct tccl_side *con
         memcpy(members + count, sides[i]->transfers, sides[i]->count * sizeof(*members));
         count += sides[i]->count;
     }
-    if (tccl_model_rates(model, members, count, rates, NULL, err) < 0)
+    if (tccl_model_rates(model, members, count, rates, NULL, err) != 0)
         return -1;
     count = 0;
     for (int i = 0; i < n; i++) {

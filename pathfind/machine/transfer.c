@@ -140,10 +140,10 @@ static int parse_transfer(const char **text, tccl_transfer *transfer)
     const char *at = *text;
     struct tccl_device initiator, target;
 
-    if (parse_device(&at, &initiator) < 0 || (*at != '>' && *at != '<'))
+    if (parse_device(&at, &initiator) != 0 || (*at != '>' && *at != '<'))
         return -1;
     bool reads = *at++ == '<';
-    if (parse_device(&at, &target) < 0 || (*at && !is_gap(*at)))
+    if (parse_device(&at, &target) != 0 || (*at && !is_gap(*at)))
         return -1;
     *transfer = tccl_transfer_make(initiator, reads, target);
     if (!tccl_transfer_valid(*transfer))
@@ -165,7 +165,7 @@ int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *er
         const char *member = at;
         int length = (int)strcspn(member, ", \t\r\n");
         tccl_transfer transfer;
-        if (parse_transfer(&at, &transfer) < 0)
+        if (parse_transfer(&at, &transfer) != 0)
             return tccl_fail(err, "\"%.*s\" is no transfer; write g0>g1, g1<g0, g0>m2, n0<m1",
                              length > 40 ? 40 : length, member);
         int added = tccl_set_add(set, transfer);

@@ -293,7 +293,7 @@ static int link_up(const struct tccl_machine *machine, struct tree *tree, int pl
 static int link_all(const struct tccl_machine *machine, struct tree *tree, struct tccl_view *view)
 {
     for (int i = FIRST_SWITCH; i < PLACES; i++)
-        if (tree->places[i].met && link_up(machine, tree, i, view) < 0)
+        if (tree->places[i].met && link_up(machine, tree, i, view) != 0)
             return -1;
     for (int a = 0; a < tree->n_cpus; a++)
         for (int b = 0; b < a; b++) {
@@ -376,12 +376,12 @@ static int find_way(const struct tree *tree, const struct tccl_view *view, int f
         n_down--;
     }
     for (int i = 0; i + 1 < n_up; i++)
-        if (add_step(view, tree->places[up[i]].up, way) < 0)
+        if (add_step(view, tree->places[up[i]].up, way) != 0)
             return -1;
-    if (cpu_from != cpu_to && add_step(view, tree->across[cpu_from][cpu_to], way) < 0)
+    if (cpu_from != cpu_to && add_step(view, tree->across[cpu_from][cpu_to], way) != 0)
         return -1;
     for (int i = n_down - 2; i >= 0; i--)
-        if (add_step(view, tree->places[down[i]].up + 1, way) < 0)
+        if (add_step(view, tree->places[down[i]].up + 1, way) != 0)
             return -1;
     if (cpu_from != cpu_to)
         way->far = TCCL_FAR_SYSTEM;
@@ -447,11 +447,11 @@ static int find_gpu_ways(const struct tccl_machine *machine, const struct tree *
         for (int b = 0; b < view->n_gpus; b++) {
             struct tccl_way *way = &view->gpus[a].to_gpu[b];
             int from = FIRST_GPU + view->gpus[a].index, to = FIRST_GPU + view->gpus[b].index;
-            if (find_way(tree, view, from, to, true, way) < 0)
+            if (find_way(tree, view, from, to, true, way) != 0)
                 return -1;
             bool direct = allows_p2p(view, machine, a, b, way->far) ||
                           (view->nccl < TCCL_NCCL_2_19 && way->far <= p2p_far(view));
-            if (!direct && find_way(tree, view, from, to, false, way) < 0)
+            if (!direct && find_way(tree, view, from, to, false, way) != 0)
                 return -1;
             if (a != b && tccl_view_by_network(view, a, b))
                 way->far = TCCL_FAR_NETWORK;
@@ -467,9 +467,9 @@ static int find_nic_ways(const struct tree *tree, struct tccl_view *view, bool d
             int gpu = view->gpus[g].index, nic = view->nics[n].index;
             bool meet_below = direct || machine->gpudirect[nic][gpu];
             if (find_way(tree, view, FIRST_GPU + gpu, FIRST_PORT + nic, meet_below,
-                         &view->gpus[g].to_nic[n]) < 0 ||
+                         &view->gpus[g].to_nic[n]) != 0 ||
                 find_way(tree, view, FIRST_PORT + nic, FIRST_GPU + gpu, meet_below,
-                         &view->nics[n].to_gpu[g]) < 0)
+                         &view->nics[n].to_gpu[g]) != 0)
                 return -1;
         }
     return 0;
@@ -553,8 +553,8 @@ static int fill(const struct tccl_machine *machine, uint32_t part, bool closed,
         view->n_nics = 0;
     /* NCCL compares GPUs' ways to NICs before it considers GPUDirect, so NIC ways are computed
      * twice. */
-    if (find_nic_ways(tree, view, true, machine) < 0 || find_gpu_ways(machine, tree, view) < 0 ||
-        find_nic_ways(tree, view, false, machine) < 0)
+    if (find_nic_ways(tree, view, true, machine) != 0 || find_gpu_ways(machine, tree, view) != 0 ||
+        find_nic_ways(tree, view, false, machine) != 0)
         return -1;
     for (int i = 0; i < view->n_nics; i++)
         view->nics[i].nearest = nearest_gpu(view, i);
@@ -576,7 +576,7 @@ int tccl_view_make(const struct tccl_machine *machine, enum tccl_nccl nccl, uint
         meet_at_once(machine, nccl, all, tree);
     else
         meet_all(machine, nccl, all, tree);
-    if (link_all(machine, tree, view) < 0 || fill(machine, part, closed, tree, view) < 0)
+    if (link_all(machine, tree, view) != 0 || fill(machine, part, closed, tree, view) != 0)
         return tccl_fail(err, "the tree of PCI switches is too deep");
     return 0;
 }

@@ -180,10 +180,10 @@ static int solve_nodes(const struct lists *lists, struct tccl_ring *ring)
     };
     float low, high;
     cleanup_free struct tccl_node_ports *choices = calloc(lists->count, sizeof(*choices));
-    if (!choices || tccl_nodes_ring(&nodes, &high, NULL) < 0)
+    if (!choices || tccl_nodes_ring(&nodes, &high, NULL) != 0)
         return -1;
     nodes.gbps = lists->low;
-    if (tccl_nodes_ring(&nodes, &low, choices) < 0)
+    if (tccl_nodes_ring(&nodes, &low, choices) != 0)
         return -1;
     ring->gbps = low;
     ring->bound = high;
@@ -250,9 +250,9 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ri
 {
     __attribute__((cleanup(lists_clear))) struct lists lists = {0};
     for (int i = 0; i < n_runs; i++)
-        if (check_class(runs[i].class, err) < 0)
+        if (check_class(runs[i].class, err) != 0)
             return -1;
-    if (make_lists(&lists, runs, n_runs, ring->n_nodes) < 0 || solve_nodes(&lists, ring) < 0)
+    if (make_lists(&lists, runs, n_runs, ring->n_nodes) != 0 || solve_nodes(&lists, ring) != 0)
         return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (ring->gbps <= 0)
         return tccl_fail(err,

@@ -353,13 +353,13 @@ int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_nod
 {
     __attribute__((cleanup(merge_clear))) struct merge merge = {.nodes = nodes};
     int entry = 0, exit = 0;
-    if (reduce_all(&merge) < 0)
+    if (reduce_all(&merge) != 0)
         return -1;
     merge_all(&merge);
     *gbps = close_ring(&merge, &entry, &exit);
     if (!choices || *gbps <= 0)
         return 0;
-    if (walk_back(&merge, entry, exit, choices) < 0)
+    if (walk_back(&merge, entry, exit, choices) != 0)
         return -1;
     nics_to_ports(nodes, choices);
     return 0;

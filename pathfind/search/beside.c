@@ -20,7 +20,7 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
-    if (tccl_model_sides(beside->model, sides, beside->n + 1, gbps, err) < 0)
+    if (tccl_model_sides(beside->model, sides, beside->n + 1, gbps, err) != 0)
         return -1;
     worth->gbps = gbps[0];
     worth->least = worth->sum = gbps[0] / beside->own;
@@ -48,7 +48,7 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
     struct tccl_worth worth;
 
     side_of_set(set, &side);
-    if (tccl_beside_worth(beside, &side, &worth, err) < 0)
+    if (tccl_beside_worth(beside, &side, &worth, err) != 0)
         return -1;
     out->spread = 0;
     out->gbps = worth.least * beside->own;
@@ -84,7 +84,7 @@ static int offer(const struct tccl_beside *beside, const struct tccl_chain *chai
         return 0;
     tccl_chain_set(chain, &set);
     side_of_set(&set, &side);
-    if (tccl_beside_worth(beside, &side, &worth, err) < 0)
+    if (tccl_beside_worth(beside, &side, &worth, err) != 0)
         return -1;
     if (best->chain.n_gpus && !tccl_worth_better(&worth, most, noise))
         return 0;
@@ -103,18 +103,18 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
 
     *best = (struct tccl_result){0};
     *worth = (struct tccl_worth){0};
-    if (search_by(machine, tccl_model_meter(beside->model), gpus, options, &found[0], err) < 0)
+    if (search_by(machine, tccl_model_meter(beside->model), gpus, options, &found[0], err) != 0)
         return -1;
     beside->own = found[0].gbps;
     if (!(beside->own > 0))
         return tccl_fail(err, "no ring over these GPUs");
     for (int i = 1; i < 3; i++) {
         beside->selfish = i == 1;
-        if (search_by(machine, tccl_beside_meter(beside), gpus, options, &found[i], err) < 0)
+        if (search_by(machine, tccl_beside_meter(beside), gpus, options, &found[i], err) != 0)
             return -1;
     }
     for (int i = 0; i < 3; i++)
-        if (offer(beside, &found[i].chain, options->noise, best, worth, err) < 0)
+        if (offer(beside, &found[i].chain, options->noise, best, worth, err) != 0)
             return -1;
     return 0;
 }

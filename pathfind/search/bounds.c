@@ -70,7 +70,7 @@ static void number_transfers(struct tccl_bounds *bounds, const struct tccl_machi
     memset(bounds->compact, 0xff, sizeof(bounds->compact));
     for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
         bounds->alone[transfer] = INFINITY;
-        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) < 0)
+        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0)
             continue;
         bounds->numbers[bounds->n_transfers] = transfer;
         bounds->compact[transfer] = bounds->n_transfers++;
@@ -182,7 +182,7 @@ double tccl_bounds_floor(const struct tccl_bounds *bounds, const struct tccl_wal
 static int add_use(const struct tccl_bounds *bounds, struct uses *uses, uint32_t limit, double gbps)
 {
     size_t room = uses->room;
-    if (tccl_grow((void **)&uses->limits, uses->count, &room, sizeof(*uses->limits)) < 0)
+    if (tccl_grow((void **)&uses->limits, uses->count, &room, sizeof(*uses->limits)) != 0)
         return -1;
     uses->room = room;
     uint32_t place = uses->count++;
@@ -198,13 +198,13 @@ static int add_long_limit(struct tccl_bounds *bounds, const uint16_t *members, i
     if (bounds->n_limits >= MAX_LIMITS)
         return 0;
     if (tccl_grow((void **)&bounds->limits, bounds->n_limits, &bounds->limits_room,
-                  sizeof(*bounds->limits)) < 0)
+                  sizeof(*bounds->limits)) != 0)
         return -1;
     struct limit limit = {.gbps = gbps, .first = bounds->n_members, .size = count};
     for (int i = 0; i < count; i++) {
         if (tccl_grow((void **)&bounds->members, bounds->n_members, &bounds->members_room,
-                      sizeof(*bounds->members)) < 0 ||
-            add_use(bounds, &bounds->uses[members[i]], bounds->n_limits, gbps) < 0)
+                      sizeof(*bounds->members)) != 0 ||
+            add_use(bounds, &bounds->uses[members[i]], bounds->n_limits, gbps) != 0)
             return -1;
         bounds->members[bounds->n_members++] = members[i];
     }
@@ -260,7 +260,7 @@ static int add_value(struct tccl_bounds *bounds, double gbps)
     if (place > 0 && bounds->values[place - 1] == gbps)
         return 0;
     if (tccl_grow((void **)&bounds->values, bounds->n_values, &bounds->values_room,
-                  sizeof(*bounds->values)) < 0)
+                  sizeof(*bounds->values)) != 0)
         return -1;
     memmove(bounds->values + place + 1, bounds->values + place,
             (bounds->n_values - place) * sizeof(*bounds->values));
@@ -306,8 +306,8 @@ int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_walk *walk, 
     struct tccl_setmap_entry *own = tccl_setmap_find(bounds->sets, &set);
     if (own)
         own->limits = true;
-    if (add_value(bounds, gbps) < 0 || add_value(bounds, near) < 0 ||
-        each_image(bounds, &set, false, gbps, lower_limit) < 0)
+    if (add_value(bounds, gbps) != 0 || add_value(bounds, near) != 0 ||
+        each_image(bounds, &set, false, gbps, lower_limit) != 0)
         return -1;
     return bounds->symmetry ? each_image(bounds, &set, true, near, lower_limit) : 0;
 }
@@ -317,7 +317,7 @@ int tccl_bounds_limit(struct tccl_bounds *bounds, const struct tccl_walk *walk, 
 static int note_raise(struct tccl_bounds *bounds, double low, double high)
 {
     if (tccl_grow((void **)&bounds->raises, bounds->n_raises, &bounds->raises_room,
-                  sizeof(*bounds->raises)) < 0)
+                  sizeof(*bounds->raises)) != 0)
         return -1;
     bounds->raises[bounds->n_raises++] = (struct tccl_raise){low, high};
     return add_value(bounds, high);
@@ -425,7 +425,7 @@ static int find_low_limits(struct tccl_bounds *bounds, const struct tccl_set *se
                 if (undo || limit->met != limit->size)
                     continue;
                 if (tccl_grow((void **)&bounds->found, bounds->n_found, &bounds->found_room,
-                              sizeof(*bounds->found)) < 0)
+                              sizeof(*bounds->found)) != 0)
                     status = -1;
                 else
                     bounds->found[bounds->n_found++] = uses->limits[u];
@@ -455,7 +455,7 @@ static int raise_pairs(struct tccl_bounds *bounds, const struct tccl_set *set, i
     for (int j = i + 1; j < set->count; j++) {
         tccl_transfer both[] = {set->transfers[i], set->transfers[j]};
         size_t b = bounds->compact[both[1]];
-        if (b < n && bounds->pairs[a * n + b] < low && raise_images(bounds, both, 2, gbps) < 0)
+        if (b < n && bounds->pairs[a * n + b] < low && raise_images(bounds, both, 2, gbps) != 0)
             return -1;
     }
     return 0;
@@ -469,15 +469,15 @@ static int raise_parts(struct tccl_bounds *bounds, const struct tccl_set *set, d
         uint16_t a = bounds->compact[set->transfers[i]];
         if (a >= bounds->n_transfers)
             return 0;
-        if (bounds->alone[a] < low && raise_images(bounds, &set->transfers[i], 1, gbps) < 0)
+        if (bounds->alone[a] < low && raise_images(bounds, &set->transfers[i], 1, gbps) != 0)
             return -1;
-        if (raise_pairs(bounds, set, i, low, gbps) < 0)
+        if (raise_pairs(bounds, set, i, low, gbps) != 0)
             return -1;
     }
     if (find_low_limits(bounds, set, low) < 0)
         return -1;
     for (size_t i = 0; i < bounds->n_found; i++)
-        if (raise_found(bounds, bounds->found[i], gbps) < 0)
+        if (raise_found(bounds, bounds->found[i], gbps) != 0)
             return -1;
     return 0;
 }
@@ -486,7 +486,7 @@ static int raise_parts(struct tccl_bounds *bounds, const struct tccl_set *set, d
 static int raise_later(struct tccl_bounds *bounds, const struct tccl_setmap_entry *entry)
 {
     if (tccl_grow((void **)&bounds->late, bounds->n_late, &bounds->late_room,
-                  sizeof(*bounds->late)) < 0)
+                  sizeof(*bounds->late)) != 0)
         return -1;
     bounds->late[bounds->n_late++] = entry - bounds->sets->entries;
     return 0;
@@ -518,7 +518,8 @@ static struct tccl_setmap_entry *take_up(struct tccl_bounds *bounds, const struc
     if (!entry || entry->asked)
         return entry;
     size_t last = bounds->n_asked;
-    if (tccl_grow((void **)&bounds->asked, last, &bounds->asked_room, sizeof(*bounds->asked)) < 0 ||
+    if (tccl_grow((void **)&bounds->asked, last, &bounds->asked_room, sizeof(*bounds->asked)) !=
+            0 ||
         tccl_grow((void **)&bounds->covers, last, &bounds->covers_room, sizeof(*bounds->covers)) <
             0)
         return NULL;
@@ -614,7 +615,7 @@ int tccl_bounds_avoid(struct tccl_bounds *bounds, const struct tccl_walk *walk)
             return 0;
     }
     size_t before = bounds->n_limits;
-    if (add_value(bounds, 0) < 0 || add_long_limit(bounds, members, walk->count, 0) < 0)
+    if (add_value(bounds, 0) != 0 || add_long_limit(bounds, members, walk->count, 0) != 0)
         return -1;
     if (bounds->n_limits > before) {
         bounds->limits[before].avoided = true;
@@ -658,7 +659,7 @@ int tccl_bounds_distrust(struct tccl_bounds *bounds)
     for (size_t i = 0; i < bounds->n_asked; i++) {
         const struct tccl_setmap_entry *entry = &bounds->sets->entries[bounds->asked[i]];
         struct tccl_set set = entry->set;
-        if (entry->limits && lower_limit(bounds, &set, entry->upper) < 0)
+        if (entry->limits && lower_limit(bounds, &set, entry->upper) != 0)
             return -1;
     }
     return 0;

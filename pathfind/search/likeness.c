@@ -150,7 +150,7 @@ static int know(struct question *question, const struct tccl_set *set,
     const struct tccl_setmap *sets = question->likeness->sets;
     const struct tccl_setmap_entry *entry = tccl_setmap_find(sets, set);
     if ((!entry || (entry->measured == 0 && !entry->given_up)) &&
-        ask(question, set, question->likeness->meter->measure) < 0)
+        ask(question, set, question->likeness->meter->measure) != 0)
         return -1;
     entry = tccl_setmap_find(sets, set);
     *value = entry && entry->measured > 0 ? entry->best : (struct tccl_measurement){.failed = true};
@@ -181,14 +181,14 @@ static int is_same(struct question *question, const struct tccl_set *set)
     struct tccl_measurement own, other;
     struct tccl_set image;
     tccl_exchange_set(question->exchange, set, &image);
-    if (know(question, set, &own) < 0 || know(question, &image, &other) < 0)
+    if (know(question, set, &own) != 0 || know(question, &image, &other) != 0)
         return -1;
     if (agree(question, &own, &other) || question->likeness->noise <= 0)
         return agree(question, &own, &other);
     /* A single disturbed measurement should not refute it. */
     if (ask(question, own.gbps < other.gbps ? set : &image,
-            meter->again ? meter->again : meter->measure) < 0 ||
-        know(question, set, &own) < 0 || know(question, &image, &other) < 0)
+            meter->again ? meter->again : meter->measure) != 0 ||
+        know(question, set, &own) != 0 || know(question, &image, &other) != 0)
         return -1;
     return agree(question, &own, &other);
 }
@@ -369,7 +369,7 @@ static void list_transfers(struct question *question, bool nics)
 {
     const struct tccl_machine *machine = question->likeness->machine;
     for (int transfer = 0; transfer < TCCL_TRANSFERS; transfer++) {
-        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) < 0 ||
+        if (!tccl_transfer_valid(transfer) || tccl_machine_allows(machine, transfer, NULL) != 0 ||
             (!nics && tccl_transfer_initiator(transfer).kind == TCCL_NIC))
             continue;
         if (image_of_transfer(question->exchange, transfer) != transfer)

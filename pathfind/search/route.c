@@ -516,7 +516,7 @@ static void look_around(struct walker *walker, const struct step *fixed)
 
 static int search(struct walker *walker)
 {
-    if (look_ahead(walker) < 0)
+    if (look_ahead(walker) != 0)
         return -1;
     int found = try_heads(walker);
     free(walker->need);

@@ -25,7 +25,7 @@ static int keep(struct tccl_search_meter *meter, const struct tccl_walk *walk, d
                 const struct tccl_measurement *measured, struct tccl_error *err)
 {
     double upper = gbps * (measured->noisy ? 1 + measured->spread : 1);
-    return tccl_bounds_add(meter->bounds, walk, upper) < 0 ? tccl_fail(err, "out of memory") : 0;
+    return tccl_bounds_add(meter->bounds, walk, upper) != 0 ? tccl_fail(err, "out of memory") : 0;
 }
 
 /* Asks the meter; where that remembers nothing, the answer is noted here. */
@@ -59,7 +59,7 @@ static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *
         return 1;
     if (known)
         measurement = entry->best;
-    else if (ask(meter, meter->source.measure, &set, &measurement, err) < 0)
+    else if (ask(meter, meter->source.measure, &set, &measurement, err) != 0)
         return -1;
     meter->asked++;
     *gbps = measurement.gbps;
@@ -87,13 +87,13 @@ static int measure_again(struct tccl_search_meter *meter, const struct tccl_walk
         return 1;
     set_of_walk(walk, &set);
     if (ask(meter, meter->source.again ? meter->source.again : meter->source.measure, &set, &again,
-            err) < 0)
+            err) != 0)
         return -1;
     meter->asked++;
     if (again.failed)
         return 0;
     if ((!again.noisy || again.gbps > known->gbps) &&
-        keep(meter, walk, fmax(again.gbps, known->gbps), &again, err) < 0)
+        keep(meter, walk, fmax(again.gbps, known->gbps), &again, err) != 0)
         return -1;
     tccl_bounds_confirm(meter->bounds, walk);
     tccl_bounds_find(meter->bounds, walk, known);
@@ -269,7 +269,7 @@ static int avoid_part(struct explain *explain)
             if ((smaller = has_failed(explain, &halves[i])))
                 part = halves[i];
     }
-    if (explain->status == 0 && tccl_bounds_avoid(explain->meter->bounds, &part) < 0)
+    if (explain->status == 0 && tccl_bounds_avoid(explain->meter->bounds, &part) != 0)
         return tccl_fail(explain->err, "out of memory");
     return explain->status;
 }
@@ -289,7 +289,7 @@ int tccl_search_meter_explain(struct tccl_search_meter *meter, const struct tccl
     double floor = tccl_bounds_floor(meter->bounds, &part);
     if (floor > gbps * (1 + 1e-9) && floor <= most)
         gbps = floor;
-    if (tccl_bounds_limit(meter->bounds, &part, gbps) < 0)
+    if (tccl_bounds_limit(meter->bounds, &part, gbps) != 0)
         return tccl_fail(err, "out of memory");
     return 0;
 }

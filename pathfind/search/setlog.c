@@ -87,9 +87,9 @@ static int parse_rest(const json_t *json, struct tccl_measurement *measurement,
 {
     if (tccl_field_number(json, "skew", 0, 0, MAX_SKEW, &measurement->skew, err) < 0 ||
         tccl_field_number(json, "overlap", 0, 0, 1, &measurement->overlap, err) < 0 ||
-        parse_marks(json, &measurement->marks, err) < 0 ||
-        parse_flag(json, "noisy", &measurement->noisy, err) < 0 ||
-        parse_flag(json, "failed", &measurement->failed, err) < 0)
+        parse_marks(json, &measurement->marks, err) != 0 ||
+        parse_flag(json, "noisy", &measurement->noisy, err) != 0 ||
+        parse_flag(json, "failed", &measurement->failed, err) != 0)
         return -1;
     if (measurement->failed && measurement->gbps > 0)
         return tccl_fail(err, "it failed, and has a bandwidth");
@@ -107,12 +107,12 @@ static int line_parse(const char *line, size_t size, struct tccl_set *set,
     const char *text;
     double gbps, spread;
     if (!json || json_unpack_ex(json, &why, 0, "{s:s, s:F, s:F}", "set", &text, "gbps", &gbps,
-                                "spread", &spread) < 0)
+                                "spread", &spread) != 0)
         return tccl_fail(err, "%s", why.text);
     if (!(gbps >= 0) || !(spread >= 0))
         return tccl_fail(err, "gbps or spread is out of range");
     *measurement = (struct tccl_measurement){.gbps = gbps, .spread = spread};
-    return parse_rest(json, measurement, err) < 0 ? -1 : tccl_set_parse(text, set, err);
+    return parse_rest(json, measurement, err) != 0 ? -1 : tccl_set_parse(text, set, err);
 }
 
 /* Reads one line into line (without its newline). Returns its length; -1 at the end of the file; -2
@@ -223,18 +223,18 @@ static int prepare(struct tccl_setlog *log, const struct tccl_folder *folder,
                    struct tccl_error *err)
 {
     struct stat st;
-    if (flock(log->fd, LOCK_EX | LOCK_NB) < 0)
+    if (flock(log->fd, LOCK_EX | LOCK_NB) != 0)
         return tccl_fail(err, "%s",
                          errno == EWOULDBLOCK ? "another process is measuring into it; wait for it"
                                               : strerror(errno));
-    if (fstat(log->fd, &st) < 0)
+    if (fstat(log->fd, &st) != 0)
         return tccl_fail(err, "%s", strerror(errno));
     if (!in_place(log, &st))
         return tccl_fail(err, "was replaced at this moment; try again");
     log->end = find_end(log->fd, st.st_size, err);
     if (log->end < 0)
         return -1;
-    if (log->end < st.st_size && ftruncate(log->fd, log->end) < 0)
+    if (log->end < st.st_size && ftruncate(log->fd, log->end) != 0)
         return tccl_fail(err, "cannot cut off a torn line: %s", strerror(errno));
     if (st.st_size == 0)
         sync_folder(folder);
@@ -357,7 +357,7 @@ static int write_all(int fd, const char *data, size_t size)
 static int cut(struct tccl_setlog *log)
 {
     struct stat st;
-    if (fstat(log->fd, &st) < 0)
+    if (fstat(log->fd, &st) != 0)
         return -1;
     return st.st_size == log->end ? 0 : ftruncate(log->fd, log->end);
 }
@@ -369,9 +369,9 @@ int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
     int size = writable(measurement) ? line_format(log, set, measurement, line) : -1;
     if (size < 0)
         return tccl_fail(err, "%s: this measurement cannot be written", log->path);
-    if (cut(log) < 0)
+    if (cut(log) != 0)
         return tccl_fail(err, "%s: %s", log->path, strerror(errno));
-    if (write_all(log->fd, line, size) < 0) {
+    if (write_all(log->fd, line, size) != 0) {
         tccl_fail(err, "%s: %s: the latest measurement is lost, all before it are kept", log->path,
                   strerror(errno));
         return cut(log), -1;

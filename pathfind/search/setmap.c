@@ -62,12 +62,12 @@ static int rehash(struct tccl_setmap *map)
 
 int tccl_setmap_add(struct tccl_setmap *map, const struct tccl_set *set)
 {
-    if (rehash(map) < 0)
+    if (rehash(map) != 0)
         return -1;
     size_t slot = slot_of(map, set);
     if (map->slots[slot])
         return 0;
-    if (tccl_grow((void **)&map->entries, map->count, &map->room, sizeof(*map->entries)) < 0)
+    if (tccl_grow((void **)&map->entries, map->count, &map->room, sizeof(*map->entries)) != 0)
         return -1;
     map->entries[map->count] = (struct tccl_setmap_entry){.set = *set};
     map->slots[slot] = ++map->count;

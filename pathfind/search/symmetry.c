@@ -140,7 +140,7 @@ static int pair_up(const struct tree *tree, int a, int b, struct permutation *ma
         map->device[y->device] = x->device;
     }
     for (int i = 0; i < x->n_children; i++)
-        if (pair_up(tree, x->children[i], y->children[i], map) < 0)
+        if (pair_up(tree, x->children[i], y->children[i], map) != 0)
             return -1;
     return 0;
 }
@@ -245,7 +245,7 @@ static bool exchangeable(struct tree *tree, int a, int b, struct permutation *ma
     const uint8_t *const maps[] = {exchange.image[TCCL_GPU], exchange.image[TCCL_MEMORY],
                                    exchange.image[TCCL_NIC]};
     identity(map);
-    if (pair_up(tree, a, b, map) < 0)
+    if (pair_up(tree, a, b, map) != 0)
         return false;
     for (int number = 0; number < DEVICES; number++) {
         struct tccl_device device = device_of_number(number);
@@ -388,7 +388,7 @@ struct tccl_symmetry *tccl_symmetry_of_model(const struct tccl_model *model)
     for (int nics = 0; nics < 2; nics++) {
         for (int closeness = EXACT; closeness < CLOSENESSES; closeness++) {
             if (build_of_model(&symmetry->trees[nics][closeness], model, nics,
-                               TOLERANCE[closeness]) < 0) {
+                               TOLERANCE[closeness]) != 0) {
                 tccl_symmetry_free(symmetry);
                 return NULL;
             }

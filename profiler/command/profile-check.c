@@ -208,7 +208,7 @@ static int check(const struct profile_options *options, struct tccl_profile *pro
         like.model = model;
     if (options->devices == 0 && strcmp(tccl_profile_source(profile), "host") == 0)
         like.devices = tccl_profile_machine(profile)->n_gpus;
-    if (profile_open_backend(&like, tccl_profile_source(profile), &backend, err) < 0)
+    if (profile_open_backend(&like, tccl_profile_source(profile), &backend, err) != 0)
         return -1;
     int rc = measure(options, profile, backend, err);
     tccl_backend_close(backend);
@@ -220,7 +220,7 @@ int profile_check(const struct profile_options *options)
     struct tccl_profile *profile;
     struct tccl_error err = {0};
 
-    if (profile_choose(options, &profile, &err) < 0)
+    if (profile_choose(options, &profile, &err) != 0)
         return profile_complain(&err);
     int rc = check(options, profile, &err);
     tccl_profile_close(profile);

@@ -36,7 +36,7 @@ static bool has_name(const char *cache, const char *id, const char *name)
     struct tccl_error ignored = {0};
     struct tccl_profile *profile;
 
-    if (tccl_profile_open(cache, id, &profile, &ignored) < 0)
+    if (tccl_profile_open(cache, id, &profile, &ignored) != 0)
         return false;
     bool same = strcmp(tccl_profile_machine(profile)->name, name) == 0;
     tccl_profile_close(profile);

@@ -16,7 +16,7 @@ static int open_side(const struct profile_options *options, const char *operand,
     struct profile_options one = *options;
 
     one.profile = operand;
-    return profile_choose(&one, &side->profile, err) < 0
+    return profile_choose(&one, &side->profile, err) != 0
                ? -1
                : tccl_report_make(side->profile, 0, &side->report, err);
 }

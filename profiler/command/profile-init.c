@@ -16,7 +16,7 @@ static int write_machine(const struct tccl_machine *machine, const char *path,
 
     if (!json || !copy)
         return tccl_fail(err, "out of memory");
-    if (tccl_make_folder(dirname(copy), 0755, err) < 0)
+    if (tccl_make_folder(dirname(copy), 0755, err) != 0)
         return -1;
     return tccl_write_json(path, 0644, json, err);
 }
@@ -47,7 +47,7 @@ int profile_init(const struct profile_options *options)
     struct tccl_found found;
 
     if (profile_machine(options, &found, &err) < 0 ||
-        write_machine(&found.site.machine, path, &err) < 0)
+        write_machine(&found.site.machine, path, &err) != 0)
         return profile_complain(&err);
     return say(options, &found, path);
 }

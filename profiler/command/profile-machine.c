@@ -23,7 +23,7 @@ static int from_model(const char *path, struct tccl_found *found, struct tccl_er
 {
     struct tccl_model *model = NULL;
 
-    if (tccl_model_read(path, &model, err) < 0)
+    if (tccl_model_read(path, &model, err) != 0)
         return -1;
     profile_machine_only(tccl_model_machine(model), found);
     tccl_model_free(model);

@@ -157,7 +157,7 @@ static int open_listener(const struct addrinfo *address)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (address->ai_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-    if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, CONNECTIONS) < 0)
+    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, CONNECTIONS) != 0)
         return -1;
     int opened = fd;
     fd = -1;
@@ -229,7 +229,7 @@ static struct tccl_rdma *lend(const struct tccl_peer_guest *guest, void *memory,
     if (!rdma)
         return NULL;
     if (tccl_rdma_register(rdma, memory, RDMA_BYTES, -1, true, err) < 0 ||
-        tccl_rdma_join(rdma, &guest->end, err) < 0) {
+        tccl_rdma_join(rdma, &guest->end, err) != 0) {
         tccl_rdma_close(rdma);
         return NULL;
     }
@@ -420,11 +420,11 @@ static int run(struct peer *peer, struct tccl_error *err)
     char host[TCCL_PEER_HOST];
     uint16_t port;
 
-    if (tccl_peer_address(text, true, host, &port, err) < 0)
+    if (tccl_peer_address(text, true, host, &port, err) != 0)
         return tccl_fail_in(err, "--listen");
-    if (find_users(&peer->rules, peer->options->tccld_user, err) < 0 ||
-        check_munge(peer, err) < 0 || open_listeners(peer, host, port, err) < 0 ||
-        open_signals(peer, err) < 0)
+    if (find_users(&peer->rules, peer->options->tccld_user, err) != 0 ||
+        check_munge(peer, err) != 0 || open_listeners(peer, host, port, err) != 0 ||
+        open_signals(peer, err) != 0)
         return -1;
     print_listening(peer, host, port);
     serve(peer);

@@ -56,10 +56,10 @@ int profile_report(const struct profile_options *options)
     struct tccl_report report;
     struct tccl_error err = {0};
 
-    if (profile_choose(options, &profile, &err) < 0)
+    if (profile_choose(options, &profile, &err) != 0)
         return profile_complain(&err);
-    int rc = tccl_report_make(profile, THRESHOLD, &report, &err) < 0 ? profile_complain(&err)
-                                                                     : show(options, &report);
+    int rc = tccl_report_make(profile, THRESHOLD, &report, &err) != 0 ? profile_complain(&err)
+                                                                      : show(options, &report);
     if (!err.text[0])
         rc |= warn(&report);
     tccl_report_free(&report);

@@ -120,7 +120,7 @@ static int fill_sets(const struct profile_options *options, struct tccl_backend 
     int n_sets = tccl_gpusets_parse(options->gpus ? options->gpus : "all",
                                     tccl_backend_machine(backend)->n_gpus, &sets, err);
 
-    if (n_sets < 0 || tccl_profile_claim(profile, tccl_backend_conditions(backend), err) < 0)
+    if (n_sets < 0 || tccl_profile_claim(profile, tccl_backend_conditions(backend), err) != 0)
         return -1;
     return fill(options, backend, profile, sets, n_sets, err);
 }
@@ -130,7 +130,7 @@ static int run(const struct profile_options *options, struct tccl_error *err)
     struct tccl_backend *backend;
     struct tccl_profile *profile;
 
-    if (profile_open_backend(options, NULL, &backend, err) < 0)
+    if (profile_open_backend(options, NULL, &backend, err) != 0)
         return -1;
     int rc =
         tccl_profile_create(options->cache, tccl_backend_machine(backend),

@@ -210,7 +210,7 @@ static int show_profile(const struct profile_options *options)
     struct tccl_profile *profile;
     struct tccl_error err = {0};
 
-    if (profile_choose(options, &profile, &err) < 0)
+    if (profile_choose(options, &profile, &err) != 0)
         return profile_complain(&err);
     int rc = options->json ? show_json(profile) : show_text(profile);
     tccl_profile_close(profile);
@@ -233,7 +233,7 @@ static bool has_profile(const struct profile_options *options)
     char id[TCCL_HASH_HEX], path[PATH_MAX];
     int count = 0;
 
-    if (tccl_machine_read(options->node, &machine, &ignored) < 0)
+    if (tccl_machine_read(options->node, &machine, &ignored) != 0)
         return access(options->node, F_OK) == 0 ||
                tccl_cache_list(options->cache, count_profile, &count, &ignored) < 0 || count > 0;
     tccl_machine_id(&machine, id);
@@ -250,7 +250,7 @@ static int this_machine(const struct profile_options *options, struct tccl_found
     struct tccl_machine machine;
     char id[TCCL_HASH_HEX], now[TCCL_HASH_HEX] = "";
 
-    if (tccl_machine_read(options->node, &machine, &ignored) < 0)
+    if (tccl_machine_read(options->node, &machine, &ignored) != 0)
         return profile_machine(options, found, err);
     tccl_machine_id(&machine, id);
     if (profile_machine(options, found, &ignored) == 0)
@@ -306,7 +306,7 @@ static int list_one(void *context, const char *id)
     cleanup_free uint32_t *masks = NULL;
     char age[AGE_TEXT];
 
-    if (tccl_profile_open(listing->options->cache, id, &profile, &err) < 0) {
+    if (tccl_profile_open(listing->options->cache, id, &profile, &err) != 0) {
         listing->n_bad += profile_complain(&err);
         return 0;
     }

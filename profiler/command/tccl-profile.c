@@ -347,13 +347,13 @@ int main(int argc, char **argv)
     struct setting setting = {0};
     int done = 0;
 
-    if (hold_standard_streams() < 0)
+    if (hold_standard_streams() != 0)
         return EXIT_FAILURE;
     signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, as on a full disk */
     const struct command *command = parse(argc, argv, &options, &setting, &done);
     if (!command)
         return done ? end_output(0) : EXIT_USAGE;
-    if (tccl_conf_read(tccl_conf_tool_path(setting.config), setting.node, &conf, &err) < 0)
+    if (tccl_conf_read(tccl_conf_tool_path(setting.config), setting.node, &conf, &err) != 0)
         return profile_complain(&err);
     if (!options.cache)
         options.cache = conf.cache_dir;

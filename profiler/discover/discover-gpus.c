@@ -77,7 +77,7 @@ static int collect_pci(struct tccl_scene *scene, struct gpus *gpus, struct tccl_
         }
         if (has(gpus, busid))
             return tccl_fail(err, "two devices with bus id %s", busid);
-        if (add(gpus, object, busid, err) < 0)
+        if (add(gpus, object, busid, err) != 0)
             return -1;
     }
     return 0;
@@ -85,14 +85,14 @@ static int collect_pci(struct tccl_scene *scene, struct gpus *gpus, struct tccl_
 
 static int collect(struct tccl_scene *scene, struct gpus *gpus, struct tccl_error *err)
 {
-    if (collect_pci(scene, gpus, err) < 0)
+    if (collect_pci(scene, gpus, err) != 0)
         return -1;
     for (int i = 0; i < scene->nvml.n_gpus; i++) {
         const char *busid = scene->nvml.gpus[i].busid;
         if (has(gpus, busid))
             continue;
         tccl_scene_note(scene, "GPU %s is not on the PCI tree that the kernel shows", busid);
-        if (add(gpus, NULL, busid, err) < 0)
+        if (add(gpus, NULL, busid, err) != 0)
             return -1;
     }
     return 0;
@@ -168,7 +168,7 @@ int tccl_scene_gpus(struct tccl_scene *scene, struct tccl_error *err)
     struct tccl_machine *machine = tccl_scene_machine(scene);
     struct gpus gpus = {0};
 
-    if (collect(scene, &gpus, err) < 0)
+    if (collect(scene, &gpus, err) != 0)
         return -1;
     if (gpus.count == 0)
         return no_gpu(scene, err);

@@ -59,7 +59,7 @@ int tccl_scene_memories(struct tccl_scene *scene, struct tccl_error *err)
     hwloc_obj_t node = NULL;
 
     while ((node = hwloc_get_next_obj_by_type(scene->topology, HWLOC_OBJ_NUMANODE, node)))
-        if (add_memory(scene, node, err) < 0)
+        if (add_memory(scene, node, err) != 0)
             return -1;
     if (machine->n_memories == 0)
         return tccl_fail(err, "no NUMA node with memory: not a whole topology");

@@ -59,7 +59,7 @@ static int enter_above(struct tccl_scene *scene, hwloc_obj_t object, int numa, i
     *parent = find_switch(machine, name);
     if (*parent >= 0)
         return 0;
-    if (enter_above(scene, bridge, numa, &above, err) < 0)
+    if (enter_above(scene, bridge, numa, &above, err) != 0)
         return -1;
     if (machine->n_switches == TCCL_MAX_SWITCHES)
         return tccl_fail(err,
@@ -80,7 +80,7 @@ static int place(struct tccl_scene *scene, hwloc_obj_t object, int *numa, int *p
 {
     if (!object)
         return 0;
-    if (enter_above(scene, object, *numa, parent, err) < 0)
+    if (enter_above(scene, object, *numa, parent, err) != 0)
         return -1;
     if (*parent >= 0)
         *numa = tccl_scene_machine(scene)->switches[*parent].numa;
@@ -93,11 +93,11 @@ int tccl_scene_switches(struct tccl_scene *scene, struct tccl_error *err)
 
     for (int i = 0; i < machine->n_gpus; i++)
         if (place(scene, scene->gpu_object[i], &machine->gpus[i].numa, &machine->gpus[i].parent,
-                  err) < 0)
+                  err) != 0)
             return -1;
     for (int i = 0; i < machine->n_nics; i++)
         if (place(scene, scene->nic_object[i], &machine->nics[i].numa, &machine->nics[i].parent,
-                  err) < 0)
+                  err) != 0)
             return -1;
     return 0;
 }

@@ -104,8 +104,8 @@ static void say_what_is_unplaced(struct tccl_scene *scene)
 static int find_devices(struct tccl_scene *scene, struct tccl_error *err)
 {
     ask_nvml(scene);
-    if (tccl_scene_gpus(scene, err) < 0 || tccl_scene_nics(scene, err) < 0 ||
-        tccl_scene_switches(scene, err) < 0)
+    if (tccl_scene_gpus(scene, err) != 0 || tccl_scene_nics(scene, err) != 0 ||
+        tccl_scene_switches(scene, err) != 0)
         return -1;
     say_what_is_unplaced(scene);
     tccl_scene_p2p(scene);
@@ -140,7 +140,7 @@ int tccl_discover(const struct tccl_discover_options *options, struct tccl_found
     struct tccl_scene scene = {.options = options, .found = found};
 
     memset(found, 0, sizeof(*found));
-    if (open_topology(&scene, err) < 0)
+    if (open_topology(&scene, err) != 0)
         return -1;
     found->site.machine.cpu = tccl_scene_cpu(scene.topology);
     int rc = tccl_scene_memories(&scene, err);

@@ -174,18 +174,18 @@ int tccl_topology_live(hwloc_topology_t *topology, struct tccl_error *err)
     hwloc_topology_t fresh;
 
     *topology = NULL;
-    if (hwloc_topology_init(&fresh) < 0)
+    if (hwloc_topology_init(&fresh) != 0)
         return tccl_fail(err, "hwloc: %s", strerror(errno));
     for (size_t i = 0; i < sizeof(without) / sizeof(*without); i++)
         hwloc_topology_set_components(fresh, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, without[i]);
-    return load(fresh, topology, err) < 0 ? tccl_fail_in(err, "this machine") : 0;
+    return load(fresh, topology, err) != 0 ? tccl_fail_in(err, "this machine") : 0;
 }
 
 static int load_text(const char *text, hwloc_topology_t *topology, struct tccl_error *err)
 {
     hwloc_topology_t fresh;
 
-    if (hwloc_topology_init(&fresh) < 0)
+    if (hwloc_topology_init(&fresh) != 0)
         return tccl_fail(err, "hwloc: %s", strerror(errno));
     if (hwloc_topology_set_xmlbuffer(fresh, text, (int)strlen(text) + 1) < 0) {
         hwloc_topology_destroy(fresh);
@@ -236,7 +236,7 @@ static int parse(const char *text, hwloc_topology_t *topology, struct tccl_error
 {
     cleanup_free char *readable = tccl_topology_as_v2(text, err);
 
-    if (!readable || try_text(readable, err) < 0)
+    if (!readable || try_text(readable, err) != 0)
         return -1;
     return load_text(readable, topology, err);
 }
@@ -247,9 +247,9 @@ int tccl_topology_recorded(const char *path, hwloc_topology_t *topology, struct 
     size_t size;
 
     *topology = NULL;
-    if (tccl_read_file(path, TCCL_MAX_TOPOLOGY, &text, &size, err) < 0)
+    if (tccl_read_file(path, TCCL_MAX_TOPOLOGY, &text, &size, err) != 0)
         return -1;
     if (strlen(text) != size)
         return tccl_fail(err, "%s: is no XML that lstopo wrote", path);
-    return parse(text, topology, err) < 0 ? tccl_fail_in(err, "%s", path) : 0;
+    return parse(text, topology, err) != 0 ? tccl_fail_in(err, "%s", path) : 0;
 }

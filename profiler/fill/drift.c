@@ -146,7 +146,7 @@ static int draw(struct sample *sample, struct tccl_profile *profile,
     if (!sample->sets)
         return tccl_fail(err, "out of memory");
     if (tccl_profile_sets(profile, store, sample, NULL, err) < 0 ||
-        add_tables(sample, (int)ceil(most * CHAINS), profile, err) < 0)
+        add_tables(sample, (int)ceil(most * CHAINS), profile, err) != 0)
         return -1;
     add_singles(sample, (int)ceil(most * SINGLES));
     add_random(sample, most, options->seed);
@@ -209,7 +209,7 @@ static int measure_all(struct tccl_backend *backend, const struct tccl_drift_opt
     for (int i = 0; i < count && (i == 0 || tccl_seconds() < end); i++) {
         if (options->progress && options->progress(options->context, i, count) != 0)
             return 1;
-        if (measure(backend, &drift->sets[i], err) < 0)
+        if (measure(backend, &drift->sets[i], err) != 0)
             return -1;
         drift->count++;
     }

@@ -23,7 +23,7 @@ static void add(struct list *list, int count, const tccl_transfer *transfers)
     if (list->count == TCCL_FIRST_SETS)
         return;
     for (int i = 0; i < count; i++)
-        if (tccl_machine_allows(list->machine, transfers[i], NULL) < 0 ||
+        if (tccl_machine_allows(list->machine, transfers[i], NULL) != 0 ||
             tccl_set_add(&set, transfers[i]) != 0)
             return;
     for (int i = 0; i < list->count; i++)

@@ -66,7 +66,7 @@ static int parse_one(const char *text, int n_gpus, struct list *list, struct tcc
 {
     uint32_t set = 0;
 
-    if (tccl_numberset_parse(text, n_gpus, &set, err) < 0)
+    if (tccl_numberset_parse(text, n_gpus, &set, err) != 0)
         return tccl_fail_in(err, "GPUs \"%.40s\"", text);
     if (list->count == MAX_SETS)
         return tccl_fail(err, "more than %d sets of GPUs", MAX_SETS);
@@ -86,7 +86,7 @@ int tccl_gpusets_parse(const char *text, int n_gpus, uint32_t **sets, struct tcc
     if (strcmp(text, "all") == 0)
         return tccl_gpusets_all(n_gpus, sets, err);
     for (char *one = strtok_r(copy, " ;\t\n", &rest); one; one = strtok_r(NULL, " ;\t\n", &rest))
-        if (parse_one(one, n_gpus, &list, err) < 0)
+        if (parse_one(one, n_gpus, &list, err) != 0)
             return -1;
     if (list.count == 0)
         return tccl_fail(err, "no GPUs are named: give sets such as \"0-3 4-7\", or \"all\"");

@@ -31,8 +31,8 @@ static int parse(const json_t *json, struct tccl_provenance *from, struct tccl_e
     if (json_integer_value(format) != PROFILE_FORMAT)
         return tccl_fail(err, "has format %lld, this program knows %d: profile again, or update",
                          (long long)json_integer_value(format), PROFILE_FORMAT);
-    if (take(json, "machine", true, from->machine, sizeof(from->machine), err) < 0 ||
-        take(json, "source", false, from->source, sizeof(from->source), err) < 0 ||
+    if (take(json, "machine", true, from->machine, sizeof(from->machine), err) != 0 ||
+        take(json, "source", false, from->source, sizeof(from->source), err) != 0 ||
         tccl_field_text(json, "conditions", 0, from->conditions, sizeof(from->conditions), err) < 0)
         return -1;
     tccl_system_from_json(json_object_get(json, "system"), &from->system);
@@ -50,7 +50,7 @@ int tccl_provenance_read(const char *folder, struct tccl_provenance *from, struc
     cleanup_json json_t *json = tccl_read_json(path, PROFILE_BYTES, err);
     if (!json)
         return -1;
-    if (parse(json, from, err) < 0) {
+    if (parse(json, from, err) != 0) {
         errno = EINVAL;
         return tccl_fail_in(err, "%s", path);
     }

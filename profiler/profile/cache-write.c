@@ -49,7 +49,7 @@ static int check_provenance(const char *folder, const struct tccl_provenance *wa
 {
     struct tccl_provenance found;
 
-    if (tccl_provenance_read(folder, &found, err) < 0) {
+    if (tccl_provenance_read(folder, &found, err) != 0) {
         if (errno != ENOENT)
             return -1;
         *err = (struct tccl_error){0};
@@ -97,9 +97,10 @@ static int describe(const char *folder, const struct tccl_provenance *from,
 
     if (fresh < 0)
         return -1;
-    if (fresh && (check_unclaimed(folder, err) < 0 || tccl_provenance_write(folder, from, err) < 0))
+    if (fresh &&
+        (check_unclaimed(folder, err) != 0 || tccl_provenance_write(folder, from, err) != 0))
         return -1;
-    if (model && write_missing(folder, MODEL, model, err) < 0)
+    if (model && write_missing(folder, MODEL, model, err) != 0)
         return -1;
     cleanup_json json_t *json = tccl_machine_to_json(machine);
     return json ? write_missing(folder, MACHINE, json, err) : tccl_fail(err, "out of memory");
@@ -113,7 +114,7 @@ static int provenance(const struct tccl_machine *machine, const char *source, co
         return tccl_fail(err, "\"%.40s…\" is too long for a source", source);
     strcpy(from->source, source);
     tccl_machine_id(machine, from->machine);
-    if (model && tccl_json_hash(model, from->model) < 0)
+    if (model && tccl_json_hash(model, from->model) != 0)
         return tccl_fail(err, "out of memory");
     if (strcmp(source, "model") != 0)
         tccl_system_read(NULL, &from->system);
@@ -131,19 +132,19 @@ int tccl_profile_create(const char *cache_dir, const struct tccl_machine *machin
     *profile = NULL;
     if (!err)
         err = &ignored;
-    if (provenance(machine, source, model, &from, err) < 0)
+    if (provenance(machine, source, model, &from, err) != 0)
         return -1;
     if (snprintf(folder, sizeof(folder), "%s/%s", cache_dir, from.machine) >= FOLDER_MAX)
         return tccl_fail(err, "%.40s…: the path of the cache is too long", cache_dir);
-    if (make_folders(folder, err) < 0)
+    if (make_folders(folder, err) != 0)
         return -1;
     tccl_profile_path(folder, SETS, path);
     struct tccl_setlog *log = tccl_setlog_open(path, source, err);
     if (!log)
         return -1;
     sweep(folder);
-    if (describe(folder, &from, machine, model, err) < 0 ||
-        tccl_profile_open_folder(folder, profile, err) < 0) {
+    if (describe(folder, &from, machine, model, err) != 0 ||
+        tccl_profile_open_folder(folder, profile, err) != 0) {
         tccl_setlog_close(log);
         return -1;
     }
@@ -195,7 +196,7 @@ int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, str
 {
     struct tccl_provenance *from = &profile->from;
 
-    if (check_writable(profile, err) < 0)
+    if (check_writable(profile, err) != 0)
         return -1;
     bool empty = is_empty(profile);
     bool updated = update_system(from);
@@ -216,7 +217,7 @@ int tccl_profile_claim(struct tccl_profile *profile, const char *conditions, str
 int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,
                         const struct tccl_measurement *measurement, struct tccl_error *err)
 {
-    if (check_writable(profile, err) < 0)
+    if (check_writable(profile, err) != 0)
         return -1;
     return tccl_setlog_append(profile->log, set, measurement, err);
 }
@@ -231,7 +232,7 @@ int tccl_profile_put(struct tccl_profile *profile, const struct tccl_table *tabl
 {
     char path[PATH_MAX];
 
-    if (check_writable(profile, err) < 0)
+    if (check_writable(profile, err) != 0)
         return -1;
     if (strcmp(table->machine, profile->from.machine) != 0 ||
         strcmp(table->source, profile->from.source) != 0)

@@ -63,8 +63,8 @@ static int load(struct tccl_profile *profile, struct tccl_error *err)
     profile->description = tccl_stamp_take(path);
 
     errno = 0;
-    if (tccl_machine_read(path, &profile->machine, err) < 0 ||
-        tccl_provenance_read(profile->folder, &profile->from, err) < 0)
+    if (tccl_machine_read(path, &profile->machine, err) != 0 ||
+        tccl_provenance_read(profile->folder, &profile->from, err) != 0)
         return -1;
     errno = EINVAL;
     return check_identity(profile, err);
@@ -85,7 +85,7 @@ int tccl_profile_open_folder(const char *folder, struct tccl_profile **out, stru
     if (!profile)
         return tccl_fail(err, "out of memory");
     memcpy(profile->folder, folder, length);
-    if (load(profile, err) < 0) {
+    if (load(profile, err) != 0) {
         int saved = errno;
         tccl_profile_close(profile);
         errno = saved;
@@ -175,7 +175,7 @@ static int check_model(const struct tccl_profile *profile, const json_t *json,
 {
     char hash[TCCL_JSON_HASH], id[TCCL_HASH_HEX];
 
-    if (tccl_json_hash(json, hash) < 0)
+    if (tccl_json_hash(json, hash) != 0)
         return tccl_fail(err, "out of memory");
     if (strcmp(hash, profile->from.model) != 0)
         return tccl_fail(err, "altered: it is not the model that the profile was made from");
@@ -196,7 +196,8 @@ const struct tccl_model *tccl_profile_model(struct tccl_profile *profile, struct
     cleanup_json json_t *json = tccl_read_json(path, MODEL_BYTES, err);
     if (!json)
         return NULL;
-    if (tccl_model_from_json(json, &model, err) < 0 || check_model(profile, json, model, err) < 0) {
+    if (tccl_model_from_json(json, &model, err) != 0 ||
+        check_model(profile, json, model, err) != 0) {
         tccl_model_free(model);
         tccl_fail_in(err, "%s", path);
         return NULL;

@@ -70,7 +70,7 @@ static bool possible(const struct tccl_machine *machine, const struct tccl_set *
 {
     for (int i = 0; i < set->count; i++)
         if (!tccl_transfer_valid(set->transfers[i]) ||
-            tccl_machine_allows(machine, set->transfers[i], NULL) < 0)
+            tccl_machine_allows(machine, set->transfers[i], NULL) != 0)
             return false;
     return true;
 }

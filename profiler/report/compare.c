@@ -269,7 +269,7 @@ int tccl_compare(const struct tccl_report *a, const struct tccl_report *b,
 {
     *comparison = (struct tccl_comparison){.a = a, .b = b};
     compare_machines(comparison);
-    return compare_sets(comparison, err) < 0 ? -1 : compare_rings(comparison, err);
+    return compare_sets(comparison, err) != 0 ? -1 : compare_rings(comparison, err);
 }
 
 void tccl_compare_free(struct tccl_comparison *comparison)

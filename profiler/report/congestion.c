@@ -264,7 +264,7 @@ long tccl_congestion_find(const struct tccl_measured *measured, double threshold
         consider(found, measured, alone, &sets->entries[order[i]].set,
                  &sets->entries[order[i]].best, threshold);
     qsort(*list, (size_t)found->count, sizeof(**list), worst_first);
-    return mark_alike(*list, found->count, err) < 0 ? -1 : found->count;
+    return mark_alike(*list, found->count, err) != 0 ? -1 : found->count;
 }
 
 json_t *tccl_congestion_to_json(const struct tccl_congested *congested,

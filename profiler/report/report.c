@@ -133,7 +133,7 @@ int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl
     *report = (struct tccl_report){
         .profile = profile, .machine = tccl_profile_machine(profile), .threshold = threshold};
     take_origin(report);
-    if (tccl_measured_load(profile, &report->measured, err) < 0 || rate_all(report, err) < 0)
+    if (tccl_measured_load(profile, &report->measured, err) != 0 || rate_all(report, err) != 0)
         return -1;
     for (int i = 0; i < TCCL_MATRICES; i++)
         tccl_matrix_fill(i, report->machine, &report->measured, &report->matrices[i]);

@@ -11,7 +11,7 @@ static int check_driver(struct tccl_error *err)
 {
     struct tccl_cuda cuda;
 
-    if (tccl_cuda_load(&cuda, err) < 0)
+    if (tccl_cuda_load(&cuda, err) != 0)
         return -1;
     tccl_cuda_unload(&cuda);
     return 0;
@@ -76,7 +76,7 @@ static int look(struct tccl_pooled *pooled, const struct tccl_backend_options *o
         return -1;
     if (found->recorded)
         return tccl_fail(err, "the topology is a recorded one: only this machine can be measured");
-    if (check_driver(err) < 0 || check_users(found, options->force, &pooled->marks, err) < 0 ||
+    if (check_driver(err) != 0 || check_users(found, options->force, &pooled->marks, err) != 0 ||
         check_sharing(found, options->force, err) < 0)
         return -1;
     pooled->marks |= found->marks;
@@ -127,7 +127,7 @@ static int cuda_can(const void *context, tccl_transfer transfer, struct tccl_err
     struct tccl_device initiator = tccl_transfer_initiator(transfer);
     bool nic = initiator.kind == TCCL_NIC;
 
-    if (tccl_machine_allows(machine, transfer, err) < 0)
+    if (tccl_machine_allows(machine, transfer, err) != 0)
         return -1;
     if (nic && !pooled->peer)
         return tccl_fail(err, "NICs are measured only against another node: --peer HOST, where "

@@ -28,7 +28,7 @@ static int load(struct state *state, const char *path, struct tccl_error *err)
     state->json = tccl_read_json(path, MODEL_BYTES, err);
     if (!state->json)
         return -1;
-    if (tccl_model_from_json(state->json, &state->model, err) < 0)
+    if (tccl_model_from_json(state->json, &state->model, err) != 0)
         return tccl_fail_in(err, "%s", path);
     state->symmetry = tccl_symmetry_of_model(state->model);
     return state->symmetry ? 0 : tccl_fail(err, "out of memory");
@@ -42,7 +42,7 @@ static int model_open(const struct tccl_backend_options *options, void **out,
     struct state *state = calloc(1, sizeof(*state));
     if (!state)
         return tccl_fail(err, "out of memory");
-    if (load(state, options->model, err) < 0) {
+    if (load(state, options->model, err) != 0) {
         model_close(state);
         return -1;
     }
@@ -74,7 +74,7 @@ static int model_measure(void *context, const struct tccl_set *set, struct tccl_
     const struct state *state = context;
 
     *out = (struct tccl_measurement){0};
-    return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) < 0 ? 1 : 0;
+    return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) != 0 ? 1 : 0;
 }
 
 const struct tccl_backend_ops tccl_backend_of_model = {

@@ -56,9 +56,9 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
         .run_limit = 5 + 20 * pooled->repeat.window,
     };
 
-    if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) < 0 ||
+    if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) != 0 ||
         copy_setting(settings.munge, sizeof(settings.munge), options->munge, "munged's socket",
-                     err) < 0)
+                     err) != 0)
         return -1;
     pooled->workspace = tccl_workspace_new(&pooled->found.site, &settings, err);
     if (!pooled->workspace)
@@ -71,7 +71,7 @@ static int start(struct tccl_pooled *pooled, const struct tccl_pooled_way *way,
                  const struct tccl_backend_options *options, struct tccl_error *err)
 {
     pooled->peer = options->peer != NULL;
-    if (way->look(pooled, options, err) < 0 || check_peer(options, err) < 0)
+    if (way->look(pooled, options, err) < 0 || check_peer(options, err) != 0)
         return -1;
     choose_repeats(pooled, way, options);
     return start_pool(pooled, way, options, err);
@@ -84,7 +84,7 @@ int tccl_pooled_open(const struct tccl_pooled_way *way, const struct tccl_backen
 
     if (!pooled)
         return tccl_fail(err, "out of memory");
-    if (start(pooled, way, options, err) < 0) {
+    if (start(pooled, way, options, err) != 0) {
         tccl_pooled_close(pooled);
         return -1;
     }

@@ -71,7 +71,7 @@ static void set_environment(void)
 int tccl_cuda_start(struct tccl_cuda *cuda, struct tccl_error *err)
 {
     set_environment();
-    if (tccl_cuda_load(cuda, err) < 0)
+    if (tccl_cuda_load(cuda, err) != 0)
         return -1;
     CUresult result = cuda->cuInit(0);
     return result == CUDA_SUCCESS

@@ -135,11 +135,11 @@ static int open_gpu(struct tccl_cuda_gpu *gpu, struct tccl_error *err)
         (sizeof(struct tccl_cuda_requests) + (size_t)page - 1) / (size_t)page * (size_t)page;
     struct tccl_cuda_requests *requests = tccl_cuda_requests_of(gpu->workspace, gpu->gpu, err);
 
-    if (!requests || tccl_cuda_start(&gpu->cuda, err) < 0)
+    if (!requests || tccl_cuda_start(&gpu->cuda, err) != 0)
         return -1;
-    if (find_device(gpu, err) < 0 || make_context(gpu, err) < 0 || load_kernel(gpu, err) < 0)
+    if (find_device(gpu, err) != 0 || make_context(gpu, err) != 0 || load_kernel(gpu, err) != 0)
         return -1;
-    if (take_memory(gpu, LENT_REGIONS * region_of(gpu), LENT_PATTERN, &gpu->lent, err) < 0)
+    if (take_memory(gpu, LENT_REGIONS * region_of(gpu), LENT_PATTERN, &gpu->lent, err) != 0)
         return -1;
     return map_host(gpu, requests, requests_bytes, &gpu->requests, err);
 }
@@ -227,7 +227,7 @@ static int set_up_own(struct tccl_cuda_gpu *gpu, int place, struct tccl_error *e
     CUresult result;
 
     if (!gpu->own[place] &&
-        take_memory(gpu, region_of(gpu), OWN_PATTERN, &gpu->own[place], err) < 0)
+        take_memory(gpu, region_of(gpu), OWN_PATTERN, &gpu->own[place], err) != 0)
         return -1;
     if (gpu->streams[place])
         return 0;
@@ -240,7 +240,7 @@ int tccl_cuda_gpu_set_up(struct tccl_cuda_gpu *gpu, tccl_transfer transfer, int 
 {
     struct tccl_device target = tccl_transfer_target(transfer);
 
-    if (set_up_own(gpu, place, err) < 0)
+    if (set_up_own(gpu, place, err) != 0)
         return -1;
     if (is_target_set_up(gpu, target, place))
         return 0;

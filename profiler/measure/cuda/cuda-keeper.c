@@ -198,7 +198,7 @@ static int take_off(struct keeper *keeper, int place, struct tccl_error *err)
 static int park(struct keeper *keeper, struct tccl_error *err)
 {
     for (int place = 0; place < TCCL_WORKSPACE_PLACES; place++)
-        if (waits_for_start(keeper, place) && take_off(keeper, place, err) < 0)
+        if (waits_for_start(keeper, place) && take_off(keeper, place, err) != 0)
             return -1;
     return 0;
 }
@@ -211,7 +211,7 @@ static int unpark(struct keeper *keeper, struct tccl_error *err)
         if (!keeper->runs[place].parked)
             continue;
         keeper->runs[place].parked = false;
-        if (launch_kernel(keeper, place, err) < 0)
+        if (launch_kernel(keeper, place, err) != 0)
             result = -1;
     }
     return result;

@@ -88,7 +88,7 @@ int tccl_cuda_requests_ask(struct tccl_cuda_requests *requests, int place,
     while (atomic_load(&slot->answered) != number) {
         if (tccl_now_ns() > end)
             return give_up(requests, patience, err);
-        if (tccl_cuda_requests_check(requests, err) < 0)
+        if (tccl_cuda_requests_check(requests, err) != 0)
             return -1;
         tccl_cuda_nap(ASK_NAP);
     }

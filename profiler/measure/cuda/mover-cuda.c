@@ -68,7 +68,7 @@ static int await_end(const struct state *state, struct tccl_error *err)
         if (tccl_now_ns() > end)
             return tccl_fail(err, "GPU %d: the copy did not stop within %g s", state->gpu,
                              end_patience);
-        if (tccl_cuda_requests_check(state->requests, err) < 0)
+        if (tccl_cuda_requests_check(state->requests, err) != 0)
             return -1;
         tccl_cuda_nap(WATCH_NAP);
     }
@@ -93,7 +93,7 @@ static int await_begin(const struct state *state, struct tccl_member *member,
     while (!tccl_cuda_slot_begun(state->slot)) {
         if (!tccl_member_moved(member, 0))
             return 1;
-        if (check_ended(state, err) < 0)
+        if (check_ended(state, err) != 0)
             return -1;
         if (tccl_now_ns() - start > no_pause)
             tccl_cuda_nap(WATCH_NAP);
@@ -112,7 +112,7 @@ static int watch(const struct state *state, struct tccl_member *member, struct t
         bool news = moved > 0 || tccl_now_ns() - begun > stalled;
         if (news && !tccl_member_moved(member, moved))
             return 0;
-        if (check_ended(state, err) < 0)
+        if (check_ended(state, err) != 0)
             return -1;
         tccl_cuda_nap(WATCH_NAP);
     }

@@ -20,7 +20,7 @@ static int start(struct tccl_error *err)
 {
     static bool started;
 
-    if (!started && tccl_cuda_start(&cuda, err) < 0)
+    if (!started && tccl_cuda_start(&cuda, err) != 0)
         return -1;
     started = true;
     return 0;
@@ -42,7 +42,7 @@ int tccl_gpu_memory_get(const char *busid, size_t bytes, struct tccl_gpu_memory 
     CUcontext context;
     CUdevice device;
 
-    if (start(err) < 0)
+    if (start(err) != 0)
         return -1;
     CUresult result = cuda.cuDeviceGetByPCIBusId(&device, busid);
     if (result == CUDA_SUCCESS)

@@ -54,7 +54,7 @@ static int lose(struct state *state, struct tccl_error *err)
     state->lost = true;
     if (!*peer_of(state))
         return tccl_fail(err, "loopback: connection lost");
-    if (tccl_peer_address(peer_of(state), false, host, &port, err) < 0)
+    if (tccl_peer_address(peer_of(state), false, host, &port, err) != 0)
         return -1;
     return tccl_fail(err, "peer %s:%u: connection lost (is tccl-profile peer still running there?)",
                      host, port);
@@ -153,7 +153,7 @@ static int tcp_prepare(void *context, tccl_transfer transfer, struct tccl_error 
                          state->nic);
     unsigned char *region =
         tccl_workspace_memory(state->workspace, memory.index, state->place, err);
-    if (!region || make_connected(state, err) < 0)
+    if (!region || make_connected(state, err) != 0)
         return -1;
     state->sends = tccl_transfer_reads(transfer);
     for (int i = 0; i < state->n_streams; i++) {

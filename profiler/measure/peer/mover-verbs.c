@@ -79,7 +79,7 @@ static int connect_peer(struct state *state, struct tccl_error *err)
     tccl_rdma_describe(state->rdma, &ours);
     state->fd = tccl_peer_connect_rdma(settings->peer, "", settings->munge, &ours, &theirs,
                                        tccl_now_ms() + patience, err);
-    if (state->fd < 0 || tccl_rdma_join(state->rdma, &theirs, err) < 0)
+    if (state->fd < 0 || tccl_rdma_join(state->rdma, &theirs, err) != 0)
         return -1;
     if (theirs.bytes < PIECE)
         return tccl_fail(err, "peer %s: lends too little memory", settings->peer);
@@ -116,7 +116,7 @@ static int register_gpu(struct state *state, int gpu, struct tccl_error *err)
     struct tccl_gpu_memory *memory = &state->gpus[gpu];
     const char *busid = tccl_workspace_site(state->workspace)->gpu_busid[gpu];
 
-    if (!memory->address && tccl_gpu_memory_get(busid, region_of(state), memory, err) < 0)
+    if (!memory->address && tccl_gpu_memory_get(busid, region_of(state), memory, err) != 0)
         return -1;
     int number = tccl_rdma_register(state->rdma, memory->address, region_of(state), memory->dmabuf,
                                     false, err);
@@ -142,8 +142,8 @@ static int verbs_prepare(void *context, tccl_transfer transfer, struct tccl_erro
 
     if (region_of(state) < PIECE)
         return tccl_fail(err, "regions of %zu bytes are too small for RDMA", region_of(state));
-    if (make_connected(state, err) < 0 ||
-        register_target(state, tccl_transfer_target(transfer), err) < 0)
+    if (make_connected(state, err) != 0 ||
+        register_target(state, tccl_transfer_target(transfer), err) != 0)
         return -1;
     state->inward = !tccl_transfer_reads(transfer);
     return 0;
@@ -161,7 +161,7 @@ static int step(struct state *state, bool more, struct tccl_error *err)
     while (more && state->begun - state->ended < TCCL_RDMA_DEPTH) {
         if (tccl_rdma_start(state->rdma, state->inward, state->memory,
                             offset(state->begun, region_of(state)),
-                            offset(state->begun, state->peer_bytes), PIECE, err) < 0)
+                            offset(state->begun, state->peer_bytes), PIECE, err) != 0)
             return -1;
         state->begun++;
     }

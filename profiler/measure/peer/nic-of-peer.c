@@ -26,7 +26,7 @@ static int own_address(const struct addrinfo *there, struct sockaddr_storage *ow
     cleanup_close int fd = socket(there->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t size = sizeof(*own);
 
-    if (fd < 0 || connect(fd, there->ai_addr, there->ai_addrlen) < 0)
+    if (fd < 0 || connect(fd, there->ai_addr, there->ai_addrlen) != 0)
         return -1;
     return getsockname(fd, (struct sockaddr *)own, &size);
 }
@@ -79,7 +79,7 @@ static int find_interface(const struct sockaddr_storage *own, char name[static I
     name[0] = '\0';
     if (is_loopback(own))
         snprintf(name, IF_NAMESIZE, "lo");
-    if (getifaddrs(&list) < 0)
+    if (getifaddrs(&list) != 0)
         return name[0] ? 0 : -1;
     for (const struct ifaddrs *at = list; at && !name[0]; at = at->ifa_next)
         if (is_same(at->ifa_addr, own))
@@ -138,10 +138,10 @@ int tccl_nic_of_peer(const char *peer, const struct tccl_machine *machine, struc
     struct sockaddr_storage own = {0};
     uint16_t port;
 
-    if (tccl_peer_address(peer, false, host, &port, err) < 0 ||
-        find_route(host, port, &own, err) < 0)
+    if (tccl_peer_address(peer, false, host, &port, err) != 0 ||
+        find_route(host, port, &own, err) != 0)
         return -1;
-    if (find_interface(&own, interface) < 0)
+    if (find_interface(&own, interface) != 0)
         return tccl_fail(err,
                          "peer %s: no network interface of ours has the address on the way "
                          "there",

@@ -83,7 +83,7 @@ static int check_message(const json_t *message, const char *type, struct tccl_er
 
     if (strcmp(tccl_message_type(message), type) != 0)
         return tccl_fail(err, "is no tccl-profile%s", strcmp(type, "peer") == 0 ? " peer" : "");
-    if (tccl_get_int(message, "protocol", 0, INT32_MAX, &protocol, err) < 0)
+    if (tccl_get_int(message, "protocol", 0, INT32_MAX, &protocol, err) != 0)
         return -1;
     if (protocol != TCCL_PEER_PROTOCOL)
         return tccl_fail(err,
@@ -142,7 +142,7 @@ static int check_end(int fd, const json_t *message, struct tccl_error *err)
     char here[END_BYTES];
     const char *there;
 
-    if (tccl_get_text(message, "to", END_BYTES - 1, &there, err) < 0)
+    if (tccl_get_text(message, "to", END_BYTES - 1, &there, err) != 0)
         return -1;
     name_end(fd, true, here);
     return strcmp(here, there) == 0
@@ -157,12 +157,12 @@ static int check_hello(int fd, const char *hello, size_t size, const char *nonce
     cleanup_json json_t *message = tccl_message_parse(hello, size, err);
     const char *text;
 
-    if (!message || check_message(message, "measure", err) < 0 ||
-        tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) < 0)
+    if (!message || check_message(message, "measure", err) != 0 ||
+        tccl_get_text(message, "nonce", TCCL_NONCE - 1, &text, err) != 0)
         return -1;
     if (strcmp(text, nonce) != 0)
         return tccl_fail(err, "the hello is for another connection");
-    if (sealed && check_end(fd, message, err) < 0)
+    if (sealed && check_end(fd, message, err) != 0)
         return -1;
     const json_t *rdma = json_object_get(message, "rdma");
     guest->rdma = rdma;
@@ -176,8 +176,8 @@ static int take_hello(int fd, const struct tccl_peer_rules *rules, const char *n
     size_t size, hello_size;
 
     if (read_text(fd, CRED_BYTES, deadline, &text, &size, err) < 0 ||
-        open_hello(text, size, rules, deadline, &hello, &hello_size, &guest->user, err) < 0 ||
-        check_hello(fd, hello, hello_size, nonce, rules->munge != NULL, guest, err) < 0)
+        open_hello(text, size, rules, deadline, &hello, &hello_size, &guest->user, err) != 0 ||
+        check_hello(fd, hello, hello_size, nonce, rules->munge != NULL, guest, err) != 0)
         return -1;
     return rules->munge ? check_user(rules, guest->user, err) : 0;
 }
@@ -199,8 +199,8 @@ int tccl_peer_hear(int fd, const struct tccl_peer_rules *rules, int64_t deadline
     json_t *greeting = new_message("peer");
 
     *guest = (struct tccl_peer_guest){.user = (uid_t)-1};
-    if (greeting && (json_object_set_new(greeting, "munge", json_boolean(rules->munge)) < 0 ||
-                     tccl_envelope_put(greeting, &envelope, err) < 0)) {
+    if (greeting && (json_object_set_new(greeting, "munge", json_boolean(rules->munge)) != 0 ||
+                     tccl_envelope_put(greeting, &envelope, err) != 0)) {
         json_decref(greeting);
         return tccl_fail(err, "out of memory");
     }
@@ -223,7 +223,7 @@ int tccl_peer_agree(int fd, const struct tccl_rdma_end *ours, int64_t deadline,
 {
     json_t *welcome = tccl_message_new("welcome");
 
-    if (put_end(welcome, ours) < 0) {
+    if (put_end(welcome, ours) != 0) {
         json_decref(welcome);
         return tccl_fail(err, "out of memory");
     }
@@ -248,7 +248,7 @@ static int send_hello(int fd, const char *nonce, const struct tccl_rdma_end *our
     if (!text)
         return tccl_fail(err, "out of memory");
     if (sealed && tccl_cred_encode(munge, (uid_t)TCCL_CRED_ANYONE, text, strlen(text), deadline,
-                                   &cred, err) < 0)
+                                   &cred, err) != 0)
         return -1;
     const char *sent = sealed ? cred : text;
     int rc = tccl_frame_write(fd, sent, strlen(sent), CRED_BYTES, deadline, err);
@@ -276,8 +276,8 @@ static int say_hello(int fd, const char *munge, const struct tccl_rdma_end *ours
         return -1;
     if (strcmp(tccl_message_type(greeting), "refused") == 0)
         return refusal(greeting, err);
-    if (check_message(greeting, "peer", err) < 0 ||
-        tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) < 0 ||
+    if (check_message(greeting, "peer", err) != 0 ||
+        tccl_get_text(greeting, "nonce", TCCL_NONCE - 1, &nonce, err) != 0 ||
         send_hello(fd, nonce, ours, json_is_true(json_object_get(greeting, "munge")), munge,
                    deadline, err) < 0)
         return -1;
@@ -296,13 +296,13 @@ int tccl_peer_connect_rdma(const char *peer, const char *device, const char *mun
     char host[TCCL_PEER_HOST];
     uint16_t port;
 
-    if (tccl_peer_address(peer, false, host, &port, err) < 0)
+    if (tccl_peer_address(peer, false, host, &port, err) != 0)
         return tccl_fail_in(err, "peer");
     cleanup_close int fd = tccl_dial_as("tccl-profile peer", device, host, port, deadline, err);
     if (fd < 0)
         return -1;
     tccl_peer_tune(fd);
-    if (say_hello(fd, munge, ours, theirs, deadline, err) < 0)
+    if (say_hello(fd, munge, ours, theirs, deadline, err) != 0)
         return tccl_fail_in(err, "peer %s:%u", host, port);
     int connected = fd;
     fd = -1;

@@ -48,9 +48,10 @@ static int connect_both(int ends[static 2])
     cleanup_close int ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     cleanup_close int accepted = -1;
 
-    if (listener < 0 || ours < 0 || bind(listener, (struct sockaddr *)&address, size) < 0 ||
-        listen(listener, 1) < 0 || getsockname(listener, (struct sockaddr *)&address, &size) < 0 ||
-        connect(ours, (struct sockaddr *)&address, size) < 0)
+    if (listener < 0 || ours < 0 || bind(listener, (struct sockaddr *)&address, size) != 0 ||
+        listen(listener, 1) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &size) != 0 ||
+        connect(ours, (struct sockaddr *)&address, size) != 0)
         return -1;
     accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (accepted < 0)
@@ -69,7 +70,7 @@ struct tccl_peer_loop *tccl_peer_loop_open(int *fd, struct tccl_error *err)
     cleanup_free struct tccl_peer_loop *loop = calloc(1, sizeof(*loop));
     int ends[2];
 
-    if (!loop || connect_both(ends) < 0) {
+    if (!loop || connect_both(ends) != 0) {
         tccl_fail(err, "loopback: %s", strerror(errno));
         return NULL;
     }

@@ -40,7 +40,7 @@ static int take_head(struct serving *serving, struct tccl_error *err)
     struct tccl_peer_head head;
 
     serving->head_have = 0;
-    if (tccl_peer_get(serving->head, &head, err) < 0)
+    if (tccl_peer_get(serving->head, &head, err) != 0)
         return -1;
     if (head.kind == TCCL_PEER_DATA && serving->owed == 0) {
         serving->swallow = head.bytes;

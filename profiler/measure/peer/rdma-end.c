@@ -33,9 +33,9 @@ static int get_memory(const json_t *json, struct tccl_rdma_end *end, struct tccl
 {
     json_int_t key, address, bytes;
 
-    if (tccl_get_int(json, "key", 0, UINT32_MAX, &key, err) < 0 ||
-        tccl_get_int(json, "address", INT64_MIN, INT64_MAX, &address, err) < 0 ||
-        tccl_get_int(json, "bytes", 0, INT64_MAX, &bytes, err) < 0)
+    if (tccl_get_int(json, "key", 0, UINT32_MAX, &key, err) != 0 ||
+        tccl_get_int(json, "address", INT64_MIN, INT64_MAX, &address, err) != 0 ||
+        tccl_get_int(json, "bytes", 0, INT64_MAX, &bytes, err) != 0)
         return -1;
     end->key = (uint32_t)key;
     end->address = (uint64_t)address;
@@ -48,12 +48,12 @@ int tccl_rdma_from_json(const json_t *json, struct tccl_rdma_end *end, struct tc
     json_int_t mtu, reads, lid, number;
     const char *device, *gid;
 
-    if (tccl_get_text(json, "device", TCCL_RDMA_NAME - 1, &device, err) < 0 ||
-        tccl_get_text(json, "gid", GID_TEXT - 1, &gid, err) < 0 ||
-        tccl_get_int(json, "mtu", MTU_LEAST, MTU_MOST, &mtu, err) < 0 ||
-        tccl_get_int(json, "reads", 1, UINT8_MAX, &reads, err) < 0 ||
-        tccl_get_int(json, "lid", 0, UINT16_MAX, &lid, err) < 0 ||
-        tccl_get_int(json, "number", 0, NUMBER_MOST, &number, err) < 0)
+    if (tccl_get_text(json, "device", TCCL_RDMA_NAME - 1, &device, err) != 0 ||
+        tccl_get_text(json, "gid", GID_TEXT - 1, &gid, err) != 0 ||
+        tccl_get_int(json, "mtu", MTU_LEAST, MTU_MOST, &mtu, err) != 0 ||
+        tccl_get_int(json, "reads", 1, UINT8_MAX, &reads, err) != 0 ||
+        tccl_get_int(json, "lid", 0, UINT16_MAX, &lid, err) != 0 ||
+        tccl_get_int(json, "number", 0, NUMBER_MOST, &number, err) != 0)
         return -1;
     *end = (struct tccl_rdma_end){.ethernet = json_is_true(json_object_get(json, "ethernet")),
                                   .mtu = (uint8_t)mtu,
@@ -61,5 +61,5 @@ int tccl_rdma_from_json(const json_t *json, struct tccl_rdma_end *end, struct tc
                                   .lid = (uint16_t)lid,
                                   .number = (uint32_t)number};
     snprintf(end->device, sizeof(end->device), "%s", device);
-    return parse_gid(gid, end->gid, err) < 0 ? -1 : get_memory(json, end, err);
+    return parse_gid(gid, end->gid, err) != 0 ? -1 : get_memory(json, end, err);
 }

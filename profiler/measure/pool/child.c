@@ -79,7 +79,7 @@ int tccl_child_start(struct tccl_child *child, const char *name, const cpu_set_t
     pid_t parent = getpid();
     int ends[2];
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return tccl_fail(err, "%s: no socket for its process: %s", name, strerror(errno));
     pid_t pid = fork();
     if (pid == 0) {

@@ -178,7 +178,7 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
         worker->device = device;
         worker->slot = slot;
         worker->member = &workers->shared->run.members[worker - workers->workers];
-        if (start_worker(workers, worker, err) < 0)
+        if (start_worker(workers, worker, err) != 0)
             return -1;
     }
     squad->workers[squad->count++] = worker;
@@ -281,7 +281,7 @@ static int await_squad(struct tccl_workers *workers, const struct squad *squad, 
         if (poll_squad(squad, polls, until) <= 0)
             continue;
         for (int i = 0; i < squad->count; i++)
-            if (polls[i].revents && hear(workers, squad->workers[i], err) < 0)
+            if (polls[i].revents && hear(workers, squad->workers[i], err) != 0)
                 rc = -1;
     }
     return rc;
@@ -386,7 +386,7 @@ static int run_together(struct tccl_workers *workers, const struct tccl_set *set
     struct tccl_pool_run *run = &workers->shared->run;
     int64_t until = atomic_load(&run->deadline);
 
-    if (call(workers, set, squad, err) < 0)
+    if (call(workers, set, squad, err) != 0)
         return -1;
     int rc = await_squad(workers, squad, READY, until, err);
     if (rc != 0)
@@ -406,7 +406,7 @@ static void judge(const struct squad *squad, struct tccl_run_result *run)
 
     for (int i = 0; i < squad->members; i++)
         traces[i] = &squad->workers[i]->member->trace;
-    if (tccl_trace_run(traces, squad->members, run) < 0)
+    if (tccl_trace_run(traces, squad->members, run) != 0)
         *run = (struct tccl_run_result){0}; /* one was not let run until another was done */
 }
 
@@ -424,7 +424,7 @@ static int start_keepers(struct tccl_workers *workers, struct tccl_error *err)
         if (keeper->dying)
             return -tccl_fail(err, "g%d: its keeper was killed, but does not die", i);
         keeper->member->error.text[0] = '\0';
-        if (start_worker(workers, keeper, err) < 0)
+        if (start_worker(workers, keeper, err) != 0)
             return -1;
         squad.workers[squad.count++] = keeper;
     }
@@ -463,7 +463,7 @@ int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, u
     add_keepers(workers, &squad);
     tccl_pool_run_set(&workers->shared->run, set->count, share,
                       tccl_now_ns() + nanoseconds(workers->options.prepare_limit));
-    if (run_together(workers, set, &squad, err) < 0) {
+    if (run_together(workers, set, &squad, err) != 0) {
         call_off(workers, &squad);
         return 1;
     }

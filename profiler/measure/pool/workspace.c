@@ -75,7 +75,7 @@ struct tccl_workspace *tccl_workspace_new(const struct tccl_site *site,
     workspace->site = *site;
     workspace->settings = *settings;
     workspace->settings.region = (settings->region + page - 1) / page * page;
-    if (map_workspace(workspace, err) < 0) {
+    if (map_workspace(workspace, err) != 0) {
         tccl_workspace_free(workspace);
         return NULL;
     }
@@ -211,7 +211,7 @@ static int touch(const struct tccl_workspace *workspace, unsigned char *region, 
 {
     size_t bytes = workspace->settings.region;
 
-    if (check_room(node, bytes, err) < 0 ||
+    if (check_room(node, bytes, err) != 0 ||
         (workspace->settings.bind && bind_region(workspace, region, node, err) < 0))
         return -1;
     memset(region, 0x5a, bytes);
