@@ -20,6 +20,7 @@ struct seen;
 struct shares;
 struct slurm_gpus;
 struct steps;
+struct stalls;
 struct sweep;
 struct turns;
 struct verdicts;
@@ -35,6 +36,7 @@ struct daemon {
     struct tccl_users users; /* of conf; we run as TccldUser */
     char munge_socket[PATH_MAX];
     struct pool *munge, *names;
+    struct stalls *stalls; /* NULL: the kernel refuses what users would pass */
     struct resolver *resolver;
     struct seen *seen;
     struct shares *shares;

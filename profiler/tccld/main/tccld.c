@@ -26,8 +26,10 @@
 #include "tccld/main/metrics-file.h"
 #include "tccld/main/metrics.h"
 #include "tccld/main/reload.h"
+#include "tccld/main/stalls.h"
 #include "tccld/net/front-tcp.h"
 #include "tccld/net/front-unix.h"
+#include "tccld/net/listener.h"
 #include "tccld/net/liveness.h"
 #include "tccld/net/peer-trust.h"
 #include "tccld/net/replay.h"
@@ -215,6 +217,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     if (!daemon->base || !daemon->decoding || !daemon->questions || !daemon->own || !daemon->seen ||
         !daemon->shares || !daemon->alives || !daemon->verdicts || !daemon->metrics)
         return tccl_fail(err, "out of memory");
+    if (!listener_refuses_descriptors() && !(daemon->stalls = stalls_new(daemon->base)))
+        return tccl_fail(err, "out of memory");
     if (add_signals(parts, err) != 0 || !(parts->reload = reload_new(daemon, source, err)) ||
         !(parts->unix_socket = unix_socket_new(daemon, err)) ||
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
@@ -258,6 +262,7 @@ static void end(struct parts *parts)
     tcp_socket_free(parts->tcp);
     peer_trust_free(daemon->peer_trust);
     unix_socket_free(parts->unix_socket);
+    stalls_free(daemon->stalls);
     slurm_gpus_free(daemon->gpus);
     steps_free(daemon->steps);
     verdicts_free(daemon->verdicts);

@@ -92,11 +92,21 @@ static void on_connection(evutil_socket_t fd, short what, void *argument)
 
 /* Nobody passes us descriptors. What a user passes ends with us when it is thrown away, in the
  * event loop: a TCP socket with SO_LINGER and data that nobody reads keeps it there as long as he
- * likes. A kernel that can't refuse them (before 6.16) takes them all the same. */
-static void refuse_descriptors(int fd)
+ * likes. A kernel that can't refuse them (before 6.16) takes them all the same: main/stalls.
+ * Returns whether it refuses them. */
+static bool refuse_descriptors(int fd)
 {
     int no = 0;
-    setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+    return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no)) == 0;
+}
+
+bool listener_refuses_descriptors(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool refuses = fd >= 0 && refuse_descriptors(fd);
+    if (fd >= 0)
+        close(fd);
+    return refuses;
 }
 
 static int open_socket(const struct sockaddr *address, socklen_t size)
