@@ -11,7 +11,14 @@
 #include "client/conf-value.h"
 #include "client/hostlist.h"
 
-enum { LIST_MAX = 4096, ITEM_MAX = 255, VARIABLE_MAX = 64, NODES_MAX = 65536, GPUS_MAX = 1048576 };
+enum {
+    LIST_MAX = 4096,
+    ITEM_MAX = 255,
+    VARIABLE_MAX = 64,
+    NODES_MAX = 65536,
+    GPUS_MAX = 1048576,
+    SERVICE_LEVEL_MAX = 15
+};
 
 /* Appends to a list. Takes ownership of text. */
 static int append(char **field, char *text, const struct tccl_key *key, struct tccl_error *err)
@@ -136,6 +143,40 @@ static int set_gain(const struct tccl_key *key, void *field, const struct tccl_c
     return 0;
 }
 
+/* A number from 0 to max at *text; TCCL_NOT_SET where there is none. Returns 0, or -1. */
+static int read_class(const char **text, int max, int *number)
+{
+    if (!isdigit((unsigned char)**text)) {
+        *number = TCCL_NOT_SET;
+        return 0;
+    }
+    long value = tccl_value_number(text);
+    *number = (int)value;
+    return value >= 0 && value <= max ? 0 : -1;
+}
+
+/* "106", "106/3", "/3" */
+static int set_traffic_class(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
+                             const char *value, struct tccl_error *err)
+{
+    (void)conf;
+    struct tccl_traffic_class class = {TCCL_NOT_SET, TCCL_NOT_SET};
+    const char *rest = value;
+    bool right = read_class(&rest, key->max, &class.tc) == 0;
+    if (*rest == '/') {
+        rest++;
+        right = right && read_class(&rest, SERVICE_LEVEL_MAX, &class.sl) == 0 &&
+                class.sl != TCCL_NOT_SET;
+    }
+    if (!right || *rest || (class.tc == TCCL_NOT_SET && class.sl == TCCL_NOT_SET))
+        return tccl_value_refuse(key, value,
+                                 "a traffic class from 0 to 255, a service level from 0 to 15 "
+                                 "behind a '/', or both, such as 106 or 106/3",
+                                 err);
+    *(struct tccl_traffic_class *)field = class;
+    return 0;
+}
+
 int tccl_policy_variable(const char *assignment)
 {
     return (int)strcspn(assignment, "=");
@@ -210,6 +251,7 @@ static const struct tccl_key keys[] = {
     {"Timeout", tccl_set_duration, FIELD(timeout_ms), 10, 300000},
     {"AutoTimeout", tccl_set_duration, FIELD(auto_timeout_ms), 10, 300000},
     {"RequireTimeout", tccl_set_duration, FIELD(require_timeout_ms), 10, 300000},
+    {"TrafficClass", set_traffic_class, FIELD(traffic_class), 0, 255},
     {"Environment", set_environment, 0, 0, 0},
     {"Partitions", set_patterns, FIELD(partitions), 0, 0},
     {"Accounts", set_patterns, FIELD(accounts), 0, 0},
@@ -221,7 +263,7 @@ static const struct tccl_key keys[] = {
     {"Gpus", set_range, FIELD(gpus), 1, GPUS_MAX},
     {"GpuTypes", set_gpu_types, FIELD(gpu_types), 1, 0},
 };
-enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 10 };
+enum { KEYS = sizeof(keys) / sizeof(*keys), UNNAMED_KEYS = 11 };
 
 const char *tccl_policy_key(bool named, int i)
 {
@@ -269,7 +311,8 @@ struct tccl_policy tccl_policy_built_in(void)
                                 .min_gpus = 2,
                                 .timeout_ms = TCCL_NOT_SET,
                                 .auto_timeout_ms = TCCL_NOT_SET,
-                                .require_timeout_ms = TCCL_NOT_SET};
+                                .require_timeout_ms = TCCL_NOT_SET,
+                                .traffic_class = {TCCL_NOT_SET, TCCL_NOT_SET}};
 }
 
 void tccl_policy_clear(struct tccl_policy *policy)

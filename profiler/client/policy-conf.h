@@ -18,12 +18,19 @@ enum {
     TCCL_POLICY_NAME = 32,        /* bytes of a policy's name */
     TCCL_POLICIES_MAX = 256,      /* in one file */
     TCCL_POLICY_ENVIRONMENT = 16, /* variables of one policy */
+    TCCL_TRAFFIC_CLASS = 15,      /* bytes of "106/3", and room */
     TCCL_NOT_SET = -1,
 };
 
 /* max 0: not given. "4-" has max INT_MAX. */
 struct tccl_range {
     int min, max;
+};
+
+/* Of a job's packets on the network; TCCL_NOT_SET: not given. */
+struct tccl_traffic_class {
+    int tc; /* 0 to 255, of RoCE: NCCL_IB_TC */
+    int sl; /* 0 to 15, the service level of InfiniBand: NCCL_IB_SL */
 };
 
 struct tccl_policy {
@@ -41,7 +48,8 @@ struct tccl_policy {
     int min_nodes, min_gpus;
     int timeout_ms, auto_timeout_ms,
         require_timeout_ms; /* of [policy] also TCCL_NOT_SET: what [tccl] says */
-    char **environment;     /* "NAME=value" */
+    struct tccl_traffic_class traffic_class;
+    char **environment; /* "NAME=value" */
     int n_environment;
 };
 

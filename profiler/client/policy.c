@@ -190,7 +190,10 @@ struct policy_rule policy_rule_of(const struct tccl_conf *conf, const struct tcc
             first_set(policy->auto_timeout_ms, site->auto_timeout_ms, conf->auto_timeout_ms),
         .require_timeout_ms = first_set(policy->require_timeout_ms, site->require_timeout_ms,
                                         conf->require_timeout_ms),
+        .traffic_class = policy->traffic_class,
     };
+    if (rule.traffic_class.tc == TCCL_NOT_SET && rule.traffic_class.sl == TCCL_NOT_SET)
+        rule.traffic_class = site->traffic_class;
     add_environment(&rule, policy);
     if (policy != site)
         add_environment(&rule, site);

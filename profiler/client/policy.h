@@ -28,6 +28,7 @@ struct policy_rule {
     double min_gain; /* times NCCL's own choice; 1: any gain will do */
     int min_nodes, min_gpus;
     int timeout_ms, auto_timeout_ms, require_timeout_ms;
+    struct tccl_traffic_class traffic_class;
     const char *environment[2 * TCCL_POLICY_ENVIRONMENT]; /* "NAME=value" */
     int n_environment;
 };

@@ -75,7 +75,8 @@ struct tccl_step {
     double min_gain;                   /* times NCCL's own choice; 0 or 1: any gain will do */
     bool by_claims;                    /* the site's policy depends on partition, account or QOS */
     char policy[TCCL_POLICY_NAME + 1]; /* the site's rule for this step; "": none */
-    char reason[TCCL_STEP_REASON + 1]; /* not "": this node can't take part; why */
+    char traffic_class[TCCL_TRAFFIC_CLASS + 1]; /* of its packets, "106/3"; "": the default */
+    char reason[TCCL_STEP_REASON + 1];          /* not "": this node can't take part; why */
 };
 
 /* Takes copies of count names (at most TCCL_MAX_NODES), in place of those that the step has.

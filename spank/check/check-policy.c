@@ -233,10 +233,24 @@ static void print_time(const char *what, int ms)
         printf("%-16s %d s\n", what, ms / 1000);
 }
 
+/* As in tccl.conf. Returns whether it is given. */
+static bool format_class(const struct tccl_traffic_class *class,
+                         char text[static TCCL_TRAFFIC_CLASS + 1])
+{
+    char *at = text;
+    *at = '\0';
+    if (class->tc != TCCL_NOT_SET)
+        at += snprintf(at, 4, "%u", (uint8_t) class->tc);
+    if (class->sl != TCCL_NOT_SET)
+        snprintf(at, 4, "/%u", (uint8_t) class->sl & 15);
+    return *text;
+}
+
 static void print_answer(const struct answer *answer)
 {
     const struct policy_rule *rule = &answer->rule;
     const struct policy_choice *choice = &answer->choice;
+    char text[TCCL_TRAFFIC_CLASS + 1];
     printf("%-16s %s\n", "policy", rule->name[0] ? rule->name : "none but [policy]");
     printf("%-16s %s%s\n", "mode", tccl_mode_name(choice->mode),
            choice->forbidden ? ", asked for, but forbidden"
@@ -253,6 +267,8 @@ static void print_answer(const struct answer *answer)
     print_time("RequireTimeout", rule->require_timeout_ms);
     printf("%-16s %.4gx\n%-16s %d\n%-16s %d\n", "MinGain", rule->min_gain, "MinNodes",
            rule->min_nodes, "MinGpus", rule->min_gpus);
+    if (format_class(&rule->traffic_class, text))
+        printf("%-16s %s\n", "TrafficClass", text);
     for (int i = 0; i < rule->n_environment; i++)
         printf("%-16s %s\n", "Environment", rule->environment[i]);
 }
@@ -287,13 +303,15 @@ static int print_json(const struct tccl_conf *conf, const struct question *quest
                       const struct answer *answer)
 {
     const struct policy_rule *rule = &answer->rule;
+    char class[TCCL_TRAFFIC_CLASS + 1];
+    format_class(&rule->traffic_class, class);
     cleanup_json json_t *json = json_pack(
-        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:i,s:f,s:i,s:i,s:o}", "policy", rule->name, "mode",
+        "{s:s,s:s,s:b,s:b,s:b,s:s,s:i,s:i,s:i,s:f,s:i,s:i,s:s,s:o}", "policy", rule->name, "mode",
         tccl_mode_name(answer->choice.mode), "asked", answer->choice.asked, "forbid", rule->forbid,
         "ring", answer->ring, "why", answer->why, "timeout_ms", rule->timeout_ms, "auto_timeout_ms",
         rule->auto_timeout_ms, "require_timeout_ms", rule->require_timeout_ms, "min_gain",
-        rule->min_gain, "min_nodes", rule->min_nodes, "min_gpus", rule->min_gpus, "environment",
-        environment_to_json(rule));
+        rule->min_gain, "min_nodes", rule->min_nodes, "min_gpus", rule->min_gpus, "traffic_class",
+        class, "environment", environment_to_json(rule));
     if (!json ||
         (question->explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))
         return -1;

@@ -1,6 +1,8 @@
-/* policy-env.c: computes the changes that Environment= of a policy makes to a step. */
+/* policy-env.c: computes the changes that Environment= and TrafficClass= of a policy make to a
+ * step. */
 #include "plugin/policy-env.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +28,72 @@ static int append(char **list, const char *item, size_t length)
     return 0;
 }
 
-int policy_env_choose(char *const *env, const struct policy_rule *rule, char **list)
+enum { CLASS_VARIABLES = 2, CLASS_ITEM = 32 };
+static const char *const class_variables[CLASS_VARIABLES] = {"NCCL_IB_TC", "NCCL_IB_SL"};
+
+static int class_value(const struct policy_rule *rule, int i)
+{
+    return i == 0 ? rule->traffic_class.tc : rule->traffic_class.sl;
+}
+
+/* Appends the assignment unless its variable is in env. Returns 0, or -1 if out of memory. */
+static int choose(char *const *env, const char *item, char **list)
+{
+    return find(env, item, strcspn(item, "=")) ? 0 : append(list, item, strlen(item));
+}
+
+static bool names(const char *assignment, const char *variable)
+{
+    size_t length = strlen(variable);
+    return strncmp(assignment, variable, length) == 0 && assignment[length] == '=';
+}
+
+/* Environment= may say the same, and then holds. */
+static bool environment_has(const struct policy_rule *rule, const char *variable)
+{
+    for (int i = 0; i < rule->n_environment; i++)
+        if (names(rule->environment[i], variable))
+            return true;
+    return false;
+}
+
+int policy_env_choose(char *const *env, const struct policy_rule *rule, bool network, bool ring,
+                      char **list)
 {
     cleanup_free char *chosen = NULL;
-    for (int i = 0; i < rule->n_environment; i++) {
-        const char *item = rule->environment[i];
-        if (!find(env, item, strcspn(item, "=")) && append(&chosen, item, strlen(item)) != 0)
+    for (int i = 0; network && i < CLASS_VARIABLES; i++) {
+        char item[CLASS_ITEM];
+        snprintf(item, sizeof(item), "%s=%d", class_variables[i], class_value(rule, i));
+        if (class_value(rule, i) != TCCL_NOT_SET &&
+            !(ring && environment_has(rule, class_variables[i])) && choose(env, item, &chosen) != 0)
             return -1;
     }
+    for (int i = 0; ring && i < rule->n_environment; i++)
+        if (choose(env, rule->environment[i], &chosen) != 0)
+            return -1;
     *list = tccl_steal(chosen);
     return 0;
+}
+
+/* A number of at most three digits, or "". */
+static void class_text(char *const *env, const struct policy_rule *rule, int i, char text[static 4])
+{
+    const char *own = job_env_get(env, class_variables[i]);
+    int value = rule ? class_value(rule, i) : TCCL_NOT_SET;
+    text[0] = '\0';
+    if (own && strlen(own) <= 3 && strspn(own, "0123456789") == strlen(own))
+        strcpy(text, own);
+    else if (!own && value >= 0 && value < 1000)
+        snprintf(text, 4, "%d", value % 1000);
+}
+
+void policy_env_class(char *const *env, const struct policy_rule *rule,
+                      char text[static TCCL_TRAFFIC_CLASS + 1])
+{
+    char tc[4], sl[4];
+    class_text(env, rule, 0, tc);
+    class_text(env, rule, 1, sl);
+    snprintf(text, TCCL_TRAFFIC_CLASS + 1, "%s%s%s", tc, *sl ? "/" : "", sl);
 }
 
 int policy_env_inherited(char *const *env, char **names)

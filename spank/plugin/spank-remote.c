@@ -131,16 +131,32 @@ static void forget_environment(spank_t spank)
     free(names);
 }
 
-/* Sets Environment= of the first node's policy, so that all nodes have the same. */
-static void set_environment(spank_t spank)
+/* The first node's rule, so that all nodes have the same variables; where no plan says which, this
+ * node's. */
+static struct policy_rule first_rule(void)
 {
     const char *name = remote.plan.policy;
-    const struct tccl_policy *policy =
-        name[0] ? policy_named(&remote.conf, name) : &remote.conf.policy;
-    struct policy_rule rule = policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
+    const struct tccl_policy *policy = name[0]       ? policy_named(&remote.conf, name)
+                                       : remote.shim ? &remote.conf.policy
+                                                     : NULL;
+    return policy ? policy_rule_of(&remote.conf, policy) : remote.rule;
+}
+
+/* Do its ranks, or those of an mpirun that it starts, use the network? */
+static bool has_network(void)
+{
+    return remote.step.n_nodes > 1 || remote.script;
+}
+
+/* Sets TrafficClass= where there is a network, and Environment= where there is a ring. */
+static void set_environment(spank_t spank)
+{
+    struct policy_rule rule = first_rule();
     char *list = NULL, *item;
-    if (policy_env_choose(job_environment(spank), &rule, &list) != 0)
-        slurm_error("tccl: out of memory: Environment= of the policy is not set");
+    bool ring = remote.shim && remote.plan.state == TCCL_STATE_APPLIED;
+    if (policy_env_choose(job_environment(spank), &rule, has_network(), ring, &list) != 0)
+        slurm_error(
+            "tccl: out of memory: Environment= and TrafficClass= of the policy are not set");
     if (list)
         spank_setenv(spank, POLICY_ENV_LIST, list, 1);
     for (char *rest = list; (item = strsep(&rest, ";"));) {
@@ -468,6 +484,10 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     set_no_array(spank, &items, env);
     forget_inherited(spank, configured ? remote.conf.shim : NULL);
     choose_mode(configured);
+    bool given = configured && remote.choice.mode != TCCL_MODE_OFF && !remote.choice.forbidden &&
+                 remote.step.n_nodes > 1;
+    policy_env_class(job_environment(spank), given ? &remote.rule : NULL,
+                     remote.step.traffic_class);
     if (!configured)
         slurm_error("tccl: %s", conf_error.text);
     if (configured && kind != STEP_SHELL)
@@ -594,8 +614,7 @@ static void tell_job(spank_t spank)
         (remote.shim && job_env_contain(env, remote.conf.container_shim, &edits) != 0))
         slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
     apply_edits(spank, &edits);
-    if (remote.shim)
-        set_environment(spank);
+    set_environment(spank);
 }
 
 static bool step_is_refused(void)
@@ -726,6 +745,8 @@ static void prepare_script(spank_t spank)
         job_env_contain(env, remote.conf.container_shim, &edits) != 0)
         slurm_error("tccl: out of memory: some of the TCCL_ variables are not set");
     apply_edits(spank, &edits);
+    if (!remote.active)
+        set_environment(spank);
 }
 
 int remote_user_init(spank_t spank)
@@ -756,6 +777,8 @@ static void take_back_shim(spank_t spank)
         return;
     apply_edits(spank, &edits);
     forget_environment(spank);
+    remote.shim = NULL;
+    set_environment(spank);
     spank_setenv(spank, "TCCL_REASON",
                  "the ring is not built: the task does not see the shim (a container?)", 1);
 }

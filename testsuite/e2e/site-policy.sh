@@ -1,14 +1,14 @@
 #!/bin/bash
 # [policy NAME]: steps get a ring without any flag, by srun, sbatch (its script and the steps in it) and
 # salloc; the first rule that matches holds. Forbid stands above --tccl and TCCL=, MinGain in every
-# mode; Environment reaches tasks with a ring, over nothing that the user has set.
+# mode; Environment reaches tasks with a ring, TrafficClass those of several nodes, over nothing that the user has set.
 # cluster: mixed
 # level: all
 . "$(dirname "$0")/lib.sh"
 
 cp "$cluster/tccl.conf" "$cluster/tccl.conf.before"
 at_end+=("mv $cluster/tccl.conf.before $cluster/tccl.conf")
-sed -i 's/LD_PRELOAD)=/LD_PRELOAD|TCCL_ENVIRONMENT|SITE_[A-Z])=/' "$work/show"
+sed -i 's/LD_PRELOAD)=/LD_PRELOAD|TCCL_ENVIRONMENT|SITE_[A-Z]|NCCL_IB_[A-Z]*)=/' "$work/show"
 cat >>"$cluster/tccl.conf" <<CONF
 [policy]
 Environment=SITE_A=site
@@ -20,6 +20,7 @@ Forbid=yes
 JobNames=gain *,more
 MinGain=50x
 Default=on
+TrafficClass=/5
 [policy short]
 JobNames=short
 Default=on
@@ -30,6 +31,7 @@ NodeList=n[1-2]
 Nodes=2-
 Gpus=8
 Default=on
+TrafficClass=106/3
 Environment=SITE_A=two=2
 Environment=SITE_B=two words
 [policy four]
@@ -49,13 +51,17 @@ applied 2
 says "tccl: ring of 2 nodes, 8 GPUs: *"
 all_have SITE_A two=2
 all_have SITE_B "two words"
+all_have NCCL_IB_TC 106
+all_have NCCL_IB_SL 3
 recorded "$(job_of)" 0 policy two
 recorded "$(job_of)" 0 mode on
+recorded "$(job_of)" 0 traffic_class 106/3
 srun_show -w n1 -N1 $four
 applied 1
 says_nothing
 all_have SITE_A site
 none_has SITE_B
+none_has NCCL_IB_TC
 recorded "$(job_of)" 0 policy four
 user_show salloc -w n1,n2 -N2 $four srun --ntasks-per-node=1 "$work/show"
 applied 2
@@ -77,13 +83,21 @@ none_has TCCL_ENVIRONMENT 1
 none_has TCCL_STATE 1
 applied 2 2
 all_have SITE_A mine 2
+all_have NCCL_IB_TC 106 2
+none_has NCCL_IB_TC 1
 all_have SITE_B "two words" 2
 for step in 0 2; do recorded "$job" $step policy two; done
 recorded "$job" batch policy four
 
+NCCL_IB_TC=41 srun_show -w n1,n2 -N2 $four
+all_have NCCL_IB_TC 41
+all_have NCCL_IB_SL 3
+recorded "$(job_of)" 0 traffic_class 41/3
+
 # What the user asks for goes before Default; no rule, no ring.
 srun_show -w n1,n2 -N2 $four --tccl=off
 none_has TCCL_STATE
+none_has NCCL_IB_TC
 TCCL=off srun_show -w n1 -N1 $four
 none_has TCCL_STATE
 srun_show -w n3 -N1 $four
@@ -129,6 +143,8 @@ for mode in on require; do
     all_have TCCL_STATE nothing-to-do
     none_has LD_PRELOAD
     none_has SITE_A
+    all_have NCCL_IB_SL 5
+    none_has NCCL_IB_TC
     says "tccl: no ring: policy 'gain': the ring is only *x NCCL's own choice (* GB/s, *), MinGain is 50x"
     recorded "$(job_of)" 0 state nothing-to-do
     recorded "$(job_of)" 0 policy gain

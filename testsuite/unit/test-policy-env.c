@@ -1,4 +1,4 @@
-/* Environment= of policies: what is set, what a step inherits and forgets. */
+/* Environment= and TrafficClass= of policies: what is set, what a step inherits and forgets. */
 #include "plugin/policy-env.h"
 
 #include "base/cleanup.h"
@@ -9,8 +9,50 @@ static void check_chosen(char *const *env, const char *expected)
     struct policy_rule rule = {.environment = {"NCCL_A=1", "NCCL_B=two words", "EMPTY="},
                                .n_environment = 3};
     cleanup_free char *list = NULL;
-    CHECK_INT(policy_env_choose(env, &rule, &list), 0);
+    rule.traffic_class = (struct tccl_traffic_class){TCCL_NOT_SET, TCCL_NOT_SET};
+    CHECK_INT(policy_env_choose(env, &rule, true, true, &list), 0);
     CHECK_STR(list ? list : "(none)", expected);
+}
+
+/* TrafficClass= with Environment=NCCL_IB_SL=9: what is set with a network and a ring, without a
+ * ring; what the record says. */
+static void check_class(char *const *env, int tc, int sl, const char *both, const char *network,
+                        const char *said)
+{
+    struct policy_rule rule = {
+        .traffic_class = {tc, sl}, .environment = {"NCCL_IB_SL=9"}, .n_environment = 1};
+    char text[TCCL_TRAFFIC_CLASS + 1];
+    for (int ring = 0; ring < 2; ring++) {
+        cleanup_free char *list = NULL;
+        CHECK_INT(policy_env_choose(env, &rule, true, ring, &list), 0);
+        CHECK_STR(list ? list : "(none)", ring ? both : network);
+    }
+    cleanup_free char *list = NULL;
+    CHECK_INT(policy_env_choose(env, &rule, false, false, &list), 0);
+    CHECK(list == NULL);
+    policy_env_class(env, &rule, text);
+    CHECK_STR(text, said);
+}
+
+static void check_classes(void)
+{
+    char *own[] = {"NCCL_IB_TC=41", NULL}, *both[] = {"NCCL_IB_SL=2", "NCCL_IB_TC=0", NULL};
+    char *odd[] = {"NCCL_IB_TC=1;2", "NCCL_IB_SL=12345", NULL},
+         *long_one[] = {"NCCL_IB_TC=1000", NULL};
+    char text[TCCL_TRAFFIC_CLASS + 1];
+    check_class(NULL, 106, 3, "NCCL_IB_TC=106;NCCL_IB_SL=9", "NCCL_IB_TC=106;NCCL_IB_SL=3",
+                "106/3");
+    check_class(NULL, 255, TCCL_NOT_SET, "NCCL_IB_TC=255;NCCL_IB_SL=9", "NCCL_IB_TC=255", "255");
+    check_class(NULL, TCCL_NOT_SET, 0, "NCCL_IB_SL=9", "NCCL_IB_SL=0", "/0");
+    check_class(NULL, TCCL_NOT_SET, TCCL_NOT_SET, "NCCL_IB_SL=9", "(none)", "");
+    check_class(own, 106, 3, "NCCL_IB_SL=9", "NCCL_IB_SL=3", "41/3");
+    check_class(both, 106, 3, "(none)", "(none)", "0/2");
+    check_class(odd, 106, 3, "(none)", "(none)", "");
+    check_class(long_one, 106, TCCL_NOT_SET, "NCCL_IB_SL=9", "(none)", "");
+    policy_env_class(both, NULL, text);
+    CHECK_STR(text, "0/2");
+    policy_env_class(NULL, NULL, text);
+    CHECK_STR(text, "");
 }
 
 static void check_inherited(char *const *env, const char *expected)
@@ -51,5 +93,6 @@ int main(void)
     check_inherited(NULL, "(none)");
     check_inherited(odd, "B");
     check_long_list();
+    check_classes();
     return check_result();
 }
