@@ -215,6 +215,14 @@ static bool same_port(struct tccl_port a, struct tccl_port b)
     return a.nic == b.nic && a.via.kind == b.via.kind && a.via.index == b.via.index;
 }
 
+bool tccl_chain_has_p2p(const struct tccl_chain *chain)
+{
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        if (chain->edges[i].kind != TCCL_BOUNCE)
+            return true;
+    return false;
+}
+
 bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b)
 {
     if (a->n_gpus != b->n_gpus || a->closed != b->closed ||

@@ -59,6 +59,9 @@ int tccl_chain_expressible(const struct tccl_chain *chain, struct tccl_error *er
 /* Is one NIC near both ends, so that they are near each other? */
 bool tccl_ends_near(struct tccl_port entry, struct tccl_port exit);
 
+/* Do GPUs reach each other directly in it? Not where each process sees only its own GPU. */
+bool tccl_chain_has_p2p(const struct tccl_chain *chain);
+
 /* Do they say the same? Closed chains that begin at different GPUs do not. */
 bool tccl_chain_equal(const struct tccl_chain *a, const struct tccl_chain *b);
 

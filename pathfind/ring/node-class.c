@@ -64,6 +64,32 @@ static void fill_cells(struct tccl_node_class *class, const struct tccl_table *t
             set_chain(&class->cells[cell], best[cell]);
 }
 
+/* The best chain without P2P, which bounds of all chains hold for, too. */
+static void offer_host(struct tccl_cell *cell, const struct tccl_result *result)
+{
+    if (!result->chain.n_gpus || tccl_chain_has_p2p(&result->chain) || result->gbps <= cell->gbps)
+        return;
+    set_chain(cell, result);
+    cell->bound = fmax(cell->bound, cell->gbps);
+}
+
+static void fill_host_cells(struct tccl_node_class *class, const struct tccl_table *table)
+{
+    int n = table->n_ports;
+    for (int i = 0; i < n * n; i++) {
+        struct tccl_cell *cell =
+            &class->cells[table->ports[i / n].nic * class->n_nics + table->ports[i % n].nic];
+        cell->bound = fmax(cell->bound, table->pairs[i].bound);
+        offer_host(cell, &table->pairs[i]);
+    }
+    for (int i = 0; i < table->n_hosts; i++) {
+        const struct tccl_chain *chain = &table->hosts[i].chain;
+        struct tccl_cell *cell = &class->cells[chain->entry.nic * class->n_nics + chain->exit.nic];
+        cell->bound = fmin(cell->bound, table->hosts[i].bound);
+        offer_host(cell, &table->hosts[i]);
+    }
+}
+
 static void add_ascending(uint8_t *nics, int count, uint8_t nic)
 {
     for (; count > 0 && nics[count - 1] > nic; count--)
@@ -87,8 +113,9 @@ static void fill_baseline(struct tccl_class_baseline *baseline, const struct tcc
     baseline->tree[1] = rings->tree;
 }
 
-struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
-                                                   const struct tccl_machine *machine)
+/* All but cells and ring. */
+static struct tccl_node_class *class_of(const struct tccl_table *table,
+                                        const struct tccl_machine *machine)
 {
     cleanup_node_class struct tccl_node_class *class = class_alloc(machine->n_nics);
     if (!class)
@@ -106,9 +133,31 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         fill_baseline(&class->baselines[i], &table->baseline_ring[i], &table->baseline_chain[i]);
     class->ring.bound = class->n_gpus > 1 ? table->ring.bound : 0;
+    return tccl_steal(class);
+}
+
+struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
+                                                   const struct tccl_machine *machine)
+{
+    struct tccl_node_class *class = class_of(table, machine);
+    if (!class)
+        return NULL;
     fill_cells(class, table);
     set_chain(&class->ring, &table->ring);
-    return tccl_steal(class);
+    return class;
+}
+
+struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
+                                                    const struct tccl_machine *machine)
+{
+    struct tccl_node_class *class = class_of(table, machine);
+    if (!class)
+        return NULL;
+    fill_host_cells(class, table);
+    class->ring.bound = fmin(class->ring.bound, table->host_ring.bound);
+    offer_host(&class->ring, &table->ring);
+    offer_host(&class->ring, &table->host_ring);
+    return class;
 }
 
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,

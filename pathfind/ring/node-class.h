@@ -46,6 +46,10 @@ struct tccl_node_class {
 
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine);
+/* The same for tasks that see only their own GPUs: chains and ring without P2P, against the same
+ * baselines (what NCCL does about P2P to GPUs that it can't open is not known here). */
+struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
+                                                    const struct tccl_machine *machine);
 void tccl_node_class_free(struct tccl_node_class *class);
 /* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,

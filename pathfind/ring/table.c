@@ -3,11 +3,14 @@
  *   magic "TCCLCHNS", version u32, machine id (32 hexadecimal digits), source (64 bytes,
  * NUL-filled), GPU mask u32, measured u32, noise f64, number of ports u16, of GPUs u8 (n), of
  * generations of NCCL u8 (g), of different baselines of the node alone u8, of their chains u16, of
- * those of one node of several u8, of their chains u16; the generations' first versions, u32 each;
+ * those of one node of several u8, of their chains u16, of chains without P2P u16; the generations'
+ * first versions, u32 each;
  *   the ports, 3 bytes each: NIC, kind of via, index of via;
- *   the pairs, row by row: result with n - 1 edges; then the ring: result with n edges;
+ *   the pairs, row by row: result with n - 1 edges; then the ring, and that without P2P: results
+ * with n edges;
  *   the baselines of the node alone: for each generation the index of its baseline, u8; then the
  * baselines; the baselines of one node of several in the same way;
+ *   the chains without P2P: entry port, exit port, result with n - 1 edges;
  *   the trees, up to the end: the pair's number u32, rising, gbps f64, along f64, NIC u8, the GPUs.
  *   XXH3 (64 bits) of all before it.
  * A baseline: gbps f64, number of chains u8, what NCCL says of the ring and of the tree (pattern
@@ -25,15 +28,16 @@
 #include "base/fileio.h"
 
 enum {
-    VERSION = 5, /* 4: no trees */
+    VERSION = 6, /* 4: no trees, 5: no chains without P2P */
     MAGIC_SIZE = 8,
     ID_SIZE = TCCL_HASH_HEX - 1,
-    HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) +
+    HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) + 2 +
                   4 * TCCL_GENERATIONS,
     NOMINAL_SIZE = 1 + 1 + 8 + 8 + 1 + 1,
     PORT_SIZE = 3,
     CHECKSUM_SIZE = 8,
     MAX_PORTS = TCCL_MAX_NICS * (TCCL_MAX_GPUS + TCCL_MAX_MEMORIES),
+    MAX_HOSTS = TCCL_MAX_NICS * TCCL_MAX_NICS,
     MAX_FILE = 16 << 20,
 };
 static const char magic[] = "TCCLCHNS";
@@ -70,14 +74,19 @@ static size_t baselines_size(int n_gpus, bool closed, const struct distinct *dis
            (size_t)distinct->n_chains * (chain_size(n_gpus, closed) + (closed ? 0 : 2 * PORT_SIZE));
 }
 
+static size_t host_size(int n_gpus)
+{
+    return 2 * PORT_SIZE + result_size(n_gpus, false);
+}
+
 /* Without trees. */
-static size_t table_size(int n_ports, int n_gpus, const struct distinct *rings,
+static size_t table_size(int n_ports, int n_gpus, int n_hosts, const struct distinct *rings,
                          const struct distinct *chains)
 {
     return HEADER_SIZE + (size_t)n_ports * PORT_SIZE +
-           (size_t)n_ports * n_ports * result_size(n_gpus, false) + result_size(n_gpus, true) +
-           baselines_size(n_gpus, true, rings) + baselines_size(n_gpus, false, chains) +
-           CHECKSUM_SIZE;
+           (size_t)n_ports * n_ports * result_size(n_gpus, false) + 2 * result_size(n_gpus, true) +
+           (size_t)n_hosts * host_size(n_gpus) + baselines_size(n_gpus, true, rings) +
+           baselines_size(n_gpus, false, chains) + CHECKSUM_SIZE;
 }
 
 static bool nominal_equal(const struct tccl_nominal *a, const struct tccl_nominal *b)
@@ -136,13 +145,14 @@ static struct tccl_table *table_alloc(int n_ports)
     table->n_ports = n_ports;
     table->ports = calloc(n_ports + 1, sizeof(*table->ports));
     table->pairs = calloc((size_t)n_ports * n_ports + 1, sizeof(*table->pairs));
-    if (!table->ports || !table->pairs) {
+    table->hosts = calloc(MAX_HOSTS, sizeof(*table->hosts));
+    if (!table->ports || !table->pairs || !table->hosts) {
         tccl_table_free(table);
         return NULL;
     }
     for (int i = 0; i < n_ports * n_ports; i++)
         table->pairs[i] = unknown;
-    table->ring = unknown;
+    table->ring = table->host_ring = unknown;
     return table;
 }
 
@@ -165,7 +175,24 @@ void tccl_table_free(struct tccl_table *table)
         return;
     free(table->ports);
     free(table->pairs);
+    free(table->hosts);
     free(table);
+}
+
+static bool same_nics(const struct tccl_chain *a, const struct tccl_chain *b)
+{
+    return a->entry.nic == b->entry.nic && a->exit.nic == b->exit.nic;
+}
+
+void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *host)
+{
+    int at = 0;
+    while (at < table->n_hosts && !same_nics(&table->hosts[at].chain, &host->chain))
+        at++;
+    if (at == MAX_HOSTS || (at < table->n_hosts && table->hosts[at].gbps >= host->gbps))
+        return;
+    table->n_hosts += at == table->n_hosts;
+    table->hosts[at] = *host;
 }
 
 static void cleanup_table_(struct tccl_table **table)
@@ -289,6 +316,7 @@ static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus,
     put(at, rings->n_chains, 2);
     put(at, chains->count, 1);
     put(at, chains->n_chains, 2);
+    put(at, table->n_hosts, 2);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         put(at, tccl_generations[i].first, 4);
 }
@@ -341,6 +369,24 @@ static bool baseline_fits(const struct tccl_baseline *baseline, uint32_t gpus, b
     return true;
 }
 
+/* Chains without P2P, each of another pair of NICs. */
+static bool hosts_fit(const struct tccl_table *table)
+{
+    if (table->n_hosts > MAX_HOSTS || tccl_chain_has_p2p(&table->host_ring.chain) ||
+        !result_fits(&table->host_ring, table->gpus, true, NULL, NULL))
+        return false;
+    for (int i = 0; i < table->n_hosts; i++) {
+        const struct tccl_result *host = &table->hosts[i];
+        if (!host->chain.n_gpus || tccl_chain_has_p2p(&host->chain) ||
+            !result_fits(host, table->gpus, false, NULL, NULL))
+            return false;
+        for (int k = 0; k < i; k++)
+            if (same_nics(&table->hosts[k].chain, &host->chain))
+                return false;
+    }
+    return true;
+}
+
 static bool table_fits(const struct tccl_table *table)
 {
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
@@ -351,7 +397,7 @@ static bool table_fits(const struct tccl_table *table)
         if (!baseline_fits(&table->baseline_ring[i], table->gpus, true) ||
             !baseline_fits(&table->baseline_chain[i], table->gpus, false))
             return false;
-    return result_fits(&table->ring, table->gpus, true, NULL, NULL);
+    return result_fits(&table->ring, table->gpus, true, NULL, NULL) && hosts_fit(table);
 }
 
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
@@ -362,7 +408,7 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     struct distinct rings, chains;
     find_distinct(table->baseline_ring, &rings);
     find_distinct(table->baseline_chain, &chains);
-    size_t size = table_size(table->n_ports, n_gpus, &rings, &chains);
+    size_t size = table_size(table->n_ports, n_gpus, table->n_hosts, &rings, &chains);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         size += has_tree(&table->pairs[i]) ? tree_size(n_gpus) : 0;
     cleanup_free uint8_t *data = calloc(1, size);
@@ -375,8 +421,14 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         put_result(&at, &table->pairs[i], n_gpus, false);
     put_result(&at, &table->ring, n_gpus, true);
+    put_result(&at, &table->host_ring, n_gpus, true);
     put_baselines(&at, table->baseline_ring, &rings, n_gpus, true);
     put_baselines(&at, table->baseline_chain, &chains, n_gpus, false);
+    for (int i = 0; i < table->n_hosts; i++) {
+        put_port(&at, table->hosts[i].chain.entry);
+        put_port(&at, table->hosts[i].chain.exit);
+        put_result(&at, &table->hosts[i], n_gpus, false);
+    }
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         if (has_tree(&table->pairs[i]))
             put_tree(&at, i, &table->pairs[i].tree, n_gpus);
@@ -507,29 +559,32 @@ static int take_baselines(const uint8_t **at, int n_gpus, bool closed,
 }
 
 static int take_generations(const uint8_t **at, struct distinct *rings, struct distinct *chains,
-                            struct tccl_error *err)
+                            int *n_hosts, struct tccl_error *err)
 {
     int count = take(at, 1);
     *rings = (struct distinct){.count = take(at, 1)};
     rings->n_chains = take(at, 2);
     *chains = (struct distinct){.count = take(at, 1)};
     chains->n_chains = take(at, 2);
+    *n_hosts = take(at, 2);
     bool same = count == TCCL_GENERATIONS;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         same = (int)take(at, 4) == tccl_generations[i].first && same;
     if (!same)
         return tccl_fail(err, "made for other versions of NCCL; make the table again");
-    if (rings->count < 1 || rings->count > TCCL_GENERATIONS || chains->count < 1 ||
-        chains->count > TCCL_GENERATIONS)
+    if (*n_hosts > MAX_HOSTS || rings->count < 1 || rings->count > TCCL_GENERATIONS ||
+        chains->count < 1 || chains->count > TCCL_GENERATIONS)
         return tccl_fail(err, "numbers of baselines are out of range; make the table again");
     return 0;
 }
 
 /* A pair has one tree at the most. */
-static bool size_fits(size_t size, int n_ports, int n_gpus, const struct distinct *rings,
-                      const struct distinct *chains)
+static bool size_fits(size_t size, const struct tccl_table *head, int n_gpus,
+                      const struct distinct *rings, const struct distinct *chains)
 {
-    size_t least = table_size(n_ports, n_gpus, rings, chains), each = tree_size(n_gpus);
+    int n_ports = head->n_ports;
+    size_t least = table_size(n_ports, n_gpus, head->n_hosts, rings, chains),
+           each = tree_size(n_gpus);
     return size >= least && (size - least) % each == 0 &&
            (size - least) / each <= (size_t)n_ports * n_ports;
 }
@@ -551,13 +606,12 @@ static int take_header(const uint8_t **at, size_t size, const struct tccl_machin
     head->noise = take_double(at);
     head->n_ports = take(at, 2);
     *n_gpus = take(at, 1);
-    if (take_generations(at, rings, chains, err) != 0)
+    if (take_generations(at, rings, chains, &head->n_hosts, err) != 0)
         return -1;
     if (strcmp(head->machine, id) != 0)
         return tccl_fail(err, "made for another machine: %.32s, this one is %s", head->machine, id);
     if (head->n_ports > MAX_PORTS || *n_gpus < 1 || head->gpus >> machine->n_gpus ||
-        *n_gpus != __builtin_popcount(head->gpus) ||
-        !size_fits(size, head->n_ports, *n_gpus, rings, chains))
+        *n_gpus != __builtin_popcount(head->gpus) || !size_fits(size, head, *n_gpus, rings, chains))
         return tccl_fail(err, "sizes do not agree; make the table again");
     if (!(head->noise >= 0 && head->noise < 1))
         return tccl_fail(err, "noise is out of range; make the table again");
@@ -592,11 +646,23 @@ static int take_results(const uint8_t **at, int n_gpus, const struct distinct *r
         if (take_result(at, n_gpus, false, table->ports[i / n], table->ports[i % n],
                         &table->pairs[i], err) != 0)
             return -1;
-    if (take_result(at, n_gpus, true, none, none, &table->ring, err) != 0)
+    if (take_result(at, n_gpus, true, none, none, &table->ring, err) != 0 ||
+        take_result(at, n_gpus, true, none, none, &table->host_ring, err) != 0)
         return -1;
     if (take_baselines(at, n_gpus, true, rings, table->baseline_ring, err) != 0)
         return -1;
     return take_baselines(at, n_gpus, false, chains, table->baseline_chain, err);
+}
+
+static int take_hosts(const uint8_t **at, int n_gpus, struct tccl_table *table,
+                      struct tccl_error *err)
+{
+    for (int i = 0; i < table->n_hosts; i++) {
+        struct tccl_port entry = take_port(at), exit = take_port(at);
+        if (take_result(at, n_gpus, false, entry, exit, &table->hosts[i], err) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* The trees, up to the end. */
@@ -653,7 +719,11 @@ int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *
     for (int i = 0; i < n * n; i++)
         if (check_chain(&table->pairs[i], machine, err) != 0)
             return -1;
-    if (check_chain(&table->ring, machine, err) != 0)
+    for (int i = 0; i < table->n_hosts; i++)
+        if (check_chain(&table->hosts[i], machine, err) != 0)
+            return -1;
+    if (check_chain(&table->ring, machine, err) != 0 ||
+        check_chain(&table->host_ring, machine, err) != 0)
         return -1;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         if (check_baseline(&table->baseline_ring[i], machine, err) != 0 ||
@@ -681,8 +751,10 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
     }
     head.ports = table->ports;
     head.pairs = table->pairs;
+    head.hosts = table->hosts;
     *table = head;
     if (take_results(&at, n_gpus, &rings, &chains, table, err) != 0 ||
+        take_hosts(&at, n_gpus, table, err) != 0 ||
         take_trees(&at, data + size - CHECKSUM_SIZE, n_gpus, table, err) != 0 ||
         tccl_table_check(table, machine, err) != 0)
         return NULL;

@@ -39,6 +39,10 @@ struct tccl_table {
     struct tccl_port *ports;
     struct tccl_result *pairs; /* n_ports * n_ports: [entry * n_ports + exit] */
     struct tccl_result ring;   /* single-node ring; chain.n_gpus = 0 with one GPU */
+    /* For tasks that see only their own GPUs: the best chain without P2P of each pair of NICs whose
+     * best chain has some, at most one each, and the ring if the best one has some. */
+    struct tccl_result *hosts, host_ring;
+    int n_hosts;
     /* Of each generation of NCCL. closed: the node alone; open: the node is one of several, none
      * without a NIC. */
     struct tccl_baseline baseline_ring[TCCL_GENERATIONS], baseline_chain[TCCL_GENERATIONS];
@@ -50,6 +54,9 @@ bool tccl_baseline_equal(const struct tccl_baseline *a, const struct tccl_baseli
  * memories), all bounds +inf. NULL only if out of memory. */
 struct tccl_table *tccl_table_new(const struct tccl_machine *machine, uint32_t gpus);
 void tccl_table_free(struct tccl_table *table); /* NULL is fine */
+
+/* Keeps a chain without P2P, if it is the first one of its pair of NICs, or better. */
+void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *host);
 
 /* Writes the table atomically. Returns 0, or -1 with err. */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);

@@ -257,7 +257,14 @@ static int run_once(struct tccl_task *task)
     return status;
 }
 
-int tccl_task_prove(struct tccl_task *task)
+static int cells_once(struct tccl_task *task)
+{
+    int status = prove_cells(task);
+    return tccl_task_reconsider(task) < 0 ? -1 : status;
+}
+
+/* Until what was proven holds, whatever was learnt of measurements since. */
+static int prove(struct tccl_task *task, int (*once)(struct tccl_task *task))
 {
     int status = 0;
     for (int round = 0; status == 0 && round < TCCL_MAX_PASSES && (round == 0 || task->unproven);
@@ -266,9 +273,33 @@ int tccl_task_prove(struct tccl_task *task)
         task->n_done = 0;
         for (int i = 0; i < task->n_goals; i++)
             task->goals[i].done = false;
-        status = run_once(task);
+        status = once(task);
     }
     return status;
+}
+
+int tccl_task_prove(struct tccl_task *task)
+{
+    return prove(task, run_once);
+}
+
+int tccl_task_prove_cells(struct tccl_task *task)
+{
+    return prove(task, cells_once);
+}
+
+int tccl_task_prove_ring(struct tccl_task *task)
+{
+    struct tccl_goal *goal = &task->goals[0];
+    while (!goal->done && goal->result->bound > tccl_task_with_gap(task, goal->result->gbps)) {
+        enum tccl_improvement outcome =
+            tccl_goal_try(task, goal, tccl_goal_ask(task, goal, goal->result->gbps));
+        if (outcome == TCCL_GOAL_FAILED || tccl_task_reconsider(task) < 0)
+            return -1;
+        if (outcome == TCCL_GOAL_STOPPED)
+            return 1;
+    }
+    return 0;
 }
 
 /* ---- bounds without sets that failed ---- */

@@ -218,28 +218,14 @@ static void set_up(struct tccl_task *task, struct tccl_search *search,
     task->raises = tccl_bounds_raises(search->meter.bounds, &raises);
 }
 
-/* The best ring, one chain after the other. Returns 0; 1 when stopped; -1 with err. */
-static int search_ring(struct tccl_task *task, struct tccl_goal *goal)
-{
-    while (!goal->done && goal->result->bound > tccl_task_with_gap(task, goal->result->gbps)) {
-        enum tccl_improvement outcome =
-            tccl_goal_try(task, goal, tccl_goal_ask(task, goal, goal->result->gbps));
-        if (outcome == TCCL_GOAL_FAILED || tccl_task_reconsider(task) < 0)
-            return -1;
-        if (outcome == TCCL_GOAL_STOPPED)
-            return 1;
-    }
-    return 0;
-}
-
 /* Searches until the best ring is proven, also after what the baseline teaches; it may be the best
- * one. Returns as search_ring. */
+ * one. Returns as tccl_task_prove_ring. */
 static int prove_ring(struct tccl_task *task, struct tccl_goal *goal)
 {
     struct tccl_baseline baselines[TCCL_GENERATIONS];
     int status = 0;
     for (int round = 0; round < TCCL_MAX_PASSES && status == 0; round++) {
-        status = search_ring(task, goal);
+        status = tccl_task_prove_ring(task);
         if (status < 0 ||
             measure_baselines(task->search, task->options, task->gpus, true, baselines, task->err) <
                 0 ||
@@ -365,6 +351,26 @@ static int find_trees(struct tccl_search *search, struct tccl_table *table,
     return status;
 }
 
+/* As find_trees. Only what chains may have is left out: sets that were measured with P2P bound
+ * those without it. */
+static int find_hosts(struct tccl_search *search, struct tccl_table *table,
+                      const struct tccl_search_options *options, struct tccl_error *err)
+{
+    const struct tccl_machine *whole = search->machine;
+    struct tccl_machine machine = *whole;
+    struct tccl_task task;
+    if (options->hosts <= 0 || options->any)
+        return 0;
+    memset(machine.p2p, 0, sizeof(machine.p2p));
+    search->machine = &machine;
+    set_up(&task, search, options, table->gpus, err);
+    search->meter.budget = search->meter.measured + options->hosts;
+    int status = tccl_task_find_hosts(&task, table);
+    search->meter.poll = NULL;
+    search->machine = whole;
+    return status;
+}
+
 /* What is left of the budget, one set at least. */
 static struct tccl_search_options left_of(const struct tccl_search_options *options, long used)
 {
@@ -395,7 +401,16 @@ static int reconsider_ring(struct tccl_search *search, struct tccl_table *table,
     return 0;
 }
 
-/* The ring, the pairs, and the ring once more where they changed it. */
+/* What was learnt of measurements since there were first raised limits. */
+static void lift_pairs(const struct tccl_search *search, struct tccl_table *table, size_t first)
+{
+    const struct tccl_raise *raises;
+    size_t count = tccl_bounds_raises(search->meter.bounds, &raises);
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        table->pairs[i].bound = tccl_bound_lifted(raises, first, count, table->pairs[i].bound);
+}
+
+/* The ring, the pairs, and the ring once more where they changed it; then what goes beside them. */
 static int find_all(struct tccl_search *search, struct tccl_table *table,
                     const struct tccl_search_options *options, struct tccl_error *err)
 {
@@ -418,10 +433,10 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     rest = left_of(options, search->meter.measured - before);
     int ring = reconsider_ring(search, table, raises_then, assumed_then, &rest, err);
     int trees = find_trees(search, table, options, err);
-    size_t count = tccl_bounds_raises(bounds, &raises);
-    for (int i = 0; i < table->n_ports * table->n_ports; i++)
-        table->pairs[i].bound = tccl_bound_lifted(raises, pairs_then, count, table->pairs[i].bound);
-    return ring < 0 || trees < 0 ? -1 : pairs | status | ring | trees;
+    lift_pairs(search, table, pairs_then);
+    int hosts = trees < 0 ? -1 : find_hosts(search, table, options, err);
+    lift_pairs(search, table, pairs_then);
+    return ring < 0 || trees < 0 || hosts < 0 ? -1 : pairs | status | ring | trees | hosts;
 }
 
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,

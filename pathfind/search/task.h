@@ -129,6 +129,10 @@ int tccl_task_reconsider(struct tccl_task *task);
 
 /* Proves the goals. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_prove(struct tccl_task *task);
+/* Only the best one of each pair of NICs. */
+int tccl_task_prove_cells(struct tccl_task *task);
+/* The best ring, the task's only goal, one chain after the other. */
+int tccl_task_prove_ring(struct tccl_task *task);
 
 /* The lowest of the limits from least on that is a proven bound, by halving their list; infinity if
  * none is. */
@@ -145,5 +149,13 @@ void tccl_task_bound_without_avoided(struct tccl_task *task);
  * of any two nodes. Returns 0; 1 when stopped; -1 with err. */
 enum { TCCL_TREE_SETS = 200 };
 int tccl_task_find_trees(struct tccl_task *task, struct tccl_table *table);
+/* The best chain of several GPUs for a pair of NICs; NULL: there is none. */
+struct tccl_result *tccl_task_best_of(struct tccl_table *table, int entry, int exit);
+
+/* ---- hosts.c: without P2P ---- */
+
+/* Fills in the best chains without P2P of the pairs of NICs whose best chain has some, and such a
+ * ring. The task's machine is one without P2P. Returns 0; 1 when stopped; -1 with err. */
+int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table);
 
 #endif

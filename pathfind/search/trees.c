@@ -184,8 +184,7 @@ static int find_tree(struct tccl_task *task, struct tccl_result *result, long un
     return status < 0 ? -1 : meter->stopped;
 }
 
-/* The best chain of several GPUs for a pair of NICs; NULL: there is none. */
-static struct tccl_result *best_of(struct tccl_table *table, int entry, int exit)
+struct tccl_result *tccl_task_best_of(struct tccl_table *table, int entry, int exit)
 {
     struct tccl_result *best = NULL;
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
@@ -201,7 +200,7 @@ static int list_best(struct tccl_table *table, int nics,
 {
     int count = 0;
     for (int i = 0; i < nics * nics; i++) {
-        struct tccl_result *best = best_of(table, i / nics, i % nics);
+        struct tccl_result *best = tccl_task_best_of(table, i / nics, i % nics);
         int at = best ? count++ : -1;
         for (; at > 0 && list[at - 1]->gbps < best->gbps; at--)
             list[at] = list[at - 1];

@@ -63,6 +63,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "min_nodes", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_nodes)},
     {.name = "min_gpus", TCCL_FIELD_INT, JOIN, 0, INT32_MAX, STEP(min_gpus)},
     {.name = "min_gain", TCCL_FIELD_REAL, JOIN, 0, GBPS, STEP(min_gain)},
+    {.name = "hidden", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(hidden)},
     {.name = "by_claims", TCCL_FIELD_BOOL, JOIN, 0, 1, STEP(by_claims)},
     {.name = "reason", TCCL_FIELD_TEXT, JOIN, 0, TCCL_STEP_REASON, STEP(reason)},
     {.name = "state", TCCL_FIELD_WORD, PLAN_MUST | RECORD_MUST, 1, 31, OUTCOME(state), "State", 13, .words = tccl_state_names},

@@ -73,6 +73,7 @@ struct tccl_step {
     enum tccl_launch launch;
     int min_nodes, min_gpus;           /* of the site policy; looked at in mode auto */
     double min_gain;                   /* times NCCL's own choice; 0 or 1: any gain will do */
+    bool hidden;                       /* its tasks here see only their own GPUs */
     bool by_claims;                    /* the site's policy depends on partition, account or QOS */
     char policy[TCCL_POLICY_NAME + 1]; /* the site's rule for this step; "": none */
     char traffic_class[TCCL_TRAFFIC_CLASS + 1]; /* of its packets, "106/3"; "": the default */

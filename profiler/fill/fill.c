@@ -16,6 +16,8 @@ static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */
 static const double SHORTEST = 0.2;     /* seconds that a search gets in any case */
 
+enum { HOST_SETS = 200 }; /* of one GPU set, for chains without P2P */
+
 struct fill {
     struct tccl_backend *backend;
     struct tccl_profile *profile;
@@ -269,6 +271,9 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
     keep_better(&table->ring, &old->ring, doubtful);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         keep_better(&table->pairs[i], &old->pairs[i], doubtful);
+    keep_better(&table->host_ring, &old->host_ring, doubtful);
+    for (int i = 0; i < old->n_hosts; i++)
+        tccl_table_keep_host(table, &old->hosts[i]);
     table->measured += old->measured;
 }
 
@@ -304,6 +309,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
     const struct tccl_search_options options = {.gap = fill->options->gap,
                                                 .every_nccl = true,
                                                 .trees = true,
+                                                .hosts = HOST_SETS,
                                                 .noise = tccl_backend_noise(fill->backend),
                                                 .budget = budget_left(fill, table->gpus),
                                                 .pairs = fill->options->pairs,

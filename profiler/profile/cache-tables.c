@@ -19,7 +19,8 @@ static size_t table_bytes(const struct tccl_table *table)
 {
     size_t ports = (size_t)table->n_ports;
 
-    return sizeof(*table) + ports * sizeof(*table->ports) + ports * ports * sizeof(*table->pairs);
+    return sizeof(*table) + ports * sizeof(*table->ports) +
+           (ports * ports + (size_t)table->n_hosts) * sizeof(*table->pairs);
 }
 
 static int find(const struct tccl_profile *profile, uint32_t gpus)

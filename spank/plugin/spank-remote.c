@@ -471,6 +471,7 @@ int remote_init_post_opt(spank_t spank, int argc, char **argv)
     if (step_rc == 0 && kind == STEP_TASKS &&
         !task_gpus_hidden(env, remote.step.n_gres, getenv("SLURM_CONF"), remote.hides))
         remote.hides[0] = '\0';
+    remote.step.hidden = remote.hides[0] != '\0';
     if (step_rc == 0 && task_gpus_check(env, &step_error) != 0) {
         step_rc = -1;
         remote.place.has_gpus = true; /* parts of some, of which Slurm may give no numbers */

@@ -62,15 +62,13 @@ row() { # WHAT-IT-GETS SRUN-OPTION...
         says "tccl: no ring: $reason (NCCL's own choice is used)"
         recorded "$(job_of)" 0 state fallback
         ;;
-    own-*) # by NCCL 2.30.3 or later, over so many GPUs
+    own-*) # by NCCL 2.30.3 or later, over so many GPUs, without P2P
         all_have TCCL_STATE applied
         equal "GPUs on n1" "$(ring_gpus)" "${what#own-}"
-        says "tccl: ring of 4 GPUs: *x), with NCCL 2.30.3 or later: with $option each task sees only its own GPUs; for all versions, use --gpus-per-node=4 without it"
+        case $(values TCCL_RING) in *-w\>* | *-r\>*) fail "the ring has P2P between tasks that see only their own GPUs" ;; esac
+        recorded "$(job_of)" 0 gbps "$(values TCCL_GBPS | sed 's/\.\?0*$//')*"
+        says "tccl: ring of $over: *x), with NCCL 2.30.3 or later: with $option each task sees only its own GPUs; for all versions, use --gpus-per-node=4 without it"
         none_has TCCL_REASON
-        ;;
-    p2p) # by none
-        all_have TCCL_STATE applied
-        says "tccl: the ring is not built: with $option each task sees only its own GPUs (ConstrainDevices), and it has P2P between them: use --gpus-per-node=4 without it"
         ;;
     nothing) none_has TCCL_RING ;;
     esac
@@ -105,6 +103,7 @@ says "tccl: no ring: no GPUs in this step (NCCL's own choice is used)"
 own="--gpus-per-task=1 --ntasks-per-node=4"
 row ring-4 $own
 row ring-4 --gpus-per-node=4 -n8 --gpu-bind=single:1
+case $(values TCCL_RING) in *-w\>*) ;; *) fail "the best ring of two nodes has no P2P" ;; esac
 
 # The same with ConstrainDevices. slurmd has not read this: what counts here is what the plugin makes of it.
 cp "$cluster/cgroup.conf" "$work/cgroup.conf"
@@ -115,9 +114,10 @@ with() { # OPTION
     reason="n1: with $1 each task sees only its own GPUs (ConstrainDevices), and not every NCCL can build a ring then: use --gpus-per-node=4 without it"
 }
 with --gpus-per-task=1
-row p2p $own
+over="2 nodes, 8 GPUs" # the best ring has P2P
+row own-4 $own
 refused $own
-nodes=1 # whose ring is without P2P
+nodes=1 over="4 GPUs"
 row own-4 $own
 row own-4 --gpus-per-t 1 --ntasks-per-node=4
 refused $own

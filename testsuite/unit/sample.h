@@ -58,6 +58,15 @@ __attribute__((unused)) static struct tccl_chain sample_chain(uint32_t gpus, boo
     return chain;
 }
 
+/* Without P2P. */
+__attribute__((unused)) static struct tccl_chain sample_host_chain(uint32_t gpus, bool closed)
+{
+    struct tccl_chain chain = sample_chain(gpus, closed);
+    for (int i = 0; i < tccl_chain_edges(&chain); i++)
+        chain.edges[i] = (struct tccl_edge){TCCL_BOUNCE, (uint8_t)(rand() % 2)};
+    return chain;
+}
+
 __attribute__((unused)) static struct tccl_tree sample_tree(uint32_t gpus, int nic)
 {
     struct tccl_chain order = sample_chain(gpus, false);
@@ -145,7 +154,18 @@ __attribute__((unused)) static struct tccl_table *sample_table(const struct tccl
         table->ring =
             (struct tccl_result){.gbps = 7.25, .bound = 7.5, .chain = sample_chain(gpus, true)};
         sample_baselines(table, true, table->baseline_ring);
+        table->host_ring =
+            (struct tccl_result){.gbps = 4.5, .bound = 7.5, .chain = sample_host_chain(gpus, true)};
     }
+    for (int i = 0; i < n * n; i++) /* memories are the last ports of each NIC */
+        if (rand() % 4 == 0 && table->ports[i / n].via.kind == TCCL_MEMORY &&
+            table->ports[i % n].via.kind == TCCL_MEMORY) {
+            struct tccl_result host = {.gbps = 1 + rand() % 1000 / 97.0, .bound = 99};
+            host.chain = sample_host_chain(gpus, false);
+            host.chain.entry = table->ports[i / n];
+            host.chain.exit = table->ports[i % n];
+            tccl_table_keep_host(table, &host);
+        }
     return table;
 }
 

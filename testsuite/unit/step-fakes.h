@@ -327,8 +327,9 @@ unsigned slurm_gpus_look(struct slurm_gpus *gpus)
 }
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               struct tccl_error *err)
+                               bool hidden, struct tccl_error *err)
 {
+    (void)hidden;
     (void)own;
     (void)conf;
     (void)slurm;

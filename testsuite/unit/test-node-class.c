@@ -71,6 +71,32 @@ static void test_from_table(const struct tccl_machine *machine)
     }
 }
 
+/* Without P2P: the best of those chains, wherever the table has them. */
+static void test_without_p2p(const struct tccl_machine *machine)
+{
+    for (uint32_t gpus = 3; gpus < 16; gpus += 4) {
+        struct tccl_table *table = sample_table(machine, gpus);
+        struct tccl_node_class *class = tccl_node_class_without_p2p(table, machine);
+        int n = table->n_ports;
+        for (int cell = 0; cell < 4; cell++) {
+            double gbps = 0;
+            for (int i = 0; i < n * n + table->n_hosts; i++) {
+                const struct tccl_result *own =
+                    i < n * n ? &table->pairs[i] : &table->hosts[i - n * n];
+                if (own->chain.n_gpus && own->chain.entry.nic == cell / 2 &&
+                    own->chain.exit.nic == cell % 2 && !tccl_chain_has_p2p(&own->chain))
+                    gbps = fmax(gbps, own->gbps);
+            }
+            CHECK(class->cells[cell].gbps == gbps && class->cells[cell].bound >= gbps);
+            CHECK((class->cells[cell].chain.n_gpus > 0) == (gbps > 0));
+            CHECK(!tccl_chain_has_p2p(&class->cells[cell].chain));
+        }
+        CHECK(class->ring.gbps == (tccl_chain_has_p2p(&table->ring.chain) ? 4.5 : 7.25));
+        tccl_node_class_free(class);
+        tccl_table_free(table);
+    }
+}
+
 static void test_no_nic(struct tccl_machine machine)
 {
     machine.n_nics = 0;
@@ -193,6 +219,7 @@ int main(void)
     srand(check_seed());
     struct tccl_machine machine = sample_machine();
     test_from_table(&machine);
+    test_without_p2p(&machine);
     test_no_nic(machine);
     test_json(&machine);
     test_refused(&machine);

@@ -53,6 +53,10 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
     for (int i = 0; i < a->n_ports * a->n_ports; i++)
         CHECK(result_equal(&a->pairs[i], &b->pairs[i]));
     CHECK(result_equal(&a->ring, &b->ring));
+    CHECK(result_equal(&a->host_ring, &b->host_ring));
+    CHECK_INT(a->n_hosts, b->n_hosts);
+    for (int i = 0; i < a->n_hosts; i++)
+        CHECK(result_equal(&a->hosts[i], &b->hosts[i]));
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         CHECK(baseline_equal(&a->baseline_ring[i], &b->baseline_ring[i]));
         CHECK(baseline_equal(&a->baseline_chain[i], &b->baseline_chain[i]));

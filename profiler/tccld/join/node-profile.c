@@ -19,6 +19,7 @@ struct own {
     struct tccl_stamp stamp; /* of the machine's description */
     struct tccl_profile *profile;
     struct shared_class *classes[KINDS];
+    bool hidden[KINDS];  /* such a class is without P2P */
     int n_classes, next; /* next: the one to be replaced */
 };
 
@@ -30,7 +31,7 @@ struct own *own_new(void)
 static void forget_classes(struct own *own)
 {
     for (int i = 0; i < own->n_classes; i++)
-        shared_class_drop(own->classes[i]);
+        shared_class_drop(tccl_steal(own->classes[i]));
     own->n_classes = own->next = 0;
 }
 
@@ -134,24 +135,25 @@ static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, cons
     return 0;
 }
 
-static struct shared_class *make_class(struct own *own, uint32_t gpus, struct tccl_error *err)
+static struct shared_class *make_class(struct own *own, uint32_t gpus, bool hidden,
+                                       struct tccl_error *err)
 {
     const struct tccl_table *table = tccl_profile_table(own->profile, gpus, err);
     if (!table)
         return NULL;
-    struct tccl_node_class *class = tccl_node_class_from_table(table, &own->machine);
+    struct tccl_node_class *class = hidden ? tccl_node_class_without_p2p(table, &own->machine)
+                                           : tccl_node_class_from_table(table, &own->machine);
     struct shared_class *shared = class ? shared_class_new(class) : NULL;
     if (!shared) {
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    if (own->n_classes < KINDS) {
-        own->classes[own->n_classes++] = shared;
-        return shared;
-    }
-    shared_class_drop(own->classes[own->next]);
-    own->classes[own->next] = shared;
-    own->next = (own->next + 1) % KINDS;
+    int at = own->n_classes < KINDS ? own->n_classes++ : own->next;
+    if (at == own->next && own->classes[at])
+        own->next = (own->next + 1) % KINDS;
+    shared_class_drop(own->classes[at]);
+    own->classes[at] = shared;
+    own->hidden[at] = hidden;
     return shared;
 }
 
@@ -161,20 +163,21 @@ static int refresh(struct own *own, const struct tccl_conf *conf, struct tccl_er
     return refresh_machine(own, conf, err) != 0 ? -1 : refresh_profile(own, err);
 }
 
-static struct shared_class *class_of(struct own *own, uint32_t gpus, struct tccl_error *err)
+static struct shared_class *class_of(struct own *own, uint32_t gpus, bool hidden,
+                                     struct tccl_error *err)
 {
     if (tccl_profile_table_changed(own->profile, gpus))
         forget_classes(own);
     for (int i = 0; i < own->n_classes; i++)
-        if (own->classes[i]->class->gpus == gpus)
+        if (own->classes[i]->class->gpus == gpus && own->hidden[i] == hidden)
             return shared_class_hold(own->classes[i]);
-    struct shared_class *shared = make_class(own, gpus, err);
+    struct shared_class *shared = make_class(own, gpus, hidden, err);
     return shared ? shared_class_hold(shared) : NULL;
 }
 
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               struct tccl_error *err)
+                               bool hidden, struct tccl_error *err)
 {
     uint32_t gpus;
     if (n_gres == 0) {
@@ -183,11 +186,12 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
     }
     if (refresh(own, conf, err) != 0 || find_gpus(own, slurm, gres, n_gres, &gpus, err) != 0)
         return NULL;
-    return class_of(own, gpus, err);
+    return class_of(own, gpus, hidden, err);
 }
 
 struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                     const tccl_bus *buses, int count, struct tccl_error *err)
+                                     const tccl_bus *buses, int count, bool hidden,
+                                     struct tccl_error *err)
 {
     uint32_t gpus = 0;
     if (refresh(own, conf, err) != 0)
@@ -202,5 +206,5 @@ struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *co
         }
         gpus |= 1u << gpu;
     }
-    return class_of(own, gpus, err);
+    return class_of(own, gpus, hidden, err);
 }

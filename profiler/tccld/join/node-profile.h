@@ -14,17 +14,18 @@ struct own;
 struct own *own_new(void);
 void own_free(struct own *own); /* NULL is fine */
 
-/* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm). The machine's
- * description and its profile are read at first use and again when they have changed on disk. The
- * caller drops what it gets. NULL with err, without the node's name: no profile, an unknown GPU, no
- * GPU at all. */
+/* The class of this node with those GPUs (numbers of Slurm's, by its list in slurm); hidden:
+ * without P2P, for tasks that see only their own. The machine's description and its profile are
+ * read at first use and again when they have changed on disk. The caller drops what it gets. NULL
+ * with err, without the node's name: no profile, an unknown GPU, no GPU at all. */
 struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
                                const struct slurm_gpus *slurm, const int *gres, int n_gres,
-                               struct tccl_error *err);
+                               bool hidden, struct tccl_error *err);
 
 /* The same, of GPUs by their bus ids. */
 struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                     const tccl_bus *buses, int count, struct tccl_error *err);
+                                     const tccl_bus *buses, int count, bool hidden,
+                                     struct tccl_error *err);
 
 /* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);

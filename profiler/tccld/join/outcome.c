@@ -200,6 +200,7 @@ static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome 
     tccl_key_put_lines(&join->key, writer);
     tccl_line_put(writer, "uid", "%u", join->uid);
     tccl_line_put(writer, "index", "%d", join->node);
+    tccl_line_put_bool(writer, "hidden", join->hidden);
     tccl_line_put(writer, "n_nodes", "%d", join->n_nodes);
     put_nodes(writer, join);
     tccl_line_put(writer, "start", "%lld", (long long)outcome->start);

@@ -83,6 +83,8 @@ static int read_plan(const struct tccl_lines *plan, const struct tccl_step_key *
     alive->index = (int)index;
     alive->n_nodes = (int)n_nodes;
     alive->n_gpus = chain_lines_get_gpus(plan, alive->gpus);
+    if (tccl_line_bool(plan, "hidden", &alive->hidden) != 0)
+        alive->hidden = false;
     read_baselines(plan, alive);
     return alive->n_gpus > 0 ? 0 : -1;
 }

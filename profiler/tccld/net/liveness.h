@@ -24,6 +24,7 @@ struct alive {
     int n_nodes;
     char parent[TCCL_HOST_NAME + 1]; /* in the tree; "" of node 0 */
     char nodes[ALIVE_NODES];         /* all names, in bracket form; "" if that is longer */
+    bool hidden;                     /* its tasks here see only their own GPUs */
     int n_gpus;
     tccl_bus gpus[TCCL_MAX_GPUS];
     int n_baselines;
