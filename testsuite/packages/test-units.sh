@@ -44,6 +44,27 @@ part_units() {
     systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$tree/usr/lib/systemd/system/tccl-profile-check.timer")" >/dev/null
 }
 
+# What keeps the profile from being checked is a slurmstepd of root's; a user's process may have this name, too.
+part_condition() {
+    local condition fake
+    condition=$(sed -n "s/^ExecCondition=.* -c '\(.*\)'$/\1/p" "$tree/usr/lib/systemd/system/tccl-profile-check.service" | sed 's/\$\$/$/g')
+    sh -c "$condition" || { echo "a step runs here: not tried when the profile is checked"; return; }
+    cp "$(command -v sleep)" "$work/slurmstepd"
+    chmod 755 "$work"
+    for user in nobody root; do
+        setpriv --reuid "$user" --clear-groups "$work/slurmstepd" 60 &
+        fake=$!
+        until grep -qx slurmstepd "/proc/$fake/comm"; do sleep 0.05; done
+        if sh -c "$condition"; then
+            [ "$user" = nobody ] || fail "the profile is checked while a slurmstepd runs"
+        else
+            [ "$user" = root ] || fail "a user's process called slurmstepd keeps the profile from being checked"
+        fi
+        kill "$fake"
+        wait "$fake" || true
+    done
+}
+
 # The folders are made as the daemon's unit makes them, and left alone where they are somebody's.
 part_tmpfiles() {
     command -v systemd-tmpfiles >/dev/null || { echo "no systemd-tmpfiles here"; return; }
@@ -81,4 +102,4 @@ part_logrotate() {
 
 [ "$UID" = 0 ] || skip "folders of other users: only root can make them"
 install_root
-for part in units tmpfiles sysusers logrotate; do part_$part; done
+for part in units condition tmpfiles sysusers logrotate; do part_$part; done
