@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (; count < LINES && (line = strsep(&rest, "\n")); count++) {
         fake_us += 1000;
         connections[count] = (struct connection){.answers = 0};
-        if (strlen(line) < LINE)
+        if (*line && strlen(line) < LINE)
             say(&connections[count], line);
     }
     steps_stop(daemon_.steps);

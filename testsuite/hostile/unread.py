@@ -42,12 +42,22 @@ def push(connect, question):
 
 
 def joins(target, seconds):
-    """Seconds that each JOIN took, one after the other; the least, and the median."""
+    """Seconds that each JOIN took, one after the other, sorted."""
     took, until = [], time.monotonic() + seconds
     while time.monotonic() < until:
         took.append(target.join())
         time.sleep(0.02)
-    return min(took), sorted(took)[len(took) // 2], len(took)
+    return sorted(took)
+
+
+def median(took):
+    return took[len(took) // 2]
+
+
+def spread(took):
+    """Median, quartiles and the longest, as text."""
+    return (f"{median(took) * 1e3:.1f} ms ({took[len(took) // 4] * 1e3:.1f} to {took[len(took) * 3 // 4] * 1e3:.1f} in the middle half, "
+            f"at most {took[-1] * 1e3:.1f}; {len(took)} of them)")
 
 
 def line_up(target, connects, make):
@@ -96,10 +106,11 @@ def hears(what, ask):
 
 def while_they_wait(target, what):
     """Steps, a user who has asked nothing yet, and a node that nobody has heard of."""
-    took = [hears(f"a step gets its plan while {what}", target.join) for _ in range(5)]
-    took.append(hears(f"a record of another node is stored while {what}",
-                      lambda: target.tell(target.tcp(source="127.0.0.9"), record(88, uid=0))))
-    print(f"steps: {sorted(took[:5])[2] * 1e3:.1f} ms, a record: {took[-1] * 1e3:.1f} ms", flush=True)
+    steps = sorted(hears(f"a step gets its plan while {what}", target.join) for _ in range(5))
+    records = sorted(hears(f"a record of another node is stored while {what}",
+                           lambda: target.tell(target.tcp(source="127.0.0.9"), record(88, uid=0))) for _ in range(5))
+    print(f"steps: {spread(steps)}\nrecords: {spread(records)}", flush=True)
+    unless_busy(median(records) <= 0.1, "a record takes at most 100 ms")
     check(target.wait(target.fork(ask_once, target, uid=FOURTH)) == 0, f"another user is answered while {what}")
 
 
@@ -151,7 +162,9 @@ def unfinished(target):
     closed = [int(line) for line in told]
     print(f"closed of 245 unfinished messages, in each round: {closed}", flush=True)
     check(any(closed), "tccld closes some of them")
-    check(all(answers), f"{answers.count(True)} of {len(answers)} records of 300 KB of another node are stored meanwhile")
+    stored = answers.count(True)
+    check(stored >= 20, "most records of 300 KB of another node are stored meanwhile")  # a tccld sends the others again
+    unless_busy(stored == len(answers), f"{stored} of {len(answers)} are")
 
 
 def main():
@@ -159,19 +172,18 @@ def main():
              for job in range(1 + 10000 * uid, 2001 + 10000 * uid)]
     with Target(records=store) as target:
         target.join()
-        least, median, _ = joins(target, 2)
+        alone = joins(target, 2)
         before = target.memory()
         target.forget_peak()
         for _ in range(CONNECTIONS):
             target.fork(push, target.unix, lambda: QUESTION * 64)
         target.fork(push, target.tcp, lambda: frame(target.credential({"type": "query", "filter": {}})))
         time.sleep(0.5)
-        least_beside, median_beside, count = joins(target, SECONDS)
+        beside = joins(target, SECONDS)
         grown = target.memory(which="VmHWM") - before
-        print(f"JOIN: least {least * 1e3:.1f} ms, median {median * 1e3:.1f}; beside the attack {least_beside * 1e3:.1f} and "
-              f"{median_beside * 1e3:.1f} ({count} of them): {median_beside / median:.1f} times", flush=True)
-        unless_busy(median_beside <= 2 * median, "they take at most twice as long")
-        check(count > 0, "steps get their plans meanwhile")
+        print(f"JOIN: {spread(alone)}\nbeside the attack: {spread(beside)}: {median(beside) / median(alone):.1f} times", flush=True)
+        unless_busy(median(beside) <= 2 * median(alone), "they take at most twice as long")
+        check(beside, "steps get their plans meanwhile")
         check(grown < GROWTH, f"tccld grew by {grown / MIB:.0f} MiB, less than {GROWTH // MIB}")
         in_lines(target)
         unfinished(target)
