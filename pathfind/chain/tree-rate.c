@@ -6,11 +6,11 @@
  * fifth more through an Intel CPU. So it is the second one that limits a tree. */
 static const double ring_share[] = {1.125, 1}, tree_share[] = {1.75, 1.5};
 
-/* Links have whole lanes of 2.5 GT/s. */
-static double whole_lanes(double gbps)
+static const double lane_gbps = 0.1875, most_gbps = 1e5;
+
+int tccl_link_lanes(double gbps)
 {
-    const double lane = 0.1875;
-    return (int)(gbps / lane + 0.999) * lane;
+    return (int)((gbps < most_gbps ? gbps : most_gbps) / lane_gbps + 0.999);
 }
 
 double tccl_tree_rate(double ring, double tree, double ring_gbps, double tree_gbps)
@@ -19,15 +19,15 @@ double tccl_tree_rate(double ring, double tree, double ring_gbps, double tree_gb
     return most < tree ? most : tree;
 }
 
-double tccl_tree_link(int i, int n, double ring, double tree)
+int tccl_tree_lanes(int i, int n, double ring, double tree)
 {
     double for_ring = ring * ring_share[i], for_tree = tree * tree_share[i];
-    return whole_lanes(n > 2 && for_tree > for_ring ? for_tree : for_ring);
+    return tccl_link_lanes(n > 2 && for_tree > for_ring ? for_tree : for_ring);
 }
 
 double tccl_tree_rate_by_links(int n, double ring, double tree)
 {
-    return tccl_tree_link(1, n, ring, tree) / tree_share[1];
+    return tccl_tree_lanes(1, n, ring, tree) * lane_gbps / tree_share[1];
 }
 
 bool tccl_tree_is_one_channel(int channels, double gbps)

@@ -13,10 +13,11 @@
  * ring of the same bandwidth. ring_gbps 0: NCCL's own. */
 double tccl_tree_rate(double ring, double tree, double ring_gbps, double tree_gbps);
 
-/* A topology file can't say so, but for the links of the first two of an open chain's n GPUs, i = 0
- * and 1, beside which a tree gets the NIC. Their rate: the ring's, or more where that of the tree
- * needs it. */
-double tccl_tree_link(int i, int n, double ring, double tree);
+/* In a topology file each GPU has a link of so many lanes of 2.5 GT/s; in that of an open chain the
+ * links of the first two GPUs (i = 0 and 1, of n), which share the NIC in a tree, say so: they are
+ * as fast as the ring needs them, or more where that is the tree. */
+int tccl_link_lanes(double gbps);
+int tccl_tree_lanes(int i, int n, double ring, double tree);
 /* The tree's rate that these links allow, before NCCL takes one of those that it tries. */
 double tccl_tree_rate_by_links(int n, double ring, double tree);
 

@@ -101,26 +101,23 @@ static void add_way(struct drawing *drawing, int from, int to)
     shim_text_add(drawing->text, "</pci>\n");
 }
 
-/* GB/s of the link of GPU i. Those of the first two limit the tree, too, the others the ring alone.
- */
-static double speed_of(const struct drawing *drawing, int i)
+/* Those of the first two limit the tree, too, the others the ring alone. */
+static int lanes_of(const struct shim_layout *layout, int i)
 {
-    const struct shim_steer *facts = drawing->layout->facts;
-    double ring = facts->channels * facts->gbps;
-    return drawing->layout->chain->path.closed || i > 1
-               ? ring
-               : tccl_tree_link(i, drawing->layout->n, ring, facts->tree_gbps);
+    double ring = layout->facts->channels * layout->facts->gbps;
+    return layout->chain->path.closed || i > 1
+               ? tccl_link_lanes(ring)
+               : tccl_tree_lanes(i, layout->n, ring, layout->facts->tree_gbps);
 }
 
 static void add_gpu(struct drawing *drawing, int i)
 {
-    const double lane = 0.1875; /* GB/s at 2.5 GT/s */
     char bus[TCCL_BUS_TEXT];
     tccl_bus_format(shim_layout_gpu(drawing->layout, i)->bus, bus);
     shim_text_add(drawing->text,
                   "<pci busid=\"%s\" class=\"0x030000\" link_speed=\"2.5 GT/s PCIe\""
                   " link_width=\"%d\"/>\n",
-                  bus, (int)(speed_of(drawing, i) / lane + 0.999));
+                  bus, lanes_of(drawing->layout, i));
 }
 
 static void add_nic(struct drawing *drawing)

@@ -2,7 +2,7 @@
 # NCCL's table of algorithms and protocols with a plan is that of NCCL alone, so it picks the same for each size, or the
 # planned ring in place of a tree; large all-reduces use the ring. On one node, on two, and with a plan on one of two nodes only: that changes nothing.
 # tccl-path explain foretells what it picks, and NCCL launches that. In cuMem mode. TCCL_ALL=1: all models on 1, 2 and 4
-# nodes, which takes half an hour, and 28 GiB of memory for 4 nodes of 8 GPUs.
+# nodes, which takes half an hour, and 28 GiB of memory for 4 nodes of 8 GPUs with graph files. TCCL_CASES="amd-4gpu:2 …": these.
 # level: all
 . "$(dirname "${BASH_SOURCE[0]}")/shim.sh"
 
@@ -87,8 +87,15 @@ quiet() {
 }
 
 # All nodes are on this machine: where each rank reads a graph file at the same time, they may need more memory than it has.
+# Does the shim give NCCL one with the first plan? Then is there room?
 has_room() { # MODEL NODES
-    local gpus need=900000 left
+    local gpus need=900000 left version
+    IFS=. read -ra version <<<"${TCCL_NCCL:-2.29.7}"
+    rm -rf "$work/decision" && mkdir "$work/decision"
+    "$here/describe-machine" "$machines/$1.json" "$work/decision"
+    LD_LIBRARY_PATH=$("$here/rig")/lib "$here/on-machine" "$work/decision" -- "$TCCL_BUILD/testsuite/nccl/print-decision" \
+        $((version[0] * 10000 + version[1] * 100 + version[2])) "${plans[0]}" >"$work/decided" 2>&1 || fail "print-decision"
+    grep -q '^graph' "$work/decided" || return 0
     gpus=$(python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["machine"]["gpus"]))' "$machines/$1.json")
     need=$((need * gpus * $2))
     left=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
@@ -100,6 +107,7 @@ compare() { # MODEL NODES [PLANNED]: with a plan on so many of the nodes
     step "$model on $nodes nodes${3:+, a plan on $3}"
     for ((i = 0; i < nodes; i++)); do list+=("$model"); done
     make_plans "${list[@]}"
+    has_room "$model" "$nodes" || return 0
     for ((i = planned; i < nodes; i++)); do plans[i]=-; done
     rm -rf "$work"/*-log
     quiet run_ring "$work/own" "$model" --nodes "$nodes" --log "$work/alone-log" -- "${sizes[@]/#/--collective=all-reduce:}"
@@ -109,12 +117,15 @@ compare() { # MODEL NODES [PLANNED]: with a plan on so many of the nodes
     foretold "$model" "$nodes"
 }
 
-if [ -n "${TCCL_ALL:-}" ]; then
+if [ -n "${TCCL_CASES:-}" ]; then
+    for one in $TCCL_CASES; do compare "${one%:*}" "${one#*:}"; done
+    exit 0
+elif [ -n "${TCCL_ALL:-}" ]; then
     for model in "$machines"/*.json; do
         model=$(basename "$model" .json)
-        for nodes in 1 2 4; do ! has_room "$model" "$nodes" || compare "$model" "$nodes"; done
+        for nodes in 1 2 4; do compare "$model" "$nodes"; done
     done
-    ! has_room epyc-8gpu 3 || compare epyc-8gpu 4 3
+    compare epyc-8gpu 4 3
 else
     compare amd-4gpu 1
     compare intel-4gpu 2
