@@ -234,7 +234,8 @@ static int number_in(const struct ports *ports, const char *name, struct shim_wh
     return found >= 0 ? found : shim_fail(why, "NCCL leaves out the NIC %s", name);
 }
 
-static int scan(const char *name, uint32_t version, struct shim_why *why)
+/* count: of all NICs. */
+static int scan(const char *name, uint32_t version, int *count, struct shim_why *why)
 {
     struct filters filters;
     struct ports ports;
@@ -246,15 +247,34 @@ static int scan(const char *name, uint32_t version, struct shim_why *why)
         return -1;
     if (version >= 22907)
         sort_ports(&ports);
+    *count = ports.n;
     return number_in(&ports, name, why);
+}
+
+/* From 2.24 to 2.26 NCCL makes a virtual NIC of each one, also of one that it does not join with
+ * others. They have the numbers behind all real ones, in the same order. NCCL makes them while it
+ * reads the topology, so its log does not have them yet. */
+static bool has_virtual(uint32_t version)
+{
+    return version >= 22400 && version < 22700;
 }
 
 int shim_nic_number(const char *name, const struct shim_nccl *nccl, struct shim_why *why)
 {
-    if (!shim_nccllog_there())
-        return scan(name, nccl->version, why);
-    shim_nccllog_read();
-    return shim_nccllog_nic(name, why);
+    int count = 0, said = -1;
+
+    if (shim_nccllog_there()) {
+        shim_nccllog_read();
+        said = shim_nccllog_nic(name, &count, why);
+        if (said < 0 || !has_virtual(nccl->version))
+            return said;
+    }
+    int said_count = count, number = scan(name, nccl->version, &count, why);
+    if (number < 0 || !has_virtual(nccl->version))
+        return number;
+    if (said >= 0 && (said != number || said_count != count))
+        return shim_fail(why, "NCCL's numbers of NICs are not as expected");
+    return count + number;
 }
 
 int shim_nics_there(void)

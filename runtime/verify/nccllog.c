@@ -562,7 +562,7 @@ void shim_nccllog_read(void)
 
 /* ---- questions ---- */
 
-static int nic_number(const char *name, struct shim_why *why)
+static int nic_number(const char *name, int *count, struct shim_why *why)
 {
     int found = -1;
 
@@ -581,16 +581,17 @@ static int nic_number(const char *name, struct shim_why *why)
             return shim_fail(why, "the NIC %s has several ports", name);
         found = notes.nics[i].number;
     }
+    *count = notes.n_nics;
     return found >= 0 ? found : shim_fail(why, "NCCL leaves out the NIC %s", name);
 }
 
-int shim_nccllog_nic(const char *name, struct shim_why *why)
+int shim_nccllog_nic(const char *name, int *count, struct shim_why *why)
 {
     if (!shim_nccllog_there())
         return shim_nccllog_missing(why);
     if (!lock())
         return shim_fail(why, "NCCL's log is being read by others");
-    int number = nic_number(name, why);
+    int number = nic_number(name, count, why);
     unlock();
     return number;
 }

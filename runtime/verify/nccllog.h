@@ -23,8 +23,9 @@ int shim_nccllog_missing(struct shim_why *why); /* returns -1 */
  * given back. */
 void shim_nccllog_read(void);
 
-/* The number of NCCL's NIC of that name; -1 with why. After shim_nccllog_read. */
-int shim_nccllog_nic(const char *name, struct shim_why *why);
+/* The number of NCCL's NIC of that name, among count real ones; -1 with why. After
+ * shim_nccllog_read. */
+int shim_nccllog_nic(const char *name, int *count, struct shim_why *why);
 
 /* What the communicator is that thread tid has begun to join and is not done with. Returns 0, or
  * -1. */

@@ -89,6 +89,7 @@ for filter in "${filters[@]}"; do
     done
 done
 expect "before 2.29.7 in the order of the list" $'0\n4' 22203 verbs nic mlx5_2 nic mlx5_0
+expect "behind the real ones from 2.24 to 2.26" $'5\n9' 22501 verbs nic mlx5_2 nic mlx5_0
 expect "not NCCL's own list" "the process has no list of NICs (libibverbs)" 22907 nic mlx5_0
 expect "an NCCL of the future" "this NCCL version's numbering of NICs is unknown" 23100 verbs nic mlx5_0
 expect "an unknown NCCL" "this NCCL version's numbering of NICs is unknown" 0 verbs nic mlx5_0

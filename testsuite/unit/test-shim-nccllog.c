@@ -494,7 +494,7 @@ static void in_child(void (*test)(void))
 static int nic(const char *name, char why[static 256])
 {
     struct shim_why reason = {0};
-    int number = shim_nccllog_nic(name, &reason);
+    int count, number = shim_nccllog_nic(name, &count, &reason);
 
     memcpy(why, reason.text, 256);
     return number;
