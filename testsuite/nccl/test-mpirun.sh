@@ -31,7 +31,7 @@ if [ -n "\$PMI_RANK" ]; then
 fi
 export TCCL_DEBUG=WARN
 env | grep -E '^(SLURM_JOB_ID|SLURM_STEP_NODELIST)=' | sed "s/^/\$NCCL_HOSTID /" >>$home/seen
-exec $TCCL_MINICLUSTER/rig/ring-probe --edges --go-on --id mpirun.\$SLURM_JOB_ID
+exec $TCCL_MINICLUSTER/rig/ring-probe --edges --go-on --id mpirun.\${PROBE_ID:-\$SLURM_JOB_ID}
 RANK
 cat >"$home/openmpi" <<JOB
 #!/bin/sh
@@ -60,7 +60,17 @@ for gpu in 0 1; do
 done
 wait
 JOB
-chmod 755 "$home"/{rank,openmpi,mpich,like-torchrun}
+# What sshd gives to a command: nothing of Slurm's. (NCCL_ and the rig's are what makes it another node here.)
+cat >"$home/like-ssh" <<JOB
+#!/bin/sh
+while [ "\${1#-}" != "\$1" ]; do shift; done
+node=\$1
+shift
+exec env -i PATH="\$PATH" HOME=/ NCCL_HOSTID=\$node NCCL_SOCKET_IFNAME=lo LD_LIBRARY_PATH=$TCCL_MINICLUSTER/rig/lib \\
+    TCCL_RIG_DEVICES=$TCCL_MINICLUSTER/machines/\$node/devices SLURMD_NODENAME=\$node \\
+    LD_PRELOAD=$home/hostname-of-node.so sh -c "\$*"
+JOB
+chmod 755 "$home"/{rank,openmpi,mpich,like-torchrun,like-ssh}
 
 as_user() {
     "$contrib/minicluster" run --as nobody -- "$@"
@@ -159,6 +169,15 @@ is_ring "Open MPI in an interactive step" 2 n2 n3
 
 launch 2 salloc -N2 -w n2,n3 "$home/openmpi"
 is_ring "Open MPI under salloc" 2 n2 n3
+
+# Daemons started by ssh are no step: ranks elsewhere have no plan, and the line says for whom the ring is. NCCL builds
+# one over all ranks all the same.
+PROBE_ID=ssh OPTIONS="-x PROBE_ID --mca plm rsh --mca plm_rsh_agent $home/like-ssh" launch 2 \
+    sbatch -W -N2 -w n2,n3 -o "$home/said" --wrap "$home/openmpi"
+is_over "Open MPI by ssh" 2 n2 n3
+grep -q '^tccl: ring of 2 GPUs: .*, for this job script alone, on n2$' "$home/said" ||
+    fail "mpirun by ssh: it was said: $(cat "$home/said")"
+grep -q SLURM_STEP_NODELIST "$home/seen" && fail "mpirun by ssh: there is a step all the same"
 
 for round in {1..500}; do
     as_user tcclacct -nP -o jobid,state,built,nnodes | grep '\.0|' >"$work/acct"
