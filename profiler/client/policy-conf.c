@@ -155,7 +155,7 @@ static int read_class(const char **text, int max, int *number)
     return value >= 0 && value <= max ? 0 : -1;
 }
 
-/* "106", "106/3", "/3" */
+/* "106", "106/3", "/3", or "" for none */
 static int set_traffic_class(const struct tccl_key *key, void *field, const struct tccl_conf *conf,
                              const char *value, struct tccl_error *err)
 {
@@ -168,7 +168,7 @@ static int set_traffic_class(const struct tccl_key *key, void *field, const stru
         right = right && read_class(&rest, SERVICE_LEVEL_MAX, &class.sl) == 0 &&
                 class.sl != TCCL_NOT_SET;
     }
-    if (!right || *rest || (class.tc == TCCL_NOT_SET && class.sl == TCCL_NOT_SET))
+    if (!right || *rest)
         return tccl_value_refuse(key, value,
                                  "a traffic class from 0 to 255, a service level from 0 to 15 "
                                  "behind a '/', or both, such as 106 or 106/3",

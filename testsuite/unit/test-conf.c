@@ -183,8 +183,8 @@ static void test_bad_policies(void)
         snprintf(text, sizeof(text), "[policy a]\nMinGain=%s\n", gains[i]);
         check_bad(text, 2, "from 1x to 100x, such as 1.1x for 10 % faster");
     }
-    static const char *const classes[] = {"",   "256", "/16", "1/",  "/",    "1/2/3",
-                                          "-1", "1 2", "a",   "1/x", "1/-2", "99999999999"};
+    static const char *const classes[] = {"256", "/16", "1/",  "/",    "1/2/3",      "-1",
+                                          "1 2", "a",   "1/x", "1/-2", "99999999999"};
     for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
         char text[64];
         snprintf(text, sizeof(text), "[policy a]\nTrafficClass=%s\n", classes[i]);
