@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "nccl/baseline.h"
 #include "search/beside.h"
+#include "search/place.h"
 
 enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096 };
 
@@ -151,7 +152,7 @@ static bool is_shown(uint32_t gpus, int n)
     return (gpus & 1) && (n < 8 || gpus == 0x0f || gpus == 0x55 || number < 3);
 }
 
-static void rate_machine(const char *name)
+static struct machine open_machine(const char *name)
 {
     struct tccl_error err = {""};
     struct machine machine = {0};
@@ -160,18 +161,212 @@ static void rate_machine(const char *name)
     if (tccl_model_read(path, &machine.model, &err) < 0)
         fail(&err);
     machine.machine = tccl_model_machine(machine.model);
-    int n = machine.machine->n_gpus, shown = 0;
-    machine.options.gap = n > 5 ? 0.03 : 0;
-    machine.options.budget = n > 5 ? 5000 : 0;
+    bool large = machine.machine->n_gpus > 5;
+    machine.options.gap = large ? 0.03 : 0;
+    machine.options.budget = large ? 5000 : 0;
+    return machine;
+}
+
+static void rate_splits(const char *name, const struct machine *machine, unsigned long seed)
+{
+    int n = machine->machine->n_gpus, shown = 0;
+    (void)seed;
     for (uint32_t gpus = 1; gpus < 1u << n && shown < SPLITS; gpus++)
         if (__builtin_popcount(gpus) == n / 2 && is_shown(gpus, n)) {
             double gbps[WAYS];
             uint32_t others = ((1u << n) - 1) & ~gpus;
-            rate_split(&machine, gpus, others, gbps);
+            rate_split(machine, gpus, others, gbps);
             print_row(name, gpus, others, gbps);
             shown++;
         }
-    tccl_model_free(machine.model);
+}
+
+/* ---- streams ---- */
+
+enum { ARRIVALS = 200, MOST = 8, SETS = 1 << MOST };
+
+/* How steps are given rings, and GPUs. */
+enum manner { OWN, ONE, BESIDE, PLACED, MANNERS };
+static const char *const manners[MANNERS] = {"NCCL's own rings", "planned as if alone",
+                                             "planned beside others", "and placed by tccl-path"};
+
+struct running {
+    uint32_t gpus;
+    double end;
+    double ours; /* the ring's bandwidth alone; of NCCL's own: as it is */
+    struct tccl_side side;
+    double got, time; /* shares times time */
+};
+
+struct stream {
+    const struct machine *machine;
+    enum manner manner;
+    struct running running[MOST];
+    int n;
+    double now;
+    double best[MOST + 1]; /* of all sets of a size, alone */
+    double shares[ARRIVALS];
+    int ended;
+};
+
+/* Kept from one stream to the next: the same sets come again and again. */
+static struct step known[SETS];
+static uint32_t placed[SETS][MOST + 1];
+
+static const struct step *step_of(const struct machine *machine, uint32_t gpus)
+{
+    if (!known[gpus].gpus)
+        begin(machine, gpus, &known[gpus]);
+    return &known[gpus];
+}
+
+static double random_part(unsigned long *state)
+{
+    *state = *state * 6364136223846793005UL + 1442695040888963407UL;
+    return (double)(*state >> 11) / (double)(1UL << 53);
+}
+
+/* All run on to this time. */
+static void pass(struct stream *stream, double until)
+{
+    const struct tccl_side *sides[MOST];
+    struct tccl_error err = {""};
+    double gbps[MOST], time = until - stream->now;
+    for (int i = 0; i < stream->n; i++)
+        sides[i] = &stream->running[i].side;
+    if (stream->n && tccl_model_sides(stream->machine->model, sides, stream->n, gbps, &err) != 0)
+        fail(&err);
+    for (int i = 0; i < stream->n; i++) {
+        struct running *step = &stream->running[i];
+        step->got += time * gbps[i] / stream->best[__builtin_popcount(step->gpus)];
+        step->time += time;
+    }
+    stream->now = until;
+}
+
+static void end_first(struct stream *stream)
+{
+    int first = 0;
+    for (int i = 1; i < stream->n; i++)
+        if (stream->running[i].end < stream->running[first].end)
+            first = i;
+    pass(stream, stream->running[first].end);
+    if (stream->running[first].time > 0)
+        stream->shares[stream->ended++] = stream->running[first].got / stream->running[first].time;
+    stream->running[first] = stream->running[--stream->n];
+}
+
+static uint32_t busy(const struct stream *stream)
+{
+    uint32_t gpus = 0;
+    for (int i = 0; i < stream->n; i++)
+        gpus |= stream->running[i].gpus;
+    return gpus;
+}
+
+/* The first free ones; or those that tccl-path place puts first. 0: not so many are free. */
+static uint32_t choose(struct stream *stream, int size)
+{
+    uint32_t used = busy(stream), gpus = 0;
+    int n = stream->machine->machine->n_gpus;
+    if (n - __builtin_popcount(used) < size)
+        return 0;
+    for (int i = 0; i < n && __builtin_popcount(gpus) < size; i++)
+        gpus |= ~used & 1u << i;
+    if (stream->manner != PLACED)
+        return gpus;
+    if (!placed[used][size]) {
+        struct tccl_place *places;
+        struct tccl_error err = {""};
+        struct tccl_symmetry *symmetry = tccl_symmetry_of_model(stream->machine->model);
+        int count;
+        if (tccl_place_rank(stream->machine->model, symmetry, used, size, &stream->machine->options,
+                            &places, &count, &err) != 0)
+            fail(&err);
+        placed[used][size] = places[0].gpus;
+        free(places);
+        tccl_symmetry_free(symmetry);
+    }
+    return placed[used][size];
+}
+
+/* Its ring beside those that run. */
+static void give_ring(struct stream *stream, struct running *step)
+{
+    struct tccl_error err = {""};
+    struct tccl_beside beside = {.model = stream->machine->model, .n = stream->n};
+    const struct step *alone = step_of(stream->machine, step->gpus);
+    struct tccl_result best;
+    struct tccl_worth worth;
+    step->ours = alone->gbps;
+    step->side = stream->manner == OWN ? alone->nccl : alone->ours;
+    if (stream->manner < BESIDE || stream->n == 0)
+        return;
+    for (int i = 0; i < stream->n; i++) {
+        beside.others[i] = &stream->running[i].side;
+        beside.alone[i] = stream->running[i].ours;
+    }
+    if (tccl_beside_ring(&beside, step->gpus, &stream->machine->options, &best, &worth, &err) != 0)
+        fail(&err);
+    step->side = (struct tccl_side){0};
+    add_chain(&step->side, &best.chain);
+}
+
+/* Steps of 2, 4 and 8 GPUs come one after the other, each as soon as there is room for it. */
+static void run_stream(struct stream *stream, unsigned long seed)
+{
+    int n = stream->machine->machine->n_gpus;
+    for (int i = 0; i < ARRIVALS; i++) {
+        double kind = random_part(&seed), length = -log(1 - random_part(&seed));
+        int size = kind < 0.6 ? 2 : kind < 0.9 || n < 8 ? 4 : 8;
+        uint32_t gpus;
+        while (!(gpus = choose(stream, size)))
+            end_first(stream);
+        struct running step = {.gpus = gpus, .end = stream->now + length};
+        give_ring(stream, &step);
+        stream->running[stream->n++] = step;
+    }
+    while (stream->n)
+        end_first(stream);
+}
+
+static void rate_streams(const char *name, const struct machine *machine, unsigned long seed)
+{
+    double best[MOST + 1] = {0};
+    memset(known, 0, sizeof(known));
+    memset(placed, 0, sizeof(placed));
+    for (uint32_t gpus = 1; gpus < 1u << machine->machine->n_gpus; gpus++) {
+        int size = __builtin_popcount(gpus);
+        if (size == 2 || size == 4 || size == 8)
+            best[size] = fmax(best[size], step_of(machine, gpus)->gbps);
+    }
+    for (int manner = 0; manner < MANNERS; manner++) {
+        struct stream stream = {.machine = machine, .manner = manner};
+        double sum = 0;
+        memcpy(stream.best, best, sizeof(best));
+        run_stream(&stream, seed);
+        for (int i = 0; i < stream.ended; i++)
+            sum += stream.shares[i];
+        double least = bench_quantile(stream.shares, stream.ended, 0.1), mean = sum / stream.ended;
+        if (bench_rows)
+            json_array_append_new(bench_rows,
+                                  json_pack("{s:s, s:s, s:f, s:f, s:I}", "machine", name, "manner",
+                                            manners[manner], "mean_share", mean, "tenth_share",
+                                            least, "seed", (json_int_t)seed));
+        else
+            printf("  %-18s %-24s %6.3f %6.3f\n", name, manners[manner], mean, least);
+    }
+}
+
+static void each_machine(void (*rate)(const char *name, const struct machine *machine,
+                                      unsigned long seed),
+                         unsigned long seed)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct machine machine = open_machine(names[i]);
+        rate(names[i], &machine, seed);
+        tccl_model_free(machine.model);
+    }
 }
 
 int main(int argc, char **argv)
@@ -185,7 +380,15 @@ int main(int argc, char **argv)
     if (!bench_rows)
         printf("  %-18s %-18s %8s %8s %8s %8s %8s  %s\n", "machine", "GPUs", "alone", "each",
                "second", "jointly", "NCCL", "second : each, : NCCL");
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        rate_machine(names[i]);
+    each_machine(rate_splits, 0);
+    const char *given = getenv("TCCL_SEED");
+    unsigned long seed = given ? strtoul(given, NULL, 0) : 1;
+    bench_title(
+        "Streams of steps on one node: their bandwidth, of the best that so many GPUs have alone");
+    if (!bench_rows)
+        printf("  %d steps of 2, 4 and 8 GPUs, seed %lu (another one: TCCL_SEED=)\n  %-18s %-24s "
+               "%6s %6s\n",
+               ARRIVALS, seed, "machine", "rings", "mean", "10th %");
+    each_machine(rate_streams, seed);
     return bench_end();
 }
