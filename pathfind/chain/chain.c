@@ -112,7 +112,7 @@ static int check_transfers(const tccl_transfer *transfers, int count,
                            const struct tccl_machine *machine, struct tccl_error *err)
 {
     for (int i = 0; i < count; i++)
-        if (tccl_machine_allows(machine, transfers[i], err) < 0)
+        if (tccl_machine_allows(machine, transfers[i], err) != 0)
             return -1;
     return 0;
 }
@@ -133,11 +133,11 @@ static int check_ports(const struct tccl_chain *chain, const struct tccl_machine
     int head = chain->gpus[0], tail = chain->gpus[chain->n_gpus - 1];
     tccl_transfer transfers[2];
 
-    if (check_port(chain->entry, head, "entry", err) < 0 ||
-        check_port(chain->exit, tail, "exit", err) < 0)
+    if (check_port(chain->entry, head, "entry", err) != 0 ||
+        check_port(chain->exit, tail, "exit", err) != 0)
         return -1;
     int count = tccl_entry_transfers(chain->entry, head, transfers);
-    if (check_transfers(transfers, count, machine, err) < 0)
+    if (check_transfers(transfers, count, machine, err) != 0)
         return -1;
     count = tccl_exit_transfers(chain->exit, tail, transfers);
     return check_transfers(transfers, count, machine, err);
@@ -146,7 +146,7 @@ static int check_ports(const struct tccl_chain *chain, const struct tccl_machine
 int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *machine,
                      struct tccl_error *err)
 {
-    if (check_gpus(chain, machine, err) < 0)
+    if (check_gpus(chain, machine, err) != 0)
         return -1;
     for (int i = 0; i < tccl_chain_edges(chain); i++) {
         int to = chain->gpus[(i + 1) % chain->n_gpus];
@@ -155,7 +155,7 @@ int tccl_chain_check(const struct tccl_chain *chain, const struct tccl_machine *
             return tccl_fail(err, "the edge from GPU %d to GPU %d is of no known kind",
                              chain->gpus[i], to);
         int count = tccl_edge_transfers(chain->edges[i], chain->gpus[i], to, transfers);
-        if (check_transfers(transfers, count, machine, err) < 0)
+        if (check_transfers(transfers, count, machine, err) != 0)
             return -1;
     }
     return chain->closed ? 0 : check_ports(chain, machine, err);

@@ -29,7 +29,7 @@ static int read_options(const struct options *options, struct placing *placing,
     if (errno || end == options->gpus || *end || k < 1 || k > all)
         return tccl_fail(err, "--gpus %.40s: how many GPUs the job gets is wanted, 1 to %d (%s)",
                          options->gpus, all, placing->source->path);
-    if (options->busy && tccl_numberset_parse(options->busy, all, &placing->busy, &why) < 0)
+    if (options->busy && tccl_numberset_parse(options->busy, all, &placing->busy, &why) != 0)
         return tccl_fail(err, "--busy %.60s: %s (%s has %d GPUs)", options->busy, why.text,
                          placing->source->path, all);
     placing->k = k;
@@ -50,7 +50,7 @@ static int rate_by_tables(struct placing *placing, struct tccl_error *err)
     for (int i = 0; i < placing->n; i++) {
         struct tccl_place *place = &placing->places[i];
         struct tccl_table *table;
-        if (source_table(placing->source, place->gpus, &table, err) < 0)
+        if (source_table(placing->source, place->gpus, &table, err) != 0)
             return -1;
         if (table && table->ring.chain.n_gpus)
             place->gbps = table->ring.gbps;
@@ -159,7 +159,7 @@ static json_t *places_to_json(const struct placing *placing)
 static int place_and_print(const struct options *options, struct placing *placing,
                            struct tccl_error *err)
 {
-    if (read_options(options, placing, err) < 0 || rate(placing, err) < 0)
+    if (read_options(options, placing, err) != 0 || rate(placing, err) != 0)
         return -1;
     if (options->json) {
         cleanup_json json_t *json = places_to_json(placing);

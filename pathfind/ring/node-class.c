@@ -273,7 +273,7 @@ static int cell_from_json(json_t *json, const struct tccl_node_class *class, int
 {
     json_t *bound, *chain;
     if (json_unpack(json, "{s:F, s:o, s:o!}", "gbps", &cell->gbps, "bound", &bound, "chain",
-                    &chain) < 0)
+                    &chain) != 0)
         return -1;
     cell->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
     if (!is_rate(cell->gbps) || !(cell->bound >= cell->gbps) ||
@@ -290,8 +290,9 @@ static int nic_from_json(json_t *json, struct tccl_node_class *class, int i)
 {
     const char *name, *fabric;
     if (json_unpack(json, "{s:s, s:s, s:F!}", "name", &name, "fabric", &fabric, "gbps",
-                    &class->nics[i].gbps) < 0 ||
-        !is_rate(class->nics[i].gbps) || take_name(name, class->nics[i].name, TCCL_NAME, false) < 0)
+                    &class->nics[i].gbps) != 0 ||
+        !is_rate(class->nics[i].gbps) ||
+        take_name(name, class->nics[i].name, TCCL_NAME, false) != 0)
         return -1;
     return take_name(fabric, class->nics[i].fabric, TCCL_NAME, true);
 }
@@ -317,14 +318,14 @@ static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseli
 {
     json_t *entries, *exits;
     if (json_unpack(json, "{s:F, s:F, s:o, s:o!}", "ring_gbps", &baseline->ring_gbps, "chain_gbps",
-                    &baseline->chain_gbps, "entry_nics", &entries, "exit_nics", &exits) < 0)
+                    &baseline->chain_gbps, "entry_nics", &entries, "exit_nics", &exits) != 0)
         return -1;
     size_t count = json_array_size(entries);
     if (!is_rate(baseline->ring_gbps) || !is_rate(baseline->chain_gbps) ||
         count > TCCL_MAX_CHANNELS || (count == 0 && baseline->chain_gbps > 0))
         return -1;
     baseline->n_chains = (int)count;
-    if (nics_from_json(entries, n_nics, count, baseline->entry_nics) < 0)
+    if (nics_from_json(entries, n_nics, count, baseline->entry_nics) != 0)
         return -1;
     return nics_from_json(exits, n_nics, count, baseline->exit_nics);
 }
@@ -332,14 +333,14 @@ static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseli
 static int baselines_from_json(json_t *json, struct tccl_node_class *class)
 {
     const json_t *list = json_object_get(json, "baselines");
-    if (json_unpack(json, "{s:F}", "noise", &class->noise) < 0 ||
+    if (json_unpack(json, "{s:F}", "noise", &class->noise) != 0 ||
         !(class->noise >= 0 && class->noise < 1) || json_array_size(list) != TCCL_GENERATIONS)
         return -1;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         json_t *own = json_array_get(list, (size_t)i);
         if (i > 0 && json_is_null(own))
             class->baselines[i] = class->baselines[i - 1];
-        else if (baseline_from_json(own, class->n_nics, &class->baselines[i]) < 0)
+        else if (baseline_from_json(own, class->n_nics, &class->baselines[i]) != 0)
             return -1;
     }
     return 0;
@@ -350,7 +351,7 @@ static int identity_from_json(json_t *json, struct tccl_node_class *class)
     const char *machine, *source;
     json_int_t gpus;
     if (json_unpack(json, "{s:s, s:s, s:I}", "machine", &machine, "source", &source, "gpus",
-                    &gpus) < 0)
+                    &gpus) != 0)
         return -1;
     if (strlen(machine) != TCCL_HASH_HEX - 1 ||
         strspn(machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || gpus < 1 ||
@@ -367,18 +368,18 @@ static int parts_from_json(const json_t *json, struct tccl_node_class *class,
 {
     json_t *object = (json_t *)json, *nics = json_object_get(json, "nics");
     json_t *cells = json_object_get(json, "cells");
-    if (identity_from_json(object, class) < 0)
+    if (identity_from_json(object, class) != 0)
         return tccl_fail(err, "machine, source or gpus of a node class is missing or wrong");
-    if (baselines_from_json(object, class) < 0)
+    if (baselines_from_json(object, class) != 0)
         return tccl_fail(err, "noise or baselines of a node class is missing or wrong");
     for (int i = 0; i < class->n_nics; i++)
-        if (nic_from_json(json_array_get(nics, i), class, i) < 0)
+        if (nic_from_json(json_array_get(nics, i), class, i) != 0)
             return tccl_fail(err, "NIC %d of a node class is wrong", i);
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         if (cell_from_json(json_array_get(cells, i), class, i / class->n_nics, i % class->n_nics,
-                           &class->cells[i]) < 0)
+                           &class->cells[i]) != 0)
             return tccl_fail(err, "cell %d of a node class is wrong", i);
-    if (cell_from_json(json_object_get(json, "ring"), class, -1, -1, &class->ring) < 0)
+    if (cell_from_json(json_object_get(json, "ring"), class, -1, -1, &class->ring) != 0)
         return tccl_fail(err, "the ring of a node class is missing or wrong");
     return 0;
 }
@@ -396,7 +397,7 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
         tccl_fail(err, "out of memory");
         return NULL;
     }
-    return parts_from_json(json, class, err) < 0 ? NULL : tccl_steal(class);
+    return parts_from_json(json, class, err) != 0 ? NULL : tccl_steal(class);
 }
 
 /* Comparison. */

@@ -159,11 +159,11 @@ static int add_ring(const struct ground *ground, uint32_t gpus, struct tccl_besi
         options.gap = 0;
         options.budget = 0;
     }
-    if (tccl_beside_ring(running, gpus, &options, &best, &worth, err) < 0)
+    if (tccl_beside_ring(running, gpus, &options, &best, &worth, err) != 0)
         return -1;
     tccl_chain_set(&best.chain, &set);
     *side = (struct tccl_side){0};
-    if (tccl_side_add(side, &set) < 0)
+    if (tccl_side_add(side, &set) != 0)
         return tccl_fail(err, "more than %d transfers in a ring", TCCL_MAX_SET);
     running->others[running->n] = side;
     running->alone[running->n++] = running->own;
@@ -181,16 +181,16 @@ static int rate_nccl(const struct ground *ground, uint32_t gpus, double *gbps,
     struct tccl_side side = {0};
     struct tccl_worth worth;
     if (__builtin_popcount(gpus) < 2 ||
-        tccl_baseline_find(ground->machine, gpus, true, TCCL_NEWEST, &own, NULL, NULL) < 0)
+        tccl_baseline_find(ground->machine, gpus, true, TCCL_NEWEST, &own, NULL, NULL) != 0)
         return 0;
     for (int i = 0; i < own.n_chains; i++) {
         struct tccl_set set;
         tccl_chain_set(&own.chains[i], &set);
-        if (tccl_side_add(&side, &set) < 0)
+        if (tccl_side_add(&side, &set) != 0)
             return 0;
     }
     running.own = 1;
-    if (tccl_beside_worth(&running, &side, &worth, err) < 0)
+    if (tccl_beside_worth(&running, &side, &worth, err) != 0)
         return -1;
     *gbps = own.n_chains ? worth.gbps : NAN;
     return 0;
@@ -200,7 +200,7 @@ static int rate(const struct ground *ground, struct tccl_place *place, struct tc
 {
     struct tccl_beside running = ground->running;
     struct tccl_side side, rest;
-    if (add_ring(ground, place->gpus, &running, &side, &place->gbps, &place->least, err) < 0)
+    if (add_ring(ground, place->gpus, &running, &side, &place->gbps, &place->least, err) != 0)
         return -1;
     return add_ring(ground, ground->free & ~place->gpus, &running, &rest, &place->rest,
                     &place->least, err);
@@ -219,12 +219,12 @@ static int rate_all(const struct ground *ground, struct tccl_place *places, int 
         for (int k = 0; ground->symmetry && k < i && like == i; k++)
             if (memcmp(&keys[k], &keys[i], sizeof(keys[i])) == 0)
                 like = k;
-        if (like == i && rate(ground, &places[i], err) < 0)
+        if (like == i && rate(ground, &places[i], err) != 0)
             return -1;
         uint32_t gpus = places[i].gpus;
         places[i] = places[like];
         places[i].gpus = gpus;
-        if (rate_nccl(ground, gpus, &places[i].nccl, err) < 0) /* it knows no symmetry */
+        if (rate_nccl(ground, gpus, &places[i].nccl, err) != 0) /* it knows no symmetry */
             return -1;
     }
     return 0;
@@ -244,8 +244,8 @@ int tccl_place_rank(const struct tccl_model *model, const struct tccl_symmetry *
     *places = tccl_places_new(ground.free, k, n);
     if (!*places)
         return tccl_fail(err, "out of memory");
-    if (add_ring(&ground, busy, &ground.running, &ground.busy, &gbps, &least, err) < 0 ||
-        rate_all(&ground, *places, *n, err) < 0) {
+    if (add_ring(&ground, busy, &ground.running, &ground.busy, &gbps, &least, err) != 0 ||
+        rate_all(&ground, *places, *n, err) != 0) {
         free(*places);
         *places = NULL;
         return -1;

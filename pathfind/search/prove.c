@@ -42,7 +42,7 @@ static int give_up_symmetry(struct tccl_task *task)
     struct tccl_search_meter *meter = &task->search->meter;
     if (!tccl_bounds_assumes(meter->bounds))
         return 0;
-    if (tccl_bounds_distrust(meter->bounds) < 0)
+    if (tccl_bounds_distrust(meter->bounds) != 0)
         return tccl_fail(task->err, "out of memory");
     for (int i = 0; i < task->n_goals; i++)
         task->goals[i].result->bound = INFINITY;
@@ -82,7 +82,7 @@ static int prove_best(struct tccl_task *task, int wanted, goal_filter *filter, c
 {
     struct tccl_goal *best, *open;
     while (wanted > 0) {
-        if (tccl_task_reconsider(task) < 0)
+        if (tccl_task_reconsider(task) != 0)
             return -1;
         leaders(task, filter, context, &best, &open);
         if (!best)
@@ -252,7 +252,7 @@ static int run_once(struct tccl_task *task)
         status = prove_cells(task);
     if (status == 0 && !all)
         status = first_chains(task);
-    if (tccl_task_reconsider(task) < 0)
+    if (tccl_task_reconsider(task) != 0)
         return -1;
     return status;
 }
@@ -260,7 +260,7 @@ static int run_once(struct tccl_task *task)
 static int cells_once(struct tccl_task *task)
 {
     int status = prove_cells(task);
-    return tccl_task_reconsider(task) < 0 ? -1 : status;
+    return tccl_task_reconsider(task) != 0 ? -1 : status;
 }
 
 /* Until what was proven holds, whatever was learnt of measurements since. */
@@ -294,7 +294,7 @@ int tccl_task_prove_ring(struct tccl_task *task)
     while (!goal->done && goal->result->bound > tccl_task_with_gap(task, goal->result->gbps)) {
         enum tccl_improvement outcome =
             tccl_goal_try(task, goal, tccl_goal_ask(task, goal, goal->result->gbps));
-        if (outcome == TCCL_GOAL_FAILED || tccl_task_reconsider(task) < 0)
+        if (outcome == TCCL_GOAL_FAILED || tccl_task_reconsider(task) != 0)
             return -1;
         if (outcome == TCCL_GOAL_STOPPED)
             return 1;

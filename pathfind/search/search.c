@@ -168,7 +168,7 @@ static int keep_own(struct tccl_task *task, const struct tccl_chain *chain)
 {
     struct tccl_set set;
     double gbps;
-    if (!task->options->any && tccl_chain_expressible(chain, NULL) < 0)
+    if (!task->options->any && tccl_chain_expressible(chain, NULL) != 0)
         return 0;
     tccl_chain_set(chain, &set);
     int status = measure_own(task->search, &set, &gbps, task->err);
@@ -229,7 +229,7 @@ static int prove_ring(struct tccl_task *task, struct tccl_goal *goal)
         if (status < 0 ||
             measure_baselines(task->search, task->options, task->gpus, true, baselines, task->err) <
                 0 ||
-            keep_baseline(task) < 0 || tccl_task_reconsider(task) < 0)
+            keep_baseline(task) < 0 || tccl_task_reconsider(task) != 0)
             return -1;
         if (goal->done || goal->result->bound <= tccl_task_with_gap(task, goal->result->gbps))
             break;

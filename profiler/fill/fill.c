@@ -125,7 +125,7 @@ static int measure_matrix(struct fill *fill, struct tccl_error *err)
     give_time(fill, MATRIX_PART);
     for (int i = 0; i < count && !stop(fill, 0); i++) {
         if (tccl_backend_can(fill->backend, &sets[i], NULL) == 0 &&
-            tccl_run_meter_measure(&fill->meter, &sets[i], &out, err) < 0)
+            tccl_run_meter_measure(&fill->meter, &sets[i], &out, err) != 0)
             return -1;
         fill->progress.step = i + 1;
     }
@@ -335,7 +335,7 @@ static int retry_failed(struct fill *fill, uint32_t gpus, struct tccl_error *err
 
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
-    if (retry_failed(fill, gpus, err) < 0)
+    if (retry_failed(fill, gpus, err) != 0)
         return -1;
     struct tccl_table *table = tccl_table_new(tccl_profile_machine(fill->profile), gpus);
 
@@ -390,7 +390,7 @@ static int fill_one(struct fill *fill, int i, struct tccl_error *err)
 static int first_pass(struct fill *fill, struct tccl_error *err)
 {
     for (int i = 0; i < fill->options->n_sets && !ended(fill); i++) {
-        if (fill_one(fill, i, err) < 0)
+        if (fill_one(fill, i, err) != 0)
             return -1;
         if (ended(fill) && !is_complete(fill, fill->options->sets[i], true))
             break;
@@ -411,7 +411,7 @@ static int another_pass(struct fill *fill, struct tccl_error *err)
         if (!fill->cut[i])
             continue;
         some = 1;
-        if (fill_one(fill, i, err) < 0)
+        if (fill_one(fill, i, err) != 0)
             return -1;
     }
     fill->work_now = 0;
@@ -428,7 +428,7 @@ static int find_chains(struct fill *fill, struct tccl_error *err)
         fill->cut[i] = true; /* all want time */
         fill->work_total += work(fill->options->sets[i]);
     }
-    if (first_pass(fill, err) < 0)
+    if (first_pass(fill, err) != 0)
         return -1;
     while (rc > 0 && !ended(fill))
         rc = another_pass(fill, err);
@@ -452,14 +452,14 @@ static int make_search(struct fill *fill, struct tccl_error *err)
 
 static int fill_all(struct fill *fill, struct tccl_error *err)
 {
-    if (tccl_run_meter_open(&fill->meter, fill->backend, fill->profile, err) < 0)
+    if (tccl_run_meter_open(&fill->meter, fill->backend, fill->profile, err) != 0)
         return -1;
     fill->cut = calloc((size_t)fill->options->n_sets + 1, sizeof(*fill->cut));
     if (!fill->cut)
         return tccl_fail(err, "out of memory");
-    if (is_measured(fill) && (measure_matrix(fill, err) < 0 || learn_symmetry(fill, err) < 0))
+    if (is_measured(fill) && (measure_matrix(fill, err) != 0 || learn_symmetry(fill, err) != 0))
         return -1;
-    if (make_search(fill, err) < 0 || find_chains(fill, err) < 0)
+    if (make_search(fill, err) != 0 || find_chains(fill, err) != 0)
         return -1;
     return fill->stopped ? TCCL_FILL_STOPPED : fill->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
 }
@@ -495,7 +495,7 @@ int tccl_fill(struct tccl_backend *backend, struct tccl_profile *profile,
     end->measured = fill.meter.measured;
     end->failed = fill.meter.failed;
     tccl_run_meter_clear(&fill.meter);
-    if (tccl_profile_sync(profile, rc < 0 ? NULL : err) < 0)
+    if (tccl_profile_sync(profile, rc < 0 ? NULL : err) != 0)
         rc = -1;
     return rc;
 }

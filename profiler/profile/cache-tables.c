@@ -107,9 +107,9 @@ static struct tccl_table *read_table(const struct tccl_profile *profile, const c
 {
     struct tccl_table *table = NULL;
 
-    if (tccl_table_read(path, &profile->machine, &table, err) < 0)
+    if (tccl_table_read(path, &profile->machine, &table, err) != 0)
         return NULL;
-    if (check_table(profile, table, gpus, err) < 0) {
+    if (check_table(profile, table, gpus, err) != 0) {
         tccl_fail_in(err, "%s", path);
         tccl_table_free(table);
         return NULL;
@@ -134,7 +134,7 @@ const struct tccl_table *tccl_profile_table(struct tccl_profile *profile, uint32
     char path[PATH_MAX];
 
     errno = EINVAL;
-    if (check_gpus(profile, gpus, err) < 0)
+    if (check_gpus(profile, gpus, err) != 0)
         return NULL;
     tccl_table_path(profile->folder, gpus, path);
     struct tccl_stamp stamp = tccl_stamp_take(path);
