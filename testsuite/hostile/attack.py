@@ -131,9 +131,12 @@ class Target:
         return found
 
     def tell(self, peer, record, node=1):
-        """A RECORD of another node, as root, over TCP. Returns whether it was answered ok; None: tccld hung up."""
+        """A RECORD of another node, as root, over TCP. peer: a connection, or what makes one, once munge has made the credential.
+        Returns whether it was answered ok; None: tccld hung up."""
+        told = frame(self.credential({"type": "record", "records": [record]}, node))
         try:
-            peer.sendall(frame(self.credential({"type": "record", "records": [record]}, node)))
+            peer = peer() if callable(peer) else peer
+            peer.sendall(told)
             answer = daemons.receive_bytes(peer)
         except OSError:
             return None

@@ -108,7 +108,7 @@ def while_they_wait(target, what):
     """Steps, a user who has asked nothing yet, and a node that nobody has heard of."""
     steps = sorted(hears(f"a step gets its plan while {what}", target.join) for _ in range(5))
     records = sorted(hears(f"a record of another node is stored while {what}",
-                           lambda: target.tell(target.tcp(source="127.0.0.9"), record(88, uid=0))) for _ in range(5))
+                           lambda: target.tell(lambda: target.tcp(source="127.0.0.9"), record(88, uid=0))) for _ in range(5))
     print(f"steps: {spread(steps)}\nrecords: {spread(records)}", flush=True)
     unless_busy(median(records) <= 0.1, "a record takes at most 100 ms")
     check(target.wait(target.fork(ask_once, target, uid=FOURTH)) == 0, f"another user is answered while {what}")
@@ -118,7 +118,7 @@ def in_lines(target):
     """Three users here; then one of them from five nodes that are trusted."""
     nodes = [f"127.0.0.{i}" for i in range(2, 7)]
     for source in nodes:
-        check(target.tell(target.tcp(source=source), record(99, uid=0)), f"{source} is a node's address")
+        check(target.tell(lambda: target.tcp(source=source), record(99, uid=0)), f"{source} is a node's address")
     asked = [in_line(target, uid, [target.unix] * 128, lambda: QUESTION) for uid in (NOBODY, SECOND, THIRD)]
     while_they_wait(target, "three users wait in line")
     asked.append(in_line(target, THIRD, [functools.partial(target.tcp, source=nodes[i % 5]) for i in range(1280)],
@@ -149,22 +149,20 @@ def begin_many(target, source):
 def unfinished(target):
     node, other = "127.0.0.2", "127.0.0.3"
     for source in (node, other):
-        check(target.tell(target.tcp(source=source), record(99, uid=0)), f"{source} is a node's address")
+        check(target.tell(lambda: target.tcp(source=source), record(99, uid=0)), f"{source} is a node's address")
     large = record(100, uid=0, ring=os.urandom(150000).hex())
     pid, told = target.start(begin_many, target, other)
     told.readline()
     answers = []
     for _ in range(25):
-        answers.append(target.tell(target.tcp(source=node), large))
+        answers.append(target.tell(lambda: target.tcp(source=node), large))
         time.sleep(0.1)
     os.kill(pid, signal.SIGKILL)
     target.wait(pid)
     closed = [int(line) for line in told]
     print(f"closed of 245 unfinished messages, in each round: {closed}", flush=True)
     check(any(closed), "tccld closes some of them")
-    stored = answers.count(True)
-    check(stored >= 20, "most records of 300 KB of another node are stored meanwhile")  # a tccld sends the others again
-    unless_busy(stored == len(answers), f"{stored} of {len(answers)} are")
+    check(all(answers), f"{answers.count(True)} of {len(answers)} records of 300 KB of another node are stored meanwhile")
 
 
 def main():
