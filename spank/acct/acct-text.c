@@ -7,33 +7,15 @@
 #include <stdlib.h>
 #include <wchar.h>
 
+#include "base/utf8.h"
+
 /* Reads one UTF-8 character and moves past it. An invalid byte counts as a character. */
 static uint32_t next_character(const char **at)
 {
-    const unsigned char *text = (const unsigned char *)*at;
-    int more = text[0] >= 0xf8   ? 0
-               : text[0] >= 0xf0 ? 3
-               : text[0] >= 0xe0 ? 2
-               : text[0] >= 0xc0 ? 1
-                                 : 0;
-    uint32_t character = more ? text[0] & (0x3fu >> more) : text[0];
-    for (int i = 1; i <= more; i++) {
-        if ((text[i] & 0xc0) != 0x80) {
-            ++*at;
-            return text[0];
-        }
-        character = character << 6 | (text[i] & 0x3fu);
-    }
-    *at += more + 1;
-    return character;
-}
-
-/* Could it move the cursor, hide text or change the writing direction? */
-static bool is_unsafe(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0xfeff ||
-           (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-           (c >= 0x2060 && c <= 0x206f) || (c & 0xfffe) == 0xfffe || (c >= 0xe0000 && c <= 0xe007f);
+    uint32_t code;
+    int size = tccl_utf8(*at, &code);
+    *at += size ? size : 1;
+    return code;
 }
 
 static void escape_character(FILE *out, uint32_t c)
@@ -59,7 +41,8 @@ char *acct_escape(const char *text, const char *delimiter)
         const char *begin = text;
         uint32_t c = next_character(&text);
         bool wrong = c >= 0x80 && text == begin + 1;
-        if (wrong || is_unsafe(c) || c == '\\' || (delimiter && c == (unsigned char)*delimiter))
+        if (wrong || tccl_utf8_unsafe(c) || c == '\\' ||
+            (delimiter && c == (unsigned char)*delimiter))
             escape_character(out, c);
         else
             fwrite(begin, 1, (size_t)(text - begin), out);

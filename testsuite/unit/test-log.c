@@ -31,6 +31,7 @@ int main(void)
     } cases[] = {
         {"all is well: é … 😀", "tccl: all is well: é … 😀\n"},
         {"a\ntccl: b\x1b[1m\x7f", "tccl: a?tccl: b?[1m?\n"},
+        {"a \u202eb\u200b", "tccl: a ???b???\n"},     /* from right to left; no width */
         {"\xb4 \xc2 \xe2\x80", "tccl: ? ? ??\n"},     /* no character, or a part of one */
         {"\xc2\x85 \xc2\xa0", "tccl: ?? \xc2\xa0\n"}, /* NEL is a control character */
         {"\xc0\xaf \xe0\x80\xaf", "tccl: ?? ???\n"},  /* longer than need be */

@@ -1,35 +1,24 @@
 /* Lines on standard error, for journald or a log file. Texts from outside may be in them, so
- * control characters are replaced, and what is no UTF-8: journald shows no line with such bytes. */
+ * control characters are replaced, those that hide text, and what is no UTF-8: journald shows no
+ * line with such bytes. */
 #include "tccld/main/log.h"
 
-#include <ctype.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 enum { LINE = 2048 };
 
-/* Bytes of the printable character at text; 0: there is none. */
+/* Bytes of the character at text; 0: there is none, or one that is not for showing. */
 static int character(const char *text)
 {
-    const unsigned char *c = (const unsigned char *)text;
-    if (*c < 0x80)
-        return !iscntrl(*c);
-    int size = *c >= 0xf0 ? 4 : *c >= 0xe0 ? 3 : 2;
-    uint32_t code = *c & (0x7fU >> size);
-    for (int i = 1; i < size; i++) {
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (c[i] & 0x3f);
-    }
-    static const uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
-    bool bad = *c < 0xc2 || *c > 0xf4 || code < least[size] || code > 0x10ffff ||
-               (code >= 0xd800 && code <= 0xdfff);
-    return bad ? 0 : size;
+    uint32_t code;
+    int size = tccl_utf8(text, &code);
+    return tccl_utf8_unsafe(code) ? 0 : size;
 }
 
 static void write_line(const char *fmt, va_list args, unsigned left_out)
