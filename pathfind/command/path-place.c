@@ -146,9 +146,10 @@ static json_t *places_to_json(const struct placing *placing)
     for (int i = 0; i < placing->n; i++) {
         const struct tccl_place *place = &placing->places[i];
         json_array_append_new(
-            sets, json_pack("{s:o, s:o, s:o, s:o, s:o}", "gpus", numbers(place->gpus), "gbps",
-                            known(place->gbps), "baseline_gbps", known(place->nccl), "least_share",
-                            known(place->least), "rest_gbps", known(place->rest)));
+            sets,
+            json_pack("{s:o, s:i, s:o, s:o, s:o, s:o}", "gpus", numbers(place->gpus), "tier",
+                      place->tier, "gbps", known(place->gbps), "baseline_gbps", known(place->nccl),
+                      "least_share", known(place->least), "rest_gbps", known(place->rest)));
     }
     return json_pack("{s:s, s:s, s:i, s:o, s:f, s:b, s:o}", "machine",
                      placing->source->machine.name, "source", placing->source->name, "count",

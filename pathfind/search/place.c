@@ -44,7 +44,7 @@ struct tccl_place *tccl_places_new(uint32_t free, int k, int *n)
     *n = 0;
     for (uint32_t gpus = free; places && gpus; gpus = (gpus - 1) & free)
         if (__builtin_popcount(gpus) == k)
-            places[(*n)++] = (struct tccl_place){gpus, NAN, NAN, NAN, NAN};
+            places[(*n)++] = (struct tccl_place){gpus, NAN, NAN, NAN, NAN, 0};
     return places;
 }
 
@@ -73,11 +73,14 @@ static int by_value(const void *x, const void *y, void *level)
     return (a < b) - (a > b);
 }
 
-/* Sorts sets that are equal in all that comes before this level. */
-static void sort_level(struct tccl_place *places, int n, int level, double noise)
+/* Sorts sets that are equal in all that comes before this level. *tier: the next one. */
+static void sort_level(struct tccl_place *places, int n, int level, double noise, int *tier)
 {
     if (level == LEVELS) {
         qsort(places, n, sizeof(*places), by_numbers);
+        for (int i = 0; i < n; i++)
+            places[i].tier = *tier;
+        ++*tier;
         return;
     }
     qsort_r(places, n, sizeof(*places), by_value, &level);
@@ -88,13 +91,14 @@ static void sort_level(struct tccl_place *places, int n, int level, double noise
             if (isnan(best) != isnan(next) || next * (1 + noise) < best)
                 break;
         }
-        sort_level(places + i, end - i, level + 1, noise);
+        sort_level(places + i, end - i, level + 1, noise, tier);
     }
 }
 
 void tccl_places_sort(struct tccl_place *places, int n, double noise)
 {
-    sort_level(places, n, 0, fmax(noise, 1e-9));
+    int tier = 0;
+    sort_level(places, n, 0, fmax(noise, 1e-9), &tier);
 }
 
 /* ---- sets that are alike ---- */

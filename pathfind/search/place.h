@@ -12,6 +12,7 @@ struct tccl_place {
     double least; /* the least share while all run: what runs, the step, and the rest */
     double rest;  /* of the best ring of the other free GPUs, beside both */
     double nccl;  /* of NCCL's own rings for the set, beside what runs */
+    int tier;     /* once sorted: 0 for the best ones; sets that are equal have the same */
 };
 
 /* How many sets of k of these GPUs there are. */

@@ -20,6 +20,7 @@ struct profile_options {
     const char *peer;       /* --peer */
     const char *listen;     /* --listen; NULL: every address, the usual port */
     const char *html;       /* --html */
+    const char *slurm;      /* --slurm: a version */
     const char *profile;    /* the operand: folder, machine id or name */
     const char *other;      /* diff: the second one */
     double gap;
@@ -39,6 +40,7 @@ int profile_list(const struct profile_options *options);
 int profile_verify(const struct profile_options *options);
 int profile_diff(const struct profile_options *options);
 int profile_report(const struct profile_options *options);
+int profile_gres(const struct profile_options *options);
 int profile_peer(const struct profile_options *options);
 int profile_check(const struct profile_options *options); /* run --check */
 

@@ -20,6 +20,7 @@ static const char help[] =
     "  init                  write machine.json, by which tccld knows this node\n"
     "  show [PROFILE]        the machine, drawn, and its chains (default: this node)\n"
     "  report [PROFILE]      bandwidth matrix, congested sets; --html FILE: as a page\n"
+    "  gres [PROFILE]        lines for gres.conf; --slurm VERSION: not that of slurmd\n"
     "  list                  all profiles in the cache\n"
     "  diff PROFILE PROFILE  what differs\n"
     "  verify [PROFILE]      read every file (default: of all); 1 if one is bad\n"
@@ -27,7 +28,7 @@ static const char help[] =
     "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
     "      --backend NAME    cuda (default where there are GPUs), host, or model\n"
     "      --model FILE      a machine model in place of hardware\n"
-    "      --topology FILE   init, show: a machine recorded by lstopo\n"
+    "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
@@ -51,6 +52,7 @@ enum {
     OPT_FORCE,
     OPT_CHECK,
     OPT_HTML,
+    OPT_SLURM,
     OPT_WINDOW,
     OPT_REPEATS,
     OPT_GPUS,
@@ -74,6 +76,7 @@ static const struct option long_options[] = {{"cache", required_argument, NULL, 
                                              {"force", no_argument, NULL, OPT_FORCE},
                                              {"check", no_argument, NULL, OPT_CHECK},
                                              {"html", required_argument, NULL, OPT_HTML},
+                                             {"slurm", required_argument, NULL, OPT_SLURM},
                                              {"window", required_argument, NULL, OPT_WINDOW},
                                              {"repeats", required_argument, NULL, OPT_REPEATS},
                                              {"gpus", required_argument, NULL, OPT_GPUS},
@@ -93,7 +96,7 @@ static const struct command {
 } commands[] = {
     {"run", profile_run, 0, 0},       {"init", profile_init, 0, 0}, {"show", profile_show, 0, 1},
     {"report", profile_report, 0, 1}, {"list", profile_list, 0, 0}, {"diff", profile_diff, 2, 2},
-    {"verify", profile_verify, 0, 1}, {"peer", profile_peer, 0, 0},
+    {"verify", profile_verify, 0, 1}, {"peer", profile_peer, 0, 0}, {"gres", profile_gres, 0, 1},
 };
 
 /* Where the defaults come from. */
@@ -219,6 +222,8 @@ static const char **text_option(struct profile_options *options, struct setting 
         return &options->listen;
     case OPT_HTML:
         return &options->html;
+    case OPT_SLURM:
+        return &options->slurm;
     default:
         return NULL;
     }

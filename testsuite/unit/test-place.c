@@ -107,6 +107,12 @@ static bool equal_value(double a, double b)
     return isnan(a) ? isnan(b) : near(a, b);
 }
 
+static bool equal_values(const struct tccl_place *a, const struct tccl_place *b)
+{
+    return equal_value(a->gbps, b->gbps) && equal_value(a->least, b->least) &&
+           equal_value(a->rest, b->rest) && equal_value(a->nccl, b->nccl);
+}
+
 static void check_order(const struct tccl_place *places, int n, uint32_t free, int k)
 {
     CHECK_INT(n, (int)tccl_places_count(free, k));
@@ -114,6 +120,8 @@ static void check_order(const struct tccl_place *places, int n, uint32_t free, i
         CHECK((places[i].gpus & ~free) == 0);
         CHECK_INT(__builtin_popcount(places[i].gpus), k);
         CHECK(i == 0 || before(&places[i - 1], &places[i]) == 1); /* so none is twice, either */
+        bool equal = i == 0 || equal_values(&places[i - 1], &places[i]);
+        CHECK_INT(places[i].tier, i == 0 ? 0 : places[i - 1].tier + !equal);
     }
 }
 
@@ -179,8 +187,10 @@ static void check_first(const char *name, uint32_t busy, int k, uint32_t wanted,
 /* Values within the noise of the best are one, though they are not all within it of each other. */
 static void check_noise(void)
 {
-    struct tccl_place places[] = {
-        {1, 10.0, 0.5, 1, NAN}, {2, 9.8, 0.9, 1, NAN}, {4, 9.6, 1.0, 1, NAN}, {8, NAN, 1.0, 9, 9}};
+    struct tccl_place places[] = {{1, 10.0, 0.5, 1, NAN, 0},
+                                  {2, 9.8, 0.9, 1, NAN, 0},
+                                  {4, 9.6, 1.0, 1, NAN, 0},
+                                  {8, NAN, 1.0, 9, 9, 0}};
     tccl_places_sort(places, 4, 0.03);
     CHECK_INT(places[0].gpus, 2);
     CHECK_INT(places[1].gpus, 1);
