@@ -555,6 +555,23 @@ static void test_unasked(void)
     }
 }
 
+/* A node below one that [peers] excludes has nobody to tell: it keeps the record itself, at once.
+ */
+static void test_parent_down(void)
+{
+    struct tccl_peer down = {.node = "n1", .down = 1};
+    begin_rig(1, 2);
+    rig.conf.peers = &down;
+    rig.conf.n_peers = rig.conf.n_down = 1;
+    const struct step *step = join_alone();
+    CHECK_INT(step->phase, STEP_SETTLED);
+    CHECK(strstr(step->outcome.reason, "n1: excluded from rings"));
+    CHECK(fake_n_links == 0 && fake_made == 1);
+    rig.conf.n_peers = rig.conf.n_down = 0;
+    rig.conf.peers = NULL;
+    end_rig();
+}
+
 /* What a step does whose policy depends on what it claims: the answer of its JOIN. */
 static const struct connection *join_by_claims(const char *account)
 {
@@ -720,6 +737,7 @@ int main(void)
     test_unasked();
     test_repeated();
     test_silent();
+    test_parent_down();
     test_resent();
     test_claims_of_root();
     test_claims_unanswered();

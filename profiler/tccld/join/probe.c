@@ -20,12 +20,11 @@
 
 enum {
     REPEAT_MS = 1000,
-    REPEAT_PART = 3,    /* of the time for the answer, until the question is put once more */
-    LEAST_MS = 100,     /* for the answer to that */
-    NAMES_TEXT = 32768, /* longer lists of names are left out */
-    LIST_US = 3000000,  /* for slurmd's list of GPUs, where no ring is required */
-    TRIES = 4,          /* to ask at all, where this node is too slow */
-    SILENT_S = 3        /* that a slurmstepd may be there without a JOIN */
+    REPEAT_PART = 3,   /* of the time for the answer, until the question is put once more */
+    LEAST_MS = 100,    /* for the answer to that */
+    LIST_US = 3000000, /* for slurmd's list of GPUs, where no ring is required */
+    TRIES = 4,         /* to ask at all, where this node is too slow */
+    SILENT_S = 3       /* that a slurmstepd may be there without a JOIN */
 };
 
 /* The question */
@@ -43,8 +42,6 @@ static int put_names(const struct step *step, int node, json_t *message)
         tccl_hosts_fold((const char *const *)names, (size_t)(tree_end(node, step->n_nodes) - node));
     if (!list)
         return -1;
-    if (strlen(list) > NAMES_TEXT)
-        return 0;
     if (above && json_object_set_new(message, "parent", json_string(above)) != 0)
         return -1;
     return json_object_set_new(message, "nodes", json_string(list));
@@ -260,7 +257,7 @@ static void learn_names(struct step *step, const json_t *json)
     const char *list = NULL, *parent = NULL;
     size_t size = (size_t)(tree_end(step->node, step->n_nodes) - step->node);
     if (step_names(step, step->node) ||
-        tccl_get_optional_text(json, "nodes", NAMES_TEXT, &list, NULL) != 0 || !list ||
+        tccl_get_optional_text(json, "nodes", TCCL_MAX_NODE_LIST, &list, NULL) != 0 || !list ||
         tccl_get_optional_text(json, "parent", TCCL_HOST_NAME, &parent, NULL) != 0 ||
         tccl_hosts_expand(list, size, &step->below, NULL) != 0)
         return;

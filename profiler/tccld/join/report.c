@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "client/message.h"
+#include "client/peers.h"
 #include "client/step-json.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/children.h"
@@ -142,8 +143,20 @@ static void on_failure_heard(void *context, json_t *answer, const struct tccl_er
     step_settle(step);
 }
 
+/* By [peers]: nobody listens there. */
+static bool is_parent_down(const struct step *step)
+{
+    int more;
+    return step->parent &&
+           tccl_peer_down(step->steps->daemon->conf, &step->parent, 1, &more) != NULL;
+}
+
 void report_failure(struct step *step, const char *reason)
 {
+    if (is_parent_down(step)) {
+        step_settle(step);
+        return;
+    }
     cleanup_json json_t *message = new_message(step, NULL, reason, NULL);
     if (send_up(step, message, tccl_now_ms() + FAILURE_MS, on_failure_heard) != 0)
         step_settle(step);

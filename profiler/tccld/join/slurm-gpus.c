@@ -20,7 +20,8 @@
 enum {
     LIST_MS = 10000, /* for slurmd -G, which may wait for the driver */
     FAILED_MS =
-        60000, /* a failure is believed that long, while slurmd and its files are the same */
+        60000,        /* a failure is believed that long, while slurmd and its files are the same */
+    ABSENT_MS = 1000, /* no slurmd runs: all processes have to be looked at to know that */
     FETCH_US = 60000000, /* for a slurmd that gets its configuration from slurmctld */
     STOP_MS = 100,
 };
@@ -182,7 +183,9 @@ static void run_look(void *task)
     bool same = is_same(&look->source), failed = look->why.text[0] != '\0';
     if (!look->loaded)
         load_known(look);
-    if (same && failed && tccl_now_ms() < look->failed_ms + FAILED_MS)
+    bool absent = failed && look->source.slurmd.pid == 0;
+    if (failed && (same || absent) &&
+        tccl_now_ms() < look->failed_ms + (absent ? ABSENT_MS : FAILED_MS))
         return;
     if (!same || failed) {
         look->why = (struct tccl_error){""};
