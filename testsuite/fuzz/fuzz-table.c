@@ -35,6 +35,13 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         check_result_of(&table->pairs[i], machine);
     check_result_of(&table->ring, machine);
+    check_result_of(&table->host_ring, machine);
+    FUZZ_CHECK(!tccl_chain_has_p2p(&table->host_ring.chain));
+    for (int i = 0; i < table->n_hosts; i++) {
+        check_result_of(&table->hosts[i], machine);
+        FUZZ_CHECK(!tccl_chain_has_p2p(&table->hosts[i].chain));
+    }
+    tccl_node_class_free(tccl_node_class_without_p2p(table, machine));
     check_baseline(&table->baseline_ring[TCCL_NEWEST], machine);
     check_baseline(&table->baseline_chain[TCCL_NEWEST], machine);
     struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
