@@ -1,6 +1,7 @@
 #!/bin/bash
 # Steps that are suspended: one with a ring keeps its plan, through a reload of tccld too, and goes on with it; one that
-# waits for its plan is waited for no longer, and runs without a ring.
+# waits for its plan is waited for no longer, and runs without a ring. Gang-scheduled jobs take turns with the CPUs, and have GPUs of
+# their own: those of a suspended job go to nobody else.
 # cluster: own
 # level: all
 . "$(dirname "$0")/lib.sh"
@@ -9,13 +10,16 @@ own_cluster --nodes 2
 trap 'status=$?; kill -CONT "$(<"$cluster/pid/slurmd@n2")" || true; end_own_cluster "$cluster" $status' EXIT
 
 # Tasks that note what they see, wait for $work/go, and note whether the plan can still be read.
-cat >"$work/task" <<TASK
+write_task() {
+    cat >"$work/task" <<TASK
 #!/bin/sh
 $work/show
 until [ -e $work/go ]; do sleep 0.1; done
 [ -z "\$TCCL_PLAN" ] || grep -q '^chain ' "\$TCCL_PLAN" && touch "$work/after/\$SLURM_JOB_ID.\$SLURM_PROCID"
 TASK
-chmod 755 "$work/task"
+    chmod 755 "$work/task"
+}
+write_task
 begin() { # OUTPUT SBATCH-OPTION...: a job with a step of one task a node. Sets job.
     local output=$1
     shift
@@ -74,3 +78,31 @@ all_have TCCL_STATE fallback
 grep -q "tccl: no ring: n1: the step was sent a signal while it waited for its plan (cancelled or suspended)" "$work/waits" ||
     fail "does not say why"
 nodes_are_up
+
+echo "--- gang scheduling" # in a cluster of its own: it resumes what scontrol has suspended
+own_cluster --nodes 2 --slurm-conf PreemptMode=GANG --slurm-conf SchedulerTimeSlice=5 \
+    --slurm-conf 'PartitionName=gang Nodes=n[1-2] OverSubscribe=FORCE:2 MaxTime=60'
+write_task
+fresh
+turns="-p gang --ntasks-per-node=1 -c64" # of all CPUs of the nodes
+begin first $turns --gpus-per-node=2
+first=$job
+eventually "tasks" started 2
+begin second $turns --gpus-per-node=2
+second=$job
+eventually "the first one's pause" in_state "$first" SUSPENDED
+eventually "the second one's turn" in_state "$second" RUNNING
+eventually "the second one's pause" in_state "$second" SUSPENDED
+gpus() { admin scontrol -d show job "$1" | grep -o 'IDX:[0-9,-]*' | sort -u; }
+equal "GPUs of the first one" "$(gpus "$first")" IDX:0-1
+equal "GPUs of the second one" "$(gpus "$second")" IDX:2-3
+begin third $turns --gpus-per-node=4
+eventually "a reason why the third one waits" eval '[ "$(admin squeue -h -j $job -o %r)" = Resources ]'
+in_state "$job" PENDING || fail "a job has GPUs of a suspended one"
+user scancel "$job"
+touch "$work/go"
+eventually "end of job $first" job_ended "$first"
+equal "tasks of the first one that went on with their plan" "$(find "$work/after" -name "$first.*" | wc -l)" 2
+user scancel "$second" # Slurm takes minutes over a job that was suspended while it began
+eventually "end of job $second" job_ended "$second"
+recorded "$first" 0 state applied
