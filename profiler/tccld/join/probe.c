@@ -24,7 +24,7 @@ enum {
     LEAST_MS = 100,    /* for the answer to that */
     LIST_US = 3000000, /* for slurmd's list of GPUs, where no ring is required */
     TRIES = 4,         /* to ask at all, where this node is too slow */
-    SILENT_S = 3       /* that a slurmstepd may be there without a JOIN */
+    SILENT = 10        /* times AliveTimeout= that a slurmstepd may be there without a JOIN */
 };
 
 /* The question */
@@ -275,14 +275,15 @@ static void learn_names(struct step *step, const json_t *json)
  * has waited for so long: a slurmstepd that starts now has its time. */
 static void fail_silent(struct step *step)
 {
-    const struct daemon *daemon = step->steps->daemon;
-    if (step_has_joined(step) || tccl_now_us() - step->opened_us < SILENT_S * INT64_C(1000000) ||
-        stepd_sockets_age(step->steps->sockets, daemon->conf->node, &step->key) < SILENT_S * 1000)
+    const struct tccl_conf *conf = step->steps->daemon->conf;
+    int64_t most_ms = (int64_t)conf->alive_timeout_ms * SILENT;
+    if (step_has_joined(step) || tccl_now_us() - step->opened_us < most_ms * 1000 ||
+        stepd_sockets_age(step->steps->sockets, conf->node, &step->key) < most_ms)
         return;
     step_fail(step,
-              "%s: the step has started there, but its plugin has not spoken for %d s: run "
+              "%s: the step has started there, but its plugin has not spoken for %.3g s: run "
               "tccl-check there",
-              daemon->conf->node, SILENT_S);
+              conf->node, (double)most_ms / 1000);
 }
 
 static void answer(struct connection *connection, const struct step *step)
