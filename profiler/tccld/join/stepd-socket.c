@@ -92,7 +92,10 @@ static int64_t age_of(const char *path)
     char folder[PATH_MAX];
     struct stat above, own;
     struct timespec now;
-    snprintf(folder, sizeof(folder), "%.*s/", (int)(strrchr(path, '/') - path), path);
+    const char *name = strrchr(path, '/');
+    if (!name)
+        return -1;
+    snprintf(folder, sizeof(folder), "%.*s/", (int)(name - path), path);
     if (stat(folder, &above) != 0 || lstat(path, &own) != 0 || !S_ISSOCK(own.st_mode) ||
         !is_trusted(above.st_uid) || !is_trusted(own.st_uid) || (above.st_mode & S_IWOTH) ||
         ((above.st_mode & S_IWGRP) && above.st_gid != 0))
