@@ -44,9 +44,10 @@ static int fake_bugs;
 
 static void fake_log(const char *fmt, va_list args)
 {
-    char text[1024];
-    vsnprintf(text, sizeof(text), fmt, args);
-    if (strstr(fmt, "a bug, please report")) /* texts from outside may say so, too */
+    char text[1024] = "";
+    if (fmt)
+        vsnprintf(text, sizeof(text), fmt, args);
+    if (fmt && strstr(fmt, "a bug, please report")) /* texts from outside may say so, too */
         fake_bugs++;
     if (getenv("TCCL_VERBOSE"))
         fprintf(stderr, "%s\n", text);
