@@ -8,6 +8,12 @@ enum {
     MISMATCHES = 3, /* of sets with symmetric ones, before the symmetry is given up */
 };
 
+/* A run that is resumed ends where the first one did. */
+static bool asked_all(const struct tccl_search_meter *meter)
+{
+    return meter->most_asked > 0 && meter->asked >= meter->most_asked;
+}
+
 static bool used_up(const struct tccl_search_meter *meter)
 {
     return meter->budget > 0 && meter->measured >= meter->budget;
@@ -55,7 +61,7 @@ static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *
     set_of_walk(walk, &set);
     const struct tccl_setmap_entry *entry = tccl_setmap_find(meter->sets, &set);
     bool known = entry && entry->measured > 0;
-    if (meter->stopped || (!known && used_up(meter)))
+    if (meter->stopped || asked_all(meter) || (!known && used_up(meter)))
         return 1;
     if (known)
         measurement = entry->best;

@@ -17,6 +17,7 @@ struct tccl_search_meter {
     long shared;                /* known from a symmetric set */
     long failed;                /* could not be measured */
     long budget;                /* measured may not pass this; 0: no limit */
+    long most_asked;            /* nor asked this */
     int (*poll)(void *context); /* called after each measured set; non-zero stops. May be NULL */
     void *context;
     bool stopped;   /* nothing is measured any more */

@@ -364,8 +364,10 @@ static int find_hosts(struct tccl_search *search, struct tccl_table *table,
     memset(machine.p2p, 0, sizeof(machine.p2p));
     search->machine = &machine;
     set_up(&task, search, options, table->gpus, err);
-    search->meter.budget = search->meter.measured + options->hosts;
+    search->meter.budget = 0;
+    search->meter.most_asked = search->meter.asked + options->hosts;
     int status = tccl_task_find_hosts(&task, table);
+    search->meter.most_asked = 0;
     search->meter.poll = NULL;
     search->machine = whole;
     return status;

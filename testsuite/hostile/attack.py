@@ -2,6 +2,7 @@
 import contextlib
 import ctypes
 import encodings.idna  # of socket; a process of nobody may not be able to read Python's modules any more
+import glob
 import json
 import os
 import pwd
@@ -96,7 +97,14 @@ class Target:
             for i in range(len(self.nodes)):
                 with contextlib.suppress(FileNotFoundError), open(f"{self.folder}/n{i + 1}/log") as file:
                     print("".join(file.readlines()[-30:]))
+        self.remove_shared()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remove_shared(self):
+        """Files of steps that nobody has ended."""
+        for path in glob.glob(f"{self.folder}/n*/run/*-*/plan"):
+            for shared in glob.glob(f"/dev/shm/tccl-*-{os.path.dirname(path)[-16:]}*"):
+                shutil.rmtree(shared) if os.path.isdir(shared) else os.unlink(shared)
 
     def stop(self, node=1, number=signal.SIGKILL):
         """Ends a tccld."""

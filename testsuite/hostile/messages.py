@@ -9,12 +9,10 @@ messages SECONDS: how long. TCCL_SEED repeats what is said, if not in which orde
 """
 import contextlib
 import copy
-import glob
 import json
 import os
 import random
 import re
-import shutil
 import signal
 import struct
 import sys
@@ -282,13 +280,6 @@ def reports(target):
     return False
 
 
-def remove_shared(target):
-    """Files of steps that nobody has ended."""
-    for path in glob.glob(f"{target.folder}/n*/run/*-*/plan"):
-        for shared in glob.glob(f"/dev/shm/tccl-*-{os.path.dirname(path)[-16:]}*"):
-            shutil.rmtree(shared) if os.path.isdir(shared) else os.unlink(shared)
-
-
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     print(f"seed {SEED}; {daemons.TCCLD}", flush=True)
@@ -307,7 +298,6 @@ def main():
         check(good == rounds > 0, f"of {rounds} honest ones {good} had their rings and answers")
         check(settles(target, before), "nothing stays open")
         print(f"memory: {memory / MIB:.0f} MiB before, {target.memory() / MIB:.0f} in the end")
-        remove_shared(target)
         check(stop(target) == [0, 0], "both end as they should")
         check(not reports(target), "sanitizers have nothing to say")
         check(is_text(target), "the logs are text")
