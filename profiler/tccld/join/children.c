@@ -91,7 +91,8 @@ int report_read(const json_t *json, int first, struct report *report, struct tcc
         tccl_get_int(json, "node", first, report->n_nodes - 1, &report->node, err) != 0 ||
         tccl_get_int(json, "timeout_ms", 1, TCCL_MAX_TIMEOUT_MS, &report->timeout_ms, err) != 0 ||
         tccl_get_int(json, "wait_ms", 0, report->timeout_ms, &report->wait_ms, err) != 0 ||
-        tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0)
+        tccl_get_optional_text(json, "reason", 511, &report->reason, err) != 0 ||
+        (report->reason && !*report->reason && tccl_fail(err, "reason: is empty") != 0))
         return tccl_fail_in(err, "%s", tccl_message_type(json));
     report->required = json_is_true(json_object_get(json, "required"));
     return 0;
