@@ -52,10 +52,8 @@ static int rate_by_tables(struct placing *placing, struct tccl_error *err)
         struct tccl_table *table;
         if (source_table(placing->source, place->gpus, &table, err) != 0)
             return -1;
-        if (table && table->ring.chain.n_gpus)
-            place->gbps = table->ring.gbps;
-        if (table && table->baseline_ring[TCCL_NEWEST].gbps > 0)
-            place->nccl = table->baseline_ring[TCCL_NEWEST].gbps;
+        if (table)
+            tccl_place_take(place, table);
         tccl_table_free(table);
     }
     tccl_places_sort(placing->places, placing->n, placing->noise);

@@ -6,10 +6,11 @@
 
 #include <math.h>
 
-static void side_of_set(const struct tccl_set *set, struct tccl_side *side)
+int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain)
 {
-    *side = (struct tccl_side){0};
-    tccl_side_add(side, set);
+    struct tccl_set set;
+    tccl_chain_set(chain, &set);
+    return tccl_side_add(side, &set);
 }
 
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
@@ -44,10 +45,10 @@ static int measure(void *context, const struct tccl_set *set, struct tccl_measur
                    struct tccl_error *err)
 {
     const struct tccl_beside *beside = context;
-    struct tccl_side side;
+    struct tccl_side side = {0};
     struct tccl_worth worth;
 
-    side_of_set(set, &side);
+    tccl_side_add(&side, set); /* there is room for one */
     if (tccl_beside_worth(beside, &side, &worth, err) != 0)
         return -1;
     out->spread = 0;
@@ -77,13 +78,13 @@ static int offer(const struct tccl_beside *beside, const struct tccl_chain *chai
                  struct tccl_result *best, struct tccl_worth *most, struct tccl_error *err)
 {
     struct tccl_set set;
-    struct tccl_side side;
+    struct tccl_side side = {0};
     struct tccl_worth worth;
 
     if (!chain->n_gpus)
         return 0;
     tccl_chain_set(chain, &set);
-    side_of_set(&set, &side);
+    tccl_side_add(&side, &set);
     if (tccl_beside_worth(beside, &side, &worth, err) != 0)
         return -1;
     if (best->chain.n_gpus && !tccl_worth_better(&worth, most, noise))
@@ -100,6 +101,7 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
 {
     const struct tccl_machine *machine = tccl_model_machine(beside->model);
     struct tccl_result found[3];
+    int n_found = beside->n > 0 ? 3 : 1; /* with nobody else all wishes are one */
 
     *best = (struct tccl_result){0};
     *worth = (struct tccl_worth){0};
@@ -108,12 +110,13 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
     beside->own = found[0].gbps;
     if (!(beside->own > 0))
         return tccl_fail(err, "no ring over these GPUs");
-    for (int i = 1; i < 3; i++) {
+    beside->selfish = false;
+    for (int i = 1; i < n_found; i++) {
         beside->selfish = i == 1;
         if (search_by(machine, tccl_beside_meter(beside), gpus, options, &found[i], err) != 0)
             return -1;
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < n_found; i++)
         if (offer(beside, &found[i].chain, options->noise, best, worth, err) != 0)
             return -1;
     return 0;

@@ -19,6 +19,9 @@ struct tccl_beside {
     bool selfish;                     /* shares of the others don't count */
 };
 
+/* Adds the transfers of a ring, or of its chain on this node. Returns 0, or -1 as tccl_side_add. */
+int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain);
+
 /* What a side is worth beside the others. */
 struct tccl_worth {
     double gbps;  /* of the side, while all run, GB/s */

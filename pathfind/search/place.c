@@ -48,6 +48,14 @@ struct tccl_place *tccl_places_new(uint32_t free, int k, int *n)
     return places;
 }
 
+void tccl_place_take(struct tccl_place *place, const struct tccl_table *table)
+{
+    if (table->ring.chain.n_gpus)
+        place->gbps = table->ring.gbps;
+    if (table->baseline_ring[TCCL_NEWEST].gbps > 0)
+        place->nccl = table->baseline_ring[TCCL_NEWEST].gbps;
+}
+
 /* ---- ranking ---- */
 
 enum { LEVELS = 4 };
@@ -156,7 +164,6 @@ static int add_ring(const struct ground *ground, uint32_t gpus, struct tccl_besi
     struct tccl_search_options options = ground->options;
     struct tccl_result best;
     struct tccl_worth worth;
-    struct tccl_set set;
     if (__builtin_popcount(gpus) < 2)
         return 0;
     if (__builtin_popcount(gpus) <= SMALL) {
@@ -165,9 +172,8 @@ static int add_ring(const struct ground *ground, uint32_t gpus, struct tccl_besi
     }
     if (tccl_beside_ring(running, gpus, &options, &best, &worth, err) != 0)
         return -1;
-    tccl_chain_set(&best.chain, &set);
     *side = (struct tccl_side){0};
-    if (tccl_side_add(side, &set) != 0)
+    if (tccl_side_add_chain(side, &best.chain) != 0)
         return tccl_fail(err, "more than %d transfers in a ring", TCCL_MAX_SET);
     running->others[running->n] = side;
     running->alone[running->n++] = running->own;
@@ -187,12 +193,9 @@ static int rate_nccl(const struct ground *ground, uint32_t gpus, double *gbps,
     if (__builtin_popcount(gpus) < 2 ||
         tccl_baseline_find(ground->machine, gpus, true, TCCL_NEWEST, &own, NULL, NULL) != 0)
         return 0;
-    for (int i = 0; i < own.n_chains; i++) {
-        struct tccl_set set;
-        tccl_chain_set(&own.chains[i], &set);
-        if (tccl_side_add(&side, &set) != 0)
+    for (int i = 0; i < own.n_chains; i++)
+        if (tccl_side_add_chain(&side, &own.chains[i]) != 0)
             return 0;
-    }
     running.own = 1;
     if (tccl_beside_worth(&running, &side, &worth, err) != 0)
         return -1;

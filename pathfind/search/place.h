@@ -22,6 +22,9 @@ long tccl_places_count(uint32_t free, int k);
  * memory. *n: how many. */
 struct tccl_place *tccl_places_new(uint32_t free, int k, int *n);
 
+/* Takes what the table of the place's GPUs says of them alone. */
+void tccl_place_take(struct tccl_place *place, const struct tccl_table *table);
+
 /* Best first: by gbps, among equal ones by least, then by rest, then by nccl. Values equal but for
  * the noise (of the best one of them) are equal, and unknown ones come last. Sets that remain equal
  * stand in the order of their numbers. */

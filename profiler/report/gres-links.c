@@ -30,9 +30,7 @@ static int rank_by_tables(struct tccl_profile *profile, uint32_t all, struct tcc
                       second);
             return 1;
         }
-        pair->gbps = table->ring.gbps;
-        if (table->baseline_ring[TCCL_NEWEST].gbps > 0)
-            pair->nccl = table->baseline_ring[TCCL_NEWEST].gbps;
+        tccl_place_take(pair, table);
     }
     tccl_places_sort(*pairs, *n, NOISE);
     return 0;

@@ -39,9 +39,7 @@ static void fail(const struct tccl_error *err)
 static void add_chain(struct tccl_side *side, const struct tccl_chain *chain)
 {
     struct tccl_error err = {""};
-    struct tccl_set set;
-    tccl_chain_set(chain, &set);
-    if (tccl_side_add(side, &set) < 0) {
+    if (tccl_side_add_chain(side, chain) != 0) {
         tccl_fail(&err, "more than %d transfers in one step", TCCL_MAX_SET);
         fail(&err);
     }
