@@ -207,7 +207,8 @@ for node in n1 n2 n3 n4; do
     mini stop-tccld "$node"
     mini start-tccld "$node"
 done
-! plans | grep . || fail "plans that are not swept"
+no_plans() { ! plans | grep .; }
+(eventually "plans swept" no_plans) || { plans; fail "plans that are not swept"; } # and slurmd -G has ended
 ! cat "$work"/told/* | sed -nE 's|.* /.*(-[0-9a-f]{16})/plan$|/dev/shm/tccl-65534\1.*|p' | sort -u |
     while read -r pattern; do compgen -G "$pattern" || true; done | grep . || fail "files in /dev/shm"
 wait_long
