@@ -150,6 +150,7 @@ def start_tccld(folder, nodes, more=()):
             for process in started:
                 process.kill()
                 process.wait()
+                children.remove(process)
             return False
     return True
 
@@ -195,10 +196,17 @@ def receive(peer):
 
 
 def connect(folder, node):
-    peer = socket.socket(socket.AF_UNIX)
+    """As libraries do: where tccld has as many to accept as it may, a little later. With a timeout a socket does not wait itself."""
+    peer, deadline = socket.socket(socket.AF_UNIX), time.monotonic() + PATIENCE
     peer.settimeout(PATIENCE)
-    peer.connect(f"{folder}/n{node + 1}/tccld.sock")
-    return peer
+    while True:
+        try:
+            peer.connect(f"{folder}/n{node + 1}/tccld.sock")
+            return peer
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.002)
 
 
 def join_all(folder, nodes, key):

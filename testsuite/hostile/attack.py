@@ -1,4 +1,5 @@
 """attack.py: what the attacks share: a tccld to attack, processes of the user nobody, credentials, tccld's memory."""
+import atexit
 import contextlib
 import ctypes
 import encodings.idna  # of socket; a process of nobody may not be able to read Python's modules any more
@@ -22,6 +23,7 @@ import daemons
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
 MIB = 1 << 20
+REMOVAL = 5  # seconds
 IS_BUSY = os.path.join(daemons.HERE, "is-busy")
 
 
@@ -51,18 +53,49 @@ def verdict():
     sys.exit(1 if check.failures else 0)
 
 
+@contextlib.contextmanager
+def uninterrupted():
+    """The runner's SIGTERM comes when this has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def remove_folder(folder):
+    """With what is mounted in it, and what processes that end are still writing there. Returns why it is still there, or None."""
+    why, until = None, time.monotonic() + REMOVAL
+    while os.path.lexists(folder) and time.monotonic() < until:
+        with open("/proc/self/mounts") as file:
+            places = [line.split()[1] for line in file]
+        for place in reversed(places):
+            if place.startswith(f"{folder}/"):
+                subprocess.run(["umount", "-l", place])
+        try:
+            shutil.rmtree(folder)
+        except OSError as failed:
+            why = failed
+            time.sleep(0.05)
+    return why if os.path.lexists(folder) else None
+
+
 class Target:
     """A tccld for each node n1, n2, ... and a munged, in a folder of their own, with records in the store of n1.
-    conf: lines of tccl.conf, section [tccl]; records: steps, as the store has them (see record())."""
+    conf: lines of tccl.conf, section [tccl]; records: steps, as the store has them (see record()).
+    undo: what puts back what the attack has done to this machine, before the daemons end."""
 
     def __init__(self, nodes=1, conf=(), records=(), model="amd-4gpu"):
         if os.getuid() != 0:
             skip("needs root: the attacks are those of another user")
         if not shutil.which("munged"):
             skip("no munged")
-        self.folder = tempfile.mkdtemp(prefix="tccl-hostile-")
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        self.undo, self.pids = contextlib.ExitStack(), []
+        with uninterrupted():
+            self.folder = tempfile.mkdtemp(prefix="tccl-hostile-")
+            atexit.register(self.remove)  # where the test ends before it is entered
         os.chmod(self.folder, 0o755)
-        self.pids = []
         self.nodes = [daemons.parse_node(model)] * nodes
         self.conf = list(conf)
         self.put(records)
@@ -78,7 +111,6 @@ class Target:
             daemons.die("the records can't be put into a store")
 
     def __enter__(self):
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         try:
             daemons.start_munged(self.folder)
             daemons.start_nodes(self.folder, self.nodes, self.conf)
@@ -89,6 +121,11 @@ class Target:
         return self
 
     def __exit__(self, kind=None, *_):
+        with uninterrupted():
+            self.end(kind)
+
+    def end(self, kind):
+        self.undo.close()
         if any(child.poll() is not None for child in daemons.children):
             check(False, "all daemons still run")
         end_forked(self.pids)
@@ -98,7 +135,16 @@ class Target:
                 with contextlib.suppress(FileNotFoundError), open(f"{self.folder}/n{i + 1}/log") as file:
                     print("".join(file.readlines()[-30:]))
         self.remove_shared()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.remove()
+
+    def remove(self):
+        """A test that leaves its folder has failed, whatever else it has found."""
+        self.undo.close()
+        why = remove_folder(self.folder)
+        atexit.unregister(self.remove)
+        if why:
+            print(f"FAILED: {self.folder} can't be removed: {why}", flush=True)
+            os._exit(1)
 
     def remove_shared(self):
         """Files of steps that nobody has ended."""

@@ -40,15 +40,19 @@ def metric(target, part):
 
 
 class Broken(Target):
-    """A target whose StateDir or port was prepared ahead of the start of tccld."""
+    """A target whose StateDir or port is prepared ahead of the start of tccld."""
 
     def __init__(self, prepare):
         super().__init__()
+        self.prepare = prepare
         self.conf.append(f"MetricsFile={self.folder}/metrics")
         self.state = f"{self.folder}/state"
         self.conf.append(f"StateDir={self.state}")
         os.makedirs(self.state)
-        prepare(self)
+
+    def __enter__(self):
+        self.prepare(self)
+        return super().__enter__()
 
 
 def serves(target, job, what):
@@ -101,6 +105,7 @@ def unmount(target):
 
 def lock(target):
     target.other = subprocess.Popen(["flock", f"{target.state}/tccld.lock", "sleep", "600"])
+    target.undo.callback(unlock, target)
     while subprocess.run(["flock", "-n", f"{target.state}/tccld.lock", "true"]).returncode == 0:
         time.sleep(0.02)
 
@@ -132,25 +137,19 @@ def freeze(target):
     with open(image, "wb") as file:
         file.truncate(16 << 20)
     commands = [["mkfs.ext4", "-q", image], ["mount", "-o", "loop", image, target.state], ["fsfreeze", "-f", target.state]]
+    target.undo.callback(thaw, target)  # until then tccld can't be ended
     target.frozen = all(subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0 for command in commands)
 
 
 def thaw(target):
-    if target.frozen:
-        subprocess.run(["fsfreeze", "-u", target.state], check=True)
-    target.frozen = False
+    if os.path.ismount(target.state):
+        subprocess.run(["fsfreeze", "-u", target.state], stderr=subprocess.DEVNULL)
 
 
 def disk_that_hangs():
     what = "a disk that does not answer"
     print(f"--- {what}", flush=True)
-    with contextlib.ExitStack() as stack:
-        def prepare(target):
-            stack.callback(unmount, target)
-            stack.callback(thaw, target)
-            freeze(target)
-        target = stack.enter_context(Broken(prepare))
-        stack.callback(thaw, target)  # before tccld is ended
+    with Broken(freeze) as target:
         if not target.frozen:
             print("no file system can be frozen here: not tried")
             return

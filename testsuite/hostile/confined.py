@@ -144,6 +144,7 @@ def main():
     with Target(nodes=2) as target:
         serve(target)
         sleeper = subprocess.Popen(["setpriv", "--reuid=1", "--regid=1", "--clear-groups", "sleep", "1000"])
+        target.undo.callback(sleeper.kill)
         folder = f"{target.folder}/probe"
         os.makedirs(folder)
         for which in UNITS:

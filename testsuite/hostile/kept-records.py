@@ -30,7 +30,7 @@ class Senders:
     def __init__(self, target, jobs, again=True, count=SENDERS, **members):
         self.target, self.jobs, self.again, self.members = target, iter(jobs), again, members
         self.taken, self.refused, self.lock = [], 0, threading.Lock()
-        self.threads = [threading.Thread(target=self.send) for _ in range(count)]
+        self.threads = [threading.Thread(target=self.send, daemon=True) for _ in range(count)]  # they end with the test
         for thread in self.threads:
             thread.start()
 
@@ -303,17 +303,13 @@ def main():
     state = f"{target.folder}/n1/state"
     os.makedirs(state)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m,mode=700", "tmpfs", state], check=True)
-    try:
-        with target:
-            storm(target, ballast)
-            ended_while_waiting(target)
-            killed_while_waiting(target)
-            told(target)
-            full_disk(target, ballast)
-            broken_store(target)
-    finally:
-        subprocess.run(["umount", state], check=False, stderr=subprocess.DEVNULL)
-        subprocess.run(["rm", "-rf", target.folder], check=False)
+    with target:
+        storm(target, ballast)
+        ended_while_waiting(target)
+        killed_while_waiting(target)
+        told(target)
+        full_disk(target, ballast)
+        broken_store(target)
     verdict()
 
 
