@@ -148,10 +148,11 @@ kill_tccld() {
     mini start-tccld "$node"
 }
 
-# The wait before a restart is only Slurm's caution.
+# The wait before a restart is Slurm's caution, but for its first second: slurmd tells the credentials of two runs apart by that.
 start_now() {
-    local job
-    for job in $(admin squeue -ht PENDING -o '%i %r' | awk '$2 == "BeginTime" {print $1}'); do
+    local job jobs=$(admin squeue -ht PENDING -o '%i %r' | awk '$2 == "BeginTime" {print $1}')
+    [ -z "$jobs" ] || sleep 1.1
+    for job in $jobs; do
         admin scontrol update JobId="$job" StartTime=now || true
     done
 }
