@@ -39,9 +39,9 @@ static int find_limit(const struct stop *stop, struct limit *limit, struct tccl_
     const struct source *source = stop->class->source;
     double gbps;
     stop_set(stop, &limit->set);
-    limit->detailed = source->model != NULL;
-    if (limit->detailed && tccl_model_measure(source->model, &limit->set, &gbps, limit->rates,
-                                              limit->limits, err) != 0)
+    limit->detailed = source_plain_model(source) != NULL;
+    if (limit->detailed && tccl_model_measure(source_plain_model(source), &limit->set, &gbps,
+                                              limit->rates, limit->limits, err) != 0)
         return -1;
     return source_slow_part(source, &limit->set, stop_slowest(stop), &limit->part, err);
 }

@@ -65,10 +65,10 @@ static int rate(struct placing *placing, struct tccl_error *err)
     struct source *source = placing->source;
     struct tccl_search_options search = {
         .gap = GAP_PERCENT / 100.0, .noise = placing->noise, .budget = BUDGET};
-    if (!source->model)
+    if (!source_plain_model(source))
         return rate_by_tables(placing, err);
-    return tccl_place_rank(source->model, source->symmetry, placing->busy, placing->k, &search,
-                           &placing->places, &placing->n, err);
+    return tccl_place_rank(source_plain_model(source), source->symmetry, placing->busy, placing->k,
+                           &search, &placing->places, &placing->n, err);
 }
 
 /* ---- printing ---- */
@@ -105,7 +105,7 @@ static void print_notes(const struct placing *placing)
 {
     char busy[64];
     list(placing->busy, busy);
-    if (!placing->source->model)
+    if (!source_plain_model(placing->source))
         puts("From a profile without a model: what jobs do to each other is not known.");
     else if (__builtin_popcount(placing->busy) > 1)
         printf("Beside GPUs %s, taken as one job with its best ring.\n", busy);
@@ -152,7 +152,7 @@ static json_t *places_to_json(const struct placing *placing)
     return json_pack("{s:s, s:s, s:i, s:o, s:f, s:b, s:o}", "machine",
                      placing->source->machine.name, "source", placing->source->name, "count",
                      placing->k, "busy", numbers(placing->busy), "noise", placing->noise,
-                     "neighbours", placing->source->model != NULL, "places", sets);
+                     "neighbours", source_plain_model(placing->source) != NULL, "places", sets);
 }
 
 static int place_and_print(const struct options *options, struct placing *placing,

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
+#include "machine/background.h"
 #include "search/setlog.h"
 
 /* A name in a profile folder. */
@@ -27,6 +28,18 @@ static int know(void *context, const struct tccl_set *set,
     return tccl_setmap_note(&source->sets, set, measurement) ? 0 : -1;
 }
 
+/* By the model, beside what the profile was measured beside. */
+static int rate(const struct source *source, const struct tccl_set *set, double *gbps,
+                struct tccl_error *err)
+{
+    return tccl_model_beside(source->model, tccl_source_background(source->name), set, gbps, err);
+}
+
+const struct tccl_model *source_plain_model(const struct source *source)
+{
+    return tccl_source_background(source->name) == TCCL_BACKGROUND_NONE ? source->model : NULL;
+}
+
 /* What the search asks for a set that it doesn't know. */
 static int measure_unknown(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                            struct tccl_error *err)
@@ -34,7 +47,7 @@ static int measure_unknown(void *context, const struct tccl_set *set, struct tcc
     struct source *source = context;
     if (source->model) {
         *out = (struct tccl_measurement){0};
-        if (tccl_model_measure(source->model, set, &out->gbps, NULL, NULL, err) != 0)
+        if (rate(source, set, &out->gbps, err) != 0)
             return -1;
         return know(source, set, out) != 0 ? tccl_fail(err, "out of memory") : 0;
     }
@@ -261,7 +274,7 @@ static int shrink_by_model(const struct source *source, double limit, struct tcc
         for (int k = 0; k < part->count; k++)
             if (k != i)
                 tccl_set_add(&less, part->transfers[k]);
-        if (tccl_model_measure(source->model, &less, &gbps, NULL, NULL, err) != 0)
+        if (rate(source, &less, &gbps, err) != 0)
             return -1;
         if (gbps <= limit)
             *part = less;
@@ -284,8 +297,7 @@ static int find_subset(struct subsets *subsets, int from, struct tccl_set *part,
 {
     double gbps;
     if (part->count == subsets->size) {
-        if (subsets->left-- == 0 ||
-            tccl_model_measure(subsets->source->model, part, &gbps, NULL, NULL, err) != 0)
+        if (subsets->left-- == 0 || rate(subsets->source, part, &gbps, err) != 0)
             return -1;
         return gbps <= subsets->limit;
     }

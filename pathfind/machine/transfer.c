@@ -104,6 +104,21 @@ bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset
     return true;
 }
 
+static uint32_t gpu_bit(struct tccl_device device)
+{
+    return device.kind == TCCL_GPU ? UINT32_C(1) << device.index : 0;
+}
+
+uint32_t tccl_set_gpus(const struct tccl_set *set)
+{
+    uint32_t gpus = 0;
+
+    for (int i = 0; i < set->count; i++)
+        gpus |= gpu_bit(tccl_transfer_initiator(set->transfers[i])) |
+                gpu_bit(tccl_transfer_target(set->transfers[i]));
+    return gpus;
+}
+
 bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b)
 {
     return a->count == b->count &&

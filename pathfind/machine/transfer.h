@@ -47,6 +47,8 @@ struct tccl_set {
 int tccl_set_add(struct tccl_set *set, tccl_transfer transfer);
 bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer);
 bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset);
+/* The GPUs that start or meet its transfers, as a mask. */
+uint32_t tccl_set_gpus(const struct tccl_set *set);
 bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b);
 
 /* Notation, the one who starts first, g GPU, m memory, n NIC: "g0>g1" GPU 0 writes to GPU 1,

@@ -22,7 +22,8 @@ int profile_open_backend(const struct profile_options *options, const char *usua
                                               .engine = options->engine,
                                               .force = options->force,
                                               .window = options->window,
-                                              .repeats = options->repeats};
+                                              .repeats = options->repeats,
+                                              .background = options->background};
     struct tccl_error why = {0};
 
     *backend = NULL;

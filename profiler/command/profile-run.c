@@ -132,9 +132,9 @@ static int run(const struct profile_options *options, struct tccl_error *err)
 
     if (profile_open_backend(options, NULL, &backend, err) != 0)
         return -1;
-    int rc =
-        tccl_profile_create(options->cache, tccl_backend_machine(backend),
-                            tccl_backend_name(backend), tccl_backend_model(backend), &profile, err);
+    int rc = tccl_profile_create(options->cache, tccl_backend_machine(backend),
+                                 tccl_backend_source(backend), tccl_backend_model(backend),
+                                 &profile, err);
     if (rc == 0) {
         rc = fill_sets(options, backend, profile, err);
         tccl_profile_close(profile);

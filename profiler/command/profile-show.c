@@ -1,4 +1,5 @@
 /* profile-show.c: tccl-profile show and list: profiles as tables. */
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -298,27 +299,42 @@ static json_t *entry_to_json(const struct tccl_profile *profile, long sets, int 
                      (json_int_t)tccl_profile_time(profile));
 }
 
-static int list_one(void *context, const char *id)
+static void list_profile(struct listing *listing, const struct tccl_profile *profile)
 {
-    struct listing *listing = context;
-    struct tccl_profile *profile;
-    struct tccl_error err = {0};
+    struct tccl_error ignored = {0};
     cleanup_free uint32_t *masks = NULL;
     char age[AGE_TEXT];
-
-    if (tccl_profile_open(listing->options->cache, id, &profile, &err) != 0) {
-        listing->n_bad += profile_complain(&err);
-        return 0;
-    }
     long sets = count_sets(profile);
-    int tables = tccl_profile_tables(profile, &masks, &err);
+    int tables = tccl_profile_tables(profile, &masks, &ignored);
+
     format_age(tccl_profile_time(profile), age);
     if (listing->options->json)
         json_array_append_new(listing->list, entry_to_json(profile, sets, tables));
     else
-        printf("%-32s %-24s %-6s %8ld %6d %8s\n", id, tccl_profile_machine(profile)->name,
-               tccl_profile_source(profile), sets, tables, age);
-    tccl_profile_close(profile);
+        printf("%-32s %-24s %-13s %8ld %6d %8s\n", tccl_profile_id(profile),
+               tccl_profile_machine(profile)->name, tccl_profile_source(profile), sets, tables,
+               age);
+}
+
+static int list_one(void *context, const char *id)
+{
+    struct listing *listing = context;
+    struct tccl_profile *plain, *profile;
+    struct tccl_error err = {0};
+
+    if (tccl_profile_open(listing->options->cache, id, &plain, &err) != 0) {
+        listing->n_bad += profile_complain(&err);
+        return 0;
+    }
+    list_profile(listing, plain);
+    for (int i = TCCL_BACKGROUND_NONE + 1; i < TCCL_BACKGROUNDS; i++) {
+        if (tccl_profile_open_beside(plain, (enum tccl_background)i, &profile, &err) == 0)
+            list_profile(listing, profile);
+        else if (errno != ENOENT)
+            listing->n_bad += profile_complain(&err);
+        tccl_profile_close(profile);
+    }
+    tccl_profile_close(plain);
     return 0;
 }
 
@@ -328,7 +344,7 @@ int profile_list(const struct profile_options *options)
     struct tccl_error err = {0};
 
     if (!options->json)
-        printf("%-32s %-24s %-6s %8s %6s %8s\n", "ID", "NAME", "SOURCE", "SETS", "TABLES", "AGE");
+        printf("%-32s %-24s %-13s %8s %6s %8s\n", "ID", "NAME", "SOURCE", "SETS", "TABLES", "AGE");
     if (tccl_cache_list(options->cache, list_one, &listing, &err) < 0)
         listing.n_bad += profile_complain(&err);
     if (options->json)

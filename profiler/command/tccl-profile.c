@@ -28,6 +28,7 @@ static const char help[] =
     "      --cache DIR  --config FILE  --node NAME  --machine FILE   see tccl.conf(5)\n"
     "      --backend NAME    cuda (default where there are GPUs), host, or model\n"
     "      --model FILE      a machine model in place of hardware\n"
+    "      --background offload  the profile beside jobs that offload to memory\n"
     "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
@@ -44,6 +45,7 @@ enum {
     OPT_MODEL,
     OPT_MACHINE,
     OPT_BACKEND,
+    OPT_BACKGROUND,
     OPT_TOPOLOGY,
     OPT_PEER,
     OPT_LISTEN,
@@ -62,32 +64,34 @@ enum {
     OPT_JSON
 };
 
-static const struct option long_options[] = {{"cache", required_argument, NULL, OPT_CACHE},
-                                             {"config", required_argument, NULL, OPT_CONFIG},
-                                             {"node", required_argument, NULL, OPT_NODE},
-                                             {"model", required_argument, NULL, OPT_MODEL},
-                                             {"machine", required_argument, NULL, OPT_MACHINE},
-                                             {"backend", required_argument, NULL, OPT_BACKEND},
-                                             {"topology", required_argument, NULL, OPT_TOPOLOGY},
-                                             {"peer", required_argument, NULL, OPT_PEER},
-                                             {"listen", required_argument, NULL, OPT_LISTEN},
-                                             {"copy", required_argument, NULL, OPT_COPY},
-                                             {"devices", required_argument, NULL, OPT_DEVICES},
-                                             {"force", no_argument, NULL, OPT_FORCE},
-                                             {"check", no_argument, NULL, OPT_CHECK},
-                                             {"html", required_argument, NULL, OPT_HTML},
-                                             {"slurm", required_argument, NULL, OPT_SLURM},
-                                             {"window", required_argument, NULL, OPT_WINDOW},
-                                             {"repeats", required_argument, NULL, OPT_REPEATS},
-                                             {"gpus", required_argument, NULL, OPT_GPUS},
-                                             {"gap", required_argument, NULL, OPT_GAP},
-                                             {"budget", required_argument, NULL, OPT_BUDGET},
-                                             {"pairs", required_argument, NULL, OPT_PAIRS},
-                                             {"json", no_argument, NULL, OPT_JSON},
-                                             {"quiet", no_argument, NULL, 'q'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {"version", no_argument, NULL, 'V'},
-                                             {0}};
+static const struct option long_options[] = {
+    {"cache", required_argument, NULL, OPT_CACHE},
+    {"config", required_argument, NULL, OPT_CONFIG},
+    {"node", required_argument, NULL, OPT_NODE},
+    {"model", required_argument, NULL, OPT_MODEL},
+    {"machine", required_argument, NULL, OPT_MACHINE},
+    {"backend", required_argument, NULL, OPT_BACKEND},
+    {"background", required_argument, NULL, OPT_BACKGROUND},
+    {"topology", required_argument, NULL, OPT_TOPOLOGY},
+    {"peer", required_argument, NULL, OPT_PEER},
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"copy", required_argument, NULL, OPT_COPY},
+    {"devices", required_argument, NULL, OPT_DEVICES},
+    {"force", no_argument, NULL, OPT_FORCE},
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"html", required_argument, NULL, OPT_HTML},
+    {"slurm", required_argument, NULL, OPT_SLURM},
+    {"window", required_argument, NULL, OPT_WINDOW},
+    {"repeats", required_argument, NULL, OPT_REPEATS},
+    {"gpus", required_argument, NULL, OPT_GPUS},
+    {"gap", required_argument, NULL, OPT_GAP},
+    {"budget", required_argument, NULL, OPT_BUDGET},
+    {"pairs", required_argument, NULL, OPT_PAIRS},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {0}};
 
 static const struct command {
     const char *name;
@@ -159,6 +163,18 @@ static int parse_copy(const char *text, bool *engine)
     return -1;
 }
 
+static int parse_background(const char *text, enum tccl_background *background)
+{
+    int value = tccl_background_parse(text);
+
+    if (value >= 0) {
+        *background = (enum tccl_background)value;
+        return 0;
+    }
+    fprintf(stderr, "tccl: --background %s: is not offload or none\n", text);
+    return -1;
+}
+
 /* A set is measured to its end before a signal or the budget stops a run: these bounds keep that
  * short. */
 static int take_number(struct profile_options *options, int option, const char *text)
@@ -190,6 +206,8 @@ static int take_value(struct profile_options *options, int option, const char *t
         return parse_budget(text, options);
     case OPT_COPY:
         return parse_copy(text, &options->engine);
+    case OPT_BACKGROUND:
+        return parse_background(text, &options->background);
     default:
         return take_number(options, option, text);
     }

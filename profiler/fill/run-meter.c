@@ -33,21 +33,6 @@ void tccl_run_meter_clear(struct tccl_run_meter *meter)
     tccl_setmap_clear(&meter->sets);
 }
 
-static uint32_t gpu_bit(struct tccl_device device)
-{
-    return device.kind == TCCL_GPU ? UINT32_C(1) << device.index : 0;
-}
-
-static uint32_t gpus_of(const struct tccl_set *set)
-{
-    uint32_t gpus = 0;
-
-    for (int i = 0; i < set->count; i++)
-        gpus |= gpu_bit(tccl_transfer_initiator(set->transfers[i])) |
-                gpu_bit(tccl_transfer_target(set->transfers[i]));
-    return gpus;
-}
-
 typedef bool entry_filter(const struct tccl_setmap_entry *entry);
 
 static bool ever_failed(const struct tccl_setmap_entry *entry)
@@ -72,7 +57,7 @@ static const struct tccl_setmap_entry *find(const struct tccl_run_meter *meter, 
     for (size_t i = 0; i < meter->sets.count; i++) {
         const struct tccl_setmap_entry *entry = &meter->sets.entries[i];
 
-        if (filter(entry) && !(gpus_of(&entry->set) & ~gpus))
+        if (filter(entry) && !(tccl_set_gpus(&entry->set) & ~gpus))
             return entry;
     }
     return NULL;

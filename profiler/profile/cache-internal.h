@@ -48,6 +48,9 @@ struct tccl_profile {
     struct tccl_setlog *log; /* NULL: not open for writing */
 };
 
+/* The folder of a profile in the plain one's; "" of the plain one itself. */
+const char *tccl_profile_subfolder(const char *source);
+
 enum tccl_profile_file { ABOUT, MACHINE, MODEL, SETS, CHAINS };
 
 /* Path of a file of the profile. */

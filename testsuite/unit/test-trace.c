@@ -84,7 +84,7 @@ static void check_run(int n)
         last = members[i].end > last ? members[i].end : last;
     }
     brute_window(n, &from, &to);
-    CHECK_INT(tccl_trace_run(traces, n, &run), 0);
+    CHECK_INT(tccl_trace_run(traces, n, n, &run), 0);
     CHECK(close_to(run.window, (to - from) * 1e-9));
     CHECK(close_to(run.overlap, (double)(to - from) / (last - first)));
     CHECK(close_to(run.skew, (last_start - first) * 1e-3));
@@ -146,10 +146,12 @@ static void check_apart(void)
     tccl_trace_add(&a, 100, 100);
     tccl_trace_begin(&b, 100);
     tccl_trace_add(&b, 200, 100);
-    CHECK_INT(tccl_trace_run(traces, 2, &run), -1);
+    CHECK_INT(tccl_trace_run(traces, 2, 2, &run), -1);
     tccl_trace_add(&a, 110, 120);
-    CHECK_INT(tccl_trace_run(traces, 2, &run), 0);
+    CHECK_INT(tccl_trace_run(traces, 2, 2, &run), 0);
     CHECK(close_to(run.gbps[0], 2) && close_to(run.gbps[1], 1) && close_to(run.overlap, 0.05));
+    CHECK_INT(tccl_trace_run(traces, 2, 1, &run), 0); /* the second one is not rated */
+    CHECK(close_to(run.slowest, 2) && run.gbps[1] == 0 && close_to(run.overlap, 0.05));
 }
 
 int main(void)

@@ -32,9 +32,11 @@ struct pool {
     struct tccl_workers *workers;
 };
 
-static struct pool make_pool(const struct tccl_site *site, const struct tccl_mover *gpu)
+static struct pool make_pool_beside(const struct tccl_site *site, const struct tccl_mover *gpu,
+                                    enum tccl_background background)
 {
-    const struct tccl_workers_options options = {.gpu = gpu, .prepare_limit = 60, .run_limit = 60};
+    const struct tccl_workers_options options = {
+        .gpu = gpu, .prepare_limit = 60, .run_limit = 60, .background = background};
     struct tccl_error err = {0};
     struct pool pool = {.workspace = tccl_workspace_new(site, &settings, &err)};
 
@@ -45,6 +47,11 @@ static struct pool make_pool(const struct tccl_site *site, const struct tccl_mov
         exit(1);
     }
     return pool;
+}
+
+static struct pool make_pool(const struct tccl_site *site, const struct tccl_mover *gpu)
+{
+    return make_pool_beside(site, gpu, TCCL_BACKGROUND_NONE);
 }
 
 static void free_pool(struct pool *pool)
@@ -300,10 +307,11 @@ static void check_workers_are_kept(void)
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* The largest set, and then others: places are taken from workers that are not needed. */
+/* The largest set with its background, and then others: places are taken from workers that are not
+ * needed. */
 static void check_all_places(void)
 {
-    struct pool pool = make_pool(puppet_site(16), &puppet_mover);
+    struct pool pool = make_pool_beside(puppet_site(16), &puppet_mover, TCCL_BACKGROUND_OFFLOAD);
     struct tccl_set set = {0};
     struct tccl_run_result run;
 
@@ -314,10 +322,10 @@ static void check_all_places(void)
                                             (struct tccl_device){TCCL_MEMORY, (uint8_t)(i / 2)}));
     CHECK_INT(set.count, TCCL_MAX_SET);
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
-    CHECK_INT(tccl_workers_count(pool.workers), 64);
+    CHECK_INT(tccl_workers_count(pool.workers), TCCL_WORKSPACE_PLACES);
     set = parse("g3>m0 g3>m1 g3<m0 g3<m1 g3>g1 g3>g2 g3<g1");
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
-    CHECK_INT(tccl_workers_count(pool.workers), 64);
+    CHECK_INT(tccl_workers_count(pool.workers), TCCL_WORKSPACE_PLACES);
     CHECK_INT(tccl_workers_replaced(pool.workers), 0);
     free_pool(&pool);
 }
@@ -354,6 +362,39 @@ static void check_keepers(void)
     puppet->keep_fails = 0;
     tccl_workspace_free(workspace);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* The background runs with the set, on the GPUs of both ends, and is not rated: it may be slower
+ * than any member, and never moves a share. If it fails, so does the set. */
+static void check_background(void)
+{
+    struct pool pool = make_pool_beside(puppet_site(3), &puppet_mover, TCCL_BACKGROUND_OFFLOAD);
+    struct tccl_set set = parse("g0>g1"), memory = parse("g0>m0");
+    struct tccl_error err = {0};
+    struct tccl_run_result run;
+
+    for (int i = 0; i < 3; i++)
+        puppet->runs[i] = 0;
+    puppet->gbps[1] = 0.001;
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK_INT(puppet->runs[0], 3);
+    CHECK_INT(puppet->runs[1], 2);
+    CHECK_INT(puppet->runs[2], 0);
+    CHECK_INT(tccl_workers_count(pool.workers), 5);
+    CHECK(run.slowest > 0.1 && run.gbps[0] == run.slowest && run.gbps[1] == 0);
+    CHECK_INT(tccl_workers_run(pool.workers, &memory, 2000000, &run, &err),
+              0); /* the same copy twice */
+    CHECK_INT(puppet->runs[0], 6);
+    CHECK_INT(puppet->runs[1], 2);
+    puppet->gbps[1] = 100;
+    puppet->act[1] = PUPPET_FAILS;
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, &err), 1);
+    CHECK_INT(strncmp(err.text, "g1", 2), 0);
+    puppet->act[1] = PUPPET_MOVES;
+    puppet->gbps[1] = 1;
+    CHECK_INT(tccl_workers_run(pool.workers, &set, 2000000, &run, NULL), 0);
+    free_pool(&pool);
 }
 
 /* No more processes: the pool can't go on, and says so. In a child, whose limits are its own. */
@@ -467,6 +508,7 @@ int main(void)
     check_workers_are_kept();
     check_all_places();
     check_keepers();
+    check_background();
     check_no_processes();
     check_killed_leader();
     int n_cpus = two_cpus(cpus);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/fileio.h"
-#include "machine/model.h"
+#include "machine/background.h"
 #include "measure/backends/backend-ops.h"
 
 enum { MODEL_BYTES = 4 << 20 };
@@ -10,7 +10,8 @@ enum { MODEL_BYTES = 4 << 20 };
 struct state {
     json_t *json;
     struct tccl_model *model;
-    struct tccl_symmetry *symmetry;
+    struct tccl_symmetry *symmetry; /* what is alike has a background that is alike */
+    enum tccl_background background;
 };
 
 static void model_close(void *context)
@@ -42,6 +43,7 @@ static int model_open(const struct tccl_backend_options *options, void **out,
     struct state *state = calloc(1, sizeof(*state));
     if (!state)
         return tccl_fail(err, "out of memory");
+    state->background = options->background;
     if (load(state, options->model, err) != 0) {
         model_close(state);
         return -1;
@@ -74,7 +76,7 @@ static int model_measure(void *context, const struct tccl_set *set, struct tccl_
     const struct state *state = context;
 
     *out = (struct tccl_measurement){0};
-    return tccl_model_measure(state->model, set, &out->gbps, NULL, NULL, err) != 0 ? 1 : 0;
+    return tccl_model_beside(state->model, state->background, set, &out->gbps, err) != 0 ? 1 : 0;
 }
 
 const struct tccl_backend_ops tccl_backend_of_model = {

@@ -7,6 +7,7 @@
 struct tccl_backend {
     const struct tccl_backend_ops *ops;
     void *state;
+    char source[TCCL_NAME];
 };
 
 static const struct tccl_backend_ops *const backends[] = {
@@ -60,6 +61,7 @@ int tccl_backend_open_as(const struct tccl_backend_ops *ops,
         free(opened);
         return -1;
     }
+    tccl_source_format(ops->name, options->background, opened->source, sizeof(opened->source));
     *backend = opened;
     return 0;
 }
@@ -84,6 +86,11 @@ void tccl_backend_close(struct tccl_backend *backend)
 const char *tccl_backend_name(const struct tccl_backend *backend)
 {
     return backend->ops->name;
+}
+
+const char *tccl_backend_source(const struct tccl_backend *backend)
+{
+    return backend->source;
 }
 
 const struct tccl_machine *tccl_backend_machine(const struct tccl_backend *backend)
@@ -111,8 +118,11 @@ unsigned tccl_backend_marks(const struct tccl_backend *backend)
     return backend->ops->marks ? backend->ops->marks(backend->state) : 0;
 }
 
-double tccl_backend_noise_of(const char *name)
+double tccl_backend_noise_of(const char *source)
 {
+    char name[TCCL_NAME];
+
+    tccl_source_backend(source, name, sizeof(name));
     const struct tccl_backend_ops *ops = find(name);
 
     return ops ? ops->noise : 0;

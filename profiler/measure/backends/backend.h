@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/source.h"
 #include "machine/machine.h"
 #include "machine/meter.h"
 #include "search/symmetry.h"
@@ -20,6 +21,7 @@ struct tccl_backend_options {
     bool force;        /* also where others use the GPUs, and under MIG and MPS: sets are marked */
     double window;     /* seconds of each run; 0: the back end's own */
     int repeats;       /* runs of each set; 0: the back end's own */
+    enum tccl_background background; /* runs beside each set, and is not rated */
 };
 
 /* Opens a back end by name. An unknown name is refused with the list of those built in. Returns 0
@@ -31,8 +33,10 @@ void tccl_backend_close(struct tccl_backend *backend); /* NULL is fine */
 /* Name of the i-th back end built in, NULL behind the last. */
 const char *tccl_backend_list(int i);
 
-/* Also the source that every profile, set and table carries: "model", "host", "cuda". */
+/* "model", "host", "cuda"; and the source that every profile, set and table carries: the same with
+ * the background, see base/source.h. Owned by the back end. */
 const char *tccl_backend_name(const struct tccl_backend *backend);
+const char *tccl_backend_source(const struct tccl_backend *backend);
 
 /* The machine it measures; owned by the back end. */
 const struct tccl_machine *tccl_backend_machine(const struct tccl_backend *backend);
@@ -53,8 +57,8 @@ unsigned tccl_backend_marks(const struct tccl_backend *backend);
 
 /* Values closer than this ratio can't be told apart by this back end; 0 for a model. */
 double tccl_backend_noise(const struct tccl_backend *backend);
-/* The same by the name of a back end, as profiles carry it; 0: none of this build. */
-double tccl_backend_noise_of(const char *name);
+/* The same by the source of a profile; 0: no back end of this build. */
+double tccl_backend_noise_of(const char *source);
 
 /* Could it measure a set such as this one: devices exist, may meet, and it knows how? Returns 0, or
  * -1 with err. */
@@ -62,7 +66,8 @@ int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *
                      struct tccl_error *err);
 
 /* Runs all transfers of the set at the same time, as often as the back end needs for a stable
- * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. Returns 0; 1
+ * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. The
+ * background of the set's GPUs runs meanwhile, and is not rated. Returns 0; 1
  * with err if this set can't be measured (a member that the machine doesn't allow, a worker that
  * died) and others can; -1 with err if the back end can't go on. */
 int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *set,

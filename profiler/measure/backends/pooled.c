@@ -54,6 +54,7 @@ static int start_pool(struct tccl_pooled *pooled, const struct tccl_pooled_way *
         .nic = options->peer ? way->nic : way->nic_alone,
         .prepare_limit = way->prepare_limit,
         .run_limit = 5 + 20 * pooled->repeat.window,
+        .background = options->background,
     };
 
     if (copy_setting(settings.peer, sizeof(settings.peer), options->peer, "--peer", err) != 0 ||

@@ -29,13 +29,14 @@ void tccl_pool_run_set(struct tccl_pool_run *run, uint32_t members, uint64_t sha
     atomic_store(&run->state, TCCL_POOL_RUN_WAIT);
 }
 
-void tccl_pool_run_member(struct tccl_pool_run *run, int place, tccl_transfer transfer,
+void tccl_pool_run_member(struct tccl_pool_run *run, int place, tccl_transfer transfer, bool beside,
                           bool oversubscribed)
 {
     struct tccl_member *member = &run->members[place];
 
     member->run = run;
     member->transfer = transfer;
+    member->beside = beside;
     member->oversubscribed = oversubscribed;
     member->arrived = false;
     member->result = 0;
@@ -116,7 +117,7 @@ bool tccl_member_moved(struct tccl_member *member, uint64_t total)
     int64_t now = tccl_now_ns();
 
     tccl_trace_add(&member->trace, now, total);
-    if (!member->arrived && total >= run->share) {
+    if (!member->beside && !member->arrived && total >= run->share) {
         member->arrived = true;
         atomic_fetch_add(&run->arrived, 1);
     }

@@ -17,6 +17,7 @@ struct tccl_member {
     tccl_transfer transfer;
     bool oversubscribed; /* more members than CPUs where it runs: don't wait busily, and take turns
                           */
+    bool beside;         /* of the background: it has no share, and ends with the others */
     bool arrived;        /* has moved its share */
     int64_t turn;        /* oversubscribed: until when it may go on before others have theirs */
     int result;          /* of the run, and why it failed */
@@ -30,7 +31,7 @@ enum tccl_pool_run_state { TCCL_POOL_RUN_WAIT, TCCL_POOL_RUN_GO, TCCL_POOL_RUN_O
 /* Those of the members' words that change during a run lie apart from what each one reads. */
 struct tccl_pool_run {
     _Atomic uint32_t state; /* a futex */
-    uint32_t n_members;
+    uint32_t n_members;     /* with a share */
     uint64_t share;
     int64_t start;
     _Atomic int64_t deadline;
@@ -38,10 +39,10 @@ struct tccl_pool_run {
     _Alignas(64) struct tccl_member members[TCCL_WORKSPACE_PLACES]; /* by place */
 };
 
-/* Before the members are called. Their members are set up one by one. */
+/* Before the members are called: so many have a share. They are set up one by one. */
 void tccl_pool_run_set(struct tccl_pool_run *run, uint32_t members, uint64_t share,
                        int64_t deadline);
-void tccl_pool_run_member(struct tccl_pool_run *run, int place, tccl_transfer transfer,
+void tccl_pool_run_member(struct tccl_pool_run *run, int place, tccl_transfer transfer, bool beside,
                           bool oversubscribed);
 
 /* Starts all members after lead nanoseconds; the run may take limit nanoseconds. */

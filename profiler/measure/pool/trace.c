@@ -62,7 +62,8 @@ double tccl_trace_bytes(const struct tccl_trace *trace, int64_t time)
                                     (double)(to.time - from.time);
 }
 
-int tccl_trace_run(const struct tccl_trace *const *traces, int n, struct tccl_run_result *run)
+int tccl_trace_run(const struct tccl_trace *const *traces, int n, int rated,
+                   struct tccl_run_result *run)
 {
     int64_t first_start = INT64_MAX, last_start = INT64_MIN;
     int64_t first_end = INT64_MAX, last_end = INT64_MIN;
@@ -80,7 +81,7 @@ int tccl_trace_run(const struct tccl_trace *const *traces, int n, struct tccl_ru
     *run = (struct tccl_run_result){.window = window * 1e-9,
                                     .overlap = window / (double)(last_end - first_start),
                                     .skew = (double)(last_start - first_start) * 1e-3};
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < rated; i++) {
         run->gbps[i] =
             (tccl_trace_bytes(traces[i], first_end) - tccl_trace_bytes(traces[i], last_start)) /
             window;

@@ -27,8 +27,10 @@ void tccl_trace_add(struct tccl_trace *trace, int64_t time, uint64_t bytes);
 double tccl_trace_bytes(const struct tccl_trace *trace, int64_t time);
 
 struct tccl_run_result;
-/* Fills the run from the traces of its n > 0 members (TCCL_MAX_SET at most). Returns 0, or -1:
- * there is no time in which all of them ran. */
-int tccl_trace_run(const struct tccl_trace *const *traces, int n, struct tccl_run_result *run);
+/* Fills the run from the traces of its n > 0 members, of which the first `rated` (TCCL_MAX_SET at
+ * most) have a bandwidth; the others must only have run, too. Returns 0, or -1: there is no time in
+ * which all of them ran. */
+int tccl_trace_run(const struct tccl_trace *const *traces, int n, int rated,
+                   struct tccl_run_result *run);
 
 #endif

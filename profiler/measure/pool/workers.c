@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "machine/background.h"
 #include "measure/pool/child.h"
 #include "measure/pool/worker.h"
 
@@ -46,10 +48,12 @@ struct tccl_workers {
     long replaced;
 };
 
-/* The workers of a set, in its order; behind them the keepers, which only must not die. */
+/* The workers of a set, in its order, then those of the background; behind them the keepers, which
+ * only must not die. */
 struct squad {
-    int members, count;
-    struct worker *workers[TCCL_MAX_SET + KEEPERS];
+    int rated, members, count;
+    tccl_transfer transfers[TCCL_WORKSPACE_PLACES];
+    struct worker *workers[TCCL_WORKSPACE_PLACES + KEEPERS];
 };
 
 static int64_t nanoseconds(double seconds)
@@ -186,13 +190,28 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
     return 0;
 }
 
+/* What is to run: the set, and the background of its GPUs. Returns how much that is. */
+static int list_transfers(const struct tccl_workers *workers, const struct tccl_set *set,
+                          struct squad *squad)
+{
+    const struct tccl_machine *machine = &tccl_workspace_site(workers->workspace)->machine;
+    struct tccl_side beside = {0};
+
+    tccl_background_add(machine, workers->options.background, set, &beside);
+    squad->rated = set->count;
+    memcpy(squad->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
+    memcpy(squad->transfers + set->count, beside.transfers,
+           (size_t)beside.count * sizeof(beside.transfers[0]));
+    return set->count + beside.count;
+}
+
 static int enlist_set(struct tccl_workers *workers, const struct tccl_set *set, struct squad *squad,
                       struct tccl_error *err)
 {
-    int slots[3][TCCL_MAX_GPUS] = {0};
+    int slots[3][TCCL_MAX_GPUS] = {0}, count = list_transfers(workers, set, squad);
 
-    for (int i = 0; i < set->count; i++) {
-        struct tccl_device device = tccl_transfer_initiator(set->transfers[i]);
+    for (int i = 0; i < count; i++) {
+        struct tccl_device device = tccl_transfer_initiator(squad->transfers[i]);
         if (device.kind == TCCL_NIC && !workers->options.nic)
             return -tccl_fail(err, "n%d: there are no NICs here", device.index);
         int rc = enlist(workers, squad, device, slots[device.kind][device.index]++, err);
@@ -272,7 +291,7 @@ static int poll_squad(const struct squad *squad, struct pollfd *polls, int64_t u
 static int await_squad(struct tccl_workers *workers, const struct squad *squad, enum state wanted,
                        int64_t until, struct tccl_error *err)
 {
-    struct pollfd polls[TCCL_MAX_SET + KEEPERS];
+    struct pollfd polls[TCCL_WORKSPACE_PLACES + KEEPERS];
     int rc = 0;
 
     while (rc == 0 && !all_are(squad, wanted)) {
@@ -305,15 +324,15 @@ static bool is_oversubscribed(const struct tccl_workers *workers, const struct s
     return same > CPU_COUNT(&usable) || squad->members > CPU_COUNT(&allowed);
 }
 
-static int call(struct tccl_workers *workers, const struct tccl_set *set, const struct squad *squad,
-                struct tccl_error *err)
+static int call(struct tccl_workers *workers, const struct squad *squad, struct tccl_error *err)
 {
     const char word = TCCL_MEMBER_RUN;
 
     for (int i = 0; i < squad->members; i++) {
         struct worker *worker = squad->workers[i];
         tccl_pool_run_member(&workers->shared->run, (int)(worker - workers->workers),
-                             set->transfers[i], is_oversubscribed(workers, squad, i));
+                             squad->transfers[i], i >= squad->rated,
+                             is_oversubscribed(workers, squad, i));
     }
     for (int i = 0; i < squad->members; i++) {
         struct worker *worker = squad->workers[i];
@@ -366,7 +385,7 @@ static int check_shares(const struct tccl_workers *workers, const struct squad *
 {
     char text[128];
 
-    for (int i = 0; i < squad->members; i++) {
+    for (int i = 0; i < squad->rated; i++) {
         const struct tccl_member *member = squad->workers[i]->member;
         if (member->arrived)
             continue;
@@ -379,14 +398,14 @@ static int check_shares(const struct tccl_workers *workers, const struct squad *
 }
 
 /* From the call until all have moved their share. Returns 0, or -1 with err. */
-static int run_together(struct tccl_workers *workers, const struct tccl_set *set,
-                        const struct squad *squad, struct tccl_error *err)
+static int run_together(struct tccl_workers *workers, const struct squad *squad,
+                        struct tccl_error *err)
 {
     const struct tccl_workers_options *options = &workers->options;
     struct tccl_pool_run *run = &workers->shared->run;
     int64_t until = atomic_load(&run->deadline);
 
-    if (call(workers, set, squad, err) != 0)
+    if (call(workers, squad, err) != 0)
         return -1;
     int rc = await_squad(workers, squad, READY, until, err);
     if (rc != 0)
@@ -402,11 +421,11 @@ static int run_together(struct tccl_workers *workers, const struct tccl_set *set
 
 static void judge(const struct squad *squad, struct tccl_run_result *run)
 {
-    const struct tccl_trace *traces[TCCL_MAX_SET];
+    const struct tccl_trace *traces[TCCL_WORKSPACE_PLACES];
 
     for (int i = 0; i < squad->members; i++)
         traces[i] = &squad->workers[i]->member->trace;
-    if (tccl_trace_run(traces, squad->members, run) != 0)
+    if (tccl_trace_run(traces, squad->members, squad->rated, run) != 0)
         *run = (struct tccl_run_result){0}; /* one was not let run until another was done */
 }
 
@@ -463,7 +482,7 @@ int tccl_workers_run(struct tccl_workers *workers, const struct tccl_set *set, u
     add_keepers(workers, &squad);
     tccl_pool_run_set(&workers->shared->run, set->count, share,
                       tccl_now_ns() + nanoseconds(workers->options.prepare_limit));
-    if (run_together(workers, set, &squad, err) != 0) {
+    if (run_together(workers, &squad, err) != 0) {
         call_off(workers, &squad);
         return 1;
     }

@@ -4,15 +4,17 @@
 #ifndef TCCL_WORKERS_H
 #define TCCL_WORKERS_H
 
+#include "base/source.h"
 #include "measure/pool/mover.h"
 
 struct tccl_workers;
 
 struct tccl_workers_options {
-    const struct tccl_mover *gpu; /* runs the transfers that GPUs start */
-    const struct tccl_mover *nic; /* and those of NICs; NULL: there can be none */
-    double prepare_limit;         /* seconds until all members are ready, at most */
-    double run_limit;             /* seconds that a run may take, at most */
+    const struct tccl_mover *gpu;    /* runs the transfers that GPUs start */
+    const struct tccl_mover *nic;    /* and those of NICs; NULL: there can be none */
+    double prepare_limit;            /* seconds until all members are ready, at most */
+    double run_limit;                /* seconds that a run may take, at most */
+    enum tccl_background background; /* of the GPUs of each set: runs as long as the set does */
 };
 
 /* Starts the keepers; workers are started when first needed, and kept. workspace is borrowed for
@@ -24,14 +26,15 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
 void tccl_workers_free(struct tccl_workers *workers);
 
 struct tccl_run_result {
-    double window;             /* seconds in which all members ran */
+    double window;             /* seconds in which all members ran, and the background */
     double overlap;            /* window / time from the first start to the last end */
     double skew;               /* from the first start to the last one, microseconds */
     double gbps[TCCL_MAX_SET]; /* of each member within the window, in the set's order, GB/s */
     double slowest;            /* the smallest of them */
 };
 
-/* Runs the set once; each member moves at least share bytes. Returns 0, with a run that is all
+/* Runs the set once; each member moves at least share bytes, and those of the background move data
+ * until the last one has. Returns 0, with a run that is all
  * zeros if its members never ran at the same time, as a busy machine may have it; 1 with err if the
  * set failed (a worker died, hung, or said why it can't) and the pool is ready for the next; -1
  * with err if the pool can't go on (no processes can be started). */

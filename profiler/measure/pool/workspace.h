@@ -9,7 +9,8 @@
 
 #include "discover/site.h"
 
-enum { TCCL_WORKSPACE_PLACES = 64, TCCL_LOAN_BYTES = 64 };
+/* Places for the members of the largest set, and for the background of all GPUs. */
+enum { TCCL_WORKSPACE_PLACES = TCCL_MAX_SET + 2 * TCCL_MAX_GPUS, TCCL_LOAN_BYTES = 64 };
 
 /* How transfers are made; what a back end and its movers need to know. */
 struct tccl_workspace_settings {
