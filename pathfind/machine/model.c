@@ -20,13 +20,6 @@ enum {
     CONDITION_WORDS = MAX_CONDITIONS / 64,
 };
 
-/* A transfer uses weight times its rate of a resource. */
-struct use {
-    tccl_transfer transfer;
-    uint16_t resource;
-    double weight;
-};
-
 struct resource {
     char name[TCCL_NAME];
     double gbps;
@@ -56,8 +49,8 @@ struct tccl_model {
     struct rule *rules;
     struct role *roles; /* by transfer */
     size_t n_uses, room;
-    struct use *by_resource;              /* ordered by resource, then by transfer */
-    struct use *by_transfer;              /* the same, ordered by transfer */
+    struct tccl_model_use *by_resource;   /* ordered by resource, then by transfer */
+    struct tccl_model_use *by_transfer;   /* the same, ordered by transfer */
     uint32_t uses_of[TCCL_TRANSFERS + 1]; /* where a transfer's part of by_transfer begins */
 };
 
@@ -121,14 +114,14 @@ static int add_uses(struct builder *builder)
             continue;
         if (model->n_uses == model->room) {
             size_t room = model->room ? model->room * 2 : 1024;
-            struct use *more = reallocarray(model->by_resource, room, sizeof(*more));
+            struct tccl_model_use *more = reallocarray(model->by_resource, room, sizeof(*more));
             if (!more)
                 return -1;
             model->by_resource = more;
             model->room = room;
         }
-        model->by_resource[model->n_uses++] =
-            (struct use){transfer, (uint16_t)model->n_resources, builder->weights[transfer]};
+        model->by_resource[model->n_uses++] = (struct tccl_model_use){
+            transfer, (uint16_t)model->n_resources, builder->weights[transfer]};
     }
     resource->count = model->n_uses - resource->first;
     return 0;
@@ -277,7 +270,7 @@ static int index_uses(struct tccl_model *model)
         next[i + 1] += next[i];
     memcpy(model->uses_of, next, sizeof(next));
     for (size_t i = 0; i < model->n_uses; i++) {
-        const struct use *use = &model->by_resource[i];
+        const struct tccl_model_use *use = &model->by_resource[i];
         model->by_transfer[next[use->transfer]++] = *use;
     }
     return 0;
@@ -423,17 +416,17 @@ static void load(const struct tccl_model *model, tccl_transfer transfer, double 
 
 /* While all rates rise together, the first to stop is the slowest in the end: so the smallest rate
  * is known without going on: the first resource to be used up, or the lowest cap. */
-static double slowest(const struct tccl_model *model, const struct tccl_set *set)
+static double slowest(const struct tccl_model *model, const tccl_transfer *members, int count)
 {
     uint64_t active[RULE_WORDS];
     double loads[MAX_RESOURCES], lowest = INFINITY;
     const char *name;
 
     memset(loads, 0, (size_t)model->n_resources * sizeof(*loads));
-    find_rules(model, set->transfers, set->count, active);
-    for (int i = 0; i < set->count; i++) {
-        load(model, set->transfers[i], 1, loads);
-        lowest = fmin(lowest, find_cap(model, active, set->transfers[i], &name));
+    find_rules(model, members, count, active);
+    for (int i = 0; i < count; i++) {
+        load(model, members[i], 1, loads);
+        lowest = fmin(lowest, find_cap(model, active, members[i], &name));
     }
     for (int i = 0; i < model->n_resources; i++)
         if (loads[i] > 0 && model->resources[i].gbps < lowest * loads[i])
@@ -450,6 +443,8 @@ struct filling {
     double caps[TCCL_MAX_RUNNING];
     const char *cap_names[TCCL_MAX_RUNNING];
     double left[MAX_RESOURCES], loads[MAX_RESOURCES];
+    uint16_t used[MAX_RESOURCES]; /* the resources that have users among the members */
+    int n_used;
     double *rates;
     const char **limits; /* may be NULL */
 };
@@ -464,7 +459,7 @@ static void stop_member(struct filling *filling, int member, double rate, const 
     if (filling->limits)
         filling->limits[member] = name;
     for (uint32_t i = model->uses_of[transfer]; i < model->uses_of[transfer + 1]; i++) {
-        const struct use *use = &model->by_transfer[i];
+        const struct tccl_model_use *use = &model->by_transfer[i];
         filling->left[use->resource] -= use->weight * rate;
         filling->loads[use->resource] -= use->weight;
     }
@@ -497,8 +492,8 @@ static int fill_step(struct filling *filling)
     int stoppers[TCCL_MAX_RUNNING], rising = 0;
     double level = INFINITY;
 
-    for (int i = 0; i < model->n_resources; i++)
-        level = fmin(level, level_of(filling, i));
+    for (int i = 0; i < filling->n_used; i++)
+        level = fmin(level, level_of(filling, filling->used[i]));
     for (int i = 0; i < filling->count; i++)
         if (!filling->stopped[i])
             level = fmin(level, filling->caps[i]);
@@ -545,15 +540,27 @@ int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *member
     filling->rates = rates;
     filling->limits = limits;
     find_rules(model, members, count, active);
-    for (int i = 0; i < model->n_resources; i++)
-        filling->left[i] = model->resources[i].gbps;
     for (int i = 0; i < count; i++) {
         load(model, members[i], 1, filling->loads);
         filling->caps[i] = find_cap(model, active, members[i], &filling->cap_names[i]);
     }
+    for (int i = 0; i < model->n_resources; i++) {
+        filling->left[i] = model->resources[i].gbps;
+        if (filling->loads[i] > 0)
+            filling->used[filling->n_used++] = (uint16_t)i;
+    }
     /* Each step stops a member, since every transfer has a limit. */
     for (int i = 0; i < count && fill_step(filling) > 0; i++)
         ;
+    return 0;
+}
+
+int tccl_model_slowest(const struct tccl_model *model, const tccl_transfer *members, int count,
+                       double *gbps, struct tccl_error *err)
+{
+    if (check_members(model, members, count, err) != 0)
+        return -1;
+    *gbps = slowest(model, members, count);
     return 0;
 }
 
@@ -562,9 +569,8 @@ int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *se
 {
     double own_rates[TCCL_MAX_SET];
 
-    if (check_members(model, set->transfers, set->count, err) != 0)
+    if (tccl_model_slowest(model, set->transfers, set->count, gbps, err) != 0)
         return -1;
-    *gbps = slowest(model, set);
     if (!rates && !limits)
         return 0;
     return tccl_model_rates(model, set->transfers, set->count, rates ? rates : own_rates, limits,
@@ -651,7 +657,7 @@ static bool resource_becomes(const struct exchange *exchange, int a, int b)
         counted_users(exchange, a) != counted_users(exchange, b))
         return false;
     for (size_t i = 0; i < from->count; i++) {
-        const struct use *use = &model->by_resource[from->first + i];
+        const struct tccl_model_use *use = &model->by_resource[from->first + i];
         if (counts(exchange, use->transfer) &&
             !uses_by(model, exchange->image[use->transfer], b, use->weight))
             return false;
@@ -723,6 +729,18 @@ static bool rule_becomes(const struct exchange *exchange, int a, int b)
 int tccl_model_limits(const struct tccl_model *model)
 {
     return model->n_resources + model->n_rules;
+}
+
+int tccl_model_resources(const struct tccl_model *model)
+{
+    return model->n_resources;
+}
+
+int tccl_model_uses(const struct tccl_model *model, tccl_transfer transfer,
+                    const struct tccl_model_use **uses)
+{
+    *uses = model->by_transfer + model->uses_of[transfer];
+    return (int)(model->uses_of[transfer + 1] - model->uses_of[transfer]);
 }
 
 double tccl_model_limit(const struct tccl_model *model, int limit)

@@ -27,6 +27,11 @@ const char *tccl_model_name(const struct tccl_model *model);
 int tccl_model_measure(const struct tccl_model *model, const struct tccl_set *set, double *gbps,
                        double *rates, const char **limits, struct tccl_error *err);
 
+/* The rate in GB/s of the slowest of count transfers that run at the same time, as
+ * tccl_model_rates has it, in less time; +inf without transfers. */
+int tccl_model_slowest(const struct tccl_model *model, const tccl_transfer *members, int count,
+                       double *gbps, struct tccl_error *err);
+
 /* The rate in GB/s of each of count transfers that run at the same time; the same one may run
  * several times. limits as above. Returns 0, or -1 with err: one is not possible on the machine,
  * there are more than TCCL_MAX_RUNNING, or no memory. */
@@ -37,6 +42,18 @@ int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *member
 /* The model's limits: its resources, then its rules, and the capacity of each in GB/s. */
 int tccl_model_limits(const struct tccl_model *model);
 double tccl_model_limit(const struct tccl_model *model, int limit);
+
+/* The first of the limits are its resources, so many. A transfer uses weight times its rate of
+ * some: *uses points to them (the model's own). Returns how many; 0 for one that is not possible.
+ */
+struct tccl_model_use {
+    tccl_transfer transfer;
+    uint16_t resource;
+    double weight;
+};
+int tccl_model_resources(const struct tccl_model *model);
+int tccl_model_uses(const struct tccl_model *model, tccl_transfer transfer,
+                    const struct tccl_model_use **uses);
 
 /* Does exchanging devices leave the model as it is, but for capacities that differ by the ratio
  * tolerance (0: not at all)? maps give the image of each GPU, memory and NIC, by enum

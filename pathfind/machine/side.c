@@ -6,7 +6,7 @@
 
 int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring)
 {
-    if (side->count + ring->count > TCCL_MAX_SET)
+    if (side->count + ring->count > TCCL_MAX_SIDE)
         return -1;
     memcpy(side->transfers + side->count, ring->transfers,
            ring->count * sizeof(ring->transfers[0]));
@@ -22,6 +22,12 @@ int tccl_model_sides(const struct tccl_model *model, const struct tccl_side *con
     double rates[TCCL_MAX_RUNNING];
     int count = 0;
 
+    if (n == 1) {
+        if (tccl_model_slowest(model, sides[0]->transfers, sides[0]->count, &gbps[0], err) != 0)
+            return -1;
+        gbps[0] *= sides[0]->rings;
+        return 0;
+    }
     for (int i = 0; i < n; i++) {
         if (count + sides[i]->count > TCCL_MAX_RUNNING)
             return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);

@@ -6,16 +6,17 @@
 
 #include "machine/model.h"
 
-enum { TCCL_MAX_SIDES = 16 };
+enum { TCCL_MAX_SIDES = 16, TCCL_MAX_SIDE = 8 * 36 /* 8 rings over 16 GPUs have fewer */ };
 
 /* Zero-initialise. A transfer that several rings make stands there as often as they make it. */
 struct tccl_side {
     int rings; /* that carry equal parts of the data; its bandwidth is that of all together */
     int count;
-    tccl_transfer transfers[TCCL_MAX_SET];
+    tccl_transfer transfers[TCCL_MAX_SIDE];
 };
 
-/* Adds a ring's transfers; in any order, repeats stay. Returns 0, or -1: more than TCCL_MAX_SET. */
+/* Adds a ring's transfers; in any order, repeats stay. Returns 0, or -1: more than TCCL_MAX_SIDE.
+ */
 int tccl_side_add(struct tccl_side *side, const struct tccl_set *ring);
 
 /* The bandwidth of each of n sides while all run, GB/s: rings times the rate of its slowest

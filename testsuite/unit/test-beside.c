@@ -118,7 +118,7 @@ static void check_rings(void)
     CHECK(fabs(gbps - 12.6 / 1.1) < 1e-6);
     CHECK_INT(tccl_model_sides(model, alone_two, 1, &gbps, NULL), 0);
     CHECK(fabs(gbps - 12.6 / 1.1) < 1e-6); /* each half as fast */
-    two.count = TCCL_MAX_SET - 1;
+    two.count = TCCL_MAX_SIDE - 1;
     CHECK_INT(tccl_side_add(&two, &set), -1);
     tccl_model_free(model);
 }
