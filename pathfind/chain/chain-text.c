@@ -378,3 +378,60 @@ int tccl_ring_next(struct tccl_ring_reader *ring, struct tccl_named_chain *chain
         return 1;
     return ring->named ? tccl_fail_in(err, "node %d of the ring", ring->node + 1) : -1;
 }
+
+/* Ring sets */
+
+void tccl_named_rings_format(const struct tccl_named_rings *rings,
+                             char text[static TCCL_RINGS_TEXT])
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; i < rings->n; i++) {
+        if (i > 0) {
+            strcpy(text + length, " | ");
+            length += 3;
+        }
+        tccl_named_format(&rings->chains[i], text + length);
+        length += strlen(text + length);
+    }
+}
+
+static bool visits(const struct tccl_named_chain *chain, tccl_bus gpu)
+{
+    for (int i = 0; i < chain->n_gpus; i++)
+        if (chain->gpus[i] == gpu)
+            return true;
+    return false;
+}
+
+/* Can both be chains of one set? */
+static int check_pair(const struct tccl_named_chain *first, const struct tccl_named_chain *chain,
+                      int number, struct tccl_error *err)
+{
+    if (chain->closed != first->closed)
+        return tccl_fail(err, "ring %d of the set is %s, the first one isn't", number,
+                         chain->closed ? "closed" : "open");
+    bool same = chain->n_gpus == first->n_gpus && chain->numbers == first->numbers;
+    for (int i = 0; i < first->n_gpus && same; i++)
+        same = visits(chain, first->gpus[i]);
+    return same ? 0
+                : tccl_fail(err, "ring %d of the set has other GPUs than the first one", number);
+}
+
+int tccl_named_rings_parse(const char *text, struct tccl_named_rings *rings, struct tccl_error *err)
+{
+    struct reader reader = {.text = text, .at = text, .err = err};
+    bool more = true;
+    for (rings->n = 0; more; rings->n++) {
+        if (rings->n == TCCL_CHAIN_RINGS)
+            return tccl_fail(err, "a set has at most %d rings", TCCL_CHAIN_RINGS);
+        struct tccl_named_chain *chain = &rings->chains[rings->n];
+        if (read_chain(&reader, chain) != 0)
+            return rings->n ? tccl_fail_in(err, "ring %d of the set", rings->n + 1) : -1;
+        if (check_pair(&rings->chains[0], chain, rings->n + 1, err) != 0)
+            return -1;
+        more = *reader.at == '|';
+        reader.at += more;
+    }
+    return *reader.at ? fail_here(&reader, "the end") : 0;
+}

@@ -5,7 +5,8 @@
  *   open        mlx5_0 -m0> 3 -w> 1 -r> 2 -g> mlx5_1
  *   bus ids     mlx5_0 -m0> 0000:61:00.0 -w> 0000:41:00.0 -g> mlx5_1
  *   ring        n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0] n2[mlx5_0 -m1> 1 -m0> 0 -m0> mlx5_0]
- *   set         n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | mlx5_1 -g> 1 -w> 0 -g> mlx5_1]
+ *   ring set    mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | mlx5_1 -g> 1 -w> 0 -g> mlx5_1
+ *   of nodes    n1[mlx5_0 -g> 0 -w> 1 -g> mlx5_0 | mlx5_1 -g> 1 -w> 0 -g> mlx5_1] n2[…]
  *
  * The arrow shows where the data go: -w> the giver writes to the next GPU, -r> the next GPU reads
  * from the giver, -mK> through memory K, -g> between NIC and GPU directly. A GPU is named by its
@@ -24,7 +25,9 @@ enum {
     TCCL_CHAIN_GPUS = 16,
     TCCL_CHAIN_NIC = 64,   /* a NIC's name, with its NUL */
     TCCL_CHAIN_NODE = 256, /* a node's name, with its NUL */
-    TCCL_CHAIN_TEXT = 2 * TCCL_CHAIN_NIC + (TCCL_CHAIN_GPUS + 1) * 28
+    TCCL_CHAIN_TEXT = 2 * TCCL_CHAIN_NIC + (TCCL_CHAIN_GPUS + 1) * 28,
+    TCCL_CHAIN_RINGS = 8, /* of a ring set */
+    TCCL_RINGS_TEXT = TCCL_CHAIN_RINGS * (TCCL_CHAIN_TEXT + 3)
 };
 
 enum tccl_edge_kind { TCCL_P2P_WRITE, TCCL_P2P_READ, TCCL_BOUNCE };
@@ -70,6 +73,21 @@ void tccl_named_format(const struct tccl_named_chain *chain, char text[static TC
 /* Reads one chain of 1 to 16 GPUs (2 when closed), none of them twice. Returns 0, or -1 with err
  * that says at which column. */
 int tccl_named_parse(const char *text, struct tccl_named_chain *chain, struct tccl_error *err);
+
+/* The chains of a ring set on one node: several rings that run at once over the same GPUs. */
+struct tccl_named_rings {
+    int n;
+    struct tccl_named_chain chains[TCCL_CHAIN_RINGS];
+};
+
+/* Writes "chain | chain"; of one chain as tccl_named_format. */
+void tccl_named_rings_format(const struct tccl_named_rings *rings,
+                             char text[static TCCL_RINGS_TEXT]);
+
+/* Reads 1 to 8 chains: all of them open or all closed, over the same GPUs, all by numbers or all by
+ * bus ids. Returns 0, or -1 with err. */
+int tccl_named_rings_parse(const char *text, struct tccl_named_rings *rings,
+                           struct tccl_error *err);
 
 /* A place in the text of a ring. Set text at the beginning, all else to zero. */
 struct tccl_ring_reader {

@@ -34,6 +34,27 @@ static void check_chain(const char *text)
     FUZZ_CHECK(memcmp(&chain, &again, sizeof(chain)) == 0);
 }
 
+static void check_rings(const char *text)
+{
+    struct tccl_named_rings rings, again;
+    struct tccl_error err = {0};
+    char out[TCCL_RINGS_TEXT], back[TCCL_RINGS_TEXT];
+
+    if (tccl_named_rings_parse(text, &rings, &err) != 0) {
+        FUZZ_CHECK(err.text[0]);
+        return;
+    }
+    FUZZ_CHECK(rings.n >= 1 && rings.n <= TCCL_CHAIN_RINGS);
+    for (int i = 1; i < rings.n; i++)
+        FUZZ_CHECK(rings.chains[i].n_gpus == rings.chains[0].n_gpus &&
+                   rings.chains[i].closed == rings.chains[0].closed);
+    tccl_named_rings_format(&rings, out);
+    FUZZ_CHECK(strlen(out) < TCCL_RINGS_TEXT - 1);
+    FUZZ_CHECK(tccl_named_rings_parse(out, &again, NULL) == 0 && again.n == rings.n);
+    tccl_named_rings_format(&again, back);
+    FUZZ_CHECK(strcmp(out, back) == 0);
+}
+
 /* Every fact of a text that was taken for lines. */
 static void check_lines(const char *text, size_t size)
 {
@@ -74,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size), *exact = malloc(size ? size : 1);
 
     check_chain(text);
+    check_rings(text);
     /* Without a zero byte behind: the reader must keep to the size. */
     if (!exact)
         abort();
@@ -91,6 +113,8 @@ void fuzz_seeds(fuzz_add *add, void *context)
         "0 -w> 1 -m0> 2 -m1> 0",
         "mlx5_0-m12>3-w>1-r>2-g>mlx5_1",
         "0000:41:00.0 -w> c1:00.0 -m0> 10000:01:1f.7 -r> 0000:41:00.0",
+        "mlx5_0-g>0-w>1-m0>2-g>mlx5_1|mlx5_1-m1>2-w>0-r>1-g>mlx5_1|a-g>1-w>0-w>2-g>a",
+        "c1:00.0 -w> 41:00.0 -w> c1:00.0 | 41:00.0 -m0> c1:00.0 -m1> 41:00.0",
         "ib.0 -g> 00000000:C1:00.0 -m999> ib_1",
         "tccl-plan 1\njob 7\ngbps 4.25\nchain 0 -w> 1 -w> 0\nnic a 1\nnic b 2\nend\n",
         "t 0\nend\n",

@@ -346,6 +346,87 @@ static void check_reads(void)
     check_read(big, -1, "", "node 1 of the ring: its name is too long");
 }
 
+/* Ring sets */
+
+/* A chain over the GPUs of another one, in another order, with edges and NICs of its own. */
+static struct tccl_named_chain other_chain(const struct tccl_named_chain *first)
+{
+    struct tccl_named_chain chain;
+    do
+        chain = random_named();
+    while (chain.n_gpus < first->n_gpus || chain.closed != first->closed);
+    chain.n_gpus = first->n_gpus;
+    chain.numbers = first->numbers;
+    memcpy(chain.gpus, first->gpus, sizeof(chain.gpus));
+    for (int i = first->n_gpus - 1; i > 0; i--) {
+        int k = rand() % (i + 1);
+        tccl_bus gpu = chain.gpus[i];
+        chain.gpus[i] = chain.gpus[k];
+        chain.gpus[k] = gpu;
+    }
+    return chain;
+}
+
+static struct tccl_named_rings random_rings(void)
+{
+    struct tccl_named_rings rings = {.n = 1 + rand() % TCCL_CHAIN_RINGS};
+    rings.chains[0] = random_named();
+    for (int i = 1; i < rings.n; i++)
+        rings.chains[i] = other_chain(&rings.chains[0]);
+    return rings;
+}
+
+/* Every set survives printing and parsing, and a place in the text of a ring has the same chains.
+ */
+static void check_sets(void)
+{
+    for (int round = 0; round < 300 && !check_failures; round++) {
+        struct tccl_named_rings rings = random_rings(), back;
+        struct tccl_named_chain chain;
+        struct tccl_error err = {0};
+        char text[TCCL_RINGS_TEXT], again[TCCL_RINGS_TEXT];
+        tccl_named_rings_format(&rings, text);
+        struct tccl_ring_reader ring = {.text = text};
+        CHECK_INT(tccl_named_rings_parse(text, &back, &err), 0);
+        CHECK_STR(err.text, "");
+        CHECK_INT(back.n, rings.n);
+        for (int i = 0; i < rings.n; i++) {
+            CHECK(same_named(&rings.chains[i], &back.chains[i]));
+            CHECK_INT(tccl_ring_next(&ring, &chain, NULL), 1);
+            CHECK(same_named(&rings.chains[i], &chain));
+        }
+        tccl_named_rings_format(&back, again);
+        CHECK_STR(again, text);
+    }
+}
+
+static void check_refused_set(const char *text, const char *why)
+{
+    struct tccl_named_rings rings;
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_named_rings_parse(text, &rings, &err), -1);
+    CHECK_STR(err.text, why);
+}
+
+static void check_bad_sets(void)
+{
+    char many[200] = "0-w>1-w>0";
+    check_refused_set("", "column 1: a GPU was expected, found \"the end\"");
+    check_refused_set("0-w>1-w>0|", "ring 2 of the set: column 1: a GPU was expected, found "
+                                    "\"the end\"");
+    check_refused_set("0-w>1-w>0]", "column 10: the end was expected, found \"]\"");
+    check_refused_set("0-w>1-w>0|a-g>0-w>1-g>a", "ring 2 of the set is open, the first one isn't");
+    check_refused_set("0-w>1-w>0 | 0-w>2-w>0",
+                      "ring 2 of the set has other GPUs than the first one");
+    check_refused_set("0-w>1-w>0 | 1-w>0-w>1 | 0-w>1-w>2-w>0",
+                      "ring 3 of the set has other GPUs than the first one");
+    check_refused_set("a-g>0-g>a | a-g>0000:00:00.0-g>a",
+                      "ring 2 of the set has other GPUs than the first one");
+    for (int i = 0; i < 8; i++)
+        strcat(many, "|0-w>1-w>0");
+    check_refused_set(many, "a set has at most 8 rings");
+}
+
 static void check_json(const struct tccl_machine *machine)
 {
     struct tccl_chain chain;
@@ -394,5 +475,7 @@ int main(void)
     check_arrows();
     check_rings();
     check_reads();
+    check_sets();
+    check_bad_sets();
     return check_result();
 }
