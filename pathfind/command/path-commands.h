@@ -6,6 +6,7 @@
 
 /* Each does its work and prints the result. Returns 0, or -1 with err. */
 int command_solve(const struct options *options, struct tccl_error *err);
+int command_rings(const struct options *options, struct tccl_error *err); /* solve --rings */
 int command_eval(const struct options *options, struct tccl_error *err);
 int command_explain(const struct options *options, struct tccl_error *err);
 int command_measure(const struct options *options, struct tccl_error *err);

@@ -6,25 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain/chain-text.h"
+
 /* The letters are also short options, where they are lower case. */
 static const struct option long_options[] = {
-    {"model", required_argument, NULL, 'm'},
-    {"profile", required_argument, NULL, 'p'},
-    {"node", required_argument, NULL, 'n'},
-    {"gpus", required_argument, NULL, 'g'},
-    {"ring", required_argument, NULL, 'r'},
-    {"set", required_argument, NULL, 's'},
-    {"format", required_argument, NULL, 'f'},
-    {"output", required_argument, NULL, 'o'},
-    {"json", no_argument, NULL, 'j'},
-    {"any", no_argument, NULL, 'a'},
-    {"gap", required_argument, NULL, 'G'},
-    {"noise", required_argument, NULL, 'N'},
-    {"budget", required_argument, NULL, 'B'},
-    {"pairs", required_argument, NULL, 'P'},
-    {"busy", required_argument, NULL, 'b'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"model", required_argument, NULL, 'm'},  {"profile", required_argument, NULL, 'p'},
+    {"node", required_argument, NULL, 'n'},   {"gpus", required_argument, NULL, 'g'},
+    {"ring", required_argument, NULL, 'r'},   {"set", required_argument, NULL, 's'},
+    {"format", required_argument, NULL, 'f'}, {"output", required_argument, NULL, 'o'},
+    {"json", no_argument, NULL, 'j'},         {"any", no_argument, NULL, 'a'},
+    {"gap", required_argument, NULL, 'G'},    {"noise", required_argument, NULL, 'N'},
+    {"budget", required_argument, NULL, 'B'}, {"pairs", required_argument, NULL, 'P'},
+    {"rings", required_argument, NULL, 'R'},  {"busy", required_argument, NULL, 'b'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 };
 
 static const char *option_name(int letter)
@@ -59,6 +53,19 @@ static int parse_count(const char *text, int letter, long *value, struct tccl_er
     if (errno || end == text || *end || *value < 0)
         return tccl_fail(err, "--%s: \"%.40s\" is not a number (0: no limit)", option_name(letter),
                          text);
+    return 0;
+}
+
+/* "auto" is 0: whatever is best. */
+static int parse_rings(const char *text, long *value, struct tccl_error *err)
+{
+    *value = 0;
+    if (strcmp(text, "auto") == 0)
+        return 0;
+    if (text[0] < '1' || text[0] > '0' + TCCL_CHAIN_RINGS || text[1])
+        return tccl_fail(err, "--rings: \"%.40s\" is neither a number from 1 to %d nor \"auto\"",
+                         text, TCCL_CHAIN_RINGS);
+    *value = text[0] - '0';
     return 0;
 }
 
@@ -106,6 +113,8 @@ static int take(struct options *options, int letter, const char *text, struct tc
         return parse_count(text, letter, &options->budget, err);
     case 'P':
         return parse_count(text, letter, &options->pairs, err);
+    case 'R':
+        return parse_rings(text, &options->rings, err);
     default:
         return take_text(options, letter, text, err);
     }
@@ -114,7 +123,7 @@ static int take(struct options *options, int letter, const char *text, struct tc
 int options_parse(int argc, char **argv, const char *accepted, struct options *options,
                   struct tccl_error *err)
 {
-    *options = (struct options){.gap = -1, .noise = -1, .budget = -1, .pairs = -1};
+    *options = (struct options){.gap = -1, .noise = -1, .budget = -1, .pairs = -1, .rings = -1};
     int letter;
     opterr = 0;
     optind = 1;

@@ -17,6 +17,7 @@ struct options {
     bool json, any, help;
     double gap, noise;  /* -1 if not given */
     long budget, pairs; /* -1 if not given */
+    long rings;         /* -1 if not given; 0: auto */
 };
 
 /* Reads the options of one command: accepted holds the first letter of each option that it knows,

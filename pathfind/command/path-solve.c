@@ -199,5 +199,7 @@ int solve(const struct options *options, struct nodes *nodes, struct answer *ans
 
 int command_solve(const struct options *options, struct tccl_error *err)
 {
+    if (options->rings >= 0)
+        return command_rings(options, err);
     return answer_command(solve, options, err);
 }

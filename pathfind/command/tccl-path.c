@@ -58,9 +58,11 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"solve", command_solve, "mpngjaGNBP", true, true,
+    {"solve", command_solve, "mpngjaGNBPR", true, true,
      "Usage: tccl-path solve (--model FILE | --profile DIR) [OPTION]...\n"
      "Finds the best ring over the nodes: the best order of GPUs, edges and ports.\n",
+     "  --rings N        N rings that run at once (1 to 8, or auto: as many as are best),\n"
+     "                   from a model, on equal nodes. Jobs get a single ring so far\n"
      "  --json           print JSON\n"},
     {"eval", command_eval, "mpngrj", true, false,
      "Usage: tccl-path eval (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"
@@ -149,6 +151,8 @@ static const char *find_fault(const struct command *command, const struct option
         return "--set is missing";
     if (strchr(command->accepted, 'b') && !options->gpus)
         return "--gpus is missing: how many GPUs the job gets";
+    if (options->rings >= 0 && (options->any || options->noise >= 0 || options->pairs >= 0))
+        return "--rings goes with none of --any, --noise and --pairs";
     if (options->format && strcmp(options->format, "svg") != 0 &&
         strcmp(options->format, "dot") != 0)
         return "--format: svg or dot is wanted";

@@ -1,0 +1,287 @@
+/* rings-bound.c: bounds of ring sets by linear programs. A memory stands for itself between who
+ * writes to it and who reads from it, so who gives to whom through it is left open; groups of GPUs
+ * that the program's solution enters too seldom are added as limits until there are none. */
+#include "search/rings-bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "search/simplex.h"
+
+enum { MAX_CUTS = 400, ROUNDS = 12, STEPS = 12, WHOLE = 40 };
+
+/* A group of GPUs with some memories that all rings must leave (out), or enter. */
+struct cut {
+    uint32_t gpus, memories;
+    bool out;
+};
+
+struct bound {
+    const struct tccl_model *model;
+    const struct tccl_machine *machine;
+    uint32_t gpus;
+    bool closed;
+    int rings;
+    int n_transfers;
+    tccl_transfer transfers[TCCL_TRANSFERS];
+    double alone[TCCL_TRANSFERS]; /* the rate of each by itself, by its place in transfers */
+    int n_cuts;
+    struct cut cuts[MAX_CUTS];
+    /* The program: columns are the transfers, then what all rings are. */
+    int n_rows, n_columns;
+    double *rows, *limits, *values;
+};
+
+/* The transfers that chains over the GPUs may have: P2P edges write. */
+static bool may_use(const struct bound *bound, tccl_transfer transfer)
+{
+    struct tccl_device from = tccl_transfer_initiator(transfer);
+    struct tccl_device to = tccl_transfer_target(transfer);
+    if ((from.kind == TCCL_GPU && !(bound->gpus >> from.index & 1)) ||
+        (to.kind == TCCL_GPU && !(bound->gpus >> to.index & 1)))
+        return false;
+    if (from.kind == TCCL_NIC)
+        return !bound->closed;
+    return to.kind != TCCL_GPU || !tccl_transfer_reads(transfer);
+}
+
+static int list_transfers(struct bound *bound, struct tccl_error *err)
+{
+    for (int i = 0; i < TCCL_TRANSFERS; i++) {
+        tccl_transfer transfer = (tccl_transfer)i;
+        if (!tccl_transfer_valid(transfer) ||
+            tccl_machine_allows(bound->machine, transfer, NULL) != 0 || !may_use(bound, transfer))
+            continue;
+        bound->transfers[bound->n_transfers] = transfer;
+        if (tccl_model_slowest(bound->model, &transfer, 1, &bound->alone[bound->n_transfers],
+                               err) != 0)
+            return -1;
+        bound->n_transfers++;
+    }
+    return 0;
+}
+
+static double *add_row(struct bound *bound, double limit)
+{
+    bound->limits[bound->n_rows] = limit;
+    return bound->rows + (size_t)bound->n_rows++ * bound->n_columns;
+}
+
+/* The most that whole numbers of these weights add up to within the room. */
+static double whole_sum(const double *weights, int n, double room)
+{
+    double most = 0;
+    if (n == 0)
+        return 0;
+    if (n == 1)
+        return weights[0] * floor(room / weights[0] + 1e-9);
+    for (int i = 0; i * weights[0] <= room + 1e-9; i++)
+        most = fmax(most, i * weights[0] + whole_sum(weights + 1, n - 1, room - i * weights[0]));
+    return most;
+}
+
+/* What a resource has room for at this rate, in whole transfers. */
+static double room_of(const double *row, int n, double room)
+{
+    double weights[4];
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        int k = 0;
+        while (k < count && fabs(weights[k] - row[i]) > 1e-9)
+            k++;
+        if (row[i] <= 0 || k < count)
+            continue;
+        if (count == 4 || room / row[i] > WHOLE)
+            return room;
+        weights[count++] = row[i];
+    }
+    return whole_sum(weights, count, room);
+}
+
+static void add_resources(struct bound *bound, double rate)
+{
+    int n = tccl_model_resources(bound->model), first = bound->n_rows;
+    for (int i = 0; i < n; i++)
+        add_row(bound, tccl_model_limit(bound->model, i) / rate);
+    for (int i = 0; i < bound->n_transfers; i++) {
+        const struct tccl_model_use *uses;
+        int count = tccl_model_uses(bound->model, bound->transfers[i], &uses);
+        for (int k = 0; k < count && bound->alone[i] >= rate; k++)
+            bound->rows[(size_t)(first + uses[k].resource) * bound->n_columns + i] = uses[k].weight;
+    }
+    for (int i = first; i < first + n; i++)
+        bound->limits[i] = room_of(bound->rows + (size_t)i * bound->n_columns, bound->n_transfers,
+                                   bound->limits[i]);
+}
+
+/* Each NIC carries no more than its line, each way. */
+static void add_lines(struct bound *bound, double rate)
+{
+    for (int i = 0; i < 2 * bound->machine->n_nics && !bound->closed; i++) {
+        double *row = add_row(bound, floor(bound->machine->nics[i / 2].gbps / rate + 1e-9));
+        for (int k = 0; k < bound->n_transfers; k++) {
+            struct tccl_device nic = tccl_transfer_initiator(bound->transfers[k]);
+            row[k] = nic.kind == TCCL_NIC && nic.index == i / 2 &&
+                     tccl_transfer_reads(bound->transfers[k]) == (i % 2 == 1);
+        }
+    }
+}
+
+/* Which of a transfer's ends are in the cut: 1 when it leaves, -1 when it enters, else 0. */
+static int crosses(const struct cut *cut, tccl_transfer transfer)
+{
+    struct tccl_device ends[2] = {tccl_transfer_source(transfer), tccl_transfer_sink(transfer)};
+    int inside[2];
+    for (int i = 0; i < 2; i++)
+        inside[i] = ends[i].kind == TCCL_GPU      ? cut->gpus >> ends[i].index & 1
+                    : ends[i].kind == TCCL_MEMORY ? cut->memories >> ends[i].index & 1
+                                                  : 0;
+    return inside[0] - inside[1];
+}
+
+/* sign 1: what crosses the cut is no more than the rings; -1: no less. */
+static void add_cut(struct bound *bound, const struct cut *cut, int sign)
+{
+    double *row = add_row(bound, 0);
+    for (int i = 0; i < bound->n_transfers; i++)
+        row[i] = sign * (crosses(cut, bound->transfers[i]) == (cut->out ? 1 : -1));
+    row[bound->n_transfers] = -sign;
+}
+
+/* Each GPU is entered and left once by each ring, and what enters a memory leaves it. */
+static void add_ends(struct bound *bound)
+{
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        for (int k = 0; k < 4 && bound->gpus >> i & 1; k++)
+            add_cut(bound, &(struct cut){.gpus = UINT32_C(1) << i, .out = k % 2}, k < 2 ? 1 : -1);
+    for (int i = 0; i < 2 * bound->machine->n_memories; i++) {
+        double *row = add_row(bound, 0);
+        for (int k = 0; k < bound->n_transfers; k++)
+            row[k] = (i % 2 ? 1 : -1) *
+                     crosses(&(struct cut){.memories = UINT32_C(1) << i / 2}, bound->transfers[k]);
+    }
+}
+
+/* The NICs: all rings come from them and go to them, once each. */
+static void add_nics(struct bound *bound)
+{
+    for (int i = 0; i < 4 && !bound->closed; i++) {
+        double *row = add_row(bound, 0);
+        int sign = i < 2 ? 1 : -1;
+        for (int k = 0; k < bound->n_transfers; k++)
+            row[k] = sign * (tccl_transfer_initiator(bound->transfers[k]).kind == TCCL_NIC &&
+                             tccl_transfer_reads(bound->transfers[k]) == (i % 2 == 1));
+        row[bound->n_transfers] = -sign;
+    }
+}
+
+/* Notes the cut through the solution around these GPUs if it is too small. Each memory stands on
+ * the side where it adds less. */
+static bool find_cut(struct bound *bound, uint32_t gpus, bool out)
+{
+    struct cut cut = {.gpus = gpus, .out = out};
+    double sums[TCCL_MAX_MEMORIES][2] = {{0}}, total = 0;
+    for (int i = 0; i < bound->n_transfers; i++) {
+        struct tccl_device ends[2] = {tccl_transfer_source(bound->transfers[i]),
+                                      tccl_transfer_sink(bound->transfers[i])};
+        struct tccl_device from = ends[!out], to = ends[out];
+        bool leaves = from.kind == TCCL_GPU && gpus >> from.index & 1;
+        bool arrives = to.kind == TCCL_GPU && gpus >> to.index & 1;
+        if (leaves && to.kind == TCCL_MEMORY)
+            sums[to.index][0] += bound->values[i];
+        else if (from.kind == TCCL_MEMORY && !arrives)
+            sums[from.index][1] += bound->values[i];
+        else if (leaves && !arrives)
+            total += bound->values[i];
+    }
+    for (int i = 0; i < bound->machine->n_memories; i++) {
+        total += fmin(sums[i][0], sums[i][1]);
+        if (sums[i][1] < sums[i][0])
+            cut.memories |= UINT32_C(1) << i;
+    }
+    if (total >= bound->values[bound->n_transfers] - 1e-4 || bound->n_cuts == MAX_CUTS)
+        return false;
+    bound->cuts[bound->n_cuts++] = cut;
+    return true;
+}
+
+static bool find_cuts(struct bound *bound)
+{
+    bool found = false;
+    for (uint32_t part = bound->gpus; part; part = (part - 1) & bound->gpus)
+        if (__builtin_popcount(part) > 1 && (!bound->closed || part != bound->gpus))
+            found = (find_cut(bound, part, true) | find_cut(bound, part, false)) || found;
+    return found;
+}
+
+/* The most rings, fractions allowed, of this rate each. Returns 0, 1 (unknown), or -1 with err. */
+static int most_rings(struct bound *bound, double rate, double *most, struct tccl_error *err)
+{
+    size_t rows = tccl_model_resources(bound->model) + 4 * TCCL_MAX_GPUS + 2 * TCCL_MAX_MEMORIES +
+                  2 * TCCL_MAX_NICS + 5 + MAX_CUTS;
+    bound->n_columns = bound->n_transfers + 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        cleanup_free double *cells = calloc(rows * bound->n_columns, sizeof(*cells));
+        cleanup_free double *limits = calloc(rows, sizeof(*limits));
+        cleanup_free double *values = calloc(bound->n_columns, sizeof(*values));
+        if (!cells || !limits || !values)
+            return tccl_fail(err, "out of memory");
+        bound->rows = cells;
+        bound->limits = limits;
+        bound->values = values;
+        bound->n_rows = 0;
+        add_resources(bound, rate);
+        add_lines(bound, rate);
+        add_ends(bound);
+        add_nics(bound);
+        add_row(bound, bound->rings)[bound->n_transfers] = 1;
+        for (int i = 0; i < bound->n_cuts; i++)
+            add_cut(bound, &bound->cuts[i], -1);
+        for (int i = 0; i < bound->n_transfers; i++)
+            for (int row = 0; row < bound->n_rows && bound->alone[i] < rate; row++)
+                cells[(size_t)row * bound->n_columns + i] = 0;
+        int status = tccl_simplex(cells, limits, bound->n_rows, bound->n_columns,
+                                  bound->n_transfers, values, err);
+        if (status != 0)
+            return status;
+        *most = values[bound->n_transfers];
+        if (*most < bound->rings - 1e-3 || !find_cuts(bound))
+            return 0;
+    }
+    return 0;
+}
+
+int tccl_rings_bound(const struct tccl_model *model, uint32_t gpus, bool closed, int rings,
+                     double least, double *gbps, struct tccl_error *err)
+{
+    cleanup_free struct bound *bound = calloc(1, sizeof(*bound));
+    double low = fmax(least / rings, 1e-3), high = low;
+
+    if (!bound)
+        return tccl_fail(err, "out of memory");
+    bound->model = model;
+    bound->machine = tccl_model_machine(model);
+    bound->gpus = gpus;
+    bound->closed = closed;
+    bound->rings = rings;
+    if (list_transfers(bound, err) != 0)
+        return -1;
+    for (int i = 0; i < bound->n_transfers; i++)
+        high = fmax(high, bound->alone[i]);
+    high *= 1 + 1e-6;
+    /* low: what is reached, or may be in reach; high: out of reach. */
+    for (int i = 0; i < STEPS && high > low * (1 + 1e-6); i++) {
+        double rate = sqrt(low * high), most = rings;
+        int status = most_rings(bound, rate, &most, err);
+        if (status < 0)
+            return -1;
+        if (status > 0 || most >= rings - 1e-3)
+            low = rate;
+        else
+            high = rate;
+    }
+    *gbps = high * rings;
+    return 0;
+}

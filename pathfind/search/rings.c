@@ -1,0 +1,622 @@
+/* rings.c: the best ring set, by simulated annealing within what a stock NCCL can be made to build:
+ * islands of GPUs with P2P inside and memory between them, a memory and GPUDirect or not for each
+ * GPU, and for each ring an order and its NICs. */
+#include "search/rings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/rings-bound.h"
+
+/* SMALL: with up to so many GPUs all sets are counted out, if that takes no more than EFFORT sets;
+ * then BEFORE sets by chance are enough to begin with. */
+enum { BUDGET = 10000, SHARPNESS = 12, DESCENTS = 4, SMALL = 4, BEFORE = 1000, EFFORT = 300000 };
+
+/* A set as the search changes it. Chains follow from it. */
+struct plan {
+    int n;
+    uint8_t orders[TCCL_CHAIN_RINGS][TCCL_MAX_GPUS];
+    uint8_t nics[TCCL_CHAIN_RINGS][2];
+    uint8_t islands[TCCL_MAX_GPUS];
+    uint8_t memories[TCCL_MAX_GPUS];
+    bool direct[TCCL_MAX_GPUS];
+};
+
+struct finder {
+    const struct tccl_model *model;
+    const struct tccl_machine *machine;
+    const struct tccl_rings_options *options;
+    bool closed;
+    int n_gpus;
+    uint8_t gpus[TCCL_MAX_GPUS];
+    uint64_t state;
+    double goal; /* what is good enough */
+    const struct tccl_ring_set *starts;
+    int n_starts;
+    struct tccl_rings_result *result;
+    struct tccl_error *err;
+};
+
+static uint32_t chance(struct finder *finder, uint32_t below)
+{
+    finder->state = finder->state * 6364136223846793005U + 1442695040888963407U;
+    return (uint32_t)((finder->state >> 33) % below);
+}
+
+static struct tccl_port port_of(const struct plan *plan, int nic, int gpu)
+{
+    struct tccl_device itself = {TCCL_GPU, (uint8_t)gpu};
+    struct tccl_device memory = {TCCL_MEMORY, plan->memories[gpu]};
+    return (struct tccl_port){(uint8_t)nic, plan->direct[gpu] ? itself : memory};
+}
+
+static void make_chain(const struct finder *finder, const struct plan *plan, int ring,
+                       struct tccl_chain *chain)
+{
+    const uint8_t *order = plan->orders[ring];
+    int n = finder->n_gpus;
+    memset(chain, 0, sizeof(*chain));
+    chain->n_gpus = (uint8_t)n;
+    chain->closed = finder->closed;
+    memcpy(chain->gpus, order, n);
+    for (int i = 0; i < tccl_chain_edges(chain); i++) {
+        int to = order[(i + 1) % n];
+        if (plan->islands[order[i]] == plan->islands[to])
+            chain->edges[i].kind = TCCL_P2P_WRITE;
+        else
+            chain->edges[i] = (struct tccl_edge){TCCL_BOUNCE, plan->memories[to]};
+    }
+    if (finder->closed)
+        return;
+    chain->entry = port_of(plan, plan->nics[ring][0], order[0]);
+    chain->exit = port_of(plan, plan->nics[ring][1], order[n - 1]);
+}
+
+/* Does each ring leave by the fabric by which it came, unless there is one alone? */
+static bool keeps_fabric(const struct finder *finder, const struct tccl_ring_set *set)
+{
+    const struct tccl_nic *nics = finder->machine->nics;
+    bool one = true, kept = true;
+    for (int i = 0; i < set->n && !finder->closed; i++) {
+        const char *in = nics[set->rings[i].entry.nic].fabric;
+        const char *out = nics[set->rings[i].exit.nic].fabric;
+        kept = kept && strcmp(in, out) == 0;
+        one = one && strcmp(in, nics[set->rings[0].entry.nic].fabric) == 0 &&
+              strcmp(out, nics[set->rings[0].entry.nic].fabric) == 0;
+    }
+    return one || kept;
+}
+
+/* What the lines of the NICs leave to a ring. */
+static double line_rate(const struct finder *finder, const struct tccl_ring_set *set)
+{
+    int counts[TCCL_MAX_NICS][2] = {{0}};
+    double rate = INFINITY;
+    for (int i = 0; i < set->n && !finder->closed; i++) {
+        counts[set->rings[i].entry.nic][0]++;
+        counts[set->rings[i].exit.nic][1]++;
+    }
+    for (int i = 0; i < finder->machine->n_nics; i++)
+        for (int k = 0; k < 2; k++)
+            if (counts[i][k])
+                rate = fmin(rate, finder->machine->nics[i].gbps / counts[i][k]);
+    return rate;
+}
+
+/* What the set reaches, GB/s, and how well it is spread: what is the lower, the more of its
+ * transfers are slow. Returns 0; 1: it is not possible; -1 with err. */
+static int rate_set(struct finder *finder, const struct tccl_ring_set *set, double *gbps,
+                    double *spread)
+{
+    double rates[TCCL_MAX_SIDE], line = line_rate(finder, set), sum = 0, least = line;
+    struct tccl_side side;
+    if (tccl_ring_set_check(set, finder->machine, NULL) != 0 ||
+        tccl_ring_set_expressible(set, NULL) != 0 || !keeps_fabric(finder, set))
+        return 1;
+    finder->result->rated++;
+    tccl_ring_set_side(set, &side);
+    if (tccl_model_rates(finder->model, side.transfers, side.count, rates, NULL, finder->err) != 0)
+        return -1;
+    for (int i = 0; i < side.count; i++) {
+        least = fmin(least, rates[i]);
+        sum += pow(rates[i], -SHARPNESS);
+    }
+    if (!finder->closed)
+        sum += pow(line, -SHARPNESS);
+    *gbps = set->n * least;
+    *spread = set->n * pow(sum, -1.0 / SHARPNESS);
+    return 0;
+}
+
+static bool is_better(const struct tccl_rings_result *result, double gbps, int n)
+{
+    if (gbps > result->gbps * (1 + 1e-9))
+        return true;
+    return gbps > result->gbps * (1 - 1e-9) && n < result->set.n;
+}
+
+static void keep(struct finder *finder, const struct tccl_ring_set *set, double gbps)
+{
+    if (!is_better(finder->result, gbps, set->n))
+        return;
+    finder->result->gbps = gbps;
+    finder->result->set = *set;
+}
+
+/* Returns as rate_set. */
+static int rate_plan(struct finder *finder, const struct plan *plan, double *spread)
+{
+    struct tccl_ring_set set = {.n = plan->n};
+    double gbps;
+    for (int i = 0; i < plan->n; i++)
+        make_chain(finder, plan, i, &set.rings[i]);
+    int status = rate_set(finder, &set, &gbps, spread);
+    if (status == 0)
+        keep(finder, &set, gbps);
+    return status;
+}
+
+/* Changes */
+
+static void swap(uint8_t *a, uint8_t *b)
+{
+    uint8_t kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void reverse(uint8_t *order, int from, int to)
+{
+    for (; from < to; from++, to--)
+        swap(&order[from], &order[to]);
+}
+
+/* Moves a GPU of a ring to another place. */
+static void move(uint8_t *order, int from, int to)
+{
+    uint8_t kept = order[from];
+    if (from < to)
+        memmove(order + from, order + from + 1, to - from);
+    else
+        memmove(order + to + 1, order + to, from - to);
+    order[to] = kept;
+}
+
+static void change_order(struct finder *finder, struct plan *plan)
+{
+    uint8_t *order = plan->orders[chance(finder, plan->n)];
+    int a = chance(finder, finder->n_gpus), b = chance(finder, finder->n_gpus);
+    switch (chance(finder, 3)) {
+    case 0:
+        swap(&order[a], &order[b]);
+        break;
+    case 1:
+        reverse(order, a < b ? a : b, a < b ? b : a);
+        break;
+    default:
+        move(order, a, b);
+    }
+}
+
+static void change_nics(struct finder *finder, struct plan *plan)
+{
+    int ring = chance(finder, plan->n), end = chance(finder, 2);
+    if (chance(finder, 2))
+        plan->nics[ring][end] = chance(finder, finder->machine->n_nics);
+    else
+        swap(&plan->nics[ring][end], &plan->nics[chance(finder, plan->n)][chance(finder, 2)]);
+}
+
+static void change_place(struct finder *finder, struct plan *plan)
+{
+    int a = finder->gpus[chance(finder, finder->n_gpus)];
+    int b = finder->gpus[chance(finder, finder->n_gpus)];
+    switch (chance(finder, finder->closed ? 4 : 5)) {
+    case 0:
+        plan->memories[a] = chance(finder, finder->machine->n_memories);
+        break;
+    case 1:
+        swap(&plan->memories[a], &plan->memories[b]);
+        break;
+    case 2:
+        plan->islands[a] = plan->islands[b];
+        break;
+    case 3:
+        plan->islands[a] = chance(finder, TCCL_MAX_GPUS);
+        break;
+    default:
+        plan->direct[a] = !plan->direct[a];
+    }
+}
+
+/* A ring becomes like another one, the other way round or not. */
+static void copy_ring(struct finder *finder, struct plan *plan)
+{
+    int to = chance(finder, plan->n), from = chance(finder, plan->n);
+    memcpy(plan->orders[to], plan->orders[from], finder->n_gpus);
+    memcpy(plan->nics[to], plan->nics[from], sizeof(plan->nics[to]));
+    if (chance(finder, 2) == 0)
+        return;
+    reverse(plan->orders[to], 0, finder->n_gpus - 1);
+    swap(&plan->nics[to][0], &plan->nics[to][1]);
+}
+
+static void change(struct finder *finder, struct plan *plan)
+{
+    int kinds = chance(finder, 20);
+    if (kinds < 9)
+        change_order(finder, plan);
+    else if (kinds < 13 && !finder->closed)
+        change_nics(finder, plan);
+    else if (kinds < 19)
+        change_place(finder, plan);
+    else
+        copy_ring(finder, plan);
+}
+
+/* Beginnings */
+
+static void shuffle(struct finder *finder, uint8_t *order)
+{
+    memcpy(order, finder->gpus, finder->n_gpus);
+    for (int i = finder->n_gpus - 1; i > 0; i--)
+        swap(&order[i], &order[chance(finder, i + 1)]);
+}
+
+static bool below_one_switch(const struct tccl_machine *machine, int a, int b)
+{
+    struct tccl_device x = {TCCL_GPU, (uint8_t)a}, y = {TCCL_GPU, (uint8_t)b};
+    return machine->p2p[a][b] && tccl_machine_path(machine, x, y) == TCCL_PATH_SWITCH;
+}
+
+/* By chance, but with the memories that GPUs are next to, and GPUs below one switch together. */
+static void begin_anywhere(struct finder *finder, int rings, struct plan *plan)
+{
+    const struct tccl_machine *machine = finder->machine;
+    *plan = (struct plan){.n = rings};
+    for (int i = 0; i < finder->n_gpus; i++) {
+        int gpu = finder->gpus[i];
+        plan->memories[gpu] = (uint8_t)machine->gpus[gpu].numa;
+        plan->islands[gpu] = (uint8_t)gpu;
+        for (int k = 0; k < i; k++)
+            if (below_one_switch(machine, gpu, finder->gpus[k]))
+                plan->islands[gpu] = plan->islands[finder->gpus[k]];
+    }
+    for (int i = 0; i < rings; i++) {
+        shuffle(finder, plan->orders[i]);
+        for (int k = 0; k < 2 && machine->n_nics; k++)
+            plan->nics[i][k] = (uint8_t)chance(finder, machine->n_nics);
+    }
+}
+
+static void join_islands(struct plan *plan, int a, int b)
+{
+    int from = plan->islands[a], to = plan->islands[b];
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (plan->islands[i] == from)
+            plan->islands[i] = (uint8_t)to;
+}
+
+static void take_port(struct plan *plan, struct tccl_port port, int gpu)
+{
+    plan->direct[gpu] = port.via.kind == TCCL_GPU;
+    if (!plan->direct[gpu])
+        plan->memories[gpu] = port.via.index;
+}
+
+static void take_chain(struct plan *plan, const struct tccl_chain *chain)
+{
+    for (int i = 0; i < tccl_chain_edges(chain); i++) {
+        int to = chain->gpus[(i + 1) % chain->n_gpus];
+        if (chain->edges[i].kind == TCCL_BOUNCE)
+            plan->memories[to] = chain->edges[i].memory;
+        else
+            join_islands(plan, chain->gpus[i], to);
+    }
+    if (chain->closed)
+        return;
+    take_port(plan, chain->entry, chain->gpus[0]);
+    take_port(plan, chain->exit, chain->gpus[chain->n_gpus - 1]);
+}
+
+/* The set's rings, again and again. What its rings want of one GPU the last one gets. */
+static void begin_with(const struct tccl_ring_set *set, int rings, struct plan *plan)
+{
+    *plan = (struct plan){.n = rings};
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        plan->islands[i] = (uint8_t)i;
+    for (int i = 0; i < set->n; i++)
+        take_chain(plan, &set->rings[i]);
+    for (int i = 0; i < rings; i++) {
+        const struct tccl_chain *chain = &set->rings[i % set->n];
+        memcpy(plan->orders[i], chain->gpus, chain->n_gpus);
+        plan->nics[i][0] = chain->entry.nic;
+        plan->nics[i][1] = chain->exit.nic;
+    }
+}
+
+/* Annealing */
+
+/* Is the next plan kept? A slower one sometimes, while it is hot. */
+static bool accept(struct finder *finder, double now, double next, double heat)
+{
+    double by = chance(finder, 1 << 20) / (double)(1 << 20);
+    return next >= now || by < pow(next / now, 1 / heat);
+}
+
+/* From the plan on, with so many sets. Returns 0, or -1 with err. */
+static int anneal(struct finder *finder, struct plan *plan, long sets)
+{
+    const struct tccl_rings_result *result = finder->result;
+    long first = result->rated;
+    double now = 0;
+    int status = rate_plan(finder, plan, &now);
+    for (long tries = 0; status >= 0 && result->rated < first + sets && tries < 50 * sets &&
+                         result->gbps < finder->goal;
+         tries++) {
+        double heat = 0.08 * pow(0.01, (double)(result->rated - first) / (double)sets), next = 0;
+        struct plan other = *plan;
+        for (int i = 1 + chance(finder, 3); i > 0; i--)
+            change(finder, &other);
+        status = rate_plan(finder, &other, &next);
+        if (status == 0 && accept(finder, now, next, heat)) {
+            *plan = other;
+            now = next;
+        }
+    }
+    return status < 0 ? -1 : 0;
+}
+
+/* Sets of so many rings: from the best one so far, the starts in turn, and from anywhere. */
+static int descend(struct finder *finder, int rings, long sets)
+{
+    for (int i = 0; i < DESCENTS; i++) {
+        struct plan plan;
+        begin_anywhere(finder, rings, &plan);
+        if (i == 0 && finder->result->gbps > 0)
+            begin_with(&finder->result->set, rings, &plan);
+        else if (i % 2 == 0 && finder->n_starts > 0)
+            begin_with(&finder->starts[chance(finder, finder->n_starts)], rings, &plan);
+        if (anneal(finder, &plan, sets / DESCENTS) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Counting out. For each choice of islands, memories and GPUDirect the chains that fit it, then
+ * all sets of them of which no part is too slow. */
+
+enum { MANY_CHAINS = 1536 };
+
+struct counting {
+    struct finder *finder;
+    struct plan plan; /* its first ring is the chain */
+    int n;
+    struct tccl_chain chains[MANY_CHAINS];
+    struct tccl_ring_set set; /* what is put together */
+    long left;                /* sets that may still be tried */
+    bool all;                 /* there was room for all */
+    int rings;
+};
+
+/* Could the part of a set become better than the best one? */
+static bool may_gain(struct counting *counting, const struct tccl_ring_set *part)
+{
+    struct finder *finder = counting->finder;
+    struct tccl_side side;
+    const struct tccl_side *sides[] = {&side};
+    double gbps;
+    counting->all = counting->all && counting->left-- > 0;
+    finder->result->rated++;
+    tccl_ring_set_side(part, &side);
+    side.rings = counting->rings;
+    if (!counting->all || tccl_model_sides(finder->model, sides, 1, &gbps, NULL) != 0)
+        return false;
+    gbps = fmin(gbps, counting->rings * line_rate(finder, part));
+    if (gbps <= finder->result->gbps * (1 + 1e-9))
+        return false;
+    if (part->n == counting->rings && tccl_ring_set_expressible(part, NULL) == 0 &&
+        keeps_fabric(finder, part))
+        keep(finder, part, gbps);
+    return true;
+}
+
+static void add_rings(struct counting *counting, int from)
+{
+    int place = counting->set.n;
+    if (place == counting->rings)
+        return;
+    counting->set.n++;
+    for (int i = from; i < counting->n && counting->all; i++) {
+        counting->set.rings[place] = counting->chains[i];
+        if (may_gain(counting, &counting->set))
+            add_rings(counting, i);
+    }
+    counting->set.n--;
+}
+
+/* Keeps the plan's chain, if it is possible. */
+static void list_chain(struct counting *counting)
+{
+    struct tccl_ring_set one = {.n = 1};
+    make_chain(counting->finder, &counting->plan, 0, &one.rings[0]);
+    if (tccl_ring_set_check(&one, counting->finder->machine, NULL) != 0 ||
+        tccl_ring_set_expressible(&one, NULL) != 0 || !may_gain(counting, &one))
+        return;
+    if (counting->n == MANY_CHAINS)
+        counting->all = false;
+    else
+        counting->chains[counting->n++] = one.rings[0];
+}
+
+/* All orders, with all NICs at the ends; a closed ring begins with the first GPU. */
+static void list_chains(struct counting *counting, int depth)
+{
+    struct finder *finder = counting->finder;
+    uint8_t *order = counting->plan.orders[0];
+    int nics = finder->closed ? 1 : finder->machine->n_nics;
+    for (int i = depth; i < finder->n_gpus && !(finder->closed && depth == 0 && i > 0); i++) {
+        swap(&order[depth], &order[i]);
+        if (depth + 1 < finder->n_gpus)
+            list_chains(counting, depth + 1);
+        for (int k = 0; k < nics * nics && depth + 1 == finder->n_gpus; k++) {
+            counting->plan.nics[0][0] = (uint8_t)(k / nics);
+            counting->plan.nics[0][1] = (uint8_t)(k % nics);
+            list_chain(counting);
+        }
+        swap(&order[depth], &order[i]);
+    }
+}
+
+/* All choices for the GPUs from one on; islands: how many there are so far. */
+static void count_places(struct counting *counting, int at, int islands)
+{
+    struct finder *finder = counting->finder;
+    if (!counting->all)
+        return;
+    if (at == finder->n_gpus) {
+        counting->n = 0;
+        list_chains(counting, 0);
+        add_rings(counting, 0);
+        return;
+    }
+    int gpu = finder->gpus[at], memories = finder->machine->n_memories;
+    for (int i = 0; i < memories * (finder->closed ? 1 : 2); i++)
+        for (int island = 0; island <= islands; island++) {
+            counting->plan.memories[gpu] = (uint8_t)(i % memories);
+            counting->plan.direct[gpu] = i >= memories;
+            counting->plan.islands[gpu] = (uint8_t)island;
+            count_places(counting, at + 1, islands + (island == islands));
+        }
+}
+
+/* Tries all sets of so many rings. *all: none was left out. Returns 0, or -1 with err. */
+static int count_out(struct finder *finder, int rings, bool *all)
+{
+    struct counting *counting = calloc(1, sizeof(*counting));
+    if (!counting)
+        return tccl_fail(finder->err, "out of memory");
+    counting->finder = finder;
+    counting->left = EFFORT;
+    counting->all = true;
+    counting->rings = rings;
+    counting->plan.n = 1;
+    memcpy(counting->plan.orders[0], finder->gpus, finder->n_gpus);
+    count_places(counting, 0, 0);
+    *all = counting->all;
+    free(counting);
+    return 0;
+}
+
+/* The best set of so many rings. *bound: for them; lowered where all were tried. */
+static int find_rings(struct finder *finder, int rings, long sets, double *bound)
+{
+    struct tccl_rings_result *result = finder->result;
+    bool small = finder->n_gpus <= SMALL, all = false;
+    if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets) != 0)
+        return -1;
+    if (!small || result->gbps >= finder->goal || *bound < finder->goal)
+        return 0;
+    if (count_out(finder, rings, &all) != 0)
+        return -1;
+    if (all)
+        *bound = result->gbps;
+    return 0;
+}
+
+static int find_bounds(struct finder *finder, uint32_t gpus, int from, int to, double *bounds)
+{
+    double single = finder->options->single_bound;
+    for (int i = from; i <= to; i++) {
+        if (tccl_rings_bound(finder->model, gpus, finder->closed, i, finder->result->gbps,
+                             &bounds[i], finder->err) != 0)
+            return -1;
+        if (single > 0) /* no ring of a set is faster than one alone */
+            bounds[i] = fmin(bounds[i], i * single);
+    }
+    return 0;
+}
+
+static double highest(const double *bounds, int from, int to)
+{
+    double bound = 0;
+    for (int i = from; i <= to; i++)
+        bound = fmax(bound, bounds[i]);
+    return bound;
+}
+
+/* How much of the budget a number of rings gets: the more, the better it may become. */
+static double weight_of(const struct finder *finder, double bound)
+{
+    return bound <= finder->result->gbps * (1 + 1e-9) ? 0 : bound >= finder->goal ? 1 : 0.3;
+}
+
+static int find_all(struct finder *finder, int from, int to, double *bounds)
+{
+    struct tccl_rings_result *result = finder->result;
+    long budget = finder->options->budget > 0 ? finder->options->budget : BUDGET;
+    for (int i = from; i <= to; i++) {
+        double weights = 0, weight = weight_of(finder, bounds[i]);
+        for (int k = i; k <= to; k++)
+            weights += weight_of(finder, bounds[k]);
+        if (weight <= 0)
+            continue;
+        long sets = (long)((double)(budget - result->rated) * weight / weights);
+        if (result->gbps < finder->goal && find_rings(finder, i, sets, &bounds[i]) != 0)
+            return -1;
+        bounds[i] = fmax(bounds[i], result->set.n == i ? result->gbps : 0);
+        finder->goal = highest(bounds, from, to) * (1 - finder->options->gap);
+    }
+    return 0;
+}
+
+/* The starts themselves, as they are. */
+static int rate_starts(struct finder *finder)
+{
+    for (int i = 0; i < finder->n_starts; i++) {
+        const struct tccl_ring_set *set = &finder->starts[i];
+        int wanted = finder->options->rings;
+        double gbps, spread;
+        int status = rate_set(finder, set, &gbps, &spread);
+        if (status < 0)
+            return -1;
+        if (status == 0 && (!wanted || wanted == set->n))
+            keep(finder, set, gbps);
+    }
+    return 0;
+}
+
+int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
+                    const struct tccl_rings_options *options, const struct tccl_ring_set *starts,
+                    int n, struct tccl_rings_result *result, struct tccl_error *err)
+{
+    struct finder finder = {.model = model,
+                            .machine = tccl_model_machine(model),
+                            .options = options,
+                            .closed = closed,
+                            .state = options->seed,
+                            .starts = starts,
+                            .n_starts = n,
+                            .result = result,
+                            .err = err};
+    int from = options->rings ? options->rings : 1;
+    int to = options->rings ? options->rings : TCCL_CHAIN_RINGS;
+    double bounds[TCCL_CHAIN_RINGS + 1] = {0};
+
+    *result = (struct tccl_rings_result){.gbps = 0};
+    for (int i = 0; i < TCCL_MAX_GPUS; i++)
+        if (gpus >> i & 1)
+            finder.gpus[finder.n_gpus++] = (uint8_t)i;
+    if (closed && finder.n_gpus < 2)
+        return tccl_fail(err, "one GPU makes no ring");
+    if (!closed && finder.machine->n_nics == 0)
+        return tccl_fail(err, "the machine has no NIC");
+    if (rate_starts(&finder) != 0 || find_bounds(&finder, gpus, from, to, bounds) != 0)
+        return -1;
+    finder.goal = highest(bounds, from, to) * (1 - options->gap);
+    if (find_all(&finder, from, to, bounds) != 0)
+        return -1;
+    result->bound = fmax(result->gbps, highest(bounds, from, to));
+    return 0;
+}

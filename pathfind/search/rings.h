@@ -1,0 +1,36 @@
+/* rings.h: the best ring set of a GPU set: several rings that run at once, on a single node or on
+ * each of several equal ones.
+ *
+ * The search changes a few things of a set at a time, by chance, keeps what is better, and now and
+ * then what is not (simulated annealing), from several beginnings. Only sets that a stock NCCL can
+ * be made to build are rated. What it finds is compared with a proven bound (search/rings-bound.h);
+ * it ends when it is as close to that as is wanted, or when its budget is used up. */
+#ifndef TCCL_RINGS_H
+#define TCCL_RINGS_H
+
+#include "chain/ring-set.h"
+
+struct tccl_rings_options {
+    int rings;           /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
+    double gap;          /* ends when proven within this ratio; 0: exact */
+    long budget;         /* sets to rate at most, with more than 4 GPUs; 0: 10,000 */
+    double single_bound; /* no single ring is faster, GB/s; 0: unknown */
+    uint64_t seed;       /* of what is chosen by chance: the same seed gives the same set */
+};
+
+struct tccl_rings_result {
+    struct tccl_ring_set set;
+    double gbps;  /* of all rings together, GB/s; 0: no set was found */
+    double bound; /* no set that a stock NCCL can be made to build is faster */
+    long rated;
+};
+
+/* starts: n sets to begin with, such as the best single chains and the baseline; one that a stock
+ * NCCL can't be made to build is mended. closed: of a single node; else of each of several equal
+ * ones, whose NICs all reach each other, or each ring keeps to one fabric. Returns 0 (gbps is 0 if
+ * there is no set), or -1 with err. */
+int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
+                    const struct tccl_rings_options *options, const struct tccl_ring_set *starts,
+                    int n, struct tccl_rings_result *result, struct tccl_error *err);
+
+#endif

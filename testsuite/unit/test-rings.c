@@ -1,0 +1,294 @@
+/* test-rings.c: the best ring sets against all sets of two rings tried, on random models. Orders,
+ * edges, ports and what NCCL can build together are written again here; rates are those of
+ * tccl_model_sides, which test-model.c compares with their definition. */
+#include <math.h>
+
+#include "machines.h"
+#include "random-model.h"
+#include "search/rings-bound.h"
+#include "search/rings.h"
+
+enum { ROUNDS = 300, MOST_CHAINS = 20000, GPUS = 4, NICS = 2 };
+
+static struct tccl_device device(int kind, int index)
+{
+    return (struct tccl_device){(uint8_t)kind, (uint8_t)index};
+}
+
+/* A chain, and what it wants of processes and pairs of GPUs. */
+struct tried {
+    double alone;
+    struct tccl_set set;
+    int memories[GPUS]; /* of the GPU's buffers, -1: none */
+    int direct[GPUS];   /* GPUDirect: 0, 1, -1: no port */
+    int nics[2];
+    unsigned p2p, bounces; /* pairs of GPUs, as pair() counts them */
+    unsigned near[NICS];   /* GPUs with GPUDirect to it */
+};
+
+struct trial {
+    const struct tccl_model *model;
+    const struct tccl_machine *machine;
+    int n;
+    bool closed;
+    int order[GPUS], how[GPUS]; /* of an edge: -1 P2P, else the memory */
+    int n_chains;
+    struct tried chains[MOST_CHAINS];
+    double best[3]; /* of one ring, and of two */
+};
+
+static unsigned pair(int a, int b)
+{
+    return 1u << (a < b ? a * GPUS + b : b * GPUS + a);
+}
+
+static void add(struct tccl_set *set, struct tccl_device who, bool reads, struct tccl_device whom)
+{
+    tccl_set_add(set, tccl_transfer_make(who, reads, whom));
+}
+
+static double slowest(const struct trial *trial, const struct tccl_set *a, const struct tccl_set *b)
+{
+    struct tccl_side side = {0};
+    const struct tccl_side *sides[] = {&side};
+    double gbps = 0;
+    CHECK_INT(tccl_side_add(&side, a), 0);
+    if (b)
+        CHECK_INT(tccl_side_add(&side, b), 0);
+    CHECK_INT(tccl_model_sides(trial->model, sides, 1, &gbps, NULL), 0);
+    return gbps;
+}
+
+/* A GPU's buffers are in one memory. Returns false if they are in another one already. */
+static bool want(int *place, int value)
+{
+    if (*place >= 0 && *place != value)
+        return false;
+    *place = value;
+    return true;
+}
+
+/* via: -1 GPUDirect, else the memory. */
+static bool add_port(const struct trial *trial, struct tried *tried, int gpu, int nic, int via,
+                     bool out)
+{
+    struct tccl_device card = device(TCCL_NIC, nic), other = device(TCCL_GPU, gpu);
+    if (via < 0 && !trial->machine->gpudirect[nic][gpu])
+        return false;
+    if (via >= 0) {
+        other = device(TCCL_MEMORY, via);
+        add(&tried->set, device(TCCL_GPU, gpu), !out, other);
+    } else {
+        tried->near[nic] |= 1u << gpu;
+    }
+    add(&tried->set, card, out, other);
+    tried->nics[out] = nic;
+    return want(&tried->direct[gpu], via < 0) && (via < 0 || want(&tried->memories[gpu], via));
+}
+
+/* GPUs joined by pairs, directly or by others; and those near to one NIC. */
+static bool bounces_inside(unsigned p2p, unsigned bounces, const unsigned *a, const unsigned *b)
+{
+    unsigned reach[GPUS];
+    for (int i = 0; i < GPUS; i++) {
+        reach[i] = 1u << i;
+        for (int k = 0; k < GPUS; k++)
+            reach[i] |= k != i && (p2p & pair(i, k)) ? 1u << k : 0;
+        for (int nic = 0; nic < NICS; nic++) {
+            unsigned near = a[nic] | (b ? b[nic] : 0);
+            reach[i] |= near >> i & 1 ? near : 0;
+        }
+    }
+    for (int via = 0; via < GPUS; via++)
+        for (int i = 0; i < GPUS; i++)
+            if (reach[i] >> via & 1)
+                reach[i] |= reach[via];
+    for (int i = 0; i < GPUS; i++)
+        for (int k = 0; k < i; k++)
+            if ((bounces & pair(i, k)) && (reach[i] >> k & 1))
+                return true;
+    return false;
+}
+
+static void try_chain(struct trial *trial, int in, int in_via, int out, int out_via)
+{
+    struct tried tried = {.memories = {-1, -1, -1, -1}, .direct = {-1, -1, -1, -1}};
+    int last = trial->order[trial->n - 1];
+    for (int i = 0; i < trial->n - !trial->closed; i++) {
+        int from = trial->order[i], to = trial->order[(i + 1) % trial->n], how = trial->how[i];
+        struct tccl_device memory = device(TCCL_MEMORY, how < 0 ? 0 : how);
+        if (how < 0) {
+            tried.p2p |= pair(from, to);
+            add(&tried.set, device(TCCL_GPU, from), false, device(TCCL_GPU, to));
+            continue;
+        }
+        tried.bounces |= pair(from, to);
+        add(&tried.set, device(TCCL_GPU, from), false, memory);
+        add(&tried.set, device(TCCL_GPU, to), true, memory);
+        if (!want(&tried.memories[to], how))
+            return;
+    }
+    if (!trial->closed && (!add_port(trial, &tried, trial->order[0], in, in_via, false) ||
+                           !add_port(trial, &tried, last, out, out_via, true)))
+        return;
+    if (!trial->closed && trial->n == 1 && in != out)
+        return; /* NCCL takes one NIC for both */
+    if (bounces_inside(tried.p2p, tried.bounces, tried.near, NULL))
+        return;
+    tried.alone = slowest(trial, &tried.set, NULL);
+    if (!trial->closed)
+        tried.alone =
+            fmin(tried.alone, fmin(trial->machine->nics[in].gbps, trial->machine->nics[out].gbps));
+    trial->best[1] = fmax(trial->best[1], tried.alone);
+    if (trial->n_chains == MOST_CHAINS) {
+        fprintf(stderr, "too many chains\n");
+        exit(1);
+    }
+    trial->chains[trial->n_chains++] = tried;
+}
+
+static void try_ports(struct trial *trial)
+{
+    int nics = trial->closed ? 1 : trial->machine->n_nics;
+    int vias = trial->closed ? 0 : trial->machine->n_memories;
+    for (int in = 0; in < nics; in++)
+        for (int out = 0; out < nics; out++)
+            for (int in_via = -1; in_via < vias; in_via++)
+                for (int out_via = -1; out_via < vias; out_via++)
+                    try_chain(trial, in, in_via, out, out_via);
+}
+
+static void try_edges(struct trial *trial, int edge)
+{
+    if (edge == trial->n - !trial->closed) {
+        try_ports(trial);
+        return;
+    }
+    int from = trial->order[edge], to = trial->order[(edge + 1) % trial->n];
+    int first = trial->machine->p2p[from][to] ? -1 : 0;
+    for (trial->how[edge] = first; trial->how[edge] < trial->machine->n_memories;
+         trial->how[edge]++)
+        try_edges(trial, edge + 1);
+}
+
+static void try_orders(struct trial *trial, int depth, unsigned used)
+{
+    if (depth == trial->n) {
+        try_edges(trial, 0);
+        return;
+    }
+    for (int i = 0; i < trial->n; i++) {
+        if ((used >> i & 1) || (trial->closed && depth == 0 && i > 0))
+            continue;
+        trial->order[depth] = i;
+        try_orders(trial, depth + 1, used | 1u << i);
+    }
+}
+
+static bool fit(const struct tried *a, const struct tried *b)
+{
+    for (int i = 0; i < GPUS; i++)
+        if ((a->memories[i] >= 0 && b->memories[i] >= 0 && a->memories[i] != b->memories[i]) ||
+            (a->direct[i] >= 0 && b->direct[i] >= 0 && a->direct[i] != b->direct[i]))
+            return false;
+    return !bounces_inside(a->p2p | b->p2p, a->bounces | b->bounces, a->near, b->near);
+}
+
+/* What the NICs' lines leave to both rings together. */
+static double lines(const struct trial *trial, const struct tried *a, const struct tried *b)
+{
+    double gbps = INFINITY;
+    for (int end = 0; end < 2 && !trial->closed; end++) {
+        bool same = a->nics[end] == b->nics[end];
+        gbps = fmin(gbps, trial->machine->nics[a->nics[end]].gbps * (same ? 1 : 2));
+        gbps = fmin(gbps, trial->machine->nics[b->nics[end]].gbps * (same ? 1 : 2));
+    }
+    return gbps;
+}
+
+static int by_rate(const void *a, const void *b)
+{
+    double x = ((const struct tried *)a)->alone, y = ((const struct tried *)b)->alone;
+    return x > y ? -1 : x < y;
+}
+
+/* Faster ones first: two rings are never more than twice as fast as the slower one of them. */
+static void try_pairs(struct trial *trial)
+{
+    qsort(trial->chains, trial->n_chains, sizeof(*trial->chains), by_rate);
+    for (int i = 0; i < trial->n_chains; i++)
+        for (int k = 0; k <= i && 2 * trial->chains[i].alone > trial->best[2]; k++) {
+            const struct tried *a = &trial->chains[i], *b = &trial->chains[k];
+            if (fit(a, b))
+                trial->best[2] = fmax(trial->best[2],
+                                      fmin(slowest(trial, &a->set, &b->set), lines(trial, a, b)));
+        }
+}
+
+/* What is said of a set is true of it. */
+static void check_set(const struct trial *trial, const struct tccl_rings_result *result)
+{
+    struct tccl_side side;
+    const struct tccl_side *sides[] = {&side};
+    struct tccl_error err = {""};
+    double gbps = 0;
+    CHECK_INT(tccl_ring_set_check(&result->set, trial->machine, &err), 0);
+    CHECK_INT(tccl_ring_set_expressible(&result->set, &err), 0);
+    CHECK_STR(err.text, "");
+    tccl_ring_set_side(&result->set, &side);
+    CHECK_INT(tccl_model_sides(trial->model, sides, 1, &gbps, NULL), 0);
+    CHECK(gbps > result->gbps * (1 - 1e-9));
+}
+
+static void check_rings(const struct trial *trial, int rings)
+{
+    struct tccl_rings_options options = {.rings = rings, .seed = 1};
+    struct tccl_rings_result result;
+    struct tccl_error err = {""};
+    double bound = 0, best = trial->best[rings];
+    uint32_t gpus = (1u << trial->n) - 1;
+    CHECK_INT(tccl_rings_bound(trial->model, gpus, trial->closed, rings, 0, &bound, &err), 0);
+    CHECK_INT(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, &err),
+              0);
+    CHECK_STR(err.text, "");
+    if (best > bound * (1 + 1e-6) || fabs(result.gbps - best) > 1e-6 * best ||
+        result.bound < best * (1 - 1e-9)) {
+        fprintf(stderr,
+                "%d GPUs, %d NICs, %s, %d rings: found %g, proven %g, bound %g; the best has %g\n",
+                trial->n, trial->machine->n_nics, trial->closed ? "closed" : "open", rings,
+                result.gbps, result.bound, bound, best);
+        CHECK(false);
+    }
+    if (best > 0)
+        check_set(trial, &result);
+    else
+        CHECK(result.set.n == 0);
+}
+
+static void check_random(unsigned long *state, int gpus, int nics)
+{
+    struct tccl_model *model = random_model(state, gpus, 1 + random_below(state, 2), nics);
+    struct trial *trial = calloc(1, sizeof(*trial));
+    trial->model = model;
+    trial->machine = tccl_model_machine(model);
+    trial->n = gpus;
+    trial->closed = nics == 0;
+    try_orders(trial, 0, 0);
+    try_pairs(trial);
+    check_rings(trial, 1);
+    check_rings(trial, 2);
+    free(trial);
+    tccl_model_free(model);
+}
+
+int main(void)
+{
+    unsigned long state = check_seed();
+    int rounds = getenv("ROUNDS") ? atoi(getenv("ROUNDS")) : ROUNDS;
+    for (int i = 0; i < rounds && !check_failures; i++) {
+        int nics = random_below(&state, 3);
+        check_random(&state, nics ? 1 + random_below(&state, 3) : 2 + random_below(&state, 3),
+                     nics);
+    }
+    return check_result();
+}
