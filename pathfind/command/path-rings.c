@@ -24,7 +24,7 @@ static int check_nodes(const struct nodes *nodes, struct tccl_error *err)
 {
     for (int i = 0; i < nodes->n_groups; i++) {
         const struct group *group = &nodes->groups[i];
-        if (!group->source->model)
+        if (group->source->profile)
             return tccl_fail(err, "%s: --rings needs a model: profiles have no ring sets yet",
                              group->source->path);
         if (group->source != nodes->groups[0].source || group->gpus != nodes->groups[0].gpus)
