@@ -19,7 +19,9 @@ def marker():
 
 
 def of_folder(mark):
-    found = {os.path.join(mark['TMPDIR'], name) for name in os.listdir(mark['TMPDIR'])}
+    """What is in it, and in those of tests."""
+    folders = [mark['TMPDIR']] + [each.path for each in os.scandir(mark['TMPDIR']) if each.is_dir(follow_symlinks=False)]
+    found = {os.path.join(folder, name) for folder in folders for name in os.listdir(folder)}
     shutil.rmtree(mark['TMPDIR'], ignore_errors=True)
     return found
 

@@ -4,8 +4,10 @@ keep a test from what it waits for."""
 import heapq
 import itertools
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from catalogue import LOGS
 from cluster import Cluster
 
-KILL_AFTER = 10  # seconds between TERM and KILL
+KILL_AFTER = 60  # seconds between TERM and KILL: a test that has a cluster of its own ends it
 SKIP = 77
 
 
@@ -90,10 +92,12 @@ class Runner:
 
     def execute(self, test, env):
         """Its status, and its CPU seconds with those of all processes that it waited for."""
+        folder = tempfile.mkdtemp(prefix='', dir=self.marker['TMPDIR'])
+        os.chmod(folder, 0o1777)
         with open(log_of(test.name), 'wb') as log:
             process = subprocess.Popen(test.command, cwd=test.folder, stdin=subprocess.DEVNULL, stdout=log,
                                        stderr=log, start_new_session=True,
-                                       env={**os.environ, **self.marker, **quiet(test), **test.env, **env})
+                                       env={**os.environ, **self.marker, **quiet(test), **test.env, **env, 'TMPDIR': folder})
         self.running.add(process.pid)
         late = threading.Event()
         timers = [threading.Timer(test.timeout, self.end, (process.pid, signal.SIGTERM, late)),
@@ -108,7 +112,22 @@ class Runner:
         if late.is_set():
             with open(log_of(test.name), 'a', encoding='utf-8') as log:
                 log.write(f'ended: it took longer than {test.timeout} s\n')
-        return 1 if late.is_set() else status, usage.ru_utime + usage.ru_stime
+            status = 1
+        self.tidy(test, folder, status in (0, SKIP))
+        return status, usage.ru_utime + usage.ru_stime
+
+    @staticmethod
+    def tidy(test, folder, passed):
+        """TMPDIR of a test. What one has left that did not fail is for check/leftovers, by its name; one that failed may not have
+        come to it, and is known to have failed."""
+        left = sorted(os.listdir(folder))
+        if left and passed:
+            os.rename(folder, os.path.join(os.path.dirname(folder), test.name.replace('/', '-')))
+            return
+        if left:
+            with open(log_of(test.name), 'a', encoding='utf-8') as log:
+                log.write(f'removed, since it failed: {" ".join(left)}\n')
+        shutil.rmtree(folder, ignore_errors=True)
 
     @staticmethod
     def end(pid, number, late):
