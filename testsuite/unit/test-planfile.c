@@ -61,6 +61,34 @@ static void test_write(void)
     planfile_remove(run_dir, &key);
 }
 
+/* A tccld that is killed leaves a whole plan or none: the one before stays until the new one is. */
+static void test_killed(void)
+{
+    struct tccl_step_key key = {.cluster = "c", .job = 4};
+    char path[PATH_MAX], folder[256], part[300], name[TCCL_KEY_TEXT];
+    struct stat first, second;
+    folder_of(&key, folder);
+    tccl_key_folder(&key, name);
+    snprintf(part, sizeof(part), "%s/plan.new", folder);
+    CHECK(!planfile_lacks_plan(run_dir, name)); /* there is no folder */
+    CHECK_INT(mkdir(folder, 0711), 0);
+    CHECK(planfile_lacks_plan(run_dir, name));
+    close(open(part, O_CREAT | O_WRONLY, 0600));
+    CHECK(planfile_lacks_plan(run_dir, name));
+    CHECK_INT(write_plan(&key, path, "one"), 0);
+    CHECK(!planfile_lacks_plan(run_dir, name));
+    CHECK_INT(access(part, F_OK), -1);
+    CHECK_INT(stat(path, &first), 0);
+    int held = open(path, O_RDONLY);
+    CHECK_INT(write_plan(&key, path, "two"), 0);
+    CHECK(stat(path, &second) == 0 && first.st_ino != second.st_ino);
+    CHECK(fstat(held, &first) == 0 && first.st_nlink == 0 && first.st_size == second.st_size);
+    close(held);
+    close(open(part, O_CREAT | O_WRONLY, 0600));
+    planfile_remove(run_dir, &key);
+    CHECK_INT(stat(folder, &first), -1);
+}
+
 enum { TAKEN_BY_FILE, TAKEN_BY_LINK, TAKEN_BY_PIPE, TAKEN_BY_FOLDER, FREE, TAKEN };
 
 /* Another user has taken the name of the shim's file. */
@@ -165,6 +193,7 @@ int main(void)
     if (!mkdtemp(run_dir))
         return 1;
     test_write();
+    test_killed();
     test_shared();
     test_links();
     test_names();

@@ -207,6 +207,23 @@ static void test_plans(void)
     planfile_remove(run_dir, &alive);
 }
 
+/* A tccld was killed while it made a plan, or removed it. */
+static void test_unfinished(void)
+{
+    struct tccl_step_key key = key_of(11, 0);
+    char path[PATH_MAX], part[PATH_MAX + 8];
+    path_of(&key, path);
+    snprintf(part, sizeof(part), "%s.new", path);
+    *strrchr(path, '/') = '\0';
+    for (int written = 0; written < 2; written++) {
+        CHECK_INT(mkdir(path, 0711), 0);
+        if (written)
+            close(open(part, O_CREAT | O_WRONLY, 0600));
+        CHECK_INT(sweep_after(0), 1);
+        CHECK_INT(access(path, F_OK), -1);
+    }
+}
+
 /* The script's JOIN, its plans, and a link to a plan that another way removed. */
 static void test_scripts(void)
 {
@@ -274,6 +291,7 @@ int main(void)
     test_states();
     test_sockets();
     test_plans();
+    test_unfinished();
     test_scripts();
     test_others();
     test_period();

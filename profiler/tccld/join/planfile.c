@@ -18,6 +18,7 @@
 #include "client/key.h"
 
 #define PLAN_NAME "plan"
+#define NEW_NAME "plan.new"
 #define NOTE_NAME "built"
 
 /* Opens the step's folder, which must be a real folder of our own. Returns -1 with errno. */
@@ -70,13 +71,14 @@ static int let_job_read(int fd, uid_t uid, gid_t gid)
     return errno == EOPNOTSUPP && geteuid() == 0 && fchown(fd, 0, gid) == 0 ? fchmod(fd, 0640) : -1;
 }
 
+/* A plan that is there is a whole one, whenever we are killed. */
 static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t size)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     unlinkat(folder, NOTE_NAME, 0);
-    if (unlinkat(folder, PLAN_NAME, 0) != 0 && errno != ENOENT)
+    if (unlinkat(folder, NEW_NAME, 0) != 0 && errno != ENOENT)
         return -1;
-    cleanup_close int fd = openat(folder, PLAN_NAME, flags, 0600);
+    cleanup_close int fd = openat(folder, NEW_NAME, flags, 0600);
     if (fd < 0)
         return -1;
     while (size > 0) {
@@ -88,7 +90,7 @@ static int write_text(int folder, uid_t uid, gid_t gid, const char *text, size_t
             size -= (size_t)done;
         }
     }
-    return let_job_read(fd, uid, gid);
+    return let_job_read(fd, uid, gid) == 0 ? renameat(folder, NEW_NAME, folder, PLAN_NAME) : -1;
 }
 
 /* Where the runtime shim keeps its file. Returns 0, or -1: the plan does not say. */
@@ -270,6 +272,14 @@ static void remove_shared(const char *run_dir, const char *name)
         unlink(path);
 }
 
+bool planfile_lacks_plan(const char *run_dir, const char *name)
+{
+    struct stat stat;
+    cleanup_close int folder = open_folder(run_dir, name, false);
+    return folder >= 0 && fstatat(folder, PLAN_NAME, &stat, AT_SYMLINK_NOFOLLOW) != 0 &&
+           errno == ENOENT;
+}
+
 int planfile_remove_folder(const char *run_dir, const char *name)
 {
     remove_shared(run_dir, name);
@@ -278,6 +288,7 @@ int planfile_remove_folder(const char *run_dir, const char *name)
     if (folder < 0 || parent < 0)
         return -1;
     unlinkat(folder, PLAN_NAME, 0);
+    unlinkat(folder, NEW_NAME, 0);
     unlinkat(folder, NOTE_NAME, 0);
     return unlinkat(parent, name, AT_REMOVEDIR);
 }

@@ -47,6 +47,8 @@ void planfile_remove(const char *run_dir, const struct tccl_step_key *key);
 bool planfile_is_folder(const char *name);
 int planfile_read_folder(const char *run_dir, const char *name, char text[static TCCL_LINES_SIZE],
                          struct tccl_lines *plan);
+/* Is it a folder of ours without a plan? A tccld was killed while it made or removed it. */
+bool planfile_lacks_plan(const char *run_dir, const char *name);
 /* Returns 0, or -1: it is not there, or no folder of ours. */
 int planfile_remove_folder(const char *run_dir, const char *name);
 

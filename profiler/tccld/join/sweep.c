@@ -1,7 +1,8 @@
 /* sweep.c: RunDir's only sweeper. The slurmstepd of a step can be killed: then no LEAVE comes, and
  * its plan, its processes' file in /dev/shm, and what is kept of a job script stay. They go once
  * that slurmstepd is seen to be gone. Where it can't be seen, only age tells, since a plan that is
- * removed too early costs a step its ring. */
+ * removed too early costs a step its ring. A folder without a plan is nobody's: the tccld that made
+ * it was killed. */
 #include "tccld/join/sweep.h"
 
 #include <fcntl.h>
@@ -53,6 +54,8 @@ static bool sweep_plan(struct daemon *daemon, const char *name, bool old)
     const char *run_dir = daemon->conf->run_dir;
     struct tccl_step_key key;
     enum stepd_state state = look_at_plan(run_dir, name, &key);
+    if (planfile_lacks_plan(run_dir, name))
+        return planfile_remove_folder(run_dir, name) == 0;
     if (state == STEPD_GONE && begins_again(daemon, &key))
         return false;
     if (state == STEPD_GONE)
