@@ -20,6 +20,13 @@ int tccl_background_parse(const char *name)
     return -1;
 }
 
+enum tccl_background tccl_background_named(const char *name)
+{
+    int background = tccl_background_parse(name);
+
+    return background < 0 ? TCCL_BACKGROUND_NONE : (enum tccl_background)background;
+}
+
 void tccl_source_format(const char *backend, enum tccl_background background, char *text,
                         size_t size)
 {
@@ -38,9 +45,8 @@ bool tccl_source_is(const char *source, const char *backend)
 enum tccl_background tccl_source_background(const char *source)
 {
     const char *plus = strchr(source, '+');
-    int background = plus ? tccl_background_parse(plus + 1) : TCCL_BACKGROUND_NONE;
 
-    return background < 0 ? TCCL_BACKGROUND_NONE : (enum tccl_background)background;
+    return plus ? tccl_background_named(plus + 1) : TCCL_BACKGROUND_NONE;
 }
 
 void tccl_source_backend(const char *source, char *text, size_t size)

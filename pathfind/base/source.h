@@ -16,6 +16,8 @@ enum { TCCL_BACKGROUND = 15 /* bytes of a name, and room */ };
 const char *tccl_background_name(enum tccl_background background);
 /* By its name; -1: none is called that. */
 int tccl_background_parse(const char *name);
+/* The same; NONE for "" and for one that this version doesn't know. */
+enum tccl_background tccl_background_named(const char *name);
 
 /* "cuda+offload", cut off where size is too small. */
 void tccl_source_format(const char *backend, enum tccl_background background, char *text,

@@ -49,6 +49,7 @@ struct tccl_policy {
     int timeout_ms, auto_timeout_ms,
         require_timeout_ms; /* of [policy] also TCCL_NOT_SET: what [tccl] says */
     struct tccl_traffic_class traffic_class;
+    int background;     /* enum tccl_background */
     char **environment; /* "NAME=value" */
     int n_environment;
 };

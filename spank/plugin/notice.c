@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/source.h"
+
 void notice_clean(char *text)
 {
     for (; *text; text++)
@@ -29,8 +31,9 @@ static int ring_gpus(const char *ring, int n_nodes)
 
 static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *line)
 {
+    enum tccl_background background = tccl_source_background(plan->source);
     int gpus = ring_gpus(plan->ring, n_nodes), end;
-    char of[64] = "", baseline[64] = "";
+    char of[64] = "", baseline[64] = "", beside[32] = "";
     if (n_nodes > 1)
         snprintf(of, sizeof(of), gpus ? " of %d nodes, %d GPUs" : " of %d nodes", n_nodes, gpus);
     else if (gpus)
@@ -38,7 +41,10 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
     if (plan->baseline_gbps > 0)
         snprintf(baseline, sizeof(baseline), " (NCCL's own choice: %.1f, %.2fx)",
                  plan->baseline_gbps, plan->gbps / plan->baseline_gbps);
-    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %.1f GB/s%s", of, plan->gbps, baseline);
+    if (background != TCCL_BACKGROUND_NONE)
+        snprintf(beside, sizeof(beside), " beside %s", tccl_background_name(background));
+    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %.1f GB/s%s%s", of, plan->gbps, beside,
+                   baseline);
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';
 }
 

@@ -183,17 +183,28 @@ static void test_min_gain(void)
     default_gbps = 0;
 }
 
-static void test_sources(void)
+/* Nodes of two sources; what all were measured beside is said. */
+static void check_sources(const char *one, const char *other, const char *said)
 {
-    struct merge *a = make_merge(1, "model");
-    struct shared_class *class = make_class(9, "cuda");
+    struct merge *a = make_merge(1, one);
+    struct shared_class *class = make_class(9, other);
     struct tccl_outcome outcome = {0};
     CHECK_INT(merge_add(a, class, 1, NULL), 0);
     shared_class_drop(class);
     outcome_solve(&outcome, a, &join);
-    CHECK_STR(outcome.source, "mixed");
+    CHECK_STR(outcome.source, said);
     tccl_outcome_clear(&outcome);
     merge_free(a);
+}
+
+static void test_sources(void)
+{
+    check_sources("model", "cuda", "mixed");
+    check_sources("cuda", "cuda", "cuda");
+    check_sources("cuda+offload", "cuda+offload", "cuda+offload");
+    check_sources("cuda+offload", "cuda", "mixed");
+    check_sources("cuda", "cuda+offload", "mixed");
+    check_sources("cuda+offload", "host+offload", "mixed+offload");
 }
 
 static void test_malformed(void)

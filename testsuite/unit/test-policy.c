@@ -95,12 +95,12 @@ static void test_minimums(void)
 /* What each rule sets, [policy] completes, and what that does not say [tccl] does. */
 static void test_inheritance(void)
 {
-    struct tccl_conf conf =
-        read_conf("[tccl]\nTimeout=2s\nRequireTimeout=20s\n"
-                  "[policy]\nDefault=auto\nMinGpus=4\nMinGain=1.05x\nRequireTimeout=30s\n"
-                  "Environment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
-                  "[policy big]\nNodes=8-\nDefault=on\nTimeout=5s\nEnvironment=NCCL_A=big\n"
-                  "[policy rest]\nForbid=yes\n");
+    struct tccl_conf conf = read_conf(
+        "[tccl]\nTimeout=2s\nRequireTimeout=20s\n"
+        "[policy]\nDefault=auto\nMinGpus=4\nMinGain=1.05x\nRequireTimeout=30s\n"
+        "Background=offload\nEnvironment=NCCL_A=site\nEnvironment=NCCL_B=site\n"
+        "[policy big]\nNodes=8-\nDefault=on\nBackground=none\nTimeout=5s\nEnvironment=NCCL_A=big\n"
+        "[policy rest]\nForbid=yes\n");
     const char *const nodes[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     struct policy_rule big =
         policy_find(&conf, &(struct policy_facts){.nodes = nodes, .n_nodes = 8});
@@ -118,6 +118,8 @@ static void test_inheritance(void)
     struct policy_rule rest =
         policy_find(&conf, &(struct policy_facts){.nodes = nodes, .n_nodes = 7});
     CHECK_STR(rest.name, "rest");
+    CHECK_INT(big.background, TCCL_BACKGROUND_NONE);
+    CHECK_INT(rest.background, TCCL_BACKGROUND_OFFLOAD);
     CHECK(rest.forbid);
     CHECK_INT(rest.timeout_ms, 2000);
     CHECK(policy_named(&conf, "big") == &conf.policies[0] && !policy_named(&conf, "Big"));
@@ -366,6 +368,11 @@ static void test_notice_applied(void)
     plan.baseline_gbps = 0;
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_STR(line, "tccl: ring of 3 GPUs: 11.2 GB/s");
+    strcpy(plan.source, "cuda+offload");
+    plan.baseline_gbps = 6.1;
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_STR(line,
+              "tccl: ring of 3 GPUs: 11.2 GB/s beside offload (NCCL's own choice: 6.1, 1.84x)");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 1, line));
     strcpy(plan.reason, "the ring is not built: why");
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/source.h"
 #include "chain/chain.h"
 #include "client/hostlist.h"
 #include "client/key.h"
@@ -130,6 +131,25 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     take_choices(outcome, ring);
 }
 
+/* Where the bandwidths of all nodes come from; of a back end and a background those that all have.
+ */
+static void name_source(struct tccl_outcome *outcome, const struct merge *merge)
+{
+    const char *first = merge->classes[0]->class->source;
+    enum tccl_background background = tccl_source_background(first);
+    bool same = true;
+    for (int i = 1; i < merge->n_classes; i++) {
+        const char *source = merge->classes[i]->class->source;
+        same = same && strcmp(source, first) == 0;
+        if (tccl_source_background(source) != background)
+            background = TCCL_BACKGROUND_NONE;
+    }
+    if (same)
+        snprintf(outcome->source, sizeof(outcome->source), "%.*s", TCCL_OUTCOME_SOURCE, first);
+    else
+        tccl_source_format("mixed", background, outcome->source, sizeof(outcome->source));
+}
+
 void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
                    const struct tccl_step *join)
 {
@@ -140,11 +160,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     snprintf(outcome->policy, sizeof(outcome->policy), "%s", join->policy);
     outcome->first = 0;
     outcome->gpus = gpus;
-    snprintf(outcome->source, sizeof(outcome->source), "%.*s", TCCL_OUTCOME_SOURCE,
-             merge->classes[0]->class->source);
-    for (int i = 1; i < merge->n_classes; i++)
-        if (strcmp(merge->classes[i]->class->source, merge->classes[0]->class->source) != 0)
-            strcpy(outcome->source, "mixed");
+    name_source(outcome, merge);
     if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
@@ -197,10 +213,13 @@ static void put_nodes(struct tccl_line_writer *writer, const struct tccl_step *j
 static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome *outcome,
                      const struct tccl_step *join, const char *socket)
 {
+    enum tccl_background background = tccl_background_named(join->background);
     tccl_key_put_lines(&join->key, writer);
     tccl_line_put(writer, "uid", "%u", join->uid);
     tccl_line_put(writer, "index", "%d", join->node);
     tccl_line_put_bool(writer, "hidden", join->hidden);
+    if (background != TCCL_BACKGROUND_NONE)
+        tccl_line_put(writer, "background", "%s", tccl_background_name(background));
     tccl_line_put(writer, "n_nodes", "%d", join->n_nodes);
     put_nodes(writer, join);
     tccl_line_put(writer, "start", "%lld", (long long)outcome->start);

@@ -115,8 +115,9 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         return;
     }
     tccl_lines_begin(&writer, text, sizeof(text), "tccl-chain", 1);
-    struct shared_class *class = own_kind_busids(daemon->own, daemon->conf, question.gpus,
-                                                 question.n_gpus, alive->hidden, &err);
+    struct shared_class *class =
+        own_kind_busids(daemon->own, daemon->conf, question.gpus, question.n_gpus, alive->hidden,
+                        tccl_background_named(alive->background), &err);
     if (class)
         subset_answer(&writer, class->class, own_machine(daemon->own), question.closed);
     else
