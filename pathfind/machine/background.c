@@ -12,10 +12,8 @@ static void add_copy(struct tccl_side *side, struct tccl_device gpu, bool reads,
 }
 
 void tccl_background_add(const struct tccl_machine *machine, enum tccl_background background,
-                         const struct tccl_set *set, struct tccl_side *side)
+                         uint32_t gpus, struct tccl_side *side)
 {
-    uint32_t gpus = tccl_set_gpus(set);
-
     if (background != TCCL_BACKGROUND_OFFLOAD)
         return;
     for (int i = 0; i < machine->n_gpus; i++) {
@@ -30,13 +28,14 @@ void tccl_background_add(const struct tccl_machine *machine, enum tccl_backgroun
 }
 
 int tccl_model_beside(const struct tccl_model *model, enum tccl_background background,
-                      const struct tccl_set *set, double *gbps, struct tccl_error *err)
+                      uint32_t gpus, const struct tccl_set *set, double *gbps,
+                      struct tccl_error *err)
 {
     struct tccl_side own = {0}, beside = {0};
     const struct tccl_side *const sides[] = {&own, &beside};
     double rates[2];
 
-    tccl_background_add(tccl_model_machine(model), background, set, &beside);
+    tccl_background_add(tccl_model_machine(model), background, gpus, &beside);
     if (beside.count == 0)
         return tccl_model_measure(model, set, gbps, NULL, NULL, err);
     tccl_side_add(&own, set); /* there is room for one */

@@ -22,6 +22,7 @@ struct tccl_measurement {
     double overlap; /* part of the time in which all members ran, the least of the repeats; 0: not
                        known (a model) */
     unsigned marks; /* of enum tccl_mark */
+    uint32_t gpus;  /* whose background ran beside it (base/source.h); 0: there was none */
     bool noisy;     /* the spread stayed too large, however often it was measured */
     bool failed;    /* could not be measured: gbps is 0, and says nothing */
 };

@@ -1,7 +1,8 @@
 /* setlog.h: sets.jsonl, the append-only log of measured transfer sets, one line each:
  *   {"set":"g0>g1 g1>g0","gbps":10.4,"spread":0.01,"source":"host","time":1700000000}
  * 0123456789abcdef The 16 hexadecimal digits are the XXH3 of the JSON text before them. Members
- * that some lines have more: skew, overlap, noisy, failed, marks (profiler/profile/README.md). */
+ * that some lines have more: skew, overlap, noisy, failed, marks, beside
+ * (profiler/profile/README.md). */
 #ifndef TCCL_SETLOG_H
 #define TCCL_SETLOG_H
 

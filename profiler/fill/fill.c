@@ -158,7 +158,7 @@ static int learn_symmetry(struct fill *fill, struct tccl_error *err)
     struct tccl_meter meter = {.measure = measure_in_time,
                                .context = fill,
                                .again = again_in_time,
-                               .sets = &fill->meter.sets};
+                               .sets = &fill->meter.now->sets};
     struct tccl_error why = {0};
 
     fill->progress.phase = TCCL_FILL_SYMMETRY;
@@ -333,9 +333,30 @@ static int retry_failed(struct fill *fill, uint32_t gpus, struct tccl_error *err
     return rc < 0 ? -1 : 0;
 }
 
+/* Beside a background each GPU set has measurements of its own, by those of its GPUs that run, and
+ * what is alike in the machine is so only where all run. Else one search knows all. */
+static int make_search(struct fill *fill, uint32_t gpus, struct tccl_error *err)
+{
+    const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
+    const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
+    bool beside = tccl_backend_beside(fill->backend) != 0;
+
+    if (fill->search && !beside)
+        return 0;
+    tccl_search_free(fill->search);
+    fill->search = NULL;
+    if (tccl_run_meter_beside(&fill->meter, gpus, err) != 0)
+        return -1;
+    const struct tccl_symmetry *symmetry = own ? own : fill->symmetry;
+    if (beside && gpus != (UINT32_C(1) << machine->n_gpus) - 1)
+        symmetry = NULL;
+    fill->search = tccl_search_new(machine, tccl_run_meter_meter(&fill->meter), symmetry);
+    return fill->search ? 0 : tccl_fail(err, "out of memory");
+}
+
 static int make_table(struct fill *fill, uint32_t gpus, struct tccl_error *err)
 {
-    if (retry_failed(fill, gpus, err) != 0)
+    if (make_search(fill, gpus, err) != 0 || retry_failed(fill, gpus, err) != 0)
         return -1;
     struct tccl_table *table = tccl_table_new(tccl_profile_machine(fill->profile), gpus);
 
@@ -441,15 +462,6 @@ static int find_chains(struct fill *fill, struct tccl_error *err)
 
 /* ---- all of it ---- */
 
-static int make_search(struct fill *fill, struct tccl_error *err)
-{
-    const struct tccl_symmetry *own = tccl_backend_symmetry(fill->backend);
-
-    fill->search = tccl_search_new(tccl_profile_machine(fill->profile),
-                                   tccl_run_meter_meter(&fill->meter), own ? own : fill->symmetry);
-    return fill->search ? 0 : tccl_fail(err, "out of memory");
-}
-
 static int fill_all(struct fill *fill, struct tccl_error *err)
 {
     if (tccl_run_meter_open(&fill->meter, fill->backend, fill->profile, err) != 0)
@@ -459,7 +471,7 @@ static int fill_all(struct fill *fill, struct tccl_error *err)
         return tccl_fail(err, "out of memory");
     if (is_measured(fill) && (measure_matrix(fill, err) != 0 || learn_symmetry(fill, err) != 0))
         return -1;
-    if (make_search(fill, err) != 0 || find_chains(fill, err) != 0)
+    if (find_chains(fill, err) != 0)
         return -1;
     return fill->stopped ? TCCL_FILL_STOPPED : fill->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
 }

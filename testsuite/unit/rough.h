@@ -120,7 +120,7 @@ static struct tccl_backend *rough_begin(void)
                                     .close = rough_close};
     rough.calls = 0;
     rough.failing = 0;
-    CHECK_INT(tccl_backend_open_as(&ops, NULL, &backend, &err), 0);
+    CHECK_INT(tccl_backend_open_as(&ops, &(struct tccl_backend_options){0}, &backend, &err), 0);
     return backend;
 }
 

@@ -149,6 +149,7 @@ const struct tccl_backend_ops tccl_backend_of_cuda = {
     .machine = tccl_pooled_machine,
     .conditions = tccl_pooled_conditions,
     .marks = tccl_pooled_marks,
+    .beside = tccl_pooled_beside,
     .measure = tccl_pooled_measure,
     .close = tccl_pooled_close,
 };

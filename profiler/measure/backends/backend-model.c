@@ -10,8 +10,9 @@ enum { MODEL_BYTES = 4 << 20 };
 struct state {
     json_t *json;
     struct tccl_model *model;
-    struct tccl_symmetry *symmetry; /* what is alike has a background that is alike */
+    struct tccl_symmetry *symmetry;
     enum tccl_background background;
+    uint32_t beside;
 };
 
 static void model_close(void *context)
@@ -70,13 +71,22 @@ static const struct tccl_symmetry *model_symmetry(const void *context)
     return state->symmetry;
 }
 
+static void model_beside(void *context, uint32_t gpus)
+{
+    struct state *state = context;
+    state->beside = gpus;
+}
+
 static int model_measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                          struct tccl_error *err)
 {
     const struct state *state = context;
 
     *out = (struct tccl_measurement){0};
-    return tccl_model_beside(state->model, state->background, set, &out->gbps, err) != 0 ? 1 : 0;
+    return tccl_model_beside(state->model, state->background, state->beside, set, &out->gbps,
+                             err) != 0
+               ? 1
+               : 0;
 }
 
 const struct tccl_backend_ops tccl_backend_of_model = {
@@ -86,6 +96,7 @@ const struct tccl_backend_ops tccl_backend_of_model = {
     .machine = model_machine,
     .model = model_json,
     .symmetry = model_symmetry,
+    .beside = model_beside,
     .measure = model_measure,
     .close = model_close,
 };

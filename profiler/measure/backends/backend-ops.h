@@ -16,6 +16,8 @@ struct tccl_backend_ops {
     unsigned (*marks)(const void *state);                       /* NULL: none */
     /* Can it measure the transfer at all? 0, or -1 with err. NULL: all that the machine allows. */
     int (*can)(const void *state, tccl_transfer transfer, struct tccl_error *err);
+    /* Whose background runs from now on. NULL: the back end knows none. */
+    void (*beside)(void *state, uint32_t gpus);
     int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err);
     void (*close)(void *state);

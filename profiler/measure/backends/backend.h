@@ -65,9 +65,13 @@ double tccl_backend_noise_of(const char *source);
 int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,
                      struct tccl_error *err);
 
+/* The GPUs (a mask) whose background runs from now on; at first all. 0 where it has none. */
+void tccl_backend_set_beside(struct tccl_backend *backend, uint32_t gpus);
+uint32_t tccl_backend_beside(const struct tccl_backend *backend);
+
 /* Runs all transfers of the set at the same time, as often as the back end needs for a stable
  * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. The
- * background of the set's GPUs runs meanwhile, and is not rated. Returns 0; 1
+ * background runs meanwhile, and is not rated. Returns 0; 1
  * with err if this set can't be measured (a member that the machine doesn't allow, a worker that
  * died) and others can; -1 with err if the back end can't go on. */
 int tccl_backend_measure(struct tccl_backend *backend, const struct tccl_set *set,

@@ -111,6 +111,13 @@ unsigned tccl_pooled_marks(const void *state)
     return pooled->marks;
 }
 
+void tccl_pooled_beside(void *state, uint32_t gpus)
+{
+    struct tccl_pooled *pooled = state;
+
+    tccl_workers_beside(pooled->workers, gpus);
+}
+
 int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                         struct tccl_error *err)
 {

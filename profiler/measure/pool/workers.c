@@ -43,6 +43,7 @@ struct tccl_workers {
     struct tccl_workspace *workspace;
     struct tccl_workers_options options;
     struct shared *shared;
+    uint32_t beside;
     struct worker workers[TCCL_WORKSPACE_PLACES]; /* by place */
     struct worker keepers[KEEPERS];
     long replaced;
@@ -190,14 +191,14 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
     return 0;
 }
 
-/* What is to run: the set, and the background of its GPUs. Returns how much that is. */
+/* What is to run: the set, and the background. Returns how much that is. */
 static int list_transfers(const struct tccl_workers *workers, const struct tccl_set *set,
                           struct squad *squad)
 {
     const struct tccl_machine *machine = &tccl_workspace_site(workers->workspace)->machine;
     struct tccl_side beside = {0};
 
-    tccl_background_add(machine, workers->options.background, set, &beside);
+    tccl_background_add(machine, workers->options.background, workers->beside, &beside);
     squad->rated = set->count;
     memcpy(squad->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
     memcpy(squad->transfers + set->count, beside.transfers,
@@ -518,6 +519,11 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
         return NULL;
     }
     return workers;
+}
+
+void tccl_workers_beside(struct tccl_workers *workers, uint32_t gpus)
+{
+    workers->beside = gpus;
 }
 
 static void dismiss(struct worker *all, int count, double limit)

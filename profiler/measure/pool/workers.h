@@ -14,7 +14,7 @@ struct tccl_workers_options {
     const struct tccl_mover *nic;    /* and those of NICs; NULL: there can be none */
     double prepare_limit;            /* seconds until all members are ready, at most */
     double run_limit;                /* seconds that a run may take, at most */
-    enum tccl_background background; /* of the GPUs of each set: runs as long as the set does */
+    enum tccl_background background; /* runs as long as each set does */
 };
 
 /* Starts the keepers; workers are started when first needed, and kept. workspace is borrowed for
@@ -24,6 +24,9 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
                                       struct tccl_error *err);
 /* Ends all processes; takes a second at most. NULL is fine. */
 void tccl_workers_free(struct tccl_workers *workers);
+
+/* The GPUs (a mask) that have the background from now on; at first none. */
+void tccl_workers_beside(struct tccl_workers *workers, uint32_t gpus);
 
 struct tccl_run_result {
     double window;             /* seconds in which all members ran, and the background */
