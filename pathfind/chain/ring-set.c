@@ -26,14 +26,18 @@ int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machi
     return 0;
 }
 
+int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain)
+{
+    struct tccl_set set;
+    tccl_chain_set(chain, &set);
+    return tccl_side_add(side, &set);
+}
+
 void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side)
 {
-    struct tccl_set one;
     side->rings = side->count = 0;
-    for (int i = 0; i < set->n; i++) {
-        tccl_chain_set(&set->rings[i], &one);
-        tccl_side_add(side, &one); /* there is room for all */
-    }
+    for (int i = 0; i < set->n; i++)
+        tccl_side_add_chain(side, &set->rings[i]); /* there is room for all */
 }
 
 /* What NCCL decides once for a process or a pair of GPUs, over all rings. */

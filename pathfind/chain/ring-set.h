@@ -26,6 +26,9 @@ int tccl_ring_set_check(const struct tccl_ring_set *set, const struct tccl_machi
  * Returns 0, or -1 with the reason in err. */
 int tccl_ring_set_expressible(const struct tccl_ring_set *set, struct tccl_error *err);
 
+/* Adds the transfers of a ring, or of its chain on this node. Returns 0, or -1 as tccl_side_add. */
+int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain);
+
 /* What runs on the node: a transfer as often as rings make it. */
 void tccl_ring_set_side(const struct tccl_ring_set *set, struct tccl_side *side);
 

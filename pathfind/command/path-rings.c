@@ -9,7 +9,12 @@
 #include "nccl/baseline.h"
 #include "search/rings.h"
 
-enum { SINGLES_BUDGET = 1000, SINGLES_PAIRS = 4, STARTS = 1 + TCCL_MAX_NICS * TCCL_MAX_NICS };
+enum {
+    BUDGET = 10000,
+    SINGLES_BUDGET = 1000,
+    SINGLES_PAIRS = 4,
+    STARTS = 1 + TCCL_MAX_NICS * TCCL_MAX_NICS
+};
 
 struct rings_answer {
     struct node_class *class;
@@ -101,7 +106,6 @@ static int solve_rings(const struct options *options, struct nodes *nodes,
     struct tccl_rings_options wanted = {
         .rings = (int)options->rings,
         .gap = options->gap >= 0 ? options->gap : 0.03,
-        .budget = options->budget > 0 ? options->budget : 0,
         .seed = 1,
     };
     answer->nodes = nodes->total;
@@ -117,6 +121,9 @@ static int solve_rings(const struct options *options, struct nodes *nodes,
     if (!starts)
         return tccl_fail(err, "out of memory");
     long before = tccl_search_measured(group->source->search);
+    wanted.budget = (options->budget > 0 ? options->budget : BUDGET) - before;
+    if (wanted.budget < 1)
+        wanted.budget = 1;
     if (tccl_rings_find(group->source->model, group->gpus, answer->closed, &wanted, starts,
                         list_starts(answer, starts), &answer->result, err) != 0)
         return tccl_fail_in(err, "%s", group->source->path);

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/numbers.h"
+#include "chain/ring-set.h"
 #include "nccl/baseline.h"
 #include "ring/ring.h"
 
@@ -106,21 +107,37 @@ int route_rings(const struct route *route)
     return most;
 }
 
+/* All chains of the baseline, GB/s. From a model a transfer of several chains counts as often as
+ * they make it; a profile has measured it once. */
+static int rate_baseline(struct source *source, const struct tccl_baseline *baseline, double *gbps,
+                         struct tccl_error *err)
+{
+    struct tccl_side side = {0};
+    const struct tccl_side *sides[] = {&side};
+    struct tccl_set set;
+    if (!source->profile) {
+        for (int i = 0; i < baseline->n_chains; i++)
+            if (tccl_side_add_chain(&side, &baseline->chains[i]) != 0)
+                return tccl_fail(err, "the baseline makes too many transfers");
+        return tccl_model_sides(source->model, sides, 1, gbps, err);
+    }
+    if (tccl_baseline_set(baseline, &set, err) != 0 || source_measure(source, &set, gbps, err) != 0)
+        return -1;
+    *gbps = tccl_baseline_gbps(baseline, *gbps);
+    return 0;
+}
+
 /* Finds and measures the baseline of one node, and keeps it in the table. */
 static int measure_baseline(struct node_class *class, bool closed, struct tccl_baseline *kept,
                             struct tccl_error *err)
 {
     struct tccl_baseline baseline;
     struct tccl_error why = {""};
-    struct tccl_set set;
-    double gbps;
     if (tccl_baseline_find(&class->source->machine, class->gpus, closed, TCCL_NEWEST, &baseline,
                            NULL, &why) != 0)
         return tccl_fail(err, "%s: %s", class->source->path, why.text);
-    if (tccl_baseline_set(&baseline, &set, err) != 0 ||
-        source_measure(class->source, &set, &gbps, err) != 0)
+    if (rate_baseline(class->source, &baseline, &baseline.gbps, err) != 0)
         return -1;
-    baseline.gbps = tccl_baseline_gbps(&baseline, gbps);
     *kept = baseline;
     return node_class_refresh(class, err);
 }
@@ -133,6 +150,10 @@ static int baseline_stop(struct node_class *class, bool closed, struct stop *sto
     struct tccl_baseline *baseline =
         closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
     if (baseline->n_chains == 0 && measure_baseline(class, closed, baseline, err) != 0)
+        return -1;
+    /* A search has rated the union of its sets. */
+    if (!class->source->profile &&
+        rate_baseline(class->source, baseline, &baseline->gbps, err) != 0)
         return -1;
     *stop = (struct stop){class, baseline->chains[0], baseline->gbps, baseline};
     return 0;

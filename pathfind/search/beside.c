@@ -6,13 +6,6 @@
 
 #include <math.h>
 
-int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain)
-{
-    struct tccl_set set;
-    tccl_chain_set(chain, &set);
-    return tccl_side_add(side, &set);
-}
-
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err)
 {

@@ -6,7 +6,7 @@
 #ifndef TCCL_BESIDE_H
 #define TCCL_BESIDE_H
 
-#include "machine/side.h"
+#include "chain/ring-set.h"
 #include "search/search.h"
 
 /* Who runs already. Sides are borrowed. */
@@ -18,9 +18,6 @@ struct tccl_beside {
     double own;                       /* what the step itself reaches alone, GB/s */
     bool selfish;                     /* shares of the others don't count */
 };
-
-/* Adds the transfers of a ring, or of its chain on this node. Returns 0, or -1 as tccl_side_add. */
-int tccl_side_add_chain(struct tccl_side *side, const struct tccl_chain *chain);
 
 /* What a side is worth beside the others. */
 struct tccl_worth {

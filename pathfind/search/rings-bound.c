@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "search/simplex.h"
 
-enum { MAX_CUTS = 400, ROUNDS = 12, STEPS = 12, WHOLE = 40 };
+enum { MAX_CUTS = 400, CUTS = 8, ROUNDS = 20, STEPS = 14, WHOLE = 40 };
 
 /* A group of GPUs with some memories that all rings must leave (out), or enter. */
 struct cut {
@@ -177,11 +177,11 @@ static void add_nics(struct bound *bound)
     }
 }
 
-/* Notes the cut through the solution around these GPUs if it is too small. Each memory stands on
- * the side where it adds less. */
-static bool find_cut(struct bound *bound, uint32_t gpus, bool out)
+/* The smallest cut through the solution around these GPUs: each memory stands on the side where it
+ * adds less. Returns how much it has. */
+static double find_cut(const struct bound *bound, uint32_t gpus, bool out, struct cut *cut)
 {
-    struct cut cut = {.gpus = gpus, .out = out};
+    *cut = (struct cut){.gpus = gpus, .out = out};
     double sums[TCCL_MAX_MEMORIES][2] = {{0}}, total = 0;
     for (int i = 0; i < bound->n_transfers; i++) {
         struct tccl_device ends[2] = {tccl_transfer_source(bound->transfers[i]),
@@ -199,21 +199,38 @@ static bool find_cut(struct bound *bound, uint32_t gpus, bool out)
     for (int i = 0; i < bound->machine->n_memories; i++) {
         total += fmin(sums[i][0], sums[i][1]);
         if (sums[i][1] < sums[i][0])
-            cut.memories |= UINT32_C(1) << i;
+            cut->memories |= UINT32_C(1) << i;
     }
-    if (total >= bound->values[bound->n_transfers] - 1e-4 || bound->n_cuts == MAX_CUTS)
-        return false;
-    bound->cuts[bound->n_cuts++] = cut;
-    return true;
+    return total;
 }
 
+/* Notes the cuts that are by far too small, a few at once: each makes others needless. */
 static bool find_cuts(struct bound *bound)
 {
-    bool found = false;
+    double least = bound->values[bound->n_transfers] - 1e-4, totals[CUTS];
+    struct cut found[CUTS], cut;
+    int n = 0;
     for (uint32_t part = bound->gpus; part; part = (part - 1) & bound->gpus)
-        if (__builtin_popcount(part) > 1 && (!bound->closed || part != bound->gpus))
-            found = (find_cut(bound, part, true) | find_cut(bound, part, false)) || found;
-    return found;
+        for (int out = 0; out < 2 && (!bound->closed || part != bound->gpus); out++) {
+            double total = find_cut(bound, part, out, &cut);
+            int at = n < CUTS ? n++ : CUTS;
+            if (total >= least) {
+                n -= at < CUTS;
+                continue;
+            }
+            for (; at > 0 && totals[at - 1] > total; at--)
+                if (at < CUTS) {
+                    totals[at] = totals[at - 1];
+                    found[at] = found[at - 1];
+                }
+            if (at < CUTS) {
+                totals[at] = total;
+                found[at] = cut;
+            }
+        }
+    for (int i = 0; i < n && bound->n_cuts < MAX_CUTS; i++)
+        bound->cuts[bound->n_cuts++] = found[i];
+    return n > 0 && bound->n_cuts < MAX_CUTS;
 }
 
 /* The most rings, fractions allowed, of this rate each. Returns 0, 1 (unknown), or -1 with err. */
@@ -253,11 +270,31 @@ static int most_rings(struct bound *bound, double rate, double *most, struct tcc
     return 0;
 }
 
-int tccl_rings_bound(const struct tccl_model *model, uint32_t gpus, bool closed, int rings,
-                     double least, double *gbps, struct tccl_error *err)
+/* The bound for bound->rings, between what is in reach and what is out of reach. */
+static int find_bound(struct bound *bound, double least, double *gbps, struct tccl_error *err)
+{
+    double low = fmax(least / bound->rings, 1e-3), high = low;
+    for (int i = 0; i < bound->n_transfers; i++)
+        high = fmax(high, bound->alone[i]);
+    high *= 1 + 1e-6;
+    for (int i = 0; i < STEPS && high > low * (1 + 1e-6); i++) {
+        double rate = sqrt(low * high), most = bound->rings;
+        int status = most_rings(bound, rate, &most, err);
+        if (status < 0)
+            return -1;
+        if (status > 0 || most >= bound->rings - 1e-3)
+            low = rate;
+        else
+            high = rate;
+    }
+    *gbps = high * bound->rings;
+    return 0;
+}
+
+int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, int from, int to,
+                      double least, double *bounds, struct tccl_error *err)
 {
     cleanup_free struct bound *bound = calloc(1, sizeof(*bound));
-    double low = fmax(least / rings, 1e-3), high = low;
 
     if (!bound)
         return tccl_fail(err, "out of memory");
@@ -265,23 +302,10 @@ int tccl_rings_bound(const struct tccl_model *model, uint32_t gpus, bool closed,
     bound->machine = tccl_model_machine(model);
     bound->gpus = gpus;
     bound->closed = closed;
-    bound->rings = rings;
     if (list_transfers(bound, err) != 0)
         return -1;
-    for (int i = 0; i < bound->n_transfers; i++)
-        high = fmax(high, bound->alone[i]);
-    high *= 1 + 1e-6;
-    /* low: what is reached, or may be in reach; high: out of reach. */
-    for (int i = 0; i < STEPS && high > low * (1 + 1e-6); i++) {
-        double rate = sqrt(low * high), most = rings;
-        int status = most_rings(bound, rate, &most, err);
-        if (status < 0)
+    for (bound->rings = from; bound->rings <= to; bound->rings++)
+        if (find_bound(bound, least, &bounds[bound->rings], err) != 0)
             return -1;
-        if (status > 0 || most >= rings - 1e-3)
-            low = rate;
-        else
-            high = rate;
-    }
-    *gbps = high * rings;
     return 0;
 }

@@ -11,9 +11,10 @@
 
 #include "machine/model.h"
 
-/* The bound for so many rings at once over the GPUs, GB/s of all together; never below least, which
- * is known to be in reach. closed: of a single node. Returns 0, or -1 with err. */
-int tccl_rings_bound(const struct tccl_model *model, uint32_t gpus, bool closed, int rings,
-                     double least, double *gbps, struct tccl_error *err);
+/* The bounds for from to to rings at once over the GPUs, GB/s of all together, by their number in
+ * bounds; none is below least, which is known to be in reach. closed: of a single node. Returns 0,
+ * or -1 with err. */
+int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, int from, int to,
+                      double least, double *bounds, struct tccl_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* SMALL: with up to so many GPUs all sets are counted out, if that takes no more than EFFORT sets;
  * then BEFORE sets by chance are enough to begin with. */
-enum { BUDGET = 10000, SHARPNESS = 12, DESCENTS = 4, SMALL = 4, BEFORE = 1000, EFFORT = 300000 };
+enum { BUDGET = 10000, SHARPNESS = 6, DESCENTS = 4, SMALL = 4, BEFORE = 1000, EFFORT = 300000 };
 
 /* A set as the search changes it. Chains follow from it. */
 struct plan {
@@ -31,7 +31,9 @@ struct finder {
     int n_gpus;
     uint8_t gpus[TCCL_MAX_GPUS];
     uint64_t state;
-    double goal; /* what is good enough */
+    double goal;                  /* what is good enough */
+    double floor;                 /* sets with a transfer that keeps them below it are not rated */
+    double alone[TCCL_TRANSFERS]; /* what each transfer reaches by itself; 0: not asked yet */
     const struct tccl_ring_set *starts;
     int n_starts;
     struct tccl_rings_result *result;
@@ -104,6 +106,22 @@ static double line_rate(const struct finder *finder, const struct tccl_ring_set 
     return rate;
 }
 
+/* Does one transfer by itself keep the set below the floor? */
+static bool is_hopeless(struct finder *finder, const struct tccl_side *side)
+{
+    for (int i = 0; i < side->count; i++) {
+        double *alone = &finder->alone[side->transfers[i]];
+        if (*alone <= 0) {
+            finder->result->rated++;
+            if (tccl_model_slowest(finder->model, &side->transfers[i], 1, alone, NULL) != 0)
+                return true;
+        }
+        if (side->rings * *alone < finder->floor)
+            return true;
+    }
+    return false;
+}
+
 /* What the set reaches, GB/s, and how well it is spread: what is the lower, the more of its
  * transfers are slow. Returns 0; 1: it is not possible; -1 with err. */
 static int rate_set(struct finder *finder, const struct tccl_ring_set *set, double *gbps,
@@ -114,8 +132,10 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
     if (tccl_ring_set_check(set, finder->machine, NULL) != 0 ||
         tccl_ring_set_expressible(set, NULL) != 0 || !keeps_fabric(finder, set))
         return 1;
-    finder->result->rated++;
     tccl_ring_set_side(set, &side);
+    if (is_hopeless(finder, &side))
+        return 1;
+    finder->result->rated++;
     if (tccl_model_rates(finder->model, side.transfers, side.count, rates, NULL, finder->err) != 0)
         return -1;
     for (int i = 0; i < side.count; i++) {
@@ -172,30 +192,29 @@ static void reverse(uint8_t *order, int from, int to)
         swap(&order[from], &order[to]);
 }
 
-/* Moves a GPU of a ring to another place. */
-static void move(uint8_t *order, int from, int to)
+/* Parts of a ring that follow each other change places. */
+static void exchange(uint8_t *order, int from, int middle, int to)
 {
-    uint8_t kept = order[from];
-    if (from < to)
-        memmove(order + from, order + from + 1, to - from);
-    else
-        memmove(order + to + 1, order + to, from - to);
-    order[to] = kept;
+    reverse(order, from, middle - 1);
+    reverse(order, middle, to);
+    reverse(order, from, to);
 }
 
 static void change_order(struct finder *finder, struct plan *plan)
 {
     uint8_t *order = plan->orders[chance(finder, plan->n)];
     int a = chance(finder, finder->n_gpus), b = chance(finder, finder->n_gpus);
-    switch (chance(finder, 3)) {
+    int from = a < b ? a : b, to = a < b ? b : a;
+    switch (chance(finder, 4)) {
     case 0:
         swap(&order[a], &order[b]);
         break;
     case 1:
-        reverse(order, a < b ? a : b, a < b ? b : a);
+        reverse(order, from, to);
         break;
     default:
-        move(order, a, b);
+        if (from < to)
+            exchange(order, from, from + 1 + chance(finder, to - from), to);
     }
 }
 
@@ -360,7 +379,8 @@ static int anneal(struct finder *finder, struct plan *plan, long sets)
         for (int i = 1 + chance(finder, 3); i > 0; i--)
             change(finder, &other);
         status = rate_plan(finder, &other, &next);
-        if (status == 0 && accept(finder, now, next, heat)) {
+        /* From where no set is, anywhere. */
+        if (status >= 0 && (now <= 0 || (status == 0 && accept(finder, now, next, heat)))) {
             *plan = other;
             now = next;
         }
@@ -369,7 +389,7 @@ static int anneal(struct finder *finder, struct plan *plan, long sets)
 }
 
 /* Sets of so many rings: from the best one so far, the starts in turn, and from anywhere. */
-static int descend(struct finder *finder, int rings, long sets)
+static int descend(struct finder *finder, int rings, long sets, double bound)
 {
     for (int i = 0; i < DESCENTS; i++) {
         struct plan plan;
@@ -378,9 +398,11 @@ static int descend(struct finder *finder, int rings, long sets)
             begin_with(&finder->result->set, rings, &plan);
         else if (i % 2 == 0 && finder->n_starts > 0)
             begin_with(&finder->starts[chance(finder, finder->n_starts)], rings, &plan);
+        finder->floor = i % 4 == 3 ? 0 : 0.9 * bound;
         if (anneal(finder, &plan, sets / DESCENTS) != 0)
             return -1;
     }
+    finder->floor = 0;
     return 0;
 }
 
@@ -514,9 +536,9 @@ static int find_rings(struct finder *finder, int rings, long sets, double *bound
 {
     struct tccl_rings_result *result = finder->result;
     bool small = finder->n_gpus <= SMALL, all = false;
-    if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets) != 0)
+    if (descend(finder, rings, small && sets > BEFORE ? BEFORE : sets, *bound) != 0)
         return -1;
-    if (!small || result->gbps >= finder->goal || *bound < finder->goal)
+    if (!small || finder->options->gap > 0 || result->gbps >= finder->goal)
         return 0;
     if (count_out(finder, rings, &all) != 0)
         return -1;
@@ -528,13 +550,11 @@ static int find_rings(struct finder *finder, int rings, long sets, double *bound
 static int find_bounds(struct finder *finder, uint32_t gpus, int from, int to, double *bounds)
 {
     double single = finder->options->single_bound;
-    for (int i = from; i <= to; i++) {
-        if (tccl_rings_bound(finder->model, gpus, finder->closed, i, finder->result->gbps,
-                             &bounds[i], finder->err) != 0)
-            return -1;
-        if (single > 0) /* no ring of a set is faster than one alone */
-            bounds[i] = fmin(bounds[i], i * single);
-    }
+    if (tccl_rings_bounds(finder->model, gpus, finder->closed, from, to, finder->result->gbps,
+                          bounds, finder->err) != 0)
+        return -1;
+    for (int i = from; i <= to && single > 0; i++)
+        bounds[i] = fmin(bounds[i], i * single); /* no ring of a set is faster than one alone */
     return 0;
 }
 
@@ -546,26 +566,24 @@ static double highest(const double *bounds, int from, int to)
     return bound;
 }
 
-/* How much of the budget a number of rings gets: the more, the better it may become. */
-static double weight_of(const struct finder *finder, double bound)
+/* How much of the budget that is left goes to so many rings: fewer ones come first, and more where
+ * they may be good enough. */
+static long share_of(const struct finder *finder, double bound, bool last)
 {
-    return bound <= finder->result->gbps * (1 + 1e-9) ? 0 : bound >= finder->goal ? 1 : 0.3;
+    long budget = finder->options->budget > 0 ? finder->options->budget : BUDGET;
+    double part = last ? 1 : bound >= finder->goal ? 0.5 : 0.1;
+    return (long)(part * (double)(budget - finder->result->rated));
 }
 
 static int find_all(struct finder *finder, int from, int to, double *bounds)
 {
     struct tccl_rings_result *result = finder->result;
-    long budget = finder->options->budget > 0 ? finder->options->budget : BUDGET;
-    for (int i = from; i <= to; i++) {
-        double weights = 0, weight = weight_of(finder, bounds[i]);
-        for (int k = i; k <= to; k++)
-            weights += weight_of(finder, bounds[k]);
-        if (weight <= 0)
+    for (int i = from; i <= to && result->gbps < finder->goal; i++) {
+        long sets = share_of(finder, bounds[i], i == to);
+        if (bounds[i] <= result->gbps * (1 + 1e-9) || sets <= 0)
             continue;
-        long sets = (long)((double)(budget - result->rated) * weight / weights);
-        if (result->gbps < finder->goal && find_rings(finder, i, sets, &bounds[i]) != 0)
+        if (find_rings(finder, i, sets, &bounds[i]) != 0)
             return -1;
-        bounds[i] = fmax(bounds[i], result->set.n == i ? result->gbps : 0);
         finder->goal = highest(bounds, from, to) * (1 - finder->options->gap);
     }
     return 0;

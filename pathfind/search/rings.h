@@ -12,7 +12,7 @@
 
 struct tccl_rings_options {
     int rings;           /* how many at once; 0: whatever is best, up to TCCL_CHAIN_RINGS */
-    double gap;          /* ends when proven within this ratio; 0: exact */
+    double gap;          /* ends when proven within this ratio; 0: exact, with up to 4 GPUs */
     long budget;         /* sets to rate at most, with more than 4 GPUs; 0: 10,000 */
     double single_bound; /* no single ring is faster, GB/s; 0: unknown */
     uint64_t seed;       /* of what is chosen by chance: the same seed gives the same set */

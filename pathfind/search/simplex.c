@@ -19,6 +19,7 @@ struct simplex {
     int *
         basic; /* of each row: whose value it is: a column, or n_columns + i: what limit i leaves */
     int *outer; /* of each column: whose place it is now */
+    int *some;  /* room for columns */
 };
 
 static double *row_of(const struct simplex *simplex, int row)
@@ -55,10 +56,14 @@ static int choose_row(const struct simplex *simplex, int column)
     return best;
 }
 
-static void subtract(double *row, const double *other, double factor, int width)
+/* Lists the columns where the row has something: most have nothing. Returns how many. */
+static int list_some(const struct simplex *simplex, const double *row)
 {
-    for (int i = 0; i < width; i++)
-        row[i] -= factor * other[i];
+    int count = 0;
+    for (int i = 0; i < simplex->width; i++)
+        if (row[i] != 0)
+            simplex->some[count++] = i;
+    return count;
 }
 
 /* The row's value and the column's change places. */
@@ -69,12 +74,14 @@ static void pivot(struct simplex *simplex, int row, int column)
     for (int i = 0; i < simplex->width; i++)
         own[i] *= by;
     own[column] = by;
+    int count = list_some(simplex, own);
     for (int i = 0; i <= simplex->n_rows; i++) {
         double *other = row_of(simplex, i), factor = other[column];
         if (i == row || factor == 0)
             continue;
         other[column] = 0;
-        subtract(other, own, factor, simplex->width);
+        for (int k = 0; k < count; k++)
+            other[simplex->some[k]] -= factor * own[simplex->some[k]];
     }
     simplex->basic[row] = simplex->outer[column];
     simplex->outer[column] = name;
@@ -100,13 +107,15 @@ int tccl_simplex(const double *rows, const double *limits, int n_rows, int n_col
     cleanup_free double *cells = calloc((size_t)(n_rows + 1) * simplex.width, sizeof(*cells));
     cleanup_free int *basic = calloc(n_rows + 1, sizeof(*basic));
     cleanup_free int *outer = calloc(n_columns, sizeof(*outer));
+    cleanup_free int *some = calloc(simplex.width, sizeof(*some));
     int column, steps = 0;
 
-    if (!cells || !basic || !outer)
+    if (!cells || !basic || !outer || !some)
         return tccl_fail(err, "out of memory");
     simplex.cells = cells;
     simplex.basic = basic;
     simplex.outer = outer;
+    simplex.some = some;
     fill(&simplex, rows, limits, goal);
     while ((column = choose_column(&simplex)) >= 0) {
         int row = choose_row(&simplex, column);

@@ -245,9 +245,11 @@ static void check_rings(const struct trial *trial, int rings)
     struct tccl_rings_options options = {.rings = rings, .seed = 1};
     struct tccl_rings_result result;
     struct tccl_error err = {""};
-    double bound = 0, best = trial->best[rings];
+    double bounds[3] = {0}, best = trial->best[rings];
     uint32_t gpus = (1u << trial->n) - 1;
-    CHECK_INT(tccl_rings_bound(trial->model, gpus, trial->closed, rings, 0, &bound, &err), 0);
+    CHECK_INT(tccl_rings_bounds(trial->model, gpus, trial->closed, rings, rings, 0, bounds, &err),
+              0);
+    double bound = bounds[rings];
     CHECK_INT(tccl_rings_find(trial->model, gpus, trial->closed, &options, NULL, 0, &result, &err),
               0);
     CHECK_STR(err.text, "");
@@ -281,6 +283,26 @@ static void check_random(unsigned long *state, int gpus, int nics)
     tccl_model_free(model);
 }
 
+/* On a machine: close to the bound in few sets, and better than one ring by this much at least. */
+static void check_machine(const char *name, bool closed, double better)
+{
+    struct tccl_model *model = load_machine(name);
+    uint32_t gpus = (1u << tccl_model_machine(model)->n_gpus) - 1;
+    struct tccl_rings_options options = {.gap = 0.05, .seed = 1}, one = options;
+    struct tccl_rings_result best, single, again;
+    struct trial trial = {.model = model, .machine = tccl_model_machine(model), .closed = closed};
+    one.rings = 1;
+    CHECK_INT(tccl_rings_find(model, gpus, closed, &options, NULL, 0, &best, NULL), 0);
+    CHECK_INT(tccl_rings_find(model, gpus, closed, &one, NULL, 0, &single, NULL), 0);
+    CHECK(single.set.n == 1 && best.set.n > 1 && best.gbps > better * single.gbps);
+    CHECK(best.gbps >= 0.95 * best.bound && best.rated <= 10000 && single.gbps <= single.bound);
+    check_set(&trial, &best);
+    /* What is found is a beginning for the same again. */
+    CHECK_INT(tccl_rings_find(model, gpus, closed, &options, &best.set, 1, &again, NULL), 0);
+    CHECK(again.gbps >= best.gbps && again.rated < best.rated);
+    tccl_model_free(model);
+}
+
 int main(void)
 {
     unsigned long state = check_seed();
@@ -290,5 +312,9 @@ int main(void)
         check_random(&state, nics ? 1 + random_below(&state, 3) : 2 + random_below(&state, 3),
                      nics);
     }
+    check_machine("amd-4gpu", false, 1.08);
+    check_machine("intel-4gpu", false, 1.08);
+    check_machine("dual-8gpu", false, 1.2);
+    check_machine("dual-8gpu", true, 1.2);
     return check_result();
 }
