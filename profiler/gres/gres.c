@@ -97,7 +97,14 @@ static int read_line(struct tccl_gres *gres, const char *line, struct tccl_error
     if (!value_of(line, " File=", files, sizeof(files)))
         return tccl_fail(err, "Slurm has no device files for GPUs of this node: see File= and "
                               "AutoDetect= in gres.conf(5)");
-    return add_files(gres, files, number, err);
+    int first = gres->count;
+    if (add_files(gres, files, number, err) != 0)
+        return -1;
+    for (int i = first; i < gres->count; i++)
+        if (!value_of(line, " Links=", gres->devices[i].links, TCCL_GRES_LINKS) ||
+            gres->devices[i].links[0] == '(')
+            gres->devices[i].links[0] = '\0';
+    return 0;
 }
 
 int tccl_gres_parse(const char *text, struct tccl_gres *gres, struct tccl_error *err)

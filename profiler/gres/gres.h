@@ -13,12 +13,14 @@
 enum {
     TCCL_GRES_MAX = 128,  /* devices of a node: 16 GPUs with 7 MIG instances each fit */
     TCCL_GRES_FILE = 160, /* a device file's name, with its NUL */
+    TCCL_GRES_LINKS = 64,
 };
 
 struct tccl_gres_device {
-    char file[TCCL_GRES_FILE]; /* the first one, of a MIG instance that of its GPU */
-    bool mig;                  /* an instance, or a GPU that has some */
-    bool nvidia;               /* a device of NVIDIA's driver; else minor and bus are unknown */
+    char links[TCCL_GRES_LINKS]; /* Links=, "-1,4,0"; "": none. Not saved */
+    char file[TCCL_GRES_FILE];   /* the first one, of a MIG instance that of its GPU */
+    bool mig;                    /* an instance, or a GPU that has some */
+    bool nvidia;                 /* a device of NVIDIA's driver; else minor and bus are unknown */
     int minor;
     bool has_bus; /* NVIDIA's driver tells the bus id of this minor */
     tccl_bus bus;

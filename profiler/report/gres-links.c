@@ -2,6 +2,7 @@
 #include "report/gres-links.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "search/place.h"
@@ -80,4 +81,36 @@ int tccl_links_from_profile(struct tccl_profile *profile,
         links[second][first] = links[first][second];
     }
     return 0;
+}
+
+/* Has it a link, and not only zeros? */
+static bool says_something(const char *text)
+{
+    for (char *end; *text; text = *end == ',' ? end + 1 : end) {
+        if (strtol(text, &end, 10) > 0)
+            return true;
+        if (end == text)
+            break;
+    }
+    return false;
+}
+
+static bool is_as(const int *links, const int *gpus, int count, const char *text)
+{
+    for (int i = 0; i < count; i++) {
+        char *end;
+        if (strtol(text, &end, 10) != links[gpus[i]] || end == text)
+            return false;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return !*text;
+}
+
+int tccl_links_differ(const int links[TCCL_MAX_GPUS][TCCL_MAX_GPUS], const int *gpus, int count,
+                      const char *const *texts)
+{
+    for (int i = 0; i < count; i++)
+        if (says_something(texts[i]) && !is_as(links[gpus[i]], gpus, count, texts[i]))
+            return i;
+    return -1;
 }

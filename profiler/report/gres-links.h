@@ -20,4 +20,10 @@ bool tccl_links_serve(int year, int month);
 int tccl_links_from_profile(struct tccl_profile *profile,
                             int links[static TCCL_MAX_GPUS][TCCL_MAX_GPUS], struct tccl_error *err);
 
+/* Of count GPUs in the order of gres.conf (gpus: their positions in the machine), each with its
+ * Links=: the first whose numbers are others than these, -1 if there is none. texts without links,
+ * "" or all 0, say nothing. */
+int tccl_links_differ(const int links[TCCL_MAX_GPUS][TCCL_MAX_GPUS], const int *gpus, int count,
+                      const char *const *texts);
+
 #endif

@@ -17,6 +17,7 @@
 #include "gres/gres.h"
 #include "gres/slurmd.h"
 #include "profile/cache.h"
+#include "report/gres-links.h"
 
 enum {
     DAY = 86400,
@@ -323,6 +324,33 @@ static int read_numbers(const struct check_site *site, struct tccl_gres *list,
     return 0;
 }
 
+/* Where Links= would serve here (tccl-profile gres): are those of gres.conf what was measured? */
+static void check_links(const struct check_site *site, const struct tccl_machine *machine,
+                        const struct tccl_gres *list, const int *gpus, struct check_result *result)
+{
+    int links[TCCL_MAX_GPUS][TCCL_MAX_GPUS];
+    const char *texts[TCCL_MAX_GPUS];
+    char id[TCCL_HASH_HEX], version[CHECK_VERSION];
+    struct tccl_profile *profile;
+    unsigned number = check_site_version(site, "slurmd", version);
+    tccl_machine_id(machine, id);
+    if (list->count > TCCL_MAX_GPUS || !number ||
+        !tccl_links_serve((int)(number >> 16), (int)(number >> 8 & 0xff)) ||
+        tccl_profile_open(site->conf.cache_dir, id, &profile, NULL) != 0)
+        return;
+    for (int i = 0; i < list->count; i++)
+        texts[i] = list->devices[i].links;
+    int off = tccl_links_from_profile(profile, links, NULL) == 0
+                  ? tccl_links_differ(links, gpus, list->count, texts)
+                  : -1;
+    tccl_profile_close(profile);
+    if (off >= 0)
+        check_say(result, CHECK_WARN,
+                  "Links=%s of %s in gres.conf are not as measured: tccl-profile gres prints those "
+                  "that are",
+                  texts[off], list->devices[off].file);
+}
+
 /* Which GPU is each of Slurm's numbers? */
 static void check_numbers(const struct check_site *site, const struct tccl_machine *machine,
                           struct check_result *result)
@@ -333,11 +361,16 @@ static void check_numbers(const struct check_site *site, const struct tccl_machi
         check_say(result, CHECK_WARN, "slurmd's list of GPUs: %s", err.text);
         return;
     }
+    int gpus[TCCL_GRES_MAX], known = 0;
     for (int i = 0; i < list->count; i++) {
         struct tccl_error why = {0};
-        if (tccl_gres_find(list, machine, false, i, &why) < 0)
+        gpus[i] = tccl_gres_find(list, machine, false, i, &why);
+        known += gpus[i] >= 0;
+        if (gpus[i] < 0)
             check_say(result, CHECK_FAIL, "%s", why.text);
     }
+    if (known == list->count)
+        check_links(site, machine, list, gpus, result);
 }
 
 void check_item_gpus(const struct check_site *site, struct check_result *result)

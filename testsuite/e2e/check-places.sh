@@ -46,6 +46,27 @@ item isolation ok '*'
 user srun -w n1 -n4 --gpus-per-task=1 sh -c '[ $SLURM_PROCID != 0 ] || tccl-check --only isolation' >"$work/check"
 item isolation warn "this task sees 1 of the step's 4 GPUs*--gpus-per-node instead of --gpus-per-task*"
 
+# Links= of gres.conf, where this Slurm can use them: as measured, and otherwise.
+cp -p "$cluster/gres.conf" "$work/gres.conf"
+at_end+=("cp -p $work/gres.conf $cluster/gres.conf")
+links() { # GPU...: whose Links= the GPUs get, in this order
+    local gpu i=0
+    admin tccl-profile gres --slurm 22.05 --cache "$cluster/nodes/n1/cache" >"$work/lines" 2>"$work/err"
+    { grep -v '^NodeName=n1 ' "$work/gres.conf"
+      for gpu; do
+          echo "NodeName=n1 Name=gpu File=$cluster/dev/gpu$((i++)) $(grep "nvidia$gpu " "$work/lines" | grep -o 'Links=.*')"
+      done; } >"$cluster/gres.conf"
+    check n1 --only gpus
+    cp -p "$work/gres.conf" "$cluster/gres.conf"
+}
+links 0 1 2 3
+item gpus ok '4, as Slurm has them'
+links 1 0 2 3
+case $(slurmd -V) in
+*" "2[0-3].*) item gpus warn 'Links=* of *gpu0 in gres.conf are not as measured: tccl-profile gres prints those that are' ;;
+*) item gpus ok '4, as Slurm has them' ;;
+esac
+
 # A shim that is not there, and one that is closed to the jobs of users.
 cp "$cluster/tccl.conf" "$work/tccl.conf"
 sed -i "s|^Shim=.*|Shim=$work/shim.so|" "$work/tccl.conf"

@@ -57,6 +57,23 @@ static void check_versions(void)
                  "/dev/a /dev/b");
 }
 
+/* Links= of each device, where there are some. */
+static void check_links(void)
+{
+    static struct tccl_gres gres;
+    CHECK_INT(tccl_gres_parse("slurmd: Gres Name=gpu Type=a Count=1 Index=0 ID=7 File=/dev/nvidia0 "
+                              "Links=-1,4 Flags=HAS_FILE\n"
+                              "slurmd: Gres Name=gpu Type=a Count=1 Index=1 ID=7 File=/dev/nvidia1 "
+                              "Links=(null) Flags=HAS_FILE\n"
+                              "slurmd: Gres Name=gpu Type=a Count=2 ID=7 File=/dev/nvidia[2-3] "
+                              "(null)\n",
+                              &gres, NULL),
+              0);
+    CHECK_STR(gres.devices[0].links, "-1,4");
+    for (int i = 1; i < gres.count; i++)
+        CHECK_STR(gres.devices[i].links, "");
+}
+
 static void check_nonsense(void)
 {
     char many[32768] = "";
@@ -318,6 +335,7 @@ int main(void)
 {
     char command[64];
     check_versions();
+    check_links();
     check_nonsense();
     if (!mkdtemp(folder))
         return 1;
