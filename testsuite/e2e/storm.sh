@@ -148,12 +148,18 @@ kill_tccld() {
     mini start-tccld "$node"
 }
 
-# The wait before a restart is Slurm's caution, but for its first second: slurmd tells the credentials of two runs apart by that.
+# What is left of a job's run before. For srun's "Waiting up to 4 seconds" it is there, and then it cancels a step of the next run.
+old_run() { # JOB
+    local files=$(grep -lzx "SLURM_JOB_ID=$1" /proc/[0-9]*/environ 2>/dev/null)
+    [ -n "$files" ] && grep -qzx "SLURM_CLUSTER_NAME=storm$$" $files 2>/dev/null
+}
+
+# The wait before a restart is Slurm's caution, but for that and the first second: by that slurmd tells credentials of two runs apart.
 start_now() {
-    local job jobs=$(admin squeue -ht PENDING -o '%i %r' | awk '$2 == "BeginTime" {print $1}')
+    local job jobs=$(admin squeue -ht PENDING -o '%A %r' | awk '$2 == "BeginTime" {print $1}')
     [ -z "$jobs" ] || sleep 1.1
     for job in $jobs; do
-        admin scontrol update JobId="$job" StartTime=now || true
+        old_run "$job" || admin scontrol update JobId="$job" StartTime=now || true
     done
 }
 
