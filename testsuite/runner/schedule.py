@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from catalogue import LOGS
 from cluster import Cluster
 
-KILL_AFTER = 60  # seconds between TERM and KILL: a test that has a cluster of its own ends it
+KILL_AFTER = 120  # seconds between TERM and KILL: a test that has a cluster of its own ends it
 SKIP = 77
 
 
