@@ -6,7 +6,7 @@
 # level: all
 . "$(dirname "$0")/lib.sh"
 
-own=$(mktemp -d /tmp/tccl-host-profile-XXXXXX)
+own=$(mktemp -d --tmpdir tccl-host-profile-XXXXXX)
 trap 'rm -rf "$own"' EXIT
 profile=$build/profiler/tccl-profile
 how=(--backend host --devices 2 --window 2 --repeats 3 --gap 0.5)

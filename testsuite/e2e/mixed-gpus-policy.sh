@@ -5,7 +5,7 @@
 # level: all
 . "$(dirname "$0")/lib.sh"
 
-model=$(mktemp /tmp/tccl-a100-XXXXXX.json)
+model=$(mktemp --tmpdir tccl-a100-XXXXXX.json)
 trap 'rm -f "$model"' EXIT
 sed 's/Tesla V100-PCIE-32GB/NVIDIA A100-PCIE-40GB/' "$models/amd-4gpu.json" >"$model"
 own_cluster --nodes 2 --model amd-4gpu --model "$model"

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Two GPUs that can only go through the one memory: there is one ring.
-model=$(mktemp /tmp/tccl-plain-XXXXXX.json)
+model=$(mktemp --tmpdir tccl-plain-XXXXXX.json)
 trap 'rm -f "$model"' EXIT
 cat >"$model" <<'MODEL'
 {"format": "tccl-model", "version": 1, "name": "plain-2gpu",

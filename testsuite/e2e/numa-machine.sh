@@ -5,7 +5,7 @@
 # level: all
 . "$(dirname "$0")/lib.sh"
 
-work=$(mktemp -d /tmp/tccl-numa-XXXXXX)
+work=$(mktemp -d --tmpdir tccl-numa-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 profile=$build/profiler/tccl-profile
 cat >"$work/inside" <<INSIDE

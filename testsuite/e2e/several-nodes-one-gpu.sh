@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # A GPU whose own memory is half as fast as the one behind the other socket.
-model=$(mktemp /tmp/tccl-one-gpu-XXXXXX.json)
+model=$(mktemp --tmpdir tccl-one-gpu-XXXXXX.json)
 trap 'rm -f "$model"' EXIT
 cat >"$model" <<'MODEL'
 {"format": "tccl-model", "version": 1, "name": "one-gpu",
