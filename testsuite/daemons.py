@@ -1,5 +1,6 @@
 """daemons.py: a munged and tccld of a test's own, in a folder of its own: their profiles are those of models of machines/.
 What is said to them is said as Slurm's plugin would. Who starts them calls end_all() in the end."""
+import contextlib
 import fcntl
 import json
 import os
@@ -27,8 +28,19 @@ def die_late(text):
     die(text, 75)
 
 
+@contextlib.contextmanager
+def uninterrupted():
+    """The runner's SIGTERM comes when this has ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def go_ahead():
     """Ahead of other programs where that is allowed: what is asked here has deadlines."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
         os.setpriority(os.PRIO_PROCESS, 0, -15)
     except OSError:
@@ -36,7 +48,7 @@ def go_ahead():
 
 
 def spawn(command, log):
-    with open(log, "ab") as file:
+    with open(log, "ab") as file, uninterrupted():
         children.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                                          preexec_fn=go_ahead))
     return children[-1]

@@ -53,16 +53,6 @@ def verdict():
     sys.exit(1 if check.failures else 0)
 
 
-@contextlib.contextmanager
-def uninterrupted():
-    """The runner's SIGTERM comes when this has ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def remove_folder(folder):
     """With what is mounted in it, and what processes that end are still writing there. Returns why it is still there, or None."""
     why, until = None, time.monotonic() + REMOVAL
@@ -92,7 +82,7 @@ class Target:
             skip("no munged")
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         self.undo, self.pids = contextlib.ExitStack(), []
-        with uninterrupted():
+        with daemons.uninterrupted():
             self.folder = tempfile.mkdtemp(prefix="tccl-hostile-")
             atexit.register(self.remove)  # where the test ends before it is entered
         os.chmod(self.folder, 0o755)
@@ -121,7 +111,7 @@ class Target:
         return self
 
     def __exit__(self, kind=None, *_):
-        with uninterrupted():
+        with daemons.uninterrupted():
             self.end(kind)
 
     def end(self, kind):
@@ -248,14 +238,18 @@ class Target:
 
     def fork(self, function, *arguments, uid=NOBODY):
         """Runs the function in a process of that user. Ends with the target, or by wait()."""
-        pid = os.fork()
+        with daemons.uninterrupted():
+            pid = os.fork()
+            if pid == 0:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            else:
+                self.pids.append(pid)
         if pid == 0:
             status = 1
             try:
                 os.setgroups([])
                 os.setresgid(uid, uid, uid)
                 os.setresuid(uid, uid, uid)
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 function(*arguments)
                 status = 0
             except Exception:
@@ -263,7 +257,6 @@ class Target:
             finally:
                 sys.stdout.flush()
                 os._exit(status)
-        self.pids.append(pid)
         return pid
 
     def start(self, function, *arguments, uid=NOBODY):
