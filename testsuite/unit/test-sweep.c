@@ -224,6 +224,25 @@ static void test_unfinished(void)
     }
 }
 
+/* A tccld was killed while it wrote a file; what is somebody else's, and whole ones, stay. */
+static void test_temporaries(void)
+{
+    static const char *const names[] = {
+        "slurm-gpus.abc012", "12.script.zzzzzz", "12.launcher.new", "slurm-gpus",      "12.script",
+        "12.launcher",       "slurm-gpus.abc01", "others.abcdef",   "12.script.ABCDEF"};
+    enum { NAMES = sizeof(names) / sizeof(*names), UNFINISHED = 3 };
+    char path[PATH_MAX];
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+    }
+    sweep_unfinished(run_dir);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(path, sizeof(path), "%s/%s", run_dir, names[i]);
+        CHECK_INT(unlink(path), i < UNFINISHED ? -1 : 0);
+    }
+}
+
 /* The script's JOIN, its plans, and a link to a plan that another way removed. */
 static void test_scripts(void)
 {
@@ -292,6 +311,7 @@ int main(void)
     test_sockets();
     test_plans();
     test_unfinished();
+    test_temporaries();
     test_scripts();
     test_others();
     test_period();

@@ -6,6 +6,7 @@
 #include "tccld/join/sweep.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "client/key.h"
+#include "gres/gres.h"
 #include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/script.h"
@@ -79,6 +81,31 @@ static bool is_named(const char *name, const char *ending, uint32_t *job)
 {
     int end = -1;
     return sscanf(name, "%10u%n", job, &end) == 1 && end > 0 && strcmp(name + end, ending) == 0;
+}
+
+/* tccl_write_file's, in place of a file of ours; or planfile_link's. */
+static bool is_unfinished(const char *name)
+{
+    enum { RANDOM = 6 };
+    char file[NAME_MAX + 1];
+    uint32_t job;
+    size_t length = strlen(name);
+    if (is_named(name, PLANFILE_LAUNCHER ".new", &job))
+        return true;
+    if (length <= RANDOM || name[length - RANDOM - 1] != '.' ||
+        strspn(name + length - RANDOM, "abcdefghijklmnopqrstuvwxyz012345") != RANDOM)
+        return false;
+    snprintf(file, sizeof(file), "%.*s", (int)(length - RANDOM - 1), name);
+    return strcmp(file, TCCL_GRES_NAME) == 0 || is_named(file, SCRIPT_ENDING, &job);
+}
+
+void sweep_unfinished(const char *run_dir)
+{
+    cleanup_dir DIR *folder = opendir(run_dir);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder)) != NULL)
+        if (is_unfinished(entry->d_name))
+            unlinkat(dirfd(folder), entry->d_name, 0);
 }
 
 /* One entry of RunDir. Returns whether a plan or a script has gone. */

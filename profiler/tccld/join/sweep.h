@@ -19,6 +19,9 @@ struct sweep *sweep_new(struct daemon *daemon, int period_ms);
 void sweep_hurry(struct sweep *sweep);
 void sweep_free(struct sweep *sweep); /* NULL is fine */
 
+/* Before anything is written there: files that a tccld was killed while it wrote. */
+void sweep_unfinished(const char *run_dir);
+
 /* Sweeps now. now: unix time. Returns how many plans and job scripts were removed. */
 int sweep_run_dir(struct daemon *daemon, time_t now);
 

@@ -224,6 +224,7 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
         !(daemon->munge = pool_new(daemon->base, MUNGE_THREADS, POOL_QUEUE, err)) ||
         !(daemon->names = pool_new(daemon->base, NAME_THREADS, POOL_QUEUE, err)))
         return -1;
+    sweep_unfinished(daemon->conf->run_dir);
     daemon->resolver = resolver_new(daemon->names);
     if (daemon->resolver)
         resolver_look(daemon->resolver, daemon->conf);
