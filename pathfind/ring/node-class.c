@@ -42,7 +42,8 @@ static void set_chain(struct tccl_cell *cell, const struct tccl_result *result)
 {
     if (!result->chain.n_gpus)
         return;
-    cell->gbps = result->gbps;
+    cell->gbps = cell->alone = result->gbps;
+    cell->share = 1;
     cell->chain = result->chain;
     cell->tree = result->tree;
 }
@@ -102,6 +103,7 @@ static void fill_baseline(struct tccl_class_baseline *baseline, const struct tcc
 {
     baseline->ring_gbps = rings->gbps;
     baseline->chain_gbps = chains->gbps;
+    baseline->ring_share = baseline->chain_share = 1;
     baseline->n_chains = chains->n_chains;
     for (int i = 0; i < chains->n_chains; i++) {
         add_ascending(baseline->entry_nics, i, chains->chains[i].entry.nic);
@@ -176,7 +178,8 @@ static json_t *cell_to_json(const struct tccl_node_class *class, const struct tc
 {
     char text[TCCL_CHAIN_TEXT];
     tccl_node_class_format(class, &cell->chain, text);
-    return json_pack("{s:f, s:o, s:o}", "gbps", cell->gbps, "bound",
+    return json_pack("{s:f, s:f, s:f, s:o, s:o}", "gbps", cell->gbps, "alone", cell->alone, "share",
+                     cell->share, "bound",
                      isfinite(cell->bound) ? json_real(cell->bound) : json_null(), "chain",
                      *text ? json_string(text) : json_null());
 }
@@ -192,14 +195,16 @@ static json_t *numbers_to_json(const uint8_t *numbers, int count)
 static bool baseline_equal(const struct tccl_class_baseline *a, const struct tccl_class_baseline *b)
 {
     return a->ring_gbps == b->ring_gbps && a->chain_gbps == b->chain_gbps &&
+           a->ring_share == b->ring_share && a->chain_share == b->chain_share &&
            a->n_chains == b->n_chains && memcmp(a->entry_nics, b->entry_nics, a->n_chains) == 0 &&
            memcmp(a->exit_nics, b->exit_nics, a->n_chains) == 0;
 }
 
 static json_t *baseline_to_json(const struct tccl_class_baseline *baseline)
 {
-    return json_pack("{s:f, s:f, s:o, s:o}", "ring_gbps", baseline->ring_gbps, "chain_gbps",
-                     baseline->chain_gbps, "entry_nics",
+    return json_pack("{s:f, s:f, s:f, s:f, s:o, s:o}", "ring_gbps", baseline->ring_gbps,
+                     "chain_gbps", baseline->chain_gbps, "ring_share", baseline->ring_share,
+                     "chain_share", baseline->chain_share, "entry_nics",
                      numbers_to_json(baseline->entry_nics, baseline->n_chains), "exit_nics",
                      numbers_to_json(baseline->exit_nics, baseline->n_chains));
 }
@@ -249,6 +254,11 @@ static bool is_rate(double gbps)
     return gbps >= 0 && gbps <= 1e6;
 }
 
+static bool is_share(double share)
+{
+    return share >= 0 && share <= 1;
+}
+
 /* A chain over the GPUs of the class, between these NICs; entry < 0: the closed one. */
 static int chain_from_text(const char *text, const struct tccl_node_class *class, int entry,
                            int exit, struct tccl_chain *chain)
@@ -272,11 +282,12 @@ static int cell_from_json(json_t *json, const struct tccl_node_class *class, int
                           struct tccl_cell *cell)
 {
     json_t *bound, *chain;
-    if (json_unpack(json, "{s:F, s:o, s:o!}", "gbps", &cell->gbps, "bound", &bound, "chain",
-                    &chain) != 0)
+    if (json_unpack(json, "{s:F, s:F, s:F, s:o, s:o!}", "gbps", &cell->gbps, "alone", &cell->alone,
+                    "share", &cell->share, "bound", &bound, "chain", &chain) != 0)
         return -1;
     cell->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
-    if (!is_rate(cell->gbps) || !(cell->bound >= cell->gbps) ||
+    if (!is_rate(cell->gbps) || !is_rate(cell->alone) || !(cell->alone >= cell->gbps) ||
+        !is_share(cell->share) || !(cell->bound >= cell->gbps) ||
         !(json_is_null(bound) || (json_is_number(bound) && is_rate(cell->bound))))
         return -1;
     if (json_is_null(chain))
@@ -317,11 +328,14 @@ static int nics_from_json(const json_t *json, int n_nics, size_t count, uint8_t 
 static int baseline_from_json(json_t *json, int n_nics, struct tccl_class_baseline *baseline)
 {
     json_t *entries, *exits;
-    if (json_unpack(json, "{s:F, s:F, s:o, s:o!}", "ring_gbps", &baseline->ring_gbps, "chain_gbps",
-                    &baseline->chain_gbps, "entry_nics", &entries, "exit_nics", &exits) != 0)
+    if (json_unpack(json, "{s:F, s:F, s:F, s:F, s:o, s:o!}", "ring_gbps", &baseline->ring_gbps,
+                    "chain_gbps", &baseline->chain_gbps, "ring_share", &baseline->ring_share,
+                    "chain_share", &baseline->chain_share, "entry_nics", &entries, "exit_nics",
+                    &exits) != 0)
         return -1;
     size_t count = json_array_size(entries);
     if (!is_rate(baseline->ring_gbps) || !is_rate(baseline->chain_gbps) ||
+        !is_share(baseline->ring_share) || !is_share(baseline->chain_share) ||
         count > TCCL_MAX_CHANNELS || (count == 0 && baseline->chain_gbps > 0))
         return -1;
     baseline->n_chains = (int)count;
@@ -404,7 +418,8 @@ struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tcc
 
 static bool cell_equal(const struct tccl_cell *a, const struct tccl_cell *b)
 {
-    return a->gbps == b->gbps && a->bound == b->bound && tccl_chain_equal(&a->chain, &b->chain);
+    return a->gbps == b->gbps && a->bound == b->bound && a->alone == b->alone &&
+           a->share == b->share && tccl_chain_equal(&a->chain, &b->chain);
 }
 
 static bool nics_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)

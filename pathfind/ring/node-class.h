@@ -9,8 +9,10 @@
 /* A hop depends only on the pair of NICs, so of all port pairs with the same NICs only the best one
  * matters. */
 struct tccl_cell {
-    double gbps;             /* 0: no chain */
+    double gbps;             /* beside the steps that run on the node; 0: no chain */
     double bound;            /* proven upper bound over all port pairs of these NICs */
+    double alone;            /* what the chain reaches when nobody else runs */
+    double share;            /* what it leaves to those that run, as tccl_worth; 1: all */
     struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
     struct tccl_tree tree;   /* only for the node itself: neither sent nor compared */
 };
@@ -20,6 +22,7 @@ struct tccl_cell {
  * chains, in ascending order. */
 struct tccl_class_baseline {
     double ring_gbps, chain_gbps;
+    double ring_share, chain_share; /* as of a cell */
     int n_chains;
     uint8_t entry_nics[TCCL_MAX_CHANNELS], exit_nics[TCCL_MAX_CHANNELS];
     /* What NCCL says of ring and tree, [0] on one node of several, [1] on this node alone. Only for

@@ -83,9 +83,39 @@ static double baseline(const struct tccl_run *runs, int n_runs, int generation)
     return least;
 }
 
-bool tccl_ring_gains(const struct tccl_ring *ring, int generation)
+/* What the baseline leaves to those that run beside it, on the node where that is least. */
+static double baseline_share(const struct tccl_run *runs, int n_runs, int generation)
+{
+    bool alone = n_runs == 1 && runs[0].count == 1;
+    double share = 1;
+    for (int i = 0; i < n_runs; i++) {
+        const struct tccl_class_baseline *own = &runs[i].class->baselines[generation];
+        share = fmin(share, alone ? own->ring_share : own->chain_share);
+    }
+    return share;
+}
+
+static bool is_faster(const struct tccl_ring *ring, int generation)
 {
     return ring->gbps > ring->baseline_gbps[generation] * (1 + ring->noise) * (1 + 1e-9);
+}
+
+static bool takes_more(const struct tccl_ring *ring, int generation)
+{
+    double own = fmin(ring->gbps / ring->alone, ring->share);
+    double theirs =
+        fmin(ring->baseline_gbps[generation] / ring->alone, ring->baseline_share[generation]);
+    return ring->baseline_gbps[generation] > 0 && own * (1 + ring->noise) * (1 + 1e-9) < theirs;
+}
+
+bool tccl_ring_gains(const struct tccl_ring *ring, int generation)
+{
+    return is_faster(ring, generation) && !takes_more(ring, generation);
+}
+
+bool tccl_ring_harms(const struct tccl_ring *ring, int generation)
+{
+    return is_faster(ring, generation) && takes_more(ring, generation);
 }
 
 /* The nodes in the form of segment.h. Nodes of a run share their matrices. */
@@ -193,10 +223,11 @@ static int solve_nodes(const struct lists *lists, struct tccl_ring *ring)
 }
 
 /* The products are in single precision: computes the ring's bandwidth again from the chosen cells
- * and hops in double precision. */
-static double exact_gbps(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring)
+ * and hops in double precision, and what it would be alone. */
+static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring)
 {
-    double least = -1;
+    ring->gbps = ring->alone = INFINITY;
+    ring->share = 1;
     for (int run = 0, node = 0; run < n_runs; run++) {
         for (int i = 0; i < runs[run].count; i++, node++) {
             const struct tccl_node_class *own = runs[run].class;
@@ -204,13 +235,14 @@ static double exact_gbps(const struct tccl_run *runs, int n_runs, const struct t
                 i + 1 < runs[run].count ? own : runs[(run + 1) % n_runs].class;
             struct tccl_ring_choice choice = ring->choices[node];
             struct tccl_ring_choice after = ring->choices[(node + 1) % ring->n_nodes];
-            double chain = own->cells[choice.entry_nic * own->n_nics + choice.exit_nic].gbps;
+            const struct tccl_cell *cell =
+                &own->cells[choice.entry_nic * own->n_nics + choice.exit_nic];
             double hop = tccl_hop(own, choice.exit_nic, next, after.entry_nic);
-            double slower = chain < hop ? chain : hop;
-            least = least < 0 || slower < least ? slower : least;
+            ring->gbps = fmin(ring->gbps, fmin(cell->gbps, hop));
+            ring->alone = fmin(ring->alone, fmin(cell->alone, hop));
+            ring->share = fmin(ring->share, cell->share);
         }
     }
-    return least;
 }
 
 static int single_node(const struct tccl_node_class *class, struct tccl_ring *ring,
@@ -219,6 +251,8 @@ static int single_node(const struct tccl_node_class *class, struct tccl_ring *ri
     if (class->ring.gbps <= 0)
         return tccl_fail(err, "the profile has no ring over these %d GPUs", class->n_gpus);
     ring->gbps = class->ring.gbps;
+    ring->alone = class->ring.alone;
+    ring->share = class->ring.share;
     ring->bound = class->ring.bound;
     ring->choices[0] = (struct tccl_ring_choice){-1, -1};
     return 0;
@@ -259,7 +293,7 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ri
                          "no ring can be closed over these %d nodes: a chain is missing, or "
                          "NICs are on fabrics that do not meet",
                          ring->n_nodes);
-    ring->gbps = exact_gbps(runs, n_runs, ring);
+    rate_exactly(runs, n_runs, ring);
     if (ring->bound < ring->gbps)
         ring->bound = ring->gbps;
     return 0;
@@ -277,8 +311,10 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
         return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (gpus == 1)
         return 1;
-    for (int i = 0; i < TCCL_GENERATIONS; i++)
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
         ring->baseline_gbps[i] = baseline(runs, n_runs, i);
+        ring->baseline_share[i] = baseline_share(runs, n_runs, i);
+    }
     for (int i = 0; i < n_runs; i++)
         ring->noise = fmax(ring->noise, runs[i].class->noise);
     if (ring->n_nodes == 1)

@@ -15,10 +15,14 @@ struct tccl_ring_choice {
 };
 
 struct tccl_ring {
-    double gbps;  /* of the slowest chain or hop; 0: no ring can be closed */
+    double
+        gbps; /* of the slowest chain or hop, beside the steps that run; 0: no ring can be closed */
+    double alone; /* the same ring when nobody else runs */
+    double share; /* what it leaves to those that run, as a part of what they have alone; 1: all */
     double bound; /* proven upper bound of all rings */
-    double baseline_gbps[TCCL_GENERATIONS]; /* of the baseline of each generation of NCCL; 0 if
-                                             * unknown */
+    double baseline_gbps[TCCL_GENERATIONS];  /* of the baseline of each generation of NCCL; 0 if
+                                              * unknown */
+    double baseline_share[TCCL_GENERATIONS]; /* what that leaves to those that run */
     double noise; /* of the measurements, as a ratio; the largest of all classes */
     int n_nodes;
     struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
@@ -40,9 +44,14 @@ double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_n
  * meet). tccl_ring_clear frees. */
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                     struct tccl_error *err);
-/* Is the ring faster than the baseline of this generation by more than the noise? Also true if the
- * baseline is unknown. If not, the ring must not be applied with that NCCL. */
+/* Is the ring faster than the baseline of this generation by more than the noise, without taking
+ * more from those that run beside it than that does? (What counts is the least share of all, the
+ * step's own of what it reaches alone included.) Also true if the baseline is unknown. If not, the
+ * ring must not be applied with that NCCL. */
 bool tccl_ring_gains(const struct tccl_ring *ring, int generation);
+
+/* Is it faster, and only those that run beside it speak against it? */
+bool tccl_ring_harms(const struct tccl_ring *ring, int generation);
 
 void tccl_ring_clear(struct tccl_ring *ring);
 

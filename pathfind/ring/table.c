@@ -3,22 +3,20 @@
  *   magic "TCCLCHNS", version u32, machine id (32 hexadecimal digits), source (64 bytes,
  * NUL-filled), GPU mask u32, measured u32, noise f64, number of ports u16, of GPUs u8 (n), of
  * generations of NCCL u8 (g), of different baselines of the node alone u8, of their chains u16, of
- * those of one node of several u8, of their chains u16, of chains without P2P u16; the generations'
- * first versions, u32 each;
- *   the ports, 3 bytes each: NIC, kind of via, index of via;
- *   the pairs, row by row: result with n - 1 edges; then the ring, and that without P2P: results
- * with n edges;
- *   the baselines of the node alone: for each generation the index of its baseline, u8; then the
- * baselines; the baselines of one node of several in the same way;
- *   the chains without P2P: entry port, exit port, result with n - 1 edges;
- *   the trees, up to the end: the pair's number u32, rising, gbps f64, along f64, NIC u8, the GPUs.
- *   XXH3 (64 bits) of all before it.
- * A baseline: gbps f64, number of chains u8, what NCCL says of the ring and of the tree (pattern
- * u8, channels u8, intra f64, inter f64, far_intra u8, far_inter u8), the chains: closed ones with
- * n edges, others with entry port, exit port and n - 1 edges. What two generations have alike is
- * there once. A chain: the GPUs, and for each edge one byte: kind * 16 + memory. A result: gbps
- * f64, bound f64, number of GPUs u8 (n, or 0: no chain), the chain. With 8 GPUs that makes 32 bytes
- * a pair. */
+ * those of one node of several u8, of their chains u16, of chains without P2P u16, of other chains
+ * u16; the generations' first versions, u32 each; the ports, 3 bytes each: NIC, kind of via, index
+ * of via; the pairs, row by row: result with n - 1 edges; then the ring, and that without P2P:
+ * results with n edges; the baselines of the node alone: for each generation the index of its
+ * baseline, u8; then the baselines; the baselines of one node of several in the same way; the
+ * chains without P2P: entry port, exit port, result with n - 1 edges; the other chains: closed u8,
+ * entry port, exit port, gbps f64, the chain with n edges, of which an open one leaves the last one
+ * empty; the trees, up to the end: the pair's number u32, rising, gbps f64, along f64, NIC u8, the
+ * GPUs. XXH3 (64 bits) of all before it. A baseline: gbps f64, number of chains u8, what NCCL says
+ * of the ring and of the tree (pattern u8, channels u8, intra f64, inter f64, far_intra u8,
+ * far_inter u8), the chains: closed ones with n edges, others with entry port, exit port and n - 1
+ * edges. What two generations have alike is there once. A chain: the GPUs, and for each edge one
+ * byte: kind * 16 + memory. A result: gbps f64, bound f64, number of GPUs u8 (n, or 0: no chain),
+ * the chain. With 8 GPUs that makes 32 bytes a pair. */
 #include "ring/table.h"
 
 #include <math.h>
@@ -28,16 +26,17 @@
 #include "base/fileio.h"
 
 enum {
-    VERSION = 6, /* 4: no trees, 5: no chains without P2P */
+    VERSION = 7, /* 4: no trees, 5: no chains without P2P, 6: no others */
     MAGIC_SIZE = 8,
     ID_SIZE = TCCL_HASH_HEX - 1,
     HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) + 2 +
-                  4 * TCCL_GENERATIONS,
+                  2 + 4 * TCCL_GENERATIONS,
     NOMINAL_SIZE = 1 + 1 + 8 + 8 + 1 + 1,
     PORT_SIZE = 3,
     CHECKSUM_SIZE = 8,
     MAX_PORTS = TCCL_MAX_NICS * (TCCL_MAX_GPUS + TCCL_MAX_MEMORIES),
     MAX_HOSTS = TCCL_MAX_NICS * TCCL_MAX_NICS,
+    MAX_OTHERS = 512,
     MAX_FILE = 16 << 20,
 };
 static const char magic[] = "TCCLCHNS";
@@ -79,13 +78,19 @@ static size_t host_size(int n_gpus)
     return 2 * PORT_SIZE + result_size(n_gpus, false);
 }
 
+static size_t other_size(int n_gpus)
+{
+    return 1 + 2 * PORT_SIZE + 8 + chain_size(n_gpus, true);
+}
+
 /* Without trees. */
-static size_t table_size(int n_ports, int n_gpus, int n_hosts, const struct distinct *rings,
+static size_t table_size(const struct tccl_table *table, int n_gpus, const struct distinct *rings,
                          const struct distinct *chains)
 {
-    return HEADER_SIZE + (size_t)n_ports * PORT_SIZE +
-           (size_t)n_ports * n_ports * result_size(n_gpus, false) + 2 * result_size(n_gpus, true) +
-           (size_t)n_hosts * host_size(n_gpus) + baselines_size(n_gpus, true, rings) +
+    return HEADER_SIZE + (size_t)table->n_ports * PORT_SIZE +
+           (size_t)table->n_ports * table->n_ports * result_size(n_gpus, false) +
+           2 * result_size(n_gpus, true) + (size_t)table->n_hosts * host_size(n_gpus) +
+           (size_t)table->n_others * other_size(n_gpus) + baselines_size(n_gpus, true, rings) +
            baselines_size(n_gpus, false, chains) + CHECKSUM_SIZE;
 }
 
@@ -146,7 +151,8 @@ static struct tccl_table *table_alloc(int n_ports)
     table->ports = calloc(n_ports + 1, sizeof(*table->ports));
     table->pairs = calloc((size_t)n_ports * n_ports + 1, sizeof(*table->pairs));
     table->hosts = calloc(MAX_HOSTS, sizeof(*table->hosts));
-    if (!table->ports || !table->pairs || !table->hosts) {
+    table->others = calloc(MAX_OTHERS, sizeof(*table->others));
+    if (!table->ports || !table->pairs || !table->hosts || !table->others) {
         tccl_table_free(table);
         return NULL;
     }
@@ -176,6 +182,7 @@ void tccl_table_free(struct tccl_table *table)
     free(table->ports);
     free(table->pairs);
     free(table->hosts);
+    free(table->others);
     free(table);
 }
 
@@ -193,6 +200,28 @@ void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *ho
         return;
     table->n_hosts += at == table->n_hosts;
     table->hosts[at] = *host;
+}
+
+static bool has_chain(const struct tccl_table *table, const struct tccl_chain *chain)
+{
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        if (tccl_chain_equal(&table->pairs[i].chain, chain))
+            return true;
+    for (int i = 0; i < table->n_hosts; i++)
+        if (tccl_chain_equal(&table->hosts[i].chain, chain))
+            return true;
+    for (int i = 0; i < table->n_others; i++)
+        if (tccl_chain_equal(&table->others[i].chain, chain))
+            return true;
+    return tccl_chain_equal(&table->ring.chain, chain) ||
+           tccl_chain_equal(&table->host_ring.chain, chain);
+}
+
+void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps)
+{
+    if (table->n_others < MAX_OTHERS && !has_chain(table, chain))
+        table->others[table->n_others++] =
+            (struct tccl_result){.gbps = gbps, .bound = INFINITY, .chain = *chain};
 }
 
 static void cleanup_table_(struct tccl_table **table)
@@ -263,6 +292,15 @@ static void put_result(uint8_t **at, const struct tccl_result *result, int n_gpu
     put_chain(at, &result->chain, n_gpus, closed);
 }
 
+static void put_other(uint8_t **at, const struct tccl_result *other, int n_gpus)
+{
+    put(at, other->chain.closed, 1);
+    put_port(at, other->chain.entry);
+    put_port(at, other->chain.exit);
+    put_double(at, other->gbps);
+    put_chain(at, &other->chain, n_gpus, true);
+}
+
 static void put_nominal(uint8_t **at, const struct tccl_nominal *nominal)
 {
     put(at, nominal->pattern, 1);
@@ -317,6 +355,7 @@ static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus,
     put(at, chains->count, 1);
     put(at, chains->n_chains, 2);
     put(at, table->n_hosts, 2);
+    put(at, table->n_others, 2);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         put(at, tccl_generations[i].first, 4);
 }
@@ -387,6 +426,19 @@ static bool hosts_fit(const struct tccl_table *table)
     return true;
 }
 
+static bool others_fit(const struct tccl_table *table)
+{
+    if (table->n_others > MAX_OTHERS)
+        return false;
+    for (int i = 0; i < table->n_others; i++) {
+        const struct tccl_result *other = &table->others[i];
+        if (!other->chain.n_gpus ||
+            !result_fits(other, table->gpus, other->chain.closed, NULL, NULL))
+            return false;
+    }
+    return true;
+}
+
 static bool table_fits(const struct tccl_table *table)
 {
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
@@ -397,7 +449,8 @@ static bool table_fits(const struct tccl_table *table)
         if (!baseline_fits(&table->baseline_ring[i], table->gpus, true) ||
             !baseline_fits(&table->baseline_chain[i], table->gpus, false))
             return false;
-    return result_fits(&table->ring, table->gpus, true, NULL, NULL) && hosts_fit(table);
+    return result_fits(&table->ring, table->gpus, true, NULL, NULL) && hosts_fit(table) &&
+           others_fit(table);
 }
 
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
@@ -408,7 +461,7 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     struct distinct rings, chains;
     find_distinct(table->baseline_ring, &rings);
     find_distinct(table->baseline_chain, &chains);
-    size_t size = table_size(table->n_ports, n_gpus, table->n_hosts, &rings, &chains);
+    size_t size = table_size(table, n_gpus, &rings, &chains);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         size += has_tree(&table->pairs[i]) ? tree_size(n_gpus) : 0;
     cleanup_free uint8_t *data = calloc(1, size);
@@ -429,6 +482,8 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
         put_port(&at, table->hosts[i].chain.exit);
         put_result(&at, &table->hosts[i], n_gpus, false);
     }
+    for (int i = 0; i < table->n_others; i++)
+        put_other(&at, &table->others[i], n_gpus);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         if (has_tree(&table->pairs[i]))
             put_tree(&at, i, &table->pairs[i].tree, n_gpus);
@@ -559,21 +614,22 @@ static int take_baselines(const uint8_t **at, int n_gpus, bool closed,
 }
 
 static int take_generations(const uint8_t **at, struct distinct *rings, struct distinct *chains,
-                            int *n_hosts, struct tccl_error *err)
+                            struct tccl_table *head, struct tccl_error *err)
 {
     int count = take(at, 1);
     *rings = (struct distinct){.count = take(at, 1)};
     rings->n_chains = take(at, 2);
     *chains = (struct distinct){.count = take(at, 1)};
     chains->n_chains = take(at, 2);
-    *n_hosts = take(at, 2);
+    head->n_hosts = take(at, 2);
+    head->n_others = take(at, 2);
     bool same = count == TCCL_GENERATIONS;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         same = (int)take(at, 4) == tccl_generations[i].first && same;
     if (!same)
         return tccl_fail(err, "made for other versions of NCCL; make the table again");
-    if (*n_hosts > MAX_HOSTS || rings->count < 1 || rings->count > TCCL_GENERATIONS ||
-        chains->count < 1 || chains->count > TCCL_GENERATIONS)
+    if (head->n_hosts > MAX_HOSTS || head->n_others > MAX_OTHERS || rings->count < 1 ||
+        rings->count > TCCL_GENERATIONS || chains->count < 1 || chains->count > TCCL_GENERATIONS)
         return tccl_fail(err, "numbers of baselines are out of range; make the table again");
     return 0;
 }
@@ -583,8 +639,7 @@ static bool size_fits(size_t size, const struct tccl_table *head, int n_gpus,
                       const struct distinct *rings, const struct distinct *chains)
 {
     int n_ports = head->n_ports;
-    size_t least = table_size(n_ports, n_gpus, head->n_hosts, rings, chains),
-           each = tree_size(n_gpus);
+    size_t least = table_size(head, n_gpus, rings, chains), each = tree_size(n_gpus);
     return size >= least && (size - least) % each == 0 &&
            (size - least) / each <= (size_t)n_ports * n_ports;
 }
@@ -606,7 +661,7 @@ static int take_header(const uint8_t **at, size_t size, const struct tccl_machin
     head->noise = take_double(at);
     head->n_ports = take(at, 2);
     *n_gpus = take(at, 1);
-    if (take_generations(at, rings, chains, &head->n_hosts, err) != 0)
+    if (take_generations(at, rings, chains, head, err) != 0)
         return -1;
     if (strcmp(head->machine, id) != 0)
         return tccl_fail(err, "made for another machine: %.32s, this one is %s", head->machine, id);
@@ -661,6 +716,24 @@ static int take_hosts(const uint8_t **at, int n_gpus, struct tccl_table *table,
         struct tccl_port entry = take_port(at), exit = take_port(at);
         if (take_result(at, n_gpus, false, entry, exit, &table->hosts[i], err) != 0)
             return -1;
+    }
+    return 0;
+}
+
+static int take_others(const uint8_t **at, int n_gpus, struct tccl_table *table,
+                       struct tccl_error *err)
+{
+    for (int i = 0; i < table->n_others; i++) {
+        struct tccl_chain chain = {.n_gpus = n_gpus};
+        uint8_t closed = take(at, 1);
+        if (closed > 1)
+            return tccl_fail(err, "a chain is neither open nor closed");
+        chain.closed = closed;
+        chain.entry = take_port(at);
+        chain.exit = take_port(at);
+        double gbps = take_double(at);
+        take_chain(at, n_gpus, true, &chain);
+        table->others[i] = (struct tccl_result){.gbps = gbps, .bound = INFINITY, .chain = chain};
     }
     return 0;
 }
@@ -722,6 +795,9 @@ int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *
     for (int i = 0; i < table->n_hosts; i++)
         if (check_chain(&table->hosts[i], machine, err) != 0)
             return -1;
+    for (int i = 0; i < table->n_others; i++)
+        if (check_chain(&table->others[i], machine, err) != 0)
+            return -1;
     if (check_chain(&table->ring, machine, err) != 0 ||
         check_chain(&table->host_ring, machine, err) != 0)
         return -1;
@@ -752,9 +828,10 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
     head.ports = table->ports;
     head.pairs = table->pairs;
     head.hosts = table->hosts;
+    head.others = table->others;
     *table = head;
     if (take_results(&at, n_gpus, &rings, &chains, table, err) != 0 ||
-        take_hosts(&at, n_gpus, table, err) != 0 ||
+        take_hosts(&at, n_gpus, table, err) != 0 || take_others(&at, n_gpus, table, err) != 0 ||
         take_trees(&at, data + size - CHECKSUM_SIZE, n_gpus, table, err) != 0 ||
         tccl_table_check(table, machine, err) != 0)
         return NULL;

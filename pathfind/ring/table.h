@@ -43,6 +43,10 @@ struct tccl_table {
      * best chain has some, at most one each, and the ring if the best one has some. */
     struct tccl_result *hosts, host_ring;
     int n_hosts;
+    /* Rings, and chains between NICs, that may be slower but use other memories, or none: for steps
+     * that run beside others. No bound is known of them, and none of them is in pairs. */
+    struct tccl_result *others;
+    int n_others;
     /* Of each generation of NCCL. closed: the node alone; open: the node is one of several, none
      * without a NIC. */
     struct tccl_baseline baseline_ring[TCCL_GENERATIONS], baseline_chain[TCCL_GENERATIONS];
@@ -57,6 +61,9 @@ void tccl_table_free(struct tccl_table *table); /* NULL is fine */
 
 /* Keeps a chain without P2P, if it is the first one of its pair of NICs, or better. */
 void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *host);
+
+/* Keeps a ring or chain among the others, if it is new to the table and there is room. */
+void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps);
 
 /* Writes the table atomically. Returns 0, or -1 with err. */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);

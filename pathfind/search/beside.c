@@ -18,11 +18,13 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
         return -1;
     worth->gbps = gbps[0];
     worth->least = worth->sum = gbps[0] / beside->own;
+    worth->left = 1;
     for (int i = 0; i < beside->n && !beside->selfish; i++) {
-        double share = gbps[i + 1] / beside->alone[i];
-        worth->least = fmin(worth->least, share);
+        double share = fmin(gbps[i + 1] / beside->alone[i], 1);
+        worth->left = fmin(worth->left, share);
         worth->sum += share;
     }
+    worth->least = fmin(worth->least, worth->left);
     return 0;
 }
 

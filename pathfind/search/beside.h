@@ -7,6 +7,7 @@
 #define TCCL_BESIDE_H
 
 #include "chain/ring-set.h"
+#include "ring/node-class.h"
 #include "search/search.h"
 
 /* Who runs already. Sides are borrowed. */
@@ -23,6 +24,7 @@ struct tccl_beside {
 struct tccl_worth {
     double gbps;  /* of the side, while all run, GB/s */
     double least; /* the least share */
+    double left;  /* the least share of the others; 1 if there are none */
     double sum;   /* of all shares */
 };
 
@@ -42,5 +44,13 @@ struct tccl_meter tccl_beside_meter(const struct tccl_beside *beside);
 int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
                      const struct tccl_search_options *options, struct tccl_result *best,
                      struct tccl_worth *worth, struct tccl_error *err);
+
+/* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
+ * several) or the ring (closed) has the chain that is best there, of all that the table has; what a
+ * stock NCCL builds is rated in the same way. hidden: as tccl_node_class_without_p2p. own and
+ * selfish are set here. NULL with err. */
+struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
+                                          const struct tccl_table *table, bool closed, bool hidden,
+                                          struct tccl_error *err);
 
 #endif

@@ -98,6 +98,7 @@ struct tccl_route tccl_goal_route(struct tccl_task *task, const struct tccl_goal
         .entry = goal->entry,
         .exit = goal->exit,
         .any = task->options->any,
+        .shun = task->shun,
         .above = above,
         .like = like->n_gpus ? like : NULL,
         .steps = FIRST_STEPS,

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "search/task.h"
 
-static void take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed)
+void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed)
 {
     task->goals = goals;
     task->n_goals = count;
@@ -23,7 +23,7 @@ static int find_ring(struct tccl_task *task, struct tccl_table *table)
     if (!tccl_chain_has_p2p(&table->ring.chain))
         return 0;
     table->host_ring = (struct tccl_result){.bound = table->ring.bound};
-    take_goals(task, &goal, 1, true);
+    tccl_task_take_goals(task, &goal, 1, true);
     int status = tccl_task_prove_ring(task);
     if (status >= 0)
         tccl_task_bound_without_avoided(task);
@@ -94,7 +94,7 @@ static int find_pairs(struct tccl_task *task, struct tccl_table *table)
     cleanup_free struct tccl_result *results = calloc(n, sizeof(*results));
     if (!goals || !results)
         return tccl_fail(task->err, "out of memory for %d port pairs", (int)n - 1);
-    take_goals(task, goals, list_goals(table, goals, results), false);
+    tccl_task_take_goals(task, goals, list_goals(table, goals, results), false);
     table->n_hosts = 0;
     int status = tccl_task_prove_cells(task);
     if (status >= 0)

@@ -155,7 +155,8 @@ static void add_steps(struct walker *walker)
                     add_step(walker, from, to, (struct tccl_edge){TCCL_P2P_READ, 0});
             }
             for (int m = 0; m < machine->n_memories; m++)
-                add_step(walker, from, to, (struct tccl_edge){TCCL_BOUNCE, m});
+                if (!(walker->route->shun >> m & 1))
+                    add_step(walker, from, to, (struct tccl_edge){TCCL_BOUNCE, m});
         }
     }
 }

@@ -373,6 +373,22 @@ static int find_hosts(struct tccl_search *search, struct tccl_table *table,
     return status;
 }
 
+/* As find_hosts. */
+static int find_others(struct tccl_search *search, struct tccl_table *table,
+                       const struct tccl_search_options *options, struct tccl_error *err)
+{
+    struct tccl_task task;
+    if (options->others <= 0 || options->any)
+        return 0;
+    set_up(&task, search, options, table->gpus, err);
+    search->meter.budget = 0;
+    search->meter.most_asked = search->meter.asked + options->others;
+    int status = tccl_task_find_others(&task, table);
+    search->meter.most_asked = 0;
+    search->meter.poll = NULL;
+    return status;
+}
+
 /* What is left of the budget, one set at least. */
 static struct tccl_search_options left_of(const struct tccl_search_options *options, long used)
 {
@@ -437,8 +453,9 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     int trees = find_trees(search, table, options, err);
     lift_pairs(search, table, pairs_then);
     int hosts = trees < 0 ? -1 : find_hosts(search, table, options, err);
+    int others = hosts < 0 ? -1 : find_others(search, table, options, err);
     lift_pairs(search, table, pairs_then);
-    return ring < 0 || trees < 0 || hosts < 0 ? -1 : pairs | status | ring | trees | hosts;
+    return ring < 0 || others < 0 ? -1 : pairs | status | ring | trees | hosts | others;
 }
 
 int tccl_search_table(struct tccl_search *search, struct tccl_table *table,

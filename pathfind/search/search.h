@@ -46,11 +46,13 @@ struct tccl_search_options {
     int pairs; /* port pairs to search to the end, best first, and the best of every pair of NICs;
                   the others get a first chain and proven bounds; 0: all pairs to the end */
     bool every_nccl; /* baselines of all generations of NCCL; else all are as that of the newest */
-    bool trees; /* also trees beside the best chain of every pair of NICs, the best chains first:
-                   some 200 sets at most, beside the budget */
-    long hosts; /* also the best chain without P2P of every pair of NICs, and the ring, where the
-                   best one has some: sets to ask for at most, beside the budget; 0: none */
-    bool any;   /* also chains that a stock NCCL can't be made to build */
+    bool trees;  /* also trees beside the best chain of every pair of NICs, the best chains first:
+                    some 200 sets at most, beside the budget */
+    long hosts;  /* also the best chain without P2P of every pair of NICs, and the ring, where the
+                    best one has some: sets to ask for at most, beside the budget; 0: none */
+    long others; /* also rings and chains of other footprints (table.h): sets to ask for at most,
+                    beside the budget; 0: none */
+    bool any;    /* also chains that a stock NCCL can't be made to build */
     /* Can the transfer be measured at all? Pairs of ports that need another one are left out: no
      * bandwidth, no bound. NULL: all can. */
     bool (*can)(void *context, tccl_transfer transfer);

@@ -49,6 +49,7 @@ struct tccl_task {
     struct tccl_error *err;
     uint32_t gpus;
     bool closed;
+    uint32_t shun; /* memories that no bounce may use, as a mask */
     double gap;
     struct tccl_goal *goals;
     int n_goals;
@@ -157,5 +158,12 @@ struct tccl_result *tccl_task_best_of(struct tccl_table *table, int entry, int e
 /* Fills in the best chains without P2P of the pairs of NICs whose best chain has some, and such a
  * ring. The task's machine is one without P2P. Returns 0; 1 when stopped; -1 with err. */
 int tccl_task_find_hosts(struct tccl_task *task, struct tccl_table *table);
+/* The goals are these from now on. */
+void tccl_task_take_goals(struct tccl_task *task, struct tccl_goal *goals, int count, bool closed);
+
+/* ---- others.c: of another footprint ---- */
+
+/* Fills in table->others. Returns 0; 1 when stopped; -1 with err. */
+int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table);
 
 #endif

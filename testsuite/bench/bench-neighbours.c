@@ -7,7 +7,7 @@
 #include "search/beside.h"
 #include "search/place.h"
 
-enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096 };
+enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096, BENCH_OTHERS = 200 };
 
 static const char *const names[] = {"amd-4gpu",  "intel-4gpu",        "epyc-8gpu",
                                     "dual-8gpu", "epyc-8gpu-unequal", "dual-8gpu-unequal"};
@@ -18,17 +18,18 @@ struct machine {
     struct tccl_search_options options;
 };
 
-/* A step: its best ring alone, and what a stock NCCL builds. */
+/* A step: its best ring alone, what a stock NCCL builds, and its chain table, of rings only. */
 struct step {
     uint32_t gpus;
     double gbps;
+    struct tccl_table *table;
     struct tccl_side ours, nccl;
 };
 
 /* The slower of both, GB/s, by the way to plan them. */
-enum way { ALONE, EACH, SECOND, JOINT, NCCL, WAYS };
-static const char *const ways[WAYS] = {"alone_gbps", "planned_alone_gbps", "second_knows_gbps",
-                                       "jointly_gbps", "nccl_gbps"};
+enum way { ALONE, EACH, TABLE, SECOND, JOINT, NCCL, WAYS };
+static const char *const ways[WAYS] = {"alone_gbps",        "planned_alone_gbps", "by_table_gbps",
+                                       "second_knows_gbps", "jointly_gbps",       "nccl_gbps"};
 
 static void fail(const struct tccl_error *err)
 {
@@ -72,12 +73,42 @@ static double plan(const struct machine *machine, uint32_t gpus, const struct tc
     return best.bound;
 }
 
+/* As tccl-profile run makes it, without chains between NICs. */
+static struct tccl_table *make_table(const struct machine *machine, uint32_t gpus)
+{
+    struct tccl_error err = {""};
+    struct tccl_machine alone = *machine->machine;
+    struct tccl_search_options options = machine->options;
+    alone.n_nics = 0;
+    options.others = BENCH_OTHERS;
+    struct tccl_table *table = tccl_table_new(&alone, gpus);
+    struct tccl_search *search = tccl_search_new(&alone, tccl_model_meter(machine->model), NULL);
+    if (!table || !search || tccl_search_table(search, table, &options, &err) < 0)
+        fail(&err);
+    tccl_search_free(search);
+    return table;
+}
+
+/* What tccld would give a step beside these. */
+static void choose_beside(struct tccl_beside *beside, const struct step *step,
+                          struct tccl_side *side)
+{
+    struct tccl_error err = {""};
+    struct tccl_node_class *class = tccl_beside_class(beside, step->table, true, false, &err);
+    if (!class)
+        fail(&err);
+    *side = (struct tccl_side){0};
+    add_chain(side, &class->ring.chain);
+    tccl_node_class_free(class);
+}
+
 static void begin(const struct machine *machine, uint32_t gpus, struct step *step)
 {
     struct tccl_error err = {""};
     struct tccl_baseline own;
     *step = (struct step){.gpus = gpus};
     step->gbps = plan(machine, gpus, NULL, 0, &step->ours);
+    step->table = make_table(machine, gpus);
     if (tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, &err) < 0)
         fail(&err);
     for (int i = 0; i < own.n_chains; i++)
@@ -106,6 +137,10 @@ static void rate_split(const struct machine *machine, uint32_t a, uint32_t b, do
     gbps[ALONE] = fmin(steps[0].gbps, steps[1].gbps);
     gbps[EACH] = slower(machine, &steps[0].ours, &steps[1].ours);
     gbps[NCCL] = slower(machine, &steps[0].nccl, &steps[1].nccl);
+    struct tccl_beside beside = {
+        .model = machine->model, .n = 1, .others = {&steps[0].ours}, .alone = {steps[0].gbps}};
+    choose_beside(&beside, &steps[1], &sides[1]);
+    gbps[TABLE] = slower(machine, &steps[0].ours, &sides[1]);
     sides[0] = steps[0].ours;
     plan(machine, b, &sides[0], steps[0].gbps, &sides[1]);
     gbps[SECOND] = slower(machine, &sides[0], &sides[1]);
@@ -291,11 +326,8 @@ static uint32_t choose(struct stream *stream, int size)
 /* Its ring beside those that run. */
 static void give_ring(struct stream *stream, struct running *step)
 {
-    struct tccl_error err = {""};
     struct tccl_beside beside = {.model = stream->machine->model, .n = stream->n};
     const struct step *alone = step_of(stream->machine, step->gpus);
-    struct tccl_result best;
-    struct tccl_worth worth;
     step->ours = alone->gbps;
     step->side = stream->manner == OWN ? alone->nccl : alone->ours;
     if (stream->manner < BESIDE || stream->n == 0)
@@ -304,10 +336,7 @@ static void give_ring(struct stream *stream, struct running *step)
         beside.others[i] = &stream->running[i].side;
         beside.alone[i] = stream->running[i].ours;
     }
-    if (tccl_beside_ring(&beside, step->gpus, &stream->machine->options, &best, &worth, &err) != 0)
-        fail(&err);
-    step->side = (struct tccl_side){0};
-    add_chain(&step->side, &best.chain);
+    choose_beside(&beside, alone, &step->side);
 }
 
 /* Steps of 2, 4 and 8 GPUs come one after the other, each as soon as there is room for it. */

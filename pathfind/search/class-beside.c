@@ -1,0 +1,179 @@
+/* class-beside.c: a chain table seen beside the steps that run on the node. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "search/beside.h"
+
+/* The chains that are candidates for one cell of a class, the fastest first. */
+struct candidates {
+    const struct tccl_result **list;
+    int n;
+};
+
+static void cleanup_class_(struct tccl_node_class **class)
+{
+    tccl_node_class_free(*class);
+}
+#define cleanup_class __attribute__((cleanup(cleanup_class_)))
+
+static void add(struct candidates *candidates, const struct tccl_result *result, bool hidden)
+{
+    if (result->chain.n_gpus && result->gbps > 0 && !(hidden && tccl_chain_has_p2p(&result->chain)))
+        candidates->list[candidates->n++] = result;
+}
+
+static int by_gbps(const void *a, const void *b)
+{
+    const struct tccl_result *const *x = a, *const *y = b;
+    return ((*x)->gbps < (*y)->gbps) - ((*x)->gbps > (*y)->gbps);
+}
+
+static void add_others(struct candidates *candidates, const struct tccl_table *table, int entry,
+                       int exit, bool closed, bool hidden)
+{
+    for (int i = 0; i < table->n_others; i++) {
+        const struct tccl_chain *chain = &table->others[i].chain;
+        if (chain->closed == closed &&
+            (closed || (chain->entry.nic == entry && chain->exit.nic == exit)))
+            add(candidates, &table->others[i], hidden);
+    }
+    qsort(candidates->list, (size_t)candidates->n, sizeof(*candidates->list), by_gbps);
+}
+
+static void list_rings(struct candidates *candidates, const struct tccl_table *table, bool hidden)
+{
+    candidates->n = 0;
+    add(candidates, &table->ring, hidden);
+    add(candidates, &table->host_ring, hidden);
+    add_others(candidates, table, 0, 0, true, hidden);
+}
+
+static void list_chains(struct candidates *candidates, const struct tccl_table *table, int entry,
+                        int exit, bool hidden)
+{
+    int n = table->n_ports;
+    candidates->n = 0;
+    for (int i = 0; i < n * n; i++)
+        if (table->ports[i / n].nic == entry && table->ports[i % n].nic == exit)
+            add(candidates, &table->pairs[i], hidden);
+    for (int i = 0; i < table->n_hosts; i++)
+        if (table->hosts[i].chain.entry.nic == entry && table->hosts[i].chain.exit.nic == exit)
+            add(candidates, &table->hosts[i], hidden);
+    add_others(candidates, table, entry, exit, false, hidden);
+}
+
+static void take(struct tccl_cell *cell, const struct tccl_result *result,
+                 const struct tccl_worth *worth)
+{
+    cell->chain = result->chain;
+    cell->alone = result->gbps;
+    cell->gbps = fmin(worth->gbps, result->gbps);
+    cell->share = worth->left;
+    cell->tree = result->tree;
+    cell->tree.gbps *= cell->gbps / cell->alone;
+    cell->tree.along *= cell->gbps / cell->alone;
+    cell->bound = fmax(cell->bound, cell->alone);
+}
+
+/* The best one beside the others. No share is larger than what a chain has alone, so the rest can't
+ * be better once the list has come down to the least share of the best. */
+static int choose(struct tccl_beside *beside, const struct candidates *candidates, double noise,
+                  struct tccl_cell *cell, struct tccl_error *err)
+{
+    struct tccl_worth worth, most = {0};
+    beside->own = candidates->n ? candidates->list[0]->gbps : 0;
+    for (int i = 0; i < candidates->n; i++) {
+        const struct tccl_result *result = candidates->list[i];
+        struct tccl_side side = {0};
+        if (i > 0 && result->gbps < most.least * beside->own)
+            break;
+        if (tccl_side_add_chain(&side, &result->chain) != 0)
+            continue;
+        if (tccl_beside_worth(beside, &side, &worth, err) != 0)
+            return -1;
+        if (i > 0 && !tccl_worth_better(&worth, &most, noise))
+            continue;
+        most = worth;
+        take(cell, result, &worth);
+    }
+    return 0;
+}
+
+/* What NCCL builds reaches here. */
+static int rate_baseline(struct tccl_beside *beside, const struct tccl_baseline *baseline,
+                         double *gbps, double *share, struct tccl_error *err)
+{
+    struct tccl_side side = {0};
+    struct tccl_worth worth;
+    for (int i = 0; i < baseline->n_chains; i++)
+        if (tccl_side_add_chain(&side, &baseline->chains[i]) != 0)
+            return 0;
+    if (!side.count || !(baseline->gbps > 0))
+        return 0;
+    beside->own = baseline->gbps;
+    if (tccl_beside_worth(beside, &side, &worth, err) != 0)
+        return -1;
+    *gbps = fmin(*gbps, worth.gbps);
+    *share = worth.left;
+    return 0;
+}
+
+static int rate_baselines(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
+                          struct tccl_node_class *class, struct tccl_error *err)
+{
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        const struct tccl_baseline *own =
+            closed ? &table->baseline_ring[i] : &table->baseline_chain[i];
+        struct tccl_class_baseline *to = &class->baselines[i];
+        if (i > 0 && tccl_baseline_equal(own, own - 1)) {
+            to->ring_gbps = to[-1].ring_gbps;
+            to->chain_gbps = to[-1].chain_gbps;
+            to->ring_share = to[-1].ring_share;
+            to->chain_share = to[-1].chain_share;
+        } else if (rate_baseline(beside, own, closed ? &to->ring_gbps : &to->chain_gbps,
+                                 closed ? &to->ring_share : &to->chain_share, err) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int choose_all(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
+                      bool hidden, struct tccl_node_class *class, struct tccl_error *err)
+{
+    size_t most = (size_t)table->n_ports * table->n_ports + table->n_hosts + table->n_others + 2;
+    cleanup_free const struct tccl_result **list = calloc(most, sizeof(*list));
+    struct candidates candidates = {.list = list};
+    int status = 0;
+    if (!list)
+        return tccl_fail(err, "out of memory");
+    if (closed) {
+        list_rings(&candidates, table, hidden);
+        status = choose(beside, &candidates, table->noise, &class->ring, err);
+    }
+    for (int i = 0; !closed && status == 0 && i < class->n_nics * class->n_nics; i++) {
+        list_chains(&candidates, table, i / class->n_nics, i % class->n_nics, hidden);
+        status = choose(beside, &candidates, table->noise, &class->cells[i], err);
+    }
+    return status;
+}
+
+struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
+                                          const struct tccl_table *table, bool closed, bool hidden,
+                                          struct tccl_error *err)
+{
+    const struct tccl_machine *machine = tccl_model_machine(beside->model);
+    cleanup_class struct tccl_node_class *class = hidden
+                                                      ? tccl_node_class_without_p2p(table, machine)
+                                                      : tccl_node_class_from_table(table, machine);
+    beside->selfish = false;
+    if (!class) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    if (choose_all(beside, table, closed, hidden, class, err) != 0 ||
+        rate_baselines(beside, table, closed, class, err) != 0)
+        return NULL;
+    return tccl_steal(class);
+}

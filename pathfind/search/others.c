@@ -1,0 +1,179 @@
+/* others.c: chains of other footprints than the best ones, for steps that run beside others. Which
+ * memories two steps share is what slows them down most often, so these are the best ones with
+ * bounces through some of the memories only, or with none; NCCL's own, which need not be the best;
+ * and all rings of few GPUs. Any machine can be asked for them, by the same search. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "search/task.h"
+
+/* How many rings and chains at least this part of the best one are worth keeping. */
+#define WORTH_KEEPING 0.3
+
+enum { FEW_RINGS = 64, FEW_MEMORIES = 4 };
+
+static bool allows(const struct tccl_task *task, struct tccl_port port)
+{
+    return port.via.kind != TCCL_MEMORY || !(task->shun >> port.via.index & 1);
+}
+
+static int find_ring(struct tccl_task *task, struct tccl_table *table)
+{
+    struct tccl_result result = {.bound = table->ring.bound};
+    struct tccl_goal goal = {.result = &result};
+    if (__builtin_popcount(table->gpus) < 2)
+        return 0;
+    tccl_task_take_goals(task, &goal, 1, true);
+    int status = tccl_task_prove_ring(task);
+    if (status >= 0 && result.chain.n_gpus && result.gbps >= WORTH_KEEPING * table->ring.gbps)
+        tccl_table_keep_other(table, &result.chain, result.gbps);
+    task->n_goals = 0;
+    return status < 0 ? -1 : 0;
+}
+
+static int list_goals(const struct tccl_task *task, struct tccl_table *table,
+                      struct tccl_goal *goals, struct tccl_result *results)
+{
+    int n = table->n_ports, count = 0;
+    for (int i = 0; i < n * n; i++) {
+        struct tccl_port entry = table->ports[i / n], exit = table->ports[i % n];
+        if (!isfinite(table->pairs[i].bound) || !(table->pairs[i].bound > 0) ||
+            !allows(task, entry) || !allows(task, exit))
+            continue;
+        results[count] = (struct tccl_result){.bound = table->pairs[i].bound};
+        goals[count] = (struct tccl_goal){.entry = entry, .exit = exit, .result = &results[count]};
+        count++;
+    }
+    return count;
+}
+
+/* Of the goals with the NICs of this one, is it the best? */
+static bool is_best(const struct tccl_task *task, int goal)
+{
+    const struct tccl_goal *own = &task->goals[goal];
+    for (int i = 0; i < task->n_goals; i++) {
+        const struct tccl_goal *other = &task->goals[i];
+        if (other->entry.nic == own->entry.nic && other->exit.nic == own->exit.nic &&
+            (other->result->gbps > own->result->gbps ||
+             (other->result->gbps == own->result->gbps && i < goal)))
+            return false;
+    }
+    return true;
+}
+
+static void keep_best(const struct tccl_task *task, struct tccl_table *table)
+{
+    for (int i = 0; i < task->n_goals; i++) {
+        const struct tccl_result *result = task->goals[i].result;
+        const struct tccl_result *best =
+            tccl_task_best_of(table, task->goals[i].entry.nic, task->goals[i].exit.nic);
+        if (result->chain.n_gpus && best && result->gbps >= WORTH_KEEPING * best->gbps &&
+            is_best(task, i))
+            tccl_table_keep_other(table, &result->chain, result->gbps);
+    }
+}
+
+/* The best one of each pair of NICs. */
+static int find_chains(struct tccl_task *task, struct tccl_table *table)
+{
+    size_t n = (size_t)table->n_ports * table->n_ports + 1;
+    cleanup_free struct tccl_goal *goals = calloc(n, sizeof(*goals));
+    cleanup_free struct tccl_result *results = calloc(n, sizeof(*results));
+    if (!goals || !results)
+        return tccl_fail(task->err, "out of memory for %d port pairs", (int)n - 1);
+    tccl_task_take_goals(task, goals, list_goals(task, table, goals, results), false);
+    int status = tccl_task_prove_cells(task);
+    if (status >= 0)
+        keep_best(task, table);
+    task->n_goals = 0;
+    return status < 0 ? -1 : 0;
+}
+
+/* Keeps the chain if it is worth it. Returns 0; 1: no other set may be asked for; -1 with err. */
+static int keep_measured(struct tccl_task *task, struct tccl_table *table,
+                         const struct tccl_chain *chain)
+{
+    struct tccl_walk walk;
+    double gbps;
+    tccl_route_walk(chain, &walk);
+    int status = tccl_search_meter_measure_itself(&task->search->meter, &walk, &gbps, task->err);
+    if (status == 0 && gbps > 0 && gbps >= WORTH_KEEPING * table->ring.gbps)
+        tccl_table_keep_other(table, chain, gbps);
+    return status;
+}
+
+struct every {
+    int n;
+    struct tccl_chain rings[FEW_RINGS];
+};
+
+static int visit_ring(void *context, const struct tccl_chain *chain, double *above)
+{
+    struct every *every = context;
+    (void)above;
+    every->rings[every->n++] = *chain;
+    return every->n == FEW_RINGS;
+}
+
+/* All rings, where they are few. */
+static int find_every_ring(struct tccl_task *task, struct tccl_table *table)
+{
+    struct tccl_result result = {.bound = table->ring.bound};
+    struct tccl_goal goal = {.result = &result};
+    struct every every = {.n = 0};
+    struct tccl_chain last;
+    int status = 0;
+    tccl_task_take_goals(task, &goal, 1, true);
+    struct tccl_route route = tccl_goal_route(task, &goal, WORTH_KEEPING * table->ring.gbps);
+    route.visit = visit_ring;
+    route.context = &every;
+    if (table->ring.chain.n_gpus && tccl_route_count(&route, FEW_RINGS + 1) <= FEW_RINGS)
+        tccl_route_find(&route, &last);
+    task->n_goals = 0;
+    for (int i = 0; i < every.n && status == 0; i++)
+        status = keep_measured(task, table, &every.rings[i]);
+    return status < 0 ? -1 : 0;
+}
+
+static int keep_baseline(struct tccl_task *task, struct tccl_table *table,
+                         const struct tccl_baseline *baseline)
+{
+    int status = 0;
+    for (int i = 0; i < baseline->n_chains && status == 0; i++)
+        status = keep_measured(task, table, &baseline->chains[i]);
+    return status < 0 ? -1 : 0;
+}
+
+static int find_within(struct tccl_task *task, struct tccl_table *table, uint32_t memories)
+{
+    uint32_t all = (1u << task->search->machine->n_memories) - 1;
+    task->shun = all & ~memories;
+    return find_ring(task, table) != 0 || find_chains(task, table) != 0 ? -1 : 0;
+}
+
+/* No memory; of few memories all parts; of more one, two neighbours, four and so on. */
+static int find_footprints(struct tccl_task *task, struct tccl_table *table)
+{
+    int n = task->search->machine->n_memories;
+    int status = find_within(task, table, 0);
+    for (uint32_t part = 1; n <= FEW_MEMORIES && part < (1u << n) - 1 && status == 0; part++)
+        status = find_within(task, table, part);
+    for (int width = 1; n > FEW_MEMORIES && width < n && status == 0; width *= 2)
+        for (int first = 0; first < n && status == 0; first += width)
+            status = find_within(task, table, ((1u << width) - 1) << first);
+    task->shun = 0;
+    return status;
+}
+
+int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
+{
+    table->n_others = 0;
+    if (find_every_ring(task, table) != 0 || find_footprints(task, table) != 0)
+        return -1;
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        if (keep_baseline(task, table, &table->baseline_ring[i]) != 0 ||
+            keep_baseline(task, table, &table->baseline_chain[i]) != 0)
+            return -1;
+    return task->search->meter.stopped;
+}
