@@ -230,10 +230,11 @@ json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
                                         class->nics[i].fabric, "gbps", class->nics[i].gbps));
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         json_array_append_new(cells, cell_to_json(class, &class->cells[i]));
-    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:f, s:o}", "machine", class->machine,
-                     "source", class->source, "gpus", (json_int_t) class->gpus, "nics", nics,
-                     "cells", cells, "ring", cell_to_json(class, &class->ring), "noise",
-                     class->noise, "baselines", baselines_to_json(class));
+    return json_pack("{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:f, s:o}", "machine", class->machine,
+                     "source", class->source, "gpus", (json_int_t) class->gpus, "neighbours",
+                     class->neighbours, "nics", nics, "cells", cells, "ring",
+                     cell_to_json(class, &class->ring), "noise", class->noise, "baselines",
+                     baselines_to_json(class));
 }
 
 /* Copies a name of printable ASCII characters. Returns 0, or -1. */
@@ -364,8 +365,9 @@ static int identity_from_json(json_t *json, struct tccl_node_class *class)
 {
     const char *machine, *source;
     json_int_t gpus;
-    if (json_unpack(json, "{s:s, s:s, s:I}", "machine", &machine, "source", &source, "gpus",
-                    &gpus) != 0)
+    if (json_unpack(json, "{s:s, s:s, s:I, s:i}", "machine", &machine, "source", &source, "gpus",
+                    &gpus, "neighbours", &class->neighbours) != 0 ||
+        class->neighbours < 0 || class->neighbours > TCCL_MAX_GPUS)
         return -1;
     if (strlen(machine) != TCCL_HASH_HEX - 1 ||
         strspn(machine, "0123456789abcdef") != TCCL_HASH_HEX - 1 || gpus < 1 ||
@@ -442,8 +444,9 @@ static bool baselines_equal(const struct tccl_node_class *a, const struct tccl_n
 bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_node_class *b)
 {
     if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
-        a->gpus != b->gpus || a->n_nics != b->n_nics || !nics_equal(a, b) || a->noise != b->noise ||
-        !baselines_equal(a, b) || !cell_equal(&a->ring, &b->ring))
+        a->gpus != b->gpus || a->neighbours != b->neighbours || a->n_nics != b->n_nics ||
+        !nics_equal(a, b) || a->noise != b->noise || !baselines_equal(a, b) ||
+        !cell_equal(&a->ring, &b->ring))
         return false;
     for (int i = 0; i < a->n_nics * a->n_nics; i++)
         if (!cell_equal(&a->cells[i], &b->cells[i]))

@@ -35,6 +35,7 @@ struct tccl_node_class {
     char source[TCCL_NAME];
     uint32_t gpus;
     int n_gpus;
+    int neighbours; /* steps beside which it is seen */
     int n_nics;
     struct {
         char name[TCCL_NAME];

@@ -4,38 +4,6 @@
  * shares best. */
 #include "search/beside.h"
 
-#include <math.h>
-
-int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
-                      struct tccl_worth *worth, struct tccl_error *err)
-{
-    const struct tccl_side *sides[TCCL_MAX_SIDES] = {side};
-    double gbps[TCCL_MAX_SIDES];
-
-    for (int i = 0; i < beside->n; i++)
-        sides[i + 1] = beside->others[i];
-    if (tccl_model_sides(beside->model, sides, beside->n + 1, gbps, err) != 0)
-        return -1;
-    worth->gbps = gbps[0];
-    worth->least = worth->sum = gbps[0] / beside->own;
-    worth->left = 1;
-    for (int i = 0; i < beside->n && !beside->selfish; i++) {
-        double share = fmin(gbps[i + 1] / beside->alone[i], 1);
-        worth->left = fmin(worth->left, share);
-        worth->sum += share;
-    }
-    worth->least = fmin(worth->least, worth->left);
-    return 0;
-}
-
-bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise)
-{
-    noise = fmax(noise, 1e-9);
-    if (fmax(a->least, b->least) > fmin(a->least, b->least) * (1 + noise))
-        return a->least > b->least;
-    return a->sum > b->sum * (1 + noise);
-}
-
 static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err)
 {

@@ -41,6 +41,8 @@ struct tccl_outcome {
     char source[TCCL_OUTCOME_SOURCE + 1]; /* of the bandwidths: model, host, cuda or mixed */
     char policy[TCCL_POLICY_NAME + 1];    /* node 0's rule: its Environment counts for all nodes */
     double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known; baseline: of the newest NCCL */
+    double alone_gbps;                      /* of the ring when nobody else runs; 0: as gbps */
+    int64_t neighbours; /* steps that run beside this one, on all of its nodes */
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;     /* of the step on all nodes; 0: not known */

@@ -16,7 +16,10 @@ static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */
 static const double SHORTEST = 0.2;     /* seconds that a search gets in any case */
 
-enum { HOST_SETS = 200 }; /* of one GPU set, for chains without P2P */
+enum {
+    HOST_SETS = 200,  /* of one GPU set, for chains without P2P */
+    OTHER_SETS = 150, /* for chains of other footprints */
+};
 
 struct fill {
     struct tccl_backend *backend;
@@ -310,6 +313,7 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
                                                 .every_nccl = true,
                                                 .trees = true,
                                                 .hosts = HOST_SETS,
+                                                .others = OTHER_SETS,
                                                 .noise = tccl_backend_noise(fill->backend),
                                                 .budget = budget_left(fill, table->gpus),
                                                 .pairs = fill->options->pairs,

@@ -15,7 +15,8 @@ static const struct {
     const char *parts[PARTS];
 } classes[] = {
     {"policy", {"^policy"}},
-    {"no gain", {"NCCL's own choice is ", "NCCL's own ring is as fast"}},
+    {"no gain",
+     {"NCCL's own choice is ", "NCCL's own ring is as fast", "to the steps beside it, NCCL's own"}},
     {"no GPU", {"^no GPU in this step", "^no GPUs in this step", "^a ring needs a GPU"}},
     {"own GPUs", {"each task sees only its own GPUs"}},
     {"shared GPU", {"the step has shards of GPUs", "the step has a share of a GPU"}},

@@ -33,7 +33,7 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
 {
     enum tccl_background background = tccl_source_background(plan->source);
     int gpus = ring_gpus(plan->ring, n_nodes), end;
-    char of[64] = "", baseline[64] = "", beside[32] = "";
+    char of[64] = "", baseline[64] = "", beside[112] = "";
     if (n_nodes > 1)
         snprintf(of, sizeof(of), gpus ? " of %d nodes, %d GPUs" : " of %d nodes", n_nodes, gpus);
     else if (gpus)
@@ -43,6 +43,9 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
                  plan->baseline_gbps, plan->gbps / plan->baseline_gbps);
     if (background != TCCL_BACKGROUND_NONE)
         snprintf(beside, sizeof(beside), " beside %s", tccl_background_name(background));
+    else if (plan->neighbours > 0)
+        snprintf(beside, sizeof(beside), " beside %lld other step%s, alone %.1f",
+                 (long long)plan->neighbours, plan->neighbours == 1 ? "" : "s", plan->alone_gbps);
     end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %.1f GB/s%s%s", of, plan->gbps, beside,
                    baseline);
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';

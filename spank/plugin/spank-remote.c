@@ -247,8 +247,24 @@ static bool tell_tccld(const char *reason)
     if (fd < 0 || (fd = send_join(fd, reason, left_until(deadline), NULL)) < 0)
         return false;
     close(fd);
-    remote.joined = remote.choice.mode != TCCL_MODE_OFF && !hung;
+    remote.joined = !hung;
     return true;
+}
+
+/* Nothing is wanted: but tccld knows what runs here, so that others get their rings beside it. */
+static void tell_silently(void)
+{
+    enum tccl_mode mode = remote.choice.mode;
+    enum tccl_launch launch = remote.step.launch;
+    if (!remote.place.placed || !remote.step.n_gres || remote.joined)
+        return;
+    remote.choice.mode = TCCL_MODE_OFF;
+    remote.step.silent = true;
+    remote.step.launch = TCCL_LAUNCH_TASKS;
+    tell_tccld(NULL);
+    remote.step.launch = launch;
+    remote.step.silent = false;
+    remote.choice.mode = mode;
 }
 
 static int timeout_of_mode(void)
@@ -382,10 +398,11 @@ static void begin_step(const char *step_error)
     } else if (remote.choice.forbidden) {
         refuse_by_policy();
     } else if (mode == TCCL_MODE_OFF && remote.choice.asked) {
-        if (place->placed && place->first)
+        if (place->placed)
             tell_tccld(NULL);
     } else if (!policy_wants(&remote.rule, &remote.choice, step->n_nodes, step->n_gres)) {
         warn_others();
+        tell_silently();
     } else if (step_error) {
         fall_back_on_step(step_error);
     } else if (step->n_nodes == 1 && step->n_gres == 1) {

@@ -7,7 +7,7 @@
 #include "search/beside.h"
 #include "search/place.h"
 
-enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096, BENCH_OTHERS = 200 };
+enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096, BENCH_OTHERS = 150 };
 
 static const char *const names[] = {"amd-4gpu",  "intel-4gpu",        "epyc-8gpu",
                                     "dual-8gpu", "epyc-8gpu-unequal", "dual-8gpu-unequal"};

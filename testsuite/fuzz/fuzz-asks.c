@@ -11,6 +11,7 @@
 #include "tccld/join/confirm.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/subset.h"
 #include "tccld/join/verdicts.h"
 #include "tccld/net/link.h"
@@ -47,6 +48,13 @@ void connection_answer(struct connection *connection, json_t *message)
     (void)connection;
     (void)message;
     abort();
+}
+
+struct shared_class *running_see(struct running *running, const struct tccl_step_key *step,
+                                 struct shared_class *class, bool closed, bool hidden)
+{
+    (void)running, (void)step, (void)closed, (void)hidden;
+    return class;
 }
 
 struct link *link_ask(struct daemon *daemon, const char *node, json_t *message, int64_t deadline,

@@ -35,6 +35,8 @@ static struct shared_class *make_class(int number, const char *source)
     for (int i = 0; i < 4; i++)
         cells[i] = (struct tccl_cell){
             .gbps = 1 + (number * 7 + i * 5) % 9,
+            .alone = 10,
+            .share = 1,
             .bound = 10,
             .chain = {.n_gpus = 2,
                       .gpus = {0, 1},

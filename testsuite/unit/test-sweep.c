@@ -13,6 +13,7 @@
 #include "client/key.h"
 #include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/script.h"
 #include "tccld/join/stepd-socket.h"
 #include "tccld/join/stepd.h"
@@ -307,6 +308,7 @@ int main(void)
     daemon_.alives = alives_new();
     daemon_.verdicts = verdicts_new(&daemon_);
     daemon_.steps = steps_new(&daemon_);
+    daemon_.running = running_new(&daemon_);
     test_states();
     test_sockets();
     test_plans();
@@ -316,6 +318,7 @@ int main(void)
     test_others();
     test_period();
     steps_free(daemon_.steps);
+    running_free(daemon_.running);
     verdicts_free(daemon_.verdicts);
     alives_free(daemon_.alives);
     event_base_free(daemon_.base);

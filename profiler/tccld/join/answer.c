@@ -12,6 +12,7 @@
 #include "tccld/join/children.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/script.h"
 #include "tccld/join/stepd.h"
 #include "tccld/join/tree.h"
@@ -77,6 +78,7 @@ void answer_apply(struct step *step)
         planfile_write(daemon->conf->run_dir, &step->key, join->gid, &plan, path, &err) == 0) {
         step->path = strdup(path);
         alives_forget(daemon, &step->key);
+        running_ring(daemon->running, &step->outcome, join, step->class->class);
         if (step->by_script)
             planlist_add_of_script(step->steps->plans, &step->key);
         else

@@ -13,6 +13,7 @@
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/script.h"
 #include "tccld/main/metrics.h"
 
@@ -60,6 +61,9 @@ static void take_gpus(struct step *step)
                             join->hidden, tccl_background_named(join->background), &err);
     if (!step->class)
         step_fail(step, "%s: %.400s", join->nodes[join->node], err.text);
+    else
+        step->class =
+            running_see(daemon->running, &step->key, step->class, join->n_nodes == 1, join->hidden);
 }
 
 void join_take(struct step *step)
@@ -109,11 +113,12 @@ static void join_off(struct daemon *daemon, struct connection *connection, struc
                                          .start = time(NULL),
                                          .gpus = join->n_nodes == 1 ? join->n_gres : 0};
     cleanup_json json_t *answer = tccl_plan_to_json(&outcome, &join->key, 0, 0);
-    bool first = join->node == (join->launch == TCCL_LAUNCH_BELOW);
+    bool first = join->node == (join->launch == TCCL_LAUNCH_BELOW) && !join->silent;
     json_t *record = first ? tccl_record_to_json(join, &outcome) : NULL;
     if (record)
         record_put_checked(daemon, record);
-    metrics_answer(daemon->metrics, outcome.state, "", 0, 0);
+    if (!join->silent)
+        metrics_answer(daemon->metrics, outcome.state, "", 0, 0);
     connection_answer(connection, answer);
     tccl_step_free(join);
 }
@@ -151,7 +156,7 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
 {
     struct tccl_error err = {0};
     struct tccl_step *message = tccl_join_from_json(json, &err);
-    if (message)
+    if (message && !message->silent)
         metrics_join(daemon->metrics, message->mode);
     if (message &&
         (message->launch == TCCL_LAUNCH_SCRIPT || message->launch == TCCL_LAUNCH_SCRIPT_ONLY))
@@ -161,6 +166,8 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
         tccl_step_free(message);
         return;
     }
+    if (message)
+        running_begin(daemon->running, message, connection);
     if (message && message->mode == TCCL_MODE_OFF) {
         join_off(daemon, connection, message);
         return;

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "client/message.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/script.h"
 #include "tccld/join/verdicts.h"
 #include "tccld/net/liveness.h"
@@ -21,6 +22,7 @@ static void forget(struct steps *steps, const struct tccl_step_key *key)
     planfile_unlink(steps->daemon->conf->run_dir, key);
     planfile_remove(steps->daemon->conf->run_dir, key);
     planlist_remove(steps->plans, key);
+    running_end(steps->daemon->running, key);
     if (!step || !step_enter(step, STEP_LEAVE))
         return;
     free(step->path);

@@ -185,3 +185,12 @@ long merge_gpus(const struct merge *merge)
         gpus += (long)merge->classes[merge->runs[i].class]->class->n_gpus * merge->runs[i].count;
     return gpus;
 }
+
+long merge_neighbours(const struct merge *merge)
+{
+    long neighbours = 0;
+    for (int i = 0; i < merge->n_runs; i++)
+        neighbours +=
+            (long)merge->classes[merge->runs[i].class]->class->neighbours * merge->runs[i].count;
+    return neighbours;
+}

@@ -48,6 +48,8 @@ struct merge *merge_from_json(const json_t *json, int first, int end, struct tcc
 
 /* The runs as tccl_ring_solve wants them: n_runs of them, allocated; borrow the classes. */
 struct tccl_run *merge_runs(const struct merge *merge);
+/* Steps beside this one, on all nodes. */
+long merge_neighbours(const struct merge *merge);
 /* GPUs of all nodes. */
 long merge_gpus(const struct merge *merge);
 

@@ -144,6 +144,22 @@ static int find_gpus(const struct own *own, const struct slurm_gpus *slurm, cons
     return 0;
 }
 
+int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres, int n_gres,
+             uint32_t *gpus)
+{
+    return own->profile ? find_gpus(own, slurm, gres, n_gres, gpus, NULL) : -1;
+}
+
+const struct tccl_table *own_table(struct own *own, uint32_t gpus)
+{
+    return own->profile ? tccl_profile_table(own->profile, gpus, NULL) : NULL;
+}
+
+const struct tccl_model *own_model(struct own *own)
+{
+    return own->profile ? tccl_profile_model(own->profile, NULL) : NULL;
+}
+
 static struct shared_class *make_class(struct own *own, struct tccl_profile *profile, uint32_t gpus,
                                        bool hidden, struct tccl_error *err)
 {

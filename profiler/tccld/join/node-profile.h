@@ -31,6 +31,15 @@ struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *co
                                      const tccl_bus *buses, int count, bool hidden,
                                      enum tccl_background background, struct tccl_error *err);
 
+/* The GPUs, as a mask, that Slurm's numbers mean on the machine that the last class was made for.
+ * Returns 0, or -1: they mean nothing there. */
+int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres, int n_gres,
+             uint32_t *gpus);
+/* Of that machine: the table of a GPU set, which is valid until the next question; NULL: there is
+ * none. The model that its profile is made from; NULL: none, or it can't be read. */
+const struct tccl_table *own_table(struct own *own, uint32_t gpus);
+const struct tccl_model *own_model(struct own *own);
+
 /* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);
 

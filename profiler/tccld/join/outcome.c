@@ -38,11 +38,18 @@ __attribute__((format(printf, 2, 3))) static void fall_back(struct tccl_outcome 
     outcome->state = TCCL_STATE_FALLBACK;
 }
 
-/* NCCL is as fast as the ring by itself, or faster: with more than one ring at once it may be. */
+/* NCCL is as fast as the ring by itself, or faster: with more than one ring at once it may be. Or
+ * the steps beside this one would pay for it. */
 static void leave_to_nccl(struct tccl_outcome *outcome, const struct tccl_ring *ring)
 {
     outcome->state = TCCL_STATE_NOTHING;
-    if (outcome->baseline_gbps > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
+    if (tccl_ring_harms(ring, TCCL_NEWEST))
+        snprintf(outcome->reason, sizeof(outcome->reason),
+                 "the best ring found (%.1f GB/s, NCCL's own %.1f) would leave %.0f %% of their "
+                 "bandwidth to the steps beside it, NCCL's own %.0f %%",
+                 ring->gbps, outcome->baseline_gbps, 100 * ring->share,
+                 100 * ring->baseline_share[TCCL_NEWEST]);
+    else if (outcome->baseline_gbps > ring->gbps * (1 + ring->noise) * (1 + 1e-9))
         snprintf(outcome->reason, sizeof(outcome->reason),
                  "NCCL's own choice is faster (%.1f GB/s, the best ring found %.1f)",
                  outcome->baseline_gbps, ring->gbps);
@@ -126,6 +133,7 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     }
     outcome->state = TCCL_STATE_APPLIED;
     outcome->gbps = ring->gbps;
+    outcome->alone_gbps = outcome->neighbours ? ring->alone : 0;
     if (ring->n_nodes <= FORMAT_NODES)
         outcome->ring = tccl_ring_format(runs, n_runs, ring, (const char *const *)join->nodes);
     take_choices(outcome, ring);
@@ -161,6 +169,7 @@ void outcome_solve(struct tccl_outcome *outcome, const struct merge *merge,
     outcome->first = 0;
     outcome->gpus = gpus;
     name_source(outcome, merge);
+    outcome->neighbours = merge_neighbours(merge);
     if (join->mode == TCCL_MODE_AUTO && gpus < join->min_gpus) {
         fall_back(outcome, "policy: %ld GPUs in this step, MinGpus is %d", gpus, join->min_gpus);
         return;
@@ -227,14 +236,21 @@ static void put_step(struct tccl_line_writer *writer, const struct tccl_outcome 
     tccl_line_put(writer, "step_gpus", "%lld", (long long)outcome->gpus);
 }
 
+const struct tccl_cell *outcome_cell(const struct tccl_outcome *outcome,
+                                     const struct tccl_step *join,
+                                     const struct tccl_node_class *class)
+{
+    struct tccl_node_nics nics = outcome->choices[join->node - outcome->first];
+    return tccl_ring_cell(
+        class, (struct tccl_ring_choice){.entry_nic = nics.entry_nic, .exit_nic = nics.exit_nic});
+}
+
 int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *join,
                  const struct tccl_node_class *class, const struct tccl_machine *machine,
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err)
 {
-    struct tccl_node_nics nics = outcome->choices[join->node - outcome->first];
-    const struct tccl_cell *cell = tccl_ring_cell(
-        class, (struct tccl_ring_choice){.entry_nic = nics.entry_nic, .exit_nic = nics.exit_nic});
+    const struct tccl_cell *cell = outcome_cell(outcome, join, class);
     char text[TCCL_CHAIN_TEXT];
     if (!cell || !cell->chain.n_gpus || !machine)
         return tccl_fail(err, machine ? "the ring chosen does not fit this node"

@@ -26,4 +26,9 @@ int outcome_plan(const struct tccl_outcome *outcome, const struct tccl_step *joi
                  const char *socket, struct tccl_line_writer *plan, char **ring,
                  struct tccl_error *err);
 
+/* What the class has for this node's place in the ring; NULL: it does not fit. */
+const struct tccl_cell *outcome_cell(const struct tccl_outcome *outcome,
+                                     const struct tccl_step *join,
+                                     const struct tccl_node_class *class);
+
 #endif

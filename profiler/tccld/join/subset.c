@@ -4,6 +4,7 @@
 #include "client/outcome.h"
 #include "tccld/join/chain-lines.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/running.h"
 #include "tccld/net/liveness.h"
 
 /* What is asked. */
@@ -64,11 +65,13 @@ static void found(struct tccl_line_writer *lines, const struct tccl_node_class *
         answer(lines, TCCL_STATE_FALLBACK, err.text);
         return;
     }
-    struct tccl_ring ring = {.gbps = cell->gbps, .noise = class->noise};
+    struct tccl_ring ring = {
+        .gbps = cell->gbps, .alone = cell->alone, .share = cell->share, .noise = class->noise};
     bool better = false;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_class_baseline *own = &class->baselines[i];
         ring.baseline_gbps[i] = closed ? own->ring_gbps : own->chain_gbps;
+        ring.baseline_share[i] = closed ? own->ring_share : own->chain_share;
         better |= tccl_ring_gains(&ring, i);
     }
     answer(lines, better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
@@ -118,6 +121,8 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
     struct shared_class *class =
         own_kind_busids(daemon->own, daemon->conf, question.gpus, question.n_gpus, alive->hidden,
                         tccl_background_named(alive->background), &err);
+    if (class)
+        class = running_see(daemon->running, &alive->key, class, question.closed, alive->hidden);
     if (class)
         subset_answer(&writer, class->class, own_machine(daemon->own), question.closed);
     else

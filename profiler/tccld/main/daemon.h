@@ -16,6 +16,7 @@ struct metrics;
 struct own;
 struct peer_trust;
 struct resolver;
+struct running;
 struct seen;
 struct shares;
 struct slurm_gpus;
@@ -46,6 +47,7 @@ struct daemon {
     struct slurm_gpus *gpus;
     struct journal *journal;
     struct jobs *jobs;
+    struct running *running;
     struct steps *steps;
     struct sweep *sweep;
     struct alives *alives;

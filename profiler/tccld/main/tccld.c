@@ -17,6 +17,7 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/join.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/step.h"
 #include "tccld/join/sweep.h"
 #include "tccld/join/verdicts.h"
@@ -231,7 +232,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->journal = daemon->resolver ? journal_open(daemon, err) : NULL;
     daemon->jobs = daemon->journal ? jobs_new(daemon, err) : NULL;
     daemon->steps = daemon->jobs ? steps_new(daemon) : NULL;
-    if (!daemon->steps)
+    daemon->running = daemon->steps ? running_new(daemon) : NULL;
+    if (!daemon->running)
         return tccl_fail(err, "out of memory");
     daemon->peer_trust = peer_trust_new(daemon);
     if (!daemon->peer_trust)
@@ -266,6 +268,7 @@ static void end(struct parts *parts)
     stalls_free(daemon->stalls);
     slurm_gpus_free(daemon->gpus);
     steps_free(daemon->steps);
+    running_free(daemon->running);
     verdicts_free(daemon->verdicts);
     jobs_free(daemon->jobs);
     journal_close(daemon->journal);

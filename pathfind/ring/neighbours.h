@@ -1,0 +1,44 @@
+/* neighbours.h: steps that run beside each other on one node, and a chain table seen beside them.
+ *
+ * What counts is the least share: what a step has beside the others, as a part of what it has
+ * alone, the least of all of them, the step itself included. Shares that are equal but for the
+ * noise are told apart by their sum. What runs already is never changed. */
+#ifndef TCCL_NEIGHBOURS_H
+#define TCCL_NEIGHBOURS_H
+
+#include "chain/ring-set.h"
+#include "ring/node-class.h"
+
+/* Who runs already. Sides are borrowed. */
+struct tccl_beside {
+    const struct tccl_model *model;
+    int n;
+    const struct tccl_side *others[TCCL_MAX_SIDES - 1];
+    double alone[TCCL_MAX_SIDES - 1]; /* of each, GB/s */
+    double own;                       /* what the step itself reaches alone, GB/s */
+    bool selfish;                     /* shares of the others don't count */
+};
+
+/* What a side is worth beside the others. */
+struct tccl_worth {
+    double gbps;  /* of the side, while all run, GB/s */
+    double least; /* the least share */
+    double left;  /* the least share of the others; 1 if there are none */
+    double sum;   /* of all shares */
+};
+
+/* Returns 0, or -1 with err as tccl_model_sides. */
+int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
+                      struct tccl_worth *worth, struct tccl_error *err);
+/* Is a better than b: by more than this ratio in the least share, else in the sum? */
+bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
+
+/* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
+ * several) or the ring (closed) has the chain that is best there, of all that the table has; what a
+ * stock NCCL builds is rated in the same way. hidden: as tccl_node_class_without_p2p. own and
+ * selfish are set here. NULL with err. */
+struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
+                                          const struct tccl_table *table, bool closed, bool hidden,
+                                          struct tccl_error *err);
+
+#endif

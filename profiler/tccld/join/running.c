@@ -1,0 +1,313 @@
+/* running.c: what runs on this node's GPUs. A step comes by its JOIN, whatever its mode, and goes
+ * by its LEAVE; one whose slurmstepd was killed is left out once that is seen. All is written down
+ * in RunDir for a tccld that is started again. Numbers of GPUs get a meaning only when somebody
+ * asks: slurmd's list may come later than the step. */
+#include "tccld/join/running.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "ring/neighbours.h"
+#include "tccld/join/outcome.h"
+#include "tccld/join/script.h"
+#include "tccld/join/stepd.h"
+#include "tccld/main/log.h"
+
+enum { FILE_MOST = 4 << 20, SAVE_MS = 100, SEEN = TCCL_MAX_SIDES - 1 };
+#define FILE_NAME "running"
+
+struct entry {
+    TAILQ_ENTRY(entry) link;
+    struct tccl_step_key key;
+    int gres[TCCL_MAX_GRES], n_gres, n_nodes;
+    char stepd[STEPD_TEXT];
+    char chain[TCCL_CHAIN_TEXT]; /* "": NCCL's own */
+    double alone;                /* of the chain, GB/s */
+};
+
+TAILQ_HEAD(entry_list, entry);
+
+struct running {
+    struct daemon *daemon;
+    struct entry_list entries; /* the latest first */
+    int count;
+    struct event *save;
+    struct log_limit trouble;
+};
+
+static void remove_entry(struct running *running, struct entry *entry)
+{
+    TAILQ_REMOVE(&running->entries, entry, link);
+    running->count--;
+    free(entry);
+}
+
+static struct entry *find(const struct running *running, const struct tccl_step_key *key)
+{
+    struct entry *entry;
+    TAILQ_FOREACH(entry, &running->entries, link)
+    if (tccl_key_equal(&entry->key, key))
+        return entry;
+    return NULL;
+}
+
+/* The latest one, to be filled in; NULL without memory. */
+static struct entry *add_entry(struct running *running)
+{
+    struct entry *entry = calloc(1, sizeof(*entry));
+    if (!entry)
+        return NULL;
+    if (running->count == RUNNING_MOST)
+        remove_entry(running, TAILQ_LAST(&running->entries, entry_list));
+    TAILQ_INSERT_HEAD(&running->entries, entry, link);
+    running->count++;
+    return entry;
+}
+
+/* ---- written down ---- */
+
+static int name_file(const struct running *running, char path[static PATH_MAX])
+{
+    const char *run_dir = running->daemon->conf->run_dir;
+    return snprintf(path, PATH_MAX, "%s/" FILE_NAME, run_dir) < PATH_MAX ? 0 : -1;
+}
+
+static json_t *entry_to_json(const struct entry *entry)
+{
+    json_t *gres = json_array();
+    for (int i = 0; i < entry->n_gres; i++)
+        json_array_append_new(gres, json_integer(entry->gres[i]));
+    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f}", "key", tccl_key_to_json(&entry->key), "gres",
+                     gres, "n_nodes", entry->n_nodes, "stepd", entry->stepd, "chain", entry->chain,
+                     "alone_gbps", entry->alone);
+}
+
+/* Returns 0, or -1: it is not an entry. */
+static int entry_from_json(json_t *json, struct entry *entry)
+{
+    const char *stepd, *chain;
+    json_t *key, *gres;
+    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F!}", "key", &key, "gres", &gres, "n_nodes",
+                    &entry->n_nodes, "stepd", &stepd, "chain", &chain, "alone_gbps",
+                    &entry->alone) != 0 ||
+        tccl_key_from_json(key, &entry->key, NULL) != 0 || json_array_size(gres) > TCCL_MAX_GRES ||
+        strlen(stepd) >= sizeof(entry->stepd) || strlen(chain) >= sizeof(entry->chain))
+        return -1;
+    entry->n_gres = (int)json_array_size(gres);
+    for (int i = 0; i < entry->n_gres; i++)
+        entry->gres[i] = (int)json_integer_value(json_array_get(gres, (size_t)i));
+    strcpy(entry->stepd, stepd);
+    strcpy(entry->chain, chain);
+    return 0;
+}
+
+static void on_save(evutil_socket_t fd, short what, void *argument)
+{
+    struct running *running = argument;
+    struct tccl_error err = {""};
+    const struct entry *entry;
+    char path[PATH_MAX];
+    cleanup_json json_t *json = json_array();
+    (void)fd;
+    (void)what;
+    TAILQ_FOREACH(entry, &running->entries, link)
+    json_array_append_new(json, entry_to_json(entry));
+    if (name_file(running, path) != 0 || tccl_write_json(path, 0600, json, &err) != 0)
+        log_limited(&running->trouble,
+                    "a tccld that is started again will not know what runs here: %s", err.text);
+}
+
+static void save_soon(struct running *running)
+{
+    struct timeval soon = daemon_in(SAVE_MS);
+    if (!event_pending(running->save, EV_TIMEOUT, NULL))
+        event_add(running->save, &soon);
+}
+
+/* RunDir is root's, or TccldUser's. */
+static void load(struct running *running)
+{
+    char path[PATH_MAX];
+    cleanup_json json_t *json =
+        name_file(running, path) == 0 ? tccl_read_json(path, FILE_MOST, NULL) : NULL;
+    for (size_t i = json_array_size(json); i-- > 0;) {
+        struct entry *entry = add_entry(running);
+        if (entry && (entry_from_json(json_array_get(json, i), entry) != 0 ||
+                      stepd_look(entry->stepd) == STEPD_GONE))
+            remove_entry(running, entry);
+    }
+}
+
+struct running *running_new(struct daemon *daemon)
+{
+    struct running *running = calloc(1, sizeof(*running));
+    if (!running)
+        return NULL;
+    running->daemon = daemon;
+    TAILQ_INIT(&running->entries);
+    running->save = event_new(daemon->base, -1, 0, on_save, running);
+    if (!running->save) {
+        free(running);
+        return NULL;
+    }
+    load(running);
+    return running;
+}
+
+void running_free(struct running *running)
+{
+    if (!running)
+        return;
+    if (event_pending(running->save, EV_TIMEOUT, NULL))
+        on_save(-1, 0, running);
+    while (!TAILQ_EMPTY(&running->entries))
+        remove_entry(running, TAILQ_FIRST(&running->entries));
+    event_free(running->save);
+    free(running);
+}
+
+/* ---- what comes and goes ---- */
+
+void running_begin(struct running *running, const struct tccl_step *join,
+                   const struct connection *connection)
+{
+    struct entry *entry = find(running, &join->key);
+    if (join->n_gres == 0)
+        return;
+    if (entry)
+        remove_entry(running, entry);
+    entry = add_entry(running);
+    if (!entry)
+        return;
+    entry->key = join->key;
+    memcpy(entry->gres, join->gres, sizeof(entry->gres));
+    entry->n_gres = join->n_gres;
+    entry->n_nodes = join->n_nodes;
+    stepd_name(connection_pid(connection), entry->stepd);
+    save_soon(running);
+}
+
+void running_ring(struct running *running, const struct tccl_outcome *outcome,
+                  const struct tccl_step *join, const struct tccl_node_class *class)
+{
+    struct entry *entry = find(running, &join->key);
+    const struct tccl_cell *cell = outcome_cell(outcome, join, class);
+    struct tccl_named_chain named;
+    if (!entry || !cell)
+        return;
+    tccl_chain_name(&cell->chain, own_machine(running->daemon->own), false, &named);
+    tccl_named_format(&named, entry->chain);
+    entry->alone = cell->alone;
+    save_soon(running);
+}
+
+void running_end(struct running *running, const struct tccl_step_key *key)
+{
+    struct entry *entry = find(running, key);
+    if (!entry)
+        return;
+    remove_entry(running, entry);
+    save_soon(running);
+}
+
+/* ---- seen beside them ---- */
+
+/* The others that run, each with GPUs of its own. */
+struct seen {
+    struct tccl_side sides[SEEN];
+    uint32_t gpus; /* of all of them, and the step's own */
+    struct tccl_beside beside;
+};
+
+static int put_side(struct seen *seen, double alone)
+{
+    struct tccl_beside *beside = &seen->beside;
+    if (seen->sides[beside->n].count == 0 || !(alone > 0))
+        return 0;
+    beside->others[beside->n] = &seen->sides[beside->n];
+    beside->alone[beside->n++] = alone;
+    return 1;
+}
+
+static int see_ring(struct running *running, const struct entry *entry, struct seen *seen)
+{
+    const struct tccl_machine *machine = own_machine(running->daemon->own);
+    struct tccl_named_chain named;
+    struct tccl_chain chain;
+    if (tccl_named_parse(entry->chain, &named, NULL) != 0 ||
+        tccl_chain_resolve(&named, machine, &chain, NULL) != 0 ||
+        tccl_side_add_chain(&seen->sides[seen->beside.n], &chain) != 0)
+        return 0;
+    return put_side(seen, entry->alone);
+}
+
+static int see_nccl(struct running *running, const struct entry *entry, uint32_t gpus,
+                    struct seen *seen)
+{
+    const struct tccl_table *table = own_table(running->daemon->own, gpus);
+    const struct tccl_baseline *baseline;
+    if (!table)
+        return 0;
+    baseline = entry->n_nodes == 1 ? &table->baseline_ring[TCCL_NEWEST]
+                                   : &table->baseline_chain[TCCL_NEWEST];
+    for (int i = 0; i < baseline->n_chains; i++)
+        if (tccl_side_add_chain(&seen->sides[seen->beside.n], &baseline->chains[i]) != 0)
+            return 0;
+    return put_side(seen, baseline->gbps);
+}
+
+/* Steps of one job may have the same GPUs one after the other, or those of its script: of several
+ * on the same GPUs the latest one counts. */
+static void see_entry(struct running *running, const struct entry *entry, struct seen *seen)
+{
+    struct daemon *daemon = running->daemon;
+    uint32_t gpus;
+    if (seen->beside.n == SEEN ||
+        own_gpus(daemon->own, daemon->gpus, entry->gres, entry->n_gres, &gpus) != 0 ||
+        (gpus & seen->gpus) || stepd_look(entry->stepd) == STEPD_GONE)
+        return;
+    seen->gpus |= gpus;
+    seen->sides[seen->beside.n] = (struct tccl_side){0};
+    if (!*entry->chain || see_ring(running, entry, seen) == 0) {
+        seen->sides[seen->beside.n] = (struct tccl_side){0};
+        see_nccl(running, entry, gpus, seen);
+    }
+}
+
+static void see_all(struct running *running, const struct tccl_step_key *key, struct seen *seen)
+{
+    const struct entry *entry;
+    for (int scripts = 0; scripts < 2; scripts++)
+        TAILQ_FOREACH(entry, &running->entries, link)
+    if (script_is(&entry->key) == scripts && !tccl_key_equal(&entry->key, key))
+        see_entry(running, entry, seen);
+}
+
+struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
+                                 struct shared_class *class, bool closed, bool hidden)
+{
+    struct own *own = running->daemon->own;
+    struct tccl_error err = {""};
+    struct seen seen = {.gpus = class->class->gpus, .beside = {.model = own_model(own)}};
+    if (!seen.beside.model)
+        return class;
+    see_all(running, key, &seen);
+    if (seen.beside.n == 0)
+        return class;
+    const struct tccl_table *table = own_table(own, class->class->gpus);
+    struct tccl_node_class *beside =
+        table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;
+    struct shared_class *shared = beside ? shared_class_new(beside) : NULL;
+    if (!shared) {
+        log_limited(&running->trouble, "a step is planned as if it were alone: %s",
+                    err.text[0] ? err.text : "out of memory");
+        return class;
+    }
+    shared_class_drop(class);
+    return shared;
+}

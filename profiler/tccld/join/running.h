@@ -1,0 +1,33 @@
+/* running.h: what runs on this node's GPUs: all steps, those without a ring of ours included. New
+ * steps get their rings beside them. */
+#ifndef TCCL_RUNNING_H
+#define TCCL_RUNNING_H
+
+#include "client/outcome.h"
+#include "client/step-fields.h"
+#include "tccld/join/node-profile.h"
+#include "tccld/net/connection.h"
+
+enum { RUNNING_MOST = 256 /* steps; beyond, the oldest ones are forgotten */ };
+
+struct running;
+
+/* Also knows what the tccld before this one has written down in RunDir. NULL without memory. */
+struct running *running_new(struct daemon *daemon);
+void running_free(struct running *running); /* NULL is fine */
+
+/* A step has begun here. Until more is known it counts with NCCL's own rings over its GPUs. */
+void running_begin(struct running *running, const struct tccl_step *join,
+                   const struct connection *connection);
+/* It has the chain, or ring, that its outcome says. */
+void running_ring(struct running *running, const struct tccl_outcome *outcome,
+                  const struct tccl_step *join, const struct tccl_node_class *class);
+void running_end(struct running *running, const struct tccl_step_key *key);
+
+/* The class of this node for a step, seen beside the others that run here; the same class where
+ * nobody does, or where it isn't known what they do to each other. Takes the class over; the caller
+ * drops what it gets. closed: the step has this node alone. */
+struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
+                                 struct shared_class *class, bool closed, bool hidden);
+
+#endif
