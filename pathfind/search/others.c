@@ -10,6 +10,8 @@
 
 /* How many rings and chains at least this part of the best one are worth keeping. */
 #define WORTH_KEEPING 0.3
+/* What a ring may be slower at the most to leave room to others. */
+#define MOST_FOR_ROOM 0.02
 
 enum { FEW_RINGS = 64, FEW_MEMORIES = 4 };
 
@@ -166,6 +168,42 @@ static int find_footprints(struct tccl_task *task, struct tccl_table *table)
     return status;
 }
 
+/* Bounces through memories that are next to none of the GPUs. */
+static int count_far(const struct tccl_machine *machine, const struct tccl_chain *chain)
+{
+    uint32_t near = 0;
+    int far = 0;
+    for (int i = 0; i < chain->n_gpus; i++)
+        near |= UINT32_C(1) << machine->gpus[chain->gpus[i]].numa;
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        far += chain->edges[i].kind == TCCL_BOUNCE && !(near >> chain->edges[i].memory & 1);
+    return far;
+}
+
+/* Of rings that are as fast, the one that leaves the memories of other GPUs to these. */
+static void leave_room(struct tccl_task *task, struct tccl_table *table)
+{
+    const struct tccl_machine *machine = task->search->machine;
+    double least = table->ring.gbps * (1 - fmin(task->gap, MOST_FOR_ROOM)) * (1 - 1e-9);
+    struct tccl_result *best = &table->ring;
+    if (table->gpus == (UINT32_C(1) << machine->n_gpus) - 1 || !table->ring.chain.n_gpus)
+        return;
+    for (int i = 0; i < table->n_others; i++) {
+        struct tccl_result *other = &table->others[i];
+        int far = count_far(machine, &other->chain), fewest = count_far(machine, &best->chain);
+        if (other->chain.closed && other->gbps >= least &&
+            (far < fewest || (far == fewest && other->gbps > best->gbps)))
+            best = other;
+    }
+    if (best == &table->ring)
+        return;
+    struct tccl_result first = table->ring;
+    table->ring.chain = best->chain;
+    table->ring.gbps = best->gbps;
+    best->chain = first.chain;
+    best->gbps = first.gbps;
+}
+
 int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
 {
     table->n_others = 0;
@@ -175,5 +213,6 @@ int tccl_task_find_others(struct tccl_task *task, struct tccl_table *table)
         if (keep_baseline(task, table, &table->baseline_ring[i]) != 0 ||
             keep_baseline(task, table, &table->baseline_chain[i]) != 0)
             return -1;
+    leave_room(task, table);
     return task->search->meter.stopped;
 }

@@ -23,7 +23,7 @@ struct step {
     uint32_t gpus;
     double gbps;
     struct tccl_table *table;
-    struct tccl_side ours, nccl;
+    struct tccl_side ours, nccl, roomy; /* roomy: the table's, which leaves room to others */
 };
 
 /* The slower of both, GB/s, by the way to plan them. */
@@ -109,6 +109,8 @@ static void begin(const struct machine *machine, uint32_t gpus, struct step *ste
     *step = (struct step){.gpus = gpus};
     step->gbps = plan(machine, gpus, NULL, 0, &step->ours);
     step->table = make_table(machine, gpus);
+    step->roomy = (struct tccl_side){0};
+    add_chain(&step->roomy, &step->table->ring.chain);
     if (tccl_baseline_find(machine->machine, gpus, true, TCCL_NEWEST, &own, NULL, &err) < 0)
         fail(&err);
     for (int i = 0; i < own.n_chains; i++)
@@ -138,9 +140,9 @@ static void rate_split(const struct machine *machine, uint32_t a, uint32_t b, do
     gbps[EACH] = slower(machine, &steps[0].ours, &steps[1].ours);
     gbps[NCCL] = slower(machine, &steps[0].nccl, &steps[1].nccl);
     struct tccl_beside beside = {
-        .model = machine->model, .n = 1, .others = {&steps[0].ours}, .alone = {steps[0].gbps}};
+        .model = machine->model, .n = 1, .others = {&steps[0].roomy}, .alone = {steps[0].gbps}};
     choose_beside(&beside, &steps[1], &sides[1]);
-    gbps[TABLE] = slower(machine, &steps[0].ours, &sides[1]);
+    gbps[TABLE] = slower(machine, &steps[0].roomy, &sides[1]);
     sides[0] = steps[0].ours;
     plan(machine, b, &sides[0], steps[0].gbps, &sides[1]);
     gbps[SECOND] = slower(machine, &sides[0], &sides[1]);
@@ -212,6 +214,68 @@ static void rate_splits(const char *name, const struct machine *machine, unsigne
             print_row(name, gpus, others, gbps);
             shown++;
         }
+}
+
+/* ---- what a JOIN pays for it ---- */
+
+enum { LOOKS = 200, CHAINS_BUDGET = 500 };
+
+/* The chains between NICs of some GPUs, as a step of several nodes has them. */
+static struct tccl_table *make_chains(const struct machine *machine, uint32_t gpus)
+{
+    struct tccl_error err = {""};
+    struct tccl_search_options options = machine->options;
+    options.others = BENCH_OTHERS;
+    options.budget = CHAINS_BUDGET;
+    struct tccl_table *table = tccl_table_new(machine->machine, gpus);
+    struct tccl_search *search =
+        tccl_search_new(machine->machine, tccl_model_meter(machine->model), NULL);
+    if (!table || !search || tccl_search_table(search, table, &options, &err) < 0)
+        fail(&err);
+    tccl_search_free(search);
+    return table;
+}
+
+/* GPUs 4 to 7 beside four steps of several nodes with a GPU each. closed: their ring; else their
+ * chains. Milliseconds. */
+static double look_ms(const struct tccl_table *table, bool closed, struct tccl_beside *beside)
+{
+    struct tccl_error err = {""};
+    double ms[LOOKS];
+    for (int i = 0; i < LOOKS; i++) {
+        double start = bench_clock();
+        struct tccl_node_class *class = tccl_beside_class(beside, table, closed, false, &err);
+        ms[i] = (bench_clock() - start) * 1e3;
+        if (!class)
+            fail(&err);
+        tccl_node_class_free(class);
+    }
+    return bench_quantile(ms, LOOKS, 0.5);
+}
+
+static void rate_looks(const char *name, const struct machine *machine, unsigned long seed)
+{
+    struct tccl_side sides[4] = {0};
+    struct tccl_beside beside = {.model = machine->model, .n = 4};
+    (void)seed;
+    if (machine->machine->n_gpus < 8)
+        return;
+    for (int i = 0; i < 4; i++) {
+        struct tccl_table *other = make_chains(machine, 1u << i);
+        add_chain(&sides[i], &other->pairs[0].chain);
+        beside.others[i] = &sides[i];
+        beside.alone[i] = other->pairs[0].gbps;
+        tccl_table_free(other);
+    }
+    struct tccl_table *table = make_chains(machine, 0xf0);
+    double ring = look_ms(table, true, &beside);
+    double chains = look_ms(table, false, &beside);
+    if (bench_rows)
+        json_array_append_new(bench_rows, json_pack("{s:s, s:f, s:f}", "machine", name, "ring_ms",
+                                                    ring, "chains_ms", chains));
+    else
+        printf("  %-18s %8.3f %8.3f\n", name, ring, chains);
+    tccl_table_free(table);
 }
 
 /* ---- streams ---- */
@@ -329,7 +393,9 @@ static void give_ring(struct stream *stream, struct running *step)
     struct tccl_beside beside = {.model = stream->machine->model, .n = stream->n};
     const struct step *alone = step_of(stream->machine, step->gpus);
     step->ours = alone->gbps;
-    step->side = stream->manner == OWN ? alone->nccl : alone->ours;
+    step->side = stream->manner == OWN   ? alone->nccl
+                 : stream->manner == ONE ? alone->ours
+                                         : alone->roomy;
     if (stream->manner < BESIDE || stream->n == 0)
         return;
     for (int i = 0; i < stream->n; i++) {
@@ -405,9 +471,13 @@ int main(int argc, char **argv)
     }
     bench_title("Two steps beside each other on one node: the slower one's bandwidth, GB/s");
     if (!bench_rows)
-        printf("  %-18s %-18s %8s %8s %8s %8s %8s  %s\n", "machine", "GPUs", "alone", "each",
-               "second", "jointly", "NCCL", "second : each, : NCCL");
+        printf("  %-18s %-18s %8s %8s %8s %8s %8s %8s  %s\n", "machine", "GPUs", "alone", "each",
+               "table", "second", "jointly", "NCCL", "second : each, : NCCL");
     each_machine(rate_splits, 0);
+    bench_title("A table of 4 GPUs seen beside four steps: what a JOIN takes longer, median, ms");
+    if (!bench_rows)
+        printf("  %-18s %8s %8s\n", "machine", "ring", "chains");
+    each_machine(rate_looks, 0);
     const char *given = getenv("TCCL_SEED");
     unsigned long seed = given ? strtoul(given, NULL, 0) : 1;
     bench_title(

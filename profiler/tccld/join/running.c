@@ -137,8 +137,7 @@ static void load(struct running *running)
         name_file(running, path) == 0 ? tccl_read_json(path, FILE_MOST, NULL) : NULL;
     for (size_t i = json_array_size(json); i-- > 0;) {
         struct entry *entry = add_entry(running);
-        if (entry && (entry_from_json(json_array_get(json, i), entry) != 0 ||
-                      stepd_look(entry->stepd) == STEPD_GONE))
+        if (entry && entry_from_json(json_array_get(json, i), entry) != 0)
             remove_entry(running, entry);
     }
 }
@@ -215,6 +214,18 @@ void running_end(struct running *running, const struct tccl_step_key *key)
     save_soon(running);
 }
 
+void running_sweep(struct running *running)
+{
+    struct entry *entry = TAILQ_FIRST(&running->entries), *next;
+    for (; entry; entry = next) {
+        next = TAILQ_NEXT(entry, link);
+        if (stepd_look(entry->stepd) != STEPD_GONE)
+            continue;
+        remove_entry(running, entry);
+        save_soon(running);
+    }
+}
+
 /* ---- seen beside them ---- */
 
 /* The others that run, each with GPUs of its own. */
@@ -269,7 +280,7 @@ static void see_entry(struct running *running, const struct entry *entry, struct
     uint32_t gpus;
     if (seen->beside.n == SEEN ||
         own_gpus(daemon->own, daemon->gpus, entry->gres, entry->n_gres, &gpus) != 0 ||
-        (gpus & seen->gpus) || stepd_look(entry->stepd) == STEPD_GONE)
+        (gpus & seen->gpus))
         return;
     seen->gpus |= gpus;
     seen->sides[seen->beside.n] = (struct tccl_side){0};
@@ -296,6 +307,7 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
     struct seen seen = {.gpus = class->class->gpus, .beside = {.model = own_model(own)}};
     if (!seen.beside.model)
         return class;
+    running_sweep(running);
     see_all(running, key, &seen);
     if (seen.beside.n == 0)
         return class;

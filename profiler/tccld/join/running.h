@@ -23,6 +23,8 @@ void running_begin(struct running *running, const struct tccl_step *join,
 void running_ring(struct running *running, const struct tccl_outcome *outcome,
                   const struct tccl_step *join, const struct tccl_node_class *class);
 void running_end(struct running *running, const struct tccl_step_key *key);
+/* Forgets those whose slurmstepd is gone: no LEAVE comes. */
+void running_sweep(struct running *running);
 
 /* The class of this node for a step, seen beside the others that run here; the same class where
  * nobody does, or where it isn't known what they do to each other. Takes the class over; the caller

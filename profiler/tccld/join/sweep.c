@@ -21,6 +21,7 @@
 #include "gres/gres.h"
 #include "tccld/join/leave.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/script.h"
 #include "tccld/join/stepd.h"
 
@@ -127,6 +128,7 @@ int sweep_run_dir(struct daemon *daemon, time_t now)
     const struct dirent *entry;
     struct stat stat;
     int removed = 0, kept = 0;
+    running_sweep(daemon->running);
     while (folder && (entry = readdir(folder)) != NULL) {
         if (fstatat(dirfd(folder), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0)
             continue;

@@ -1,0 +1,83 @@
+#!/bin/bash
+# Steps that run side by side on a node: the second one's ring is made beside the first, whatever the first has: a ring,
+# NCCL's own rings (its mode is off), chains of several nodes. A tccld that was killed meanwhile still knows them; a step
+# whose slurmstepd was killed does not count.
+# cluster: own
+# level: quick
+. "$(dirname "$0")/lib.sh"
+
+own_cluster --nodes 2 --model amd-4gpu
+
+first_runs() { [ -e "$work/first" ]; }
+begin() { # SRUN-OPTION...: a step that runs until end
+    rm -f "$work/first" "$work/over"
+    user srun "$@" sh -c "touch $work/first; until [ -e $work/over ]; do sleep 0.1; done" 2>"$work/first.err" &
+    first=$!
+    eventually "the first step" first_runs
+}
+end() {
+    touch "$work/over"
+    wait $first || fail "the first step: $(cat "$work/first.err")"
+}
+
+beside() { # STEPS GBPS BASELINE
+    applied "${tasks:-1}"
+    matches TCCL_GBPS "$(values TCCL_GBPS)" "$2"
+    matches TCCL_BASELINE_GBPS "$(values TCCL_BASELINE_GBPS)" "$3"
+    says "*GB/s beside $1 other step*, alone *"
+    recorded "$(job_of)" 0 neighbours "$1"
+    recorded "$(job_of)" 0 alone_gbps '[1-9]*'
+}
+
+chmod 1777 "$work"
+two=(-N1 -w n1 --gpus=2 --tccl=on)
+
+echo "--- nobody beside it"
+srun_show "${two[@]}"
+applied 1
+says '*ring of 2 GPUs: 11.5 GB/s (NCCL*'
+recorded "$(job_of)" 0 neighbours 0
+
+echo "--- beside a ring: both have all of their bandwidth, where rings planned alone have 7.9 GB/s"
+begin "${two[@]}"
+srun_show "${two[@]}"
+beside 1 11.45 10.40
+end
+
+echo "--- beside NCCL's own rings: of a step with its mode off, which nobody is told of"
+begin -N1 -w n1 --gpus=2
+srun_show "${two[@]}"
+beside 1 11.45 5.20
+kill -9 "$(<"$cluster/pid/tccld@n1")"
+mini start-tccld n1
+
+echo "--- the same by a tccld that was started again"
+srun_show "${two[@]}"
+beside 1 11.45 5.20
+end
+
+echo "--- each of two nodes with a step of its own: both count, the slower node decides"
+begin -N2 --ntasks-per-node=1 --gpus-per-node=2 --tccl=off
+tasks=2
+srun_show -N2 --ntasks-per-node=1 --gpus-per-node=2 --tccl=on
+beside 2 6.05 4.40
+end
+
+echo "--- a step whose slurmstepd was killed is gone"
+begin "${two[@]}"
+running=$cluster/nodes/n1/run/running
+eventually "the step is written down" grep -q '"stepd"' "$running"
+kill -9 "$(sed -nE 's/.*"stepd": "([0-9]+) .*/\1/p' "$running")"
+tasks=1
+srun_show "${two[@]}"
+applied 1
+says '*ring of 2 GPUs: 11.5 GB/s (NCCL*'
+touch "$work/over"
+user scancel -u nobody
+wait $first || true
+eventually "no jobs left" no_jobs
+admin scontrol update nodename=n1 state=resume 2>/dev/null || true
+
+echo "--- nothing is left"
+no_running() { grep -qx '\[\]' "$running"; }
+eventually "nobody runs" no_running
