@@ -4,6 +4,8 @@
  * shares best. */
 #include "search/beside.h"
 
+#include "nccl/baseline.h"
+
 static int measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err)
 {
@@ -83,4 +85,66 @@ int tccl_beside_ring(struct tccl_beside *beside, uint32_t gpus,
         if (offer(beside, &found[i].chain, options->noise, best, worth, err) != 0)
             return -1;
     return 0;
+}
+
+/* Beside this side, unless it has no transfers. */
+static int reply(const struct tccl_model *model, uint32_t gpus, const struct tccl_side *side,
+                 double alone, const struct tccl_search_options *options, struct tccl_result *best,
+                 struct tccl_error *err)
+{
+    struct tccl_beside beside = {
+        .model = model, .n = side->count > 0, .others = {side}, .alone = {alone}};
+    struct tccl_worth worth;
+    return tccl_beside_ring(&beside, gpus, options, best, &worth, err);
+}
+
+static int keep_reply(const struct tccl_model *model, struct tccl_table *table,
+                      const struct tccl_side *side, double alone,
+                      const struct tccl_search_options *options, struct tccl_error *err)
+{
+    struct tccl_result best;
+    if (side->count == 0 || !(alone > 0))
+        return 0;
+    if (reply(model, table->gpus, side, alone, options, &best, err) != 0)
+        return -1;
+    tccl_table_keep_other(table, &best.chain, best.bound);
+    return 0;
+}
+
+/* What NCCL builds over the rest. */
+static double nccl_side(const struct tccl_model *model, uint32_t rest, struct tccl_side *side)
+{
+    const struct tccl_side *sides[] = {side};
+    struct tccl_baseline own;
+    double gbps = 0;
+    if (tccl_baseline_find(tccl_model_machine(model), rest, true, TCCL_NEWEST, &own, NULL, NULL) !=
+        0)
+        return 0;
+    for (int i = 0; i < own.n_chains; i++)
+        if (tccl_side_add_chain(side, &own.chains[i]) != 0)
+            return 0;
+    return own.n_chains && tccl_model_sides(model, sides, 1, &gbps, NULL) == 0 ? gbps : 0;
+}
+
+int tccl_beside_replies(const struct tccl_model *model, struct tccl_table *table,
+                        const struct tccl_search_options *options, struct tccl_error *err)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    uint32_t rest = ((UINT32_C(1) << machine->n_gpus) - 1) & ~table->gpus;
+    struct tccl_side none = {0}, own = {0}, first = {0}, nccl = {0}, second = {0};
+    struct tccl_result best, answer;
+    if (__builtin_popcount(table->gpus) < 3 || __builtin_popcount(rest) < 2 ||
+        !table->ring.chain.n_gpus)
+        return 0;
+    if (reply(model, rest, &none, 0, options, &best, err) != 0 ||
+        tccl_side_add_chain(&first, &best.chain) != 0 ||
+        tccl_side_add_chain(&own, &table->ring.chain) != 0 ||
+        reply(model, rest, &own, table->ring.gbps, options, &answer, err) != 0 ||
+        tccl_side_add_chain(&second, &answer.chain) != 0)
+        return -1;
+    double nccl_alone = nccl_side(model, rest, &nccl);
+    if (keep_reply(model, table, &first, best.gbps, options, err) != 0 ||
+        keep_reply(model, table, &second, best.gbps, options, err) != 0)
+        return -1;
+    return keep_reply(model, table, &nccl, nccl_alone, options, err);
 }

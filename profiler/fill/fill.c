@@ -10,6 +10,7 @@
 #include "fill/gpusets.h"
 #include "fill/run-meter.h"
 #include "measure/pool/member.h"
+#include "search/beside.h"
 #include "search/search.h"
 
 static const double MATRIX_PART = 0.25; /* of the time, at most */
@@ -19,6 +20,7 @@ static const double SHORTEST = 0.2;     /* seconds that a search gets in any cas
 enum {
     HOST_SETS = 200,  /* of one GPU set, for chains without P2P */
     OTHER_SETS = 150, /* for chains of other footprints */
+    REPLY_SETS = 500, /* of a model, in each search beside another step */
 };
 
 struct fill {
@@ -307,6 +309,17 @@ static int put(struct fill *fill, struct tccl_table *table, struct tccl_error *e
     return tccl_profile_put(fill->profile, table, err);
 }
 
+/* A model says what steps do to each other. (Hardware would have to be asked for it.) */
+static int add_replies(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
+{
+    const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
+    const struct tccl_search_options options = {.gap = fill->options->gap, .budget = REPLY_SETS};
+    bool plain =
+        tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
+
+    return model && plain ? tccl_beside_replies(model, table, &options, err) : 0;
+}
+
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     const struct tccl_search_options options = {.gap = fill->options->gap,
@@ -323,6 +336,8 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
 
     strcpy(table->source, tccl_profile_source(fill->profile));
     int rc = tccl_search_table(fill->search, table, &options, err);
+    if (rc >= 0 && !ended(fill))
+        rc = add_replies(fill, table, err);
     return rc < 0 ? -1 : put(fill, table, err);
 }
 

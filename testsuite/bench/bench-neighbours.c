@@ -86,6 +86,8 @@ static struct tccl_table *make_table(const struct machine *machine, uint32_t gpu
     if (!table || !search || tccl_search_table(search, table, &options, &err) < 0)
         fail(&err);
     tccl_search_free(search);
+    if (tccl_beside_replies(machine->model, table, &machine->options, &err) != 0)
+        fail(&err);
     return table;
 }
 
@@ -170,7 +172,7 @@ static void print_row(const char *name, uint32_t a, uint32_t b, const double gbp
         printf("  %-18s %-18s", name, split);
         for (int way = 0; way < WAYS; way++)
             printf(" %8.2f", gbps[way]);
-        printf("  %5.2f %5.2f\n", gbps[SECOND] / gbps[EACH], gbps[SECOND] / gbps[NCCL]);
+        printf("  %5.2f %5.2f\n", gbps[TABLE] / gbps[EACH], gbps[TABLE] / gbps[NCCL]);
         return;
     }
     json_t *row = json_pack("{s:s, s:s}", "machine", name, "split", split);
@@ -472,7 +474,7 @@ int main(int argc, char **argv)
     bench_title("Two steps beside each other on one node: the slower one's bandwidth, GB/s");
     if (!bench_rows)
         printf("  %-18s %-18s %8s %8s %8s %8s %8s %8s  %s\n", "machine", "GPUs", "alone", "each",
-               "table", "second", "jointly", "NCCL", "second : each, : NCCL");
+               "table", "second", "jointly", "NCCL", "table : each, : NCCL");
     each_machine(rate_splits, 0);
     bench_title("A table of 4 GPUs seen beside four steps: what a JOIN takes longer, median, ms");
     if (!bench_rows)
