@@ -180,11 +180,14 @@ static int count_far(const struct tccl_machine *machine, const struct tccl_chain
     return far;
 }
 
-/* Of rings that are as fast, the one that leaves the memories of other GPUs to these. */
+/* Of rings that are as fast, the one that leaves the memories of other GPUs to these. What was
+ * proven within the gap still is. */
 static void leave_room(struct tccl_task *task, struct tccl_table *table)
 {
     const struct tccl_machine *machine = task->search->machine;
-    double least = table->ring.gbps * (1 - fmin(task->gap, MOST_FOR_ROOM)) * (1 - 1e-9);
+    double least = fmax(table->ring.gbps * (1 - fmin(task->gap, MOST_FOR_ROOM)),
+                        fmin(table->ring.gbps, table->ring.bound / (1 + task->gap))) *
+                   (1 - 1e-9);
     struct tccl_result *best = &table->ring;
     if (table->gpus == (UINT32_C(1) << machine->n_gpus) - 1 || !table->ring.chain.n_gpus)
         return;

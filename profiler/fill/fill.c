@@ -314,8 +314,7 @@ static int add_replies(struct fill *fill, struct tccl_table *table, struct tccl_
 {
     const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
     const struct tccl_search_options options = {.gap = fill->options->gap, .budget = REPLY_SETS};
-    bool plain =
-        tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
+    bool plain = tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
 
     return model && plain ? tccl_beside_replies(model, table, &options, err) : 0;
 }

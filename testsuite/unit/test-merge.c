@@ -10,7 +10,8 @@ static struct shared_class *make_class(int number)
     struct tccl_error err = {0};
     cleanup_json json_t *json = NULL;
     struct tccl_node_class class = {.gpus = 3, .n_gpus = 2, .n_nics = 1};
-    struct tccl_cell cell = {.gbps = 1 + number, .alone = 1 + number, .share = 1, .bound = 1 + number};
+    struct tccl_cell cell = {
+        .gbps = 1 + number, .alone = 1 + number, .share = 1, .bound = 1 + number};
     cell.chain = (struct tccl_chain){.n_gpus = 2,
                                      .gpus = {1, 0},
                                      .entry = {.via = {.kind = TCCL_MEMORY, .index = 0}},

@@ -305,8 +305,7 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
     struct own *own = running->daemon->own;
     struct tccl_error err = {""};
     struct seen seen = {.gpus = class->class->gpus, .beside = {.model = own_model(own)}};
-    if (!seen.beside.model ||
-        tccl_source_background(class->class->source) != TCCL_BACKGROUND_NONE)
+    if (!seen.beside.model || tccl_source_background(class->class->source) != TCCL_BACKGROUND_NONE)
         return class;
     running_sweep(running);
     see_all(running, key, &seen);
