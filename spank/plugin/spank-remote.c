@@ -58,6 +58,7 @@ static struct {
     int printed;    /* printed_open, if this step may print something, else -1 */
     bool active;    /* variables are set for the step */
     bool joined;    /* tccld knows of this step */
+    bool silent;    /* and nothing else was wanted of it */
     bool unheard;   /* and has not answered: other nodes may have a ring */
     bool cancelled; /* or suspended, while it waited: who sent the signal ends the step */
     struct signal_watch watch;
@@ -261,7 +262,7 @@ static void tell_silently(void)
     remote.choice.mode = TCCL_MODE_OFF;
     remote.step.silent = true;
     remote.step.launch = TCCL_LAUNCH_TASKS;
-    tell_tccld(NULL);
+    remote.silent = tell_tccld(NULL);
     remote.step.launch = launch;
     remote.step.silent = false;
     remote.choice.mode = mode;
@@ -872,9 +873,10 @@ int remote_exit(void)
     remote.printed = -1;
     tell_unheard();
     if (remote.joined) {
-        int fd = tccl_client_connect(remote.conf.socket, DEPART_MS, NULL);
+        int patience = remote.silent ? SKIP_MS : DEPART_MS;
+        int fd = tccl_client_connect(remote.conf.socket, patience, NULL);
         if (fd >= 0) {
-            tccl_client_leave(fd, &remote.step.key, DEPART_MS, NULL);
+            tccl_client_leave(fd, &remote.step.key, patience, NULL);
             close(fd);
         }
     }
@@ -882,7 +884,7 @@ int remote_exit(void)
     step_facts_clear(&remote.facts);
     tccl_step_clear(&remote.step);
     tccl_conf_clear(&remote.conf);
-    remote.active = remote.joined = remote.cancelled = remote.script = false;
+    remote.active = remote.joined = remote.silent = remote.cancelled = remote.script = false;
     remote.shim = NULL;
     return 0;
 }
