@@ -145,11 +145,7 @@ static void set_route(json_t *json, const struct answer *answer)
 static void set_baseline(json_t *json, const struct answer *answer)
 {
     const struct route *baseline = &answer->baseline;
-    json_t *rings = json_array();
-    for (int i = 0; baseline->n && i < route_rings(baseline); i++) {
-        cleanup_free char *ring = route_format(baseline, i);
-        json_array_append_new(rings, ring ? json_string(ring) : json_null());
-    }
+    json_t *rings = route_to_json(baseline);
     json_object_set_new(json, "baseline_gbps",
                         baseline->n ? json_real(baseline->gbps) : json_null());
     json_object_set(json, "baseline_ring", baseline->n ? json_array_get(rings, 0) : json_null());

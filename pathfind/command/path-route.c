@@ -293,3 +293,13 @@ int route_expressible(const struct route *route, struct tccl_error *err)
     }
     return 0;
 }
+
+json_t *route_to_json(const struct route *route)
+{
+    json_t *rings = json_array();
+    for (int i = 0; route->n && i < route_rings(route); i++) {
+        cleanup_free char *ring = route_format(route, i);
+        json_array_append_new(rings, ring ? json_string(ring) : json_null());
+    }
+    return rings;
+}

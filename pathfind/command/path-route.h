@@ -60,4 +60,7 @@ char *route_format(const struct route *route, int i);
 /* Can a stock NCCL be made to build it? Returns 0, or -1 with the reason in err. */
 int route_expressible(const struct route *route, struct tccl_error *err);
 
+/* The texts of all of its rings, null for one without memory; none without nodes. */
+json_t *route_to_json(const struct route *route);
+
 #endif

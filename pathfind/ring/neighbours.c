@@ -36,6 +36,17 @@ bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, d
     return a->sum > b->sum * (1 + noise);
 }
 
+int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline)
+{
+    const struct tccl_side before = *side;
+    for (int i = 0; i < baseline->n_chains; i++)
+        if (tccl_side_add_chain(side, &baseline->chains[i]) != 0) {
+            *side = before;
+            return -1;
+        }
+    return 0;
+}
+
 /* The chains that are candidates for one cell of a class, the fastest first. */
 struct candidates {
     const struct tccl_result **list;
@@ -137,10 +148,7 @@ static int rate_baseline(struct tccl_beside *beside, const struct tccl_baseline 
 {
     struct tccl_side side = {0};
     struct tccl_worth worth;
-    for (int i = 0; i < baseline->n_chains; i++)
-        if (tccl_side_add_chain(&side, &baseline->chains[i]) != 0)
-            return 0;
-    if (!side.count || !(baseline->gbps > 0))
+    if (tccl_side_add_baseline(&side, baseline) != 0 || !side.count || !(baseline->gbps > 0))
         return 0;
     beside->own = baseline->gbps;
     if (tccl_beside_worth(beside, &side, &worth, err) != 0)

@@ -33,6 +33,9 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */
 bool tccl_worth_better(const struct tccl_worth *a, const struct tccl_worth *b, double noise);
 
+/* Adds all that NCCL builds, or nothing. Returns 0, or -1: there is no room for it. */
+int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *baseline);
+
 /* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
  * several) or the ring (closed) has the chain that is best there, of all that the table has; what a
  * stock NCCL builds is rated in the same way. hidden: as tccl_node_class_without_p2p. own and

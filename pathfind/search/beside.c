@@ -118,12 +118,10 @@ static double nccl_side(const struct tccl_model *model, uint32_t rest, struct tc
     struct tccl_baseline own;
     double gbps = 0;
     if (tccl_baseline_find(tccl_model_machine(model), rest, true, TCCL_NEWEST, &own, NULL, NULL) !=
-        0)
+            0 ||
+        tccl_side_add_baseline(side, &own) != 0)
         return 0;
-    for (int i = 0; i < own.n_chains; i++)
-        if (tccl_side_add_chain(side, &own.chains[i]) != 0)
-            return 0;
-    return own.n_chains && tccl_model_sides(model, sides, 1, &gbps, NULL) == 0 ? gbps : 0;
+    return side->count && tccl_model_sides(model, sides, 1, &gbps, NULL) == 0 ? gbps : 0;
 }
 
 int tccl_beside_replies(const struct tccl_model *model, struct tccl_table *table,

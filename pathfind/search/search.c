@@ -351,41 +351,35 @@ static int find_trees(struct tccl_search *search, struct tccl_table *table,
     return status;
 }
 
-/* As find_trees. Only what chains may have is left out: sets that were measured with P2P bound
- * those without it. */
+/* What goes beside the best chains, by a budget of its own: sets to ask for at most. */
+static int find_beside(struct tccl_search *search, struct tccl_table *table,
+                       const struct tccl_search_options *options, long most,
+                       int (*find)(struct tccl_task *task, struct tccl_table *table),
+                       struct tccl_error *err)
+{
+    struct tccl_task task;
+    if (most <= 0 || options->any)
+        return 0;
+    set_up(&task, search, options, table->gpus, err);
+    search->meter.budget = 0;
+    search->meter.most_asked = search->meter.asked + most;
+    int status = find(&task, table);
+    search->meter.most_asked = 0;
+    search->meter.poll = NULL;
+    return status;
+}
+
+/* Only what chains may have is left out: sets that were measured with P2P bound those without it.
+ */
 static int find_hosts(struct tccl_search *search, struct tccl_table *table,
                       const struct tccl_search_options *options, struct tccl_error *err)
 {
     const struct tccl_machine *whole = search->machine;
     struct tccl_machine machine = *whole;
-    struct tccl_task task;
-    if (options->hosts <= 0 || options->any)
-        return 0;
     memset(machine.p2p, 0, sizeof(machine.p2p));
     search->machine = &machine;
-    set_up(&task, search, options, table->gpus, err);
-    search->meter.budget = 0;
-    search->meter.most_asked = search->meter.asked + options->hosts;
-    int status = tccl_task_find_hosts(&task, table);
-    search->meter.most_asked = 0;
-    search->meter.poll = NULL;
+    int status = find_beside(search, table, options, options->hosts, tccl_task_find_hosts, err);
     search->machine = whole;
-    return status;
-}
-
-/* As find_hosts. */
-static int find_others(struct tccl_search *search, struct tccl_table *table,
-                       const struct tccl_search_options *options, struct tccl_error *err)
-{
-    struct tccl_task task;
-    if (options->others <= 0 || options->any)
-        return 0;
-    set_up(&task, search, options, table->gpus, err);
-    search->meter.budget = 0;
-    search->meter.most_asked = search->meter.asked + options->others;
-    int status = tccl_task_find_others(&task, table);
-    search->meter.most_asked = 0;
-    search->meter.poll = NULL;
     return status;
 }
 
@@ -453,7 +447,9 @@ static int find_all(struct tccl_search *search, struct tccl_table *table,
     int trees = find_trees(search, table, options, err);
     lift_pairs(search, table, pairs_then);
     int hosts = trees < 0 ? -1 : find_hosts(search, table, options, err);
-    int others = hosts < 0 ? -1 : find_others(search, table, options, err);
+    int others = hosts < 0 ? -1
+                           : find_beside(search, table, options, options->others,
+                                         tccl_task_find_others, err);
     lift_pairs(search, table, pairs_then);
     return ring < 0 || others < 0 ? -1 : pairs | status | ring | trees | hosts | others;
 }

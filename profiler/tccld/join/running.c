@@ -266,10 +266,9 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
         return 0;
     baseline = entry->n_nodes == 1 ? &table->baseline_ring[TCCL_NEWEST]
                                    : &table->baseline_chain[TCCL_NEWEST];
-    for (int i = 0; i < baseline->n_chains; i++)
-        if (tccl_side_add_chain(&seen->sides[seen->beside.n], &baseline->chains[i]) != 0)
-            return 0;
-    return put_side(seen, baseline->gbps);
+    return tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0
+               ? put_side(seen, baseline->gbps)
+               : 0;
 }
 
 /* Steps of one job may have the same GPUs one after the other, or those of its script: of several
@@ -293,10 +292,11 @@ static void see_entry(struct running *running, const struct entry *entry, struct
 static void see_all(struct running *running, const struct tccl_step_key *key, struct seen *seen)
 {
     const struct entry *entry;
-    for (int scripts = 0; scripts < 2; scripts++)
+    for (int scripts = 0; scripts < 2; scripts++) {
         TAILQ_FOREACH(entry, &running->entries, link)
-    if (script_is(&entry->key) == scripts && !tccl_key_equal(&entry->key, key))
-        see_entry(running, entry, seen);
+        if (script_is(&entry->key) == scripts && !tccl_key_equal(&entry->key, key))
+            see_entry(running, entry, seen);
+    }
 }
 
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
