@@ -51,17 +51,19 @@ static void format_short(long count, char text[static COUNT_TEXT])
         snprintf(text, COUNT_TEXT, "%ldM", count / 1000000);
 }
 
-/* Seconds left: of the work as it goes, or of the time that there is. Negative: nothing to judge
- * by.
+/* Seconds left: of the work as it has gone since it began, or of the time that there is where that
+ * ends it. Negative: nothing to judge by, as a budget says nothing of what is likely.
  */
-static double seconds_left(const struct tccl_fill_progress *progress, double elapsed)
+static double seconds_left(struct tccl_progress_line *line,
+                           const struct tccl_fill_progress *progress, double elapsed)
 {
-    bool known = progress->fraction >= 0.01 && elapsed >= 0.5;
-    double left = known ? elapsed * (1 - progress->fraction) / progress->fraction : -1;
-
-    if (progress->left >= 0 && (left < 0 || left > progress->left))
-        return progress->left;
-    return left;
+    if (progress->fraction <= 0)
+        line->prepared = elapsed;
+    double worked = elapsed - line->prepared;
+    if (worked < 0.5 || progress->fraction < (worked < 10 ? 0.01 : 0.0001))
+        return -1;
+    double left = worked * (1 - progress->fraction) / progress->fraction;
+    return progress->left >= 0 ? fmin(left, progress->left) : left;
 }
 
 /* ", 1:05 left" */
@@ -165,7 +167,7 @@ void tccl_progress_format(struct tccl_progress_line *line,
                           char text[static TCCL_PROGRESS_TEXT])
 {
     char wordy[TEXT], brief[TEXT];
-    double left = seconds_left(progress, elapsed);
+    double left = seconds_left(line, progress, elapsed);
     int done = percent(line, progress, elapsed, left);
 
     format_numbers(progress, elapsed, left, false, wordy);

@@ -14,6 +14,7 @@ struct tccl_progress_line {
     bool drawn;
     int percent;         /* never goes back */
     double begun, shown; /* seconds of a clock that never jumps */
+    double prepared;     /* seconds before the chains, whose work is what is judged by */
 };
 
 void tccl_progress_begin(struct tccl_progress_line *line, FILE *out, const char *machine);

@@ -44,7 +44,8 @@ static void test_words(void)
     CHECK(strstr(drawn(false, &progress, 42, 0), "now matrix 31/120: "));
 }
 
-/* Where time is limited it is what is left, if the work would take longer. */
+/* Where time is limited it is what is left, if the work would take longer; a budget alone says
+ * nothing of what is likely. */
 static void test_left(void)
 {
     struct tccl_fill_progress progress = sample();
@@ -56,9 +57,30 @@ static void test_left(void)
     CHECK(strstr(drawn(false, &progress, 30, 0), ": 42 %"));
     CHECK(strstr(drawn(false, &progress, 30, 0), "0:41 left"));
     progress.fraction = 0;
+    CHECK(!strstr(drawn(false, &progress, 30, 0), "left"));
+    progress.fraction = 0.001;
+    CHECK(!strstr(drawn(false, &progress, 3, 0), "left"));
     CHECK(strstr(drawn(false, &progress, 30, 0), "50:00 left"));
+    progress.fraction = 0;
     progress.left = -1;
     CHECK(!strstr(drawn(false, &progress, 30, 0), "left"));
+}
+
+/* What comes before the chains takes its time once: it is not multiplied with the work. */
+static void test_prepared(void)
+{
+    struct tccl_fill_progress progress = sample();
+    struct tccl_progress_line line = {.machine = "big-node"};
+    char text[TCCL_PROGRESS_TEXT];
+
+    progress.phase = TCCL_FILL_MATRIX;
+    progress.fraction = 0;
+    tccl_progress_format(&line, &progress, 100, 0, text);
+    CHECK(!strstr(text, "left"));
+    progress.phase = TCCL_FILL_CHAINS;
+    progress.fraction = 0.5;
+    tccl_progress_format(&line, &progress, 110, 0, text);
+    CHECK(strstr(text, "0:10 left"));
 }
 
 static void test_fits(void)
@@ -96,6 +118,7 @@ int main(void)
 {
     test_words();
     test_left();
+    test_prepared();
     test_fits();
     test_never_back();
     return check_result();
