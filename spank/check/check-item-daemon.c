@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -17,7 +18,7 @@
 #include "client/message.h"
 #include "client/users.h"
 
-enum { MUNGE_MS = 3000, DAEMON_MS = 3000, ACCOUNTING_MS = 4000 };
+enum { MUNGE_MS = 3000, DAEMON_MS = 3000, ACCOUNTING_MS = 4000, METRICS_OLD = 60 };
 
 static int64_t within(const struct check_site *site, int ms)
 {
@@ -145,6 +146,26 @@ static void check_name(const struct check_site *site, struct check_result *resul
                   own ? "the port of [peers], " : "Port=", own ? own->port : site->conf.port);
 }
 
+/* Its tccld writes the file every few seconds, and makes it anew each time. */
+static void check_metrics(const struct check_site *site, struct check_result *result)
+{
+    const char *path = site->conf.metrics_file;
+    struct stat st;
+    if (!*path)
+        return;
+    if (stat(path, &st) != 0)
+        check_say(result, errno == EACCES ? CHECK_WARN : CHECK_FAIL,
+                  errno == EACCES
+                      ? "MetricsFile=%s: %s: run this as root to see whether it is there"
+                      : "MetricsFile=%s: %s: see tccld's log; under systemd, "
+                        "/var/lib/tccl/metrics is for it",
+                  path, strerror(errno));
+    else if (time(NULL) - st.st_mtime > METRICS_OLD)
+        check_say(result, CHECK_FAIL,
+                  "MetricsFile=%s has not been written for %lld s: see tccld's log", path,
+                  (long long)(time(NULL) - st.st_mtime));
+}
+
 void check_item_daemon(const struct check_site *site, struct check_result *result)
 {
     const char *socket = site->conf.socket;
@@ -168,6 +189,7 @@ void check_item_daemon(const struct check_site *site, struct check_result *resul
     check_user(site, fd, result);
     check_version(answer, result);
     check_name(site, result);
+    check_metrics(site, result);
 }
 
 /* ---- AccountingHost ---- */

@@ -136,6 +136,33 @@ assert len(asked) > 8, asked
 assert not missing, f"the dashboard asks for {missing}"
 PYTHON
 
+# As with the unit: a folder that nobody may list, and a link in node_exporter's own.
+configure "$work/state/metrics"
+chmod 711 "$work/state" "$work/state/metrics"
+eventually "n2 writes there" test -s "$work/state/metrics/n2.prom"
+rm -f "$folder"/*.prom
+ln -s "$work/state/metrics/n2.prom" "$folder/tccl.prom"
+eventually "node_exporter answers" scrape
+equal "errors of node_exporter by link" "$(awk '$1 == "node_textfile_scrape_error" { print $2 }' "$work/scraped")" 0
+matches "scraped by link" "$(grep -c '^tccl_' "$work/scraped")" '[3-9][0-9]'
+rm "$folder/tccl.prom"
+
+# Where it can't be written: one line, however long, and a fail in tccl-check; one line when it is written again.
+check n2 --only daemon
+item daemon ok '*'
+log=$cluster/log/tccld@n2.out
+lines() { grep -c "MetricsFile: .*$1" "$log" || true; }
+mv "$work/state/metrics" "$work/state/away"
+eventually "n2 says that it can't write" grep -q 'MetricsFile: .*without a line' "$log"
+sleep 12
+equal "lines about it" "$(lines 'without a line')" 1
+check n2 --only daemon
+item daemon fail '*MetricsFile=*state/metrics/n2.prom*: see tccld*log*'
+mv "$work/state/away" "$work/state/metrics"
+eventually "n2 says that it can" grep -q 'MetricsFile: .*is written again' "$log"
+check n2 --only daemon
+item daemon ok '*'
+
 # A reload takes it to another place; without it nothing is written.
 configure "$work/second"
 eventually "the file follows tccl.conf" test -s "$work/second/n2.prom"

@@ -70,7 +70,7 @@ part_tmpfiles() {
     command -v systemd-tmpfiles >/dev/null || { echo "no systemd-tmpfiles here"; return; }
     mkdir -p "$tree/run"
     systemd-tmpfiles --root="$tree" --create "$tree/usr/lib/tmpfiles.d/tccl.conf"
-    [ "$(cd "$tree" && stat -c '%n %a %u' run/tccl var/lib/tccl var/cache/tccl | xargs)" = "run/tccl 711 0 var/lib/tccl 711 0 var/cache/tccl 755 0" ] ||
+    [ "$(cd "$tree" && stat -c '%n %a %u' run/tccl var/lib/tccl var/lib/tccl/metrics var/cache/tccl | xargs)" = "run/tccl 711 0 var/lib/tccl 711 0 var/lib/tccl/metrics 711 0 var/cache/tccl 755 0" ] ||
         fail "folders: $(cd "$tree" && stat -c '%n %a %u' run/tccl var/lib/tccl var/cache/tccl)"
     chown 4711 "$tree/var/lib/tccl"
     systemd-tmpfiles --root="$tree" --create "$tree/usr/lib/tmpfiles.d/tccl.conf"

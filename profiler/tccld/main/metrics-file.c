@@ -24,7 +24,7 @@ struct metrics_file {
     bool busy;
     char written[PATH_MAX]; /* what is there now; "": nothing */
     time_t started;
-    struct log_limit trouble;
+    bool failing; /* and the log says so */
 };
 
 /* A round: made on the event loop, done in the thread. */
@@ -58,11 +58,15 @@ static void done_writing(void *task)
     struct writing *writing = task;
     struct metrics_file *file = writing->file;
     file->busy = false;
-    if (writing->failed)
-        log_limited(&file->trouble, "MetricsFile: %s: tried again every %d s", writing->err.text,
-                    METRICS_SECONDS);
-    else
+    if (writing->failed && !file->failing)
+        log_line("MetricsFile: %s: tried again every %d s, without a line", writing->err.text,
+                 METRICS_SECONDS);
+    if (!writing->failed) {
+        if (file->failing)
+            log_line("MetricsFile: %s is written again", writing->path);
         strcpy(file->written, writing->path);
+    }
+    file->failing = writing->failed;
     free_writing(writing);
 }
 
@@ -103,6 +107,8 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
         return;
     if (strcmp(file->written, file->daemon->conf->metrics_file) != 0)
         remove_written(file);
+    if (!*file->daemon->conf->metrics_file)
+        file->failing = false;
     if (*file->daemon->conf->metrics_file)
         begin_writing(file);
 }
