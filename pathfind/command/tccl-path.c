@@ -188,7 +188,7 @@ int main(int argc, char **argv)
         return end_output();
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
-        puts("tccl-path " TCCL_VERSION);
+        puts("tccl-path " TCCL_RELEASE);
         return end_output();
     }
     const struct command *command = find_command(name);

@@ -269,7 +269,7 @@ static int take_option(struct profile_options *options, struct setting *setting,
     else if (option == 'h')
         fputs(help, stdout);
     else if (option == 'V')
-        puts("tccl-profile (slurm-tccl) " TCCL_VERSION);
+        puts("tccl-profile (slurm-tccl) " TCCL_RELEASE);
     else
         return take_value(options, option, optarg);
     return option == 'h' || option == 'V';

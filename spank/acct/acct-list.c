@@ -113,7 +113,7 @@ static void print_help(void)
 
 static void print_version(void)
 {
-    puts("tcclacct " TCCL_VERSION);
+    puts("tcclacct " TCCL_RELEASE);
 }
 
 static void print_fields(void)

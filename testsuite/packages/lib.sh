@@ -153,7 +153,7 @@ later_packages() { # FROM TO
         tree=$work/unpacked
         rm -rf "$tree" && dpkg-deb -R "$deb" "$tree"
         sed -i 's/-1$/-2/; s/\((= [^)]*\)-1)/\1-2)/g' "$tree/DEBIAN/control"
-        for file in etc/slurm/tccl.conf.sample etc/logrotate.d/tccld; do
+        for file in usr/share/doc/tccl/examples/tccl.conf.sample etc/logrotate.d/tccld; do
             [ ! -e "$tree/$file" ] || echo "# later" >>"$tree/$file"
         done
         dpkg-deb --root-owner-group -b "$tree" "$2" >/dev/null

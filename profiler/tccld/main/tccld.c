@@ -107,7 +107,7 @@ static int read_options(int argc, char **argv, struct options *options)
             usage(stdout);
             return 0;
         case 'V':
-            puts("tccld (slurm-tccl) " TCCL_VERSION);
+            puts("tccld (slurm-tccl) " TCCL_RELEASE);
             return 0;
         default:
             fputs("Try 'tccld --help'.\n", stderr);
