@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "check/check-bundle.h"
 #include "check/check-items.h"
 #include "check/check-policy.h"
 #include "client/hostlist.h"
@@ -29,7 +30,7 @@ struct options {
     struct check_options site;
     bool json, quiet, no_peers;
     int seconds;
-    const char *only;
+    const char *only, *bundle;
 };
 
 static const struct {
@@ -83,6 +84,7 @@ static void usage(FILE *out)
         "      --no-peers        skip the item peers\n"
         "      --only LIST       check these items only, comma-separated\n"
         "      --timeout SECONDS time limit for all items, default 10\n"
+        "      --bundle FILE     put all that a support request needs into FILE, a tar.gz\n"
         "  -j, --json            print one JSON object\n"
         "  -q, --quiet           print only items that are not ok\n"
         "  -h, --help            show this help and exit\n"
@@ -150,18 +152,14 @@ static int read_seconds(const char *text, int *seconds)
 /* Returns -1 to go on, else the exit status. */
 static int read_options(int argc, char **argv, struct options *options)
 {
-    enum { PEERS = 256, NO_PEERS, ONLY, TIMEOUT };
-    static const struct option longs[] = {{"config", required_argument, NULL, 'f'},
-                                          {"node", required_argument, NULL, 'N'},
-                                          {"peers", required_argument, NULL, PEERS},
-                                          {"no-peers", no_argument, NULL, NO_PEERS},
-                                          {"only", required_argument, NULL, ONLY},
-                                          {"timeout", required_argument, NULL, TIMEOUT},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {0}};
+    enum { PEERS = 256, NO_PEERS, ONLY, TIMEOUT, BUNDLE };
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, 'f'},    {"node", required_argument, NULL, 'N'},
+        {"peers", required_argument, NULL, PEERS},   {"no-peers", no_argument, NULL, NO_PEERS},
+        {"only", required_argument, NULL, ONLY},     {"timeout", required_argument, NULL, TIMEOUT},
+        {"bundle", required_argument, NULL, BUNDLE}, {"json", no_argument, NULL, 'j'},
+        {"quiet", no_argument, NULL, 'q'},           {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},         {0}};
     int option;
     while ((option = getopt_long(argc, argv, "f:N:jqhV", longs, NULL)) != -1) {
         switch (option) {
@@ -184,6 +182,9 @@ static int read_options(int argc, char **argv, struct options *options)
             if (read_seconds(optarg, &options->seconds) != 0)
                 return USAGE;
             break;
+        case BUNDLE:
+            options->bundle = optarg;
+            break;
         case 'j':
             options->json = true;
             break;
@@ -194,7 +195,7 @@ static int read_options(int argc, char **argv, struct options *options)
             usage(stdout);
             return 0;
         case 'V':
-            puts("tccl-check (slurm-tccl) " TCCL_VERSION);
+            puts("tccl-check (slurm-tccl) " TCCL_RELEASE);
             return 0;
         default:
             fputs("Try 'tccl-check --help'.\n", stderr);
@@ -396,6 +397,19 @@ static void end_all(struct probe *probes)
         continue;
 }
 
+static int write_bundle(const struct options *options)
+{
+    struct tccl_error err = {0};
+    int files = check_bundle(&options->site, options->seconds, options->bundle, &err);
+    if (files < 0)
+        fprintf(stderr, "tccl: --bundle: %s\n", err.text);
+    else
+        printf("tccl: %s: %d files; names of nodes and users are in it: look at it before you send "
+               "it\n",
+               options->bundle, files);
+    return files < 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct probe probes[ITEMS];
@@ -408,6 +422,8 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     signal(SIGPIPE, SIG_IGN);
+    if (options.bundle)
+        return write_bundle(&options);
     for (int i = 0; i < ITEMS; i++) {
         probes[i].wanted = in_list(options.only, items[i].name) &&
                            !(options.no_peers && items[i].run == check_item_peers);

@@ -33,6 +33,30 @@ assert all(item["level"] == "ok" or item["item"] == "profile" for item in found[
 assert all(item["text"] for item in found["items"]), found' "$all"
 equal "tccld --check" "$(admin tccld --check 2>&1)" "tccl: tccld has no --check: run tccl-check, or tccld --check-config"
 
+# All that a support request needs, for its owner alone; written whole, or not at all.
+matches "bundle" "$(admin tccl-check --node n1 --bundle "$work/bundle.tgz")" "tccl: $work/bundle.tgz: 17 files; *"
+equal "mode of the bundle" "$(stat -c %a "$work/bundle.tgz")" 600
+equal "files in it" "$(tar -tzf "$work/bundle.tgz" | grep -vc '/$')" 17
+tar -C "$work" -xzf "$work/bundle.tgz"
+python3 - "$work/tccl-bundle" "$all" "$cluster/tccl.conf" <<'PYTHON'
+import json, sys
+folder, items, conf = sys.argv[1:]
+found = json.load(open(f"{folder}/check.json"))
+assert " ".join(item["item"] for item in found["items"]) == items, found
+assert open(f"{folder}/tccl.conf").read() == open(conf).read()
+assert "spank_tccl.so" in open(f"{folder}/plugstack.conf").read()
+assert json.load(open(f"{folder}/machine.json"))["gpus"]
+assert json.load(open(f"{folder}/summary.json"))
+assert open(f"{folder}/version-slurm.txt").read().startswith("slurm")
+assert "not found" in open(f"{folder}/gpus.txt").read() or "NVIDIA" in open(f"{folder}/gpus.txt").read()
+PYTHON
+status=0
+admin tccl-check --node n1 --bundle "$work/none/bundle.tgz" 2>"$work/err" || status=$?
+equal "exit status without a folder" "$status" 1
+matches "the reason" "$(cat "$work/err")" "tccl: --bundle: $work/none/bundle.tgz*"
+user sh -c "tccl-check --node n1 --bundle \$(mktemp -d)/b.tgz" >/dev/null || fail "a user's bundle: $?"
+equal "what is left in TMPDIR" "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'tccl-bundle.*' | wc -l)" 0
+
 admin tccl-check --only node >"$work/check"
 item node warn '4 nodes of slurm.conf are on host *n1*--node'
 check n9 --only node
