@@ -54,7 +54,7 @@ status=0
 admin tccl-check --node n1 --bundle "$work/none/bundle.tgz" 2>"$work/err" || status=$?
 equal "exit status without a folder" "$status" 1
 matches "the reason" "$(cat "$work/err")" "tccl: --bundle: $work/none/bundle.tgz*"
-user sh -c "tccl-check --node n1 --bundle \$(mktemp -d)/b.tgz" >/dev/null || fail "a user's bundle: $?"
+user sh -c 'made=$(mktemp -d) && tccl-check --node n1 --bundle "$made/b.tgz" && rm -r "$made"' >/dev/null || fail "a user's bundle: $?"
 equal "what is left in TMPDIR" "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'tccl-bundle.*' | wc -l)" 0
 
 admin tccl-check --only node >"$work/check"
