@@ -12,6 +12,7 @@ enum { TCCL_MAX_SIDES = 16, TCCL_MAX_SIDE = 8 * 36 /* 8 rings over 16 GPUs have 
 struct tccl_side {
     int rings; /* that carry equal parts of the data; its bandwidth is that of all together */
     int count;
+    double alone; /* what it reaches when nobody else runs, GB/s; 0: not said. For bounds. */
     tccl_transfer transfers[TCCL_MAX_SIDE];
 };
 

@@ -14,7 +14,8 @@ int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *
 
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
-    if (tccl_model_sides(beside->model, sides, beside->n + 1, gbps, err) != 0)
+    const struct tccl_rates rates = {.model = beside->model, .together = beside->together};
+    if (tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &worth->basis, err) != 0)
         return -1;
     worth->gbps = gbps[0];
     worth->least = worth->sum = gbps[0] / beside->own;
@@ -112,6 +113,7 @@ static void take(struct tccl_cell *cell, const struct tccl_result *result,
     cell->alone = result->gbps;
     cell->gbps = fmin(worth->gbps, result->gbps);
     cell->share = worth->left;
+    cell->basis = worth->basis;
     cell->tree = result->tree;
     cell->tree.gbps *= cell->gbps / cell->alone;
     cell->tree.along *= cell->gbps / cell->alone;
@@ -132,6 +134,7 @@ static int choose(struct tccl_beside *beside, const struct candidates *candidate
             break;
         if (tccl_side_add_chain(&side, &result->chain) != 0)
             continue;
+        side.alone = result->gbps;
         if (tccl_beside_worth(beside, &side, &worth, err) != 0)
             return -1;
         if (i > 0 && !tccl_worth_better(&worth, &most, noise))
@@ -142,25 +145,42 @@ static int choose(struct tccl_beside *beside, const struct candidates *candidate
     return 0;
 }
 
-/* What NCCL builds reaches here. */
+/* What NCCL builds reaches here. sure: chains that it is compared with are known better than by
+ * bounds; then it has to be, too. */
 static int rate_baseline(struct tccl_beside *beside, const struct tccl_baseline *baseline,
-                         double *gbps, double *share, struct tccl_error *err)
+                         bool sure, double *gbps, double *share, struct tccl_error *err)
 {
     struct tccl_side side = {0};
     struct tccl_worth worth;
     if (tccl_side_add_baseline(&side, baseline) != 0 || !side.count || !(baseline->gbps > 0))
         return 0;
-    beside->own = baseline->gbps;
+    beside->own = side.alone = baseline->gbps;
     if (tccl_beside_worth(beside, &side, &worth, err) != 0)
         return -1;
+    if (sure && worth.basis == TCCL_BASIS_BOUNDS)
+        return 0;
     *gbps = fmin(*gbps, worth.gbps);
     *share = worth.left;
     return 0;
 }
 
+static bool is_sure(const struct tccl_cell *cell)
+{
+    return cell->gbps > 0 && cell->basis < TCCL_BASIS_BOUNDS;
+}
+
+static bool any_is_sure(const struct tccl_node_class *class, bool closed)
+{
+    bool sure = closed && is_sure(&class->ring);
+    for (int i = 0; !closed && !sure && i < class->n_nics * class->n_nics; i++)
+        sure = is_sure(&class->cells[i]);
+    return sure;
+}
+
 static int rate_baselines(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
                           struct tccl_node_class *class, struct tccl_error *err)
 {
+    bool sure = any_is_sure(class, closed);
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_baseline *own =
             closed ? &table->baseline_ring[i] : &table->baseline_chain[i];
@@ -170,7 +190,7 @@ static int rate_baselines(struct tccl_beside *beside, const struct tccl_table *t
             to->chain_gbps = to[-1].chain_gbps;
             to->ring_share = to[-1].ring_share;
             to->chain_share = to[-1].chain_share;
-        } else if (rate_baseline(beside, own, closed ? &to->ring_gbps : &to->chain_gbps,
+        } else if (rate_baseline(beside, own, sure, closed ? &to->ring_gbps : &to->chain_gbps,
                                  closed ? &to->ring_share : &to->chain_share, err) != 0) {
             return -1;
         }
@@ -202,7 +222,8 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
                                           const struct tccl_table *table, bool closed, bool hidden,
                                           struct tccl_error *err)
 {
-    const struct tccl_machine *machine = tccl_model_machine(beside->model);
+    const struct tccl_machine *machine =
+        beside->model ? tccl_model_machine(beside->model) : beside->machine;
     cleanup_class struct tccl_node_class *class = hidden
                                                       ? tccl_node_class_without_p2p(table, machine)
                                                       : tccl_node_class_from_table(table, machine);

@@ -7,11 +7,14 @@
 #define TCCL_NEIGHBOURS_H
 
 #include "chain/ring-set.h"
+#include "machine/together.h"
 #include "ring/node-class.h"
 
 /* Who runs already. Sides are borrowed. */
 struct tccl_beside {
-    const struct tccl_model *model;
+    const struct tccl_model *model; /* NULL: not known; then those two, */
+    const struct tccl_machine *machine;
+    const struct tccl_together *together; /* which may be NULL, too */
     int n;
     const struct tccl_side *others[TCCL_MAX_SIDES - 1];
     double alone[TCCL_MAX_SIDES - 1]; /* of each, GB/s */
@@ -21,13 +24,15 @@ struct tccl_beside {
 
 /* What a side is worth beside the others. */
 struct tccl_worth {
-    double gbps;  /* of the side, while all run, GB/s */
-    double least; /* the least share */
-    double left;  /* the least share of the others; 1 if there are none */
-    double sum;   /* of all shares */
+    double gbps;           /* of the side, while all run, GB/s */
+    double least;          /* the least share */
+    double left;           /* the least share of the others; 1 if there are none */
+    double sum;            /* of all shares */
+    enum tccl_basis basis; /* by bounds: all of these are so much at least */
 };
 
-/* Returns 0, or -1 with err as tccl_model_sides. */
+/* Without a model side->alone is to be said, and that of the others, too. Returns 0, or -1 with err
+ * as tccl_rates_sides. */
 int tccl_beside_worth(const struct tccl_beside *beside, const struct tccl_side *side,
                       struct tccl_worth *worth, struct tccl_error *err);
 /* Is a better than b: by more than this ratio in the least share, else in the sum? */
@@ -38,7 +43,8 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
 
 /* A table seen beside the others: the class of the node, in which each pair of NICs (one node of
  * several) or the ring (closed) has the chain that is best there, of all that the table has; what a
- * stock NCCL builds is rated in the same way. hidden: as tccl_node_class_without_p2p. own and
+ * stock NCCL builds is rated in the same way. Where that is known by bounds only, and a chain's
+ * bandwidth is not, it counts as it is alone. hidden: as tccl_node_class_without_p2p. own and
  * selfish are set here. NULL with err. */
 struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
                                           const struct tccl_table *table, bool closed, bool hidden,

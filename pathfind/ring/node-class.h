@@ -4,6 +4,7 @@
 #define TCCL_NODE_CLASS_H
 
 #include "chain/chain.h"
+#include "machine/together.h"
 #include "ring/table.h"
 
 /* A hop depends only on the pair of NICs, so of all port pairs with the same NICs only the best one
@@ -13,6 +14,7 @@ struct tccl_cell {
     double bound;            /* proven upper bound over all port pairs of these NICs */
     double alone;            /* what the chain reaches when nobody else runs */
     double share;            /* what it leaves to those that run, as tccl_worth; 1: all */
+    enum tccl_basis basis;   /* by what gbps and share are known beside them */
     struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
     struct tccl_tree tree;   /* only for the node itself: neither sent nor compared */
 };

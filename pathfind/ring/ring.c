@@ -241,6 +241,7 @@ static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ri
             ring->gbps = fmin(ring->gbps, fmin(cell->gbps, hop));
             ring->alone = fmin(ring->alone, fmin(cell->alone, hop));
             ring->share = fmin(ring->share, cell->share);
+            ring->basis = cell->basis > ring->basis ? cell->basis : ring->basis;
         }
     }
 }
@@ -253,6 +254,7 @@ static int single_node(const struct tccl_node_class *class, struct tccl_ring *ri
     ring->gbps = class->ring.gbps;
     ring->alone = class->ring.alone;
     ring->share = class->ring.share;
+    ring->basis = class->ring.basis;
     ring->bound = class->ring.bound;
     ring->choices[0] = (struct tccl_ring_choice){-1, -1};
     return 0;

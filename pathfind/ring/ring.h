@@ -19,6 +19,8 @@ struct tccl_ring {
         gbps; /* of the slowest chain or hop, beside the steps that run; 0: no ring can be closed */
     double alone; /* the same ring when nobody else runs */
     double share; /* what it leaves to those that run, as a part of what they have alone; 1: all */
+    enum tccl_basis
+        basis;    /* by what gbps and share are known beside them; the least sure chain's */
     double bound; /* proven upper bound of all rings */
     double baseline_gbps[TCCL_GENERATIONS];  /* of the baseline of each generation of NCCL; 0 if
                                               * unknown */

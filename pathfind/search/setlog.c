@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "base/numbers.h"
 
-enum { MAX_LINE = 2048, SUM_DIGITS = 16, MAX_SOURCE = 64, GPUS_TEXT = 64 };
+enum { MAX_LINE = 8192, SUM_DIGITS = 16, MAX_SOURCE = 64, GPUS_TEXT = 64 };
 static const off_t MAX_LOG = 1 << 30; /* bytes: millions of sets */
 static const double MAX_SKEW = 1e9;   /* microseconds */
 
@@ -127,6 +127,54 @@ static int line_parse(const char *line, size_t size, struct tccl_set *set,
     return parse_rest(json, measurement, err) != 0 ? -1 : tccl_set_parse(text, set, err);
 }
 
+/* The transfers of a side as they run, repeats stay. Returns 0, or -1 with err. */
+static int parse_side(const char *text, struct tccl_side *side, struct tccl_error *err)
+{
+    *side = (struct tccl_side){.rings = 1};
+    while (*(text += strspn(text, " "))) {
+        size_t length = strcspn(text, " ");
+        struct tccl_set one = {0};
+        char name[16];
+        if (length >= sizeof(name) || side->count == TCCL_MAX_SIDE)
+            return tccl_fail(err, "a side is no list of %d transfers at most", TCCL_MAX_SIDE);
+        memcpy(name, text, length);
+        name[length] = '\0';
+        if (tccl_set_parse(name, &one, err) != 0)
+            return -1;
+        if (one.count != 1)
+            return tccl_fail(err, "\"%s\" is no transfer", name);
+        side->transfers[side->count++] = one.transfers[0];
+        text += length;
+    }
+    return side->count > 0 ? 0 : tccl_fail(err, "a side has no transfers");
+}
+
+static int parse_joint(const char *line, size_t size, struct tccl_joint *joint,
+                       struct tccl_error *err)
+{
+    long length = line_check(line, size);
+    if (length < 0)
+        return tccl_fail(err, "checksum does not match");
+    cleanup_json json_t *json = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *sides = json_object_get(json, "sides"), *gbps = json_object_get(json, "gbps");
+    size_t n = json_array_size(sides);
+    *joint = (struct tccl_joint){0};
+    if (n < 2 || n > TCCL_MAX_SIDES || json_array_size(gbps) != n)
+        return tccl_fail(err, "sides and gbps are not lists of 2 to %d each", TCCL_MAX_SIDES);
+    joint->n = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = json_string_value(json_array_get(sides, i));
+        joint->gbps[i] = json_number_value(json_array_get(gbps, i));
+        if (!(joint->gbps[i] > 0 && joint->gbps[i] < 1e6))
+            return tccl_fail(err, "gbps is out of range");
+        if (parse_side(text ? text : "", &joint->sides[i], err) != 0)
+            return -1;
+    }
+    if (tccl_field_number(json, "spread", 0, 0, 1e6, &joint->spread, err) < 0)
+        return -1;
+    return parse_marks(json, &joint->marks, err);
+}
+
 /* Reads one line into line (without its newline). Returns its length; -1 at the end of the file; -2
  * if it is too long; *torn says whether the newline is missing. */
 static long line_read(FILE *file, char line[static MAX_LINE], bool *torn)
@@ -163,10 +211,33 @@ static FILE *open_to_read(const char *path, struct tccl_error *err)
     return file;
 }
 
-long tccl_setlog_read(const char *path,
-                      int (*each)(void *context, const struct tccl_set *set,
-                                  const struct tccl_measurement *measurement),
-                      void *context, int *dropped, struct tccl_error *err)
+/* Who is called for each line: with a set, or with a joint. */
+struct reader {
+    int (*each_set)(void *context, const struct tccl_set *set,
+                    const struct tccl_measurement *measurement);
+    int (*each_joint)(void *context, const struct tccl_joint *joint);
+    void *context;
+};
+
+/* Returns 0; 1: it was to stop here; -1 with err: a bad line. */
+static int take_line(const struct reader *reader, const char *line, size_t size,
+                     struct tccl_error *err)
+{
+    if (reader->each_joint) {
+        struct tccl_joint joint;
+        return parse_joint(line, size, &joint, err) != 0          ? -1
+               : reader->each_joint(reader->context, &joint) != 0 ? 1
+                                                                  : 0;
+    }
+    struct tccl_set set = {0};
+    struct tccl_measurement measurement;
+    return line_parse(line, size, &set, &measurement, err) < 0          ? -1
+           : reader->each_set(reader->context, &set, &measurement) != 0 ? 1
+                                                                        : 0;
+}
+
+static long read_log(const char *path, const struct reader *reader, int *dropped,
+                     struct tccl_error *err)
 {
     if (dropped)
         *dropped = 0;
@@ -178,23 +249,39 @@ long tccl_setlog_read(const char *path,
     long n = 0, size;
     while ((size = line_read(file, line, &torn)) != -1) {
         struct tccl_error why = {""};
-        struct tccl_set set = {0};
-        struct tccl_measurement measurement;
         if (size >= 0 && torn) {
             if (dropped)
                 *dropped = 1;
             break;
         }
-        if (size < 0 || line_parse(line, size, &set, &measurement, &why) < 0)
+        int rc = size < 0 ? -1 : take_line(reader, line, (size_t)size, &why);
+        if (rc < 0)
             return tccl_fail(err, "%s:%ld: %s; remove the line, or the file to measure anew", path,
                              n + 1, size < 0 ? "line too long" : why.text);
         n++;
-        if (each(context, &set, &measurement) != 0)
+        if (rc > 0)
             return tccl_fail(err, "%s:%ld: reading was stopped here", path, n);
     }
     if (ferror(file))
         return tccl_fail(err, "%s: %s", path, strerror(errno));
     return n;
+}
+
+long tccl_setlog_read(const char *path,
+                      int (*each)(void *context, const struct tccl_set *set,
+                                  const struct tccl_measurement *measurement),
+                      void *context, int *dropped, struct tccl_error *err)
+{
+    const struct reader reader = {.each_set = each, .context = context};
+    return read_log(path, &reader, dropped, err);
+}
+
+long tccl_setlog_read_joints(const char *path,
+                             int (*each)(void *context, const struct tccl_joint *joint),
+                             void *context, int *dropped, struct tccl_error *err)
+{
+    const struct reader reader = {.each_joint = each, .context = context};
+    return read_log(path, &reader, dropped, err);
 }
 
 /* Writing. */
@@ -325,7 +412,17 @@ static int add_rest(json_t *json, const struct tccl_measurement *measurement)
     return rc;
 }
 
-/* The line with its newline; -1 if it can't be written. */
+/* The line with its newline and checksum; -1 if it can't be written. */
+static int line_seal(const json_t *json, int digits, char line[static MAX_LINE])
+{
+    cleanup_free char *dump = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(digits));
+    if (!dump)
+        return -1;
+    unsigned long long sum = tccl_hash64(dump, strlen(dump));
+    int size = snprintf(line, MAX_LINE, "%s %016llx\n", dump, sum);
+    return size < MAX_LINE ? size : -1;
+}
+
 static int line_format(const struct tccl_setlog *log, const struct tccl_set *set,
                        const struct tccl_measurement *measurement, char line[static MAX_LINE])
 {
@@ -336,13 +433,42 @@ static int line_format(const struct tccl_setlog *log, const struct tccl_set *set
                   measurement->spread, "source", log->source, "time", (json_int_t)time(NULL));
     if (!json || add_rest(json, measurement) < 0)
         return -1;
-    cleanup_free char *dump =
-        json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(most_digits(measurement)));
-    if (!dump)
+    return line_seal(json, most_digits(measurement), line);
+}
+
+static json_t *side_to_json(const struct tccl_side *side)
+{
+    char text[TCCL_MAX_SIDE * 12 + 1];
+    size_t used = 0;
+    for (int i = 0; i < side->count; i++) {
+        char name[12];
+        tccl_transfer_format(side->transfers[i], name);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? " " : "", name);
+    }
+    return json_stringn(text, used);
+}
+
+static int joint_format(const struct tccl_setlog *log, const struct tccl_joint *joint,
+                        char line[static MAX_LINE])
+{
+    json_t *sides = json_array(), *gbps = json_array();
+    int digits = tccl_digits(joint->spread);
+    for (int i = 0; i < joint->n; i++) {
+        if (!(joint->gbps[i] > 0) || !isfinite(joint->gbps[i]))
+            digits = -1;
+        digits = digits < 0                             ? -1
+                 : tccl_digits(joint->gbps[i]) > digits ? tccl_digits(joint->gbps[i])
+                                                        : digits;
+        json_array_append_new(sides, side_to_json(&joint->sides[i]));
+        json_array_append_new(gbps, json_real(joint->gbps[i]));
+    }
+    cleanup_json json_t *json =
+        json_pack("{s:o, s:o, s:f, s:s, s:I}", "sides", sides, "gbps", gbps, "spread",
+                  joint->spread, "source", log->source, "time", (json_int_t)time(NULL));
+    if (!json || digits < 0 ||
+        (joint->marks && json_object_set_new(json, "marks", list_of_marks(joint->marks)) != 0))
         return -1;
-    unsigned long long sum = tccl_hash64(dump, strlen(dump));
-    int size = snprintf(line, MAX_LINE, "%s %016llx\n", dump, sum);
-    return size < MAX_LINE ? size : -1;
+    return line_seal(json, digits, line);
 }
 
 /* Would it be read again? */
@@ -377,11 +503,9 @@ static int cut(struct tccl_setlog *log)
     return st.st_size == log->end ? 0 : ftruncate(log->fd, log->end);
 }
 
-int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
-                       const struct tccl_measurement *measurement, struct tccl_error *err)
+/* size: of the line; -1: there is none. */
+static int append(struct tccl_setlog *log, const char *line, int size, struct tccl_error *err)
 {
-    char line[MAX_LINE];
-    int size = writable(measurement) ? line_format(log, set, measurement, line) : -1;
     if (size < 0)
         return tccl_fail(err, "%s: this measurement cannot be written", log->path);
     if (cut(log) != 0)
@@ -393,6 +517,21 @@ int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
     }
     log->end += size;
     return 0;
+}
+
+int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
+                       const struct tccl_measurement *measurement, struct tccl_error *err)
+{
+    char line[MAX_LINE];
+    return append(log, line, writable(measurement) ? line_format(log, set, measurement, line) : -1,
+                  err);
+}
+
+int tccl_setlog_append_joint(struct tccl_setlog *log, const struct tccl_joint *joint,
+                             struct tccl_error *err)
+{
+    char line[MAX_LINE];
+    return append(log, line, joint_format(log, joint, line), err);
 }
 
 int tccl_setlog_sync(struct tccl_setlog *log, struct tccl_error *err)

@@ -2,11 +2,13 @@
  *   {"set":"g0>g1 g1>g0","gbps":10.4,"spread":0.01,"source":"host","time":1700000000}
  * 0123456789abcdef The 16 hexadecimal digits are the XXH3 of the JSON text before them. Members
  * that some lines have more: skew, overlap, noisy, failed, marks, beside
- * (profiler/profile/README.md). */
+ * (profiler/profile/README.md). Logs of sides that were measured together (together.jsonl) are
+ * written and read in the same way. */
 #ifndef TCCL_SETLOG_H
 #define TCCL_SETLOG_H
 
 #include "machine/meter.h"
+#include "machine/together.h"
 
 struct tccl_setlog;
 
@@ -30,6 +32,12 @@ struct tccl_setlog *tccl_setlog_open(const char *path, const char *source, struc
  */
 int tccl_setlog_append(struct tccl_setlog *log, const struct tccl_set *set,
                        const struct tccl_measurement *measurement, struct tccl_error *err);
+/* The same of sides measured together, in a log that has nothing else. */
+long tccl_setlog_read_joints(const char *path,
+                             int (*each)(void *context, const struct tccl_joint *joint),
+                             void *context, int *dropped, struct tccl_error *err);
+int tccl_setlog_append_joint(struct tccl_setlog *log, const struct tccl_joint *joint,
+                             struct tccl_error *err);
 int tccl_setlog_sync(struct tccl_setlog *log, struct tccl_error *err);
 void tccl_setlog_close(struct tccl_setlog *log);
 

@@ -16,7 +16,12 @@ enum tccl_state { TCCL_STATE_OFF, TCCL_STATE_APPLIED, TCCL_STATE_FALLBACK, TCCL_
 extern const char *const tccl_state_names[]; /* "off" "applied" "fallback" "nothing-to-do" NULL */
 const char *tccl_state_name(enum tccl_state state);
 
-enum { TCCL_OUTCOME_REASON = 511, TCCL_OUTCOME_SOURCE = 31, TCCL_OUTCOME_RING = 65535 };
+enum {
+    TCCL_OUTCOME_REASON = 511,
+    TCCL_OUTCOME_SOURCE = 31,
+    TCCL_OUTCOME_BASIS = 15,
+    TCCL_OUTCOME_RING = 65535
+};
 
 /* By which of its NICs the ring enters a node and leaves it; -1: the ring of a single node. */
 enum { TCCL_NODE_NICS = 16 };
@@ -43,6 +48,8 @@ struct tccl_outcome {
     double gbps, baseline_gbps, bound_gbps; /* GB/s; 0: not known; baseline: of the newest NCCL */
     double alone_gbps;                      /* of the ring when nobody else runs; 0: as gbps */
     int64_t neighbours; /* steps that run beside this one, on all of its nodes */
+    char neighbours_by[TCCL_OUTCOME_BASIS + 1]; /* by what gbps is known beside them: "model",
+                                                   "measured", "bounds" (at least); "": alone */
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;     /* of the step on all nodes; 0: not known */

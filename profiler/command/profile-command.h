@@ -15,6 +15,7 @@ struct profile_options {
     const char *model;      /* --model */
     const char *machine;    /* --machine */
     const char *gpus;       /* --gpus */
+    const char *splits;     /* --splits; NULL: halves and quarters */
     const char *backend;    /* --backend; NULL: what fits */
     const char *topology;   /* --topology: recorded by lstopo */
     const char *peer;       /* --peer */
@@ -31,7 +32,7 @@ struct profile_options {
     int pairs;
     int devices;
     enum tccl_background background; /* --background */
-    bool engine, force, check, json, quiet;
+    bool neighbours, engine, force, check, json, quiet;
 };
 
 int profile_run(const struct profile_options *options);

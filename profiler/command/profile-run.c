@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "command/profile-command.h"
 #include "fill/gpusets.h"
 #include "fill/progress.h"
+#include "fill/together.h"
+#include "measure/pool/member.h"
 
 enum { EXIT_INTERRUPTED = 130, USUAL_BUDGET = 5000 };
 
@@ -54,6 +57,11 @@ static json_t *summary(const struct tccl_profile *profile, const struct tccl_fil
         "shared", (json_int_t)end->shared, "pruned", (json_int_t)end->pruned, "interrupted",
         rc == TCCL_FILL_STOPPED, "time_over", rc == TCCL_FILL_TIME);
 
+    if (json && end->phase == TCCL_FILL_TOGETHER) {
+        json_object_set_new(json, "together", json_integer(end->together));
+        json_object_set_new(json, "together_before", json_integer(end->together_before));
+        json_object_set_new(json, "together_total", json_integer(end->together_total));
+    }
     if (json && end->why.text[0])
         json_object_set_new(json, "failed_last", json_string(end->why.text));
     if (json && rc < 0)
@@ -75,26 +83,52 @@ static void note_nics(const struct profile_options *options, const struct tccl_b
     fprintf(stderr, "tccl: note: %s; chains are for jobs of one node only\n", why.text);
 }
 
-/* Said behind the summary: chains that nobody gets. */
-static void note_marks(unsigned marks, char *text, size_t size)
+/* Said behind the summary: what was measured together, and chains that nobody gets. */
+static void note_end(unsigned marks, const struct tccl_fill_progress *end, char *text, size_t size)
 {
     char words[PROFILE_MARKS];
+    size_t used = 0;
 
     text[0] = '\0';
+    if (end->phase == TCCL_FILL_TOGETHER)
+        used = (size_t)snprintf(text, size, "; %d of %d sets of neighbours measured (%d before)",
+                                end->together, end->together_total, end->together_before);
     profile_marks_text(marks, words);
-    if (words[0])
-        snprintf(text, size, "; measured under %s: no chains are written", words);
+    if (words[0] && used < size)
+        snprintf(text + used, size - used, "; measured under %s: no chains are written", words);
+}
+
+/* What to measure: the chains of sets of GPUs, and what runs side by side. */
+struct wanted {
+    uint32_t *sets;
+    struct tccl_split *splits; /* none without --neighbours */
+    int n_sets, n_splits;
+};
+
+/* With the time that the chains left. */
+static int fill_together(const struct profile_options *options, struct tccl_backend *backend,
+                         struct tccl_profile *profile, const struct wanted *wanted,
+                         struct tccl_progress_line *line, struct tccl_fill_progress *end,
+                         struct tccl_error *err)
+{
+    double left = options->seconds > 0 ? options->seconds - (tccl_seconds() - line->begun) : 0;
+    const struct tccl_together_options what = {.splits = wanted->splits,
+                                               .n_splits = wanted->n_splits,
+                                               .seconds = left < 0 ? 1e-3 : left,
+                                               .progress = follow,
+                                               .context = line};
+
+    return tccl_fill_together(backend, profile, &what, end, err);
 }
 
 static int fill(const struct profile_options *options, struct tccl_backend *backend,
-                struct tccl_profile *profile, const uint32_t *sets, int n_sets,
-                struct tccl_error *err)
+                struct tccl_profile *profile, const struct wanted *wanted, struct tccl_error *err)
 {
     struct tccl_progress_line line;
     struct tccl_fill_progress end;
-    char note[2 * PROFILE_MARKS];
-    const struct tccl_fill_options what = {.sets = sets,
-                                           .n_sets = n_sets,
+    char note[4 * PROFILE_MARKS];
+    const struct tccl_fill_options what = {.sets = wanted->sets,
+                                           .n_sets = wanted->n_sets,
                                            .gap = options->gap,
                                            .budget =
                                                options->budget < 0 ? USUAL_BUDGET : options->budget,
@@ -106,23 +140,43 @@ static int fill(const struct profile_options *options, struct tccl_backend *back
     note_nics(options, backend);
     tccl_progress_begin(&line, options->quiet ? NULL : stderr, tccl_backend_machine(backend)->name);
     int rc = tccl_fill(backend, profile, &what, &end, err);
-    note_marks(tccl_backend_marks(backend), note, sizeof(note));
+    if (rc == TCCL_FILL_DONE && wanted->splits)
+        rc = fill_together(options, backend, profile, wanted, &line, &end, err);
+    note_end(tccl_backend_marks(backend), &end, note, sizeof(note));
     tccl_progress_end(&line, &end, rc, note);
     if (options->json && profile_print(summary(profile, &end, rc, err)) != 0)
         return tccl_fail(err, "the summary can't be written");
     return rc;
 }
 
+static int choose_sets(const struct profile_options *options, int n_gpus, struct wanted *wanted,
+                       struct tccl_error *err)
+{
+    if (!options->neighbours) {
+        wanted->n_sets =
+            tccl_gpusets_parse(options->gpus ? options->gpus : "all", n_gpus, &wanted->sets, err);
+        return wanted->n_sets < 0 ? -1 : 0;
+    }
+    wanted->n_splits = tccl_splits_parse(options->splits, n_gpus, &wanted->splits, err);
+    if (wanted->n_splits < 0)
+        return -1;
+    wanted->n_sets = tccl_splits_sets(wanted->splits, wanted->n_splits, &wanted->sets);
+    return wanted->n_sets < 0 ? tccl_fail(err, "out of memory") : 0;
+}
+
 static int fill_sets(const struct profile_options *options, struct tccl_backend *backend,
                      struct tccl_profile *profile, struct tccl_error *err)
 {
-    cleanup_free uint32_t *sets = NULL;
-    int n_sets = tccl_gpusets_parse(options->gpus ? options->gpus : "all",
-                                    tccl_backend_machine(backend)->n_gpus, &sets, err);
+    struct wanted wanted = {0};
+    int rc = choose_sets(options, tccl_backend_machine(backend)->n_gpus, &wanted, err);
 
-    if (n_sets < 0 || tccl_profile_claim(profile, tccl_backend_conditions(backend), err) != 0)
-        return -1;
-    return fill(options, backend, profile, sets, n_sets, err);
+    if (rc == 0)
+        rc = tccl_profile_claim(profile, tccl_backend_conditions(backend), err);
+    if (rc == 0)
+        rc = fill(options, backend, profile, &wanted, err);
+    free(wanted.sets);
+    free(wanted.splits);
+    return rc;
 }
 
 static int run(const struct profile_options *options, struct tccl_error *err)
@@ -143,11 +197,27 @@ static int run(const struct profile_options *options, struct tccl_error *err)
     return rc;
 }
 
+static int check_options(const struct profile_options *options, struct tccl_error *err)
+{
+    if (options->splits && !options->neighbours)
+        return tccl_fail(err, "--splits goes with run --neighbours");
+    if (options->neighbours && (options->check || options->gpus))
+        return tccl_fail(err,
+                         "--neighbours doesn't go with %s: the sets of GPUs are those of "
+                         "--splits",
+                         options->check ? "--check" : "--gpus");
+    if (options->neighbours && options->background != TCCL_BACKGROUND_NONE)
+        return tccl_fail(err, "--neighbours doesn't go with --background: it is measured plain");
+    return 0;
+}
+
 int profile_run(const struct profile_options *options)
 {
     struct tccl_error err = {0};
 
     profile_catch_signals();
+    if (check_options(options, &err) != 0)
+        return profile_complain(&err);
     if (options->check)
         return profile_check(options);
     int rc = run(options, &err);

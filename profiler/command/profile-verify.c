@@ -47,6 +47,28 @@ static void verify_sets(struct verified *all, const struct tccl_profile *profile
                 tccl_profile_folder(profile));
 }
 
+static int count_joint(void *context, const struct tccl_joint *joint)
+{
+    (void)joint;
+    ++*(int *)context;
+    return 0;
+}
+
+/* What was measured together, if anything was. */
+static void verify_joints(struct verified *all, const struct tccl_profile *profile)
+{
+    struct tccl_error err = {0};
+    int dropped = 0, count = 0;
+
+    if (tccl_profile_joints(profile, count_joint, &count, &dropped, &err) < 0)
+        bad(all, &err);
+    else if (count > 0)
+        good(all);
+    if (dropped && !all->options->json)
+        fprintf(stderr, "tccl: %s/together.jsonl: the last line is torn; it is dropped\n",
+                tccl_profile_folder(profile));
+}
+
 static void verify_tables(struct verified *all, struct tccl_profile *profile)
 {
     struct tccl_error err = {0};
@@ -74,6 +96,7 @@ static void verify_open(struct verified *all, struct tccl_profile *profile)
     else if (err.text[0])
         bad(all, &err);
     verify_sets(all, profile);
+    verify_joints(all, profile);
     verify_tables(all, profile);
     tccl_profile_close(profile);
 }

@@ -32,10 +32,10 @@ static const char help[] =
     "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
+    "      --neighbours      run: jobs side by side; --splits 0-1/2-3,0-3/4-7: on these\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
     "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
-    "      --devices N  --force  --json  -q, --quiet\n"
-    "      --help  --version\n"
+    "      --devices N  --force  --json  -q, --quiet  --help  --version\n"
     "PROFILE is a folder, a machine id (or its beginning), or a machine's name.\n";
 
 enum {
@@ -58,6 +58,8 @@ enum {
     OPT_WINDOW,
     OPT_REPEATS,
     OPT_GPUS,
+    OPT_NEIGHBOURS,
+    OPT_SPLITS,
     OPT_GAP,
     OPT_BUDGET,
     OPT_PAIRS,
@@ -84,6 +86,8 @@ static const struct option long_options[] = {
     {"window", required_argument, NULL, OPT_WINDOW},
     {"repeats", required_argument, NULL, OPT_REPEATS},
     {"gpus", required_argument, NULL, OPT_GPUS},
+    {"neighbours", no_argument, NULL, OPT_NEIGHBOURS},
+    {"splits", required_argument, NULL, OPT_SPLITS},
     {"gap", required_argument, NULL, OPT_GAP},
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"pairs", required_argument, NULL, OPT_PAIRS},
@@ -230,6 +234,8 @@ static const char **text_option(struct profile_options *options, struct setting 
         return &options->machine;
     case OPT_GPUS:
         return &options->gpus;
+    case OPT_SPLITS:
+        return &options->splits;
     case OPT_BACKEND:
         return &options->backend;
     case OPT_TOPOLOGY:
@@ -249,11 +255,12 @@ static const char **text_option(struct profile_options *options, struct setting 
 
 static bool *flag_option(struct profile_options *options, int option)
 {
-    return option == OPT_JSON    ? &options->json
-           : option == OPT_FORCE ? &options->force
-           : option == OPT_CHECK ? &options->check
-           : option == 'q'       ? &options->quiet
-                                 : NULL;
+    return option == OPT_JSON         ? &options->json
+           : option == OPT_FORCE      ? &options->force
+           : option == OPT_CHECK      ? &options->check
+           : option == OPT_NEIGHBOURS ? &options->neighbours
+           : option == 'q'            ? &options->quiet
+                                      : NULL;
 }
 
 /* 0, or -1 with a message; 1: all is done. */

@@ -6,8 +6,9 @@
 #include "profile/cache.h"
 
 /* What a run does now: measured hardware first gets its matrix (firstsets.h), then the transfers
- * that show which parts of it are alike, then its chains. */
-enum tccl_fill_phase { TCCL_FILL_MATRIX, TCCL_FILL_SYMMETRY, TCCL_FILL_CHAINS };
+ * that show which parts of it are alike, then its chains; --neighbours: then what steps do to each
+ * other (together.h). */
+enum tccl_fill_phase { TCCL_FILL_MATRIX, TCCL_FILL_SYMMETRY, TCCL_FILL_CHAINS, TCCL_FILL_TOGETHER };
 
 struct tccl_fill_progress {
     enum tccl_fill_phase phase;
@@ -23,9 +24,11 @@ struct tccl_fill_progress {
     int kept;        /* of those done: were there already */
     int proven;      /* tables proven as far as asked; right at the end only, as the next ones */
     int partial;     /* tables with chains that may not be the best */
-    double fraction; /* of all the work, roughly; 0 to 1 */
-    double left;     /* seconds of the budget; negative: it is no time */
-    struct tccl_error why; /* which set failed last, and why */
+    int together;    /* rings of several steps measured together that the profile has, */
+    int together_before, together_total; /* of them: by earlier runs; of so many */
+    double fraction;                     /* of all the work, roughly; 0 to 1 */
+    double left;                         /* seconds of the budget; negative: it is no time */
+    struct tccl_error why;               /* which set failed last, and why */
 };
 
 struct tccl_fill_options {

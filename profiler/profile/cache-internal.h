@@ -45,13 +45,16 @@ struct tccl_profile {
     struct tccl_loaded loaded[TABLES_COUNT];
     int n_loaded;
     unsigned long calls;
-    struct tccl_setlog *log; /* NULL: not open for writing */
+    struct tccl_setlog *log;    /* NULL: not open for writing */
+    struct tccl_setlog *joints; /* the same, of what is measured together; opened when needed */
+    struct tccl_together *together;
+    struct tccl_stamp together_stamp; /* of the file that was read */
 };
 
 /* The folder of a profile in the plain one's; "" of the plain one itself. */
 const char *tccl_profile_subfolder(const char *source);
 
-enum tccl_profile_file { ABOUT, MACHINE, MODEL, SETS, CHAINS };
+enum tccl_profile_file { ABOUT, MACHINE, MODEL, SETS, CHAINS, TOGETHER };
 
 /* Path of a file of the profile. */
 void tccl_profile_path(const char *folder, enum tccl_profile_file file, char path[static PATH_MAX]);

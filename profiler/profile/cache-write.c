@@ -254,9 +254,24 @@ int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set
     return tccl_setlog_append(profile->log, set, measurement, err);
 }
 
+int tccl_profile_append_joint(struct tccl_profile *profile, const struct tccl_joint *joint,
+                              struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    if (check_writable(profile, err) != 0)
+        return -1;
+    tccl_profile_path(profile->folder, TOGETHER, path);
+    if (!profile->joints)
+        profile->joints = tccl_setlog_open(path, profile->from.source, err);
+    return profile->joints ? tccl_setlog_append_joint(profile->joints, joint, err) : -1;
+}
+
 int tccl_profile_sync(struct tccl_profile *profile, struct tccl_error *err)
 {
-    return profile->log ? tccl_setlog_sync(profile->log, err) : 0;
+    int rc = profile->log ? tccl_setlog_sync(profile->log, err) : 0;
+
+    return profile->joints && tccl_setlog_sync(profile->joints, err) != 0 ? -1 : rc;
 }
 
 int tccl_profile_put(struct tccl_profile *profile, const struct tccl_table *table,

@@ -12,11 +12,9 @@
 
 void tccl_profile_path(const char *folder, enum tccl_profile_file file, char path[static PATH_MAX])
 {
-    static const char *const names[] = {[ABOUT] = "profile.json",
-                                        [MACHINE] = "machine.json",
-                                        [MODEL] = "model.json",
-                                        [SETS] = "sets.jsonl",
-                                        [CHAINS] = "chains"};
+    static const char *const names[] = {
+        [ABOUT] = "profile.json", [MACHINE] = "machine.json", [MODEL] = "model.json",
+        [SETS] = "sets.jsonl",    [CHAINS] = "chains",        [TOGETHER] = "together.jsonl"};
 
     snprintf(path, PATH_MAX, "%.*s/%s", FOLDER_MAX, folder, names[file]);
 }
@@ -177,6 +175,8 @@ void tccl_profile_close(struct tccl_profile *profile)
         return;
     if (profile->log)
         tccl_setlog_close(profile->log);
+    tccl_setlog_close(profile->joints);
+    tccl_together_free(profile->together);
     tccl_profile_drop_tables(profile);
     tccl_model_free(profile->model);
     free(profile);

@@ -1,5 +1,5 @@
 /* cache.h: profiles on disk: <CacheDir>/<machine id>/{profile.json, machine.json, model.json,
- * sets.jsonl, chains/XXXXXXXX.chains}. Formats: profiler/profile/README.md. */
+ * sets.jsonl, together.jsonl, chains/XXXXXXXX.chains}. Formats: profiler/profile/README.md. */
 #ifndef TCCL_CACHE_H
 #define TCCL_CACHE_H
 
@@ -11,6 +11,7 @@
 
 #include "base/source.h"
 #include "machine/model.h"
+#include "machine/together.h"
 #include "profile/system.h"
 #include "ring/table.h"
 
@@ -80,6 +81,16 @@ long tccl_profile_sets(const struct tccl_profile *profile,
                                    const struct tccl_measurement *measurement),
                        void *context, int *dropped, struct tccl_error *err);
 
+/* What was measured together on this machine, without marks (tccl-profile run --neighbours); read
+ * at first use and again when the file has changed. NULL without err: nothing was; with err: the
+ * file can't be read. Owned by the profile, valid until the next call. */
+const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
+                                                  struct tccl_error *err);
+/* Calls each for every such measurement, with marks or without. Returns as tccl_profile_sets. */
+long tccl_profile_joints(const struct tccl_profile *profile,
+                         int (*each)(void *context, const struct tccl_joint *joint), void *context,
+                         int *dropped, struct tccl_error *err);
+
 /* Makes a profile, or opens the one that is there: then its source and model must be these, or err
  * says which differs. One with a background is made where there is a plain one of the same back end
  * and model. model is the model's JSON, or NULL. The profile is open for writing: only one process
@@ -100,6 +111,9 @@ int tccl_profile_claim(struct tccl_profile *profile, const char *conditions,
 /* Appends a measured set (profile opened with create). Returns 0, or -1 with err. */
 int tccl_profile_append(struct tccl_profile *profile, const struct tccl_set *set,
                         const struct tccl_measurement *measurement, struct tccl_error *err);
+/* The same of sides that were measured together. */
+int tccl_profile_append_joint(struct tccl_profile *profile, const struct tccl_joint *joint,
+                              struct tccl_error *err);
 /* What was appended is on the disk when this returns. Returns 0, or -1 with err. */
 int tccl_profile_sync(struct tccl_profile *profile, struct tccl_error *err);
 

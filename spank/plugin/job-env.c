@@ -12,7 +12,7 @@
 /* TCCL_SHIM tells a nested step which element of LD_PRELOAD is ours, even after Shim= has changed.
  */
 static const char *const plan_variables[] = {
-    "TCCL_STATE",         "TCCL_REASON", "TCCL_GBPS", "TCCL_ALONE_GBPS",
+    "TCCL_STATE",         "TCCL_REASON", "TCCL_GBPS", "TCCL_ALONE_GBPS", "TCCL_NEIGHBOURS_BY",
     "TCCL_BASELINE_GBPS", "TCCL_PLAN",   "TCCL_RING", "TCCL_SHIM",
 };
 
@@ -208,6 +208,7 @@ int job_env_announce(char *const *env, const struct tccl_outcome *plan, const ch
     if (!failed && applied)
         failed = add_gbps(edits, "TCCL_GBPS", plan->gbps) ||
                  add_gbps(edits, "TCCL_ALONE_GBPS", plan->alone_gbps) ||
+                 add_text(edits, "TCCL_NEIGHBOURS_BY", plan->neighbours_by) ||
                  add_text(edits, "TCCL_PLAN", plan->path) ||
                  add_text(edits, "TCCL_RING", plan->ring);
     if (!failed && applied && shim)

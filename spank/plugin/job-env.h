@@ -33,10 +33,10 @@ uint32_t job_env_number(char *const *env, const char *name, uint32_t fallback);
 char *job_env_preload_without(const char *list, const char *a, const char *b);
 
 /* Removes what was set for an outer step: TCCL_STATE, TCCL_REASON, TCCL_GBPS, TCCL_ALONE_GBPS,
- * TCCL_BASELINE_GBPS, TCCL_PLAN, TCCL_RING, TCCL_SHIM, from LD_PRELOAD the elements shim (may be
- * NULL) and $TCCL_SHIM, with TCCL_SHIM also JOB_ENV_ASAN from the front of ASAN_OPTIONS, and what
- * job_env_contain set. Options (TCCL=) and the user's own entries are kept. Adds to edits. Returns
- * 0, or -1 if out of memory. */
+ * TCCL_NEIGHBOURS_BY, TCCL_BASELINE_GBPS, TCCL_PLAN, TCCL_RING, TCCL_SHIM, from LD_PRELOAD the
+ * elements shim (may be NULL) and $TCCL_SHIM, with TCCL_SHIM also JOB_ENV_ASAN from the front of
+ * ASAN_OPTIONS, and what job_env_contain set. Options (TCCL=) and the user's own entries are kept.
+ * Adds to edits. Returns 0, or -1 if out of memory. */
 int job_env_forget(char *const *env, const char *shim, struct job_env_edits *edits);
 
 /* Removes only the preload of this or an outer step: TCCL_SHIM and what was set with it. */

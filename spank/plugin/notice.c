@@ -44,10 +44,13 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
     if (background != TCCL_BACKGROUND_NONE)
         snprintf(beside, sizeof(beside), " beside %s", tccl_background_name(background));
     else if (plan->neighbours > 0)
-        snprintf(beside, sizeof(beside), " beside %lld other step%s, alone %.1f",
-                 (long long)plan->neighbours, plan->neighbours == 1 ? "" : "s", plan->alone_gbps);
-    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %.1f GB/s%s%s", of, plan->gbps, beside,
-                   baseline);
+        snprintf(beside, sizeof(beside), " beside %lld other step%s%s%s%s, alone %.1f",
+                 (long long)plan->neighbours, plan->neighbours == 1 ? "" : "s",
+                 *plan->neighbours_by ? " (" : "", plan->neighbours_by,
+                 *plan->neighbours_by ? ")" : "", plan->alone_gbps);
+    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %s%.1f GB/s%s%s", of,
+                   strcmp(plan->neighbours_by, "bounds") == 0 ? "at least " : "", plan->gbps,
+                   beside, baseline);
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';
 }
 

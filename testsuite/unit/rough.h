@@ -22,6 +22,7 @@ static struct rough {
     int tell;    /* file descriptor that gets a byte when a measurement begins; 0: none */
     long calls;  /* of measure */
     int failing; /* tries of the set at work that failed */
+    struct tccl_side others; /* what runs beside each set */
     struct tccl_model *model;
 } rough;
 
@@ -67,6 +68,32 @@ static bool rough_has(const struct tccl_set *set, const char *transfer)
     return transfer && tccl_set_parse(transfer, &one, NULL) == 0 && tccl_set_contains(set, &one);
 }
 
+static void rough_others(void *state, const struct tccl_side *others)
+{
+    (void)state;
+    rough.others = *others;
+}
+
+/* Of its own slowest transfer, while the others run. */
+static int rough_rate(const struct tccl_set *set, double *gbps, struct tccl_error *err)
+{
+    tccl_transfer members[TCCL_MAX_RUNNING] = {0};
+    double rates[TCCL_MAX_RUNNING];
+
+    if (rough.others.count == 0)
+        return tccl_model_measure(rough.model, set, gbps, NULL, NULL, err);
+    memcpy(members, set->transfers, set->count * sizeof(*members));
+    memcpy(members + set->count, rough.others.transfers,
+           (size_t)rough.others.count * sizeof(*members));
+    if (tccl_model_rates(rough.model, members, set->count + rough.others.count, rates, NULL, err) !=
+        0)
+        return -1;
+    *gbps = rates[0];
+    for (int i = 1; i < set->count; i++)
+        *gbps = rates[i] < *gbps ? rates[i] : *gbps;
+    return 0;
+}
+
 static int rough_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                          struct tccl_error *err)
 {
@@ -84,7 +111,7 @@ static int rough_measure(void *state, const struct tccl_set *set, struct tccl_me
         return 1;
     }
     rough.failing = 0;
-    if (tccl_model_measure(rough.model, set, &out->gbps, NULL, NULL, err) < 0)
+    if (rough_rate(set, &out->gbps, err) < 0)
         return 1;
     out->gbps *= (rough.scale > 0 ? rough.scale : 1) * (rough_has(set, rough.slow) ? 0.5 : 1) *
                  (1 + rough.noise * (2.0 * rand() / RAND_MAX - 1));
@@ -116,6 +143,7 @@ static struct tccl_backend *rough_begin(void)
                                     .conditions = rough_conditions,
                                     .marks = rough_marks,
                                     .can = rough_can,
+                                    .others = rough_others,
                                     .measure = rough_measure,
                                     .close = rough_close};
     rough.calls = 0;

@@ -13,6 +13,7 @@ struct state {
     struct tccl_symmetry *symmetry;
     enum tccl_background background;
     uint32_t beside;
+    struct tccl_side others;
 };
 
 static void model_close(void *context)
@@ -77,12 +78,35 @@ static void model_beside(void *context, uint32_t gpus)
     state->beside = gpus;
 }
 
+static void model_others(void *context, const struct tccl_side *others)
+{
+    struct state *state = context;
+    state->others = *others;
+}
+
+/* The set, while others run. */
+static int measure_beside(const struct state *state, const struct tccl_set *set, double *gbps,
+                          struct tccl_error *err)
+{
+    struct tccl_side own = {0};
+    const struct tccl_side *const sides[] = {&own, &state->others};
+    double rates[2];
+
+    tccl_side_add(&own, set); /* there is room for one */
+    if (tccl_model_sides(state->model, sides, 2, rates, err) != 0)
+        return -1;
+    *gbps = rates[0];
+    return 0;
+}
+
 static int model_measure(void *context, const struct tccl_set *set, struct tccl_measurement *out,
                          struct tccl_error *err)
 {
     const struct state *state = context;
 
     *out = (struct tccl_measurement){0};
+    if (state->others.count > 0)
+        return measure_beside(state, set, &out->gbps, err) != 0;
     return tccl_model_beside(state->model, state->background, state->beside, set, &out->gbps,
                              err) != 0
                ? 1
@@ -97,6 +121,7 @@ const struct tccl_backend_ops tccl_backend_of_model = {
     .model = model_json,
     .symmetry = model_symmetry,
     .beside = model_beside,
+    .others = model_others,
     .measure = model_measure,
     .close = model_close,
 };

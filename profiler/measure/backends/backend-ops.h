@@ -18,6 +18,8 @@ struct tccl_backend_ops {
     int (*can)(const void *state, tccl_transfer transfer, struct tccl_error *err);
     /* Whose background runs from now on. NULL: the back end knows none. */
     void (*beside)(void *state, uint32_t gpus);
+    /* What others run from now on (a side without transfers: nothing). NULL: it can't. */
+    void (*others)(void *state, const struct tccl_side *others);
     int (*measure)(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                    struct tccl_error *err);
     void (*close)(void *state);

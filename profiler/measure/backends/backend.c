@@ -148,6 +148,18 @@ uint32_t tccl_backend_beside(const struct tccl_backend *backend)
     return backend->beside;
 }
 
+int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others,
+                            struct tccl_error *err)
+{
+    static const struct tccl_side none;
+
+    if (!backend->ops->others)
+        return tccl_fail(err, "the back end \"%s\" can't measure steps beside each other",
+                         backend->ops->name);
+    backend->ops->others(backend->state, others ? others : &none);
+    return 0;
+}
+
 int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *set,
                      struct tccl_error *err)
 {

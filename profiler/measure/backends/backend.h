@@ -7,6 +7,7 @@
 #include "base/source.h"
 #include "machine/machine.h"
 #include "machine/meter.h"
+#include "machine/side.h"
 #include "search/symmetry.h"
 
 struct tccl_backend;
@@ -68,6 +69,11 @@ int tccl_backend_can(const struct tccl_backend *backend, const struct tccl_set *
 /* The GPUs (a mask) whose background runs from now on; at first all. 0 where it has none. */
 void tccl_backend_set_beside(struct tccl_backend *backend, uint32_t gpus);
 uint32_t tccl_backend_beside(const struct tccl_backend *backend);
+
+/* What else runs from now on while a set is measured, and is not rated: the transfers of a side
+ * (copied); NULL: nothing any more. Returns 0, or -1 with err: this back end can't. */
+int tccl_backend_set_others(struct tccl_backend *backend, const struct tccl_side *others,
+                            struct tccl_error *err);
 
 /* Runs all transfers of the set at the same time, as often as the back end needs for a stable
  * median, and gives the median bandwidth of the slowest member, GB/s, and the spread. The

@@ -118,6 +118,13 @@ void tccl_pooled_beside(void *state, uint32_t gpus)
     tccl_workers_beside(pooled->workers, gpus);
 }
 
+void tccl_pooled_others(void *state, const struct tccl_side *others)
+{
+    struct tccl_pooled *pooled = state;
+
+    tccl_workers_others(pooled->workers, others);
+}
+
 int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                         struct tccl_error *err)
 {

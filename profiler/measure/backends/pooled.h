@@ -39,6 +39,7 @@ const struct tccl_machine *tccl_pooled_machine(const void *state);
 const char *tccl_pooled_conditions(const void *state);
 unsigned tccl_pooled_marks(const void *state);
 void tccl_pooled_beside(void *state, uint32_t gpus);
+void tccl_pooled_others(void *state, const struct tccl_side *others);
 int tccl_pooled_measure(void *state, const struct tccl_set *set, struct tccl_measurement *out,
                         struct tccl_error *err);
 void tccl_pooled_close(void *state);

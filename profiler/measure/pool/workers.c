@@ -44,6 +44,7 @@ struct tccl_workers {
     struct tccl_workers_options options;
     struct shared *shared;
     uint32_t beside;
+    struct tccl_side others;
     struct worker workers[TCCL_WORKSPACE_PLACES]; /* by place */
     struct worker keepers[KEEPERS];
     long replaced;
@@ -191,9 +192,19 @@ static int enlist(struct tccl_workers *workers, struct squad *squad, struct tccl
     return 0;
 }
 
-/* What is to run: the set, and the background. Returns how much that is. */
+static int list_side(const struct tccl_side *side, int count, struct squad *squad)
+{
+    if (count + side->count > TCCL_WORKSPACE_PLACES)
+        return -1;
+    memcpy(squad->transfers + count, side->transfers,
+           (size_t)side->count * sizeof(side->transfers[0]));
+    return count + side->count;
+}
+
+/* What is to run: the set, the background, and others. Returns how much that is; -1 with err: too
+ * much. */
 static int list_transfers(const struct tccl_workers *workers, const struct tccl_set *set,
-                          struct squad *squad)
+                          struct squad *squad, struct tccl_error *err)
 {
     const struct tccl_machine *machine = &tccl_workspace_site(workers->workspace)->machine;
     struct tccl_side beside = {0};
@@ -201,15 +212,20 @@ static int list_transfers(const struct tccl_workers *workers, const struct tccl_
     tccl_background_add(machine, workers->options.background, workers->beside, &beside);
     squad->rated = set->count;
     memcpy(squad->transfers, set->transfers, set->count * sizeof(set->transfers[0]));
-    memcpy(squad->transfers + set->count, beside.transfers,
-           (size_t)beside.count * sizeof(beside.transfers[0]));
-    return set->count + beside.count;
+    int count = list_side(&beside, set->count, squad);
+    if (count >= 0)
+        count = list_side(&workers->others, count, squad);
+    return count >= 0 ? count
+                      : tccl_fail(err, "more than %d transfers at once", TCCL_WORKSPACE_PLACES);
 }
 
 static int enlist_set(struct tccl_workers *workers, const struct tccl_set *set, struct squad *squad,
                       struct tccl_error *err)
 {
-    int slots[3][TCCL_MAX_GPUS] = {0}, count = list_transfers(workers, set, squad);
+    int slots[3][TCCL_MAX_GPUS] = {0}, count = list_transfers(workers, set, squad, err);
+
+    if (count < 0)
+        return 1;
 
     for (int i = 0; i < count; i++) {
         struct tccl_device device = tccl_transfer_initiator(squad->transfers[i]);
@@ -524,6 +540,11 @@ struct tccl_workers *tccl_workers_new(struct tccl_workspace *workspace,
 void tccl_workers_beside(struct tccl_workers *workers, uint32_t gpus)
 {
     workers->beside = gpus;
+}
+
+void tccl_workers_others(struct tccl_workers *workers, const struct tccl_side *others)
+{
+    workers->others = *others;
 }
 
 static void dismiss(struct worker *all, int count, double limit)

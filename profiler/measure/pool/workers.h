@@ -5,6 +5,7 @@
 #define TCCL_WORKERS_H
 
 #include "base/source.h"
+#include "machine/side.h"
 #include "measure/pool/mover.h"
 
 struct tccl_workers;
@@ -27,6 +28,9 @@ void tccl_workers_free(struct tccl_workers *workers);
 
 /* The GPUs (a mask) that have the background from now on; at first none. */
 void tccl_workers_beside(struct tccl_workers *workers, uint32_t gpus);
+
+/* What else runs from now on as long as each set does, without a bandwidth; copied. */
+void tccl_workers_others(struct tccl_workers *workers, const struct tccl_side *others);
 
 struct tccl_run_result {
     double window;             /* seconds in which all members ran, and the background */

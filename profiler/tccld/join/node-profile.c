@@ -160,6 +160,11 @@ const struct tccl_model *own_model(struct own *own)
     return own->profile ? tccl_profile_model(own->profile, NULL) : NULL;
 }
 
+const struct tccl_together *own_together(struct own *own, struct tccl_error *err)
+{
+    return own->profile ? tccl_profile_together(own->profile, err) : NULL;
+}
+
 static struct shared_class *make_class(struct own *own, struct tccl_profile *profile, uint32_t gpus,
                                        bool hidden, struct tccl_error *err)
 {

@@ -36,9 +36,11 @@ struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *co
 int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres, int n_gres,
              uint32_t *gpus);
 /* Of that machine: the table of a GPU set, which is valid until the next question; NULL: there is
- * none. The model that its profile is made from; NULL: none, or it can't be read. */
+ * none. The model that its profile is made from; NULL: none, or it can't be read. What was measured
+ * together there: NULL: nothing, or with err. */
 const struct tccl_table *own_table(struct own *own, uint32_t gpus);
 const struct tccl_model *own_model(struct own *own);
+const struct tccl_together *own_together(struct own *own, struct tccl_error *err);
 
 /* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);

@@ -119,6 +119,8 @@ static void take_ring(struct tccl_outcome *outcome, const struct tccl_ring *ring
     int enough;
     outcome->baseline_gbps = ring->baseline_gbps[TCCL_NEWEST];
     outcome->bound_gbps = isfinite(ring->bound) ? ring->bound : 0;
+    snprintf(outcome->neighbours_by, sizeof(outcome->neighbours_by), "%s",
+             outcome->neighbours ? tccl_basis_name(ring->basis) : "");
     if (!(ring->gbps > 0)) {
         fall_back(outcome, "no ring can be closed over these nodes");
         return;

@@ -240,6 +240,7 @@ static int put_side(struct seen *seen, double alone)
     struct tccl_beside *beside = &seen->beside;
     if (seen->sides[beside->n].count == 0 || !(alone > 0))
         return 0;
+    seen->sides[beside->n].alone = alone;
     beside->others[beside->n] = &seen->sides[beside->n];
     beside->alone[beside->n++] = alone;
     return 1;
@@ -299,18 +300,33 @@ static void see_all(struct running *running, const struct tccl_step_key *key, st
     }
 }
 
+/* What a model says of them, or what was measured. */
+static void know(struct running *running, struct tccl_beside *beside)
+{
+    struct own *own = running->daemon->own;
+    struct tccl_error err = {""};
+    beside->model = own_model(own);
+    if (beside->model)
+        return;
+    beside->machine = own_machine(own);
+    beside->together = own_together(own, &err);
+    if (err.text[0])
+        log_limited(&running->trouble, "steps beside others are planned by bounds: %s", err.text);
+}
+
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
                                  struct shared_class *class, bool closed, bool hidden)
 {
     struct own *own = running->daemon->own;
     struct tccl_error err = {""};
-    struct seen seen = {.gpus = class->class->gpus, .beside = {.model = own_model(own)}};
-    if (!seen.beside.model || tccl_source_background(class->class->source) != TCCL_BACKGROUND_NONE)
+    struct seen seen = {.gpus = class->class->gpus};
+    if (tccl_source_background(class->class->source) != TCCL_BACKGROUND_NONE)
         return class;
     running_sweep(running);
     see_all(running, key, &seen);
     if (seen.beside.n == 0)
         return class;
+    know(running, &seen.beside);
     const struct tccl_table *table = own_table(own, class->class->gpus);
     struct tccl_node_class *beside =
         table ? tccl_beside_class(&seen.beside, table, closed, hidden, &err) : NULL;

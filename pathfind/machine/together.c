@@ -1,0 +1,269 @@
+/* together.c: sides that were measured together, found by the hashes of their transfers; and bounds
+ * by them. */
+#include "machine/together.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+/* A joint, in short. Sides stand in the order of their hashes. */
+struct entry {
+    int n, count;               /* sides; transfers of all of them */
+    uint64_t bloom;             /* a bit for some of the transfers each */
+    double slowest;             /* of all transfers, GB/s */
+    tccl_transfer *transfers;   /* ascending, repeats stay */
+    struct known_side *by_hash; /* n of them */
+};
+
+struct known_side {
+    uint64_t hash;
+    double gbps; /* of its slowest transfer */
+};
+
+struct tccl_together {
+    struct entry *entries;
+    int count, room;
+};
+
+static const char *const names[TCCL_BASES] = {"", "model", "measured", "bounds"};
+
+const char *tccl_basis_name(enum tccl_basis basis)
+{
+    return names[basis];
+}
+
+int tccl_basis_parse(const char *name)
+{
+    for (int i = 0; i < TCCL_BASES; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+/* ---- what is asked, or kept ---- */
+
+/* All transfers of the sides that are asked about. */
+struct question {
+    int n, count;
+    uint64_t bloom;
+    tccl_transfer transfers[TCCL_MAX_RUNNING]; /* ascending */
+    struct known_side sides[TCCL_MAX_SIDES];   /* in the order of their hashes; gbps: as asked */
+    int at[TCCL_MAX_SIDES];                    /* which of those asked about it is */
+};
+
+static int compare_transfers(const void *a, const void *b)
+{
+    tccl_transfer x = *(const tccl_transfer *)a, y = *(const tccl_transfer *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t hash_of(const struct tccl_side *side)
+{
+    tccl_transfer sorted[TCCL_MAX_SIDE];
+    memcpy(sorted, side->transfers, (size_t)side->count * sizeof(*sorted));
+    qsort(sorted, (size_t)side->count, sizeof(*sorted), compare_transfers);
+    return tccl_hash64(sorted, (size_t)side->count * sizeof(*sorted));
+}
+
+static void insert_side(struct question *question, int which, uint64_t hash)
+{
+    int i = question->n++;
+    for (; i > 0 && question->sides[i - 1].hash > hash; i--) {
+        question->sides[i] = question->sides[i - 1];
+        question->at[i] = question->at[i - 1];
+    }
+    question->sides[i] = (struct known_side){.hash = hash};
+    question->at[i] = which;
+}
+
+/* Returns 0, or -1: more transfers, or sides, than can run. */
+static int ask(const struct tccl_side *const *sides, int n, struct question *question)
+{
+    question->n = question->count = 0;
+    question->bloom = 0;
+    if (n > TCCL_MAX_SIDES)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        const struct tccl_side *side = sides[i];
+        if (question->count + side->count > TCCL_MAX_RUNNING)
+            return -1;
+        memcpy(question->transfers + question->count, side->transfers,
+               (size_t)side->count * sizeof(side->transfers[0]));
+        question->count += side->count;
+        for (int k = 0; k < side->count; k++)
+            question->bloom |= UINT64_C(1) << side->transfers[k] % 61;
+        insert_side(question, i, hash_of(side));
+    }
+    qsort(question->transfers, (size_t)question->count, sizeof(tccl_transfer), compare_transfers);
+    return 0;
+}
+
+static bool is_same(const struct entry *entry, const struct question *question)
+{
+    if (entry->n != question->n || entry->bloom != question->bloom)
+        return false;
+    for (int i = 0; i < entry->n; i++)
+        if (entry->by_hash[i].hash != question->sides[i].hash)
+            return false;
+    return true;
+}
+
+static struct entry *find(const struct tccl_together *together, const struct question *question)
+{
+    for (int i = 0; together && i < together->count; i++)
+        if (is_same(&together->entries[i], question))
+            return &together->entries[i];
+    return NULL;
+}
+
+/* ---- the store ---- */
+
+struct tccl_together *tccl_together_new(void)
+{
+    return calloc(1, sizeof(struct tccl_together));
+}
+
+void tccl_together_free(struct tccl_together *together)
+{
+    if (!together)
+        return;
+    for (int i = 0; i < together->count; i++) {
+        free(together->entries[i].transfers);
+        free(together->entries[i].by_hash);
+    }
+    free(together->entries);
+    free(together);
+}
+
+int tccl_together_count(const struct tccl_together *together)
+{
+    return together ? together->count : 0;
+}
+
+static struct entry *add_entry(struct tccl_together *together, const struct question *question)
+{
+    size_t count = (size_t)question->count;
+    if (together->count == TCCL_MAX_JOINTS)
+        return NULL;
+    if (together->count == together->room) {
+        int room = together->room ? 2 * together->room : 64;
+        struct entry *entries = reallocarray(together->entries, (size_t)room, sizeof(*entries));
+        if (!entries)
+            return NULL;
+        together->entries = entries;
+        together->room = room;
+    }
+    struct entry *entry = &together->entries[together->count];
+    *entry = (struct entry){.n = question->n, .count = question->count, .bloom = question->bloom};
+    entry->transfers = calloc(count + 1, sizeof(*entry->transfers));
+    entry->by_hash = calloc((size_t)question->n, sizeof(*entry->by_hash));
+    if (!entry->transfers || !entry->by_hash) {
+        free(entry->transfers);
+        free(entry->by_hash);
+        return NULL;
+    }
+    memcpy(entry->transfers, question->transfers, count * sizeof(*entry->transfers));
+    together->count++;
+    return entry;
+}
+
+int tccl_together_add(struct tccl_together *together, const struct tccl_joint *joint)
+{
+    const struct tccl_side *sides[TCCL_MAX_SIDES];
+    struct question question;
+    for (int i = 0; i < joint->n; i++)
+        sides[i] = &joint->sides[i];
+    if (joint->n < 1 || ask(sides, joint->n, &question) != 0)
+        return -1;
+    struct entry *entry = find(together, &question);
+    if (!entry && !(entry = add_entry(together, &question)))
+        return -1;
+    entry->slowest = INFINITY;
+    for (int i = 0; i < entry->n; i++) {
+        double gbps = joint->gbps[question.at[i]];
+        entry->by_hash[i] = (struct known_side){.hash = question.sides[i].hash, .gbps = gbps};
+        entry->slowest = fmin(entry->slowest, gbps);
+    }
+    return 0;
+}
+
+bool tccl_together_has(const struct tccl_together *together, const struct tccl_side *const *sides,
+                       int n)
+{
+    struct question question;
+    return ask(sides, n, &question) == 0 && find(together, &question);
+}
+
+/* ---- bounds ---- */
+
+/* Has the entry all of these transfers, as often? Both ascend. */
+static bool contains(const struct entry *entry, const struct question *question)
+{
+    int at = 0;
+    if (question->bloom & ~entry->bloom || entry->count < question->count)
+        return false;
+    for (int i = 0; i < entry->count && at < question->count; i++)
+        at += entry->transfers[i] == question->transfers[at];
+    return at == question->count;
+}
+
+/* A ring of each of the sides has at least this, GB/s: parts are sides alone, but for those of the
+ * entry (NULL: none), which are one. 0: the entry has others, or a part isn't known. */
+static double level(const struct question *question, const struct tccl_side *const *sides,
+                    const struct entry *entry)
+{
+    double time = entry ? 1 / entry->slowest : 0;
+    int at = 0;
+    for (int i = 0; i < question->n; i++) {
+        const struct tccl_side *side = sides[question->at[i]];
+        if (entry && at < entry->n && entry->by_hash[at].hash == question->sides[i].hash)
+            at++;
+        else if (!(side->alone > 0))
+            return 0;
+        else
+            time += side->rings / side->alone;
+    }
+    return entry && at < entry->n ? 0 : 1 / time;
+}
+
+static void bound(const struct tccl_together *together, const struct question *question,
+                  const struct tccl_side *const *sides, double *gbps)
+{
+    double least = level(question, sides, NULL);
+    for (int i = 0; together && i < together->count; i++) {
+        const struct entry *entry = &together->entries[i];
+        if (entry->slowest <= least)
+            continue;
+        if (contains(entry, question))
+            least = entry->slowest;
+        else if (!(entry->bloom & ~question->bloom))
+            least = fmax(least, level(question, sides, entry));
+    }
+    for (int i = 0; i < question->n; i++) {
+        gbps[i] = sides[i]->rings * least;
+        if (sides[i]->alone > 0)
+            gbps[i] = fmin(gbps[i], sides[i]->alone);
+    }
+}
+
+int tccl_rates_sides(const struct tccl_rates *rates, const struct tccl_side *const *sides, int n,
+                     double *gbps, enum tccl_basis *basis, struct tccl_error *err)
+{
+    struct question question;
+    *basis = TCCL_BASIS_MODEL;
+    if (rates->model)
+        return tccl_model_sides(rates->model, sides, n, gbps, err);
+    if (ask(sides, n, &question) != 0)
+        return tccl_fail(err, "more than %d transfers at once", TCCL_MAX_RUNNING);
+    const struct entry *entry = find(rates->together, &question);
+    *basis = entry ? TCCL_BASIS_MEASURED : TCCL_BASIS_BOUNDS;
+    if (!entry) {
+        bound(rates->together, &question, sides, gbps);
+        return 0;
+    }
+    for (int i = 0; i < n; i++)
+        gbps[question.at[i]] = sides[question.at[i]]->rings * entry->by_hash[i].gbps;
+    return 0;
+}

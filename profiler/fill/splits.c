@@ -1,0 +1,137 @@
+/* splits.c: lists of sets of GPUs that jobs have side by side. */
+#include "fill/splits.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/numbers.h"
+
+enum { MAX_SPLITS = 256 };
+
+struct list {
+    struct tccl_split *splits;
+    int count;
+};
+
+static bool is_same(const struct tccl_split *a, const struct tccl_split *b)
+{
+    return a->n == b->n && memcmp(a->parts, b->parts, (size_t)a->n * sizeof(*a->parts)) == 0;
+}
+
+static void add(struct list *list, const struct tccl_split *split)
+{
+    for (int i = 0; i < list->count; i++)
+        if (is_same(&list->splits[i], split))
+            return;
+    if (split->n > 1 && list->count < MAX_SPLITS)
+        list->splits[list->count++] = *split;
+}
+
+/* The i-th of as many equal parts of the GPUs; what is left over is in none. */
+static uint32_t part(int n_gpus, int parts, int i)
+{
+    int size = n_gpus / parts;
+
+    return ((UINT32_C(1) << size) - 1) << (i * size);
+}
+
+static void add_usual(struct list *list, int n_gpus)
+{
+    struct tccl_split quarters = {.n = 4};
+
+    if (n_gpus >= 2)
+        add(list, &(struct tccl_split){2, {part(n_gpus, 2, 0), part(n_gpus, 2, 1)}});
+    if (n_gpus < 4)
+        return;
+    for (int i = 0; i < 4; i++) {
+        uint32_t half = part(n_gpus, 2, i < 2), own = part(n_gpus, 4, i);
+        quarters.parts[i] = own;
+        if (!(half & own))
+            add(list, &(struct tccl_split){2, {half, own}});
+        for (int k = 0; k < i; k++)
+            add(list, &(struct tccl_split){2, {part(n_gpus, 4, k), own}});
+    }
+    for (int i = 0; i < 2; i++)
+        add(list,
+            &(struct tccl_split){
+                3, {part(n_gpus, 2, i), part(n_gpus, 4, i ? 0 : 2), part(n_gpus, 4, i ? 1 : 3)}});
+    add(list, &quarters);
+}
+
+static int parse_one(char *text, int n_gpus, struct tccl_split *split, struct tccl_error *err)
+{
+    uint32_t seen = 0;
+    char *rest = NULL;
+
+    *split = (struct tccl_split){0};
+    for (char *one = strtok_r(text, "/", &rest); one; one = strtok_r(NULL, "/", &rest)) {
+        uint32_t set = 0;
+        for (char *at = one; *at; at++)
+            *at = *at == '+' ? ',' : *at;
+        if (split->n == TCCL_MAX_SIDES)
+            return tccl_fail(err, "more than %d sets of GPUs side by side", TCCL_MAX_SIDES);
+        if (tccl_numberset_parse(one, n_gpus, &set, err) != 0)
+            return -1;
+        if (seen & set)
+            return tccl_fail(err, "a GPU is in two of its sets");
+        seen |= set;
+        split->parts[split->n++] = set;
+    }
+    return split->n > 1 ? 0 : tccl_fail(err, "give two sets of GPUs at least, such as 0-1/2-3");
+}
+
+static int parse_all(const char *text, int n_gpus, struct list *list, struct tccl_error *err)
+{
+    cleanup_free char *copy = strdup(text);
+    struct tccl_split split;
+    char *rest = NULL;
+
+    if (!copy)
+        return tccl_fail(err, "out of memory");
+    for (char *one = strtok_r(copy, ",; \t\n", &rest); one;
+         one = strtok_r(NULL, ",; \t\n", &rest)) {
+        char name[41];
+        snprintf(name, sizeof(name), "%s", one);
+        if (list->count == MAX_SPLITS)
+            return tccl_fail(err, "more than %d splits", MAX_SPLITS);
+        if (parse_one(one, n_gpus, &split, err) != 0)
+            return tccl_fail_in(err, "--splits \"%s\"", name);
+        add(list, &split);
+    }
+    return list->count > 0 ? 0 : tccl_fail(err, "--splits: none is named, such as 0-1/2-3");
+}
+
+int tccl_splits_parse(const char *text, int n_gpus, struct tccl_split **splits,
+                      struct tccl_error *err)
+{
+    cleanup_free struct tccl_split *memory = calloc(MAX_SPLITS, sizeof(*memory));
+    struct list list = {memory, 0};
+
+    if (!memory)
+        return tccl_fail(err, "out of memory");
+    if (!text)
+        add_usual(&list, n_gpus);
+    else if (parse_all(text, n_gpus, &list, err) != 0)
+        return -1;
+    *splits = tccl_steal(memory);
+    return list.count;
+}
+
+int tccl_splits_sets(const struct tccl_split *splits, int n_splits, uint32_t **sets)
+{
+    uint32_t *list = calloc((size_t)n_splits * TCCL_MAX_SIDES + 1, sizeof(*list));
+    int count = 0;
+
+    for (int i = 0; list && i < n_splits; i++)
+        for (int k = 0; k < splits[i].n; k++) {
+            int at = 0;
+            while (at < count && list[at] != splits[i].parts[k])
+                at++;
+            list[at] = splits[i].parts[k];
+            count += at == count;
+        }
+    *sets = list;
+    return list ? count : -1;
+}

@@ -1,0 +1,363 @@
+/* together.c: measures candidates of several sets of GPUs while all of them run. */
+#include "fill/together.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "fill/retry.h"
+#include "measure/pool/member.h"
+#include "measure/pool/workspace.h"
+#include "ring/neighbours.h"
+
+/* A step that started alone runs its best ring, or NCCL's own: of two sides one has one of these.
+ */
+enum { CANDIDATES = 20, COMMON = 2, SYNC_MS = 2000 };
+
+struct candidates {
+    int n;
+    struct tccl_side sides[CANDIDATES];
+    bool failed[CANDIDATES]; /* in this run: it is not tried again */
+    int now;                 /* the one at work */
+};
+
+struct work {
+    struct tccl_backend *backend;
+    struct tccl_profile *profile;
+    const struct tccl_together_options *options;
+    struct tccl_fill_progress *progress;
+    struct tccl_together *known;
+    struct candidates parts[TCCL_MAX_SIDES]; /* of the split at work */
+    double end;                              /* seconds; 0: no limit */
+    int64_t synced;                          /* milliseconds */
+    int in_a_row;                            /* failed, with none good in between */
+    bool stopped, time_over;
+};
+
+/* ---- candidates ---- */
+
+/* Each transfer once; the others, which run as well, are added to rest. */
+static void split_repeats(const struct tccl_side *side, struct tccl_set *once,
+                          struct tccl_side *rest)
+{
+    *once = (struct tccl_set){0};
+    for (int i = 0; i < side->count; i++)
+        if (tccl_set_add(once, side->transfers[i]) != 0 && rest->count < TCCL_MAX_SIDE)
+            rest->transfers[rest->count++] = side->transfers[i];
+}
+
+static bool is_same(const struct tccl_side *a, const struct tccl_side *b)
+{
+    return a->count == b->count &&
+           memcmp(a->transfers, b->transfers, (size_t)a->count * sizeof(*a->transfers)) == 0;
+}
+
+static void offer(struct work *work, struct candidates *candidates, int most,
+                  const struct tccl_side *side)
+{
+    struct tccl_side rest = {0};
+    struct tccl_set set;
+
+    if (side->count == 0 || side->count > TCCL_MAX_SET || candidates->n == most)
+        return;
+    split_repeats(side, &set, &rest);
+    if (tccl_backend_can(work->backend, &set, NULL) != 0)
+        return;
+    for (int i = 0; i < candidates->n; i++)
+        if (is_same(&candidates->sides[i], side))
+            return;
+    candidates->sides[candidates->n++] = *side;
+}
+
+static void offer_result(struct work *work, struct candidates *candidates, int most,
+                         const struct tccl_result *result)
+{
+    struct tccl_side side = {0};
+
+    if (result && result->chain.n_gpus && result->gbps > 0 &&
+        tccl_side_add_chain(&side, &result->chain) == 0)
+        offer(work, candidates, most, &side);
+}
+
+static void offer_baseline(struct work *work, struct candidates *candidates, int most,
+                           const struct tccl_baseline *baseline)
+{
+    struct tccl_side side = {0};
+
+    if (baseline->gbps > 0 && tccl_side_add_baseline(&side, baseline) == 0)
+        offer(work, candidates, most, &side);
+}
+
+static const struct tccl_result *best_chain(const struct tccl_table *table)
+{
+    const struct tccl_result *best = NULL;
+
+    for (int i = 0; i < table->n_ports * table->n_ports; i++)
+        if (!best || table->pairs[i].gbps > best->gbps)
+            best = &table->pairs[i];
+    return best;
+}
+
+static int by_gbps(const void *a, const void *b)
+{
+    const struct tccl_result *const *x = a, *const *y = b;
+    return ((*x)->gbps < (*y)->gbps) - ((*x)->gbps > (*y)->gbps);
+}
+
+static int offer_others(struct work *work, struct candidates *candidates, int most,
+                        const struct tccl_table *table, struct tccl_error *err)
+{
+    size_t n = (size_t)table->n_others;
+    const struct tccl_result **sorted = calloc(n + 1, sizeof(*sorted));
+
+    if (!sorted)
+        return tccl_fail(err, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &table->others[i];
+    qsort(sorted, n, sizeof(*sorted), by_gbps);
+    for (size_t i = 0; i < n; i++)
+        offer_result(work, candidates, most, sorted[i]);
+    free(sorted);
+    return 0;
+}
+
+static int find_candidates(struct work *work, uint32_t gpus, int most,
+                           struct candidates *candidates, struct tccl_error *err)
+{
+    struct tccl_error ignored = {0};
+    const struct tccl_table *table = tccl_profile_table(work->profile, gpus, &ignored);
+
+    *candidates = (struct candidates){0};
+    if (!table)
+        return 0;
+    offer_result(work, candidates, most, &table->ring);
+    offer_baseline(work, candidates, most, &table->baseline_ring[TCCL_NEWEST]);
+    offer_result(work, candidates, most, best_chain(table));
+    offer_baseline(work, candidates, most, &table->baseline_chain[TCCL_NEWEST]);
+    return offer_others(work, candidates, most, table, err);
+}
+
+/* ---- measuring ---- */
+
+static bool stop(struct work *work)
+{
+    struct tccl_fill_progress *progress = work->progress;
+    double time = tccl_seconds();
+
+    progress->left = work->end > 0 ? fmax(work->end - time, 0) : -1;
+    progress->fraction =
+        progress->together_total > 0 ? (double)progress->together / progress->together_total : 1;
+    if (work->options->progress && work->options->progress(work->options->context, progress) != 0)
+        work->stopped = true;
+    work->time_over = work->time_over || (work->end > 0 && time >= work->end);
+    return work->stopped || work->time_over;
+}
+
+/* One side while the others run. Returns 0; 1: it can't be measured; -1 with err: the back end
+ * can't go on. */
+static int measure_side(struct work *work, struct tccl_joint *joint, int which,
+                        struct tccl_error *err)
+{
+    struct tccl_fill_progress *progress = work->progress;
+    struct tccl_side others = {0};
+    struct tccl_measurement out;
+    struct tccl_set set;
+
+    split_repeats(&joint->sides[which], &set, &others);
+    for (int i = 0; i < joint->n; i++)
+        for (int k = 0; i != which && k < joint->sides[i].count; k++)
+            others.transfers[others.count++] = joint->sides[i].transfers[k];
+    progress->why = (struct tccl_error){0};
+    if (tccl_backend_set_others(work->backend, &others, err) != 0)
+        return -1;
+    int rc = tccl_retry(work->backend, &set, work->in_a_row < TCCL_TRIES ? TCCL_TRIES : 1, NULL,
+                        NULL, &out, &progress->why, err);
+    if (tccl_backend_set_others(work->backend, NULL, err) != 0 || rc != 0)
+        return -1;
+    progress->measured++;
+    progress->failed += out.failed;
+    progress->noisy += out.noisy;
+    if (out.failed)
+        return 1;
+    joint->gbps[which] = out.gbps;
+    joint->spread = fmax(joint->spread, out.spread);
+    joint->marks = out.marks;
+    return 0;
+}
+
+static int fail_in_a_row(struct work *work, struct tccl_error *err)
+{
+    if (++work->in_a_row < TCCL_FAILURES)
+        return 0;
+    return tccl_fail(err, "%d failed in a row, the last one: %.200s: what was measured is kept",
+                     work->in_a_row, work->progress->why.text);
+}
+
+static int sync_sometimes(struct work *work, struct tccl_error *err)
+{
+    int64_t now = tccl_now_ms();
+
+    if (now - work->synced < SYNC_MS)
+        return 0;
+    work->synced = now;
+    return tccl_profile_sync(work->profile, err);
+}
+
+static int measure_joint(struct work *work, struct tccl_joint *joint, struct tccl_error *err)
+{
+    for (int i = 0; i < joint->n; i++) {
+        int rc = measure_side(work, joint, i, err);
+        if (rc < 0)
+            return -1;
+        if (rc > 0) {
+            work->parts[i].failed[work->parts[i].now] = true;
+            return fail_in_a_row(work, err);
+        }
+    }
+    work->in_a_row = 0;
+    if (tccl_profile_append_joint(work->profile, joint, err) != 0)
+        return -1;
+    if (tccl_together_add(work->known, joint) != 0)
+        return tccl_fail(err, "more than %d results of steps beside each other", TCCL_MAX_JOINTS);
+    work->progress->together++;
+    return sync_sometimes(work, err);
+}
+
+/* ---- combinations ---- */
+
+/* The number-th combination of the parts' candidates. Returns 0, or -1: it isn't wanted, or too
+ * large to run. */
+static int combine(struct work *work, int n, int number, struct tccl_joint *joint)
+{
+    int count = 0, uncommon = 0;
+
+    *joint = (struct tccl_joint){.n = n};
+    for (int i = 0; i < n; i++) {
+        struct candidates *part = &work->parts[i];
+        part->now = number % part->n;
+        joint->sides[i] = part->sides[part->now];
+        number /= part->n;
+        count += joint->sides[i].count;
+        uncommon += part->now >= COMMON;
+    }
+    return uncommon <= 1 && count <= TCCL_WORKSPACE_PLACES ? 0 : -1;
+}
+
+static bool has_failed(const struct work *work, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (work->parts[i].failed[work->parts[i].now])
+            return true;
+    return false;
+}
+
+static bool is_known(const struct work *work, const struct tccl_joint *joint)
+{
+    const struct tccl_side *sides[TCCL_MAX_SIDES];
+
+    for (int i = 0; i < joint->n; i++)
+        sides[i] = &joint->sides[i];
+    return tccl_together_has(work->known, sides, joint->n);
+}
+
+/* Finds the candidates of a split. Returns how many combinations there are, or -1 with err. */
+static int prepare(struct work *work, const struct tccl_split *split, struct tccl_error *err)
+{
+    int most = split->n == 2 ? CANDIDATES : split->n <= 4 ? 3 : split->n <= 6 ? COMMON : 1;
+    int count = 1;
+
+    for (int i = 0; i < split->n; i++) {
+        if (find_candidates(work, split->parts[i], most, &work->parts[i], err) != 0)
+            return -1;
+        count *= work->parts[i].n;
+    }
+    return count;
+}
+
+/* measure: else they are only counted. Returns 0, or -1 with err. */
+static int do_split(struct work *work, const struct tccl_split *split, bool measure,
+                    struct tccl_error *err)
+{
+    struct tccl_joint joint;
+    int count = prepare(work, split, err), rc = 0;
+
+    work->progress->gpus = 0;
+    for (int i = 0; i < split->n; i++)
+        work->progress->gpus |= split->parts[i];
+    for (int i = 0; i < count && rc == 0; i++) {
+        if (combine(work, split->n, i, &joint) != 0)
+            continue;
+        bool known = is_known(work, &joint);
+        if (!measure) {
+            work->progress->together_total++;
+            work->progress->together += known;
+        } else if (!known && !has_failed(work, split->n)) {
+            if (stop(work))
+                break;
+            rc = measure_joint(work, &joint, err);
+        }
+    }
+    return count < 0 ? -1 : rc;
+}
+
+static int do_all(struct work *work, bool measure, struct tccl_error *err)
+{
+    const struct tccl_together_options *options = work->options;
+    int rc = 0;
+
+    for (int i = 0; i < options->n_splits && rc == 0 && !work->stopped && !work->time_over; i++)
+        rc = do_split(work, &options->splits[i], measure, err);
+    return rc;
+}
+
+/* What was measured under marks says nothing about what was measured without. */
+static int know(void *context, const struct tccl_joint *joint)
+{
+    struct work *work = context;
+
+    return joint->marks == tccl_backend_marks(work->backend) ? tccl_together_add(work->known, joint)
+                                                             : 0;
+}
+
+static int run(struct work *work, struct tccl_error *err)
+{
+    work->known = tccl_together_new();
+    if (!work->known)
+        return tccl_fail(err, "out of memory");
+    if (tccl_backend_set_others(work->backend, NULL, err) != 0 ||
+        tccl_profile_joints(work->profile, know, work, NULL, err) < 0 ||
+        do_all(work, false, err) != 0)
+        return -1;
+    work->progress->together_before = work->progress->together;
+    if (do_all(work, true, err) != 0)
+        return -1;
+    if (!work->stopped && !work->time_over)
+        stop(work);
+    return 0;
+}
+
+int tccl_fill_together(struct tccl_backend *backend, struct tccl_profile *profile,
+                       const struct tccl_together_options *options, struct tccl_fill_progress *end,
+                       struct tccl_error *err)
+{
+    struct work *work = calloc(1, sizeof(*work));
+
+    if (!work)
+        return tccl_fail(err, "out of memory");
+    *work = (struct work){.backend = backend,
+                          .profile = profile,
+                          .options = options,
+                          .progress = end,
+                          .end = options->seconds > 0 ? tccl_seconds() + options->seconds : 0};
+    end->phase = TCCL_FILL_TOGETHER;
+    end->together = end->together_before = end->together_total = 0;
+    int rc = run(work, err);
+    if (tccl_profile_sync(profile, rc < 0 ? NULL : err) != 0)
+        rc = -1;
+    if (rc == 0)
+        rc = work->stopped ? TCCL_FILL_STOPPED : work->time_over ? TCCL_FILL_TIME : TCCL_FILL_DONE;
+    tccl_together_free(work->known);
+    free(work);
+    return rc;
+}

@@ -1,0 +1,44 @@
+/* cache-together.c: what a profile knows of steps that were measured beside each other. */
+#include "profile/cache-internal.h"
+
+long tccl_profile_joints(const struct tccl_profile *profile,
+                         int (*each)(void *context, const struct tccl_joint *joint), void *context,
+                         int *dropped, struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, TOGETHER, path);
+    return tccl_setlog_read_joints(path, each, context, dropped, err);
+}
+
+static int keep(void *context, const struct tccl_joint *joint)
+{
+    return joint->marks ? 0 : tccl_together_add(context, joint);
+}
+
+static void forget(struct tccl_profile *profile)
+{
+    tccl_together_free(profile->together);
+    profile->together = NULL;
+}
+
+const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
+                                                  struct tccl_error *err)
+{
+    char path[PATH_MAX];
+
+    tccl_profile_path(profile->folder, TOGETHER, path);
+    struct tccl_stamp stamp = tccl_stamp_take(path);
+    if (tccl_stamp_equal(&stamp, &profile->together_stamp))
+        return profile->together;
+    forget(profile);
+    profile->together_stamp = stamp;
+    if (!tccl_stamp_exists(&stamp))
+        return NULL;
+    profile->together = tccl_together_new();
+    if (!profile->together)
+        tccl_fail(err, "out of memory");
+    else if (tccl_profile_joints(profile, keep, profile->together, NULL, err) < 0)
+        forget(profile);
+    return profile->together;
+}

@@ -1,0 +1,350 @@
+/* What steps reach beside each other, by what was measured: against the model that stands behind
+ * the measuring back end. Bounds are never above the truth. */
+#include <limits.h>
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "fill/together.h"
+#include "profiles.h"
+#include "random-model.h"
+#include "ring/neighbours.h"
+#include "rough.h"
+
+enum { ROUNDS = 3000, MOST_SIDES = 4 };
+
+/* ---- the store, and bounds ---- */
+
+/* A side over some transfers that two GPUs of its own start; repeats as two rings make them. */
+static struct tccl_side random_side(unsigned long *state, const struct tccl_machine *machine,
+                                    int first)
+{
+    struct tccl_side side = {.rings = 1 + random_below(state, 2)};
+    int count = 1 + random_below(state, 4);
+    for (int i = 0; i < count; i++) {
+        struct tccl_device gpu = {TCCL_GPU, (uint8_t)(first + random_below(state, 2))};
+        struct tccl_device memory = {TCCL_MEMORY,
+                                     (uint8_t)random_below(state, machine->n_memories)};
+        side.transfers[side.count++] = tccl_transfer_make(gpu, random_below(state, 2), memory);
+        if (side.rings > 1 && random_below(state, 2)) {
+            side.transfers[side.count] = side.transfers[side.count - 1];
+            side.count++;
+        }
+    }
+    return side;
+}
+
+/* The rates of the slowest transfers, and whether a rule caps one of them: bounds don't know of
+ * rules between steps. Worked out here. */
+static bool truth(const struct tccl_model *model, const struct tccl_side *const *sides, int n,
+                  double *slowest)
+{
+    tccl_transfer members[TCCL_MAX_RUNNING] = {0};
+    double rates[TCCL_MAX_RUNNING];
+    const char *limits[TCCL_MAX_RUNNING];
+    int count = 0, at = 0;
+    bool capped = false;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < sides[i]->count; k++)
+            members[count++] = sides[i]->transfers[k];
+    CHECK_INT(tccl_model_rates(model, members, count, rates, limits, NULL), 0);
+    for (int i = 0; i < n; i++) {
+        slowest[i] = INFINITY;
+        for (int k = 0; k < sides[i]->count; k++, at++) {
+            slowest[i] = fmin(slowest[i], rates[at]);
+            capped = capped || strncmp(limits[at], "rule", 4) == 0;
+        }
+    }
+    return capped;
+}
+
+static void add_joint(struct tccl_together *together, const struct tccl_model *model,
+                      const struct tccl_side *const *sides, int n)
+{
+    struct tccl_joint joint = {.n = n};
+    truth(model, sides, n, joint.gbps);
+    for (int i = 0; i < n; i++)
+        joint.sides[i] = *sides[i];
+    CHECK_INT(tccl_together_add(together, &joint), 0);
+}
+
+static void swap(const struct tccl_side **a, const struct tccl_side **b)
+{
+    const struct tccl_side *kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Three sides beside each other, of which some parts, and more with a fourth, were measured. */
+static void check_random(unsigned long *state)
+{
+    struct tccl_model *model = random_model(state, 8, 3, 0);
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_together *together = tccl_together_new();
+    struct tccl_side memory[MOST_SIDES];
+    const struct tccl_side *sides[MOST_SIDES];
+    const struct tccl_rates rates = {.together = together}, nothing = {0};
+    double wanted[MOST_SIDES], got[MOST_SIDES], plain[MOST_SIDES];
+    enum tccl_basis basis;
+    for (int i = 0; i < MOST_SIDES; i++) {
+        memory[i] = random_side(state, machine, 2 * i);
+        sides[i] = &memory[i];
+        truth(model, &sides[i], 1, &wanted[i]);
+        memory[i].alone = memory[i].rings * wanted[i];
+    }
+    bool capped = truth(model, sides, 3, wanted);
+    CHECK_INT(tccl_rates_sides(&nothing, sides, 3, plain, &basis, NULL), 0);
+    CHECK_INT(basis, TCCL_BASIS_BOUNDS);
+    if (random_below(state, 2))
+        add_joint(together, model, sides, 2);
+    if (random_below(state, 2))
+        add_joint(together, model, sides + 1, 2);
+    if (random_below(state, 3) == 0)
+        add_joint(together, model, sides, 4);
+    CHECK(!tccl_together_has(together, sides, 3));
+    CHECK_INT(tccl_rates_sides(&rates, sides, 3, got, &basis, NULL), 0);
+    CHECK_INT(basis, TCCL_BASIS_BOUNDS);
+    for (int i = 0; i < 3; i++) {
+        CHECK(got[i] > 0 && got[i] >= plain[i] * (1 - 1e-9)); /* more is known */
+        CHECK(got[i] <= memory[i].alone * (1 + 1e-9));
+        if (!capped)
+            CHECK(got[i] <= memory[i].rings * wanted[i] * (1 + 1e-9));
+    }
+    add_joint(together, model, sides, 3);
+    swap(&sides[0], &sides[random_below(state, 3)]);
+    truth(model, sides, 3, wanted);
+    CHECK(tccl_together_has(together, sides, 3));
+    CHECK_INT(tccl_rates_sides(&rates, sides, 3, got, &basis, NULL), 0);
+    CHECK_INT(basis, TCCL_BASIS_MEASURED);
+    for (int i = 0; i < 3; i++)
+        CHECK(fabs(got[i] - sides[i]->rings * wanted[i]) < 1e-9);
+    memory[1].alone = 0; /* of one nothing is known: no bound */
+    memory[1].transfers[memory[1].count++] = memory[1].transfers[0];
+    CHECK_INT(tccl_rates_sides(&nothing, sides, 3, got, &basis, NULL), 0);
+    CHECK(got[0] == 0 && got[1] == 0 && got[2] == 0);
+    tccl_together_free(together);
+    tccl_model_free(model);
+}
+
+/* ---- splits ---- */
+
+static void check_splits(void)
+{
+    static const char *const bad[] = {"0-1", "0-1/1-2", "0-1/8", "", ",", "a/b"};
+    struct tccl_split *splits;
+    struct tccl_error err = {""};
+    uint32_t *sets;
+    CHECK_INT(tccl_splits_parse(NULL, 4, &splits, NULL), 1 + 4 + 6 + 2 + 1);
+    CHECK(splits[0].n == 2 && splits[0].parts[0] == 3 && splits[0].parts[1] == 12);
+    CHECK_INT(tccl_splits_sets(splits, 1, &sets), 2);
+    free(sets);
+    free(splits);
+    int count = tccl_splits_parse(NULL, 8, &splits, NULL);
+    for (int i = 0; i < count; i++)
+        for (int k = 0, seen = 0; k < splits[i].n; k++) {
+            CHECK(!(seen & (int)splits[i].parts[k]));
+            seen |= (int)splits[i].parts[k];
+        }
+    CHECK_INT(tccl_splits_sets(splits, count, &sets), 6);
+    free(sets);
+    free(splits);
+    CHECK_INT(tccl_splits_parse("0+3/1-2,0-1/2/3", 4, &splits, &err), 2);
+    CHECK(splits[0].parts[0] == 9 && splits[0].parts[1] == 6 && splits[1].n == 3);
+    free(splits);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        err = (struct tccl_error){""};
+        CHECK_INT(tccl_splits_parse(bad[i], 8, &splits, &err), -1);
+        CHECK(strstr(err.text, "--splits"));
+    }
+}
+
+/* ---- measured by a back end ---- */
+
+static char cache[PATH_MAX];
+static int stop_at; /* measured together, after which it is stopped; 0: never */
+static const struct tccl_split halves[] = {{2, {3, 12}}, {2, {9, 6}}};
+static const uint32_t parts[] = {3, 12, 9, 6};
+
+static int progress(void *context, const struct tccl_fill_progress *now)
+{
+    (void)context;
+    CHECK(now->together <= now->together_total);
+    return stop_at > 0 && now->together >= stop_at;
+}
+
+static struct tccl_profile *open_rough(struct tccl_backend *backend)
+{
+    struct tccl_profile *profile;
+    CHECK_INT(
+        tccl_profile_create(cache, tccl_backend_machine(backend), "rough", NULL, &profile, NULL),
+        0);
+    CHECK_INT(tccl_profile_claim(profile, tccl_backend_conditions(backend), NULL), 0);
+    return profile;
+}
+
+static int run(struct tccl_fill_progress *end, struct tccl_error *err)
+{
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_rough(backend);
+    const struct tccl_fill_options chains = {.sets = parts, .n_sets = 4, .gap = 0.01};
+    const struct tccl_together_options options = {
+        .splits = halves, .n_splits = 2, .progress = progress};
+    *err = (struct tccl_error){""};
+    int rc = tccl_fill(backend, profile, &chains, end, err);
+    if (rc == TCCL_FILL_DONE)
+        rc = tccl_fill_together(backend, profile, &options, end, err);
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    return rc;
+}
+
+struct lines {
+    int n;
+    const struct tccl_model *model;
+    struct tccl_together *seen;
+};
+
+/* Each line is what the model says, and no two are the same. */
+static int check_line(void *context, const struct tccl_joint *joint)
+{
+    struct lines *lines = context;
+    const struct tccl_side *sides[TCCL_MAX_SIDES];
+    double wanted[TCCL_MAX_SIDES];
+    for (int i = 0; i < joint->n; i++)
+        sides[i] = &joint->sides[i];
+    truth(lines->model, sides, joint->n, wanted);
+    for (int i = 0; i < joint->n; i++)
+        CHECK(fabs(joint->gbps[i] - wanted[i]) < 1e-9);
+    CHECK(!tccl_together_has(lines->seen, sides, joint->n));
+    CHECK_INT(tccl_together_add(lines->seen, joint), 0);
+    lines->n++;
+    return 0;
+}
+
+static int check_lines(struct tccl_profile *profile, const struct tccl_model *model)
+{
+    struct lines lines = {.model = model, .seen = tccl_together_new()};
+    struct tccl_error err = {""};
+    CHECK_INT((int)tccl_profile_joints(profile, check_line, &lines, NULL, &err), lines.n);
+    CHECK_STR(err.text, "");
+    tccl_together_free(lines.seen);
+    return lines.n;
+}
+
+/* Stopped after some, tried in vain, and gone on with: nothing is lost, nothing measured twice. */
+static void check_stops(void)
+{
+    struct tccl_fill_progress end;
+    struct tccl_error err;
+    stop_at = 5;
+    CHECK_INT(run(&end, &err), TCCL_FILL_STOPPED);
+    CHECK(end.together == 5 && end.together_total > 20);
+    stop_at = 0;
+    rough.bad = "";
+    CHECK_INT(run(&end, &err), -1); /* nothing works */
+    CHECK(strstr(err.text, "in a row"));
+    rough.bad = "g0>m0"; /* some don't */
+    CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
+    CHECK(end.together > 5 && end.together <= end.together_total);
+    rough.bad = NULL;
+    CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
+    CHECK_INT(end.together, end.together_total);
+    long calls = rough.calls;
+    CHECK_INT(run(&end, &err), TCCL_FILL_DONE);
+    CHECK(end.together_before == end.together_total && end.measured == 0);
+    CHECK(rough.calls <= calls);
+}
+
+/* A ring of a profile without a model, beside one on the other GPUs: what the model says of it. */
+static void check_class(struct tccl_profile *profile, const struct tccl_model *model, uint32_t gpus,
+                        uint32_t others, enum tccl_basis basis)
+{
+    const struct tccl_table *table = tccl_profile_table(profile, others, NULL);
+    struct tccl_side side = {0}, own = {0};
+    const struct tccl_side *sides[] = {&own, &side};
+    double wanted[2];
+    CHECK_INT(tccl_side_add_chain(&side, &table->ring.chain), 0);
+    side.alone = table->ring.gbps;
+    struct tccl_beside beside = {
+        .machine = tccl_profile_machine(profile),
+        .together = basis == TCCL_BASIS_BOUNDS ? NULL : tccl_profile_together(profile, NULL),
+        .n = 1,
+        .others = {&side},
+        .alone = {side.alone}};
+    table = tccl_profile_table(profile, gpus, NULL);
+    struct tccl_node_class *class = tccl_beside_class(&beside, table, true, false, NULL);
+    CHECK(class && class->ring.chain.n_gpus && class->ring.basis == basis);
+    CHECK_INT(tccl_side_add_chain(&own, &class->ring.chain), 0);
+    truth(model, sides, 2, wanted);
+    CHECK(class->ring.gbps <= wanted[0] + 1e-9 && class->ring.gbps > 0);
+    CHECK(class->ring.share * side.alone <= wanted[1] + 1e-9);
+    if (basis == TCCL_BASIS_MEASURED)
+        CHECK(fabs(class->ring.gbps - fmin(wanted[0], class->ring.alone)) < 1e-9);
+    double nccl = class->baselines[TCCL_NEWEST].ring_gbps;
+    CHECK(nccl > 0 && nccl <= table->baseline_ring[TCCL_NEWEST].gbps + 1e-9);
+    /* With all that is measured, what a model would have answered. */
+    beside.model = basis == TCCL_BASIS_MEASURED ? model : NULL;
+    if (beside.model) {
+        struct tccl_node_class *by_model = tccl_beside_class(&beside, table, true, false, NULL);
+        CHECK(by_model && by_model->ring.basis == TCCL_BASIS_MODEL);
+        CHECK(fabs(nccl - by_model->baselines[TCCL_NEWEST].ring_gbps) < 1e-9);
+        CHECK(fabs(class->ring.gbps - by_model->ring.gbps) < 1e-6);
+        tccl_node_class_free(by_model);
+    }
+    tccl_node_class_free(class);
+}
+
+/* A changed byte is seen, a torn line dropped, and a file that is gone is nothing measured. */
+static void check_file(struct tccl_profile *profile)
+{
+    char path[PATH_MAX + 32];
+    struct tccl_error err = {""};
+    snprintf(path, sizeof(path), "%s/together.jsonl", tccl_profile_folder(profile));
+    int n = tccl_together_count(tccl_profile_together(profile, NULL));
+    CHECK(n > 20);
+    FILE *file = fopen(path, "a");
+    CHECK(file && fputs("{\"sides\":[\"g0>", file) >= 0 && fclose(file) == 0);
+    const struct tccl_together *together = tccl_profile_together(profile, &err);
+    CHECK_INT(tccl_together_count(together), n);
+    file = fopen(path, "r+");
+    CHECK(file && fseek(file, 12, SEEK_SET) == 0 && fputc('?', file) == '?' && fclose(file) == 0);
+    CHECK(!tccl_profile_together(profile, &err));
+    CHECK(strstr(err.text, "together.jsonl:1: checksum does not match"));
+    err = (struct tccl_error){""};
+    CHECK_INT(unlink(path), 0);
+    CHECK(!tccl_profile_together(profile, &err));
+    CHECK_STR(err.text, "");
+}
+
+static void check_measured(const char *name)
+{
+    struct tccl_model *model = load_machine(name);
+    make_cache(cache);
+    rough = (struct rough){.machine = name};
+    check_stops();
+    struct tccl_backend *backend = rough_begin();
+    struct tccl_profile *profile = open_rough(backend);
+    CHECK_INT(check_lines(profile, model),
+              tccl_together_count(tccl_profile_together(profile, NULL)));
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) {
+            check_class(profile, model, halves[i].parts[k], halves[i].parts[!k],
+                        TCCL_BASIS_MEASURED);
+            check_class(profile, model, halves[i].parts[k], halves[i].parts[!k], TCCL_BASIS_BOUNDS);
+        }
+    check_file(profile);
+    tccl_profile_close(profile);
+    tccl_backend_close(backend);
+    remove_cache(cache);
+    tccl_model_free(model);
+}
+
+int main(void)
+{
+    unsigned long state = check_seed();
+    for (int i = 0; i < ROUNDS; i++)
+        check_random(&state);
+    check_splits();
+    check_measured("amd-4gpu");
+    check_measured("intel-4gpu");
+    return check_result();
+}
