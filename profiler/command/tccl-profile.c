@@ -32,7 +32,7 @@ static const char help[] =
     "      --topology FILE   init, show, gres: a machine recorded by lstopo\n"
     "      --peer HOST       run: measure NICs against a tccl-profile peer\n"
     "      --gpus SETS       run: sets such as \"0-3 4-7\" (default: all)\n"
-    "      --neighbours      run: jobs side by side; --splits 0-1/2-3,0-3/4-7: on these\n"
+    "      --neighbours      run: jobs side by side; --splits 0-1/2-3: on these GPUs\n"
     "      --budget 30m|N    run: stop after that time, or N sets per GPU set\n"
     "      --gap RATIO  --pairs N  --repeats N  --window MS  --copy kernel|engine\n"
     "      --devices N  --force  --json  -q, --quiet  --help  --version\n"
