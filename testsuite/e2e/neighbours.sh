@@ -27,6 +27,7 @@ beside() { # STEPS GBPS BASELINE
     says "*GB/s beside $1 other step*, alone *"
     recorded "$(job_of)" 0 neighbours "$1"
     recorded "$(job_of)" 0 alone_gbps '[1-9]*'
+    recorded "$(job_of)" 0 neighbours_by model
 }
 
 chmod 1777 "$work"
