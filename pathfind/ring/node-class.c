@@ -3,6 +3,7 @@
 #include "ring/node-class.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -12,7 +13,18 @@ void tccl_node_class_free(struct tccl_node_class *class)
     if (!class)
         return;
     free(class->cells);
+    free(class->sets);
     free(class);
+}
+
+int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_class_set *set)
+{
+    struct tccl_class_set *sets = realloc(class->sets, sizeof(*sets) * (class->n_sets + 1));
+    if (!sets)
+        return -1;
+    class->sets = sets;
+    sets[class->n_sets++] = *set;
+    return 0;
 }
 
 static void cleanup_node_class_(struct tccl_node_class **class)

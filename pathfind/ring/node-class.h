@@ -3,7 +3,7 @@
 #ifndef TCCL_NODE_CLASS_H
 #define TCCL_NODE_CLASS_H
 
-#include "chain/chain.h"
+#include "chain/ring-set.h"
 #include "machine/together.h"
 #include "ring/table.h"
 
@@ -17,6 +17,13 @@ struct tccl_cell {
     enum tccl_basis basis;   /* by what gbps and share are known beside them */
     struct tccl_chain chain; /* n_gpus = 0: none; NICs are indices into nics */
     struct tccl_tree tree;   /* only for the node itself: neither sent nor compared */
+};
+
+/* Several chains on the node that run at once: of rings with these NICs the best ones known. */
+struct tccl_class_set {
+    double gbps;  /* of all of them together */
+    double bound; /* proven upper bound of all sets of as many rings; INFINITY: unknown */
+    struct tccl_ring_set set; /* open chains; NICs are indices into nics */
 };
 
 /* The baseline of a generation of NCCL: the aggregate bandwidth of its rings on this node alone,
@@ -46,7 +53,10 @@ struct tccl_node_class {
     } nics[TCCL_MAX_NICS];
     struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
     struct tccl_cell ring;   /* single-node ring */
-    double noise;            /* of the measurements: values closer than this ratio count as equal */
+    /* Sets of two chains and more. Neither sent nor compared. */
+    struct tccl_class_set *sets;
+    int n_sets;
+    double noise; /* of the measurements: values closer than this ratio count as equal */
     struct tccl_class_baseline baselines[TCCL_GENERATIONS];
 };
 
@@ -56,6 +66,8 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
  * baselines (what NCCL does about P2P to GPUs that it can't open is not known here). */
 struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
                                                     const struct tccl_machine *machine);
+/* Adds a set of two open chains or more. Returns 0, or -1 if out of memory. */
+int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_class_set *set);
 void tccl_node_class_free(struct tccl_node_class *class);
 /* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,

@@ -118,27 +118,57 @@ bool tccl_ring_harms(const struct tccl_ring *ring, int generation)
     return is_faster(ring, generation) && takes_more(ring, generation);
 }
 
-/* The nodes in the form of segment.h. Nodes of a run share their matrices. */
+/* What the line rates of a node's NICs leave to rings that come in or go out by these, GB/s of all
+ * of them together: those by one NIC share its rate. */
+static double line_rate(const struct tccl_node_class *class, const int *nics, int rings)
+{
+    int counts[TCCL_MAX_NICS] = {0};
+    double rate = INFINITY;
+    for (int i = 0; i < rings; i++)
+        counts[nics[i]]++;
+    for (int i = 0; i < rings; i++)
+        rate = fmin(rate, class->nics[nics[i]].gbps / counts[nics[i]]);
+    return rings * rate;
+}
+
+/* The NICs of a set's chains. */
+static void nics_of(const struct tccl_ring_set *set, int *in, int *out)
+{
+    for (int i = 0; i < set->n; i++) {
+        in[i] = set->rings[i].entry.nic;
+        out[i] = set->rings[i].exit.nic;
+    }
+}
+
+static double hops_of(const struct tccl_node_class *class, const int *in, const int *out, int rings)
+{
+    return fmin(line_rate(class, in, rings), line_rate(class, out, rings));
+}
+
+/* The nodes in the form of segment.h, for so many rings at once. Nodes of one class are of one
+ * kind. */
 struct lists {
-    int count;
-    int *nics;
-    const float **low, **high; /* bandwidths, and their proven bounds */
-    const unsigned char **nic;
-    const float **hop;
-    float *cells;                      /* of all runs, low then high */
-    float *hops;                       /* of all runs: within the run, and to the next */
-    unsigned char same[TCCL_MAX_NICS]; /* port p is NIC p */
+    int n_kinds, n_runs, n_fabrics;
+    const struct tccl_node_class **classes; /* of each kind */
+    const char **fabrics;
+    struct tccl_ways *kinds, *bounds;
+    struct tccl_ways_run *runs;
 };
+
+static void ways_clear(struct tccl_ways *kinds, int n)
+{
+    for (int i = 0; kinds && i < n; i++)
+        free((void *)kinds[i].ways);
+    free(kinds);
+}
 
 static void lists_clear(struct lists *lists)
 {
-    free(lists->nics);
-    free(lists->low);
-    free(lists->high);
-    free(lists->nic);
-    free(lists->hop);
-    free(lists->cells);
-    free(lists->hops);
+    ways_clear(lists->kinds, lists->n_kinds);
+    ways_clear(lists->bounds, lists->n_kinds);
+    free(lists->classes);
+    free(lists->fabrics);
+    free(lists->runs);
 }
 
 static float rounded_up(double gbps)
@@ -147,99 +177,224 @@ static float rounded_up(double gbps)
     return nearest < gbps ? __builtin_nextafterf(nearest, __builtin_inff()) : nearest;
 }
 
-static void fill_cells(const struct tccl_node_class *class, float *low, float *high)
+static uint32_t fabric_of(struct lists *lists, const char *name)
+{
+    int at = 0;
+    while (at < lists->n_fabrics && strcmp(lists->fabrics[at], name) != 0)
+        at++;
+    if (at == lists->n_fabrics)
+        lists->fabrics[lists->n_fabrics++] = name;
+    return (uint32_t)at;
+}
+
+static void add_way(struct lists *lists, const struct tccl_node_class *class, const int *in,
+                    const int *out, int rings, float gbps, struct tccl_ways *ways)
+{
+    struct tccl_way way = {.gbps = gbps};
+    for (int i = 0; i < rings; i++) {
+        way.in[i] = fabric_of(lists, class->nics[in[i]].fabric);
+        way.out[i] = fabric_of(lists, class->nics[out[i]].fabric);
+    }
+    ((struct tccl_way *)ways->ways)[ways->n++] = way;
+}
+
+/* The cells, for one ring: a way's index is the cell's. With their bounds in place of what they
+ * reach, or not. */
+static void add_cells(struct lists *lists, const struct tccl_node_class *class, bool bound,
+                      struct tccl_ways *ways)
 {
     for (int i = 0; i < class->n_nics * class->n_nics; i++) {
-        low[i] = (float)class->cells[i].gbps;
-        high[i] = rounded_up(class->cells[i].bound);
+        int in = i / class->n_nics, out = i % class->n_nics;
+        double hops = hops_of(class, &in, &out, 1);
+        float gbps = bound ? rounded_up(fmin(class->cells[i].bound, hops))
+                           : (float)fmin(class->cells[i].gbps, hops);
+        add_way(lists, class, &in, &out, 1, gbps, ways);
     }
 }
 
-static void fill_hop(const struct tccl_node_class *from, const struct tccl_node_class *to,
-                     float *hop)
+/* The sets: a way's index is the set's. Those of other numbers of rings have no bandwidth. */
+static void add_sets(struct lists *lists, const struct tccl_node_class *class, int rings,
+                     struct tccl_ways *ways)
 {
-    for (int x = 0; x < from->n_nics; x++)
-        for (int y = 0; y < to->n_nics; y++)
-            hop[x * to->n_nics + y] = (float)tccl_hop(from, x, to, y);
+    int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
+    for (int i = 0; i < class->n_sets; i++) {
+        const struct tccl_class_set *set = &class->sets[i];
+        bool fits = set->set.n == rings;
+        if (fits)
+            nics_of(&set->set, in, out);
+        double gbps = fits ? fmin(set->gbps, hops_of(class, in, out, rings)) : 0;
+        add_way(lists, class, in, out, fits ? rings : 0, (float)gbps, ways);
+    }
 }
 
-enum { CELLS = TCCL_MAX_NICS * TCCL_MAX_NICS };
-
-static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_runs, int count)
+static int make_ways(struct lists *lists, int rings, bool bound, struct tccl_ways *kinds)
 {
-    lists->count = count;
-    lists->nics = calloc(count, sizeof(*lists->nics));
-    lists->low = calloc(count, sizeof(*lists->low));
-    lists->high = calloc(count, sizeof(*lists->high));
-    lists->nic = calloc(count, sizeof(*lists->nic));
-    lists->hop = calloc(count, sizeof(*lists->hop));
-    lists->cells = calloc((size_t)n_runs * 2 * CELLS, sizeof(float));
-    lists->hops = calloc((size_t)n_runs * 2 * CELLS, sizeof(float));
-    if (!lists->nics || !lists->low || !lists->high || !lists->nic || !lists->hop ||
-        !lists->cells || !lists->hops)
+    for (int i = 0; i < lists->n_kinds; i++) {
+        const struct tccl_node_class *class = lists->classes[i];
+        int n = rings == 1 ? class->n_nics * class->n_nics : class->n_sets;
+        kinds[i].ways = calloc(n + 1, sizeof(*kinds[i].ways));
+        if (!kinds[i].ways)
+            return -1;
+        if (rings == 1)
+            add_cells(lists, class, bound, &kinds[i]);
+        else
+            add_sets(lists, class, rings, &kinds[i]);
+    }
+    return 0;
+}
+
+static int compare_classes(const void *a, const void *b)
+{
+    const struct tccl_node_class *x = *(const struct tccl_node_class *const *)a;
+    const struct tccl_node_class *y = *(const struct tccl_node_class *const *)b;
+    return ((uintptr_t)x > (uintptr_t)y) - ((uintptr_t)x < (uintptr_t)y);
+}
+
+/* Which classes there are, and of which one each run is. */
+static int make_kinds(struct lists *lists, const struct tccl_run *runs, int n_runs)
+{
+    lists->classes = calloc(n_runs, sizeof(*lists->classes));
+    lists->runs = calloc(n_runs, sizeof(*lists->runs));
+    if (!lists->classes || !lists->runs)
         return -1;
-    for (int i = 0; i < TCCL_MAX_NICS; i++)
-        lists->same[i] = i;
-    for (int run = 0, node = 0; run < n_runs; run++) {
-        const struct tccl_node_class *class = runs[run].class;
-        float *low = lists->cells + (size_t)run * 2 * CELLS, *high = low + CELLS;
-        float *inside = lists->hops + (size_t)run * 2 * CELLS, *on = inside + CELLS;
-        fill_cells(class, low, high);
-        fill_hop(class, class, inside);
-        fill_hop(class, runs[(run + 1) % n_runs].class, on);
-        for (int i = 0; i < runs[run].count; i++, node++) {
-            lists->nics[node] = class->n_nics;
-            lists->low[node] = low;
-            lists->high[node] = high;
-            lists->nic[node] = lists->same;
-            lists->hop[node] = i + 1 < runs[run].count ? inside : on;
+    for (int i = 0; i < n_runs; i++)
+        lists->classes[i] = runs[i].class;
+    qsort(lists->classes, n_runs, sizeof(*lists->classes), compare_classes);
+    for (int i = 0; i < n_runs; i++)
+        if (i == 0 || lists->classes[i] != lists->classes[lists->n_kinds - 1])
+            lists->classes[lists->n_kinds++] = lists->classes[i];
+    lists->n_runs = n_runs;
+    for (int i = 0; i < n_runs; i++) {
+        const struct tccl_node_class **own = bsearch(&runs[i].class, lists->classes, lists->n_kinds,
+                                                     sizeof(*lists->classes), compare_classes);
+        lists->runs[i] = (struct tccl_ways_run){(int)(own - lists->classes), runs[i].count};
+    }
+    lists->fabrics = calloc((size_t)lists->n_kinds * TCCL_MAX_NICS + 1, sizeof(*lists->fabrics));
+    return lists->fabrics ? 0 : -1;
+}
+
+static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_runs, int rings)
+{
+    if (make_kinds(lists, runs, n_runs) != 0)
+        return -1;
+    lists->kinds = calloc(lists->n_kinds, sizeof(*lists->kinds));
+    lists->bounds = calloc(lists->n_kinds, sizeof(*lists->bounds));
+    if (!lists->kinds || !lists->bounds || make_ways(lists, rings, false, lists->kinds) != 0)
+        return -1;
+    return rings == 1 ? make_ways(lists, rings, true, lists->bounds) : 0;
+}
+
+/* What no set of so many rings exceeds on a node of the class; 0: it has none. */
+static double set_bound(const struct tccl_node_class *class, int rings)
+{
+    double bound = 0;
+    for (int i = 0; i < class->n_sets; i++)
+        if (class->sets[i].set.n == rings)
+            bound = bound > 0 ? fmin(bound, class->sets[i].bound) : class->sets[i].bound;
+    return bound;
+}
+
+/* What no such rings exceed: of one ring the best way by the bounds of the cells, of several what
+ * the weakest class leaves to all sets. Returns 0, or -1 if out of memory. */
+static int find_bound(const struct lists *lists, const struct tccl_nodes *nodes, double *bound)
+{
+    struct tccl_nodes high = *nodes;
+    float gbps;
+    high.kinds = lists->bounds;
+    *bound = INFINITY;
+    for (int i = 0; i < lists->n_kinds && nodes->rings > 1; i++)
+        *bound = fmin(*bound, set_bound(lists->classes[i], nodes->rings));
+    if (nodes->rings > 1)
+        return 0;
+    int status = tccl_nodes_ring(&high, &gbps, NULL);
+    if (status == 0)
+        *bound = gbps;
+    return status < 0 ? -1 : 0;
+}
+
+static void take_choices(const struct lists *lists, const struct tccl_node_way *ways,
+                         struct tccl_ring *ring)
+{
+    for (int run = 0, node = 0; run < lists->n_runs; run++) {
+        int n_nics = lists->classes[lists->runs[run].kind]->n_nics;
+        for (int i = 0; i < lists->runs[run].count; i++, node++) {
+            struct tccl_ring_choice *choice = &ring->choices[node];
+            int way = ways[node].way;
+            *choice = (struct tccl_ring_choice){.entry_nic = -1, .exit_nic = -1, .set = way};
+            memcpy(choice->order, ways[node].order, sizeof(choice->order));
+            if (ring->rings == 1)
+                *choice = (struct tccl_ring_choice){way / n_nics, way % n_nics, -1, {0}};
         }
     }
-    return 0;
 }
 
-static int solve_nodes(const struct lists *lists, struct tccl_ring *ring)
+/* So many rings at once; they are taken if they are better than those so far. Returns 0, or -1 if
+ * out of memory. */
+static int solve_rings(const struct tccl_run *runs, int n_runs, int rings, struct tccl_ring *ring)
 {
-    struct tccl_nodes nodes = {
-        .count = lists->count,
-        .ports = lists->nics,
-        .nics = lists->nics,
-        .gbps = lists->high,
-        .nic = lists->nic,
-        .hop = lists->hop,
-    };
-    float low, high;
-    cleanup_free struct tccl_node_ports *choices = calloc(lists->count, sizeof(*choices));
-    if (!choices || tccl_nodes_ring(&nodes, &high, NULL) != 0)
+    __attribute__((cleanup(lists_clear))) struct lists lists = {0};
+    cleanup_free struct tccl_node_way *ways = calloc(ring->n_nodes, sizeof(*ways));
+    double bound;
+    float gbps;
+    if (!ways || make_lists(&lists, runs, n_runs, rings) != 0)
         return -1;
-    nodes.gbps = lists->low;
-    if (tccl_nodes_ring(&nodes, &low, choices) != 0)
+    struct tccl_nodes nodes = {rings, lists.n_kinds, lists.kinds, lists.n_runs, lists.runs};
+    if (tccl_nodes_ring(&nodes, &gbps, ways) < 0 || find_bound(&lists, &nodes, &bound) != 0)
         return -1;
-    ring->gbps = low;
-    ring->bound = high;
-    for (int i = 0; i < lists->count; i++)
-        ring->choices[i] = (struct tccl_ring_choice){choices[i].entry, choices[i].exit};
+    ring->bound = fmax(ring->bound, bound);
+    if (gbps > ring->gbps * (1 + 1e-6)) {
+        ring->gbps = gbps;
+        ring->rings = rings;
+        take_choices(&lists, ways, ring);
+    }
     return 0;
 }
 
-/* The products are in single precision: computes the ring's bandwidth again from the chosen cells
- * and hops in double precision, and what it would be alone. */
+/* Have all classes sets of so many rings? */
+static bool all_have(const struct tccl_run *runs, int n_runs, int rings)
+{
+    for (int i = 0; i < n_runs; i++)
+        if (set_bound(runs[i].class, rings) <= 0)
+            return false;
+    return true;
+}
+
+void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class *class, int node,
+                      struct tccl_ring_set *set)
+{
+    const struct tccl_ring_choice *choice = &ring->choices[node];
+    set->n = 0;
+    if (ring->rings > 1) {
+        for (int r = 0; r < ring->rings; r++)
+            set->rings[set->n++] = class->sets[choice->set].set.rings[choice->order[r]];
+        return;
+    }
+    const struct tccl_cell *cell = tccl_ring_cell(class, *choice);
+    if (cell)
+        set->rings[set->n++] = cell->chain;
+}
+
+/* The products are in single precision: computes the rings' bandwidth again from what was chosen in
+ * double precision, and what it would be alone. */
 static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring)
 {
     ring->gbps = ring->alone = INFINITY;
     ring->share = 1;
     for (int run = 0, node = 0; run < n_runs; run++) {
+        const struct tccl_node_class *own = runs[run].class;
         for (int i = 0; i < runs[run].count; i++, node++) {
-            const struct tccl_node_class *own = runs[run].class;
-            const struct tccl_node_class *next =
-                i + 1 < runs[run].count ? own : runs[(run + 1) % n_runs].class;
             struct tccl_ring_choice choice = ring->choices[node];
-            struct tccl_ring_choice after = ring->choices[(node + 1) % ring->n_nodes];
-            const struct tccl_cell *cell =
-                &own->cells[choice.entry_nic * own->n_nics + choice.exit_nic];
-            double hop = tccl_hop(own, choice.exit_nic, next, after.entry_nic);
-            ring->gbps = fmin(ring->gbps, fmin(cell->gbps, hop));
-            ring->alone = fmin(ring->alone, fmin(cell->alone, hop));
+            const struct tccl_cell *cell = tccl_ring_cell(own, choice);
+            int in[TCCL_CHAIN_RINGS] = {choice.entry_nic},
+                out[TCCL_CHAIN_RINGS] = {choice.exit_nic};
+            if (ring->rings > 1)
+                nics_of(&own->sets[choice.set].set, in, out);
+            double hops = hops_of(own, in, out, ring->rings);
+            double gbps = ring->rings > 1 ? own->sets[choice.set].gbps : cell->gbps;
+            ring->gbps = fmin(ring->gbps, fmin(gbps, hops));
+            ring->alone = fmin(ring->alone, fmin(ring->rings > 1 ? gbps : cell->alone, hops));
+            if (ring->rings > 1)
+                continue;
             ring->share = fmin(ring->share, cell->share);
             ring->basis = cell->basis > ring->basis ? cell->basis : ring->basis;
         }
@@ -256,7 +411,7 @@ static int single_node(const struct tccl_node_class *class, struct tccl_ring *ri
     ring->share = class->ring.share;
     ring->basis = class->ring.basis;
     ring->bound = class->ring.bound;
-    ring->choices[0] = (struct tccl_ring_choice){-1, -1};
+    ring->choices[0] = (struct tccl_ring_choice){-1, -1, -1, {0}};
     return 0;
 }
 
@@ -284,12 +439,13 @@ static int check_class(const struct tccl_node_class *class, struct tccl_error *e
 static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                          struct tccl_error *err)
 {
-    __attribute__((cleanup(lists_clear))) struct lists lists = {0};
     for (int i = 0; i < n_runs; i++)
         if (check_class(runs[i].class, err) != 0)
             return -1;
-    if (make_lists(&lists, runs, n_runs, ring->n_nodes) != 0 || solve_nodes(&lists, ring) != 0)
-        return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
+    for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++)
+        if ((rings == 1 || all_have(runs, n_runs, rings)) &&
+            solve_rings(runs, n_runs, rings, ring) != 0)
+            return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (ring->gbps <= 0)
         return tccl_fail(err,
                          "no ring can be closed over these %d nodes: a chain is missing, or "
@@ -305,7 +461,7 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
                     struct tccl_error *err)
 {
     int gpus;
-    *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, &gpus)};
+    *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, &gpus), .rings = 1};
     if (ring->n_nodes < 1 || gpus < 1)
         return tccl_fail(err, "a ring needs a GPU");
     ring->choices = calloc(ring->n_nodes, sizeof(*ring->choices));
@@ -336,13 +492,15 @@ const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,
 }
 
 static void put_node(FILE *stream, const char *name, const struct tccl_node_class *class,
-                     struct tccl_ring_choice choice)
+                     const struct tccl_ring_set *set)
 {
-    const struct tccl_cell *cell = tccl_ring_cell(class, choice);
-    char text[TCCL_CHAIN_TEXT] = "";
-    if (cell)
-        tccl_node_class_format(class, &cell->chain, text);
-    fprintf(stream, "%s[%s]", name, text);
+    char text[TCCL_CHAIN_TEXT];
+    fprintf(stream, "%s[", name);
+    for (int i = 0; i < set->n; i++) {
+        tccl_node_class_format(class, &set->rings[i], text);
+        fprintf(stream, "%s%s", i ? " | " : "", text);
+    }
+    fputs("]", stream);
 }
 
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
@@ -356,7 +514,9 @@ char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tcc
     for (int run = 0, node = 0; run < n_runs; run++) {
         for (int i = 0; i < runs[run].count; i++, node++) {
             fputs(node ? " " : "", stream);
-            put_node(stream, names[node], runs[run].class, ring->choices[node]);
+            struct tccl_ring_set set;
+            tccl_ring_set_of(ring, runs[run].class, node, &set);
+            put_node(stream, names[node], runs[run].class, &set);
         }
     }
     if (fclose(stream) != 0) {

@@ -11,7 +11,9 @@ struct tccl_run {
 };
 
 struct tccl_ring_choice {
-    int entry_nic, exit_nic; /* -1 in a single-node ring */
+    int entry_nic, exit_nic;         /* of one ring; -1 in a single-node ring */
+    int set;                         /* of several rings: index into the class's sets */
+    uint8_t order[TCCL_CHAIN_RINGS]; /* and which chain of the set each of them has */
 };
 
 struct tccl_ring {
@@ -21,12 +23,13 @@ struct tccl_ring {
     double share; /* what it leaves to those that run, as a part of what they have alone; 1: all */
     enum tccl_basis
         basis;    /* by what gbps and share are known beside them; the least sure chain's */
-    double bound; /* proven upper bound of all rings */
+    double bound; /* proven upper bound of all rings, or sets of as many as any class has sets of */
     double baseline_gbps[TCCL_GENERATIONS];  /* of the baseline of each generation of NCCL; 0 if
                                               * unknown */
     double baseline_share[TCCL_GENERATIONS]; /* what that leaves to those that run */
     double noise; /* of the measurements, as a ratio; the largest of all classes */
     int n_nodes;
+    int rings; /* how many run at once; gbps and alone are of all of them together */
     struct tccl_ring_choice *choices; /* n_nodes; owned by the ring */
 };
 
@@ -41,9 +44,10 @@ double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct t
 double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_node_class *to,
                          int generation);
 
-/* Solves the ring over the nodes of the runs in order. Returns 0; 1 if there is nothing to do (one
- * GPU in all); -1 with err saying why there is no ring (a node without NIC, fabrics that do not
- * meet). tccl_ring_clear frees. */
+/* Solves the ring over the nodes of the runs in order, or the best set of rings at once where all
+ * classes have sets of so many. Rings through one NIC share its line rate. Returns 0; 1 if there is
+ * nothing to do (one GPU in all); -1 with err saying why there is no ring (a node without NIC,
+ * fabrics that do not meet). tccl_ring_clear frees. */
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                     struct tccl_error *err);
 /* Is the ring faster than the baseline of this generation by more than the noise, without taking
@@ -57,12 +61,17 @@ bool tccl_ring_harms(const struct tccl_ring *ring, int generation);
 
 void tccl_ring_clear(struct tccl_ring *ring);
 
-/* The cell of a choice on a node of that class; NULL: the class has no such NICs. */
+/* The cell of a choice of one ring on a node of that class; NULL: the class has no such NICs. */
 const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,
                                        struct tccl_ring_choice choice);
 
-/* "n1[chain] n2[chain]" for all nodes; names has n_nodes entries. Allocated; NULL if out of
- * memory. */
+/* The chains of all rings on a node of that class, the first ring's first; none (n = 0) if the
+ * class has no such NICs. */
+void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class *class, int node,
+                      struct tccl_ring_set *set);
+
+/* "n1[chain] n2[chain]", or of several rings "n1[chain | chain] n2[chain | chain]", for all nodes;
+ * names has n_nodes entries. Allocated; NULL if out of memory. */
 char *tccl_ring_format(const struct tccl_run *runs, int n_runs, const struct tccl_ring *ring,
                        const char *const *names);
 

@@ -1,200 +1,250 @@
-/* segment.c: (max, min) products, and the ring over a list of nodes. */
+/* segment.c: the best ways of several rings through a list of nodes. First the words that the rings
+ * can meet are found, and each node kind's ways become edges between them; then the segment grows
+ * node by node, or by repeated squaring. */
 #include "ring/segment.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #include "base/cleanup.h"
+#include "ring/maxmin.h"
 
-static inline float smaller(float a, float b)
-{
-    return a < b ? a : b;
-}
+/* LANES: rows of the segment are padded to a multiple of it. */
+enum { MAX_WORDS = 4096, SLOTS = 2 * MAX_WORDS, MAX_EDGES = 1 << 21, LANES = 4 };
 
-static inline float larger(float a, float b)
-{
-    return a > b ? a : b;
-}
+/* The fabric of each ring; unused ones are 0, so that words compare as a whole. */
+struct word {
+    uint32_t fabrics[TCCL_CHAIN_RINGS];
+};
 
-/* out[i][j] for columns from first on: the columns left over by the vector kernels, and all columns
- * on other processors. */
-static void maxmin_plain(const float *a, const float *b, float *out, int rows, int inner,
-                         int columns, int first)
-{
-    for (int i = 0; i < rows; i++) {
-        float *result = out + (size_t)i * columns;
-        for (int j = first; j < columns; j++)
-            result[j] = 0;
-        for (int k = 0; k < inner; k++) {
-            const float *row = b + (size_t)k * columns, x = a[(size_t)i * inner + k];
-            for (int j = first; j < columns; j++)
-                result[j] = larger(result[j], smaller(x, row[j]));
-        }
-    }
-}
+/* A way of a node kind in one order of its rings. */
+struct edge {
+    int from, to; /* words */
+    int way;
+    float gbps;
+};
 
-#ifdef __x86_64__
-/* One row of out, as many times VECTORS vectors as fit: they stay in registers over the inner loop.
- */
-#define UNROLLED(VECTORS) _Pragma("GCC unroll 8") for (int v = 0; v < (VECTORS); v++)
-#define MAXMIN_TILES(VECTORS, VECTOR, LANES, LOAD, STORE, SPREAD, ZERO, MIN, MAX)                  \
-    for (; j + (VECTORS) * (LANES) <= columns; j += (VECTORS) * (LANES)) {                         \
-        VECTOR best[VECTORS];                                                                      \
-        UNROLLED(VECTORS) best[v] = ZERO();                                                        \
-        for (int k = 0; k < inner; k++) {                                                          \
-            const float *row = b + (size_t)k * columns + j;                                        \
-            VECTOR x = SPREAD(left[k]);                                                            \
-            UNROLLED(VECTORS) best[v] = MAX(best[v], MIN(x, LOAD(row + v * (LANES))));             \
-        }                                                                                          \
-        UNROLLED(VECTORS) STORE(result + j + v * (LANES), best[v]);                                \
-    }
+/* Those of a node kind. */
+struct edges {
+    int count, room;
+    struct edge *edges;
+    struct word *entries; /* of each way: what its rings come in from, sorted */
+};
 
-/* From column first on. Returns the columns done. */
-#define MAXMIN_ROWS(...)                                                                           \
-    int j = first;                                                                                 \
-    for (int i = 0; i < rows; i++) {                                                               \
-        const float *left = a + (size_t)i * inner;                                                 \
-        float *result = out + (size_t)i * columns;                                                 \
-        j = first;                                                                                 \
-        MAXMIN_TILES(8, __VA_ARGS__)                                                               \
-        MAXMIN_TILES(1, __VA_ARGS__)                                                               \
-    }                                                                                              \
-    return j;
-
-static int maxmin_sse2(const float *a, const float *b, float *out, int rows, int inner, int columns,
-                       int first)
-{
-    MAXMIN_ROWS(__m128, 4, _mm_loadu_ps, _mm_storeu_ps, _mm_set1_ps, _mm_setzero_ps, _mm_min_ps,
-                _mm_max_ps)
-}
-
-#ifndef TCCL_NO_AVX2 /* the benchmarks compare both */
-/* Non-negative floats have the order of their bits as integers, and processors compare integers on
- * more execution units. */
-#define LOAD_BITS(from) _mm256_loadu_si256((const __m256i *)(from))
-#define STORE_BITS(to, bits) _mm256_storeu_si256((__m256i *)(to), bits)
-#define SPREAD_BITS(x) _mm256_castps_si256(_mm256_set1_ps(x))
-
-__attribute__((target("avx2"))) static int maxmin_avx2(const float *a, const float *b, float *out,
-                                                       int rows, int inner, int columns)
-{
-    enum { first = 0 };
-    MAXMIN_ROWS(__m256i, 8, LOAD_BITS, STORE_BITS, SPREAD_BITS, _mm256_setzero_si256,
-                _mm256_min_epi32, _mm256_max_epi32)
-}
-#endif
-#endif
-
-void tccl_maxmin(const float *a, const float *b, float *out, int rows, int inner, int columns)
-{
-    int done = 0;
-#if defined(__x86_64__) && !defined(TCCL_NO_AVX2)
-    if (columns >= 8 && __builtin_cpu_supports("avx2"))
-        done = maxmin_avx2(a, b, out, rows, inner, columns);
-#endif
-#ifdef __x86_64__
-    done = maxmin_sse2(a, b, out, rows, inner, columns, done);
-#endif
-    if (done < columns)
-        maxmin_plain(a, b, out, rows, inner, columns, done);
-}
-
-void tccl_segment_merge(const float *a, const float *hop, const float *b, float *out,
-                        float *scratch, int rows, int exits, int entries, int columns)
-{
-    tccl_maxmin(a, hop, scratch, rows, exits, entries);
-    tccl_maxmin(scratch, b, out, rows, entries, columns);
-}
-
-/* The list of nodes reduced to NICs, with room for the products. */
 struct merge {
     const struct tccl_nodes *nodes;
-    float *cells;       /* all reduced matrices, one after the other */
-    const float **cell; /* cell[i]: nics[i] x nics[i]; shared by equal nodes */
-    float *whole;       /* nics[0] x nics[last]: the segment over all nodes */
-    float *step;        /* hop * cell, and its powers */
-    float *spare;       /* result of a product before it replaces its factor */
-    int max_nics;
+    int n_words, n_starts; /* the first words are the starts */
+    struct word *words, *sorted;
+    int *slots;              /* hash table: index of a word + 1 */
+    int *latest;             /* of each word: index of the edge to it that its kind got last */
+    int n_edges;             /* of all kinds */
+    struct edges *of;        /* of each kind */
+    bool full;               /* there was no room for all words or edges */
+    int lanes;               /* n_starts, padded */
+    float *segment, *next;   /* n_words x lanes: [word][start] */
+    float *square, *product; /* n_words x n_words: [to][from] */
 };
 
 static void merge_clear(struct merge *merge)
 {
-    free(merge->cells);
-    free(merge->cell);
-    free(merge->whole);
-    free(merge->step);
-    free(merge->spare);
-}
-
-static bool same_node(const struct tccl_nodes *nodes, int i, int j)
-{
-    return nodes->gbps[i] == nodes->gbps[j] && nodes->nic[i] == nodes->nic[j] &&
-           nodes->ports[i] == nodes->ports[j] && nodes->nics[i] == nodes->nics[j];
-}
-
-/* Does each port have its own NIC? Then the matrix over ports is that over NICs. */
-static bool own_nics(const struct tccl_nodes *nodes, int i)
-{
-    if (nodes->nics[i] != nodes->ports[i])
-        return false;
-    for (int p = 0; p < nodes->ports[i]; p++)
-        if (nodes->nic[i][p] != p)
-            return false;
-    return true;
-}
-
-/* Best port pair for each pair of NICs. */
-static void reduce(const struct tccl_nodes *nodes, int i, float *cell)
-{
-    int ports = nodes->ports[i], nics = nodes->nics[i];
-    const unsigned char *nic = nodes->nic[i];
-    memset(cell, 0, sizeof(float) * nics * nics);
-    for (int entry = 0; entry < ports; entry++) {
-        const float *row = nodes->gbps[i] + (size_t)entry * ports;
-        float *best = cell + (size_t)nic[entry] * nics;
-        for (int exit = 0; exit < ports; exit++)
-            best[nic[exit]] = larger(best[nic[exit]], row[exit]);
+    for (int i = 0; merge->of && i < merge->nodes->n_kinds; i++) {
+        free(merge->of[i].edges);
+        free(merge->of[i].entries);
     }
+    free(merge->words);
+    free(merge->sorted);
+    free(merge->slots);
+    free(merge->latest);
+    free(merge->of);
+    free(merge->segment);
+    free(merge->next);
+    free(merge->square);
+    free(merge->product);
 }
 
-static int reduce_all(struct merge *merge)
+/* Words */
+
+static struct word make_word(const uint32_t *fabrics, int rings)
 {
-    const struct tccl_nodes *nodes = merge->nodes;
-    size_t total = 0;
-    for (int i = 0; i < nodes->count; i++) {
-        if (nodes->nics[i] > merge->max_nics)
-            merge->max_nics = nodes->nics[i];
-        if ((i == 0 || !same_node(nodes, i, i - 1)) && !own_nics(nodes, i))
-            total += (size_t)nodes->nics[i] * nodes->nics[i];
-    }
-    size_t square = (size_t)merge->max_nics * merge->max_nics;
-    merge->cells = malloc((total + 1) * sizeof(float));
-    merge->cell = calloc(nodes->count, sizeof(*merge->cell));
-    merge->whole = malloc((square + 1) * sizeof(float));
-    merge->step = malloc((square + 1) * sizeof(float));
-    merge->spare = malloc((square + 1) * sizeof(float));
-    if (!merge->cells || !merge->cell || !merge->whole || !merge->step || !merge->spare)
+    struct word word = {{0}};
+    memcpy(word.fabrics, fabrics, sizeof(*fabrics) * rings);
+    return word;
+}
+
+static struct word sort_word(struct word word, int rings)
+{
+    for (int i = 1; i < rings; i++)
+        for (int k = i; k > 0 && word.fabrics[k - 1] > word.fabrics[k]; k--) {
+            uint32_t kept = word.fabrics[k];
+            word.fabrics[k] = word.fabrics[k - 1];
+            word.fabrics[k - 1] = kept;
+        }
+    return word;
+}
+
+static bool same_word(const struct word *a, const struct word *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static unsigned hash_word(const struct word *word)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < TCCL_CHAIN_RINGS; i++)
+        hash = (hash ^ word->fabrics[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return (unsigned)(hash >> 32) % SLOTS;
+}
+
+/* The number of the word, which may be new; -1: there is no room. */
+static int find_word(struct merge *merge, const struct word *word)
+{
+    unsigned at = hash_word(word);
+    for (; merge->slots[at]; at = (at + 1) % SLOTS)
+        if (same_word(&merge->words[merge->slots[at] - 1], word))
+            return merge->slots[at] - 1;
+    if (merge->n_words == MAX_WORDS) {
+        merge->full = true;
         return -1;
-    float *next = merge->cells;
-    for (int i = 0; i < nodes->count; i++) {
-        if (i > 0 && same_node(nodes, i, i - 1)) {
-            merge->cell[i] = merge->cell[i - 1];
+    }
+    int own = merge->n_words++;
+    merge->words[own] = *word;
+    merge->sorted[own] = sort_word(*word, merge->nodes->rings);
+    merge->slots[at] = own + 1;
+    return own;
+}
+
+/* Edges */
+
+static int room_for_edge(struct edges *of)
+{
+    if (of->count < of->room)
+        return 0;
+    int room = of->room ? 2 * of->room : 64;
+    struct edge *edges = realloc(of->edges, sizeof(*edges) * room);
+    if (!edges)
+        return -1;
+    of->edges = edges;
+    of->room = room;
+    return 0;
+}
+
+/* Adds an edge, or makes the one between the same words better. */
+static int add_edge(struct merge *merge, struct edges *of, struct edge edge)
+{
+    int latest = merge->latest[edge.to];
+    if (latest < of->count && of->edges[latest].from == edge.from &&
+        of->edges[latest].to == edge.to) {
+        if (edge.gbps > of->edges[latest].gbps)
+            of->edges[latest] = edge;
+        return 0;
+    }
+    if (merge->n_edges++ == MAX_EDGES) {
+        merge->full = true;
+        return 0;
+    }
+    if (room_for_edge(of) != 0)
+        return -1;
+    merge->latest[edge.to] = of->count;
+    of->edges[of->count++] = edge;
+    return 0;
+}
+
+/* A way being put in order: its rings so far, as bits, and the word behind the node. */
+struct order {
+    const struct tccl_way *way;
+    int index;
+    int from;
+    unsigned used;
+    struct word to;
+};
+
+/* All orders of the way that fit the word before it, from ring r on. */
+static int add_orders(struct merge *merge, struct edges *of, struct order order, int r)
+{
+    int rings = merge->nodes->rings;
+    if (r == rings) {
+        int to = find_word(merge, &order.to);
+        struct edge edge = {order.from, to, order.index, order.way->gbps};
+        return to < 0 ? 0 : add_edge(merge, of, edge);
+    }
+    uint32_t in = merge->words[order.from].fabrics[r];
+    for (int k = 0; k < rings && !merge->full; k++) {
+        bool again = false; /* the same as an earlier ring */
+        for (int j = 0; j < k; j++)
+            again = again || (!(order.used >> j & 1) && order.way->in[j] == in &&
+                              order.way->out[j] == order.way->out[k]);
+        if ((order.used >> k & 1) || order.way->in[k] != in || again)
             continue;
-        }
-        if (own_nics(nodes, i)) {
-            merge->cell[i] = nodes->gbps[i];
-            continue;
-        }
-        merge->cell[i] = next;
-        reduce(nodes, i, next);
-        next += (size_t)nodes->nics[i] * nodes->nics[i];
+        struct order next = order;
+        next.used |= 1U << k;
+        next.to.fabrics[r] = order.way->out[k];
+        if (add_orders(merge, of, next, r + 1) != 0)
+            return -1;
     }
     return 0;
 }
+
+static int add_edges(struct merge *merge, int kind, int word)
+{
+    const struct tccl_ways *ways = &merge->nodes->kinds[kind];
+    struct edges *of = &merge->of[kind];
+    for (int i = 0; i < ways->n && !merge->full; i++) {
+        struct order order = {.way = &ways->ways[i], .index = i, .from = word};
+        if (ways->ways[i].gbps > 0 && same_word(&of->entries[i], &merge->sorted[word]) &&
+            add_orders(merge, of, order, 0) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int sort_entries(struct merge *merge)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    for (int kind = 0; kind < nodes->n_kinds; kind++) {
+        const struct tccl_ways *ways = &nodes->kinds[kind];
+        struct word *entries = malloc(sizeof(*entries) * (ways->n + 1));
+        if (!entries)
+            return -1;
+        merge->of[kind].entries = entries;
+        for (int i = 0; i < ways->n; i++)
+            entries[i] = sort_word(make_word(ways->ways[i].in, nodes->rings), nodes->rings);
+    }
+    return 0;
+}
+
+/* The words that the rings can meet, whatever the order of the nodes, and all edges. */
+static int find_edges(struct merge *merge)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    int first = nodes->runs[0].kind;
+    if (sort_entries(merge) != 0)
+        return -1;
+    for (int i = 0; i < nodes->kinds[first].n; i++)
+        if (nodes->kinds[first].ways[i].gbps > 0)
+            find_word(merge, &merge->of[first].entries[i]);
+    merge->n_starts = merge->n_words;
+    for (int word = 0; word < merge->n_words; word++)
+        for (int kind = 0; kind < nodes->n_kinds && !merge->full; kind++)
+            if (add_edges(merge, kind, word) != 0)
+                return -1;
+    return 0;
+}
+
+static int make_words(struct merge *merge)
+{
+    merge->words = malloc(sizeof(*merge->words) * MAX_WORDS);
+    merge->sorted = malloc(sizeof(*merge->sorted) * MAX_WORDS);
+    merge->slots = calloc(SLOTS, sizeof(*merge->slots));
+    merge->latest = calloc(MAX_WORDS, sizeof(*merge->latest));
+    merge->of = calloc(merge->nodes->n_kinds, sizeof(*merge->of));
+    if (!merge->words || !merge->sorted || !merge->slots || !merge->latest || !merge->of)
+        return -1;
+    return find_edges(merge);
+}
+
+/* Products */
 
 static void swap(float **a, float **b)
 {
@@ -203,164 +253,203 @@ static void swap(float **a, float **b)
     *b = kept;
 }
 
-/* The number of equal nodes from i on that are reached by equal hops. */
-static int run_length(const struct merge *merge, int i)
+/* segment = segment * edges */
+static void append_node(struct merge *merge, const struct edges *of)
 {
-    const struct tccl_nodes *nodes = merge->nodes;
-    int length = 1;
-    while (i + length < nodes->count && merge->cell[i + length] == merge->cell[i] &&
-           nodes->hop[i + length - 1] == nodes->hop[i - 1] && nodes->nics[i - 1] == nodes->nics[i])
-        length++;
-    return length;
+    size_t lanes = (size_t)merge->lanes;
+    memset(merge->next, 0, sizeof(float) * merge->n_words * lanes);
+    for (int i = 0; i < of->count; i++) {
+        const struct edge *edge = &of->edges[i];
+        tccl_maxmin_row(merge->segment + edge->from * lanes, edge->gbps,
+                        merge->next + edge->to * lanes, merge->lanes);
+    }
+    swap(&merge->segment, &merge->next);
 }
 
-/* whole = whole * (hop * cell) ^ length, node by node or by repeated squaring. */
-static void append_run(struct merge *merge, int i, int length)
+/* segment = segment * edges ^ length, by repeated squaring. */
+static void append_powers(struct merge *merge, const struct edges *of, int length)
 {
-    const struct tccl_nodes *nodes = merge->nodes;
-    int rows = nodes->nics[0], before = nodes->nics[i - 1], after = nodes->nics[i];
-    if (length == 1 && rows < before) {
-        tccl_segment_merge(merge->whole, nodes->hop[i - 1], merge->cell[i], merge->step,
-                           merge->spare, rows, before, after, after);
-        swap(&merge->whole, &merge->step);
-        return;
-    }
-    tccl_maxmin(nodes->hop[i - 1], merge->cell[i], merge->step, before, after, after);
+    int n = merge->n_words;
+    memset(merge->square, 0, sizeof(float) * n * n);
+    for (int i = 0; i < of->count; i++)
+        merge->square[(size_t)of->edges[i].to * n + of->edges[i].from] = of->edges[i].gbps;
     for (int left = length; left > 0; left >>= 1) {
         if (left & 1) {
-            tccl_maxmin(merge->whole, merge->step, merge->spare, rows, before, after);
-            swap(&merge->whole, &merge->spare);
-            before = after;
+            tccl_maxmin(merge->square, merge->segment, merge->next, n, n, merge->lanes);
+            swap(&merge->segment, &merge->next);
         }
         if (left > 1) {
-            tccl_maxmin(merge->step, merge->step, merge->spare, after, after, after);
-            swap(&merge->step, &merge->spare);
+            tccl_maxmin(merge->square, merge->square, merge->product, n, n, n);
+            swap(&merge->square, &merge->product);
         }
     }
 }
 
-static void merge_all(struct merge *merge)
+/* Is a run that long better squared? */
+static bool is_long(const struct merge *merge, const struct edges *of, int length)
 {
-    int first = merge->nodes->nics[0];
-    memcpy(merge->whole, merge->cell[0], sizeof(float) * first * first);
-    for (int i = 1; i < merge->nodes->count;) {
-        int length = run_length(merge, i);
-        append_run(merge, i, length);
-        i += length;
-    }
+    double n = merge->n_words, lanes = merge->lanes, squares = 0;
+    for (int left = length; left > 1; left >>= 1)
+        squares++;
+    return n * n * (squares * n + __builtin_popcount(length) * lanes) <
+           (double)length * (of->count + n) * lanes;
 }
 
-/* The best way to close the segment by the last hop. */
-static float close_ring(const struct merge *merge, int *entry, int *exit)
+static int room_for_powers(struct merge *merge)
 {
-    const struct tccl_nodes *nodes = merge->nodes;
-    int rows = nodes->nics[0], columns = nodes->nics[nodes->count - 1];
-    const float *hop = nodes->hop[nodes->count - 1];
-    float best = 0;
-    for (int a = 0; a < rows; a++) {
-        for (int b = 0; b < columns; b++) {
-            float gbps = smaller(merge->whole[(size_t)a * columns + b], hop[(size_t)b * rows + a]);
-            if (gbps > best) {
-                best = gbps;
-                *entry = a;
-                *exit = b;
-            }
-        }
-    }
-    return best;
+    size_t square = (size_t)merge->n_words * merge->n_words;
+    if (merge->square)
+        return 0;
+    merge->square = malloc(sizeof(float) * square);
+    merge->product = malloc(sizeof(float) * square);
+    return merge->square && merge->product ? 0 : -1;
 }
 
-/* Index of the largest min(left[k], right[k * stride]). */
-static int best_middle(const float *left, const float *right, int count, int stride)
+static int merge_all(struct merge *merge)
 {
-    int best = 0;
-    float best_gbps = -1;
-    for (int k = 0; k < count; k++) {
-        float gbps = smaller(left[k], right[(size_t)k * stride]);
-        if (gbps > best_gbps) {
-            best_gbps = gbps;
-            best = k;
-        }
-    }
-    return best;
-}
-
-/* The best ports of node i for its chosen NICs. */
-static struct tccl_node_ports best_ports(const struct tccl_nodes *nodes, int i, int entry_nic,
-                                         int exit_nic)
-{
-    struct tccl_node_ports choice = {0, 0};
-    int ports = nodes->ports[i];
-    float best = -1;
-    for (int entry = 0; entry < ports; entry++) {
-        for (int exit = 0; exit < ports && nodes->nic[i][entry] == entry_nic; exit++) {
-            float gbps = nodes->gbps[i][(size_t)entry * ports + exit];
-            if (nodes->nic[i][exit] == exit_nic && gbps > best) {
-                best = gbps;
-                choice = (struct tccl_node_ports){entry, exit};
-            }
-        }
-    }
-    return choice;
-}
-
-/* Finds the choice of every node from the first entry and the last exit. One row of each partial
- * product is enough: arrive[i] over entry NICs, leave[i] over exit NICs of node i. choices gets
- * NICs.
- */
-static int walk_back(const struct merge *merge, int entry, int exit,
-                     struct tccl_node_ports *choices)
-{
-    const struct tccl_nodes *nodes = merge->nodes;
-    size_t wide = merge->max_nics;
-    cleanup_free float *arrive = malloc(sizeof(float) * wide * nodes->count);
-    cleanup_free float *leave = malloc(sizeof(float) * wide * nodes->count);
-    if (!arrive || !leave)
+    merge->lanes = (merge->n_starts + LANES - 1) / LANES * LANES;
+    size_t size = (size_t)merge->n_words * merge->lanes;
+    merge->segment = calloc(size + 1, sizeof(float));
+    merge->next = calloc(size + 1, sizeof(float));
+    if (!merge->segment || !merge->next)
         return -1;
-    memcpy(leave, merge->cell[0] + (size_t)entry * nodes->nics[0], sizeof(float) * nodes->nics[0]);
-    for (int i = 1; i < nodes->count; i++) {
-        tccl_maxmin(leave + wide * (i - 1), nodes->hop[i - 1], arrive + wide * i, 1,
-                    nodes->nics[i - 1], nodes->nics[i]);
-        tccl_maxmin(arrive + wide * i, merge->cell[i], leave + wide * i, 1, nodes->nics[i],
-                    nodes->nics[i]);
+    for (int i = 0; i < merge->n_starts; i++)
+        merge->segment[(size_t)i * merge->lanes + i] = INFINITY;
+    for (int i = 0; i < merge->nodes->n_runs; i++) {
+        struct tccl_ways_run run = merge->nodes->runs[i];
+        const struct edges *of = &merge->of[run.kind];
+        if (is_long(merge, of, run.count)) {
+            if (room_for_powers(merge) != 0)
+                return -1;
+            append_powers(merge, of, run.count);
+            continue;
+        }
+        for (int k = 0; k < run.count; k++)
+            append_node(merge, of);
     }
-    for (int i = nodes->count - 1; i > 0; i--) {
-        choices[i].exit = exit;
-        choices[i].entry =
-            best_middle(arrive + wide * i, merge->cell[i] + exit, nodes->nics[i], nodes->nics[i]);
-        exit = best_middle(leave + wide * (i - 1), nodes->hop[i - 1] + choices[i].entry,
-                           nodes->nics[i - 1], nodes->nics[i]);
-    }
-    choices[0] = (struct tccl_node_ports){entry, exit};
     return 0;
 }
 
-/* Replaces NICs by ports. Equal neighbours with equal choices are looked up once. */
-static void nics_to_ports(const struct tccl_nodes *nodes, struct tccl_node_ports *choices)
+/* The best word with which rings come back as they began. */
+static float close_ring(const struct merge *merge, int *start)
 {
-    struct tccl_node_ports nics = {-1, -1}, ports = {0, 0};
-    for (int i = 0; i < nodes->count; i++) {
-        if (i == 0 || !same_node(nodes, i, i - 1) || choices[i].entry != nics.entry ||
-            choices[i].exit != nics.exit) {
-            nics = choices[i];
-            ports = best_ports(nodes, i, nics.entry, nics.exit);
+    float best = 0;
+    for (int i = 0; i < merge->n_starts; i++) {
+        float gbps = merge->segment[(size_t)i * merge->lanes + i];
+        if (gbps > best) {
+            best = gbps;
+            *start = i;
         }
-        choices[i] = ports;
+    }
+    return best;
+}
+
+/* Choices */
+
+static bool has_bit(const uint64_t *bits, int i)
+{
+    return bits[i / 64] >> (i % 64) & 1;
+}
+
+static void set_bit(uint64_t *bits, int i)
+{
+    bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+/* Leaves the edges of that bandwidth or more. */
+static void keep_fast(struct edges *of, float gbps)
+{
+    int kept = 0;
+    for (int i = 0; i < of->count; i++)
+        if (of->edges[i].gbps >= gbps)
+            of->edges[kept++] = of->edges[i];
+    of->count = kept;
+}
+
+/* Into which words the rings can come behind the node. */
+static void reach(const struct edges *of, const uint64_t *before, uint64_t *behind)
+{
+    for (int i = 0; i < of->count; i++)
+        if (has_bit(before, of->edges[i].from))
+            set_bit(behind, of->edges[i].to);
+}
+
+/* The fastest edge to the word from one that is reached. */
+static const struct edge *best_edge(const struct edges *of, const uint64_t *before, int to)
+{
+    const struct edge *best = NULL;
+    for (int i = 0; i < of->count; i++)
+        if (of->edges[i].to == to && has_bit(before, of->edges[i].from) &&
+            (!best || of->edges[i].gbps > best->gbps))
+            best = &of->edges[i];
+    return best;
+}
+
+/* Which of the way's rings goes from and to the fabrics of each ring. */
+static void put_in_order(const struct merge *merge, const struct edges *of, const struct edge *edge,
+                         struct tccl_node_way *choice)
+{
+    const struct tccl_way *way = &merge->nodes->kinds[of - merge->of].ways[edge->way];
+    const struct word *from = &merge->words[edge->from], *to = &merge->words[edge->to];
+    unsigned used = 0;
+    *choice = (struct tccl_node_way){.way = edge->way};
+    for (int r = 0; r < merge->nodes->rings; r++) {
+        int k = 0;
+        while ((used >> k & 1) || way->in[k] != from->fabrics[r] || way->out[k] != to->fabrics[r])
+            k++;
+        used |= 1U << k;
+        choice->order[r] = (uint8_t)k;
     }
 }
 
-int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_ports *choices)
+/* From the last node back to the first. reached: of each node, the words before it. */
+static void walk_back(const struct merge *merge, const uint64_t *reached, size_t wide, int start,
+                      int node, struct tccl_node_way *choices)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    for (int i = nodes->n_runs - 1, word = start; i >= 0; i--) {
+        const struct edges *of = &merge->of[nodes->runs[i].kind];
+        for (int k = 0; k < nodes->runs[i].count; k++) {
+            node--;
+            const struct edge *edge = best_edge(of, reached + wide * node, word);
+            put_in_order(merge, of, edge, &choices[node]);
+            word = edge->from;
+        }
+    }
+}
+
+static int choose(const struct merge *merge, float gbps, int start, struct tccl_node_way *choices)
+{
+    const struct tccl_nodes *nodes = merge->nodes;
+    size_t wide = ((size_t)merge->n_words + 63) / 64;
+    int count = 0, node = 0;
+    for (int i = 0; i < nodes->n_runs; i++)
+        count += nodes->runs[i].count;
+    cleanup_free uint64_t *reached = calloc((count + 1) * wide, sizeof(*reached));
+    if (!reached)
+        return -1;
+    for (int i = 0; i < nodes->n_kinds; i++)
+        keep_fast(&merge->of[i], gbps);
+    set_bit(reached, start);
+    for (int i = 0; i < nodes->n_runs; i++)
+        for (int k = 0; k < nodes->runs[i].count; k++, node++)
+            reach(&merge->of[nodes->runs[i].kind], reached + wide * node,
+                  reached + wide * (node + 1));
+    walk_back(merge, reached, wide, start, count, choices);
+    return 0;
+}
+
+int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_way *choices)
 {
     __attribute__((cleanup(merge_clear))) struct merge merge = {.nodes = nodes};
-    int entry = 0, exit = 0;
-    if (reduce_all(&merge) != 0)
+    int start = 0;
+    *gbps = 0;
+    if (make_words(&merge) != 0)
         return -1;
-    merge_all(&merge);
-    *gbps = close_ring(&merge, &entry, &exit);
-    if (!choices || *gbps <= 0)
-        return 0;
-    if (walk_back(&merge, entry, exit, choices) != 0)
+    if (merge.full)
+        return 1;
+    if (merge_all(&merge) != 0)
         return -1;
-    nics_to_ports(nodes, choices);
-    return 0;
+    *gbps = close_ring(&merge, &start);
+    return choices && *gbps > 0 ? choose(&merge, *gbps, start, choices) : 0;
 }

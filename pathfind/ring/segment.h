@@ -1,46 +1,63 @@
-/* segment.h: the merged chains of consecutive nodes, as a (max, min) matrix entry x exit -> GB/s.
+/* segment.h: the merged ring sets of consecutive nodes.
  *
- *   (A * L * B)[a][b] = max over (x, y) of min(A[a][x], L[x][y], B[y][b])
+ * R rings run at once over all nodes. On a node ring r comes in from a fabric and goes out to one:
+ * its way. A hop leads only between NICs of one fabric, and costs what the line rates of its NICs
+ * leave to the rings that share them; each of these is known to the node that has the NIC, so the
+ * rate of a way holds both, and between two nodes only the fabrics count: the word, a fabric for
+ * each ring. A segment is a matrix word x word -> GB/s:
  *
- * With one NIC per node this is the recurrence of the TCCL paper (ASPLOS '24),
- * D[n][h][t] = max over x of min(D[n-1][h][x], DB[x][t]). The product is associative. Because a hop
- * depends only on the pair of NICs, a node's matrix over ports is first reduced to one over NICs.
- */
+ *   (A * B)[u][w] = max over v of min(A[u][v], B[v][w])
+ *
+ * which is associative. Rings have no names of their own, so a node offers each of its ways in all
+ * orders of its rings, and the first word may be sorted; but a ring must come back to where it
+ * began, so the others keep their order. One ring on one fabric is the recurrence of the TCCL paper
+ * (ASPLOS '24), D[n][h][t] = max over x of min(D[n-1][h][x], DB[x][t]). */
 #ifndef TCCL_SEGMENT_H
 #define TCCL_SEGMENT_H
 
-/* out[i][j] = max over k of min(a[i][k], b[k][j]); rows x inner times inner x columns, row-major,
- * GB/s, none negative. out must not overlap a or b. Uses AVX2 where the processor has it. */
-void tccl_maxmin(const float *a, const float *b, float *out, int rows, int inner, int columns);
+#include <stdint.h>
 
-/* out = a * hop * b, where a is rows x exits, hop exits x entries, b entries x columns; scratch
- * holds rows * entries floats. */
-void tccl_segment_merge(const float *a, const float *hop, const float *b, float *out,
-                        float *scratch, int rows, int exits, int entries, int columns);
+#include "chain/chain-text.h"
 
-/* A list of nodes to be merged into one segment and closed. Node i has ports[i] entry ports and the
- * same exit ports; gbps[i] is its matrix, ports[i] x ports[i]; nic[i][p] is the NIC of port p,
- * below nics[i]. hop[i] is the matrix nics[i] x nics[(i + 1) % count] from node i's exit NIC to the
- * next node's entry NIC. Equal nodes share their pointers. If hops differ from port to
- * port, give each port its own NIC. */
-struct tccl_nodes {
+/* Several rings on one node: ring k comes in from fabric in[k] and goes out to out[k]. */
+struct tccl_way {
+    float gbps; /* of all rings together; 0: there is no such way */
+    uint32_t in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS];
+};
+
+/* The ways through a node of one kind. */
+struct tccl_ways {
+    int n;
+    const struct tccl_way *ways;
+};
+
+/* Consecutive nodes of one kind. */
+struct tccl_ways_run {
+    int kind;
     int count;
-    const int *ports;
-    const int *nics;
-    const float *const *gbps;
-    const unsigned char *const *nic;
-    const float *const *hop;
 };
 
-/* One node's choice: its entry and exit port. */
-struct tccl_node_ports {
-    int entry, exit;
+/* Nodes to be merged into one segment and closed: each run names one of the kinds. */
+struct tccl_nodes {
+    int rings; /* R, 1 to TCCL_CHAIN_RINGS */
+    int n_kinds;
+    const struct tccl_ways *kinds;
+    int n_runs;
+    const struct tccl_ways_run *runs;
 };
 
-/* The best ring through all nodes in order, closed by hop[count - 1] (with one node the hop joins
- * it to itself). Runs of equal neighbours (the same pointers) are merged by repeated squaring.
- * choices gets count entries, or is NULL. Returns 0 with *gbps (0: no ring exists, choices then
- * mean nothing), or -1 if out of memory. */
-int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_ports *choices);
+/* One node's choice: an index into the ways of its kind, and which ring of that way each ring is.
+ */
+struct tccl_node_way {
+    int way;
+    uint8_t order[TCCL_CHAIN_RINGS];
+};
+
+/* The best rings through all nodes in order; from the last node each comes back to the first (with
+ * one node, to itself). Long runs are merged by repeated squaring. choices gets one entry a node,
+ * or is NULL; they mean nothing if *gbps is 0: no rings can be closed. Returns 0; 1 if there are
+ * more words or ways than there is room for (some 4,000 and 2 million), *gbps is 0 then; -1 if out
+ * of memory. */
+int tccl_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_way *choices);
 
 #endif

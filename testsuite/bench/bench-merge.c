@@ -1,33 +1,42 @@
-/* bench-merge.c: how long the ring over thousands of nodes takes, and how much faster that is than
- * the recurrence of the TCCL paper as it stands there. */
+/* bench-merge.c: how long the best rings over thousands of nodes takes, and how much faster that is
+ * than the recurrence of the TCCL paper as it stands there. */
 #include "ring/segment.h"
 
 #include "bench.h"
 
-enum { NODES = 4096, PORTS = 64, NICS = 4, REPEATS = 7, PAPER_NODES = 64, PAPER_STATES = 256 };
+enum {
+    NODES = 4096,
+    KINDS = 128,
+    NICS = 4,
+    WAYS = 64, /* sets of each node class */
+    MAX_RINGS = 4,
+    REPEATS = 7,
+    PAPER_NODES = 64,
+    PAPER_STATES = 256
+};
 
-/* segment.c once more, without AVX2 (meson.build). */
-int baseline_nodes_ring(const struct tccl_nodes *nodes, float *gbps,
-                        struct tccl_node_ports *choices);
+/* segment.c and maxmin.c once more, without AVX2 (meson.build). */
+int baseline_nodes_ring(const struct tccl_nodes *nodes, float *gbps, struct tccl_node_way *choices);
 
-typedef int (*ring_function)(const struct tccl_nodes *, float *, struct tccl_node_ports *);
+typedef int (*ring_function)(const struct tccl_nodes *, float *, struct tccl_node_way *);
 
 static struct {
-    float *cells; /* NODES matrices PORTS x PORTS */
-    float *hops;  /* NODES matrices PORTS x PORTS, or the first NICS * NICS of each */
-    int ports[NODES], nics[NODES];
-    const float *gbps[NODES], *hop[NODES];
-    const unsigned char *nic[NODES];
-    struct tccl_node_ports choices[NODES];
+    struct tccl_way ways[KINDS][WAYS];
+    struct tccl_ways kinds[KINDS];
+    struct tccl_ways_run runs[NODES];
+    struct tccl_node_way choices[NODES];
 } sample;
 
-static unsigned char own_nic[PORTS], shared_nic[PORTS];
-
-static float random_gbps(void)
+static unsigned random_number(unsigned below)
 {
     static unsigned long state = 1;
     state = state * 6364136223846793005UL + 1442695040888963407UL;
-    return 1 + (float)(state >> 40) * (24.0f / (1 << 24));
+    return (unsigned)(state >> 33) % below;
+}
+
+static float random_gbps(void)
+{
+    return 1 + (float)random_number(1 << 24) * (24.0f / (1 << 24));
 }
 
 static void *room(size_t count, size_t size)
@@ -46,54 +55,69 @@ static void fill(float *values, size_t count)
         values[i] = random_gbps();
 }
 
-/* nics = PORTS: hops may differ from port to port. */
-static struct tccl_nodes make_nodes(int count, int nics, bool equal)
+/* Node classes with so many sets of so many rings, each ring by any NICs; NICs are on so many
+ * fabrics. Of one ring all pairs of NICs. */
+static void make_kinds(int rings, unsigned fabrics)
 {
-    for (int i = 0; i < count; i++) {
-        size_t own = equal ? 0 : (size_t)i * PORTS * PORTS;
-        sample.ports[i] = PORTS;
-        sample.nics[i] = nics;
-        sample.gbps[i] = sample.cells + own;
-        sample.hop[i] = sample.hops + own;
-        sample.nic[i] = nics == PORTS ? own_nic : shared_nic;
-    }
-    return (struct tccl_nodes){count,       sample.ports, sample.nics,
-                               sample.gbps, sample.nic,   sample.hop};
-}
-
-static double time_ring(ring_function ring, const struct tccl_nodes *nodes, int times, float *gbps)
-{
-    double start = bench_cpu();
-    for (int i = 0; i < times; i++) {
-        if (ring(nodes, gbps, sample.choices) < 0) {
-            fprintf(stderr, "bench-merge: out of memory\n");
-            exit(1);
+    for (int kind = 0; kind < KINDS; kind++) {
+        int n = rings == 1 ? NICS * NICS : WAYS;
+        sample.kinds[kind] = (struct tccl_ways){n, sample.ways[kind]};
+        for (int i = 0; i < n; i++) {
+            sample.ways[kind][i] = (struct tccl_way){.gbps = random_gbps()};
+            for (int r = 0; r < rings; r++) {
+                unsigned in = rings == 1 ? (unsigned)i / NICS : random_number(NICS);
+                unsigned out = rings == 1 ? (unsigned)i % NICS : random_number(NICS);
+                sample.ways[kind][i].in[r] = in % fabrics;
+                sample.ways[kind][i].out[r] = out % fabrics;
+            }
         }
     }
-    return (bench_cpu() - start) * 1e3 / times;
 }
 
-/* Both builds in turn; their rings must be equal. */
-static void compare_builds(const char *what, const struct tccl_nodes *nodes, int times,
-                           const char *aim, const char *baseline_aim)
+/* NODES nodes in runs of equal ones. */
+static struct tccl_nodes make_nodes(int rings, int kinds, int run)
 {
-    double fast[REPEATS], baseline[REPEATS], ratio[REPEATS];
+    for (int i = 0; i < NODES / run; i++)
+        sample.runs[i] = (struct tccl_ways_run){i % kinds, run};
+    return (struct tccl_nodes){rings, kinds, sample.kinds, NODES / run, sample.runs};
+}
+
+/* All numbers of rings, one after the other. */
+static double time_rings(ring_function ring, int max_rings, unsigned fabrics, int kinds, int run,
+                         float *gbps)
+{
+    double total = 0;
+    *gbps = 0;
+    for (int rings = 1; rings <= max_rings; rings++) {
+        float own;
+        make_kinds(rings, fabrics);
+        struct tccl_nodes nodes = make_nodes(rings, kinds, run);
+        double start = bench_cpu();
+        if (ring(&nodes, &own, sample.choices) != 0) {
+            fprintf(stderr, "bench-merge: no room\n");
+            exit(1);
+        }
+        total += (bench_cpu() - start) * 1e3;
+        *gbps = own > *gbps ? own : *gbps;
+    }
+    return total;
+}
+
+/* Both builds in turn, over other random ways each time. */
+static void compare_builds(const char *what, int max_rings, unsigned fabrics, int kinds, int run,
+                           const char *aim)
+{
+    double fast[REPEATS], baseline[REPEATS];
     char text[80];
     for (int i = 0; i < REPEATS; i++) {
-        float a, b;
-        fast[i] = time_ring(tccl_nodes_ring, nodes, times, &a);
-        baseline[i] = time_ring(baseline_nodes_ring, nodes, times, &b);
-        ratio[i] = baseline[i] / fast[i];
-        if (a != b) {
-            fprintf(stderr, "bench-merge: the rings differ: %g and %g\n", (double)a, (double)b);
-            exit(1);
-        }
+        float gbps;
+        fast[i] = time_rings(tccl_nodes_ring, max_rings, fabrics, kinds, run, &gbps);
+        baseline[i] = time_rings(baseline_nodes_ring, max_rings, fabrics, kinds, run, &gbps);
     }
     snprintf(text, sizeof(text), "%s, baseline", what);
-    bench_spread(text, baseline, REPEATS, "ms", baseline_aim);
+    bench_spread(text, baseline, REPEATS, "ms", aim);
     snprintf(text, sizeof(text), "%s, chosen at run time", what);
     bench_spread(text, fast, REPEATS, "ms", aim);
-    bench_spread("  baseline : chosen at run time", ratio, REPEATS, "x", "");
 }
 
 /* The paper's recurrence over encoded transfers:
@@ -131,53 +155,44 @@ static double time_paper(float *gbps)
     return seconds * 1e3;
 }
 
+/* One ring over nodes with 4 NICs, each on a fabric of its own. */
 static void compare_paper(void)
 {
     enum { TIMES = 20, PAPER_REPEATS = 5 };
-    double plain[PAPER_REPEATS], ours[PAPER_REPEATS], baseline[PAPER_REPEATS], ratio[PAPER_REPEATS],
-        baseline_ratio[PAPER_REPEATS];
-    struct tccl_nodes nodes = make_nodes(PAPER_NODES, NICS, false);
+    double plain[PAPER_REPEATS], ours[PAPER_REPEATS], ratio[PAPER_REPEATS];
+    make_kinds(1, NICS);
+    for (int i = 0; i < PAPER_NODES; i++)
+        sample.runs[i] = (struct tccl_ways_run){i, 1};
+    struct tccl_nodes nodes = {1, PAPER_NODES, sample.kinds, PAPER_NODES, sample.runs};
     for (int i = 0; i < PAPER_REPEATS; i++) {
         float gbps;
         plain[i] = time_paper(&gbps);
-        ours[i] = time_ring(tccl_nodes_ring, &nodes, TIMES, &gbps);
-        baseline[i] = time_ring(baseline_nodes_ring, &nodes, TIMES, &gbps);
+        double start = bench_cpu();
+        for (int k = 0; k < TIMES; k++)
+            if (tccl_nodes_ring(&nodes, &gbps, sample.choices) != 0)
+                exit(1);
+        ours[i] = (bench_cpu() - start) * 1e3 / TIMES;
         ratio[i] = plain[i] / ours[i];
-        baseline_ratio[i] = plain[i] / baseline[i];
     }
     bench_spread("plain recurrence over 256 encoded transfers", plain, PAPER_REPEATS, "ms", "");
-    bench_spread("64 ports, 4 NICs, baseline", baseline, PAPER_REPEATS, "ms", "");
-    bench_spread("64 ports, 4 NICs, chosen at run time", ours, PAPER_REPEATS, "ms", "");
-    bench_spread("  plain : baseline", baseline_ratio, PAPER_REPEATS, "x", ">= 1000");
-    bench_spread("  plain : chosen at run time", ratio, PAPER_REPEATS, "x", ">= 1000");
+    bench_spread("4 NICs, 4 fabrics", ours, PAPER_REPEATS, "ms", "");
+    bench_spread("  plain : ours", ratio, PAPER_REPEATS, "x", ">= 1000");
 }
 
 int main(int argc, char **argv)
 {
     bench_begin(argc, argv);
-    size_t total = (size_t)NODES * PORTS * PORTS;
-    sample.cells = room(total, sizeof(float));
-    sample.hops = room(total, sizeof(float));
-    fill(sample.cells, total);
-    fill(sample.hops, total);
-    for (int p = 0; p < PORTS; p++) {
-        own_nic[p] = (unsigned char)p;
-        shared_nic[p] = (unsigned char)(p / (PORTS / NICS));
-    }
-    bench_title("The ring over 4,096 nodes of 64 ports each (processor time, one core)");
+    bench_title(
+        "The best set of up to 4 rings over 4,096 nodes with 4 NICs (processor time, one core)");
     bench_heads();
-    struct tccl_nodes nodes = make_nodes(NODES, NICS, false);
-    compare_builds("different nodes, hops by pair of 4 NICs", &nodes, 1, "<= 100", "<= 100");
-    nodes = make_nodes(NODES, PORTS, false);
-    compare_builds("different nodes, 64 x 64 hops", &nodes, 1, "<= 100", "<= 250");
-    nodes = make_nodes(NODES, NICS, true);
-    compare_builds("equal nodes, hops by pair of 4 NICs", &nodes, 20, "<= 1", "<= 1");
-    nodes = make_nodes(NODES, PORTS, true);
-    compare_builds("equal nodes, 64 x 64 hops", &nodes, 5, "", "");
+    compare_builds("1 ring, 4 fabrics, 128 classes by turns", 1, 4, KINDS, 1, "<= 100");
+    compare_builds("1 fabric, 128 classes by turns", MAX_RINGS, 1, KINDS, 1, "<= 100");
+    compare_builds("2 fabrics, 128 classes by turns", MAX_RINGS, 2, KINDS, 1, "<= 100");
+    compare_builds("4 fabrics, 128 classes by turns", MAX_RINGS, 4, KINDS, 1, "<= 100");
+    compare_builds("4 fabrics, runs of 32 equal nodes", MAX_RINGS, 4, KINDS, 32, "<= 100");
+    compare_builds("4 fabrics, equal nodes", MAX_RINGS, 4, 1, NODES, "<= 100");
     bench_title("The ring over 64 different nodes, against the paper's recurrence");
     bench_heads();
     compare_paper();
-    free(sample.cells);
-    free(sample.hops);
     return bench_end();
 }

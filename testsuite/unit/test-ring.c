@@ -88,6 +88,194 @@ static void test_best_of_all(unsigned long seed)
     }
 }
 
+/* Random sets of so many rings for a class. */
+static void add_random_sets(struct tccl_node_class *class, int rings, unsigned long *state)
+{
+    for (int i = 1 + random_below(state, 4); i > 0; i--) {
+        struct tccl_class_set set = {.gbps = random_gbps(state) / 2, .bound = 30};
+        set.set.n = rings;
+        for (int r = 0; r < rings; r++) {
+            set.set.rings[r].entry.nic = random_below(state, class->n_nics);
+            set.set.rings[r].exit.nic = random_below(state, class->n_nics);
+        }
+        CHECK_INT(tccl_node_class_add_set(class, &set), 0);
+    }
+}
+
+enum { MAX_RINGS = 3, VECTORS = 27 /* MAX_NIC ^ MAX_RINGS */ };
+
+/* The NICs of several rings, in their order: [0] by which they enter, [1] by which they leave. */
+struct vectors {
+    int nics[2][MAX_RINGS];
+    double gbps;
+};
+
+static int number_of(const int *nics, int rings)
+{
+    int number = 0;
+    for (int r = 0; r < rings; r++)
+        number = number * MAX_NIC + nics[r];
+    return number;
+}
+
+/* All sets of a class in all orders of their rings (of at most 3). Returns how many. */
+static int list_vectors(const struct tccl_node_class *class, int rings, struct vectors *list)
+{
+    static const int orders[][MAX_RINGS] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
+                                            {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    int n = 0;
+    for (int i = 0; i < class->n_sets; i++) {
+        for (int k = 0; k < (rings == 2 ? 2 : 6) && class->sets[i].set.n == rings; k++) {
+            list[n].gbps = class->sets[i].gbps;
+            for (int r = 0; r < rings; r++) {
+                const struct tccl_chain *chain = &class->sets[i].set.rings[orders[k][r]];
+                list[n].nics[0][r] = chain->entry.nic;
+                list[n].nics[1][r] = chain->exit.nic;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+/* What a NIC's line leaves to ring r. */
+static double part_of(const struct tccl_node_class *class, const int *nics, int rings, int r)
+{
+    int sharing = 0;
+    for (int k = 0; k < rings; k++)
+        sharing += nics[k] == nics[r];
+    return class->nics[nics[r]].gbps / sharing;
+}
+
+/* Of all rings together, from their exit NICs to their entry NICs. */
+static double hop_of(const struct tccl_node_class *from, const int *out,
+                     const struct tccl_node_class *to, const int *in, int rings)
+{
+    double least = 1e9;
+    for (int r = 0; r < rings; r++) {
+        double sent = part_of(from, out, rings, r), taken = part_of(to, in, rings, r);
+        if (strcmp(from->nics[out[r]].fabric, to->nics[in[r]].fabric) != 0)
+            return 0;
+        least = sent < least ? sent : least;
+        least = taken < least ? taken : least;
+    }
+    return rings * least;
+}
+
+static double least_of(double a, double b, double c)
+{
+    double least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* The plain recurrence over vectors of NICs: from each beginning on the first node, node by node.
+ */
+static double best_set(const struct tccl_node_class *const *nodes, int count, int rings)
+{
+    struct vectors list[4 * 6], first[4 * 6];
+    double best = 0;
+    int n_first = list_vectors(nodes[0], rings, first);
+    for (int start = 0; start < n_first; start++) {
+        double reached[VECTORS] = {0};
+        int out[VECTORS][MAX_RINGS];
+        memcpy(out[number_of(first[start].nics[1], rings)], first[start].nics[1], sizeof(out[0]));
+        reached[number_of(first[start].nics[1], rings)] = first[start].gbps;
+        for (int node = 1; node < count; node++) {
+            double next[VECTORS] = {0};
+            int next_out[VECTORS][MAX_RINGS], n = list_vectors(nodes[node], rings, list);
+            for (int k = 0; k < n; k++) {
+                int to = number_of(list[k].nics[1], rings);
+                memcpy(next_out[to], list[k].nics[1], sizeof(out[0]));
+                for (int x = 0; x < VECTORS; x++) {
+                    double through = reached[x] > 0
+                                         ? least_of(reached[x], list[k].gbps,
+                                                    hop_of(nodes[node - 1], out[x], nodes[node],
+                                                           list[k].nics[0], rings))
+                                         : 0;
+                    next[to] = through > next[to] ? through : next[to];
+                }
+            }
+            memcpy(reached, next, sizeof(reached));
+            memcpy(out, next_out, sizeof(out));
+        }
+        for (int x = 0; x < VECTORS; x++) {
+            double closed = reached[x] > 0 ? least_of(reached[x], 1e9,
+                                                      hop_of(nodes[count - 1], out[x], nodes[0],
+                                                             first[start].nics[0], rings))
+                                           : 0;
+            best = closed > best ? closed : best;
+        }
+    }
+    return best;
+}
+
+/* Follows the rings of the answer from node to node. */
+static double value_of(const struct tccl_node_class *const *nodes, const struct tccl_ring *ring)
+{
+    double least = 1e9;
+    for (int i = 0; i < ring->n_nodes; i++) {
+        const struct tccl_node_class *own = nodes[i], *next = nodes[(i + 1) % ring->n_nodes];
+        struct tccl_ring_set set, after;
+        int out[TCCL_CHAIN_RINGS], in[TCCL_CHAIN_RINGS];
+        tccl_ring_set_of(ring, own, i, &set);
+        tccl_ring_set_of(ring, next, (i + 1) % ring->n_nodes, &after);
+        for (int r = 0; r < ring->rings; r++) {
+            out[r] = set.rings[r].exit.nic;
+            in[r] = after.rings[r].entry.nic;
+        }
+        least = least_of(least, own->sets[ring->choices[i].set].gbps,
+                         hop_of(own, out, next, in, ring->rings));
+    }
+    return least;
+}
+
+/* Sets of rings over nodes of mixed classes: the best of those of two, three, or one, whatever all
+ * classes have. */
+static void test_best_sets(unsigned long seed)
+{
+    int several = 0;
+    for (int round = 0; round < 500 && !check_failures; round++) {
+        unsigned long state = seed + 7000 + round;
+        struct tccl_node_class *classes[MAX_KINDS];
+        struct tccl_run runs[MAX_KINDS];
+        const struct tccl_node_class *nodes[MAX_NODES];
+        int n_runs = 1 + random_below(&state, MAX_KINDS), count = 0;
+        int without = random_below(&state, 4); /* the last class has no such sets */
+        for (int i = 0; i < n_runs; i++) {
+            classes[i] = random_class(&state);
+            runs[i] = (struct tccl_run){classes[i], 1 + random_below(&state, 2)};
+            for (int k = 0; k < classes[i]->n_nics * classes[i]->n_nics; k++)
+                classes[i]->cells[k] = (struct tccl_cell){.gbps = 0.5, .bound = 1, .alone = 0.5};
+            for (int rings = 2; rings <= MAX_RINGS; rings++)
+                if (i + 1 < n_runs || rings != without)
+                    add_random_sets(classes[i], rings, &state);
+            for (int k = 0; k < runs[i].count; k++)
+                nodes[count++] = classes[i];
+        }
+        double best = 0;
+        for (int rings = 2; rings <= MAX_RINGS && count > 1; rings++) {
+            double gbps = rings == without ? 0 : best_set(nodes, count, rings);
+            best = gbps > best ? gbps : best;
+        }
+        struct tccl_ring ring;
+        int status = tccl_ring_solve(runs, n_runs, &ring, NULL);
+        if (best > 0.5) {
+            CHECK_INT(status, 0);
+            CHECK(ring.rings > 1 && ring.rings != without && ring.gbps == best);
+            CHECK(value_of(nodes, &ring) == ring.gbps && ring.bound >= ring.gbps);
+            several++;
+        } else {
+            CHECK(status != 0 || ring.rings == 1);
+        }
+        if (check_failures)
+            fprintf(stderr, "round %d: %d nodes, %g and %g\n", round, count, ring.gbps, best);
+        tccl_ring_clear(&ring);
+        for (int i = 0; i < n_runs; i++)
+            tccl_node_class_free(classes[i]);
+    }
+    CHECK(several > 100);
+}
+
 static struct tccl_node_class *plain_class(int n_nics, const double *gbps, double chains,
                                            int n_chains)
 {
@@ -251,7 +439,9 @@ static void test_without_nics(void)
 
 int main(void)
 {
-    test_best_of_all(check_seed());
+    unsigned long seed = check_seed();
+    test_best_of_all(seed);
+    test_best_sets(seed);
     test_baseline();
     test_gains();
     test_machines();
