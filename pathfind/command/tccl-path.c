@@ -62,7 +62,7 @@ static const struct command commands[] = {
      "Usage: tccl-path solve (--model FILE | --profile DIR) [OPTION]...\n"
      "Finds the best ring over the nodes: the best order of GPUs, edges and ports.\n",
      "  --rings N        N rings that run at once (1 to 8, or auto: as many as are best),\n"
-     "                   from a model, on equal nodes. Jobs get a single ring so far\n"
+     "                   from models. Jobs get a single ring so far\n"
      "  --json           print JSON\n"},
     {"eval", command_eval, "mpngrj", true, false,
      "Usage: tccl-path eval (--model FILE | --profile DIR) [--ring RING] [OPTION]...\n"

@@ -436,14 +436,15 @@ static int check_class(const struct tccl_node_class *class, struct tccl_error *e
     return 0;
 }
 
-static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
-                         struct tccl_error *err)
+/* wanted: how many rings at once; 0: whatever is best. */
+static int several_nodes(const struct tccl_run *runs, int n_runs, int wanted,
+                         struct tccl_ring *ring, struct tccl_error *err)
 {
     for (int i = 0; i < n_runs; i++)
         if (check_class(runs[i].class, err) != 0)
             return -1;
     for (int rings = 1; rings <= TCCL_CHAIN_RINGS; rings++)
-        if ((rings == 1 || all_have(runs, n_runs, rings)) &&
+        if ((!wanted || rings == wanted) && (rings == 1 || all_have(runs, n_runs, rings)) &&
             solve_rings(runs, n_runs, rings, ring) != 0)
             return tccl_fail(err, "out of memory for a ring over %d nodes", ring->n_nodes);
     if (ring->gbps <= 0)
@@ -457,8 +458,8 @@ static int several_nodes(const struct tccl_run *runs, int n_runs, struct tccl_ri
     return 0;
 }
 
-int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
-                    struct tccl_error *err)
+int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
+                          struct tccl_ring *ring, struct tccl_error *err)
 {
     int gpus;
     *ring = (struct tccl_ring){.n_nodes = count_nodes(runs, n_runs, &gpus), .rings = 1};
@@ -477,7 +478,13 @@ int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *r
         ring->noise = fmax(ring->noise, runs[i].class->noise);
     if (ring->n_nodes == 1)
         return single_node(runs[0].class, ring, err);
-    return several_nodes(runs, n_runs, ring, err);
+    return several_nodes(runs, n_runs, rings, ring, err);
+}
+
+int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
+                    struct tccl_error *err)
+{
+    return tccl_ring_solve_rings(runs, n_runs, 0, ring, err);
 }
 
 const struct tccl_cell *tccl_ring_cell(const struct tccl_node_class *class,

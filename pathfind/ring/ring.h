@@ -50,6 +50,11 @@ double tccl_baseline_hop(const struct tccl_node_class *from, const struct tccl_n
  * fabrics that do not meet). tccl_ring_clear frees. */
 int tccl_ring_solve(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring,
                     struct tccl_error *err);
+/* The same with so many rings at once: 0: whatever is best. -1, too, if a class has no set of so
+ * many. */
+int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
+                          struct tccl_ring *ring, struct tccl_error *err);
+
 /* Is the ring faster than the baseline of this generation by more than the noise, without taking
  * more from those that run beside it than that does? (What counts is the least share of all, the
  * step's own of what it reaches alone included.) Also true if the baseline is unknown. If not, the
