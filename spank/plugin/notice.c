@@ -34,6 +34,7 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
     enum tccl_background background = tccl_source_background(plan->source);
     int gpus = ring_gpus(plan->ring, n_nodes), end;
     char of[64] = "", baseline[64] = "", beside[112] = "";
+    const char *model = strncmp(plan->source, "model", 5) == 0 ? ", by a model" : "";
     if (n_nodes > 1)
         snprintf(of, sizeof(of), gpus ? " of %d nodes, %d GPUs" : " of %d nodes", n_nodes, gpus);
     else if (gpus)
@@ -48,9 +49,9 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
                  (long long)plan->neighbours, plan->neighbours == 1 ? "" : "s",
                  *plan->neighbours_by ? " (" : "", plan->neighbours_by,
                  *plan->neighbours_by ? ")" : "", plan->alone_gbps);
-    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %s%.1f GB/s%s%s", of,
+    end = snprintf(line, NOTICE_SIZE, "tccl: ring%s: %s%.1f GB/s%s%s%s", of,
                    strcmp(plan->neighbours_by, "bounds") == 0 ? "at least " : "", plan->gbps,
-                   beside, baseline);
+                   beside, baseline, model);
     line[end < NOTICE_SIZE ? end : NOTICE_SIZE - 1] = '\0';
 }
 
@@ -67,8 +68,9 @@ bool notice_of_plan(enum tccl_mode mode, const struct tccl_outcome *plan, int n_
         snprintf(line, NOTICE_SIZE, "tccl: no ring: %s (%s)", plan->reason,
                  mode == TCCL_MODE_ON ? "NCCL's own choice is used"
                                       : "the step ends, because a ring is required");
-    else if (plan->state == TCCL_STATE_NOTHING && plan->reason[0])
-        snprintf(line, NOTICE_SIZE, "tccl: no ring: %s", plan->reason);
+    else if (plan->state == TCCL_STATE_NOTHING)
+        snprintf(line, NOTICE_SIZE, "tccl: no ring: %s",
+                 plan->reason[0] ? plan->reason : "the step has one GPU: there is nothing to do");
     else
         return false;
     notice_clean(line);

@@ -4,27 +4,30 @@
 . "$(dirname "$0")/lib.sh"
 
 readonly build=${TCCL_BUILD:-$root/build}
-readonly tree=$work/tree samples=$work/tree/usr/share/doc/tccl/examples
+readonly tree=$work/tree
+readonly usr=$tree$(meson introspect --buildoptions "$build" |
+    python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
+readonly samples=$usr/share/doc/tccl/examples
 install_root() {
     DESTDIR=$tree meson install -C "$build" --no-rebuild >/dev/null
     mkdir -p "$tree/etc/systemd/system"
     # A sample, where its first lines say that it goes.
     install -D -m 755 "$samples/admin-comment/admin-comment" "$tree/usr/local/sbin/tccl-admin-comment"
-    cp "$samples"/admin-comment/tccl-admin-comment.{service,timer} "$tree/usr/lib/systemd/system"
+    cp "$samples"/admin-comment/tccl-admin-comment.{service,timer} "$usr/lib/systemd/system"
     # What systemd-analyze asks for: the programs that the units start, and units that ours name.
     mkdir -p "$tree/bin" && cp /bin/sh /bin/kill "$tree/bin/"
     for unit in network-online.target multi-user.target timers.target slurmd.service slurmctld.service slurmdbd.service munge.service; do
-        [ -e "$tree/usr/lib/systemd/system/$unit" ] || printf '[Unit]\nDescription=%s\n' "$unit" >"$tree/usr/lib/systemd/system/$unit"
-        case $unit in *.service) printf '[Service]\nExecStart=/bin/sh\n' >>"$tree/usr/lib/systemd/system/$unit" ;; esac
+        [ -e "$usr/lib/systemd/system/$unit" ] || printf '[Unit]\nDescription=%s\n' "$unit" >"$usr/lib/systemd/system/$unit"
+        case $unit in *.service) printf '[Service]\nExecStart=/bin/sh\n' >>"$usr/lib/systemd/system/$unit" ;; esac
     done
 }
 
 part_units() {
     local unit units slack=0
     command -v systemd-analyze >/dev/null || { echo "no systemd-analyze here: units not looked at"; return; }
-    units=$(cd "$tree/usr/lib/systemd/system" && echo tccl*)
+    units=$(cd "$usr/lib/systemd/system" && echo tccl*)
     for unit in $units; do
-        ! grep -q '@[a-z]*@' "$tree/usr/lib/systemd/system/$unit" || fail "$unit: a name was not filled in"
+        ! grep -q '@[a-z]*@' "$usr/lib/systemd/system/$unit" || fail "$unit: a name was not filled in"
         # The tree holds no more of systemd's own units than ours name: only what is said of ours counts.
         systemd-analyze verify --root="$tree" --man=no --recursive-errors=no "$unit" >"$work/verify" 2>&1 || true
         ! grep "$unit" "$work/verify" | grep -v 'sysinit.target\|basic.target\|shutdown.target\|system.slice\|-\.mount\|systemd-' ||
@@ -41,13 +44,13 @@ part_units() {
             fail "$unit is exposed, more than ${exposed[$unit]} tenths: $(tail -n 1 "$work/security")"
         tail -n 1 "$work/security"
     done
-    systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$tree/usr/lib/systemd/system/tccl-profile-check.timer")" >/dev/null
+    systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$usr/lib/systemd/system/tccl-profile-check.timer")" >/dev/null
 }
 
 # What keeps the profile from being checked is a slurmstepd of root's; a user's process may have this name, too.
 part_condition() {
     local condition fake
-    condition=$(sed -n "s/^ExecCondition=.* -c '\(.*\)'$/\1/p" "$tree/usr/lib/systemd/system/tccl-profile-check.service" | sed 's/\$\$/$/g')
+    condition=$(sed -n "s/^ExecCondition=.* -c '\(.*\)'$/\1/p" "$usr/lib/systemd/system/tccl-profile-check.service" | sed 's/\$\$/$/g')
     sh -c "$condition" || { echo "a step runs here: not tried when the profile is checked"; return; }
     cp "$(command -v sleep)" "$work/slurmstepd"
     chmod 755 "$work"
@@ -69,11 +72,11 @@ part_condition() {
 part_tmpfiles() {
     command -v systemd-tmpfiles >/dev/null || { echo "no systemd-tmpfiles here"; return; }
     mkdir -p "$tree/run"
-    systemd-tmpfiles --root="$tree" --create "$tree/usr/lib/tmpfiles.d/tccl.conf"
+    systemd-tmpfiles --root="$tree" --create "$usr/lib/tmpfiles.d/tccl.conf"
     [ "$(cd "$tree" && stat -c '%n %a %u' run/tccl var/lib/tccl var/lib/tccl/metrics var/cache/tccl | xargs)" = "run/tccl 711 0 var/lib/tccl 711 0 var/lib/tccl/metrics 711 0 var/cache/tccl 755 0" ] ||
         fail "folders: $(cd "$tree" && stat -c '%n %a %u' run/tccl var/lib/tccl var/cache/tccl)"
     chown 4711 "$tree/var/lib/tccl"
-    systemd-tmpfiles --root="$tree" --create "$tree/usr/lib/tmpfiles.d/tccl.conf"
+    systemd-tmpfiles --root="$tree" --create "$usr/lib/tmpfiles.d/tccl.conf"
     [ "$(stat -c %u "$tree/var/lib/tccl")" = 4711 ] || fail "a folder of TccldUser was taken away"
 }
 
@@ -82,7 +85,7 @@ part_sysusers() {
     sed 's/^u tccl -/u tccl 4711/' "$samples/tccl.sysusers" >"$work/tccl.conf"
     systemd-sysusers --root="$tree" "$work/tccl.conf" >/dev/null 2>&1
     grep -q '^tccl:x:4711:' "$tree/etc/passwd" || fail "the sample makes no user 4711: $(cat "$tree/etc/passwd")"
-    [ ! -e "$tree/usr/lib/sysusers.d" ] || fail "a user is made by installation"
+    [ ! -e "$usr/lib/sysusers.d" ] || fail "a user is made by installation"
 }
 
 part_logrotate() {

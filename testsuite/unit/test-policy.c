@@ -374,6 +374,9 @@ static void test_notice_applied(void)
     CHECK_STR(line,
               "tccl: ring of 3 GPUs: 11.2 GB/s beside offload (NCCL's own choice: 6.1, 1.84x)");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 1, line));
+    strcpy(plan.source, "model");
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_STR(line, "tccl: ring of 3 GPUs: 11.2 GB/s (NCCL's own choice: 6.1, 1.84x), by a model");
     strcpy(plan.reason, "the ring is not built: why");
     CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
     CHECK_STR(line, "tccl: the ring is not built: why");
@@ -397,7 +400,9 @@ static void test_notice_fallback(void)
     CHECK_STR(line, "tccl: no ring: NCCL's own ring is as fast (9.1 GB/s)");
     CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 2, line));
     plan.reason[0] = '\0';
-    CHECK(!notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK(notice_of_plan(TCCL_MODE_ON, &plan, 1, line));
+    CHECK_STR(line, "tccl: no ring: the step has one GPU: there is nothing to do");
+    CHECK(!notice_of_plan(TCCL_MODE_AUTO, &plan, 1, line));
 }
 
 static void test_arguments(void)
