@@ -83,7 +83,8 @@ long tccl_profile_sets(const struct tccl_profile *profile,
 
 /* What was measured together on this machine, without marks (tccl-profile run --neighbours); read
  * at first use and again when the file has changed. NULL without err: nothing was; with err: the
- * file can't be read. Owned by the profile, valid until the next call. */
+ * file can't be read (said once for each change of it). Owned by the profile, valid until the next
+ * call. */
 const struct tccl_together *tccl_profile_together(struct tccl_profile *profile,
                                                   struct tccl_error *err);
 /* Calls each for every such measurement, with marks or without. Returns as tccl_profile_sets. */

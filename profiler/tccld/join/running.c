@@ -106,6 +106,25 @@ static int entry_from_json(json_t *json, struct entry *entry)
     return 0;
 }
 
+/* What was measured together here; NULL: nothing, or it can't be read, which is said. */
+static const struct tccl_together *together(struct running *running)
+{
+    struct tccl_error err = {""};
+    const struct tccl_together *known = own_together(running->daemon->own, &err);
+    if (err.text[0])
+        log_limited(&running->trouble, "steps beside others are planned by bounds: %s", err.text);
+    return known;
+}
+
+/* Steps that come beside those that run will ask for it; reading it takes some milliseconds, for
+ * which none of them should wait. */
+static void read_ahead(struct running *running)
+{
+    struct own *own = running->daemon->own;
+    if (own && !TAILQ_EMPTY(&running->entries) && !own_model(own))
+        together(running);
+}
+
 static void on_save(evutil_socket_t fd, short what, void *argument)
 {
     struct running *running = argument;
@@ -114,12 +133,13 @@ static void on_save(evutil_socket_t fd, short what, void *argument)
     char path[PATH_MAX];
     cleanup_json json_t *json = json_array();
     (void)fd;
-    (void)what;
     TAILQ_FOREACH(entry, &running->entries, link)
     json_array_append_new(json, entry_to_json(entry));
     if (name_file(running, path) != 0 || tccl_write_json(path, 0600, json, &err) != 0)
         log_limited(&running->trouble,
                     "a tccld that is started again will not know what runs here: %s", err.text);
+    if (what & EV_TIMEOUT) /* not at the end of all */
+        read_ahead(running);
 }
 
 static void save_soon(struct running *running)
@@ -304,14 +324,11 @@ static void see_all(struct running *running, const struct tccl_step_key *key, st
 static void know(struct running *running, struct tccl_beside *beside)
 {
     struct own *own = running->daemon->own;
-    struct tccl_error err = {""};
     beside->model = own_model(own);
     if (beside->model)
         return;
     beside->machine = own_machine(own);
-    beside->together = own_together(own, &err);
-    if (err.text[0])
-        log_limited(&running->trouble, "steps beside others are planned by bounds: %s", err.text);
+    beside->together = together(running);
 }
 
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
