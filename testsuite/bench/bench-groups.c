@@ -1,0 +1,236 @@
+/* bench-groups.c: the groups of one job, all at once: what the slowest of them reaches, and all
+ * together, with NCCL's own rings, with each group's chain planned as if it were alone, and
+ * jointly. By models. */
+#include <math.h>
+
+#include "bench.h"
+#include "nccl/baseline.h"
+#include "ring/groups.h"
+#include "search/beside.h"
+
+enum { PATH = 4096, BUDGET = 1000, OTHERS = 150, SETS = 1 << 8, LOOKS = 5 };
+
+static const char *const names[] = {"amd-4gpu",  "intel-4gpu",        "epyc-8gpu",
+                                    "dual-8gpu", "epyc-8gpu-unequal", "dual-8gpu-unequal"};
+
+/* How a job divides a node's GPUs, by the first group. */
+static const struct layout {
+    int gpus; /* of a node */
+    uint32_t first;
+    bool closed; /* groups within the node; else each has the same GPUs of several nodes */
+    const char *what;
+} layouts[] = {
+    {4, 0x1, false, "each GPU with its like: TP 4 x DP, FSDP hybrid (replicas)"},
+    {4, 0x5, false, "2 of each node: TP 2 x DP; EP 2's data"},
+    {4, 0x3, false, "neighbours of all nodes: EP 2 across nodes"},
+    {4, 0x3, true, "pairs within the node: TP 2, ZeRO hpZ 2"},
+    {4, 0x5, true, "every other one within the node: DP of TP 2"},
+    {8, 0x01, false, "each GPU with its like: TP 8 x DP, FSDP hybrid (replicas), MiCS"},
+    {8, 0x11, false, "2 of each node: TP 4 x DP; EP 4's data"},
+    {8, 0x55, false, "4 of each node: TP 2 x DP; EP 2's data"},
+    {8, 0x03, false, "pairs of all nodes: EP 2 across nodes"},
+    {8, 0x0f, false, "halves of all nodes: EP 4 across nodes; two stages"},
+    {8, 0x03, true, "pairs within the node: TP 2"},
+    {8, 0x0f, true, "halves within the node: TP 4, ZeRO hpZ 4, EP 4"},
+    {8, 0x11, true, "2 within the node: DP of TP 4"},
+    {8, 0x55, true, "every other one within the node: DP of TP 2"},
+};
+
+struct node {
+    struct tccl_model *model;
+    const struct tccl_machine *machine;
+    struct tccl_search *search;
+    struct tccl_table *tables[SETS]; /* those that were needed */
+};
+
+/* What all groups reach: the slowest, and together, GB/s. */
+struct rates {
+    double least, sum;
+};
+
+static void fail(const struct tccl_error *err)
+{
+    fprintf(stderr, "tccl: bench: %s\n", err->text);
+    exit(1);
+}
+
+/* As tccl-profile run makes it. */
+static const struct tccl_table *table_of(struct node *node, uint32_t gpus)
+{
+    struct tccl_error err = {""};
+    int n = __builtin_popcount(gpus);
+    struct tccl_search_options options = {
+        .gap = n > 2 ? 0.03 : 0, .budget = BUDGET, .others = OTHERS};
+    if (node->tables[gpus])
+        return node->tables[gpus];
+    struct tccl_table *table = tccl_table_new(node->machine, gpus);
+    if (!table || tccl_search_table(node->search, table, &options, &err) < 0)
+        fail(&err);
+    if (n > 1 && tccl_beside_replies(node->model, table, &options, &err) != 0)
+        fail(&err);
+    return node->tables[gpus] = table;
+}
+
+static struct node open_node(const char *name)
+{
+    struct tccl_error err = {""};
+    struct node node = {0};
+    char path[PATH];
+    snprintf(path, sizeof(path), "%s/%s.json", getenv("TCCL_MACHINES"), name);
+    if (tccl_model_read(path, &node.model, &err) < 0)
+        fail(&err);
+    node.machine = tccl_model_machine(node.model);
+    node.search = tccl_search_new(node.machine, tccl_model_meter(node.model), NULL);
+    return node;
+}
+
+static void close_node(struct node *node)
+{
+    for (int i = 0; i < SETS; i++)
+        tccl_table_free(node->tables[i]);
+    tccl_search_free(node->search);
+    tccl_model_free(node->model);
+}
+
+static struct rates rate(const struct node *node, const struct tccl_side *sides, int n)
+{
+    const struct tccl_side *list[TCCL_MAX_SIDES] = {NULL};
+    double gbps[TCCL_MAX_SIDES];
+    struct rates rates = {.least = INFINITY};
+    struct tccl_error err = {""};
+    for (int i = 0; i < n; i++)
+        list[i] = &sides[i];
+    if (tccl_model_sides(node->model, list, n, gbps, &err) < 0)
+        fail(&err);
+    for (int i = 0; i < n; i++) {
+        rates.least = fmin(rates.least, gbps[i]);
+        rates.sum += gbps[i];
+    }
+    return rates;
+}
+
+/* The best one of all pairs of NICs, or the ring, as if nobody else ran. */
+static const struct tccl_result *best_alone(const struct tccl_table *table, bool closed)
+{
+    const struct tccl_result *best = &table->ring;
+    for (int i = 0; !closed && i < table->n_ports * table->n_ports; i++)
+        if (best == &table->ring || table->pairs[i].gbps > best->gbps)
+            best = &table->pairs[i];
+    return best;
+}
+
+static const struct tccl_baseline *own_of(const struct tccl_table *table, bool closed)
+{
+    return closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+}
+
+static void put_chain(struct tccl_side *side, const struct tccl_chain *chain)
+{
+    *side = (struct tccl_side){0};
+    tccl_side_add_chain(side, chain);
+}
+
+static void put_own(struct tccl_side *side, const struct tccl_table *table, bool closed)
+{
+    *side = (struct tccl_side){0};
+    tccl_side_add_baseline(side, own_of(table, closed));
+}
+
+/* What each has alone, taken by itself: its chain, where that is better than NCCL's own. */
+static void put_alone(struct tccl_side *side, const struct tccl_table *table, bool closed)
+{
+    const struct tccl_result *best = best_alone(table, closed);
+    if (best->gbps > own_of(table, closed)->gbps * (1 + 1e-9))
+        put_chain(side, &best->chain);
+    else
+        put_own(side, table, closed);
+}
+
+static double choose(const struct node *node, struct tccl_group *groups, int n, bool closed)
+{
+    const struct tccl_beside beside = {.model = node->model};
+    struct tccl_error err = {""};
+    double ms[LOOKS];
+    for (int i = 0; i < LOOKS; i++) {
+        double start = bench_cpu();
+        if (tccl_groups_choose(&beside, groups, n, closed, false, &err) != 0)
+            fail(&err);
+        ms[i] = (bench_cpu() - start) * 1e3;
+    }
+    return bench_quantile(ms, LOOKS, 0.5);
+}
+
+static void print_nics(const struct node *node, const struct tccl_group *groups, int n, char *text)
+{
+    for (int i = 0; i < n; i++)
+        text += sprintf(
+            text, "%s%.*s", i ? " " : "", 3,
+            !groups[i].better[TCCL_NEWEST] ? "own"
+            : groups[i].cell.chain.closed
+                ? "-"
+                : strrchr(node->machine->nics[groups[i].cell.chain.entry.nic].name, '_') + 1);
+}
+
+static void print_row(const char *name, const struct layout *layout, int n,
+                      const struct rates rates[3], double ms, const char *nics)
+{
+    if (!bench_rows) {
+        printf("  %-18s %-68s %2d %7.2f %7.2f %7.2f  %7.2f %7.2f %7.2f %7.2f  %s\n", name,
+               layout->what, n, rates[0].least, rates[1].least, rates[2].least, rates[0].sum,
+               rates[1].sum, rates[2].sum, ms, nics);
+        return;
+    }
+    json_array_append_new(bench_rows,
+                          json_pack("{s:s, s:s, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}",
+                                    "machine", name, "layout", layout->what, "within_node",
+                                    layout->closed, "groups", n, "nccl_least_gbps", rates[0].least,
+                                    "alone_least_gbps", rates[1].least, "joint_least_gbps",
+                                    rates[2].least, "nccl_sum_gbps", rates[0].sum, "alone_sum_gbps",
+                                    rates[1].sum, "joint_sum_gbps", rates[2].sum, "choose_ms", ms,
+                                    "nics", nics));
+}
+
+static void rate_layout(struct node *node, const char *name, const struct layout *layout)
+{
+    struct tccl_group groups[TCCL_MAX_GROUPS] = {0};
+    struct tccl_side own[TCCL_MAX_GROUPS], alone[TCCL_MAX_GROUPS], joint[TCCL_MAX_GROUPS];
+    uint32_t masks[TCCL_MAX_GROUPS];
+    char nics[64] = "";
+    int n = tccl_groups_split((1u << node->machine->n_gpus) - 1, layout->first, masks);
+    for (int i = 0; i < n; i++)
+        groups[i].table = table_of(node, masks[i]);
+    double ms = choose(node, groups, n, layout->closed);
+    for (int i = 0; i < n; i++) {
+        put_own(&own[i], groups[i].table, layout->closed);
+        put_alone(&alone[i], groups[i].table, layout->closed);
+        if (groups[i].better[TCCL_NEWEST])
+            put_chain(&joint[i], &groups[i].cell.chain);
+        else
+            joint[i] = own[i];
+    }
+    const struct rates rates[] = {rate(node, own, n), rate(node, alone, n), rate(node, joint, n)};
+    print_nics(node, groups, n, nics);
+    print_row(name, layout, n, rates, ms, nics);
+}
+
+int main(int argc, char **argv)
+{
+    bench_begin(argc, argv);
+    if (!getenv("TCCL_MACHINES")) {
+        fputs("tccl: bench: TCCL_MACHINES is not set: start it by testsuite/bench/run\n", stderr);
+        return 1;
+    }
+    bench_title("Groups of one job at once: the slowest group's bandwidth, and all together, GB/s; "
+                "NICs (own: left to NCCL)");
+    if (!bench_rows)
+        printf("  %-18s %-68s %2s %7s %7s %7s  %7s %7s %7s %7s\n", "machine", "groups", "n", "NCCL",
+               "each", "joint", "NCCL", "each", "joint", "ms");
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct node node = open_node(names[i]);
+        for (size_t j = 0; j < sizeof(layouts) / sizeof(*layouts); j++)
+            if (layouts[j].gpus == node.machine->n_gpus)
+                rate_layout(&node, names[i], &layouts[j]);
+        close_node(&node);
+    }
+    return bench_end();
+}
