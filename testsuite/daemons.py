@@ -101,11 +101,16 @@ def start_munged(folder):
         die("munged has ended")
 
 
+def groups_of_eight():
+    """Those that layouts of parallel jobs have: halves, pairs and single GPUs."""
+    pairs = [f"{a},{a + 1}" for a in range(0, 8, 2)] + [f"{a},{a + 4}" for a in range(4)]
+    return ["0-3", "4-7", "0,2,4,6", "1,3,5,7", *pairs, *map(str, range(8))]
+
+
 def profile_of(model, gpus):
     """Of the subsets of these GPUs, made once for a build."""
-    subsets = "all" if len(gpus) <= 4 else " ".join([",".join(map(str, gpus)), "0-3", "4-7"] +
-                                                    [f"{a},{a + 1}" for a in range(0, len(gpus), 2)])
-    store = f"{BUILD}/testsuite/nccl/profiles/{os.path.basename(model)}-{subsets.replace(' ', '+')}"
+    subsets = "all" if len(gpus) <= 4 else " ".join([",".join(map(str, gpus)), *groups_of_eight()])
+    store = f"{BUILD}/testsuite/nccl/profiles/{os.path.basename(model)}-{subsets.split()[0]}"
     tool = f"{BUILD}/profiler/tccl-profile"
     newest = max(os.path.getmtime(model), os.path.getmtime(tool))
     os.makedirs(os.path.dirname(store), exist_ok=True)

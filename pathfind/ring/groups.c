@@ -1,6 +1,6 @@
 /* groups.c: each group in turn takes the chain that is best beside those of the others, until none
- * gains. Begun twice, with each group's best chain alone and with one group after the other, which
- * spreads them; the better end counts. */
+ * gains. Begun with each group's best chain alone, and with one group after the other, the first or
+ * the last one first, which spreads them; the best end counts. */
 #include "ring/groups.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-enum { ROUNDS = 4, CANDIDATES = 64, NONE = -1 };
+enum { STARTS = 3, ROUNDS = 4, CANDIDATES = 64, NONE = -1 };
 
 /* ---- who are the groups? ---- */
 
@@ -75,38 +75,80 @@ int tccl_groups_split(uint32_t step, uint32_t group, uint32_t groups[static TCCL
 
 /* ---- what they may have ---- */
 
-/* Of one group: the fastest first. */
+/* Of one group: the fastest first, and what NCCL would build. */
 struct list {
-    const struct tccl_result *results[CANDIDATES];
+    struct tccl_result results[CANDIDATES];
     int n;
+    struct tccl_baseline baselines[TCCL_GENERATIONS];
 };
 
-/* A round of all groups: which candidate each has, and what it makes of it. */
+struct tccl_groups {
+    const struct tccl_machine *machine;
+    bool closed, hidden;
+    const struct tccl_beside *beside;
+    double unit; /* the best of any group alone, GB/s */
+    double noise;
+    int n;
+    struct list lists[TCCL_MAX_GROUPS];
+};
+
+/* Which candidate each group has, and what they make together. */
 struct assignment {
     int chosen[TCCL_MAX_GROUPS]; /* NONE: none yet */
     struct tccl_side sides[TCCL_MAX_GROUPS];
     struct tccl_worth worth;
 };
 
-struct joint {
-    const struct tccl_beside *beside;
-    int n;
-    double unit; /* the best of any group alone, GB/s */
-    double noise;
-    struct list lists[TCCL_MAX_GROUPS];
+/* A chain of a table, its place there, and how often it leaves a NUMA node. */
+struct candidate {
+    const struct tccl_result *result;
+    int place, far;
 };
+
+/* Between a GPU, or a NIC, and what it exchanges data with at that end of a chain. */
+static int far_end(const struct tccl_machine *machine, struct tccl_port port, int gpu)
+{
+    int memory = port.via.index, numa = machine->gpus[gpu].numa;
+    if (port.via.kind != TCCL_MEMORY)
+        return machine->nics[port.nic].numa != numa;
+    return (machine->nics[port.nic].numa != memory) + (numa != memory);
+}
+
+static int count_far(const struct tccl_machine *machine, const struct tccl_chain *chain)
+{
+    int count = 0;
+    for (int i = 0; i < tccl_chain_edges(chain); i++) {
+        int from = machine->gpus[chain->gpus[i]].numa;
+        int to = machine->gpus[chain->gpus[(i + 1) % chain->n_gpus]].numa;
+        int memory = chain->edges[i].memory;
+        bool bounce = chain->edges[i].kind == TCCL_BOUNCE;
+        count += bounce ? (from != memory) + (to != memory) : from != to;
+    }
+    if (chain->closed)
+        return count;
+    return count + far_end(machine, chain->entry, chain->gpus[0]) +
+           far_end(machine, chain->exit, chain->gpus[chain->n_gpus - 1]);
+}
 
 static int by_gbps(const void *a, const void *b)
 {
-    const struct tccl_result *const *x = a, *const *y = b;
-    if ((*x)->gbps != (*y)->gbps)
-        return ((*x)->gbps < (*y)->gbps) - ((*x)->gbps > (*y)->gbps);
-    return (*x > *y) - (*x < *y); /* of one array, as in the table */
+    const struct candidate *x = a, *y = b;
+    if (x->result->gbps != y->result->gbps)
+        return x->result->gbps < y->result->gbps ? 1 : -1;
+    return x->far != y->far ? x->far - y->far : x->place - y->place;
 }
 
-/* All of the table that may be given. Returns how many. */
-static int gather(const struct tccl_table *table, bool closed, bool hidden,
-                  const struct tccl_result **all)
+static bool may_have(const struct tccl_groups *groups, const struct tccl_result *result)
+{
+    return result->chain.n_gpus && result->gbps > 0 && result->chain.closed == groups->closed &&
+           !(groups->hidden && tccl_chain_has_p2p(&result->chain)) &&
+           tccl_chain_expressible(&result->chain, NULL) == 0;
+}
+
+/* All of the table that may be given, the fastest first, of equal ones those that stay near.
+ * Returns how many. */
+static int gather(const struct tccl_groups *groups, const struct tccl_table *table,
+                  struct candidate *all)
 {
     const struct {
         const struct tccl_result *results;
@@ -118,88 +160,126 @@ static int gather(const struct tccl_table *table, bool closed, bool hidden,
                  {table->others, table->n_others}};
     int n = 0;
     for (size_t part = 0; part < sizeof(parts) / sizeof(*parts); part++)
-        for (int i = 0; i < parts[part].count; i++) {
-            const struct tccl_result *result = &parts[part].results[i];
-            if (result->chain.n_gpus && result->gbps > 0 && result->chain.closed == closed &&
-                !(hidden && tccl_chain_has_p2p(&result->chain)) &&
-                tccl_chain_expressible(&result->chain, NULL) == 0)
-                all[n++] = result;
-        }
+        for (int i = 0; i < parts[part].count; i++)
+            if (may_have(groups, &parts[part].results[i])) {
+                const struct tccl_result *result = &parts[part].results[i];
+                all[n] = (struct candidate){result, n, count_far(groups->machine, &result->chain)};
+                n++;
+            }
+    qsort(all, (size_t)n, sizeof(*all), by_gbps);
     return n;
 }
 
-static int nics_of(const struct tccl_result *result)
+static int nics_of(const struct tccl_chain *chain)
 {
-    return result->chain.closed ? 0
-                                : result->chain.entry.nic * TCCL_MAX_NICS + result->chain.exit.nic;
+    return chain->closed ? 0 : chain->entry.nic * TCCL_MAX_NICS + chain->exit.nic;
 }
 
 /* The fastest ones, of each pair of NICs in turn, so that none has all places. */
-static void fill_list(struct list *list, const struct tccl_result **all, int n)
+static int pick(const struct candidate *all, int n, struct candidate *picked)
 {
-    int most = 1;
-    qsort(all, (size_t)n, sizeof(*all), by_gbps);
-    list->n = 0;
-    for (int turn = 0; turn < most && list->n < CANDIDATES; turn++) {
+    int most = 1, count = 0;
+    for (int turn = 0; turn < most; turn++) {
         int seen[TCCL_MAX_NICS * TCCL_MAX_NICS] = {0};
-        for (int i = 0; i < n && list->n < CANDIDATES; i++) {
-            int rank = seen[nics_of(all[i])]++;
+        for (int i = 0; i < n && count < CANDIDATES; i++) {
+            int rank = seen[nics_of(&all[i].result->chain)]++;
             if (rank == turn)
-                list->results[list->n++] = all[i];
+                picked[count++] = all[i];
             most = rank >= most ? rank + 1 : most;
         }
+        if (count == CANDIDATES)
+            break;
     }
-    qsort(list->results, (size_t)list->n, sizeof(*list->results), by_gbps);
+    qsort(picked, (size_t)count, sizeof(*picked), by_gbps);
+    return count;
 }
 
-static int make_list(struct list *list, const struct tccl_table *table, bool closed, bool hidden,
-                     struct tccl_error *err)
+struct tccl_groups *tccl_groups_new(const struct tccl_machine *machine, bool closed, bool hidden)
+{
+    struct tccl_groups *groups = calloc(1, sizeof(*groups));
+    if (!groups)
+        return NULL;
+    groups->machine = machine;
+    groups->closed = closed;
+    groups->hidden = hidden;
+    return groups;
+}
+
+void tccl_groups_free(struct tccl_groups *groups)
+{
+    free(groups);
+}
+
+static void add_baselines(struct tccl_groups *groups, struct list *list,
+                          const struct tccl_table *table)
+{
+    for (int i = 0; i < TCCL_GENERATIONS; i++) {
+        list->baselines[i] = groups->closed ? table->baseline_ring[i] : table->baseline_chain[i];
+        groups->unit = fmax(groups->unit, list->baselines[i].gbps);
+    }
+}
+
+int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
+                    struct tccl_error *err)
 {
     size_t most = (size_t)table->n_ports * table->n_ports + table->n_hosts + table->n_others + 2;
-    cleanup_free const struct tccl_result **all = calloc(most, sizeof(*all));
+    cleanup_free struct candidate *all = calloc(most, sizeof(*all));
+    struct candidate picked[CANDIDATES];
     if (!all)
         return tccl_fail(err, "out of memory");
-    fill_list(list, all, gather(table, closed, hidden, all));
+    if (groups->n == TCCL_MAX_GROUPS)
+        return tccl_fail(err, "more than %d groups", TCCL_MAX_GROUPS);
+    int n = gather(groups, table, all);
+    if (n == 0)
+        return tccl_fail(err, "the profile has no such chain of these GPUs");
+    struct list *list = &groups->lists[groups->n];
+    list->n = pick(all, n, picked);
+    for (int i = 0; i < list->n; i++)
+        list->results[i] = *picked[i].result;
+    groups->unit = fmax(groups->unit, list->results[0].gbps);
+    groups->noise = fmax(groups->noise, table->noise);
+    add_baselines(groups, list, table);
+    groups->n++;
     return 0;
 }
 
 /* ---- what they are worth together ---- */
 
 /* A group beside all others that have a side, and the steps that run. */
-static int rate(const struct joint *joint, const struct tccl_side *sides, int group,
+static int rate(const struct tccl_groups *groups, const struct tccl_side *sides, int group,
                 const struct tccl_side *side, struct tccl_worth *worth, struct tccl_error *err)
 {
-    struct tccl_beside beside = *joint->beside;
-    beside.own = joint->unit;
+    struct tccl_beside beside = *groups->beside;
+    beside.own = groups->unit;
     beside.selfish = false;
-    for (int i = 0; i < joint->n; i++) {
+    for (int i = 0; i < groups->n; i++) {
         if (i == group || sides[i].count == 0)
             continue;
         beside.others[beside.n] = &sides[i];
-        beside.alone[beside.n++] = joint->unit;
+        beside.alone[beside.n++] = groups->unit;
     }
     return tccl_beside_worth(&beside, side, worth, err);
 }
 
 /* The best candidate of a group beside what the others have; that which it has, where none is
  * better. */
-static int improve(const struct joint *joint, struct assignment *now, int group,
+static int improve(const struct tccl_groups *groups, struct assignment *now, int group,
                    struct tccl_error *err)
 {
-    const struct list *list = &joint->lists[group];
+    const struct list *list = &groups->lists[group];
     struct tccl_worth best = now->worth;
     bool has = now->chosen[group] != NONE;
     for (int i = 0; i < list->n; i++) {
         struct tccl_side side = {0};
         struct tccl_worth worth;
         /* No group has more than its chain alone. */
-        if (has && list->results[i]->gbps < best.least * joint->unit)
+        if (has && list->results[i].gbps < best.least * groups->unit)
             break;
-        if (i == now->chosen[group] || tccl_side_add_chain(&side, &list->results[i]->chain) != 0)
+        if (i == now->chosen[group] || tccl_side_add_chain(&side, &list->results[i].chain) != 0)
             continue;
-        if (rate(joint, now->sides, group, &side, &worth, err) != 0)
+        if (rate(groups, now->sides, group, &side, &worth, err) != 0)
             return -1;
-        if (has && !tccl_worth_better(&worth, &best, joint->noise))
+        if (has && !tccl_worth_better(&worth, &best, groups->noise))
             continue;
         has = true;
         best = worth;
@@ -211,56 +291,57 @@ static int improve(const struct joint *joint, struct assignment *now, int group,
 }
 
 /* Until a round changes nothing. */
-static int settle(const struct joint *joint, struct assignment *now, struct tccl_error *err)
+static int settle(const struct tccl_groups *groups, bool backward, struct assignment *now,
+                  struct tccl_error *err)
 {
     for (int round = 0; round < ROUNDS; round++) {
         int before[TCCL_MAX_GROUPS];
         bool same = true;
         memcpy(before, now->chosen, sizeof(before));
-        for (int i = 0; i < joint->n; i++) {
-            if (improve(joint, now, i, err) != 0)
+        for (int i = 0; i < groups->n; i++)
+            if (improve(groups, now, backward ? groups->n - 1 - i : i, err) != 0)
                 return -1;
+        for (int i = 0; i < groups->n; i++)
             same = same && now->chosen[i] == before[i];
-        }
         if (same)
             break;
     }
     return 0;
 }
 
-static int begin_alone(const struct joint *joint, struct assignment *now, struct tccl_error *err)
+static int begin_alone(const struct tccl_groups *groups, struct assignment *now,
+                       struct tccl_error *err)
 {
-    for (int i = 0; i < joint->n; i++) {
+    for (int i = 0; i < groups->n; i++) {
         now->chosen[i] = 0;
-        if (tccl_side_add_chain(&now->sides[i], &joint->lists[i].results[0]->chain) != 0)
+        if (tccl_side_add_chain(&now->sides[i], &groups->lists[i].results[0].chain) != 0)
             return tccl_fail(err, "a chain has too many transfers");
     }
-    return rate(joint, now->sides, 0, &now->sides[0], &now->worth, err);
+    return rate(groups, now->sides, 0, &now->sides[0], &now->worth, err);
 }
 
-static void begin_empty(const struct joint *joint, struct assignment *now)
+static void begin_empty(const struct tccl_groups *groups, struct assignment *now)
 {
-    for (int i = 0; i < joint->n; i++)
+    for (int i = 0; i < groups->n; i++)
         now->chosen[i] = NONE;
 }
 
 /* ---- against NCCL's own ---- */
 
-/* Those of a generation of all groups. Returns 0; 1: of some group they are not known; or -1. */
-static int rate_own(const struct joint *joint, const struct tccl_group *groups, bool closed,
-                    int generation, struct tccl_side *sides, struct tccl_worth *worth,
-                    double gbps[TCCL_MAX_GROUPS], struct tccl_error *err)
+/* Those of a generation, of all groups: what each reaches. Returns 0; 1: of some group they are not
+ * known; or -1. */
+static int rate_own(const struct tccl_groups *groups, int generation, struct tccl_side *sides,
+                    struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS],
+                    struct tccl_error *err)
 {
-    for (int i = 0; i < joint->n; i++) {
-        const struct tccl_table *table = groups[i].table;
-        const struct tccl_baseline *own =
-            closed ? &table->baseline_ring[generation] : &table->baseline_chain[generation];
+    for (int i = 0; i < groups->n; i++) {
+        const struct tccl_baseline *own = &groups->lists[i].baselines[generation];
         sides[i] = (struct tccl_side){0};
         if (!(own->gbps > 0) || tccl_side_add_baseline(&sides[i], own) != 0 || !sides[i].count)
             return 1;
     }
-    for (int i = 0; i < joint->n; i++) {
-        if (rate(joint, sides, i, &sides[i], worth, err) != 0)
+    for (int i = 0; i < groups->n; i++) {
+        if (rate(groups, sides, i, &sides[i], worth, err) != 0)
             return -1;
         gbps[i] = worth->gbps;
     }
@@ -269,89 +350,84 @@ static int rate_own(const struct joint *joint, const struct tccl_group *groups, 
 
 /* Which groups need their chain with that NCCL: one after the other is left to NCCL where all
  * together lose nothing by it. */
-static int judge(const struct joint *joint, const struct assignment *planned,
-                 const struct tccl_side *own, const struct tccl_worth *own_worth,
-                 bool better[TCCL_MAX_GROUPS], struct tccl_error *err)
+static int judge(const struct tccl_groups *groups, const struct assignment *planned,
+                 const struct tccl_side *own, bool better[static TCCL_MAX_GROUPS],
+                 struct tccl_error *err)
 {
     struct tccl_side sides[TCCL_MAX_GROUPS];
-    bool gains = tccl_worth_better(&planned->worth, own_worth, joint->noise);
     memcpy(sides, planned->sides, sizeof(sides));
-    for (int i = 0; i < joint->n; i++) {
+    for (int i = 0; i < groups->n; i++) {
         struct tccl_worth worth;
-        better[i] = gains;
-        if (!gains)
-            continue;
-        if (rate(joint, sides, i, &own[i], &worth, err) != 0)
+        if (rate(groups, sides, i, &own[i], &worth, err) != 0)
             return -1;
-        better[i] = tccl_worth_better(&planned->worth, &worth, joint->noise);
+        better[i] = tccl_worth_better(&planned->worth, &worth, groups->noise);
         if (!better[i])
             sides[i] = own[i];
     }
     return 0;
 }
 
-static bool same_baselines(const struct tccl_group *groups, int n, bool closed, int a, int b)
-{
-    for (int i = 0; i < n; i++) {
-        const struct tccl_baseline *own =
-            closed ? groups[i].table->baseline_ring : groups[i].table->baseline_chain;
-        if (!tccl_baseline_equal(&own[a], &own[b]))
-            return false;
-    }
-    return true;
-}
-
-static int judge_generation(const struct joint *joint, const struct assignment *planned,
-                            struct tccl_group *groups, bool closed, int generation,
+static int judge_generation(const struct tccl_groups *groups, const struct assignment *planned,
+                            int generation, struct tccl_group_choice *choices,
                             struct tccl_error *err)
 {
     struct tccl_side own[TCCL_MAX_GROUPS];
     struct tccl_worth worth;
     double gbps[TCCL_MAX_GROUPS] = {0};
     bool better[TCCL_MAX_GROUPS] = {false};
-    int known = rate_own(joint, groups, closed, generation, own, &worth, gbps, err);
-    if (known < 0 || (known == 0 && judge(joint, planned, own, &worth, better, err) != 0))
+    int known = rate_own(groups, generation, own, &worth, gbps, err);
+    if (known < 0)
         return -1;
-    for (int i = 0; i < joint->n; i++) {
-        groups[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;
-        groups[i].better[generation] = known != 0 || better[i];
+    if (known == 0 && tccl_worth_better(&planned->worth, &worth, groups->noise) &&
+        judge(groups, planned, own, better, err) != 0)
+        return -1;
+    for (int i = 0; i < groups->n; i++) {
+        choices[i].baseline_gbps[generation] = known == 0 ? gbps[i] : 0;
+        choices[i].better[generation] = known != 0 || better[i];
     }
     return 0;
 }
 
-static int judge_all(const struct joint *joint, const struct assignment *planned,
-                     struct tccl_group *groups, bool closed, struct tccl_error *err)
+static bool as_before(const struct tccl_groups *groups, int generation)
+{
+    for (int i = 0; i < groups->n; i++) {
+        const struct tccl_baseline *own = &groups->lists[i].baselines[generation];
+        if (generation == 0 || !tccl_baseline_equal(own, own - 1))
+            return false;
+    }
+    return true;
+}
+
+static int judge_all(const struct tccl_groups *groups, const struct assignment *planned,
+                     struct tccl_group_choice *choices, struct tccl_error *err)
 {
     for (int generation = 0; generation < TCCL_GENERATIONS; generation++) {
-        if (generation == 0 ||
-            !same_baselines(groups, joint->n, closed, generation - 1, generation)) {
-            if (judge_generation(joint, planned, groups, closed, generation, err) != 0)
+        if (!as_before(groups, generation)) {
+            if (judge_generation(groups, planned, generation, choices, err) != 0)
                 return -1;
             continue;
         }
-        for (int i = 0; i < joint->n; i++) {
-            groups[i].baseline_gbps[generation] = groups[i].baseline_gbps[generation - 1];
-            groups[i].better[generation] = groups[i].better[generation - 1];
+        for (int i = 0; i < groups->n; i++) {
+            choices[i].baseline_gbps[generation] = choices[i].baseline_gbps[generation - 1];
+            choices[i].better[generation] = choices[i].better[generation - 1];
         }
     }
     return 0;
 }
 
-/* ---- */
-
-static int fill_cells(const struct joint *joint, const struct assignment *planned,
-                      struct tccl_group *groups, struct tccl_error *err)
+static int fill_cells(const struct tccl_groups *groups, const struct assignment *planned,
+                      struct tccl_group_choice *choices, struct tccl_error *err)
 {
-    for (int i = 0; i < joint->n; i++) {
-        const struct tccl_result *result = joint->lists[i].results[planned->chosen[i]];
-        struct tccl_cell *cell = &groups[i].cell;
+    for (int i = 0; i < groups->n; i++) {
+        const struct tccl_result *result = &groups->lists[i].results[planned->chosen[i]];
+        struct tccl_cell *cell = &choices[i].cell;
         struct tccl_worth worth;
-        if (rate(joint, planned->sides, i, &planned->sides[i], &worth, err) != 0)
+        if (rate(groups, planned->sides, i, &planned->sides[i], &worth, err) != 0)
             return -1;
         *cell = (struct tccl_cell){.gbps = fmin(worth.gbps, result->gbps),
                                    .bound = fmax(result->bound, result->gbps),
                                    .alone = result->gbps,
-                                   .share = fmin(worth.left, 1),
+                                   .share = worth.left,
                                    .chain = result->chain,
                                    .tree = result->tree};
         cell->tree.gbps *= cell->gbps / cell->alone;
@@ -360,46 +436,35 @@ static int fill_cells(const struct joint *joint, const struct assignment *planne
     return 0;
 }
 
-static int prepare(struct joint *joint, const struct tccl_group *groups, bool closed, bool hidden,
-                   struct tccl_error *err)
+/* The best end of all starts. *best is one of the ways. */
+static int search(const struct tccl_groups *groups, struct assignment ways[static STARTS],
+                  const struct assignment **best, struct tccl_error *err)
 {
-    for (int i = 0; i < joint->n; i++) {
-        const struct tccl_table *table = groups[i].table;
-        if (make_list(&joint->lists[i], table, closed, hidden, err) != 0)
+    *best = &ways[0];
+    if (begin_alone(groups, &ways[0], err) != 0)
+        return -1;
+    begin_empty(groups, &ways[1]);
+    begin_empty(groups, &ways[2]);
+    for (int i = 0; i < STARTS; i++) {
+        if (settle(groups, i == 2, &ways[i], err) != 0)
             return -1;
-        if (joint->lists[i].n == 0) {
-            tccl_fail(err, "the profile has no such chain of the GPUs of another group");
-            return 1;
-        }
-        joint->unit = fmax(joint->unit, joint->lists[i].results[0]->gbps);
-        joint->noise = fmax(joint->noise, table->noise);
-        for (int j = 0; j < TCCL_GENERATIONS; j++)
-            joint->unit = fmax(joint->unit, closed ? table->baseline_ring[j].gbps
-                                                   : table->baseline_chain[j].gbps);
+        if (tccl_worth_better(&ways[i].worth, &(*best)->worth, groups->noise))
+            *best = &ways[i];
     }
     return 0;
 }
 
-int tccl_groups_choose(const struct tccl_beside *beside, struct tccl_group *groups, int n,
-                       bool closed, bool hidden, struct tccl_error *err)
+int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *beside,
+                       struct tccl_group_choice *choices, struct tccl_error *err)
 {
-    cleanup_free struct joint *joint = calloc(1, sizeof(*joint));
-    cleanup_free struct assignment *ways = calloc(2, sizeof(*ways));
-    if (!joint || !ways)
+    cleanup_free struct assignment *ways = calloc(STARTS, sizeof(*ways));
+    const struct assignment *best;
+    if (!ways)
         return tccl_fail(err, "out of memory");
-    if (n < 2 || beside->n + n > TCCL_MAX_SIDES)
-        return tccl_fail(err, "%d groups beside %d steps", n, beside->n);
-    joint->beside = beside;
-    joint->n = n;
-    int status = prepare(joint, groups, closed, hidden, err);
-    if (status != 0)
-        return status;
-    begin_empty(joint, &ways[1]);
-    if (begin_alone(joint, &ways[0], err) != 0 || settle(joint, &ways[0], err) != 0 ||
-        settle(joint, &ways[1], err) != 0)
+    if (groups->n < 2 || beside->n + groups->n > TCCL_MAX_SIDES)
+        return tccl_fail(err, "%d groups beside %d steps", groups->n, beside->n);
+    groups->beside = beside;
+    if (search(groups, ways, &best, err) != 0 || fill_cells(groups, best, choices, err) != 0)
         return -1;
-    const struct assignment *best =
-        &ways[tccl_worth_better(&ways[1].worth, &ways[0].worth, joint->noise)];
-    return fill_cells(joint, best, groups, err) != 0 ? -1
-                                                     : judge_all(joint, best, groups, closed, err);
+    return judge_all(groups, best, choices, err);
 }

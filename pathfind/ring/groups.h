@@ -19,19 +19,28 @@ enum { TCCL_MAX_GROUPS = TCCL_MAX_SIDES };
 int tccl_groups_split(uint32_t step, uint32_t group, uint32_t groups[static TCCL_MAX_GROUPS]);
 
 /* What one of them is given. */
-struct tccl_group {
-    const struct tccl_table *table;         /* of its GPUs, borrowed */
+struct tccl_group_choice {
     struct tccl_cell cell;                  /* its chain; gbps: while all groups have theirs */
-    double baseline_gbps[TCCL_GENERATIONS]; /* what NCCL's own reach when all groups have them */
+    double baseline_gbps[TCCL_GENERATIONS]; /* NCCL's own, when all groups have those; 0: unknown */
     /* Is it better than NCCL's own, beside what the others have with that NCCL? */
     bool better[TCCL_GENERATIONS];
 };
 
-/* Chooses the chains of n groups (2 to TCCL_MAX_GROUPS, no GPU in two of them) of which all have
- * this node alone (closed: rings), or none. beside: other steps that run, at most so many that all
- * together are TCCL_MAX_SIDES; own and selfish don't matter. hidden: chains without P2P. The same
- * question has the same answer. Returns 0; 1 with err: some group has no chain; or -1 with err. */
-int tccl_groups_choose(const struct tccl_beside *beside, struct tccl_group *groups, int n,
-                       bool closed, bool hidden, struct tccl_error *err);
+struct tccl_groups;
+
+/* Groups of which all have this node alone (closed: rings), or none. machine: borrowed. hidden:
+ * chains without P2P. NULL without memory. */
+struct tccl_groups *tccl_groups_new(const struct tccl_machine *machine, bool closed, bool hidden);
+void tccl_groups_free(struct tccl_groups *groups); /* NULL is fine */
+/* One more, whose GPUs no other has: what it may have is copied from its table. Returns 0, or -1
+ * with err: there is no chain, or there are TCCL_MAX_GROUPS. */
+int tccl_groups_add(struct tccl_groups *groups, const struct tccl_table *table,
+                    struct tccl_error *err);
+
+/* Chooses their chains; choices: as many as were added, in that order. beside: other steps that
+ * run; own and selfish don't matter. The same question has the same answer. Returns 0, or -1 with
+ * err: fewer than 2 groups, more than TCCL_MAX_SIDES sides, or as tccl_beside_worth. */
+int tccl_groups_choose(struct tccl_groups *groups, const struct tccl_beside *beside,
+                       struct tccl_group_choice *choices, struct tccl_error *err);
 
 #endif

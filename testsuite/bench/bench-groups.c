@@ -146,29 +146,38 @@ static void put_alone(struct tccl_side *side, const struct tccl_table *table, bo
         put_own(side, table, closed);
 }
 
-static double choose(const struct node *node, struct tccl_group *groups, int n, bool closed)
+static double choose(struct node *node, const uint32_t *masks, int n, bool closed,
+                     struct tccl_group_choice *choices)
 {
     const struct tccl_beside beside = {.model = node->model};
     struct tccl_error err = {""};
     double ms[LOOKS];
+    for (int i = 0; i < n; i++)
+        table_of(node, masks[i]);
     for (int i = 0; i < LOOKS; i++) {
         double start = bench_cpu();
-        if (tccl_groups_choose(&beside, groups, n, closed, false, &err) != 0)
+        struct tccl_groups *groups = tccl_groups_new(node->machine, closed, false);
+        for (int j = 0; j < n; j++)
+            if (!groups || tccl_groups_add(groups, table_of(node, masks[j]), &err) != 0)
+                fail(&err);
+        if (tccl_groups_choose(groups, &beside, choices, &err) != 0)
             fail(&err);
+        tccl_groups_free(groups);
         ms[i] = (bench_cpu() - start) * 1e3;
     }
     return bench_quantile(ms, LOOKS, 0.5);
 }
 
-static void print_nics(const struct node *node, const struct tccl_group *groups, int n, char *text)
+static void print_nics(const struct node *node, const struct tccl_group_choice *choices, int n,
+                       char *text)
 {
     for (int i = 0; i < n; i++)
         text += sprintf(
             text, "%s%.*s", i ? " " : "", 3,
-            !groups[i].better[TCCL_NEWEST] ? "own"
-            : groups[i].cell.chain.closed
+            !choices[i].better[TCCL_NEWEST] ? "own"
+            : choices[i].cell.chain.closed
                 ? "-"
-                : strrchr(node->machine->nics[groups[i].cell.chain.entry.nic].name, '_') + 1);
+                : strrchr(node->machine->nics[choices[i].cell.chain.entry.nic].name, '_') + 1);
 }
 
 static void print_row(const char *name, const struct layout *layout, int n,
@@ -192,24 +201,22 @@ static void print_row(const char *name, const struct layout *layout, int n,
 
 static void rate_layout(struct node *node, const char *name, const struct layout *layout)
 {
-    struct tccl_group groups[TCCL_MAX_GROUPS] = {0};
+    struct tccl_group_choice choices[TCCL_MAX_GROUPS];
     struct tccl_side own[TCCL_MAX_GROUPS], alone[TCCL_MAX_GROUPS], joint[TCCL_MAX_GROUPS];
     uint32_t masks[TCCL_MAX_GROUPS];
     char nics[64] = "";
     int n = tccl_groups_split((1u << node->machine->n_gpus) - 1, layout->first, masks);
-    for (int i = 0; i < n; i++)
-        groups[i].table = table_of(node, masks[i]);
-    double ms = choose(node, groups, n, layout->closed);
+    double ms = choose(node, masks, n, layout->closed, choices);
     for (int i = 0; i < n; i++) {
-        put_own(&own[i], groups[i].table, layout->closed);
-        put_alone(&alone[i], groups[i].table, layout->closed);
-        if (groups[i].better[TCCL_NEWEST])
-            put_chain(&joint[i], &groups[i].cell.chain);
+        put_own(&own[i], table_of(node, masks[i]), layout->closed);
+        put_alone(&alone[i], table_of(node, masks[i]), layout->closed);
+        if (choices[i].better[TCCL_NEWEST])
+            put_chain(&joint[i], &choices[i].cell.chain);
         else
             joint[i] = own[i];
     }
     const struct rates rates[] = {rate(node, own, n), rate(node, alone, n), rate(node, joint, n)};
-    print_nics(node, groups, n, nics);
+    print_nics(node, choices, n, nics);
     print_row(name, layout, n, rates, ms, nics);
 }
 

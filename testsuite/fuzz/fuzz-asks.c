@@ -9,6 +9,7 @@
 #include "records/record.h"
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/confirm.h"
+#include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
 #include "tccld/join/running.h"
@@ -48,6 +49,13 @@ void connection_answer(struct connection *connection, json_t *message)
     (void)connection;
     (void)message;
     abort();
+}
+
+const struct tccl_group_choice *groups_choice(struct groups *groups, const struct alive *alive,
+                                              const struct tccl_node_class *class, bool closed)
+{
+    (void)groups, (void)alive, (void)class, (void)closed;
+    return NULL;
 }
 
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *step,

@@ -237,22 +237,32 @@ struct shared_class *own_class(struct own *own, const struct tccl_conf *conf,
     return class_of(own, gpus, hidden, background, err);
 }
 
-struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
-                                     const tccl_bus *buses, int count, bool hidden,
-                                     enum tccl_background background, struct tccl_error *err)
+static int find_busids(const struct own *own, const tccl_bus *buses, int count, uint32_t *gpus,
+                       struct tccl_error *err)
 {
-    uint32_t gpus = 0;
-    if (refresh(own, conf, err) != 0)
-        return NULL;
+    *gpus = 0;
     for (int i = 0; i < count; i++) {
         char busid[TCCL_BUS_TEXT];
         tccl_bus_format(buses[i], busid);
         int gpu = tccl_machine_find_gpu(&own->machine, busid);
-        if (gpu < 0) {
-            tccl_fail(err, "GPU %s is not in %s", busid, own->machine_path);
-            return NULL;
-        }
-        gpus |= 1u << gpu;
+        if (gpu < 0)
+            return tccl_fail(err, "GPU %s is not in %s", busid, own->machine_path);
+        *gpus |= 1u << gpu;
     }
+    return 0;
+}
+
+int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *gpus)
+{
+    return own->have_machine ? find_busids(own, buses, count, gpus, NULL) : -1;
+}
+
+struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *conf,
+                                     const tccl_bus *buses, int count, bool hidden,
+                                     enum tccl_background background, struct tccl_error *err)
+{
+    uint32_t gpus;
+    if (refresh(own, conf, err) != 0 || find_busids(own, buses, count, &gpus, err) != 0)
+        return NULL;
     return class_of(own, gpus, hidden, background, err);
 }

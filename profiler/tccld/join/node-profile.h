@@ -35,6 +35,8 @@ struct shared_class *own_kind_busids(struct own *own, const struct tccl_conf *co
  * Returns 0, or -1: they mean nothing there. */
 int own_gpus(const struct own *own, const struct slurm_gpus *slurm, const int *gres, int n_gres,
              uint32_t *gpus);
+/* The same of GPUs by their bus ids. */
+int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *gpus);
 /* Of that machine: the table of a GPU set, which is valid until the next question; NULL: there is
  * none. The model that its profile is made from; NULL: none, or it can't be read. What was measured
  * together there: NULL: nothing, or with err. */

@@ -356,3 +356,37 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
     shared_class_drop(class);
     return shared;
 }
+
+/* Tables one after the other: the next question may take the place of the one before. */
+static struct tccl_groups *gather_groups(struct running *running, const uint32_t *groups, int n,
+                                         bool closed, bool hidden, struct tccl_error *err)
+{
+    struct tccl_groups *list = tccl_groups_new(own_machine(running->daemon->own), closed, hidden);
+    for (int i = 0; list && i < n; i++) {
+        const struct tccl_table *table = own_table(running->daemon->own, groups[i]);
+        if (!table || tccl_groups_add(list, table, err) != 0) {
+            tccl_groups_free(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
+                   int n, bool closed, bool hidden, struct tccl_group_choice *choices)
+{
+    struct tccl_error err = {""};
+    struct seen seen = {.beside = {.model = own_model(running->daemon->own)}};
+    if (!seen.beside.model)
+        return -1;
+    for (int i = 0; i < n; i++)
+        seen.gpus |= groups[i];
+    running_sweep(running);
+    see_all(running, key, &seen);
+    struct tccl_groups *list = gather_groups(running, groups, n, closed, hidden, &err);
+    int status = list ? tccl_groups_choose(list, &seen.beside, choices, &err) : -1;
+    tccl_groups_free(list);
+    if (status != 0 && err.text[0])
+        log_limited(&running->trouble, "groups of a step are planned each by itself: %s", err.text);
+    return status;
+}

@@ -5,6 +5,7 @@
 
 #include "client/outcome.h"
 #include "client/step-fields.h"
+#include "ring/groups.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/net/connection.h"
 
@@ -31,5 +32,11 @@ void running_sweep(struct running *running);
  * the class over; the caller drops what it gets. closed: the step has this node alone. */
 struct shared_class *running_see(struct running *running, const struct tccl_step_key *key,
                                  struct shared_class *class, bool closed, bool hidden);
+
+/* The chains of n groups of a step, chosen jointly beside the other steps that run here
+ * (tccl_groups_choose). Returns 0, or -1: there is no model or no table of one of them, and nothing
+ * was chosen. */
+int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
+                   int n, bool closed, bool hidden, struct tccl_group_choice *choices);
 
 #endif

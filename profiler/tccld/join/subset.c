@@ -1,8 +1,10 @@
-/* CHAIN: a lookup in the chain table of that GPU set, as at a JOIN. */
+/* CHAIN: a lookup in the chain table of that GPU set, as at a JOIN, or its part of what was chosen
+ * for all groups of the step. */
 #include "tccld/join/subset.h"
 
 #include "client/outcome.h"
 #include "tccld/join/chain-lines.h"
+#include "tccld/join/groups.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/running.h"
 #include "tccld/net/liveness.h"
@@ -56,42 +58,54 @@ static const struct tccl_cell *best_cell(const struct tccl_node_class *class)
     return best;
 }
 
-static void found(struct tccl_line_writer *lines, const struct tccl_node_class *class,
-                  const struct tccl_machine *machine, const struct tccl_cell *cell, bool closed)
+/* A chain of that class, and what NCCL's own reach, if nothing else of this step runs. */
+static void choose_alone(const struct tccl_node_class *class, const struct tccl_cell *cell,
+                         bool closed, struct tccl_group_choice *choice)
 {
-    struct tccl_error err = {0};
-    if (tccl_chain_check(&cell->chain, machine, &err) != 0 ||
-        tccl_chain_expressible(&cell->chain, &err) != 0) {
-        answer(lines, TCCL_STATE_FALLBACK, err.text);
-        return;
-    }
     struct tccl_ring ring = {
         .gbps = cell->gbps, .alone = cell->alone, .share = cell->share, .noise = class->noise};
-    bool better = false;
+    choice->cell = *cell;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         const struct tccl_class_baseline *own = &class->baselines[i];
         ring.baseline_gbps[i] = closed ? own->ring_gbps : own->chain_gbps;
         ring.baseline_share[i] = closed ? own->ring_share : own->chain_share;
-        better |= tccl_ring_gains(&ring, i);
+        choice->baseline_gbps[i] = ring.baseline_gbps[i];
+        choice->better[i] = tccl_ring_gains(&ring, i);
     }
+}
+
+static void put_choice(struct tccl_line_writer *lines, const struct tccl_node_class *class,
+                       const struct tccl_machine *machine, const struct tccl_group_choice *choice,
+                       bool closed)
+{
+    struct tccl_error err = {0};
+    bool better = false;
+    if (tccl_chain_check(&choice->cell.chain, machine, &err) != 0 ||
+        tccl_chain_expressible(&choice->cell.chain, &err) != 0) {
+        answer(lines, TCCL_STATE_FALLBACK, err.text);
+        return;
+    }
+    for (int i = 0; i < TCCL_GENERATIONS; i++)
+        better |= choice->better[i];
     answer(lines, better ? TCCL_STATE_APPLIED : TCCL_STATE_NOTHING,
            better ? "" : "NCCL's own choice is as good");
-    chain_lines_put_rates(lines, cell->gbps, class->source);
+    chain_lines_put_rates(lines, choice->cell.gbps, class->source);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
-        chain_lines_put_baseline(
-            lines,
-            &(struct tccl_outcome_baseline){.first = tccl_generations[i].first,
-                                            .gbps = ring.baseline_gbps[i],
-                                            .better = !tccl_ring_gains(&ring, i)},
-            class, closed);
+        chain_lines_put_baseline(lines,
+                                 &(struct tccl_outcome_baseline){.first = tccl_generations[i].first,
+                                                                 .gbps = choice->baseline_gbps[i],
+                                                                 .better = !choice->better[i]},
+                                 class, closed);
     if (better)
-        chain_lines_put(lines, &cell->chain, &cell->tree, machine);
+        chain_lines_put(lines, &choice->cell.chain, &choice->cell.tree, machine);
 }
 
 void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
-                   const struct tccl_machine *machine, bool closed)
+                   const struct tccl_machine *machine, const struct tccl_group_choice *joint,
+                   bool closed)
 {
     const struct tccl_cell *cell = closed ? &class->ring : best_cell(class);
+    struct tccl_group_choice alone;
     if (closed && class->n_gpus == 1)
         answer(lines, TCCL_STATE_NOTHING, "one GPU");
     else if (!closed && class->n_nics == 0)
@@ -101,8 +115,27 @@ void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class 
                "the NICs of this node are on several fabrics: nodes would have to agree");
     else if (!cell || !cell->chain.n_gpus || !(cell->gbps > 0))
         answer(lines, TCCL_STATE_FALLBACK, "the profile has no such chain of these GPUs");
-    else
-        found(lines, class, machine, cell, closed);
+    else if (joint)
+        put_choice(lines, class, machine, joint, closed);
+    else {
+        choose_alone(class, cell, closed, &alone);
+        put_choice(lines, class, machine, &alone, closed);
+    }
+}
+
+/* That class, as what the question asks for: beside the step's other groups, or else beside other
+ * steps alone. Takes the class over. */
+static void answer_class(struct daemon *daemon, const struct alive *alive,
+                         struct shared_class *class, bool closed, struct tccl_line_writer *lines)
+{
+    bool plain = tccl_source_background(class->class->source) == TCCL_BACKGROUND_NONE;
+    bool group = plain && !(closed && class->class->n_gpus == 1);
+    const struct tccl_group_choice *joint =
+        group ? groups_choice(daemon->groups, alive, class->class, closed) : NULL;
+    if (!joint)
+        class = running_see(daemon->running, &alive->key, class, closed, alive->hidden);
+    subset_answer(lines, class->class, own_machine(daemon->own), joint, closed);
+    shared_class_drop(class);
 }
 
 void subset_ask(struct daemon *daemon, struct connection *connection,
@@ -122,11 +155,8 @@ void subset_ask(struct daemon *daemon, struct connection *connection,
         own_kind_busids(daemon->own, daemon->conf, question.gpus, question.n_gpus, alive->hidden,
                         tccl_background_named(alive->background), &err);
     if (class)
-        class = running_see(daemon->running, &alive->key, class, question.closed, alive->hidden);
-    if (class)
-        subset_answer(&writer, class->class, own_machine(daemon->own), question.closed);
+        answer_class(daemon, alive, class, question.closed, &writer);
     else
         answer(&writer, TCCL_STATE_FALLBACK, err.text);
-    shared_class_drop(class);
     connection_answer_lines(connection, &writer);
 }

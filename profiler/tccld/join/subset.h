@@ -3,6 +3,7 @@
 #define TCCL_SUBSET_H
 
 #include "machine/machine.h"
+#include "ring/groups.h"
 #include "tccld/join/merge.h"
 #include "tccld/net/connection.h"
 
@@ -11,8 +12,10 @@ lines_handler subset_ask;
 
 enum { SUBSET_ANSWER = 4096 /* longest answer, bytes */ };
 
-/* The answer for a class of that GPU set, added to the lines. */
+/* The answer for a class of that GPU set, added to the lines. joint: its chain beside the step's
+ * other groups; NULL: the class's own. */
 void subset_answer(struct tccl_line_writer *lines, const struct tccl_node_class *class,
-                   const struct tccl_machine *machine, bool closed);
+                   const struct tccl_machine *machine, const struct tccl_group_choice *joint,
+                   bool closed);
 
 #endif

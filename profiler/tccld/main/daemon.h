@@ -17,6 +17,7 @@ struct own;
 struct peer_trust;
 struct resolver;
 struct running;
+struct groups;
 struct seen;
 struct shares;
 struct slurm_gpus;
@@ -48,6 +49,7 @@ struct daemon {
     struct journal *journal;
     struct jobs *jobs;
     struct running *running;
+    struct groups *groups;
     struct steps *steps;
     struct sweep *sweep;
     struct alives *alives;

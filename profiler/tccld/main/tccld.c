@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "tccld/jobs/jobs.h"
+#include "tccld/join/groups.h"
 #include "tccld/join/join.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/running.h"
@@ -233,7 +234,8 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     daemon->jobs = daemon->journal ? jobs_new(daemon, err) : NULL;
     daemon->steps = daemon->jobs ? steps_new(daemon) : NULL;
     daemon->running = daemon->steps ? running_new(daemon) : NULL;
-    if (!daemon->running)
+    daemon->groups = daemon->running ? groups_new(daemon) : NULL;
+    if (!daemon->groups)
         return tccl_fail(err, "out of memory");
     daemon->peer_trust = peer_trust_new(daemon);
     if (!daemon->peer_trust)
@@ -268,6 +270,7 @@ static void end(struct parts *parts)
     stalls_free(daemon->stalls);
     slurm_gpus_free(daemon->gpus);
     steps_free(daemon->steps);
+    groups_free(daemon->groups);
     running_free(daemon->running);
     verdicts_free(daemon->verdicts);
     jobs_free(daemon->jobs);

@@ -1,0 +1,324 @@
+/* test-groups.c: the groups of one job on a node: which there are, against all partitions that
+ * moves of a group make; and their joint chains, against all combinations of the tables' chains, by
+ * rates that test-model.c compares with their definition. */
+#include <math.h>
+
+#include "check.h"
+#include "random-model.h"
+#include "ring/groups.h"
+#include "search/search.h"
+
+enum {
+    ROUNDS = 150,
+    OTHERS = 1000,
+    PAIR = 2,
+    /* Each group in turn takes what is best beside the others: that may end where only two changes
+     * at once would help. */
+    MOST_MISSED = ROUNDS / 10
+};
+
+static int missed, gained;
+
+/* Two groups, and in every other model a step that runs beside them. */
+struct trial {
+    struct tccl_model *model;
+    bool closed;
+    struct tccl_table *tables[PAIR];
+    struct tccl_beside beside;
+    struct tccl_side step;
+    double unit; /* the best of either group alone, GB/s */
+};
+
+#define LEAST_FOUND 0.5 /* of what was missed */
+
+static const struct tccl_search_options exact = {.others = OTHERS};
+
+/* ---- who they are ---- */
+
+static void check_split(uint32_t step, uint32_t group, const uint32_t *wanted, int n)
+{
+    uint32_t groups[TCCL_MAX_GROUPS];
+    CHECK_INT(tccl_groups_split(step, group, groups), n);
+    for (int i = 0; i < n; i++)
+        CHECK_INT(groups[i], wanted[i]);
+}
+
+static void test_layouts(void)
+{
+    check_split(0xff, 0x04, (uint32_t[]){1, 2, 4, 8, 16, 32, 64, 128}, 8);
+    check_split(0xff, 0x0c, (uint32_t[]){0x03, 0x0c, 0x30, 0xc0}, 4);
+    check_split(0xff, 0x22, (uint32_t[]){0x11, 0x22, 0x44, 0x88}, 4);
+    check_split(0xff, 0xaa, (uint32_t[]){0x55, 0xaa}, 2);
+    check_split(0xff, 0x33, (uint32_t[]){0x33, 0xcc}, 2);
+    check_split(0x0f, 0x06, (uint32_t[]){0x09, 0x06}, 2);
+    check_split(0xb4, 0x24, (uint32_t[]){0x24, 0x90}, 2); /* counted among the step's */
+    check_split(0xff, 0xff, NULL, 0);
+    check_split(0xff, 0x06, NULL, 0);
+    check_split(0xff, 0x07, NULL, 0);
+    check_split(0x0f, 0x10, NULL, 0);
+    check_split(0x0f, 0, NULL, 0);
+    check_split(
+        0xffff, 0x8000,
+        (uint32_t[]){1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768},
+        16);
+}
+
+/* Can moves of the pattern cover what is left? Counts groups, which are found in any order. */
+static int covers(uint32_t pattern, uint32_t all, uint32_t left, uint32_t must, bool *has)
+{
+    if (left == 0)
+        return 1;
+    for (int move = 0; move < TCCL_MAX_GPUS; move++) {
+        uint32_t next = pattern << move;
+        if ((next & ~left) || !(next & left & -left) || (pattern && next >> move != pattern))
+            continue;
+        *has |= next == must;
+        return covers(pattern, all, left & ~next, must, has);
+    }
+    return 0;
+}
+
+/* Each of the groups gives the same ones: nodes and ranks agree without talking. */
+static void check_all_agree(uint32_t step, const uint32_t *groups, int n)
+{
+    uint32_t all = 0;
+    for (int i = 0; i < n; i++) {
+        CHECK_INT(__builtin_popcount(groups[i]), __builtin_popcount(groups[0]));
+        CHECK_INT(all & groups[i], 0);
+        all |= groups[i];
+        check_split(step, groups[i], groups, n);
+    }
+    CHECK_INT(all, step);
+}
+
+static void test_all_groups(void)
+{
+    uint32_t groups[TCCL_MAX_GROUPS];
+    for (int size = 1; size <= 9; size++)
+        for (uint32_t group = 1; group < 1u << size; group++) {
+            uint32_t step = (1u << size) - 1;
+            bool has = false;
+            bool half = 2 * __builtin_popcount(group) == size;
+            bool tiles = covers(group >> __builtin_ctz(group), step, step, group, &has) && has;
+            int n = tccl_groups_split(step, group, groups);
+            CHECK_INT(n > 0, group != step && (tiles || half));
+            if (n)
+                CHECK_INT(n * __builtin_popcount(group), size);
+            check_all_agree(n ? step : 0, groups, n);
+        }
+}
+
+/* ---- what they are given ---- */
+
+static struct tccl_side side_of(const struct tccl_chain *chain)
+{
+    struct tccl_side side = {0};
+    CHECK_INT(tccl_side_add_chain(&side, chain), 0);
+    return side;
+}
+
+/* The least share of the groups and the step. */
+static double least_of(const struct trial *trial, const struct tccl_side *a,
+                       const struct tccl_side *b, double gbps[PAIR + 1])
+{
+    const struct tccl_side *sides[PAIR + 1] = {a, b, &trial->step};
+    CHECK_INT(tccl_model_sides(trial->model, sides, PAIR + trial->beside.n, gbps, NULL), 0);
+    double least = fmin(gbps[0], gbps[1]) / trial->unit;
+    return trial->beside.n ? fmin(least, gbps[PAIR] / trial->beside.alone[0]) : least;
+}
+
+/* All chains of a table that a group may have. Returns how many. */
+static int list_chains(const struct tccl_table *table, bool closed, const struct tccl_chain **list)
+{
+    int n = 0;
+    if (closed && table->ring.chain.n_gpus)
+        list[n++] = &table->ring.chain;
+    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
+        if (table->pairs[i].chain.n_gpus)
+            list[n++] = &table->pairs[i].chain;
+    for (int i = 0; i < table->n_others; i++)
+        if (table->others[i].chain.closed == closed)
+            list[n++] = &table->others[i].chain;
+    return n;
+}
+
+/* The best least share of all pairs of chains; 0 if there is none. */
+static double best_of_all(const struct trial *trial)
+{
+    enum { MOST = 4096 };
+    static const struct tccl_chain *lists[PAIR][MOST];
+    int n[PAIR];
+    double best = 0, gbps[PAIR + 1];
+    for (int i = 0; i < PAIR; i++) {
+        n[i] = list_chains(trial->tables[i], trial->closed, lists[i]);
+        CHECK(n[i] <= MOST);
+    }
+    for (int i = 0; i < n[0]; i++) {
+        struct tccl_side first = side_of(lists[0][i]);
+        for (int j = 0; j < n[1]; j++) {
+            struct tccl_side second = side_of(lists[1][j]);
+            best = fmax(best, least_of(trial, &first, &second, gbps));
+        }
+    }
+    return best;
+}
+
+/* What each is said to reach is what it reaches. Returns the least share. */
+static double check_choices(const struct trial *trial, const struct tccl_group_choice *choices)
+{
+    struct tccl_side sides[PAIR];
+    double gbps[PAIR + 1];
+    for (int i = 0; i < PAIR; i++) {
+        const struct tccl_cell *cell = &choices[i].cell;
+        uint32_t gpus = 0;
+        for (int j = 0; j < cell->chain.n_gpus; j++)
+            gpus |= 1u << cell->chain.gpus[j];
+        CHECK_INT(gpus, trial->tables[i]->gpus);
+        CHECK_INT(cell->chain.closed, trial->closed);
+        CHECK_INT(tccl_chain_expressible(&cell->chain, NULL), 0);
+        sides[i] = side_of(&cell->chain);
+    }
+    double least = least_of(trial, &sides[0], &sides[1], gbps);
+    for (int i = 0; i < PAIR; i++)
+        CHECK(fabs(choices[i].cell.gbps - fmin(gbps[i], choices[i].cell.alone)) < 1e-6);
+    return least;
+}
+
+static const struct tccl_baseline *baseline_of(const struct trial *trial, int group, int generation)
+{
+    const struct tccl_table *table = trial->tables[group];
+    return trial->closed ? &table->baseline_ring[generation] : &table->baseline_chain[generation];
+}
+
+/* With each NCCL: what the groups have in the end is never less than NCCL's own. */
+static void check_never_below(const struct trial *trial, const struct tccl_group_choice *choices,
+                              double joint)
+{
+    for (int v = 0; v < TCCL_GENERATIONS; v++) {
+        struct tccl_side own[PAIR] = {0}, had[PAIR];
+        double gbps[PAIR + 1];
+        for (int i = 0; i < PAIR; i++) {
+            if (!(baseline_of(trial, i, v)->gbps > 0))
+                return;
+            CHECK_INT(tccl_side_add_baseline(&own[i], baseline_of(trial, i, v)), 0);
+            had[i] = choices[i].better[v] ? side_of(&choices[i].cell.chain) : own[i];
+        }
+        double least = least_of(trial, &own[0], &own[1], gbps);
+        for (int i = 0; i < PAIR; i++)
+            CHECK(fabs(choices[i].baseline_gbps[v] - gbps[i]) < 1e-6);
+        double now = least_of(trial, &had[0], &had[1], gbps);
+        CHECK(now >= least * (1 - 1e-6));
+        if (choices[0].better[v] || choices[1].better[v])
+            CHECK(now >= joint * (1 - 1e-6));
+        gained += v == TCCL_NEWEST && now > least * 1.01;
+    }
+}
+
+static int choose(const struct trial *trial, struct tccl_group_choice *choices)
+{
+    struct tccl_error err = {""};
+    struct tccl_groups *groups =
+        tccl_groups_new(tccl_model_machine(trial->model), trial->closed, false);
+    int status = 0;
+    for (int i = 0; i < PAIR; i++)
+        if (tccl_groups_add(groups, trial->tables[i], &err) != 0)
+            status = -1;
+    if (status == 0)
+        CHECK_INT(tccl_groups_choose(groups, &trial->beside, choices, &err), 0);
+    tccl_groups_free(groups);
+    return status;
+}
+
+static void check_trial(const struct trial *trial)
+{
+    struct tccl_group_choice choices[PAIR], again[PAIR];
+    double best = best_of_all(trial);
+    if (choose(trial, choices) != 0) {
+        CHECK(best == 0);
+        return;
+    }
+    double least = check_choices(trial, choices);
+    CHECK(least <= best * (1 + 1e-6));
+    CHECK(least >= best * LEAST_FOUND);
+    missed += least < best * (1 - 1e-6);
+    check_never_below(trial, choices, least);
+    CHECK_INT(choose(trial, again), 0);
+    for (int i = 0; i < PAIR; i++)
+        CHECK(tccl_chain_equal(&choices[i].cell.chain, &again[i].cell.chain));
+}
+
+/* A step on the last GPU. */
+static void add_step(struct trial *trial)
+{
+    const struct tccl_side *alone[] = {&trial->step};
+    struct tccl_set set;
+    CHECK_INT(tccl_set_parse(trial->closed ? "g4>m0 g4<m1" : "g2>m0 g2<m1", &set, NULL), 0);
+    CHECK_INT(tccl_side_add(&trial->step, &set), 0);
+    CHECK_INT(tccl_model_sides(trial->model, alone, 1, &trial->beside.alone[0], NULL), 0);
+    trial->beside.others[0] = &trial->step;
+    trial->beside.n = trial->beside.alone[0] > 0;
+}
+
+static void add_table(struct trial *trial, struct tccl_search *search, int group, uint32_t gpus)
+{
+    const struct tccl_machine *machine = tccl_model_machine(trial->model);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    struct tccl_error err = {""};
+    CHECK_INT(tccl_search_table(search, table, &exact, &err), 0);
+    trial->tables[group] = table;
+    trial->unit = fmax(trial->unit, trial->closed ? table->ring.gbps : 0);
+    for (int i = 0; i < table->n_ports * table->n_ports && !trial->closed; i++)
+        trial->unit = fmax(trial->unit, table->pairs[i].gbps);
+    for (int i = 0; i < table->n_others; i++)
+        if (table->others[i].chain.closed == trial->closed)
+            trial->unit = fmax(trial->unit, table->others[i].gbps);
+    for (int v = 0; v < TCCL_GENERATIONS; v++)
+        trial->unit = fmax(trial->unit, baseline_of(trial, group, v)->gbps);
+}
+
+static void check_random(unsigned long *state, bool closed, bool step)
+{
+    struct trial trial = {.closed = closed};
+    trial.model = random_model(state, (closed ? 4 : 2) + step, 2, closed ? 0 : 2);
+    trial.beside.model = trial.model;
+    struct tccl_search *search =
+        tccl_search_new(tccl_model_machine(trial.model), tccl_model_meter(trial.model), NULL);
+    add_table(&trial, search, 0, closed ? 3 : 1);
+    add_table(&trial, search, 1, closed ? 12 : 2);
+    if (step)
+        add_step(&trial);
+    check_trial(&trial);
+    for (int i = 0; i < PAIR; i++)
+        tccl_table_free(trial.tables[i]);
+    tccl_search_free(search);
+    tccl_model_free(trial.model);
+}
+
+/* One group is none, and so many have no room beside each other. */
+static void check_refused(void)
+{
+    unsigned long state = 1;
+    struct tccl_model *model = random_model(&state, 2, 2, 2);
+    struct tccl_beside beside = {.model = model, .n = TCCL_MAX_SIDES - 1};
+    struct tccl_group_choice choices[PAIR];
+    struct tccl_error err = {""};
+    struct tccl_groups *groups = tccl_groups_new(tccl_model_machine(model), false, false);
+    CHECK_INT(tccl_groups_choose(groups, &beside, choices, &err), -1);
+    CHECK_HOLDS(err.text, "0 groups beside");
+    tccl_groups_free(groups);
+    tccl_model_free(model);
+}
+
+int main(void)
+{
+    unsigned long state = check_seed();
+    test_layouts();
+    test_all_groups();
+    for (int round = 0; round < ROUNDS; round++)
+        check_random(&state, round & 1, round & 2);
+    fprintf(stderr, "%d of %d were not the best, %d gained\n", missed, ROUNDS, gained);
+    CHECK(missed <= MOST_MISSED);
+    CHECK(gained >= ROUNDS / 10); /* else this shows little */
+    check_refused();
+    return check_result();
+}
