@@ -138,11 +138,19 @@ static int by_gbps(const void *a, const void *b)
     return x->far != y->far ? x->far - y->far : x->place - y->place;
 }
 
+/* With a NIC of its own at each of two GPUs NCCL takes the network between them in place of host
+ * memory, but where the step's own ring has made it do without for the processes' whole life. */
+static bool takes_network(const struct tccl_chain *chain)
+{
+    return !chain->closed && chain->n_gpus == 2 && chain->edges[0].kind == TCCL_BOUNCE &&
+           chain->entry.via.kind == TCCL_GPU && chain->exit.via.kind == TCCL_GPU;
+}
+
 static bool may_have(const struct tccl_groups *groups, const struct tccl_result *result)
 {
     return result->chain.n_gpus && result->gbps > 0 && result->chain.closed == groups->closed &&
            !(groups->hidden && tccl_chain_has_p2p(&result->chain)) &&
-           tccl_chain_expressible(&result->chain, NULL) == 0;
+           !takes_network(&result->chain) && tccl_chain_expressible(&result->chain, NULL) == 0;
 }
 
 /* All of the table that may be given, the fastest first, of equal ones those that stay near.
