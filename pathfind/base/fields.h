@@ -34,6 +34,10 @@ int tccl_field_list(const json_t *json, const char *name, int needed, size_t max
 /* The fewest digits, 12 at least, with which a number reads back as the same. */
 int tccl_digits(double value);
 
+/* For json_dumps and the like: numbers with 12 digits, "9.8" and not "9.8000000000000007". No
+ * bandwidth is known so well. */
+#define TCCL_JSON_DIGITS JSON_REAL_PRECISION(12)
+
 /* Members of an object that is known to be sound, such as a stored record: "" and 0 where there is
  * none, or one of another type. Texts are borrowed. */
 const char *tccl_text_of(const json_t *object, const char *name);

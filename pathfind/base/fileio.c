@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "base/hash.h"
 
 /* Reads until the end or until size bytes are there. Returns how many, or -1 with errno. */
@@ -280,7 +281,7 @@ json_t *tccl_read_json(const char *path, size_t max, struct tccl_error *err)
 
 int tccl_write_json(const char *path, mode_t mode, const json_t *json, struct tccl_error *err)
 {
-    cleanup_free char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    cleanup_free char *text = json_dumps(json, JSON_INDENT(1) | TCCL_JSON_DIGITS);
     if (!text)
         return fail_as(ENOMEM, err, path, "can't be written: out of memory");
     size_t length = strlen(text);
@@ -290,8 +291,7 @@ int tccl_write_json(const char *path, mode_t mode, const json_t *json, struct tc
 
 int tccl_json_hash(const json_t *json, char hash[static TCCL_JSON_HASH])
 {
-    cleanup_free char *text =
-        json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+    cleanup_free char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | TCCL_JSON_DIGITS);
     if (!text)
         return -1;
     snprintf(hash, TCCL_JSON_HASH, "%016" PRIx64, tccl_hash64(text, strlen(text)));

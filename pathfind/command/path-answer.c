@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "base/numbers.h"
 #include "ring/ring.h"
 
@@ -184,7 +185,7 @@ int print_json(json_t *json, struct tccl_error *err)
 {
     if (!json)
         return tccl_fail(err, "out of memory");
-    int rc = json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    int rc = json_dumpf(json, stdout, JSON_INDENT(2) | TCCL_JSON_DIGITS);
     if (rc < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
         return tccl_fail(err, "standard output: %s", strerror(errno));
     return 0;

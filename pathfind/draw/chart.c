@@ -15,7 +15,7 @@ enum {
     HEIGHT = BOTTOM + 46, /* below the plot: labels, and what the x axis is */
     LABELS = 14,          /* that fit on a large screen */
     NARROW = 3,           /* one of so many of these fits on a phone */
-    FEW = 4,              /* columns: each has its value above it */
+    FEW = 5,              /* columns: each has its value above it */
     VALUE_TEXT = 32
 };
 static const double MOST = 1e12; /* larger values are cut to this: no bandwidth is so high */

@@ -23,19 +23,30 @@ void tccl_svg_style(FILE *out)
           "text-anchor:middle}.node{fill:#fff;stroke:#999}.numa{fill:#f4f6f8;stroke:#b8c0c8}"
           ".switch{fill:#e7e3d8;stroke:#b5ac94}.memory{fill:#fff3d6;stroke:#c9a94b}"
           ".gpu{fill:#dcebdc;stroke:#6b946b}.nic{fill:#e3dcef;stroke:#8d78b3}"
-          ".idle{opacity:.45}.arrow{fill:none;stroke-width:2.2}</style>\n",
+          ".idle{opacity:.45}.arrow{fill:none;stroke-width:2.2}"
+          ".other rect{fill:#f3f4f5;stroke:#b9bfc5}.other text{fill:#6b7279}"
+          ".other .arrow{stroke:#9aa1a8}</style>\n",
           out);
+}
+
+static void put_marker(const char *name, const char *colour, FILE *out)
+{
+    fprintf(out,
+            "<marker id=\"head%s\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" "
+            "markerWidth=\"10\" markerHeight=\"10\" markerUnits=\"userSpaceOnUse\" "
+            "orient=\"auto\"><path d=\"M0,1 L10,5 L0,9 z\" fill=\"%s\"/></marker>\n",
+            name, colour);
 }
 
 void tccl_svg_markers(FILE *out)
 {
+    char name[16];
     fputs("<defs>\n", out);
-    for (int i = 0; i < TCCL_ARROW_KINDS; i++)
-        fprintf(out,
-                "<marker id=\"head%d\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" "
-                "markerWidth=\"10\" markerHeight=\"10\" markerUnits=\"userSpaceOnUse\" "
-                "orient=\"auto\"><path d=\"M0,1 L10,5 L0,9 z\" fill=\"%s\"/></marker>\n",
-                i, colours[i]);
+    for (int i = 0; i < TCCL_ARROW_KINDS; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        put_marker(name, colours[i], out);
+    }
+    put_marker("grey", "#9aa1a8", out);
     fputs("</defs>\n", out);
 }
 

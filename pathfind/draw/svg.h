@@ -13,7 +13,7 @@
 void tccl_svg_escape(const char *text, FILE *out);
 
 /* Written once per file, before the first picture: the classes (an element "style"), and the arrow
- * heads. */
+ * heads. What stands in <g class="other"> is grey, with "#headgrey" for its arrow heads. */
 void tccl_svg_style(FILE *out);
 void tccl_svg_markers(FILE *out);
 void tccl_svg_text(double x, double y, const char *class, const char *text, FILE *out);

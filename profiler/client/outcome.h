@@ -50,6 +50,9 @@ struct tccl_outcome {
     int64_t neighbours; /* steps that run beside this one, on all of its nodes */
     char neighbours_by[TCCL_OUTCOME_BASIS + 1]; /* by what gbps is known beside them: "model",
                                                    "measured", "bounds" (at least); "": alone */
+    double placed_gbps; /* of the best GPUs of this machine, as many as the step has on its one
+                         * node, alone, GB/s; 0: not known */
+    char *beside;       /* those on the first node (beside-text.h), for the record; NULL: none */
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;     /* of the step on all nodes; 0: not known */

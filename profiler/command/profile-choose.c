@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fields.h"
 #include "command/profile-command.h"
 
 struct candidates {
@@ -26,7 +27,7 @@ int profile_print(json_t *json)
         tccl_fail(&err, "out of memory");
         return profile_complain(&err);
     }
-    int rc = json_dumpf(json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    int rc = json_dumpf(json, stdout, JSON_INDENT(1) | TCCL_JSON_DIGITS);
     json_decref(json);
     return rc == 0 && putchar('\n') != EOF && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -1,10 +1,10 @@
-/* facts.c: packs facts: 36 bytes of numbers, little-endian, then the texts, each with a NUL. */
+/* facts.c: packs facts: 64 bytes of numbers, little-endian, then the texts, each with a NUL. */
 #include "records/facts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS = 3 * 4 + 3 * 8, TEXTS = 4, ARGUMENTS = 11 };
+enum { NUMBERS = 4 * 4 + 6 * 8, TEXTS = 4, ARGUMENTS = 15 };
 
 static void put_number(unsigned char **at, uint64_t value, int bytes)
 {
@@ -48,6 +48,10 @@ int tccl_facts_read(const void *bytes, size_t size, struct tccl_facts *facts)
     facts->gbps = get_real(&at);
     facts->ratio = get_real(&at);
     facts->solve_us = (int64_t)get_number(&at, 8);
+    facts->alone = get_real(&at);
+    facts->placed = get_real(&at);
+    facts->baseline = get_real(&at);
+    facts->neighbours = (uint32_t)get_number(&at, 4);
     for (int i = 0; i < TEXTS; i++) {
         if (at >= end)
             return -1;
@@ -89,6 +93,10 @@ static void write_facts(sqlite3_context *context, int count, sqlite3_value **val
     put_real(&at, sqlite3_value_double(values[6]));
     put_real(&at, sqlite3_value_double(values[7]));
     put_number(&at, (uint64_t)sqlite3_value_int64(values[8]), 8);
+    put_real(&at, sqlite3_value_double(values[11]));
+    put_real(&at, sqlite3_value_double(values[12]));
+    put_real(&at, sqlite3_value_double(values[13]));
+    put_number(&at, (uint64_t)sqlite3_value_int64(values[14]), 4);
     for (int i = 0; i < TEXTS; i++)
         at = (unsigned char *)stpcpy((char *)at, texts[i]) + 1;
     sqlite3_result_blob64(context, bytes, size, sqlite3_free);

@@ -12,8 +12,8 @@
 /* Texts are borrowed from the bytes that were read, never NULL. state and reason are as
  * shown: "differs" where an applied ring was built differently. */
 struct tccl_facts {
-    uint32_t uid, n_nodes, gpus;
-    double gbps, ratio;
+    uint32_t uid, n_nodes, gpus, neighbours;
+    double gbps, ratio, alone, placed, baseline;
     int64_t solve_us;
     const char *state, *built, *reason, *nodes;
 };
@@ -26,7 +26,7 @@ bool tccl_shown_differs(const char *state, const char *built);
 
 /* Registers the SQL function that packs columns of the store:
  *   tccl_facts(uid, state, reason, nodes, n_nodes, gpus, gbps, ratio, solve_us, built,
- *              built_reason)
+ *              built_reason, alone_gbps, placed_gbps, baseline_gbps, neighbours)
  * Returns SQLite's code. */
 int tccl_facts_function(sqlite3 *db);
 

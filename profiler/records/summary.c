@@ -41,11 +41,19 @@ struct day {
     double gain;
 };
 
+/* Means of two bandwidths over the same steps, GB/s. */
+struct pair {
+    int64_t steps;
+    double is, might; /* sums */
+};
+
 struct summary {
     int64_t steps, first, last;
     struct words states, built;
     struct cause causes[TCCL_REASON_CLASSES];
     struct tccl_series gain, solve;
+    struct pair sharing, placement; /* beside others and alone; alone, and on the best GPUs */
+    int64_t unplaced;               /* rings of which the best GPUs are not known */
     int64_t histogram[GAINS];
     struct day *days;
     int n_days, days_room;
@@ -131,6 +139,25 @@ static struct day *find_day(struct summary *summary, int64_t when)
     return day;
 }
 
+static void count_pair(struct pair *pair, double is, double might)
+{
+    pair->steps++;
+    pair->is += is;
+    pair->might += might;
+}
+
+/* What a ring lost to the steps beside it, and to the GPUs that Slurm gave it. */
+static void count_losses(struct summary *summary, const struct tccl_facts *facts)
+{
+    double alone = facts->alone > 0 ? facts->alone : facts->gbps;
+    if (facts->neighbours > 0 && facts->alone > 0)
+        count_pair(&summary->sharing, facts->gbps, fmax(alone, facts->gbps));
+    if (facts->placed > 0)
+        count_pair(&summary->placement, alone, fmax(facts->placed, alone));
+    else
+        summary->unplaced++;
+}
+
 static int count_gain(struct summary *summary, struct day *day, const struct tccl_facts *facts)
 {
     int part = GAINS - 1;
@@ -168,6 +195,8 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
         count_reason(summary, class, row, fallback);
     if (ring && facts->ratio > 0 && count_gain(summary, day, facts) != 0)
         return -1;
+    if (ring && facts->gbps > 0)
+        count_losses(summary, facts);
     if (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0)
         return -1;
     if ((fallback || partial) && tccl_nodestats_fallback(summary->nodes, facts) != 0)
@@ -270,6 +299,19 @@ static json_t *solve_json(struct tccl_series *solve)
                      tccl_series_rank(solve, 0.99), "max", tccl_series_rank(solve, 1));
 }
 
+/* The means, null without steps. Takes over what more is to stand there. */
+static json_t *pair_json(const struct pair *pair, const char *is, const char *might, json_t *more)
+{
+    double steps = (double)pair->steps;
+    json_t *json = json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)pair->steps, is,
+                             pair->steps ? json_real(pair->is / steps) : json_null(), might,
+                             pair->steps ? json_real(pair->might / steps) : json_null());
+    if (json && more)
+        json_object_update(json, more);
+    json_decref(more);
+    return json;
+}
+
 static json_t *summary_json(struct summary *summary, const struct tccl_filter *filter)
 {
     struct tccl_series *gain = &summary->gain;
@@ -277,14 +319,17 @@ static json_t *summary_json(struct summary *summary, const struct tccl_filter *f
     int64_t last = summary->steps ? summary->last : start;
     json_t *mean = gain->count ? json_real(gain->sum / (double)gain->count) : json_null();
     json_t *median = gain->count ? json_real(tccl_series_median(gain)) : json_null();
-    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "start",
-                     (json_int_t)start, "end",
+    json_t *unplaced = json_pack("{s:I}", "unknown", (json_int_t)summary->unplaced);
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "start", (json_int_t)start, "end",
                      (json_int_t)(filter->end < INT64_MAX ? filter->end : last), "steps",
                      (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
                      words_json(&summary->built), "reasons", causes_json(summary->causes), "gains",
                      gains_json(summary->histogram), "gain_median", median, "gain_mean", mean,
                      "nodes", tccl_nodestats_json(summary->nodes, NODES), "days",
-                     days_json(summary), "solve_us", solve_json(&summary->solve));
+                     days_json(summary), "solve_us", solve_json(&summary->solve), "sharing",
+                     pair_json(&summary->sharing, "gbps", "alone_gbps", NULL), "placement",
+                     pair_json(&summary->placement, "alone_gbps", "placed_gbps", unplaced));
 }
 
 json_t *tccl_records_summary(struct tccl_records *records, const json_t *filter, int64_t uid,

@@ -1,5 +1,6 @@
 /* acct-output.c: writes JSON, reports errors, and says what the terminal can show. */
 #include "acct/acct-output.h"
+#include "base/fields.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +12,8 @@
 
 int acct_print_json(const json_t *json, struct tccl_error *err)
 {
-    if (!json || json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII) != 0)
+    if (!json ||
+        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | TCCL_JSON_DIGITS) != 0)
         return ferror(stdout) ? 0 : tccl_fail(err, "can't write the answer as JSON");
     putchar('\n');
     return 0;

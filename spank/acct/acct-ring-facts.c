@@ -1,8 +1,10 @@
 /* acct-ring-facts.c: the lines and bars that go with the drawing of a ring. */
 #include "acct/acct-ring-facts.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -145,6 +147,41 @@ static int add_gain(const json_t *record, struct acct_ring_facts *facts)
     return ratio > 0 ? add_line(facts, "%.2f times as fast as the baseline", ratio) : 0;
 }
 
+/* What it has beside others, of what it would have alone. */
+static int add_sharing(const json_t *record, struct acct_ring_facts *facts)
+{
+    double gbps = json_number_value(json_object_get(record, "gbps"));
+    double alone = json_number_value(json_object_get(record, "alone_gbps"));
+    json_int_t others = tccl_number_of(record, "neighbours");
+    if (others <= 0)
+        return 0;
+    if (!(alone > 0))
+        return add_line(facts, "%lld other step%s ran beside it when it began", (long long)others,
+                        others == 1 ? "" : "s");
+    return add_line(facts,
+                    "%.2f GB/s beside %lld other step%s that ran when it began, %.2f alone: %.0f "
+                    "%% lost",
+                    gbps, (long long)others, others == 1 ? "" : "s", alone,
+                    fmax(0, 100 * (1 - gbps / alone)));
+}
+
+/* A text that can't be read is as none: the ring is what was asked for. */
+static void read_beside(const json_t *record, struct acct_ring_facts *facts)
+{
+    facts->beside = calloc(TCCL_MAX_BESIDE, sizeof(*facts->beside));
+    int n =
+        facts->beside ? tccl_beside_parse(tccl_text_of(record, "beside"), facts->beside, NULL) : 0;
+    facts->n_beside = n > 0 ? n : 0;
+}
+
+void acct_ring_beside(const struct acct_ring_facts *facts, int neighbour,
+                      char text[static ACCT_RING_LABEL])
+{
+    const struct tccl_neighbour *other = &facts->beside[neighbour];
+    snprintf(text, ACCT_RING_LABEL, "beside it: %.2f of %.2f GB/s, %s", other->gbps, other->alone,
+             other->nccl ? "NCCL's own" : "a ring");
+}
+
 static void add_bar(const json_t *record, const char *name, const char *label,
                     struct acct_ring_facts *facts)
 {
@@ -175,10 +212,14 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
         return -1;
     add_bar(record, "gbps", "this ring", facts);
     add_bar(record, "baseline_gbps", "baseline", facts);
+    add_bar(record, "alone_gbps", "ring alone", facts);
+    add_bar(record, "placed_gbps", "best GPUs", facts);
     add_bar(record, "bound_gbps", "proven bound", facts);
+    read_beside(record, facts);
     return add_title(record, facts) == 0 && add_size(record, ring, facts) == 0 &&
                    add_state(record, facts) == 0 && add_gain(record, facts) == 0 &&
-                   add_source(record, facts) == 0 && add_cut(ring, facts) == 0
+                   add_sharing(record, facts) == 0 && add_source(record, facts) == 0 &&
+                   add_cut(ring, facts) == 0
                ? 0
                : tccl_fail(err, "out of memory for a ring");
 }
@@ -186,6 +227,7 @@ int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
 void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts)
 {
     free(facts->title);
+    free(facts->beside);
     for (int i = 0; i < facts->n_lines; i++)
         free(facts->lines[i]);
     memset(facts, 0, sizeof(*facts));

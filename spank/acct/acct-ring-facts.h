@@ -5,8 +5,9 @@
 #include <jansson.h>
 
 #include "acct/acct-ring-groups.h"
+#include "client/beside-text.h"
 
-enum { ACCT_RING_LINES = 6, ACCT_RING_BARS = 3 };
+enum { ACCT_RING_LINES = 7, ACCT_RING_BARS = 5, ACCT_RING_LABEL = 96 };
 
 struct acct_ring_facts {
     char *title;                  /* job, its name and user */
@@ -18,6 +19,8 @@ struct acct_ring_facts {
         bool ring;          /* the ring's own bar, not one to compare it with */
     } bars[ACCT_RING_BARS]; /* known bandwidths */
     int n_bars;
+    struct tccl_neighbour *beside; /* steps that ran on the first node when this one began */
+    int n_beside;
 };
 
 /* Reads the record's ring and its facts; texts are escaped (acct_escape). Returns 0, or -1 with err
@@ -25,6 +28,10 @@ struct acct_ring_facts {
 int acct_ring_facts_read(const json_t *record, struct acct_ring *ring,
                          struct acct_ring_facts *facts, struct tccl_error *err);
 void acct_ring_facts_clear(struct acct_ring *ring, struct acct_ring_facts *facts);
+
+/* What is said of a neighbour: "beside it: 5.20 of 10.40 GB/s, NCCL's own". */
+void acct_ring_beside(const struct acct_ring_facts *facts, int neighbour,
+                      char text[static ACCT_RING_LABEL]);
 
 /* A field of the record (acct-fields.h) as the table shows it, escaped. Allocated; NULL if out
  * of memory. */

@@ -83,6 +83,30 @@ static void put_cards(const struct acct_ring *ring, FILE *out)
             cards == CARDS ? "<p>Only the first are listed.</p>\n" : "");
 }
 
+/* The steps beside it, as a table. */
+static void put_beside(const struct acct_ring_facts *facts, FILE *out)
+{
+    if (facts->n_beside == 0)
+        return;
+    fputs("<h2>Beside it when it began</h2>\n<div class=\"card\">\n<table class=\"rows\">\n<tr>"
+          "<th scope=\"col\">Step</th><th scope=\"col\" class=\"n\">GB/s</th><th scope=\"col\" "
+          "class=\"n\">Alone</th><th scope=\"col\">Chains</th></tr>\n",
+          out);
+    for (int i = 0; i < facts->n_beside; i++) {
+        const struct tccl_neighbour *other = &facts->beside[i];
+        fprintf(out,
+                "<tr><th scope=\"row\">%s</th><td class=\"n\">%.2f</td><td class=\"n\">%.2f</td>"
+                "<td>",
+                other->nccl ? "NCCL's own" : "a ring", other->gbps, other->alone);
+        for (int k = 0; k < other->rings.n; k++) {
+            fputs(k ? "<br/>" : "", out);
+            put_chain(&other->rings.chains[k], out);
+        }
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table>\n</div>\n", out);
+}
+
 static int put_ring(const struct acct_ring *ring, const struct acct_ring_facts *facts, FILE *out,
                     struct tccl_error *err)
 {
@@ -163,6 +187,7 @@ int acct_ring_page(FILE *out, const json_t *record, const struct acct_asked *ask
         put_lines(&facts, out);
         rc = put_ring(&ring, &facts, out, err);
         put_bandwidths(&facts, out);
+        put_beside(&facts, out);
         put_facts(record, out);
         put_notation(record, out);
         acct_html_asked(asked, out);

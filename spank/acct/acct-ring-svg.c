@@ -28,7 +28,8 @@ enum {
     BAR_W = 320,
     MIN_WIDTH = 720,
     LETTER = 8, /* average width of a character in a card's head, an upper bound */
-    CARDS = 64, /* drawn at most */
+    CARDS = 64, /* drawn at most; and of the steps beside it: */
+    OTHERS = TCCL_MAX_BESIDE * TCCL_CHAIN_RINGS,
     WRAP = 110, /* characters of a line of text */
 };
 
@@ -36,7 +37,8 @@ enum {
 struct card {
     const struct tccl_named_chain *chain;
     const struct acct_group *group;
-    int place; /* of its run in the group */
+    int place;     /* of its run in the group */
+    int neighbour; /* of a step beside it: which; without a group */
     double x, y, w;
 };
 
@@ -45,7 +47,10 @@ struct sheet {
     const struct acct_ring_facts *facts;
     struct card cards[CARDS];
     int n_cards, n_left; /* n_left: nodes that are not drawn */
-    bool in_page;        /* without the facts above the cards */
+    struct card others[OTHERS];
+    int n_others;
+    bool grey;    /* what is drawn now belongs to others */
+    bool in_page; /* without the facts above the cards */
     double top, width, height;
     FILE *out;
 };
@@ -110,10 +115,12 @@ static enum tccl_arrow_kind arrow_kind(struct tccl_text_arrow link)
 
 static void put_path(const struct sheet *sheet, enum tccl_arrow_kind kind, const char *path)
 {
+    char head[16];
+    snprintf(head, sizeof(head), "%d", kind);
     fprintf(sheet->out,
-            "<path class=\"arrow\" stroke=\"%s\"%s d=\"%s\" marker-end=\"url(#head%d)\"/>\n",
+            "<path class=\"arrow\" stroke=\"%s\"%s d=\"%s\" marker-end=\"url(#head%s)\"/>\n",
             tccl_svg_colour(kind), kind == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "",
-            path, kind);
+            path, sheet->grey ? "grey" : head);
 }
 
 /* As much of a NIC's name as fits the box: its end, where names differ. */
@@ -195,7 +202,12 @@ static void put_link(const struct sheet *sheet, const struct card *card, int i)
  * memory. */
 static char *card_head(const struct sheet *sheet, const struct card *card, int *count)
 {
-    char many[32] = "", *head;
+    char many[32] = "", beside[ACCT_RING_LABEL], *head;
+    *count = 1;
+    if (!card->group) {
+        acct_ring_beside(sheet->facts, card->neighbour, beside);
+        return strdup(beside);
+    }
     cleanup_free char *all = acct_group_names(sheet->ring, card->group, card->place, count);
     cleanup_free char *names = all ? acct_escape(all, NULL) : NULL;
     if (!names)
@@ -297,6 +309,24 @@ static void place_card(struct sheet *sheet, const struct acct_group *group, int 
     sheet->width = fmax(sheet->width, card->x + card->w + MARGIN + 14);
 }
 
+/* The chains of the steps beside it, below its own. */
+static void place_others(struct sheet *sheet, double *y)
+{
+    for (int i = 0; i < sheet->facts->n_beside; i++)
+        for (int k = 0; k < sheet->facts->beside[i].rings.n; k++) {
+            char head[ACCT_RING_LABEL];
+            struct card *card = &sheet->others[sheet->n_others++];
+            acct_ring_beside(sheet->facts, i, head);
+            *card = (struct card){.chain = &sheet->facts->beside[i].rings.chains[k],
+                                  .neighbour = i,
+                                  .x = MARGIN + RAIL,
+                                  .y = *y};
+            card->w = fmax(card_w(card->chain), LETTER * acct_columns(head) + 2 * PAD);
+            *y = card_end(card) + BETWEEN / 2.0;
+            sheet->width = fmax(sheet->width, card->x + card->w + MARGIN);
+        }
+}
+
 static void place_cards(struct sheet *sheet)
 {
     const struct acct_ring *ring = sheet->ring;
@@ -304,6 +334,7 @@ static void place_cards(struct sheet *sheet)
     for (int i = 0; i < ring->n_groups; i++)
         for (int place = 0; place < ring->groups[i].n_runs; place++)
             place_card(sheet, &ring->groups[i], place, &y);
+    place_others(sheet, &y);
     sheet->height = y + (sheet->n_left ? LINE : 0) + TCCL_SVG_LEGEND + MARGIN;
 }
 
@@ -423,7 +454,20 @@ static void open_sheet(const struct sheet *sheet)
     put_head(sheet);
 }
 
-static void put_sheet(const struct sheet *sheet)
+/* The steps beside it. */
+static void put_others(struct sheet *sheet)
+{
+    if (sheet->n_others == 0)
+        return;
+    sheet->grey = true;
+    fputs("<g class=\"other\">\n", sheet->out);
+    for (int i = 0; i < sheet->n_others; i++)
+        put_card(sheet, &sheet->others[i]);
+    fputs("</g>\n", sheet->out);
+    sheet->grey = false;
+}
+
+static void put_sheet(struct sheet *sheet)
 {
     FILE *out = sheet->out;
     char left[80];
@@ -433,6 +477,7 @@ static void put_sheet(const struct sheet *sheet)
     for (int i = 0; i < sheet->n_cards; i++)
         put_card(sheet, &sheet->cards[i]);
     put_hops(sheet);
+    put_others(sheet);
     double y = sheet->height - MARGIN - TCCL_SVG_LEGEND;
     if (sheet->n_left) {
         snprintf(left, sizeof(left), "... and %d more nodes, not drawn", sheet->n_left);

@@ -26,7 +26,7 @@ struct pen {
     FILE *out;
     const struct strokes *strokes;
     int columns, used; /* used: of the line so far */
-    bool colour, utf8;
+    bool colour, utf8, grey;
     bool links[128]; /* by kind: drawn so far */
 };
 
@@ -113,6 +113,13 @@ static const char *colour_of(char kind)
     return kind == 'w' ? "34" : kind == 'r' ? "33" : kind == 'm' ? "32" : "35";
 }
 
+/* Between the two, the colours of a link don't count. */
+static void set_grey(struct pen *pen, bool grey)
+{
+    set_colour(pen, grey ? "90" : "0");
+    pen->grey = grey;
+}
+
 /* A link and the device after it, on the next line if they don't fit on this one. */
 static void put_link(struct pen *pen, struct tccl_text_arrow link, const char *device,
                      const char *left)
@@ -121,9 +128,11 @@ static void put_link(struct pen *pen, struct tccl_text_arrow link, const char *d
     format_link(pen, link, text, sizeof(text));
     if (pen->used + acct_columns(text) + acct_columns(device) > pen->columns)
         wrap(pen, left, "   ");
-    set_colour(pen, colour_of(link.kind));
+    if (!pen->grey)
+        set_colour(pen, colour_of(link.kind));
     put(pen, text);
-    set_colour(pen, "0");
+    if (!pen->grey)
+        set_colour(pen, "0");
     put(pen, device);
     pen->links[(unsigned char)link.kind] = true;
 }
@@ -231,6 +240,24 @@ static int put_ring(struct pen *pen, const struct acct_ring *ring)
     return 0;
 }
 
+/* The steps that ran beside it, on its first node. */
+static void put_beside(struct pen *pen, const struct acct_ring_facts *facts)
+{
+    char text[ACCT_RING_LABEL];
+    set_grey(pen, true);
+    for (int i = 0; i < facts->n_beside; i++) {
+        acct_ring_beside(facts, i, text);
+        end_line(pen);
+        put_words(pen, text, "", "  ");
+        end_line(pen);
+        for (int k = 0; k < facts->beside[i].rings.n; k++) {
+            put(pen, "    ");
+            put_chain(pen, &facts->beside[i].rings.chains[k], "    ");
+        }
+    }
+    set_grey(pen, false);
+}
+
 /* A legend of the arrows that were drawn. */
 static void put_legend(struct pen *pen)
 {
@@ -312,6 +339,7 @@ int acct_ring_text(FILE *out, const json_t *record, int columns, bool colour,
     if (rc == 0) {
         put_head(&pen, &facts);
         rc = put_ring(&pen, &ring) == 0 ? 0 : tccl_fail(err, "out of memory for a drawing");
+        put_beside(&pen, &facts);
         put_legend(&pen);
     }
     acct_ring_facts_clear(&ring, &facts);

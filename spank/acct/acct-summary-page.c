@@ -61,6 +61,21 @@ static void put_tiles(const json_t *summary, FILE *out)
     fputs("</dl></div>\n", out);
 }
 
+static void put_losses(const json_t *summary, FILE *out)
+{
+    char text[ACCT_LOSS];
+    bool any = false;
+    for (int which = 0; which < ACCT_LOSSES; which++) {
+        if (!acct_summary_loss(summary, which, text))
+            continue;
+        fprintf(out, "%s<p>%s.</p>\n",
+                any ? "" : "<h2>Sharing and placement</h2>\n<div class=\"card\">\n", text);
+        any = true;
+    }
+    if (any)
+        fputs("</div>\n", out);
+}
+
 /* Charts */
 
 static void name_day(json_int_t noon, bool with_year, struct tccl_chart_column *column)
@@ -260,6 +275,7 @@ static void put_parts(const json_t *summary, FILE *out)
     put_tiles(summary, out);
     put_days(summary, out);
     put_gains(summary, out);
+    put_losses(summary, out);
     fputs("<div class=\"grid\">\n", out);
     put_words("Outcome of the steps", "State", json_object_get(summary, "states"), steps, out);
     put_words("What NCCL built", "Built", json_object_get(summary, "built"), steps, out);

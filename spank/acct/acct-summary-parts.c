@@ -1,6 +1,7 @@
 /* acct-summary-parts.c: the parts of a summary that both the text and the page show. */
 #include "acct/acct-summary-parts.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/fields.h"
@@ -65,6 +66,51 @@ bool acct_node_stands_out(const json_t *node)
 {
     const double slow = 0.95; /* of the best */
     return acct_real_of(node, "share") < slow || tccl_number_of(node, "fallbacks");
+}
+
+static double gained(double is, double might)
+{
+    return is > 0 ? 100 * (might / is - 1) : 0;
+}
+
+static bool sharing_text(const json_t *sharing, char text[static ACCT_LOSS])
+{
+    double gbps = acct_real_of(sharing, "gbps"), alone = acct_real_of(sharing, "alone_gbps");
+    long long steps = (long long)acct_count_of(sharing, "steps");
+    if (steps > 0)
+        snprintf(text, ACCT_LOSS,
+                 "Sharing: %lld ring%s began beside other steps: mean %.2f GB/s, %.2f alone (%.0f "
+                 "%% lost)",
+                 steps, steps == 1 ? "" : "s", gbps, alone,
+                 alone > 0 ? fmax(0, 100 * (1 - gbps / alone)) : 0);
+    return steps > 0;
+}
+
+static bool placement_text(const json_t *placement, char text[static ACCT_LOSS])
+{
+    double alone = acct_real_of(placement, "alone_gbps"),
+           placed = acct_real_of(placement, "placed_gbps");
+    long long steps = (long long)acct_count_of(placement, "steps"),
+              unknown = (long long)acct_count_of(placement, "unknown");
+    char rest[64] = "";
+    if (steps > 0 && unknown > 0)
+        snprintf(rest, sizeof(rest), "; unknown of %lld more", unknown);
+    if (steps > 0)
+        snprintf(text, ACCT_LOSS,
+                 "Placement: %lld ring%s alone: mean %.2f GB/s, %.2f on their machines' best GPUs "
+                 "(+%.0f %%)%s",
+                 steps, steps == 1 ? "" : "s", alone, placed, gained(alone, placed), rest);
+    else if (unknown > 0)
+        snprintf(text, ACCT_LOSS,
+                 "Placement: unknown what the best GPUs would have given (%lld ring%s)", unknown,
+                 unknown == 1 ? "" : "s");
+    return steps > 0 || unknown > 0;
+}
+
+bool acct_summary_loss(const json_t *summary, int which, char text[static ACCT_LOSS])
+{
+    return which ? placement_text(json_object_get(summary, "placement"), text)
+                 : sharing_text(json_object_get(summary, "sharing"), text);
 }
 
 /* Days since the first one. */

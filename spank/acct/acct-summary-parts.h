@@ -30,6 +30,11 @@ void acct_gain_range(const json_t *part, char *text, size_t size);
 /* Is the node slow, or did steps fall back because of it? */
 bool acct_node_stands_out(const json_t *node);
 
+enum { ACCT_LOSS = 192, ACCT_LOSSES = 2 };
+/* A line: 0, what sharing nodes costs; 1, what placement would have given, or that it is unknown.
+ * False: nothing is to be said, as no ring began beside others, or there was no ring. */
+bool acct_summary_loss(const json_t *summary, int which, char text[static ACCT_LOSS]);
+
 enum { ACCT_SPANS = 31 };
 /* Consecutive days, folded. */
 struct acct_span {

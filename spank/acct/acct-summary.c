@@ -165,6 +165,14 @@ static void put_nodes(const struct page *page, const json_t *nodes)
         fputs("  none stands out: all reach 95 % or more\n", page->out);
 }
 
+static void put_losses(const struct page *page, const json_t *summary)
+{
+    char text[ACCT_LOSS];
+    for (int which = 0; which < ACCT_LOSSES; which++)
+        if (acct_summary_loss(summary, which, text))
+            fprintf(page->out, "%s%s\n", which ? "" : "\n", text);
+}
+
 static void put_span(const struct page *page, const struct acct_span *span, double most)
 {
     fputs("  ", page->out);
@@ -221,6 +229,7 @@ void acct_summary_text(FILE *out, const json_t *summary, int columns, bool utf8)
     put_words(&page, "What NCCL built, where known", json_object_get(summary, "built"), steps);
     put_reasons(&page, json_object_get(summary, "reasons"));
     put_gains(&page, summary);
+    put_losses(&page, summary);
     put_nodes(&page, json_object_get(summary, "nodes"));
     put_solve(&page, json_object_get(summary, "solve_us"));
     put_days(&page, summary);

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "base/fields.h"
 #include "client/hostlist.h"
 #include "client/policy.h"
 
@@ -318,7 +319,7 @@ static int print_json(const struct tccl_conf *conf, const struct question *quest
     if (!json ||
         (question->explain && json_object_set_new(json, "rules", rules_to_json(conf, answer)) != 0))
         return -1;
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    json_dumpf(json, stdout, JSON_INDENT(2) | TCCL_JSON_DIGITS);
     putchar('\n');
     return 0;
 }

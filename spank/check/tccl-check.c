@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fields.h"
 #include "check/check-bundle.h"
 #include "check/check-items.h"
 #include "check/check-policy.h"
@@ -381,7 +382,7 @@ static int print_json(const struct probe *probes, bool quiet, enum check_level w
             json_array_append_new(list, check_to_json(items[i].name, &probes[i].result));
     cleanup_json json_t *all = json_pack("{s:s, s:s, s:O}", "version", TCCL_VERSION, "level",
                                          check_level_name(worst), "items", list);
-    if (!all || json_dumpf(all, stdout, JSON_INDENT(2)) != 0)
+    if (!all || json_dumpf(all, stdout, JSON_INDENT(2) | TCCL_JSON_DIGITS) != 0)
         return -1;
     putchar('\n');
     return 0;

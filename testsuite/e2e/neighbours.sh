@@ -43,12 +43,17 @@ echo "--- beside a ring: both have all of their bandwidth, where rings planned a
 begin "${two[@]}"
 srun_show "${two[@]}"
 beside 1 11.45 10.40
+recorded "$(job_of)" 0 beside '11.45/11.45 ring: *'
+recorded "$(job_of)" 0 placed_gbps '1[1-9].*' # of the best two of its four GPUs
+holds_ring() { user tcclacct ring "$(job_of)"; }
+[[ $(holds_ring) == *"beside it: 11.45 of 11.45 GB/s, a ring"* ]] || fail "the ring beside it is not drawn: $(holds_ring)"
 end
 
 echo "--- beside NCCL's own rings: of a step with its mode off, which nobody is told of"
 begin -N1 -w n1 --gpus=2
 srun_show "${two[@]}"
 beside 1 11.45 5.20
+recorded "$(job_of)" 0 beside '*/* nccl: *'
 kill -9 "$(<"$cluster/pid/tccld@n1")"
 mini start-tccld n1
 

@@ -9,6 +9,7 @@
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
 #include "check.h"
+#include "client/beside-text.h"
 
 #define A "mlx5_0 -g> 3 -w> 1 -m0> 2 -m1> 0 -g> mlx5_1"
 #define B "ib0 -m1> 0 -r> 1 -m12> 7 -m0> ib0"
@@ -106,6 +107,87 @@ static void test_damaged(void)
             CHECK(ring.n_nodes > 0 && ring.n_groups > 0);
         acct_ring_clear(&ring);
     }
+}
+
+#define NEIGHBOURS                                                                                 \
+    "11.45/11.45 ring: 1 -m1> 2 -m1> 1; 5.20/10.40 nccl: 0 -m0> 3 -m1> 0 | 3 -m1> 0 -m0> 3"
+
+static void test_beside_text(void)
+{
+    struct tccl_neighbour list[TCCL_MAX_BESIDE], again[TCCL_MAX_BESIDE];
+    struct tccl_error err = {0};
+    CHECK_INT(tccl_beside_parse(NEIGHBOURS, list, &err), 2);
+    CHECK_STR(err.text, "");
+    CHECK(!list[0].nccl && list[1].nccl);
+    CHECK(list[1].gbps == 5.2 && list[1].alone == 10.4);
+    CHECK_INT(list[1].rings.n, 2);
+    CHECK_INT(tccl_named_arrow(&list[1].rings.chains[0], 1).memory, 1);
+    cleanup_free char *text = tccl_beside_format(list, 2);
+    CHECK_STR(text, NEIGHBOURS);
+    CHECK_INT(tccl_beside_parse("", list, &err), 0);
+    static const char *const wrong[] = {"ring: 0 -w> 1 -w> 0",        "1/2 mine: 0 -w> 1 -w> 0",
+                                        "1e10/2 ring: 0 -w> 1 -w> 0", "nan/2 ring: 0 -w> 1 -w> 0",
+                                        "-1/2 ring: 0 -w> 1 -w> 0",   "1/2 ring:",
+                                        "1/2 ring: 0 -w> 1 -w> 0;;"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        CHECK_INT(tccl_beside_parse(wrong[i], list, NULL), -1);
+    char many[17 * 40] = "";
+    for (int i = 0; i < TCCL_MAX_BESIDE + 1; i++)
+        strcat(many, i ? "; 1/2 ring: 0 -w> 1 -w> 0" : "1/2 ring: 0 -w> 1 -w> 0");
+    CHECK_INT(tccl_beside_parse(many, list, NULL), -1);
+    for (int i = 0; i < 20000; i++) { /* damaged: it ends, and what is read can be written */
+        char damaged[] = NEIGHBOURS;
+        for (unsigned k = 1 + roll(3); k > 0; k--)
+            damaged[roll(sizeof(damaged) - 1)] = " ;:/.|-<>wmr0123n"[roll(17)];
+        int n = tccl_beside_parse(damaged, list, NULL);
+        cleanup_free char *written = tccl_beside_format(list, n > 0 ? n : 0);
+        CHECK_INT(tccl_beside_parse(written, again, NULL), n > 0 ? n : 0);
+    }
+}
+
+/* Of a text that is too long the first ones are there, whole. */
+static void test_beside_long(void)
+{
+    struct tccl_neighbour list[TCCL_MAX_BESIDE], again[TCCL_MAX_BESIDE];
+    struct tccl_neighbour *one = calloc(1, sizeof(*one));
+    CHECK_INT(tccl_named_rings_parse(A " | " A " | " A " | " A " | " A " | " A " | " A " | " A,
+                                     &one->rings, NULL),
+              0);
+    for (int i = 0; i < TCCL_MAX_BESIDE; i++)
+        list[i] = *one;
+    cleanup_free char *text = tccl_beside_format(list, TCCL_MAX_BESIDE);
+    int n = tccl_beside_parse(text, again, NULL);
+    CHECK(strlen(text) <= TCCL_BESIDE_TEXT && n > 5 && n < TCCL_MAX_BESIDE);
+    free(one);
+}
+
+static void test_beside_drawn(void)
+{
+    struct tccl_error err = {0};
+    cleanup_json json_t *record =
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:s}", "state", "applied", "nodes", "n1", "ring",
+                  "0 -m0> 3 -m0> 0", "gbps", 7.86, "alone_gbps", 11.45, "neighbours", 2, "beside",
+                  NEIGHBOURS);
+    for (int svg = 0; svg < 2; svg++) {
+        cleanup_free char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        CHECK_INT(svg ? acct_ring_svg(out, record, &err)
+                      : acct_ring_text(out, record, 100, true, &err),
+                  0);
+        fclose(out);
+        CHECK_HOLDS(text, "beside it: 5.20 of 10.40 GB/s, NCCL");
+        CHECK_HOLDS(
+            text, "7.86 GB/s beside 2 other steps that ran when it began, 11.45 alone: 31 % lost");
+        CHECK_HOLDS(text, svg ? "<g class=\"other\">" : "\033[90m");
+    }
+    json_object_set_new(record, "beside", json_string("what is this"));
+    cleanup_free char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK_INT(acct_ring_svg(out, record, &err), 0);
+    fclose(out);
+    CHECK(!strstr(text, "class=\"other\""));
 }
 
 static void test_cut(void)
@@ -428,6 +510,9 @@ int main(void)
     test_wrong();
     test_damaged();
     test_cut();
+    test_beside_text();
+    test_beside_long();
+    test_beside_drawn();
     test_groups();
     test_text();
     test_width();

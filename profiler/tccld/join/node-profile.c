@@ -3,6 +3,7 @@
 #include "tccld/join/node-profile.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,17 @@
 #include "profile/cache.h"
 #include "profile/stamp.h"
 
-enum { KINDS = 64 /* GPU sets kept ready */ };
+enum {
+    KINDS = 64,       /* GPU sets kept ready */
+    PLACE_TABLES = 16 /* read for a step that is over with */
+};
+
+/* The best of all sets of so many GPUs, found a few tables at a time. */
+struct placed {
+    uint32_t next; /* the set to be looked at; 0: none was yet */
+    bool done;
+    double gbps;
+};
 
 struct own {
     struct tccl_machine machine;
@@ -22,6 +33,7 @@ struct own {
     struct shared_class *classes[KINDS];
     bool hidden[KINDS];  /* such a class is without P2P */
     int n_classes, next; /* next: the one to be replaced */
+    struct placed placed[TCCL_MAX_GPUS + 1];
 };
 
 struct own *own_new(void)
@@ -49,6 +61,7 @@ static void forget_profile(struct own *own)
         forget_beside(own, i);
     tccl_profile_close(own->profile);
     own->profile = NULL;
+    memset(own->placed, 0, sizeof(own->placed));
 }
 
 void own_free(struct own *own)
@@ -163,6 +176,39 @@ const struct tccl_model *own_model(struct own *own)
 const struct tccl_together *own_together(struct own *own, struct tccl_error *err)
 {
     return own->profile ? tccl_profile_together(own->profile, err) : NULL;
+}
+
+/* The next larger mask with as many bits (Gosper's hack). */
+static uint32_t next_set(uint32_t set)
+{
+    uint32_t low = set & -set, high = set + low;
+    return high | (set ^ high) / low >> 2;
+}
+
+/* Looks at one set. A set without a table may be the best one: then none is known to be. */
+static void look_at_place(struct own *own, struct placed *placed)
+{
+    const struct tccl_table *table = own_table(own, placed->next);
+    if (!table) {
+        *placed = (struct placed){.done = true};
+        return;
+    }
+    placed->gbps =
+        fmax(placed->gbps, fmax(table->ring.gbps, table->baseline_ring[TCCL_NEWEST].gbps));
+    placed->next = next_set(placed->next);
+    placed->done = placed->next >> own->machine.n_gpus != 0;
+}
+
+double own_placed(struct own *own, int n_gpus)
+{
+    if (!own->profile || n_gpus < 2 || n_gpus > own->machine.n_gpus)
+        return 0;
+    struct placed *placed = &own->placed[n_gpus];
+    if (placed->next == 0)
+        placed->next = (UINT32_C(1) << n_gpus) - 1;
+    for (int i = 0; i < PLACE_TABLES && !placed->done; i++)
+        look_at_place(own, placed);
+    return placed->done ? placed->gbps : 0;
 }
 
 static struct shared_class *make_class(struct own *own, struct tccl_profile *profile, uint32_t gpus,

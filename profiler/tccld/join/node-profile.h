@@ -43,6 +43,10 @@ int own_mask(const struct own *own, const tccl_bus *buses, int count, uint32_t *
 const struct tccl_table *own_table(struct own *own, uint32_t gpus);
 const struct tccl_model *own_model(struct own *own);
 const struct tccl_together *own_together(struct own *own, struct tccl_error *err);
+/* What the best ring of any so many GPUs of that machine reaches alone, ours or NCCL's own, GB/s.
+ * 0: not known, since some set of GPUs has no table, or not yet: a call reads 16 tables at most,
+ * and the next one goes on. */
+double own_placed(struct own *own, int n_gpus);
 
 /* The machine that the last class was made for; NULL before that. */
 const struct tccl_machine *own_machine(const struct own *own);

@@ -5,6 +5,7 @@
 #include "tccld/join/running.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
+#include "client/beside-text.h"
 #include "ring/neighbours.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/script.h"
@@ -253,6 +255,7 @@ struct seen {
     struct tccl_side sides[SEEN];
     uint32_t gpus; /* of all of them, and the step's own */
     struct tccl_beside beside;
+    struct tccl_neighbour *named; /* of each, what the record says; NULL: nobody asks */
 };
 
 static int put_side(struct seen *seen, double alone)
@@ -266,6 +269,21 @@ static int put_side(struct seen *seen, double alone)
     return 1;
 }
 
+/* Chains by GPU numbers, each once, as many as one text takes. */
+static void name_chains(const struct tccl_machine *machine, const struct tccl_chain *chains, int n,
+                        struct tccl_neighbour *neighbour)
+{
+    struct tccl_named_rings *rings = &neighbour->rings;
+    rings->n = 0;
+    for (int i = 0; i < n && rings->n < TCCL_CHAIN_RINGS; i++) {
+        bool again = false;
+        for (int k = 0; k < i && !again; k++)
+            again = tccl_chain_equal(&chains[k], &chains[i]);
+        if (!again)
+            tccl_chain_name(&chains[i], machine, true, &rings->chains[rings->n++]);
+    }
+}
+
 static int see_ring(struct running *running, const struct entry *entry, struct seen *seen)
 {
     const struct tccl_machine *machine = own_machine(running->daemon->own);
@@ -275,6 +293,8 @@ static int see_ring(struct running *running, const struct entry *entry, struct s
         tccl_chain_resolve(&named, machine, &chain, NULL) != 0 ||
         tccl_side_add_chain(&seen->sides[seen->beside.n], &chain) != 0)
         return 0;
+    if (seen->named)
+        name_chains(machine, &chain, 1, &seen->named[seen->beside.n]);
     return put_side(seen, entry->alone);
 }
 
@@ -287,6 +307,11 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
         return 0;
     baseline = entry->n_nodes == 1 ? &table->baseline_ring[TCCL_NEWEST]
                                    : &table->baseline_chain[TCCL_NEWEST];
+    if (seen->named) {
+        name_chains(own_machine(running->daemon->own), baseline->chains, baseline->n_chains,
+                    &seen->named[seen->beside.n]);
+        seen->named[seen->beside.n].nccl = true;
+    }
     return tccl_side_add_baseline(&seen->sides[seen->beside.n], baseline) == 0
                ? put_side(seen, baseline->gbps)
                : 0;
@@ -389,4 +414,52 @@ int running_choose(struct running *running, const struct tccl_step_key *key, con
     if (status != 0 && err.text[0])
         log_limited(&running->trouble, "groups of a step are planned each by itself: %s", err.text);
     return status;
+}
+
+/* ---- on record ---- */
+
+/* What each reaches while all run. Returns 0, or -1: it can't be told. */
+static int rate_named(struct seen *seen, const struct tccl_chain *chain)
+{
+    const struct tccl_beside *beside = &seen->beside;
+    const struct tccl_side *sides[TCCL_MAX_SIDES];
+    struct tccl_side own = {0};
+    double gbps[TCCL_MAX_SIDES];
+    sides[0] = &own;
+    for (int i = 0; i < beside->n; i++)
+        sides[i + 1] = beside->others[i];
+    if (tccl_side_add_chain(&own, chain) != 0 ||
+        tccl_model_sides(beside->model, sides, beside->n + 1, gbps, NULL) != 0)
+        return -1;
+    for (int i = 0; i < beside->n; i++) {
+        seen->named[i].alone = beside->alone[i];
+        seen->named[i].gbps = fmin(gbps[i + 1], beside->alone[i]);
+    }
+    return 0;
+}
+
+static void describe_others(struct running *running, const struct tccl_step *join,
+                            const struct tccl_node_class *class, struct tccl_outcome *outcome)
+{
+    const struct tccl_cell *cell = outcome_cell(outcome, join, class);
+    cleanup_free struct tccl_neighbour *named = calloc(SEEN, sizeof(*named));
+    struct seen seen = {
+        .gpus = class->gpus, .beside = {.model = own_model(running->daemon->own)}, .named = named};
+    if (!cell || !named || !seen.beside.model)
+        return;
+    see_all(running, &join->key, &seen);
+    if (seen.beside.n > 0 && rate_named(&seen, &cell->chain) == 0)
+        outcome->beside = tccl_beside_format(named, seen.beside.n);
+}
+
+void running_describe(struct running *running, const struct tccl_step *join,
+                      const struct tccl_node_class *class, struct tccl_outcome *outcome)
+{
+    if (outcome->state != TCCL_STATE_APPLIED || !outcome->choices ||
+        tccl_source_background(class->source) != TCCL_BACKGROUND_NONE)
+        return;
+    if (join->n_nodes == 1 && !join->hidden)
+        outcome->placed_gbps = own_placed(running->daemon->own, class->n_gpus);
+    if (class->neighbours > 0 && !outcome->beside)
+        describe_others(running, join, class, outcome);
 }

@@ -16,6 +16,7 @@
 #include "tccld/join/join.h"
 #include "tccld/join/probe.h"
 #include "tccld/join/report.h"
+#include "tccld/join/running.h"
 #include "tccld/join/step-internal.h"
 #include "tccld/join/tree.h"
 
@@ -77,6 +78,9 @@ static void keep_record(struct step *step)
     if (step->recorded || !step->join)
         return;
     step->recorded = true;
+    if (step->node == 0 && step->class)
+        running_describe(step->steps->daemon->running, step->join, step->class->class,
+                         &step->outcome);
     json_t *record = tccl_record_to_json(step->join, &step->outcome);
     if (!record) {
         log_line("step %s: out of memory: it has no record", step->text);
@@ -98,6 +102,8 @@ static void drop_details(struct step *step)
     step->outcome.choices = NULL;
     free(step->outcome.ring);
     step->outcome.ring = NULL;
+    free(step->outcome.beside);
+    step->outcome.beside = NULL;
     shared_class_drop(step->class);
     step->class = NULL;
 }
