@@ -19,6 +19,7 @@ const char *tccl_state_name(enum tccl_state state);
 enum {
     TCCL_OUTCOME_REASON = 511,
     TCCL_OUTCOME_SOURCE = 31,
+    TCCL_OUTCOME_BESIDE = 4095,
     TCCL_OUTCOME_BASIS = 15,
     TCCL_OUTCOME_RING = 65535
 };

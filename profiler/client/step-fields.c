@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/beside-text.h"
 #include "client/outcome.h"
 
 /* Words for what is used together. */
@@ -81,7 +80,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "alone_gbps", TCCL_FIELD_REAL, PLAN | RECORD, 0, GBPS, OUTCOME(alone_gbps), "AloneGBps", 9},
     {.name = "neighbours", TCCL_FIELD_COUNT, PLAN | RECORD, 0, COUNT, OUTCOME(neighbours), "Neighbours", 10},
     {.name = "neighbours_by", TCCL_FIELD_TEXT, PLAN | RECORD, 0, TCCL_OUTCOME_BASIS, OUTCOME(neighbours_by), "NeighboursBy", 12},
-    {.name = "beside", TCCL_FIELD_LONG, RECORD, 0, TCCL_BESIDE_TEXT, OUTCOME(beside), "Beside", -60},
+    {.name = "beside", TCCL_FIELD_LONG, RECORD, 0, TCCL_OUTCOME_BESIDE, OUTCOME(beside), "Beside", -60},
     {.name = "placed_gbps", TCCL_FIELD_REAL, RECORD, 0, GBPS, OUTCOME(placed_gbps), "PlacedGBps", 10},
     {.name = "solve_us", TCCL_FIELD_MICROSECONDS, RECORD, 0, MICROSECONDS, OUTCOME(solve_us), "SolveTime", 9},
     {.name = "start", TCCL_FIELD_TIME, PLAN | RECORD_MUST | CONFIRMATION, 0, LATEST, OUTCOME(start), "Start", 19},

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "acct/acct-ring-groups.h"
-#include "client/beside-text.h"
+#include "chain/beside-text.h"
 
 enum { ACCT_RING_LINES = 7, ACCT_RING_BARS = 5, ACCT_RING_LABEL = 96 };
 

@@ -8,8 +8,8 @@
 #include "acct/acct-ring.h"
 #include "acct/acct-text.h"
 #include "base/cleanup.h"
+#include "chain/beside-text.h"
 #include "check.h"
-#include "client/beside-text.h"
 
 #define A "mlx5_0 -g> 3 -w> 1 -m0> 2 -m1> 0 -g> mlx5_1"
 #define B "ib0 -m1> 0 -r> 1 -m12> 7 -m0> ib0"

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
-#include "client/beside-text.h"
+#include "chain/beside-text.h"
 #include "ring/neighbours.h"
 #include "tccld/join/outcome.h"
 #include "tccld/join/script.h"
@@ -417,6 +417,8 @@ int running_choose(struct running *running, const struct tccl_step_key *key, con
 }
 
 /* ---- on record ---- */
+
+_Static_assert((int)TCCL_OUTCOME_BESIDE == (int)TCCL_BESIDE_TEXT, "a record takes the whole text");
 
 /* What each reaches while all run. Returns 0, or -1: it can't be told. */
 static int rate_named(struct seen *seen, const struct tccl_chain *chain)

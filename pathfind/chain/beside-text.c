@@ -1,5 +1,5 @@
 /* beside-text.c: the text of the steps that run beside one on its node. */
-#include "client/beside-text.h"
+#include "chain/beside-text.h"
 
 #include <math.h>
 #include <stdio.h>
