@@ -2,7 +2,7 @@
 # The groups of one job, all at once, get chains that were chosen jointly: which NIC and which edges
 # NCCL has built for each, in the layouts of Megatron, DeepSpeed, FSDP and MoE. What the model says
 # that they reach together is nowhere below NCCL's own.
-# level: full
+# level: all
 . "$(dirname "${BASH_SOURCE[0]}")/tccld.sh"
 
 # Ranks of groups over two nodes of N GPUs, each with these GPUs of both; or of each node's own.

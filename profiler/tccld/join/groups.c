@@ -79,22 +79,20 @@ const struct tccl_group_choice *groups_choice(struct groups *groups, const struc
                                               const struct tccl_node_class *class, bool closed)
 {
     const struct tccl_group_choice *known = find(groups, &alive->key, class, closed);
-    struct entry *entry = &groups->entries[groups->next];
+    struct entry made = {.key = alive->key, .closed = closed};
     uint32_t step;
     if (known)
         return known;
     if (own_mask(groups->daemon->own, alive->gpus, alive->n_gpus, &step) != 0)
         return NULL;
-    entry->n = 0;
-    int n = tccl_groups_split(step, class->gpus, entry->gpus);
-    if (n == 0 || too_often(groups) ||
-        running_choose(groups->daemon->running, &alive->key, entry->gpus, n, closed, alive->hidden,
-                       entry->choices) != 0)
+    made.n = tccl_groups_split(step, class->gpus, made.gpus);
+    if (made.n == 0 || too_often(groups) ||
+        running_choose(groups->daemon->running, &alive->key, made.gpus, made.n, closed,
+                       alive->hidden, made.choices) != 0)
         return NULL;
-    entry->key = alive->key;
-    memcpy(entry->machine, class->machine, sizeof(entry->machine));
-    entry->closed = closed;
-    entry->n = n;
+    memcpy(made.machine, class->machine, sizeof(made.machine));
+    struct entry *entry = &groups->entries[groups->next];
+    *entry = made;
     groups->next = (groups->next + 1) % GROUPS_KEPT;
     return part_of(entry, class->gpus);
 }
