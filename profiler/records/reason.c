@@ -2,11 +2,13 @@
  * people and may change; the classes are what summaries count and filters name. */
 #include "records/reason.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-enum { PARTS = 20 };
+enum {
+    PARTS = 20,
+    OF_STEP = 6, /* the first classes are the step's or the site's own: no node could help it */
+};
 
 /* Phrases of each class; '^': at the beginning of the text, or after "NAME: ". The first class that
  * matches counts, so causes are listed before consequences. */
@@ -114,4 +116,9 @@ const char *tccl_reason_word(int number)
 const char *tccl_reason_class(const char *reason)
 {
     return tccl_reason_word(tccl_reason_number(reason));
+}
+
+bool tccl_reason_of_node(const char *reason)
+{
+    return tccl_reason_number(reason) >= OF_STEP;
 }

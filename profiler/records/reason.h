@@ -2,6 +2,8 @@
 #ifndef TCCL_REASON_H
 #define TCCL_REASON_H
 
+#include <stdbool.h>
+
 /* Classes are numbered, so that counters can be kept in an array. */
 enum { TCCL_REASON_CLASSES = 24 };
 
@@ -14,5 +16,9 @@ int tccl_reason_number(const char *reason);
 const char *tccl_reason_word(int number);
 /* The word of a text's class: "" for NULL and "", "other" for an unknown text. */
 const char *tccl_reason_class(const char *reason);
+
+/* Does it speak of what is wrong on a node? Not where the step or the site's policy wants no ring,
+ * or can have none; not for NULL and "". */
+bool tccl_reason_of_node(const char *reason);
 
 #endif

@@ -52,6 +52,7 @@ struct summary {
     struct words states, built;
     struct cause causes[TCCL_REASON_CLASSES];
     struct tccl_series gain, solve;
+    struct tccl_series built_gain;  /* where NCCL built the ring, as all nodes said */
     struct pair sharing, placement; /* beside others and alone; alone, and on the best GPUs */
     int64_t unplaced;               /* rings of which the best GPUs are not known */
     int64_t histogram[GAINS];
@@ -67,6 +68,7 @@ static void clear(struct summary **pointer)
     if (!summary)
         return;
     tccl_series_clear(&summary->gain);
+    tccl_series_clear(&summary->built_gain);
     tccl_series_clear(&summary->solve);
     tccl_nodestats_free(summary->nodes);
     free(summary->days);
@@ -166,6 +168,9 @@ static int count_gain(struct summary *summary, struct day *day, const struct tcc
     summary->histogram[part]++;
     day->gains++;
     day->gain += facts->ratio;
+    if (strcmp(facts->built, "applied") == 0 &&
+        tccl_series_add(&summary->built_gain, facts->ratio) != 0)
+        return -1;
     return tccl_series_add(&summary->gain, facts->ratio);
 }
 
@@ -199,7 +204,8 @@ static int count_row(struct summary *summary, const struct tccl_filter *filter,
         count_losses(summary, facts);
     if (ring && facts->gbps > 0 && tccl_nodestats_ring(summary->nodes, facts) != 0)
         return -1;
-    if ((fallback || partial) && tccl_nodestats_fallback(summary->nodes, facts) != 0)
+    if ((fallback || partial) && tccl_reason_of_node(facts->reason) &&
+        tccl_nodestats_fallback(summary->nodes, facts) != 0)
         return -1;
     return ring && facts->solve_us > 0 ? tccl_series_add(&summary->solve, (double)facts->solve_us)
                                        : 0;
@@ -312,22 +318,29 @@ static json_t *pair_json(const struct pair *pair, const char *is, const char *mi
     return json;
 }
 
+/* Null without a step. */
+static json_t *median_json(struct tccl_series *series)
+{
+    return series->count ? json_real(tccl_series_median(series)) : json_null();
+}
+
 static json_t *summary_json(struct summary *summary, const struct tccl_filter *filter)
 {
     struct tccl_series *gain = &summary->gain;
     int64_t start = filter->start ? filter->start : summary->first;
     int64_t last = summary->steps ? summary->last : start;
     json_t *mean = gain->count ? json_real(gain->sum / (double)gain->count) : json_null();
-    json_t *median = gain->count ? json_real(tccl_series_median(gain)) : json_null();
+    json_t *built = json_pack("{s:I, s:o}", "steps", (json_int_t)summary->built_gain.count,
+                              "median", median_json(&summary->built_gain));
     json_t *unplaced = json_pack("{s:I}", "unknown", (json_int_t)summary->unplaced);
-    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                      "start", (json_int_t)start, "end",
                      (json_int_t)(filter->end < INT64_MAX ? filter->end : last), "steps",
                      (json_int_t)summary->steps, "states", words_json(&summary->states), "built",
                      words_json(&summary->built), "reasons", causes_json(summary->causes), "gains",
-                     gains_json(summary->histogram), "gain_median", median, "gain_mean", mean,
-                     "nodes", tccl_nodestats_json(summary->nodes, NODES), "days",
-                     days_json(summary), "solve_us", solve_json(&summary->solve), "sharing",
+                     gains_json(summary->histogram), "gain_median", median_json(gain), "gain_mean",
+                     mean, "gain_built", built, "nodes", tccl_nodestats_json(summary->nodes, NODES),
+                     "days", days_json(summary), "solve_us", solve_json(&summary->solve), "sharing",
                      pair_json(&summary->sharing, "gbps", "alone_gbps", NULL), "placement",
                      pair_json(&summary->placement, "alone_gbps", "placed_gbps", unplaced));
 }

@@ -52,8 +52,12 @@ static void put_tiles(const json_t *summary, FILE *out)
     put_count("Built by NCCL", acct_count_of(json_object_get(summary, "built"), "applied"), rings,
               out);
     put_count("Fallbacks", acct_count_of(states, "fallback"), steps, out);
+    const json_t *of_built = json_object_get(summary, "gain_built");
+    if (acct_real_of(of_built, "median") > 0)
+        tccl_html_fact(out, "Gain of rings that NCCL built, median", "%.2f×",
+                       acct_real_of(of_built, "median"));
     if (acct_real_of(summary, "gain_median") > 0)
-        tccl_html_fact(out, "Gain, median (mean)", "%.2f× (%.2f×)",
+        tccl_html_fact(out, "Gain predicted for all, median (mean)", "%.2f× (%.2f×)",
                        acct_real_of(summary, "gain_median"), acct_real_of(summary, "gain_mean"));
     if (acct_real_of(solve, "max") > 0)
         tccl_html_fact(out, "Time to a ring, median (99 % within)", "%.1f ms (%.1f ms)",
@@ -136,7 +140,7 @@ static void put_days(const json_t *summary, FILE *out)
     if (each > 1)
         snprintf(axis, sizeof(axis), "%lld days from", (long long)each);
     put_chart("States by day", &chart, out);
-    chart.name = "Mean gain of rings by day";
+    chart.name = "Mean predicted gain of rings by day";
     chart.y_axis = "times the baseline";
     chart.series[0] = "mean gain";
     chart.n_series = 1;
@@ -253,10 +257,11 @@ static void put_nodes(const json_t *nodes, FILE *out)
 {
     size_t i, shown = 0;
     json_t *node;
-    fputs("<h2>Slowest nodes</h2>\n<div class=\"card\">\n<p>Bandwidth of a node's rings relative "
+    fputs("<h2>Nodes that stand out</h2>\n<div class=\"card\">\n<p>Bandwidth of a node's rings "
+          "relative "
           "to the "
           "best ring over as many nodes and GPUs. Listed are nodes below 95 % and nodes that a "
-          "fallback names.</p>\n",
+          "fallback blames.</p>\n",
           out);
     json_array_foreach(nodes, i, node)
     {

@@ -126,7 +126,13 @@ static void put_gains(const struct page *page, const json_t *summary)
         return;
     for (size_t i = first; i <= last; i++)
         most = fmax(most, acct_real_of(json_array_get(gains, i), "steps"));
-    fprintf(page->out, "\nGain over the baseline (median %.2f, mean %.2f)\n",
+    const json_t *built = json_object_get(summary, "gain_built");
+    if (tccl_number_of(built, "steps") > 0)
+        fprintf(page->out, "\nGain over the baseline: median %.2f of %lld rings that NCCL built\n",
+                acct_real_of(built, "median"), (long long)tccl_number_of(built, "steps"));
+    else
+        fputs("\nGain over the baseline: of no ring is it known that NCCL built it\n", page->out);
+    fprintf(page->out, "  predicted for all: median %.2f, mean %.2f\n",
             acct_real_of(summary, "gain_median"), acct_real_of(summary, "gain_mean"));
     for (size_t i = first; i <= last; i++) {
         const json_t *part = json_array_get(gains, i);
@@ -143,7 +149,7 @@ static void put_nodes(const struct page *page, const json_t *nodes)
     size_t i, shown = 0;
     json_t *node;
     if (json_array_size(nodes) > 0)
-        fputs("\nSlowest nodes: GB/s of their rings relative to the best of that size\n",
+        fputs("\nNodes that stand out: their rings' GB/s next to the best of that size\n",
               page->out);
     json_array_foreach(nodes, i, node)
     {

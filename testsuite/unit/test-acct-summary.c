@@ -19,7 +19,7 @@ static json_t *example(void)
         "{s:f, "
         "s:f, s:i}, {s:f, s:n, s:i}], s:f, s:f, s:[{s:s, s:i, s:f, s:i}, {s:s, s:i, s:n, s:i}], "
         "s:o, "
-        "s:{s:f, s:f, s:f}}",
+        "s:{s:f, s:f, s:f}, s:{s:i, s:f}}",
         "start", 0, "end", 86400, "steps", 700, "states", "fallback", 200, "applied", 500, "built",
         "applied", 400, "reasons", "class", "no profile", "steps", 200, "example",
         "n2: \x1b[31m no profile of this machine, and many more words behind this, so many that no "
@@ -27,7 +27,8 @@ static json_t *example(void)
         "last", 50000, "gains", "from", 1.0, "to", 1.5, "steps", 0, "from", 1.5, "to", 2.0, "steps",
         300, "from", 2.0, "to", "steps", 100, "gain_median", 1.7, "gain_mean", 1.8, "nodes", "node",
         "n7", "steps", 12, "share", 0.5, "fallbacks", 3, "node", "n8", "steps", 4, "share",
-        "fallbacks", 4, "days", days, "solve_us", "median", 1500.0, "p99", 2500.0, "max", 9000.0);
+        "fallbacks", 4, "days", days, "solve_us", "median", 1500.0, "p99", 2500.0, "max", 9000.0,
+        "gain_built", "steps", 100, "median", 1.6);
 }
 
 static char *printed(const json_t *summary, int columns, bool utf8)
@@ -50,7 +51,8 @@ static void test_text(void)
                       "  fallback                200   28.6 %  #########\n");
     CHECK_HOLDS(text,
                 "  no profile              200  last 1970-01-01 13:53\n      n2: \\x1b[31m no");
-    CHECK_HOLDS(text, "(median 1.70, mean 1.80)\n"
+    CHECK_HOLDS(text, "\nGain over the baseline: median 1.60 of 100 rings that NCCL built\n"
+                      "  predicted for all: median 1.70, mean 1.80\n"
                       "  1.50 - 2.00             300  ##############################\n"
                       "  2.00 -                  100  ##########\n");
     CHECK_HOLDS(text, "  n7                   50.0 %        12 steps       3 fell back\n");

@@ -262,6 +262,21 @@ static void test_sources(const char *root)
     CHECK(found > 60);
 }
 
+/* A summary counts against a node what is wrong there, and not what nobody there could help. */
+static void test_of_node(void)
+{
+    static const char *const of_step[] = {"policy tests forbids rings",
+                                          "n1: policy tests forbids rings", "no GPUs in this step",
+                                          "NCCL's own ring is as fast (9.1 GB/s)"};
+    static const char *const of_node[] = {"n3: no profile of this machine",
+                                          "n2: no answer within 300 ms", "something new: n4: what"};
+    for (size_t i = 0; i < sizeof(of_step) / sizeof(*of_step); i++)
+        CHECK(!tccl_reason_of_node(of_step[i]));
+    for (size_t i = 0; i < sizeof(of_node) / sizeof(*of_node); i++)
+        CHECK(tccl_reason_of_node(of_node[i]));
+    CHECK(!tccl_reason_of_node("") && !tccl_reason_of_node(NULL));
+}
+
 int main(void)
 {
     const char *root = getenv("TCCL_SOURCES");
@@ -271,5 +286,6 @@ int main(void)
         test_sources(root);
     else
         CHECK(!"TCCL_SOURCES is not set");
+    test_of_node();
     return check_result();
 }

@@ -113,6 +113,25 @@ static void check_reasons(const json_t *records, const json_t *got)
     CHECK_INT(total, (int)json_array_size(records) - count_of(records, "reason", ""));
 }
 
+/* Of those that NCCL built as planned. */
+static void check_built(const json_t *records, const json_t *built)
+{
+    static double values[RECORDS_MOST];
+    int count = 0;
+    size_t i;
+    json_t *record;
+    json_array_foreach((json_t *)records, i, record)
+    {
+        if (has_ring(record) && number_of(record, "ratio") > 0 && is(record, "built", "applied"))
+            values[count++] = number_of(record, "ratio");
+    }
+    CHECK_INT((int)number_of(built, "steps"), count);
+    if (count == 0)
+        CHECK(json_is_null(json_object_get(built, "median")));
+    else
+        check_near("gain_built", json_object_get(built, "median"), median(values, count));
+}
+
 static void check_gains(const json_t *records, const json_t *summary)
 {
     static double values[RECORDS_MOST];
@@ -123,6 +142,7 @@ static void check_gains(const json_t *records, const json_t *summary)
     json_array_foreach((json_t *)records, i,
                        record) if (has_ring(record) && number_of(record, "ratio") > 0) sum +=
         values[count++] = number_of(record, "ratio");
+    check_built(records, json_object_get(summary, "gain_built"));
     double to = 0;
     json_array_foreach(json_object_get(summary, "gains"), j, part)
     {
@@ -194,6 +214,17 @@ struct plain_node {
     double share;
 };
 
+/* Not where the step or the policy is the reason. */
+static bool blames(const json_t *record)
+{
+    static const char *const others[] = {"policy",   "no gain",    "no GPU",
+                                         "own GPUs", "shared GPU", "het step"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (strcmp(tccl_reason_class(text_of(record, "reason")), others[i]) == 0)
+            return false;
+    return true;
+}
+
 static void count_node(const json_t *records, const double *best, struct plain_node *node)
 {
     size_t i;
@@ -203,7 +234,7 @@ static void count_node(const json_t *records, const double *best, struct plain_n
         if (!tccl_hosts_contain(text_of(record, "nodes"), node->name))
             continue;
         bool fell = is(record, "state", "fallback") || is(record, "state", "partial");
-        node->fallbacks += fell && names(record, node->name);
+        node->fallbacks += fell && names(record, node->name) && blames(record);
         if (!has_ring(record) || number_of(record, "gbps") == 0)
             continue;
         node->steps++;
@@ -333,6 +364,7 @@ static const char *const states[] = {"applied", "applied", "applied",       "fal
                                      "partial", "off",     "nothing-to-do", "strange"};
 static const char *const builds[] = {"not used", "unknown", "applied", "differs"};
 static const char *const reasons[] = {
+    "n2: policy night forbids rings",
     "",
     "",
     "n3: no GPU in this step",
