@@ -52,7 +52,7 @@ def check_summary(tree):
     check("days", {row[0]: row[1:] for row in days if row[1:] != ["0", "0", "0"]},
           {local_day(day["start"]): [str(day["applied"]), str(day["fallback"]), str(day["steps"] - day["applied"] - day["fallback"])]
            for day in summary["days"]})
-    check("gain of days", [row[1] for row in shown["Mean gain of rings by day"] if row[1] != "-"],
+    check("gain of days", [row[1] for row in shown["Mean predicted gain of rings by day"] if row[1] != "-"],
           [f"{day['gain_mean']:.2f}" for day in summary["days"] if day["gain_mean"]])
     check("gains", [int(row[1]) for row in shown["Steps by the gain of their ring"] if row[1] != "0"],
           [part["steps"] for part in summary["gains"] if part["steps"]])
