@@ -39,7 +39,7 @@ plain=$(values TCCL_GBPS)
 shows "" model
 TCCL_BACKGROUND=offload srun_show $one --tccl=on
 applied 1
-lines '*tccl: ring of 4 GPUs: * GB/s (NCCL*)' '*tccl: no profile with offload for these GPUs: *run --background offload*'
+lines '*tccl: ring of 4 GPUs: * GB/s (NCCL*), by a model' '*tccl: no profile with offload for these GPUs: *run --background offload*'
 all_have TCCL_GBPS "$plain"
 shows offload model
 TCCL_BACKGROUND=offload srun_show $one --tccl=auto
@@ -54,7 +54,7 @@ admin tccl-profile run --model "$kind/model.json" --cache "$cache" --background 
 beside=$profile/offload
 TCCL_BACKGROUND=offload srun_show $one --tccl=on
 applied 1
-lines '*tccl: ring of 4 GPUs: * GB/s beside offload (NCCL*)'
+lines '*tccl: ring of 4 GPUs: * GB/s beside offload (NCCL*), by a model'
 ring_of "$beside"
 [ "$(values TCCL_GBPS)" != "$plain" ] || fail "the same bandwidth with and without offload: $plain"
 shows offload model+offload
