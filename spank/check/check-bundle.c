@@ -35,7 +35,7 @@ struct place {
 
 /* ---- parts ---- */
 
-/* Programs. "%s" stands for what check_bundle knows: see fill_words. */
+/* Programs. Words that begin with % stand for what only check_bundle knows: see fill_words. */
 static const struct {
     const char *file;
     const char *words[WORDS];
@@ -111,8 +111,8 @@ static int copy(const struct place *place, int part, struct tccl_error *err)
 }
 
 /* What stands for a word: itself, one that is only known now, or two, or none. */
-static int fill_words(const struct place *place, const char *const *words, char *seconds,
-                      const char *argv[2 * WORDS])
+static void fill_words(const struct place *place, const char *const *words, const char *seconds,
+                       const char *argv[2 * WORDS + 1])
 {
     int n = 0;
     for (int i = 0; i < WORDS && words[i]; i++) {
@@ -126,7 +126,6 @@ static int fill_words(const struct place *place, const char *const *words, char 
         }
     }
     argv[n] = NULL;
-    return n;
 }
 
 static int ask(const struct place *place, int part, struct tccl_error *err)
@@ -136,7 +135,6 @@ static int ask(const struct place *place, int part, struct tccl_error *err)
     char seconds[16], why[64] = "";
     snprintf(seconds, sizeof(seconds), "%d", place->seconds);
     fill_words(place, asked[part].words, seconds, argv);
-    memset(&output, 0, sizeof(output));
     int64_t end = tccl_now_ms() + ASK_MS + (part == 0 ? place->seconds * 1000 : 0);
     int status = tccl_command_run(argv, NULL, end, &output);
     if (status == TCCL_COMMAND_NONE)

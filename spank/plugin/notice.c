@@ -34,7 +34,7 @@ static void describe_ring(const struct tccl_outcome *plan, int n_nodes, char *li
     enum tccl_background background = tccl_source_background(plan->source);
     int gpus = ring_gpus(plan->ring, n_nodes), end;
     char of[64] = "", baseline[64] = "", beside[112] = "";
-    const char *model = strncmp(plan->source, "model", 5) == 0 ? ", by a model" : "";
+    const char *model = tccl_source_is(plan->source, "model") ? ", by a model" : "";
     if (n_nodes > 1)
         snprintf(of, sizeof(of), gpus ? " of %d nodes, %d GPUs" : " of %d nodes", n_nodes, gpus);
     else if (gpus)

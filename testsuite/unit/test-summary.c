@@ -113,18 +113,28 @@ static void check_reasons(const json_t *records, const json_t *got)
     CHECK_INT(total, (int)json_array_size(records) - count_of(records, "reason", ""));
 }
 
-/* Of those that NCCL built as planned. */
-static void check_built(const json_t *records, const json_t *built)
+/* A member of the records with a ring that have it, of those that were built so (NULL: any).
+ * Returns how many. */
+static int values_of(const json_t *records, const char *member, const char *built,
+                     double values[static RECORDS_MOST])
 {
-    static double values[RECORDS_MOST];
     int count = 0;
     size_t i;
     json_t *record;
     json_array_foreach((json_t *)records, i, record)
     {
-        if (has_ring(record) && number_of(record, "ratio") > 0 && is(record, "built", "applied"))
-            values[count++] = number_of(record, "ratio");
+        if (has_ring(record) && number_of(record, member) > 0 &&
+            (!built || is(record, "built", built)))
+            values[count++] = number_of(record, member);
     }
+    return count;
+}
+
+/* Of those that NCCL built as planned. */
+static void check_built(const json_t *records, const json_t *built)
+{
+    static double values[RECORDS_MOST];
+    int count = values_of(records, "ratio", "applied", values);
     CHECK_INT((int)number_of(built, "steps"), count);
     if (count == 0)
         CHECK(json_is_null(json_object_get(built, "median")));
@@ -135,13 +145,12 @@ static void check_built(const json_t *records, const json_t *built)
 static void check_gains(const json_t *records, const json_t *summary)
 {
     static double values[RECORDS_MOST];
-    int count = 0;
+    int count = values_of(records, "ratio", NULL, values);
     double sum = 0;
-    size_t i, j;
-    json_t *part, *record;
-    json_array_foreach((json_t *)records, i,
-                       record) if (has_ring(record) && number_of(record, "ratio") > 0) sum +=
-        values[count++] = number_of(record, "ratio");
+    size_t j;
+    json_t *part;
+    for (int i = 0; i < count; i++)
+        sum += values[i];
     check_built(records, json_object_get(summary, "gain_built"));
     double to = 0;
     json_array_foreach(json_object_get(summary, "gains"), j, part)
@@ -166,14 +175,7 @@ static void check_gains(const json_t *records, const json_t *summary)
 static void check_solve(const json_t *records, const json_t *got)
 {
     static double values[RECORDS_MOST];
-    int count = 0;
-    size_t i;
-    json_t *record;
-    json_array_foreach((json_t *)records, i, record)
-    {
-        if (has_ring(record) && number_of(record, "solve_us") > 0)
-            values[count++] = number_of(record, "solve_us");
-    }
+    int count = values_of(records, "solve_us", NULL, values);
     if (count == 0) {
         CHECK(json_is_null(json_object_get(got, "max")));
         return;
