@@ -151,7 +151,7 @@ static int search_class(const struct rings_answer *answer, struct node_class *cl
         return tccl_fail_in(err, "%s", class->source->path);
     if (answer->closed || result->set.n == 0)
         return 0;
-    struct tccl_class_set set = {result->gbps, result->bound, result->set};
+    struct tccl_class_set set = {.gbps = result->gbps, .bound = result->bound, .set = result->set};
     const struct tccl_chain *chain = &result->set.rings[0];
     struct tccl_cell *cell =
         &class->class->cells[chain->entry.nic * class->class->n_nics + chain->exit.nic];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ring/class-sets.h"
 
 void tccl_node_class_free(struct tccl_node_class *class)
 {
@@ -15,16 +16,6 @@ void tccl_node_class_free(struct tccl_node_class *class)
     free(class->cells);
     free(class->sets);
     free(class);
-}
-
-int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_class_set *set)
-{
-    struct tccl_class_set *sets = realloc(class->sets, sizeof(*sets) * (class->n_sets + 1));
-    if (!sets)
-        return -1;
-    class->sets = sets;
-    sets[class->n_sets++] = *set;
-    return 0;
 }
 
 static void cleanup_node_class_(struct tccl_node_class **class)
@@ -242,11 +233,11 @@ json_t *tccl_node_class_to_json(const struct tccl_node_class *class)
                                         class->nics[i].fabric, "gbps", class->nics[i].gbps));
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         json_array_append_new(cells, cell_to_json(class, &class->cells[i]));
-    return json_pack("{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:f, s:o}", "machine", class->machine,
-                     "source", class->source, "gpus", (json_int_t) class->gpus, "neighbours",
-                     class->neighbours, "nics", nics, "cells", cells, "ring",
-                     cell_to_json(class, &class->ring), "noise", class->noise, "baselines",
-                     baselines_to_json(class));
+    return json_pack("{s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:f, s:o}", "machine",
+                     class->machine, "source", class->source, "gpus", (json_int_t) class->gpus,
+                     "neighbours", class->neighbours, "nics", nics, "cells", cells, "ring",
+                     cell_to_json(class, &class->ring), "sets", tccl_class_sets_to_json(class),
+                     "noise", class->noise, "baselines", baselines_to_json(class));
 }
 
 /* Copies a name of printable ASCII characters. Returns 0, or -1. */
@@ -413,7 +404,7 @@ static int parts_from_json(const json_t *json, struct tccl_node_class *class,
             return tccl_fail(err, "cell %d of a node class is wrong", i);
     if (cell_from_json(json_object_get(json, "ring"), class, -1, -1, &class->ring) != 0)
         return tccl_fail(err, "the ring of a node class is missing or wrong");
-    return 0;
+    return tccl_class_sets_from_json(json_object_get(json, "sets"), class, err);
 }
 
 struct tccl_node_class *tccl_node_class_from_json(const json_t *json, struct tccl_error *err)
@@ -462,7 +453,7 @@ bool tccl_node_class_equal(const struct tccl_node_class *a, const struct tccl_no
     if (strcmp(a->machine, b->machine) != 0 || strcmp(a->source, b->source) != 0 ||
         a->gpus != b->gpus || a->neighbours != b->neighbours || a->n_nics != b->n_nics ||
         !nics_equal(a, b) || a->noise != b->noise || !baselines_equal(a, b) ||
-        !cell_equal(&a->ring, &b->ring))
+        !cell_equal(&a->ring, &b->ring) || !tccl_class_sets_equal(a, b))
         return false;
     for (int i = 0; i < a->n_nics * a->n_nics; i++)
         if (!cell_equal(&a->cells[i], &b->cells[i]))

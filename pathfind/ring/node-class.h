@@ -19,11 +19,14 @@ struct tccl_cell {
     struct tccl_tree tree;   /* only for the node itself: neither sent nor compared */
 };
 
-/* Several chains on the node that run at once: of rings with these NICs the best ones known. */
+/* Several chains on the node that run at once, or rings of the node alone: of those with these NICs
+ * the best ones known. */
 struct tccl_class_set {
-    double gbps;  /* of all of them together */
+    double gbps;  /* of all of them together, as of a cell */
     double bound; /* proven upper bound of all sets of as many rings; INFINITY: unknown */
-    struct tccl_ring_set set; /* open chains; NICs are indices into nics */
+    struct tccl_ring_set set; /* all open or all closed; NICs are indices into nics */
+    double alone, share;      /* as of a cell; alone = 0: nobody runs beside them */
+    enum tccl_basis basis;
 };
 
 /* The baseline of a generation of NCCL: the aggregate bandwidth of its rings on this node alone,
@@ -53,7 +56,7 @@ struct tccl_node_class {
     } nics[TCCL_MAX_NICS];
     struct tccl_cell *cells; /* n_nics * n_nics: [entry NIC * n_nics + exit NIC] */
     struct tccl_cell ring;   /* single-node ring */
-    /* Sets of two chains and more. Neither sent nor compared. */
+    /* Sets of two rings and more (class-sets.h), open and closed ones. */
     struct tccl_class_set *sets;
     int n_sets;
     double noise; /* of the measurements: values closer than this ratio count as equal */
@@ -66,7 +69,8 @@ struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *tabl
  * baselines (what NCCL does about P2P to GPUs that it can't open is not known here). */
 struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
                                                     const struct tccl_machine *machine);
-/* Adds a set of two open chains or more. Returns 0, or -1 if out of memory. */
+/* Adds a set of two rings or more, if it is the best one of as many that pass through the node in
+ * the same way. Returns 0, or -1 if out of memory. */
 int tccl_node_class_add_set(struct tccl_node_class *class, const struct tccl_class_set *set);
 void tccl_node_class_free(struct tccl_node_class *class);
 /* The text of a chain of the class (chain-text.h), with GPU numbers; "" if n_gpus is 0. */

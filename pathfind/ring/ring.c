@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ring/class-sets.h"
 #include "ring/segment.h"
 
 double tccl_hop(const struct tccl_node_class *from, int exit_nic, const struct tccl_node_class *to,
@@ -118,33 +119,6 @@ bool tccl_ring_harms(const struct tccl_ring *ring, int generation)
     return is_faster(ring, generation) && takes_more(ring, generation);
 }
 
-/* What the line rates of a node's NICs leave to rings that come in or go out by these, GB/s of all
- * of them together: those by one NIC share its rate. */
-static double line_rate(const struct tccl_node_class *class, const int *nics, int rings)
-{
-    int counts[TCCL_MAX_NICS] = {0};
-    double rate = INFINITY;
-    for (int i = 0; i < rings; i++)
-        counts[nics[i]]++;
-    for (int i = 0; i < rings; i++)
-        rate = fmin(rate, class->nics[nics[i]].gbps / counts[nics[i]]);
-    return rings * rate;
-}
-
-/* The NICs of a set's chains. */
-static void nics_of(const struct tccl_ring_set *set, int *in, int *out)
-{
-    for (int i = 0; i < set->n; i++) {
-        in[i] = set->rings[i].entry.nic;
-        out[i] = set->rings[i].exit.nic;
-    }
-}
-
-static double hops_of(const struct tccl_node_class *class, const int *in, const int *out, int rings)
-{
-    return fmin(line_rate(class, in, rings), line_rate(class, out, rings));
-}
-
 /* The nodes in the form of segment.h, for so many rings at once. Nodes of one class are of one
  * kind. */
 struct lists {
@@ -205,7 +179,7 @@ static void add_cells(struct lists *lists, const struct tccl_node_class *class, 
 {
     for (int i = 0; i < class->n_nics * class->n_nics; i++) {
         int in = i / class->n_nics, out = i % class->n_nics;
-        double hops = hops_of(class, &in, &out, 1);
+        double hops = tccl_class_hops(class, &in, &out, 1);
         float gbps = bound ? rounded_up(fmin(class->cells[i].bound, hops))
                            : (float)fmin(class->cells[i].gbps, hops);
         add_way(lists, class, &in, &out, 1, gbps, ways);
@@ -219,10 +193,10 @@ static void add_sets(struct lists *lists, const struct tccl_node_class *class, i
     int in[TCCL_CHAIN_RINGS] = {0}, out[TCCL_CHAIN_RINGS] = {0};
     for (int i = 0; i < class->n_sets; i++) {
         const struct tccl_class_set *set = &class->sets[i];
-        bool fits = set->set.n == rings;
+        bool fits = set->set.n == rings && !set->set.rings[0].closed;
         if (fits)
-            nics_of(&set->set, in, out);
-        double gbps = fits ? fmin(set->gbps, hops_of(class, in, out, rings)) : 0;
+            tccl_set_nics(&set->set, in, out);
+        double gbps = fits ? fmin(set->gbps, tccl_class_hops(class, in, out, rings)) : 0;
         add_way(lists, class, in, out, fits ? rings : 0, (float)gbps, ways);
     }
 }
@@ -284,12 +258,12 @@ static int make_lists(struct lists *lists, const struct tccl_run *runs, int n_ru
     return rings == 1 ? make_ways(lists, rings, true, lists->bounds) : 0;
 }
 
-/* What no set of so many rings exceeds on a node of the class; 0: it has none. */
+/* What no set of so many chains exceeds on a node of the class; 0: it has none. */
 static double set_bound(const struct tccl_node_class *class, int rings)
 {
     double bound = 0;
     for (int i = 0; i < class->n_sets; i++)
-        if (class->sets[i].set.n == rings)
+        if (class->sets[i].set.n == rings && !class->sets[i].set.rings[0].closed)
             bound = bound > 0 ? fmin(bound, class->sets[i].bound) : class->sets[i].bound;
     return bound;
 }
@@ -374,44 +348,60 @@ void tccl_ring_set_of(const struct tccl_ring *ring, const struct tccl_node_class
         set->rings[set->n++] = cell->chain;
 }
 
+/* What one node says of a choice, and what its NICs leave to it. */
+static void take_least(const struct tccl_node_class *class, struct tccl_ring_choice choice,
+                       struct tccl_ring *ring)
+{
+    const struct tccl_class_set *set = ring->rings > 1 ? &class->sets[choice.set] : NULL;
+    const struct tccl_cell *cell = set ? NULL : tccl_ring_cell(class, choice);
+    int in[TCCL_CHAIN_RINGS] = {choice.entry_nic}, out[TCCL_CHAIN_RINGS] = {choice.exit_nic};
+    if (set)
+        tccl_set_nics(&set->set, in, out);
+    double hops = in[0] < 0 ? INFINITY : tccl_class_hops(class, in, out, ring->rings);
+    enum tccl_basis basis = set ? set->basis : cell->basis;
+    ring->gbps = fmin(ring->gbps, fmin(set ? set->gbps : cell->gbps, hops));
+    ring->alone = fmin(ring->alone, fmin(set ? set->alone : cell->alone, hops));
+    ring->share = fmin(ring->share, set ? set->share : cell->share);
+    ring->basis = basis > ring->basis ? basis : ring->basis;
+}
+
 /* The products are in single precision: computes the rings' bandwidth again from what was chosen in
  * double precision, and what it would be alone. */
 static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ring *ring)
 {
     ring->gbps = ring->alone = INFINITY;
     ring->share = 1;
-    for (int run = 0, node = 0; run < n_runs; run++) {
-        const struct tccl_node_class *own = runs[run].class;
-        for (int i = 0; i < runs[run].count; i++, node++) {
-            struct tccl_ring_choice choice = ring->choices[node];
-            const struct tccl_cell *cell = tccl_ring_cell(own, choice);
-            int in[TCCL_CHAIN_RINGS] = {choice.entry_nic},
-                out[TCCL_CHAIN_RINGS] = {choice.exit_nic};
-            if (ring->rings > 1)
-                nics_of(&own->sets[choice.set].set, in, out);
-            double hops = hops_of(own, in, out, ring->rings);
-            double gbps = ring->rings > 1 ? own->sets[choice.set].gbps : cell->gbps;
-            ring->gbps = fmin(ring->gbps, fmin(gbps, hops));
-            ring->alone = fmin(ring->alone, fmin(ring->rings > 1 ? gbps : cell->alone, hops));
-            if (ring->rings > 1)
-                continue;
-            ring->share = fmin(ring->share, cell->share);
-            ring->basis = cell->basis > ring->basis ? cell->basis : ring->basis;
-        }
-    }
+    for (int run = 0, node = 0; run < n_runs; run++)
+        for (int i = 0; i < runs[run].count; i++, node++)
+            take_least(runs[run].class, ring->choices[node], ring);
 }
 
-static int single_node(const struct tccl_node_class *class, struct tccl_ring *ring,
+/* The best of its rings and sets of rings. wanted: as of several_nodes. */
+static int single_node(const struct tccl_run *run, int wanted, struct tccl_ring *ring,
                        struct tccl_error *err)
 {
-    if (class->ring.gbps <= 0)
-        return tccl_fail(err, "the profile has no ring over these %d GPUs", class->n_gpus);
-    ring->gbps = class->ring.gbps;
-    ring->alone = class->ring.alone;
-    ring->share = class->ring.share;
-    ring->basis = class->ring.basis;
-    ring->bound = class->ring.bound;
+    const struct tccl_node_class *class = run->class;
     ring->choices[0] = (struct tccl_ring_choice){-1, -1, -1, {0}};
+    if (wanted <= 1) {
+        ring->gbps = class->ring.gbps;
+        ring->bound = class->ring.bound;
+    }
+    for (int i = 0; i < class->n_sets; i++) {
+        const struct tccl_class_set *set = &class->sets[i];
+        if (!set->set.rings[0].closed || (wanted && set->set.n != wanted))
+            continue;
+        ring->bound = fmax(ring->bound, set->bound);
+        if (set->gbps <= ring->gbps * (1 + 1e-6))
+            continue;
+        ring->gbps = set->gbps;
+        ring->rings = set->set.n;
+        ring->choices[0].set = i;
+        for (int r = 0; r < set->set.n; r++)
+            ring->choices[0].order[r] = (uint8_t)r;
+    }
+    if (ring->gbps <= 0)
+        return tccl_fail(err, "the profile has no ring over these %d GPUs", class->n_gpus);
+    rate_exactly(run, 1, ring);
     return 0;
 }
 
@@ -477,7 +467,7 @@ int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
     for (int i = 0; i < n_runs; i++)
         ring->noise = fmax(ring->noise, runs[i].class->noise);
     if (ring->n_nodes == 1)
-        return single_node(runs[0].class, ring, err);
+        return single_node(runs, rings, ring, err);
     return several_nodes(runs, n_runs, rings, ring, err);
 }
 

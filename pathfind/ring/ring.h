@@ -11,7 +11,7 @@ struct tccl_run {
 };
 
 struct tccl_ring_choice {
-    int entry_nic, exit_nic;         /* of one ring; -1 in a single-node ring */
+    int entry_nic, exit_nic;         /* of one ring; -1 in a single-node ring, and of several */
     int set;                         /* of several rings: index into the class's sets */
     uint8_t order[TCCL_CHAIN_RINGS]; /* and which chain of the set each of them has */
 };

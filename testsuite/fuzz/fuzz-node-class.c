@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "fuzz.h"
+#include "ring/class-sets.h"
 #include "sample.h"
 
 static void check_class(const struct tccl_node_class *class)
@@ -19,6 +20,10 @@ static void check_class(const struct tccl_node_class *class)
                    class->baselines[TCCL_NEWEST].exit_nics[i] < class->n_nics);
     for (int i = 0; i < class->n_nics * class->n_nics; i++)
         FUZZ_CHECK(class->cells[i].gbps >= 0 && class->cells[i].bound >= class->cells[i].gbps);
+    for (int i = 0; i < class->n_sets; i++)
+        FUZZ_CHECK(class->sets[i].set.n >= 2 && class->sets[i].set.n <= TCCL_CHAIN_RINGS &&
+                   class->sets[i].gbps > 0 && class->sets[i].bound >= class->sets[i].gbps);
+    FUZZ_CHECK(class->n_sets <= TCCL_CLASS_SETS);
     FUZZ_CHECK(again && tccl_node_class_equal(class, again));
     tccl_node_class_free(again);
     json_decref(json);
@@ -47,6 +52,10 @@ void fuzz_seeds(fuzz_add *add, void *context)
     for (uint32_t gpus = 1; gpus < 16; gpus += 7) {
         struct tccl_table *table = sample_table(&machine, gpus);
         struct tccl_node_class *class = tccl_node_class_from_table(table, &machine);
+        for (int i = 0; i < 4; i++) {
+            struct tccl_class_set set = sample_set(gpus, 2 + i % 3, gpus > 1 && i == 3);
+            tccl_node_class_add_set(class, &set);
+        }
         json_t *json = tccl_node_class_to_json(class);
         char *text = json_dumps(json, JSON_COMPACT);
         add(context, text, strlen(text));

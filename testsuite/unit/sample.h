@@ -67,6 +67,24 @@ __attribute__((unused)) static struct tccl_chain sample_host_chain(uint32_t gpus
     return chain;
 }
 
+/* So many chains between random NICs, or rings. */
+__attribute__((unused)) static struct tccl_class_set sample_set(uint32_t gpus, int rings,
+                                                                bool closed)
+{
+    struct tccl_class_set set = {.gbps = 1 + rand() % 1000 / 97.0, .bound = INFINITY};
+    set.set.n = rings;
+    for (int r = 0; r < rings; r++) {
+        set.set.rings[r] = sample_chain(gpus, closed);
+        if (closed)
+            continue;
+        set.set.rings[r].entry.nic = (uint8_t)(rand() % 2);
+        set.set.rings[r].exit.nic = (uint8_t)(rand() % 2);
+        set.set.rings[r].entry.via = set.set.rings[r].exit.via =
+            (struct tccl_device){TCCL_MEMORY, (uint8_t)(rand() % 2)};
+    }
+    return set;
+}
+
 __attribute__((unused)) static struct tccl_tree sample_tree(uint32_t gpus, int nic)
 {
     struct tccl_chain order = sample_chain(gpus, false);

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "base/cleanup.h"
+#include "ring/class-sets.h"
 #include "sample.h"
 
 /* Every cell against a plain search of the table. */
@@ -150,7 +151,8 @@ static void test_refused(const struct tccl_machine *machine)
     {
         cleanup_json json_t *less = json_copy(json), *wrong = json_copy(json);
         json_object_del(less, key);
-        check_refused(less);
+        if (strcmp(key, "sets") != 0) /* an older tccld has none */
+            check_refused(less);
         json_object_set_new(wrong, key, json_true());
         check_refused(wrong);
         json_object_set_new(wrong, key, json_integer(-2));
@@ -214,6 +216,132 @@ static void test_chains_refused(const struct tccl_machine *machine)
     tccl_table_free(table);
 }
 
+/* A class with random sets; the four NIC pairs of the sample machine are on four fabric pairs. */
+static struct tccl_node_class *class_with_sets(const struct tccl_machine *machine, uint32_t gpus)
+{
+    struct tccl_table *table = sample_table(machine, gpus);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    for (int i = 0; i < 12; i++) {
+        struct tccl_class_set set = sample_set(gpus, 2 + rand() % 3, rand() % 4 == 0);
+        set.bound = rand() % 2 ? set.gbps * 1.5 : INFINITY;
+        CHECK_INT(tccl_node_class_add_set(class, &set), 0);
+    }
+    tccl_table_free(table);
+    return class;
+}
+
+/* The number of rings and, of open ones, how many have each pair of NICs: by that sets are told
+ * apart. */
+static int way_of(const struct tccl_ring_set *set)
+{
+    int way = set->n * 2 + set->rings[0].closed;
+    int counts[4] = {0};
+    for (int r = 0; r < set->n && !set->rings[0].closed; r++)
+        counts[set->rings[r].entry.nic * 2 + set->rings[r].exit.nic]++;
+    for (int i = 0; i < 4; i++)
+        way = way * 10 + counts[i];
+    return way;
+}
+
+/* The best set of each way stays, and is found by its NICs in any order; a journey as JSON changes
+ * nothing. */
+static void test_sets(const struct tccl_machine *machine)
+{
+    for (int round = 0; round < 100 && !check_failures; round++) {
+        struct tccl_node_class *class = class_with_sets(machine, 15);
+        struct tccl_class_set set = sample_set(15, 2 + rand() % 3, rand() % 4 == 0);
+        struct tccl_error err = {""};
+        double best = set.gbps, found = 0;
+        int before = class->n_sets, same = 0;
+        for (int i = 0; i < before; i++) {
+            if (way_of(&class->sets[i].set) != way_of(&set.set))
+                continue;
+            best = fmax(best, class->sets[i].gbps);
+            same++;
+        }
+        CHECK(same <= 1);
+        CHECK_INT(tccl_node_class_add_set(class, &set), 0);
+        CHECK_INT(class->n_sets, before + 1 - same);
+        for (int i = 0; i < class->n_sets; i++)
+            if (way_of(&class->sets[i].set) == way_of(&set.set))
+                found = class->sets[i].gbps;
+        CHECK(found == best);
+        int in[TCCL_CHAIN_RINGS], out[TCCL_CHAIN_RINGS], n = set.set.n;
+        uint8_t order[TCCL_CHAIN_RINGS];
+        tccl_set_nics(&set.set, in, out);
+        int swap = in[0];
+        in[0] = in[n - 1];
+        in[n - 1] = swap;
+        swap = out[0];
+        out[0] = out[n - 1];
+        out[n - 1] = swap;
+        const struct tccl_class_set *own = tccl_class_find_set(class, in, out, n, order);
+        CHECK(own && own->gbps == best && own->share == 1);
+        for (int r = 0; own && r < n && in[0] >= 0; r++)
+            CHECK(own->set.rings[order[r]].entry.nic == in[r] &&
+                  own->set.rings[order[r]].exit.nic == out[r]);
+        cleanup_json json_t *json = tccl_node_class_to_json(class);
+        struct tccl_node_class *copy = tccl_node_class_from_json(json, &err);
+        CHECK_STR(err.text, "");
+        CHECK(copy && tccl_node_class_equal(class, copy));
+        if (copy)
+            copy->sets[0].set.rings[1].gpus[0] ^= 1;
+        CHECK(copy && !tccl_node_class_equal(class, copy));
+        json_object_del(json, "sets");
+        struct tccl_node_class *older = tccl_node_class_from_json(json, &err);
+        CHECK(older && older->n_sets == 0 && !tccl_node_class_equal(class, older));
+        tccl_node_class_free(older);
+        tccl_node_class_free(copy);
+        tccl_node_class_free(class);
+    }
+}
+
+static void test_sets_refused(const struct tccl_machine *machine)
+{
+#define A "mlx5_0 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1"
+    static const struct {
+        const char *key, *value;
+    } bad[] = {
+        {"rings", "\"" A "\""},                                               /* one */
+        {"rings", "\"" A " | mlx5_0 -m0> 0 -w> 1 -m0> mlx5_1\""},             /* over other GPUs */
+        {"rings", "\"" A " | mlx5_2 -m0> 0 -w> 1 -w> 2 -w> 3 -m0> mlx5_1\""}, /* no such NIC */
+        {"rings", "\"" A " | 0 -w> 1 -w> 2 -w> 3 -w> 0\""},                   /* open and closed */
+        {"rings", "\"" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "|" A "\""}, /* nine */
+        {"rings", "\"\""},
+        {"rings", "7"},
+        {"gbps", "0"},
+        {"gbps", "-1"},
+        {"gbps", "1e300"},
+        {"gbps", "\"fast\""},
+        {"alone", "0"},
+        {"share", "1.5"},
+        {"basis", "\"hearsay\""},
+        {"bound", "0.001"},
+        {"bound", "\"none\""},
+        {"more", "1"},
+    };
+    struct tccl_node_class *class = class_with_sets(machine, 15);
+    cleanup_json json_t *json = tccl_node_class_to_json(class);
+    json_t *sets = json_object_get(json, "sets"), *own = json_array_get(sets, 0);
+    cleanup_json json_t *good = json_deep_copy(own);
+    json_object_set_new(own, "rings", json_string(A " | " A));
+    struct tccl_node_class *copy = tccl_node_class_from_json(json, NULL);
+    CHECK(copy != NULL);
+    tccl_node_class_free(copy);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        json_t *wrong = json_deep_copy(good);
+        json_object_set_new(wrong, bad[i].key, json_loads(bad[i].value, JSON_DECODE_ANY, NULL));
+        json_array_set_new(sets, 0, wrong);
+        check_refused(json);
+    }
+    json_array_set(sets, 0, good);
+    while (json_array_size(sets) <= TCCL_CLASS_SETS)
+        json_array_append(sets, good);
+    check_refused(json);
+    tccl_node_class_free(class);
+#undef A
+}
+
 int main(void)
 {
     srand(check_seed());
@@ -224,5 +352,7 @@ int main(void)
     test_json(&machine);
     test_refused(&machine);
     test_chains_refused(&machine);
+    test_sets(&machine);
+    test_sets_refused(&machine);
     return check_result();
 }

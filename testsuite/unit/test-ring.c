@@ -389,6 +389,43 @@ static void test_machines(void)
     tccl_node_class_free(intel);
 }
 
+/* One node alone: its best ring, or the best set of rings if that is faster. */
+static void test_single_sets(void)
+{
+    struct tccl_node_class *class = class_of("amd-4gpu", 15);
+    const struct tccl_run run = {class, 1};
+    const double factors[] = {0.9, 1.2, 1.1};
+    const char *const names[] = {"n1"};
+    for (int i = 0; i < 3; i++) {
+        struct tccl_class_set set = {.gbps = factors[i] * class->ring.gbps, .bound = 1e6};
+        struct tccl_ring ring;
+        set.set.n = 2 + i;
+        for (int r = 0; r < set.set.n; r++)
+            set.set.rings[r] = class->ring.chain;
+        CHECK_INT(tccl_node_class_add_set(class, &set), 0);
+        CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+        CHECK_INT(ring.rings, i == 0 ? 1 : 3);
+        CHECK(ring.gbps == class->ring.gbps * (i == 0 ? 1 : 1.2) && ring.alone == ring.gbps);
+        CHECK(ring.bound >= ring.gbps && ring.share == 1);
+        char *text = tccl_ring_format(&run, 1, &ring, names);
+        int bars = 0;
+        for (const char *at = text; *at; at++)
+            bars += *at == '|';
+        CHECK_INT(bars, ring.rings - 1);
+        free(text);
+        tccl_ring_clear(&ring);
+        CHECK_INT(tccl_ring_solve_rings(&run, 1, 1, &ring, NULL), 0);
+        CHECK(ring.rings == 1 && ring.gbps == class->ring.gbps);
+        tccl_ring_clear(&ring);
+        CHECK_INT(tccl_ring_solve_rings(&run, 1, 8, &ring, NULL), -1);
+        tccl_ring_clear(&ring);
+        CHECK_INT(tccl_ring_solve(&(struct tccl_run){class, 2}, 1, &ring, NULL), 0);
+        CHECK_INT(ring.rings, 1);
+        tccl_ring_clear(&ring);
+    }
+    tccl_node_class_free(class);
+}
+
 /* One GPU in all is nothing to do; one GPU on each of two nodes is a ring of two. */
 static void test_single_gpus(void)
 {
@@ -446,6 +483,7 @@ int main(void)
     test_gains();
     test_machines();
     test_single_gpus();
+    test_single_sets();
     test_without_nics();
     return check_result();
 }
