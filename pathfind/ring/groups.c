@@ -278,7 +278,7 @@ static int improve(const struct tccl_groups *groups, struct assignment *now, int
     struct tccl_worth best = now->worth;
     bool has = now->chosen[group] != NONE;
     for (int i = 0; i < list->n; i++) {
-        struct tccl_side side = {0};
+        struct tccl_side side = {.alone = list->results[i].gbps};
         struct tccl_worth worth;
         /* No group has more than its chain alone. */
         if (has && list->results[i].gbps < best.least * groups->unit)
@@ -322,6 +322,7 @@ static int begin_alone(const struct tccl_groups *groups, struct assignment *now,
 {
     for (int i = 0; i < groups->n; i++) {
         now->chosen[i] = 0;
+        now->sides[i].alone = groups->lists[i].results[0].gbps;
         if (tccl_side_add_chain(&now->sides[i], &groups->lists[i].results[0].chain) != 0)
             return tccl_fail(err, "a chain has too many transfers");
     }
@@ -336,15 +337,29 @@ static void begin_empty(const struct tccl_groups *groups, struct assignment *now
 
 /* ---- against NCCL's own ---- */
 
-/* Those of a generation, of all groups: what each reaches. Returns 0; 1: of some group they are not
- * known; or -1. */
-static int rate_own(const struct tccl_groups *groups, int generation, struct tccl_side *sides,
-                    struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS],
-                    struct tccl_error *err)
+/* As if no group, and no other step, took anything from another one. */
+static void count_alone(const struct tccl_groups *groups, const struct tccl_side *sides,
+                        struct tccl_worth *worth, double gbps[static TCCL_MAX_GROUPS])
+{
+    *worth = (struct tccl_worth){.least = 1, .left = 1, .sum = groups->beside->n};
+    for (int i = 0; i < groups->n; i++) {
+        gbps[i] = sides[i].alone;
+        worth->least = fmin(worth->least, gbps[i] / groups->unit);
+        worth->sum += gbps[i] / groups->unit;
+    }
+    worth->gbps = gbps[groups->n - 1];
+}
+
+/* Those of a generation, of all groups: what each reaches. Where that is known by bounds only, and
+ * the planned chains are known better (sure), they count as they are alone. Returns 0; 1: of some
+ * group they are not known; or -1. */
+static int rate_own(const struct tccl_groups *groups, int generation, bool sure,
+                    struct tccl_side *sides, struct tccl_worth *worth,
+                    double gbps[static TCCL_MAX_GROUPS], struct tccl_error *err)
 {
     for (int i = 0; i < groups->n; i++) {
         const struct tccl_baseline *own = &groups->lists[i].baselines[generation];
-        sides[i] = (struct tccl_side){0};
+        sides[i] = (struct tccl_side){.alone = own->gbps};
         if (!(own->gbps > 0) || tccl_side_add_baseline(&sides[i], own) != 0 || !sides[i].count)
             return 1;
     }
@@ -353,11 +368,13 @@ static int rate_own(const struct tccl_groups *groups, int generation, struct tcc
             return -1;
         gbps[i] = worth->gbps;
     }
+    if (sure && worth->basis == TCCL_BASIS_BOUNDS)
+        count_alone(groups, sides, worth, gbps);
     return 0;
 }
 
 /* Which groups need their chain with that NCCL: one after the other is left to NCCL where all
- * together lose nothing by it. */
+ * together lose nothing by it, as far as that is known as well as what the chains reach. */
 static int judge(const struct tccl_groups *groups, const struct assignment *planned,
                  const struct tccl_side *own, bool better[static TCCL_MAX_GROUPS],
                  struct tccl_error *err)
@@ -368,7 +385,8 @@ static int judge(const struct tccl_groups *groups, const struct assignment *plan
         struct tccl_worth worth;
         if (rate(groups, sides, i, &own[i], &worth, err) != 0)
             return -1;
-        better[i] = tccl_worth_better(&planned->worth, &worth, groups->noise);
+        better[i] = worth.basis > planned->worth.basis ||
+                    tccl_worth_better(&planned->worth, &worth, groups->noise);
         if (!better[i])
             sides[i] = own[i];
     }
@@ -383,7 +401,8 @@ static int judge_generation(const struct tccl_groups *groups, const struct assig
     struct tccl_worth worth;
     double gbps[TCCL_MAX_GROUPS] = {0};
     bool better[TCCL_MAX_GROUPS] = {false};
-    int known = rate_own(groups, generation, own, &worth, gbps, err);
+    bool sure = planned->worth.basis < TCCL_BASIS_BOUNDS;
+    int known = rate_own(groups, generation, sure, own, &worth, gbps, err);
     if (known < 0)
         return -1;
     if (known == 0 && tccl_worth_better(&planned->worth, &worth, groups->noise) &&
@@ -436,6 +455,7 @@ static int fill_cells(const struct tccl_groups *groups, const struct assignment 
                                    .bound = fmax(result->bound, result->gbps),
                                    .alone = result->gbps,
                                    .share = worth.left,
+                                   .basis = worth.basis,
                                    .chain = result->chain,
                                    .tree = result->tree};
         cell->tree.gbps *= cell->gbps / cell->alone;

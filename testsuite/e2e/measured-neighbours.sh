@@ -32,6 +32,7 @@ beside() { # BASIS: a step beside NCCL's own rings
     equal "exit status" "$status" 0
     recorded "$(job_of)" 0 neighbours 1
     recorded "$(job_of)" 0 neighbours_by "$1"
+    recorded "$(job_of)" 0 beside '*/* nccl: *'
 }
 
 echo "--- measured together"

@@ -366,6 +366,10 @@ void running_ring(struct running *running, const struct tccl_outcome *outcome,
 {
     (void)running, (void)outcome, (void)join, (void)class;
 }
+void running_built(struct running *running, const struct tccl_step_key *key, bool chain, int nccl)
+{
+    (void)running, (void)key, (void)chain, (void)nccl;
+}
 void running_end(struct running *running, const struct tccl_step_key *key)
 {
     (void)running, (void)key;

@@ -17,7 +17,7 @@ enum {
     MOST_MISSED = ROUNDS / 10
 };
 
-static int missed, gained;
+static int missed, gained, measured;
 
 /* Two groups, and in every other model a step that runs beside them. */
 struct trial {
@@ -214,7 +214,8 @@ static void check_never_below(const struct trial *trial, const struct tccl_group
     }
 }
 
-static int choose(const struct trial *trial, struct tccl_group_choice *choices)
+static int choose_by(const struct trial *trial, const struct tccl_beside *beside,
+                     struct tccl_group_choice *choices)
 {
     struct tccl_error err = {""};
     struct tccl_groups *groups =
@@ -224,9 +225,83 @@ static int choose(const struct trial *trial, struct tccl_group_choice *choices)
         if (tccl_groups_add(groups, trial->tables[i], &err) != 0)
             status = -1;
     if (status == 0)
-        CHECK_INT(tccl_groups_choose(groups, &trial->beside, choices, &err), 0);
+        CHECK_INT(tccl_groups_choose(groups, beside, choices, &err), 0);
     tccl_groups_free(groups);
     return status;
+}
+
+static int choose(const struct trial *trial, struct tccl_group_choice *choices)
+{
+    return choose_by(trial, &trial->beside, choices);
+}
+
+/* All that a group may have, and what NCCL builds. Returns how many. */
+static int list_sides(const struct trial *trial, int group, struct tccl_side sides[static 64])
+{
+    static const struct tccl_chain *chains[4096];
+    int n = list_chains(trial->tables[group], trial->closed, chains), count = 0;
+    for (int i = 0; i < n && count < 64; i++)
+        sides[count++] = side_of(chains[i]);
+    for (int v = 0; v < TCCL_GENERATIONS && count < 64; v++) {
+        sides[count] = (struct tccl_side){0};
+        if (tccl_side_add_baseline(&sides[count], baseline_of(trial, group, v)) == 0)
+            count++;
+    }
+    return count;
+}
+
+/* As the model would measure all of them, each beside each; NULL: they are too many. */
+static struct tccl_together *measure_all(const struct trial *trial)
+{
+    static struct tccl_side sides[PAIR][64];
+    int n[PAIR];
+    for (int i = 0; i < PAIR; i++)
+        if ((n[i] = list_sides(trial, i, sides[i])) == 64)
+            return NULL;
+    struct tccl_together *together = tccl_together_new();
+    for (int i = 0; i < n[0]; i++)
+        for (int j = 0; j < n[1]; j++) {
+            struct tccl_joint joint = {.n = PAIR, .sides = {sides[0][i], sides[1][j]}};
+            const struct tccl_side *both[PAIR] = {&sides[0][i], &sides[1][j]};
+            if (both[0]->count == 0 || both[1]->count == 0)
+                continue;
+            CHECK_INT(tccl_model_sides(trial->model, both, PAIR, joint.gbps, NULL), 0);
+            for (int k = 0; k < PAIR; k++)
+                joint.gbps[k] /= both[k]->rings;
+            CHECK_INT(tccl_together_add(together, &joint), 0);
+        }
+    return together;
+}
+
+/* Where all was measured together nobody needs a model; where nothing was, each group has what is
+ * fastest alone. */
+static void check_without_model(const struct trial *trial, const struct tccl_group_choice *choices)
+{
+    struct tccl_together *together = trial->beside.n == 0 ? measure_all(trial) : NULL;
+    struct tccl_beside beside = {.machine = tccl_model_machine(trial->model)};
+    struct tccl_group_choice got[PAIR];
+    CHECK_INT(choose_by(trial, &beside, got), 0);
+    for (int i = 0; i < PAIR; i++) {
+        CHECK_INT(got[i].cell.basis, TCCL_BASIS_BOUNDS);
+        CHECK(got[i].cell.gbps <= got[i].cell.alone);
+        CHECK(got[i].cell.alone >= choices[i].cell.alone * (1 - 1e-9));
+    }
+    beside.together = together;
+    if (!together)
+        return;
+    measured++;
+    CHECK_INT(choose_by(trial, &beside, got), 0);
+    for (int i = 0; i < PAIR; i++) {
+        CHECK_INT(choices[i].cell.basis, TCCL_BASIS_MODEL);
+        CHECK_INT(got[i].cell.basis, TCCL_BASIS_MEASURED);
+        CHECK(tccl_chain_equal(&got[i].cell.chain, &choices[i].cell.chain));
+        CHECK(fabs(got[i].cell.gbps - choices[i].cell.gbps) < 1e-6);
+        for (int v = 0; v < TCCL_GENERATIONS; v++) {
+            CHECK(fabs(got[i].baseline_gbps[v] - choices[i].baseline_gbps[v]) < 1e-6);
+            CHECK_INT(got[i].better[v], choices[i].better[v]);
+        }
+    }
+    tccl_together_free(together);
 }
 
 static void check_trial(const struct trial *trial)
@@ -242,6 +317,7 @@ static void check_trial(const struct trial *trial)
     CHECK(least >= best * LEAST_FOUND);
     missed += least < best * (1 - 1e-6);
     check_never_below(trial, choices, least);
+    check_without_model(trial, choices);
     CHECK_INT(choose(trial, again), 0);
     for (int i = 0; i < PAIR; i++)
         CHECK(tccl_chain_equal(&choices[i].cell.chain, &again[i].cell.chain));
@@ -319,6 +395,7 @@ int main(void)
     fprintf(stderr, "%d of %d were not the best, %d gained\n", missed, ROUNDS, gained);
     CHECK(missed <= MOST_MISSED);
     CHECK(gained >= ROUNDS / 10); /* else this shows little */
+    CHECK(measured >= ROUNDS / 10);
     check_refused();
     return check_result();
 }

@@ -18,8 +18,8 @@ struct groups *groups_new(struct daemon *daemon); /* NULL without memory */
 void groups_free(struct groups *groups);          /* NULL is fine */
 
 /* The part of a group of that step, whose class without neighbours this is. NULL: it is no group of
- * a layout (tccl_groups_split), or there is no model or table to choose by: it is planned as if no
- * other group ran. Borrowed until the next call. */
+ * a layout (tccl_groups_split), or there is no table to choose by: it is planned as if no other
+ * group ran. Borrowed until the next call. */
 const struct tccl_group_choice *groups_choice(struct groups *groups, const struct alive *alive,
                                               const struct tccl_node_class *class, bool closed);
 

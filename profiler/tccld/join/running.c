@@ -30,6 +30,8 @@ struct entry {
     char stepd[STEPD_TEXT];
     char chain[TCCL_CHAIN_TEXT]; /* "": NCCL's own */
     double alone;                /* of the chain, GB/s */
+    bool refused;                /* the chain: NCCL's own is built in its place */
+    int nccl;                    /* its version, 0: not known */
 };
 
 TAILQ_HEAD(entry_list, entry);
@@ -84,9 +86,10 @@ static json_t *entry_to_json(const struct entry *entry)
     json_t *gres = json_array();
     for (int i = 0; i < entry->n_gres; i++)
         json_array_append_new(gres, json_integer(entry->gres[i]));
-    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f}", "key", tccl_key_to_json(&entry->key), "gres",
-                     gres, "n_nodes", entry->n_nodes, "stepd", entry->stepd, "chain", entry->chain,
-                     "alone_gbps", entry->alone);
+    return json_pack("{s:o, s:o, s:i, s:s, s:s, s:f, s:b, s:i}", "key",
+                     tccl_key_to_json(&entry->key), "gres", gres, "n_nodes", entry->n_nodes,
+                     "stepd", entry->stepd, "chain", entry->chain, "alone_gbps", entry->alone,
+                     "refused", (int)entry->refused, "nccl", entry->nccl);
 }
 
 /* Returns 0, or -1: it is not an entry. */
@@ -94,12 +97,14 @@ static int entry_from_json(json_t *json, struct entry *entry)
 {
     const char *stepd, *chain;
     json_t *key, *gres;
-    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F!}", "key", &key, "gres", &gres, "n_nodes",
-                    &entry->n_nodes, "stepd", &stepd, "chain", &chain, "alone_gbps",
-                    &entry->alone) != 0 ||
+    int refused = 0;
+    if (json_unpack(json, "{s:o, s:o, s:i, s:s, s:s, s:F, s?b, s?i!}", "key", &key, "gres", &gres,
+                    "n_nodes", &entry->n_nodes, "stepd", &stepd, "chain", &chain, "alone_gbps",
+                    &entry->alone, "refused", &refused, "nccl", &entry->nccl) != 0 ||
         tccl_key_from_json(key, &entry->key, NULL) != 0 || json_array_size(gres) > TCCL_MAX_GRES ||
         strlen(stepd) >= sizeof(entry->stepd) || strlen(chain) >= sizeof(entry->chain))
         return -1;
+    entry->refused = refused;
     entry->n_gres = (int)json_array_size(gres);
     for (int i = 0; i < entry->n_gres; i++)
         entry->gres[i] = (int)json_integer_value(json_array_get(gres, (size_t)i));
@@ -227,6 +232,16 @@ void running_ring(struct running *running, const struct tccl_outcome *outcome,
     save_soon(running);
 }
 
+void running_built(struct running *running, const struct tccl_step_key *key, bool chain, int nccl)
+{
+    struct entry *entry = find(running, key);
+    if (!entry || (entry->refused == !chain && entry->nccl == nccl))
+        return;
+    entry->refused = !chain;
+    entry->nccl = nccl;
+    save_soon(running);
+}
+
 void running_end(struct running *running, const struct tccl_step_key *key)
 {
     struct entry *entry = find(running, key);
@@ -303,10 +318,11 @@ static int see_nccl(struct running *running, const struct entry *entry, uint32_t
 {
     const struct tccl_table *table = own_table(running->daemon->own, gpus);
     const struct tccl_baseline *baseline;
+    int generation = entry->nccl > 0 ? tccl_generation_of(entry->nccl) : TCCL_NEWEST;
     if (!table)
         return 0;
-    baseline = entry->n_nodes == 1 ? &table->baseline_ring[TCCL_NEWEST]
-                                   : &table->baseline_chain[TCCL_NEWEST];
+    baseline = entry->n_nodes == 1 ? &table->baseline_ring[generation]
+                                   : &table->baseline_chain[generation];
     if (seen->named) {
         name_chains(own_machine(running->daemon->own), baseline->chains, baseline->n_chains,
                     &seen->named[seen->beside.n]);
@@ -329,7 +345,7 @@ static void see_entry(struct running *running, const struct entry *entry, struct
         return;
     seen->gpus |= gpus;
     seen->sides[seen->beside.n] = (struct tccl_side){0};
-    if (!*entry->chain || see_ring(running, entry, seen) == 0) {
+    if (!*entry->chain || entry->refused || see_ring(running, entry, seen) == 0) {
         seen->sides[seen->beside.n] = (struct tccl_side){0};
         see_nccl(running, entry, gpus, seen);
     }
@@ -401,13 +417,12 @@ int running_choose(struct running *running, const struct tccl_step_key *key, con
                    int n, bool closed, bool hidden, struct tccl_group_choice *choices)
 {
     struct tccl_error err = {""};
-    struct seen seen = {.beside = {.model = own_model(running->daemon->own)}};
-    if (!seen.beside.model)
-        return -1;
+    struct seen seen = {0};
     for (int i = 0; i < n; i++)
         seen.gpus |= groups[i];
     running_sweep(running);
     see_all(running, key, &seen);
+    know(running, &seen.beside);
     struct tccl_groups *list = gather_groups(running, groups, n, closed, hidden, &err);
     int status = list ? tccl_groups_choose(list, &seen.beside, choices, &err) : -1;
     tccl_groups_free(list);
@@ -421,17 +436,19 @@ int running_choose(struct running *running, const struct tccl_step_key *key, con
 _Static_assert((int)TCCL_OUTCOME_BESIDE == (int)TCCL_BESIDE_TEXT, "a record takes the whole text");
 
 /* What each reaches while all run. Returns 0, or -1: it can't be told. */
-static int rate_named(struct seen *seen, const struct tccl_chain *chain)
+static int rate_named(struct seen *seen, const struct tccl_cell *cell)
 {
     const struct tccl_beside *beside = &seen->beside;
+    const struct tccl_rates rates = {.model = beside->model, .together = beside->together};
     const struct tccl_side *sides[TCCL_MAX_SIDES];
-    struct tccl_side own = {0};
+    struct tccl_side own = {.alone = cell->alone};
     double gbps[TCCL_MAX_SIDES];
+    enum tccl_basis basis;
     sides[0] = &own;
     for (int i = 0; i < beside->n; i++)
         sides[i + 1] = beside->others[i];
-    if (tccl_side_add_chain(&own, chain) != 0 ||
-        tccl_model_sides(beside->model, sides, beside->n + 1, gbps, NULL) != 0)
+    if (tccl_side_add_chain(&own, &cell->chain) != 0 ||
+        tccl_rates_sides(&rates, sides, beside->n + 1, gbps, &basis, NULL) != 0)
         return -1;
     for (int i = 0; i < beside->n; i++) {
         seen->named[i].alone = beside->alone[i];
@@ -445,12 +462,12 @@ static void describe_others(struct running *running, const struct tccl_step *joi
 {
     const struct tccl_cell *cell = outcome_cell(outcome, join, class);
     cleanup_free struct tccl_neighbour *named = calloc(SEEN, sizeof(*named));
-    struct seen seen = {
-        .gpus = class->gpus, .beside = {.model = own_model(running->daemon->own)}, .named = named};
-    if (!cell || !named || !seen.beside.model)
+    struct seen seen = {.gpus = class->gpus, .named = named};
+    if (!cell || !named)
         return;
     see_all(running, &join->key, &seen);
-    if (seen.beside.n > 0 && rate_named(&seen, &cell->chain) == 0)
+    know(running, &seen.beside);
+    if (seen.beside.n > 0 && rate_named(&seen, cell) == 0)
         outcome->beside = tccl_beside_format(named, seen.beside.n);
 }
 

@@ -23,6 +23,8 @@ void running_begin(struct running *running, const struct tccl_step *join,
 /* It has the chain, or ring, that its outcome says. */
 void running_ring(struct running *running, const struct tccl_outcome *outcome,
                   const struct tccl_step *join, const struct tccl_node_class *class);
+/* What its NCCL has built, of that version (0: not known), is that chain; or else NCCL's own. */
+void running_built(struct running *running, const struct tccl_step_key *key, bool chain, int nccl);
 void running_end(struct running *running, const struct tccl_step_key *key);
 /* Forgets those whose slurmstepd is gone: no LEAVE comes. */
 void running_sweep(struct running *running);
@@ -34,8 +36,8 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
                                  struct shared_class *class, bool closed, bool hidden);
 
 /* The chains of n groups of a step, chosen jointly beside the other steps that run here
- * (tccl_groups_choose). Returns 0, or -1: there is no model or no table of one of them, and nothing
- * was chosen. */
+ * (tccl_groups_choose). Returns 0, or -1: there is no table of one of them, and nothing was chosen.
+ */
 int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
                    int n, bool closed, bool hidden, struct tccl_group_choice *choices);
 

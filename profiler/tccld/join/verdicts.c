@@ -17,6 +17,7 @@
 #include "tccld/jobs/record-claims.h"
 #include "tccld/join/built-sum.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/running.h"
 #include "tccld/join/tree.h"
 #include "tccld/main/log.h"
 #include "tccld/net/link.h"
@@ -420,6 +421,8 @@ void verdicts_hear(struct daemon *daemon, const struct alive *alive, int rank, c
     if (rank > verdict->rank) {
         take_word(verdict, rank, text);
         verdict->lowest = lowest;
+        running_built(daemon->running, &alive->key,
+                      rank != TCCL_BUILT_NOT_USED && rank != TCCL_BUILT_DIFFERS, verdict->nccl);
     }
     save(verdict);
     advance(verdict);

@@ -1,0 +1,190 @@
+/* What runs on a node, and a step seen beside it: the class that running_see gives is the one that
+ * the neighbour's own transfers make, whether that is a ring of ours, or NCCL's own because the
+ * step has no plan, or because its NCCL has not built the ring. A tccld that is started again
+ * knows the same. */
+#include <event2/event.h>
+#include <unistd.h>
+
+#include "base/fileio.h"
+#include "machines.h"
+#include "profiles.h"
+#include "search/search.h"
+#include "tccld/join/outcome.h"
+#include "tccld/join/running.h"
+#include "tccld/join/script.h"
+#include "tccld/main/daemon.h"
+
+enum { FIRST = 9, SECOND = 6, PAIRS = 2 }; /* GPUs 0 and 3; 1 and 2 */
+
+static const uint32_t masks[PAIRS] = {FIRST, SECOND};
+static const struct tccl_step_key first_key = {.cluster = "c", .job = 1},
+                                  second_key = {.cluster = "c", .job = 2};
+static char folder[PATH_MAX];
+static struct tccl_conf conf;
+static struct daemon daemon_ = {.conf = &conf};
+static struct tccl_model *model;
+static struct tccl_table *tables[PAIRS];
+
+/* In place of connection.c: our own process is as good as a slurmstepd. */
+pid_t connection_pid(const struct connection *connection)
+{
+    (void)connection;
+    return getpid();
+}
+
+/* In place of script.c: no job script is here. */
+bool script_is(const struct tccl_step_key *key)
+{
+    (void)key;
+    return false;
+}
+
+/* In place of slurm-gpus.c: no slurmd, so GPUs are counted. */
+int slurm_gpus_get(const struct slurm_gpus *gpus, const struct tccl_gres **list,
+                   struct tccl_error *err)
+{
+    (void)gpus, (void)list;
+    tccl_fail(err, "no slurmd");
+    return 1;
+}
+
+static void make_own_profile(void)
+{
+    struct tccl_error err = {""};
+    struct tccl_profile *profile;
+    char path[PATH_MAX + 32];
+    model = load_machine("amd-4gpu");
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    snprintf(path, sizeof(path), "%s/amd-4gpu.json", getenv("TCCL_MACHINES"));
+    cleanup_json json_t *json = tccl_read_json(path, 1 << 20, &err);
+    cleanup_json json_t *description = tccl_machine_to_json(machine);
+    snprintf(conf.machine, sizeof(conf.machine), "%.200s/machine.json", folder);
+    snprintf(conf.cache_dir, sizeof(conf.cache_dir), "%.200s", folder);
+    snprintf(conf.run_dir, sizeof(conf.run_dir), "%.200s", folder);
+    CHECK_INT(tccl_write_json(conf.machine, 0644, description, &err), 0);
+    CHECK_INT(tccl_profile_create(folder, machine, "model", json, &profile, &err), 0);
+    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    for (int i = 0; i < PAIRS; i++) {
+        struct tccl_search_options options = {.others = 150};
+        tables[i] = tccl_table_new(machine, masks[i]);
+        CHECK(tccl_search_table(search, tables[i], &options, &err) >= 0);
+        strcpy(tables[i]->source, "model");
+        strcpy(tables[i]->machine, tccl_profile_id(profile));
+        CHECK_INT(tccl_profile_put(profile, tables[i], &err), 0);
+    }
+    CHECK_STR(err.text, "");
+    tccl_search_free(search);
+    tccl_profile_close(profile);
+}
+
+static struct tccl_step join_of(struct tccl_step_key key, uint32_t gpus)
+{
+    static char *names[] = {"n1"};
+    struct tccl_step join = {.key = key, .n_nodes = 1, .nodes = names, .mode = TCCL_MODE_ON};
+    for (int i = 0; i < 4; i++)
+        if (gpus >> i & 1)
+            join.gres[join.n_gres++] = i;
+    return join;
+}
+
+static struct shared_class *class_of(const struct tccl_step *join)
+{
+    struct tccl_error err = {""};
+    struct shared_class *class = own_class(daemon_.own, &conf, NULL, join->gres, join->n_gres,
+                                           false, TCCL_BACKGROUND_NONE, &err);
+    CHECK_STR(err.text, "");
+    return class;
+}
+
+/* The first step gets its ring, as tccld gives one. */
+static void give_ring(const struct tccl_step *join, struct shared_class *class)
+{
+    struct tccl_outcome outcome = {0};
+    struct merge *merge = merge_new(0);
+    CHECK_INT(merge_add(merge, class, 1, NULL), 0);
+    outcome_solve(&outcome, merge, join);
+    CHECK_INT(outcome.state, TCCL_STATE_APPLIED);
+    running_ring(daemon_.running, &outcome, join, class->class);
+    tccl_outcome_clear(&outcome);
+    merge_free(merge);
+}
+
+/* The second step is seen beside this side. */
+static void check_beside(const struct tccl_side *first, double alone)
+{
+    struct tccl_step join = join_of(second_key, SECOND);
+    struct tccl_error err = {""};
+    struct tccl_beside beside = {.model = model, .n = 1, .others = {first}, .alone = {alone}};
+    struct tccl_node_class *wanted = tccl_beside_class(&beside, tables[1], true, false, &err);
+    struct shared_class *got =
+        running_see(daemon_.running, &second_key, class_of(&join), true, false);
+    CHECK_STR(err.text, "");
+    CHECK_INT(got->class->neighbours, 1);
+    CHECK(tccl_node_class_equal(got->class, wanted));
+    tccl_node_class_free(wanted);
+    shared_class_drop(got);
+}
+
+static void check_beside_nccl(int generation)
+{
+    const struct tccl_baseline *own = &tables[0]->baseline_ring[generation];
+    struct tccl_side side = {0};
+    CHECK_INT(tccl_side_add_baseline(&side, own), 0);
+    check_beside(&side, own->gbps);
+}
+
+static void check_beside_ring(void)
+{
+    struct tccl_side side = {0};
+    CHECK_INT(tccl_side_add_chain(&side, &tables[0]->ring.chain), 0);
+    check_beside(&side, tables[0]->ring.gbps);
+}
+
+/* tccld ends, and is started again. */
+static void start_again(void)
+{
+    running_free(daemon_.running);
+    daemon_.running = running_new(&daemon_);
+}
+
+static void check_life(void)
+{
+    struct tccl_step join = join_of(first_key, FIRST);
+    struct shared_class *class = class_of(&join);
+    running_begin(daemon_.running, &join, NULL);
+    check_beside_nccl(TCCL_NEWEST);
+    give_ring(&join, class);
+    check_beside_ring();
+    running_built(daemon_.running, &first_key, false, 21805);
+    check_beside_nccl(TCCL_NCCL_2_18);
+    start_again();
+    check_beside_nccl(TCCL_NCCL_2_18);
+    running_built(daemon_.running, &second_key, false, 0); /* of a step that doesn't run */
+    running_built(daemon_.running, &first_key, true, 22907);
+    check_beside_ring();
+    running_end(daemon_.running, &first_key);
+    join = join_of(second_key, SECOND);
+    struct shared_class *alone =
+        running_see(daemon_.running, &second_key, class_of(&join), true, 0);
+    CHECK_INT(alone->class->neighbours, 0);
+    shared_class_drop(alone);
+    shared_class_drop(class);
+}
+
+int main(void)
+{
+    make_cache(folder);
+    make_own_profile();
+    daemon_.base = event_base_new();
+    daemon_.own = own_new();
+    daemon_.running = running_new(&daemon_);
+    check_life();
+    running_free(daemon_.running);
+    own_free(daemon_.own);
+    event_base_free(daemon_.base);
+    for (int i = 0; i < PAIRS; i++)
+        tccl_table_free(tables[i]);
+    tccl_model_free(model);
+    remove_cache(folder);
+    return check_result();
+}
