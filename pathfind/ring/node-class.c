@@ -141,28 +141,48 @@ static struct tccl_node_class *class_of(const struct tccl_table *table,
     return tccl_steal(class);
 }
 
+static bool has_p2p(const struct tccl_ring_set *set)
+{
+    for (int i = 0; i < set->n; i++)
+        if (tccl_chain_has_p2p(&set->rings[i]))
+            return true;
+    return false;
+}
+
+/* hidden: those without P2P alone. Returns 0, or -1 if out of memory. */
+static int fill_sets(struct tccl_node_class *class, const struct tccl_table *table, bool hidden)
+{
+    for (int i = 0; i < table->n_sets; i++) {
+        const struct tccl_set_result *own = &table->sets[i];
+        struct tccl_class_set set = {.gbps = own->gbps, .bound = own->bound, .set = own->set};
+        if (!(hidden && has_p2p(&set.set)) && tccl_node_class_add_set(class, &set) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine)
 {
-    struct tccl_node_class *class = class_of(table, machine);
-    if (!class)
+    cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
+    if (!class || fill_sets(class, table, false) != 0)
         return NULL;
     fill_cells(class, table);
     set_chain(&class->ring, &table->ring);
-    return class;
+    return tccl_steal(class);
 }
 
 struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
                                                     const struct tccl_machine *machine)
 {
-    struct tccl_node_class *class = class_of(table, machine);
-    if (!class)
+    cleanup_node_class struct tccl_node_class *class = class_of(table, machine);
+    if (!class || fill_sets(class, table, true) != 0)
         return NULL;
     fill_host_cells(class, table);
     class->ring.bound = fmin(class->ring.bound, table->host_ring.bound);
     offer_host(&class->ring, &table->ring);
     offer_host(&class->ring, &table->host_ring);
-    return class;
+    return tccl_steal(class);
 }
 
 void tccl_node_class_format(const struct tccl_node_class *class, const struct tccl_chain *chain,

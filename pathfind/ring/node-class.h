@@ -65,8 +65,8 @@ struct tccl_node_class {
 
 struct tccl_node_class *tccl_node_class_from_table(const struct tccl_table *table,
                                                    const struct tccl_machine *machine);
-/* The same for tasks that see only their own GPUs: chains and ring without P2P, against the same
- * baselines (what NCCL does about P2P to GPUs that it can't open is not known here). */
+/* The same for tasks that see only their own GPUs: chains, ring and sets without P2P, against the
+ * same baselines (what NCCL does about P2P to GPUs that it can't open is not known here). */
 struct tccl_node_class *tccl_node_class_without_p2p(const struct tccl_table *table,
                                                     const struct tccl_machine *machine);
 /* Adds a set of two rings or more, if it is the best one of as many that pass through the node in

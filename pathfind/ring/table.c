@@ -4,19 +4,21 @@
  * NUL-filled), GPU mask u32, measured u32, noise f64, number of ports u16, of GPUs u8 (n), of
  * generations of NCCL u8 (g), of different baselines of the node alone u8, of their chains u16, of
  * those of one node of several u8, of their chains u16, of chains without P2P u16, of other chains
- * u16; the generations' first versions, u32 each; the ports, 3 bytes each: NIC, kind of via, index
- * of via; the pairs, row by row: result with n - 1 edges; then the ring, and that without P2P:
- * results with n edges; the baselines of the node alone: for each generation the index of its
- * baseline, u8; then the baselines; the baselines of one node of several in the same way; the
- * chains without P2P: entry port, exit port, result with n - 1 edges; the other chains: closed u8,
- * entry port, exit port, gbps f64, the chain with n edges, of which an open one leaves the last one
- * empty; the trees, up to the end: the pair's number u32, rising, gbps f64, along f64, NIC u8, the
- * GPUs. XXH3 (64 bits) of all before it. A baseline: gbps f64, number of chains u8, what NCCL says
- * of the ring and of the tree (pattern u8, channels u8, intra f64, inter f64, far_intra u8,
- * far_inter u8), the chains: closed ones with n edges, others with entry port, exit port and n - 1
- * edges. What two generations have alike is there once. A chain: the GPUs, and for each edge one
- * byte: kind * 16 + memory. A result: gbps f64, bound f64, number of GPUs u8 (n, or 0: no chain),
- * the chain. With 8 GPUs that makes 32 bytes a pair. */
+ * u16, of ring sets u16, of their rings u16; the generations' first versions, u32 each; the ports,
+ * 3 bytes each: NIC, kind of via, index of via; the pairs, row by row: result with n - 1 edges;
+ * then the ring, and that without P2P: results with n edges; the baselines of the node alone: for
+ * each generation the index of its baseline, u8; then the baselines; the baselines of one node of
+ * several in the same way; the chains without P2P: entry port, exit port, result with n - 1 edges;
+ * the other chains: closed u8, entry port, exit port, gbps f64, the chain with n edges, of which an
+ * open one leaves the last one empty; the ring sets: closed u8, rings u8, gbps f64, bound f64, and
+ * for each ring entry port, exit port, and the chain as of the others; the trees, up to the end:
+ * the pair's number u32, rising, gbps f64, along f64, NIC u8, the GPUs. XXH3 (64 bits) of all
+ * before it. A baseline: gbps f64, number of chains u8, what NCCL says of the ring and of the tree
+ * (pattern u8, channels u8, intra f64, inter f64, far_intra u8, far_inter u8), the chains: closed
+ * ones with n edges, others with entry port, exit port and n - 1 edges. What two generations have
+ * alike is there once. A chain: the GPUs, and for each edge one byte: kind * 16 + memory. A result:
+ * gbps f64, bound f64, number of GPUs u8 (n, or 0: no chain), the chain. With 8 GPUs that makes 32
+ * bytes a pair. */
 #include "ring/table.h"
 
 #include <math.h>
@@ -26,17 +28,18 @@
 #include "base/fileio.h"
 
 enum {
-    VERSION = 7, /* 4: no trees, 5: no chains without P2P, 6: no others */
+    VERSION = 8, /* 4: no trees, 5: no chains without P2P, 6: no others, 7: no ring sets */
     MAGIC_SIZE = 8,
     ID_SIZE = TCCL_HASH_HEX - 1,
     HEADER_SIZE = MAGIC_SIZE + 4 + ID_SIZE + TCCL_NAME + 4 + 4 + 8 + 2 + 1 + 1 + 2 * (1 + 2) + 2 +
-                  2 + 4 * TCCL_GENERATIONS,
+                  2 + 2 + 2 + 4 * TCCL_GENERATIONS,
     NOMINAL_SIZE = 1 + 1 + 8 + 8 + 1 + 1,
     PORT_SIZE = 3,
     CHECKSUM_SIZE = 8,
     MAX_PORTS = TCCL_MAX_NICS * (TCCL_MAX_GPUS + TCCL_MAX_MEMORIES),
     MAX_HOSTS = TCCL_MAX_NICS * TCCL_MAX_NICS,
     MAX_OTHERS = 512,
+    MAX_SETS = 64,
     MAX_FILE = 16 << 20,
 };
 static const char magic[] = "TCCLCHNS";
@@ -83,7 +86,25 @@ static size_t other_size(int n_gpus)
     return 1 + 2 * PORT_SIZE + 8 + chain_size(n_gpus, true);
 }
 
-/* Without trees. */
+static size_t ring_size(int n_gpus)
+{
+    return 2 * PORT_SIZE + chain_size(n_gpus, true);
+}
+
+static size_t sets_size(int n_gpus, int n_sets, int n_rings)
+{
+    return (size_t)n_sets * (1 + 1 + 8 + 8) + (size_t)n_rings * ring_size(n_gpus);
+}
+
+static int count_rings(const struct tccl_table *table)
+{
+    int rings = 0;
+    for (int i = 0; i < table->n_sets; i++)
+        rings += table->sets[i].set.n;
+    return rings;
+}
+
+/* Without trees and ring sets. */
 static size_t table_size(const struct tccl_table *table, int n_gpus, const struct distinct *rings,
                          const struct distinct *chains)
 {
@@ -152,7 +173,8 @@ static struct tccl_table *table_alloc(int n_ports)
     table->pairs = calloc((size_t)n_ports * n_ports + 1, sizeof(*table->pairs));
     table->hosts = calloc(MAX_HOSTS, sizeof(*table->hosts));
     table->others = calloc(MAX_OTHERS, sizeof(*table->others));
-    if (!table->ports || !table->pairs || !table->hosts || !table->others) {
+    table->sets = calloc(MAX_SETS, sizeof(*table->sets));
+    if (!table->ports || !table->pairs || !table->hosts || !table->others || !table->sets) {
         tccl_table_free(table);
         return NULL;
     }
@@ -183,6 +205,7 @@ void tccl_table_free(struct tccl_table *table)
     free(table->pairs);
     free(table->hosts);
     free(table->others);
+    free(table->sets);
     free(table);
 }
 
@@ -222,6 +245,54 @@ void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *ch
     if (table->n_others < MAX_OTHERS && !has_chain(table, chain))
         table->others[table->n_others++] =
             (struct tccl_result){.gbps = gbps, .bound = INFINITY, .chain = *chain};
+}
+
+/* The NICs of each ring, in ascending order. */
+static void sort_nics(const struct tccl_ring_set *set, uint16_t nics[static TCCL_CHAIN_RINGS])
+{
+    for (int i = 0; i < set->n; i++) {
+        uint16_t own = (uint16_t)(set->rings[i].entry.nic * TCCL_MAX_NICS + set->rings[i].exit.nic);
+        int at = i;
+        for (; at > 0 && nics[at - 1] > own; at--)
+            nics[at] = nics[at - 1];
+        nics[at] = own;
+    }
+}
+
+static bool alike(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
+{
+    return a->n == b->n && a->rings[0].closed == b->rings[0].closed;
+}
+
+static bool same_set_nics(const struct tccl_ring_set *a, const struct tccl_ring_set *b)
+{
+    uint16_t x[TCCL_CHAIN_RINGS], y[TCCL_CHAIN_RINGS];
+    if (!alike(a, b))
+        return false;
+    sort_nics(a, x);
+    sort_nics(b, y);
+    return memcmp(x, y, (size_t)a->n * sizeof(*x)) == 0;
+}
+
+void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result *set)
+{
+    double bound = set->bound, most = set->gbps;
+    int at = 0;
+    while (at < table->n_sets && !same_set_nics(&table->sets[at].set, &set->set))
+        at++;
+    if (at == MAX_SETS)
+        return;
+    if (at == table->n_sets || table->sets[at].gbps < set->gbps)
+        table->sets[at] = *set;
+    table->n_sets += at == table->n_sets;
+    for (int i = 0; i < table->n_sets; i++)
+        if (alike(&table->sets[i].set, &set->set)) {
+            bound = fmin(bound, table->sets[i].bound);
+            most = fmax(most, table->sets[i].gbps);
+        }
+    for (int i = 0; i < table->n_sets; i++)
+        if (alike(&table->sets[i].set, &set->set))
+            table->sets[i].bound = fmax(bound, most);
 }
 
 static void cleanup_table_(struct tccl_table **table)
@@ -301,6 +372,19 @@ static void put_other(uint8_t **at, const struct tccl_result *other, int n_gpus)
     put_chain(at, &other->chain, n_gpus, true);
 }
 
+static void put_set(uint8_t **at, const struct tccl_set_result *result, int n_gpus)
+{
+    put(at, result->set.rings[0].closed, 1);
+    put(at, (uint64_t)result->set.n, 1);
+    put_double(at, result->gbps);
+    put_double(at, result->bound);
+    for (int i = 0; i < result->set.n; i++) {
+        put_port(at, result->set.rings[i].entry);
+        put_port(at, result->set.rings[i].exit);
+        put_chain(at, &result->set.rings[i], n_gpus, true);
+    }
+}
+
 static void put_nominal(uint8_t **at, const struct tccl_nominal *nominal)
 {
     put(at, nominal->pattern, 1);
@@ -356,6 +440,8 @@ static void put_header(uint8_t **at, const struct tccl_table *table, int n_gpus,
     put(at, chains->n_chains, 2);
     put(at, table->n_hosts, 2);
     put(at, table->n_others, 2);
+    put(at, table->n_sets, 2);
+    put(at, (uint64_t)count_rings(table), 2);
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         put(at, tccl_generations[i].first, 4);
 }
@@ -439,6 +525,33 @@ static bool others_fit(const struct tccl_table *table)
     return true;
 }
 
+/* Several rings over all GPUs of the set, either all open or all closed. */
+static bool set_fits(const struct tccl_set_result *result, uint32_t gpus)
+{
+    const struct tccl_ring_set *set = &result->set;
+    if (set->n < 2 || set->n > TCCL_CHAIN_RINGS || !(result->gbps > 0 && isfinite(result->gbps)) ||
+        !(result->bound >= result->gbps))
+        return false;
+    for (int i = 0; i < set->n; i++)
+        if (!chain_fits(&set->rings[i], gpus, set->rings[0].closed))
+            return false;
+    return true;
+}
+
+static bool sets_fit(const struct tccl_table *table)
+{
+    if (table->n_sets > MAX_SETS)
+        return false;
+    for (int i = 0; i < table->n_sets; i++) {
+        if (!set_fits(&table->sets[i], table->gpus))
+            return false;
+        for (int k = 0; k < i; k++)
+            if (same_set_nics(&table->sets[k].set, &table->sets[i].set))
+                return false;
+    }
+    return true;
+}
+
 static bool table_fits(const struct tccl_table *table)
 {
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
@@ -450,7 +563,7 @@ static bool table_fits(const struct tccl_table *table)
             !baseline_fits(&table->baseline_chain[i], table->gpus, false))
             return false;
     return result_fits(&table->ring, table->gpus, true, NULL, NULL) && hosts_fit(table) &&
-           others_fit(table);
+           others_fit(table) && sets_fit(table);
 }
 
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err)
@@ -461,7 +574,8 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     struct distinct rings, chains;
     find_distinct(table->baseline_ring, &rings);
     find_distinct(table->baseline_chain, &chains);
-    size_t size = table_size(table, n_gpus, &rings, &chains);
+    size_t size = table_size(table, n_gpus, &rings, &chains) +
+                  sets_size(n_gpus, table->n_sets, count_rings(table));
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         size += has_tree(&table->pairs[i]) ? tree_size(n_gpus) : 0;
     cleanup_free uint8_t *data = calloc(1, size);
@@ -484,6 +598,8 @@ int tccl_table_write(const struct tccl_table *table, const char *path, struct tc
     }
     for (int i = 0; i < table->n_others; i++)
         put_other(&at, &table->others[i], n_gpus);
+    for (int i = 0; i < table->n_sets; i++)
+        put_set(&at, &table->sets[i], n_gpus);
     for (int i = 0; i < table->n_ports * table->n_ports; i++)
         if (has_tree(&table->pairs[i]))
             put_tree(&at, i, &table->pairs[i].tree, n_gpus);
@@ -613,8 +729,9 @@ static int take_baselines(const uint8_t **at, int n_gpus, bool closed,
     return 0;
 }
 
+/* n_rings: of all ring sets. */
 static int take_generations(const uint8_t **at, struct distinct *rings, struct distinct *chains,
-                            struct tccl_table *head, struct tccl_error *err)
+                            int *n_rings, struct tccl_table *head, struct tccl_error *err)
 {
     int count = take(at, 1);
     *rings = (struct distinct){.count = take(at, 1)};
@@ -623,6 +740,8 @@ static int take_generations(const uint8_t **at, struct distinct *rings, struct d
     chains->n_chains = take(at, 2);
     head->n_hosts = take(at, 2);
     head->n_others = take(at, 2);
+    head->n_sets = take(at, 2);
+    *n_rings = take(at, 2);
     bool same = count == TCCL_GENERATIONS;
     for (int i = 0; i < TCCL_GENERATIONS; i++)
         same = (int)take(at, 4) == tccl_generations[i].first && same;
@@ -631,15 +750,19 @@ static int take_generations(const uint8_t **at, struct distinct *rings, struct d
     if (head->n_hosts > MAX_HOSTS || head->n_others > MAX_OTHERS || rings->count < 1 ||
         rings->count > TCCL_GENERATIONS || chains->count < 1 || chains->count > TCCL_GENERATIONS)
         return tccl_fail(err, "numbers of baselines are out of range; make the table again");
+    if (head->n_sets > MAX_SETS || *n_rings > MAX_SETS * TCCL_CHAIN_RINGS)
+        return tccl_fail(err, "the number of ring sets is out of range; make the table again");
     return 0;
 }
 
 /* A pair has one tree at the most. */
 static bool size_fits(size_t size, const struct tccl_table *head, int n_gpus,
-                      const struct distinct *rings, const struct distinct *chains)
+                      const struct distinct *rings, const struct distinct *chains, int n_rings)
 {
     int n_ports = head->n_ports;
-    size_t least = table_size(head, n_gpus, rings, chains), each = tree_size(n_gpus);
+    size_t least =
+        table_size(head, n_gpus, rings, chains) + sets_size(n_gpus, head->n_sets, n_rings);
+    size_t each = tree_size(n_gpus);
     return size >= least && (size - least) % each == 0 &&
            (size - least) / each <= (size_t)n_ports * n_ports;
 }
@@ -647,7 +770,7 @@ static bool size_fits(size_t size, const struct tccl_table *head, int n_gpus,
 /* Reads the header, and checks it against the size of the file and the machine. */
 static int take_header(const uint8_t **at, size_t size, const struct tccl_machine *machine,
                        struct tccl_table *head, int *n_gpus, struct distinct *rings,
-                       struct distinct *chains, struct tccl_error *err)
+                       struct distinct *chains, int *n_rings, struct tccl_error *err)
 {
     char id[TCCL_HASH_HEX];
     tccl_machine_id(machine, id);
@@ -661,12 +784,13 @@ static int take_header(const uint8_t **at, size_t size, const struct tccl_machin
     head->noise = take_double(at);
     head->n_ports = take(at, 2);
     *n_gpus = take(at, 1);
-    if (take_generations(at, rings, chains, head, err) != 0)
+    if (take_generations(at, rings, chains, n_rings, head, err) != 0)
         return -1;
     if (strcmp(head->machine, id) != 0)
         return tccl_fail(err, "made for another machine: %.32s, this one is %s", head->machine, id);
     if (head->n_ports > MAX_PORTS || *n_gpus < 1 || head->gpus >> machine->n_gpus ||
-        *n_gpus != __builtin_popcount(head->gpus) || !size_fits(size, head, *n_gpus, rings, chains))
+        *n_gpus != __builtin_popcount(head->gpus) ||
+        !size_fits(size, head, *n_gpus, rings, chains, *n_rings))
         return tccl_fail(err, "sizes do not agree; make the table again");
     if (!(head->noise >= 0 && head->noise < 1))
         return tccl_fail(err, "noise is out of range; make the table again");
@@ -684,8 +808,9 @@ static int check_whole(const uint8_t *data, size_t size, struct tccl_error *err)
     if (take(&at, CHECKSUM_SIZE) != tccl_hash64(data, size - CHECKSUM_SIZE))
         return tccl_fail(err, "checksum does not match (altered or truncated); make it again");
     if (version != VERSION)
-        return tccl_fail(err, "version %u, this program reads version %d; make it again", version,
-                         VERSION);
+        return tccl_fail(
+            err, "version %u, %sthis program reads version %d; make it again (tccl-profile run)",
+            version, version < 8 ? "made before ring sets; " : "", VERSION);
     return 0;
 }
 
@@ -736,6 +861,37 @@ static int take_others(const uint8_t **at, int n_gpus, struct tccl_table *table,
         table->others[i] = (struct tccl_result){.gbps = gbps, .bound = INFINITY, .chain = chain};
     }
     return 0;
+}
+
+static int take_set(const uint8_t **at, int n_gpus, int *left, struct tccl_set_result *result,
+                    struct tccl_error *err)
+{
+    struct tccl_ring_set *set = &result->set;
+    uint8_t closed = take(at, 1);
+    set->n = take(at, 1);
+    *left -= set->n;
+    if (closed > 1 || set->n < 2 || set->n > TCCL_CHAIN_RINGS || *left < 0)
+        return tccl_fail(err, "a ring set has %d rings, or they are neither open nor closed",
+                         set->n);
+    result->gbps = take_double(at);
+    result->bound = take_double(at);
+    for (int i = 0; i < set->n; i++) {
+        set->rings[i] = (struct tccl_chain){.n_gpus = n_gpus, .closed = closed};
+        set->rings[i].entry = take_port(at);
+        set->rings[i].exit = take_port(at);
+        take_chain(at, n_gpus, true, &set->rings[i]);
+    }
+    return 0;
+}
+
+/* n_rings: of all of them. */
+static int take_sets(const uint8_t **at, int n_gpus, int n_rings, struct tccl_table *table,
+                     struct tccl_error *err)
+{
+    for (int i = 0; i < table->n_sets; i++)
+        if (take_set(at, n_gpus, &n_rings, &table->sets[i], err) != 0)
+            return -1;
+    return n_rings == 0 ? 0 : tccl_fail(err, "its ring sets have fewer rings than it says");
 }
 
 /* The trees, up to the end. */
@@ -798,6 +954,9 @@ int tccl_table_check(const struct tccl_table *table, const struct tccl_machine *
     for (int i = 0; i < table->n_others; i++)
         if (check_chain(&table->others[i], machine, err) != 0)
             return -1;
+    for (int i = 0; i < table->n_sets; i++)
+        if (tccl_ring_set_check(&table->sets[i].set, machine, err) != 0)
+            return -1;
     if (check_chain(&table->ring, machine, err) != 0 ||
         check_chain(&table->host_ring, machine, err) != 0)
         return -1;
@@ -816,9 +975,9 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
     struct tccl_table head = {0};
     const uint8_t *at = data;
     struct distinct rings, chains;
-    int n_gpus = 0;
+    int n_gpus = 0, n_rings = 0;
     if (check_whole(data, size, err) != 0 ||
-        take_header(&at, size, machine, &head, &n_gpus, &rings, &chains, err) != 0)
+        take_header(&at, size, machine, &head, &n_gpus, &rings, &chains, &n_rings, err) != 0)
         return NULL;
     cleanup_table struct tccl_table *table = table_alloc(head.n_ports);
     if (!table) {
@@ -829,9 +988,11 @@ static struct tccl_table *table_decode(const uint8_t *data, size_t size,
     head.pairs = table->pairs;
     head.hosts = table->hosts;
     head.others = table->others;
+    head.sets = table->sets;
     *table = head;
     if (take_results(&at, n_gpus, &rings, &chains, table, err) != 0 ||
         take_hosts(&at, n_gpus, table, err) != 0 || take_others(&at, n_gpus, table, err) != 0 ||
+        take_sets(&at, n_gpus, n_rings, table, err) != 0 ||
         take_trees(&at, data + size - CHECKSUM_SIZE, n_gpus, table, err) != 0 ||
         tccl_table_check(table, machine, err) != 0)
         return NULL;

@@ -1,11 +1,11 @@
 /* table.h: the chain table of one GPU set of one kind of machine: the best chain known for every
- * pair of ports, with proven bounds, and the baseline. On disk: compact, checksummed, written
- * whole.
+ * pair of ports, with proven bounds, ring sets, and the baseline. On disk: compact, checksummed,
+ * written whole.
  */
 #ifndef TCCL_TABLE_H
 #define TCCL_TABLE_H
 
-#include "chain/chain.h"
+#include "chain/ring-set.h"
 #include "chain/tree.h"
 #include "ring/generation.h"
 
@@ -16,6 +16,14 @@ struct tccl_result {
     double bound;
     struct tccl_chain chain;
     struct tccl_tree tree; /* beside an open chain */
+};
+
+/* The best set known of so many rings with these NICs, GB/s of all of them together. The bound is
+ * that of all sets of as many rings, whatever their NICs; INFINITY: unknown. */
+struct tccl_set_result {
+    double gbps;
+    double bound;
+    struct tccl_ring_set set;
 };
 
 enum { TCCL_MAX_CHANNELS = 8 };
@@ -47,6 +55,9 @@ struct tccl_table {
      * that run beside others. No bound is known of them, and none of them is in pairs. */
     struct tccl_result *others;
     int n_others;
+    /* Sets of two rings and more: closed ones for the node alone, open ones for one of several. */
+    struct tccl_set_result *sets;
+    int n_sets;
     /* Of each generation of NCCL. closed: the node alone; open: the node is one of several, none
      * without a NIC. */
     struct tccl_baseline baseline_ring[TCCL_GENERATIONS], baseline_chain[TCCL_GENERATIONS];
@@ -65,10 +76,15 @@ void tccl_table_keep_host(struct tccl_table *table, const struct tccl_result *ho
 /* Keeps a ring or chain among the others, if it is new to the table and there is room. */
 void tccl_table_keep_other(struct tccl_table *table, const struct tccl_chain *chain, double gbps);
 
+/* Keeps a set of two rings or more, if it is the first one of as many with these NICs, or better,
+ * and there is room. The bounds of all sets of as many rings become the least of them. */
+void tccl_table_keep_set(struct tccl_table *table, const struct tccl_set_result *set);
+
 /* Writes the table atomically. Returns 0, or -1 with err. */
 int tccl_table_write(const struct tccl_table *table, const char *path, struct tccl_error *err);
 /* Reads and checks (size, checksum, every chain against the machine, machine id). *table is the
- * caller's. Returns 0; -1 with err naming the file. */
+ * caller's. Returns 0; -1 with err naming the file; a table of an older version is refused with
+ * what to run. */
 int tccl_table_read(const char *path, const struct tccl_machine *machine, struct tccl_table **table,
                     struct tccl_error *err);
 /* Are its ports and chains possible on the machine, and do they agree with its GPU set and bounds?

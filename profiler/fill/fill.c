@@ -279,6 +279,8 @@ static void keep_old(struct fill *fill, struct tccl_table *table)
     keep_better(&table->host_ring, &old->host_ring, doubtful);
     for (int i = 0; i < old->n_hosts; i++)
         tccl_table_keep_host(table, &old->hosts[i]);
+    for (int i = 0; i < old->n_sets; i++)
+        tccl_table_keep_set(table, &old->sets[i]);
     table->measured += old->measured;
 }
 

@@ -20,7 +20,9 @@ static size_t table_bytes(const struct tccl_table *table)
     size_t ports = (size_t)table->n_ports;
 
     return sizeof(*table) + ports * sizeof(*table->ports) +
-           (ports * ports + (size_t)table->n_hosts) * sizeof(*table->pairs);
+           (ports * ports + (size_t)table->n_hosts + (size_t)table->n_others) *
+               sizeof(*table->pairs) +
+           (size_t)table->n_sets * sizeof(*table->sets);
 }
 
 static int find(const struct tccl_profile *profile, uint32_t gpus)

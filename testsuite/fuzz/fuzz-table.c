@@ -41,6 +41,11 @@ static void check_table(const struct tccl_table *table, const struct tccl_machin
         check_result_of(&table->hosts[i], machine);
         FUZZ_CHECK(!tccl_chain_has_p2p(&table->hosts[i].chain));
     }
+    for (int i = 0; i < table->n_sets; i++) {
+        FUZZ_CHECK(table->sets[i].gbps > 0 && table->sets[i].bound >= table->sets[i].gbps);
+        FUZZ_CHECK(table->sets[i].set.n >= 2);
+        FUZZ_CHECK(tccl_ring_set_check(&table->sets[i].set, machine, NULL) == 0);
+    }
     tccl_node_class_free(tccl_node_class_without_p2p(table, machine));
     check_baseline(&table->baseline_ring[TCCL_NEWEST], machine);
     check_baseline(&table->baseline_chain[TCCL_NEWEST], machine);

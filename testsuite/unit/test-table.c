@@ -40,6 +40,14 @@ static bool baseline_equal(const struct tccl_baseline *a, const struct tccl_base
            memcmp(&a->tree, &b->tree, sizeof(a->tree)) == 0;
 }
 
+static bool set_equal(const struct tccl_set_result *a, const struct tccl_set_result *b)
+{
+    bool same = a->gbps == b->gbps && a->bound == b->bound && a->set.n == b->set.n;
+    for (int i = 0; same && i < a->set.n; i++)
+        same = tccl_chain_equal(&a->set.rings[i], &b->set.rings[i]);
+    return same;
+}
+
 static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
 {
     CHECK_STR(a->machine, b->machine);
@@ -57,6 +65,10 @@ static void check_equal(const struct tccl_table *a, const struct tccl_table *b)
     CHECK_INT(a->n_hosts, b->n_hosts);
     for (int i = 0; i < a->n_hosts; i++)
         CHECK(result_equal(&a->hosts[i], &b->hosts[i]));
+    CHECK_INT(a->n_sets, b->n_sets);
+    CHECK(a->n_sets > 0);
+    for (int i = 0; i < a->n_sets; i++)
+        CHECK(set_equal(&a->sets[i], &b->sets[i]));
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         CHECK(baseline_equal(&a->baseline_ring[i], &b->baseline_ring[i]));
         CHECK(baseline_equal(&a->baseline_chain[i], &b->baseline_chain[i]));
@@ -180,6 +192,89 @@ static void test_contradiction(const struct tccl_machine *machine)
     tccl_table_free(table);
 }
 
+/* A file of the version before, whole otherwise: the text says what to run. */
+static void test_older(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = sample_table(machine, 15), *copy = NULL;
+    struct tccl_error err = {""};
+    cleanup_free char *data = NULL;
+    size_t size = 0;
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    CHECK_INT(tccl_read_file(path, 1 << 20, &data, &size, NULL), 0);
+    data[8] = 7;
+    uint64_t sum = tccl_hash64(data, size - 8);
+    for (int k = 0; k < 8; k++)
+        data[size - 8 + k] = sum >> (8 * k);
+    CHECK_INT(write_plain(data, size), 0);
+    CHECK_INT(tccl_table_read(path, machine, &copy, &err), -1);
+    CHECK(strstr(err.text, "version 7, made before ring sets") != NULL);
+    CHECK(strstr(err.text, "tccl-profile run") != NULL && !strchr(err.text, '\n'));
+    tccl_table_free(table);
+}
+
+/* Of sets of as many rings with the same NICs, in any order, the best one stays; what bounds one
+ * bounds all of as many rings. */
+static void test_keep_set(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = tccl_table_new(machine, 15);
+    struct tccl_set_result set = sample_ring_set(table, false, 2), other;
+    set.gbps = 5;
+    set.bound = INFINITY;
+    set.set.rings[0].entry.nic = 0;
+    set.set.rings[1].entry.nic = 1;
+    tccl_table_keep_set(table, &set);
+    other = set;
+    other.set.rings[0] = set.set.rings[1];
+    other.set.rings[1] = set.set.rings[0];
+    other.gbps = 4;
+    other.bound = 7;
+    tccl_table_keep_set(table, &other);
+    CHECK_INT(table->n_sets, 1);
+    CHECK(table->sets[0].gbps == 5 && table->sets[0].bound == 7);
+    other.gbps = 6;
+    tccl_table_keep_set(table, &other);
+    CHECK_INT(table->n_sets, 1);
+    CHECK(tccl_chain_equal(&table->sets[0].set.rings[0], &other.set.rings[0]));
+    other.set.rings[0].entry.nic = other.set.rings[1].entry.nic;
+    other.gbps = 3;
+    other.bound = 2.5; /* was wrong, as bounds by measuring may be */
+    tccl_table_keep_set(table, &other);
+    CHECK_INT(table->n_sets, 2);
+    CHECK(table->sets[0].bound == 6 && table->sets[1].bound == 6);
+    other = sample_ring_set(table, false, 3);
+    tccl_table_keep_set(table, &other);
+    CHECK_INT(table->n_sets, 3);
+    CHECK(table->sets[0].bound == 6);
+    CHECK_INT(tccl_table_write(table, path, NULL), 0);
+    table->sets[1].set = table->sets[0].set;
+    CHECK_INT(tccl_table_write(table, path, NULL), -1);
+    table->sets[1].set.n = 1;
+    CHECK_INT(tccl_table_write(table, path, NULL), -1);
+    tccl_table_free(table);
+}
+
+/* What a node class gets; without P2P those that have none. */
+static void test_class_sets(const struct tccl_machine *machine)
+{
+    struct tccl_table *table = tccl_table_new(machine, 15);
+    struct tccl_set_result set = sample_ring_set(table, false, 2);
+    set.set.rings[0].edges[0] = (struct tccl_edge){TCCL_P2P_WRITE, 0};
+    tccl_table_keep_set(table, &set);
+    set = sample_ring_set(table, true, 3);
+    for (int i = 0; i < 3; i++)
+        set.set.rings[i] = sample_host_chain(15, true);
+    tccl_table_keep_set(table, &set);
+    struct tccl_node_class *class = tccl_node_class_from_table(table, machine);
+    struct tccl_node_class *hosts = tccl_node_class_without_p2p(table, machine);
+    CHECK_INT(class->n_sets, 2);
+    CHECK_INT(hosts->n_sets, 1);
+    CHECK_INT(hosts->sets[0].set.n, 3);
+    CHECK(hosts->sets[0].gbps == set.gbps && hosts->sets[0].bound == set.bound);
+    tccl_node_class_free(class);
+    tccl_node_class_free(hosts);
+    tccl_table_free(table);
+}
+
 static void test_size(void)
 {
     struct tccl_machine machine = sample_machine();
@@ -199,8 +294,8 @@ static void test_size(void)
     struct stat st;
     CHECK_INT(table->n_ports, 64);
     CHECK_INT(tccl_table_write(table, path, NULL), 0);
-    /* Of which up to 24 baselines of up to 8 chains each are 5 KiB, and the trees 4. */
-    CHECK(stat(path, &st) == 0 && st.st_size <= 139 * 1024);
+    /* Of which up to 24 baselines of up to 8 chains each are 5 KiB, the trees 4, and the sets 2. */
+    CHECK(stat(path, &st) == 0 && st.st_size <= 141 * 1024);
     tccl_table_free(table);
 }
 
@@ -226,6 +321,9 @@ int main(void)
     test_forged(&machine);
     test_other_machine(machine);
     test_contradiction(&machine);
+    test_older(&machine);
+    test_keep_set(&machine);
+    test_class_sets(&machine);
     test_size();
     test_no_such_gpus();
     sample_remove(path);
