@@ -68,8 +68,8 @@ __attribute__((unused)) static struct tccl_chain sample_host_chain(uint32_t gpus
 }
 
 /* So many chains between random NICs, or rings. */
-__attribute__((unused)) static struct tccl_class_set sample_ring_set(uint32_t gpus, int rings,
-                                                                     bool closed)
+__attribute__((unused)) static struct tccl_class_set sample_set(uint32_t gpus, int rings,
+                                                                bool closed)
 {
     struct tccl_class_set set = {.gbps = 1 + rand() % 1000 / 97.0, .bound = INFINITY};
     set.set.n = rings;
@@ -157,7 +157,7 @@ __attribute__((unused)) static void sample_baselines(const struct tccl_table *ta
 
 /* Of so many rings, open ones between ports of the table, as memories are. */
 __attribute__((unused)) static struct tccl_set_result
-sample_ring_set(const struct tccl_table *table, bool closed, int rings)
+sample_table_set(const struct tccl_table *table, bool closed, int rings)
 {
     struct tccl_set_result result = {.gbps = 1 + rand() % 1000 / 97.0, .set = {.n = rings}};
     result.bound = rand() % 2 ? result.gbps * 1.03 : INFINITY;
@@ -176,7 +176,7 @@ __attribute__((unused)) static void sample_sets(struct tccl_table *table)
 {
     for (int i = 0; i < 8; i++) {
         bool closed = __builtin_popcount(table->gpus) > 1 && rand() % 2;
-        struct tccl_set_result set = sample_ring_set(table, closed, 2 + rand() % 7);
+        struct tccl_set_result set = sample_table_set(table, closed, 2 + rand() % 7);
         tccl_table_keep_set(table, &set);
     }
 }

@@ -217,7 +217,7 @@ static void test_older(const struct tccl_machine *machine)
 static void test_keep_set(const struct tccl_machine *machine)
 {
     struct tccl_table *table = tccl_table_new(machine, 15);
-    struct tccl_set_result set = sample_ring_set(table, false, 2), other;
+    struct tccl_set_result set = sample_table_set(table, false, 2), other;
     set.gbps = 5;
     set.bound = INFINITY;
     set.set.rings[0].entry.nic = 0;
@@ -241,7 +241,7 @@ static void test_keep_set(const struct tccl_machine *machine)
     tccl_table_keep_set(table, &other);
     CHECK_INT(table->n_sets, 2);
     CHECK(table->sets[0].bound == 6 && table->sets[1].bound == 6);
-    other = sample_ring_set(table, false, 3);
+    other = sample_table_set(table, false, 3);
     tccl_table_keep_set(table, &other);
     CHECK_INT(table->n_sets, 3);
     CHECK(table->sets[0].bound == 6);
@@ -257,10 +257,10 @@ static void test_keep_set(const struct tccl_machine *machine)
 static void test_class_sets(const struct tccl_machine *machine)
 {
     struct tccl_table *table = tccl_table_new(machine, 15);
-    struct tccl_set_result set = sample_ring_set(table, false, 2);
+    struct tccl_set_result set = sample_table_set(table, false, 2);
     set.set.rings[0].edges[0] = (struct tccl_edge){TCCL_P2P_WRITE, 0};
     tccl_table_keep_set(table, &set);
-    set = sample_ring_set(table, true, 3);
+    set = sample_table_set(table, true, 3);
     for (int i = 0; i < 3; i++)
         set.set.rings[i] = sample_host_chain(15, true);
     tccl_table_keep_set(table, &set);
