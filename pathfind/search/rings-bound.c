@@ -10,7 +10,9 @@
 #include "base/cleanup.h"
 #include "search/simplex.h"
 
-enum { MAX_CUTS = 400, CUTS = 8, ROUNDS = 20, STEPS = 14, WHOLE = 40 };
+enum { MAX_CUTS = 400, CUTS = 8, ROUNDS = 20, STEPS = 14, WHOLE = 40, TRIES = 16 };
+/* What is to be gained at least by looking at GPUs' memories. */
+#define SENSE 0.97
 
 /* A group of GPUs with some memories that all rings must leave (out), or enter. */
 struct cut {
@@ -29,6 +31,8 @@ struct bound {
     double alone[TCCL_TRANSFERS]; /* the rate of each by itself, by its place in transfers */
     int n_cuts;
     struct cut cuts[MAX_CUTS];
+    int8_t memories[TCCL_MAX_GPUS]; /* through which alone each GPU receives; -1: through any */
+    int tries;                      /* programs that may still be solved for one rate */
     /* The program: columns are the transfers, then what all rings are. */
     int n_rows, n_columns;
     double *rows, *limits, *values;
@@ -61,6 +65,17 @@ static int list_transfers(struct bound *bound, struct tccl_error *err)
         bound->n_transfers++;
     }
     return 0;
+}
+
+/* Can the transfer be in rings of this rate, where it is settled which memories GPUs have? */
+static bool is_usable(const struct bound *bound, int i, double rate)
+{
+    struct tccl_device from = tccl_transfer_source(bound->transfers[i]);
+    struct tccl_device to = tccl_transfer_sink(bound->transfers[i]);
+    if (from.kind == TCCL_MEMORY && to.kind == TCCL_GPU && bound->memories[to.index] >= 0 &&
+        bound->memories[to.index] != from.index)
+        return false;
+    return bound->alone[i] >= rate;
 }
 
 static double *add_row(struct bound *bound, double limit)
@@ -108,7 +123,7 @@ static void add_resources(struct bound *bound, double rate)
     for (int i = 0; i < bound->n_transfers; i++) {
         const struct tccl_model_use *uses;
         int count = tccl_model_uses(bound->model, bound->transfers[i], &uses);
-        for (int k = 0; k < count && bound->alone[i] >= rate; k++)
+        for (int k = 0; k < count && is_usable(bound, i, rate); k++)
             bound->rows[(size_t)(first + uses[k].resource) * bound->n_columns + i] = uses[k].weight;
     }
     for (int i = first; i < first + n; i++)
@@ -233,8 +248,41 @@ static bool find_cuts(struct bound *bound)
     return n > 0 && bound->n_cuts < MAX_CUTS;
 }
 
-/* The most rings, fractions allowed, of this rate each. Returns 0, 1 (unknown), or -1 with err. */
-static int most_rings(struct bound *bound, double rate, double *most, struct tccl_error *err)
+/* A GPU, and what it receives through each memory; gpu -1: none receives through several. */
+struct split {
+    int gpu;
+    double shares[TCCL_MAX_MEMORIES];
+};
+
+/* The GPU of the solution that receives most through other memories than its first. */
+static void find_split(const struct bound *bound, struct split *split)
+{
+    double shares[TCCL_MAX_GPUS][TCCL_MAX_MEMORIES] = {{0}}, most = 1e-3;
+    *split = (struct split){.gpu = -1};
+    for (int i = 0; i < bound->n_transfers; i++) {
+        struct tccl_device from = tccl_transfer_source(bound->transfers[i]);
+        struct tccl_device to = tccl_transfer_sink(bound->transfers[i]);
+        if (from.kind == TCCL_MEMORY && to.kind == TCCL_GPU)
+            shares[to.index][from.index] = bound->values[i];
+    }
+    for (int i = 0; i < TCCL_MAX_GPUS; i++) {
+        double sum = 0, first = 0;
+        for (int k = 0; k < TCCL_MAX_MEMORIES; k++) {
+            sum += shares[i][k];
+            first = fmax(first, shares[i][k]);
+        }
+        if (sum - first <= most)
+            continue;
+        most = sum - first;
+        split->gpu = i;
+        memcpy(split->shares, shares[i], sizeof(split->shares));
+    }
+}
+
+/* The most rings, fractions allowed, of this rate each, and which GPU they split. Returns 0, 1
+ * (unknown), or -1 with err. */
+static int most_rings(struct bound *bound, double rate, double *most, struct split *split,
+                      struct tccl_error *err)
 {
     size_t rows = tccl_model_resources(bound->model) + 4 * TCCL_MAX_GPUS + 2 * TCCL_MAX_MEMORIES +
                   2 * TCCL_MAX_NICS + 5 + MAX_CUTS;
@@ -257,38 +305,86 @@ static int most_rings(struct bound *bound, double rate, double *most, struct tcc
         for (int i = 0; i < bound->n_cuts; i++)
             add_cut(bound, &bound->cuts[i], -1);
         for (int i = 0; i < bound->n_transfers; i++)
-            for (int row = 0; row < bound->n_rows && bound->alone[i] < rate; row++)
+            for (int row = 0; row < bound->n_rows && !is_usable(bound, i, rate); row++)
                 cells[(size_t)row * bound->n_columns + i] = 0;
         int status = tccl_simplex(cells, limits, bound->n_rows, bound->n_columns,
                                   bound->n_transfers, values, err);
         if (status != 0)
             return status;
         *most = values[bound->n_transfers];
-        if (*most < bound->rings - 1e-3 || !find_cuts(bound))
+        if (*most < bound->rings - 1e-3 || !find_cuts(bound)) {
+            find_split(bound, split);
             return 0;
+        }
     }
+    find_split(bound, split);
     return 0;
 }
 
-/* The bound for bound->rings, between what is in reach and what is out of reach. */
+/* Are the rings at this rate in reach, as far as the program knows? A GPU receives through one
+ * memory in all rings: each is tried for the GPU that the solution splits, the likeliest one first.
+ * Returns 1 if so, or if there were too many programs to solve, 0 if not, -1 with err. */
+static int in_reach(struct bound *bound, double rate, struct tccl_error *err)
+{
+    struct split split = {.gpu = -1};
+    double most = bound->rings;
+    int status = bound->tries-- > 0 ? most_rings(bound, rate, &most, &split, err) : 1;
+    if (status != 0)
+        return status;
+    if (most < bound->rings - 1e-3 || split.gpu < 0 || bound->tries <= 0)
+        return most >= bound->rings - 1e-3;
+    for (int i = 0; i < bound->machine->n_memories && status == 0; i++) {
+        int likeliest = 0;
+        for (int k = 1; k < bound->machine->n_memories; k++)
+            if (split.shares[k] > split.shares[likeliest])
+                likeliest = k;
+        split.shares[likeliest] = -1;
+        bound->memories[split.gpu] = (int8_t)likeliest;
+        status = in_reach(bound, rate, err);
+    }
+    bound->memories[split.gpu] = -1;
+    return status;
+}
+
+/* Narrows what is in reach (low) and what is not (high), GB/s of each ring, with so many programs
+ * for a rate. Returns 0, or -1 with err. */
+static int narrow(struct bound *bound, int tries, double low, double *high, struct tccl_error *err)
+{
+    double most = *high;
+    for (int i = 0; i < STEPS && most > low * (1 + 1e-6); i++) {
+        double rate = sqrt(low * most);
+        bound->tries = tries;
+        int status = in_reach(bound, rate, err);
+        if (status < 0)
+            return -1;
+        if (status > 0)
+            low = rate;
+        else
+            most = rate;
+    }
+    *high = most;
+    return 0;
+}
+
+/* The bound for bound->rings. That GPUs have one memory each is looked at only where it brings the
+ * bound down by SENSE at least: it takes many programs. */
 static int find_bound(struct bound *bound, double least, double *gbps, struct tccl_error *err)
 {
     double low = fmax(least / bound->rings, 1e-3), high = low;
     for (int i = 0; i < bound->n_transfers; i++)
         high = fmax(high, bound->alone[i]);
     high *= 1 + 1e-6;
-    for (int i = 0; i < STEPS && high > low * (1 + 1e-6); i++) {
-        double rate = sqrt(low * high), most = bound->rings;
-        int status = most_rings(bound, rate, &most, err);
-        if (status < 0)
-            return -1;
-        if (status > 0 || most >= bound->rings - 1e-3)
-            low = rate;
-        else
-            high = rate;
+    int status = narrow(bound, 1, low, &high, err);
+    if (status == 0 && high > low / SENSE) {
+        bound->tries = TRIES;
+        status = in_reach(bound, high * SENSE, err);
+        if (status == 0) {
+            high *= SENSE;
+            status = narrow(bound, TRIES, low, &high, err);
+        }
     }
     *gbps = high * bound->rings;
-    return 0;
+    return status < 0 ? -1 : 0;
 }
 
 int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed, int from, int to,
@@ -302,6 +398,7 @@ int tccl_rings_bounds(const struct tccl_model *model, uint32_t gpus, bool closed
     bound->machine = tccl_model_machine(model);
     bound->gpus = gpus;
     bound->closed = closed;
+    memset(bound->memories, -1, sizeof(bound->memories));
     if (list_transfers(bound, err) != 0)
         return -1;
     for (bound->rings = from; bound->rings <= to; bound->rings++)

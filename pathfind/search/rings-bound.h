@@ -5,7 +5,8 @@
  * fractions allowed, solve a linear program whose limits are the model's resources: how many
  * transfers at the rings' rate each has room for, in whole numbers. A rate at which the program has
  * no solution is out of reach. Rules count where they limit a single transfer, or both of a
- * bounce. */
+ * bounce. A GPU receives through one memory in all rings: where the solution has several, each is
+ * tried by itself. */
 #ifndef TCCL_RINGS_BOUND_H
 #define TCCL_RINGS_BOUND_H
 

@@ -6,7 +6,9 @@
 #include "machine/model.h"
 
 static const char *const machine_names[] = {
-    "amd-4gpu", "intel-4gpu", "dual-8gpu", "epyc-8gpu", "dual-8gpu-unequal", "epyc-8gpu-unequal",
+    "amd-4gpu",          "intel-4gpu",        "dual-8gpu",       "epyc-8gpu",
+    "dual-8gpu-unequal", "epyc-8gpu-unequal", "h100-8gpu",       "lopsided-8gpu",
+    "quad-8gpu",         "g5-48xlarge",       "epyc-nps4-4a100",
 };
 enum { MACHINE_NAMES = sizeof(machine_names) / sizeof(machine_names[0]) };
 

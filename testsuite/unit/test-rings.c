@@ -294,6 +294,9 @@ static void check_machine(const char *name, bool closed, double better)
     one.rings = 1;
     CHECK_INT(tccl_rings_find(model, gpus, closed, &options, NULL, 0, &best, NULL), 0);
     CHECK_INT(tccl_rings_find(model, gpus, closed, &one, NULL, 0, &single, NULL), 0);
+    if (best.gbps <= better * single.gbps)
+        fprintf(stderr, "%s: %g GB/s by one ring, %g by %d\n", name, single.gbps, best.gbps,
+                best.set.n);
     CHECK(single.set.n == 1 && best.set.n > 1 && best.gbps > better * single.gbps);
     CHECK(best.gbps >= 0.95 * best.bound && best.rated <= 10000 && single.gbps <= single.bound);
     check_set(&trial, &best);
@@ -316,5 +319,9 @@ int main(void)
     check_machine("intel-4gpu", false, 1.08);
     check_machine("dual-8gpu", false, 1.2);
     check_machine("dual-8gpu", true, 1.2);
+    check_machine("h100-8gpu", false, 1.2);
+    check_machine("h100-8gpu", true, 1.15);
+    check_machine("lopsided-8gpu", false, 1.15);
+    check_machine("quad-8gpu", true, 1.1);
     return check_result();
 }
