@@ -46,6 +46,12 @@ json_t *tccl_client_query_long(const struct tccl_conf *conf, const json_t *filte
 long tccl_client_purge(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,
                        struct tccl_error *err);
 
+/* Asks the tccld of a node, also of this one, over TCP: which version it is, and whether the plugin
+ * is there (NODE). job != 0: also whether it has spoken for that step, which began since_ms ago.
+ * Returns the answer, a new reference, or NULL with err. */
+json_t *tccl_client_node(const struct tccl_conf *conf, const char *node, uint32_t job,
+                         uint32_t step, int64_t since_ms, int timeout_ms, struct tccl_error *err);
+
 /* Asks for a summary of the records that match a filter (profiler/client/README.md,
  * SUMMARY). Returns a new reference to an object, or NULL with err. */
 json_t *tccl_client_summary(const struct tccl_conf *conf, const json_t *filter, int timeout_ms,

@@ -42,7 +42,7 @@ static void check_other(const struct check_site *site, const char *path,
 /* Arguments in plugstack.conf that are not keys of tccl.conf, or give the plugin another socket. */
 static void check_arguments(const struct check_site *site, struct check_result *result)
 {
-    const struct check_plugstack *stack = &site->plugstack;
+    const struct tccl_plugstack *stack = &site->plugstack;
     struct tccl_conf conf;
     if (tccl_conf_read(site->conf.path, site->conf.node, &conf, NULL) != 0 &&
         tccl_conf_read(NULL, site->conf.node, &conf, NULL) != 0)
@@ -80,7 +80,7 @@ static void check_users(const struct check_site *site, struct check_result *resu
 
 void check_item_config(const struct check_site *site, struct check_result *result)
 {
-    const char *path = site->conf.path, *plugin = check_plugstack_config(&site->plugstack);
+    const char *path = site->conf.path, *plugin = tccl_plugstack_config(&site->plugstack);
     bool there = access(path, F_OK) == 0;
     char closed[PATH_MAX];
     if (site->conf_closed) {
@@ -153,8 +153,8 @@ static void say_policy(const struct tccl_conf *conf, struct check_result *result
 /* The plugin's line in plugstack.conf may name another file, and override keys. */
 void check_item_policy(const struct check_site *site, struct check_result *result)
 {
-    const struct check_plugstack *stack = &site->plugstack;
-    char *args[CHECK_PLUGIN_ARGS];
+    const struct tccl_plugstack *stack = &site->plugstack;
+    char *args[TCCL_PLUGIN_ARGS];
     const char *set = getenv("TCCL");
     struct tccl_conf conf;
     for (int i = 0; i < stack->n_args; i++)

@@ -132,7 +132,8 @@ static void check_name(const struct check_site *site, struct check_result *resul
     struct tccl_error err = {0};
     const char *node = site->conf.node;
     const struct tccl_peer *own = tccl_conf_peer(&site->conf, node);
-    if (check_peer(&site->conf, node, within(site, DAEMON_MS), &err) == 0)
+    cleanup_json json_t *answer = check_peer(&site->conf, node, within(site, DAEMON_MS), &err);
+    if (answer)
         check_say(result, CHECK_OK, "as %s, and also over TCP", node);
     else if (strncmp(err.text, "munge: ", 7) == 0)
         check_say(

@@ -18,18 +18,6 @@
 enum { COMPARED = 0xffff00 };
 enum { HELP_MS = 5000, CLOCK_S = 2 /* accuracy of a process's start time */ };
 
-/* Finds the plugin in the directories of PluginDir. Returns false if it is in none. */
-static bool search(char *folders, const char *name, char path[static PATH_MAX])
-{
-    char *state, *folder;
-    for (folder = strtok_r(folders, ":", &state); folder; folder = strtok_r(NULL, ":", &state)) {
-        int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
-        if (length < PATH_MAX && access(path, F_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* The plugin and tccl-check are built together, so the plugin's version is that of tccl-check. */
 static void check_file(const char *path, unsigned slurm, const char *written,
                        struct check_result *result)
@@ -63,8 +51,8 @@ static void check_file(const char *path, unsigned slurm, const char *written,
 
 void check_item_plugin(const struct check_site *site, struct check_result *result)
 {
-    const struct check_plugstack *stack = &site->plugstack;
-    char path[PATH_MAX], folders[4096] = TCCL_PLUGINDIR, shown[4096], written[CHECK_VERSION];
+    const struct tccl_plugstack *stack = &site->plugstack;
+    char path[PATH_MAX], folders[4096] = TCCL_PLUGINDIR, written[CHECK_VERSION];
     const char *name = stack->found ? stack->plugin : "spank_tccl.so";
     unsigned slurm = check_site_version(site, "srun", written);
     if (!slurm)
@@ -74,20 +62,19 @@ void check_item_plugin(const struct check_site *site, struct check_result *resul
         bool known = check_site_value(site, "PluginDir", folders, sizeof(folders));
         if (!known)
             snprintf(folders, sizeof(folders), "%s", TCCL_PLUGINDIR);
-        strcpy(shown, folders);
-        bool there = search(folders, name, path);
+        bool there = tccl_plugstack_locate(name, folders, path);
         if (!there && !stack->found && check_site_fetched(site)) {
             check_say(result, CHECK_OK,
                       "none in PluginDir=%s; which file the plugstack.conf of "
                       "slurmctld names is unknown here",
-                      shown);
+                      folders);
             return;
         }
         if (!there) {
             check_say(result, CHECK_FAIL,
                       "no %s in PluginDir=%s: install it there, or give its "
                       "full path in plugstack.conf",
-                      name, shown);
+                      name, folders);
             return;
         }
     }

@@ -298,7 +298,7 @@ static int slurm_gpus(const struct check_site *site)
         return site->gpus;
     gres += 6;
     gres[strcspn(gres, " \n")] = '\0';
-    return check_slurm_gpus(gres);
+    return tccl_slurm_gpus(gres);
 }
 
 /* slurmd's list, as slurmd -G prints it now. */

@@ -76,7 +76,7 @@ void check_item_node(const struct check_site *site, struct check_result *result)
 
 /* ---- plugstack.conf ---- */
 
-static void say_ignored(const struct check_plugstack *stack, enum check_level level,
+static void say_ignored(const struct tccl_plugstack *stack, enum check_level level,
                         struct check_result *result)
 {
     if (*stack->wrong)
@@ -87,7 +87,7 @@ static void say_ignored(const struct check_plugstack *stack, enum check_level le
 
 void check_item_plugstack(const struct check_site *site, struct check_result *result)
 {
-    const struct check_plugstack *stack = &site->plugstack;
+    const struct tccl_plugstack *stack = &site->plugstack;
     if (!site->plugstack_good) {
         check_say(result, CHECK_FAIL, "%s: Slurm cannot read it either: make it readable",
                   site->plugstack_error.text);
@@ -126,7 +126,7 @@ void check_item_plugstack(const struct check_site *site, struct check_result *re
 
 void check_item_configless(const struct check_site *site, struct check_result *result)
 {
-    const struct check_plugstack *stack = &site->plugstack;
+    const struct tccl_plugstack *stack = &site->plugstack;
     char enabled[1024] = "";
     if (check_site_fetched(site)) {
         check_say(result, CHECK_OK,
@@ -135,10 +135,10 @@ void check_item_configless(const struct check_site *site, struct check_result *r
         return;
     }
     if (!site->configless) {
-        const char *set = check_slurm_get(&site->slurm, "SlurmctldParameters");
+        const char *set = tccl_slurm_get(&site->slurm, "SlurmctldParameters");
         snprintf(enabled, sizeof(enabled), "%s", set ? set : "");
         check_say(result, CHECK_OK, "this node has its own configuration files");
-        if (check_slurm_lists(enabled, "enable_configless") && *stack->empty && !stack->found)
+        if (tccl_slurm_lists(enabled, "enable_configless") && *stack->empty && !stack->found)
             check_say(result, CHECK_WARN,
                       "nodes that get their configuration from slurmctld do not get %s",
                       stack->empty);
@@ -169,16 +169,16 @@ void check_item_configless(const struct check_site *site, struct check_result *r
 /* Is ConstrainDevices=yes in the cgroup.conf beside slurm.conf? *seen: can the file be read? */
 static bool constrains(const struct check_site *site, bool *seen)
 {
-    struct check_slurm_conf cgroup;
+    struct tccl_slurm_conf cgroup;
     char path[PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
     char *slash = strrchr(path, '/');
     if (slash)
         strcpy(slash + 1, "cgroup.conf");
-    *seen = check_slurm_conf_read(path, &cgroup, NULL) == 0;
-    const char *value = check_slurm_get(&cgroup, "ConstrainDevices");
+    *seen = tccl_slurm_conf_read(path, &cgroup, NULL) == 0;
+    const char *value = tccl_slurm_get(&cgroup, "ConstrainDevices");
     bool yes = value && strcasecmp(value, "yes") == 0;
-    check_slurm_conf_clear(&cgroup);
+    tccl_slurm_conf_clear(&cgroup);
     return yes;
 }
 
@@ -223,7 +223,7 @@ void check_item_isolation(const struct check_site *site, struct check_result *re
     char plugins[1024] = "";
     bool seen, devices = constrains(site, &seen);
     bool known = check_site_value(site, "TaskPlugin", plugins, sizeof(plugins));
-    bool cgroup = check_slurm_lists(plugins, "task/cgroup") || check_slurm_lists(plugins, "cgroup");
+    bool cgroup = tccl_slurm_lists(plugins, "task/cgroup") || tccl_slurm_lists(plugins, "cgroup");
     if (devices && cgroup)
         check_say(
             result, CHECK_OK,

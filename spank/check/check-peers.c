@@ -12,27 +12,19 @@
 #include "check/check-items.h"
 #include "client/client.h"
 #include "client/hostlist.h"
+#include "client/message.h"
 #include "client/peers.h"
 
 enum { AT_ONCE = 64, NODES_MOST = 65536, REASONS = 3, EACH_MS = 3000, STACK = 1 << 20 };
 
-int check_peer(const struct tccl_conf *conf, const char *node, int64_t deadline,
-               struct tccl_error *err)
+json_t *check_peer(const struct tccl_conf *conf, const char *node, int64_t deadline,
+                   struct tccl_error *err)
 {
-    struct tccl_conf other = *conf;
     int64_t left = deadline - tccl_now_ms();
-    int complete;
-    cleanup_json json_t *filter = json_pack("{s:i}", "limit", 1);
-    if (left <= 0)
-        return tccl_fail(err, "no time left to ask");
-    /* The query of the tools to AccountingHost. They use the socket for their own node, so we take
-     * another name to force TCP. */
-    snprintf(other.accounting_host, sizeof(other.accounting_host), "%s", node);
-    if (strcmp(other.node, node) == 0)
-        strcpy(other.node, strcmp(node, "tccl-check") ? "tccl-check" : "tccl-check-2");
-    json_t *records = tccl_client_query(&other, filter, (int)left, &complete, err);
-    json_decref(records);
-    return records ? 0 : -1;
+    if (left > 0)
+        return tccl_client_node(conf, node, 0, 0, 0, (int)left, err);
+    tccl_fail(err, "no time left to ask");
+    return NULL;
 }
 
 const char *check_peer_advice(const char *text)
@@ -66,6 +58,7 @@ struct peer {
     bool asked, good;
     bool down; /* excluded from rings: not asked */
     struct tccl_error err;
+    struct tccl_error odd; /* it answers, but steps have no ring there */
 };
 
 struct round {
@@ -85,6 +78,22 @@ static struct peer *take_next(struct round *round)
     return peer;
 }
 
+/* What the node itself says of its plugin, and whether it is of another release than we are. */
+static void take_answer(struct peer *peer, const json_t *answer)
+{
+    const char *plugin = "", *text = "", *version = "";
+    tccl_get_text(answer, "plugin", 16, &plugin, NULL);
+    tccl_get_text(answer, "text", 600, &text, NULL);
+    tccl_get_text(answer, "version", 64, &version, NULL);
+    peer->good = true;
+    if (strcmp(plugin, "missing") == 0)
+        tccl_fail(&peer->odd,
+                  "Slurm has no plugin there, so it drops --tccl in silence, also require: %.300s",
+                  text);
+    else if (strcmp(version, TCCL_VERSION) != 0)
+        tccl_fail(&peer->odd, "tccld is of version %.60s, tccl-check of %s", version, TCCL_VERSION);
+}
+
 static void *work(void *argument)
 {
     struct round *round = argument;
@@ -94,7 +103,9 @@ static void *work(void *argument)
         if (peer->down)
             continue;
         peer->asked = true;
-        peer->good = check_peer(&round->site->conf, peer->node, end, &peer->err) == 0;
+        cleanup_json json_t *answer = check_peer(&round->site->conf, peer->node, end, &peer->err);
+        if (answer)
+            take_answer(peer, answer);
     }
     return NULL;
 }
@@ -122,7 +133,7 @@ struct list {
     bool gpus_only;
 };
 
-static int add_node(void *context, const struct check_slurm_node *node)
+static int add_node(void *context, const struct tccl_slurm_node *node)
 {
     struct list *list = context;
     if (list->gpus_only && node->gpus == 0)
@@ -163,10 +174,10 @@ static int list_nodes(const struct check_site *site, struct tccl_hosts *hosts,
         return tccl_hosts_expand(site->options.peers, NODES_MOST, hosts, err);
     if (!site->slurm_good)
         return ask_sinfo(site, hosts, err);
-    check_slurm_nodes(&site->slurm, add_node, &list);
+    tccl_slurm_nodes(&site->slurm, add_node, &list);
     list.gpus_only = false;
     if (!list.hosts.count)
-        check_slurm_nodes(&site->slurm, add_node, &list);
+        tccl_slurm_nodes(&site->slurm, add_node, &list);
     *hosts = list.hosts;
     return 0;
 }
@@ -235,6 +246,28 @@ static size_t say_down(const struct round *round, struct check_result *result)
     return count;
 }
 
+/* Nodes of which the same is odd are one finding. */
+static void say_odd(const struct round *round, struct check_result *result)
+{
+    const char **names = calloc(round->count ? round->count : 1, sizeof(*names));
+    int said = 0;
+    for (size_t i = 0; names && i < round->count && said < REASONS; i++) {
+        const char *odd = round->peers[i].odd.text;
+        size_t count = 0, earlier = 0;
+        while (*odd && strcmp(round->peers[earlier].odd.text, odd) != 0)
+            earlier++;
+        if (!*odd || earlier < i)
+            continue;
+        for (size_t k = i; k < round->count; k++)
+            if (strcmp(round->peers[k].odd.text, odd) == 0)
+                names[count++] = round->peers[k].node;
+        cleanup_free char *text = tccl_hosts_fold(names, count);
+        said++;
+        check_say(result, CHECK_WARN, "%.200s: %s", text ? text : names[0], odd);
+    }
+    free(names);
+}
+
 static void say(const struct round *round, struct check_result *result)
 {
     size_t good = 0, silent = 0, down = say_down(round, result), wanted = round->count - down;
@@ -244,6 +277,7 @@ static void say(const struct round *round, struct check_result *result)
     }
     if (good == wanted) {
         check_say(result, down ? CHECK_WARN : CHECK_OK, "%zu of %zu answer", good, wanted);
+        say_odd(round, result);
         return;
     }
     cleanup_free char *names = fold_silent(round, NULL);
@@ -253,6 +287,7 @@ static void say(const struct round *round, struct check_result *result)
     if (good + silent < wanted)
         check_say(result, level, "%zu were not contacted in time: choose fewer with --peers",
                   wanted - good - silent);
+    say_odd(round, result);
 }
 
 void check_item_peers(const struct check_site *site, struct check_result *result)

@@ -31,7 +31,7 @@ struct search {
     char first[256]; /* of those on this host */
 };
 
-static int look_for_host(void *context, const struct check_slurm_node *node)
+static int look_for_host(void *context, const struct tccl_slurm_node *node)
 {
     struct search *search = context;
     char hostname[256];
@@ -44,7 +44,7 @@ static int look_for_host(void *context, const struct check_slurm_node *node)
     return 0;
 }
 
-static int look_for_name(void *context, const struct check_slurm_node *node)
+static int look_for_name(void *context, const struct tccl_slurm_node *node)
 {
     struct check_site *site = context;
     if (strcmp(node->name, site->conf.node) != 0)
@@ -60,7 +60,7 @@ static const char *choose_node(struct check_site *site, struct search *search)
 {
     const char *here = getenv("SLURMD_NODENAME");
     const char *conf = *site->slurm.path ? site->slurm.path : NULL;
-    check_slurm_nodes(&site->slurm, look_for_host, search);
+    tccl_slurm_nodes(&site->slurm, look_for_host, search);
     if (site->options.node)
         return site->options.node;
     if (here && *here)
@@ -77,23 +77,23 @@ static const char *choose_node(struct check_site *site, struct search *search)
 static void read_slurm(struct check_site *site)
 {
     char path[PATH_MAX];
-    check_slurm_conf_find(path, &site->slurm_from);
+    tccl_slurm_conf_find(path, &site->slurm_from);
     if (*path)
-        site->slurm_good = check_slurm_conf_read(path, &site->slurm, &site->slurm_error) == 0;
+        site->slurm_good = tccl_slurm_conf_read(path, &site->slurm, &site->slurm_error) == 0;
     else
         tccl_fail(&site->slurm_error, "no slurm.conf");
 }
 
 static void read_plugstack(struct check_site *site)
 {
-    const char *set = check_slurm_get(&site->slurm, "PlugStackConfig");
+    const char *set = tccl_slurm_get(&site->slurm, "PlugStackConfig");
     char path[PATH_MAX + 32];
     char *slash;
     snprintf(path, sizeof(path), "%s", *site->slurm.path ? site->slurm.path : "/etc/slurm/x");
     if ((slash = strrchr(path, '/')))
         strcpy(slash + 1, "plugstack.conf");
     site->plugstack_good =
-        check_plugstack_read(set ? set : path, &site->plugstack, &site->plugstack_error) == 0;
+        tccl_plugstack_read(set ? set : path, &site->plugstack, &site->plugstack_error) == 0;
 }
 
 /* Overwrites a line of the text with blanks. Returns false if there is no such line. */
@@ -132,7 +132,7 @@ static void read_good_lines(const char *path, const char *node, struct tccl_conf
 static void read_conf(struct check_site *site, const char *node)
 {
     const char *path = tccl_conf_tool_path(site->options.config);
-    const char *plugin = check_plugstack_config(&site->plugstack);
+    const char *plugin = tccl_plugstack_config(&site->plugstack);
     if (!path && plugin && access(TCCL_SYSCONFDIR "/slurm/tccl.conf", F_OK) != 0)
         path = plugin;
     if (!path)
@@ -166,7 +166,7 @@ void check_site_read(const struct check_options *options, int64_t deadline, stru
     read_slurm(site);
     read_plugstack(site);
     read_conf(site, choose_node(site, &search));
-    check_slurm_nodes(&site->slurm, look_for_name, site);
+    tccl_slurm_nodes(&site->slurm, look_for_name, site);
     bool running = check_slurmd_find(site->conf.node, site->slurm.path, &site->slurmd);
     site->compute = site->known || running;
     site->accounting = strcmp(site->conf.accounting_host, site->conf.node) == 0;
@@ -197,7 +197,7 @@ static bool find_value(const char *text, const char *key, char *value, size_t si
 bool check_site_value(const struct check_site *site, const char *key, char *text, size_t size)
 {
     static const char *const ask[] = {"scontrol", "show", "config", NULL};
-    const char *set = check_slurm_get(&site->slurm, key);
+    const char *set = tccl_slurm_get(&site->slurm, key);
     if (set) {
         snprintf(text, size, "%s", set);
         return true;

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "check/check-plugstack.h"
-#include "check/check-slurm-conf.h"
 #include "check/check-slurmd.h"
 #include "client/conf.h"
+#include "gres/plugstack.h"
+#include "gres/slurm-conf.h"
 
 struct check_options {
     const char *config; /* --config, NULL */
@@ -27,12 +27,12 @@ struct check_site {
     bool conf_unread; /* no configuration at all: the named file is missing or closed */
     struct tccl_error conf_error;
 
-    struct check_slurm_conf slurm;
+    struct tccl_slurm_conf slurm;
     const char *slurm_from; /* how slurm.conf was found */
     bool slurm_good;
     struct tccl_error slurm_error;
 
-    struct check_plugstack plugstack;
+    struct tccl_plugstack plugstack;
     bool plugstack_good;
     struct tccl_error plugstack_error;
 

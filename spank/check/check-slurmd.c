@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/process.h"
-#include "check/check-slurm-conf.h"
+#include "gres/slurm-conf.h"
 
 enum { WORDS = 64 };
 
@@ -90,7 +90,7 @@ static bool find_conf(pid_t pid, struct check_slurmd *slurmd)
         if (strncmp(at, name, sizeof(name) - 1) == 0)
             snprintf(slurmd->conf, sizeof(slurmd->conf), "%s", at + sizeof(name) - 1);
     if (!*slurmd->conf)
-        check_slurm_conf_usual(slurmd->conf, &from);
+        tccl_slurm_conf_usual(slurmd->conf, &from);
     if (!*slurmd->conf)
         strcpy(slurmd->conf, "/");
     return true;

@@ -16,6 +16,7 @@
 #include "check/check-bundle.h"
 #include "check/check-items.h"
 #include "check/check-policy.h"
+#include "check/check-step.h"
 #include "client/hostlist.h"
 
 enum {
@@ -77,8 +78,10 @@ static void usage(FILE *out)
     fputs(
         "Usage: tccl-check [OPTION]...\n"
         "       tccl-check policy [OPTION]...\n"
+        "       tccl-check step JOB.STEP --node NODE\n"
         "Check whether slurm-tccl works on this node. Prints one line per item: ok, warn or fail,\n"
-        "the finding, and what to do. Changes nothing. policy: the site policy of a step.\n\n"
+        "the finding, and what to do. Changes nothing. policy: the site policy of a step; step:\n"
+        "whether the plugin was there when it ran.\n\n"
         "  -f, --config FILE     read FILE instead of " TCCL_SYSCONFDIR "/slurm/tccl.conf\n"
         "  -N, --node NAME       this node's name in Slurm, default: from slurm.conf\n"
         "      --peers LIST      contact the tccld of these nodes, default: all with GPUs\n"
@@ -96,7 +99,7 @@ static void usage(FILE *out)
 
 static bool in_list(const char *list, const char *name)
 {
-    return !list || check_slurm_lists(list, name);
+    return !list || tccl_slurm_lists(list, name);
 }
 
 /* Checks that --only lists items only. */
@@ -419,6 +422,8 @@ int main(int argc, char **argv)
     int64_t began = tccl_now_ms();
     if (argc > 1 && strcmp(argv[1], "policy") == 0)
         return check_policy(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "step") == 0)
+        return check_step(argc - 1, argv + 1);
     int status = read_options(argc, argv, &options);
     if (status >= 0)
         return status;

@@ -41,6 +41,11 @@ CALLBACK slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
     }
 }
 
+CALLBACK slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
+{
+    return local_user_init(spank, argc, argv);
+}
+
 CALLBACK slurm_spank_user_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc, (void)argv;
@@ -62,5 +67,12 @@ CALLBACK slurm_spank_task_init(spank_t spank, int argc, char *argv[])
 CALLBACK slurm_spank_exit(spank_t spank, int argc, char *argv[])
 {
     (void)spank, (void)argc, (void)argv;
-    return spank_context() == S_CTX_REMOTE ? remote_exit() : 0;
+    switch (spank_context()) {
+    case S_CTX_LOCAL:
+        return local_exit();
+    case S_CTX_REMOTE:
+        return remote_exit();
+    default:
+        return 0;
+    }
 }

@@ -1,4 +1,5 @@
-/* spank-local.c: the plugin in srun, sbatch and salloc: rejects invalid modes before submission. */
+/* spank-local.c: the plugin in srun, sbatch and salloc: rejects invalid modes before submission,
+ * and says in the end that a ring was required and nobody looked. */
 #include "plugin/spank-local.h"
 
 #include <stdlib.h>
@@ -6,11 +7,23 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/command.h"
+#include "client/hostlist.h"
 #include "client/policy.h"
+#include "client/step-fields.h"
 #include "plugin/spank-option.h"
 #include "plugin/task-gpus.h"
 
-enum { CMDLINE = 65536 };
+enum { CMDLINE = 65536, ASK_MS = 3000 };
+
+/* The step that requires a ring; job 0: none. */
+static struct {
+    uint32_t job, step;
+    int64_t began_ms;
+    char node[256];   /* the first */
+    const char *conf; /* of the plugin's arguments; NULL */
+} required;
 
 /* How many words belong to srun, by where getopt_long has stopped; the program's own may look the
  * same. Components of a heterogeneous job are parsed one by one: all words then. */
@@ -53,4 +66,66 @@ int local_init_post_opt(void)
     }
     slurm_error("tccl: environment variable TCCL: %s", err.text);
     exit(1);
+}
+
+static bool is_required(void)
+{
+    const char *text = getenv("TCCL");
+    int mode = option_mode();
+    if (mode == POLICY_NOT_GIVEN && text && *text)
+        mode = tccl_mode_parse(text, NULL);
+    return mode == TCCL_MODE_REQUIRE;
+}
+
+/* The first of the step's nodes; srun has set these for the tasks by now. */
+static bool find_node(char *node, size_t size)
+{
+    static const char *const names[] = {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST",
+                                        "SLURM_NODELIST"};
+    struct tccl_hosts hosts;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const char *list = getenv(names[i]);
+        if (!list || tccl_hosts_expand(list, TCCL_MAX_NODES, &hosts, NULL) != 0)
+            continue;
+        int length = hosts.count ? snprintf(node, size, "%s", hosts.names[0]) : 0;
+        tccl_hosts_clear(&hosts);
+        return length > 0 && (size_t)length < size;
+    }
+    return false;
+}
+
+int local_user_init(spank_t spank, int argc, char **argv)
+{
+    if (!is_required() || !find_node(required.node, sizeof(required.node)) ||
+        spank_get_item(spank, S_JOB_ID, &required.job) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_STEPID, &required.step) != ESPANK_SUCCESS)
+        required.job = 0;
+    required.began_ms = tccl_now_ms();
+    for (int i = 0; i < argc; i++)
+        if (strncmp(argv[i], "config=", 7) == 0)
+            required.conf = strdup(argv[i] + 7);
+    return 0;
+}
+
+/* tccl-check asks, so that srun needs neither munge nor sockets of ours. */
+int local_exit(void)
+{
+    char step[32], since[32];
+    const char *const words[] = {"tccl-check",  "step",    step,  "--node",
+                                 required.node, "--since", since, required.conf ? "--config" : NULL,
+                                 required.conf, NULL};
+    cleanup_free struct tccl_command_output *output = calloc(1, sizeof(*output));
+    if (!required.job || !output)
+        return 0;
+    snprintf(step, sizeof(step), "%u.%u", required.job, required.step);
+    snprintf(since, sizeof(since), "%ld", (long)((tccl_now_ms() - required.began_ms) / 1000));
+    int status = tccl_command_run(words, NULL, tccl_now_ms() + ASK_MS, output);
+    output->err[strcspn(output->err, "\n")] = '\0';
+    if (status == 1 && strncmp(output->err, "tccl: ", 6) == 0)
+        slurm_error("%s", output->err);
+    else if (status != 0)
+        slurm_verbose("tccl: whether step %s had a ring is not known: %s", step,
+                      status > 0 ? output->err : "tccl-check has not answered");
+    required.job = 0;
+    return 0;
 }

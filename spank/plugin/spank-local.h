@@ -2,8 +2,18 @@
 #ifndef TCCL_SPANK_LOCAL_H
 #define TCCL_SPANK_LOCAL_H
 
+#include <slurm/spank.h>
+
 /* Checks TCCL=, unless --tccl overrides it. Calls exit(1) on an invalid mode, before submission:
  * Slurm ignores the return code of an optional plugin. Returns 0. */
 int local_init_post_opt(void);
+
+/* In srun, which has an allocation now and launches the step: notes which step it is, where a ring is
+ * required. argc, argv: the plugin's arguments. Returns 0. */
+int local_user_init(spank_t spank, int argc, char **argv);
+
+/* In srun, which ends: of a step that requires a ring, says so if no node's plugin has looked at it
+ * (Slurm drops --tccl in silence where there is none). Takes 3 s at most. Returns 0. */
+int local_exit(void);
 
 #endif

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "check/check-plugstack.h"
-#include "check/check-slurm-conf.h"
 #include "fuzz.h"
+#include "gres/plugstack.h"
+#include "gres/slurm-conf.h"
 
 static char folder[] = "/tmp/tccl-fuzz-XXXXXX";
 static char path[64], other[64];
@@ -36,7 +36,7 @@ static void begin(void)
     atexit(end);
 }
 
-static int count_node(void *context, const struct check_slurm_node *node)
+static int count_node(void *context, const struct tccl_slurm_node *node)
 {
     FUZZ_CHECK(memchr(node->name, '\0', sizeof(node->name)) && *node->name);
     FUZZ_CHECK(memchr(node->hostname, '\0', sizeof(node->hostname)) && *node->hostname);
@@ -47,33 +47,33 @@ static int count_node(void *context, const struct check_slurm_node *node)
 
 static void read_slurm(void)
 {
-    struct check_slurm_conf conf;
+    struct tccl_slurm_conf conf;
     struct tccl_error err = {0};
     size_t nodes = 0;
-    if (check_slurm_conf_read(path, &conf, &err) != 0) {
+    if (tccl_slurm_conf_read(path, &conf, &err) != 0) {
         FUZZ_CHECK(err.text[0]);
-        check_slurm_conf_clear(&conf);
+        tccl_slurm_conf_clear(&conf);
         return;
     }
-    FUZZ_CHECK(conf.count <= CHECK_SLURM_ENTRIES);
+    FUZZ_CHECK(conf.count <= TCCL_SLURM_ENTRIES);
     for (size_t i = 0; i < conf.count; i++) {
-        const struct check_slurm_entry *entry = &conf.entries[i];
+        const struct tccl_slurm_entry *entry = &conf.entries[i];
         FUZZ_CHECK(*entry->key && !strpbrk(entry->key, " \t=\n"));
-        FUZZ_CHECK(check_slurm_get(&conf, entry->key));
-        check_slurm_lists(entry->value, "task/cgroup");
-        FUZZ_CHECK(check_slurm_gpus(entry->value) >= 0);
+        FUZZ_CHECK(tccl_slurm_get(&conf, entry->key));
+        tccl_slurm_lists(entry->value, "task/cgroup");
+        FUZZ_CHECK(tccl_slurm_gpus(entry->value) >= 0);
     }
-    FUZZ_CHECK(check_slurm_nodes(&conf, count_node, &nodes) == nodes);
-    check_slurm_conf_clear(&conf);
+    FUZZ_CHECK(tccl_slurm_nodes(&conf, count_node, &nodes) == nodes);
+    tccl_slurm_conf_clear(&conf);
 }
 
 static void read_plugstack(void)
 {
-    struct check_plugstack stack;
-    FUZZ_CHECK(check_plugstack_read(path, &stack, NULL) == 0);
-    FUZZ_CHECK(stack.there && stack.n_args >= 0 && stack.n_args <= CHECK_PLUGIN_ARGS);
+    struct tccl_plugstack stack;
+    FUZZ_CHECK(tccl_plugstack_read(path, &stack, NULL) == 0);
+    FUZZ_CHECK(stack.there && stack.n_args >= 0 && stack.n_args <= TCCL_PLUGIN_ARGS);
     FUZZ_CHECK(stack.found == (stack.times > 0) && stack.found == (stack.line > 0));
-    const char *config = check_plugstack_config(&stack);
+    const char *config = tccl_plugstack_config(&stack);
     FUZZ_CHECK(!config || stack.found);
 }
 
@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     begin();
     if (include && (strchr(include, '/') || strstr(include, "..")))
         return 0;
-    FUZZ_CHECK(check_slurm_gpus(text) >= 0);
+    FUZZ_CHECK(tccl_slurm_gpus(text) >= 0);
     write_file(path, text);
     read_slurm();
     read_plugstack();

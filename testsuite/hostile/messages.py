@@ -59,6 +59,10 @@ class Speaker:
     def query(self):
         return {"type": "query", "filter": self.filter()}
 
+    def node(self):
+        some = {"job": self.random.choice([0, self.random.randint(1, JOBS), 1 << 40]), "step": 0, "since_ms": self.random.choice([0, 5000, -1])}
+        return {"type": "node", **{name: some[name] for name in self.random.sample(sorted(some), self.random.randint(0, 3))}}
+
     def summary(self):
         return {"type": "summary", "filter": self.filter()}
 

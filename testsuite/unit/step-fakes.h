@@ -13,6 +13,7 @@
 #include "tccld/jobs/jobs.h"
 #include "tccld/join/node-profile.h"
 #include "tccld/join/planfile.h"
+#include "tccld/join/presence.h"
 #include "tccld/join/running.h"
 #include "tccld/join/step-internal.h"
 #include "tccld/join/verdicts.h"
@@ -355,6 +356,11 @@ void running_describe(struct running *running, const struct tccl_step *join,
 {
     (void)running, (void)join, (void)class, (void)outcome;
 }
+void presence_note(struct presence *presence, const struct tccl_step *join)
+{
+    (void)presence, (void)join;
+}
+
 void running_begin(struct running *running, const struct tccl_step *join,
                    const struct connection *connection)
 {

@@ -9,11 +9,11 @@
 #include "base/command.h"
 #include "check.h"
 #include "check/check-open.h"
-#include "check/check-plugstack.h"
 #include "check/check-result.h"
 #include "check/check-site.h"
-#include "check/check-slurm-conf.h"
 #include "check/check-slurmd.h"
+#include "gres/plugstack.h"
+#include "gres/slurm-conf.h"
 
 static char folder[] = "/tmp/tccl-check-XXXXXX";
 
@@ -60,22 +60,22 @@ static void test_results(void)
 
 static void test_gpus(void)
 {
-    CHECK_INT(check_slurm_gpus("gpu:4"), 4);
-    CHECK_INT(check_slurm_gpus("gpu"), 1);
-    CHECK_INT(check_slurm_gpus("gpu:a100"), 1);
-    CHECK_INT(check_slurm_gpus("gpu:a100:8(S:0-1)"), 8);
-    CHECK_INT(check_slurm_gpus("shard:16,gpu:a:2(S:0,1),gpu:b:3(IDX:0,2)"), 5);
-    CHECK_INT(check_slurm_gpus("gpux:4,mps:100"), 0);
-    CHECK_INT(check_slurm_gpus("(null)"), 0);
-    CHECK_INT(check_slurm_gpus(""), 0);
-    CHECK(check_slurm_gpus("gpu:2147483647,gpu:2147483647,gpu:99999999999999999999") > 0);
-    CHECK(check_slurm_lists("task/affinity,task/cgroup", "task/cgroup"));
-    CHECK(!check_slurm_lists("task/cgroups", "task/cgroup"));
-    CHECK(!check_slurm_lists(NULL, "x"));
-    CHECK(!check_slurm_lists("", "x"));
+    CHECK_INT(tccl_slurm_gpus("gpu:4"), 4);
+    CHECK_INT(tccl_slurm_gpus("gpu"), 1);
+    CHECK_INT(tccl_slurm_gpus("gpu:a100"), 1);
+    CHECK_INT(tccl_slurm_gpus("gpu:a100:8(S:0-1)"), 8);
+    CHECK_INT(tccl_slurm_gpus("shard:16,gpu:a:2(S:0,1),gpu:b:3(IDX:0,2)"), 5);
+    CHECK_INT(tccl_slurm_gpus("gpux:4,mps:100"), 0);
+    CHECK_INT(tccl_slurm_gpus("(null)"), 0);
+    CHECK_INT(tccl_slurm_gpus(""), 0);
+    CHECK(tccl_slurm_gpus("gpu:2147483647,gpu:2147483647,gpu:99999999999999999999") > 0);
+    CHECK(tccl_slurm_lists("task/affinity,task/cgroup", "task/cgroup"));
+    CHECK(!tccl_slurm_lists("task/cgroups", "task/cgroup"));
+    CHECK(!tccl_slurm_lists(NULL, "x"));
+    CHECK(!tccl_slurm_lists("", "x"));
 }
 
-static int collect(void *context, const struct check_slurm_node *node)
+static int collect(void *context, const struct tccl_slurm_node *node)
 {
     char *text = context;
     sprintf(text + strlen(text), "%s@%s:%d ", node->name, node->hostname, node->gpus);
@@ -84,7 +84,7 @@ static int collect(void *context, const struct check_slurm_node *node)
 
 static void test_slurm_conf(void)
 {
-    struct check_slurm_conf conf;
+    struct tccl_slurm_conf conf;
     struct tccl_error err = {0};
     char nodes[512] = "";
     put("more.conf", "PluginDir=/b:/c\nNodeName=DEFAULT Gres=gpu:2\n");
@@ -99,32 +99,32 @@ static void test_slurm_conf(void)
                                          "NodeName=big gres=\"gpu:a:8(S:0-1)\" CPUs=4\n"
                                          "NodeName=x[1-2] NodeHostname=one Gres=craynetwork:4\n"
                                          "lonely\n=nothing\n\n");
-    CHECK_INT(check_slurm_conf_read(path, &conf, &err), 0);
-    CHECK_STR(check_slurm_get(&conf, "PLUGINDIR"), "/b:/c");
-    CHECK_STR(check_slurm_get(&conf, "Prolog"), "/with blank");
-    CHECK_STR(check_slurm_get(&conf, "TaskPlugin"), "task/cgroup");
-    CHECK(!check_slurm_get(&conf, "lonely"));
-    CHECK_INT(check_slurm_nodes(&conf, collect, nodes), 5);
+    CHECK_INT(tccl_slurm_conf_read(path, &conf, &err), 0);
+    CHECK_STR(tccl_slurm_get(&conf, "PLUGINDIR"), "/b:/c");
+    CHECK_STR(tccl_slurm_get(&conf, "Prolog"), "/with blank");
+    CHECK_STR(tccl_slurm_get(&conf, "TaskPlugin"), "task/cgroup");
+    CHECK(!tccl_slurm_get(&conf, "lonely"));
+    CHECK_INT(tccl_slurm_nodes(&conf, collect, nodes), 5);
     CHECK_STR(nodes, "n1@h1:2 n2@h2:2 big@big:8 x1@one:0 x2@one:0 ");
-    check_slurm_conf_clear(&conf);
+    tccl_slurm_conf_clear(&conf);
 
-    CHECK_INT(check_slurm_conf_read(in_folder("missing"), &conf, &err), -1);
+    CHECK_INT(tccl_slurm_conf_read(in_folder("missing"), &conf, &err), -1);
     CHECK(strstr(err.text, "missing"));
-    check_slurm_conf_clear(&conf);
+    tccl_slurm_conf_clear(&conf);
     /* A file that includes itself ends. */
     path = put("loop.conf", "Include loop.conf\nA=1\n");
-    CHECK_INT(check_slurm_conf_read(path, &conf, NULL), 0);
-    CHECK_STR(check_slurm_get(&conf, "A"), "1");
-    check_slurm_conf_clear(&conf);
+    CHECK_INT(tccl_slurm_conf_read(path, &conf, NULL), 0);
+    CHECK_STR(tccl_slurm_get(&conf, "A"), "1");
+    tccl_slurm_conf_clear(&conf);
     /* Files that include each other many times are refused, in time. */
     put("many2.conf", "include many*.conf\ninclude many*.conf\ninclude many*.conf\n");
     path = put("many1.conf", "include many*.conf\ninclude many*.conf\ninclude many*.conf\n");
     err = (struct tccl_error){0};
-    CHECK_INT(check_slurm_conf_read(path, &conf, &err), -1);
+    CHECK_INT(tccl_slurm_conf_read(path, &conf, &err), -1);
     CHECK(strstr(err.text, "include each other"));
-    check_slurm_conf_clear(&conf);
-    struct check_plugstack stack;
-    CHECK_INT(check_plugstack_read(path, &stack, NULL), 0);
+    tccl_slurm_conf_clear(&conf);
+    struct tccl_plugstack stack;
+    CHECK_INT(tccl_plugstack_read(path, &stack, NULL), 0);
     CHECK(*stack.closed);
 }
 
@@ -135,23 +135,23 @@ static void test_any_conf(void)
     char text[400];
     srand((unsigned)check_seed());
     for (int round = 0; round < 500; round++) {
-        struct check_slurm_conf conf;
-        struct check_plugstack stack;
+        struct tccl_slurm_conf conf;
+        struct tccl_plugstack stack;
         size_t size = (size_t)rand() % sizeof(text);
         for (size_t i = 0; i < size; i++)
             text[i] = letters[(size_t)rand() % (sizeof(letters) - 1)];
         text[size ? size - 1 : 0] = '\0';
         const char *path = put("any.conf", text);
-        CHECK_INT(check_slurm_conf_read(path, &conf, NULL), 0);
-        check_slurm_conf_clear(&conf);
-        CHECK_INT(check_plugstack_read(path, &stack, NULL), 0);
-        check_slurm_gpus(text);
+        CHECK_INT(tccl_slurm_conf_read(path, &conf, NULL), 0);
+        tccl_slurm_conf_clear(&conf);
+        CHECK_INT(tccl_plugstack_read(path, &stack, NULL), 0);
+        tccl_slurm_gpus(text);
     }
 }
 
 static void test_plugstack(void)
 {
-    struct check_plugstack stack;
+    struct tccl_plugstack stack;
     struct tccl_error err = {0};
     mkdir(in_folder("d"), 0755);
     put("d/b.conf", "required /opt/spank_tccl.so config=/b\n");
@@ -161,24 +161,24 @@ static void test_plugstack(void)
                                              "include none/*.conf\n"
                                              "optional\n"
                                              "include d/*.conf\n");
-    CHECK_INT(check_plugstack_read(path, &stack, &err), 0);
+    CHECK_INT(tccl_plugstack_read(path, &stack, &err), 0);
     CHECK(stack.there && stack.found && !stack.required);
     CHECK_INT(stack.times, 2);
     CHECK_INT(stack.line, 2);
     CHECK_STR(stack.file, in_folder("d/a.conf"));
     CHECK_STR(stack.plugin, "spank_tccl.so");
     CHECK_INT(stack.n_args, 3);
-    CHECK_STR(check_plugstack_config(&stack), "/y");
+    CHECK_STR(tccl_plugstack_config(&stack), "/y");
     CHECK_STR(stack.empty, in_folder("none/*.conf"));
     CHECK_STR(stack.wrong, "line 3 of plugstack.conf");
     CHECK(stack.changed > time(NULL) - 3600);
 
-    CHECK_INT(check_plugstack_read(in_folder("nowhere"), &stack, &err), 0);
+    CHECK_INT(tccl_plugstack_read(in_folder("nowhere"), &stack, &err), 0);
     CHECK(!stack.there && !stack.found);
-    CHECK(!check_plugstack_config(&stack));
-    CHECK_INT(check_plugstack_read(folder, &stack, &err), -1);
+    CHECK(!tccl_plugstack_config(&stack));
+    CHECK_INT(tccl_plugstack_read(folder, &stack, &err), -1);
     /* A file that includes itself ends. */
-    CHECK_INT(check_plugstack_read(put("self.conf", "include self.conf\n"), &stack, NULL), 0);
+    CHECK_INT(tccl_plugstack_read(put("self.conf", "include self.conf\n"), &stack, NULL), 0);
 }
 
 static void test_run(void)

@@ -13,6 +13,7 @@
 #include "tccld/join/children.h"
 #include "tccld/join/claims.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/presence.h"
 #include "tccld/join/running.h"
 #include "tccld/join/script.h"
 #include "tccld/main/metrics.h"
@@ -166,8 +167,10 @@ void step_join(struct daemon *daemon, struct connection *connection, json_t *jso
         tccl_step_free(message);
         return;
     }
-    if (message)
+    if (message) {
+        presence_note(daemon->presence, message);
         running_begin(daemon->running, message, connection);
+    }
     if (message && message->mode == TCCL_MODE_OFF) {
         join_off(daemon, connection, message);
         return;

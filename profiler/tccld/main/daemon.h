@@ -15,6 +15,7 @@ struct journal;
 struct metrics;
 struct own;
 struct peer_trust;
+struct presence;
 struct resolver;
 struct running;
 struct groups;
@@ -46,6 +47,7 @@ struct daemon {
     struct turns *decoding, *questions; /* of addresses, of users */
     struct own *own;
     struct slurm_gpus *gpus;
+    struct presence *presence;
     struct journal *journal;
     struct jobs *jobs;
     struct running *running;

@@ -18,6 +18,7 @@
 #include "tccld/join/groups.h"
 #include "tccld/join/join.h"
 #include "tccld/join/node-profile.h"
+#include "tccld/join/presence.h"
 #include "tccld/join/running.h"
 #include "tccld/join/step.h"
 #include "tccld/join/sweep.h"
@@ -241,7 +242,7 @@ static int begin(struct parts *parts, const struct conf_source *source, struct t
     if (!daemon->peer_trust)
         return tccl_fail(err, "out of memory");
     daemon->gpus = slurm_gpus_new(daemon, join_heard, err);
-    if (!daemon->gpus)
+    if (!daemon->gpus || !(daemon->presence = presence_new(daemon, err)))
         return -1;
     parts->tcp = tcp_socket_new(daemon, err);
     if (!parts->tcp || !(parts->metrics_file = metrics_file_new(daemon, err)))
@@ -268,6 +269,7 @@ static void end(struct parts *parts)
     peer_trust_free(daemon->peer_trust);
     unix_socket_free(parts->unix_socket);
     stalls_free(daemon->stalls);
+    presence_free(daemon->presence);
     slurm_gpus_free(daemon->gpus);
     steps_free(daemon->steps);
     groups_free(daemon->groups);

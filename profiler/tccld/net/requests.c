@@ -1,5 +1,6 @@
 /* All that tccld is asked: from where, by whom, and who answers. */
 #include "tccld/join/confirm.h"
+#include "tccld/join/presence.h"
 #include "tccld/join/step.h"
 #include "tccld/join/subset.h"
 #include "tccld/join/verdicts.h"
@@ -17,6 +18,7 @@ const struct request tccld_requests[] = {
     {"built", FROM_TCP, true, verdicts_receive, NULL},
     {"lost", FROM_TCP, true, journal_hear_lost, NULL},
     {"record", FROM_TCP, true, journal_receive, NULL},
+    {"node", FROM_UNIX | FROM_TCP, false, presence_ask, NULL},
     {"query", FROM_UNIX | FROM_TCP, false, journal_query, NULL},
     {"purge", FROM_UNIX | FROM_TCP, true, journal_purge, NULL},
     {"summary", FROM_UNIX | FROM_TCP, false, journal_summary, NULL},

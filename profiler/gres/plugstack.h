@@ -1,6 +1,6 @@
-/* check-plugstack.h: plugstack.conf, followed as Slurm follows it. */
-#ifndef TCCL_CHECK_PLUGSTACK_H
-#define TCCL_CHECK_PLUGSTACK_H
+/* plugstack.h: plugstack.conf, followed as Slurm follows it. */
+#ifndef TCCL_PLUGSTACK_H
+#define TCCL_PLUGSTACK_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 
-enum { CHECK_PLUGIN_ARGS = 32, CHECK_PLUGIN_ARG = 512 };
+enum { TCCL_PLUGIN_ARGS = 32, TCCL_PLUGIN_ARG = 512 };
 
-struct check_plugstack {
+struct tccl_plugstack {
     char path[PATH_MAX];
     bool there;            /* the file can be read */
     time_t changed;        /* the latest change of all files that were read */
@@ -25,14 +25,19 @@ struct check_plugstack {
     int files;             /* read so far */
     char plugin[PATH_MAX]; /* as it is written */
     int n_args;
-    char args[CHECK_PLUGIN_ARGS][CHECK_PLUGIN_ARG];
+    char args[TCCL_PLUGIN_ARGS][TCCL_PLUGIN_ARG];
 };
 
 /* Reads path and what it includes. A file that isn't there is none: Slurm takes it as empty.
  * Returns 0, or -1 with err: it is there, and can't be read. */
-int check_plugstack_read(const char *path, struct check_plugstack *stack, struct tccl_error *err);
+int tccl_plugstack_read(const char *path, struct tccl_plugstack *stack, struct tccl_error *err);
+
+/* The file of the plugin: as plugstack.conf has it, or in one of the folders of PluginDir
+ * (separated by colons). Writes where it is, else what was looked for. Returns whether it is there.
+ */
+bool tccl_plugstack_locate(const char *plugin, const char *folders, char path[static PATH_MAX]);
 
 /* What config= names, NULL if it is not there. */
-const char *check_plugstack_config(const struct check_plugstack *stack);
+const char *tccl_plugstack_config(const struct tccl_plugstack *stack);
 
 #endif

@@ -1,5 +1,5 @@
-/* check-plugstack.c: reads plugstack.conf with its includes, as Slurm does. */
-#include "check/check-plugstack.h"
+/* plugstack.c: reads plugstack.conf with its includes, as Slurm does. */
+#include "gres/plugstack.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fileio.h"
@@ -16,7 +17,7 @@ enum { FILE_MAX = 1 << 20, FILES_MOST = 1024, DEPTH = 8 };
 
 static const char blanks[] = " \t\n";
 
-static int read_file(struct check_plugstack *stack, const char *path, int depth,
+static int read_file(struct tccl_plugstack *stack, const char *path, int depth,
                      struct tccl_error *err);
 
 static bool is_ours(const char *plugin)
@@ -25,7 +26,7 @@ static bool is_ours(const char *plugin)
     return strcmp(slash ? slash + 1 : plugin, "spank_tccl.so") == 0;
 }
 
-static void take_plugin(struct check_plugstack *stack, const char *path, int line, bool required,
+static void take_plugin(struct tccl_plugstack *stack, const char *path, int line, bool required,
                         const char *plugin, char *rest)
 {
     char *word, *state;
@@ -36,13 +37,13 @@ static void take_plugin(struct check_plugstack *stack, const char *path, int lin
     stack->line = line;
     snprintf(stack->file, sizeof(stack->file), "%s", path);
     snprintf(stack->plugin, sizeof(stack->plugin), "%s", plugin);
-    for (word = strtok_r(rest, blanks, &state); word && stack->n_args < CHECK_PLUGIN_ARGS;
+    for (word = strtok_r(rest, blanks, &state); word && stack->n_args < TCCL_PLUGIN_ARGS;
          word = strtok_r(NULL, blanks, &state))
-        snprintf(stack->args[stack->n_args++], CHECK_PLUGIN_ARG, "%s", word);
+        snprintf(stack->args[stack->n_args++], TCCL_PLUGIN_ARG, "%s", word);
 }
 
 /* A relative pattern is relative to the directory of the including file. */
-static int include(struct check_plugstack *stack, const char *path, const char *pattern, int depth)
+static int include(struct tccl_plugstack *stack, const char *path, const char *pattern, int depth)
 {
     char folder[PATH_MAX];
     cleanup_free char *whole = NULL;
@@ -63,7 +64,7 @@ static int include(struct check_plugstack *stack, const char *path, const char *
     return 0;
 }
 
-static void read_line(struct check_plugstack *stack, const char *path, int number, char *line,
+static void read_line(struct tccl_plugstack *stack, const char *path, int number, char *line,
                       int depth)
 {
     char *state = NULL, *word, *name;
@@ -81,7 +82,7 @@ static void read_line(struct check_plugstack *stack, const char *path, int numbe
                  strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 }
 
-static int read_file(struct check_plugstack *stack, const char *path, int depth,
+static int read_file(struct tccl_plugstack *stack, const char *path, int depth,
                      struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
@@ -99,7 +100,7 @@ static int read_file(struct check_plugstack *stack, const char *path, int depth,
     return 0;
 }
 
-int check_plugstack_read(const char *path, struct check_plugstack *stack, struct tccl_error *err)
+int tccl_plugstack_read(const char *path, struct tccl_plugstack *stack, struct tccl_error *err)
 {
     memset(stack, 0, sizeof(*stack));
     snprintf(stack->path, sizeof(stack->path), "%s", path);
@@ -111,7 +112,23 @@ int check_plugstack_read(const char *path, struct check_plugstack *stack, struct
     return 0;
 }
 
-const char *check_plugstack_config(const struct check_plugstack *stack)
+bool tccl_plugstack_locate(const char *plugin, const char *folders, char path[static PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s", plugin);
+    if (*plugin == '/')
+        return access(path, F_OK) == 0;
+    for (const char *at = folders; *at; at += strspn(at, ":")) {
+        int each = (int)strcspn(at, ":");
+        if (snprintf(path, PATH_MAX, "%.*s/%s", each, at, plugin) < PATH_MAX &&
+            access(path, F_OK) == 0)
+            return true;
+        at += each;
+    }
+    snprintf(path, PATH_MAX, "%s", plugin);
+    return false;
+}
+
+const char *tccl_plugstack_config(const struct tccl_plugstack *stack)
 {
     const char *config = NULL;
     for (int i = 0; i < stack->n_args; i++)

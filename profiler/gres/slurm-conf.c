@@ -1,5 +1,5 @@
-/* check-slurm-conf.c: finds and reads slurm.conf, as far as tccl-check needs it. */
-#include "check/check-slurm-conf.h"
+/* slurm-conf.c: finds and reads slurm.conf, as far as tccl-check needs it. */
+#include "gres/slurm-conf.h"
 
 #include <ctype.h>
 #include <glob.h>
@@ -15,7 +15,7 @@
 
 enum { FILE_MAX = 16 << 20, FILES_MOST = 1024, DEPTH = 8, NODES_MOST = 65536, GPUS_MOST = 65536 };
 
-void check_slurm_conf_usual(char path[static PATH_MAX], const char **from)
+void tccl_slurm_conf_usual(char path[static PATH_MAX], const char **from)
 {
     static const char *const usual[] = {"/etc/slurm/slurm.conf", "/usr/local/etc/slurm.conf",
                                         "/etc/slurm-llnl/slurm.conf", "/opt/slurm/etc/slurm.conf"};
@@ -31,11 +31,11 @@ void check_slurm_conf_usual(char path[static PATH_MAX], const char **from)
     snprintf(path, PATH_MAX, "%s", stat(cached, &st) == 0 ? cached : "");
 }
 
-void check_slurm_conf_find(char path[static PATH_MAX], const char **from)
+void tccl_slurm_conf_find(char path[static PATH_MAX], const char **from)
 {
     const char *variable = getenv("SLURM_CONF");
     if (!variable || !*variable) {
-        check_slurm_conf_usual(path, from);
+        tccl_slurm_conf_usual(path, from);
         return;
     }
     *from = "SLURM_CONF";
@@ -89,9 +89,9 @@ static void unquote(char *value)
     }
 }
 
-static int add(struct check_slurm_conf *conf, const char *key, const char *value, const char *rest)
+static int add(struct tccl_slurm_conf *conf, const char *key, const char *value, const char *rest)
 {
-    if (conf->count >= CHECK_SLURM_ENTRIES)
+    if (conf->count >= TCCL_SLURM_ENTRIES)
         return 0;
     if ((conf->count & (conf->count - 1)) == 0) { /* full at powers of two */
         size_t room = conf->count ? 2 * conf->count : 1;
@@ -100,16 +100,16 @@ static int add(struct check_slurm_conf *conf, const char *key, const char *value
             return -1;
         conf->entries = entries;
     }
-    struct check_slurm_entry *entry = &conf->entries[conf->count++];
-    *entry = (struct check_slurm_entry){strdup(key), strdup(value), strdup(rest)};
+    struct tccl_slurm_entry *entry = &conf->entries[conf->count++];
+    *entry = (struct tccl_slurm_entry){strdup(key), strdup(value), strdup(rest)};
     return entry->key && entry->value && entry->rest ? 0 : -1;
 }
 
-static int read_file(struct check_slurm_conf *conf, const char *path, int depth,
+static int read_file(struct tccl_slurm_conf *conf, const char *path, int depth,
                      struct tccl_error *err);
 
 /* Names that aren't absolute are looked for beside slurm.conf. */
-static int include(struct check_slurm_conf *conf, const char *name, int depth,
+static int include(struct tccl_slurm_conf *conf, const char *name, int depth,
                    struct tccl_error *err)
 {
     char folder[PATH_MAX];
@@ -128,7 +128,7 @@ static int include(struct check_slurm_conf *conf, const char *name, int depth,
     return rc;
 }
 
-static int read_line(struct check_slurm_conf *conf, char *line, int depth, struct tccl_error *err)
+static int read_line(struct tccl_slurm_conf *conf, char *line, int depth, struct tccl_error *err)
 {
     char *key, *value;
     line += strspn(line, " \t\r");
@@ -159,7 +159,7 @@ static char *take_line(char **text)
     return line;
 }
 
-static int read_file(struct check_slurm_conf *conf, const char *path, int depth,
+static int read_file(struct tccl_slurm_conf *conf, const char *path, int depth,
                      struct tccl_error *err)
 {
     cleanup_free char *text = NULL;
@@ -179,14 +179,14 @@ static int read_file(struct check_slurm_conf *conf, const char *path, int depth,
     return 0;
 }
 
-int check_slurm_conf_read(const char *path, struct check_slurm_conf *conf, struct tccl_error *err)
+int tccl_slurm_conf_read(const char *path, struct tccl_slurm_conf *conf, struct tccl_error *err)
 {
-    *conf = (struct check_slurm_conf){0};
+    *conf = (struct tccl_slurm_conf){0};
     snprintf(conf->path, sizeof(conf->path), "%s", path);
     return read_file(conf, path, 0, err);
 }
 
-void check_slurm_conf_clear(struct check_slurm_conf *conf)
+void tccl_slurm_conf_clear(struct tccl_slurm_conf *conf)
 {
     for (size_t i = 0; i < conf->count; i++) {
         free(conf->entries[i].key);
@@ -198,7 +198,7 @@ void check_slurm_conf_clear(struct check_slurm_conf *conf)
     conf->count = 0;
 }
 
-const char *check_slurm_get(const struct check_slurm_conf *conf, const char *key)
+const char *tccl_slurm_get(const struct tccl_slurm_conf *conf, const char *key)
 {
     for (size_t i = conf->count; i-- > 0;)
         if (strcasecmp(conf->entries[i].key, key) == 0)
@@ -206,7 +206,7 @@ const char *check_slurm_get(const struct check_slurm_conf *conf, const char *key
     return NULL;
 }
 
-bool check_slurm_lists(const char *value, const char *word)
+bool tccl_slurm_lists(const char *value, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = value; at && *at; at += *at == ',') {
@@ -220,7 +220,7 @@ bool check_slurm_lists(const char *value, const char *word)
 
 /* ---- nodes ---- */
 
-int check_slurm_gpus(const char *gres)
+int tccl_slurm_gpus(const char *gres)
 {
     int gpus = 0;
     for (const char *at = gres; at && *at; at += *at == ',') {
@@ -258,11 +258,11 @@ struct node_line {
     int gpus; /* -1: as in the line NodeName=DEFAULT */
 };
 
-static void read_node_line(const struct check_slurm_entry *entry, struct node_line *line)
+static void read_node_line(const struct tccl_slurm_entry *entry, struct node_line *line)
 {
     cleanup_free char *first = strdup(entry->rest), *second = strdup(entry->rest);
     const char *hostnames = find_in(first, "NodeHostname"), *gres = find_in(second, "Gres");
-    *line = (struct node_line){.gpus = gres ? check_slurm_gpus(gres) : -1};
+    *line = (struct node_line){.gpus = gres ? tccl_slurm_gpus(gres) : -1};
     if (tccl_hosts_expand(entry->value, NODES_MOST, &line->names, NULL) != 0)
         line->names = (struct tccl_hosts){0};
     if (hostnames && tccl_hosts_expand(hostnames, NODES_MOST, &line->hostnames, NULL) != 0)
@@ -270,11 +270,10 @@ static void read_node_line(const struct check_slurm_entry *entry, struct node_li
 }
 
 static int tell_nodes(const struct node_line *line, int gpus, size_t *count,
-                      int (*each)(void *context, const struct check_slurm_node *node),
-                      void *context)
+                      int (*each)(void *context, const struct tccl_slurm_node *node), void *context)
 {
     for (size_t i = 0; i < line->names.count; i++) {
-        struct check_slurm_node node = {.gpus = gpus};
+        struct tccl_slurm_node node = {.gpus = gpus};
         const char *hostname = line->hostnames.count == line->names.count ? line->hostnames.names[i]
                                : line->hostnames.count                    ? line->hostnames.names[0]
                                                                           : line->names.names[i];
@@ -287,9 +286,9 @@ static int tell_nodes(const struct node_line *line, int gpus, size_t *count,
     return 0;
 }
 
-size_t check_slurm_nodes(const struct check_slurm_conf *conf,
-                         int (*each)(void *context, const struct check_slurm_node *node),
-                         void *context)
+size_t tccl_slurm_nodes(const struct tccl_slurm_conf *conf,
+                        int (*each)(void *context, const struct tccl_slurm_node *node),
+                        void *context)
 {
     size_t count = 0;
     int usual = 0, stop = 0;

@@ -1,6 +1,6 @@
-/* check-slurm-conf.h: finds slurm.conf on this node, and reads what tccl-check needs from it. */
-#ifndef TCCL_CHECK_SLURM_CONF_H
-#define TCCL_CHECK_SLURM_CONF_H
+/* slurm-conf.h: finds slurm.conf on this node, and reads what tccl-check needs from it. */
+#ifndef TCCL_SLURM_CONF_H
+#define TCCL_SLURM_CONF_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -8,16 +8,16 @@
 
 #include "base/error.h"
 
-enum { CHECK_SLURM_ENTRIES = 65536 /* keys and node lines that are read */ };
+enum { TCCL_SLURM_ENTRIES = 65536 /* keys and node lines that are read */ };
 
-struct check_slurm_entry {
+struct tccl_slurm_entry {
     char *key, *value; /* the first key of a line, and what it is set to */
     char *rest;        /* the other keys of the line: "Gres=gpu:4 CPUs=8"; "": none */
 };
 
-struct check_slurm_conf {
+struct tccl_slurm_conf {
     char path[PATH_MAX]; /* "" none found */
-    struct check_slurm_entry *entries;
+    struct tccl_slurm_entry *entries;
     size_t count;
     int files; /* read so far */
 };
@@ -25,35 +25,35 @@ struct check_slurm_conf {
 /* Looks where Slurm's programs look, in this order: $SLURM_CONF, the usual paths, the copy that a
  * configless slurmd got from slurmctld. Writes the path, "" if there is none; *from (static) says
  * how it was found. */
-void check_slurm_conf_find(char path[static PATH_MAX], const char **from);
+void tccl_slurm_conf_find(char path[static PATH_MAX], const char **from);
 /* The same without $SLURM_CONF. */
-void check_slurm_conf_usual(char path[static PATH_MAX], const char **from);
+void tccl_slurm_conf_usual(char path[static PATH_MAX], const char **from);
 
 /* Reads the file and those it includes. Returns 0, or -1 with err. clear is safe after
  * both. */
-int check_slurm_conf_read(const char *path, struct check_slurm_conf *conf, struct tccl_error *err);
-void check_slurm_conf_clear(struct check_slurm_conf *conf);
+int tccl_slurm_conf_read(const char *path, struct tccl_slurm_conf *conf, struct tccl_error *err);
+void tccl_slurm_conf_clear(struct tccl_slurm_conf *conf);
 
 /* The last value of a key, not case-sensitive; NULL if it is not set. Borrowed. */
-const char *check_slurm_get(const struct check_slurm_conf *conf, const char *key);
+const char *tccl_slurm_get(const struct tccl_slurm_conf *conf, const char *key);
 
 /* Is word an item of value, a comma-separated list ("task/cgroup,task/affinity")? value may be
  * NULL.
  */
-bool check_slurm_lists(const char *value, const char *word);
+bool tccl_slurm_lists(const char *value, const char *word);
 
 /* One node of slurm.conf. */
-struct check_slurm_node {
+struct tccl_slurm_node {
     char name[256], hostname[256];
     int gpus; /* from Gres=; 0: none */
 };
 
 /* Calls each for every node in order, until it returns non-zero. Returns the number of calls. */
-size_t check_slurm_nodes(const struct check_slurm_conf *conf,
-                         int (*each)(void *context, const struct check_slurm_node *node),
-                         void *context);
+size_t tccl_slurm_nodes(const struct tccl_slurm_conf *conf,
+                        int (*each)(void *context, const struct tccl_slurm_node *node),
+                        void *context);
 
 /* GPUs in a list of generic resources: "gpu:a100:4(S:0-1),shard:8" -> 4. */
-int check_slurm_gpus(const char *gres);
+int tccl_slurm_gpus(const char *gres);
 
 #endif

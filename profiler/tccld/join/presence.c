@@ -1,0 +1,242 @@
+/* NODE: has this node the plugin, and has it spoken for a step? Files are looked at by a thread, at
+ * most once in ten seconds for all who ask. */
+#include "tccld/join/presence.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "client/message.h"
+#include "gres/plugstack.h"
+#include "gres/slurm-conf.h"
+#include "gres/slurmd.h"
+
+enum {
+    FRESH_MS = 10000, /* what was found is believed that long */
+    STOP_MS = 100,
+    JOINS = 4096, /* the latest, kept */
+    ASKERS = 256,
+};
+
+/* Known to the thread while it looks. */
+struct look {
+    char node[TCCL_CONF_NAME], conf[PATH_MAX]; /* conf: slurm.conf; "": any */
+    uid_t slurm_user;
+    bool missing, named; /* neither: not known */
+    char text[512];      /* why it is missing, or not known */
+};
+
+struct joined {
+    uint32_t job, step;
+    uid_t uid;
+    int64_t ms;
+};
+
+struct asker {
+    struct connection *connection;
+    json_t *question;
+};
+
+struct presence {
+    struct daemon *daemon;
+    struct pool *pool;
+    struct look look;
+    bool looking, ending;
+    int64_t looked_ms, began_ms;
+    struct joined joins[JOINS];
+    unsigned n_joins; /* ever */
+    struct asker askers[ASKERS];
+    int n_askers;
+};
+
+/* ---- in the thread ---- */
+
+/* Where slurmd looks for plugstack.conf. */
+static void find_stack(const struct tccl_slurm_conf *conf, char path[static PATH_MAX])
+{
+    const char *set = tccl_slurm_get(conf, "PlugStackConfig");
+    const char *slash = strrchr(conf->path, '/');
+    if (set)
+        snprintf(path, PATH_MAX, "%s", set);
+    else
+        snprintf(path, PATH_MAX, "%.*s/plugstack.conf", (int)(slash - conf->path), conf->path);
+}
+
+static void read_stack(const char *path, const char *folders, struct look *look)
+{
+    cleanup_free struct tccl_plugstack *stack = calloc(1, sizeof(*stack));
+    struct tccl_error err = {""};
+    char plugin[PATH_MAX];
+    if (!stack || tccl_plugstack_read(path, stack, &err) != 0) {
+        snprintf(look->text, sizeof(look->text), "%.400s", stack ? err.text : "out of memory");
+        return;
+    }
+    look->named = stack->found && tccl_plugstack_locate(stack->plugin, folders, plugin);
+    look->missing = !look->named;
+    if (!stack->there)
+        snprintf(look->text, sizeof(look->text), "there is no %.400s", path);
+    else if (!stack->found)
+        snprintf(look->text, sizeof(look->text), "%.400s does not name spank_tccl.so", path);
+    else if (!look->named)
+        snprintf(look->text, sizeof(look->text), "%.200s, which %.200s names, is not there", plugin,
+                 path);
+}
+
+static void run_look(void *task)
+{
+    struct look *look = task;
+    struct tccl_slurmd slurmd;
+    struct tccl_slurm_conf conf = {.count = 0};
+    struct tccl_error err = {""};
+    char path[PATH_MAX];
+    const char *folders;
+    look->missing = look->named = false;
+    look->text[0] = '\0';
+    int rc = tccl_slurmd_find(look->node, *look->conf ? look->conf : NULL, look->slurm_user,
+                              &slurmd, &err);
+    if (rc > 0)
+        tccl_fail(&err, "no slurmd runs here");
+    else if (rc == 0 && !*slurmd.conf)
+        rc = tccl_fail(&err, "where slurmd has its slurm.conf is not known");
+    if (rc == 0 && tccl_slurm_conf_read(slurmd.conf, &conf, &err) == 0) {
+        folders = tccl_slurm_get(&conf, "PluginDir");
+        find_stack(&conf, path);
+        read_stack(path, folders ? folders : TCCL_PLUGINDIR, look);
+    } else {
+        snprintf(look->text, sizeof(look->text), "%.400s", err.text);
+    }
+    tccl_slurm_conf_clear(&conf);
+}
+
+/* ---- on the event loop ---- */
+
+/* Has the step of the question sent a JOIN? Returns 1: yes; 0: no; -1: not known, as this tccld, or
+ * what it keeps, is younger than the step (since_ms), or it is no step of the asker's. */
+static int has_joined(const struct presence *presence, const struct connection *connection,
+                      json_int_t job, json_int_t step, json_int_t since_ms)
+{
+    unsigned kept = presence->n_joins < JOINS ? presence->n_joins : JOINS;
+    int64_t begin = tccl_now_ms() - since_ms, oldest = presence->began_ms;
+    uid_t uid = connection_uid(connection);
+    for (unsigned i = 0; i < kept; i++) {
+        const struct joined *joined = &presence->joins[i];
+        if (joined->job == job && joined->step == step)
+            return uid == joined->uid || daemon_trusts(presence->daemon, uid) ? 1 : -1;
+    }
+    if (presence->n_joins > JOINS)
+        oldest = presence->joins[presence->n_joins % JOINS].ms;
+    return begin > oldest ? 0 : -1;
+}
+
+/* A plugin that has spoken is there, whatever the files look like from here. */
+static const char *state_of(const struct presence *presence)
+{
+    if (presence->look.missing)
+        return "missing";
+    if (presence->n_joins)
+        return "loaded";
+    return presence->look.named ? "named" : "unknown";
+}
+
+static void answer(struct presence *presence, struct connection *connection, const json_t *question)
+{
+    cleanup_json json_t *message = tccl_message_new("node");
+    json_int_t job = 0, step = 0, since = 0;
+    tccl_put_text(message, "version", TCCL_VERSION, 64);
+    tccl_put_text(message, "plugin", state_of(presence), 16);
+    if (*presence->look.text)
+        tccl_put_text(message, "text", presence->look.text, sizeof(presence->look.text));
+    if (tccl_get_int(question, "job", 1, UINT32_MAX, &job, NULL) == 0 &&
+        tccl_get_int(question, "step", 0, UINT32_MAX, &step, NULL) == 0 &&
+        tccl_get_int(question, "since_ms", 0, INT32_MAX, &since, NULL) == 0) {
+        int joined = has_joined(presence, connection, job, step, since);
+        if (joined >= 0)
+            json_object_set_new(message, "joined", json_boolean(joined));
+    }
+    connection_answer(connection, message);
+}
+
+static void on_looked(void *task)
+{
+    struct presence *presence = (struct presence *)((char *)task - offsetof(struct presence, look));
+    presence->looking = false;
+    presence->looked_ms = tccl_now_ms();
+    for (int i = 0; i < presence->n_askers; i++) {
+        struct asker *asker = &presence->askers[i];
+        if (!presence->ending)
+            answer(presence, asker->connection, asker->question);
+        connection_drop(asker->connection);
+        json_decref(asker->question);
+    }
+    presence->n_askers = 0;
+}
+
+static void start(struct presence *presence)
+{
+    const struct tccl_conf *conf = presence->daemon->conf;
+    const char *own = getenv("SLURM_CONF");
+    struct look *look = &presence->look;
+    if (presence->looking)
+        return;
+    snprintf(look->node, sizeof(look->node), "%s", conf->node);
+    snprintf(look->conf, sizeof(look->conf), "%s", own ? own : "");
+    look->slurm_user = presence->daemon->users.slurm;
+    presence->looking = pool_submit(presence->pool, run_look, on_looked, look) == 0;
+}
+
+void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message)
+{
+    struct presence *presence = daemon->presence;
+    bool fresh = presence->looked_ms && tccl_now_ms() < presence->looked_ms + FRESH_MS;
+    if (!fresh)
+        start(presence);
+    if (fresh || !presence->looking) {
+        answer(presence, connection, message);
+        return;
+    }
+    if (presence->n_askers == ASKERS) {
+        connection_refuse(connection, "too many ask about this node at the same time");
+        return;
+    }
+    presence->askers[presence->n_askers++] =
+        (struct asker){connection_hold(connection), json_incref(message)};
+}
+
+void presence_note(struct presence *presence, const struct tccl_step *join)
+{
+    presence->joins[presence->n_joins++ % JOINS] =
+        (struct joined){join->key.job, join->key.step, join->uid, tccl_now_ms()};
+}
+
+struct presence *presence_new(struct daemon *daemon, struct tccl_error *err)
+{
+    struct presence *presence = calloc(1, sizeof(*presence));
+    if (!presence) {
+        tccl_fail(err, "out of memory");
+        return NULL;
+    }
+    presence->daemon = daemon;
+    presence->began_ms = tccl_now_ms();
+    presence->pool = pool_new(daemon->base, 1, 2, err);
+    if (presence->pool)
+        return presence;
+    free(presence);
+    return NULL;
+}
+
+void presence_free(struct presence *presence)
+{
+    if (!presence)
+        return;
+    presence->ending = true;
+    if (pool_free(presence->pool, STOP_MS) != 0)
+        return;
+    if (presence->n_askers)
+        on_looked(&presence->look);
+    free(presence);
+}

@@ -1,0 +1,24 @@
+/* presence.h: is the plugin on this node? What slurmd's plugstack.conf says, and which steps have
+ * sent a JOIN; for NODE, by which tccl-check and srun ask, since Slurm drops --tccl in silence
+ * where nobody knows it. */
+#ifndef TCCL_PRESENCE_H
+#define TCCL_PRESENCE_H
+
+#include "client/step-fields.h"
+#include "tccld/main/daemon.h"
+#include "tccld/net/connection.h"
+
+struct presence;
+
+/* NULL with err. */
+struct presence *presence_new(struct daemon *daemon, struct tccl_error *err);
+/* NULL is fine. */
+void presence_free(struct presence *presence);
+
+/* A step's plugin has spoken. */
+void presence_note(struct presence *presence, const struct tccl_step *join);
+
+/* NODE (profiler/client/README.md). */
+void presence_ask(struct daemon *daemon, struct connection *connection, json_t *message);
+
+#endif
