@@ -8,8 +8,8 @@
  * Slurm ignores the return code of an optional plugin. Returns 0. */
 int local_init_post_opt(void);
 
-/* In srun, which has an allocation now and launches the step: notes which step it is, where a ring is
- * required. argc, argv: the plugin's arguments. Returns 0. */
+/* In srun, which has an allocation now and launches the step: notes which step it is, where a ring
+ * is required. argc, argv: the plugin's arguments. Returns 0. */
 int local_user_init(spank_t spank, int argc, char **argv);
 
 /* In srun, which ends: of a step that requires a ring, says so if no node's plugin has looked at it
