@@ -48,9 +48,34 @@ int tccl_side_add_baseline(struct tccl_side *side, const struct tccl_baseline *b
     return 0;
 }
 
-/* The chains that are candidates for one cell of a class, the fastest first. */
+/* Is the memory next to none of these GPUs? */
+static bool is_far(uint32_t near, struct tccl_device at)
+{
+    return at.kind == TCCL_MEMORY && !(near >> at.index & 1);
+}
+
+int tccl_chain_far(const struct tccl_machine *machine, const struct tccl_chain *chain)
+{
+    uint32_t near = 0;
+    int far = 0;
+    for (int i = 0; i < chain->n_gpus; i++)
+        near |= UINT32_C(1) << machine->gpus[chain->gpus[i]].numa;
+    for (int i = 0; i < tccl_chain_edges(chain); i++)
+        far += chain->edges[i].kind == TCCL_BOUNCE && !(near >> chain->edges[i].memory & 1);
+    if (!chain->closed)
+        far += is_far(near, chain->entry.via) + is_far(near, chain->exit.via);
+    return far;
+}
+
+/* A chain that may be taken, and what it is worth beside the others once that is known. */
+struct candidate {
+    const struct tccl_result *result;
+    struct tccl_worth worth;
+};
+
+/* Those for one cell of a class, the fastest first. */
 struct candidates {
-    const struct tccl_result **list;
+    struct candidate *list;
     int n;
 };
 
@@ -63,13 +88,13 @@ static void cleanup_class_(struct tccl_node_class **class)
 static void add(struct candidates *candidates, const struct tccl_result *result, bool hidden)
 {
     if (result->chain.n_gpus && result->gbps > 0 && !(hidden && tccl_chain_has_p2p(&result->chain)))
-        candidates->list[candidates->n++] = result;
+        candidates->list[candidates->n++] = (struct candidate){.result = result};
 }
 
 static int by_gbps(const void *a, const void *b)
 {
-    const struct tccl_result *const *x = a, *const *y = b;
-    return ((*x)->gbps < (*y)->gbps) - ((*x)->gbps > (*y)->gbps);
+    const struct candidate *x = a, *y = b;
+    return (x->result->gbps < y->result->gbps) - (x->result->gbps > y->result->gbps);
 }
 
 static void add_others(struct candidates *candidates, const struct tccl_table *table, int entry,
@@ -120,28 +145,64 @@ static void take(struct tccl_cell *cell, const struct tccl_result *result,
     cell->bound = fmax(cell->bound, cell->alone);
 }
 
-/* The best one beside the others. No share is larger than what a chain has alone, so the rest can't
- * be better once the list has come down to the least share of the best. */
-static int choose(struct tccl_beside *beside, const struct candidates *candidates, double noise,
-                  struct tccl_cell *cell, struct tccl_error *err)
+/* Rates the candidates beside the others, and moves those that are rated to the front. *best: the
+ * best one; -1: there is none. No share is larger than what a chain has alone, so the rest can't be
+ * better once the list has come down to the least share of the best. */
+static int rate_candidates(struct tccl_beside *beside, struct candidates *candidates, double noise,
+                           int *best, struct tccl_error *err)
 {
-    struct tccl_worth worth, most = {0};
-    beside->own = candidates->n ? candidates->list[0]->gbps : 0;
-    for (int i = 0; i < candidates->n; i++) {
-        const struct tccl_result *result = candidates->list[i];
-        struct tccl_side side = {0};
-        if (i > 0 && result->gbps < most.least * beside->own)
+    int n = candidates->n;
+    candidates->n = 0;
+    *best = -1;
+    beside->own = n ? candidates->list[0].result->gbps : 0;
+    for (int i = 0; i < n; i++) {
+        struct candidate *now = &candidates->list[i], *rated = &candidates->list[candidates->n];
+        struct tccl_side side = {.alone = now->result->gbps};
+        if (*best >= 0 && now->result->gbps < (1 - TCCL_MOST_FOR_ROOM) * beside->own *
+                                                  candidates->list[*best].worth.least)
             break;
-        if (tccl_side_add_chain(&side, &result->chain) != 0)
+        if (tccl_side_add_chain(&side, &now->result->chain) != 0)
             continue;
-        side.alone = result->gbps;
-        if (tccl_beside_worth(beside, &side, &worth, err) != 0)
+        if (tccl_beside_worth(beside, &side, &now->worth, err) != 0)
             return -1;
-        if (i > 0 && !tccl_worth_better(&worth, &most, noise))
-            continue;
-        most = worth;
-        take(cell, result, &worth);
+        *rated = *now;
+        if (*best < 0 || tccl_worth_better(&rated->worth, &candidates->list[*best].worth, noise))
+            *best = candidates->n;
+        candidates->n++;
     }
+    return 0;
+}
+
+/* Of those that are as good as the best one, but for a little, the one that leaves the memories of
+ * other GPUs to these: others end, and steps come. */
+static const struct candidate *leave_room(const struct candidates *candidates, int best,
+                                          const struct tccl_machine *machine)
+{
+    const struct candidate *least = &candidates->list[best];
+    int fewest = tccl_chain_far(machine, &least->result->chain);
+    for (int i = 0; i < candidates->n && fewest > 0; i++) {
+        const struct candidate *now = &candidates->list[i];
+        int far = tccl_chain_far(machine, &now->result->chain);
+        if (far < fewest && now->worth.basis <= least->worth.basis &&
+            !tccl_worth_better(&candidates->list[best].worth, &now->worth, TCCL_MOST_FOR_ROOM)) {
+            fewest = far;
+            least = now;
+        }
+    }
+    return least;
+}
+
+static int choose(struct tccl_beside *beside, struct candidates *candidates, double noise,
+                  const struct tccl_machine *machine, struct tccl_cell *cell,
+                  struct tccl_error *err)
+{
+    int best;
+    if (rate_candidates(beside, candidates, noise, &best, err) != 0)
+        return -1;
+    if (best < 0)
+        return 0;
+    const struct candidate *taken = leave_room(candidates, best, machine);
+    take(cell, taken->result, &taken->worth);
     return 0;
 }
 
@@ -199,21 +260,22 @@ static int rate_baselines(struct tccl_beside *beside, const struct tccl_table *t
 }
 
 static int choose_all(struct tccl_beside *beside, const struct tccl_table *table, bool closed,
-                      bool hidden, struct tccl_node_class *class, struct tccl_error *err)
+                      bool hidden, const struct tccl_machine *machine,
+                      struct tccl_node_class *class, struct tccl_error *err)
 {
     size_t most = (size_t)table->n_ports * table->n_ports + table->n_hosts + table->n_others + 2;
-    cleanup_free const struct tccl_result **list = calloc(most, sizeof(*list));
+    cleanup_free struct candidate *list = calloc(most, sizeof(*list));
     struct candidates candidates = {.list = list};
     int status = 0;
     if (!list)
         return tccl_fail(err, "out of memory");
     if (closed) {
         list_rings(&candidates, table, hidden);
-        status = choose(beside, &candidates, table->noise, &class->ring, err);
+        status = choose(beside, &candidates, table->noise, machine, &class->ring, err);
     }
     for (int i = 0; !closed && status == 0 && i < class->n_nics * class->n_nics; i++) {
         list_chains(&candidates, table, i / class->n_nics, i % class->n_nics, hidden);
-        status = choose(beside, &candidates, table->noise, &class->cells[i], err);
+        status = choose(beside, &candidates, table->noise, machine, &class->cells[i], err);
     }
     return status;
 }
@@ -233,7 +295,7 @@ struct tccl_node_class *tccl_beside_class(struct tccl_beside *beside,
         return NULL;
     }
     class->neighbours = beside->n;
-    if (choose_all(beside, table, closed, hidden, class, err) != 0 ||
+    if (choose_all(beside, table, closed, hidden, machine, class, err) != 0 ||
         rate_baselines(beside, table, closed, class, err) != 0)
         return NULL;
     return tccl_steal(class);

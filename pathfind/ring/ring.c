@@ -101,17 +101,34 @@ static bool is_faster(const struct tccl_ring *ring, int generation)
     return ring->gbps > ring->baseline_gbps[generation] * (1 + ring->noise) * (1 + 1e-9);
 }
 
+/* The least share beside the others with the ring, and with NCCL's own. */
+static double least_share(const struct tccl_ring *ring)
+{
+    return fmin(ring->gbps / ring->alone, ring->share);
+}
+
+static double their_least_share(const struct tccl_ring *ring, int generation)
+{
+    return fmin(ring->baseline_gbps[generation] / ring->alone, ring->baseline_share[generation]);
+}
+
 static bool takes_more(const struct tccl_ring *ring, int generation)
 {
-    double own = fmin(ring->gbps / ring->alone, ring->share);
-    double theirs =
-        fmin(ring->baseline_gbps[generation] / ring->alone, ring->baseline_share[generation]);
-    return ring->baseline_gbps[generation] > 0 && own * (1 + ring->noise) * (1 + 1e-9) < theirs;
+    return ring->baseline_gbps[generation] > 0 &&
+           least_share(ring) * (1 + ring->noise) * (1 + 1e-9) < their_least_share(ring, generation);
+}
+
+/* As fast at least, and the least share is larger. */
+static bool leaves_more(const struct tccl_ring *ring, int generation)
+{
+    return ring->alone > 0 && ring->gbps * (1 + 1e-9) >= ring->baseline_gbps[generation] &&
+           least_share(ring) > their_least_share(ring, generation) * (1 + ring->noise) * (1 + 1e-9);
 }
 
 bool tccl_ring_gains(const struct tccl_ring *ring, int generation)
 {
-    return is_faster(ring, generation) && !takes_more(ring, generation);
+    return is_faster(ring, generation) ? !takes_more(ring, generation)
+                                       : leaves_more(ring, generation);
 }
 
 bool tccl_ring_harms(const struct tccl_ring *ring, int generation)
@@ -376,23 +393,39 @@ static void rate_exactly(const struct tccl_run *runs, int n_runs, struct tccl_ri
             take_least(runs[run].class, ring->choices[node], ring);
 }
 
-/* The best of its rings and sets of rings. wanted: as of several_nodes. */
+/* What the fastest of its rings and sets has alone, GB/s. */
+static double most_alone(const struct tccl_node_class *class, int wanted)
+{
+    double most = wanted <= 1 ? class->ring.alone : 0;
+    for (int i = 0; i < class->n_sets; i++)
+        if (class->sets[i].set.rings[0].closed && (!wanted || class->sets[i].set.n == wanted))
+            most = fmax(most, class->sets[i].alone);
+    return most;
+}
+
+/* The best of its rings and sets of rings: beside other steps that with the largest least share
+ * (neighbours.h). wanted: as of several_nodes. */
 static int single_node(const struct tccl_run *run, int wanted, struct tccl_ring *ring,
                        struct tccl_error *err)
 {
     const struct tccl_node_class *class = run->class;
+    double alone = most_alone(class, wanted), least = 0;
     ring->choices[0] = (struct tccl_ring_choice){-1, -1, -1, {0}};
     if (wanted <= 1) {
         ring->gbps = class->ring.gbps;
         ring->bound = class->ring.bound;
+        least = fmin(class->ring.gbps / alone, class->ring.share);
     }
     for (int i = 0; i < class->n_sets; i++) {
         const struct tccl_class_set *set = &class->sets[i];
         if (!set->set.rings[0].closed || (wanted && set->set.n != wanted))
             continue;
         ring->bound = fmax(ring->bound, set->bound);
-        if (set->gbps <= ring->gbps * (1 + 1e-6))
+        double share = fmin(set->gbps / alone, set->share);
+        if (share < least * (1 - 1e-6) ||
+            (share <= least * (1 + 1e-6) && set->gbps <= ring->gbps * (1 + 1e-6)))
             continue;
+        least = share;
         ring->gbps = set->gbps;
         ring->rings = set->set.n;
         ring->choices[0].set = i;

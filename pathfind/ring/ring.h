@@ -56,9 +56,10 @@ int tccl_ring_solve_rings(const struct tccl_run *runs, int n_runs, int rings,
                           struct tccl_ring *ring, struct tccl_error *err);
 
 /* Is the ring faster than the baseline of this generation by more than the noise, without taking
- * more from those that run beside it than that does? (What counts is the least share of all, the
- * step's own of what it reaches alone included.) Also true if the baseline is unknown. If not, the
- * ring must not be applied with that NCCL. */
+ * more from those that run beside it than that does; or else as fast at least, and does it leave
+ * them more? (What counts is the least share of all, the step's own of what it reaches alone
+ * included.) Also true if the baseline is unknown. If not, the ring must not be applied with that
+ * NCCL. */
 bool tccl_ring_gains(const struct tccl_ring *ring, int generation);
 
 /* Is it faster, and only those that run beside it speak against it? */

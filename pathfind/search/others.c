@@ -6,12 +6,11 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "ring/neighbours.h"
 #include "search/task.h"
 
 /* How many rings and chains at least this part of the best one are worth keeping. */
 #define WORTH_KEEPING 0.3
-/* What a ring may be slower at the most to leave room to others. */
-#define MOST_FOR_ROOM 0.02
 
 enum { FEW_RINGS = 64, FEW_MEMORIES = 4 };
 
@@ -168,24 +167,12 @@ static int find_footprints(struct tccl_task *task, struct tccl_table *table)
     return status;
 }
 
-/* Bounces through memories that are next to none of the GPUs. */
-static int count_far(const struct tccl_machine *machine, const struct tccl_chain *chain)
-{
-    uint32_t near = 0;
-    int far = 0;
-    for (int i = 0; i < chain->n_gpus; i++)
-        near |= UINT32_C(1) << machine->gpus[chain->gpus[i]].numa;
-    for (int i = 0; i < tccl_chain_edges(chain); i++)
-        far += chain->edges[i].kind == TCCL_BOUNCE && !(near >> chain->edges[i].memory & 1);
-    return far;
-}
-
 /* Of rings that are as fast, the one that leaves the memories of other GPUs to these. What was
  * proven within the gap still is. */
 static void leave_room(struct tccl_task *task, struct tccl_table *table)
 {
     const struct tccl_machine *machine = task->search->machine;
-    double least = fmax(table->ring.gbps * (1 - fmin(task->gap, MOST_FOR_ROOM)),
+    double least = fmax(table->ring.gbps * (1 - fmin(task->gap, TCCL_MOST_FOR_ROOM)),
                         fmin(table->ring.gbps, table->ring.bound / (1 + task->gap))) *
                    (1 - 1e-9);
     struct tccl_result *best = &table->ring;
@@ -193,7 +180,8 @@ static void leave_room(struct tccl_task *task, struct tccl_table *table)
         return;
     for (int i = 0; i < table->n_others; i++) {
         struct tccl_result *other = &table->others[i];
-        int far = count_far(machine, &other->chain), fewest = count_far(machine, &best->chain);
+        int far = tccl_chain_far(machine, &other->chain),
+            fewest = tccl_chain_far(machine, &best->chain);
         if (other->chain.closed && other->gbps >= least &&
             (far < fewest || (far == fewest && other->gbps > best->gbps)))
             best = other;

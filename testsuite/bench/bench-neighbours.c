@@ -4,10 +4,15 @@
 
 #include "bench.h"
 #include "nccl/baseline.h"
+#include "ring/ring.h"
 #include "search/beside.h"
 #include "search/place.h"
 
 enum { STEPS = 2, ROUNDS = 6, SPLITS = 12, PATH = 4096, BENCH_OTHERS = 150 };
+
+/* Sets of GPUs whose bandwidths differ by no more are equal to who places a step: as tccl-path
+ * place. */
+#define PLACE_NOISE 0.03
 
 static const char *const names[] = {"amd-4gpu",  "intel-4gpu",        "epyc-8gpu",
                                     "dual-8gpu", "epyc-8gpu-unequal", "dual-8gpu-unequal"};
@@ -91,17 +96,29 @@ static struct tccl_table *make_table(const struct machine *machine, uint32_t gpu
     return table;
 }
 
-/* What tccld would give a step beside these. */
-static void choose_beside(struct tccl_beside *beside, const struct step *step,
-                          struct tccl_side *side)
+/* What tccld would give a step beside these: its ring, or what NCCL builds where that is as good.
+ * Returns what that reaches alone. */
+static double choose_beside(const struct machine *machine, struct tccl_beside *beside,
+                            const struct step *step, struct tccl_side *side)
 {
     struct tccl_error err = {""};
-    struct tccl_node_class *class = tccl_beside_class(beside, step->table, true, false, &err);
-    if (!class)
+    struct tccl_node_class *class = beside->n
+                                        ? tccl_beside_class(beside, step->table, true, false, &err)
+                                        : tccl_node_class_from_table(step->table, machine->machine);
+    struct tccl_run run = {.class = class, .count = 1};
+    struct tccl_ring ring;
+    if (!class || tccl_ring_solve(&run, 1, &ring, &err) != 0)
         fail(&err);
+    bool gains = tccl_ring_gains(&ring, TCCL_NEWEST);
+    double alone = gains ? ring.alone : step->table->baseline_ring[TCCL_NEWEST].gbps;
     *side = (struct tccl_side){0};
-    add_chain(side, &class->ring.chain);
+    if (gains)
+        add_chain(side, &class->ring.chain);
+    else
+        *side = step->nccl;
+    tccl_ring_clear(&ring);
     tccl_node_class_free(class);
+    return alone;
 }
 
 static void begin(const struct machine *machine, uint32_t gpus, struct step *step)
@@ -143,7 +160,7 @@ static void rate_split(const struct machine *machine, uint32_t a, uint32_t b, do
     gbps[NCCL] = slower(machine, &steps[0].nccl, &steps[1].nccl);
     struct tccl_beside beside = {
         .model = machine->model, .n = 1, .others = {&steps[0].roomy}, .alone = {steps[0].gbps}};
-    choose_beside(&beside, &steps[1], &sides[1]);
+    choose_beside(machine, &beside, &steps[1], &sides[1]);
     gbps[TABLE] = slower(machine, &steps[0].roomy, &sides[1]);
     sides[0] = steps[0].ours;
     plan(machine, b, &sides[0], steps[0].gbps, &sides[1]);
@@ -403,8 +420,10 @@ static uint32_t choose(struct stream *stream, int size)
         struct tccl_error err = {""};
         struct tccl_symmetry *symmetry = tccl_symmetry_of_model(stream->machine->model);
         int count;
-        if (tccl_place_rank(stream->machine->model, symmetry, used, size, &stream->machine->options,
-                            &places, &count, &err) != 0)
+        struct tccl_search_options options = stream->machine->options;
+        options.noise = PLACE_NOISE;
+        if (tccl_place_rank(stream->machine->model, symmetry, used, size, &options, &places, &count,
+                            &err) != 0)
             fail(&err);
         placed[used][size] = places[0].gpus;
         free(places);
@@ -419,16 +438,14 @@ static void give_ring(struct stream *stream, struct running *step)
     struct tccl_beside beside = {.model = stream->machine->model, .n = stream->n};
     const struct step *alone = step_of(stream->machine, step->gpus);
     step->ours = alone->gbps;
-    step->side = stream->manner == OWN   ? alone->nccl
-                 : stream->manner == ONE ? alone->ours
-                                         : alone->roomy;
-    if (stream->manner < BESIDE || stream->n == 0)
+    step->side = stream->manner == OWN ? alone->nccl : alone->ours;
+    if (stream->manner < BESIDE)
         return;
     for (int i = 0; i < stream->n; i++) {
         beside.others[i] = &stream->running[i].side;
         beside.alone[i] = stream->running[i].ours;
     }
-    choose_beside(&beside, alone, &step->side);
+    step->ours = choose_beside(stream->machine, &beside, alone, &step->side);
 }
 
 /* Steps of 2, 4 and 8 GPUs come one after the other, each as soon as there is room for it. */

@@ -27,6 +27,7 @@ static struct shared_class *make_class(int number, const char *source)
     class.cells = cells;
     for (int i = 0; i < TCCL_GENERATIONS; i++) {
         class.baselines[i].chain_gbps = default_gbps;
+        class.baselines[i].ring_share = class.baselines[i].chain_share = 1;
         class.baselines[i].n_chains = default_gbps > 0;
     }
     class.noise = 0.03;

@@ -344,6 +344,53 @@ static void test_gains(void)
         tccl_ring_gains(&(struct tccl_ring){.gbps = 4.2, .baseline_gbps = {4}, .noise = 0.03}, 0));
 }
 
+/* Beside others what these are left counts as well. */
+static void test_gains_beside(void)
+{
+    struct tccl_ring ring = {.gbps = 4,
+                             .alone = 5,
+                             .share = 0.7,
+                             .baseline_gbps = {3, 4, 4, 3, 4.1},
+                             .baseline_share = {0.7, 0.6, 0.7, 0.75, 0.5}};
+    CHECK(tccl_ring_gains(&ring, 0));  /* faster */
+    CHECK(tccl_ring_gains(&ring, 1));  /* as fast, and leaves more */
+    CHECK(!tccl_ring_gains(&ring, 2)); /* as fast, and leaves as much */
+    CHECK(tccl_ring_gains(&ring, 3));  /* faster; what NCCL leaves more it lacks itself */
+    CHECK(!tccl_ring_gains(&ring, 4)); /* slower: its own job comes first */
+    ring.noise = 0.2;
+    CHECK(!tccl_ring_gains(&ring, 1));
+    ring = (struct tccl_ring){
+        .gbps = 4, .alone = 5, .share = 0.5, .baseline_gbps = {3.9}, .baseline_share = {0.7}};
+    CHECK(!tccl_ring_gains(&ring, 0) && tccl_ring_harms(&ring, 0));
+}
+
+/* Of a node's ring and its ring sets the fastest, beside others that which shares best. */
+static void test_set_beside(void)
+{
+    struct tccl_chain chain = {.closed = true, .n_gpus = 2, .gpus = {0, 1}};
+    struct tccl_class_set sets[2] = {
+        {.set = {.n = 2, .rings = {chain, chain}}, .gbps = 9, .alone = 12, .share = 0.5},
+        {.set = {.n = 2, .rings = {chain, chain}}, .gbps = 8, .alone = 11, .share = 0.8}};
+    struct tccl_node_class class = {.n_gpus = 2,
+                                    .neighbours = 1,
+                                    .ring = {.gbps = 7, .alone = 10, .share = 0.9, .chain = chain},
+                                    .sets = sets,
+                                    .n_sets = 2};
+    struct tccl_run run = {&class, 1};
+    struct tccl_ring ring;
+    CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+    CHECK(ring.gbps == 8 && ring.rings == 2 && ring.share == 0.8); /* 0.67; 0.5 and 0.58 */
+    tccl_ring_clear(&ring);
+    sets[0].share = sets[1].share = class.ring.share = 1;
+    CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+    CHECK(ring.gbps == 9 && ring.alone == 12);
+    tccl_ring_clear(&ring);
+    sets[0].share = sets[1].share = 0.4;
+    CHECK_INT(tccl_ring_solve(&run, 1, &ring, NULL), 0);
+    CHECK(ring.gbps == 7 && ring.rings == 1);
+    tccl_ring_clear(&ring);
+}
+
 static struct tccl_node_class *class_of(const char *name, uint32_t gpus)
 {
     struct tccl_model *model = load_machine(name);
@@ -481,6 +528,8 @@ int main(void)
     test_best_sets(seed);
     test_baseline();
     test_gains();
+    test_gains_beside();
+    test_set_beside();
     test_machines();
     test_single_gpus();
     test_single_sets();
