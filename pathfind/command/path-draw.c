@@ -56,9 +56,7 @@ static int print_dot(FILE *out, const void *drawing, struct tccl_error *err)
 
 static int print_svg(FILE *out, const void *drawing, struct tccl_error *err)
 {
-    (void)err;
-    draw_svg(drawing, out);
-    return 0;
+    return draw_svg(drawing, out, err);
 }
 
 static int draw(const struct options *options, struct nodes *nodes, struct answer *answer,

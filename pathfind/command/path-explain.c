@@ -5,17 +5,10 @@
 #include "base/cleanup.h"
 #include "chain/ring-set.h"
 #include "command/path-commands.h"
+#include "command/path-limit.h"
 #include "command/path-tuning.h"
 
 enum { RUNNERS = 5 };
-
-/* What limits the transfer set of a chain. */
-struct limit {
-    struct tccl_set set, part; /* part: the smallest one known to be as slow */
-    bool detailed;             /* rates and limits are known (from a model) */
-    double rates[TCCL_MAX_SET];
-    const char *limits[TCCL_MAX_SET];
-};
 
 /* Other chains, best first. */
 struct runners {
@@ -33,41 +26,6 @@ struct others {
 static bool holds_route(const struct route *route, double gbps)
 {
     return gbps <= route->gbps * (1 + 1e-9);
-}
-
-/* The rates of the set's members while all chains of the stop run: from a model a transfer of
- * several chains runs as often. */
-static int find_rates(const struct stop *stop, struct limit *limit, struct tccl_error *err)
-{
-    const struct source *source = stop->class->source;
-    struct tccl_side side = {0};
-    double rates[TCCL_MAX_SIDE], gbps;
-    const char *limits[TCCL_MAX_SIDE];
-    if (source->profile)
-        return tccl_model_measure(source->model, &limit->set, &gbps, limit->rates, limit->limits,
-                                  err);
-    for (int i = 0; i < stop_chains(stop); i++)
-        tccl_side_add_chain(&side, stop_chain(stop, i)); /* there is room for all */
-    if (tccl_model_rates(source->model, side.transfers, side.count, rates, limits, err) != 0)
-        return -1;
-    for (int i = 0; i < limit->set.count; i++) {
-        int at = 0;
-        while (side.transfers[at] != limit->set.transfers[i])
-            at++;
-        limit->rates[i] = rates[at];
-        limit->limits[i] = limits[at];
-    }
-    return 0;
-}
-
-static int find_limit(const struct stop *stop, struct limit *limit, struct tccl_error *err)
-{
-    const struct source *source = stop->class->source;
-    stop_set(stop, &limit->set);
-    limit->detailed = source_plain_model(source) != NULL;
-    if (limit->detailed && find_rates(stop, limit, err) != 0)
-        return -1;
-    return source_slow_part(source, &limit->set, stop_slowest(stop), &limit->part, err);
 }
 
 /* Is this member one of the slowest? */
@@ -263,7 +221,7 @@ static int stops_to_json(const struct route *route, bool any, bool with_runners,
         struct limit limit;
         char name[32];
         n = route_alike(route, i);
-        if (find_limit(stop, &limit, err) != 0)
+        if (limit_find(stop, &limit, err) != 0)
             return -1;
         json_t *json = limit_to_json(stop, &limit);
         format_nodes(i, n, name);
@@ -349,7 +307,7 @@ static int print_stop(const struct route *route, int i, int n, bool any, bool wi
     const struct stop *stop = &route->stops[i];
     struct limit limit;
     char name[32], chain[TCCL_CHAIN_TEXT];
-    if (find_limit(stop, &limit, err) != 0)
+    if (limit_find(stop, &limit, err) != 0)
         return -1;
     format_nodes(i, n, name);
     printf("%s (%s): %.2f GB/s%s\n", name, stop->class->source->machine.name, stop->gbps,

@@ -1,39 +1,64 @@
-/* path-svg.c: a drawing as SVG, with all that it needs inside. */
+/* path-svg.c: a drawing as SVG, with all that it needs inside: of each kind of node its chain and,
+ * beside it, what NCCL builds there by itself. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "command/path-draw.h"
-#include "draw/svg.h"
+#include "command/path-limit.h"
+#include "draw/panels.h"
 
-enum { MARGIN = 24, TITLE = 74, PANEL_HEAD = 48, MIN_WIDTH = 760, CHAR_W = 7 };
+enum { MARGIN = 24, TITLE = 74, MIN_WIDTH = 760, MOST_WIDTH = 1900 };
 
-/* A panel's picture, ready to be drawn, and the room it takes. */
-struct sheet {
-    struct tccl_picture picture;
-    char chain[TCCL_CHAIN_TEXT];
-    double width, height;
-};
-
-static void make_sheet(const struct panel *panel, struct sheet *sheet)
+/* What each transfer reaches: of a profile without a model only which ones hold the rest back. */
+static void rate(const struct stop *stop, struct tccl_rated *rated)
 {
-    const struct tccl_machine *machine = &panel->stop->class->source->machine;
-    tccl_picture_make(machine, panel->stop->class->gpus, &panel->stop->chain, &sheet->picture);
-    tccl_chain_format(&panel->stop->chain, machine, sheet->chain);
-    sheet->width = fmax(sheet->picture.width, CHAR_W * 1.05 * strlen(sheet->chain));
-    sheet->height = PANEL_HEAD + sheet->picture.height + MARGIN;
+    struct limit limit;
+    *rated = (struct tccl_rated){.set = {.count = 0}};
+    if (limit_find(stop, &limit, NULL) != 0)
+        return;
+    rated->set = limit.set;
+    for (int i = 0; limit.detailed && i < limit.set.count; i++)
+        rated->gbps[i] = limit.rates[i];
+    tccl_rated_slow(rated, &limit.part, stop_slowest(stop));
 }
 
-static void put_panel(const struct panel *panel, const struct sheet *sheet, double y, FILE *out)
+static void make_panel(const struct stop *stop, const char *who, struct tccl_panel *panel)
 {
-    const struct stop *stop = panel->stop;
-    char head[NAMES_TEXT + 2 * TCCL_NAME + 64];
-    snprintf(head, sizeof(head), "%s: %s, %.2f GB/s (%s)", panel->names,
-             sheet->picture.machine->name, stop->gbps, stop->class->source->name);
-    tccl_svg_text(MARGIN, y + 14, "head", head, out);
-    tccl_svg_text(MARGIN, y + 34, "mono", sheet->chain, out);
-    fprintf(out, "<g transform=\"translate(%d,%.1f)\">\n", MARGIN, y + PANEL_HEAD);
-    tccl_svg_picture(&sheet->picture, out);
-    fputs("</g>\n", out);
+    const struct source *source = stop->class->source;
+    struct tccl_chain chains[TCCL_CHAIN_RINGS];
+    struct tccl_named_rings named = {.n = 0};
+    struct tccl_rated rated;
+    rate(stop, &rated);
+    for (int i = 0; i < stop_chains(stop) && i < TCCL_CHAIN_RINGS; i++) {
+        chains[named.n] = *stop_chain(stop, i);
+        tccl_chain_name(&chains[named.n], &source->machine, true, &named.chains[named.n]);
+        named.n++;
+    }
+    snprintf(panel->head, sizeof(panel->head), "%s: %s, %.2f GB/s (%s)", who, source->machine.name,
+             stop->gbps, source->name);
+    tccl_named_rings_format(&named, panel->detail);
+    tccl_picture_make(&source->machine, stop->class->gpus, chains, named.n, &rated,
+                      &panel->picture);
+}
+
+/* Returns 0, or -1: out of memory. */
+static int make_panels(const struct drawing *drawing, struct tccl_panels *panels)
+{
+    const struct route *own = &drawing->answer->baseline;
+    panels->list = calloc((size_t)drawing->n_panels * 2, sizeof(*panels->list));
+    for (int i = 0; panels->list && i < drawing->n_panels; i++) {
+        const struct panel *panel = &drawing->panels[i];
+        long at = panel->stop - drawing->answer->route.stops;
+        char who[NAMES_TEXT + 32];
+        make_panel(panel->stop, panel->names, &panels->list[panels->n++]);
+        if (own->n == 0 || !(own->stops[at].gbps > 0))
+            continue;
+        snprintf(who, sizeof(who), "NCCL's own on %s", panel->names);
+        make_panel(&own->stops[at], who, &panels->list[panels->n++]);
+    }
+    return panels->list ? 0 : -1;
 }
 
 static void put_title(const struct answer *answer, FILE *out)
@@ -51,15 +76,14 @@ static void put_title(const struct answer *answer, FILE *out)
     tccl_svg_text(MARGIN, MARGIN + 36, "", text, out);
 }
 
-void draw_svg(const struct drawing *drawing, FILE *out)
+int draw_svg(const struct drawing *drawing, FILE *out, struct tccl_error *err)
 {
-    struct sheet sheet;
-    double width = MIN_WIDTH, height = TITLE + TCCL_SVG_LEGEND + MARGIN;
-    for (int i = 0; i < drawing->n_panels; i++) {
-        make_sheet(&drawing->panels[i], &sheet);
-        width = fmax(width, sheet.width + 2 * MARGIN);
-        height += sheet.height;
-    }
+    struct tccl_panels panels = {.n = 0};
+    if (make_panels(drawing, &panels) != 0)
+        return tccl_fail(err, "out of memory");
+    tccl_panels_place(&panels, MOST_WIDTH);
+    double width = fmax(MIN_WIDTH, panels.width + 2 * MARGIN);
+    double height = TITLE + panels.height + MARGIN;
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
             "viewBox=\"0 0 %.0f %.0f\">\n",
@@ -68,14 +92,9 @@ void draw_svg(const struct drawing *drawing, FILE *out)
     tccl_svg_markers(out);
     fputs("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", out);
     put_title(drawing->answer, out);
-    double y = TITLE;
-    unsigned kinds = 0;
-    for (int i = 0; i < drawing->n_panels; i++) {
-        make_sheet(&drawing->panels[i], &sheet);
-        put_panel(&drawing->panels[i], &sheet, y, out);
-        y += sheet.height;
-        kinds |= tccl_picture_kinds(&sheet.picture);
-    }
-    tccl_svg_legend(MARGIN, y + 12, kinds, out);
-    fputs("</svg>\n", out);
+    fprintf(out, "<g transform=\"translate(%d,%d)\">\n", MARGIN, TITLE);
+    tccl_panels_svg(&panels, out);
+    fputs("</g>\n</svg>\n", out);
+    free(panels.list);
+    return 0;
 }

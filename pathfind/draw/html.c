@@ -24,7 +24,7 @@ void tccl_html_begin(const char *program, const char *heading, const char *line,
     tccl_svg_escape(heading, out);
     fputs("</h1>\n", out);
     if (line) {
-        fputs("<p class=\"dim\">", out);
+        fputs("<p class=\"lead\">", out);
         tccl_svg_escape(line, out);
         fputs("</p>\n", out);
     }

@@ -1,4 +1,4 @@
-/* layout.c: the positions of a node's devices in a drawing, and the arrows of a chain. */
+/* layout.c: the positions of a node's devices in a drawing, and the arrows of chains. */
 #include "draw/layout.h"
 
 #include <math.h>
@@ -107,7 +107,8 @@ static int add_transfers(struct tccl_arrow *arrows, const tccl_transfer *transfe
         arrows[i] = (struct tccl_arrow){.from = tccl_transfer_source(transfers[i]),
                                         .to = tccl_transfer_sink(transfers[i]),
                                         .kind = kind,
-                                        .step = step};
+                                        .step = step,
+                                        .transfer = transfers[i]};
     return n;
 }
 
@@ -142,6 +143,7 @@ struct end {
     const struct tccl_box *box;
     bool below;    /* at the bottom of the box */
     double toward; /* x of the other end's box */
+    int *level;    /* of the arrow, if this is its end at a device; NULL: at a memory */
 };
 
 static int compare_ends(const void *a, const void *b)
@@ -165,14 +167,17 @@ static int spread(struct end *ends, int count)
     int n = 1;
     while (n < count && ends[n].box == ends->box && ends[n].below == ends->below)
         n++;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         *ends[i].x = ends->box->x + ends->box->w * (i + 1) / (n + 1);
+        if (ends[i].level)
+            *ends[i].level = i;
+    }
     return n;
 }
 
 void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arrows, int count)
 {
-    struct end ends[2 * TCCL_MAX_ARROWS];
+    struct end ends[2 * TCCL_ALL_ARROWS];
     for (int i = 0; i < count; i++) {
         struct tccl_arrow *arrow = &arrows[i];
         const struct tccl_box *from = tccl_layout_box(layout, arrow->from);
@@ -182,8 +187,10 @@ void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arro
         arrow->below = !from_memory && !to_memory;
         arrow->y1 = from->y + (from_memory || arrow->below ? from->h : 0);
         arrow->y2 = to->y + (to_memory || arrow->below ? to->h : 0);
-        ends[2 * i] = (struct end){&arrow->x1, from, from_memory || arrow->below, middle(to)};
-        ends[2 * i + 1] = (struct end){&arrow->x2, to, to_memory || arrow->below, middle(from)};
+        ends[2 * i] = (struct end){&arrow->x1, from, from_memory || arrow->below, middle(to),
+                                   from_memory ? NULL : &arrow->level};
+        ends[2 * i + 1] = (struct end){&arrow->x2, to, to_memory || arrow->below, middle(from),
+                                       from_memory ? &arrow->level : NULL};
     }
     qsort(ends, 2 * count, sizeof(*ends), compare_ends);
     for (int i = 0; i < 2 * count;)
@@ -192,7 +199,9 @@ void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arro
 
 double tccl_arrow_depth(const struct tccl_arrow *arrow)
 {
-    return arrow->below ? fmin(150, 34 + 0.16 * fabs(arrow->x2 - arrow->x1)) : 0;
+    enum { APART = 24 }; /* those of several rings */
+    return arrow->below ? fmin(150, 34 + 0.16 * fabs(arrow->x2 - arrow->x1)) + APART * arrow->ring
+                        : 0;
 }
 
 double tccl_arrows_depth(const struct tccl_arrow *arrows, int count)

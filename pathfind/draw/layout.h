@@ -1,7 +1,8 @@
-/* layout.h: the positions of a node's devices in a drawing, and the arrows of a chain. */
+/* layout.h: the positions of a node's devices in a drawing, and the arrows of chains. */
 #ifndef TCCL_PICTURE_H
 #define TCCL_PICTURE_H
 
+#include "chain/chain-text.h"
 #include "chain/chain.h"
 
 /* Left, top, width and height, in pixels. */
@@ -34,18 +35,27 @@ enum tccl_arrow_kind {
 struct tccl_arrow {
     struct tccl_device from, to;
     enum tccl_arrow_kind kind;
-    int step;              /* 1, 2, … along the chain; both halves of a bounce have the same */
+    int ring; /* of several that run at once: which, from 0 */
+    int step; /* 1, 2, … along the chain; both halves of a bounce have the same */
+    tccl_transfer transfer;
+    double gbps;           /* of this transfer; 0: not known */
+    bool slow;             /* others and it hold each other back */
     double x1, y1, x2, y2; /* set by tccl_place_arrows */
+    int level;             /* at the device, among its arrows: so that labels keep apart */
     bool below;
 };
 
-enum { TCCL_MAX_ARROWS = 2 * TCCL_MAX_GPUS + 4 };
+enum {
+    TCCL_MAX_ARROWS = 2 * TCCL_MAX_GPUS + 4,             /* of a chain */
+    TCCL_ALL_ARROWS = TCCL_CHAIN_RINGS * TCCL_MAX_ARROWS /* of all that run at once */
+};
 
 /* The arrows of a chain, in order. Returns how many. */
 int tccl_chain_arrows(const struct tccl_chain *chain,
                       struct tccl_arrow arrows[static TCCL_MAX_ARROWS]);
 
-/* Sets the ends of all arrows, side by side if several meet at a device. */
+/* Sets the ends of all arrows, at most TCCL_ALL_ARROWS, side by side if several meet at a device.
+ */
 void tccl_place_arrows(const struct tccl_layout *layout, struct tccl_arrow *arrows, int count);
 
 /* How far below the devices the arrows reach. */

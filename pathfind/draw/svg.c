@@ -1,17 +1,28 @@
-/* svg.c: a node and a chain on it as SVG. */
+/* svg.c: a node and the chains on it as SVG. */
 #include "draw/svg.h"
 
 #include <math.h>
 #include <string.h>
 
-static const char *const colours[TCCL_ARROW_KINDS] = {"#1769aa", "#c2570c", "#2e7d32", "#6a4c93"};
-static const char *const meanings[TCCL_ARROW_KINDS] = {
+static const char *const colours[TCCL_LOOKS] = {"#1769aa", "#b0500b", "#2e7d32", "#6a4c93",
+                                                "#b3161e"};
+static const char *const meanings[TCCL_LOOKS] = {
     "GPU writes to the next GPU (-w>)", "next GPU reads from the GPU (-r>)",
-    "bounce: written to a memory, read from there (-mK>)", "from and to the network"};
+    "bounce: written to a memory, read from there (-mK>)", "from and to the network",
+    "hold each other back: together as slow as all"};
 
-const char *tccl_svg_colour(enum tccl_arrow_kind kind)
+const char *tccl_svg_colour(int look)
 {
-    return colours[kind];
+    return colours[look];
+}
+
+double tccl_svg_text_width(const char *text)
+{
+    const double letter = 7.4;
+    double width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) == 0x80 ? 0 : letter; /* UTF-8: characters */
+    return width;
 }
 
 void tccl_svg_style(FILE *out)
@@ -23,7 +34,8 @@ void tccl_svg_style(FILE *out)
           "text-anchor:middle}.node{fill:#fff;stroke:#999}.numa{fill:#f4f6f8;stroke:#b8c0c8}"
           ".switch{fill:#e7e3d8;stroke:#b5ac94}.memory{fill:#fff3d6;stroke:#c9a94b}"
           ".gpu{fill:#dcebdc;stroke:#6b946b}.nic{fill:#e3dcef;stroke:#8d78b3}"
-          ".idle{opacity:.45}.arrow{fill:none;stroke-width:2.2}"
+          ".idle{opacity:.45}.arrow{fill:none;stroke-width:2.2}.slow{fill:none;stroke:#e5383b;"
+          "stroke-width:9;stroke-opacity:.45}"
           ".other rect{fill:#f3f4f5;stroke:#b9bfc5}.other text{fill:#6b7279}"
           ".other .arrow{stroke:#9aa1a8}</style>\n",
           out);
@@ -163,37 +175,155 @@ static double bezier(double a, double b, double c, double d, double at)
            at * at * at * d;
 }
 
-static void put_arrow(const struct tccl_arrow *arrow, FILE *out)
+/* As an arrow of its kind, or what lies below it where it is slow. */
+static void put_line(int look, bool dashed, const char *path, FILE *out)
 {
-    struct curve curve = arrow_curve(arrow);
-    fprintf(out,
-            "<path class=\"arrow\" stroke=\"%s\"%s d=\"M%.1f,%.1f C%.1f,%.1f %.1f,%.1f "
-            "%.1f,%.1f\" marker-end=\"url(#head%d)\"/>\n",
-            colours[arrow->kind],
-            arrow->kind == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "", arrow->x1,
-            arrow->y1, curve.x1, curve.y1, curve.x2, curve.y2, arrow->x2, arrow->y2, arrow->kind);
+    if (look == TCCL_LOOK_SLOW)
+        fprintf(out, "<path class=\"slow\" d=\"%s\"/>\n", path);
+    else
+        fprintf(out,
+                "<path class=\"arrow\" stroke=\"%s\"%s d=\"%s\" marker-end=\"url(#head%d)\"/>\n",
+                colours[look], dashed ? " stroke-dasharray=\"6 3\"" : "", path, look);
 }
 
-/* The step's number: nearer to the device than to the memory, where arrows meet. */
-static void put_step(const struct tccl_arrow *arrow, FILE *out)
+static void put_arrow(const struct tccl_arrow *arrow, int look, FILE *out)
 {
     struct curve curve = arrow_curve(arrow);
-    double at = arrow->below ? 0.5 : arrow->from.kind == TCCL_MEMORY ? 0.8 : 0.2;
-    double x = bezier(arrow->x1, curve.x1, curve.x2, arrow->x2, at);
-    double y = bezier(arrow->y1, curve.y1, curve.y2, arrow->y2, at);
-    fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"8\" fill=\"%s\"/>\n", x, y,
-            colours[arrow->kind]);
-    fprintf(out, "<text class=\"step\" x=\"%.1f\" y=\"%.1f\">%d</text>\n", x, y + 3.5, arrow->step);
+    char path[160];
+    snprintf(path, sizeof(path), "M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", arrow->x1, arrow->y1,
+             curve.x1, curve.y1, curve.x2, curve.y2, arrow->x2, arrow->y2);
+    put_line(look, arrow->kind == TCCL_ARROW_NETWORK, path, out);
+}
+
+/* The place of an arrow's label on its curve, so many pixels from the device's edge: next to the
+ * device, not to the memory, where arrows meet. */
+static double label_at(const struct tccl_arrow *arrow, const struct curve *curve, double height)
+{
+    double from = 0, to = 1;
+    bool down = arrow->from.kind == TCCL_MEMORY;
+    double device = down ? arrow->y2 : arrow->y1;
+    for (int i = 0; i < 30; i++) {
+        double at = (from + to) / 2, y = bezier(arrow->y1, curve->y1, curve->y2, arrow->y2, at);
+        bool near = fabs(device - y) < height;
+        *(near == down ? &to : &from) = at;
+    }
+    return from;
+}
+
+/* The step's number, with a letter where there are several rings, and its GB/s where it is known;
+ * in a box. */
+struct label {
+    char text[32];
+    struct tccl_box box;
+};
+
+static bool overlap(const struct tccl_box *a, const struct tccl_box *b)
+{
+    return a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h && b->y < a->y + a->h;
+}
+
+/* The try-th place along the curve. */
+static void place_label(const struct tccl_arrow *arrow, int try, struct label *label)
+{
+    enum { FIRST = 20, APART = 21, LEVELS = 4 };
+    static const double below[] = {0.5, 0.62, 0.38, 0.74, 0.26, 0.86, 0.14};
+    struct curve curve = arrow_curve(arrow);
+    double height = FIRST + (arrow->level % LEVELS + try / 2.0) * APART;
+    double at = arrow->below ? below[try % (int)(sizeof(below) / sizeof(below[0]))]
+                             : label_at(arrow, &curve, height);
+    label->box.x = bezier(arrow->x1, curve.x1, curve.x2, arrow->x2, at) - label->box.w / 2;
+    label->box.y = bezier(arrow->y1, curve.y1, curve.y2, arrow->y2, at) - label->box.h / 2;
+}
+
+/* Beside those before it, as far as there is room. */
+static void make_label(const struct tccl_picture *picture, int i, struct label *labels)
+{
+    enum { TRIES = 10, H = 16 };
+    const double letter = 6.6; /* at most, of 10 pixels, bold */
+    const struct tccl_arrow *arrow = &picture->arrows[i];
+    struct label *label = &labels[i];
+    int length =
+        picture->n_rings > 1
+            ? snprintf(label->text, sizeof(label->text), "%c%d", 'a' + arrow->ring, arrow->step)
+            : snprintf(label->text, sizeof(label->text), "%d", arrow->step);
+    if (arrow->gbps > 0)
+        length += snprintf(label->text + length, sizeof(label->text) - (size_t)length, ": %.2f",
+                           arrow->gbps);
+    label->box.w = fmax(H, letter * length + 6);
+    label->box.h = H;
+    for (int try = 0; try < TRIES; try++) {
+        bool free = true;
+        place_label(arrow, try, label);
+        for (int k = 0; k < i && free; k++)
+            free = !overlap(&label->box, &labels[k].box);
+        if (free)
+            return;
+    }
+    place_label(arrow, 0, label);
+}
+
+static void put_labels(const struct tccl_picture *picture, FILE *out)
+{
+    struct label labels[TCCL_ALL_ARROWS];
+    for (int i = 0; i < picture->n_arrows; i++) {
+        const struct tccl_box *box = &labels[i].box;
+        make_label(picture, i, labels);
+        fprintf(
+            out,
+            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" rx=\"8\" "
+            "fill=\"%s\"/>\n",
+            box->x, box->y, box->w, box->h,
+            colours[picture->arrows[i].slow ? (int)TCCL_LOOK_SLOW : (int)picture->arrows[i].kind]);
+        tccl_svg_text(box->x + box->w / 2, box->y + 11.5, "step", labels[i].text, out);
+    }
+}
+
+/* Adds a chain's arrows, unless an equal one was there. */
+static void add_chain(const struct tccl_chain *chains, int i, struct tccl_picture *picture)
+{
+    struct tccl_arrow *arrows = picture->arrows + picture->n_arrows;
+    for (int k = 0; k < i; k++)
+        if (tccl_chain_equal(&chains[k], &chains[i]))
+            return;
+    int n = tccl_chain_arrows(&chains[i], arrows);
+    for (int k = 0; k < n; k++)
+        arrows[k].ring = picture->n_rings;
+    picture->n_arrows += n;
+    picture->n_rings++;
+}
+
+void tccl_rated_slow(struct tccl_rated *rated, const struct tccl_set *part, double slowest)
+{
+    bool whole = part->count >= rated->set.count;
+    rated->slow = whole ? (struct tccl_set){.count = 0} : *part;
+    for (int i = 0; (whole || part->count > 1) && i < rated->set.count; i++)
+        if (rated->gbps[i] > 0 && rated->gbps[i] <= slowest * (1 + 1e-6))
+            tccl_set_add(&rated->slow, rated->set.transfers[i]);
+}
+
+static void rate_arrows(const struct tccl_rated *rated, struct tccl_picture *picture)
+{
+    for (int i = 0; i < picture->n_arrows; i++) {
+        struct tccl_arrow *arrow = &picture->arrows[i];
+        arrow->slow = rated->slow.count > 1 && tccl_set_has(&rated->slow, arrow->transfer);
+        for (int k = 0; k < rated->set.count; k++)
+            if (rated->set.transfers[k] == arrow->transfer)
+                arrow->gbps = rated->gbps[k];
+    }
 }
 
 void tccl_picture_make(const struct tccl_machine *machine, uint32_t gpus,
-                       const struct tccl_chain *chain, struct tccl_picture *picture)
+                       const struct tccl_chain *chains, int n, const struct tccl_rated *rated,
+                       struct tccl_picture *picture)
 {
     *picture = (struct tccl_picture){.machine = machine, .gpus = gpus};
     struct tccl_layout *layout = &picture->layout;
     tccl_layout_machine(machine, layout);
-    if (chain && chain->n_gpus > 0)
-        picture->n_arrows = tccl_chain_arrows(chain, picture->arrows);
+    for (int i = 0; i < n && i < TCCL_CHAIN_RINGS; i++)
+        if (chains[i].n_gpus > 0)
+            add_chain(chains, i, picture);
+    if (rated)
+        rate_arrows(rated, picture);
     tccl_place_arrows(layout, picture->arrows, picture->n_arrows);
     /* Arrows below the devices may reach out of the node's box. */
     double deepest = layout->gpus[0].y + layout->gpus[0].h + 12 +
@@ -207,31 +337,41 @@ void tccl_svg_picture(const struct tccl_picture *picture, FILE *out)
 {
     put_machine(picture->machine, &picture->layout, picture->gpus, out);
     for (int i = 0; i < picture->n_arrows; i++)
-        put_arrow(&picture->arrows[i], out);
+        if (picture->arrows[i].slow)
+            put_arrow(&picture->arrows[i], TCCL_LOOK_SLOW, out);
     for (int i = 0; i < picture->n_arrows; i++)
-        put_step(&picture->arrows[i], out);
+        put_arrow(&picture->arrows[i], picture->arrows[i].kind, out);
+    put_labels(picture, out);
 }
 
-unsigned tccl_picture_kinds(const struct tccl_picture *picture)
+unsigned tccl_picture_looks(const struct tccl_picture *picture)
 {
-    unsigned kinds = 0;
+    unsigned looks = 0;
     for (int i = 0; i < picture->n_arrows; i++)
-        kinds |= 1u << picture->arrows[i].kind;
-    return kinds;
+        looks |= 1u << picture->arrows[i].kind | (unsigned)picture->arrows[i].slow
+                                                     << TCCL_LOOK_SLOW;
+    return looks;
 }
 
-void tccl_svg_legend(double left, double y, unsigned kinds, FILE *out)
+double tccl_svg_legend(double left, double y, double width, unsigned looks, FILE *out)
 {
-    enum { SAMPLE = 42, COLUMN = 376, PER_LINE = 2, LINE = 22 };
-    for (int i = 0, n = 0; i < TCCL_ARROW_KINDS; i++) {
-        if (!(kinds >> i & 1))
+    enum { SAMPLE = 42, SPACE = 18, LINE = 20 };
+    double x = 0, at = 0;
+    for (int i = 0; i < TCCL_LOOKS; i++) {
+        double takes = SAMPLE + tccl_svg_text_width(meanings[i]);
+        char path[48];
+        if (!(looks >> i & 1))
             continue;
-        double x = left + n % PER_LINE * COLUMN, at = y + n / PER_LINE * LINE;
-        fprintf(out,
-                "<path class=\"arrow\" stroke=\"%s\"%s d=\"M%.1f,%.1f h34\" "
-                "marker-end=\"url(#head%d)\"/>\n",
-                colours[i], i == TCCL_ARROW_NETWORK ? " stroke-dasharray=\"6 3\"" : "", x, at, i);
-        tccl_svg_text(x + SAMPLE, at + 4, "", meanings[i], out);
-        n++;
+        if (x > 0 && x + takes > width) {
+            x = 0;
+            at += LINE;
+        }
+        snprintf(path, sizeof(path), "M%.1f,%.1f h34", left + x, y + at);
+        if (out) {
+            put_line(i, i == TCCL_ARROW_NETWORK, path, out);
+            tccl_svg_text(left + x + SAMPLE, y + at + 4, "", meanings[i], out);
+        }
+        x += takes + SPACE;
     }
+    return looks ? at + LINE : 0;
 }

@@ -1,4 +1,4 @@
-/* svg.h: a node and a chain on it as self-contained SVG. */
+/* svg.h: a node and the chains on it as self-contained SVG. */
 #ifndef TCCL_SVG_H
 #define TCCL_SVG_H
 
@@ -17,28 +17,46 @@ void tccl_svg_escape(const char *text, FILE *out);
 void tccl_svg_style(FILE *out);
 void tccl_svg_markers(FILE *out);
 void tccl_svg_text(double x, double y, const char *class, const char *text, FILE *out);
-/* The colour of an arrow. */
-const char *tccl_svg_colour(enum tccl_arrow_kind kind);
-/* The legend for these kinds of arrows (bit K: enum tccl_arrow_kind K), at most two lines of
- * TCCL_SVG_LEGEND pixels together. */
-enum { TCCL_SVG_LEGEND = 46 };
-void tccl_svg_legend(double left, double y, unsigned kinds, FILE *out);
+/* What an arrow looks like: as its kind, or as one of those that hold each other back. */
+enum { TCCL_LOOK_SLOW = TCCL_ARROW_KINDS, TCCL_LOOKS };
+const char *tccl_svg_colour(int look);
+/* The legend for these looks (bit K: look K), in lines no wider than that. Returns its height; out
+ * may be NULL. */
+double tccl_svg_legend(double left, double y, double width, unsigned looks, FILE *out);
+/* About what a text takes in the widest font that a viewer may take instead, at 12 pixels. */
+double tccl_svg_text_width(const char *text);
 
-/* A node with the arrows of a chain, ready to be drawn; width and height in pixels. */
+/* What is known of the transfers of chains that run at once. */
+struct tccl_rated {
+    struct tccl_set set;
+    double gbps[TCCL_MAX_SET]; /* of each member; 0: not known */
+    struct tccl_set slow;      /* the part that is as slow as all of it; none: not known; a single
+                                * one is not held back by others, and not marked */
+};
+
+/* Sets its slow members: part, the smallest subset known to be as slow as the set, unless that is
+ * the set itself; and, if part is not a single one, all that are known to have no more than slowest
+ * (GB/s). The rates are those of all while they run, or 0. */
+void tccl_rated_slow(struct tccl_rated *rated, const struct tccl_set *part, double slowest);
+
+/* A node with the arrows of chains, ready to be drawn; width and height in pixels. */
 struct tccl_picture {
     const struct tccl_machine *machine;
     uint32_t gpus; /* those in use; the others are drawn pale */
     struct tccl_layout layout;
-    struct tccl_arrow arrows[TCCL_MAX_ARROWS];
-    int n_arrows;
+    struct tccl_arrow arrows[TCCL_ALL_ARROWS];
+    int n_arrows, n_rings;
     double width, height;
 };
 
-/* chain: NULL or without GPUs: no arrows. The machine must live as long as the picture. */
+/* chains: n of them that run at once, at most TCCL_CHAIN_RINGS (the rest is not drawn); equal ones
+ * are drawn once. rated: NULL, or of their transfers. The machine must live as long as the
+ * picture. */
 void tccl_picture_make(const struct tccl_machine *machine, uint32_t gpus,
-                       const struct tccl_chain *chain, struct tccl_picture *picture);
-/* The kinds of its arrows, for tccl_svg_legend. */
-unsigned tccl_picture_kinds(const struct tccl_picture *picture);
+                       const struct tccl_chain *chains, int n, const struct tccl_rated *rated,
+                       struct tccl_picture *picture);
+/* The looks of its arrows, for tccl_svg_legend. */
+unsigned tccl_picture_looks(const struct tccl_picture *picture);
 /* Draws it with its left upper corner at 0, 0. */
 void tccl_svg_picture(const struct tccl_picture *picture, FILE *out);
 

@@ -20,6 +20,7 @@ void tccl_outcome_clear(struct tccl_outcome *outcome)
     free(outcome->path);
     free(outcome->ring);
     free(outcome->beside);
+    free(outcome->baseline_rings);
     free(outcome->choices);
     memset(outcome, 0, sizeof(*outcome));
 }

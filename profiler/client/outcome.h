@@ -20,6 +20,7 @@ enum {
     TCCL_OUTCOME_REASON = 511,
     TCCL_OUTCOME_SOURCE = 31,
     TCCL_OUTCOME_BESIDE = 4095,
+    TCCL_OUTCOME_BASELINE = 4095, /* its rings */
     TCCL_OUTCOME_BASIS = 15,
     TCCL_OUTCOME_RING = 65535
 };
@@ -51,9 +52,11 @@ struct tccl_outcome {
     int64_t neighbours; /* steps that run beside this one, on all of its nodes */
     char neighbours_by[TCCL_OUTCOME_BASIS + 1]; /* by what gbps is known beside them: "model",
                                                    "measured", "bounds" (at least); "": alone */
-    double placed_gbps; /* of the best GPUs of this machine, as many as the step has on its one
-                         * node, alone, GB/s; 0: not known */
-    char *beside;       /* those on the first node (beside-text.h), for the record; NULL: none */
+    double placed_gbps;   /* of the best GPUs of this machine, as many as the step has on its one
+                           * node, alone, GB/s; 0: not known */
+    char *beside;         /* those on the first node (beside-text.h), for the record; NULL: none */
+    char *baseline_rings; /* the chains of the baseline on the first node (chain-text.h, a ring
+                           * set), for the record; NULL: not known */
     int n_baselines;
     struct tccl_outcome_baseline baselines[TCCL_OUTCOME_BASELINES];
     int64_t gpus;     /* of the step on all nodes; 0: not known */

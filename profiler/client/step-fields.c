@@ -75,6 +75,7 @@ const struct tccl_field tccl_step_fields[] = {
     {.name = "nccl_gbps", TCCL_FIELD_REAL, CONFIRMATION, 0, GBPS, RECORD_ONLY, "NCCLGBps", 8},
     {.name = "gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(gbps), "GBps", 8},
     {.name = "baseline_gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(baseline_gbps), "BaselineGBps", 12},
+    {.name = "baseline_rings", TCCL_FIELD_LONG, RECORD, 0, TCCL_OUTCOME_BASELINE, OUTCOME(baseline_rings), "BaselineRings", -60},
     {.name = "ratio", TCCL_FIELD_REAL, RECORD, 0, GBPS, RECORD_ONLY, "Ratio", 6},
     {.name = "bound_gbps", TCCL_FIELD_REAL, PLAN_MUST | RECORD, 0, GBPS, OUTCOME(bound_gbps), "BoundGBps", 9},
     {.name = "alone_gbps", TCCL_FIELD_REAL, PLAN | RECORD, 0, GBPS, OUTCOME(alone_gbps), "AloneGBps", 9},

@@ -19,7 +19,7 @@
 
 enum {
     APPLICATION = 0x7463636c, /* "tccl", in the file's header, */
-    SCHEMA = 8,               /* and which of its schemas; 1 to 7 came before version 0.1.0 */
+    SCHEMA = 9,               /* and which of its schemas; 1 to 8 came before version 0.1.0 */
     BUSY_MS = 250,
     REMOTE_BUSY_MS = 12000, /* longer than any question takes */
     READER_BUSY_MS = 2000,

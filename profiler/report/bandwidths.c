@@ -176,25 +176,24 @@ void tccl_cell_format(const struct tccl_matrix_cell *cell, char text[static TCCL
         snprintf(text, TCCL_CELL_TEXT, "%s", without[cell->state]);
 }
 
-double tccl_cell_heat(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell)
+double tccl_cell_heat(const struct tccl_matrix_cell *cell, double fastest)
 {
     if (!has_value(cell))
         return -1;
-    return matrix->max > 0 ? cell->gbps / matrix->max : 0;
+    return fastest > 0 ? fmin(1, cell->gbps / fastest) : 0;
 }
 
-/* A terminal's colour: green near the best of the matrix, yellow, red far below it. */
+/* A terminal's colour: green near the fastest of all matrices, yellow, red far below it. */
 static const char *colour_of(double heat)
 {
     return heat < 0 ? "" : heat < 0.5 ? "\033[31m" : heat < 0.8 ? "\033[33m" : "\033[32m";
 }
 
 /* Numbers stand below each other, whether a sign follows them or not. */
-static void print_cell(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell,
-                       bool colours, FILE *out)
+static void print_cell(const struct tccl_matrix_cell *cell, double fastest, FILE *out)
 {
     char text[TCCL_CELL_TEXT];
-    const char *colour = colours ? colour_of(tccl_cell_heat(matrix, cell)) : "";
+    const char *colour = fastest > 0 ? colour_of(tccl_cell_heat(cell, fastest)) : "";
 
     tccl_cell_format(cell, text);
     bool sign = has_value(cell) && (cell->noisy || cell->state == TCCL_CELL_MODEL);
@@ -217,7 +216,7 @@ static void print_head(const struct tccl_matrix *matrix, const struct tccl_machi
 }
 
 void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
-                       bool colours, FILE *out)
+                       double fastest, FILE *out)
 {
     char label[TCCL_LABEL];
 
@@ -231,7 +230,7 @@ void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machi
         tccl_device_label(machine, (struct tccl_device){matrix->row_kind, (uint8_t)i}, label);
         fprintf(out, "%-*.*s", LABEL_WIDTH, LABEL_WIDTH - 1, label);
         for (int j = 0; j < matrix->columns; j++)
-            print_cell(matrix, &matrix->cells[i][j], colours, out);
+            print_cell(&matrix->cells[i][j], fastest, out);
         fputc('\n', out);
     }
     if (matrix->known > 0)

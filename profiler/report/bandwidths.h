@@ -46,12 +46,13 @@ void tccl_device_label(const struct tccl_machine *machine, struct tccl_device de
  * measured, "!" failed. */
 enum { TCCL_CELL_TEXT = 32 };
 void tccl_cell_format(const struct tccl_matrix_cell *cell, char text[static TCCL_CELL_TEXT]);
-/* The bandwidth against the largest in the matrix, 0 to 1; -1 where there is none. */
-double tccl_cell_heat(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell);
+/* The bandwidth against the fastest of all matrices that are shown (GB/s), 0 to 1; -1 where there
+ * is none. */
+double tccl_cell_heat(const struct tccl_matrix_cell *cell, double fastest);
 
-/* Prints it aligned, in colours if they are wanted. */
+/* Prints it aligned; in colours against the fastest of all matrices, unless that is 0. */
 void tccl_matrix_print(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
-                       bool colours, FILE *out);
+                       double fastest, FILE *out);
 /* A new reference; NULL only without memory. */
 json_t *tccl_matrix_to_json(const struct tccl_matrix *matrix, const struct tccl_machine *machine);
 

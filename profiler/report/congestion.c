@@ -94,8 +94,7 @@ static bool is_congested(const struct alone *alone, const struct tccl_congested 
     return found->ratio < threshold && highest < lowest;
 }
 
-/* Takes members away as long as the rest stays as slow, by the model. */
-static void reduce(const struct tccl_measured *measured, struct tccl_set *set, double gbps)
+void tccl_congestion_reduce(const struct tccl_model *model, struct tccl_set *set, double gbps)
 {
     for (int i = 0; i < set->count && set->count > 2;) {
         struct tccl_set rest = *set;
@@ -103,7 +102,7 @@ static void reduce(const struct tccl_measured *measured, struct tccl_set *set, d
         memmove(&rest.transfers[i], &rest.transfers[i + 1],
                 (size_t)(rest.count - i - 1) * sizeof(*rest.transfers));
         rest.count--;
-        if (tccl_model_measure(measured->model, &rest, &slow, NULL, NULL, NULL) == 0 &&
+        if (tccl_model_measure(model, &rest, &slow, NULL, NULL, NULL) == 0 &&
             slow <= gbps * (1 + 1e-9))
             *set = rest;
         else
@@ -164,7 +163,7 @@ static void consider(struct list *list, const struct tccl_measured *measured,
     }
     struct tccl_set part = *set;
     if (measured->model)
-        reduce(measured, &part, value->gbps);
+        tccl_congestion_reduce(measured->model, &part, value->gbps);
     if (part.count < set->count) {
         enum tccl_answer from = tccl_measured_ask(measured, &part, &part_value);
         found = judge(alone, &part, &part_value, from);

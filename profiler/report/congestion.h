@@ -38,6 +38,9 @@ void tccl_congestion_sentence(const struct tccl_congested *congested,
                               const struct tccl_machine *machine,
                               char sentence[static TCCL_SENTENCE]);
 
+/* Takes members away as long as the rest stays as slow as gbps by the model, down to two. */
+void tccl_congestion_reduce(const struct tccl_model *model, struct tccl_set *set, double gbps);
+
 /* A new reference; NULL only without memory. */
 json_t *tccl_congestion_to_json(const struct tccl_congested *congested,
                                 const struct tccl_machine *machine);

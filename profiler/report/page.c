@@ -8,15 +8,10 @@
 #include "chain/chain.h"
 #include "draw/html.h"
 #include "draw/svg.h"
+#include "report/page-rings.h"
 #include "search/setlog.h"
 
-enum {
-    GPUS_TEXT = 64,
-    OPEN_CONGESTED = 20,
-    MOST_CONGESTED = 200,
-    OPEN_RINGS = 12,
-    LEAST_WIDTH = 680
-};
+enum { GPUS_TEXT = 64, OPEN_CONGESTED = 8, MOST_CONGESTED = 200, OPEN_RINGS = 8 };
 
 static void put(FILE *out, const char *text)
 {
@@ -83,96 +78,27 @@ static void put_origin(const struct tccl_report *report, FILE *out)
     fputs("</dl></div>\n", out);
 }
 
-/* The machine's picture. */
-
-static void put_caption(const struct tccl_report *report, const struct tccl_result *result,
-                        const struct tccl_baseline *baseline, const char *what, FILE *out)
-{
-    char chain[TCCL_CHAIN_TEXT];
-
-    tccl_chain_format(&result->chain, report->machine, chain);
-    fprintf(out, "<h3>%s: %.2f GB/s", what, result->gbps);
-    if (baseline->gbps > 0)
-        fprintf(out, ", %.2f times the baseline (%.2f)", result->gbps / baseline->gbps,
-                baseline->gbps);
-    fputs("</h3>\n<p><code>", out);
-    put(out, chain);
-    fputs("</code></p>\n", out);
-}
-
-static void put_svg(const struct tccl_report *report, const char *what, uint32_t gpus,
-                    const struct tccl_chain *chain, bool first, FILE *out)
-{
-    struct tccl_picture picture;
-
-    tccl_picture_make(report->machine, gpus, chain, &picture);
-    double width = picture.width + 2, height = picture.height + 2;
-    double legend = chain ? TCCL_SVG_LEGEND : 0;
-    if (width < LEAST_WIDTH)
-        width = LEAST_WIDTH;
-    tccl_html_wide_begin(what, out);
-    fprintf(out,
-            "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"-1 -1 %.0f %.0f\" "
-            "style=\"min-width:%.0fpx\" role=\"img\" aria-label=\"%s: picture\">\n",
-            width, height + legend, width, height + legend, TCCL_HTML_LEGIBLE * width, what);
-    if (first) {
-        tccl_svg_style(out);
-        tccl_svg_markers(out);
-    }
-    tccl_svg_picture(&picture, out);
-    if (chain)
-        tccl_svg_legend(4, height + 14, tccl_picture_kinds(&picture), out);
-    fputs("</svg>\n", out);
-    tccl_html_wide_end(out);
-}
-
-static void put_found(const struct tccl_report *report, const struct tccl_result *found,
-                      const struct tccl_baseline *baseline, const char *what, bool first, FILE *out)
-{
-    fputs("<div class=\"card\">\n", out);
-    put_caption(report, found, baseline, what, out);
-    put_svg(report, what, report->rings[0].gpus, &found->chain, first, out);
-    fputs("</div>\n", out);
-}
-
-static void put_pictures(const struct tccl_report *report, FILE *out)
-{
-    const struct tccl_found_rings *all = report->n_rings > 0 ? &report->rings[0] : NULL;
-    bool ring = all && all->ring.chain.n_gpus > 0, chain = all && all->chain.chain.n_gpus > 0;
-
-    fputs("<h2>The machine</h2>\n", out);
-    if (ring)
-        put_found(report, &all->ring, &all->baseline_ring, "Best ring on this node alone", true,
-                  out);
-    if (chain)
-        put_found(report, &all->chain, &all->baseline_chain, "Best chain, one node of several",
-                  !ring, out);
-    if (ring || chain)
-        return;
-    fputs("<div class=\"card\">\n", out);
-    put_svg(report, "The machine", all ? all->gpus : UINT32_MAX, NULL, true, out);
-    fputs("</div>\n", out);
-}
-
 /* Matrices. */
 
-static void put_cell(const struct tccl_matrix *matrix, const struct tccl_matrix_cell *cell,
-                     FILE *out)
+static void put_cell(const struct tccl_matrix_cell *cell, double fastest, FILE *out)
 {
-    double heat = tccl_cell_heat(matrix, cell), shade = 0.06 + 0.8 * heat * heat;
+    double heat = tccl_cell_heat(cell, fastest), shade = 0.06 + 0.8 * heat * heat;
+    bool model = cell->state == TCCL_CELL_MODEL;
     char text[TCCL_CELL_TEXT];
 
     tccl_cell_format(cell, text);
+    if (model)
+        text[strcspn(text, "*")] = '\0'; /* slanted in its place */
     if (heat < 0)
         fprintf(out, "<td class=\"no\">%s</td>", text);
     else
         /* Black up to here, white from here on: either way at least 4.5 to 1 against the cell. */
-        fprintf(out, "<td style=\"background:rgba(var(--heat),%.2f)%s\">%s</td>", shade,
-                shade > 0.78 ? ";color:#fff" : "", text);
+        fprintf(out, "<td%s style=\"background:rgba(var(--heat),%.2f)%s\">%s</td>",
+                model ? " class=\"model\"" : "", shade, shade > 0.78 ? ";color:#fff" : "", text);
 }
 
 static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machine *machine,
-                       FILE *out)
+                       double fastest, FILE *out)
 {
     char label[TCCL_LABEL];
 
@@ -192,7 +118,7 @@ static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machi
         put(out, label);
         fputs("</th>", out);
         for (int j = 0; j < matrix->columns; j++)
-            put_cell(matrix, &matrix->cells[i][j], out);
+            put_cell(&matrix->cells[i][j], fastest, out);
         fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
@@ -205,14 +131,16 @@ static void put_matrix(const struct tccl_matrix *matrix, const struct tccl_machi
 
 static void put_matrices(const struct tccl_report *report, FILE *out)
 {
-    fputs("<h2>Bandwidth matrices</h2>\n<p class=\"dim\">slow <span class=\"ramp\"></span> fast, "
-          "against the best of each matrix. &#8211; not possible, ? not measured, ! failed, "
-          "~ noisy, * from the model. Both ways at once: the slower way.</p>\n"
-          "<div class=\"grid\">\n",
-          out);
+    fprintf(
+        out,
+        "<h2>Bandwidth matrices</h2>\n<p class=\"dim\">GB/s: 0 <span class=\"ramp\"></span> "
+        "%.2f, the same colours in all of them. &#8211; not possible, ? not measured, ! failed, "
+        "~ noisy; slanted: from the model. Both ways at once: the slower way.</p>\n"
+        "<div class=\"grid\">\n",
+        report->fastest);
     for (int i = 0; i < TCCL_MATRICES; i++)
         if (report->matrices[i].rows > 0)
-            put_matrix(&report->matrices[i], report->machine, out);
+            put_matrix(&report->matrices[i], report->machine, report->fastest, out);
     fputs("</div>\n", out);
 }
 
@@ -293,15 +221,17 @@ static void put_result(const struct tccl_report *report, const char *gpus, const
     if (result->chain.n_gpus == 0)
         return;
     tccl_chain_format(&result->chain, report->machine, chain);
-    fprintf(out, "<tr><td>%s</td><td>%s</td><td><code>", gpus, what);
-    put(out, chain);
-    fprintf(out, "</code></td><td class=\"n\">%.2f</td>", result->gbps);
+    fprintf(out, "<tr><th scope=\"row\">%s</th><td>%s</td><td class=\"n\">%.2f</td>", gpus, what,
+            result->gbps);
     if (baseline->gbps > 0)
         fprintf(out, "<td class=\"n\">%.2f</td><td class=\"n\">%.2f&#215;</td>", baseline->gbps,
                 result->gbps / baseline->gbps);
     else
         fputs("<td class=\"n\">&#8211;</td><td class=\"n\">&#8211;</td>", out);
-    fprintf(out, "<td class=\"n\">%.1f %%</td></tr>\n", tccl_report_gap(result) * 100);
+    fprintf(out, "<td class=\"n\">%.1f %%</td><td class=\"long\"><code>",
+            tccl_report_gap(result) * 100);
+    put(out, chain);
+    fputs("</code></td></tr>\n", out);
 }
 
 static void put_some_rings(const struct tccl_report *report, int from, int to, FILE *out)
@@ -311,12 +241,11 @@ static void put_some_rings(const struct tccl_report *report, int from, int to, F
     static const char *const numbers[] = {"GB/s", "baseline", "ratio", "gap"};
 
     tccl_html_wide_begin("Rings found", out);
-    fputs("<table class=\"rows\">\n<tr><th scope=\"col\">GPUs</th><th scope=\"col\">what</th>"
-          "<th scope=\"col\">in order</th>",
+    fputs("<table class=\"rows six\">\n<tr><th scope=\"col\">GPUs</th><th scope=\"col\">what</th>",
           out);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         fprintf(out, "<th scope=\"col\" class=\"n\">%s</th>", numbers[i]);
-    fputs("</tr>\n", out);
+    fputs("<th scope=\"col\" class=\"long\">in order</th></tr>\n", out);
     for (int i = from; i < to; i++) {
         const struct tccl_found_rings *found = &report->rings[i];
         tccl_numberset_format(found->gpus, gpus, sizeof(gpus));
@@ -352,12 +281,14 @@ static void put_rings(const struct tccl_report *report, FILE *out)
 
 void tccl_page_write(const struct tccl_report *report, FILE *out)
 {
+    char lead[TCCL_LEAD];
+    tccl_page_lead(report, lead);
     tccl_html_begin("tccl-profile", report->machine->name,
-                    "Bandwidths of transfers that run together, in GB/s (1e9 bytes a second)", out);
-    put_origin(report, out);
-    put_pictures(report, out);
+                    *lead ? lead : "No rings were searched yet", out);
+    tccl_page_rings(report, out);
     put_matrices(report, out);
-    put_congestion(report, out);
     put_rings(report, out);
+    put_congestion(report, out);
+    put_origin(report, out);
     tccl_html_end("tccl-profile", out);
 }

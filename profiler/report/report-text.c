@@ -61,7 +61,7 @@ static void print_matrices(const struct tccl_report *report, bool colours, FILE 
         if (matrix->row_kind == TCCL_NIC && report->machine->n_nics == 0)
             continue;
         fputc('\n', out);
-        tccl_matrix_print(matrix, report->machine, colours, out);
+        tccl_matrix_print(matrix, report->machine, colours ? report->fastest : 0, out);
     }
 }
 

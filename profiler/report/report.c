@@ -137,6 +137,8 @@ int tccl_report_make(struct tccl_profile *profile, double threshold, struct tccl
         return -1;
     for (int i = 0; i < TCCL_MATRICES; i++)
         tccl_matrix_fill(i, report->machine, &report->measured, &report->matrices[i]);
+    for (int i = 0; i < TCCL_MATRICES; i++)
+        report->fastest = fmax(report->fastest, report->matrices[i].max);
     report->n_congested =
         tccl_congestion_find(&report->measured, threshold, &report->congested, err);
     return report->n_congested < 0 ? -1 : find_rings(profile, report, err);

@@ -34,6 +34,7 @@ struct tccl_report {
     struct tccl_measured measured;
     struct tccl_quality quality;
     struct tccl_matrix matrices[TCCL_MATRICES];
+    double fastest; /* the largest bandwidth of all matrices, GB/s: colours are against it */
     struct tccl_congested *congested;
     long n_congested;
     double threshold;

@@ -335,7 +335,7 @@ static void place_cards(struct sheet *sheet)
         for (int place = 0; place < ring->groups[i].n_runs; place++)
             place_card(sheet, &ring->groups[i], place, &y);
     place_others(sheet, &y);
-    sheet->height = y + (sheet->n_left ? LINE : 0) + TCCL_SVG_LEGEND + MARGIN;
+    sheet->height = y + (sheet->n_left ? LINE : 0) + 46 + MARGIN;
 }
 
 static void put_bars(const struct sheet *sheet, double y)
@@ -478,12 +478,12 @@ static void put_sheet(struct sheet *sheet)
         put_card(sheet, &sheet->cards[i]);
     put_hops(sheet);
     put_others(sheet);
-    double y = sheet->height - MARGIN - TCCL_SVG_LEGEND;
+    double y = sheet->height - MARGIN - 46;
     if (sheet->n_left) {
         snprintf(left, sizeof(left), "... and %d more nodes, not drawn", sheet->n_left);
         tccl_svg_text(MARGIN + RAIL, y, "head", left, out);
     }
-    tccl_svg_legend(MARGIN, y + 22, ring_kinds(sheet->ring), out);
+    tccl_svg_legend(MARGIN, y + 22, sheet->width, ring_kinds(sheet->ring), out);
     fputs("</svg>\n", out);
 }
 

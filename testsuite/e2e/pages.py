@@ -150,7 +150,9 @@ LOOK = """(() => {
 
 def check_look(browser, name, what, dark, paper):
     # On paper a drawing is made smaller where it must be, and nothing can be opened.
+    # A chain is drawn, or on a phone listed.
     hidden = "title, style, .skip, .often, details:not([open])" + ("" if paper else " > :not(summary)")
+    hidden += ", .drawing" if what.startswith("phone") else ", .way"
     look = browser.value(LOOK.replace("LEAST", "4" if paper else "8.4").replace("HIDDEN", repr(hidden)))
     check(f"{name}, {what}: texts", look["wrong"], [])
     check(f"{name}, {what}: texts seen", look["seen"] > 5)

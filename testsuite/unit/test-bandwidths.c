@@ -96,8 +96,9 @@ static void test_cells(void)
     check_cell(&matrix, 1, 2, "?");
     CHECK_INT(matrix.known, 3);
     CHECK(matrix.min == 3 && matrix.median == 6 && matrix.max == 12.345);
-    CHECK(tccl_cell_heat(&matrix, &matrix.cells[0][1]) == 1);
-    CHECK(tccl_cell_heat(&matrix, &matrix.cells[0][0]) < 0);
+    CHECK(tccl_cell_heat(&matrix.cells[0][1], 12.345) == 1);
+    CHECK(tccl_cell_heat(&matrix.cells[0][1], 24.69) == 0.5); /* another matrix is faster */
+    CHECK(tccl_cell_heat(&matrix.cells[0][0], 12.345) < 0);
     cleanup_json json_t *json = tccl_matrix_to_json(&matrix, &machine);
     json_t *row = json_array_get(json_object_get(json, "gbps"), 0);
     CHECK(json_is_null(json_array_get(row, 0)));
@@ -120,7 +121,7 @@ static void test_print(void)
                 matrix.cells[row][column] = (struct tccl_matrix_cell){
                     .state = TCCL_CELL_MEASURED, .gbps = 123.456 + row, .noisy = column % 2};
         FILE *out = open_memstream(&text, &size);
-        tccl_matrix_print(&matrix, &machine, false, out);
+        tccl_matrix_print(&matrix, &machine, 0, out);
         fclose(out);
         CHECK(!strchr(text, '\033'));
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))

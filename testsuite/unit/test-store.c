@@ -136,13 +136,13 @@ static void check_refused(const char *sql, const char *why)
 
 static void test_other_versions(void)
 {
-    check_refused("PRAGMA user_version = 9; CREATE TABLE x (y)", "not one of tccl's records");
+    check_refused("PRAGMA user_version = 10; CREATE TABLE x (y)", "not one of tccl's records");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 5;"
                   "CREATE TABLE records (job)",
-                  "records of another version (schema 5, this one has 8); move it away");
+                  "records of another version (schema 5, this one has 9); move it away");
     check_refused("PRAGMA application_id = 1952670572; PRAGMA user_version = 99;"
                   "CREATE TABLE records (job)",
-                  "records of another version (schema 99, this one has 8); move it away");
+                  "records of another version (schema 99, this one has 9); move it away");
 }
 
 /* Retention */

@@ -471,11 +471,36 @@ static void describe_others(struct running *running, const struct tccl_step *joi
         outcome->beside = tccl_beside_format(named, seen.beside.n);
 }
 
+/* All of its chains, also those that are equal: each carries its part. */
+static char *baseline_text(const struct tccl_baseline *baseline, const struct tccl_machine *machine)
+{
+    struct tccl_named_rings rings = {.n = baseline->n_chains};
+    char text[TCCL_RINGS_TEXT];
+    for (int i = 0; i < rings.n; i++)
+        tccl_chain_name(&baseline->chains[i], machine, true, &rings.chains[i]);
+    tccl_named_rings_format(&rings, text);
+    return rings.n > 0 && strlen(text) <= TCCL_OUTCOME_BASELINE ? strdup(text) : NULL;
+}
+
+static void describe_baseline(struct running *running, const struct tccl_step *join,
+                              const struct tccl_node_class *class, struct tccl_outcome *outcome)
+{
+    const struct tccl_table *table = own_table(running->daemon->own, class->gpus);
+    if (!table || !(outcome->baseline_gbps > 0) || outcome->baseline_rings)
+        return;
+    outcome->baseline_rings =
+        baseline_text(join->n_nodes == 1 ? &table->baseline_ring[TCCL_NEWEST]
+                                         : &table->baseline_chain[TCCL_NEWEST],
+                      own_machine(running->daemon->own));
+}
+
 void running_describe(struct running *running, const struct tccl_step *join,
                       const struct tccl_node_class *class, struct tccl_outcome *outcome)
 {
-    if (outcome->state != TCCL_STATE_APPLIED || !outcome->choices ||
-        tccl_source_background(class->source) != TCCL_BACKGROUND_NONE)
+    if (outcome->state != TCCL_STATE_APPLIED || !outcome->choices)
+        return;
+    describe_baseline(running, join, class, outcome);
+    if (tccl_source_background(class->source) != TCCL_BACKGROUND_NONE)
         return;
     if (join->n_nodes == 1 && !join->hidden)
         outcome->placed_gbps = own_placed(running->daemon->own, class->n_gpus);

@@ -41,8 +41,8 @@ struct shared_class *running_see(struct running *running, const struct tccl_step
 int running_choose(struct running *running, const struct tccl_step_key *key, const uint32_t *groups,
                    int n, bool closed, bool hidden, struct tccl_group_choice *choices);
 
-/* For the record of a step with a ring: who runs beside it here, with what each takes, and what
- * other GPUs would have given. class: as running_see gave it. */
+/* For the record of a step with a ring: what NCCL builds here by itself, who runs beside it here,
+ * with what each takes, and what other GPUs would have given. class: as running_see gave it. */
 void running_describe(struct running *running, const struct tccl_step *join,
                       const struct tccl_node_class *class, struct tccl_outcome *outcome);
 

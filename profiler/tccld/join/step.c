@@ -104,6 +104,8 @@ static void drop_details(struct step *step)
     step->outcome.ring = NULL;
     free(step->outcome.beside);
     step->outcome.beside = NULL;
+    free(step->outcome.baseline_rings);
+    step->outcome.baseline_rings = NULL;
     shared_class_drop(step->class);
     step->class = NULL;
 }

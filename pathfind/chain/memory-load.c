@@ -1,0 +1,101 @@
+/* memory-load.c: how much chains that run at once ask of one memory. */
+#include "chain/memory-load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAKERS = TCCL_CHAIN_RINGS * (TCCL_CHAIN_GPUS + 2) };
+
+/* Who makes copies; each once. */
+struct makers {
+    int n_gpus, n_nics;
+    tccl_bus gpus[MAKERS];
+    const char *nics[MAKERS];
+};
+
+static void add_gpu(struct makers *makers, tccl_bus gpu)
+{
+    for (int i = 0; i < makers->n_gpus; i++)
+        if (makers->gpus[i] == gpu)
+            return;
+    makers->gpus[makers->n_gpus++] = gpu;
+}
+
+static void add_nic(struct makers *makers, const char *nic)
+{
+    for (int i = 0; i < makers->n_nics; i++)
+        if (strcmp(makers->nics[i], nic) == 0)
+            return;
+    makers->nics[makers->n_nics++] = nic;
+}
+
+/* One end of arrow i: the giver's (0) or the taker's (1). */
+static void add_end(struct makers *makers, const struct tccl_named_chain *chain, int i, int end)
+{
+    int gpu = (chain->closed ? i : i - 1) + end;
+    if (gpu < 0)
+        add_nic(makers, chain->entry.nic);
+    else if (!chain->closed && gpu == chain->n_gpus)
+        add_nic(makers, chain->exit.nic);
+    else
+        add_gpu(makers, chain->gpus[gpu % chain->n_gpus]);
+}
+
+struct tccl_memory_load tccl_memory_load(const struct tccl_named_chain *chains, int n, int memory)
+{
+    struct tccl_memory_load load = {.memory = memory};
+    struct makers makers = {.n_gpus = 0};
+    for (int k = 0; k < n && k < TCCL_CHAIN_RINGS; k++)
+        for (int i = 0; i < tccl_named_arrows(&chains[k]); i++) {
+            struct tccl_text_arrow arrow = tccl_named_arrow(&chains[k], i);
+            if (arrow.kind != 'm' || arrow.memory != memory)
+                continue;
+            load.copies += 2;
+            load.writes++;
+            add_end(&makers, &chains[k], i, 0);
+            add_end(&makers, &chains[k], i, 1);
+        }
+    load.gpus = makers.n_gpus;
+    load.nics = makers.n_nics;
+    return load;
+}
+
+struct tccl_memory_load tccl_memory_busiest(const struct tccl_named_chain *chains, int n)
+{
+    struct tccl_memory_load most = {.memory = -1};
+    for (int k = 0; k < n && k < TCCL_CHAIN_RINGS; k++)
+        for (int i = 0; i < tccl_named_arrows(&chains[k]); i++) {
+            struct tccl_text_arrow arrow = tccl_named_arrow(&chains[k], i);
+            if (arrow.kind != 'm')
+                continue;
+            struct tccl_memory_load load = tccl_memory_load(chains, n, arrow.memory);
+            if (load.copies > most.copies ||
+                (load.copies == most.copies && load.memory < most.memory))
+                most = load;
+        }
+    return most;
+}
+
+static void count_in_words(int count, const char *what, char text[static 32])
+{
+    static const char *const words[] = {"no",   "one", "two",   "three", "four",
+                                        "five", "six", "seven", "eight"};
+    if (count < (int)(sizeof(words) / sizeof(words[0])))
+        snprintf(text, 32, "%s %s%s", words[count], what, count == 1 ? "" : "s");
+    else
+        snprintf(text, 32, "%d %ss", count, what);
+}
+
+void tccl_memory_load_say(const struct tccl_memory_load *load, const char *who,
+                          char text[static TCCL_LOAD_TEXT])
+{
+    char gpus[32], nics[32];
+    const char *does = load->writes == 0              ? "reads"
+                       : load->writes == load->copies ? "writes"
+                                                      : "reads and writes";
+    count_in_words(load->gpus, "GPU", gpus);
+    count_in_words(load->nics, "NIC", nics);
+    snprintf(text, TCCL_LOAD_TEXT, "%s %s memory %d from %s%s%s at once", who, does, load->memory,
+             load->gpus || !load->nics ? gpus : nics, load->gpus && load->nics ? " and " : "",
+             load->gpus && load->nics ? nics : "");
+}

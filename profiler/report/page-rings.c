@@ -1,0 +1,208 @@
+/* page-rings.c: the best rings of a report, drawn beside what NCCL builds by itself. */
+#include "report/page-rings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "draw/html.h"
+#include "draw/panels.h"
+#include "draw/way.h"
+
+enum { MOST_WIDTH = 1280, LEAST_WIDTH = 330 };
+
+/* Chains that run at once, and what is known of them. */
+struct drawn {
+    const char *who;
+    const struct tccl_chain *chains;
+    int n;
+    double gbps; /* of all together, GB/s */
+    struct tccl_limit limit;
+};
+
+/* A ring and, with chains, NCCL's own. */
+struct pair {
+    struct drawn ours, nccl;
+};
+
+static void find_pair(const struct tccl_report *report, const struct tccl_result *found,
+                      const struct tccl_baseline *baseline, struct pair *pair)
+{
+    *pair = (struct pair){
+        .ours = {.who = "best ring", .chains = &found->chain, .n = 1, .gbps = found->gbps},
+        .nccl = {.who = "NCCL's own", .chains = baseline->chains, .gbps = baseline->gbps}};
+    if (baseline->gbps > 0)
+        pair->nccl.n = baseline->n_chains;
+    tccl_limit_find(&report->measured, &found->chain, 1, found->gbps, &pair->ours.limit);
+    if (pair->nccl.n > 0)
+        tccl_limit_find(&report->measured, baseline->chains, pair->nccl.n,
+                        baseline->gbps / pair->nccl.n, &pair->nccl.limit);
+}
+
+static void say_pair(const struct tccl_report *report, const struct pair *pair,
+                     char text[static TCCL_LEAD])
+{
+    const struct drawn *ours = &pair->ours, *nccl = &pair->nccl;
+    char cause[TCCL_LIMIT_TEXT] = "";
+    if (!(nccl->gbps > 0)) {
+        snprintf(text, TCCL_LEAD, "%.2f GB/s; what NCCL's own rings reach was not measured",
+                 ours->gbps);
+        return;
+    }
+    if (ours->gbps < nccl->gbps * 1.005) {
+        snprintf(text, TCCL_LEAD, "NCCL's own rings are %s: %.2f GB/s, the best single ring %.2f",
+                 nccl->gbps > ours->gbps * 1.005 ? "faster" : "as fast", nccl->gbps, ours->gbps);
+        return;
+    }
+    tccl_limit_say(&nccl->limit, &report->measured, nccl->chains, nccl->n, nccl->gbps / nccl->n,
+                   report->machine, cause);
+    snprintf(text, TCCL_LEAD, "%.2f in place of %.2f GB/s%s%s", ours->gbps, nccl->gbps,
+             *cause ? ": " : "", cause);
+}
+
+static const struct tccl_found_rings *all_gpus(const struct tccl_report *report)
+{
+    return report->n_rings > 0 ? &report->rings[0] : NULL;
+}
+
+void tccl_page_lead(const struct tccl_report *report, char text[static TCCL_LEAD])
+{
+    const struct tccl_found_rings *all = all_gpus(report);
+    struct pair pair;
+    text[0] = '\0';
+    if (all && all->ring.chain.n_gpus > 0)
+        find_pair(report, &all->ring, &all->baseline_ring, &pair);
+    else if (all && all->chain.chain.n_gpus > 0)
+        find_pair(report, &all->chain, &all->baseline_chain, &pair);
+    else
+        return;
+    say_pair(report, &pair, text);
+}
+
+static void make_panel(const struct tccl_report *report, uint32_t gpus, const struct drawn *drawn,
+                       struct tccl_panel *panel)
+{
+    struct tccl_named_rings named = {.n = 0};
+    for (int i = 0; i < drawn->n && i < TCCL_CHAIN_RINGS; i++)
+        tccl_chain_name(&drawn->chains[i], report->machine, true, &named.chains[named.n++]);
+    snprintf(panel->head, sizeof(panel->head), "%s: %.2f GB/s", drawn->who, drawn->gbps);
+    tccl_named_rings_format(&named, panel->detail);
+    tccl_picture_make(report->machine, gpus, drawn->chains, named.n, &drawn->limit.rated,
+                      &panel->picture);
+}
+
+static void put_svg(struct tccl_panels *panels, const char *what, bool first, FILE *out)
+{
+    tccl_panels_place(panels, MOST_WIDTH);
+    double width = fmax(LEAST_WIDTH, panels->width);
+    fputs("<div class=\"drawing\">\n", out);
+    tccl_html_wide_begin(what, out);
+    fprintf(out,
+            "<svg width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
+            "style=\"min-width:%.0fpx\" role=\"img\" aria-label=\"%s: drawing\">\n",
+            width, panels->height, width, panels->height, TCCL_HTML_LEGIBLE * width, what);
+    if (first) {
+        tccl_svg_style(out);
+        tccl_svg_markers(out);
+    }
+    tccl_panels_svg(panels, out);
+    fputs("</svg>\n", out);
+    tccl_html_wide_end(out);
+    fputs("</div>\n", out);
+}
+
+static double rate_of(const struct tccl_rated *rated, tccl_transfer transfer, bool *slow)
+{
+    *slow |= rated->slow.count > 1 && tccl_set_has(&rated->slow, transfer);
+    for (int i = 0; i < rated->set.count; i++)
+        if (rated->set.transfers[i] == transfer)
+            return rated->gbps[i];
+    return 0;
+}
+
+/* The same as a list of devices. An arrow is as slow as the slower one of its copies. */
+static void put_way(const struct tccl_report *report, const struct drawn *drawn, int i, FILE *out)
+{
+    struct tccl_arrow arrows[TCCL_MAX_ARROWS];
+    struct tccl_named_chain named;
+    double gbps[TCCL_CHAIN_GPUS + 1] = {0};
+    bool slow[TCCL_CHAIN_GPUS + 1] = {false};
+    int n = tccl_chain_arrows(&drawn->chains[i], arrows);
+    for (int k = 0; k < n; k++) {
+        int at = arrows[k].step - 1;
+        double reaches = rate_of(&drawn->limit.rated, arrows[k].transfer, &slow[at]);
+        gbps[at] = gbps[at] > 0 && reaches > 0 ? fmin(gbps[at], reaches) : reaches;
+    }
+    tccl_chain_name(&drawn->chains[i], report->machine, true, &named);
+    tccl_way_write(&named, gbps, slow, out);
+}
+
+static void put_ways(const struct tccl_report *report, const struct drawn *drawn, FILE *out)
+{
+    if (drawn->n > 0)
+        fprintf(out, "<p class=\"way\">%s: %.2f GB/s</p>\n", drawn->who, drawn->gbps);
+    for (int i = 0; i < drawn->n; i++)
+        put_way(report, drawn, i, out);
+}
+
+static void put_rates(const struct drawn *drawn, FILE *out)
+{
+    fprintf(out, "<p class=\"dim\">At each arrow: its place in the ring, and GB/s%s%s.</p>\n",
+            drawn->limit.together ? " while all copies run"
+                                  : " of that copy alone, where it was measured; of all copies "
+                                    "together the slowest alone is known",
+            drawn->limit.rated.slow.count > 1 ? "; red: copies that hold each other back" : "");
+}
+
+/* Returns whether it could be drawn. */
+static bool put_pair(const struct tccl_report *report, const char *what,
+                     const struct tccl_result *found, const struct tccl_baseline *baseline,
+                     bool first, FILE *out)
+{
+    struct pair pair;
+    char lead[TCCL_LEAD];
+    struct tccl_panels panels = {.n = 0};
+    cleanup_free struct tccl_panel *list = calloc(2, sizeof(*list));
+    if (!list || found->chain.n_gpus == 0)
+        return false;
+    panels.list = list;
+    find_pair(report, found, baseline, &pair);
+    say_pair(report, &pair, lead);
+    make_panel(report, report->rings[0].gpus, &pair.ours, &list[panels.n++]);
+    if (pair.nccl.n > 0)
+        make_panel(report, report->rings[0].gpus, &pair.nccl, &list[panels.n++]);
+    fprintf(out, "<div class=\"card\">\n<h3>%s: ", what);
+    tccl_svg_escape(lead, out);
+    fputs("</h3>\n", out);
+    put_svg(&panels, what, first, out);
+    put_ways(report, &pair.ours, out);
+    put_ways(report, &pair.nccl, out);
+    put_rates(pair.nccl.n > 0 ? &pair.nccl : &pair.ours, out);
+    fputs("</div>\n", out);
+    return true;
+}
+
+static void put_machine(const struct tccl_report *report, FILE *out)
+{
+    const struct tccl_found_rings *all = all_gpus(report);
+    cleanup_free struct tccl_panel *panel = calloc(1, sizeof(*panel));
+    if (!panel)
+        return;
+    snprintf(panel->head, sizeof(panel->head), "%s", report->machine->name);
+    tccl_picture_make(report->machine, all ? all->gpus : UINT32_MAX, NULL, 0, NULL,
+                      &panel->picture);
+    fputs("<div class=\"card\">\n", out);
+    put_svg(&(struct tccl_panels){.list = panel, .n = 1}, "The machine", true, out);
+    fputs("</div>\n", out);
+}
+
+void tccl_page_rings(const struct tccl_report *report, FILE *out)
+{
+    const struct tccl_found_rings *all = all_gpus(report);
+    fputs("<h2>The best rings, and NCCL's own</h2>\n", out);
+    bool ring = all && put_pair(report, "On one node", &all->ring, &all->baseline_ring, true, out);
+    bool chain = all && put_pair(report, "On each of several nodes", &all->chain,
+                                 &all->baseline_chain, !ring, out);
+    if (!ring && !chain)
+        put_machine(report, out);
+}
