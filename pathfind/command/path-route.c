@@ -107,20 +107,11 @@ int route_rings(const struct route *route)
     return most;
 }
 
-/* All chains of the baseline, GB/s. From a model a transfer of several chains counts as often as
- * they make it; a profile has measured it once. */
+/* All chains of the baseline, GB/s. */
 static int rate_baseline(struct source *source, const struct tccl_baseline *baseline, double *gbps,
                          struct tccl_error *err)
 {
-    struct tccl_side side = {0};
-    const struct tccl_side *sides[] = {&side};
     struct tccl_set set;
-    if (!source->profile) {
-        for (int i = 0; i < baseline->n_chains; i++)
-            if (tccl_side_add_chain(&side, &baseline->chains[i]) != 0)
-                return tccl_fail(err, "the baseline makes too many transfers");
-        return tccl_model_sides(source->model, sides, 1, gbps, err);
-    }
     if (tccl_baseline_set(baseline, &set, err) != 0 || source_measure(source, &set, gbps, err) != 0)
         return -1;
     *gbps = tccl_baseline_gbps(baseline, *gbps);

@@ -35,7 +35,7 @@ int tccl_model_slowest(const struct tccl_model *model, const tccl_transfer *memb
 /* The rate in GB/s of each of count transfers that run at the same time; the same one may run
  * several times. limits as above. Returns 0, or -1 with err: one is not possible on the machine,
  * there are more than TCCL_MAX_RUNNING, or no memory. */
-enum { TCCL_MAX_RUNNING = 8 * TCCL_MAX_SET };
+enum { TCCL_MAX_RUNNING = 4 * TCCL_MAX_SET };
 int tccl_model_rates(const struct tccl_model *model, const tccl_transfer *members, int count,
                      double *rates, const char **limits, struct tccl_error *err);
 

@@ -69,12 +69,10 @@ static int find_place(const struct tccl_set *set, tccl_transfer transfer)
     return place;
 }
 
-int tccl_set_add(struct tccl_set *set, tccl_transfer transfer)
+int tccl_set_add_again(struct tccl_set *set, tccl_transfer transfer)
 {
     int place = find_place(set, transfer);
 
-    if (place < set->count && set->transfers[place] == transfer)
-        return 1;
     if (set->count >= TCCL_MAX_SET)
         return -1;
     memmove(set->transfers + place + 1, set->transfers + place,
@@ -82,6 +80,19 @@ int tccl_set_add(struct tccl_set *set, tccl_transfer transfer)
     set->transfers[place] = transfer;
     set->count++;
     return 0;
+}
+
+int tccl_set_add(struct tccl_set *set, tccl_transfer transfer)
+{
+    return tccl_set_has(set, transfer) ? 1 : tccl_set_add_again(set, transfer);
+}
+
+bool tccl_set_repeats(const struct tccl_set *set)
+{
+    for (int i = 1; i < set->count; i++)
+        if (set->transfers[i] == set->transfers[i - 1])
+            return true;
+    return false;
 }
 
 bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer)
@@ -98,7 +109,7 @@ bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset
     for (int i = 0; i < subset->count; i++) {
         while (at < set->count && set->transfers[at] < subset->transfers[i])
             at++;
-        if (at == set->count || set->transfers[at] != subset->transfers[i])
+        if (at == set->count || set->transfers[at++] != subset->transfers[i])
             return false;
     }
     return true;
@@ -167,7 +178,7 @@ static int parse_transfer(const char **text, tccl_transfer *transfer)
     return 0;
 }
 
-int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *err)
+static int parse_set(const char *text, bool repeats, struct tccl_set *set, struct tccl_error *err)
 {
     const char *at = text;
 
@@ -183,12 +194,22 @@ int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *er
         if (parse_transfer(&at, &transfer) != 0)
             return tccl_fail(err, "\"%.*s\" is no transfer; write g0>g1, g1<g0, g0>m2, n0<m1",
                              length > 40 ? 40 : length, member);
-        int added = tccl_set_add(set, transfer);
+        int added = repeats ? tccl_set_add_again(set, transfer) : tccl_set_add(set, transfer);
         if (added > 0)
             return tccl_fail(err, "\"%.*s\" stands in the set twice", length, member);
         if (added < 0)
             return tccl_fail(err, "the set has more than %d transfers", TCCL_MAX_SET);
     }
+}
+
+int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *err)
+{
+    return parse_set(text, false, set, err);
+}
+
+int tccl_set_parse_repeats(const char *text, struct tccl_set *set, struct tccl_error *err)
+{
+    return parse_set(text, true, set, err);
 }
 
 void tccl_transfer_format(tccl_transfer transfer, char text[static 12])

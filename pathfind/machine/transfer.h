@@ -36,8 +36,9 @@ struct tccl_device tccl_transfer_source(tccl_transfer transfer);
 struct tccl_device tccl_transfer_sink(tccl_transfer transfer);
 bool tccl_transfer_valid(tccl_transfer transfer);
 
-/* A set of transfers that run at the same time, sorted by number, without repeats. */
-enum { TCCL_MAX_SET = 64 };
+/* A set of transfers that run at the same time, sorted by number. One that stands there several
+ * times runs as often at once, as in ring sets; in all other sets each stands once. */
+enum { TCCL_MAX_SET = 144 /* eight rings of 8 GPUs */ };
 struct tccl_set {
     uint16_t count;
     tccl_transfer transfers[TCCL_MAX_SET];
@@ -45,6 +46,10 @@ struct tccl_set {
 
 /* Adds a transfer, keeping the order. Returns 0; 1 if it was there; -1 if the set is full. */
 int tccl_set_add(struct tccl_set *set, tccl_transfer transfer);
+/* The same, also if it is there: it runs once more. Returns 0, or -1. */
+int tccl_set_add_again(struct tccl_set *set, tccl_transfer transfer);
+/* Does one stand there several times? */
+bool tccl_set_repeats(const struct tccl_set *set);
 bool tccl_set_has(const struct tccl_set *set, tccl_transfer transfer);
 bool tccl_set_contains(const struct tccl_set *set, const struct tccl_set *subset);
 /* The GPUs that start or meet its transfers, as a mask. */
@@ -56,6 +61,8 @@ bool tccl_set_equal(const struct tccl_set *a, const struct tccl_set *b);
  * reads from memory 1. Members of a set are separated by spaces or commas; repeats are refused.
  * Parse returns 0, or -1 with err naming the member. */
 int tccl_set_parse(const char *text, struct tccl_set *set, struct tccl_error *err);
+/* The same, with repeats, as format writes them. */
+int tccl_set_parse_repeats(const char *text, struct tccl_set *set, struct tccl_error *err);
 
 enum { TCCL_SET_TEXT = TCCL_MAX_SET * 10 };
 /* Writes the notation, members separated by one space, in the set's order. */

@@ -292,7 +292,7 @@ int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set
     for (int i = 0; i < baseline->n_chains; i++) {
         tccl_chain_set(&baseline->chains[i], &one);
         for (int k = 0; k < one.count; k++)
-            if (tccl_set_add(set, one.transfers[k]) < 0)
+            if (tccl_set_add_again(set, one.transfers[k]) != 0)
                 return tccl_fail(
                     err,
                     "the %d rings of the baseline make more than %d transfers at once: their "

@@ -47,15 +47,14 @@ int tccl_baseline_find_all(const struct tccl_machine *machine, uint32_t gpus, bo
                            struct tccl_baseline baselines[static TCCL_GENERATIONS],
                            struct tccl_error *err);
 
-/* All transfers of all chains. Returns 0, or -1 with err if there are more than TCCL_MAX_SET. */
+/* All transfers of all chains, one that several make as often. Returns 0, or -1 with err if there are more than TCCL_MAX_SET. */
 int tccl_baseline_set(const struct tccl_baseline *baseline, struct tccl_set *set,
                       struct tccl_error *err);
 
 /* The aggregate bandwidth of all chains (GB/s), where gbps is the rate of the slowest transfer of
  * the set above. Each chain carries an equal part of the data, so the slowest determines the time.
  * NCCL may be slightly faster if its chains are unequal, because the slow one speeds up when the
- * others have finished, and slower if two chains make the same transfer, which is in the set only
- * once. */
+ * others have finished. */
 double tccl_baseline_gbps(const struct tccl_baseline *baseline, double gbps);
 
 #endif

@@ -30,6 +30,8 @@ struct finder {
     bool closed;
     int n_gpus;
     uint8_t gpus[TCCL_MAX_GPUS];
+    int n_nics;
+    uint8_t nics[TCCL_MAX_NICS]; /* that rings may use */
     uint64_t state;
     double goal;                  /* what is good enough */
     double floor;                 /* sets with a transfer that keeps them below it are not rated */
@@ -73,6 +75,20 @@ static void make_chain(const struct finder *finder, const struct plan *plan, int
         return;
     chain->entry = port_of(plan, plan->nics[ring][0], order[0]);
     chain->exit = port_of(plan, plan->nics[ring][1], order[n - 1]);
+}
+
+static bool is_allowed(const struct finder *finder, int nic)
+{
+    return !finder->options->nics || (finder->options->nics >> nic & 1);
+}
+
+static bool nics_allowed(const struct finder *finder, const struct tccl_ring_set *set)
+{
+    for (int i = 0; i < set->n && !finder->closed; i++)
+        if (!is_allowed(finder, set->rings[i].entry.nic) ||
+            !is_allowed(finder, set->rings[i].exit.nic))
+            return false;
+    return true;
 }
 
 /* Does each ring leave by the fabric by which it came, unless there is one alone? */
@@ -130,7 +146,8 @@ static int rate_set(struct finder *finder, const struct tccl_ring_set *set, doub
     double rates[TCCL_MAX_SIDE], line = line_rate(finder, set), sum = 0, least = line;
     struct tccl_side side;
     if (tccl_ring_set_check(set, finder->machine, NULL) != 0 ||
-        tccl_ring_set_expressible(set, NULL) != 0 || !keeps_fabric(finder, set))
+        tccl_ring_set_expressible(set, NULL) != 0 || !nics_allowed(finder, set) ||
+        !keeps_fabric(finder, set))
         return 1;
     tccl_ring_set_side(set, &side);
     if (is_hopeless(finder, &side))
@@ -222,7 +239,7 @@ static void change_nics(struct finder *finder, struct plan *plan)
 {
     int ring = chance(finder, plan->n), end = chance(finder, 2);
     if (chance(finder, 2))
-        plan->nics[ring][end] = chance(finder, finder->machine->n_nics);
+        plan->nics[ring][end] = finder->nics[chance(finder, finder->n_nics)];
     else
         swap(&plan->nics[ring][end], &plan->nics[chance(finder, plan->n)][chance(finder, 2)]);
 }
@@ -304,8 +321,8 @@ static void begin_anywhere(struct finder *finder, int rings, struct plan *plan)
     }
     for (int i = 0; i < rings; i++) {
         shuffle(finder, plan->orders[i]);
-        for (int k = 0; k < 2 && machine->n_nics; k++)
-            plan->nics[i][k] = (uint8_t)chance(finder, machine->n_nics);
+        for (int k = 0; k < 2 && finder->n_nics; k++)
+            plan->nics[i][k] = finder->nics[chance(finder, finder->n_nics)];
     }
 }
 
@@ -477,14 +494,14 @@ static void list_chains(struct counting *counting, int depth)
 {
     struct finder *finder = counting->finder;
     uint8_t *order = counting->plan.orders[0];
-    int nics = finder->closed ? 1 : finder->machine->n_nics;
+    int nics = finder->closed ? 1 : finder->n_nics;
     for (int i = depth; i < finder->n_gpus && !(finder->closed && depth == 0 && i > 0); i++) {
         swap(&order[depth], &order[i]);
         if (depth + 1 < finder->n_gpus)
             list_chains(counting, depth + 1);
         for (int k = 0; k < nics * nics && depth + 1 == finder->n_gpus; k++) {
-            counting->plan.nics[0][0] = (uint8_t)(k / nics);
-            counting->plan.nics[0][1] = (uint8_t)(k % nics);
+            counting->plan.nics[0][0] = finder->nics[k / nics];
+            counting->plan.nics[0][1] = finder->nics[k % nics];
             list_chain(counting);
         }
         swap(&order[depth], &order[i]);
@@ -626,9 +643,12 @@ int tccl_rings_find(const struct tccl_model *model, uint32_t gpus, bool closed,
     for (int i = 0; i < TCCL_MAX_GPUS; i++)
         if (gpus >> i & 1)
             finder.gpus[finder.n_gpus++] = (uint8_t)i;
+    for (int i = 0; i < finder.machine->n_nics; i++)
+        if (is_allowed(&finder, i))
+            finder.nics[finder.n_nics++] = (uint8_t)i;
     if (closed && finder.n_gpus < 2)
         return tccl_fail(err, "one GPU makes no ring");
-    if (!closed && finder.machine->n_nics == 0)
+    if (!closed && finder.n_nics == 0)
         return tccl_fail(err, "the machine has no NIC");
     if (rate_starts(&finder) != 0 || find_bounds(&finder, gpus, from, to, bounds) != 0)
         return -1;

@@ -15,6 +15,7 @@ struct tccl_rings_options {
     double gap;          /* ends when proven within this ratio; 0: exact, with up to 4 GPUs */
     long budget;         /* sets to rate at most, with more than 4 GPUs; 0: 10,000 */
     double single_bound; /* no single ring is faster, GB/s; 0: unknown */
+    uint32_t nics;       /* that rings may use, as a mask; 0: all */
     uint64_t seed;       /* of what is chosen by chance: the same seed gives the same set */
 };
 

@@ -52,22 +52,41 @@ static int ask(struct tccl_search_meter *meter, tccl_measure *measure, const str
     return 0;
 }
 
-/* Measures, or looks into the store. */
-static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *walk, double *gbps,
-                       struct tccl_error *err)
+/* Measures, or looks into the store. Returns as tccl_search_meter_measure. */
+static int measure_set(struct tccl_search_meter *meter, const struct tccl_set *set,
+                       struct tccl_measurement *measurement, struct tccl_error *err)
 {
-    struct tccl_measurement measurement = {0};
-    struct tccl_set set;
-    set_of_walk(walk, &set);
-    const struct tccl_setmap_entry *entry = tccl_setmap_find(meter->sets, &set);
+    const struct tccl_setmap_entry *entry = tccl_setmap_find(meter->sets, set);
     bool known = entry && entry->measured > 0;
+    *measurement = (struct tccl_measurement){0};
     if (meter->stopped || asked_all(meter) || (!known && used_up(meter)))
         return 1;
     if (known)
-        measurement = entry->best;
-    else if (ask(meter, meter->source.measure, &set, &measurement, err) != 0)
+        *measurement = entry->best;
+    else if (ask(meter, meter->source.measure, set, measurement, err) != 0)
         return -1;
     meter->asked++;
+    return 0;
+}
+
+int tccl_search_meter_measure_repeats(struct tccl_search_meter *meter, const struct tccl_set *set,
+                                      double *gbps, struct tccl_error *err)
+{
+    struct tccl_measurement measurement;
+    int status = measure_set(meter, set, &measurement, err);
+    *gbps = measurement.gbps;
+    return status;
+}
+
+static int measure_now(struct tccl_search_meter *meter, const struct tccl_walk *walk, double *gbps,
+                       struct tccl_error *err)
+{
+    struct tccl_measurement measurement;
+    struct tccl_set set;
+    set_of_walk(walk, &set);
+    int status = measure_set(meter, &set, &measurement, err);
+    if (status != 0)
+        return status;
     *gbps = measurement.gbps;
     return keep(meter, walk, measurement.gbps, &measurement, err);
 }

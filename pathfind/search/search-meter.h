@@ -31,6 +31,11 @@ struct tccl_search_meter {
 int tccl_search_meter_measure(struct tccl_search_meter *meter, const struct tccl_walk *walk,
                               double *gbps, struct tccl_error *err);
 
+/* The same of a set with repeats, which bounds know nothing of: it may itself be known, or is
+ * measured now. Counts as a set that was asked. */
+int tccl_search_meter_measure_repeats(struct tccl_search_meter *meter, const struct tccl_set *set,
+                                      double *gbps, struct tccl_error *err);
+
 /* The same, but where symmetries are only assumed the set itself is measured. If it turns out
  * slower than it should be by symmetry, also when measured again, the meter distrusts the symmetry:
  * the search has to do something about it when the bounds' stack is empty. */

@@ -62,10 +62,15 @@ int tccl_search_measure(struct tccl_search *search, const struct tccl_set *set, 
     long budget = search->meter.budget;
     search->meter.budget = 0;
     search->meter.stopped = false;
-    int status = tccl_search_meter_measure(&search->meter, &walk, gbps, err);
+    bool repeats = tccl_set_repeats(set);
+    int status = repeats ? tccl_search_meter_measure_repeats(&search->meter, set, gbps, err)
+                         : tccl_search_meter_measure(&search->meter, &walk, gbps, err);
     search->meter.budget = budget;
     struct tccl_known known;
-    if (status == 0 && tccl_bounds_find(search->meter.bounds, &walk, &known) && known.failed)
+    if (status == 0 && repeats && *gbps <= 0)
+        return tccl_fail(err, "the set could not be measured");
+    if (status == 0 && !repeats && tccl_bounds_find(search->meter.bounds, &walk, &known) &&
+        known.failed)
         return tccl_fail(err, "the set could not be measured");
     return status;
 }
@@ -86,7 +91,9 @@ static int measure_own(struct tccl_search *search, const struct tccl_set *set, d
     struct tccl_walk walk;
     walk_of_set(set, &walk);
     long before = search->meter.measured;
-    int status = tccl_search_meter_measure_itself(&search->meter, &walk, gbps, err);
+    int status = tccl_set_repeats(set)
+                     ? tccl_search_meter_measure_repeats(&search->meter, set, gbps, err)
+                     : tccl_search_meter_measure_itself(&search->meter, &walk, gbps, err);
     search->baselines += search->meter.measured - before;
     if (status != 0)
         *gbps = 0;

@@ -124,7 +124,7 @@ static int line_parse(const char *line, size_t size, struct tccl_set *set,
     if (!(gbps >= 0) || !(spread >= 0))
         return tccl_fail(err, "gbps or spread is out of range");
     *measurement = (struct tccl_measurement){.gbps = gbps, .spread = spread};
-    return parse_rest(json, measurement, err) != 0 ? -1 : tccl_set_parse(text, set, err);
+    return parse_rest(json, measurement, err) != 0 ? -1 : tccl_set_parse_repeats(text, set, err);
 }
 
 /* The transfers of a side as they run, repeats stay. Returns 0, or -1 with err. */

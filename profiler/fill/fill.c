@@ -12,6 +12,7 @@
 #include "measure/pool/member.h"
 #include "search/beside.h"
 #include "search/search.h"
+#include "search/table-sets.h"
 
 static const double MATRIX_PART = 0.25; /* of the time, at most */
 static const double PART = 0.5;         /* of the time that is left, for what comes first */
@@ -21,6 +22,8 @@ enum {
     HOST_SETS = 200,  /* of one GPU set, for chains without P2P */
     OTHER_SETS = 150, /* for chains of other footprints */
     REPLY_SETS = 500, /* of a model, in each search beside another step */
+    RING_SETS = 3000, /* of a model, in each search for a ring set of all its GPUs, */
+    PART_SETS = 1000, /* and of some of them */
 };
 
 struct fill {
@@ -321,6 +324,26 @@ static int add_replies(struct fill *fill, struct tccl_table *table, struct tccl_
     return model && plain ? tccl_beside_replies(model, table, &options, err) : 0;
 }
 
+static int stop_now(void *context)
+{
+    return stop(context, 0);
+}
+
+/* Several rings at once, by the model. */
+static int add_sets(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
+{
+    const struct tccl_model *model = tccl_profile_model(fill->profile, NULL);
+    const struct tccl_machine *machine = tccl_profile_machine(fill->profile);
+    bool plain = tccl_source_background(tccl_profile_source(fill->profile)) == TCCL_BACKGROUND_NONE;
+    bool whole = table->gpus == (UINT32_C(1) << machine->n_gpus) - 1;
+    const struct tccl_table_sets_options options = {.gap = fill->options->gap,
+                                                    .budget = whole ? RING_SETS : PART_SETS,
+                                                    .progress = stop_now,
+                                                    .context = fill};
+
+    return model && plain ? tccl_table_find_sets(model, table, &options, err) : 0;
+}
+
 static int search_table(struct fill *fill, struct tccl_table *table, struct tccl_error *err)
 {
     const struct tccl_search_options options = {.gap = fill->options->gap,
@@ -339,6 +362,8 @@ static int search_table(struct fill *fill, struct tccl_table *table, struct tccl
     int rc = tccl_search_table(fill->search, table, &options, err);
     if (rc >= 0 && !ended(fill))
         rc = add_replies(fill, table, err);
+    if (rc >= 0 && !ended(fill))
+        rc = add_sets(fill, table, err);
     return rc < 0 ? -1 : put(fill, table, err);
 }
 

@@ -5,7 +5,7 @@ static int take(void *context, const struct tccl_set *set, const struct tccl_mea
 {
     struct tccl_measured *measured = context;
 
-    if (value->gpus != measured->gpus)
+    if (value->gpus != measured->gpus || tccl_set_repeats(set))
         return 0;
     return tccl_setmap_note(&measured->sets, set, value) ? 0 : -1;
 }

@@ -92,6 +92,28 @@ static void check_parse(void)
     check_refused("g0>g1 g2<m0 g0>g1", "\"g0>g1\" stands in the set twice");
 }
 
+/* One that runs several times stands there as often, wherever it is named. */
+static void check_repeats(void)
+{
+    struct tccl_set set = {0}, other;
+    char text[TCCL_SET_TEXT];
+
+    CHECK_INT(tccl_set_parse_repeats("g1>g0 g0>g1 g1>g0", &set, NULL), 0);
+    CHECK_INT(set.count, 3);
+    CHECK(tccl_set_repeats(&set));
+    CHECK_INT(tccl_set_parse_repeats("g1>g0 g1>g0 g0>g1", &other, NULL), 0);
+    CHECK(tccl_set_equal(&set, &other));
+    tccl_set_format(&set, text);
+    CHECK_STR(text, "g0>g1 g1>g0 g1>g0");
+    CHECK_INT(tccl_set_parse("g1>g0 g0>g1", &other, NULL), 0);
+    CHECK(!tccl_set_repeats(&other) && !tccl_set_equal(&set, &other));
+    CHECK(tccl_set_contains(&set, &other) && !tccl_set_contains(&other, &set));
+    CHECK_INT(tccl_set_add_again(&other, one("g1>g0")), 0);
+    CHECK(tccl_set_equal(&set, &other) && tccl_set_contains(&other, &set));
+    CHECK_INT(tccl_set_add(&other, one("g1>g0")), 1);
+    CHECK_INT(other.count, 3);
+}
+
 static void check_full(void)
 {
     struct tccl_set set = {0};
@@ -107,7 +129,7 @@ static void check_full(void)
     tccl_set_format(&set, text);
     CHECK_INT(tccl_set_parse(text, &set, NULL), 0);
     strcat(text, " g9>m0");
-    check_refused(text, "the set has more than 64 transfers");
+    check_refused(text, "the set has more than 144 transfers");
 }
 
 /* Sets against plain arrays of flags. */
@@ -144,6 +166,7 @@ int main(void)
     check_flow();
     check_parse();
     check_full();
+    check_repeats();
     check_sets();
     return check_result();
 }

@@ -317,10 +317,10 @@ static void check_all_places(void)
     struct tccl_run_result run;
 
     for (int gpu = 0; gpu < 16; gpu++)
-        for (int i = 0; i < 4; i++)
-            tccl_set_add(&set,
-                         tccl_transfer_make((struct tccl_device){TCCL_GPU, (uint8_t)gpu}, i % 2,
-                                            (struct tccl_device){TCCL_MEMORY, (uint8_t)(i / 2)}));
+        for (int i = 0; i < TCCL_MAX_SET / 16; i++) /* some of them repeats */
+            tccl_set_add_again(
+                &set, tccl_transfer_make((struct tccl_device){TCCL_GPU, (uint8_t)gpu}, i % 2,
+                                         (struct tccl_device){TCCL_MEMORY, (uint8_t)(i / 2 % 2)}));
     CHECK_INT(set.count, TCCL_MAX_SET);
     CHECK_INT(tccl_workers_run(pool.workers, &set, 1000, &run, NULL), 0);
     CHECK_INT(tccl_workers_count(pool.workers), TCCL_WORKSPACE_PLACES);

@@ -1,0 +1,191 @@
+/* table-sets.c: the ring sets of a chain table: which ones are looked for, and where from. */
+#include "search/table-sets.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "search/rings.h"
+
+enum { SEED = 1 };
+
+/* Numbers of rings that nodes of any kind have, so that different ones have one in common. */
+static const int common[] = {2, 4};
+enum { COMMON = sizeof(common) / sizeof(*common) };
+
+/* Starts */
+
+static void add_start(struct tccl_ring_set *starts, int *n, const struct tccl_chain *chains,
+                      int count)
+{
+    if (*n == TCCL_TABLE_STARTS || count < 1 || count > TCCL_CHAIN_RINGS)
+        return;
+    struct tccl_ring_set *start = &starts[(*n)++];
+    start->n = count;
+    memcpy(start->rings, chains, (size_t)count * sizeof(*chains));
+}
+
+/* The best chain of each pair of NICs, by entry and exit; NULL: there is none. */
+static void best_chains(const struct tccl_table *table,
+                        const struct tccl_result *best[TCCL_MAX_NICS][TCCL_MAX_NICS])
+{
+    int n = table->n_ports;
+    for (int i = 0; i < n * n; i++) {
+        const struct tccl_result *result = &table->pairs[i];
+        const struct tccl_result **own = &best[table->ports[i / n].nic][table->ports[i % n].nic];
+        if (result->chain.n_gpus && result->gbps > 0 && (!*own || result->gbps > (*own)->gbps))
+            *own = result;
+    }
+}
+
+/* Chains by one NIC each, as many as there are; and the same turned by one NIC: in by one, out by
+ * the next. */
+static void add_rotations(const struct tccl_result *best[TCCL_MAX_NICS][TCCL_MAX_NICS],
+                          struct tccl_ring_set *starts, int *n)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        struct tccl_chain chains[TCCL_CHAIN_RINGS];
+        int count = 0, n_nics = TCCL_MAX_NICS;
+        while (n_nics > 0 && !best[n_nics - 1][n_nics - 1])
+            n_nics--;
+        for (int i = 0; i < n_nics && count < TCCL_CHAIN_RINGS; i++)
+            if (best[i][(i + turn) % n_nics])
+                chains[count++] = best[i][(i + turn) % n_nics]->chain;
+        if (count > 1)
+            add_start(starts, n, chains, count);
+    }
+}
+
+int tccl_table_starts(const struct tccl_table *table, bool closed,
+                      struct tccl_ring_set starts[static TCCL_TABLE_STARTS])
+{
+    const struct tccl_result *best[TCCL_MAX_NICS][TCCL_MAX_NICS] = {{NULL}};
+    const struct tccl_baseline *own =
+        closed ? &table->baseline_ring[TCCL_NEWEST] : &table->baseline_chain[TCCL_NEWEST];
+    int n = 0;
+    add_start(starts, &n, own->chains, own->n_chains);
+    if (closed && table->ring.chain.n_gpus)
+        add_start(starts, &n, &table->ring.chain, 1);
+    if (closed)
+        return n;
+    best_chains(table, best);
+    add_rotations(best, starts, &n);
+    for (int i = 0; i < TCCL_MAX_NICS * TCCL_MAX_NICS; i++) {
+        const struct tccl_result *chain = best[i / TCCL_MAX_NICS][i % TCCL_MAX_NICS];
+        if (chain)
+            add_start(starts, &n, &chain->chain, 1);
+    }
+    return n;
+}
+
+/* By a model */
+
+struct work {
+    const struct tccl_model *model;
+    struct tccl_table *table;
+    const struct tccl_table_sets_options *options;
+    struct tccl_ring_set *starts;
+    int n_starts;
+    bool closed;
+    double single_bound;
+    struct tccl_error *err;
+};
+
+static double single_bound(const struct tccl_table *table, bool closed)
+{
+    double bound = closed ? table->ring.bound : 0;
+    for (int i = 0; i < table->n_ports * table->n_ports && !closed; i++)
+        bound = fmax(bound, table->pairs[i].bound);
+    return isfinite(bound) ? bound : 0;
+}
+
+static bool has_set(const struct work *work, int rings, uint32_t nics)
+{
+    for (int i = 0; i < work->table->n_sets; i++) {
+        const struct tccl_ring_set *set = &work->table->sets[i].set;
+        bool within = set->n == rings && set->rings[0].closed == work->closed;
+        for (int k = 0; k < set->n && within && !work->closed; k++)
+            within = (nics >> set->rings[k].entry.nic & 1) && (nics >> set->rings[k].exit.nic & 1);
+        if (within)
+            return true;
+    }
+    return false;
+}
+
+/* The best set of so many rings (0: whatever is best) by these NICs. Returns 0; 1 when stopped; -1
+ * with err. */
+static int find_one(struct work *work, int rings, uint32_t nics)
+{
+    const struct tccl_table_sets_options *options = work->options;
+    const struct tccl_rings_options wanted = {
+        .rings = rings,
+        .gap = fmax(options->gap, 0.01),
+        .budget = options->budget,
+        .single_bound = work->single_bound,
+        .nics = work->closed ? 0 : nics,
+        .seed = SEED,
+    };
+    struct tccl_rings_result found;
+    if (options->progress && options->progress(options->context) != 0)
+        return 1;
+    if (tccl_rings_find(work->model, work->table->gpus, work->closed, &wanted, work->starts,
+                        work->n_starts, &found, work->err) != 0)
+        return -1;
+    if (found.set.n < 2)
+        return 0;
+    struct tccl_set_result result = {found.gbps, found.bound, found.set};
+    tccl_table_keep_set(work->table, &result);
+    return 0;
+}
+
+static int find_by(struct work *work, uint32_t nics)
+{
+    int status = find_one(work, 0, nics);
+    for (int i = 0; i < COMMON && status == 0 && !work->closed; i++)
+        if (!has_set(work, common[i], nics))
+            status = find_one(work, common[i], nics);
+    return status;
+}
+
+/* The NICs that are on the fabric of this one, as a mask. */
+static uint32_t fabric_of(const struct tccl_machine *machine, int nic)
+{
+    uint32_t nics = 0;
+    for (int i = 0; i < machine->n_nics; i++)
+        if (strcmp(machine->nics[i].fabric, machine->nics[nic].fabric) == 0)
+            nics |= UINT32_C(1) << i;
+    return nics;
+}
+
+static int find_sets(struct work *work, bool closed)
+{
+    const struct tccl_machine *machine = tccl_model_machine(work->model);
+    uint32_t all = machine->n_nics ? (UINT32_C(1) << machine->n_nics) - 1 : 0;
+    work->closed = closed;
+    work->n_starts = tccl_table_starts(work->table, closed, work->starts);
+    work->single_bound = single_bound(work->table, closed);
+    int status = find_by(work, all);
+    for (int i = 0; i < machine->n_nics && !closed && status == 0; i++) {
+        uint32_t nics = fabric_of(machine, i);
+        if (nics != all && __builtin_ctz(nics) == i)
+            status = find_by(work, nics);
+    }
+    return status;
+}
+
+int tccl_table_find_sets(const struct tccl_model *model, struct tccl_table *table,
+                         const struct tccl_table_sets_options *options, struct tccl_error *err)
+{
+    cleanup_free struct tccl_ring_set *starts = calloc(TCCL_TABLE_STARTS, sizeof(*starts));
+    struct work work = {
+        .model = model, .table = table, .options = options, .starts = starts, .err = err};
+    int status = 0;
+    if (!starts)
+        return tccl_fail(err, "out of memory");
+    if (__builtin_popcount(table->gpus) > 1)
+        status = find_sets(&work, true);
+    if (status == 0 && tccl_model_machine(model)->n_nics > 0)
+        status = find_sets(&work, false);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* table-sets.h: the ring sets of a chain table. */
+#ifndef TCCL_TABLE_SETS_H
+#define TCCL_TABLE_SETS_H
+
+#include "machine/model.h"
+#include "ring/table.h"
+
+struct tccl_table_sets_options {
+    double gap;  /* as of struct tccl_rings_options */
+    long budget; /* sets to rate at most for the best number of rings, and as many for others */
+    int (*progress)(void *context); /* called now and then, may be NULL; non-zero stops */
+    void *context;
+};
+
+/* Finds ring sets by a model and keeps them in the table, which has its chains and baselines: of
+ * the node alone, and between NICs; the best number of rings, and 2 and 4, which nodes of other
+ * kinds have, too; where NICs are on several fabrics, also with those of each fabric alone. It
+ * begins with NCCL's own rings and the best chains. The same table and model give the same sets.
+ * Returns 0; 1 when stopped; -1 with err. */
+int tccl_table_find_sets(const struct tccl_model *model, struct tccl_table *table,
+                         const struct tccl_table_sets_options *options, struct tccl_error *err);
+
+/* Where a search for sets of the table may begin: NCCL's own rings, then the best ring, or the best
+ * chain of each pair of NICs, and for each number of NICs the best chains of so many of them
+ * together. Returns how many, TCCL_TABLE_STARTS at most. */
+enum { TCCL_TABLE_STARTS = TCCL_MAX_NICS * TCCL_MAX_NICS + TCCL_MAX_NICS + 2 };
+int tccl_table_starts(const struct tccl_table *table, bool closed,
+                      struct tccl_ring_set starts[static TCCL_TABLE_STARTS]);
+
+#endif

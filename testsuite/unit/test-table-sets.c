@@ -1,0 +1,180 @@
+/* The ring sets of chain tables: what is kept is possible, as fast as the model says of all of its
+ * transfers at once, no slower than what the search began with, and the same each time. */
+#include "check.h"
+
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "base/fileio.h"
+#include "machines.h"
+#include "search/search.h"
+#include "search/table-sets.h"
+
+static struct tccl_table *make_table(const struct tccl_model *model, uint32_t gpus)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_search *search = tccl_search_new(machine, tccl_model_meter(model), NULL);
+    struct tccl_table *table = tccl_table_new(machine, gpus);
+    const struct tccl_search_options options = {.gap = 0.05, .pairs = 4, .budget = 300};
+    CHECK(tccl_search_table(search, table, &options, NULL) >= 0);
+    tccl_search_free(search);
+    return table;
+}
+
+/* Of all rings together: transfers by the model, and what the lines leave. */
+static double rate(const struct tccl_model *model, const struct tccl_ring_set *set)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    tccl_transfer all[TCCL_CHAIN_RINGS * 40];
+    int count = 0, lines[2][TCCL_MAX_NICS] = {{0}};
+    double gbps;
+    for (int i = 0; i < set->n; i++) {
+        struct tccl_set one;
+        tccl_chain_set(&set->rings[i], &one);
+        memcpy(all + count, one.transfers, one.count * sizeof(*all));
+        count += one.count;
+        lines[0][set->rings[i].entry.nic]++;
+        lines[1][set->rings[i].exit.nic]++;
+    }
+    CHECK_INT(tccl_model_slowest(model, all, count, &gbps, NULL), 0);
+    for (int i = 0; i < TCCL_MAX_NICS && !set->rings[0].closed; i++)
+        for (int k = 0; k < 2; k++)
+            if (lines[k][i])
+                gbps = fmin(gbps, machine->nics[i].gbps / lines[k][i]);
+    return set->n * gbps;
+}
+
+static double best_of(const struct tccl_table *table, bool closed, int rings)
+{
+    double best = 0;
+    for (int i = 0; i < table->n_sets; i++)
+        if (table->sets[i].set.rings[0].closed == closed &&
+            (!rings || table->sets[i].set.n == rings))
+            best = fmax(best, table->sets[i].gbps);
+    return best;
+}
+
+static void check_sets(const struct tccl_model *model, const struct tccl_table *table)
+{
+    const struct tccl_machine *machine = tccl_model_machine(model);
+    struct tccl_ring_set starts[TCCL_TABLE_STARTS];
+    CHECK_INT(tccl_table_check(table, machine, NULL), 0);
+    for (int i = 0; i < table->n_sets; i++) {
+        const struct tccl_set_result *own = &table->sets[i];
+        CHECK_INT(tccl_ring_set_expressible(&own->set, NULL), 0);
+        CHECK(fabs(own->gbps - rate(model, &own->set)) < 1e-6 * own->gbps);
+        CHECK(own->bound >= own->gbps && isfinite(own->bound));
+    }
+    for (int closed = 0; closed < 2; closed++) {
+        int n = tccl_table_starts(table, closed, starts);
+        CHECK(n > 0);
+        for (int i = 0; i < n; i++)
+            if (starts[i].n > 1 && tccl_ring_set_expressible(&starts[i], NULL) == 0)
+                CHECK(best_of(table, closed, 0) >= rate(model, &starts[i]) * (1 - 1e-9));
+    }
+}
+
+static bool same_sets(const struct tccl_table *a, const struct tccl_table *b)
+{
+    bool same = a->n_sets == b->n_sets;
+    for (int i = 0; same && i < a->n_sets; i++) {
+        same = a->sets[i].gbps == b->sets[i].gbps && a->sets[i].set.n == b->sets[i].set.n;
+        for (int k = 0; same && k < a->sets[i].set.n; k++)
+            same = tccl_chain_equal(&a->sets[i].set.rings[k], &b->sets[i].set.rings[k]);
+    }
+    return same;
+}
+
+static void test_model(const char *name, uint32_t gpus)
+{
+    const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 1000};
+    struct tccl_model *model = load_machine(name);
+    struct tccl_table *table = make_table(model, gpus), *again = make_table(model, gpus);
+    struct tccl_error err = {""};
+    CHECK_INT(tccl_table_find_sets(model, table, &options, &err), 0);
+    CHECK_STR(err.text, "");
+    CHECK(best_of(table, false, 2) > 0 && best_of(table, false, 4) > 0);
+    check_sets(model, table);
+    CHECK_INT(tccl_table_find_sets(model, again, &options, NULL), 0);
+    CHECK(same_sets(table, again));
+    tccl_table_free(table);
+    tccl_table_free(again);
+    tccl_model_free(model);
+}
+
+/* Does a set keep to the NICs of the mask? */
+static bool keeps_to(const struct tccl_ring_set *set, uint32_t nics)
+{
+    bool within = !set->rings[0].closed;
+    for (int i = 0; i < set->n && within; i++)
+        within = (nics >> set->rings[i].entry.nic & 1) && (nics >> set->rings[i].exit.nic & 1);
+    return within;
+}
+
+/* NICs on two fabrics: sets for nodes that have one of them alone, too. */
+static void test_fabrics(void)
+{
+    const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 1000};
+    char path[512];
+    snprintf(path, sizeof(path), "%s/dual-8gpu.json", getenv("TCCL_MACHINES"));
+    cleanup_json json_t *json = tccl_read_json(path, 1 << 20, NULL);
+    json_t *nics = json_object_get(json_object_get(json, "machine"), "nics");
+    struct tccl_model *model = NULL;
+    bool first = false, second = false;
+    CHECK_INT(json_array_size(nics), 2);
+    json_object_set_new(json_array_get(nics, 1), "fabric", json_string("other"));
+    CHECK_INT(tccl_model_from_json(json, &model, NULL), 0);
+    struct tccl_table *table = make_table(model, 0xf);
+    CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
+    check_sets(model, table);
+    for (int i = 0; i < table->n_sets; i++) {
+        first = first || keeps_to(&table->sets[i].set, 1);
+        second = second || keeps_to(&table->sets[i].set, 2);
+    }
+    CHECK(first && second);
+    tccl_table_free(table);
+    tccl_model_free(model);
+}
+
+/* One GPU has no ring of its own, but rings over nodes. */
+static void test_one_gpu(void)
+{
+    const struct tccl_table_sets_options options = {.gap = 0.03, .budget = 300};
+    struct tccl_model *model = load_machine("dual-8gpu");
+    struct tccl_table *table = make_table(model, 4);
+    CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 0);
+    CHECK(best_of(table, true, 0) == 0 && best_of(table, false, 2) > 0);
+    tccl_table_free(table);
+    tccl_model_free(model);
+}
+
+static int stop_at_once(void *context)
+{
+    ++*(int *)context;
+    return 1;
+}
+
+static void test_stopped(void)
+{
+    int called = 0;
+    const struct tccl_table_sets_options options = {
+        .budget = 1000, .progress = stop_at_once, .context = &called};
+    struct tccl_model *model = load_machine("amd-4gpu");
+    struct tccl_table *table = make_table(model, 0xf);
+    CHECK_INT(tccl_table_find_sets(model, table, &options, NULL), 1);
+    CHECK_INT(called, 1);
+    CHECK_INT(table->n_sets, 0);
+    tccl_table_free(table);
+    tccl_model_free(model);
+}
+
+int main(void)
+{
+    test_model("amd-4gpu", 0xf);
+    test_model("dual-8gpu", 0xff);
+    test_model("dual-8gpu", 0x11);
+    test_fabrics();
+    test_one_gpu();
+    test_stopped();
+    return check_result();
+}
