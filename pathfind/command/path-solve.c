@@ -151,7 +151,7 @@ static int close_ring(const struct nodes *nodes, struct answer *answer, struct t
     struct tccl_ring ring = {0};
     if (!runs)
         return tccl_fail(err, "out of memory");
-    int rc = tccl_ring_solve(runs, nodes->n_groups, &ring, err);
+    int rc = tccl_ring_solve_rings(runs, nodes->n_groups, 1, &ring, err);
     if (rc == 0) {
         answer->bound = ring.bound;
         /* The bound was rounded up to single precision. */
